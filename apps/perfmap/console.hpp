@@ -1,0 +1,55 @@
+#pragma once
+
+#include <perfmap/output_file.hpp>
+#include <perfmap/result.hpp>
+#include <string>
+#include <string_view>
+
+namespace perfmap::app {
+
+/// What the program's exit status says; see perfmap(1).
+enum class ExitCode : int { ok = 0, findings = 1, failed = 2 };
+
+enum class ColorWish { automatic, always, never };
+
+/// Where a command talks: answers go to out(), everything else to standard error as one line each,
+/// prefixed with "perfmap: ". Made by main(), so that a command never touches a stream by itself.
+class Console {
+ public:
+  Console(ColorWish color, bool quiet, bool verbose);
+
+  /// Standard output, buffered; main() flushes it at the end.
+  OutputFile& out() const { return *out_; }
+  bool out_is_terminal() const noexcept { return out_is_terminal_; }
+  bool color_out() const noexcept { return color_out_; }
+  bool color_err() const noexcept { return color_err_; }
+  bool verbose() const noexcept { return verbose_; }
+  /// Whether progress may be shown: standard error is a terminal and nobody asked for quiet.
+  bool progress() const noexcept { return err_is_terminal_ && !quiet_; }
+
+  /// "perfmap: error: MESSAGE"; answers ExitCode::failed, so that a command can return it.
+  ExitCode fail(const Error& error) const { return fail(error.message); }
+  ExitCode fail(std::string_view message) const;
+  /// "perfmap: warning: MESSAGE". Not under --quiet.
+  void warn(std::string_view message) const;
+  /// "perfmap: MESSAGE": summaries. Not under --quiet.
+  void note(std::string_view message) const;
+  /// A line for standard error as it is, such as "-:3:1: error: …".
+  void line(std::string_view text) const;
+
+ private:
+  void say(std::string_view prefix, std::string_view message) const;
+
+  OutputFile* out_;
+  bool quiet_;
+  bool verbose_;
+  bool out_is_terminal_;
+  bool err_is_terminal_;
+  bool color_out_;
+  bool color_err_;
+};
+
+/// `text` as it may be shown on a terminal: control bytes as \xNN.
+std::string printable(std::string_view text);
+
+}  // namespace perfmap::app

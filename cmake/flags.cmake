@@ -1,0 +1,17 @@
+# What every target of ours is compiled with. Link it PRIVATE: none of it is a user's business.
+add_library(perfmap_build_flags INTERFACE)
+target_compile_features(perfmap_build_flags INTERFACE cxx_std_20 c_std_99)
+target_compile_options(perfmap_build_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fno-omit-frame-pointer
+  $<$<CONFIG:Release,RelWithDebInfo>:-D_FORTIFY_SOURCE=2 -fstack-protector-strong>)
+
+if(PERFMAP_SANITIZE)
+  target_compile_options(perfmap_build_flags INTERFACE
+    -fsanitize=${PERFMAP_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(perfmap_build_flags INTERFACE -fsanitize=${PERFMAP_SANITIZE})
+endif()
+if(PERFMAP_FUZZ)
+  target_compile_options(perfmap_build_flags INTERFACE
+    -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+  target_link_options(perfmap_build_flags INTERFACE -fsanitize=address,undefined)
+endif()

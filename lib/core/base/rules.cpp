@@ -1,0 +1,77 @@
+#include "perfmap/rules.hpp"
+
+#include <array>
+
+namespace perfmap::rule {
+namespace {
+
+constexpr std::array kAll = {
+    &kTooFewFields,
+    &kBadAddress,
+    &kBadSize,
+    &kHexPrefix,
+    &kExtraBlanks,
+    &kOddSeparator,
+    &kCarriageReturn,
+    &kGluedLines,
+    &kNoFinalNewline,
+    &kNulByte,
+    &kCommentOrBlank,
+    &kLeadingBlank,
+    &kNotCanonicalHex,
+    &kSignedNumber,
+    &kNotText,
+    &kShortName,
+    &kLongName,
+    &kCutName,
+    &kBlankAtNameEnd,
+    &kNotUtf8,
+    &kControlByte,
+    &kSemicolon,
+    &kMangledName,
+    &kInlineChain,
+    &kManyRanges,
+    &kNoName,
+    &kDeceptiveName,
+    &kWritableByOthers,
+    &kNotRegularFile,
+    &kUnreadable,
+    &kHugeFile,
+    &kEmptyFile,
+    &kEncodedFile,
+    &kOddDirectory,
+    &kReusedStart,
+    &kDuplicate,
+    &kOverlap,
+    &kNested,
+    &kShadowed,
+    &kSizeZero,
+    &kHugeSize,
+    &kAddressWrap,
+    &kOddAddress,
+    &kDecimalSizes,
+    &kNotSorted,
+    &kReuseRate,
+};
+static_assert(kAll.size() <= Diagnostics::kRules);
+
+constexpr bool ordinals_are_positions() {
+  for (std::size_t i = 0; i < kAll.size(); ++i) {
+    if (kAll[i]->ordinal != i) return false;
+  }
+  return true;
+}
+static_assert(ordinals_are_positions());
+
+}  // namespace
+
+std::span<const Rule* const> all() noexcept { return kAll; }
+
+const Rule* find(std::string_view id) noexcept {
+  for (const Rule* rule : kAll) {
+    if (rule->id == id) return rule;
+  }
+  return nullptr;
+}
+
+}  // namespace perfmap::rule

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perfmap/export.hpp"
+#include "perfmap/result.hpp"
+
+namespace perfmap {
+
+enum class Severity : std::uint8_t { info, warning, error };
+
+/// Whether `lint --fix` mends what a rule finds: `safe` changes no answer that was right.
+enum class Fix : std::uint8_t { none, safe, unsafe };
+
+/// The readers for which a rule says that names go wrong; a bit set.
+enum class Reader : std::uint8_t {
+  none = 0,
+  perf = 1,
+  bcc = 2,
+  blazesym = 4,
+  samply = 8,
+  all = 15,
+};
+constexpr Reader operator|(Reader a, Reader b) noexcept {
+  return static_cast<Reader>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr bool intersects(Reader a, Reader b) noexcept {
+  return (static_cast<unsigned>(a) & static_cast<unsigned>(b)) != 0;
+}
+
+/// A kind of thing that can be wrong with an input. All rules stand in perfmap/rules.hpp; compare
+/// them by id or by address.
+struct Rule {
+  std::string_view id;  ///< "PM003"
+  Severity severity;
+  Fix fix;
+  Reader hurts;              ///< who gives wrong or no names because of it
+  std::string_view summary;  ///< one line, lower case, no final stop
+  std::uint16_t ordinal;     ///< position in rule::all(), for counting
+};
+
+/// Something wrong somewhere in an input; reading goes on after it.
+struct Diagnostic {
+  const Rule* rule = nullptr;  ///< never null once made; static storage
+  Location where;
+  std::string message;          ///< one line, about this place
+  std::uint64_t related_line = 0;  ///< another line that takes part, 0 for none
+};
+
+/// Collects diagnostics and counts them. At most `limit` per rule are kept (0: all of them), all
+/// are counted, so hostile input costs bounded memory. One thread at a time.
+class PERFMAP_API Diagnostics {
+ public:
+  static constexpr std::size_t kRules = 64;
+
+  explicit Diagnostics(std::size_t limit_per_rule) noexcept : limit_(limit_per_rule) {}
+
+  /// Counts one more of `rule` and says whether it would be kept: a caller that has to format a
+  /// message asks first, then calls keep().
+  bool count(const Rule& rule) noexcept;
+  void keep(Diagnostic diagnostic) { items_.push_back(std::move(diagnostic)); }
+
+  /// count(), then keep() where it says yes.
+  void add(const Rule& rule, const Location& where, std::string_view message,
+           std::uint64_t related_line = 0);
+
+  const std::vector<Diagnostic>& items() const noexcept { return items_; }
+  std::vector<Diagnostic>& items() noexcept { return items_; }
+  std::uint64_t count_of(const Rule& rule) const noexcept;
+  /// Kept or not.
+  std::uint64_t total() const noexcept { return total_; }
+  std::uint64_t total(Severity severity) const noexcept;
+
+ private:
+  std::size_t limit_;
+  std::uint64_t total_ = 0;
+  std::array<std::uint64_t, kRules> counts_{};
+  std::vector<Diagnostic> items_;
+};
+
+}  // namespace perfmap

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perfmap/export.hpp"
+#include "perfmap/result.hpp"
+
+namespace perfmap {
+
+/// Whom to believe when a file is opened. The default opens what a user typed: links are followed,
+/// FIFOs and devices are read. A path that was found rather than typed wants the stricter form:
+/// /tmp belongs to everybody, and the reader is often root.
+struct OpenPolicy {
+  bool follow_link = true;           ///< false: a symbolic link as last component is refused
+  bool regular_only = false;         ///< true: FIFOs, devices and sockets are refused, unopened
+  std::vector<uid_t> owners = {};    ///< not empty: a file of anybody else is refused
+  std::uint64_t most_stream_bytes = std::uint64_t{1} << 30;  ///< from what has no size of its own
+};
+
+/// What fstat(2) said about an input when it was opened.
+struct FileFacts {
+  bool is_file = false;     ///< false: text, a pipe, a device; then the rest is 0
+  bool was_link = false;    ///< the path's last component is a symbolic link
+  bool is_regular = false;
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t size = 0;
+  std::int64_t mtime_ns = 0;
+  std::uint32_t mode = 0;
+  std::uint32_t uid = 0;
+};
+
+/// What refresh() found.
+enum class Growth : std::uint8_t {
+  unchanged,
+  appended,  ///< text() is longer; what was there is as it was, at the same offsets
+  replaced,  ///< another file, a shorter one, or other bytes: forget all offsets
+};
+
+/// The bytes of an input: a regular file is mapped, anything else is read to its end.
+///
+/// Copies share the bytes. Views into text() live until the last copy is gone or refreshed.
+/// A file that another process truncates while it is mapped raises SIGBUS on access, as for every
+/// mapping; TruncationGuard turns that into zero bytes. Const members may be used from several
+/// threads.
+class PERFMAP_API Input {
+ public:
+  /// O(1) for a regular file, whose pages are read on access. Fails with io, not_found, refused
+  /// (policy), too_large (a stream) or unsupported (a directory).
+  static Result<Input> open(const std::string& path, const OpenPolicy& policy = {});
+  /// As open(), below the directory `root_fd` as if it were /: no link leads out of it.
+  static Result<Input> open_below(int root_fd, const std::string& path, std::string name,
+                                  const OpenPolicy& policy);
+  /// Takes what the descriptor has, from its present position if it has no size. Does not close it.
+  static Result<Input> from_descriptor(int fd, std::string name, const OpenPolicy& policy = {});
+  static Input from_text(std::string text, std::string name);
+
+  std::string_view text() const noexcept { return text_; }
+  /// The path as given, or "-".
+  const std::string& name() const noexcept { return name_; }
+  void rename(std::string name) { name_ = std::move(name); }
+  const FileFacts& facts() const noexcept { return facts_; }
+
+  /// Looks at the path again and takes in what was appended. Only for files that open() opened;
+  /// everything else is unchanged. On replaced, text() is the new file's. Views taken before are
+  /// invalid afterwards unless it answers unchanged. O(1), and O(size) page-table work in the kernel.
+  Result<Growth> refresh();
+
+  /// True when a TruncationGuard had to stand in for bytes of this input.
+  bool was_truncated() const noexcept;
+
+ private:
+  struct Storage;
+  static Result<Input> take(int fd, std::string name, const OpenPolicy& policy, bool by_path);
+  std::shared_ptr<Storage> storage_;
+  std::string_view text_;
+  std::string name_;
+  FileFacts facts_;
+  OpenPolicy policy_;
+  bool by_path_ = false;
+};
+
+/// While one is alive, reading a mapped Input whose file was truncated meanwhile yields zero bytes
+/// instead of SIGBUS. Installs a process-wide SIGBUS handler, which passes on what is not ours, and
+/// restores the former one at the end: for programs, or libraries whose host agrees.
+class PERFMAP_API TruncationGuard {
+ public:
+  TruncationGuard() noexcept;
+  ~TruncationGuard();
+  TruncationGuard(const TruncationGuard&) = delete;
+  TruncationGuard& operator=(const TruncationGuard&) = delete;
+};
+
+}  // namespace perfmap

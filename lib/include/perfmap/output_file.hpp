@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "perfmap/export.hpp"
+#include "perfmap/result.hpp"
+
+namespace perfmap {
+
+/// Where a command's answer goes: large writes, and a file that changes all at once or not at all.
+///
+/// A regular file (or none yet) is written beside its final place and renamed by commit(); without
+/// commit() nothing has changed. Of a symbolic link the target is replaced. A device or FIFO is
+/// written in place. One thread at a time.
+class PERFMAP_API OutputFile {
+ public:
+  static Result<OutputFile> replace(const std::string& path);
+  /// Writes to a descriptor that the caller keeps open, such as 1.
+  static OutputFile to_descriptor(int fd, std::string name);
+
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&& other) noexcept;
+  ~OutputFile();
+
+  /// Buffered. A failure sticks, and flush() and commit() report it; further bytes are ignored.
+  void write(std::string_view bytes);
+  /// Room for at least `most` bytes at the end of the buffer, for a formatter that knows its bound;
+  /// wrote() says how many were used. `most` may not exceed kRoom.
+  static constexpr std::size_t kRoom = std::size_t{64} << 10;
+  char* room(std::size_t most);
+  void wrote(std::size_t count) noexcept { used_ += count; }
+  bool failed() const noexcept { return errno_ != 0; }
+
+  Result<void> flush();
+  Result<void> commit();
+
+ private:
+  OutputFile() = default;
+  void drain();
+  Error error() const;
+  void discard() noexcept;
+
+  int fd_ = -1;
+  bool owns_ = false;
+  int errno_ = 0;
+  std::string name_;
+  std::string final_path_;      // empty: written in place
+  std::string temporary_path_;  // empty once committed
+  std::string buffer_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace perfmap

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <span>
+
+#include "perfmap/diagnostic.hpp"
+
+/// Every rule there is: its number, how bad it is, whether it is mended by `lint --fix`, which
+/// readers it hurts, and what it says, in one place. The page docs/diagnostics.md has a section
+/// for each; a test compares the two.
+namespace perfmap::rule {
+
+// clang-format off
+inline constexpr Rule kTooFewFields{"PM001", Severity::error, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a line has fewer than three fields", 0};
+inline constexpr Rule kBadAddress{"PM002", Severity::error, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "the address is not a hexadecimal number of at most 64 bits", 1};
+inline constexpr Rule kBadSize{"PM003", Severity::error, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "the size is not a hexadecimal number of at most 64 bits", 2};
+inline constexpr Rule kHexPrefix{"PM004", Severity::warning, Fix::safe, Reader::blazesym, "a number has a 0x prefix", 3};
+inline constexpr Rule kExtraBlanks{"PM005", Severity::warning, Fix::safe, Reader::perf | Reader::blazesym | Reader::samply, "more than one blank between fields", 4};
+inline constexpr Rule kOddSeparator{"PM006", Severity::warning, Fix::safe, Reader::bcc | Reader::samply, "a tab or a comma instead of a blank between fields", 5};
+inline constexpr Rule kCarriageReturn{"PM007", Severity::warning, Fix::safe, Reader::perf | Reader::bcc, "a carriage return before the end of the line", 6};
+inline constexpr Rule kGluedLines{"PM008", Severity::error, Fix::unsafe, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "two entries on one line", 7};
+inline constexpr Rule kNoFinalNewline{"PM009", Severity::error, Fix::safe, Reader::perf, "the last line has no newline", 8};
+inline constexpr Rule kNulByte{"PM010", Severity::warning, Fix::unsafe, Reader::perf | Reader::bcc | Reader::blazesym, "a NUL byte in the line", 9};
+inline constexpr Rule kCommentOrBlank{"PM011", Severity::warning, Fix::safe, Reader::perf | Reader::blazesym, "a comment or a blank line, which the format does not have", 10};
+inline constexpr Rule kLeadingBlank{"PM012", Severity::warning, Fix::safe, Reader::blazesym | Reader::samply, "a blank before the address", 11};
+inline constexpr Rule kNotCanonicalHex{"PM013", Severity::info, Fix::safe, Reader::none, "upper-case digits or leading zeros in a number", 12};
+inline constexpr Rule kSignedNumber{"PM014", Severity::warning, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a number with a sign", 13};
+inline constexpr Rule kNotText{"PM015", Severity::error, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a line over 64 KiB, or binary data", 14};
+inline constexpr Rule kShortName{"PM020", Severity::error, Fix::unsafe, Reader::perf, "a name shorter than three bytes", 15};
+inline constexpr Rule kLongName{"PM021", Severity::warning, Fix::unsafe, Reader::none, "a name longer than 300 bytes", 16};
+inline constexpr Rule kCutName{"PM022", Severity::warning, Fix::none, Reader::none, "a name that looks cut off", 17};
+inline constexpr Rule kBlankAtNameEnd{"PM023", Severity::warning, Fix::safe, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a blank at the end of a name", 18};
+inline constexpr Rule kNotUtf8{"PM024", Severity::error, Fix::safe, Reader::blazesym | Reader::samply, "a name that is not UTF-8", 19};
+inline constexpr Rule kControlByte{"PM025", Severity::warning, Fix::safe, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a control character in a name", 20};
+inline constexpr Rule kSemicolon{"PM030", Severity::warning, Fix::unsafe, Reader::none, "a semicolon in a name, which splits folded stacks", 21};
+inline constexpr Rule kMangledName{"PM031", Severity::info, Fix::unsafe, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a mangled name", 22};
+inline constexpr Rule kInlineChain{"PM032", Severity::info, Fix::none, Reader::none, "a name that holds a chain of inlined functions", 23};
+inline constexpr Rule kManyRanges{"PM033", Severity::info, Fix::none, Reader::none, "one name on many ranges", 24};
+inline constexpr Rule kNoName{"PM034", Severity::warning, Fix::none, Reader::none, "a name without information", 25};
+inline constexpr Rule kDeceptiveName{"PM035", Severity::info, Fix::safe, Reader::none, "invisible or direction-changing characters in a name", 26};
+inline constexpr Rule kWritableByOthers{"PM061", Severity::warning, Fix::safe, Reader::none, "the file can be written by its group or by everybody", 27};
+inline constexpr Rule kNotRegularFile{"PM062", Severity::error, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a symbolic link, FIFO or device instead of a regular file", 28};
+inline constexpr Rule kUnreadable{"PM063", Severity::warning, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "profilers of other users cannot read the file", 29};
+inline constexpr Rule kHugeFile{"PM067", Severity::info, Fix::safe, Reader::none, "more than 50 MB or a million entries", 30};
+inline constexpr Rule kEmptyFile{"PM068", Severity::warning, Fix::none, Reader::none, "the file is empty", 31};
+inline constexpr Rule kEncodedFile{"PM069", Severity::warning, Fix::safe, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a byte order mark or UTF-16 text", 32};
+inline constexpr Rule kOddDirectory{"PM070", Severity::info, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "not where readers search", 33};
+inline constexpr Rule kReusedStart{"PM101", Severity::error, Fix::safe, Reader::perf | Reader::bcc | Reader::blazesym, "two entries start at the same address under different names", 34};
+inline constexpr Rule kDuplicate{"PM102", Severity::warning, Fix::safe, Reader::none, "an entry is repeated", 35};
+inline constexpr Rule kOverlap{"PM103", Severity::error, Fix::safe, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a later entry overlaps an earlier one in part", 36};
+inline constexpr Rule kNested{"PM104", Severity::warning, Fix::safe, Reader::perf | Reader::blazesym | Reader::samply, "an entry lies inside another", 37};
+inline constexpr Rule kShadowed{"PM105", Severity::info, Fix::safe, Reader::none, "an entry that no address reaches", 38};
+inline constexpr Rule kSizeZero{"PM106", Severity::warning, Fix::unsafe, Reader::bcc | Reader::samply, "the size is zero", 39};
+inline constexpr Rule kHugeSize{"PM107", Severity::warning, Fix::none, Reader::samply, "a size above 64 MiB", 40};
+inline constexpr Rule kAddressWrap{"PM108", Severity::warning, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "address + size passes the end of the address space", 41};
+inline constexpr Rule kOddAddress{"PM109", Severity::warning, Fix::none, Reader::bcc, "an address that no user code has", 42};
+inline constexpr Rule kDecimalSizes{"PM110", Severity::info, Fix::unsafe, Reader::none, "sizes look decimal", 43};
+inline constexpr Rule kNotSorted{"PM113", Severity::info, Fix::safe, Reader::none, "entries are not sorted by address", 44};
+inline constexpr Rule kReuseRate{"PM114", Severity::info, Fix::none, Reader::none, "a large share of the addresses was bound again", 45};
+// clang-format on
+
+/// All rules, by id. Static storage.
+PERFMAP_API std::span<const Rule* const> all() noexcept;
+
+/// The rule with this id, or nullptr.
+PERFMAP_API const Rule* find(std::string_view id) noexcept;
+
+}  // namespace perfmap::rule
