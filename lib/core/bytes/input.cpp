@@ -1,0 +1,192 @@
+#include "perfmap/input.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "bytes/descriptor.hpp"
+#include "bytes/mapping.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::size_t kFingerprint = 64;
+
+std::string cannot_open(const std::string& name) { return "cannot open " + name; }
+
+FileFacts facts_of(const struct stat& status) {
+  FileFacts facts;
+  facts.is_file = true;
+  facts.is_regular = S_ISREG(status.st_mode);
+  facts.device = status.st_dev;
+  facts.inode = status.st_ino;
+  facts.size = static_cast<std::uint64_t>(status.st_size);
+  facts.mtime_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
+  facts.mode = status.st_mode;
+  facts.uid = status.st_uid;
+  return facts;
+}
+
+/// Why a policy does not let this file in, or nothing.
+std::string_view objection(const struct stat& status, const OpenPolicy& policy) {
+  if (policy.regular_only && !S_ISREG(status.st_mode)) return "not a regular file";
+  const auto& owners = policy.owners;
+  if (!owners.empty() && std::find(owners.begin(), owners.end(), status.st_uid) == owners.end()) {
+    return "its owner is neither the process's user nor root nor you";
+  }
+  return {};
+}
+
+/// A FIFO without writer or a device must not hang the open of a file that was found, not typed.
+int flags_of(const OpenPolicy& policy) {
+  return O_RDONLY | O_CLOEXEC | O_NOCTTY | (policy.follow_link ? 0 : O_NOFOLLOW) |
+         (policy.regular_only ? O_NONBLOCK : 0);
+}
+
+/// Blanks out what is not a link problem: ELOOP under O_NOFOLLOW means "is a link".
+Error open_error(const std::string& name, int sys_errno, const OpenPolicy& policy) {
+  if (sys_errno == ELOOP && !policy.follow_link) {
+    return {Errc::refused, cannot_open(name) + ": it is a symbolic link", sys_errno, {}};
+  }
+  return system_error(cannot_open(name), sys_errno);
+}
+
+/// Reads a descriptor without size of its own to its end.
+Result<std::string> read_stream(int fd, const std::string& name, std::uint64_t most) {
+  std::string text;
+  constexpr std::size_t kBlock = std::size_t{256} << 10;
+  for (;;) {
+    const std::size_t have = text.size();
+    if (have > most) {
+      return Failure({Errc::too_large,
+                      "cannot read " + name + ": more than " + std::to_string(most >> 20) +
+                          " MiB from what is not a regular file",
+                      0,
+                      {}});
+    }
+    text.resize(have + kBlock);
+    const ssize_t got = ::read(fd, text.data() + have, kBlock);
+    if (got < 0 && errno != EINTR) return Failure(system_error("cannot read " + name, errno));
+    text.resize(have + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got == 0) return text;
+  }
+}
+
+}  // namespace
+
+/// Either a mapping or a string; and, to tell an appended file from a rewritten one, copies of the
+/// first and the last bytes that were taken.
+struct Input::Storage {
+  Mapping mapping;
+  std::string text;
+  std::string head;
+  std::string tail;
+
+  void remember(std::string_view taken) {
+    head = taken.substr(0, kFingerprint);
+    tail = taken.substr(taken.size() - std::min(taken.size(), kFingerprint));
+  }
+  /// Whether `now` goes on from what remember() saw, `size` bytes of it.
+  bool goes_on(std::string_view now, std::size_t size) const {
+    return now.substr(0, head.size()) == head &&
+           now.substr(size - tail.size(), tail.size()) == tail;
+  }
+};
+
+Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bool by_path) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return Failure(system_error(cannot_open(name), errno));
+  if (S_ISDIR(status.st_mode)) return Failure(system_error(cannot_open(name), EISDIR));
+  if (const std::string_view why = objection(status, policy); !why.empty()) {
+    return Failure({Errc::refused, cannot_open(name) + ": " + std::string(why), 0, {}});
+  }
+  Input input;
+  input.storage_ = std::make_shared<Storage>();
+  input.facts_ = facts_of(status);
+  const off_t position = S_ISREG(status.st_mode) ? ::lseek(fd, 0, SEEK_CUR) : -1;
+  // Files of /proc and the like are regular and claim to be empty; a stdin that was read in part
+  // goes on from where it is. Both are streams.
+  if (status.st_size > 0 && position == 0) {
+    input.storage_->mapping = Mapping(fd, static_cast<std::size_t>(status.st_size));
+    if (!input.storage_->mapping.mapped()) {
+      return Failure(system_error("cannot map " + name, errno));
+    }
+    input.text_ = input.storage_->mapping.text();
+    input.storage_->remember(input.text_);
+  } else {
+    Result<std::string> text = read_stream(fd, name, policy.most_stream_bytes);
+    if (!text) return Failure(std::move(text.error()));
+    input.storage_->text = *std::move(text);
+    input.text_ = input.storage_->text;
+    input.storage_->remember(input.text_);
+  }
+  input.name_ = std::move(name);
+  input.policy_ = policy;
+  input.by_path_ = by_path && S_ISREG(status.st_mode);
+  return input;
+}
+
+Result<Input> Input::open(const std::string& path, const OpenPolicy& policy) {
+  const Descriptor fd(::open(path.c_str(), flags_of(policy)));
+  if (!fd.is_open()) return Failure(open_error(path, errno, policy));
+  Result<Input> input = take(fd.get(), path, policy, true);
+  struct stat link {};
+  if (input && ::lstat(path.c_str(), &link) == 0) input->facts_.was_link = S_ISLNK(link.st_mode);
+  return input;
+}
+
+Result<Input> Input::open_below(int root_fd, const std::string& path, std::string name,
+                                const OpenPolicy& policy) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags_of(policy));
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  const long opened = ::syscall(SYS_openat2, root_fd, path.c_str(), &how, sizeof how);
+  if (opened < 0) return Failure(open_error(name, errno, policy));
+  const Descriptor fd(static_cast<int>(opened));
+  return take(fd.get(), std::move(name), policy, false);
+}
+
+Result<Input> Input::from_descriptor(int fd, std::string name, const OpenPolicy& policy) {
+  return take(fd, std::move(name), policy, false);
+}
+
+Input Input::from_text(std::string text, std::string name) {
+  Input input;
+  input.storage_ = std::make_shared<Storage>();
+  input.storage_->text = std::move(text);
+  input.text_ = input.storage_->text;
+  input.name_ = std::move(name);
+  return input;
+}
+
+bool Input::was_truncated() const noexcept { return storage_->mapping.was_truncated(); }
+
+Result<Growth> Input::refresh() {
+  if (!by_path_) return Growth::unchanged;
+  const Descriptor fd(::open(name_.c_str(), flags_of(policy_)));
+  if (!fd.is_open()) return Failure(open_error(name_, errno, policy_));
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return Failure(system_error(cannot_open(name_), errno));
+  const FileFacts now = facts_of(status);
+  const std::size_t had = text_.size();
+  const bool same = now.is_regular && now.device == facts_.device && now.inode == facts_.inode;
+  if (same && now.size == had && now.mtime_ns == facts_.mtime_ns) return Growth::unchanged;
+
+  // A fresh mapping, never the old one resized: copies of this input still look at that.
+  Result<Input> fresh = take(fd.get(), name_, policy_, true);
+  if (!fresh) return Failure(std::move(fresh.error()));
+  const bool appended =
+      same && fresh->text_.size() >= had && storage_->goes_on(fresh->text_, had);
+  const bool longer = fresh->text_.size() > had;
+  *this = *std::move(fresh);
+  if (!appended) return Growth::replaced;
+  return longer ? Growth::appended : Growth::unchanged;
+}
+
+}  // namespace perfmap

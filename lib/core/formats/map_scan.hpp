@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace perfmap {
+
+/// A line as the fast path sees it. Where `odd`, the line wants parse_map_line(): it is an entry in
+/// an unusual spelling, or none.
+struct ScannedLine {
+  std::uint64_t begin;
+  std::uint64_t size;
+  std::uint64_t offset;  ///< of the line, in the text
+  std::uint32_t length;  ///< of the line without its newline; saturated
+  std::uint32_t odd;
+};
+
+/// Walks over the lines of a text in batches. A line in the canonical spelling, "hex blank hex
+/// blank name" with at most 16 digits a number and an optional 0x, is parsed on the way: that is
+/// the hot path of everything that reads a map.
+class LineScanner {
+ public:
+  /// Starts at `offset`, which is the start of a line.
+  explicit LineScanner(std::string_view text, std::uint64_t offset = 0) noexcept
+      : text_(text), line_(offset), searched_(offset) {}
+
+  /// The next lines, in order; empty at the end. Valid until the next call.
+  std::span<const ScannedLine> next() noexcept;
+
+ private:
+  static constexpr std::size_t kBatch = 512;
+
+  std::string_view text_;
+  std::uint64_t line_;      // start of the first line not handed out
+  std::uint64_t searched_;  // newlines before this offset have been found
+  std::array<ScannedLine, kBatch> lines_;
+};
+
+}  // namespace perfmap

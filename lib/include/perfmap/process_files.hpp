@@ -1,0 +1,36 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "perfmap/export.hpp"
+#include "perfmap/input.hpp"
+#include "perfmap/result.hpp"
+
+namespace perfmap {
+
+/// Where processes and their maps are looked for. A test, or a program that honours a variable of
+/// its own, puts other directories here; the library itself reads no environment.
+struct Roots {
+  std::string proc = "/proc";
+  std::string tmp = "/tmp";
+};
+
+/// The perf map of a process as its runtime wrote it, opened. Container aware: first the innermost
+/// pid of NStgid in /proc/PID/status, below /proc/PID/root/tmp, then perf-PID.map in `roots.tmp`.
+///
+/// Nothing here is trusted: no link is followed in the last component or out of the process's root,
+/// only regular files are opened, and the owner has to be the process's, root or us unless
+/// `any_owner`. Fails with not_found (the message lists every path tried), refused or io.
+PERFMAP_API Result<Input> find_process_map(pid_t pid, const Roots& roots = {},
+                                           bool any_owner = false);
+
+/// Whether /proc knows the process.
+PERFMAP_API bool process_lives(pid_t pid, const Roots& roots = {});
+
+/// The process that thread `tid` belongs to (its Tgid), or 0.
+PERFMAP_API pid_t process_of_thread(pid_t tid, const Roots& roots = {});
+
+}  // namespace perfmap
