@@ -1,8 +1,10 @@
 # What every target of ours is compiled with. Link it PRIVATE: none of it is a user's business.
 add_library(perfmap_build_flags INTERFACE)
 target_compile_features(perfmap_build_flags INTERFACE cxx_std_20 c_std_99)
+# -Wrestrict is wrong about std::string's operator+ in gcc 12 (its bug 105651).
 target_compile_options(perfmap_build_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fno-omit-frame-pointer
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   $<$<CONFIG:Release,RelWithDebInfo>:-D_FORTIFY_SOURCE=2 -fstack-protector-strong>)
 
 if(PERFMAP_SANITIZE)

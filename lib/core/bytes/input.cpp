@@ -1,14 +1,13 @@
 #include "perfmap/input.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "bytes/descriptor.hpp"
 #include "bytes/mapping.hpp"
@@ -181,8 +180,7 @@ Result<Growth> Input::refresh() {
   // A fresh mapping, never the old one resized: copies of this input still look at that.
   Result<Input> fresh = take(fd.get(), name_, policy_, true);
   if (!fresh) return Failure(std::move(fresh.error()));
-  const bool appended =
-      same && fresh->text_.size() >= had && storage_->goes_on(fresh->text_, had);
+  const bool appended = same && fresh->text_.size() >= had && storage_->goes_on(fresh->text_, had);
   const bool longer = fresh->text_.size() > had;
   *this = *std::move(fresh);
   if (!appended) return Growth::replaced;

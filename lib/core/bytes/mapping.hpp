@@ -9,7 +9,8 @@ namespace perfmap {
 class Mapping {
  public:
   Mapping() = default;
-  /// Maps `size` bytes of `fd` from its start; size is not 0. errno is set where it is not mapped().
+  /// Maps `size` bytes of `fd` from its start; size is not 0. errno is set where it is not
+  /// mapped().
   Mapping(int fd, std::size_t size) noexcept;
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;

@@ -1,13 +1,12 @@
 #include "perfmap/output_file.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 namespace perfmap {
@@ -30,7 +29,8 @@ int create_beside(const std::string& target, mode_t mode, std::string& name) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     const std::string tried =
         target + "." + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
-    const int fd = ::open(tried.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    const int fd =
+        ::open(tried.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd >= 0) name = tried;
     if (fd >= 0 || errno != EEXIST) return fd;
   }

@@ -1,13 +1,12 @@
 #include "perfmap/process_files.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <charconv>
+#include <fcntl.h>
 #include <optional>
 #include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "bytes/descriptor.hpp"
 

@@ -1,10 +1,9 @@
-#include <signal.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <utility>
 
 #include "bytes/mapping.hpp"

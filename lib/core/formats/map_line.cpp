@@ -96,8 +96,7 @@ std::optional<Entry> read_map_line(std::string_view line, std::uint64_t offset,
   }
   const AddressRange range = AddressRange::clamped(*begin, *size);
   if (range.size != *size) {
-    fault = {&rule::kAddressWrap, size_field,
-             "address + size passes the end of the address space"};
+    fault = {&rule::kAddressWrap, size_field, "address + size passes the end of the address space"};
   }
   return Entry{range, rest, offset};
 }

@@ -47,7 +47,7 @@ struct Rule {
 struct Diagnostic {
   const Rule* rule = nullptr;  ///< never null once made; static storage
   Location where;
-  std::string message;          ///< one line, about this place
+  std::string message;             ///< one line, about this place
   std::uint64_t related_line = 0;  ///< another line that takes part, 0 for none
 };
 

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 #include <vector>
 
 #include "perfmap/export.hpp"
@@ -17,16 +16,16 @@ namespace perfmap {
 /// FIFOs and devices are read. A path that was found rather than typed wants the stricter form:
 /// /tmp belongs to everybody, and the reader is often root.
 struct OpenPolicy {
-  bool follow_link = true;           ///< false: a symbolic link as last component is refused
-  bool regular_only = false;         ///< true: FIFOs, devices and sockets are refused, unopened
-  std::vector<uid_t> owners = {};    ///< not empty: a file of anybody else is refused
+  bool follow_link = true;         ///< false: a symbolic link as last component is refused
+  bool regular_only = false;       ///< true: FIFOs, devices and sockets are refused, unopened
+  std::vector<uid_t> owners = {};  ///< not empty: a file of anybody else is refused
   std::uint64_t most_stream_bytes = std::uint64_t{1} << 30;  ///< from what has no size of its own
 };
 
 /// What fstat(2) said about an input when it was opened.
 struct FileFacts {
-  bool is_file = false;     ///< false: text, a pipe, a device; then the rest is 0
-  bool was_link = false;    ///< the path's last component is a symbolic link
+  bool is_file = false;   ///< false: text, a pipe, a device; then the rest is 0
+  bool was_link = false;  ///< the path's last component is a symbolic link
   bool is_regular = false;
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -69,7 +68,8 @@ class PERFMAP_API Input {
 
   /// Looks at the path again and takes in what was appended. Only for files that open() opened;
   /// everything else is unchanged. On replaced, text() is the new file's. Views taken before are
-  /// invalid afterwards unless it answers unchanged. O(1), and O(size) page-table work in the kernel.
+  /// invalid afterwards unless it answers unchanged. O(1), and O(size) page-table work in the
+  /// kernel.
   Result<Growth> refresh();
 
   /// True when a TruncationGuard had to stand in for bytes of this input.

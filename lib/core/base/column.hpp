@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <sys/mman.h>
+#include <type_traits>
+#include <utility>
+
+namespace perfmap {
+
+/// A growing array of plain values for millions of them: fresh elements are not written, growing
+/// moves pages instead of bytes, and large ones ask for huge pages, as first touches are what
+/// loading a map costs most. Throws std::bad_alloc.
+template <class T>
+class Column {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  Column() = default;
+  explicit Column(std::size_t size) { resize(size); }
+  Column(Column&& other) noexcept { swap(other); }
+  Column& operator=(Column&& other) noexcept {
+    Column taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+  ~Column() {
+    if (data_ != nullptr) ::munmap(data_, capacity_ * sizeof(T));
+  }
+
+  T* data() noexcept { return data_; }
+  const T* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  T& operator[](std::size_t i) noexcept { return data_[i]; }
+  const T& operator[](std::size_t i) const noexcept { return data_[i]; }
+  T& back() noexcept { return data_[size_ - 1]; }
+  const T& back() const noexcept { return data_[size_ - 1]; }
+
+  void push_back(T value) {
+    if (size_ == capacity_) grow(size_ + 1);
+    data_[size_++] = value;
+  }
+  /// New elements are zero at first growth and unspecified after a resize() to fewer.
+  void resize(std::size_t size) {
+    if (size > capacity_) grow(size);
+    size_ = size;
+  }
+  /// Gives back what is not used. Keeps the elements.
+  void shrink() noexcept {
+    const std::size_t pages = round_up(size_ * sizeof(T));
+    if (data_ == nullptr || pages >= bytes() || pages == 0) return;
+    ::munmap(reinterpret_cast<char*>(data_) + pages, bytes() - pages);
+    capacity_ = pages / sizeof(T);
+  }
+  void swap(Column& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+  }
+
+ private:
+  // A multiple of the page size and of every sizeof(T) used, so that capacity_ says it all.
+  static constexpr std::size_t kPage = 4096;
+  static_assert(kPage % sizeof(T) == 0);
+
+  static std::size_t round_up(std::size_t count) noexcept {
+    return (count + kPage - 1) / kPage * kPage;
+  }
+  std::size_t bytes() const noexcept { return capacity_ * sizeof(T); }
+
+  void grow(std::size_t at_least) {
+    if (at_least > (std::size_t{1} << 46) / sizeof(T)) throw std::bad_alloc();
+    const std::size_t wanted = at_least < 2 * capacity_ ? 2 * capacity_ : at_least;
+    const std::size_t pages = round_up(wanted * sizeof(T));
+    void* const fresh = data_ == nullptr ? ::mmap(nullptr, pages, PROT_READ | PROT_WRITE,
+                                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                                         : ::mremap(data_, bytes(), pages, MREMAP_MAYMOVE);
+    if (fresh == MAP_FAILED) throw std::bad_alloc();
+    constexpr std::size_t kHuge = std::size_t{2} << 20;
+    if (pages >= 2 * kHuge) ::madvise(fresh, pages, MADV_HUGEPAGE);
+    data_ = static_cast<T*>(fresh);
+    capacity_ = pages / sizeof(T);
+  }
+
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace perfmap

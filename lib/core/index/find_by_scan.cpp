@@ -1,0 +1,58 @@
+#include <algorithm>
+#include <vector>
+
+#include "formats/map_line.hpp"
+#include "formats/map_scan.hpp"
+#include "index/run.hpp"
+#include "perfmap/index.hpp"
+
+namespace perfmap {
+namespace {
+
+/// The best answer so far for each address; offers come in file order.
+class Answers {
+ public:
+  Answers(Overlap overlap, std::span<const Address> addresses)
+      : overlap_(overlap), addresses_(addresses), best_(addresses.size(), {0, UINT64_MAX}) {}
+
+  void offer(std::uint64_t begin, std::uint64_t size, std::uint64_t line) noexcept {
+    const std::uint64_t reach = std::max<std::uint64_t>(size, 1);
+    for (std::size_t i = 0; i < addresses_.size(); ++i) {
+      if (addresses_[i] - begin < reach) take(best_[i], {reach, line});
+    }
+  }
+  void write(std::span<Hit> hits) const noexcept {
+    for (std::size_t i = 0; i < best_.size(); ++i) hits[i] = Hit{best_[i].line};
+  }
+
+ private:
+  void take(Precedence::Rank& best, const Precedence::Rank& offered) const noexcept {
+    const bool nobody_yet = best.line == UINT64_MAX;
+    if (nobody_yet || Precedence(overlap_, {}).wins(offered, best)) best = offered;
+  }
+
+  Overlap overlap_;
+  std::span<const Address> addresses_;
+  std::vector<Precedence::Rank> best_;
+};
+
+}  // namespace
+
+void find_by_scan(const Map& map, Overlap overlap, std::span<const Address> addresses,
+                  std::span<Hit> hits) {
+  const std::string_view text = map.text();
+  Answers answers(overlap, addresses);
+  LineScanner scanner(text);
+  for (auto batch = scanner.next(); !batch.empty(); batch = scanner.next()) {
+    for (const ScannedLine& line : batch) {
+      if (line.odd == 0) {
+        answers.offer(line.begin, line.size, line.offset);
+      } else if (const auto entry = map.entry_at(line.offset)) {
+        answers.offer(entry->range.begin, entry->range.size, line.offset);
+      }
+    }
+  }
+  answers.write(hits);
+}
+
+}  // namespace perfmap

@@ -1,0 +1,193 @@
+#include "perfmap/index.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "formats/map_scan.hpp"
+#include "formats/perf_line.hpp"
+#include "index/perf_tree.hpp"
+#include "index/run.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::array<std::string_view, 4> kOverlapNames = {"last", "first", "inner", "perf"};
+
+/// The line at `offset` with its newline, as perf's getline sees it.
+std::string_view line_at(std::string_view text, std::uint64_t offset) noexcept {
+  const std::string_view rest = text.substr(offset);
+  const std::size_t newline = rest.find('\n');
+  return newline == std::string_view::npos ? rest : rest.substr(0, newline + 1);
+}
+
+}  // namespace
+
+std::optional<Overlap> parse_overlap(std::string_view name) noexcept {
+  const auto* const found = std::find(kOverlapNames.begin(), kOverlapNames.end(), name);
+  if (found == kOverlapNames.end()) return std::nullopt;
+  return static_cast<Overlap>(found - kOverlapNames.begin());
+}
+
+std::string_view to_string(Overlap overlap) noexcept {
+  return kOverlapNames[static_cast<std::size_t>(overlap)];
+}
+
+/// Runs are kept as a log-structured merge tree keeps them: what refresh() adds is a run of its
+/// own, and runs of similar size are merged, so that an entry takes part in O(log n) merges.
+struct Index::State {
+  /// How far a map has been read.
+  struct Progress {
+    std::uint64_t offset = 0;
+    std::uint64_t line = 1;
+  };
+
+  std::vector<Map> maps;
+  Overlap overlap = Overlap::last;
+  std::vector<Progress> progress;
+  std::vector<Run> runs;
+  PerfTree tree;
+  std::uint64_t entries = 0;
+
+  Precedence precedence() const noexcept { return {overlap, maps}; }
+
+  void read_all(Diagnostics& problems) {
+    runs.clear();
+    tree = {};
+    entries = 0;
+    progress.assign(maps.size(), {});
+    read_new(problems);
+  }
+
+  void read_new(Diagnostics& problems) {
+    Columns fresh;
+    for (std::size_t i = 0; i < maps.size(); ++i) {
+      if (overlap == Overlap::perf) {
+        read_as_perf(i);
+      } else {
+        progress[i].line =
+            read_columns(maps[i], i, progress[i].offset, progress[i].line, fresh, problems);
+      }
+      progress[i].offset = maps[i].text().size();
+    }
+    if (fresh.count() == 0) return;
+    entries += fresh.count();
+    sort_columns(fresh);
+    runs.push_back(make_run(std::move(fresh), precedence()));
+    while (runs.size() > 1 && runs.back().count() * 2 >= runs[runs.size() - 2].count())
+      merge_last();
+  }
+
+  void merge_last() {
+    Run merged = merge_runs(runs[runs.size() - 2], runs.back(), precedence());
+    runs.pop_back();
+    runs.back() = std::move(merged);
+  }
+
+  void read_as_perf(std::size_t number) {
+    const std::string_view text = maps[number].text();
+    const std::uint64_t tag = std::uint64_t{number} << kMapShift;
+    for (std::uint64_t at = progress[number].offset; at < text.size();) {
+      const std::string_view line = line_at(text, at);
+      if (const auto entry = read_perf_line(line, at)) {
+        tree.insert(entry->range, tag | at);
+        ++entries;
+      }
+      at += line.size();
+    }
+  }
+
+  /// Which of two answers stands, where either may be nobody's.
+  std::uint64_t better(std::uint64_t a, std::uint64_t b) const noexcept {
+    if (a == UINT64_MAX || b == UINT64_MAX) return std::min(a, b);
+    const Precedence order = precedence();
+    return order.wins(order.rank_of(b), order.rank_of(a)) ? b : a;
+  }
+};
+
+Index::Index(std::vector<Map> maps, Overlap overlap, Diagnostics& problems)
+    : state_(std::make_unique<State>()) {
+  state_->maps = std::move(maps);
+  state_->overlap = overlap;
+  state_->read_all(problems);
+}
+
+Index::Index(Index&&) noexcept = default;
+Index& Index::operator=(Index&&) noexcept = default;
+Index::~Index() = default;
+
+std::span<const Map> Index::maps() const noexcept { return state_->maps; }
+Overlap Index::overlap() const noexcept { return state_->overlap; }
+std::uint64_t Index::entry_count() const noexcept { return state_->entries; }
+
+Hit Index::find(Address address) const noexcept {
+  const State& state = *state_;
+  if (state.overlap == Overlap::perf) return {state.tree.find(address)};
+  std::uint64_t answer = UINT64_MAX;
+  for (const Run& run : state.runs) {
+    const std::uint64_t line = run.find(address, state.maps);
+    answer = &run == &state.runs.front() ? line : state.better(answer, line);
+  }
+  return {answer};
+}
+
+void Index::find_all(std::span<const Address> addresses, std::span<Hit> hits) const noexcept {
+  const State& state = *state_;
+  if (state.overlap == Overlap::perf || state.runs.size() != 1) {
+    std::transform(addresses.begin(), addresses.end(), hits.begin(),
+                   [this](Address address) { return find(address); });
+    return;
+  }
+  static_assert(sizeof(Hit) == sizeof(std::uint64_t));
+  constexpr std::size_t kBlock = 1024;
+  std::array<std::uint64_t, kBlock> lines;
+  for (std::size_t done = 0; done < addresses.size(); done += kBlock) {
+    const auto asked = addresses.subspan(done, std::min(kBlock, addresses.size() - done));
+    state.runs.front().find_all(asked, lines.data(), state.maps);
+    for (std::size_t i = 0; i < asked.size(); ++i) hits[done + i] = Hit{lines[i]};
+  }
+}
+
+Entry Index::entry(Hit hit) const noexcept {
+  const Map& map = state_->maps[hit.map()];
+  const auto entry = state_->overlap == Overlap::perf
+                         ? read_perf_line(line_at(map.text(), hit.offset()), hit.offset())
+                         : map.entry_at(hit.offset());
+  return entry.value_or(Entry{});  // only a file cut off under a TruncationGuard comes to that
+}
+
+std::uint64_t Index::line_number(Hit hit) const {
+  return state_->maps[hit.map()].line_number(hit.offset());
+}
+
+std::optional<Entry> Index::find_entry(Address address) const noexcept {
+  const Hit hit = find(address);
+  if (!hit) return std::nullopt;
+  return entry(hit);
+}
+
+const Index& Index::compact() {
+  while (state_->runs.size() > 1) state_->merge_last();
+  return *this;
+}
+
+std::size_t Index::segment_count() const noexcept {
+  return state_->runs.empty() ? 0 : state_->runs.front().count();
+}
+
+Segment Index::segment(std::size_t position) const noexcept {
+  return state_->runs.front().at(position, state_->maps);
+}
+
+Result<Growth> Index::refresh(Diagnostics& problems) {
+  Growth all = Growth::unchanged;
+  for (Map& map : state_->maps) {
+    const Result<Growth> growth = map.refresh();
+    if (!growth) return growth;
+    all = std::max(all, *growth);
+  }
+  if (all == Growth::replaced) state_->read_all(problems);
+  if (all == Growth::appended) state_->read_new(problems);
+  return all;
+}
+
+}  // namespace perfmap
