@@ -24,7 +24,8 @@ std::uint64_t find_the_slow_way(const std::vector<Plain>& entries, Overlap overl
   for (const Plain& entry : entries) {
     const std::uint64_t size = entry.range.size == 0 ? 1 : entry.range.size;
     if (address - entry.range.begin >= size) continue;
-    const std::uint64_t best = answer == nullptr || answer->range.size == 0 ? 1 : answer->range.size;
+    const std::uint64_t best =
+        answer == nullptr || answer->range.size == 0 ? 1 : answer->range.size;
     if (answer == nullptr || overlap == Overlap::last ||
         (overlap == Overlap::inner && size <= best)) {
       answer = &entry;

@@ -41,6 +41,11 @@ class Column {
     if (size_ == capacity_) grow(size_ + 1);
     data_[size_++] = value;
   }
+  /// Makes room for `more` elements, so that the next so many may be appended unchecked.
+  void make_room(std::size_t more) {
+    if (capacity_ - size_ < more) grow(size_ + more);
+  }
+  void append_unchecked(T value) noexcept { data_[size_++] = value; }
   /// New elements are zero at first growth and unspecified after a resize() to fewer.
   void resize(std::size_t size) {
     if (size > capacity_) grow(size);

@@ -11,15 +11,16 @@ std::uint64_t read_columns(const Map& map, std::size_t number, std::uint64_t off
   const std::uint64_t tag = std::uint64_t{number} << kMapShift;
   LineScanner scanner(text, offset);
   for (auto batch = scanner.next(); !batch.empty(); batch = scanner.next()) {
+    out.make_room(batch.size());
     for (const ScannedLine& scanned : batch) {
       if (scanned.odd == 0) {
-        out.push_back(scanned.begin, scanned.size, tag | scanned.offset);
+        out.append(scanned.begin, scanned.size, tag | scanned.offset);
       } else {
         const std::string_view rest = text.substr(scanned.offset);
         const std::string_view whole =
             rest.substr(0, scanned.length < UINT32_MAX ? scanned.length : rest.find('\n'));
         const auto entry = parse_map_line(whole, {scanned.offset, line, 1}, problems);
-        if (entry) out.push_back(entry->range.begin, entry->range.size, tag | scanned.offset);
+        if (entry) out.append(entry->range.begin, entry->range.size, tag | scanned.offset);
       }
       ++line;
     }

@@ -27,10 +27,16 @@ struct Columns {
   Column<std::uint64_t> line;
 
   std::size_t count() const noexcept { return begin.size(); }
-  void push_back(std::uint64_t at, std::uint64_t bytes, std::uint64_t of_line) {
-    begin.push_back(at);
-    size.push_back(short_size(bytes == 0 ? 1 : bytes));
-    line.push_back(of_line);
+  void make_room(std::size_t more) {
+    begin.make_room(more);
+    size.make_room(more);
+    line.make_room(more);
+  }
+  /// Only into room that was made.
+  void append(std::uint64_t at, std::uint64_t bytes, std::uint64_t of_line) noexcept {
+    begin.append_unchecked(at);
+    size.append_unchecked(short_size(bytes == 0 ? 1 : bytes));
+    line.append_unchecked(of_line);
   }
   void shrink() noexcept {
     begin.shrink();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "index/columns.hpp"
+#include "index/search.hpp"
 #include "perfmap/index.hpp"
 
 namespace perfmap {
@@ -45,30 +46,21 @@ class Run {
   Segment at(std::size_t position, std::span<const Map> maps) const noexcept;
 
   /// Who answers for `address`; UINT64_MAX where nobody does. O(log n).
-  std::uint64_t find(std::uint64_t address, std::span<const Map> maps) const noexcept {
-    return answer(position_of(address), address, maps);
-  }
+  std::uint64_t find(std::uint64_t address, std::span<const Map> maps) const noexcept;
   /// find() for many addresses.
   void find_all(std::span<const Address> addresses, std::uint64_t* lines,
                 std::span<const Map> maps) const noexcept;
 
-  std::uint64_t bytes() const noexcept;
-
  private:
-  static constexpr std::size_t kFanout = 16;
-  static constexpr std::size_t kGroup = 16;  // look-ups whose cache misses overlap
-
-  /// The segments that begin at or before the address: one past the one that may cover it.
-  std::size_t position_of(std::uint64_t address) const noexcept;
   std::size_t gallop(std::size_t from, std::uint64_t address) const noexcept;
-  void positions_of(const Address* addresses, std::size_t* positions) const noexcept;
+  void prefetch_answers(const std::size_t* positions) const noexcept;
   std::uint64_t answer(std::size_t after, std::uint64_t address,
                        std::span<const Map> maps) const noexcept;
   std::uint64_t end_at(std::size_t position, std::span<const Map> maps) const noexcept;
 
   Columns segments_;
-  // levels_[0] holds every 16th begin, levels_[1] every 16th of those, and so on up to <= 16.
-  std::vector<Column<std::uint64_t>> levels_;
+  std::vector<Column<std::uint64_t>> upper_;
+  std::vector<SearchLevel> levels_;  // from the top; the last is segments_.begin
 };
 
 /// Makes a partition of sorted columns by precedence. O(n log n) whatever overlaps.

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "index/columns.hpp"
@@ -14,25 +15,50 @@ namespace {
 constexpr std::size_t kMostPieces = 256;
 constexpr unsigned kLowBits = 32;
 
-/// The upper halves of all addresses, ascending; nothing where there are too many.
-std::optional<std::vector<std::uint64_t>> pieces_of(const Column<std::uint64_t>& begins) {
-  std::vector<std::uint64_t> pieces;
-  std::uint64_t previous = UINT64_MAX;  // no upper half
-  for (std::size_t i = 0; i < begins.size(); ++i) {
-    const std::uint64_t piece = begins[i] >> kLowBits;
-    if (piece == previous) continue;
-    previous = piece;
-    const auto at = std::lower_bound(pieces.begin(), pieces.end(), piece);
-    if (at != pieces.end() && *at == piece) continue;
-    if (pieces.size() == kMostPieces) return std::nullopt;
-    pieces.insert(at, piece);
+/// Numbers the pieces of 4 GiB that addresses lie in, in ascending order. A small hash table, as
+/// neighbouring lines often lie in different pieces.
+class Pieces {
+ public:
+  /// False where there are too many.
+  bool collect(const Column<std::uint64_t>& begins) {
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      const std::uint64_t piece = begins[i] >> kLowBits;
+      Slot& slot = slot_of(piece);
+      if (slot.piece == piece) continue;
+      if (sorted_.size() == kMostPieces) return false;
+      slot.piece = piece;
+      sorted_.push_back(piece);
+    }
+    std::sort(sorted_.begin(), sorted_.end());
+    for (std::size_t i = 0; i < sorted_.size(); ++i) slot_of(sorted_[i]).number = i;
+    return true;
   }
-  return pieces;
-}
+  std::size_t count() const noexcept { return sorted_.size(); }
+  std::uint64_t number_of(std::uint64_t piece) noexcept { return slot_of(piece).number; }
+  std::uint64_t operator[](std::uint64_t number) const noexcept { return sorted_[number]; }
+
+ private:
+  struct Slot {
+    std::uint64_t piece = UINT64_MAX;  // no upper half
+    std::uint64_t number = 0;
+  };
+  static constexpr unsigned kSlotBits = 10;
+
+  /// The slot that holds the piece, or the free one where it belongs: there is always one.
+  Slot& slot_of(std::uint64_t piece) noexcept {
+    std::size_t at = piece * 0x9e3779b97f4a7c15 >> (64 - kSlotBits);
+    while (slots_[at].piece != piece && slots_[at].piece != UINT64_MAX)
+      at = (at + 1) % slots_.size();
+    return slots_[at];
+  }
+
+  std::array<Slot, std::size_t{1} << kSlotBits> slots_;
+  std::vector<std::uint64_t> sorted_;
+};
 
 /// How an address and an entry's position share one 64-bit key: address above, position below.
 struct Packing {
-  std::vector<std::uint64_t> pieces;
+  Pieces pieces;
   unsigned position_bits = 0;
   unsigned key_bits = 0;   // of the address part
   unsigned zero_bits = 0;  // that every address ends in, as code is aligned
@@ -46,33 +72,22 @@ struct Packing {
   }
 };
 
-std::optional<Packing> packing_for(const Column<std::uint64_t>& begins) {
-  auto pieces = pieces_of(begins);
-  if (!pieces) return std::nullopt;
+/// False where address and position need more than 64 bits.
+bool choose_packing(const Column<std::uint64_t>& begins, Packing& packing) {
+  if (begins.size() >= UINT32_MAX || !packing.pieces.collect(begins)) return false;
   std::uint64_t any = std::uint64_t{1} << (kLowBits - 1);
   for (std::size_t i = 0; i < begins.size(); ++i) any |= begins[i];
-  Packing packing;
   packing.zero_bits = static_cast<unsigned>(std::countr_zero(any));
   packing.position_bits = static_cast<unsigned>(std::bit_width(begins.size() - 1));
-  packing.key_bits =
-      kLowBits - packing.zero_bits + static_cast<unsigned>(std::bit_width(pieces->size() - 1));
-  packing.pieces = *std::move(pieces);
-  if (packing.position_bits + packing.key_bits > 64) return std::nullopt;
-  return packing;
+  packing.key_bits = kLowBits - packing.zero_bits +
+                     static_cast<unsigned>(std::bit_width(packing.pieces.count() - 1));
+  return packing.position_bits + packing.key_bits <= 64;
 }
 
 /// Replaces each address by its key.
-void pack(const Packing& packing, Column<std::uint64_t>& keys) {
-  std::uint64_t previous = UINT64_MAX;
-  std::uint64_t number = 0;
+void pack(Packing& packing, Column<std::uint64_t>& keys) {
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    const std::uint64_t piece = keys[i] >> kLowBits;
-    if (piece != previous) {
-      previous = piece;
-      number = static_cast<std::uint64_t>(
-          std::lower_bound(packing.pieces.begin(), packing.pieces.end(), piece) -
-          packing.pieces.begin());
-    }
+    const std::uint64_t number = packing.pieces.number_of(keys[i] >> kLowBits);
     const std::uint64_t part = (number << kLowBits | (keys[i] & UINT32_MAX)) >> packing.zero_bits;
     keys[i] = part << packing.position_bits | i;
   }
@@ -107,7 +122,7 @@ void radix_sort(Column<std::uint64_t>& keys, Column<std::uint64_t>& spare, unsig
 
 /// The columns take turns in the same memory, so that no more than 28 bytes an entry are in use:
 /// begin becomes the keys, the spare of the sort becomes the sorted lines.
-void sort_packed(const Packing& packing, Columns& columns) {
+void sort_packed(Packing& packing, Columns& columns) {
   const std::size_t count = columns.count();
   Column<std::uint64_t>& keys = columns.begin;
   pack(packing, keys);
@@ -152,10 +167,9 @@ void sort_pairs(Columns& columns) {
 void sort_columns(Columns& columns) {
   const std::uint64_t* const begins = columns.begin.data();
   if (std::is_sorted(begins, begins + columns.count())) return;
-  const std::optional<Packing> packing =
-      columns.count() < UINT32_MAX ? packing_for(columns.begin) : std::nullopt;
-  if (packing) {
-    sort_packed(*packing, columns);
+  Packing packing;
+  if (choose_packing(columns.begin, packing)) {
+    sort_packed(packing, columns);
   } else {
     sort_pairs(columns);
   }

@@ -14,7 +14,8 @@ class Segments {
     if (begin != 0 && end_ == begin && !columns_.line.empty() && columns_.line.back() == line) {
       columns_.size.back() = short_size(end - columns_.begin.back());
     } else {
-      columns_.push_back(begin, end - begin, line);
+      columns_.make_room(1);
+      columns_.append(begin, end - begin, line);
     }
     end_ = end;
   }

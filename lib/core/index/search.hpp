@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace perfmap {
+
+/// One level of a search tree without pointers: ascending values. Of each 16 values of a level, the
+/// level above holds the first; the bottom level is what is searched, the top one has at most 16.
+struct SearchLevel {
+  const std::uint64_t* values;
+  std::size_t count;
+};
+
+inline constexpr std::size_t kFanout = 16;       // values compared at once: two cache lines
+inline constexpr std::size_t kSearchGroup = 16;  // look-ups whose cache misses overlap
+
+/// How many values of the bottom level are at most `key`, for one key or for kSearchGroup of them.
+/// Levels are given from the top; there is at least one.
+struct Search {
+  std::size_t (*one)(std::span<const SearchLevel> levels, std::uint64_t key) noexcept;
+  void (*group)(std::span<const SearchLevel> levels, const std::uint64_t* keys,
+                std::size_t* counts) noexcept;
+};
+
+/// The fastest that this processor can do.
+const Search& search() noexcept;
+
+}  // namespace perfmap

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace perfmap::test {
+
+/// What a synthetic map is like. The same wishes and seed give the same bytes on every machine.
+struct SyntheticMap {
+  std::size_t entries = 1'000'000;
+  unsigned reused_percent = 0;  ///< of the lines, ranges laid over parts of earlier ones
+  std::uint64_t seed = 1;
+};
+
+/// A map as a large JIT-compiled program would leave it: names like those of HotSpot, V8 and
+/// CPython, 60 to 90 bytes a line, code in three regions (V8's code, its heap, HotSpot's code
+/// cache), in no order beyond short runs of neighbours.
+std::string synthetic_map(const SyntheticMap& wishes);
+
+/// Addresses inside the entries of such a map, drawn evenly over the entries.
+std::vector<std::uint64_t> addresses_in(const std::string& map, std::size_t count,
+                                        std::uint64_t seed);
+
+}  // namespace perfmap::test
