@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "console.hpp"
@@ -11,8 +12,29 @@ namespace perfmap::app {
 /// What the parsed command line asks for; set by the callback of the command that was named.
 using Action = std::function<ExitCode(const Console&)>;
 
-/// One file a command: cmd_<name>.cpp declares its options on a subcommand of `parent` and sets
-/// `action` from its callback. Adding one here and in kCommands (parser.cpp) is all it takes.
-void add_resolve(CLI::App& parent, Action& action);
+/// A command: its name, its line in the list of commands, and what declares its options on its
+/// subcommand and sets `action` from the callback. One file a command: cmd_<name>.cpp.
+struct Command {
+  const char* name;
+  const char* summary;
+  void (*declare)(CLI::App& command, Action& action);
+};
+
+/// Every command, in the order of the help text.
+std::span<const Command> commands();
+
+void declare_completions(CLI::App& command, Action& action);
+void declare_convert(CLI::App& command, Action& action);
+void declare_copy(CLI::App& command, Action& action);
+void declare_diff(CLI::App& command, Action& action);
+void declare_from_json(CLI::App& command, Action& action);
+void declare_help(CLI::App& command, Action& action);
+void declare_info(CLI::App& command, Action& action);
+void declare_lint(CLI::App& command, Action& action);
+void declare_merge(CLI::App& command, Action& action);
+void declare_resolve(CLI::App& command, Action& action);
+void declare_tidy(CLI::App& command, Action& action);
+void declare_to_json(CLI::App& command, Action& action);
+void declare_write(CLI::App& command, Action& action);
 
 }  // namespace perfmap::app

@@ -16,7 +16,7 @@ enum class ColorWish { automatic, always, never };
 /// prefixed with "perfmap: ". Made by main(), so that a command never touches a stream by itself.
 class Console {
  public:
-  Console(ColorWish color, bool quiet, bool verbose);
+  Console(OutputFile& out, ColorWish color, bool quiet, bool verbose);
 
   /// Standard output, buffered; main() flushes it at the end.
   OutputFile& out() const { return *out_; }
@@ -38,7 +38,7 @@ class Console {
   void line(std::string_view text) const;
 
  private:
-  void say(std::string_view prefix, std::string_view message) const;
+  void say(std::string_view prefix, std::string_view color, std::string_view message) const;
 
   OutputFile* out_;
   bool quiet_;

@@ -20,6 +20,7 @@ class Descriptor {
   }
 
   int get() const noexcept { return fd_; }
+  int release() noexcept { return std::exchange(fd_, -1); }
   bool is_open() const noexcept { return fd_ >= 0; }
 
  private:

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "formats/map_line.hpp"
 #include "formats/map_scan.hpp"
 #include "index/run.hpp"
 #include "perfmap/index.hpp"
@@ -38,21 +37,27 @@ class Answers {
 
 }  // namespace
 
-void find_by_scan(const Map& map, Overlap overlap, std::span<const Address> addresses,
+void find_by_scan(std::span<const Map> maps, Overlap overlap, std::span<const Address> addresses,
                   std::span<Hit> hits) {
-  const std::string_view text = map.text();
   Answers answers(overlap, addresses);
-  LineScanner scanner(text);
-  for (auto batch = scanner.next(); !batch.empty(); batch = scanner.next()) {
-    for (const ScannedLine& line : batch) {
-      if (line.odd == 0) {
-        answers.offer(line.begin, line.size, line.offset);
-      } else if (const auto entry = map.entry_at(line.offset)) {
-        answers.offer(entry->range.begin, entry->range.size, line.offset);
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    const std::uint64_t tag = std::uint64_t{i} << kMapShift;
+    LineScanner scanner(maps[i].text());
+    for (auto batch = scanner.next(); !batch.empty(); batch = scanner.next()) {
+      for (const ScannedLine& line : batch) {
+        if (line.odd == 0) {
+          answers.offer(line.begin, line.size, tag | line.offset);
+        } else if (const auto entry = maps[i].entry_at(line.offset)) {
+          answers.offer(entry->range.begin, entry->range.size, tag | line.offset);
+        }
       }
     }
   }
   answers.write(hits);
+}
+
+Entry entry_of(std::span<const Map> maps, Hit hit) noexcept {
+  return maps[hit.map()].entry_at(hit.offset()).value_or(Entry{});
 }
 
 }  // namespace perfmap

@@ -95,9 +95,13 @@ class PERFMAP_API Index {
   std::unique_ptr<State> state_;
 };
 
-/// Answers a few addresses in one pass over `map`, without an index: O(lines × addresses) time
-/// and O(addresses) memory. `hits[i]` answers `addresses[i]`; Overlap::perf needs an Index.
-PERFMAP_API void find_by_scan(const Map& map, Overlap overlap, std::span<const Address> addresses,
-                              std::span<Hit> hits);
+/// Answers a few addresses in one pass over the maps, without an index: O(lines × addresses) time
+/// and O(addresses) memory. `hits[i]` answers `addresses[i]`; entry_of() makes an entry of one. The
+/// overlap policy is not perf, which needs an Index.
+PERFMAP_API void find_by_scan(std::span<const Map> maps, Overlap overlap,
+                              std::span<const Address> addresses, std::span<Hit> hits);
+
+/// The entry behind such a hit. O(line). The hit is not nobody's.
+PERFMAP_API Entry entry_of(std::span<const Map> maps, Hit hit) noexcept;
 
 }  // namespace perfmap

@@ -1,0 +1,42 @@
+#include "appending.hpp"
+
+#include <perfmap/written_name.hpp>
+
+namespace perfmap::app {
+
+void declare_appending(CLI::App& command, AppendOptions& options) {
+  CLI::Option* const pid =
+      command.add_option("-p,--pid", options.pid, "Append to the map of this pid in /tmp")
+          ->check(CLI::PositiveNumber)
+          ->type_name("PID")
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_output(command, options.output, "Append to this file")->excludes(pid);
+  command.add_flag("--strict", options.strict,
+                   "Refuse names that would have to be changed, instead of changing them");
+}
+
+Result<MapWriter> open_target(const AppendOptions& options, std::size_t buffer_bytes) {
+  if (options.pid.empty() == options.output.empty()) {
+    return Failure({Errc::invalid_argument, "expected -p PID or -o FILE", 0, {}});
+  }
+  WriterOptions writer;
+  writer.buffer_bytes = buffer_bytes;
+  writer.names = options.strict ? NamePolicy::refuse : NamePolicy::escape;
+  writer.own_map = !options.pid.empty();
+  if (options.output == "-") return MapWriter::open("/dev/stdout", writer);
+  if (!options.output.empty()) return MapWriter::open(options.output, writer);
+  return MapWriter::open(roots_from_environment().tmp + "/perf-" + options.pid + ".map", writer);
+}
+
+void note_changed_names(const Console& console, std::uint64_t count) {
+  if (count == 0) return;
+  console.note("changed " + std::to_string(count) + (count == 1 ? " name" : " names") +
+               " that not every reader takes");
+}
+
+std::string refusal(std::string_view name) {
+  return "the name '" + printable(name.substr(0, 80)) + "' would have to be written as '" +
+         written_name(name.substr(0, 80)) + "'";
+}
+
+}  // namespace perfmap::app

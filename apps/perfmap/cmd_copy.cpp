@@ -1,0 +1,95 @@
+#include <perfmap/written_name.hpp>
+
+#include "appending.hpp"
+#include "command.hpp"
+
+namespace perfmap::app {
+namespace {
+
+struct Options {
+  std::string source;
+  SourceOptions opening;
+  AppendOptions append;
+};
+
+constexpr std::size_t kBuffer = std::size_t{256} << 10;
+
+/// What copying line by line would have to change.
+struct Survey {
+  std::uint64_t changed_names = 0;
+  std::string first_name;
+  Diagnostics problems{1};
+};
+
+Survey survey(const Map& map) {
+  Survey found;
+  map.for_each(found.problems, [&](const Entry& entry) {
+    if (is_written_as_is(entry.name)) return;
+    if (found.changed_names++ == 0) found.first_name = entry.name;
+  });
+  return found;
+}
+
+/// A map whose every line may stay as it is goes through the engine's Copy, byte for byte.
+bool may_copy_bytes(const Map& map, const Survey& found) {
+  return map.input().facts().is_regular && map.text().size() == map.input().text().size() &&
+         found.changed_names == 0 && found.problems.total() == 0;
+}
+
+Result<void> copy_entries(const Map& map, MapWriter& writer) {
+  Result<void> result;
+  Diagnostics ignored(1);
+  Map::LineReader reader(map);
+  while (const auto entry = reader.next(ignored)) {
+    result = writer.write(entry->range.begin, entry->range.size, entry->name);
+    if (!result) return result;
+  }
+  return result;
+}
+
+bool is_same_file(const Map& map, const AppendOptions& options) {
+  const std::string path = options.pid.empty()
+                               ? options.output
+                               : roots_from_environment().tmp + "/perf-" + options.pid + ".map";
+  const Result<Input> target = Input::open(path, {.regular_only = true});
+  const FileFacts& from = map.input().facts();
+  return target && from.is_regular && target->facts().device == from.device &&
+         target->facts().inode == from.inode;
+}
+
+ExitCode run(const Options& options, const Console& console) {
+  const Result<Map> map = open_source(options.source, options.opening);
+  if (!map) return console.fail(map.error());
+  const std::string& name = map->input().name();
+  if (is_same_file(*map, options.append))
+    return console.fail("cannot copy " + name + " onto itself");
+  const Survey found = survey(*map);
+  if (options.append.strict && found.changed_names != 0) {
+    return console.fail(refusal(found.first_name));
+  }
+  Result<MapWriter> writer = open_target(options.append, kBuffer);
+  if (!writer) return console.fail(writer.error());
+  Result<void> copied =
+      may_copy_bytes(*map, found) ? writer->copy(name) : copy_entries(*map, *writer);
+  if (copied) copied = writer->close();
+  if (!copied) return console.fail(copied.error());
+  if (!is_whole(console, {&*map, 1})) return ExitCode::failed;
+  note_changed_names(console, found.changed_names);
+  note_skipped(console, found.problems);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void declare_copy(CLI::App& command, Action& action) {
+  const auto options = std::make_shared<Options>();
+  command.add_option("source", options->source, "The map: a path, '-' or a pid")
+      ->type_name(kSource)
+      ->required();
+  add_source_options(command, options->opening);
+  declare_appending(command, options->append);
+  command.callback(
+      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+}
+
+}  // namespace perfmap::app

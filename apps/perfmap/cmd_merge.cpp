@@ -1,0 +1,79 @@
+#include <perfmap/map_json.hpp>
+#include <perfmap/merge.hpp>
+#include <perfmap/range_check.hpp>
+#include <perfmap/report.hpp>
+
+#include "command.hpp"
+#include "options.hpp"
+#include "portable.hpp"
+
+namespace perfmap::app {
+namespace {
+
+struct Options {
+  std::vector<std::string> sources;
+  SourceOptions source;
+  Overlap overlap = Overlap::last;
+  std::string output = "-";
+  std::string to = "perf-map";
+  bool keep = false;
+  bool check = false;
+};
+
+/// Prints each conflict as lint would; the status says whether there was one.
+ExitCode check(const std::vector<Map>& maps, const Console& console) {
+  std::uint64_t conflicts = 0;
+  for_each_conflict(maps, [&](const RangeFinding& finding) {
+    const Map& map = maps[finding.here.map()];
+    const std::uint64_t line = map.line_number(finding.here.offset());
+    console.out().write(
+        to_gcc({finding.rule, {finding.here.offset(), line, 1}, message_of(finding, maps), 0},
+               map.input().name()));
+    ++conflicts;
+  });
+  if (!is_whole(console, maps)) return ExitCode::failed;
+  return conflicts == 0 ? ExitCode::ok : ExitCode::findings;
+}
+
+ExitCode keep(const std::vector<Map>& maps, OutputFile& out, const Console& console) {
+  write_concatenated(maps, out);
+  if (!is_whole(console, maps)) return ExitCode::failed;
+  const Result<void> written = out.commit();
+  return written ? ExitCode::ok : console.fail(written.error());
+}
+
+ExitCode run(const Options& options, const Console& console) {
+  Result<std::vector<Map>> maps = open_sources(options.sources, options.source);
+  if (!maps) return console.fail(maps.error());
+  if (options.check) return check(*maps, console);
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  if (options.keep) return keep(*maps, *out, console);
+  Diagnostics problems(0);
+  Index index(*std::move(maps), options.overlap, problems);
+  return write_merged(index, problems, options.to == "json", *out, console);
+}
+
+}  // namespace
+
+void declare_merge(CLI::App& command, Action& action) {
+  const auto options = std::make_shared<Options>();
+  command.add_option("source", options->sources, "Maps, oldest first: paths, '-' or pids")
+      ->type_name(kSource)
+      ->required();
+  add_source_options(command, options->source);
+  add_output(command, options->output, "Write there instead of standard output");
+  add_overlap(command, options->overlap, false);
+  CLI::Option* const keep =
+      command.add_flag("--keep", options->keep, "Put the lines one behind the other, unchanged");
+  command.add_flag("--check", options->check, "Write nothing; print each conflict")->excludes(keep);
+  command.add_option("--to", options->to, "Output: perf-map or json (default: perf-map)")
+      ->check(CLI::IsMember({"perf-map", "json"}))
+      ->type_name("KIND")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->excludes(keep);
+  command.callback(
+      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+}
+
+}  // namespace perfmap::app

@@ -1,0 +1,56 @@
+#include <perfmap/open_writers.hpp>
+
+#include "command.hpp"
+#include "options.hpp"
+#include "portable.hpp"
+
+namespace perfmap::app {
+namespace {
+
+struct Options {
+  std::string source;
+  SourceOptions opening;
+  Overlap overlap = Overlap::last;
+  std::string output = "-";
+  bool in_place = false;
+  bool force = false;
+};
+
+ExitCode run(const Options& options, const Console& console) {
+  Result<Map> map = open_source(options.source, options.opening);
+  if (!map) return console.fail(map.error());
+  std::string target = options.output;
+  if (options.in_place) {
+    target = map->input().name();
+    if (const auto why = objection_to_rewriting(map->input(), options.force)) {
+      return console.fail(*why);
+    }
+  }
+  Result<OutputFile> out = open_output(target);
+  if (!out) return console.fail(out.error());
+  Diagnostics problems(1);
+  std::vector<Map> maps;
+  maps.push_back(*std::move(map));
+  Index index(std::move(maps), options.overlap, problems);
+  return write_merged(index, problems, false, *out, console);
+}
+
+}  // namespace
+
+void declare_tidy(CLI::App& command, Action& action) {
+  const auto options = std::make_shared<Options>();
+  command.add_option("source", options->source, "The map: a path, '-' or a pid")
+      ->type_name(kSource)
+      ->required();
+  add_source_options(command, options->opening);
+  CLI::Option* const output =
+      add_output(command, options->output, "Write there instead of standard output");
+  command.add_flag("--in-place", options->in_place, "Replace the map itself")->excludes(output);
+  command.add_flag("--force", options->force,
+                   "Replace it even while a process has it open for writing");
+  add_overlap(command, options->overlap, false);
+  command.callback(
+      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+}
+
+}  // namespace perfmap::app

@@ -1,0 +1,17 @@
+#include "command.hpp"
+#include "convert.hpp"
+
+namespace perfmap::app {
+
+void declare_to_json(CLI::App& command, Action& action) {
+  const auto options = std::make_shared<ConvertOptions>();
+  declare_conversion(command, *options);
+  add_format(command, options->to, {"json", "jsonl"});
+  command.add_flag("--effective", options->effective, "What answers, without overlaps, sorted");
+  add_overlap(command, options->overlap, false);
+  command.callback([options, &action] {
+    action = [options](const Console& console) { return convert(*options, console); };
+  });
+}
+
+}  // namespace perfmap::app

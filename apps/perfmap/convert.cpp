@@ -1,0 +1,87 @@
+#include "convert.hpp"
+
+#include <perfmap/map_json.hpp>
+#include <perfmap/merge.hpp>
+
+#include "portable.hpp"
+
+namespace perfmap::app {
+namespace {
+
+/// Entries as a perf map holds them, in order and with their exact names; lines that make no sense
+/// stay behind.
+void write_entries(const Map& map, OutputFile& out, Diagnostics& problems) {
+  map.for_each(problems, [&](const Entry& entry) {
+    char numbers[40];
+    const int length = std::snprintf(numbers, sizeof numbers, "%llx %llx ",
+                                     static_cast<unsigned long long>(entry.range.begin),
+                                     static_cast<unsigned long long>(entry.range.size));
+    out.write({numbers, static_cast<std::size_t>(length)});
+    out.write(entry.name);
+    out.write(entry.name.back() == '\r' ? "\r\n" : "\n");
+  });
+}
+
+/// JSON lines have no room for problems: they go to standard error.
+void say_problems(const Console& console, const Diagnostics& problems, const std::string& name) {
+  for (const Diagnostic& problem : problems.items()) {
+    console.line(name + ":" + std::to_string(problem.where.line) + ":" +
+                 std::to_string(problem.where.column) + ": " + problem.message + " [" +
+                 std::string(problem.rule->id) + "]");
+  }
+}
+
+ExitCode commit(OutputFile& out, std::span<const Map> maps, const Diagnostics& problems,
+                const Console& console) {
+  if (!is_whole(console, maps)) return ExitCode::failed;
+  const Result<void> written = out.commit();
+  if (!written) return console.fail(written.error());
+  note_skipped(console, problems);
+  return ExitCode::ok;
+}
+
+ExitCode convert_effective(const ConvertOptions& options, Map map, OutputFile& out,
+                           const Console& console) {
+  Diagnostics problems(0);
+  std::vector<Map> maps;
+  maps.push_back(std::move(map));
+  Index index(std::move(maps), options.overlap, problems);
+  index.compact();
+  if (options.to == "json") {
+    write_effective_json(index, out, problems);
+  } else {
+    write_effective_jsonl(index, out);
+    say_problems(console, problems, index.maps().front().input().name());
+  }
+  return commit(out, index.maps(), problems, console);
+}
+
+}  // namespace
+
+void declare_conversion(CLI::App& command, ConvertOptions& options) {
+  command.add_option("source", options.source, "The map: a path, '-' or a pid")
+      ->type_name(kSource)
+      ->required();
+  add_source_options(command, options.opening);
+  add_output(command, options.output, "Write there instead of standard output");
+}
+
+ExitCode convert(const ConvertOptions& options, const Console& console) {
+  Result<Map> map = open_source(options.source, options.opening);
+  if (!map) return console.fail(map.error());
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  if (options.effective) return convert_effective(options, *std::move(map), *out, console);
+  Diagnostics problems(options.to == "json" ? 0 : 20);
+  if (options.to == "json") {
+    write_map_json(*map, *out, problems);
+  } else if (options.to == "jsonl") {
+    write_map_jsonl(*map, *out, problems);
+    say_problems(console, problems, map->input().name());
+  } else {
+    write_entries(*map, *out, problems);
+  }
+  return commit(*out, {&*map, 1}, problems, console);
+}
+
+}  // namespace perfmap::app

@@ -1,0 +1,44 @@
+#include "line_input.hpp"
+
+#include <cerrno>
+#include <poll.h>
+#include <unistd.h>
+
+namespace perfmap::app {
+
+bool LineInput::next(std::string_view& line) {
+  std::size_t searched = start_;
+  std::size_t newline;
+  while ((newline = buffer_.find('\n', searched)) == std::string::npos) {
+    searched = buffer_.size();
+    if (at_end_ || buffer_.size() - start_ > kMostLine) break;
+    buffer_.erase(0, start_);
+    searched -= start_;
+    start_ = 0;
+    if (!fill()) at_end_ = true;
+  }
+  ended_in_newline_ = newline != std::string::npos;
+  if (!ended_in_newline_ && start_ == buffer_.size()) return false;
+  const std::size_t end = ended_in_newline_ ? newline : buffer_.size();
+  line = std::string_view(buffer_).substr(start_, end - start_);
+  start_ = end + (ended_in_newline_ ? 1 : 0);
+  ++line_number_;
+  return true;
+}
+
+bool LineInput::fill() {
+  pollfd waiting{fd_, POLLIN, 0};
+  if (::poll(&waiting, 1, 0) == 0 && !before_wait_()) return false;
+  constexpr std::size_t kBlock = std::size_t{64} << 10;
+  const std::size_t have = buffer_.size();
+  buffer_.resize(have + kBlock);
+  ssize_t got;
+  do {
+    got = ::read(fd_, buffer_.data() + have, kBlock);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) error_ = errno;
+  buffer_.resize(have + (got > 0 ? static_cast<std::size_t>(got) : 0));
+  return got > 0;
+}
+
+}  // namespace perfmap::app

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace perfmap::app {
+
+/// Reads a descriptor line by line, for filters: before it waits for more bytes it calls
+/// `before_wait`, so that what is known is said; when that answers false, nobody listens any more
+/// and the input ends.
+class LineInput {
+ public:
+  LineInput(int fd, std::function<bool()> before_wait)
+      : fd_(fd), before_wait_(std::move(before_wait)) {}
+
+  /// The next line without its newline; valid until the next call. False at the end. A line over
+  /// kMostLine bytes comes in pieces.
+  bool next(std::string_view& line);
+  /// Whether the line at hand had a newline.
+  bool ended_in_newline() const noexcept { return ended_in_newline_; }
+  std::uint64_t line_number() const noexcept { return line_number_; }
+  /// An errno value, or 0.
+  int error() const noexcept { return error_; }
+
+ private:
+  static constexpr std::size_t kMostLine = std::size_t{64} << 20;
+  bool fill();
+
+  int fd_;
+  std::function<bool()> before_wait_;
+  std::string buffer_;
+  std::size_t start_ = 0;
+  bool at_end_ = false;
+  bool ended_in_newline_ = false;
+  std::uint64_t line_number_ = 0;
+  int error_ = 0;
+};
+
+}  // namespace perfmap::app

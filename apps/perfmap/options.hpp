@@ -1,0 +1,26 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <perfmap/index.hpp>
+#include <string>
+#include <vector>
+
+namespace perfmap::app {
+
+/// Options that several commands share are declared here, once.
+
+/// --overlap; `perf` is for those that only look up.
+CLI::Option* add_overlap(CLI::App& command, Overlap& overlap, bool with_perf);
+
+/// -o FILE; "-" is standard output, and the default.
+CLI::Option* add_output(CLI::App& command, std::string& path, const std::string& help);
+
+/// --format with one of these values, of which the first is the default.
+CLI::Option* add_format(CLI::App& command, std::string& format,
+                        const std::vector<std::string>& values);
+
+/// What a name of a file completes to; shells and manual pages look at it.
+inline constexpr const char* kFile = "FILE";
+inline constexpr const char* kSource = "SOURCE";
+
+}  // namespace perfmap::app

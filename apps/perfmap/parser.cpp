@@ -1,0 +1,128 @@
+#include "parser.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <vector>
+
+namespace perfmap::app {
+namespace {
+
+constexpr std::array kCommands = {
+    Command{"resolve", "Name the code at addresses", declare_resolve},
+    Command{"merge", "Make one map without conflicts of several", declare_merge},
+    Command{"tidy", "Make a map without conflicts of one", declare_tidy},
+    Command{"write", "Append entries to a map", declare_write},
+    Command{"copy", "Append a map to another", declare_copy},
+    Command{"to-json", "Print a map as JSON", declare_to_json},
+    Command{"from-json", "Make a map of JSON", declare_from_json},
+    Command{"convert", "Change the format of a map", declare_convert},
+    Command{"help", "Show the help of a command", declare_help},
+};
+
+void add_common_options(CLI::App& app, CommonOptions& common) {
+  static const std::map<std::string, ColorWish> kColors = {
+      {"auto", ColorWish::automatic}, {"always", ColorWish::always}, {"never", ColorWish::never}};
+  app.add_option_function<std::string>(
+         "--color", [&common](const std::string& value) { common.color = kColors.at(value); },
+         "Colour: auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->type_name("WHEN")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.add_flag_callback(
+      "-q,--quiet", [&common] { common.quiet = true; }, "No notes or warnings");
+  app.add_flag_callback(
+      "-v,--verbose", [&common] { common.verbose = true; }, "Say more");
+}
+
+/// Levenshtein's distance, for names of a few bytes.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i - 1] != b[j - 1] ? 1 : 0);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string nearest(std::string_view wanted, const std::vector<std::string>& names) {
+  const auto best = std::min_element(names.begin(), names.end(), [&](const auto& a, const auto& b) {
+    return distance(wanted, a) < distance(wanted, b);
+  });
+  if (best == names.end() || distance(wanted, *best) > 1 + wanted.size() / 3) return "";
+  return "; did you mean '" + *best + "'?";
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+const CLI::App* chosen_command(const CLI::App& parser) {
+  const auto chosen = parser.get_subcommands();
+  return chosen.empty() ? nullptr : chosen.front();
+}
+
+std::string unknown_option(const CLI::App& parser, const std::string& argument) {
+  const CLI::App* const command = chosen_command(parser);
+  const std::string name = argument.substr(0, argument.find('='));
+  return "unknown option '" + argument + "'" +
+         nearest(name, option_names(command == nullptr ? parser : *command));
+}
+
+std::string unknown_command(const std::string& argument) {
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  return "unknown command '" + argument + "'" + nearest(argument, names);
+}
+
+/// CLI11 may spread a message over lines.
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+std::unique_ptr<CLI::App> make_parser(CommonOptions& common, Action& action) {
+  auto parser = std::make_unique<CLI::App>(
+      "Parses, checks, merges, queries and writes the perf maps of JIT runtimes.", "perfmap");
+  parser->set_version_flag("--version", "perfmap " PERFMAP_VERSION, "Print the version");
+  parser->set_help_flag("-h,--help", "Print this help");
+  parser->require_subcommand(0, 1);
+  add_common_options(*parser, common);
+  for (const Command& command : kCommands) {
+    CLI::App* const app = parser->add_subcommand(command.name, command.summary);
+    app->set_help_flag("-h,--help", "Print this help");
+    add_common_options(*app, common);
+    command.declare(*app, action);
+  }
+  return parser;
+}
+
+std::string explain(const CLI::App& parser, const CLI::ParseError& error, int count,
+                    const char* const* arguments) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return one_line(error.what());
+  const CLI::App* const command = chosen_command(parser);
+  std::vector<std::string> extras = parser.remaining(true);
+  for (int i = 1; i < count && extras.empty(); ++i) extras.emplace_back(arguments[i]);
+  if (extras.empty()) return one_line(error.what());
+  const std::string& first = extras.front();
+  if (first.size() > 1 && first[0] == '-') return unknown_option(parser, first);
+  if (command == nullptr) return unknown_command(first);
+  return "unexpected argument '" + first + "'";
+}
+
+}  // namespace perfmap::app

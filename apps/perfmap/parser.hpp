@@ -1,0 +1,26 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "command.hpp"
+
+namespace perfmap::app {
+
+/// The options that every command takes, before and after its name.
+struct CommonOptions {
+  ColorWish color = ColorWish::automatic;
+  bool quiet = false;
+  bool verbose = false;
+};
+
+/// The whole command line: what completions and manual pages are generated from, too.
+std::unique_ptr<CLI::App> make_parser(CommonOptions& common, Action& action);
+
+/// What is wrong with a command line, in one line: CLI11's message, and the nearest real name where
+/// a command or an option is unknown.
+std::string explain(const CLI::App& parser, const CLI::ParseError& error, int count,
+                    const char* const* arguments);
+
+}  // namespace perfmap::app

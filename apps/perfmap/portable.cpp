@@ -1,0 +1,53 @@
+#include "portable.hpp"
+
+#include <perfmap/map_json.hpp>
+#include <perfmap/merge.hpp>
+#include <unistd.h>
+
+namespace perfmap::app {
+namespace {
+
+std::string counted(std::uint64_t count, const char* one, const char* many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+void note_stats(const Console& console, const PortableStats& stats) {
+  if (stats.changed_names != 0) {
+    console.note("changed " + counted(stats.changed_names, "name", "names") +
+                 " that not every reader takes");
+  }
+  if (stats.huge_sizes != 0) {
+    console.note(counted(stats.huge_sizes, "entry has", "entries have") +
+                 " a size of 4 GiB or more, which some readers cut");
+  }
+  if (stats.address_zero != 0) {
+    console.note(counted(stats.address_zero, "entry is", "entries are") +
+                 " at address 0, which some readers drop");
+  }
+}
+
+}  // namespace
+
+Result<OutputFile> open_output(const std::string& path) {
+  if (path == "-") return OutputFile::to_descriptor(STDOUT_FILENO, "standard output");
+  return OutputFile::replace(path);
+}
+
+ExitCode write_merged(Index& index, const Diagnostics& problems, bool as_json, OutputFile& out,
+                      const Console& console) {
+  index.compact();
+  PortableStats stats;
+  if (as_json) {
+    write_effective_json(index, out, problems);
+  } else {
+    stats = write_portable(index, out);
+  }
+  if (!is_whole(console, index.maps())) return ExitCode::failed;
+  const Result<void> written = out.commit();
+  if (!written) return console.fail(written.error());
+  note_stats(console, stats);
+  note_skipped(console, problems);
+  return ExitCode::ok;
+}
+
+}  // namespace perfmap::app

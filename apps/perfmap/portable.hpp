@@ -1,0 +1,19 @@
+#pragma once
+
+#include <perfmap/index.hpp>
+#include <perfmap/output_file.hpp>
+#include <string>
+
+#include "source.hpp"
+
+namespace perfmap::app {
+
+/// "-" is standard output; anything else is replaced as a whole by commit().
+Result<OutputFile> open_output(const std::string& path);
+
+/// Writes what the index answers, as a portable perf map or as JSON, commits, and notes what was
+/// changed on the way and what was skipped.
+ExitCode write_merged(Index& index, const Diagnostics& problems, bool as_json, OutputFile& out,
+                      const Console& console);
+
+}  // namespace perfmap::app

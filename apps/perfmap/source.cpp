@@ -1,0 +1,119 @@
+#include "source.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <perfmap/map_json.hpp>
+#include <perfmap/rules.hpp>
+#include <perfmap/source_kind.hpp>
+#include <unistd.h>
+
+namespace perfmap::app {
+namespace {
+
+Result<Input> open_path(const std::string& path) {
+  if (path == "-") return Input::from_descriptor(STDIN_FILENO, "-");
+  return Input::open(path);
+}
+
+Error unsupported(const std::string& name, SourceKind kind) {
+  std::string message = name + " is " + (kind == SourceKind::jitdump ? "a " : "");
+  message += to_string(kind);
+  message += kind >= SourceKind::gzip ? ": unpack it first" : ", which this command does not take";
+  return {Errc::unsupported, std::move(message), 0, {}};
+}
+
+Result<Map> map_of(Input input, SourceKind kind, Map::Options options) {
+  if (kind == SourceKind::perf_map) return Map(std::move(input), options);
+  if (kind != SourceKind::json) return Failure(unsupported(input.name(), kind));
+  Result<MapText> text = map_text_from_json(input.text());
+  if (text) return Map(Input::from_text(std::move(text->text), input.name()));
+  Error error = std::move(text.error());
+  error.message = input.name() + ":" + std::to_string(error.where.line) + ":" +
+                  std::to_string(error.where.column) + ": " + error.message;
+  return Failure(std::move(error));
+}
+
+/// A file that grew while it was opened is still being written: its last line may be half there.
+bool still_grows(const Input& input) {
+  Input again = input;
+  const bool ended = input.text().empty() || input.text().back() == '\n';
+  if (ended || !input.facts().is_regular) return false;
+  const Result<Growth> growth = again.refresh();
+  return growth && *growth == Growth::appended;
+}
+
+}  // namespace
+
+void add_source_options(CLI::App& command, SourceOptions& options) {
+  command.add_option("--kind", options.kind, "Take sources for this kind, whatever they hold")
+      ->check(CLI::IsMember({"perf-map", "jitdump", "pypylog", "json"}))
+      ->type_name("KIND")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  command.add_flag("--any-owner", options.any_owner,
+                   "Believe the map of a process whoever owns the file");
+}
+
+Roots roots_from_environment() {
+  Roots roots;
+  const char* const directory = std::getenv("PERFMAP_TMPDIR");
+  if (directory != nullptr && *directory != '\0') roots.tmp = directory;
+  return roots;
+}
+
+pid_t pid_of_source(const std::string& source) {
+  pid_t pid = 0;
+  const char* const end = source.data() + source.size();
+  const auto [stop, error] = std::from_chars(source.data(), end, pid);
+  const bool digits = error == std::errc() && stop == end && pid > 0;
+  return digits && ::access(source.c_str(), F_OK) != 0 ? pid : 0;
+}
+
+Result<Map> open_process(pid_t pid, const SourceOptions& options) {
+  const Roots roots = roots_from_environment();
+  Result<Input> input = find_process_map(pid, roots, options.any_owner);
+  if (!input) return Failure(std::move(input.error()));
+  const SourceKind kind =
+      options.kind.empty() ? detect_kind(input->text()) : *parse_kind(options.kind);
+  return map_of(*std::move(input), kind, {.growing = process_lives(pid, roots)});
+}
+
+Result<Map> open_source(const std::string& source, const SourceOptions& options) {
+  if (const pid_t pid = pid_of_source(source); pid != 0) return open_process(pid, options);
+  Result<Input> input = open_path(source);
+  if (!input) return Failure(std::move(input.error()));
+  const bool empty = input->text().empty();
+  const SourceKind kind = empty                  ? SourceKind::perf_map
+                          : options.kind.empty() ? detect_kind(input->text())
+                                                 : *parse_kind(options.kind);
+  const bool growing = still_grows(*input);
+  return map_of(*std::move(input), kind, {.growing = growing});
+}
+
+Result<std::vector<Map>> open_sources(const std::vector<std::string>& sources,
+                                      const SourceOptions& options) {
+  std::vector<Map> maps;
+  for (const std::string& source : sources) {
+    Result<Map> map = open_source(source, options);
+    if (!map) return Failure(std::move(map.error()));
+    maps.push_back(*std::move(map));
+  }
+  return maps;
+}
+
+void note_skipped(const Console& console, const Diagnostics& problems) {
+  const std::uint64_t lost = problems.total() - problems.count_of(rule::kAddressWrap);
+  if (lost == 0) return;
+  console.note("skipped " + std::to_string(lost) + (lost == 1 ? " line" : " lines") +
+               " that made no sense ('perfmap lint' says which)");
+}
+
+bool is_whole(const Console& console, std::span<const Map> maps) {
+  for (const Map& map : maps) {
+    if (!map.input().was_truncated()) continue;
+    console.fail(map.input().name() + " was truncated while it was read");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace perfmap::app

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <perfmap/index.hpp>
+#include <perfmap/map.hpp>
+#include <perfmap/process_files.hpp>
+#include <string>
+#include <vector>
+
+#include "console.hpp"
+
+namespace perfmap::app {
+
+/// How SOURCE arguments are opened.
+struct SourceOptions {
+  std::string kind;        ///< --kind; empty: by content
+  bool any_owner = false;  ///< --any-owner: maps found through a pid may belong to anybody
+};
+void add_source_options(CLI::App& command, SourceOptions& options);
+
+/// /proc, and /tmp or what PERFMAP_TMPDIR says instead.
+Roots roots_from_environment();
+
+/// A SOURCE: a path, "-", or a pid (decimal digits that name no file). JSON of ours becomes the map
+/// that it describes. Fails with one line that names the source and the kind that it is not.
+Result<Map> open_source(const std::string& source, const SourceOptions& options);
+Result<std::vector<Map>> open_sources(const std::vector<std::string>& sources,
+                                      const SourceOptions& options);
+
+/// The map of a process, named `source` in messages.
+Result<Map> open_process(pid_t pid, const SourceOptions& options);
+
+/// The pid that a SOURCE means, or 0.
+pid_t pid_of_source(const std::string& source);
+
+/// Says in one line how many lines of all sources made no sense, if any.
+void note_skipped(const Console& console, const Diagnostics& problems);
+
+/// After the work: fails where a source was cut off under our hands.
+bool is_whole(const Console& console, std::span<const Map> maps);
+
+}  // namespace perfmap::app

@@ -1,0 +1,63 @@
+#include "perfmap/range_check.hpp"
+
+#include <algorithm>
+
+#include "index/columns.hpp"
+#include "perfmap/rules.hpp"
+
+namespace perfmap {
+namespace {
+
+const Rule& rule_for_same_start(const Entry& a, const Entry& b) noexcept {
+  if (a.name != b.name) return rule::kReusedStart;
+  return a.range.size == b.range.size ? rule::kDuplicate : rule::kNested;
+}
+
+RangeFinding finding(const Rule& rule, std::uint64_t a, std::uint64_t b) noexcept {
+  return {&rule, Hit{std::max(a, b)}, Hit{std::min(a, b)}};
+}
+
+}  // namespace
+
+void for_each_conflict(std::span<const Map> maps,
+                       const std::function<void(const RangeFinding&)>& visit) {
+  Columns entries;
+  Diagnostics ignored(1);
+  for (std::size_t i = 0; i < maps.size(); ++i) read_columns(maps[i], i, 0, 1, entries, ignored);
+  sort_columns(entries);
+  std::size_t furthest = 0;
+  std::uint64_t reach = 0;  // the end of entry `furthest`
+  for (std::size_t i = 0; i < entries.count(); ++i) {
+    const std::uint64_t begin = entries.begin[i];
+    const std::uint64_t line = entries.line[i];
+    const std::uint64_t end = end_of(begin, entries.size[i], line, maps);
+    if (i != 0 && begin == entries.begin[i - 1]) {
+      const std::uint64_t before = entries.line[i - 1];
+      visit(finding(rule_for_same_start(entry_of(maps, Hit{before}), entry_of(maps, Hit{line})),
+                    line, before));
+    } else if (begin < reach) {
+      visit(finding(end <= reach ? rule::kNested : rule::kOverlap, line, entries.line[furthest]));
+    }
+    if (end > reach) {
+      reach = end;
+      furthest = i;
+    }
+  }
+}
+
+std::string message_of(const RangeFinding& finding, std::span<const Map> maps) {
+  const char* const verb = finding.rule == &rule::kDuplicate     ? "repeats '"
+                           : finding.rule == &rule::kReusedStart ? "starts where '"
+                           : finding.rule == &rule::kNested      ? "lies inside or around '"
+                                                                 : "overlaps '";
+  const Entry other = entry_of(maps, finding.other);
+  std::string message = verb;
+  message += other.name.substr(0, 120);
+  message += finding.rule == &rule::kReusedStart ? "' starts, of line " : "' of line ";
+  const Map& map = maps[finding.other.map()];
+  message += std::to_string(map.line_number(other.offset));
+  if (finding.other.map() != finding.here.map()) message += " of " + map.input().name();
+  return message;
+}
+
+}  // namespace perfmap

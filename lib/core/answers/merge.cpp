@@ -1,0 +1,65 @@
+#include "perfmap/merge.hpp"
+
+#include <cstring>
+#include <string>
+
+#include "base/hex.hpp"
+#include "perfmap/written_name.hpp"
+
+namespace perfmap {
+namespace {
+
+/// Lines lie in the maps in no order, so the next ones are asked for before they are needed.
+constexpr std::size_t kAhead = 16;
+
+void prefetch_line(const Index& index, std::size_t position) noexcept {
+  if (position >= index.segment_count()) return;
+  const Hit owner = index.segment(position).owner;
+  const char* const line = index.maps()[owner.map()].text().data() + owner.offset();
+  __builtin_prefetch(line);
+  __builtin_prefetch(line + 64);
+}
+
+void count_oddities(const AddressRange& range, PortableStats& stats) noexcept {
+  if (range.begin == 0) ++stats.address_zero;
+  if (range.size > UINT32_MAX) ++stats.huge_sizes;
+}
+
+}  // namespace
+
+PortableStats write_portable(const Index& index, OutputFile& out) {
+  PortableStats stats;
+  std::string changed;
+  for (std::size_t i = 0; i < index.segment_count(); ++i) {
+    prefetch_line(index, i + kAhead);
+    const Segment segment = index.segment(i);
+    std::string_view name = index.entry(segment.owner).name;
+    if (name.size() > kMostPortableName || !is_written_as_is(name)) {
+      changed.clear();
+      append_portable_name(changed, name);
+      name = changed;
+      ++stats.changed_names;
+    }
+    char* const line = out.room(name.size() + 40);
+    char* at = write_hex(line, segment.range.begin);
+    *at++ = ' ';
+    at = write_hex(at, segment.range.size);
+    *at++ = ' ';
+    std::memcpy(at, name.data(), name.size());
+    at += name.size();
+    *at++ = '\n';
+    out.wrote(static_cast<std::size_t>(at - line));
+    count_oddities(segment.range, stats);
+    ++stats.entries;
+  }
+  return stats;
+}
+
+void write_concatenated(std::span<const Map> maps, OutputFile& out) {
+  for (const Map& map : maps) {
+    out.write(map.text());
+    if (!map.text().empty() && map.text().back() != '\n') out.write("\n");
+  }
+}
+
+}  // namespace perfmap

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "bytes/descriptor.hpp"
+
+namespace perfmap {
+
+/// A perf map opened for appending. Every function answers 0 or an errno value, allocates nothing
+/// and is for one thread at a time; other processes may append to the same file.
+class AppendFile {
+ public:
+  /// For a path that a user typed: links are followed, devices and FIFOs are written. For a map in
+  /// /tmp: `own` refuses links and anything but a regular file. Created with mode 0600, never
+  /// truncated, closed on exec.
+  int open(const std::string& path, bool own) noexcept;
+  bool is_open() const noexcept { return fd_.is_open(); }
+  /// As close(2) says: on some file systems only now a write turns out to have failed.
+  int close() noexcept;
+
+  /// Appends whole lines with one write(2). On failure nothing of them stays: what a short write
+  /// left is cut off again where the file still ends there; otherwise the next lines begin with a
+  /// newline, so that nothing is ever glued to half a line. EINTR is retried.
+  int append(std::string_view lines) noexcept;
+
+  /// Appends what the file at `path` has now, and a newline if it ends without. Refuses this very
+  /// file (EINVAL) and what is no regular file (EINVAL). On failure whole lines may stay behind.
+  int copy_from(const std::string& path, bool follow_link) noexcept;
+
+  /// Bytes of the file when it was opened, and what was appended since.
+  std::uint64_t size() const noexcept { return size_; }
+
+ private:
+  int write_once(std::string_view bytes, std::size_t& written) noexcept;
+  void cut_off(std::size_t count) noexcept;
+  bool ends_in_newline(const std::string& path, bool own) const noexcept;
+  int copy_bytes(int source, std::uint64_t count) noexcept;
+
+  Descriptor fd_;
+  bool regular_ = false;
+  bool newline_first_ = false;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace perfmap

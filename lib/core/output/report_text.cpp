@@ -1,0 +1,131 @@
+#include <algorithm>
+
+#include "base/utf8.hpp"
+#include "perfmap/report.hpp"
+
+namespace perfmap {
+namespace {
+
+/// A caret wants its surroundings, not a line of a megabyte.
+constexpr std::size_t kExcerpt = 160;
+
+std::string_view compiler_word(Severity severity) noexcept {
+  return severity == Severity::info ? "note" : to_string(severity);
+}
+
+std::string place(const Diagnostic& diagnostic, std::string_view file) {
+  std::string text(file);
+  text += ':';
+  text += std::to_string(diagnostic.where.line);
+  text += ':';
+  text += std::to_string(diagnostic.where.column);
+  return text;
+}
+
+void append_visible(std::string& out, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto first = static_cast<unsigned char>(bytes[0]);
+    const std::size_t length = first < 0x20 || first == 0x7f ? 0 : utf8_length(bytes);
+    if (length == 0) {
+      out += "\\x";
+      out += "0123456789abcdef"[first >> 4];
+      out += "0123456789abcdef"[first & 15];
+    } else {
+      out += bytes.substr(0, length);
+    }
+    bytes.remove_prefix(length == 0 ? 1 : length);
+  }
+}
+
+/// How many columns of a terminal the visible form takes, wide characters counted as one.
+std::size_t width_of(std::string_view visible) noexcept {
+  return static_cast<std::size_t>(std::count_if(visible.begin(), visible.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+/// The line at fault and a caret below the column, each on a line of its own.
+void append_excerpt(std::string& out, const Diagnostic& diagnostic, std::string_view input) {
+  const std::uint64_t column = diagnostic.where.column;
+  if (column == 0 || diagnostic.where.offset > input.size()) return;
+  const std::uint64_t start = diagnostic.where.offset - (column - 1);
+  if (start > diagnostic.where.offset) return;
+  std::string_view line = input.substr(start);
+  line = line.substr(0, line.find('\n'));
+  std::size_t before = std::min<std::size_t>(column - 1, line.size());
+  if (before > kExcerpt / 2) {
+    line.remove_prefix(before - kExcerpt / 2);
+    before = kExcerpt / 2;
+  }
+  std::string visible;
+  append_visible(visible, line.substr(0, before));
+  const std::size_t caret = width_of(visible);
+  append_visible(visible, line.substr(before, kExcerpt - before));
+  out += "  " + visible + "\n  " + std::string(caret, ' ') + "^\n";
+}
+
+std::string escape_workflow(std::string_view text, bool property) {
+  std::string out;
+  for (const char c : text) {
+    const bool special = c == '%' || c == '\r' || c == '\n' || (property && (c == ':' || c == ','));
+    if (!special) {
+      out += c;
+      continue;
+    }
+    out += '%';
+    out += "0123456789ABCDEF"[static_cast<unsigned char>(c) >> 4];
+    out += "0123456789ABCDEF"[c & 15];
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string_view to_string(Severity severity) noexcept {
+  switch (severity) {
+    case Severity::info: return "info";
+    case Severity::warning: return "warning";
+    case Severity::error: break;
+  }
+  return "error";
+}
+
+std::string to_gcc(const Diagnostic& diagnostic, std::string_view file) {
+  std::string text = place(diagnostic, file) + ": ";
+  text += compiler_word(diagnostic.rule->severity);
+  text += ": ";
+  append_visible(text, diagnostic.message);
+  text.append(" [").append(diagnostic.rule->id).append("]\n");
+  return text;
+}
+
+std::string to_pretty(const Diagnostic& diagnostic, std::string_view file, std::string_view input,
+                      bool color) {
+  const Severity severity = diagnostic.rule->severity;
+  const std::string paint = !color                          ? ""
+                            : severity == Severity::error   ? "\x1b[1;31m"
+                            : severity == Severity::warning ? "\x1b[1;33m"
+                                                            : "\x1b[1;36m";
+  const std::string plain = color ? "\x1b[0m" : "";
+  std::string text = place(diagnostic, file) + ": " + paint;
+  text += to_string(severity);
+  text += plain + ": ";
+  append_visible(text, diagnostic.message);
+  text.append(" [").append(diagnostic.rule->id).append("]\n");
+  append_excerpt(text, diagnostic, input);
+  return text;
+}
+
+std::string to_github(const Diagnostic& diagnostic, std::string_view file) {
+  const Severity severity = diagnostic.rule->severity;
+  std::string text = severity == Severity::info ? "::notice" : "::";
+  if (severity != Severity::info) text += to_string(severity);
+  text += " file=" + escape_workflow(file, true);
+  text += ",line=" + std::to_string(diagnostic.where.line);
+  text += ",col=" + std::to_string(diagnostic.where.column);
+  text += ",title=" + std::string(diagnostic.rule->id);
+  text += "::" + escape_workflow(diagnostic.message, false) + "\n";
+  return text;
+}
+
+}  // namespace perfmap

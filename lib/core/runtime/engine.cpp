@@ -1,0 +1,147 @@
+#include "runtime/engine.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <new>
+
+#include "base/hex.hpp"
+#include "perfmap/written_name.hpp"
+#include "runtime/registry.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::size_t kNumbers = 34;  // two numbers of 16 digits and a blank behind each
+
+std::uint64_t now_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+char* write_numbers(char* out, std::uint64_t start, std::uint64_t size) noexcept {
+  char* at = write_hex(out, start);
+  *at++ = ' ';
+  at = write_hex(at, size);
+  *at++ = ' ';
+  return at;
+}
+
+}  // namespace
+
+Engine::Engine() noexcept : generation_(ForkGuard::generation()) {}
+
+Engine::~Engine() {
+  close();
+  Registry::get().remove(this);
+}
+
+int Engine::open(const std::string& path) noexcept try {
+  if (const int error = ForkGuard::install(); error != 0) return error;
+  const std::lock_guard lock(mutex_);
+  if (file_.is_open()) return 0;
+  path_ = path;
+  generation_ = ForkGuard::generation();
+  return file_.open(path_, options_.own_map);
+} catch (const std::bad_alloc&) {
+  return ENOMEM;
+}
+
+bool Engine::is_open() noexcept {
+  const std::lock_guard lock(mutex_);
+  return file_.is_open();
+}
+
+int Engine::write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept try {
+  const bool as_is = is_written_as_is(name);
+  if (!as_is && options_.names == NamePolicy::refuse) return EILSEQ;
+  std::array<char, 512> small;
+  if (as_is && name.size() + kNumbers + 1 <= small.size()) {
+    char* at = write_numbers(small.data(), start, size);
+    std::memcpy(at, name.data(), name.size());
+    at += name.size();
+    *at++ = '\n';
+    return append({small.data(), static_cast<std::size_t>(at - small.data())});
+  }
+  std::string line(small.data(), write_numbers(small.data(), start, size));
+  append_written_name(line, name);
+  line += '\n';
+  return append(line);
+} catch (const std::bad_alloc&) {
+  return ENOMEM;
+}
+
+int Engine::append(std::string_view line) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!file_.is_open()) return EBADF;
+  forget_parent();
+  const std::uint64_t size = file_.size() + buffer_.size() + line.size();
+  if (options_.most_bytes != 0 && size > options_.most_bytes) return EFBIG;
+  return options_.buffer_bytes == 0 ? file_.append(line) : keep(line);
+}
+
+int Engine::keep(std::string_view line) noexcept try {
+  if (buffer_.size() + line.size() > options_.buffer_bytes) {
+    if (const int error = flush_locked(); error != 0) return error;
+  }
+  if (line.size() > options_.buffer_bytes) return file_.append(line);
+  if (buffer_.capacity() < options_.buffer_bytes) buffer_.reserve(options_.buffer_bytes);
+  const std::uint64_t limit = options_.flush_after_ns;
+  if (limit != 0 && buffer_.empty()) oldest_ns_ = now_ns();
+  buffer_ += line;
+  return limit != 0 && now_ns() - oldest_ns_ >= limit ? flush_locked() : 0;
+} catch (const std::bad_alloc&) {
+  return ENOMEM;
+}
+
+/// What fails stays in the buffer, and is tried again.
+int Engine::flush_locked() noexcept {
+  if (buffer_.empty()) return 0;
+  if (!file_.is_open()) return EBADF;
+  const int error = file_.append(buffer_);
+  if (error == 0) buffer_.clear();
+  return error;
+}
+
+void Engine::forget_parent() noexcept {
+  const unsigned now = ForkGuard::generation();
+  if (now == generation_) return;
+  generation_ = now;
+  buffer_.clear();
+}
+
+int Engine::copy(const std::string& path) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!file_.is_open()) return EBADF;
+  forget_parent();
+  if (const int error = flush_locked(); error != 0) return error;
+  return file_.copy_from(path, !options_.own_map);
+}
+
+int Engine::flush() noexcept {
+  const std::lock_guard lock(mutex_);
+  forget_parent();
+  return flush_locked();
+}
+
+int Engine::close() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!file_.is_open()) return 0;
+  forget_parent();
+  const int flushed = flush_locked();
+  buffer_.clear();
+  const int closed = file_.close();
+  return flushed != 0 ? flushed : closed;
+}
+
+void Engine::abandon() noexcept {
+  const std::lock_guard lock(mutex_);
+  generation_ = ForkGuard::generation();
+  buffer_.clear();
+  file_.close();
+}
+
+}  // namespace perfmap

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "bytes/append_file.hpp"
+#include "perfmap/writer.hpp"
+
+namespace perfmap {
+
+/// How the writers of a process live through fork(2): their locks are taken around it, and each one
+/// sees afterwards that it is in a child.
+class ForkGuard {
+ public:
+  /// Installs the handlers once; 0 or an errno value.
+  static int install() noexcept;
+  /// Grows by one in every child.
+  static unsigned generation() noexcept;
+};
+
+/// What MapWriter and the process's own map share: a file, a lock, a buffer. Every function answers
+/// 0 or an errno value and never throws; all may be called from several threads.
+class Engine {
+ public:
+  Engine() noexcept;
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  void configure(const WriterOptions& options) { options_ = options; }
+  const std::string& path() const noexcept { return path_; }
+
+  int open(const std::string& path) noexcept;
+  bool is_open() noexcept;
+  int write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept;
+  int copy(const std::string& path) noexcept;
+  int flush() noexcept;
+  int close() noexcept;
+  /// In a child: lets go of the parent's file without writing what the parent has buffered.
+  void abandon() noexcept;
+
+ private:
+  friend class Registry;
+
+  int append(std::string_view line) noexcept;
+  int keep(std::string_view line) noexcept;
+  int flush_locked() noexcept;
+  void forget_parent() noexcept;
+
+  std::mutex mutex_;
+  WriterOptions options_;
+  std::string path_;
+  AppendFile file_;
+  std::string buffer_;
+  std::uint64_t oldest_ns_ = 0;  // when the first byte of buffer_ came
+  unsigned generation_ = 0;
+};
+
+}  // namespace perfmap

@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <atomic>
+#include <pthread.h>
+#include <vector>
+
+#include "runtime/registry.hpp"
+
+namespace perfmap {
+namespace {
+
+std::atomic<unsigned> forks{0};
+
+}  // namespace
+
+Registry& Registry::get() noexcept {
+  // Never destroyed: writers with static storage may outlive any order of destruction.
+  static Registry* const registry = new Registry;
+  return *registry;
+}
+
+void Registry::add(Engine* engine) {
+  const std::lock_guard lock(mutex_);
+  engines_.push_back(engine);
+}
+
+void Registry::remove(Engine* engine) noexcept {
+  const std::lock_guard lock(mutex_);
+  engines_.erase(std::remove(engines_.begin(), engines_.end(), engine), engines_.end());
+}
+
+void Registry::lock_all() noexcept {
+  setup_mutex_.lock();
+  mutex_.lock();
+  for (Engine* engine : engines_) engine->mutex_.lock();
+}
+
+void Registry::unlock_all() noexcept {
+  for (Engine* engine : engines_) engine->mutex_.unlock();
+  mutex_.unlock();
+  setup_mutex_.unlock();
+}
+
+int ForkGuard::install() noexcept {
+  static const int installed =
+      ::pthread_atfork([] { Registry::get().lock_all(); }, [] { Registry::get().unlock_all(); },
+                       [] {
+                         forks.fetch_add(1, std::memory_order_relaxed);
+                         Registry::get().unlock_all();
+                       });
+  return installed;
+}
+
+unsigned ForkGuard::generation() noexcept { return forks.load(std::memory_order_relaxed); }
+
+}  // namespace perfmap

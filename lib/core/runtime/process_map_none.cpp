@@ -1,0 +1,14 @@
+// Where there are no perf maps, a runtime may call all of this all the same.
+
+#include "perfmap/process_map.hpp"
+
+namespace perfmap {
+
+int ProcessMap::configure(const ProcessMapOptions&) noexcept { return 0; }
+int ProcessMap::init() noexcept { return 0; }
+int ProcessMap::write(Address, std::uint64_t, std::string_view) noexcept { return 0; }
+int ProcessMap::copy(const char*) noexcept { return 0; }
+int ProcessMap::flush() noexcept { return 0; }
+int ProcessMap::fini() noexcept { return 0; }
+
+}  // namespace perfmap

@@ -1,0 +1,45 @@
+#include "perfmap/writer.hpp"
+
+#include "runtime/registry.hpp"
+
+namespace perfmap {
+
+struct MapWriter::State {
+  Engine engine;
+};
+
+MapWriter::MapWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+MapWriter::MapWriter(MapWriter&&) noexcept = default;
+MapWriter& MapWriter::operator=(MapWriter&&) noexcept = default;
+MapWriter::~MapWriter() = default;
+
+Result<MapWriter> MapWriter::open(const std::string& path, const WriterOptions& options) {
+  auto state = std::make_unique<State>();
+  Registry::get().add(&state->engine);
+  state->engine.configure(options);
+  const int error = state->engine.open(path);
+  if (error != 0) return Failure(system_error("cannot open " + path, error));
+  return MapWriter(std::move(state));
+}
+
+Result<void> MapWriter::result(std::string_view what, int sys_errno) const {
+  if (sys_errno == 0) return {};
+  std::string message(what);
+  message += state_->engine.path();
+  return Failure(system_error(std::move(message), sys_errno));
+}
+
+Result<void> MapWriter::write(Address start, std::uint64_t size, std::string_view name) {
+  return result("cannot write ", state_->engine.write(start, size, name));
+}
+
+Result<void> MapWriter::copy(const std::string& path) {
+  const int error = state_->engine.copy(path);
+  if (error == 0) return {};
+  return Failure(system_error("cannot copy " + path + " to " + state_->engine.path(), error));
+}
+
+Result<void> MapWriter::flush() { return result("cannot write ", state_->engine.flush()); }
+Result<void> MapWriter::close() { return result("cannot close ", state_->engine.close()); }
+
+}  // namespace perfmap

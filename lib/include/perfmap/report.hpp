@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perfmap/diagnostic.hpp"
+#include "perfmap/export.hpp"
+
+namespace perfmap {
+
+/// "info", "warning", "error".
+PERFMAP_API std::string_view to_string(Severity severity) noexcept;
+
+/// As a compiler prints it for editors and CI: `FILE:LINE:COL: warning: MESSAGE [PM101]` and a
+/// newline; info is `note`. Columns count bytes from 1.
+PERFMAP_API std::string to_gcc(const Diagnostic& diagnostic, std::string_view file);
+
+/// For people: the same line, the line at fault and a caret below it, and what mends it:
+///
+///     perf-42.map:2:14: error: expected a hexadecimal size in bytes [PM003]
+///       7f3529fcf759 xyz py::bar
+///                    ^
+///
+/// `input` is the text the diagnostic is about; control bytes of it are shown as \xNN, and of a
+/// long line only the part around the caret.
+PERFMAP_API std::string to_pretty(const Diagnostic& diagnostic, std::string_view file,
+                                  std::string_view input, bool color);
+
+/// A workflow command of GitHub Actions: `::warning file=F,line=L,col=C,title=PM101::MESSAGE`.
+PERFMAP_API std::string to_github(const Diagnostic& diagnostic, std::string_view file);
+
+/// The findings of one file, for reports that cover several.
+struct FileFindings {
+  std::string file;
+  std::string_view input;  ///< the text, for columns in code points
+  const Diagnostics* findings = nullptr;
+};
+
+/// {"schema":"perfmap.lint/1","findings":[…],"summary":{…}} and a newline.
+PERFMAP_API std::string to_lint_json(const std::vector<FileFindings>& files);
+/// One object a finding and line, without summary.
+PERFMAP_API std::string to_lint_jsonl(const std::vector<FileFindings>& files);
+/// SARIF 2.1.0, one run. `version` is the program's.
+PERFMAP_API std::string to_sarif(const std::vector<FileFindings>& files, std::string_view version);
+
+}  // namespace perfmap

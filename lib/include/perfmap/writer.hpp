@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "perfmap/address.hpp"
+#include "perfmap/export.hpp"
+#include "perfmap/result.hpp"
+
+namespace perfmap {
+
+/// What becomes of a name that readers would trip over; see written_name.hpp.
+enum class NamePolicy : std::uint8_t {
+  escape,  ///< it is written as written_name() says
+  refuse,  ///< nothing is written, the call fails with EILSEQ
+};
+
+struct WriterOptions {
+  NamePolicy names = NamePolicy::escape;
+  /// True for the map of a process in /tmp: links and everything but regular files are refused.
+  bool own_map = false;
+  /// 0: an entry whose write() returned is in the file, even if the process is killed next.
+  /// Otherwise entries are kept until so many bytes are there, and written at once.
+  std::size_t buffer_bytes = 0;
+  /// Buffered: what is older than this is written at the next write(). 0: no such limit.
+  std::uint64_t flush_after_ns = 0;
+  /// The file grows no further than this: a write() that would fails with EFBIG. 0: no limit.
+  std::uint64_t most_bytes = 0;
+};
+
+/// Appends entries to a perf map: one write(2) of one whole line on a descriptor opened for
+/// appending, so that several threads and several processes may share a file. Never truncates.
+///
+/// May be used from several threads at once. After fork() the child may go on: entries that the
+/// parent had buffered stay the parent's.
+///
+/// A failed write is reported and leaves nothing behind, or, where another process has written
+/// meanwhile, at most a line that is no entry. Where the file size limit of the process is passed
+/// the kernel also sends SIGXFSZ, as for every write.
+class PERFMAP_API MapWriter {
+ public:
+  static Result<MapWriter> open(const std::string& path, const WriterOptions& options = {});
+  MapWriter(MapWriter&&) noexcept;
+  MapWriter& operator=(MapWriter&&) noexcept;
+  /// close(), with nobody left to tell of a failure.
+  ~MapWriter();
+
+  /// O(name). Allocates nothing for names that are written as they are.
+  Result<void> write(Address start, std::uint64_t size, std::string_view name);
+  /// Appends all of the map at `path` as it is now, and a newline if it ends without one. Refuses
+  /// this very file.
+  Result<void> copy(const std::string& path);
+  /// Writes what is buffered.
+  Result<void> flush();
+  Result<void> close();
+
+ private:
+  struct State;
+  explicit MapWriter(std::unique_ptr<State> state);
+  Result<void> result(std::string_view what, int sys_errno) const;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace perfmap
