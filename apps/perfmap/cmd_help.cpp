@@ -12,7 +12,8 @@ void declare_help(CLI::App& command, Action& action) {
       ->check(CLI::IsMember(names));
   command.callback([name, parser, &action] {
     action = [name, parser](const Console& console) {
-      console.out().write(name->empty() ? parser->help() : parser->get_subcommand(*name)->help());
+      console.out().write(name->empty() ? parser->help()
+                                        : parser->get_subcommand(*name)->help("perfmap"));
       return ExitCode::ok;
     };
   });

@@ -34,7 +34,7 @@ ExitCode run(int count, char** arguments) {
     parser->parse(count, arguments);
   } catch (const CLI::CallForHelp&) {
     const auto chosen = parser->get_subcommands();
-    return print(console(), (chosen.empty() ? parser.get() : chosen.front())->help());
+    return print(console(), chosen.empty() ? parser->help() : chosen.front()->help("perfmap"));
   } catch (const CLI::CallForVersion&) {
     return print(console(), parser->version() + "\n");
   } catch (const CLI::ParseError& error) {

@@ -72,11 +72,18 @@ const CLI::App* chosen_command(const CLI::App& parser) {
   return chosen.empty() ? nullptr : chosen.front();
 }
 
-std::string unknown_option(const CLI::App& parser, const std::string& argument) {
+/// The first long option that the command does not have, if any: whatever else is wrong with a
+/// command line often follows from that.
+std::string unknown_option(const CLI::App& parser, int count, const char* const* arguments) {
   const CLI::App* const command = chosen_command(parser);
-  const std::string name = argument.substr(0, argument.find('='));
-  return "unknown option '" + argument + "'" +
-         nearest(name, option_names(command == nullptr ? parser : *command));
+  const std::vector<std::string> names = option_names(command == nullptr ? parser : *command);
+  for (int i = 1; i < count && std::string_view(arguments[i]) != "--"; ++i) {
+    const std::string argument = arguments[i];
+    const std::string name = argument.substr(0, argument.find('='));
+    if (!argument.starts_with("--") || std::count(names.begin(), names.end(), name) != 0) continue;
+    return "unknown option '" + name + "'" + nearest(name, names);
+  }
+  return "";
 }
 
 std::string unknown_command(const std::string& argument) {
@@ -114,14 +121,15 @@ std::unique_ptr<CLI::App> make_parser(CommonOptions& common, Action& action) {
 
 std::string explain(const CLI::App& parser, const CLI::ParseError& error, int count,
                     const char* const* arguments) {
+  const std::string option = unknown_option(parser, count, arguments);
+  if (!option.empty()) return option;
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return one_line(error.what());
-  const CLI::App* const command = chosen_command(parser);
   std::vector<std::string> extras = parser.remaining(true);
   for (int i = 1; i < count && extras.empty(); ++i) extras.emplace_back(arguments[i]);
   if (extras.empty()) return one_line(error.what());
   const std::string& first = extras.front();
-  if (first.size() > 1 && first[0] == '-') return unknown_option(parser, first);
-  if (command == nullptr) return unknown_command(first);
+  if (first.size() > 1 && first[0] == '-') return "unknown option '" + first + "'";
+  if (chosen_command(parser) == nullptr) return unknown_command(first);
   return "unexpected argument '" + first + "'";
 }
 

@@ -16,7 +16,7 @@ Result<Input> open_path(const std::string& path) {
 }
 
 Error unsupported(const std::string& name, SourceKind kind) {
-  std::string message = name + " is " + (kind == SourceKind::jitdump ? "a " : "");
+  std::string message = name + " is " + (kind < SourceKind::gzip ? "a " : "");
   message += to_string(kind);
   message += kind >= SourceKind::gzip ? ": unpack it first" : ", which this command does not take";
   return {Errc::unsupported, std::move(message), 0, {}};

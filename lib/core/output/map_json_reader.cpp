@@ -19,9 +19,8 @@ class EntryEvents : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit EntryEvents(Take take) : take_(std::move(take)) {}
 
-  /// Why the parse ended early, and after how many bytes where that is known.
+  /// Why the parse ended early.
   std::string problem;
-  std::size_t problem_offset = 0;
   /// Entries handed out, or "entries" seen: this was our kind of document.
   bool ours = false;
 
@@ -69,11 +68,8 @@ class EntryEvents : public nlohmann::json_sax<nlohmann::json> {
     --depth_;
     return true;
   }
-  bool parse_error(std::size_t position, const std::string& last_token,
-                   const nlohmann::json::exception&) override {
-    problem_offset = position == 0 ? 0 : position - 1;
-    return fail(last_token.empty() ? "unexpected end of the JSON text"
-                                   : "this is not JSON: unexpected '" + last_token + "'");
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
+    return fail("this is not JSON");
   }
 
  private:
@@ -132,14 +128,44 @@ Location locate(std::string_view text, std::size_t offset) {
   return {offset, lines + 1, offset - line_start + 1};
 }
 
+/// Counts what the parser has taken, as its events do not say where they are. The parser may be one
+/// byte ahead.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, std::size_t* count) : at_(at), count_(count) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    ++at_;
+    ++*count_;
+    return *this;
+  }
+  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
+    return a.at_ == b.at_;
+  }
+  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return !(a == b); }
+
+ private:
+  const char* at_;
+  std::size_t* count_;
+};
+
 /// Parses one JSON value, which is all of `text`, and hands out its entries.
 template <class Take>
 Result<void> parse(std::string_view text, Take take) {
   EntryEvents<Take> events(std::move(take));
-  const bool good = nlohmann::json::sax_parse(text.begin(), text.end(), &events);
+  std::size_t taken = 0;
+  const bool good =
+      nlohmann::json::sax_parse(CountingIterator(text.data(), &taken),
+                                CountingIterator(text.data() + text.size(), &taken), &events);
   if (good && events.ours) return {};
   if (good) return Failure({Errc::bad_format, "JSON, but no map of ours", 0, {0, 1, 1}});
-  const Location where = locate(text, std::min(events.problem_offset, text.size()));
+  const Location where = locate(text, taken == 0 ? 0 : taken - 1);
   return Failure({Errc::bad_format, std::move(events.problem), 0, where});
 }
 

@@ -1,0 +1,50 @@
+# Runs one golden case: cmake -D perfmap=<program> -D case=<folder> -P run.cmake
+# A case is a folder with `cmd` (the arguments), its input files, and any of `stdin`, `stdout`,
+# `stderr` and `exit`; a missing file means empty, or 0. With UPDATE_GOLDEN=1 in the environment the
+# expected files are rewritten instead of compared: read the diff before you commit it.
+# It runs in a copy of the folder; files in `expected/` are compared with what the command left.
+cmake_minimum_required(VERSION 3.22)
+file(READ ${case}/cmd arguments)
+separate_arguments(arguments UNIX_COMMAND "${arguments}")
+set(work ${scratch})
+file(REMOVE_RECURSE ${work})
+file(COPY ${case}/ DESTINATION ${work})
+set(input /dev/null)
+if(EXISTS ${case}/stdin)
+  set(input ${case}/stdin)
+endif()
+execute_process(COMMAND ${CMAKE_COMMAND} -E env PERFMAP_TMPDIR=. ${perfmap} ${arguments}
+  WORKING_DIRECTORY ${work} INPUT_FILE ${input}
+  OUTPUT_VARIABLE stdout ERROR_VARIABLE stderr RESULT_VARIABLE exit)
+set(exit "${exit}\n")
+
+foreach(channel IN ITEMS stdout stderr exit)
+  set(expected "")
+  if(channel STREQUAL "exit")
+    set(expected "0\n")
+  endif()
+  if(DEFINED ENV{UPDATE_GOLDEN})
+    file(REMOVE ${case}/${channel})
+    if(NOT "${${channel}}" STREQUAL "${expected}")
+      file(WRITE ${case}/${channel} "${${channel}}")
+    endif()
+    continue()
+  endif()
+  if(EXISTS ${case}/${channel})
+    file(READ ${case}/${channel} expected)
+  endif()
+  if(NOT "${${channel}}" STREQUAL "${expected}")
+    message(SEND_ERROR "${channel} differs\n--- expected\n${expected}--- got\n${${channel}}")
+  endif()
+endforeach()
+
+file(GLOB left_files RELATIVE ${case}/expected ${case}/expected/*)
+foreach(name IN LISTS left_files)
+  file(READ ${case}/expected/${name} expected HEX)
+  file(READ ${work}/${name} got HEX)
+  if(DEFINED ENV{UPDATE_GOLDEN})
+    file(COPY_FILE ${work}/${name} ${case}/expected/${name})
+  elseif(NOT got STREQUAL expected)
+    message(SEND_ERROR "${name} differs from expected/${name}")
+  endif()
+endforeach()
