@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::array kCommands = {
     Command{"resolve", "Name the code at addresses", declare_resolve},
+    Command{"lint", "Say what is wrong with a map, and mend it", declare_lint},
     Command{"merge", "Make one map without conflicts of several", declare_merge},
     Command{"tidy", "Make a map without conflicts of one", declare_tidy},
     Command{"write", "Append entries to a map", declare_write},

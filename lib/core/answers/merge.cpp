@@ -25,9 +25,9 @@ void count_oddities(const AddressRange& range, PortableStats& stats) noexcept {
   if (range.size > UINT32_MAX) ++stats.huge_sizes;
 }
 
-}  // namespace
-
-PortableStats write_portable(const Index& index, OutputFile& out) {
+/// Formats each line where room(most) says and then tells wrote() how long it became.
+template <class Room, class Wrote>
+PortableStats format_all(const Index& index, Room room, Wrote wrote) {
   PortableStats stats;
   std::string changed;
   for (std::size_t i = 0; i < index.segment_count(); ++i) {
@@ -40,7 +40,7 @@ PortableStats write_portable(const Index& index, OutputFile& out) {
       name = changed;
       ++stats.changed_names;
     }
-    char* const line = out.room(name.size() + 40);
+    char* const line = room(name.size() + 40);
     char* at = write_hex(line, segment.range.begin);
     *at++ = ' ';
     at = write_hex(at, segment.range.size);
@@ -48,11 +48,33 @@ PortableStats write_portable(const Index& index, OutputFile& out) {
     std::memcpy(at, name.data(), name.size());
     at += name.size();
     *at++ = '\n';
-    out.wrote(static_cast<std::size_t>(at - line));
+    wrote(static_cast<std::size_t>(at - line));
     count_oddities(segment.range, stats);
     ++stats.entries;
   }
   return stats;
+}
+
+}  // namespace
+
+PortableStats write_portable(const Index& index, OutputFile& out) {
+  return format_all(
+      index, [&](std::size_t most) { return out.room(most); },
+      [&](std::size_t count) { out.wrote(count); });
+}
+
+std::string portable_text(const Index& index) {
+  std::string text;
+  std::size_t used = 0;
+  format_all(
+      index,
+      [&](std::size_t most) {
+        if (text.size() < used + most) text.resize(2 * (used + most));
+        return text.data() + used;
+      },
+      [&](std::size_t count) { used += count; });
+  text.resize(used);
+  return text;
 }
 
 void write_concatenated(std::span<const Map> maps, OutputFile& out) {

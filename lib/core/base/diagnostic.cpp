@@ -5,6 +5,7 @@
 namespace perfmap {
 
 bool Diagnostics::count(const Rule& rule) noexcept {
+  if (ignores(rule)) return false;
   ++total_;
   std::uint64_t& seen = counts_[rule.ordinal];
   return ++seen <= limit_ || limit_ == 0;

@@ -59,6 +59,10 @@ class PERFMAP_API Diagnostics {
 
   explicit Diagnostics(std::size_t limit_per_rule) noexcept : limit_(limit_per_rule) {}
 
+  /// From now on `rule` is neither counted nor kept.
+  void ignore(const Rule& rule) noexcept { ignored_[rule.ordinal] = true; }
+  bool ignores(const Rule& rule) const noexcept { return ignored_[rule.ordinal]; }
+
   /// Counts one more of `rule` and says whether it would be kept: a caller that has to format a
   /// message asks first, then calls keep().
   bool count(const Rule& rule) noexcept;
@@ -79,6 +83,7 @@ class PERFMAP_API Diagnostics {
   std::size_t limit_;
   std::uint64_t total_ = 0;
   std::array<std::uint64_t, kRules> counts_{};
+  std::array<bool, kRules> ignored_{};
   std::vector<Diagnostic> items_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "perfmap/export.hpp"
 #include "perfmap/index.hpp"
@@ -22,6 +23,9 @@ struct PortableStats {
 /// at most kMostPortableName bytes long, no size 0. Call index.compact() first. O(n); the index is
 /// not one of Overlap::perf.
 PERFMAP_API PortableStats write_portable(const Index& index, OutputFile& out);
+
+/// The same in memory.
+PERFMAP_API std::string portable_text(const Index& index);
 
 /// Writes the lines of all maps in order, as they are; only a missing newline at the end of one is
 /// added, so that nothing is glued together.

@@ -1,0 +1,244 @@
+#include <algorithm>
+#include <perfmap/lint.hpp>
+#include <perfmap/report.hpp>
+#include <perfmap/rules.hpp>
+
+#include "command.hpp"
+#include "lint_fix.hpp"
+#include "options.hpp"
+#include "source.hpp"
+
+namespace perfmap::app {
+namespace {
+
+struct Options {
+  std::vector<std::string> sources;
+  SourceOptions opening;
+  std::string format;
+  std::vector<std::string> select;
+  std::vector<std::string> ignore;
+  std::string severity = "info";
+  std::string fail_level = "warning";
+  std::string reader = "all";
+  std::size_t max_findings = 20;
+  bool statistics = false;
+  bool list_rules = false;
+  std::string explain;
+  FixOptions fix;
+};
+
+Severity severity_of(const std::string& name) {
+  return name == "info" ? Severity::info : name == "warning" ? Severity::warning : Severity::error;
+}
+
+Reader reader_of(const std::string& name) {
+  if (name == "perf") return Reader::perf;
+  if (name == "bcc") return Reader::bcc;
+  if (name == "blazesym") return Reader::blazesym;
+  return name == "samply" ? Reader::samply : Reader::all;
+}
+
+/// Whether one of the ids is the rule's or the beginning of it: PM1 stands for all of PM1xx.
+bool names_rule(const std::vector<std::string>& ids, const Rule& rule) {
+  return std::any_of(ids.begin(), ids.end(),
+                     [&](const std::string& id) { return rule.id.starts_with(id); });
+}
+
+Diagnostics make_collector(const Options& options) {
+  Diagnostics problems(options.max_findings);
+  for (const Rule* rule : rule::all()) {
+    const bool wanted = options.select.empty() || names_rule(options.select, *rule);
+    const bool hurts =
+        options.reader == "all" || intersects(rule->hurts, reader_of(options.reader));
+    if (!wanted || !hurts || names_rule(options.ignore, *rule) ||
+        rule->severity < severity_of(options.severity)) {
+      problems.ignore(*rule);
+    }
+  }
+  return problems;
+}
+
+void print_rules(const Console& console) {
+  for (const Rule* rule : rule::all()) {
+    const char* const fix = rule->fix == Fix::safe ? "  [fixable]" : "";
+    std::string line(rule->id);
+    line.append("  ").append(to_string(rule->severity));
+    line.resize(std::max<std::size_t>(line.size(), 16), ' ');
+    console.out().write(line.append(rule->summary).append(fix).append("\n"));
+  }
+}
+
+ExitCode print_explanation(const Console& console, const std::string& id) {
+  const Rule* const rule = rule::find(id);
+  if (rule == nullptr) return console.fail("there is no rule " + id + "; --rules lists them");
+  console.out().write(std::string(rule->id) + " (" + std::string(to_string(rule->severity)) +
+                      "): " + std::string(rule->summary) + "\n\n");
+  console.out().write(std::string(explanation(*rule)) + "\n");
+  return ExitCode::ok;
+}
+
+void print_statistics(const Console& console, const std::vector<Diagnostics>& all) {
+  for (const Rule* rule : rule::all()) {
+    std::uint64_t count = 0;
+    for (const Diagnostics& one : all) count += one.count_of(*rule);
+    if (count == 0) continue;
+    std::string line = std::to_string(count);
+    line.insert(0, line.size() < 8 ? 8 - line.size() : 0, ' ');
+    line.append("  ").append(rule->id).append("  ").append(to_string(rule->severity));
+    line.append(": ").append(rule->summary).append("\n");
+    console.out().write(line);
+  }
+}
+
+void print_findings(const Console& console, const Options& options,
+                    const std::vector<FileFindings>& files) {
+  OutputFile& out = console.out();
+  if (options.format == "json") return out.write(to_lint_json(files));
+  if (options.format == "jsonl") return out.write(to_lint_jsonl(files));
+  if (options.format == "sarif") return out.write(to_sarif(files, PERFMAP_VERSION));
+  for (const FileFindings& file : files) {
+    for (const Diagnostic& finding : file.findings->items()) {
+      if (options.format == "gcc") {
+        out.write(to_gcc(finding, file.file));
+      } else if (options.format == "github") {
+        out.write(to_github(finding, file.file));
+      } else {
+        out.write(to_pretty(finding, file.file, file.input, console.color_out()));
+      }
+    }
+  }
+}
+
+std::string plural(std::uint64_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// "3 errors, 1 warning; …": all of them, printed or not.
+void note_summary(const Console& console, const std::vector<Diagnostics>& all) {
+  std::uint64_t counts[3] = {};
+  std::uint64_t hidden = 0;
+  for (const Diagnostics& one : all) {
+    for (const Severity severity : {Severity::info, Severity::warning, Severity::error}) {
+      counts[static_cast<std::size_t>(severity)] += one.total(severity);
+    }
+    hidden += one.total() - one.items().size();
+  }
+  std::string text = plural(counts[2], "error") + ", " + plural(counts[1], "warning") + ", " +
+                     std::to_string(counts[0]) + " info";
+  if (hidden != 0) {
+    text += "; " + std::to_string(hidden) + " of them not shown (--max-findings 0 shows all)";
+  }
+  console.note(text);
+}
+
+bool reaches(const std::vector<Diagnostics>& all, const std::string& fail_level) {
+  if (fail_level == "never") return false;
+  return std::any_of(all.begin(), all.end(), [&](const Diagnostics& one) {
+    for (const Severity severity : {Severity::info, Severity::warning, Severity::error}) {
+      if (severity >= severity_of(fail_level) && one.total(severity) != 0) return true;
+    }
+    return false;
+  });
+}
+
+ExitCode run(const Options& options, const Console& console) {
+  if (options.list_rules) return print_rules(console), ExitCode::ok;
+  if (!options.explain.empty()) return print_explanation(console, options.explain);
+  if (options.sources.empty()) return console.fail("expected a source: a path, '-' or a pid");
+  Result<std::vector<Map>> maps = open_sources(options.sources, options.opening);
+  if (!maps) return console.fail(maps.error());
+  std::vector<Diagnostics> all;
+  for (Map& map : *maps) {
+    all.push_back(make_collector(options));
+    lint(map, all.back());
+    if (!options.fix.fix && !options.fix.diff) continue;
+    const Result<bool> fixed = apply_fixes(map, all.back(), options.fix, console);
+    if (!fixed) return console.fail(fixed.error());
+    if (!options.fix.fix || !*fixed) continue;
+    // What is left counts: the file is read again as it is now.
+    Result<Map> again = open_source(map.input().name(), options.opening);
+    if (!again) return console.fail(again.error());
+    map = *std::move(again);
+    all.back() = make_collector(options);
+    lint(map, all.back());
+  }
+  if (!is_whole(console, *maps)) return ExitCode::failed;
+  std::vector<FileFindings> files;
+  for (std::size_t i = 0; i < maps->size(); ++i) {
+    files.push_back({(*maps)[i].input().name(), (*maps)[i].text(), &all[i]});
+  }
+  if (options.statistics) {
+    print_statistics(console, all);
+  } else if (!options.fix.diff) {
+    print_findings(console, options, files);
+  }
+  note_summary(console, all);
+  return reaches(all, options.fail_level) ? ExitCode::findings : ExitCode::ok;
+}
+
+std::string is_rule_prefix(const std::string& text) {
+  const auto rules = rule::all();
+  const bool known = !text.empty() && std::any_of(rules.begin(), rules.end(), [&](const Rule* one) {
+    return one->id.starts_with(text);
+  });
+  return known ? "" : "no rule begins with '" + text + "'";
+}
+
+void declare_selection(CLI::App& command, Options& options) {
+  const CLI::Validator rule(is_rule_prefix, "");
+  command.add_option("--select", options.select, "Only these rules: ids or their beginnings")
+      ->type_name("IDS")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(rule);
+  command.add_option("--ignore", options.ignore, "Not these rules")
+      ->type_name("IDS")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(rule);
+  const auto last = CLI::MultiOptionPolicy::TakeLast;
+  command.add_option("--severity", options.severity, "Nothing below this (default: info)")
+      ->check(CLI::IsMember({"info", "warning", "error"}))
+      ->type_name("LEVEL")
+      ->multi_option_policy(last);
+  command
+      .add_option("--fail-level", options.fail_level,
+                  "Exit with 1 from this level on (default: warning)")
+      ->check(CLI::IsMember({"info", "warning", "error", "never"}))
+      ->type_name("LEVEL")
+      ->multi_option_policy(last);
+  command.add_option("--reader", options.reader, "Only what hurts this reader (default: all)")
+      ->check(CLI::IsMember({"perf", "bcc", "blazesym", "samply", "all"}))
+      ->type_name("NAME")
+      ->multi_option_policy(last);
+  command
+      .add_option("--max-findings", options.max_findings,
+                  "Show so many of each rule, 0 for all (default: 20)")
+      ->type_name("N")
+      ->multi_option_policy(last);
+}
+
+}  // namespace
+
+void declare_lint(CLI::App& command, Action& action) {
+  const auto options = std::make_shared<Options>();
+  command.add_option("source", options->sources, "Maps: paths, '-' or pids")->type_name(kSource);
+  add_source_options(command, options->opening);
+  add_format(command, options->format, {"pretty", "gcc", "json", "jsonl", "sarif", "github"});
+  declare_selection(command, *options);
+  command.add_flag("--statistics", options->statistics, "Count findings by rule instead");
+  CLI::Option* const fix =
+      command.add_flag("--fix", options->fix.fix, "Rewrite the map with all safe fixes");
+  command.add_flag("--diff", options->fix.diff, "Print the safe fixes as a unified diff")
+      ->excludes(fix);
+  command.add_flag("--force", options->fix.force,
+                   "Fix even while a process has the map open for writing");
+  command.add_flag("--rules", options->list_rules, "List all rules");
+  command.add_option("--explain", options->explain, "Explain a rule")
+      ->type_name("ID")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  command.callback(
+      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+}
+
+}  // namespace perfmap::app
