@@ -14,6 +14,8 @@ constexpr std::array kCommands = {
     Command{"lint", "Say what is wrong with a map, and mend it", declare_lint},
     Command{"merge", "Make one map without conflicts of several", declare_merge},
     Command{"tidy", "Make a map without conflicts of one", declare_tidy},
+    Command{"info", "Say what a map holds", declare_info},
+    Command{"diff", "Say which names appeared, vanished or moved", declare_diff},
     Command{"write", "Append entries to a map", declare_write},
     Command{"copy", "Append a map to another", declare_copy},
     Command{"to-json", "Print a map as JSON", declare_to_json},

@@ -1,0 +1,97 @@
+#include <perfmap/diff.hpp>
+#include <perfmap/json_writer.hpp>
+
+#include "command.hpp"
+#include "options.hpp"
+#include "source.hpp"
+
+namespace perfmap::app {
+namespace {
+
+struct Options {
+  std::vector<std::string> sources;
+  SourceOptions opening;
+  std::string format;
+};
+
+std::string range_text(const AddressRange& range) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%llx %llx", static_cast<unsigned long long>(range.begin),
+                static_cast<unsigned long long>(range.size));
+  return text;
+}
+
+/// "+ 1000 10 name", "- 1000 10 name", "> 1000 10 -> 2000 10 name".
+std::string text_of(const NameChange& change) {
+  const bool moved = change.kind == NameChange::Kind::moved;
+  const bool appeared = change.kind == NameChange::Kind::appeared;
+  std::string text = moved ? "> " : appeared ? "+ " : "- ";
+  text += range_text(appeared ? change.after : change.before);
+  if (moved) text += " -> " + range_text(change.after);
+  text += " ";
+  text += printable(change.name);
+  return text + "\n";
+}
+
+void write_range(JsonWriter& json, std::string_view key, const AddressRange& range) {
+  json.key(key);
+  json.begin_object();
+  json.key("start");
+  json.address(range.begin);
+  json.key("size");
+  json.number(range.size);
+  json.end_object();
+}
+
+void write_change(JsonWriter& json, const NameChange& change) {
+  using Kind = NameChange::Kind;
+  json.begin_object();
+  json.key("change");
+  json.string(change.kind == Kind::moved      ? "moved"
+              : change.kind == Kind::appeared ? "appeared"
+                                              : "vanished");
+  json.name_members(change.name);
+  if (change.kind != Kind::appeared) write_range(json, "before", change.before);
+  if (change.kind != Kind::vanished) write_range(json, "after", change.after);
+  json.end_object();
+}
+
+ExitCode run(const Options& options, const Console& console) {
+  const Result<std::vector<Map>> maps = open_sources(options.sources, options.opening);
+  if (!maps) return console.fail(maps.error());
+  std::uint64_t changes = 0;
+  if (options.format == "text") {
+    changes = diff_maps((*maps)[0], (*maps)[1],
+                        [&](const NameChange& change) { console.out().write(text_of(change)); });
+  } else {
+    JsonWriter json(console.out());
+    json.begin_object();
+    json.key("schema");
+    json.string("perfmap.diff/1");
+    json.key("changes");
+    json.begin_array();
+    changes = diff_maps((*maps)[0], (*maps)[1],
+                        [&](const NameChange& change) { write_change(json, change); });
+    json.end_array();
+    json.end_object();
+    json.newline();
+  }
+  if (!is_whole(console, *maps)) return ExitCode::failed;
+  return changes == 0 ? ExitCode::ok : ExitCode::findings;
+}
+
+}  // namespace
+
+void declare_diff(CLI::App& command, Action& action) {
+  const auto options = std::make_shared<Options>();
+  command.add_option("source", options->sources, "The two maps: paths, '-' or pids")
+      ->type_name(kSource)
+      ->required()
+      ->expected(2);
+  add_source_options(command, options->opening);
+  add_format(command, options->format, {"text", "json"});
+  command.callback(
+      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+}
+
+}  // namespace perfmap::app

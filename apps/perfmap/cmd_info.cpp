@@ -1,0 +1,153 @@
+#include <perfmap/info.hpp>
+#include <perfmap/json_writer.hpp>
+
+#include "command.hpp"
+#include "options.hpp"
+#include "source.hpp"
+
+namespace perfmap::app {
+namespace {
+
+struct Options {
+  std::string source;
+  SourceOptions opening;
+  std::string by;
+  std::string format;
+};
+
+std::string hex(std::uint64_t value) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string padded(std::uint64_t number, std::size_t width) {
+  std::string text = std::to_string(number);
+  return text.insert(0, text.size() < width ? width - text.size() : 0, ' ');
+}
+
+void print_text(const Console& console, const Map& map, const MapInfo& info) {
+  OutputFile& out = console.out();
+  const auto row = [&](std::string_view key, const std::string& value) {
+    std::string line(key);
+    line.resize(12, ' ');
+    out.write(line + value + "\n");
+  };
+  row("source", map.input().name());
+  row("kind", "perf map");
+  row("bytes", std::to_string(info.bytes));
+  row("entries", std::to_string(info.entries));
+  row("bad lines", std::to_string(info.lost_lines));
+  row("names", std::to_string(info.names));
+  if (info.entries != 0) row("addresses", hex(info.first) + "-" + hex(info.last));
+  row("covered",
+      std::to_string(info.covered) + " bytes, " + std::to_string(info.claimed) + " claimed");
+  row("runtime",
+      info.runtime == Runtime::unknown ? "unknown" : std::string(to_string(info.runtime)));
+}
+
+void print_json(const Console& console, const Map& map, const MapInfo& info) {
+  JsonWriter json(console.out());
+  const auto number = [&](std::string_view key, std::uint64_t value) {
+    json.key(key);
+    json.number(value);
+  };
+  json.begin_object();
+  json.key("schema");
+  json.string("perfmap.info/1");
+  json.key("source");
+  json.string(map.input().name());
+  json.key("kind");
+  json.string("perf-map");
+  number("bytes", info.bytes);
+  number("entries", info.entries);
+  number("bad_lines", info.lost_lines);
+  number("names", info.names);
+  json.key("first");
+  json.address(info.first);
+  json.key("last");
+  json.address(info.last);
+  number("covered", info.covered);
+  number("claimed", info.claimed);
+  json.key("runtime");
+  if (info.runtime == Runtime::unknown) {
+    json.null();
+  } else {
+    json.string(to_string(info.runtime));
+  }
+  json.end_object();
+  json.newline();
+}
+
+void print_groups(const Console& console, const std::string& by,
+                  const std::vector<InfoGroup>& groups, bool as_json) {
+  OutputFile& out = console.out();
+  if (!as_json) {
+    for (const InfoGroup& group : groups) {
+      out.write(padded(group.bytes, 12) + " " + padded(group.entries, 8) + "  " +
+                (group.key.empty() ? "-" : printable(group.key)) + "\n");
+    }
+    return;
+  }
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("schema");
+  json.string("perfmap.info/1");
+  json.key("by");
+  json.string(by);
+  json.key("groups");
+  json.begin_array();
+  for (const InfoGroup& group : groups) {
+    json.begin_object();
+    json.key("key");
+    json.string(group.key);
+    json.key("entries");
+    json.number(group.entries);
+    json.key("bytes");
+    json.number(group.bytes);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  json.newline();
+}
+
+ExitCode run(const Options& options, const Console& console) {
+  Result<Map> map = open_source(options.source, options.opening);
+  if (!map) return console.fail(map.error());
+  const bool as_json = options.format == "json";
+  if (!options.by.empty()) {
+    const GroupBy by = options.by == "name"     ? GroupBy::name
+                       : options.by == "prefix" ? GroupBy::prefix
+                                                : GroupBy::tier;
+    print_groups(console, options.by, group_entries(*map, by), as_json);
+    return is_whole(console, {&*map, 1}) ? ExitCode::ok : ExitCode::failed;
+  }
+  Diagnostics problems(1);
+  std::vector<Map> maps;
+  maps.push_back(*std::move(map));
+  Index index(std::move(maps), Overlap::last, problems);
+  index.compact();
+  const MapInfo info = map_info(index, problems);
+  (as_json ? print_json : print_text)(console, index.maps().front(), info);
+  return is_whole(console, index.maps()) ? ExitCode::ok : ExitCode::failed;
+}
+
+}  // namespace
+
+void declare_info(CLI::App& command, Action& action) {
+  const auto options = std::make_shared<Options>();
+  command.add_option("source", options->source, "The map: a path, '-' or a pid")
+      ->type_name(kSource)
+      ->required();
+  add_source_options(command, options->opening);
+  command.add_option("--by", options->by, "Bytes and entries by name, prefix or tier")
+      ->check(CLI::IsMember({"name", "prefix", "tier"}))
+      ->type_name("KEY")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_format(command, options->format, {"text", "json"});
+  command.callback(
+      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+}
+
+}  // namespace perfmap::app

@@ -1,0 +1,248 @@
+/* perfmap.h - the C interface of libperfmap.
+ *
+ * Reads, checks, merges, queries and writes perf maps: the files /tmp/perf-PID.map in which JIT
+ * runtimes name their code for profilers.
+ *
+ * Rules that hold for every function here:
+ *  - Handles are opaque; X_free(NULL) does nothing. No other pointer may be NULL unless its
+ *    function says so.
+ *  - A function that can fail returns a perfmap_status and writes its result through `out`, which
+ *    it leaves alone on failure. `error` may be NULL. (perfmap_state_* answer as CPython's
+ *    functions do instead.)
+ *  - A struct that you pass starts with struct_size: set it to sizeof. The library reads and
+ *    writes no further than that, so a program built against an older header keeps working.
+ *  - Strings in results are (pointer, length), not NUL-terminated, need not be UTF-8, and live as
+ *    long as the handle they came from, or until it is refreshed. Addresses are absolute virtual
+ *    addresses; sizes are in bytes.
+ *  - No function throws, prints or exits. One thread at a time may use a handle; two handles may be
+ *    used by two threads. Writers are the exception: see there.
+ */
+#ifndef PERFMAP_H
+#define PERFMAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PERFMAP_C_API __attribute__((visibility("default")))
+
+typedef enum perfmap_status {
+  PERFMAP_OK = 0,
+  PERFMAP_E_IO = 1,               /* a system call failed; see sys_errno */
+  PERFMAP_E_NOT_FOUND = 2,        /* no such file, process, or nobody at that address */
+  PERFMAP_E_BAD_FORMAT = 3,       /* the input is not what it has to be */
+  PERFMAP_E_UNSUPPORTED = 4,      /* a kind of input that this function does not take */
+  PERFMAP_E_INVALID_ARGUMENT = 5, /* the caller asked for something that has no meaning */
+  PERFMAP_E_REFUSED = 6,          /* a file that must not be trusted */
+  PERFMAP_E_TOO_LARGE = 7,        /* more input than the reader is willing to hold */
+  PERFMAP_E_NO_MEMORY = 8,
+  PERFMAP_E_INTERNAL = 9 /* a bug in perfmap */
+} perfmap_status;
+
+typedef struct perfmap_error {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_error) */
+  int32_t sys_errno;  /* 0 when no system call was to blame */
+  uint64_t offset;    /* where in the input, in bytes from its start */
+  char message[256];  /* NUL-terminated, cut if longer */
+} perfmap_error;
+
+/* "0.1.0". */
+PERFMAP_C_API const char* perfmap_version(void);
+/* A few words for a status, NUL-terminated, static. */
+PERFMAP_C_API const char* perfmap_status_text(perfmap_status status);
+
+/* --- The calling process's own map ---------------------------------------------------------------
+ *
+ * What CPython documents for PyUnstable_PerfMapState_Init, PyUnstable_WritePerfMapEntry,
+ * PyUnstable_CopyPerfMapFile and PyUnstable_PerfMapState_Fini. There is one such map per process;
+ * any thread may call any of these at any time. They answer 0; -1 with errno when the file cannot
+ * be opened or written; -2 when the lock or the fork handlers cannot be set up.
+ */
+
+typedef enum perfmap_fork_policy {
+  PERFMAP_FORK_FRESH = 0,  /* a child's map starts empty, on its first write: CPython's default */
+  PERFMAP_FORK_COPY = 1,   /* it starts as a copy of its parent's */
+  PERFMAP_FORK_DISABLE = 2 /* a child writes nothing, successfully */
+} perfmap_fork_policy;
+
+typedef enum perfmap_name_policy {
+  PERFMAP_NAMES_ESCAPE = 0, /* bytes that readers trip over become \xNN, short names get brackets */
+  PERFMAP_NAMES_REFUSE = 1  /* such a name is refused with EILSEQ, nothing is written */
+} perfmap_name_policy;
+
+typedef struct perfmap_state_options {
+  size_t struct_size;      /* set by the caller to sizeof(perfmap_state_options) */
+  const char* directory;   /* NUL-terminated; NULL is "/tmp", where readers look */
+  perfmap_fork_policy fork;
+  perfmap_name_policy names;
+  size_t buffer_bytes;     /* 0: an entry whose write returned is in the file */
+  uint64_t flush_after_ns; /* buffered: at most this old, checked at each write; 0: no limit */
+  uint64_t most_bytes;     /* the file grows no further: EFBIG; 0: no limit */
+} perfmap_state_options;
+
+/* Before the first init, or after fini; else -1 and EBUSY. */
+PERFMAP_C_API int perfmap_state_configure(const perfmap_state_options* options);
+/* Opens DIRECTORY/perf-PID.map (append, 0600, no link followed) unless it is open. */
+PERFMAP_C_API int perfmap_state_init(void);
+/* Writes one entry, with one write(2) of one whole line unless buffered; init is called if needed.
+ * `name` is NUL-terminated; NULL is refused with EINVAL. A failed write leaves no half line. */
+PERFMAP_C_API int perfmap_state_write_entry(const void* code, size_t size, const char* name);
+/* Appends what the map at `path`, another process's, holds now. -1 and EINVAL for our own map and
+ * for what is no regular file. */
+PERFMAP_C_API int perfmap_state_copy_file(const char* path);
+/* Writes what is buffered. */
+PERFMAP_C_API int perfmap_state_flush(void);
+/* Waits for writes in flight and closes the map; a later write opens it again. Any number of times. */
+PERFMAP_C_API int perfmap_state_fini(void);
+
+/* --- Writing any map -----------------------------------------------------------------------------
+ *
+ * The same engine on a path of your own. A writer may be used by several threads at once.
+ */
+
+typedef struct perfmap_writer perfmap_writer;
+
+typedef struct perfmap_writer_options {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_writer_options) */
+  perfmap_name_policy names;
+  int own_map;             /* not 0: links and all but regular files are refused */
+  size_t buffer_bytes;     /* as in perfmap_state_options */
+  uint64_t flush_after_ns;
+  uint64_t most_bytes;
+} perfmap_writer_options;
+
+/* Opens `path` for appending; `options` may be NULL. Release with perfmap_writer_free(). */
+PERFMAP_C_API perfmap_status perfmap_writer_open(const char* path,
+                                                 const perfmap_writer_options* options,
+                                                 perfmap_writer** out, perfmap_error* error);
+PERFMAP_C_API perfmap_status perfmap_writer_write(perfmap_writer* writer, uint64_t start,
+                                                  uint64_t size, const char* name,
+                                                  size_t name_size, perfmap_error* error);
+PERFMAP_C_API perfmap_status perfmap_writer_copy(perfmap_writer* writer, const char* path,
+                                                 perfmap_error* error);
+PERFMAP_C_API perfmap_status perfmap_writer_flush(perfmap_writer* writer, perfmap_error* error);
+PERFMAP_C_API perfmap_status perfmap_writer_close(perfmap_writer* writer, perfmap_error* error);
+/* Closes, too, with nobody to tell of a failure. */
+PERFMAP_C_API void perfmap_writer_free(perfmap_writer* writer);
+
+/* --- Reading -------------------------------------------------------------------------------------
+ *
+ * A map is a file seen as lines; lines that make no sense are skipped, perfmap_map_lint() lists
+ * them. Every dialect in use is read: 0x prefixes, upper case, tabs, CRLF, no final newline.
+ */
+
+typedef struct perfmap_map perfmap_map;
+
+typedef struct perfmap_entry {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_entry) */
+  uint64_t start;
+  uint64_t size; /* 0: extent unknown, the first byte counts */
+  const char* name;
+  size_t name_size;
+  uint64_t offset; /* of its line in its map, in bytes */
+  size_t map;      /* which of an index's maps, from 0 */
+} perfmap_entry;
+
+/* Opens the map at `path` as typed: links are followed. Release with perfmap_map_free(). */
+PERFMAP_C_API perfmap_status perfmap_map_open(const char* path, perfmap_map** out,
+                                              perfmap_error* error);
+/* The map of a process, container aware; nothing about the path is trusted. */
+PERFMAP_C_API perfmap_status perfmap_map_open_pid(int32_t pid, perfmap_map** out,
+                                                  perfmap_error* error);
+/* A map in memory, which is copied. */
+PERFMAP_C_API perfmap_status perfmap_map_from_memory(const char* text, size_t size,
+                                                     perfmap_map** out, perfmap_error* error);
+PERFMAP_C_API void perfmap_map_free(perfmap_map* map);
+
+/* The entry whose line starts at or after *offset, in file order; *offset is then behind that line.
+ * Start with 0. NOT_FOUND at the end. */
+PERFMAP_C_API perfmap_status perfmap_map_next(const perfmap_map* map, uint64_t* offset,
+                                              perfmap_entry* out);
+/* The number, from 1, of the line that starts at `offset`. */
+PERFMAP_C_API uint64_t perfmap_map_line_number(const perfmap_map* map, uint64_t offset);
+
+/* --- Looking up addresses ------------------------------------------------------------------------ */
+
+typedef struct perfmap_index perfmap_index;
+
+typedef enum perfmap_overlap {
+  PERFMAP_OVERLAP_LAST = 0,  /* the later line wins, and the later map */
+  PERFMAP_OVERLAP_FIRST = 1,
+  PERFMAP_OVERLAP_INNER = 2, /* the shortest entry; among equals the later */
+  PERFMAP_OVERLAP_PERF = 3   /* what perf 6 answers */
+} perfmap_overlap;
+
+/* An index over maps, oldest first. The maps may be freed afterwards: the index shares their bytes.
+ * O(n log n). Release with perfmap_index_free(). */
+PERFMAP_C_API perfmap_status perfmap_index_new(const perfmap_map* const* maps, size_t count,
+                                               perfmap_overlap overlap, perfmap_index** out,
+                                               perfmap_error* error);
+PERFMAP_C_API void perfmap_index_free(perfmap_index* index);
+/* Who answers for `address`. O(log n), allocates nothing. NOT_FOUND where nobody does. */
+PERFMAP_C_API perfmap_status perfmap_index_find(const perfmap_index* index, uint64_t address,
+                                                perfmap_entry* out);
+/* The same for many: out[i] answers addresses[i], with name NULL where nobody does; each out[i] has
+ * its struct_size set. Returns how many were found. Fastest where addresses ascend. */
+PERFMAP_C_API size_t perfmap_index_find_batch(const perfmap_index* index, const uint64_t* addresses,
+                                              size_t count, perfmap_entry* out);
+/* Takes in what was appended to the files; *changed is 0, 1 (appended) or 2 (replaced: all was read
+ * again). Entries taken before are invalid unless it is 0. */
+PERFMAP_C_API perfmap_status perfmap_index_refresh(perfmap_index* index, int* changed,
+                                                   perfmap_error* error);
+/* Answers a few addresses in one pass over a map, without an index. As perfmap_index_find_batch();
+ * the policy is not PERF. */
+PERFMAP_C_API perfmap_status perfmap_map_find_batch(const perfmap_map* map, perfmap_overlap overlap,
+                                                    const uint64_t* addresses, size_t count,
+                                                    perfmap_entry* out, size_t* found,
+                                                    perfmap_error* error);
+/* Writes what the index answers as a portable map, sorted and without overlaps, replacing `path` at
+ * once or not at all. This is merge and tidy. */
+PERFMAP_C_API perfmap_status perfmap_index_write(perfmap_index* index, const char* path,
+                                                 perfmap_error* error);
+
+/* --- Lint ---------------------------------------------------------------------------------------- */
+
+typedef struct perfmap_finding {
+  size_t struct_size; /* sizeof(perfmap_finding) as the library knows it */
+  const char* rule;   /* "PM003", NUL-terminated, static */
+  int32_t severity;   /* 0 info, 1 warning, 2 error */
+  int32_t fixable;    /* not 0: perfmap_index_write() mends it */
+  uint64_t line;      /* from 1 */
+  uint64_t column;    /* in bytes from 1 */
+  uint64_t offset;
+  const char* message; /* NUL-terminated; valid during the call */
+} perfmap_finding;
+
+/* Calls `visit` for every finding, in the order of the lines, at most `most_per_rule` of each rule
+ * (0: all), until it answers something other than 0. */
+PERFMAP_C_API perfmap_status perfmap_map_lint(const perfmap_map* map, size_t most_per_rule,
+                                              int (*visit)(const perfmap_finding* finding,
+                                                           void* context),
+                                              void* context, perfmap_error* error);
+
+/* --- Names --------------------------------------------------------------------------------------- */
+
+typedef struct perfmap_name {
+  size_t struct_size;   /* set by the caller to sizeof(perfmap_name) */
+  const char* runtime;  /* "v8", "hotspot", …, NUL-terminated, static; "" where unknown */
+  const char* tier;     /* "turbofan", …, NUL-terminated, static; "" where unknown */
+  const char* function; /* a part of the raw name, as is `file` */
+  size_t function_size;
+  const char* file; /* NULL where the name has none */
+  size_t file_size;
+  uint64_t line;   /* 0 where the name has none */
+  uint64_t column; /* 0 where the name has none */
+} perfmap_name;
+
+/* What a raw name says. The parts are views into `name`. Never fails: at worst the function is the
+ * whole name. */
+PERFMAP_C_API void perfmap_name_decode(const char* name, size_t size, perfmap_name* out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

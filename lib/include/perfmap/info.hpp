@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "perfmap/export.hpp"
+#include "perfmap/index.hpp"
+#include "perfmap/names.hpp"
+
+namespace perfmap {
+
+/// What a map holds.
+struct MapInfo {
+  std::uint64_t bytes = 0;
+  std::uint64_t entries = 0;
+  std::uint64_t lost_lines = 0;        ///< lines that made no sense
+  std::uint64_t names = 0;             ///< different ones
+  Address first = 0;                   ///< the lowest address that has a name
+  Address last = 0;                    ///< the highest
+  std::uint64_t covered = 0;           ///< addresses that have a name
+  std::uint64_t claimed = 0;           ///< sum of the entries' sizes; more than covered: reuse
+  Runtime runtime = Runtime::unknown;  ///< of most entries
+};
+
+enum class GroupBy : std::uint8_t {
+  name,    ///< what without_tier() leaves
+  prefix,  ///< the raw name up to its first colon; without one, its runtime
+  tier,
+};
+
+/// Entries that have something in common.
+struct InfoGroup {
+  std::string key;  ///< "" for entries that have no tier
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;  ///< sum of their sizes
+};
+
+/// O(n log n), and memory for the different names. The index is of one map.
+PERFMAP_API MapInfo map_info(const Index& index, const Diagnostics& problems);
+
+/// Largest first by bytes, then entries, then key. O(n log n).
+PERFMAP_API std::vector<InfoGroup> group_entries(const Map& map, GroupBy by);
+
+}  // namespace perfmap
