@@ -16,7 +16,8 @@ namespace {
 bool wants_new_text(const Diagnostics& found) {
   const auto rules = rule::all();
   return std::any_of(rules.begin(), rules.end(), [&](const Rule* rule) {
-    return rule->fix == Fix::safe && rule != &rule::kWritableByOthers && found.count_of(*rule) != 0;
+    return rule->fix == Fix::safe && rule->id != rule::kWritableByOthers.id &&
+           found.count_of(*rule) != 0;
   });
 }
 

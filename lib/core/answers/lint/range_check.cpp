@@ -17,6 +17,16 @@ RangeFinding finding(const Rule& rule, std::uint64_t a, std::uint64_t b) noexcep
   return {&rule, Hit{std::max(a, b)}, Hit{std::min(a, b)}};
 }
 
+/// Names may be as long as a file; a message is one line for people. Cut between two characters.
+std::string_view shortened(std::string_view name) noexcept {
+  std::size_t length = std::min<std::size_t>(name.size(), 120);
+  while (length > 0 && length < name.size() &&
+         (static_cast<unsigned char>(name[length]) & 0xc0) == 0x80) {
+    --length;
+  }
+  return name.substr(0, length);
+}
+
 /// Entries that begin together are compared by name, and their lines lie anywhere.
 void prefetch_twin(const Columns& entries, std::size_t i, std::span<const Map> maps) noexcept {
   if (i + 1 >= entries.count() || entries.begin[i] != entries.begin[i + 1]) return;
@@ -68,7 +78,7 @@ std::string message_of(const RangeFinding& finding, std::span<const Map> maps) {
                                                                  : "overlaps '";
   const Entry other = entry_of(maps, finding.other);
   std::string message = verb;
-  message += other.name.substr(0, 120);
+  message += shortened(other.name);
   message += finding.rule == &rule::kReusedStart ? "' starts, of line " : "' of line ";
   const Map& map = maps[finding.other.map()];
   message += std::to_string(map.line_number(other.offset));
