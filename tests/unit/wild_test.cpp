@@ -156,8 +156,7 @@ TEST_CASE("names of real maps are decoded", "[wild][names]") {
 
 TEST_CASE("a chain of inlined functions is taken apart", "[names]") {
   const DecodedName name = decode_name("La/B;::outer->Lc/D;::inner");
-  CHECK(name.inline_chain ==
-        std::vector<std::string_view>{"La/B;::outer", "Lc/D;::inner"});
+  CHECK(name.inline_chain == std::vector<std::string_view>{"La/B;::outer", "Lc/D;::inner"});
   CHECK(name.function == "Lc/D;::inner");
 }
 
