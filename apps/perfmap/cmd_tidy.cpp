@@ -19,19 +19,21 @@ struct Options {
 ExitCode run(const Options& options, const Console& console) {
   Result<Map> map = open_source(options.source, options.opening);
   if (!map) return console.fail(map.error());
-  std::string target = options.output;
   if (options.in_place) {
-    target = map->input().name();
     if (const auto why = objection_to_rewriting(map->input(), options.force)) {
       return console.fail(*why);
     }
   }
-  Result<OutputFile> out = open_output(target);
+  Result<OutputFile> out =
+      options.in_place ? OutputFile::replace(map->input()) : open_output(options.output);
   if (!out) return console.fail(out.error());
   Diagnostics problems(1);
   std::vector<Map> maps;
   maps.push_back(*std::move(map));
   Index index(std::move(maps), options.overlap, problems);
+  if (options.in_place) {
+    if (const auto why = objection_to_emptying(index, problems)) return console.fail(*why);
+  }
   return write_merged(index, problems, false, *out, console);
 }
 

@@ -1,12 +1,10 @@
 #include "lint_fix.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <perfmap/merge.hpp>
 #include <perfmap/open_writers.hpp>
 #include <perfmap/rules.hpp>
 #include <perfmap/unified_diff.hpp>
-#include <sys/stat.h>
 
 #include "portable.hpp"
 #include "source.hpp"
@@ -18,7 +16,8 @@ namespace {
 bool wants_new_text(const Diagnostics& found) {
   const auto rules = rule::all();
   return std::any_of(rules.begin(), rules.end(), [&](const Rule* rule) {
-    return rule->fix == Fix::safe && rule != &rule::kWritableByOthers && found.count_of(*rule) != 0;
+    return rule->fix == Fix::safe && rule->id != rule::kWritableByOthers.id &&
+           found.count_of(*rule) != 0;
   });
 }
 
@@ -30,22 +29,34 @@ Index index_of(const Map& map, Diagnostics& problems) {
   return index;
 }
 
-Result<void> take_write_right(const std::string& path, const FileFacts& facts) {
-  if (::chmod(path.c_str(), facts.mode & 07755) == 0) return {};
-  return Failure(system_error("cannot change the mode of " + path, errno));
+Result<Index> fixed_index(const Map& map, Diagnostics& problems) {
+  Index index = index_of(map, problems);
+  if (std::optional<Error> why = objection_to_emptying(index, problems)) {
+    return Failure(*std::move(why));
+  }
+  return index;
 }
 
 Result<void> rewrite(const Map& map, const Console& console) {
   Diagnostics problems(1);
-  const Index index = index_of(map, problems);
-  Result<OutputFile> out = OutputFile::replace(map.input().name());
+  const Result<Index> index = fixed_index(map, problems);
+  if (!index) return Failure(index.error());
+  Result<OutputFile> out = OutputFile::replace(map.input());
   if (!out) return Failure(std::move(out.error()));
-  write_portable(index, *out);
-  if (index.maps().front().input().was_truncated()) {
+  write_portable(*index, *out);
+  if (index->maps().front().input().was_truncated()) {
     return Failure({Errc::io, map.input().name() + " was truncated while it was read", 0, {}});
   }
   note_skipped(console, problems);
   return out->commit();
+}
+
+Result<void> print_diff(const Map& map, const Console& console) {
+  Diagnostics problems(1);
+  const Result<Index> index = fixed_index(map, problems);
+  if (!index) return Failure(index.error());
+  console.out().write(unified_diff(map.text(), portable_text(*index), map.input().name()));
+  return {};
 }
 
 }  // namespace
@@ -56,17 +67,15 @@ Result<bool> apply_fixes(const Map& map, const Diagnostics& found, const FixOpti
   const bool mode = found.count_of(rule::kWritableByOthers) != 0;
   if (options.diff) {
     if (!text) return false;
-    Diagnostics ignored(1);
-    console.out().write(
-        unified_diff(map.text(), portable_text(index_of(map, ignored)), map.input().name()));
+    const Result<void> printed = print_diff(map, console);
+    if (!printed) return Failure(printed.error());
     return true;
   }
   if (!text && !mode) return false;
   if (const auto why = objection_to_rewriting(map.input(), options.force)) {
     return Failure({Errc::refused, *why, 0, {}});
   }
-  Result<void> done =
-      mode ? take_write_right(map.input().name(), map.input().facts()) : Result<void>();
+  Result<void> done = mode ? take_write_rights(map.input()) : Result<void>();
   if (done && text) done = rewrite(map, console);
   if (!done) return Failure(std::move(done.error()));
   return true;

@@ -33,6 +33,12 @@ Result<OutputFile> open_output(const std::string& path) {
   return OutputFile::replace(path);
 }
 
+std::optional<Error> objection_to_emptying(const Index& index, const Diagnostics& problems) {
+  if (index.entry_count() != 0 || problems.total() == 0) return std::nullopt;
+  const std::string& name = index.maps().front().input().name();
+  return Error{Errc::bad_format, "cannot rewrite " + name + ": no line of it is an entry", 0, {}};
+}
+
 ExitCode write_merged(Index& index, const Diagnostics& problems, bool as_json, OutputFile& out,
                       const Console& console) {
   index.compact();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <perfmap/index.hpp>
 #include <perfmap/output_file.hpp>
 #include <string>
@@ -10,6 +11,10 @@ namespace perfmap::app {
 
 /// "-" is standard output; anything else is replaced as a whole by commit().
 Result<OutputFile> open_output(const std::string& path);
+
+/// Why an index must not take its map's place: no line of it was an entry, so the file, whatever it
+/// is, would be emptied. Nothing where it may.
+std::optional<Error> objection_to_emptying(const Index& index, const Diagnostics& problems);
 
 /// Writes what the index answers, as a portable perf map or as JSON, commits, and notes what was
 /// changed on the way and what was skipped.

@@ -1,11 +1,14 @@
 #include "perfmap/open_writers.hpp"
 
+#include <cerrno>
 #include <cstdlib>
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "bytes/descriptor.hpp"
 
 namespace perfmap {
 namespace {
@@ -63,6 +66,21 @@ std::optional<std::string> objection_to_rewriting(const Input& input, bool force
   if (!writer) return std::nullopt;
   return "cannot rewrite " + input.name() + " in place: process " + std::to_string(*writer) +
          " has it open for writing (--force does it all the same)";
+}
+
+Result<void> take_write_rights(const Input& input) {
+  const std::string failed = "cannot change the mode of " + input.name();
+  const Descriptor file(::open(input.name().c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat status {};
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
+    return Failure(system_error(failed, errno));
+  }
+  if (status.st_dev != input.facts().device || status.st_ino != input.facts().inode) {
+    return Failure({Errc::refused, failed + ": it is another file now", 0, {}});
+  }
+  const mode_t mode = status.st_mode & 07777 & ~static_cast<mode_t>(S_IWGRP | S_IWOTH);
+  if (::fchmod(file.get(), mode) != 0) return Failure(system_error(failed, errno));
+  return {};
 }
 
 }  // namespace perfmap

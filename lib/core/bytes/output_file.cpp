@@ -39,13 +39,27 @@ int create_beside(const std::string& target, mode_t mode, std::string& name) {
 
 }  // namespace
 
-Result<OutputFile> OutputFile::replace(const std::string& path) {
+Result<OutputFile> OutputFile::replace(const std::string& path) { return replace(path, nullptr); }
+
+Result<OutputFile> OutputFile::replace(const Input& input) {
+  return replace(input.name(), &input.facts());
+}
+
+// `target` holds no link any more, and rename() follows none, so a file that is the one wanted here
+// is the one that is replaced in the end, or another that was put in its very place.
+Result<OutputFile> OutputFile::replace(const std::string& path, const FileFacts* only) {
   OutputFile file;
   file.name_ = path;
   file.owns_ = true;
   const std::string target = behind_links(path);
   struct stat old {};
-  const bool exists = ::stat(target.c_str(), &old) == 0;
+  const bool exists =
+      (only == nullptr ? ::stat(target.c_str(), &old) : ::lstat(target.c_str(), &old)) == 0;
+  if (only != nullptr && (!exists || !S_ISREG(old.st_mode) || old.st_dev != only->device ||
+                          old.st_ino != only->inode)) {
+    return Failure(
+        {Errc::refused, path + " is another file now than the one that was read", 0, {}});
+  }
   if (exists && !S_ISREG(old.st_mode)) {
     file.fd_ = ::open(target.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (file.fd_ < 0) return Failure(system_error("cannot open " + path, errno));

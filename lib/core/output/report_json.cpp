@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.hpp"
+#include "perfmap/lint.hpp"
 #include "perfmap/report.hpp"
 #include "perfmap/rules.hpp"
 
@@ -66,6 +67,7 @@ Json sarif_rules() {
   for (const Rule* rule : rule::all()) {
     rules.push_back({{"id", rule->id},
                      {"shortDescription", {{"text", rule->summary}}},
+                     {"fullDescription", {{"text", explanation(*rule)}}},
                      {"defaultConfiguration", {{"level", sarif_level(rule->severity)}}}});
   }
   return rules;

@@ -2,6 +2,7 @@
 
 #include "base/utf8.hpp"
 #include "perfmap/report.hpp"
+#include "perfmap/rules.hpp"
 
 namespace perfmap {
 namespace {
@@ -11,15 +12,6 @@ constexpr std::size_t kExcerpt = 160;
 
 std::string_view compiler_word(Severity severity) noexcept {
   return severity == Severity::info ? "note" : to_string(severity);
-}
-
-std::string place(const Diagnostic& diagnostic, std::string_view file) {
-  std::string text(file);
-  text += ':';
-  text += std::to_string(diagnostic.where.line);
-  text += ':';
-  text += std::to_string(diagnostic.where.column);
-  return text;
 }
 
 void append_visible(std::string& out, std::string_view bytes) {
@@ -37,6 +29,16 @@ void append_visible(std::string& out, std::string_view bytes) {
   }
 }
 
+std::string place(const Diagnostic& diagnostic, std::string_view file) {
+  std::string text;
+  append_visible(text, file);
+  text += ':';
+  text += std::to_string(diagnostic.where.line);
+  text += ':';
+  text += std::to_string(diagnostic.where.column);
+  return text;
+}
+
 /// How many columns of a terminal the visible form takes, wide characters counted as one.
 std::size_t width_of(std::string_view visible) noexcept {
   return static_cast<std::size_t>(std::count_if(visible.begin(), visible.end(), [](char c) {
@@ -44,12 +46,20 @@ std::size_t width_of(std::string_view visible) noexcept {
   }));
 }
 
-/// The line at fault and a caret below the column, each on a line of its own.
-void append_excerpt(std::string& out, const Diagnostic& diagnostic, std::string_view input) {
+/// The rules PM060 to PM070 are about the file, and these about all lines: no line is to blame.
+bool is_about_file(const Rule& rule) noexcept {
+  return (rule.id >= "PM060" && rule.id <= "PM070") || rule.id == rule::kDecimalSizes.id ||
+         rule.id == rule::kReuseRate.id;
+}
+
+/// The line at fault and a caret below the column, each on a line of its own. Answers whether there
+/// is such a line; the caret's is left open.
+bool append_excerpt(std::string& out, const Diagnostic& diagnostic, std::string_view input) {
   const std::uint64_t column = diagnostic.where.column;
-  if (column == 0 || diagnostic.where.offset > input.size()) return;
+  if (is_about_file(*diagnostic.rule)) return false;
+  if (column == 0 || diagnostic.where.offset > input.size()) return false;
   const std::uint64_t start = diagnostic.where.offset - (column - 1);
-  if (start > diagnostic.where.offset) return;
+  if (start > diagnostic.where.offset) return false;
   std::string_view line = input.substr(start);
   line = line.substr(0, line.find('\n'));
   std::size_t before = std::min<std::size_t>(column - 1, line.size());
@@ -61,7 +71,8 @@ void append_excerpt(std::string& out, const Diagnostic& diagnostic, std::string_
   append_visible(visible, line.substr(0, before));
   const std::size_t caret = width_of(visible);
   append_visible(visible, line.substr(before, kExcerpt - before));
-  out += "  " + visible + "\n  " + std::string(caret, ' ') + "^\n";
+  out += "  " + visible + "\n  " + std::string(caret, ' ') + "^";
+  return true;
 }
 
 std::string escape_workflow(std::string_view text, bool property) {
@@ -112,7 +123,10 @@ std::string to_pretty(const Diagnostic& diagnostic, std::string_view file, std::
   text += plain + ": ";
   append_visible(text, diagnostic.message);
   text.append(" [").append(diagnostic.rule->id).append("]\n");
-  append_excerpt(text, diagnostic, input);
+  const bool excerpt = append_excerpt(text, diagnostic, input);
+  const bool fixable = diagnostic.rule->fix == Fix::safe;
+  if (fixable) text += excerpt ? " --fix mends this" : "  --fix mends this";
+  if (excerpt || fixable) text += '\n';
   return text;
 }
 
@@ -124,7 +138,9 @@ std::string to_github(const Diagnostic& diagnostic, std::string_view file) {
   text += ",line=" + std::to_string(diagnostic.where.line);
   text += ",col=" + std::to_string(diagnostic.where.column);
   text += ",title=" + std::string(diagnostic.rule->id);
-  text += "::" + escape_workflow(diagnostic.message, false) + "\n";
+  std::string message;
+  append_visible(message, diagnostic.message);
+  text += "::" + escape_workflow(message, false) + "\n";
   return text;
 }
 

@@ -33,7 +33,7 @@ constexpr bool intersects(Reader a, Reader b) noexcept {
 }
 
 /// A kind of thing that can be wrong with an input. All rules stand in perfmap/rules.hpp; compare
-/// them by id or by address.
+/// them by id: a program that links the library may have copies of its own.
 struct Rule {
   std::string_view id;  ///< "PM003"
   Severity severity;

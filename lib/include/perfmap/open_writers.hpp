@@ -5,6 +5,7 @@
 
 #include "perfmap/export.hpp"
 #include "perfmap/input.hpp"
+#include "perfmap/result.hpp"
 
 namespace perfmap {
 
@@ -17,5 +18,9 @@ PERFMAP_API std::optional<int> find_writer(const FileFacts& file,
 /// Why a map must not be rewritten in place, in one line: it is no regular file, or, unless
 /// `force`, a live process has it open for writing. Nothing where it may be.
 PERFMAP_API std::optional<std::string> objection_to_rewriting(const Input& input, bool force);
+
+/// Takes the right to write a file from its group and everybody (chmod go-w), if its path still
+/// leads to the file that was read: nobody can have the mode of another file changed.
+PERFMAP_API Result<void> take_write_rights(const Input& input);
 
 }  // namespace perfmap

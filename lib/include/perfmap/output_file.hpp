@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "perfmap/export.hpp"
+#include "perfmap/input.hpp"
 #include "perfmap/result.hpp"
 
 namespace perfmap {
@@ -17,6 +18,9 @@ namespace perfmap {
 class PERFMAP_API OutputFile {
  public:
   static Result<OutputFile> replace(const std::string& path);
+  /// Replaces the regular file that `input` was opened from. Fails with refused where its path
+  /// leads to another file by now: in /tmp others may put a link there, and we may be root.
+  static Result<OutputFile> replace(const Input& input);
   /// Writes to a descriptor that the caller keeps open, such as 1.
   static OutputFile to_descriptor(int fd, std::string name);
 
@@ -38,6 +42,7 @@ class PERFMAP_API OutputFile {
 
  private:
   OutputFile() = default;
+  static Result<OutputFile> replace(const std::string& path, const FileFacts* only);
   void drain();
   Error error() const;
   void discard() noexcept;

@@ -14,17 +14,18 @@ namespace perfmap {
 PERFMAP_API std::string_view to_string(Severity severity) noexcept;
 
 /// As a compiler prints it for editors and CI: `FILE:LINE:COL: warning: MESSAGE [PM101]` and a
-/// newline; info is `note`. Columns count bytes from 1.
+/// newline; info is `note`. Columns count bytes from 1. Here and below, control bytes and what is
+/// not UTF-8 are shown as \xNN.
 PERFMAP_API std::string to_gcc(const Diagnostic& diagnostic, std::string_view file);
 
-/// For people: the same line, the line at fault and a caret below it, and what mends it:
+/// For people: the same line, the line at fault, a caret below it, and whether --fix mends it:
 ///
-///     perf-42.map:2:14: error: expected a hexadecimal size in bytes [PM003]
-///       7f3529fcf759 xyz py::bar
-///                    ^
+///     perf-42.map:2:1: warning: the format has no 0x [PM004]
+///       0x7f3529fcf759 b py::bar
+///       ^ --fix mends this
 ///
-/// `input` is the text the diagnostic is about; control bytes of it are shown as \xNN, and of a
-/// long line only the part around the caret.
+/// `input` is the text the diagnostic is about; of a long line only the part around the caret is
+/// shown, and no line where the rule is about the file.
 PERFMAP_API std::string to_pretty(const Diagnostic& diagnostic, std::string_view file,
                                   std::string_view input, bool color);
 

@@ -15,11 +15,11 @@ inline constexpr Rule kBadAddress{"PM002", Severity::error, Fix::none, Reader::p
 inline constexpr Rule kBadSize{"PM003", Severity::error, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "the size is not a hexadecimal number of at most 64 bits", 2};
 inline constexpr Rule kHexPrefix{"PM004", Severity::warning, Fix::safe, Reader::blazesym, "a number has a 0x prefix", 3};
 inline constexpr Rule kExtraBlanks{"PM005", Severity::warning, Fix::safe, Reader::perf | Reader::blazesym | Reader::samply, "more than one blank between fields", 4};
-inline constexpr Rule kOddSeparator{"PM006", Severity::warning, Fix::safe, Reader::bcc | Reader::samply, "a tab or a comma instead of a blank between fields", 5};
+inline constexpr Rule kOddSeparator{"PM006", Severity::warning, Fix::safe, Reader::bcc | Reader::blazesym | Reader::samply, "a tab or a comma instead of a blank between fields", 5};
 inline constexpr Rule kCarriageReturn{"PM007", Severity::warning, Fix::safe, Reader::perf | Reader::bcc, "a carriage return before the end of the line", 6};
 inline constexpr Rule kGluedLines{"PM008", Severity::error, Fix::unsafe, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "two entries on one line", 7};
 inline constexpr Rule kNoFinalNewline{"PM009", Severity::error, Fix::safe, Reader::perf, "the last line has no newline", 8};
-inline constexpr Rule kNulByte{"PM010", Severity::warning, Fix::unsafe, Reader::perf | Reader::bcc | Reader::blazesym, "a NUL byte in the line", 9};
+inline constexpr Rule kNulByte{"PM010", Severity::warning, Fix::safe, Reader::perf | Reader::bcc | Reader::blazesym, "a NUL byte in the line", 9};
 inline constexpr Rule kCommentOrBlank{"PM011", Severity::warning, Fix::safe, Reader::perf | Reader::blazesym, "a comment or a blank line, which the format does not have", 10};
 inline constexpr Rule kLeadingBlank{"PM012", Severity::warning, Fix::safe, Reader::blazesym | Reader::samply, "a blank before the address", 11};
 inline constexpr Rule kNotCanonicalHex{"PM013", Severity::info, Fix::safe, Reader::none, "upper-case digits or leading zeros in a number", 12};
@@ -36,7 +36,7 @@ inline constexpr Rule kMangledName{"PM031", Severity::info, Fix::unsafe, Reader:
 inline constexpr Rule kInlineChain{"PM032", Severity::info, Fix::none, Reader::none, "a name that holds a chain of inlined functions", 23};
 inline constexpr Rule kManyRanges{"PM033", Severity::info, Fix::none, Reader::none, "one name on many ranges", 24};
 inline constexpr Rule kNoName{"PM034", Severity::warning, Fix::none, Reader::none, "a name without information", 25};
-inline constexpr Rule kDeceptiveName{"PM035", Severity::info, Fix::safe, Reader::none, "invisible or direction-changing characters in a name", 26};
+inline constexpr Rule kDeceptiveName{"PM035", Severity::info, Fix::none, Reader::none, "invisible or direction-changing characters in a name", 26};
 inline constexpr Rule kWritableByOthers{"PM061", Severity::warning, Fix::safe, Reader::none, "the file can be written by its group or by everybody", 27};
 inline constexpr Rule kNotRegularFile{"PM062", Severity::error, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a symbolic link, FIFO or device instead of a regular file", 28};
 inline constexpr Rule kUnreadable{"PM063", Severity::warning, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "profilers of other users cannot read the file", 29};

@@ -11,8 +11,8 @@ struct Explanation {
 
 constexpr Explanation kExplanations[] = {
     {&rule::kTooFewFields,
-     "A line is ADDRESS SIZE NAME. blazesym and samply-like readers lose the whole map "
-     "or the line; perf drops the line. Often a line that was torn when two writers "
+     "A line is ADDRESS SIZE NAME. blazesym refuses the whole map, the others drop the "
+     "line. Often a line that was torn when two writers "
      "met, or the second half of a name that held a newline. Nothing mends it; "
      "`perfmap tidy` leaves it out."},
     {&rule::kBadAddress,
@@ -36,7 +36,8 @@ constexpr Explanation kExplanations[] = {
      "Lines end in LF. perf and bcc take a carriage return for part of the name. "
      "`perfmap tidy` takes it away."},
     {&rule::kGluedLines,
-     "Inside the name something reads like another entry: two writers appended at the "
+     "Inside the name something reads like another entry (an address of nine or more "
+     "digits, or with 0x, then a size and a name): two writers appended at the "
      "same time, and their lines were glued together. The second entry is lost to "
      "every reader and the first has a wrong name. Make sure that each line is written "
      "with one write(2) to a descriptor opened with O_APPEND; `perfmap write` and "
@@ -71,8 +72,9 @@ constexpr Explanation kExplanations[] = {
      "unreadable. `perfmap tidy` cuts at 4000 bytes, where readers begin to refuse "
      "lines."},
     {&rule::kCutName,
-     "Many different names have the same length, and it is the greatest one: the "
-     "writer probably cut them."},
+     "Eight or more different names are as long as the longest (48 to 4096 bytes), more "
+     "than have the eight lengths below it: the writer probably cut them. Silent where "
+     "all names of a map are of one length."},
     {&rule::kBlankAtNameEnd,
      "A blank at the end of a name keeps entries apart that are the same function. "
      "`perfmap tidy` takes it away."},
@@ -94,10 +96,13 @@ constexpr Explanation kExplanations[] = {
     {&rule::kManyRanges,
      "The same name stands on more than 100 ranges; perf report does not add them up. "
      "`perfmap info --by name` does."},
-    {&rule::kNoName, "The name is a number or says \"unknown\": nobody learns anything from it."},
+    {&rule::kNoName,
+     "The name is a decimal number, an address (with 0x, or eight digits and more) or "
+     "says \"unknown\": nobody learns anything from it."},
     {&rule::kDeceptiveName,
      "A character that cannot be seen, or that changes the direction of the text: the "
-     "name is not what it looks like."},
+     "name is not what it looks like. Names are bytes, and these are valid ones, so "
+     "`perfmap tidy` keeps them."},
     {&rule::kWritableByOthers,
      "Whoever can write the file decides what profilers show. Take the right away: "
      "chmod go-w."},
@@ -115,7 +120,7 @@ constexpr Explanation kExplanations[] = {
      "option, or was killed before it wrote."},
     {&rule::kEncodedFile,
      "No reader copes with UTF-16 or a byte order mark. `perfmap tidy` takes the mark "
-     "away."},
+     "away; UTF-16 has to be converted first (iconv -t UTF-8)."},
     {&rule::kOddDirectory,
      "perf, bcc, blazesym and samply look for perf-PID.map in /tmp (of the process's "
      "own file system, some of them) and nowhere else."},
@@ -149,12 +154,13 @@ constexpr Explanation kExplanations[] = {
      "No user code lies below 64 KiB or in the kernel's half of the address space; bcc "
      "skips address 0. An offset instead of an address, or a sign extension?"},
     {&rule::kDecimalSizes,
-     "No size has a hexadecimal letter, and most overlaps would vanish if sizes were "
-     "read as decimal numbers: the writer probably prints them so."},
+     "No size of 16 or more entries has a hexadecimal letter, and half of them stop "
+     "overlapping the next if sizes are read as decimal numbers: the writer probably "
+     "prints them so."},
     {&rule::kNotSorted,
      "Legal; readers have to sort. `perfmap tidy` does it once for all of them."},
     {&rule::kReuseRate,
-     "At least a tenth of the entries lie over others: addresses are reused so much "
+     "At least a tenth of 100 or more entries lie over others: addresses are reused so much "
      "that a map, which has no times, names many samples wrongly. A jitdump has times."},
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/column.hpp"
+#include "index/columns.hpp"
 #include "perfmap/diagnostic.hpp"
 #include "perfmap/map.hpp"
 
@@ -12,22 +13,24 @@ namespace perfmap::lint_rules {
 
 /// What the pass over the lines leaves for the rules that look at all of them.
 struct LineFacts {
-  std::uint64_t entries = 0;
+  /// Names longer than this are not counted by length: nobody cuts that late.
+  static constexpr std::size_t kMostCounted = 4096;
+
   std::uint64_t lines = 0;
   bool all_sizes_decimal = true;
+  Columns entries;                    ///< in file order
   Column<std::uint64_t> name_hashes;  ///< one an entry
-  std::uint64_t longest_name = 0;
-  std::vector<Location> longest;  ///< where the names of that length are
+  std::vector<std::uint64_t> names_of_length = std::vector<std::uint64_t>(kMostCounted + 2);
 };
 
 /// PM001-PM015, PM020-PM035 but PM022 and PM033, PM106-PM109: everything that one line shows.
 void check_lines(const Map& map, Diagnostics& problems, LineFacts& facts);
 
-/// How one line is written: PM004-PM007, PM010-PM015, and PM001-PM003 where it is no entry.
-/// Answers with the entry.
+/// How one line is written: PM004-PM007, PM011-PM015, and where it is no entry PM001-PM003 and
+/// PM010. Answers with the entry.
 std::optional<Entry> check_syntax(std::string_view line, const Location& at, Diagnostics& problems);
 
-/// PM008, PM020-PM035: the name of an entry, which is a part of `line`.
+/// PM008, PM010, PM020-PM035: the name of an entry, which is a part of `line`.
 void check_name(std::string_view line, const Location& at, std::string_view name,
                 Diagnostics& problems);
 

@@ -1,14 +1,11 @@
 #include "answers/lint/map_rules.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <span>
-#include <utility>
 #include <vector>
 
-#include "index/columns.hpp"
+#include "answers/lint/conflicts.hpp"
 #include "index/run.hpp"
-#include "perfmap/range_check.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap::lint_rules {
@@ -28,28 +25,50 @@ void check_order(const Map& map, const Columns& entries, Diagnostics& problems) 
   }
 }
 
+/// The lines that own some address, by their offsets.
+class OwningLines {
+ public:
+  OwningLines(const Run& run, const Map& map) : owns_(map.text().size() / kShortestLine + 1) {
+    for (std::size_t i = 0; i < run.count(); ++i) {
+      owns_[run.at(i, std::span(&map, 1)).owner.offset() / kShortestLine] = true;
+    }
+  }
+  bool contains(std::uint64_t offset) const { return owns_[offset / kShortestLine]; }
+
+ private:
+  // No entry is shorter than "0 0 x" and its newline, so no two share a bit.
+  static constexpr std::size_t kShortestLine = 6;
+  std::vector<bool> owns_;
+};
+
+Columns copy_of(const Columns& columns) {
+  Columns copy;
+  copy.make_room(columns.count());
+  for (std::size_t i = 0; i < columns.count(); ++i) {
+    copy.begin.append_unchecked(columns.begin[i]);
+    copy.size.append_unchecked(columns.size[i]);
+    copy.line.append_unchecked(columns.line[i]);
+  }
+  return copy;
+}
+
 /// PM105: entries of which nothing is left once later lines have taken what they cover. One whose
 /// very range was taken by another is the business of PM101 and PM102.
 void check_shadowed(const Map& map, const Columns& sorted, Diagnostics& problems) {
   if (problems.ignores(rule::kShadowed)) return;
   const std::span<const Map> maps(&map, 1);
-  Columns copy;
-  copy.make_room(sorted.count());
-  for (std::size_t i = 0; i < sorted.count(); ++i) {
-    const std::uint64_t end = end_of(sorted.begin[i], sorted.size[i], sorted.line[i], maps);
-    copy.append(sorted.begin[i], end - sorted.begin[i], sorted.line[i]);
-  }
-  const Run run = make_run(std::move(copy), {Overlap::last, maps});
-  std::vector<std::uint64_t> reached;
-  reached.reserve(run.count());
-  for (std::size_t i = 0; i < run.count(); ++i) reached.push_back(run.at(i, maps).owner.line);
-  std::sort(reached.begin(), reached.end());
+  const Run run = make_run(copy_of(sorted), {Overlap::last, maps});
+  const OwningLines owning(run, map);
   for (std::size_t i = 0; i < sorted.count(); ++i) {
     const bool taken_whole = i + 1 < sorted.count() && sorted.begin[i + 1] == sorted.begin[i] &&
                              sorted.size[i + 1] == sorted.size[i];
-    if (taken_whole || std::binary_search(reached.begin(), reached.end(), sorted.line[i])) continue;
-    problems.add(rule::kShadowed, line_location(map, sorted.line[i]),
-                 "later lines cover all of it: no address has this name");
+    if (taken_whole || owning.contains(sorted.line[i])) continue;
+    if (!problems.count(rule::kShadowed)) continue;
+    const std::uint64_t taker = map.line_number(run.find(sorted.begin[i], maps));
+    problems.keep({&rule::kShadowed, line_location(map, sorted.line[i]),
+                   "later lines, such as line " + std::to_string(taker) +
+                       ", cover all of it: no address has this name",
+                   taker});
   }
 }
 
@@ -75,11 +94,11 @@ void check_decimal(const Columns& sorted, const LineFacts& facts, Diagnostics& p
 }
 
 /// PM101-PM104, and PM114 for all of them together. Answers whether there were any.
-bool check_conflicts(const Map& map, const LineFacts& facts, Diagnostics& problems) {
+bool check_conflicts(const Map& map, const Columns& sorted, Diagnostics& problems) {
   const std::span<const Map> maps(&map, 1);
   std::uint64_t reused = 0;
   bool any = false;
-  for_each_conflict(maps, [&](const RangeFinding& finding) {
+  for_each_conflict(sorted, maps, [&](const RangeFinding& finding) {
     any = true;
     if (finding.rule != &rule::kDuplicate) ++reused;
     if (!problems.count(*finding.rule)) return;
@@ -87,75 +106,21 @@ bool check_conflicts(const Map& map, const LineFacts& facts, Diagnostics& proble
                    message_of(finding, maps), map.line_number(finding.other.offset())});
   });
   constexpr std::uint64_t kFew = 100;
-  if (facts.entries >= kFew && reused * 10 >= facts.entries) {
+  if (sorted.count() >= kFew && reused * 10 >= sorted.count()) {
     problems.add(rule::kReuseRate, {0, 1, 1},
-                 std::to_string(reused * 100 / facts.entries) +
+                 std::to_string(reused * 100 / sorted.count()) +
                      " % of the entries lie over others: a jitdump would say which was when");
   }
   return any;
 }
 
-/// PM022: many different names that all end at the greatest length there is.
-void check_cut_names(const Map& map, const LineFacts& facts, Diagnostics& problems) {
-  constexpr std::size_t kMany = 8;
-  constexpr std::uint64_t kLong = 48;
-  if (facts.longest_name < kLong || facts.longest.size() < kMany) return;
-  const auto name_at = [&](const Location& at) {
-    const auto entry = map.entry_at(at.offset);
-    return entry ? entry->name : std::string_view();
-  };
-  const std::string_view first = name_at(facts.longest.front());
-  std::size_t different = 0;
-  for (const Location& at : facts.longest) different += name_at(at) != first ? 1 : 0;
-  if (different + 1 < kMany) return;
-  for (const Location& at : facts.longest) {
-    problems.add(rule::kCutName, at,
-                 "as long as the longest of all names, like many others: perhaps cut off");
-  }
-}
-
-/// PM033: names on very many ranges, each once, at its first line.
-void check_repeated_names(const Map& map, LineFacts& facts, Diagnostics& problems) {
-  constexpr std::size_t kMany = 100;
-  if (problems.ignores(rule::kManyRanges) || facts.name_hashes.size() <= kMany) return;
-  std::uint64_t* const hashes = facts.name_hashes.data();
-  const std::size_t count = facts.name_hashes.size();
-  std::sort(hashes, hashes + count);
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> frequent;  // hash, how often; by hash
-  for (std::size_t i = 0; i < count;) {
-    std::size_t end = i + 1;
-    while (end < count && hashes[end] == hashes[i]) ++end;
-    if (end - i > kMany) frequent.emplace_back(hashes[i], end - i);
-    i = end;
-  }
-  if (frequent.empty()) return;
-  Diagnostics ignored(1);
-  map.for_each(ignored, [&](const Entry& entry) {
-    const std::uint64_t hash = std::hash<std::string_view>()(entry.name);
-    const auto at =
-        std::lower_bound(frequent.begin(), frequent.end(), std::pair(hash, std::uint64_t{0}));
-    if (at == frequent.end() || at->first != hash || at->second == 0) return;
-    problems.add(rule::kManyRanges, line_location(map, entry.offset),
-                 "this name is on " + std::to_string(at->second) + " ranges");
-    at->second = 0;
-  });
-}
-
 }  // namespace
 
-void check_ranges(const Map& map, const LineFacts& facts, Diagnostics& problems) {
-  Columns entries;
-  Diagnostics ignored(1);
-  read_columns(map, 0, 0, 1, entries, ignored);
-  check_order(map, entries, problems);
-  sort_columns(entries);
-  check_decimal(entries, facts, problems);
-  if (check_conflicts(map, facts, problems)) check_shadowed(map, entries, problems);
-}
-
-void check_names_together(const Map& map, LineFacts& facts, Diagnostics& problems) {
-  check_cut_names(map, facts, problems);
-  check_repeated_names(map, facts, problems);
+void check_ranges(const Map& map, LineFacts& facts, Diagnostics& problems) {
+  check_order(map, facts.entries, problems);
+  sort_columns(facts.entries);
+  check_decimal(facts.entries, facts, problems);
+  if (check_conflicts(map, facts.entries, problems)) check_shadowed(map, facts.entries, problems);
 }
 
 }  // namespace perfmap::lint_rules

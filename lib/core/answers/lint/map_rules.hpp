@@ -6,10 +6,10 @@
 
 namespace perfmap::lint_rules {
 
-/// PM101-PM105, PM110, PM113, PM114: the ranges, taken together.
-void check_ranges(const Map& map, const LineFacts& facts, Diagnostics& problems);
+/// PM101-PM105, PM110, PM113, PM114: the ranges, taken together. Sorts `facts.entries`.
+void check_ranges(const Map& map, LineFacts& facts, Diagnostics& problems);
 
 /// PM022, PM033: the names, taken together.
-void check_names_together(const Map& map, LineFacts& facts, Diagnostics& problems);
+void check_names_together(const Map& map, const LineFacts& facts, Diagnostics& problems);
 
 }  // namespace perfmap::lint_rules

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "answers/lint/line_rules.hpp"
@@ -13,21 +12,6 @@ namespace {
 constexpr std::size_t kShortest = 3;
 constexpr std::size_t kLongest = 300;
 
-/// What every byte of a name may mean; a name whose bytes mean nothing is unsuspicious.
-constexpr std::uint8_t kOdd = 1;     // control, not ASCII, semicolon, >
-constexpr std::uint8_t kLetter = 2;  // not a digit of a number
-constexpr std::array<std::uint8_t, 256> byte_classes() {
-  std::array<std::uint8_t, 256> classes{};
-  for (int c = 0; c < 256; ++c) {
-    const bool odd = c < 0x20 || c >= 0x7f || c == ';' || c == '>';
-    const bool digit = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == 'x';
-    classes[static_cast<std::size_t>(c)] =
-        static_cast<std::uint8_t>((odd ? kOdd : 0) | (digit ? 0 : kLetter));
-  }
-  return classes;
-}
-constexpr std::array<std::uint8_t, 256> kClasses = byte_classes();
-
 bool is_lower_hex(char c) noexcept { return hex_digit(c) >= 0 && (c < 'A' || c > 'F'); }
 
 /// The number of lower-case hexadecimal digits that end before `end`.
@@ -37,30 +21,53 @@ std::size_t digits_before(std::string_view text, std::size_t end) noexcept {
   return count;
 }
 
-/// Where another entry begins inside a name: "…12 hex digits, blank, hex digits, blank, more", as
-/// two writes that met leave it. Fewer than 9 digits also occur in names; letters a to f before an
-/// address cannot be told from it, so at most 12 are taken for one.
+/// Whether "SIZE NAME" begins at `at`: a hexadecimal number, a blank and something else.
+bool size_and_name_at(std::string_view text, std::size_t at) noexcept {
+  const bool prefixed = text.substr(at, 2) == "0x";
+  const std::size_t start = prefixed ? at + 2 : at;
+  std::size_t end = start;
+  while (end < text.size() && is_lower_hex(text[end])) ++end;
+  const std::size_t most = prefixed ? 16 : 8;
+  return end > start && end - start <= most && end + 1 < text.size() && text[end] == ' ' &&
+         text[end + 1] != ' ';
+}
+
+/// The length of the address that ends before `end`, 0 where there is none. With a prefix any
+/// number will do. Without one, fewer than 9 digits also occur in names, and letters a to f before
+/// an address cannot be told from it, so at most 12 are taken for one.
+std::size_t address_before(std::string_view text, std::size_t end) noexcept {
+  const std::size_t digits = digits_before(text, end);
+  const std::size_t start = end - digits;
+  const bool prefixed =
+      start >= 1 && text[start - 1] == 'x' && start >= 2 && text[start - 2] == '0';
+  if (prefixed) return digits >= 1 && digits <= 16 ? digits + 2 : 0;
+  return digits >= 9 ? std::min<std::size_t>(digits, 12) : 0;
+}
+
+/// Where another entry begins inside a name: "…ADDRESS SIZE NAME", as two writes that met leave it.
 std::size_t glued_entry(std::string_view name) noexcept {
   for (std::size_t blank = name.find(' '); blank != std::string_view::npos;
        blank = name.find(' ', blank + 1)) {
-    std::size_t end = blank + 1;
-    while (end < name.size() && is_lower_hex(name[end])) ++end;
-    const bool size = end > blank + 1 && end - blank <= 9 && end + 1 < name.size() &&
-                      name[end] == ' ' && name[end + 1] != ' ';
-    const std::size_t digits = size ? std::min<std::size_t>(digits_before(name, blank), 12) : 0;
-    if (digits >= 9 && blank > digits) return blank - digits;
+    if (!size_and_name_at(name, blank + 1)) continue;
+    const std::size_t address = address_before(name, blank);
+    if (address != 0 && blank > address) return blank - address;
   }
   return std::string_view::npos;
 }
 
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+constexpr bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
+constexpr bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
+
+/// Itanium C++, Rust v0 and Swift. What follows the prefix keeps C's `_Reset` and Erlang's
+/// `$string:to_upper/1` out.
 bool is_mangled(std::string_view name) noexcept {
-  const auto letter = [&](std::size_t i) {
-    return i < name.size() &&
-           ((name[i] >= 'A' && name[i] <= 'Z') || (name[i] >= '0' && name[i] <= '9') ||
-            (name[i] >= 'a' && name[i] <= 'z'));
-  };
-  if (name.starts_with("_Z") || name.starts_with("_R")) return letter(2);
-  return name.starts_with("$s") && letter(2) && name.find(' ') == std::string_view::npos;
+  if (name.size() < 4) return false;
+  const char next = name[2];
+  if (name.starts_with("_Z")) return is_digit(next) || is_upper(next) || is_lower(next);
+  if (name.starts_with("_R")) return std::string_view("CMXYNIB").find(next) != name.npos;
+  return name.starts_with("$s") && (is_digit(next) || is_upper(next)) &&
+         name.find_first_of(" :") == std::string_view::npos;
 }
 
 /// Zero-width, direction-changing and other invisible characters.
@@ -69,23 +76,28 @@ bool is_deceptive(char32_t c) noexcept {
          (c >= 0x2060 && c <= 0x2069) || c == 0xfeff || c == 0xad || c == 0x61c;
 }
 
+/// A placeholder, a decimal number, or an address: with 0x, or at least eight digits long, as short
+/// ones such as `e2e` are names.
 bool says_nothing(std::string_view name) noexcept {
   if (name == "<unknown>" || name == "[unknown]" || name == "unknown" || name == "(null)") {
     return true;
   }
-  if (name.starts_with("0x")) name.remove_prefix(2);
-  return !name.empty() && std::all_of(name.begin(), name.end(), is_lower_hex) &&
-         std::any_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (std::all_of(name.begin(), name.end(), is_digit)) return !name.empty();
+  const bool prefixed = name.starts_with("0x") && name.size() > 2;
+  if (prefixed) name.remove_prefix(2);
+  return (prefixed || name.size() >= 8) && std::all_of(name.begin(), name.end(), is_lower_hex) &&
+         std::any_of(name.begin(), name.end(), is_digit);
 }
 
 bool ends_in_blank(std::string_view name) noexcept {
   return !name.empty() && (name.back() == ' ' || name.back() == '\t');
 }
 
-/// PM024, PM025, PM035: each at its first place in the name.
+/// PM010, PM024, PM025, PM035: each at its first place in the name.
 template <class Say>
 void check_characters(std::string_view name, const Say& say) {
   bool bad_utf8 = false;
+  bool nul = false;
   bool control = false;
   bool deceptive = false;
   for (std::size_t i = 0; i < name.size();) {
@@ -94,7 +106,11 @@ void check_characters(std::string_view name, const Say& say) {
     if (length == 0 && !std::exchange(bad_utf8, true)) {
       say(i, rule::kNotUtf8, "not UTF-8: some readers then refuse the whole map");
     }
-    if ((byte < 0x20 || byte == 0x7f) && !std::exchange(control, true)) {
+    if (byte == 0 && !std::exchange(nul, true)) {
+      say(i, rule::kNulByte, "a NUL byte: some readers end the name here");
+    }
+    const bool is_control = (byte < 0x20 && byte != 0) || byte == 0x7f;
+    if (is_control && !std::exchange(control, true)) {
       say(i, rule::kControlByte, "a control character");
     }
     if (length > 1 && is_deceptive(utf8_decode(name.substr(i), length)) &&
@@ -105,16 +121,39 @@ void check_characters(std::string_view name, const Say& say) {
   }
 }
 
+/// A byte, or an arrow, that no plain name has. Without branches, so that compilers take many bytes
+/// at once.
+bool has_odd_bytes(std::string_view name) noexcept {
+  unsigned odd = 0;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    odd |= static_cast<unsigned>(static_cast<unsigned char>(byte - 0x20) >= 0x5f) |
+           static_cast<unsigned>(byte == ';');
+  }
+  for (std::size_t i = 1; i < name.size(); ++i) {
+    odd |= static_cast<unsigned>(name[i - 1] == '-') & static_cast<unsigned>(name[i] == '>');
+  }
+  return odd != 0;
+}
+
+/// Whether a name begins like one that is_mangled() or says_nothing() speaks of.
+bool starts_oddly(std::string_view name) noexcept {
+  switch (name[0]) {
+    case '_':
+    case '$':
+    case '<':
+    case '[':
+    case '(':
+    case 'u': return true;
+    default: return is_lower_hex(name[0]) && is_lower_hex(name[name.size() - 1]);
+  }
+}
+
 }  // namespace
 
 bool is_unsuspicious(std::string_view name) noexcept {
   if (name.size() < kShortest || name.size() > kLongest || name.back() == ' ') return false;
-  std::uint8_t all = 0;
-  for (const char c : name) all |= kClasses[static_cast<unsigned char>(c)];
-  if ((all & kOdd) != 0 || (all & kLetter) == 0) return false;
-  const bool odd_start = name[0] == '_' || name[0] == '$' || name[0] == '<' || name[0] == '[' ||
-                         name[0] == '(' || name[0] == 'u';
-  return !odd_start && glued_entry(name) == std::string_view::npos;
+  return !has_odd_bytes(name) && !starts_oddly(name) && glued_entry(name) == std::string_view::npos;
 }
 
 void check_name(std::string_view line, const Location& at, std::string_view name,

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "index/columns.hpp"
+#include "answers/lint/conflicts.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap {
@@ -17,7 +17,50 @@ RangeFinding finding(const Rule& rule, std::uint64_t a, std::uint64_t b) noexcep
   return {&rule, Hit{std::max(a, b)}, Hit{std::min(a, b)}};
 }
 
+/// Names may be as long as a file; a message is one line for people. Cut between two characters.
+std::string_view shortened(std::string_view name) noexcept {
+  std::size_t length = std::min<std::size_t>(name.size(), 120);
+  while (length > 0 && length < name.size() &&
+         (static_cast<unsigned char>(name[length]) & 0xc0) == 0x80) {
+    --length;
+  }
+  return name.substr(0, length);
+}
+
+/// Entries that begin together are compared by name, and their lines lie anywhere.
+void prefetch_twin(const Columns& entries, std::size_t i, std::span<const Map> maps) noexcept {
+  if (i + 1 >= entries.count() || entries.begin[i] != entries.begin[i + 1]) return;
+  for (const std::uint64_t line : {entries.line[i], entries.line[i + 1]}) {
+    const Hit hit{line};
+    __builtin_prefetch(maps[hit.map()].text().data() + hit.offset());
+  }
+}
+
 }  // namespace
+
+void lint_rules::for_each_conflict(const Columns& sorted, std::span<const Map> maps,
+                                   const std::function<void(const RangeFinding&)>& visit) {
+  constexpr std::size_t kAhead = 16;
+  std::size_t furthest = 0;
+  std::uint64_t reach = 0;  // the end of entry `furthest`
+  for (std::size_t i = 0; i < sorted.count(); ++i) {
+    prefetch_twin(sorted, i + kAhead, maps);
+    const std::uint64_t begin = sorted.begin[i];
+    const std::uint64_t line = sorted.line[i];
+    const std::uint64_t end = end_of(begin, sorted.size[i], line, maps);
+    if (i != 0 && begin == sorted.begin[i - 1]) {
+      const std::uint64_t before = sorted.line[i - 1];
+      visit(finding(rule_for_same_start(entry_of(maps, Hit{before}), entry_of(maps, Hit{line})),
+                    line, before));
+    } else if (begin < reach) {
+      visit(finding(end <= reach ? rule::kNested : rule::kOverlap, line, sorted.line[furthest]));
+    }
+    if (end > reach) {
+      reach = end;
+      furthest = i;
+    }
+  }
+}
 
 void for_each_conflict(std::span<const Map> maps,
                        const std::function<void(const RangeFinding&)>& visit) {
@@ -25,24 +68,7 @@ void for_each_conflict(std::span<const Map> maps,
   Diagnostics ignored(1);
   for (std::size_t i = 0; i < maps.size(); ++i) read_columns(maps[i], i, 0, 1, entries, ignored);
   sort_columns(entries);
-  std::size_t furthest = 0;
-  std::uint64_t reach = 0;  // the end of entry `furthest`
-  for (std::size_t i = 0; i < entries.count(); ++i) {
-    const std::uint64_t begin = entries.begin[i];
-    const std::uint64_t line = entries.line[i];
-    const std::uint64_t end = end_of(begin, entries.size[i], line, maps);
-    if (i != 0 && begin == entries.begin[i - 1]) {
-      const std::uint64_t before = entries.line[i - 1];
-      visit(finding(rule_for_same_start(entry_of(maps, Hit{before}), entry_of(maps, Hit{line})),
-                    line, before));
-    } else if (begin < reach) {
-      visit(finding(end <= reach ? rule::kNested : rule::kOverlap, line, entries.line[furthest]));
-    }
-    if (end > reach) {
-      reach = end;
-      furthest = i;
-    }
-  }
+  lint_rules::for_each_conflict(entries, maps, visit);
 }
 
 std::string message_of(const RangeFinding& finding, std::span<const Map> maps) {
@@ -52,7 +78,7 @@ std::string message_of(const RangeFinding& finding, std::span<const Map> maps) {
                                                                  : "overlaps '";
   const Entry other = entry_of(maps, finding.other);
   std::string message = verb;
-  message += other.name.substr(0, 120);
+  message += shortened(other.name);
   message += finding.rule == &rule::kReusedStart ? "' starts, of line " : "' of line ";
   const Map& map = maps[finding.other.map()];
   message += std::to_string(map.line_number(other.offset));

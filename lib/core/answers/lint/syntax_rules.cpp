@@ -6,6 +6,7 @@
 namespace perfmap::lint_rules {
 namespace {
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::size_t kLongLine = std::size_t{64} << 10;
 
 bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
@@ -70,32 +71,48 @@ bool looks_binary(std::string_view line) noexcept {
   return odd > 4;
 }
 
+/// Where a line's fields may begin: behind a byte order mark, which only a file's first line has.
+std::size_t fields_start(std::string_view line, const Location& at) noexcept {
+  return at.offset == 0 && line.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+}
+
+/// What a line holds is what read_map_line() looks at: all but one carriage return at its end.
+std::string_view without_return(std::string_view line) noexcept {
+  return line.ends_with('\r') ? line.substr(0, line.size() - 1) : line;
+}
+
+void check_spelling(const Line& report, std::size_t start, std::size_t content) {
+  if (content != start) report.say(start, rule::kLeadingBlank, "a blank before the address");
+  const std::size_t size = report.check_separator(report.check_number(content));
+  report.check_separator(report.check_number(size));
+}
+
 }  // namespace
 
 std::optional<Entry> check_syntax(std::string_view line, const Location& at,
                                   Diagnostics& problems) {
   const Line report(line, at, problems);
-  const std::size_t nul = line.find('\0');
-  if (nul != std::string_view::npos) report.say(nul, rule::kNulByte, "a NUL byte");
   if (line.size() > kLongLine) report.say(0, rule::kNotText, "a line over 64 KiB");
-  if (!line.empty() && line.back() == '\r') {
-    report.say(line.size() - 1, rule::kCarriageReturn, "a carriage return before the newline");
+  const std::string_view body = without_return(line);
+  if (body.size() != line.size()) {
+    report.say(body.size(), rule::kCarriageReturn, "a carriage return before the newline");
   }
-  const std::size_t content = std::min(line.find_first_not_of(" \t\r"), line.size());
-  if (content == line.size() || line[content] == '#') {
-    report.say(0, rule::kCommentOrBlank,
-               content == line.size() ? "a blank line" : "a comment: the format has none");
+  const std::size_t start = fields_start(line, at);
+  const std::size_t content = std::min(body.find_first_not_of(" \t", start), body.size());
+  if (content == body.size() || body[content] == '#') {
+    report.say(start, rule::kCommentOrBlank,
+               content == body.size() ? "a blank line" : "a comment: the format has none");
     return std::nullopt;
   }
   const std::optional<Entry> entry = parse_map_line(line, at, problems);
-  if (!entry) {
+  if (entry) {
+    check_spelling(report, start, content);
+  } else {
+    // Those of an entry are in its name, where check_name() finds them.
+    const std::size_t nul = line.find('\0');
+    if (nul != std::string_view::npos) report.say(nul, rule::kNulByte, "a NUL byte");
     if (looks_binary(line)) report.say(0, rule::kNotText, "binary data");
-    return std::nullopt;
   }
-  if (content != 0) report.say(0, rule::kLeadingBlank, "a blank before the address");
-  const std::size_t mark = at.offset == 0 && line.starts_with("\xef\xbb\xbf") ? 3 : content;
-  const std::size_t size = report.check_separator(report.check_number(mark));
-  report.check_separator(report.check_number(size));
   return entry;
 }
 
