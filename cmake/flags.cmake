@@ -9,7 +9,9 @@ target_compile_options(perfmap_build_flags INTERFACE
 
 if(PERFMAP_SANITIZE)
   target_compile_options(perfmap_build_flags INTERFACE
-    -fsanitize=${PERFMAP_SANITIZE} -fno-sanitize-recover=all)
+    -fsanitize=${PERFMAP_SANITIZE} -fno-sanitize-recover=all
+    # gcc's flow analysis is wrong about instrumented code
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(perfmap_build_flags INTERFACE -fsanitize=${PERFMAP_SANITIZE})
 endif()
 if(PERFMAP_FUZZ)

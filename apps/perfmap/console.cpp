@@ -40,6 +40,7 @@ void Console::note(std::string_view message) const {
 }
 
 void Console::line(std::string_view text) const {
+  (void)out_->flush();
   std::string whole = printable(text);
   whole += '\n';
   const char* rest = whole.data();
@@ -53,6 +54,7 @@ void Console::line(std::string_view text) const {
 }
 
 void Console::say(std::string_view prefix, std::string_view color, std::string_view message) const {
+  (void)out_->flush();  // on a terminal the answers come before what is said about them
   std::string text = "perfmap: ";
   const bool painted = color_err_ && !color.empty();
   if (!painted) {

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace perfmap::app {
+
+/// An option as shells see it.
+struct CompletedOption {
+  std::vector<std::string> names;  ///< "-o", "--output"; empty for a positional
+  std::string description;
+  bool takes_value = false;
+  bool takes_file = false;
+  std::vector<std::string> values;  ///< empty: anything
+};
+
+/// All options of a command, positionals last.
+std::vector<CompletedOption> completed_options(const CLI::App& command);
+
+/// The completion script of a shell ("bash", "zsh" or "fish"), made from the parser.
+std::string completion_script(const CLI::App& parser, const std::string& shell);
+
+}  // namespace perfmap::app

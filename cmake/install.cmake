@@ -1,0 +1,47 @@
+# What `cmake --install` puts where: library, headers, program, completions, manual pages, and what
+# other projects find us by.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS perfmap EXPORT perfmapTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS perfmap_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+set_target_properties(perfmap_program PROPERTIES
+  INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+install(DIRECTORY lib/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT perfmapTargets NAMESPACE perfmap::
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/perfmap)
+
+configure_package_config_file(cmake/perfmapConfig.cmake.in perfmapConfig.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/perfmap)
+write_basic_package_version_file(perfmapConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${CMAKE_CURRENT_BINARY_DIR}/perfmapConfig.cmake
+  ${CMAKE_CURRENT_BINARY_DIR}/perfmapConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/perfmap)
+configure_file(cmake/perfmap.pc.in perfmap.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/perfmap.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+install(FILES completions/perfmap.bash
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME perfmap)
+install(FILES completions/_perfmap DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES completions/perfmap.fish
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
+# Manual pages are made where scdoc is there.
+find_program(SCDOC scdoc)
+if(SCDOC)
+  file(GLOB pages CONFIGURE_DEPENDS docs/man/*.scd)
+  foreach(source IN LISTS pages)
+    get_filename_component(page ${source} NAME_WLE)
+    string(REGEX MATCH "[0-9]$" section ${page})
+    add_custom_command(OUTPUT ${page}
+      COMMAND sh -c "'${SCDOC}' < '${source}' > '${CMAKE_CURRENT_BINARY_DIR}/${page}'"
+      DEPENDS ${source} VERBATIM)
+    list(APPEND made_pages ${CMAKE_CURRENT_BINARY_DIR}/${page})
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${page}
+      DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+  endforeach()
+  add_custom_target(manual_pages ALL DEPENDS ${made_pages})
+else()
+  message(STATUS "scdoc is not here: no manual pages")
+endif()

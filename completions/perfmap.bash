@@ -1,0 +1,176 @@
+# bash completion for perfmap; made by 'perfmap completions bash'.
+_perfmap() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
+  local command= word
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case $word in
+      resolve|lint|merge|tidy|info|diff|write|copy|to-json|from-json|convert|completions|help) command=$word; break ;;
+    esac
+  done
+  if [[ $previous == --color ]]; then
+    COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return
+  fi
+  case $command in
+    resolve)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) compopt -o default; COMPREPLY=(); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        --overlap) COMPREPLY=($(compgen -W 'last first inner perf' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json jsonl' -- "$current")); return ;;
+        --map-dir) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -s --source --kind --any-owner --overlap --format --perf-script --map-dir --strict' -- "$current"))
+      else
+        COMPREPLY=()
+      fi ;;
+    lint)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'pretty gcc json jsonl sarif github' -- "$current")); return ;;
+        --select) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114' -- "$current")); return ;;
+        --ignore) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114' -- "$current")); return ;;
+        --severity) COMPREPLY=($(compgen -W 'info warning error' -- "$current")); return ;;
+        --fail-level) COMPREPLY=($(compgen -W 'info warning error never' -- "$current")); return ;;
+        --reader) COMPREPLY=($(compgen -W 'perf bcc blazesym samply all' -- "$current")); return ;;
+        --max-findings) COMPREPLY=(); return ;;
+        --explain) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --format --select --ignore --severity --fail-level --reader --max-findings --statistics --fix --diff --force --rules --explain' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    merge)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map json' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner -o --output --overlap --keep --check --to' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    tidy)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner -o --output --in-place --force --overlap' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    info)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        --by) COMPREPLY=($(compgen -W 'name prefix tier' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --by --format' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    diff)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --format' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    write)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -o --output --strict' -- "$current"))
+      else
+        COMPREPLY=()
+      fi ;;
+    copy)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner -p --pid -o --output --strict' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    to-json)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --format) COMPREPLY=($(compgen -W 'json jsonl' -- "$current")); return ;;
+        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner -o --output --format --effective --overlap' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    from-json)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output --to' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    convert)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map json jsonl' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner -o --output --to' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    completions)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
+      else
+        COMPREPLY=($(compgen -W 'bash zsh fish' -- "$current"))
+      fi ;;
+    help)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
+      else
+        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert completions help' -- "$current"))
+      fi ;;
+    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+  esac
+}
+complete -F _perfmap perfmap

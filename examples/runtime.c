@@ -1,0 +1,13 @@
+/* What a JIT does: it names each piece of code when it has made it. */
+#include <perfmap.h>
+#include <stdio.h>
+
+static const unsigned char code[16];
+
+int main(void) {
+  if (perfmap_state_write_entry(code, sizeof code, "jit::answer:/demo.js:1") != 0) {
+    perror("perf map");
+    return 1;
+  }
+  return perfmap_state_fini() == 0 ? 0 : 1;
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Says where a file of lib/ or apps/ includes what its layer may not see: check_layers.py [DIR...]
+
+The rules are those of docs/design.md: a file of lib/core includes from its own folder and from
+folders to its left; apps/ and capi/ include public headers only; some libraries are known in one
+folder alone.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CORE = ["base", "bytes", "formats", "runtime", "index", "answers", "output", "capi"]
+DOORS = [  # what is included, and the only place that may
+    (re.compile(r"^nlohmann/"), "lib/core/output/"),
+    (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"), "lib/profile/modules/"),
+    (re.compile(r"^zstd\.h"), "lib/profile/perfdata/"),
+    (re.compile(r"^CLI/"), "apps/"),
+]
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
+
+
+def complaint(path, included):
+    """Why `path` (relative to the root) may not include this, or nothing."""
+    for pattern, place in DOORS:
+        if pattern.match(included) and not path.startswith(place):
+            return f"only {place} may include {included}"
+    folder = included.split("/")[0]
+    if folder not in CORE or "/" not in included:
+        return None
+    if path.startswith("lib/include/") or path.startswith("apps/"):
+        return f"{included} is not public"
+    match = re.match(r"lib/core/(\w+)/", path)
+    if not match or match[1] not in CORE:
+        return None
+    own = match[1]
+    if own == "capi" and folder != "capi":
+        return f"capi sees public headers only, not {included}"
+    if CORE.index(folder) > CORE.index(own):
+        return f"{own} may not include {included}, which is to its right"
+    return None
+
+
+def check(paths):
+    found = []
+    for path in paths:
+        name = str(path.resolve().relative_to(ROOT))
+        for match in INCLUDE.finditer(path.read_text()):
+            why = complaint(name, match[2])
+            if why:
+                found.append(f"{name}: {why}")
+    return found
+
+
+def self_test():
+    assert complaint("lib/core/base/a.cpp", "index/run.hpp")
+    assert complaint("lib/core/capi/a.cpp", "base/hex.hpp")
+    assert complaint("apps/perfmap/a.cpp", "nlohmann/json.hpp")
+    assert complaint("apps/perfmap/a.cpp", "index/run.hpp")
+    assert not complaint("lib/core/index/a.cpp", "base/hex.hpp")
+    assert not complaint("lib/core/output/a.cpp", "nlohmann/json.hpp")
+    assert not complaint("lib/core/base/a.cpp", "perfmap/map.hpp")
+
+
+def main():
+    self_test()
+    places = [ROOT / place for place in sys.argv[1:]] or [ROOT / "lib", ROOT / "apps"]
+    files = [path for place in places for path in sorted(place.rglob("*"))
+             if path.suffix in (".hpp", ".cpp", ".h", ".c")]
+    found = check(files)
+    print("\n".join(found) or f"{len(files)} files keep to their layers")
+    return 1 if found or not files else 0
+
+
+sys.exit(main())

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Makes what is generated from the program: completions, option lists of the manual pages, and
+docs/diagnostics.md.  generate.py PERFMAP MAN_OPTIONS [--check]
+
+With --check nothing is written; the exit status is 1 and the names are printed where a file is not
+what it would become.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def diagnostics(perfmap):
+    page = ["# Diagnostics\n\nWhat `perfmap lint` finds in a perf map. Made by "
+            "`scripts/generate.py` from the program;\n`perfmap lint --explain ID` prints one of "
+            "these.\n"]
+    for line in run(perfmap, "lint", "--rules").splitlines():
+        rule = line.split()[0]
+        title, text = run(perfmap, "lint", "--explain", rule).split("\n\n", 1)
+        page.append(f"\n## {rule}\n\n**{title[len(rule) + 1:]}**\n\n{text}")
+    return "".join(page)
+
+
+def manual_page(path, man_options):
+    """The page with the section OPTIONS replaced by what the parser says."""
+    name = path.name.split(".")[0]
+    command = name.removeprefix("perfmap-") if name != "perfmap" else name
+    options = run(man_options, command)
+    return re.sub(r"(?s)# OPTIONS\n\n.*?(?=\n# )", lambda _: "# OPTIONS\n\n" + options.rstrip() +
+                  "\n", path.read_text(), count=1)
+
+
+def generated(perfmap, man_options):
+    yield "completions/perfmap.bash", run(perfmap, "completions", "bash")
+    yield "completions/_perfmap", run(perfmap, "completions", "zsh")
+    yield "completions/perfmap.fish", run(perfmap, "completions", "fish")
+    yield "docs/diagnostics.md", diagnostics(perfmap)
+    for path in sorted((ROOT / "docs/man").glob("perfmap*.1.scd")):
+        yield str(path.relative_to(ROOT)), manual_page(path, man_options)
+
+
+def main():
+    perfmap, man_options = sys.argv[1:3]
+    check = "--check" in sys.argv
+    stale = []
+    for name, text in generated(perfmap, man_options):
+        path = ROOT / name
+        if path.exists() and path.read_text() == text:
+            continue
+        stale.append(name)
+        if not check:
+            path.write_text(text)
+    for name in stale:
+        print(f"{name} is not what the program makes of it; run scripts/generate.py" if check
+              else f"wrote {name}")
+    return 1 if check and stale else 0
+
+
+sys.exit(main())

@@ -1,0 +1,171 @@
+/* Uses every function of perfmap.h; compiled as strict C99. Run in a directory of its own. */
+#include <perfmap.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                       \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);          \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
+static perfmap_error error = {sizeof(perfmap_error), 0, 0, ""};
+
+static void check_file(const char* path, const char* expected) {
+  char text[4096];
+  FILE* file = fopen(path, "rb");
+  size_t size;
+  CHECK(file != NULL);
+  size = fread(text, 1, sizeof text - 1, file);
+  text[size] = '\0';
+  fclose(file);
+  if (strcmp(text, expected) != 0) {
+    fprintf(stderr, "%s holds\n%sinstead of\n%s", path, text, expected);
+    exit(1);
+  }
+}
+
+static void use_state(void) {
+  char own[64];
+  perfmap_state_options options;
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.directory = ".";
+  options.fork = PERFMAP_FORK_FRESH;
+  CHECK(perfmap_state_configure(&options) == 0);
+  CHECK(perfmap_state_init() == 0);
+  CHECK(perfmap_state_init() == 0);
+  CHECK(perfmap_state_configure(&options) == -1 && errno == EBUSY);
+  CHECK(perfmap_state_write_entry((const void*)0x1234, 5678, "entry1") == 0);
+  CHECK(perfmap_state_write_entry((const void*)0x2345, (size_t)1 << 33, "entry2") == 0);
+  CHECK(perfmap_state_write_entry((const void*)0x1, 1, NULL) == -1 && errno == EINVAL);
+  CHECK(perfmap_state_flush() == 0);
+  sprintf(own, "./perf-%ld.map", (long)getpid());
+  check_file(own, "1234 162e entry1\n2345 200000000 entry2\n");
+  CHECK(perfmap_state_copy_file(own) == -1 && errno == EINVAL);
+  CHECK(perfmap_state_copy_file("missing.map") == -1 && errno == ENOENT);
+  CHECK(perfmap_state_fini() == 0);
+  CHECK(perfmap_state_fini() == 0);
+  CHECK(perfmap_state_write_entry((const void*)0x3, 1, "again") == 0);
+  CHECK(perfmap_state_fini() == 0);
+  check_file(own, "1234 162e entry1\n2345 200000000 entry2\n3 1 again\n");
+  remove(own);
+}
+
+static void use_writer(void) {
+  perfmap_writer* writer = NULL;
+  perfmap_writer_options options;
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.names = PERFMAP_NAMES_REFUSE;
+  options.buffer_bytes = 4096;
+  CHECK(perfmap_writer_open("no/such/directory.map", NULL, &writer, &error) ==
+        PERFMAP_E_NOT_FOUND);
+  CHECK(error.sys_errno == ENOENT && strstr(error.message, "no/such/directory.map") != NULL);
+  remove("written.map");
+  CHECK(perfmap_writer_open("written.map", &options, &writer, &error) == PERFMAP_OK);
+  CHECK(perfmap_writer_write(writer, 0x1000, 0x10, "foo", 3, &error) == PERFMAP_OK);
+  CHECK(perfmap_writer_write(writer, 0x1000, 0x10, "a\nb", 3, &error) == PERFMAP_E_IO);
+  CHECK(error.sys_errno == EILSEQ);
+  check_file("written.map", "");
+  CHECK(perfmap_writer_flush(writer, &error) == PERFMAP_OK);
+  check_file("written.map", "1000 10 foo\n");
+  CHECK(perfmap_writer_copy(writer, "written.map", &error) == PERFMAP_E_IO);
+  CHECK(perfmap_writer_close(writer, &error) == PERFMAP_OK);
+  perfmap_writer_free(writer);
+  perfmap_writer_free(NULL);
+}
+
+static int count_finding(const perfmap_finding* finding, void* context) {
+  CHECK(strncmp(finding->rule, "PM", 2) == 0);
+  ++*(int*)context;
+  return 0;
+}
+
+static perfmap_map* map_of(const char* text) {
+  perfmap_map* map = NULL;
+  CHECK(perfmap_map_from_memory(text, strlen(text), &map, &error) == PERFMAP_OK);
+  return map;
+}
+
+static void use_map(void) {
+  perfmap_map* map = NULL;
+  perfmap_entry entry = {sizeof entry, 0, 0, NULL, 0, 0, 0};
+  perfmap_entry found[2] = {{sizeof entry, 0, 0, NULL, 0, 0, 0}, {sizeof entry, 0, 0, NULL, 0, 0, 0}};
+  const uint64_t addresses[2] = {0x1004, 0x9999};
+  uint64_t offset = 0;
+  size_t hits = 0;
+  int findings = 0;
+  CHECK(perfmap_map_open("missing.map", &map, &error) == PERFMAP_E_NOT_FOUND);
+  CHECK(perfmap_map_open_pid(1 << 30, &map, &error) == PERFMAP_E_NOT_FOUND);
+  CHECK(perfmap_map_open("written.map", &map, &error) == PERFMAP_OK);
+  CHECK(perfmap_map_next(map, &offset, &entry) == PERFMAP_OK);
+  CHECK(entry.start == 0x1000 && entry.size == 0x10 && entry.name_size == 3);
+  CHECK(memcmp(entry.name, "foo", 3) == 0);
+  CHECK(perfmap_map_line_number(map, entry.offset) == 1);
+  CHECK(perfmap_map_next(map, &offset, &entry) == PERFMAP_E_NOT_FOUND);
+  CHECK(perfmap_map_find_batch(map, PERFMAP_OVERLAP_LAST, addresses, 2, found, &hits, &error) ==
+        PERFMAP_OK);
+  CHECK(hits == 1 && found[0].name_size == 3 && found[1].name == NULL);
+  perfmap_map_free(map);
+  map = map_of("bad line\n");
+  CHECK(perfmap_map_lint(map, 0, count_finding, &findings, &error) == PERFMAP_OK);
+  CHECK(findings == 1);
+  perfmap_map_free(map);
+  perfmap_map_free(NULL);
+}
+
+static void use_index(void) {
+  perfmap_map* maps[2];
+  perfmap_index* index = NULL;
+  perfmap_entry entry = {sizeof entry, 0, 0, NULL, 0, 0, 0};
+  perfmap_entry found[2] = {{sizeof entry, 0, 0, NULL, 0, 0, 0}, {sizeof entry, 0, 0, NULL, 0, 0, 0}};
+  const uint64_t addresses[2] = {0x1004, 0x100c};
+  int changed = -1;
+  maps[0] = map_of("1000 10 outer\n");
+  maps[1] = map_of("1008 8 later\n");
+  CHECK(perfmap_index_new((const perfmap_map* const*)maps, 2, (perfmap_overlap)9, &index, &error) ==
+        PERFMAP_E_INVALID_ARGUMENT);
+  CHECK(perfmap_index_new((const perfmap_map* const*)maps, 2, PERFMAP_OVERLAP_LAST, &index,
+                          &error) == PERFMAP_OK);
+  perfmap_map_free(maps[0]);
+  perfmap_map_free(maps[1]);
+  CHECK(perfmap_index_find(index, 0x100f, &entry) == PERFMAP_OK);
+  CHECK(entry.map == 1 && memcmp(entry.name, "later", 5) == 0);
+  CHECK(perfmap_index_find(index, 0x1010, &entry) == PERFMAP_E_NOT_FOUND);
+  CHECK(perfmap_index_find_batch(index, addresses, 2, found) == 2);
+  CHECK(found[0].map == 0 && found[1].map == 1);
+  CHECK(perfmap_index_refresh(index, &changed, &error) == PERFMAP_OK && changed == 0);
+  CHECK(perfmap_index_write(index, "merged.map", &error) == PERFMAP_OK);
+  check_file("merged.map", "1000 8 outer\n1008 8 later\n");
+  perfmap_index_free(index);
+  perfmap_index_free(NULL);
+}
+
+static void use_names(void) {
+  const char* raw = "JS:*foo /a.js:1:13";
+  perfmap_name name;
+  name.struct_size = sizeof name;
+  perfmap_name_decode(raw, strlen(raw), &name);
+  CHECK(strcmp(name.runtime, "v8") == 0 && strcmp(name.tier, "turbofan") == 0);
+  CHECK(name.function_size == 3 && memcmp(name.function, "foo", 3) == 0);
+  CHECK(name.file_size == 5 && name.line == 1 && name.column == 13);
+}
+
+int main(void) {
+  CHECK(strcmp(perfmap_version(), PERFMAP_EXPECTED_VERSION) == 0);
+  CHECK(strlen(perfmap_status_text(PERFMAP_E_IO)) != 0);
+  use_state();
+  use_writer();
+  use_map();
+  use_index();
+  use_names();
+  return 0;
+}

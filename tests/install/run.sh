@@ -1,0 +1,32 @@
+#!/bin/sh
+# Installs the build tree into a prefix and builds both examples against what is there, one through
+# find_package, one through pkg-config: run.sh BUILD SOURCE WORK
+set -eu
+build=$1 source=$2 work=$3
+rm -rf "$work"
+mkdir -p "$work"
+cmake --install "$build" --prefix "$work/prefix" >/dev/null
+lib=$(dirname "$(find "$work/prefix" -name libperfmap.so)")
+
+"$work/prefix/bin/perfmap" --version
+for file in share/bash-completion/completions/perfmap share/zsh/site-functions/_perfmap \
+  share/fish/vendor_completions.d/perfmap.fish; do
+  test -s "$work/prefix/$file"
+done
+
+cmake -S "$source/tests/install/cpp" -B "$work/cpp" -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DEXAMPLES="$source/examples" >/dev/null
+cmake --build "$work/cpp" >/dev/null
+printf '1000 10 foo\n' >"$work/perf.map"
+test "$("$work/cpp/consumer" "$work/perf.map" 1002)" = "foo+0x2"
+
+cflags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --define-variable=prefix="$work/prefix" \
+  --cflags --libs perfmap)
+# shellcheck disable=SC2086
+cc -std=c99 -pedantic -Wall -Werror "$source/examples/runtime.c" $cflags -o "$work/runtime"
+LD_LIBRARY_PATH=$lib "$work/runtime" &
+pid=$!
+wait "$pid"
+grep -q 'jit::answer' "/tmp/perf-$pid.map"
+rm "/tmp/perf-$pid.map"
+echo "both consumers work"

@@ -1,0 +1,373 @@
+// The writer under fire: killed, crowded, out of room, interrupted, forked. Everything here asserts
+// what a reader finds in the file afterwards.
+
+#include "perfmap/writer.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <perfmap.h>
+#include <set>
+#include <signal.h>
+#include <string>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace perfmap {
+namespace {
+
+/// A directory of its own, gone at the end.
+class Scratch {
+ public:
+  Scratch() {
+    char name[] = "/tmp/perfmap-test-XXXXXX";
+    if (::mkdtemp(name) == nullptr) std::abort();
+    path_ = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+/// "1000 10 entry 7 of writer 3 …": long enough that a torn one shows.
+std::string name_of(int writer, int entry) {
+  return "entry " + std::to_string(entry) + " of writer " + std::to_string(writer) +
+         std::string(60, '.');
+}
+std::string line_of(int writer, int entry) { return "1000 10 " + name_of(writer, entry); }
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("an entry whose write returned survives SIGKILL", "[live]") {
+  const Scratch scratch;
+  const std::string path = scratch / "killed.map";
+  std::vector<std::string> acknowledged;
+  for (int round = 0; round < 20; ++round) {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      auto writer = MapWriter::open(path);
+      for (int i = 0; writer && writer->write(0x1000, 0x10, name_of(round, i)); ++i) {
+        if (::write(ends[1], &i, sizeof i) != sizeof i) break;
+      }
+      ::_exit(1);
+    }
+    ::close(ends[1]);
+    int last = -1;
+    for (int i = 0; i < 50 + round * 7; ++i) REQUIRE(::read(ends[0], &last, sizeof last) > 0);
+    ::kill(child, SIGKILL);
+    CHECK(WIFSIGNALED(wait_for(child)));
+    while (::read(ends[0], &last, sizeof last) == static_cast<ssize_t>(sizeof last)) {
+    }
+    ::close(ends[0]);
+    for (int i = 0; i <= last; ++i) acknowledged.push_back(line_of(round, i));
+  }
+  const std::vector<std::string> found = lines_of(read_file(path));
+  const std::set<std::string> all(found.begin(), found.end());
+  for (const std::string& line : acknowledged) REQUIRE(all.contains(line));
+  for (const std::string& line : found) REQUIRE(line.size() >= line_of(0, 0).size());
+}
+
+TEST_CASE("eight threads and two processes share a file and glue nothing", "[live][tsan]") {
+  const Scratch scratch;
+  const std::string path = scratch / "shared.map";
+  constexpr int kEach = 400;
+  const auto write_all = [&](int first_writer) {
+    auto writer = MapWriter::open(path);
+    if (!writer) return false;
+    std::vector<std::thread> threads;
+    std::atomic<bool> good{true};
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < kEach; ++i) {
+          if (!writer->write(0x1000, 0x10, name_of(first_writer + t, i))) good = false;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return good && writer->close();
+  };
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(write_all(100) ? 0 : 1);
+  CHECK(write_all(0));
+  CHECK(wait_for(child) == 0);
+  std::multiset<std::string> expected;
+  for (const int first : {0, 100}) {
+    for (int t = 0; t < 8; ++t) {
+      for (int i = 0; i < kEach; ++i) expected.insert(line_of(first + t, i));
+    }
+  }
+  const std::vector<std::string> found = lines_of(read_file(path));
+  CHECK(std::multiset<std::string>(found.begin(), found.end()) == expected);
+}
+
+TEST_CASE("at the file size limit a write fails and leaves no half line", "[live]") {
+  const Scratch scratch;
+  const std::string path = scratch / "limited.map";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    auto writer = MapWriter::open(path);
+    int written = 0;
+    while (writer && writer->write(0x1000, 0x10, name_of(0, written))) ++written;
+    ::_exit(written);
+  }
+  const int status = wait_for(child);
+  REQUIRE(WIFEXITED(status));
+  const std::vector<std::string> found = lines_of(read_file(path));
+  REQUIRE(found.size() == static_cast<std::size_t>(WEXITSTATUS(status)));
+  REQUIRE(found.size() > 5);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CHECK(found[i] == line_of(0, static_cast<int>(i)));
+  }
+  CHECK(read_file(path).back() == '\n');
+}
+
+TEST_CASE("on a full disk a write fails and leaves no half line", "[live]") {
+  const Scratch scratch;
+  const std::string disk = scratch / "disk";
+  ::mkdir(disk.c_str(), 0700);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=16k") != 0) {
+    WARN("skipped: a small tmpfs cannot be mounted here; the file size limit is tested instead");
+    return;
+  }
+  {
+    auto writer = MapWriter::open(disk + "/full.map");
+    REQUIRE(writer);
+    int written = 0;
+    Result<void> result;
+    while ((result = writer->write(0x1000, 0x10, name_of(0, written)))) ++written;
+    CHECK(result.error().sys_errno == ENOSPC);
+    const std::vector<std::string> found = lines_of(read_file(disk + "/full.map"));
+    CHECK(found.size() == static_cast<std::size_t>(written));
+    CHECK(found.back() == line_of(0, written - 1));
+  }
+  ::umount(disk.c_str());
+}
+
+TEST_CASE("signals in the middle lose nothing", "[live]") {
+  const Scratch scratch;
+  const std::string path = scratch / "interrupted.map";
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  ::sigaction(SIGALRM, &action, nullptr);
+  const itimerval often{{0, 200}, {0, 200}};
+  const itimerval never{};
+  ::setitimer(ITIMER_REAL, &often, nullptr);
+  auto writer = MapWriter::open(path);
+  REQUIRE(writer);
+  int written = 0;
+  for (int i = 0; i < 5000; ++i) written += writer->write(0x1000, 0x10, name_of(1, i)) ? 1 : 0;
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  CHECK(written == 5000);
+  const std::vector<std::string> found = lines_of(read_file(path));
+  REQUIRE(found.size() == 5000);
+  CHECK(found.back() == line_of(1, 4999));
+}
+
+TEST_CASE("a forked child writes none of what its parent had buffered", "[live]") {
+  const Scratch scratch;
+  const std::string path = scratch / "buffered.map";
+  auto writer = MapWriter::open(path, {.buffer_bytes = 4096});
+  REQUIRE(writer);
+  REQUIRE(writer->write(0x1000, 0x10, "the parent's"));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool good = writer->write(0x2000, 0x10, "the child's") && writer->close();
+    ::_exit(good ? 0 : 1);
+  }
+  CHECK(wait_for(child) == 0);
+  REQUIRE(writer->close());
+  CHECK(read_file(path) == "2000 10 the child's\n1000 10 the parent's\n");
+}
+
+namespace {
+
+/// Runs `body` in a child whose own map lies in `directory`; its exit status.
+template <class Body>
+int in_child(Body body) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(body());
+  return WEXITSTATUS(wait_for(child));
+}
+
+std::string own_map(const Scratch& scratch, pid_t pid) {
+  return scratch / ("perf-" + std::to_string(pid) + ".map");
+}
+
+/// The parent writes one entry, forks, and the child writes another: what each map then holds.
+struct Maps {
+  std::string parent;
+  std::string child;
+};
+Maps fork_with(const Scratch& scratch, perfmap_fork_policy policy) {
+  Maps maps;
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    perfmap_state_options options{};
+    options.struct_size = sizeof options;
+    options.directory = scratch.path().c_str();
+    options.fork = policy;
+    if (perfmap_state_configure(&options) != 0) ::_exit(1);
+    if (perfmap_state_write_entry(reinterpret_cast<void*>(0x1000), 16, "parent") != 0) ::_exit(2);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const int written = perfmap_state_write_entry(reinterpret_cast<void*>(0x2000), 16, "child");
+      ::_exit(written == 0 && perfmap_state_fini() == 0 ? 0 : 3);
+    }
+    if (wait_for(child) != 0) ::_exit(4);
+    std::rename(own_map(scratch, child).c_str(), (scratch / "child").c_str());
+    ::_exit(perfmap_state_fini() == 0 ? 0 : 5);
+  }
+  CHECK(wait_for(parent) == 0);
+  maps.parent = read_file(own_map(scratch, parent));
+  maps.child = read_file(scratch / "child");
+  return maps;
+}
+
+}  // namespace
+
+TEST_CASE("a child's map starts empty and the parent's is not touched", "[live]") {
+  const Maps maps = fork_with(Scratch(), PERFMAP_FORK_FRESH);
+  CHECK(maps.parent == "1000 10 parent\n");
+  CHECK(maps.child == "2000 10 child\n");
+}
+
+TEST_CASE("a child's map may start as a copy of its parent's", "[live]") {
+  const Maps maps = fork_with(Scratch(), PERFMAP_FORK_COPY);
+  CHECK(maps.parent == "1000 10 parent\n");
+  CHECK(maps.child == "1000 10 parent\n2000 10 child\n");
+}
+
+TEST_CASE("a child may write nothing at all", "[live]") {
+  const Maps maps = fork_with(Scratch(), PERFMAP_FORK_DISABLE);
+  CHECK(maps.parent == "1000 10 parent\n");
+  CHECK(maps.child.empty());
+}
+
+TEST_CASE("a link, a FIFO or a directory in place of the own map is refused", "[live]") {
+  const Scratch scratch;
+  const auto refusal = [&](auto plant) {
+    return in_child([&] {
+      perfmap_state_options options{};
+      options.struct_size = sizeof options;
+      options.directory = scratch.path().c_str();
+      perfmap_state_configure(&options);
+      plant(own_map(scratch, ::getpid()));
+      return perfmap_state_init() == -1 ? errno : 0;
+    });
+  };
+  CHECK(refusal([](const std::string& path) {
+          std::filesystem::create_symlink("/etc/passwd", path);
+        }) == ELOOP);
+  CHECK(refusal([](const std::string& path) { ::mkfifo(path.c_str(), 0600); }) != 0);
+  CHECK(refusal([](const std::string& path) { ::mkdir(path.c_str(), 0700); }) == EISDIR);
+}
+
+TEST_CASE("copying takes a source of any size as it is and ends its last line", "[live]") {
+  const Scratch scratch;
+  for (const std::size_t size : {0u, 1u, 4095u, 4096u, 8192u, 262144u, 300001u}) {
+    CAPTURE(size);
+    const std::string source = scratch / "source.map";
+    const std::string target = scratch / ("target" + std::to_string(size));
+    const std::string text(size, 'x');
+    std::ofstream(source, std::ios::binary) << text;
+    auto writer = MapWriter::open(target);
+    REQUIRE(writer);
+    REQUIRE(writer->copy(source));
+    REQUIRE(writer->write(0x10, 1, "next"));
+    CHECK(read_file(target) == text + (size == 0 ? "" : "\n") + "10 1 next\n");
+    const Result<void> self = writer->copy(target);
+    REQUIRE(!self);
+    CHECK(self.error().sys_errno == EINVAL);
+  }
+}
+
+TEST_CASE("the first entry is not glued to a file that ends in half a line", "[live]") {
+  const Scratch scratch;
+  const std::string path = scratch / "half.map";
+  std::ofstream(path) << "1000 10 half a li";
+  auto writer = MapWriter::open(path);
+  REQUIRE(writer);
+  REQUIRE(writer->write(0x2000, 0x10, "whole"));
+  CHECK(read_file(path) == "1000 10 half a li\n2000 10 whole\n");
+}
+
+TEST_CASE("buffered entries come by size, by time, on demand and at the end", "[live]") {
+  const Scratch scratch;
+  const std::string path = scratch / "buffered.map";
+  {
+    auto writer = MapWriter::open(path, {.buffer_bytes = 64, .flush_after_ns = 20'000'000});
+    REQUIRE(writer);
+    REQUIRE(writer->write(0x1000, 1, "one"));
+    CHECK(read_file(path).empty());
+    REQUIRE(writer->write(0x1000, 1, std::string(50, 'l')));
+    CHECK(read_file(path) == "1000 1 one\n");
+    REQUIRE(writer->flush());
+    CHECK(lines_of(read_file(path)).size() == 2);
+    REQUIRE(writer->write(0x1000, 1, "old"));
+    ::usleep(50'000);
+    REQUIRE(writer->write(0x1000, 1, "new"));
+    CHECK(lines_of(read_file(path)).size() == 4);
+    REQUIRE(writer->write(0x1000, 1, "end"));
+  }
+  CHECK(lines_of(read_file(path)).size() == 5);
+}
+
+TEST_CASE("a file grows no further than its cap", "[live]") {
+  const Scratch scratch;
+  auto writer = MapWriter::open(scratch / "capped.map", {.most_bytes = 24});
+  REQUIRE(writer);
+  REQUIRE(writer->write(0x1000, 1, "one"));
+  REQUIRE(writer->write(0x1000, 1, "two"));
+  const Result<void> third = writer->write(0x1000, 1, "three");
+  REQUIRE(!third);
+  CHECK(third.error().sys_errno == EFBIG);
+  CHECK(read_file(scratch / "capped.map") == "1000 1 one\n1000 1 two\n");
+}
+
+}  // namespace perfmap

@@ -1,0 +1,50 @@
+"""Every command has its golden cases, manual page, completions and change log line; files stay small;
+public headers stand alone."""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+MOST_LINES = 300
+LONG_BY_NATURE = {  # one idea each, told in one piece
+    "lib/include/perfmap.h", "tests/live/writer_test.cpp"}
+problems = []
+
+for source in sorted((ROOT / "apps/perfmap").glob("cmd_*.cpp")):
+    command = source.stem.removeprefix("cmd_").replace("_", "-")
+    if not any((ROOT / "tests/golden" / command).glob("*/cmd")):
+        problems.append(f"{command}: no golden case")
+    if not (ROOT / f"docs/man/perfmap-{command}.1.scd").exists():
+        problems.append(f"{command}: no manual page")
+    for completion in ("completions/perfmap.bash", "completions/_perfmap",
+                       "completions/perfmap.fish"):
+        if not re.search(rf"\b{command}\b", (ROOT / completion).read_text()):
+            problems.append(f"{command}: not in {completion}")
+    if f"`{command}`" not in (ROOT / "CHANGELOG.md").read_text():
+        problems.append(f"{command}: not in CHANGELOG.md")
+
+rules = set(re.findall(r'"(PM\d+)"', (ROOT / "lib/include/perfmap/rules.hpp").read_text()))
+page = set(re.findall(r"^## (PM\d+)$", (ROOT / "docs/diagnostics.md").read_text(), re.M))
+if rules != page or not rules:
+    problems.append(f"docs/diagnostics.md against rules.hpp: {sorted(rules ^ page)}")
+
+for place in ("lib", "apps", "tests", "examples"):
+    for path in sorted((ROOT / place).rglob("*")):
+        name = str(path.relative_to(ROOT))
+        if path.suffix not in (".cpp", ".hpp", ".h", ".c") or name in LONG_BY_NATURE:
+            continue
+        lines = path.read_text().count("\n")
+        if lines > MOST_LINES:
+            problems.append(f"{name}: {lines} lines")
+
+for header in sorted((ROOT / "lib/include/perfmap").glob("*.hpp")):
+    result = subprocess.run(
+        [sys.argv[1], "-std=c++20", "-fsyntax-only", "-Werror", "-Wall", "-x", "c++",
+         "-I", str(ROOT / "lib/include"), "-include", str(header), "/dev/null"],
+        capture_output=True, text=True)
+    if result.returncode != 0:
+        problems.append(f"{header.name} does not stand alone: {result.stderr.splitlines()[0]}")
+
+print("\n".join(problems) or "the house is in order")
+sys.exit(1 if problems else 0)

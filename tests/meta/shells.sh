@@ -1,0 +1,60 @@
+#!/bin/sh
+# Completes in the real shells: shells.sh SOURCE SHELL. 77: the shell is not here.
+set -eu
+source=$1 shell=$2
+command -v "$shell" >/dev/null || { echo "skipped: no $shell here"; exit 77; }
+
+# answer WORDS...: what the shell offers for the last word, one a line.
+case $shell in
+bash)
+  answer() {
+    bash -c '
+      compopt() { compgen -f -- "${COMP_WORDS[COMP_CWORD]}"; }
+      source "$0"/completions/perfmap.bash
+      COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _perfmap
+      printf "%s\n" "${COMPREPLY[@]}"' "$source" "$@"
+  }
+  ;;
+zsh)
+  answer() {
+    line="$*"
+    SOURCE=$source LINE=$line zsh -f -c '
+      zmodload zsh/zpty
+      zpty complete zsh -f -i
+      zpty -w complete "PROMPT=; unsetopt zle_bracketed_paste 2>/dev/null; fpath=($SOURCE/completions \$fpath); autoload -Uz compinit; compinit -D -u"
+      zpty -w complete "zstyle \":completion:*\" list-prompt \"\"; LISTMAX=10000; bindkey \"^I\" complete-word; bindkey \"^X\" list-choices; stty -echo columns 200; echo RE\"\"ADY"
+      while zpty -r complete text; do [[ $text == *READY* ]] && break; done
+      zpty -w -n complete "$LINE"$'"'"'\C-x'"'"'
+      sleep 1
+      zpty -w -n complete $'"'"'\C-u'"'"'"echo DO\"\"NE"$'"'"'\n'"'"'
+      while zpty -r complete text; do print -r -- "$text"; [[ $text == *DONE* ]] && break; done
+      zpty -d complete' | tr ' ' '\n' | sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g' | tr -d '\r'
+  }
+  ;;
+fish)
+  answer() { fish --no-config -c "source $source/completions/perfmap.fish; complete -C '$*'" | cut -f1; }
+  ;;
+esac
+
+expect() { # WANTED WORDS...
+  wanted=$1
+  shift
+  # zsh draws what it inserts into the line itself, so there a part of a line counts.
+  if ! answer "$@" | grep -qF $([ "$shell" = zsh ] || echo -x) -e "$wanted"; then
+    echo "$shell: '$*' does not offer '$wanted'; it offers:"
+    answer "$@"
+    exit 1
+  fi
+}
+
+cd "$source"
+expect resolve perfmap res
+expect tidy perfmap t
+expect --overlap perfmap resolve --over
+expect inner perfmap resolve --overlap in
+expect sarif perfmap lint --format sa
+expect PM101 perfmap lint --select PM10
+expect fish perfmap completions f
+expect README.md perfmap tidy READ
+expect README.md perfmap resolve --map READ
+echo "$shell completes"

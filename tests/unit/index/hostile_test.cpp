@@ -1,0 +1,276 @@
+// Input that wants to cost more than it is worth, and files that change while they are read.
+
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "perfmap/index.hpp"
+#include "perfmap/lint.hpp"
+#include "perfmap/process_files.hpp"
+#include "support/catch.hpp"
+
+namespace perfmap {
+namespace {
+
+class Scratch {
+ public:
+  Scratch() {
+    char name[] = "/tmp/perfmap-test-XXXXXX";
+    if (::mkdtemp(name) == nullptr) std::abort();
+    path_ = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+void append(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary | std::ios::app) << text;
+}
+
+Index open_index(const std::string& path, bool growing = false) {
+  Result<Input> input = Input::open(path);
+  REQUIRE(input);
+  std::vector<Map> maps;
+  maps.emplace_back(*std::move(input), Map::Options{.growing = growing});
+  Diagnostics ignored(1);
+  return {std::move(maps), Overlap::last, ignored};
+}
+
+std::string name_at(const Index& index, Address address) {
+  const auto entry = index.find_entry(address);
+  return entry ? std::string(entry->name) : "";
+}
+
+Index index_of(std::string text, Overlap overlap = Overlap::last) {
+  std::vector<Map> maps;
+  maps.emplace_back(Input::from_text(std::move(text), "test.map"));
+  Diagnostics ignored(1);
+  return {std::move(maps), overlap, ignored};
+}
+
+constexpr int kMany = 300'000;
+
+}  // namespace
+
+TEST_CASE("hundreds of thousands of nested ranges are indexed and linted in bounded time",
+          "[hostile]") {
+  std::string text;
+  char line[64];
+  for (int i = 0; i < kMany; ++i) {
+    std::snprintf(line, sizeof line, "%x %x nested\n", 0x10000000 + i, 2 * (kMany - i));
+    text += line;
+  }
+  const auto policy = GENERATE(Overlap::last, Overlap::first, Overlap::inner, Overlap::perf);
+  Index index = index_of(text, policy);
+  CHECK(index.entry_count() == kMany);
+  CHECK(index.find(0x10000000));
+  if (policy != Overlap::last) return;
+  CHECK(index.compact().segment_count() <= 2u * kMany);
+  Diagnostics problems(20);
+  lint(index.maps().front(), problems);
+  CHECK(problems.items().size() < 20u * 46);
+}
+
+TEST_CASE("hundreds of thousands of identical ranges make one segment", "[hostile]") {
+  std::string text;
+  for (int i = 0; i < kMany; ++i) text += "10000000 100 same\n";
+  Index index = index_of(text);
+  CHECK(index.compact().segment_count() == 1);
+  CHECK(index.find(0x10000080).offset() == text.size() - 18);
+}
+
+TEST_CASE("addresses in every 4 GiB of the address space are sorted, too", "[hostile]") {
+  std::string text;
+  char line[64];
+  for (std::uint64_t i = 1; i < 5000; ++i) {
+    std::snprintf(line, sizeof line, "%llx 1 far\n",
+                  static_cast<unsigned long long>(i * 0x9e3779b97f4a7c15));
+    text += line;
+  }
+  const Index index = index_of(text);
+  for (std::uint64_t i = 1; i < 5000; ++i) CHECK(index.find(i * 0x9e3779b97f4a7c15));
+}
+
+TEST_CASE("a line of 64 MiB is one entry and one finding", "[hostile]") {
+  const Index index = index_of("1000 10 " + std::string(64 << 20, 'x') + "\n2000 10 after\n");
+  CHECK(index.entry_count() == 2);
+  CHECK(index.find_entry(0x1000)->name.size() == 64u << 20);
+  CHECK(name_at(index, 0x2000) == "after");
+}
+
+TEST_CASE("a map that grows is read on from its last whole line", "[refresh]") {
+  const Scratch scratch;
+  const std::string path = scratch / "perf-1.map";
+  append(path, "1000 10 first\n2000 10 sec");
+  Index index = open_index(path, true);
+  Diagnostics ignored(1);
+  CHECK(name_at(index, 0x1000) == "first");
+  CHECK(name_at(index, 0x2000).empty());
+  CHECK(index.refresh(ignored) == Growth::unchanged);
+  append(path, "ond\n1008 4 newer\n");
+  CHECK(index.refresh(ignored) == Growth::appended);
+  CHECK(name_at(index, 0x2000) == "second");
+  CHECK(name_at(index, 0x1008) == "newer");
+  CHECK(name_at(index, 0x100c) == "first");
+  CHECK(index.compact().segment_count() == 4);
+}
+
+TEST_CASE("many small refreshes give the answers of one reading", "[refresh]") {
+  const Scratch scratch;
+  const std::string path = scratch / "perf-1.map";
+  append(path, "");
+  Index index = open_index(path, true);
+  Diagnostics ignored(1);
+  std::uint64_t state = 7;
+  const auto random = [&](std::uint64_t below) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    return (state >> 33) % below;
+  };
+  for (int round = 0; round < 200; ++round) {
+    for (std::uint64_t i = random(5); i > 0; --i) {
+      char line[64];
+      std::snprintf(line, sizeof line, "%llx %llx n%d\n",
+                    static_cast<unsigned long long>(0x1000 + random(200)),
+                    static_cast<unsigned long long>(random(40)), round);
+      append(path, line);
+    }
+    REQUIRE(index.refresh(ignored));
+    if (round % 20 != 19) continue;
+    const Index fresh = open_index(path, true);
+    for (Address at = 0xff0; at < 0x1100; ++at) REQUIRE(index.find(at) == fresh.find(at));
+  }
+}
+
+TEST_CASE("truncation and replacement are noticed", "[refresh]") {
+  const Scratch scratch;
+  const std::string path = scratch / "perf-1.map";
+  append(path, "1000 10 first\n2000 10 second\n");
+  Index index = open_index(path);
+  Diagnostics ignored(1);
+  std::ofstream(path, std::ios::trunc) << "3000 10 third\n";
+  CHECK(index.refresh(ignored) == Growth::replaced);
+  CHECK(name_at(index, 0x3000) == "third");
+  CHECK(name_at(index, 0x1000).empty());
+
+  append(scratch / "other", "3000 10 other\n4000 10 more than before\n");
+  std::filesystem::rename(scratch / "other", path);
+  CHECK(index.refresh(ignored) == Growth::replaced);
+  CHECK(name_at(index, 0x3000) == "other");
+
+  // Rewritten in place, and longer than before: only the bytes tell.
+  std::ofstream(path, std::ios::trunc) << "5000 10 rewritten\n6000 10 and longer than it was\n";
+  CHECK(index.refresh(ignored) == Growth::replaced);
+  CHECK(name_at(index, 0x5000) == "rewritten");
+}
+
+TEST_CASE("a file that vanishes is an error, and the old answers stay", "[refresh]") {
+  const Scratch scratch;
+  const std::string path = scratch / "perf-1.map";
+  append(path, "1000 10 first\n");
+  Index index = open_index(path);
+  Diagnostics ignored(1);
+  std::filesystem::remove(path);
+  CHECK(!index.refresh(ignored));
+  CHECK(name_at(index, 0x1000) == "first");
+}
+
+TEST_CASE("a map that is truncated while it is mapped reads as zeros under a guard", "[hostile]") {
+  const Scratch scratch;
+  const std::string path = scratch / "perf-1.map";
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += "1000 10 some name or other\n";
+  append(path, text);
+  const TruncationGuard guard;
+  Result<Input> input = Input::open(path);
+  REQUIRE(input);
+  std::filesystem::resize_file(path, 10);
+  const Map map(*input);
+  Diagnostics problems(1);
+  std::uint64_t entries = 0;
+  map.for_each(problems, [&](const Entry&) { ++entries; });
+  CHECK(entries < 5000);
+  CHECK(input->was_truncated());
+}
+
+TEST_CASE("a process's map is not believed when it is a link, a FIFO or another user's",
+          "[hostile]") {
+  const Scratch scratch;
+  Roots roots{.proc = scratch / "proc", .tmp = scratch / ""};
+  const std::string path = scratch / "perf-42.map";
+  append(scratch / "target", "1000 10 foo\n");
+  const auto code = [&](bool any_owner = false) {
+    const Result<Input> input = find_process_map(42, roots, any_owner);
+    return input ? 0 : static_cast<int>(input.error().code);
+  };
+  CHECK(code() == static_cast<int>(Errc::not_found));
+  std::filesystem::create_symlink(scratch / "target", path);
+  CHECK(code() == static_cast<int>(Errc::refused));
+  std::filesystem::remove(path);
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK(code() == static_cast<int>(Errc::refused));
+  std::filesystem::remove(path);
+  append(path, "1000 10 foo\n");
+  CHECK(code() == 0);
+  if (::chown(path.c_str(), 12345, 12345) == 0) {
+    CHECK(code() == static_cast<int>(Errc::refused));
+    CHECK(code(true) == 0);
+  } else {
+    WARN("skipped in part: only root can give a file to somebody else");
+  }
+}
+
+TEST_CASE("a process in a container is looked for below its own root under its inner pid",
+          "[process]") {
+  const Scratch scratch;
+  const Roots roots{.proc = scratch / "proc", .tmp = "/tmp"};
+  const std::string process = scratch / "proc/17291";
+  std::filesystem::create_directories(process + "/root/tmp");
+  append(process + "/status", "Name:\tnode\nTgid:\t17291\nNStgid:\t17291\t12\t3\nNSpid:\t1\n");
+  append(process + "/root/tmp/perf-3.map", "1000 10 inside\n");
+  const Result<Input> input = find_process_map(17291, roots);
+  REQUIRE(input);
+  CHECK(input->text() == "1000 10 inside\n");
+  CHECK(input->name() == process + "/root/tmp/perf-3.map");
+  CHECK(process_of_thread(17291, roots) == 17291);
+  // An absolute link inside the container means the container's file, never the host's.
+  std::filesystem::remove(process + "/root/tmp/perf-3.map");
+  std::filesystem::create_symlink("/etc/passwd", process + "/root/tmp/perf-3.map");
+  CHECK(!find_process_map(17291, roots));
+}
+
+TEST_CASE("what is no file is read to its end, and no further than allowed", "[hostile]") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  std::thread writer([&] {
+    const std::string text = "1000 10 piped\n";
+    CHECK(::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    ::close(ends[1]);
+  });
+  const Result<Input> piped = Input::from_descriptor(ends[0], "-");
+  writer.join();
+  ::close(ends[0]);
+  REQUIRE(piped);
+  CHECK(piped->text() == "1000 10 piped\n");
+
+  const Result<Input> endless = Input::open("/dev/zero", {.most_stream_bytes = 1 << 20});
+  REQUIRE(!endless);
+  CHECK(endless.error().code == Errc::too_large);
+  const Result<Input> directory = Input::open("/tmp");
+  REQUIRE(!directory);
+  CHECK(directory.error().sys_errno == EISDIR);
+}
+
+}  // namespace perfmap
