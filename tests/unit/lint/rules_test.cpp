@@ -83,6 +83,8 @@ std::vector<Case> line_cases() {
       {"PM034 2:16", kOk + "7f0000002000 4 0x7f12\n", kOk + "7f0000002000 4 0x7f12+foo\n"},
       {"PM034 2:16", kOk + "7f0000002000 4 7f12ab34\n", kOk + "7f0000002000 4 e2e\n"},
       {"PM034 2:16", kOk + "7f0000002000 4 1234\n", kOk + "7f0000002000 4 facade\n"},
+      {"PM034 2:16", kOk + "7f0000002000 4 unknown\n", kOk + "7f0000002000 4 unknown()\n"},
+      {"PM034 2:16", kOk + "7f0000002000 4 (null)\n", kOk + "7f0000002000 4 (null\n"},
       {"PM034 2:16", kOk + "7f0000002000 4 <unknown>\n", kOk + "7f0000002000 4 <unknown> x\n"},
       {"PM035 2:18", kOk + "7f0000002000 4 fo\xe2\x80\xaeo\n",
        kOk + "7f0000002000 4 fo\xe2\x80\xa6o\n"},
