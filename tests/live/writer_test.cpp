@@ -107,7 +107,8 @@ TEST_CASE("an entry whose write returned survives SIGKILL", "[live]") {
   const std::vector<std::string> found = lines_of(read_file(path));
   const std::set<std::string> all(found.begin(), found.end());
   for (const std::string& line : acknowledged) REQUIRE(all.contains(line));
-  for (const std::string& line : found) REQUIRE(line.size() >= line_of(0, 0).size());
+  // The kernel may have taken half of a line that nobody was promised; nothing is glued to it.
+  for (const std::string& line : found) REQUIRE(line.rfind("1000 10 ") + 1 <= 1);
 }
 
 TEST_CASE("eight threads and two processes share a file and glue nothing", "[live][tsan]") {
