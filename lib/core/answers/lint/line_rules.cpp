@@ -65,13 +65,13 @@ bool is_canonical(std::string_view line, std::size_t first, std::size_t second) 
 }
 
 /// The entry of a line that needs no look at how it is written. The file may have changed since it
-/// was scanned, so the blanks are looked for as if they might be missing.
+/// was scanned, so the first blank may be missing.
 std::optional<Entry> canonical_entry(const ScannedLine& scanned, std::string_view line) noexcept {
-  if (scanned.odd != 0 || line.size() > kShortLine) return std::nullopt;
+  if (scanned.name == 0 || line.size() > kShortLine) return std::nullopt;
   const std::size_t first = line.find(' ');
-  const std::size_t second = line.find(' ', first + 1);
-  if (second == std::string_view::npos || !is_canonical(line, first, second)) return std::nullopt;
-  return Entry{{scanned.begin, scanned.size}, line.substr(second + 1), scanned.offset};
+  const std::size_t second = scanned.name - 1;
+  if (first >= second || !is_canonical(line, first, second)) return std::nullopt;
+  return Entry{{scanned.begin, scanned.size}, line.substr(scanned.name), scanned.offset};
 }
 
 }  // namespace
