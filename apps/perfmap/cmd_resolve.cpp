@@ -17,7 +17,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> addresses;
-  std::vector<std::string> sources;  // in the order of the command line: later ones win
+  std::vector<Source> sources;  // in the order of the command line: later ones win
   SourceOptions source;
   Overlap overlap = Overlap::last;
   std::string format;
@@ -59,7 +59,7 @@ ExitCode resolve_arguments(const Options& options, const Console& console) {
 /// Answers the lines of standard input in order, as many at once as are there, and never waits for
 /// more with answers unsaid.
 ExitCode resolve_stream(const Options& options, const Console& console) {
-  if (std::count(options.sources.begin(), options.sources.end(), "-") != 0) {
+  if (reads_stdin(options.sources)) {
     return console.fail("standard input cannot be both the addresses and a source");
   }
   Result<std::vector<Map>> maps = open_sources(options.sources, options.source);
@@ -148,46 +148,34 @@ std::string is_address(const std::string& text) {
   return text == "-" || parse_hex(text) ? "" : "'" + text + "' is not a hexadecimal address";
 }
 
+/// An option that may come several times, and whose place among its like counts.
+CLI::Option* add_ranked(CLI::App& command, const std::string& names, Source::As as,
+                        std::vector<Source>& sources, const std::string& help) {
+  const auto add = [as, &sources](const std::vector<std::string>& values) {
+    for (const std::string& value : values) sources.push_back({value, as});
+  };
+  return command.add_option_function<std::vector<std::string>>(names, add, help)
+      ->allow_extra_args(false)
+      ->trigger_on_parse();
+}
+
 }  // namespace
 
 void declare_resolve(CLI::App& command, Action& action) {
   const auto options = std::make_shared<Options>();
-  const auto add = [options](const std::string& source) { options->sources.push_back(source); };
   command
       .add_option("address", options->addresses,
                   "Addresses in hexadecimal, with 0x or without; '-': one a line on stdin")
       ->check(CLI::Validator(is_address, "HEX"));
-  command
-      .add_option_function<std::vector<std::string>>(
-          "-p,--pid",
-          [add](const auto& pids) {
-            for (const auto& pid : pids) add(pid);
-          },
-          "The map of a process")
+  add_ranked(command, "-p,--pid", Source::As::pid, options->sources, "The map of a process")
       ->check(CLI::PositiveNumber)
-      ->type_name("PID")
-      ->allow_extra_args(false)
-      ->trigger_on_parse();
-  command
-      .add_option_function<std::vector<std::string>>(
-          "-m,--map",
-          [add](const auto& maps) {
-            for (const auto& map : maps) add(map);
-          },
-          "A perf map file, such as /tmp/perf-42.map")
-      ->type_name(kFile)
-      ->allow_extra_args(false)
-      ->trigger_on_parse();
-  command
-      .add_option_function<std::vector<std::string>>(
-          "-s,--source",
-          [add](const auto& all) {
-            for (const auto& one : all) add(one);
-          },
-          "Any source: a path, '-' or a pid; of several the later wins")
-      ->type_name(kSource)
-      ->allow_extra_args(false)
-      ->trigger_on_parse();
+      ->type_name("PID");
+  add_ranked(command, "-m,--map", Source::As::path, options->sources,
+             "A perf map file, such as /tmp/perf-42.map")
+      ->type_name(kFile);
+  add_ranked(command, "-s,--source", Source::As::any, options->sources,
+             "Any source: a path, '-' or a pid; of several the later wins")
+      ->type_name(kSource);
   add_source_options(command, options->source);
   add_overlap(command, options->overlap, true);
   add_format(command, options->format, {"text", "json", "jsonl"});

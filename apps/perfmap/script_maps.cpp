@@ -2,7 +2,7 @@
 
 namespace perfmap::app {
 
-Result<ScriptMaps> ScriptMaps::open(const std::vector<std::string>& sources,
+Result<ScriptMaps> ScriptMaps::open(const std::vector<Source>& sources,
                                     const SourceOptions& options, Overlap overlap,
                                     const std::string& map_dir) {
   ScriptMaps script;
@@ -10,13 +10,11 @@ Result<ScriptMaps> ScriptMaps::open(const std::vector<std::string>& sources,
   script.overlap_ = overlap;
   script.map_dir_ = map_dir;
   if (sources.empty()) return script;
-  for (const std::string& source : sources) {
-    if (source == "-") {
-      return Failure({Errc::invalid_argument,
-                      "standard input is the perf script text and cannot be a source",
-                      0,
-                      {}});
-    }
+  if (reads_stdin(sources)) {
+    return Failure({Errc::invalid_argument,
+                    "standard input is the perf script text and cannot be a source",
+                    0,
+                    {}});
   }
   Result<std::vector<Map>> maps = open_sources(sources, options);
   if (!maps) return Failure(std::move(maps.error()));

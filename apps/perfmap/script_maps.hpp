@@ -14,9 +14,8 @@ namespace perfmap::app {
 /// own, opened when its first unnamed frame comes.
 class ScriptMaps {
  public:
-  static Result<ScriptMaps> open(const std::vector<std::string>& sources,
-                                 const SourceOptions& options, Overlap overlap,
-                                 const std::string& map_dir);
+  static Result<ScriptMaps> open(const std::vector<Source>& sources, const SourceOptions& options,
+                                 Overlap overlap, const std::string& map_dir);
 
   bool find(pid_t pid, Address address, PerfScriptFilter::Name& name);
   /// Why the maps of some processes could not be had, one line each.

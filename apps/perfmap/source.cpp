@@ -1,5 +1,6 @@
 #include "source.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <perfmap/map_json.hpp>
@@ -60,12 +61,18 @@ Roots roots_from_environment() {
   return roots;
 }
 
-pid_t pid_of_source(const std::string& source) {
+pid_t pid_of_source(const Source& source) {
   pid_t pid = 0;
-  const char* const end = source.data() + source.size();
-  const auto [stop, error] = std::from_chars(source.data(), end, pid);
+  const char* const end = source.text.data() + source.text.size();
+  const auto [stop, error] = std::from_chars(source.text.data(), end, pid);
   const bool digits = error == std::errc() && stop == end && pid > 0;
-  return digits && ::access(source.c_str(), F_OK) != 0 ? pid : 0;
+  if (!digits || source.as == Source::As::path) return 0;
+  return source.as == Source::As::pid || ::access(source.text.c_str(), F_OK) != 0 ? pid : 0;
+}
+
+bool reads_stdin(const std::vector<Source>& sources) {
+  return std::any_of(sources.begin(), sources.end(),
+                     [](const Source& source) { return source.text == "-"; });
 }
 
 Result<Map> open_process(pid_t pid, const SourceOptions& options) {
@@ -77,9 +84,9 @@ Result<Map> open_process(pid_t pid, const SourceOptions& options) {
   return map_of(*std::move(input), kind, {.growing = process_lives(pid, roots)});
 }
 
-Result<Map> open_source(const std::string& source, const SourceOptions& options) {
+Result<Map> open_source(const Source& source, const SourceOptions& options) {
   if (const pid_t pid = pid_of_source(source); pid != 0) return open_process(pid, options);
-  Result<Input> input = open_path(source);
+  Result<Input> input = open_path(source.text);
   if (!input) return Failure(std::move(input.error()));
   const bool empty = input->text().empty();
   const SourceKind kind = empty                  ? SourceKind::perf_map
@@ -89,15 +96,22 @@ Result<Map> open_source(const std::string& source, const SourceOptions& options)
   return map_of(*std::move(input), kind, {.growing = growing});
 }
 
-Result<std::vector<Map>> open_sources(const std::vector<std::string>& sources,
+Result<std::vector<Map>> open_sources(const std::vector<Source>& sources,
                                       const SourceOptions& options) {
   std::vector<Map> maps;
-  for (const std::string& source : sources) {
+  for (const Source& source : sources) {
     Result<Map> map = open_source(source, options);
     if (!map) return Failure(std::move(map.error()));
     maps.push_back(*std::move(map));
   }
   return maps;
+}
+
+Result<std::vector<Map>> open_sources(const std::vector<std::string>& sources,
+                                      const SourceOptions& options) {
+  std::vector<Source> named;
+  for (const std::string& source : sources) named.push_back({source});
+  return open_sources(named, options);
 }
 
 void note_skipped(const Console& console, const Diagnostics& problems) {

@@ -11,6 +11,14 @@
 
 namespace perfmap::app {
 
+/// A source as it was named on the command line.
+struct Source {
+  enum class As { any, path, pid };
+
+  std::string text = {};
+  As as = As::any;  ///< any: decimal digits that name no file are a pid
+};
+
 /// How SOURCE arguments are opened.
 struct SourceOptions {
   std::string kind;        ///< --kind; empty: by content
@@ -23,15 +31,21 @@ Roots roots_from_environment();
 
 /// A SOURCE: a path, "-", or a pid (decimal digits that name no file). JSON of ours becomes the map
 /// that it describes. Fails with one line that names the source and the kind that it is not.
-Result<Map> open_source(const std::string& source, const SourceOptions& options);
+Result<Map> open_source(const Source& source, const SourceOptions& options);
+inline Result<Map> open_source(const std::string& source, const SourceOptions& options) {
+  return open_source(Source{source}, options);
+}
 Result<std::vector<Map>> open_sources(const std::vector<std::string>& sources,
                                       const SourceOptions& options);
+Result<std::vector<Map>> open_sources(const std::vector<Source>& sources,
+                                      const SourceOptions& options);
+bool reads_stdin(const std::vector<Source>& sources);
 
 /// The map of a process, named `source` in messages.
 Result<Map> open_process(pid_t pid, const SourceOptions& options);
 
-/// The pid that a SOURCE means, or 0.
-pid_t pid_of_source(const std::string& source);
+/// The pid that a source means, or 0.
+pid_t pid_of_source(const Source& source);
 
 /// Says in one line how many lines of all sources made no sense, if any.
 void note_skipped(const Console& console, const Diagnostics& problems);

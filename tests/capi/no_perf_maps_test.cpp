@@ -1,9 +1,8 @@
 // The variant for systems without perf maps: everything succeeds and nothing is written.
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <string>
+#include <unistd.h>
 
 #include "perfmap/process_map.hpp"
 
@@ -13,7 +12,6 @@ int main() {
                    ProcessMap::write(0x1000, 16, "name") == 0 && ProcessMap::copy("missing") == 0 &&
                    ProcessMap::flush() == 0 && ProcessMap::fini() == 0;
   const std::string name = "perf-" + std::to_string(::getpid()) + ".map";
-  const bool nothing =
-      !std::filesystem::exists(name) && !std::filesystem::exists("/tmp/" + name);
+  const bool nothing = !std::filesystem::exists(name) && !std::filesystem::exists("/tmp/" + name);
   return all && nothing ? 0 : 1;
 }

@@ -25,43 +25,15 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/scratch.hpp"
 
 namespace perfmap {
 namespace {
 
-/// A directory of its own, gone at the end.
-class Scratch {
- public:
-  Scratch() {
-    char name[] = "/tmp/perfmap-test-XXXXXX";
-    if (::mkdtemp(name) == nullptr) std::abort();
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
+using test::lines_of;
+using test::read_file;
+using test::Scratch;
+using test::wait_for;
 
 /// "1000 10 entry 7 of writer 3 …": long enough that a torn one shows.
 std::string name_of(int writer, int entry) {
@@ -69,13 +41,6 @@ std::string name_of(int writer, int entry) {
          std::string(60, '.');
 }
 std::string line_of(int writer, int entry) { return "1000 10 " + name_of(writer, entry); }
-
-int wait_for(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
 
 }  // namespace
 
@@ -208,105 +173,6 @@ TEST_CASE("signals in the middle lose nothing", "[live]") {
   const std::vector<std::string> found = lines_of(read_file(path));
   REQUIRE(found.size() == 5000);
   CHECK(found.back() == line_of(1, 4999));
-}
-
-TEST_CASE("a forked child writes none of what its parent had buffered", "[live]") {
-  const Scratch scratch;
-  const std::string path = scratch / "buffered.map";
-  auto writer = MapWriter::open(path, {.buffer_bytes = 4096});
-  REQUIRE(writer);
-  REQUIRE(writer->write(0x1000, 0x10, "the parent's"));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const bool good = writer->write(0x2000, 0x10, "the child's") && writer->close();
-    ::_exit(good ? 0 : 1);
-  }
-  CHECK(wait_for(child) == 0);
-  REQUIRE(writer->close());
-  CHECK(read_file(path) == "2000 10 the child's\n1000 10 the parent's\n");
-}
-
-namespace {
-
-/// Runs `body` in a child whose own map lies in `directory`; its exit status.
-template <class Body>
-int in_child(Body body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
-  return WEXITSTATUS(wait_for(child));
-}
-
-std::string own_map(const Scratch& scratch, pid_t pid) {
-  return scratch / ("perf-" + std::to_string(pid) + ".map");
-}
-
-/// The parent writes one entry, forks, and the child writes another: what each map then holds.
-struct Maps {
-  std::string parent;
-  std::string child;
-};
-Maps fork_with(const Scratch& scratch, perfmap_fork_policy policy) {
-  Maps maps;
-  const pid_t parent = ::fork();
-  if (parent == 0) {
-    perfmap_state_options options{};
-    options.struct_size = sizeof options;
-    options.directory = scratch.path().c_str();
-    options.fork = policy;
-    if (perfmap_state_configure(&options) != 0) ::_exit(1);
-    if (perfmap_state_write_entry(reinterpret_cast<void*>(0x1000), 16, "parent") != 0) ::_exit(2);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      const int written = perfmap_state_write_entry(reinterpret_cast<void*>(0x2000), 16, "child");
-      ::_exit(written == 0 && perfmap_state_fini() == 0 ? 0 : 3);
-    }
-    if (wait_for(child) != 0) ::_exit(4);
-    std::rename(own_map(scratch, child).c_str(), (scratch / "child").c_str());
-    ::_exit(perfmap_state_fini() == 0 ? 0 : 5);
-  }
-  CHECK(wait_for(parent) == 0);
-  maps.parent = read_file(own_map(scratch, parent));
-  maps.child = read_file(scratch / "child");
-  return maps;
-}
-
-}  // namespace
-
-TEST_CASE("a child's map starts empty and the parent's is not touched", "[live]") {
-  const Maps maps = fork_with(Scratch(), PERFMAP_FORK_FRESH);
-  CHECK(maps.parent == "1000 10 parent\n");
-  CHECK(maps.child == "2000 10 child\n");
-}
-
-TEST_CASE("a child's map may start as a copy of its parent's", "[live]") {
-  const Maps maps = fork_with(Scratch(), PERFMAP_FORK_COPY);
-  CHECK(maps.parent == "1000 10 parent\n");
-  CHECK(maps.child == "1000 10 parent\n2000 10 child\n");
-}
-
-TEST_CASE("a child may write nothing at all", "[live]") {
-  const Maps maps = fork_with(Scratch(), PERFMAP_FORK_DISABLE);
-  CHECK(maps.parent == "1000 10 parent\n");
-  CHECK(maps.child.empty());
-}
-
-TEST_CASE("a link, a FIFO or a directory in place of the own map is refused", "[live]") {
-  const Scratch scratch;
-  const auto refusal = [&](auto plant) {
-    return in_child([&] {
-      perfmap_state_options options{};
-      options.struct_size = sizeof options;
-      options.directory = scratch.path().c_str();
-      perfmap_state_configure(&options);
-      plant(own_map(scratch, ::getpid()));
-      return perfmap_state_init() == -1 ? errno : 0;
-    });
-  };
-  CHECK(refusal([](const std::string& path) {
-          std::filesystem::create_symlink("/etc/passwd", path);
-        }) == ELOOP);
-  CHECK(refusal([](const std::string& path) { ::mkfifo(path.c_str(), 0600); }) != 0);
-  CHECK(refusal([](const std::string& path) { ::mkdir(path.c_str(), 0700); }) == EISDIR);
 }
 
 TEST_CASE("copying takes a source of any size as it is and ends its last line", "[live]") {

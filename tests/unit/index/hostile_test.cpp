@@ -15,26 +15,12 @@
 #include "perfmap/lint.hpp"
 #include "perfmap/process_files.hpp"
 #include "support/catch.hpp"
+#include "support/scratch.hpp"
 
 namespace perfmap {
 namespace {
 
-class Scratch {
- public:
-  Scratch() {
-    char name[] = "/tmp/perfmap-test-XXXXXX";
-    if (::mkdtemp(name) == nullptr) std::abort();
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+using test::Scratch;
 
 void append(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary | std::ios::app) << text;
