@@ -229,7 +229,7 @@ typedef struct perfmap_name {
   size_t struct_size;   /* set by the caller to sizeof(perfmap_name) */
   const char* runtime;  /* "v8", "hotspot", …, NUL-terminated, static; "" where unknown */
   const char* tier;     /* "turbofan", …, NUL-terminated, static; "" where unknown */
-  const char* function; /* a part of the raw name, as is `file` */
+  const char* function; /* a part of the raw name, as is `file`; empty: an anonymous function */
   size_t function_size;
   const char* file; /* NULL where the name has none */
   size_t file_size;
