@@ -241,6 +241,19 @@ typedef struct perfmap_name {
  * whole name. */
 PERFMAP_C_API void perfmap_name_decode(const char* name, size_t size, perfmap_name* out);
 
+/* A part of a raw name. This struct will not grow. */
+typedef struct perfmap_name_part {
+  const char* text; /* not NUL-terminated */
+  size_t size;
+} perfmap_name_part;
+
+/* The functions inlined into each other, outermost first, where a name is such a chain
+ * ("Lfoo;::outer->Lbar;::inner", "Lbar;::inner in Lfoo;::outer"); its last is perfmap_name's
+ * `function`. Fills at most `most` parts, views into `name`, and answers how many there are: 0 where
+ * the name is no chain, or memory is exhausted. */
+PERFMAP_C_API size_t perfmap_name_inline_chain(const char* name, size_t size,
+                                               perfmap_name_part* parts, size_t most);
+
 #ifdef __cplusplus
 }
 #endif
