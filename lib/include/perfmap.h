@@ -14,6 +14,8 @@
  *  - Strings in results are (pointer, length), not NUL-terminated, need not be UTF-8, and live as
  *    long as the handle they came from, or until it is refreshed. Addresses are absolute virtual
  *    addresses; sizes are in bytes.
+ *  - Choices are passed as int32_t, so that a number that this release does not know is refused
+ *    (or, in options, taken for the default) instead of being undefined.
  *  - No function throws, prints or exits. One thread at a time may use a handle; two handles may be
  *    used by two threads. Writers are the exception: see there.
  */
@@ -76,8 +78,8 @@ typedef enum perfmap_name_policy {
 typedef struct perfmap_state_options {
   size_t struct_size;      /* set by the caller to sizeof(perfmap_state_options) */
   const char* directory;   /* NUL-terminated; NULL is "/tmp", where readers look */
-  perfmap_fork_policy fork;
-  perfmap_name_policy names;
+  int32_t fork;            /* a perfmap_fork_policy */
+  int32_t names;           /* a perfmap_name_policy */
   size_t buffer_bytes;     /* 0: an entry whose write returned is in the file */
   uint64_t flush_after_ns; /* buffered: at most this old, checked at each write; 0: no limit */
   uint64_t most_bytes;     /* the file grows no further: EFBIG; 0: no limit */
@@ -107,7 +109,7 @@ typedef struct perfmap_writer perfmap_writer;
 
 typedef struct perfmap_writer_options {
   size_t struct_size; /* set by the caller to sizeof(perfmap_writer_options) */
-  perfmap_name_policy names;
+  int32_t names;           /* a perfmap_name_policy */
   int own_map;             /* not 0: links and all but regular files are refused */
   size_t buffer_bytes;     /* as in perfmap_state_options */
   uint64_t flush_after_ns;
@@ -178,7 +180,7 @@ typedef enum perfmap_overlap {
 /* An index over maps, oldest first. The maps may be freed afterwards: the index shares their bytes.
  * O(n log n). Release with perfmap_index_free(). */
 PERFMAP_C_API perfmap_status perfmap_index_new(const perfmap_map* const* maps, size_t count,
-                                               perfmap_overlap overlap, perfmap_index** out,
+                                               int32_t overlap, perfmap_index** out,
                                                perfmap_error* error);
 PERFMAP_C_API void perfmap_index_free(perfmap_index* index);
 /* Who answers for `address`. O(log n), allocates nothing. NOT_FOUND where nobody does. */
@@ -194,7 +196,7 @@ PERFMAP_C_API perfmap_status perfmap_index_refresh(perfmap_index* index, int* ch
                                                    perfmap_error* error);
 /* Answers a few addresses in one pass over a map, without an index. As perfmap_index_find_batch();
  * the policy is not PERF. */
-PERFMAP_C_API perfmap_status perfmap_map_find_batch(const perfmap_map* map, perfmap_overlap overlap,
+PERFMAP_C_API perfmap_status perfmap_map_find_batch(const perfmap_map* map, int32_t overlap,
                                                     const uint64_t* addresses, size_t count,
                                                     perfmap_entry* out, size_t* found,
                                                     perfmap_error* error);

@@ -131,7 +131,7 @@ static void use_index(void) {
   int changed = -1;
   maps[0] = map_of("1000 10 outer\n");
   maps[1] = map_of("1008 8 later\n");
-  CHECK(perfmap_index_new((const perfmap_map* const*)maps, 2, (perfmap_overlap)9, &index, &error) ==
+  CHECK(perfmap_index_new((const perfmap_map* const*)maps, 2, 9, &index, &error) ==
         PERFMAP_E_INVALID_ARGUMENT);
   CHECK(perfmap_index_new((const perfmap_map* const*)maps, 2, PERFMAP_OVERLAP_LAST, &index,
                           &error) == PERFMAP_OK);

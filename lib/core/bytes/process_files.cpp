@@ -44,6 +44,14 @@ Error none_of(const std::vector<Error>& reasons, pid_t pid) {
   return error;
 }
 
+/// Where the process sees the /tmp that we see, the file is called by the name that we know it by.
+void use_short_name(Input& input, const std::string& path) {
+  struct stat status {};
+  const FileFacts& facts = input.facts();
+  if (::lstat(path.c_str(), &status) != 0) return;
+  if (status.st_dev == facts.device && status.st_ino == facts.inode) input.rename(path);
+}
+
 }  // namespace
 
 bool process_lives(pid_t pid, const Roots& roots) {
@@ -78,7 +86,10 @@ Result<Input> find_process_map(pid_t pid, const Roots& roots, bool any_owner) {
     } else {
       const std::string path = roots.tmp + "/" + map_name(inner);
       Result<Input> input = Input::open_below(fd.get(), path, root + path, policy);
-      if (input) return input;
+      if (input) {
+        use_short_name(*input, path);
+        return input;
+      }
       reasons.push_back(std::move(input.error()));
     }
   }

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMostMaps = 65535;
 
 /// Out of the four, or INVALID_ARGUMENT: a C caller can pass any number.
-bool to_cpp(perfmap_overlap overlap, perfmap::Overlap& out) {
+bool to_cpp(int32_t overlap, perfmap::Overlap& out) {
   if (overlap < PERFMAP_OVERLAP_LAST || overlap > PERFMAP_OVERLAP_PERF) return false;
   out = static_cast<perfmap::Overlap>(overlap);
   return true;
@@ -31,9 +31,8 @@ perfmap_status invalid(const char* message, perfmap_error* error) {
 
 }  // namespace
 
-perfmap_status perfmap_index_new(const perfmap_map* const* maps, size_t count,
-                                 perfmap_overlap overlap, perfmap_index** out,
-                                 perfmap_error* error) {
+perfmap_status perfmap_index_new(const perfmap_map* const* maps, size_t count, int32_t overlap,
+                                 perfmap_index** out, perfmap_error* error) {
   return guard(error, [&]() -> perfmap_status {
     perfmap::Overlap policy{};
     if (!to_cpp(overlap, policy)) return invalid("no such overlap policy", error);
@@ -84,7 +83,7 @@ perfmap_status perfmap_index_refresh(perfmap_index* index, int* changed, perfmap
   });
 }
 
-perfmap_status perfmap_map_find_batch(const perfmap_map* map, perfmap_overlap overlap,
+perfmap_status perfmap_map_find_batch(const perfmap_map* map, int32_t overlap,
                                       const uint64_t* addresses, size_t count, perfmap_entry* out,
                                       size_t* found, perfmap_error* error) {
   return guard(error, [&]() -> perfmap_status {

@@ -16,11 +16,11 @@ struct perfmap_writer {
 
 namespace {
 
-perfmap::NamePolicy to_cpp(perfmap_name_policy names) {
+perfmap::NamePolicy names_of(int32_t names) {
   return names == PERFMAP_NAMES_REFUSE ? perfmap::NamePolicy::refuse : perfmap::NamePolicy::escape;
 }
 
-perfmap::ForkPolicy to_cpp(perfmap_fork_policy fork) {
+perfmap::ForkPolicy fork_of(int32_t fork) {
   switch (fork) {
     case PERFMAP_FORK_COPY: return perfmap::ForkPolicy::copy;
     case PERFMAP_FORK_DISABLE: return perfmap::ForkPolicy::disable;
@@ -36,8 +36,8 @@ int perfmap_state_configure(const perfmap_state_options* options) {
   const perfmap_status status = guard(nullptr, [&] {
     perfmap::ProcessMapOptions wanted;
     if (given.directory != nullptr) wanted.directory = given.directory;
-    wanted.fork = to_cpp(given.fork);
-    wanted.writer = {.names = to_cpp(given.names),
+    wanted.fork = fork_of(given.fork);
+    wanted.writer = {.names = names_of(given.names),
                      .own_map = true,
                      .buffer_bytes = given.buffer_bytes,
                      .flush_after_ns = given.flush_after_ns,
@@ -68,7 +68,7 @@ perfmap_status perfmap_writer_open(const char* path, const perfmap_writer_option
   return guard(error, [&]() -> perfmap_status {
     const perfmap_writer_options given = copy_in(options);
     perfmap::Result<MapWriter> writer =
-        MapWriter::open(path, {.names = to_cpp(given.names),
+        MapWriter::open(path, {.names = names_of(given.names),
                                .own_map = given.own_map != 0,
                                .buffer_bytes = given.buffer_bytes,
                                .flush_after_ns = given.flush_after_ns,

@@ -25,7 +25,7 @@ struct Cursor {
 void keep(ScannedLine& out, std::uint64_t offset, std::uint64_t end) noexcept {
   out.offset = offset;
   out.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(end - offset, UINT32_MAX));
-  out.odd = 1;
+  out.name = 0;
 }
 
 /// Finds ends of lines with memchr and leaves every line to parse_map_line(): for the last bytes of
@@ -81,11 +81,11 @@ inline unsigned prefix_length(const char* text) noexcept {
   return text[0] == '0' && (text[1] | 0x20) == 'x' ? 2 : 0;
 }
 
-/// Parses the line at `text`, which has kReach readable bytes, if it is canonical. A newline is
+/// Parses the line at `line`, which has kReach readable bytes, if it is canonical. A newline is
 /// neither a digit nor a blank, so nothing behind the line's end can be taken for part of it.
 __attribute__((target("avx2,bmi"), always_inline)) inline void parse_canonical(
-    const char* text, ScannedLine& out) noexcept {
-  text += prefix_length(text);
+    const char* const line, ScannedLine& out) noexcept {
+  const char* text = line + prefix_length(line);
   const HexField begin = load_hex(text);
   text += begin.digits;
   if (begin.digits == 0 || *text != ' ') return;
@@ -97,7 +97,7 @@ __attribute__((target("avx2,bmi"), always_inline)) inline void parse_canonical(
   if (size.digits == 0 || *text != ' ' || !named || size.value > ~begin.value) return;
   out.begin = begin.value;
   out.size = size.value;
-  out.odd = 0;
+  out.name = static_cast<std::uint32_t>(text + 1 - line);
 }
 
 /// Both steps for a batch: newlines 64 bytes at a time, then the lines they end.

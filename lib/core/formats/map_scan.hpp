@@ -8,14 +8,14 @@
 
 namespace perfmap {
 
-/// A line as the fast path sees it. Where `odd`, the line wants parse_map_line(): it is an entry in
-/// an unusual spelling, or none.
+/// A line as the fast path sees it. Where `name` is 0 the line wants parse_map_line(): it is an
+/// entry in an unusual spelling, or none.
 struct ScannedLine {
   std::uint64_t begin;
   std::uint64_t size;
   std::uint64_t offset;  ///< of the line, in the text
   std::uint32_t length;  ///< of the line without its newline; saturated
-  std::uint32_t odd;
+  std::uint32_t name;    ///< where the name starts in the line; a CR may still end it
 };
 
 /// Walks over the lines of a text in batches. A line in the canonical spelling, "hex blank hex

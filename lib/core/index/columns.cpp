@@ -13,7 +13,7 @@ std::uint64_t read_columns(const Map& map, std::size_t number, std::uint64_t off
   for (auto batch = scanner.next(); !batch.empty(); batch = scanner.next()) {
     out.make_room(batch.size());
     for (const ScannedLine& scanned : batch) {
-      if (scanned.odd == 0) {
+      if (scanned.name != 0) {
         out.append(scanned.begin, scanned.size, tag | scanned.offset);
       } else {
         const std::string_view rest = text.substr(scanned.offset);

@@ -45,7 +45,7 @@ void find_by_scan(std::span<const Map> maps, Overlap overlap, std::span<const Ad
     LineScanner scanner(maps[i].text());
     for (auto batch = scanner.next(); !batch.empty(); batch = scanner.next()) {
       for (const ScannedLine& line : batch) {
-        if (line.odd == 0) {
+        if (line.name != 0) {
           answers.offer(line.begin, line.size, tag | line.offset);
         } else if (const auto entry = maps[i].entry_at(line.offset)) {
           answers.offer(entry->range.begin, entry->range.size, tag | line.offset);

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <optional>
 
-#include "perfmap/source_kind.hpp"
+#include "formats/map_entries.hpp"
 
 namespace perfmap {
 namespace {
@@ -55,15 +55,6 @@ void write_entry(JsonWriter& json, const AddressRange& range, std::string_view n
   json.end_object();
 }
 
-/// Calls visit(entry, line number) for every entry.
-template <class Visit>
-void for_each_with_line(const Map& map, Diagnostics& problems, Visit visit) {
-  Map::LineReader reader(map);
-  while (const std::optional<Entry> entry = reader.next(problems)) {
-    visit(*entry, reader.position().line - 1);
-  }
-}
-
 template <class Visit>
 void for_each_segment(const Index& index, Visit visit) {
   for (std::size_t i = 0; i < index.segment_count(); ++i) {
@@ -111,7 +102,7 @@ void write_problem(JsonWriter& json, const Diagnostic& problem) {
 void write_map_json(const Map& map, OutputFile& out, Diagnostics& problems) {
   JsonWriter json(out);
   begin_document(json, map.input());
-  for_each_with_line(map, problems, [&](const Entry& entry, std::uint64_t line) {
+  for_each_entry(map, problems, [&](const Entry& entry, std::uint64_t line) {
     write_entry(json, entry.range, entry.name, line);
   });
   end_document(json, problems);
@@ -119,7 +110,7 @@ void write_map_json(const Map& map, OutputFile& out, Diagnostics& problems) {
 
 void write_map_jsonl(const Map& map, OutputFile& out, Diagnostics& problems) {
   JsonWriter json(out);
-  for_each_with_line(map, problems, [&](const Entry& entry, std::uint64_t line) {
+  for_each_entry(map, problems, [&](const Entry& entry, std::uint64_t line) {
     write_entry(json, entry.range, entry.name, line);
     json.newline();
   });

@@ -68,10 +68,9 @@ bool is_canonical(std::string_view line, std::size_t numbers) noexcept {
 
 /// The entry of a line that needs no look at how it is written.
 std::optional<Entry> canonical_entry(const ScannedLine& scanned, std::string_view line) noexcept {
-  if (scanned.odd != 0 || line.size() > kShortLine) return std::nullopt;
-  const std::size_t name = line.find(' ', line.find(' ') + 1) + 1;
-  if (!is_canonical(line, name)) return std::nullopt;
-  return Entry{{scanned.begin, scanned.size}, line.substr(name), scanned.offset};
+  if (scanned.name == 0 || line.size() > kShortLine) return std::nullopt;
+  if (!is_canonical(line, scanned.name)) return std::nullopt;
+  return Entry{{scanned.begin, scanned.size}, line.substr(scanned.name), scanned.offset};
 }
 
 }  // namespace

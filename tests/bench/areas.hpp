@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+namespace perfmap::bench {
+
+/// The program, and the inputs of all figures.
+struct Files {
+  std::string program;
+  std::string plain;   ///< a million entries, no overlaps
+  std::string reused;  ///< a million, a fifth of them over earlier ones
+  std::string large;   ///< ten million
+  std::string out;
+};
+
+void bench_index(const Files& files);
+void bench_commands(const Files& files);
+void bench_writer(const Files& files);
+void bench_writer_threads(const Files& files);
+
+}  // namespace perfmap::bench

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "bench/areas.hpp"
+#include "bench/measure.hpp"
+#include "perfmap/index.hpp"
+#include "support/synthetic_map.hpp"
+
+namespace perfmap::bench {
+namespace {
+
+Index load(const std::string& path) {
+  Result<Input> input = Input::open(path);
+  std::vector<Map> maps;
+  maps.emplace_back(*std::move(input));
+  Diagnostics ignored(1);
+  return {std::move(maps), Overlap::last, ignored};
+}
+
+/// Kilobytes of a line such as "RssAnon:" of our own status.
+double status_kb(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key)) return std::stod(line.substr(key.size()));
+  }
+  return 0;
+}
+
+std::string read_file(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+volatile std::uint64_t sink;
+
+struct Lookups {
+  double find_ms;
+  double bound_ms;
+};
+
+Lookups bench_find(const std::string& path, const std::string& size, bool rows) {
+  constexpr std::size_t kCount = 1'000'000;
+  const Index index = load(path);
+  std::vector<Address> asked = test::addresses_in(read_file(path), kCount, 7);
+  std::vector<Address> begins;
+  for (std::size_t i = 0; i < index.segment_count(); ++i) {
+    begins.push_back(index.segment(i).range.begin);
+  }
+  const auto upper_bound = [&] {
+    for (const Address address : asked) {
+      sink = sink + static_cast<std::uint64_t>(
+                        std::upper_bound(begins.begin(), begins.end(), address) - begins.begin());
+    }
+  };
+  const auto find = [&] {
+    for (const Address address : asked) sink = sink + index.find(address).line;
+  };
+  const Paired random = compare(5, find, upper_bound);
+  print_row("look-up, random hit, " + size, ns_each(random.ours_ms, kCount),
+            ns_each(random.limit_ms, kCount), random.ratio, 1.0);
+  if (!rows) return {random.ours_ms, random.limit_ms};
+  const Paired whole = compare(
+      5,
+      [&] {
+        for (const Address a : asked) sink = sink + index.find_entry(a)->name.size();
+      },
+      upper_bound);
+  print_row("  and its name (no figure asked)", ns_each(whole.ours_ms, kCount),
+            ns_each(whole.limit_ms, kCount), whole.ratio, 9.0);
+  std::vector<Hit> hits(asked.size());
+  std::sort(asked.begin(), asked.end());
+  std::vector<Address> shuffled = test::addresses_in(read_file(path), kCount, 7);
+  const Paired batch = compare(
+      5, [&] { index.find_all(asked, hits); },
+      [&] {
+        asked.swap(shuffled);
+        upper_bound();
+        asked.swap(shuffled);
+      });
+  print_row("look-up, sorted batch, " + size, ns_each(batch.ours_ms, kCount),
+            ns_each(batch.limit_ms, kCount), batch.ratio, 0.5);
+  return {random.ours_ms, random.limit_ms};
+}
+
+}  // namespace
+
+void bench_index(const Files& files) {
+  const auto count_lines = [](const std::string& path) {
+    return [path] { run({"wc", "-l", path}); };
+  };
+  const Paired plain = compare(
+      15, [&] { load(files.plain); }, count_lines(files.plain));
+  print_row("load, 1 M entries, against wc -l", ms(plain.ours_ms), ms(plain.limit_ms), plain.ratio,
+            3.0);
+  const Paired reused = compare(
+      15, [&] { load(files.reused); }, count_lines(files.reused));
+  print_row("load, 1 M, a fifth reused, against wc -l", ms(reused.ours_ms), ms(reused.limit_ms),
+            reused.ratio, 7.0);
+  const Lookups small = bench_find(files.plain, "1 M", true);
+
+  const double before_kb = status_kb("RssAnon:");
+  double large_ms = 1e9;
+  {
+    load(files.large);
+    const Index index = load(files.large);
+    const double bytes = (status_kb("RssAnon:") - before_kb) * 1024;
+    print_row("memory beyond the file, bytes an entry, 10 M", std::to_string(int(bytes / 1e7)), "-",
+              bytes / 1e7, 32);
+    for (int i = 0; i < 3; ++i) large_ms = std::min(large_ms, time_ms([&] { load(files.large); }));
+  }
+  print_row("growth 1 M to 10 M: load", ms(large_ms), ms(plain.ours_ms), large_ms / plain.ours_ms,
+            11);
+  const Lookups large = bench_find(files.large, "10 M", false);
+  print_row("growth 1 M to 10 M: look-up", ns_each(large.find_ms, 1e6), ns_each(small.find_ms, 1e6),
+            large.find_ms / small.find_ms, 3);
+}
+
+}  // namespace perfmap::bench

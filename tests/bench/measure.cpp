@@ -1,0 +1,88 @@
+#include "bench/measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+namespace perfmap::bench {
+namespace {
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+double time_ms(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  return took.count();
+}
+
+Paired compare(int rounds, const std::function<void()>& ours, const std::function<void()>& limit) {
+  std::vector<double> a;
+  std::vector<double> b;
+  std::vector<double> ratios;
+  for (int round = 0; round <= rounds; ++round) {
+    const double mine = time_ms(ours);
+    const double theirs = time_ms(limit);
+    if (round == 0) continue;
+    a.push_back(mine);
+    b.push_back(theirs);
+    ratios.push_back(mine / theirs);
+  }
+  return {median(a), median(b), median(ratios)};
+}
+
+void run(const std::vector<std::string>& command, bool c_locale) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  char locale[] = "LC_ALL=C";
+  char* c_environment[] = {locale, nullptr};
+  pid_t child = 0;
+  int status = 0;
+  const int error = ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(),
+                                   c_locale ? c_environment : environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0 || ::waitpid(child, &status, 0) != child || WEXITSTATUS(status) == 127) {
+    std::fprintf(stderr, "cannot run %s\n", command[0].c_str());
+    std::exit(1);
+  }
+}
+
+void print_head() {
+  std::printf("%-44s %12s %12s %7s %7s\n", "figure", "perfmap", "limit", "ratio", "reach");
+}
+
+void print_row(const std::string& figure, const std::string& ours, const std::string& limit,
+               double ratio, double reach, bool less_is_better) {
+  const bool reached = less_is_better ? ratio <= reach : ratio >= reach;
+  std::printf("%-44s %12s %12s %7.2f %s%6.2f%s\n", figure.c_str(), ours.c_str(), limit.c_str(),
+              ratio, less_is_better ? "<" : ">", reach, reached ? "" : "  missed");
+  std::fflush(stdout);
+}
+
+std::string ms(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f ms", value);
+  return text;
+}
+
+std::string ns_each(double total_ms, double count) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f ns", total_ms * 1e6 / count);
+  return text;
+}
+
+}  // namespace perfmap::bench

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace perfmap::bench {
+
+/// Milliseconds that `work` takes.
+double time_ms(const std::function<void()>& work);
+
+/// Two things done in turn, A B A B …, after one round that does not count: their medians, and the
+/// median of the ratios of neighbours, which holds when the machine's speed drifts.
+struct Paired {
+  double ours_ms;
+  double limit_ms;
+  double ratio;
+};
+Paired compare(int rounds, const std::function<void()>& ours, const std::function<void()>& limit);
+
+/// Runs a program to its end, its output thrown away; aborts where it cannot be run.
+void run(const std::vector<std::string>& command, bool c_locale = false);
+
+/// A line of the table. `reach` is what the ratio (or, without a limit, the value) should be.
+void print_row(const std::string& figure, const std::string& ours, const std::string& limit,
+               double ratio, double reach, bool less_is_better = true);
+void print_head();
+
+/// "12.3 ms"
+std::string ms(double value);
+/// Of a duration over many things: "123 ns".
+std::string ns_each(double total_ms, double count);
+
+}  // namespace perfmap::bench

@@ -1,0 +1,31 @@
+#!/bin/sh
+# A real Node.js process, asked by pid while it runs: node.sh PERFMAP. 77: node is not here.
+set -eu
+perfmap=$1
+command -v node >/dev/null || { echo "skipped: no node here"; exit 77; }
+
+node --perf-basic-prof -e '
+  function hotLoop(n) { let s = 0; for (let i = 0; i < n; i++) s = (s * 31 + i) | 0; return s; }
+  const end = Date.now() + 20000;
+  const tick = () => { hotLoop(3e6); if (Date.now() < end) setTimeout(tick, 1); };
+  tick();' &
+pid=$!
+trap 'kill $pid 2>/dev/null; rm -f /tmp/perf-$pid.map' EXIT
+map=/tmp/perf-$pid.map
+tries=0
+until grep -q ':\*hotLoop ' "$map" 2>/dev/null; do
+  tries=$((tries + 1))
+  [ $tries -lt 150 ] || { echo "node wrote no optimised hotLoop"; exit 1; }
+  sleep 0.1
+done
+
+start=$(grep ':\*hotLoop ' "$map" | tail -n 1 | cut -d' ' -f1)
+answer=$("$perfmap" resolve "$start" --pid $pid)
+echo "$answer"
+echo "$answer" | grep -q 'hotLoop .*+0x0 (/tmp/perf-'
+"$perfmap" info $pid | grep -q 'runtime *v8'
+"$perfmap" lint --fail-level error --format gcc $pid
+"$perfmap" tidy $pid | "$perfmap" resolve "$start" -s - | grep -q hotLoop
+printf 'node %s/%s 1.000000: cycles: \n\t%s [unknown] ([unknown])\n' $pid $pid "$start" |
+  "$perfmap" resolve --perf-script | grep -q hotLoop
+echo "node's own map answers by pid"

@@ -1,0 +1,111 @@
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bytes/descriptor.hpp"
+#include "perfmap/open_writers.hpp"
+#include "perfmap/output_file.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace perfmap {
+namespace {
+
+namespace fs = std::filesystem;
+
+Input opened(const std::string& path) {
+  Result<Input> input = Input::open(path);
+  REQUIRE(input);
+  return *std::move(input);
+}
+
+mode_t mode_of(const std::string& path) {
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return status.st_mode & 07777;
+}
+
+/// A process of a made-up /proc that has `file` open with these flags.
+void add_process(const test::TemporaryDirectory& proc, const std::string& pid,
+                 const std::string& file, const std::string& flags) {
+  proc.write(pid + "/fdinfo/4", "pos:\t0\nflags:\t" + flags + "\nmnt_id:\t1\n");
+  fs::create_directories(proc.path(pid + "/fd"));
+  fs::create_symlink(file, proc.path(pid + "/fd/4"));
+}
+
+}  // namespace
+
+TEST_CASE("a process that has the file open for writing is found", "[rewriting]") {
+  const test::TemporaryDirectory directory;
+  const test::TemporaryDirectory proc;
+  const std::string path = directory.write("perf-1.map", "text\n");
+  const Input input = opened(path);
+  proc.write("self/fd/4", "");
+  add_process(proc, "17", directory.write("other", ""), "0102001");
+  add_process(proc, "18", path, "0100000");  // O_RDONLY
+  CHECK(!find_writer(input.facts(), proc.path()));
+  add_process(proc, "19", path, "0102001");  // O_WRONLY | O_APPEND
+  CHECK(find_writer(input.facts(), proc.path()) == 19);
+  CHECK(!find_writer(input.facts(), proc.path("no-such-directory")));
+}
+
+TEST_CASE("in the real /proc we find ourselves", "[rewriting]") {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.write("perf-1.map", "text\n");
+  const Input input = opened(path);
+  CHECK(!objection_to_rewriting(input, false));
+  const Descriptor writer(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  CHECK(find_writer(input.facts()) == ::getpid());
+  CHECK(objection_to_rewriting(input, false).value_or("").find("has it open for writing") !=
+        std::string::npos);
+  CHECK(!objection_to_rewriting(input, true));
+}
+
+TEST_CASE("what is no regular file is not rewritten, not even by force", "[rewriting]") {
+  CHECK(objection_to_rewriting(opened("/dev/null"), true));
+  CHECK(objection_to_rewriting(Input::from_text("text\n", "-"), true));
+}
+
+TEST_CASE("taking write rights leaves the other rights alone", "[rewriting]") {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.write("perf-1.map", "text\n");
+  REQUIRE(::chmod(path.c_str(), 0666) == 0);
+  REQUIRE(take_write_rights(opened(path)));
+  CHECK(mode_of(path) == 0644);
+}
+
+TEST_CASE("a link put in the place of what was read leads to no foreign file", "[rewriting]") {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.write("perf-1.map", "text\n");
+  const std::string victim = directory.write("victim", "precious\n");
+  REQUIRE(::chmod(path.c_str(), 0666) == 0);
+  REQUIRE(::chmod(victim.c_str(), 0660) == 0);
+  const Input input = opened(path);
+  fs::remove(path);
+  fs::create_symlink(victim, path);
+
+  const Result<void> taken = take_write_rights(input);
+  REQUIRE(!taken);
+  CHECK(taken.error().code == Errc::refused);
+  CHECK(mode_of(victim) == 0660);
+  const Result<OutputFile> out = OutputFile::replace(input);
+  REQUIRE(!out);
+  CHECK(out.error().code == Errc::refused);
+  CHECK(directory.read("victim") == "precious\n");
+}
+
+TEST_CASE("a map that was read through a link is replaced where the link leads", "[rewriting]") {
+  const test::TemporaryDirectory directory;
+  directory.write("real.map", "text\n");
+  fs::create_symlink("real.map", directory.path("link.map"));
+  Result<OutputFile> out = OutputFile::replace(opened(directory.path("link.map")));
+  REQUIRE(out);
+  out->write("new\n");
+  CHECK(directory.read("real.map") == "text\n");
+  REQUIRE(out->commit());
+  CHECK(directory.read("real.map") == "new\n");
+  CHECK(fs::is_symlink(directory.path("link.map")));
+}
+
+}  // namespace perfmap

@@ -1,0 +1,92 @@
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+#include "support/lint_findings.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace perfmap {
+namespace {
+
+using Places = std::vector<std::string>;
+constexpr const char* kText = "7f0000001000 10 first function\n";
+
+/// What the rules about files find in this one, but for where it lies.
+Places file_findings(const std::string& path) {
+  const Result<Input> input = Input::open(path);
+  REQUIRE(input);
+  Diagnostics problems(0);
+  problems.ignore(rule::kOddDirectory);
+  lint(Map(*input), problems);
+  return test::places_of(problems, "PM06");
+}
+
+Places directory_findings(const std::string& path) {
+  const Result<Input> input = Input::open(path);
+  REQUIRE(input);
+  Diagnostics problems(0);
+  lint(Map(*input), problems);
+  return test::places_of(problems, "PM070");
+}
+
+}  // namespace
+
+TEST_CASE("a file that its group or everybody can write is found", "[lint]") {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.write("perf-1.map", kText);
+  for (const mode_t mode : {0664, 0646, 0666}) {
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    CHECK(file_findings(path) == Places{"PM061 1:1"});
+  }
+  REQUIRE(::chmod(path.c_str(), 0644) == 0);
+  CHECK(file_findings(path).empty());
+}
+
+TEST_CASE("a symbolic link and a device are no regular files", "[lint]") {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.write("perf-1.map", kText);
+  std::filesystem::create_symlink(path, directory.path("perf-2.map"));
+  CHECK(file_findings(directory.path("perf-2.map")) == Places{"PM062 1:1"});
+  CHECK(file_findings("/dev/null") == Places{"PM062 1:1", "PM068 1:1"});
+}
+
+TEST_CASE("a file that only a foreign owner can read is found", "[lint]") {
+  if (::geteuid() != 0) {
+    WARN("only root can give a file away and still read it: not tested");
+    return;
+  }
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.write("perf-1.map", kText);
+  REQUIRE(::chown(path.c_str(), 12345, 12345) == 0);
+  REQUIRE(::chmod(path.c_str(), 0600) == 0);
+  CHECK(file_findings(path) == Places{"PM063 1:1"});
+  REQUIRE(::chmod(path.c_str(), 0644) == 0);
+  CHECK(file_findings(path).empty());
+  REQUIRE(::chown(path.c_str(), 0, 0) == 0);
+  REQUIRE(::chmod(path.c_str(), 0600) == 0);
+  CHECK(file_findings(path).empty());
+}
+
+TEST_CASE("more than a million entries, or 50 MB, are much", "[lint]") {
+  std::string text;
+  for (std::size_t i = 0; i < 1'000'000; ++i) {
+    char line[64];
+    std::snprintf(line, sizeof line, "%zx 10 abc\n", 0x7f0000000000 + i * 16);
+    text += line;
+  }
+  CHECK(test::places_of(test::lint_text(text), "PM067").empty());
+  CHECK(test::places_of(test::lint_text(text + "7fff00000000 10 abc\n"), "PM067") ==
+        Places{"PM067 1:1"});
+  const std::string comment = "#" + std::string(49'999'900, ' ') + "\n";
+  CHECK(test::places_of(test::lint_text(comment), "PM067").empty());
+  CHECK(test::places_of(test::lint_text(comment + comment), "PM067") == Places{"PM067 1:1"});
+}
+
+TEST_CASE("readers search /tmp, that of a container included, and nowhere else", "[lint]") {
+  const test::TemporaryDirectory directory;
+  CHECK(directory_findings(directory.write("perf-1.map", kText)) == Places{"PM070 1:1"});
+  CHECK(directory_findings(directory.write("root/tmp/perf-1.map", kText)).empty());
+}
+
+}  // namespace perfmap

@@ -1,0 +1,173 @@
+#include "perfmap/report.hpp"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "support/catch.hpp"
+#include "support/lint_findings.hpp"
+
+namespace perfmap {
+namespace {
+
+using Json = nlohmann::json;
+
+Diagnostic finding(const Rule& rule, Location where, std::string message) {
+  return {&rule, where, std::move(message), 0};
+}
+
+const std::string kText = "10000 1 fine\n0x7f3529fcf759 b py::bar\n";
+const Diagnostic kPrefix = finding(rule::kHexPrefix, {13, 2, 1}, "the format has no 0x");
+
+/// The findings of one text, as a report takes them.
+struct Report {
+  std::string text;
+  Diagnostics problems = test::lint_text(text);
+  std::vector<FileFindings> files{{"some dir/perf-42.map", text, &problems}};
+};
+
+void check_location(const Json& location) {
+  const Json& physical = location.at("physicalLocation");
+  CHECK(physical.at("artifactLocation").at("uri") == "some%20dir/perf-42.map");
+  CHECK(physical.at("region").at("startLine").get<int>() >= 1);
+  CHECK(physical.at("region").value("startColumn", 1) >= 1);
+}
+
+/// What the SARIF 2.1.0 schema demands of what we write, and what GitHub asks for besides.
+void check_sarif(const Json& sarif) {
+  CHECK(sarif.at("version") == "2.1.0");
+  CHECK(sarif.at("$schema") == "https://json.schemastore.org/sarif-2.1.0.json");
+  REQUIRE(sarif.at("runs").size() == 1);
+  const Json& run = sarif.at("runs").at(0);
+  CHECK(run.at("columnKind") == "unicodeCodePoints");
+  const Json& driver = run.at("tool").at("driver");
+  CHECK(driver.at("name") == "perfmap");
+  const Json& rules = driver.at("rules");
+  CHECK(rules.size() == rule::all().size());
+  const std::set<std::string> levels{"none", "note", "warning", "error"};
+  for (const Json& rule : rules) {
+    CHECK(!rule.at("shortDescription").at("text").get<std::string>().empty());
+    CHECK(!rule.at("fullDescription").at("text").get<std::string>().empty());
+    CHECK(levels.contains(rule.at("defaultConfiguration").at("level").get<std::string>()));
+  }
+  for (const Json& result : run.at("results")) {
+    CHECK(rules.at(result.at("ruleIndex").get<std::size_t>()).at("id") == result.at("ruleId"));
+    CHECK(levels.contains(result.at("level").get<std::string>()));
+    CHECK(!result.at("message").at("text").get<std::string>().empty());
+    REQUIRE(result.at("locations").size() == 1);
+    check_location(result.at("locations").at(0));
+    if (result.contains("relatedLocations")) check_location(result["relatedLocations"].at(0));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("gcc's form is one line with place, level and rule", "[report]") {
+  CHECK(to_gcc(kPrefix, "perf-42.map") ==
+        "perf-42.map:2:1: warning: the format has no 0x [PM004]\n");
+  CHECK(to_gcc(finding(rule::kNotSorted, {0, 1, 1}, "text"), "f") == "f:1:1: note: text [PM113]\n");
+}
+
+TEST_CASE("no control byte reaches a terminal, be it of a name or of a path", "[report]") {
+  const Diagnostic one = finding(rule::kOverlap, {0, 1, 1}, "overlaps '\x1b[31m\xff' of line 1");
+  const std::string expected = "a\\x0ab:1:1: error: overlaps '\\x1b[31m\\xff' of line 1 [PM103]\n";
+  CHECK(to_gcc(one, "a\nb") == expected);
+  CHECK(to_pretty(one, "a\nb", "x\x1by\n", false) ==
+        expected + "  x\\x1by\n  ^ --fix mends this\n");
+  CHECK(to_github(one, "f") ==
+        "::error file=f,line=1,col=1,title=PM103::overlaps '\\x1b[31m\\xff' of line 1\n");
+}
+
+TEST_CASE("the pretty form shows the line, a caret, and whether --fix mends it", "[report]") {
+  CHECK(to_pretty(kPrefix, "perf-42.map", kText, false) ==
+        "perf-42.map:2:1: warning: the format has no 0x [PM004]\n"
+        "  0x7f3529fcf759 b py::bar\n"
+        "  ^ --fix mends this\n");
+  CHECK(to_pretty(finding(rule::kSemicolon, {16, 2, 4}, "text"), "f", "10000 1 fine\n日;x\n",
+                  false) == "f:2:4: warning: text [PM030]\n  日;x\n   ^\n");
+}
+
+TEST_CASE("colour is on the level alone", "[report]") {
+  CHECK(to_pretty(kPrefix, "f", "", true) ==
+        "f:2:1: \x1b[1;33mwarning\x1b[0m: the format has no 0x [PM004]\n  --fix mends this\n");
+}
+
+TEST_CASE("a finding about the file, or about all lines, points at no line", "[report]") {
+  CHECK(to_pretty(finding(rule::kOddDirectory, {0, 1, 1}, "text"), "f", kText, false) ==
+        "f:1:1: info: text [PM070]\n");
+  CHECK(to_pretty(finding(rule::kWritableByOthers, {0, 1, 1}, "text"), "f", kText, false) ==
+        "f:1:1: warning: text [PM061]\n  --fix mends this\n");
+  CHECK(to_pretty(finding(rule::kReuseRate, {0, 1, 1}, "text"), "f", kText, false) ==
+        "f:1:1: info: text [PM114]\n");
+}
+
+TEST_CASE("of a long line only the part around the caret is shown", "[report]") {
+  const std::string line(1'000'000, 'x');
+  const std::string shown =
+      to_pretty(finding(rule::kControlByte, {500'000, 1, 500'001}, "text"), "f", line, false);
+  CHECK(shown == "f:1:500001: warning: text [PM025]\n  " + std::string(160, 'x') + "\n  " +
+                     std::string(80, ' ') + "^ --fix mends this\n");
+}
+
+TEST_CASE("workflow commands escape what separates their parts", "[report]") {
+  CHECK(to_github(finding(rule::kNotSorted, {0, 1, 1}, "100 %: a, b"), "a,b:c%.map") ==
+        "::notice file=a%2Cb%3Ac%25.map,line=1,col=1,title=PM113::100 %25: a, b\n");
+}
+
+TEST_CASE("the JSON report counts what it does not show", "[report]") {
+  Diagnostics problems(1);
+  lint(Map(Input::from_text("0x10000 0x1 a;b\n", "f")), problems);
+  const Json json = Json::parse(to_lint_json({{"f", "", &problems}}));
+  CHECK(json.at("schema") == "perfmap.lint/1");
+  CHECK(json.at("findings").size() == 2);
+  CHECK(json.at("findings").at(0) == Json{{"rule", "PM004"},
+                                          {"severity", "warning"},
+                                          {"file", "f"},
+                                          {"line", 1},
+                                          {"column", 1},
+                                          {"offset", 0},
+                                          {"message", "the format has no 0x"},
+                                          {"fixable", true}});
+  CHECK(json.at("summary") ==
+        Json{{"files", 1}, {"error", 0}, {"warning", 3}, {"info", 0}, {"shown", 2}});
+}
+
+TEST_CASE("each line of the JSON lines report is an object", "[report]") {
+  const Report report{"0x10000 0x1 a;b\n"};
+  const std::string lines = to_lint_jsonl(report.files);
+  CHECK(std::count(lines.begin(), lines.end(), '\n') == 3);
+  CHECK(Json::parse(lines.substr(0, lines.find('\n'))).at("rule") == "PM004");
+  CHECK(to_lint_jsonl({}).empty());
+}
+
+TEST_CASE("the SARIF report has what its schema demands", "[report]") {
+  const Report report{"0x10000 0x1 a;b\n10000 10 second\n10008 10 third\nbad\n"};
+  const Json sarif = Json::parse(to_sarif(report.files, "1.2.3"));
+  check_sarif(sarif);
+  CHECK(sarif["runs"][0]["results"].size() == report.problems.items().size());
+  CHECK(sarif["runs"][0]["tool"]["driver"]["version"] == "1.2.3");
+  check_sarif(Json::parse(to_sarif({}, "1.2.3")));
+}
+
+TEST_CASE("SARIF columns count code points, a byte that is not UTF-8 as one", "[report]") {
+  const Report report{"10000 1 日本\xff;x\n"};
+  const Json sarif = Json::parse(to_sarif(report.files, "1"));
+  std::vector<std::pair<std::string, int>> columns;
+  for (const Json& one : sarif["runs"][0]["results"]) {
+    columns.emplace_back(one["ruleId"],
+                         one["locations"][0]["physicalLocation"]["region"]["startColumn"]);
+  }
+  CHECK(columns == std::vector<std::pair<std::string, int>>{{"PM024", 11}, {"PM030", 12}});
+}
+
+TEST_CASE("SARIF locations are URIs, and names that are not UTF-8 do not break the JSON",
+          "[report]") {
+  Diagnostics problems(0);
+  problems.keep(finding(rule::kOverlap, {0, 1, 1}, "overlaps '\xff'"));
+  const Json sarif = Json::parse(to_sarif({{"/tmp/a b\xff.map", "", &problems}}, "1"));
+  const Json& result = sarif["runs"][0]["results"][0];
+  CHECK(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] ==
+        "file:///tmp/a%20b%FF.map");
+  CHECK(result["message"]["text"] == "overlaps '\xef\xbf\xbd'");
+}
+
+}  // namespace perfmap
