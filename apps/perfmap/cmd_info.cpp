@@ -99,8 +99,7 @@ void print_groups(const Console& console, const std::string& by,
   json.begin_array();
   for (const InfoGroup& group : groups) {
     json.begin_object();
-    json.key("key");
-    json.string(group.key);
+    json.text_members("key", group.key);
     json.key("entries");
     json.number(group.entries);
     json.key("bytes");

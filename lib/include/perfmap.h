@@ -231,7 +231,7 @@ typedef struct perfmap_name {
   size_t struct_size;   /* set by the caller to sizeof(perfmap_name) */
   const char* runtime;  /* "v8", "hotspot", …, NUL-terminated, static; "" where unknown */
   const char* tier;     /* "turbofan", …, NUL-terminated, static; "" where unknown */
-  const char* function; /* a part of the raw name, as is `file` */
+  const char* function; /* a part of the raw name, as is `file`; empty: an anonymous function */
   size_t function_size;
   const char* file; /* NULL where the name has none */
   size_t file_size;
@@ -242,6 +242,19 @@ typedef struct perfmap_name {
 /* What a raw name says. The parts are views into `name`. Never fails: at worst the function is the
  * whole name. */
 PERFMAP_C_API void perfmap_name_decode(const char* name, size_t size, perfmap_name* out);
+
+/* A part of a raw name. This struct will not grow. */
+typedef struct perfmap_name_part {
+  const char* text; /* not NUL-terminated */
+  size_t size;
+} perfmap_name_part;
+
+/* The functions inlined into each other, outermost first, where a name is such a chain
+ * ("Lfoo;::outer->Lbar;::inner", "Lbar;::inner in Lfoo;::outer"); its last is perfmap_name's
+ * `function`. Fills at most `most` parts, views into `name`, and answers how many there are: 0 where
+ * the name is no chain, or memory is exhausted. */
+PERFMAP_C_API size_t perfmap_name_inline_chain(const char* name, size_t size,
+                                               perfmap_name_part* parts, size_t most);
 
 #ifdef __cplusplus
 }

@@ -157,6 +157,15 @@ static void use_names(void) {
   CHECK(strcmp(name.runtime, "v8") == 0 && strcmp(name.tier, "turbofan") == 0);
   CHECK(name.function_size == 3 && memcmp(name.function, "foo", 3) == 0);
   CHECK(name.file_size == 5 && name.line == 1 && name.column == 13);
+
+  const char* chain = "La/B;::outer->Lc/D;::inner";
+  perfmap_name_part parts[2];
+  parts[1].text = NULL;
+  CHECK(perfmap_name_inline_chain(chain, strlen(chain), parts, 1) == 2);
+  CHECK(parts[0].text == chain && parts[0].size == 12 && parts[1].text == NULL);
+  CHECK(perfmap_name_inline_chain(chain, strlen(chain), parts, 2) == 2);
+  CHECK(parts[1].size == 12 && memcmp(parts[1].text, "Lc/D;::inner", 12) == 0);
+  CHECK(perfmap_name_inline_chain(raw, strlen(raw), parts, 2) == 0);
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
-"""Real output of to-json fits docs/schema/perfmap.map-1.json, by the part of JSON Schema that the
-schema uses; and the check itself refuses what does not fit."""
+"""Real output of to-json, info and diff fits docs/schema, by the part of JSON Schema that the schemas
+use; and the check itself refuses what does not fit."""
 import json
 import pathlib
 import re
@@ -7,13 +7,19 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-SCHEMA = json.loads((ROOT / "docs/schema/perfmap.map-1.json").read_text())
+
+
+def load(name):
+    return json.loads((ROOT / f"docs/schema/{name}.json").read_text())
+
+
+MAP, INFO, DIFF = load("perfmap.map-1"), load("perfmap.info-1"), load("perfmap.diff-1")
 TYPES = {"object": dict, "array": list, "string": str, "integer": int, "null": type(None)}
 
 
-def check(value, schema, path="$"):
+def check(value, schema, whole, path="$"):
     if "$ref" in schema:
-        schema = SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[1]]
+        schema = whole["$defs"][schema["$ref"].rsplit("/", 1)[1]]
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if kinds and not any(isinstance(value, TYPES[k]) for k in kinds):
@@ -26,31 +32,43 @@ def check(value, schema, path="$"):
         raise ValueError(f"{path}: {value!r} does not match")
     if isinstance(value, list):
         for i, item in enumerate(value):
-            check(item, schema.get("items", {}), f"{path}[{i}]")
+            check(item, schema.get("items", {}), whole, f"{path}[{i}]")
     if isinstance(value, dict):
         missing = set(schema.get("required", [])) - set(value)
         unknown = set(value) - set(schema.get("properties", value))
         if missing or unknown:
             raise ValueError(f"{path}: missing {missing}, unknown {unknown}")
         for key, item in value.items():
-            check(item, schema.get("properties", {}).get(key, {}), f"{path}.{key}")
+            check(item, schema.get("properties", {}).get(key, {}), whole, f"{path}.{key}")
 
 
-def refuses(value):
+def refuses(value, schema):
     try:
-        check(value, SCHEMA)
+        check(value, schema, schema)
     except ValueError:
         return True
     return False
 
 
+def output(*arguments):
+    run = subprocess.run([sys.argv[1], "-q", *arguments], capture_output=True)
+    assert run.returncode in (0, 1), run.stderr
+    return json.loads(run.stdout)
+
+
 count = 0
 maps = [*sorted((ROOT / "tests/wild").glob("*/*.map")), ROOT / "tests/fuzz/corpus/map/odd"]
 for path in maps:
-    out = subprocess.run([sys.argv[1], "-q", "to-json", path], check=True, capture_output=True)
-    document = json.loads(out.stdout)
-    check(document, SCHEMA)
+    document = output("to-json", path)
+    check(document, MAP, MAP)
     count += len(document["entries"])
-    assert document["entries"] and refuses({**document, "schema": "other"})
-    assert refuses({**document, "entries": [{**document["entries"][0], "start": 4096}]})
-print(f"{count} entries of {len(maps)} maps fit the schema")
+    assert document["entries"] and refuses({**document, "schema": "other"}, MAP)
+    assert refuses({**document, "entries": [{**document["entries"][0], "start": 4096}]}, MAP)
+    for by in ([], ["--by", "name"], ["--by", "tier"]):
+        document = output("info", path, "--format", "json", *by)
+        check(document, INFO, INFO)
+        assert refuses({**document, "entry": 1}, INFO)
+    document = output("diff", path, maps[0], "--format", "json")
+    check(document, DIFF, DIFF)
+    assert (document["changes"] != []) == (path != maps[0])
+print(f"{count} entries of {len(maps)} maps fit the schemas")

@@ -110,7 +110,7 @@ TEST_CASE("names of real maps are decoded", "[wild][names]") {
   const auto c = GENERATE(values<Case>({
       {"JS:~refreshRuntimeOptions node:internal/process/pre_execution:212:31", Runtime::v8,
        "interpreted", "refreshRuntimeOptions", "node:internal/process/pre_execution", 212},
-      {"JS:~ node:internal/streams/legacy:1:1", Runtime::v8, "interpreted", "JS",
+      {"JS:~ node:internal/streams/legacy:1:1", Runtime::v8, "interpreted", "",
        "node:internal/streams/legacy", 1},
       {"JS:^get size /srv/my app/a b.js:3:9", Runtime::v8, "baseline", "get size",
        "/srv/my app/a b.js", 3},

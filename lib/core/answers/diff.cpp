@@ -1,6 +1,8 @@
 #include "perfmap/diff.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -45,6 +47,64 @@ std::vector<AddressRange> only_in(std::span<const Entry> a, std::span<const Entr
   return ranges;
 }
 
+constexpr std::size_t kAlone = std::numeric_limits<std::size_t>::max();
+
+/// For each range that went its partner among those that came, or kAlone; and which came as one.
+struct Pairs {
+  std::vector<std::size_t> partner;
+  std::vector<bool> taken;
+};
+
+std::vector<std::size_t> by_size(const std::vector<AddressRange>& ranges) {
+  std::vector<std::size_t> order(ranges.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return ranges[a].size < ranges[b].size; });
+  return order;
+}
+
+Pairs pair_up(const std::vector<AddressRange>& gone, const std::vector<AddressRange>& fresh) {
+  Pairs pairs{std::vector<std::size_t>(gone.size(), kAlone), std::vector<bool>(fresh.size())};
+  const auto join = [&](std::size_t from, std::size_t to) {
+    pairs.partner[from] = to;
+    pairs.taken[to] = true;
+  };
+  const std::vector<std::size_t> froms = by_size(gone);
+  const std::vector<std::size_t> tos = by_size(fresh);
+  for (std::size_t i = 0, j = 0; i < froms.size() && j < tos.size();) {
+    const std::uint64_t from = gone[froms[i]].size;
+    const std::uint64_t to = fresh[tos[j]].size;
+    if (from == to) join(froms[i], tos[j]);
+    i += from <= to ? 1 : 0;
+    j += to <= from ? 1 : 0;
+  }
+  for (std::size_t i = 0, j = 0; i < gone.size(); ++i) {
+    while (j < fresh.size() && pairs.taken[j]) ++j;
+    if (j == fresh.size()) break;
+    if (pairs.partner[i] == kAlone) join(i, j);
+  }
+  return pairs;
+}
+
+using Visit = std::function<void(const NameChange&)>;
+
+std::uint64_t visit_changes(std::string_view name, const std::vector<AddressRange>& gone,
+                            const std::vector<AddressRange>& fresh, const Visit& visit) {
+  const Pairs pairs = pair_up(gone, fresh);
+  std::uint64_t changes = gone.size();
+  for (std::size_t i = 0; i < gone.size(); ++i) {
+    const bool moved = pairs.partner[i] != kAlone;
+    visit({moved ? NameChange::Kind::moved : NameChange::Kind::vanished, name, gone[i],
+           moved ? fresh[pairs.partner[i]] : AddressRange{}});
+  }
+  for (std::size_t j = 0; j < fresh.size(); ++j) {
+    if (pairs.taken[j]) continue;
+    visit({NameChange::Kind::appeared, name, AddressRange{}, fresh[j]});
+    ++changes;
+  }
+  return changes;
+}
+
 }  // namespace
 
 std::uint64_t diff_maps(const Map& before, const Map& after,
@@ -60,17 +120,7 @@ std::uint64_t diff_maps(const Map& before, const Map& after,
     const std::string_view name = old_first ? old_rest.front().name : new_rest.front().name;
     const auto was = take_name(old_rest, name);
     const auto is = take_name(new_rest, name);
-    const std::vector<AddressRange> gone = only_in(was, is);
-    const std::vector<AddressRange> fresh = only_in(is, was);
-    const std::size_t pairs = std::min(gone.size(), fresh.size());
-    for (std::size_t i = 0; i < std::max(gone.size(), fresh.size()); ++i) {
-      const auto kind = i < pairs         ? NameChange::Kind::moved
-                        : i < gone.size() ? NameChange::Kind::vanished
-                                          : NameChange::Kind::appeared;
-      visit({kind, name, i < gone.size() ? gone[i] : AddressRange{},
-             i < fresh.size() ? fresh[i] : AddressRange{}});
-      ++changes;
-    }
+    changes += visit_changes(name, only_in(was, is), only_in(is, was), visit);
   }
   return changes;
 }

@@ -2,18 +2,26 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <unordered_set>
 
 namespace perfmap {
 namespace {
 
+/// Sizes come from the file: a few hostile ones would wrap a plain sum.
+void add_size(std::uint64_t& sum, const Entry& entry) {
+  const std::uint64_t size = std::max<std::uint64_t>(entry.range.size, 1);
+  sum += std::min(size, std::numeric_limits<std::uint64_t>::max() - sum);
+}
+
 std::string key_of(const Entry& entry, GroupBy by) {
   if (by == GroupBy::name) return without_tier(entry.name);
   const DecodedName decoded = decode_name(entry.name);
   if (by == GroupBy::tier) return std::string(decoded.tier);
   const std::size_t colon = entry.name.find(':');
-  const bool marked = colon != std::string_view::npos && colon != 0 &&
+  const bool marked = decoded.runtime != Runtime::hotspot && colon != std::string_view::npos &&
+                      colon != 0 &&
                       entry.name.substr(0, colon).find_first_of(" /(") == std::string_view::npos;
   return std::string(marked ? entry.name.substr(0, colon) : to_string(decoded.runtime));
 }
@@ -30,7 +38,7 @@ MapInfo map_info(const Index& index, const Diagnostics& problems) {
   Diagnostics ignored(1);
   map.for_each(ignored, [&](const Entry& entry) {
     ++info.entries;
-    info.claimed += std::max<std::uint64_t>(entry.range.size, 1);
+    add_size(info.claimed, entry);
     names.insert(entry.name);
     ++runtimes[static_cast<std::size_t>(decode_name(entry.name).runtime)];
   });
@@ -54,7 +62,7 @@ std::vector<InfoGroup> group_entries(const Map& map, GroupBy by) {
   map.for_each(ignored, [&](const Entry& entry) {
     InfoGroup& group = groups[key_of(entry, by)];
     ++group.entries;
-    group.bytes += entry.range.size;
+    add_size(group.bytes, entry);
   });
   std::vector<InfoGroup> sorted;
   for (auto& [key, group] : groups) {

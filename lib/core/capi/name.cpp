@@ -21,3 +21,17 @@ void perfmap_name_decode(const char* name, size_t size, perfmap_name* out) {
   });
   perfmap::capi::copy_out(answer, out);
 }
+
+size_t perfmap_name_inline_chain(const char* name, size_t size, perfmap_name_part* parts,
+                                 size_t most) {
+  std::size_t count = 0;
+  perfmap::capi::guard(nullptr, [&] {
+    const perfmap::DecodedName decoded = perfmap::decode_name({name, size});
+    count = decoded.inline_chain.size();
+    for (std::size_t i = 0; i < count && i < most; ++i) {
+      parts[i] = {decoded.inline_chain[i].data(), decoded.inline_chain[i].size()};
+    }
+    return PERFMAP_OK;
+  });
+  return count;
+}

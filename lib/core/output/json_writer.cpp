@@ -141,11 +141,11 @@ void JsonWriter::newline() {
   if (filled_ <= 1) filled_ = 0;  // between documents no comma is due
 }
 
-void JsonWriter::name_members(std::string_view bytes) {
-  key("name");
+void JsonWriter::text_members(std::string_view name, std::string_view bytes) {
+  key(name);
   string(bytes);
   if (is_plain(bytes) || is_utf8(bytes)) return;
-  key("name_bytes");
+  key(std::string(name) + "_bytes");
   string(to_base64(bytes));
 }
 

@@ -23,10 +23,12 @@ struct NameChange {
   AddressRange after;
 };
 
-/// Compares entries by name and range; lines that make no sense and the order of lines do not
-/// count, nor does how often an entry is repeated. Ranges of one name that only one map has are
-/// paired in address order as moves; what is left over has vanished or appeared. Changes come by
-/// name, then by address. Returns how many there are. O(n log n).
+/// Compares entries as they are written, by name and range: overlaps are not resolved, and lines
+/// that make no sense, the order of lines, and how often an entry is repeated do not count. Ranges
+/// of one name that only one map has are paired as moves: first those of equal size (the same code
+/// elsewhere), then the rest (moved or compiled again), both in address order. What is left over
+/// has vanished or appeared. Changes come by name; within a name those with a range in the first
+/// map, by that range, then what appeared. Returns how many there are. O(n log n).
 PERFMAP_API std::uint64_t diff_maps(const Map& before, const Map& after,
                                     const std::function<void(const NameChange&)>& visit);
 

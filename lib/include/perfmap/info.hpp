@@ -14,26 +14,33 @@ namespace perfmap {
 struct MapInfo {
   std::uint64_t bytes = 0;
   std::uint64_t entries = 0;
-  std::uint64_t lost_lines = 0;        ///< lines that made no sense
-  std::uint64_t names = 0;             ///< different ones
-  Address first = 0;                   ///< the lowest address that has a name
-  Address last = 0;                    ///< the highest
-  std::uint64_t covered = 0;           ///< addresses that have a name
-  std::uint64_t claimed = 0;           ///< sum of the entries' sizes; more than covered: reuse
-  Runtime runtime = Runtime::unknown;  ///< of most entries
+  std::uint64_t lost_lines = 0;  ///< lines that made no sense
+  std::uint64_t names = 0;       ///< different ones
+  Address first = 0;             ///< the lowest address that has a name
+  Address last = 0;              ///< the highest
+  std::uint64_t covered = 0;     ///< addresses that have a name
+  /// Sum of the entries' sizes, where size 0 counts 1; more than covered: addresses were used
+  /// again. Stops at 2^64 - 1.
+  std::uint64_t claimed = 0;
+  /// The one that wrote more entries than any other, as far as their names say; perf maps of QEMU
+  /// or HHVM hold native symbols too, so it need not be half of them.
+  Runtime runtime = Runtime::unknown;
 };
 
 enum class GroupBy : std::uint8_t {
-  name,    ///< what without_tier() leaves
-  prefix,  ///< the raw name up to its first colon; without one, its runtime
+  name,  ///< what without_tier() leaves
+  /// The raw name up to its first colon: "JS", "py", "Builtin", the class of "H:F (int)". Where no
+  /// such mark stands before the first blank, slash or bracket, and for HotSpot, the runtime; "" if
+  /// that is unknown.
+  prefix,
   tier,
 };
 
 /// Entries that have something in common.
 struct InfoGroup {
-  std::string key;  ///< "" for entries that have no tier
+  std::string key;  ///< "" for entries that have none
   std::uint64_t entries = 0;
-  std::uint64_t bytes = 0;  ///< sum of their sizes
+  std::uint64_t bytes = 0;  ///< sum of their sizes, as MapInfo::claimed counts them
 };
 
 /// O(n log n), and memory for the different names. The index is of one map.

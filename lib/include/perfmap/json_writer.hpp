@@ -36,7 +36,9 @@ class PERFMAP_API JsonWriter {
   void newline();
 
   /// The members "name" and, where the bytes are not UTF-8, "name_bytes" (base64 of them).
-  void name_members(std::string_view bytes);
+  void name_members(std::string_view bytes) { text_members("name", bytes); }
+  /// The same under another name: KEY and KEY_bytes.
+  void text_members(std::string_view name, std::string_view bytes);
 
  private:
   void open(char bracket);

@@ -38,12 +38,21 @@ PERFMAP_API std::string_view to_string(Runtime runtime) noexcept;
 /// and the function is the whole name.
 struct DecodedName {
   Runtime runtime = Runtime::unknown;
-  /// How far the code is optimised, in one word: "builtin", "bytecode", "interpreted", "baseline",
-  /// "maglev", "turbofan", "regexp", "wasm", "stub", "trampoline", "adapter", "interpreter",
-  /// "tier0", "tier1", "instrumented", "prejit", "trace", "ion", "dfg", "ftl". Empty where the name
-  /// does not say. Static storage.
+  /// How far the code is optimised, or which code of the runtime's own it is, in one word. Empty
+  /// where the name does not say. Static storage.
+  ///
+  ///   v8            interpreted, baseline (Sparkplug, Liftoff), maglev, turbofan;
+  ///                 builtin, bytecode (a handler), regexp, stub
+  ///   spidermonkey  baseline, ion; interpreter, stub, trampoline
+  ///   jsc           interpreted, baseline (and BBQ), dfg, ftl (and OMG); regexp, stub
+  ///   dotnet        tier0 (quick or unoptimised), tier1 (optimised), instrumented, prejit; stub
+  ///   cpython       trampoline: perf maps hold nothing else of it
+  ///   php, luajit, pypy  trace; stub
+  ///   wasm          wasm; trampoline
+  ///   hotspot, erlang, mono, julia  interpreter, adapter, stub, trampoline: for their own code
+  ///   alone
   std::string_view tier = {};
-  std::string_view function = {};  ///< never empty unless the raw name is
+  std::string_view function = {};  ///< empty for an anonymous function of a script
   std::string_view file = {};
   std::uint64_t line = 0;
   std::uint64_t column = 0;
@@ -56,7 +65,9 @@ struct DecodedName {
 PERFMAP_API DecodedName decode_name(std::string_view raw);
 
 /// The name without what says how far it is optimised, so that all tiers of a function share it:
-/// "JS:*foo /a.js:1:13" becomes "foo /a.js:1:13".
+/// "JS:*foo /a.js:1:13" becomes "foo /a.js:1:13", "JS:^ /a.js:1:13" "(anonymous) /a.js:1:13", and
+/// "void [A] N.T::M()[Tier1]" "void [A] N.T::M()". Other names stay as they are, those of a
+/// runtime's own code among them: "Builtin:Call" is not a script's function Call.
 PERFMAP_API std::string without_tier(std::string_view raw);
 
 }  // namespace perfmap

@@ -13,6 +13,8 @@ std::optional<DecodedName> decode_v8(std::string_view raw);
 std::optional<DecodedName> decode_hotspot(std::string_view raw);
 std::optional<DecodedName> decode_cpython(std::string_view raw);
 std::optional<DecodedName> decode_dotnet(std::string_view raw);
+std::optional<DecodedName> decode_jsc(std::string_view raw);
+std::optional<DecodedName> decode_spidermonkey(std::string_view raw);
 std::optional<DecodedName> decode_marked(std::string_view raw);  // Erlang, PHP, HHVM, QEMU, …
 
 /// Splits "PATH:LINE" or "PATH:LINE:COL" off the end of `text`: what precedes it stays in `path`.

@@ -1,6 +1,6 @@
 // .NET: `instance void [System.Linq] Ns.Type+Nested::Method(int32,int32)[OptimizedTier1]`, and
-// stubs as `stub<12> GenerateDispatchStub<owner>`. Source: dotnet/runtime,
-// src/coreclr/vm/perfmap.cpp.
+// stubs as `stub<12> GenerateDispatchStub<owner>`, or `stub TYPE<owner>` where they are grouped.
+// Source: dotnet/runtime, src/coreclr/vm/perfmap.cpp.
 
 #include <array>
 
@@ -25,6 +25,8 @@ constexpr std::array kTiers = {
     Tier{"[OptimizedTier1Instrumented]", "instrumented"},
     Tier{"[Tier0]", "tier0"},
     Tier{"[Tier0Instrumented]", "instrumented"},
+    Tier{"[InstrumentedTier]", "instrumented"},
+    Tier{"[InstrumentedTierOptimized]", "instrumented"},
     Tier{"[InstrumentedTier0]", "instrumented"},
     Tier{"[InstrumentedTier1]", "instrumented"},
     Tier{"[Tier1]", "tier1"},
@@ -32,9 +34,12 @@ constexpr std::array kTiers = {
 };
 
 /// "Ns.Type::Method(int32)": from the assembly's bracket on, or the last blank before the colons.
+/// Generic arguments of the type may hold blanks.
 std::string_view method_of(std::string_view signature) {
   const std::size_t colons = signature.find("::");
   if (colons == std::string_view::npos) return {};
+  const std::size_t assembly = signature.rfind("] ", colons);
+  if (assembly != std::string_view::npos) return signature.substr(assembly + 2);
   const std::size_t start = signature.rfind(' ', colons);
   return start == std::string_view::npos ? signature : signature.substr(start + 1);
 }
@@ -48,7 +53,8 @@ bool has_assembly(std::string_view signature) {
 
 std::optional<DecodedName> decode_dotnet(std::string_view raw) {
   DecodedName name{.runtime = Runtime::dotnet};
-  if (raw.starts_with("stub<")) {
+  const bool grouped = raw.starts_with("stub ") && raw.ends_with('>') && raw.find('<') < raw.size();
+  if (raw.starts_with("stub<") || grouped) {
     name.tier = "stub";
     name.function = raw;
     return name;

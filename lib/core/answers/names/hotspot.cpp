@@ -1,7 +1,8 @@
 // HotSpot: external method names with return type and parameters, and the names of its own code
-// blobs; agents over JVMTI: Lfoo/Bar;::baz and chains `a->b->c`. Source: hotspot/share/code,
-// formats of jcmd Compiler.perfmap; perf-map-agent's unfold options.
+// blobs; agents over JVMTI: Lfoo/Bar;::baz and chains of inlined methods. Source:
+// hotspot/share/code/codeCache.cpp and the maps of OpenJDK 17; perf-map-agent's unfold options.
 
+#include <algorithm>
 #include <array>
 
 #include "answers/names/decoders.hpp"
@@ -10,30 +11,63 @@ namespace perfmap::names {
 namespace {
 
 struct Blob {
-  std::string_view prefix;
+  std::string_view text;
   std::string_view tier;
 };
 
+/// Only names that nobody else would give a piece of code: "adapters" is not among them.
 constexpr std::array kBlobs = {
     Blob{"Interpreter", "interpreter"},
-    Blob{"StubRoutines (", "stub"},
     Blob{"I2C/C2I adapters", "adapter"},
-    Blob{"vtable stub", "stub"},
-    Blob{"itable stub", "stub"},
+    Blob{"MethodHandlesAdapterBlob", "adapter"},
+    Blob{"MethodHandles adapters", "adapter"},
+    Blob{"native signature handlers", "adapter"},
+    Blob{"Signature Handler Temp Buffer", "stub"},
     Blob{"DeoptimizationBlob", "stub"},
     Blob{"UncommonTrapBlob", "stub"},
     Blob{"ExceptionBlob", "stub"},
     Blob{"SafepointBlob", "stub"},
-    Blob{"RuntimeStub - ", "stub"},
-    Blob{"MethodHandlesAdapterBlob", "adapter"},
+    Blob{"InlineCacheBuffer", "stub"},
+    Blob{"C1 temporary CodeBuffer", "stub"},
+    Blob{"VM_Version stub", "stub"},
+    Blob{"getCPUIDBrandString_stub", "stub"},
+    Blob{"flush_icache_stub", "stub"},
+    Blob{"ic_miss_stub", "stub"},
+    Blob{"wrong_method_stub", "stub"},
+    Blob{"wrong_method_abstract_stub", "stub"},
+    Blob{"vtable chunks", "stub"},
+    Blob{"g1_pre_barrier_slow", "stub"},
+    Blob{"g1_post_barrier_slow", "stub"},
+    Blob{"resolve_static_call", "stub"},
+    Blob{"resolve_virtual_call", "stub"},
+    Blob{"resolve_opt_virtual_call", "stub"},
 };
+
+constexpr std::array<std::string_view, 5> kStubPrefixes = {
+    "StubRoutines (", "RuntimeStub - ", "vtable stub", "itable stub", "jni_fast_Get"};
+
+constexpr std::array<std::string_view, 2> kStubSuffixes = {" Runtime1 stub", " throw_exception"};
+
+std::string_view tier_of_blob(std::string_view raw) {
+  for (const Blob& blob : kBlobs) {
+    if (raw == blob.text) return blob.tier;
+  }
+  const bool stub = std::any_of(kStubPrefixes.begin(), kStubPrefixes.end(),
+                                [&](std::string_view text) { return raw.starts_with(text); }) ||
+                    std::any_of(kStubSuffixes.begin(), kStubSuffixes.end(),
+                                [&](std::string_view text) { return raw.ends_with(text); }) ||
+                    (raw.starts_with('_') && raw.ends_with("_Java"));  // C2: "_new_array_Java"
+  return stub ? "stub" : "";
+}
 
 /// "RETURN PACKAGE.CLASS.METHOD(PARAMETERS)": one blank, before a dotted name, and brackets at the
 /// end. Anything looser would take C++ signatures for Java.
 bool is_external_name(std::string_view raw) {
   const std::size_t open = raw.find('(');
   const std::size_t blank = raw.find(' ');
-  if (!raw.ends_with(')') || open == std::string_view::npos || blank >= open) return false;
+  if (!raw.ends_with(')') || open == std::string_view::npos || blank >= open || blank == 0) {
+    return false;
+  }
   const std::string_view method = raw.substr(blank + 1, open - blank - 1);
   return method.find('.') != std::string_view::npos &&
          method.find_first_of(" :*&") == std::string_view::npos &&
@@ -44,31 +78,53 @@ bool is_descriptor_name(std::string_view raw) {
   return raw.starts_with('L') && raw.find(";::") != std::string_view::npos;
 }
 
-void split_chain(std::string_view raw, DecodedName& name) {
-  while (true) {
+/// As agents write one method: a descriptor, or with their option a dotted class.
+bool is_agent_name(std::string_view text) {
+  if (is_descriptor_name(text)) return true;
+  const std::size_t colons = text.find("::");
+  if (colons == std::string_view::npos || colons + 2 == text.size()) return false;
+  const std::string_view type = text.substr(0, colons);
+  return type.find('.') != std::string_view::npos &&
+         type.find_first_of(" :*&<>(),-") == std::string_view::npos;
+}
+
+/// No compiler inlines so deeply; whoever writes more arrows writes no chain.
+constexpr std::size_t kDeepestChain = 256;
+
+/// "OUTER->INNER->INNERMOST"; "INNER in OUTER". C++ has names with "->" of its own: each part must
+/// be a method.
+std::vector<std::string_view> split_chain(std::string_view raw) {
+  const std::size_t in = raw.find(" in ");
+  if (in != std::string_view::npos) {
+    const std::string_view inner = raw.substr(0, in);
+    const std::string_view outer = raw.substr(in + 4);
+    if (is_agent_name(inner) && is_agent_name(outer)) return {outer, inner};
+  }
+  std::vector<std::string_view> chain;
+  while (chain.size() < kDeepestChain) {
     const std::size_t arrow = raw.find("->");
-    name.inline_chain.push_back(raw.substr(0, arrow));
+    const std::string_view part = raw.substr(0, arrow);
+    if (!is_agent_name(part)) return {};
+    chain.push_back(part);
     if (arrow == std::string_view::npos) break;
     raw.remove_prefix(arrow + 2);
+    if (chain.size() == kDeepestChain) return {};
   }
-  name.function = name.inline_chain.back();
+  if (chain.size() < 2) chain.clear();
+  return chain;
 }
 
 }  // namespace
 
 std::optional<DecodedName> decode_hotspot(std::string_view raw) {
-  DecodedName name{.runtime = Runtime::hotspot, .function = raw};
-  for (const Blob& blob : kBlobs) {
-    if (!raw.starts_with(blob.prefix)) continue;
-    name.tier = blob.tier;
-    return name;
-  }
-  const std::size_t arrow = raw.find("->");
-  const bool chain = arrow != std::string_view::npos && arrow != 0 && arrow + 2 < raw.size() &&
-                     is_descriptor_name(raw.substr(0, arrow));
-  if (chain) {
-    split_chain(raw, name);
-    return name;
+  DecodedName name{.runtime = Runtime::hotspot, .tier = tier_of_blob(raw), .function = raw};
+  if (!name.tier.empty()) return name;
+  if (raw.find("::") != std::string_view::npos) {
+    name.inline_chain = split_chain(raw);
+    if (!name.inline_chain.empty()) {
+      name.function = name.inline_chain.back();
+      return name;
+    }
   }
   if (is_external_name(raw)) {
     name.function = raw.substr(raw.find(' ') + 1);

@@ -49,6 +49,7 @@ std::optional<DecodedName> php(std::string_view raw) {
     name.line = *line;
     name.function = name.function.substr(0, last);
   }
+  if (name.function.starts_with('/')) name.file = name.function;
   return name;
 }
 
@@ -102,66 +103,35 @@ std::optional<DecodedName> wasm(std::string_view raw) {
   return DecodedName{.runtime = Runtime::wasm, .tier = tier, .function = rest};
 }
 
-/// Julia: julia_f_12 and jlsys_, jfptr_ wrappers around them.
+/// Julia: julia_f_12; japi1_ and jlsys_ for other calling conventions, jfptr_ for wrappers.
 std::optional<DecodedName> julia(std::string_view raw) {
-  for (const std::string_view prefix : {"julia_", "jfptr_", "jlsys_"}) {
+  for (const std::string_view prefix : {"julia_", "japi1_", "japi3_", "jfptr_", "jlsys_"}) {
     const std::size_t last = raw.rfind('_');
     if (!raw.starts_with(prefix) || last < prefix.size() + 1 || !all_digits(raw.substr(last + 1))) {
       continue;
     }
     return DecodedName{.runtime = Runtime::julia,
-                       .tier = prefix == "julia_" ? "" : "adapter",
+                       .tier = prefix == "jfptr_" ? "adapter" : "",
                        .function = raw.substr(prefix.size(), last - prefix.size())};
   }
   return std::nullopt;
 }
 
-/// Ruby's YJIT: "[JIT] name", and its own code as "YJIT…".
+/// Ruby's YJIT: "[JIT] label@file:line" for methods, "[JIT] label" for code of its own.
 std::optional<DecodedName> ruby(std::string_view raw) {
   if (!raw.starts_with("[JIT] ") || raw.size() == 6) return std::nullopt;
-  return DecodedName{.runtime = Runtime::ruby, .function = raw.substr(6)};
-}
-
-/// SpiderMonkey: "Ion: f (file:line:col)", "Baseline: …".
-std::optional<DecodedName> spidermonkey(std::string_view raw) {
-  struct Kind {
-    std::string_view prefix;
-    std::string_view tier;
-  };
-  constexpr std::array kKinds = {Kind{"Ion: ", "ion"}, Kind{"Baseline: ", "baseline"},
-                                 Kind{"BaselineInterpreter: ", "interpreter"}};
-  for (const Kind& kind : kKinds) {
-    if (!raw.starts_with(kind.prefix) || raw.size() == kind.prefix.size()) continue;
-    DecodedName name{.runtime = Runtime::spidermonkey,
-                     .tier = kind.tier,
-                     .function = raw.substr(kind.prefix.size())};
-    const std::size_t open = name.function.rfind(" (");
-    if (open == std::string_view::npos || open == 0 || !name.function.ends_with(')')) return name;
-    const auto place = split_place(name.function.substr(open + 2, name.function.size() - open - 3));
-    if (!place) return name;
-    name.file = place->path;
-    name.line = place->line;
-    name.column = place->column;
-    name.function = name.function.substr(0, open);
-    return name;
-  }
-  return std::nullopt;
-}
-
-/// JavaScriptCore: "DFG: f#hash", "FTL: …".
-std::optional<DecodedName> jsc(std::string_view raw) {
-  struct Kind {
-    std::string_view prefix;
-    std::string_view tier;
-  };
-  constexpr std::array kKinds = {Kind{"LLInt: ", "interpreted"}, Kind{"DFG: ", "dfg"},
-                                 Kind{"FTL: ", "ftl"}};
-  for (const Kind& kind : kKinds) {
-    if (!raw.starts_with(kind.prefix) || raw.size() == kind.prefix.size()) continue;
-    return DecodedName{
-        .runtime = Runtime::jsc, .tier = kind.tier, .function = raw.substr(kind.prefix.size())};
-  }
-  return std::nullopt;
+  DecodedName name{.runtime = Runtime::ruby, .function = raw.substr(6)};
+  const std::size_t at = name.function.find('@');
+  if (at == std::string_view::npos || at == 0) return name;
+  const std::size_t colon = name.function.rfind(':');
+  const auto line = colon == std::string_view::npos
+                        ? std::nullopt
+                        : parse_decimal(name.function.substr(colon + 1));
+  if (!line || colon <= at + 1) return name;
+  name.file = name.function.substr(at + 1, colon - at - 1);
+  name.line = *line;
+  name.function = name.function.substr(0, at);
+  return name;
 }
 
 /// PyPy's loops and bridges, as PYPYLOG names them: "Loop 1 (f;/t.py:1-3~#12 FOR_ITER)".
@@ -184,8 +154,12 @@ std::optional<DecodedName> pypy(std::string_view raw) {
   return name;
 }
 
-/// Mono: "H:F (int)"; "generic_trampoline_jit" and the like are its own.
+/// Mono: "H:F (int)", "(wrapper KIND) H:F (int)"; "generic_trampoline_jit" and the like are its
+/// own.
 std::optional<DecodedName> mono(std::string_view raw) {
+  if (raw.starts_with("(wrapper ")) {
+    return DecodedName{.runtime = Runtime::mono, .tier = "adapter", .function = raw};
+  }
   if (raw.ends_with("_trampoline_jit") || raw == "generic_trampoline_jit") {
     return DecodedName{.runtime = Runtime::mono, .tier = "trampoline", .function = raw};
   }
@@ -202,8 +176,8 @@ std::optional<DecodedName> mono(std::string_view raw) {
 }  // namespace
 
 std::optional<DecodedName> decode_marked(std::string_view raw) {
-  constexpr std::array<Decode, 12> kDecoders = {erlang, php,  luajit,       hhvm, qemu, wasm,
-                                                julia,  ruby, spidermonkey, jsc,  pypy, mono};
+  constexpr std::array<Decode, 10> kDecoders = {erlang, php,   luajit, hhvm, qemu,
+                                                wasm,   julia, ruby,   pypy, mono};
   for (const Decode decode : kDecoders) {
     if (auto name = decode(raw)) return name;
   }

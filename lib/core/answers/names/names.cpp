@@ -1,5 +1,6 @@
 #include "perfmap/names.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -41,23 +42,42 @@ std::string_view to_string(Runtime runtime) noexcept {
 }
 
 DecodedName decode_name(std::string_view raw) {
-  constexpr std::array kDecoders = {names::decode_v8, names::decode_cpython, names::decode_dotnet,
-                                    names::decode_marked, names::decode_hotspot};
+  constexpr std::array kDecoders = {
+      names::decode_v8,     names::decode_cpython,      names::decode_dotnet, names::decode_jsc,
+      names::decode_marked, names::decode_spidermonkey, names::decode_hotspot};
   for (const auto decode : kDecoders) {
     if (auto decoded = decode(raw)) return *std::move(decoded);
   }
   return {.function = raw};
 }
 
+namespace {
+
+/// Code of the runtime itself, of which there are no other tiers.
+bool is_own_code(std::string_view tier) {
+  constexpr std::array<std::string_view, 7> kOwn = {"builtin",    "bytecode", "regexp",     "stub",
+                                                    "trampoline", "adapter",  "interpreter"};
+  return std::find(kOwn.begin(), kOwn.end(), tier) != kOwn.end();
+}
+
+}  // namespace
+
 std::string without_tier(std::string_view raw) {
   const DecodedName decoded = decode_name(raw);
-  if (decoded.runtime == Runtime::unknown || decoded.function.empty()) return std::string(raw);
-  std::string name(decoded.function);
-  if (decoded.file.empty()) return name;
-  name.append(" ").append(decoded.file);
-  if (decoded.line != 0) name.append(":").append(std::to_string(decoded.line));
-  if (decoded.column != 0) name.append(":").append(std::to_string(decoded.column));
-  return name;
+  const bool script = decoded.runtime == Runtime::v8 || decoded.runtime == Runtime::jsc ||
+                      decoded.runtime == Runtime::spidermonkey;
+  if (is_own_code(decoded.tier)) return std::string(raw);
+  if (decoded.runtime == Runtime::dotnet && !decoded.tier.empty()) {
+    return std::string(raw.substr(0, raw.rfind('[')));
+  }
+  if (!script) return std::string(raw);
+  std::string_view name =
+      raw.substr(static_cast<std::size_t>(decoded.function.data() - raw.data()));
+  // WebAssembly in V8: "add-12-liftoff".
+  if (decoded.runtime == Runtime::v8 && decoded.line == 0 && name != decoded.function) {
+    name = name.substr(0, name.rfind('-'));
+  }
+  return (decoded.function.empty() ? "(anonymous)" : "") + std::string(name);
 }
 
 }  // namespace perfmap

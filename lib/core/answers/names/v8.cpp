@@ -1,5 +1,6 @@
 // V8: KIND:MARK NAME FILE:LINE:COL, where KIND says what the code is and MARK how far it is
-// optimised. Source: V8's src/logging/log.cc and code-events.h; samply's table of marks.
+// optimised. Source: V8's src/logging/log.cc, code-events.h and code-kind.cc, and what Node.js 20
+// writes.
 
 #include <array>
 
@@ -35,33 +36,69 @@ std::string_view tier_of_mark(char mark) noexcept {
   }
 }
 
-/// "wasm-function[0]-0-turbofan"
-bool decode_wasm(std::string_view rest, DecodedName& name) {
-  if (!rest.starts_with("wasm-function[")) return false;
-  name.function = rest.substr(0, rest.find(']') + 1);
-  if (name.function.empty()) name.function = rest;
-  name.tier = rest.ends_with("-turbofan")  ? "turbofan"
-              : rest.ends_with("-liftoff") ? "baseline"
-                                           : "wasm";
-  return true;
+/// Takes the mark off: one of ~ ^ + *; before the last two an "o" for on-stack replacement, behind
+/// them a ' for context specialised code. No mark at all where V8 may not optimise the function.
+std::string_view take_mark(std::string_view& rest) {
+  const std::size_t replaced = rest.starts_with("o+") || rest.starts_with("o*") ? 1 : 0;
+  const std::string_view tier = tier_of_mark(rest[replaced]);
+  if (tier.empty()) return tier;
+  rest.remove_prefix(replaced + 1);
+  if ((tier == "maglev" || tier == "turbofan") && rest.starts_with('\'')) rest.remove_prefix(1);
+  return tier;
 }
 
-/// Where the file begins: V8 writes the function, a blank, and the file, which may hold blanks; so
-/// may a getter's name ("get size"). Files are absolute paths, URLs or node: modules; where none of
-/// those is there, the last blank it is.
-std::size_t file_start(std::string_view text) {
-  std::size_t best = std::string_view::npos;
-  for (std::size_t blank = text.find(' '); blank != std::string_view::npos;
-       blank = text.find(' ', blank + 1)) {
-    const std::string_view after = text.substr(blank + 1);
-    const std::size_t scheme = after.find(':');
-    const bool path = after.starts_with('/');
-    const bool url = scheme != std::string_view::npos && scheme > 1 &&
-                     after.substr(0, scheme).find_first_of(" /()[]") == std::string_view::npos;
-    if (path || url) return blank + 1;
-    best = blank + 1;
+/// WebAssembly: "wasm-function[0]-0-turbofan", "add-12-liftoff": name, index and compiler.
+bool decode_wasm(std::string_view rest, DecodedName& name) {
+  struct Compiler {
+    std::string_view suffix;
+    std::string_view tier;
+  };
+  constexpr std::array kCompilers = {Compiler{"-turbofan", "turbofan"},
+                                     Compiler{"-liftoff", "baseline"}};
+  for (const Compiler& compiler : kCompilers) {
+    if (!rest.ends_with(compiler.suffix)) continue;
+    const std::string_view indexed = rest.substr(0, rest.size() - compiler.suffix.size());
+    const std::size_t dash = indexed.rfind('-');
+    if (dash == std::string_view::npos || dash == 0 || !parse_decimal(indexed.substr(dash + 1))) {
+      continue;
+    }
+    name.function = indexed.substr(0, dash);
+    name.tier = compiler.tier;
+    return true;
   }
-  return best;
+  return false;
+}
+
+/// Where a file plainly begins in " FILE": an absolute path, a URL or a module of Node.js.
+std::size_t plain_file_start(std::string_view text) {
+  std::size_t path = text.rfind(" /");
+  std::size_t node = text.rfind(" node:");
+  std::size_t url = text.rfind("://");
+  if (url != std::string_view::npos) url = text.substr(0, url).rfind(' ');
+  const auto last = [](std::size_t a, std::size_t b) { return a + 1 > b + 1 ? a : b; };
+  return last(path, last(node, url));
+}
+
+/// Where the file begins: V8 writes the function, a blank, and the file. Both may hold blanks
+/// ("get size", "GET /users", "/srv/my app/a.js"), so that the last blank before what is plainly a
+/// file counts; where nothing is, the last blank.
+std::size_t file_start(std::string_view text) {
+  const std::size_t plain = plain_file_start(text);
+  const std::size_t blank = plain != std::string_view::npos ? plain : text.rfind(' ');
+  return blank == std::string_view::npos ? blank : blank + 1;
+}
+
+void decode_function(std::string_view rest, DecodedName& name) {
+  name.tier = take_mark(rest);
+  if (decode_wasm(rest, name)) return;
+  const auto place = split_place(rest);
+  const std::size_t file = place ? file_start(place->path) : std::string_view::npos;
+  name.function = rest;
+  if (file == std::string_view::npos) return;
+  name.function = rest.substr(0, file - 1);
+  name.file = place->path.substr(file);
+  name.line = place->line;
+  name.column = place->column;
 }
 
 }  // namespace
@@ -76,22 +113,7 @@ std::optional<DecodedName> decode_v8(std::string_view raw) {
   }
   for (const std::string_view kind : kFunctionKinds) {
     if (!raw.starts_with(kind) || raw.size() == kind.size()) continue;
-    std::string_view rest = raw.substr(kind.size());
-    if (decode_wasm(rest, name)) return name;
-    name.tier = tier_of_mark(rest[0]);
-    if (!name.tier.empty()) rest.remove_prefix(1);
-    // After the mark: ' for context specialised code, o for on-stack replacement.
-    if (name.tier == "turbofan" && rest.starts_with('\'')) rest.remove_prefix(1);
-    const auto place = split_place(rest);
-    const std::size_t file = place ? file_start(place->path) : std::string_view::npos;
-    name.function = rest;
-    if (file != std::string_view::npos) {
-      name.function = rest.substr(0, file - 1);
-      name.file = place->path.substr(file);
-      name.line = place->line;
-      name.column = place->column;
-    }
-    if (name.function.empty()) name.function = raw.substr(0, kind.size() - 1);  // anonymous
+    decode_function(raw.substr(kind.size()), name);
     return name;
   }
   return std::nullopt;

@@ -1,0 +1,180 @@
+#include "perfmap/names.hpp"
+
+#include <fstream>
+#include <string>
+
+#include "support/catch.hpp"
+
+namespace perfmap {
+namespace {
+
+struct Case {
+  std::string raw;
+  std::string tier;
+  std::string function;
+  std::string file;
+  std::uint64_t line;
+  std::uint64_t column;
+};
+
+void check(Runtime runtime, const Case& c) {
+  CAPTURE(c.raw);
+  const DecodedName name = decode_name(c.raw);
+  CHECK(name.runtime == runtime);
+  CHECK(name.tier == c.tier);
+  CHECK(name.function == c.function);
+  CHECK(name.file == c.file);
+  CHECK(name.line == c.line);
+  CHECK(name.column == c.column);
+}
+
+}  // namespace
+
+TEST_CASE("V8's names say tier, function, file, line and column", "[names]") {
+  check(Runtime::v8,
+        GENERATE(values<Case>({
+            {"JS:*'foo /a.js:1:13", "turbofan", "foo", "/a.js", 1, 13},
+            {"JS:+'foo /a.js:1:13", "maglev", "foo", "/a.js", 1, 13},
+            {"JS:o*foo /a.js:1:13", "turbofan", "foo", "/a.js", 1, 13},
+            {"JS:o+orange /a.js:1:13", "maglev", "orange", "/a.js", 1, 13},
+            {"JS:foo /a.js:1:13", "", "foo", "/a.js", 1, 13},
+            {"JS:^o /a.js:2:87", "baseline", "o", "/a.js", 2, 87},
+            {"LazyCompile:*foo /a.js:1:13", "turbofan", "foo", "/a.js", 1, 13},
+            {"JS:~ /a.js:1:13", "interpreted", "", "/a.js", 1, 13},
+            {"Eval:~ :1:1", "interpreted", "", "", 1, 1},
+            {"JS:~ev :1:12", "interpreted", "ev", "", 1, 12},
+            {"JS:^set size /srv/my app/a b.js:3:9", "baseline", "set size", "/srv/my app/a b.js", 3,
+             9},
+            {"JS:*GET /users file:///srv/t%20r.mjs:2:31", "turbofan", "GET /users",
+             "file:///srv/t%20r.mjs", 2, 31},
+            {"JS:*GET /users /srv/t.js:2:31", "turbofan", "GET /users", "/srv/t.js", 2, 31},
+            {"JS:~#p node:net:1:56", "interpreted", "#p", "node:net", 1, 56},
+            {"JS:~<static_initializer> /a.js:1:128", "interpreted", "<static_initializer>", "/a.js",
+             1, 128},
+            {"JS:~f evalmachine.<anonymous>:1:2", "interpreted", "f", "evalmachine.<anonymous>", 1,
+             2},
+            {"JS:in-0-liftoff", "baseline", "in", "", 0, 0},
+            {"JS:*wasm-function[12]-12-turbofan", "turbofan", "wasm-function[12]", "", 0, 0},
+            {"Stub:js-to-wasm:i:i", "stub", "js-to-wasm:i:i", "", 0, 0},
+            {"JS:~", "interpreted", "", "", 0, 0},
+            {"JS:*f /a.js:99999999999999999999999:1", "turbofan", "f",
+             "/a.js:99999999999999999999999", 1, 0},
+        })));
+}
+
+TEST_CASE("HotSpot's own code is told from methods", "[names]") {
+  check(Runtime::hotspot,
+        GENERATE(values<Case>({
+            {"Interpreter", "interpreter", "Interpreter", "", 0, 0},
+            {"monitorenter_nofpu Runtime1 stub", "stub", "monitorenter_nofpu Runtime1 stub", "", 0,
+             0},
+            {"StackOverflowError throw_exception", "stub", "StackOverflowError throw_exception", "",
+             0, 0},
+            {"_new_array_Java", "stub", "_new_array_Java", "", 0, 0},
+            {"jni_fast_GetIntField", "stub", "jni_fast_GetIntField", "", 0, 0},
+            {"byte[] java.util.Arrays.copyOf(byte[], int)", "",
+             "java.util.Arrays.copyOf(byte[], int)", "", 0, 0},
+            {"Ljava/lang/String;::hashCode", "", "Ljava/lang/String;::hashCode", "", 0, 0},
+        })));
+}
+
+TEST_CASE("other script engines name the tier, the function and its place", "[names]") {
+  check(Runtime::jsc,
+        GENERATE(values<Case>({
+            {"JSC-FTL: diffProps[Call (StrictMode)] /srv/index.js:123:12", "ftl", "diffProps",
+             "/srv/index.js", 123, 12},
+            {"JSC-DFG: forEach[Call (StrictMode)]", "dfg", "forEach[Call (StrictMode)]", "", 0, 0},
+            {"JSC-YarrJIT: a+b", "regexp", "a+b", "", 0, 0},
+        })));
+  check(Runtime::spidermonkey,
+        GENERATE(values<Case>({
+            {"Ion: filter (self-hosted:1234:5)", "ion", "filter", "self-hosted", 1234, 5},
+            {"IonIC: SetElem : AccessibleButton (main.js:3560:25)", "stub",
+             "SetElem : AccessibleButton", "main.js", 3560, 25},
+            {"BaselineInterpreter", "interpreter", "BaselineInterpreter", "", 0, 0},
+        })));
+}
+
+TEST_CASE("managed runtimes and tracing compilers are told by their marks", "[names]") {
+  check(Runtime::dotnet,
+        GENERATE(values<Case>({
+            {"void [System.Private.CoreLib] System.Foo`2[System.__Canon, "
+             "int]::Bar()[InstrumentedTier]",
+             "instrumented", "System.Foo`2[System.__Canon, int]::Bar()", "", 0, 0},
+            {"stub ResolveStub<owner>", "stub", "stub ResolveStub<owner>", "", 0, 0},
+        })));
+  check(Runtime::ruby, GENERATE(values<Case>({
+                           {"[JIT] Integer#times@<internal:numeric>:238", "", "Integer#times",
+                            "<internal:numeric>", 238, 0},
+                           {"[JIT] leave_exit", "", "leave_exit", "", 0, 0},
+                       })));
+  check(Runtime::php, {"TRACE-2$/srv/a.php$12", "trace", "/srv/a.php", "/srv/a.php", 12, 0});
+  check(Runtime::julia, {"japi1_f_12", "", "f", "", 0, 0});
+  check(Runtime::mono, {"(wrapper runtime-invoke) object:m (object)", "adapter",
+                        "(wrapper runtime-invoke) object:m (object)", "", 0, 0});
+}
+
+TEST_CASE("names of native code are nobody's", "[names]") {
+  const auto raw = GENERATE(as<std::string>(), "Interpreter::run(int)", "InterpreterEntry",
+                            "std::shared_ptr<T>::operator->() const", "a::operator->b",
+                            "foo in bar", "main", "adapters", " (a.b)", "->", "x::y->z::w");
+  CAPTURE(raw);
+  const DecodedName name = decode_name(raw);
+  CHECK(name.runtime == Runtime::unknown);
+  CHECK(name.function == raw);
+  CHECK(name.inline_chain.empty());
+}
+
+TEST_CASE("agents' chains begin with the outermost function, whichever way they are written",
+          "[names]") {
+  using Chain = std::vector<std::string_view>;
+  CHECK(decode_name("La;::x in Lb;::y").inline_chain == Chain{"Lb;::y", "La;::x"});
+  CHECK(decode_name("a.B::x->c.D::y->e.F::<init>").inline_chain ==
+        Chain{"a.B::x", "c.D::y", "e.F::<init>"});
+  std::string endless = "La;::x";
+  for (int i = 0; i < 1000; ++i) endless += "->La;::x";
+  CHECK(decode_name(endless).inline_chain.empty());
+}
+
+TEST_CASE("a name of a million blanks is decoded at once", "[names]") {
+  // Quadratic time would be a trillion steps here.
+  const std::string blanks(1'000'000, ' ');
+  CHECK(decode_name("JS:~f" + blanks + ":1:2").line == 1);
+  CHECK(decode_name("Ion: f" + blanks + "(a:1:2)").line == 1);
+}
+
+TEST_CASE("tiers of one function share a name, and nothing else does", "[names]") {
+  const auto [raw, shared] = GENERATE(table<std::string, std::string>({
+      {"JS:o*foo /a.js:1:13", "foo /a.js:1:13"},
+      {"LazyCompile:^foo /a.js:1:13", "foo /a.js:1:13"},
+      {"JS:^ /a.js:1:13", "(anonymous) /a.js:1:13"},
+      {"JS:add-12-liftoff", "add-12"},
+      {"JS:add-12-turbofan", "add-12"},
+      {"Eval:~ :1:1", "(anonymous) :1:1"},
+      {"Builtin:Call", "Builtin:Call"},
+      {"py::f:/t.py", "py::f:/t.py"},
+      {"Ion: f (a.js:1:2)", "f (a.js:1:2)"},
+      {"Baseline: f (a.js:1:2)", "f (a.js:1:2)"},
+      {"void [A] N.T::M(int32)[OptimizedTier1]", "void [A] N.T::M(int32)"},
+      {"stub<1> X<y>", "stub<1> X<y>"},
+      // A bridge differs from its method in nothing but what it returns.
+      {"java.lang.Object A.get()", "java.lang.Object A.get()"},
+      {"java.lang.String A.get()", "java.lang.String A.get()"},
+      {"julia_f_12", "julia_f_12"},
+  }));
+  CHECK(without_tier(raw) == shared);
+}
+
+TEST_CASE("every name that real runtimes wrote is known to be theirs", "[wild][names]") {
+  const auto [file, runtime] = GENERATE(table<std::string, Runtime>(
+      {{"node-20.txt", Runtime::v8}, {"openjdk-17.txt", Runtime::hotspot}}));
+  std::ifstream names(PERFMAP_TESTS_DIR "/wild/names/" + file);
+  std::size_t lines = 0;
+  for (std::string raw; std::getline(names, raw); ++lines) {
+    CAPTURE(raw);
+    CHECK((decode_name(raw).runtime == runtime || raw == "adapters"));
+  }
+  CHECK(lines > 40);
+}
+
+}  // namespace perfmap
