@@ -4,13 +4,17 @@ set -eu
 perfmap=$1
 command -v node >/dev/null || { echo "skipped: no node here"; exit 77; }
 
+# V8 also logs into its working directory.
+work=$(mktemp -d)
+perfmap=$(readlink -f "$perfmap")
+cd "$work"
 node --perf-basic-prof -e '
   function hotLoop(n) { let s = 0; for (let i = 0; i < n; i++) s = (s * 31 + i) | 0; return s; }
   const end = Date.now() + 20000;
   const tick = () => { hotLoop(3e6); if (Date.now() < end) setTimeout(tick, 1); };
   tick();' &
 pid=$!
-trap 'kill $pid 2>/dev/null; rm -f /tmp/perf-$pid.map' EXIT
+trap 'kill $pid 2>/dev/null; rm -rf /tmp/perf-$pid.map "$work"' EXIT
 map=/tmp/perf-$pid.map
 tries=0
 until grep -q ':\*hotLoop ' "$map" 2>/dev/null; do
