@@ -164,7 +164,7 @@ void declare_resolve(CLI::App& command, Action& action) {
             for (const auto& pid : pids) add(pid);
           },
           "The map of a process")
-      ->check(CLI::PositiveNumber)
+      ->check(is_pid())
       ->type_name("PID")
       ->allow_extra_args(false)
       ->trigger_on_parse();
