@@ -44,6 +44,12 @@ bool is_utf8(std::string_view text) noexcept {
   return true;
 }
 
+bool is_invisible(char32_t point) noexcept {
+  return (point >= 0x80 && point <= 0x9f) || (point >= 0x200b && point <= 0x200f) ||
+         (point >= 0x2028 && point <= 0x202e) || (point >= 0x2060 && point <= 0x206f) ||
+         point == 0xfeff || point == 0xad || point == 0x61c;
+}
+
 bool is_plain_ascii(std::string_view text) noexcept {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
   constexpr std::uint64_t kTops = 0x8080808080808080;

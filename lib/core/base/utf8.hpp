@@ -14,6 +14,10 @@ char32_t utf8_decode(std::string_view text, std::size_t length) noexcept;
 
 bool is_utf8(std::string_view text) noexcept;
 
+/// Characters that cannot be seen, change the direction of the text around them, or drive a
+/// terminal (U+0080 to U+009F do, as their 7-bit forms).
+bool is_invisible(char32_t point) noexcept;
+
 /// True where every byte is printable ASCII or a blank: nothing to escape, nothing to check.
 bool is_plain_ascii(std::string_view text) noexcept;
 

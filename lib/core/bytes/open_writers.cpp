@@ -59,6 +59,7 @@ std::optional<int> find_writer(const FileFacts& file, const std::string& proc) {
 }
 
 std::optional<std::string> objection_to_rewriting(const Input& input, bool force) {
+  if (input.name() == "-") return "cannot rewrite standard input in place";
   if (!input.facts().is_regular) {
     return "cannot rewrite " + input.name() + " in place: it is no regular file";
   }

@@ -62,7 +62,7 @@ void Run::prefetch_answers(const std::size_t* positions) const noexcept {
 }
 
 std::uint64_t Run::find(std::uint64_t address, std::span<const Map> maps) const noexcept {
-  return answer(search().one(levels_, address), address, maps);
+  return answer(search().one(levels_, payload(), address), address, maps);
 }
 
 void Run::find_all(std::span<const Address> addresses, std::uint64_t* lines,
@@ -79,7 +79,7 @@ void Run::find_all(std::span<const Address> addresses, std::uint64_t* lines,
       }
     } else if (group < kSearchGroup) {
       for (std::size_t i = 0; i < group; ++i) {
-        after = search().one(levels_, asked[i]);
+        after = search().one(levels_, payload(), asked[i]);
         lines[done + i] = answer(after, asked[i], maps);
       }
     } else {

@@ -16,10 +16,18 @@ struct SearchLevel {
 inline constexpr std::size_t kFanout = 16;       // values compared at once: two cache lines
 inline constexpr std::size_t kSearchGroup = 16;  // look-ups whose cache misses overlap
 
+/// What the caller reads beside the answer, one value for each of the bottom level: asked for as
+/// soon as its block is known, so that the cache misses overlap.
+struct SearchPayload {
+  const std::uint32_t* sizes;
+  const std::uint64_t* lines;
+};
+
 /// How many values of the bottom level are at most `key`, for one key or for kSearchGroup of them.
 /// Levels are given from the top; there is at least one.
 struct Search {
-  std::size_t (*one)(std::span<const SearchLevel> levels, std::uint64_t key) noexcept;
+  std::size_t (*one)(std::span<const SearchLevel> levels, const SearchPayload& payload,
+                     std::uint64_t key) noexcept;
   void (*group)(std::span<const SearchLevel> levels, const std::uint64_t* keys,
                 std::size_t* counts) noexcept;
 };

@@ -15,7 +15,8 @@ namespace perfmap {
 PERFMAP_API std::optional<int> find_writer(const FileFacts& file,
                                            const std::string& proc = "/proc");
 
-/// Why a map must not be rewritten in place, in one line: it is no regular file, or, unless
+/// Why a map must not be rewritten in place, in one line: it is standard input or
+/// no regular file, or, unless
 /// `force`, a live process has it open for writing. Nothing where it may be.
 PERFMAP_API std::optional<std::string> objection_to_rewriting(const Input& input, bool force);
 

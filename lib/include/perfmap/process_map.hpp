@@ -21,7 +21,7 @@ struct ProcessMapOptions {
   std::string directory = "/tmp";
   ForkPolicy fork = ForkPolicy::fresh;
   /// own_map is always true here.
-  WriterOptions writer;
+  WriterOptions writer = {};
 };
 
 /// The calling process's own map, DIRECTORY/perf-PID.map: what CPython documents for

@@ -64,7 +64,12 @@ TEST_CASE("in the real /proc we find ourselves", "[rewriting]") {
 
 TEST_CASE("what is no regular file is not rewritten, not even by force", "[rewriting]") {
   CHECK(objection_to_rewriting(opened("/dev/null"), true));
-  CHECK(objection_to_rewriting(Input::from_text("text\n", "-"), true));
+  CHECK(objection_to_rewriting(Input::from_text("text\n", "some.json"), true));
+  const test::TemporaryDirectory directory;
+  const Descriptor file(::open(directory.write("perf-1.map", "text\n").c_str(), O_RDONLY));
+  const Result<Input> standard_input = Input::from_descriptor(file.get(), "-");
+  REQUIRE(standard_input);
+  CHECK(objection_to_rewriting(*standard_input, true) == "cannot rewrite standard input in place");
 }
 
 TEST_CASE("taking write rights leaves the other rights alone", "[rewriting]") {

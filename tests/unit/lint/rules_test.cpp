@@ -88,6 +88,7 @@ std::vector<Case> line_cases() {
       {"PM034 2:16", kOk + "7f0000002000 4 <unknown>\n", kOk + "7f0000002000 4 <unknown> x\n"},
       {"PM035 2:18", kOk + "7f0000002000 4 fo\xe2\x80\xaeo\n",
        kOk + "7f0000002000 4 fo\xe2\x80\xa6o\n"},
+      {"PM035 2:18", kOk + "7f0000002000 4 fo\xc2\x9b!\n", kOk + "7f0000002000 4 fo\xc2\xa7!\n"},
       {"PM106 2:14", kOk + "7f0000002000 0 foo\n", kOk + "7f0000002000 1 foo\n"},
       {"PM107 2:14", kOk + "7f0000002000 4000001 foo\n", kOk + "7f0000002000 4000000 foo\n"},
       {"PM108 2:18", kOk + "fffffffffffffff0 10 foo\n", kOk + "fffffffffffffff0 f foo\n"},

@@ -77,6 +77,15 @@ TEST_CASE("no control byte reaches a terminal, be it of a name or of a path", "[
         "::error file=f,line=1,col=1,title=PM103::overlaps '\\x1b[31m\\xff' of line 1\n");
 }
 
+TEST_CASE("no invisible character is printed", "[report]") {
+  const Diagnostic one = finding(rule::kDeceptiveName, {0, 1, 1}, "text");
+  CHECK(to_pretty(one, "f",
+                  "a\xe2\x80\xae"
+                  "b\xc2\x9b"
+                  "c\n",
+                  false) == "f:1:1: info: text [PM035]\n  a\\xe2\\x80\\xaeb\\xc2\\x9bc\n  ^\n");
+}
+
 TEST_CASE("the pretty form shows the line, a caret, and whether --fix mends it", "[report]") {
   CHECK(to_pretty(kPrefix, "perf-42.map", kText, false) ==
         "perf-42.map:2:1: warning: the format has no 0x [PM004]\n"

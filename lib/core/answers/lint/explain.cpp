@@ -100,7 +100,8 @@ constexpr Explanation kExplanations[] = {
      "The name is a decimal number, an address (with 0x, or eight digits and more) or "
      "says \"unknown\": nobody learns anything from it."},
     {&rule::kDeceptiveName,
-     "A character that cannot be seen, or that changes the direction of the text: the "
+     "A character that cannot be seen, that changes the direction of the text, or that "
+     "some terminals obey (U+0080 to U+009F): the "
      "name is not what it looks like. Names are bytes, and these are valid ones, so "
      "`perfmap tidy` keeps them."},
     {&rule::kWritableByOthers,

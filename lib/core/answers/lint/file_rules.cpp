@@ -74,8 +74,8 @@ void check_file(const Map& map, Diagnostics& problems) {
 void check_amount(const Map& map, const LineFacts& facts, Diagnostics& problems) {
   if (map.text().size() > kHugeBytes || facts.entries.count() > kHugeEntries) {
     problems.add(rule::kHugeFile, kFile,
-                 std::to_string(facts.entries.count()) + " entries in " +
-                     std::to_string(map.text().size() / 1'000'000) + " MB");
+                 "entries: " + std::to_string(facts.entries.count()) +
+                     ", megabytes: " + std::to_string(map.text().size() / 1'000'000));
   }
 }
 

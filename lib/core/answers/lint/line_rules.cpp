@@ -57,19 +57,20 @@ void remember(std::string_view line, const Entry& entry, LineFacts& facts) {
 
 /// A canonical line needs no second look at its syntax if its numbers are lower case and have
 /// neither prefix nor leading zeros.
-bool is_canonical(std::string_view line, std::size_t numbers) noexcept {
+bool is_canonical(std::string_view line, std::size_t first, std::size_t second) noexcept {
   if (line[0] == '0' || line.back() == '\r') return false;
   bool upper = false;
-  for (std::size_t i = 0; i < numbers; ++i) upper |= line[i] >= 'A' && line[i] <= 'X';
-  if (upper) return false;
-  const std::size_t blank = line.find(' ');
-  return line[blank + 1] != '0' || line[blank + 2] == ' ';
+  for (std::size_t i = 0; i < second; ++i) upper |= line[i] >= 'A' && line[i] <= 'X';
+  return !upper && (line[first + 1] != '0' || second == first + 2);
 }
 
-/// The entry of a line that needs no look at how it is written.
+/// The entry of a line that needs no look at how it is written. The file may have changed since it
+/// was scanned, so the first blank may be missing.
 std::optional<Entry> canonical_entry(const ScannedLine& scanned, std::string_view line) noexcept {
   if (scanned.name == 0 || line.size() > kShortLine) return std::nullopt;
-  if (!is_canonical(line, scanned.name)) return std::nullopt;
+  const std::size_t first = line.find(' ');
+  const std::size_t second = scanned.name - 1;
+  if (first >= second || !is_canonical(line, first, second)) return std::nullopt;
   return Entry{{scanned.begin, scanned.size}, line.substr(scanned.name), scanned.offset};
 }
 

@@ -93,13 +93,12 @@ void check_decimal(const Columns& sorted, const LineFacts& facts, Diagnostics& p
                "sizes look decimal: read so, " + std::to_string(mended) + " overlaps vanish");
 }
 
-/// PM101-PM104, and PM114 for all of them together. Answers whether there were any.
+/// PM101-PM104, and PM114 for all of them together. Answers whether some entries cover others,
+/// beyond mere repetition.
 bool check_conflicts(const Map& map, const Columns& sorted, Diagnostics& problems) {
   const std::span<const Map> maps(&map, 1);
   std::uint64_t reused = 0;
-  bool any = false;
   for_each_conflict(sorted, maps, [&](const RangeFinding& finding) {
-    any = true;
     if (finding.rule != &rule::kDuplicate) ++reused;
     if (!problems.count(*finding.rule)) return;
     problems.keep({finding.rule, line_location(map, finding.here.offset()),
@@ -111,7 +110,7 @@ bool check_conflicts(const Map& map, const Columns& sorted, Diagnostics& problem
                  std::to_string(reused * 100 / sorted.count()) +
                      " % of the entries lie over others: a jitdump would say which was when");
   }
-  return any;
+  return reused != 0;
 }
 
 }  // namespace

@@ -70,12 +70,6 @@ bool is_mangled(std::string_view name) noexcept {
          name.find_first_of(" :") == std::string_view::npos;
 }
 
-/// Zero-width, direction-changing and other invisible characters.
-bool is_deceptive(char32_t c) noexcept {
-  return (c >= 0x200b && c <= 0x200f) || (c >= 0x202a && c <= 0x202e) ||
-         (c >= 0x2060 && c <= 0x2069) || c == 0xfeff || c == 0xad || c == 0x61c;
-}
-
 /// A placeholder, a decimal number, or an address: with 0x, or at least eight digits long, as short
 /// ones such as `e2e` are names.
 bool says_nothing(std::string_view name) noexcept {
@@ -113,7 +107,7 @@ void check_characters(std::string_view name, const Say& say) {
     if (is_control && !std::exchange(control, true)) {
       say(i, rule::kControlByte, "a control character");
     }
-    if (length > 1 && is_deceptive(utf8_decode(name.substr(i), length)) &&
+    if (length > 1 && is_invisible(utf8_decode(name.substr(i), length)) &&
         !std::exchange(deceptive, true)) {
       say(i, rule::kDeceptiveName, "an invisible or direction-changing character");
     }

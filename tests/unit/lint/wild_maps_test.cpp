@@ -1,0 +1,34 @@
+#include <set>
+
+#include "support/catch.hpp"
+#include "support/lint_findings.hpp"
+
+namespace perfmap {
+namespace {
+
+using Rules = std::set<std::string>;
+
+/// The rules that find something in a map which a real runtime has written, but for where it lies.
+Rules rules_in(const std::string& name) {
+  const Result<Input> input = Input::open(std::string(PERFMAP_TESTS_DIR) + "/wild/" + name);
+  REQUIRE(input);
+  Diagnostics problems(1);
+  for (const Rule* rule : rule::all()) {
+    if (rule->id >= "PM060" && rule->id <= "PM070") problems.ignore(*rule);
+  }
+  lint(Map(*input), problems);
+  Rules rules;
+  for (const Diagnostic& one : problems.items()) rules.insert(std::string(one.rule->id));
+  return rules;
+}
+
+}  // namespace
+
+TEST_CASE("no rule that guesses is wrong about Node's and HotSpot's own maps", "[lint][wild]") {
+  CHECK(rules_in("node/perf-603.map") == Rules{"PM102", "PM113"});
+  const Rules hotspot{"PM004", "PM013", "PM033", "PM113"};
+  CHECK(rules_in("java/perf-5340.map") == hotspot);
+  CHECK(rules_in("java/perf-5404.map") == hotspot);
+}
+
+}  // namespace perfmap
