@@ -17,6 +17,8 @@ install(FILES
   ${CMAKE_CURRENT_BINARY_DIR}/perfmapConfig.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/perfmapConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/perfmap)
+# The file says where things are from where it is itself, so that --prefix may move the tree.
+file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/perfmap.pc.in perfmap.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/perfmap.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

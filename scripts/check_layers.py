@@ -25,6 +25,8 @@ def complaint(path, included):
     for pattern, place in DOORS:
         if pattern.match(included) and not path.startswith(place):
             return f"only {place} may include {included}"
+    if ".." in included.split("/"):
+        return f"{included} does not name its folder"
     folder = included.split("/")[0]
     if folder not in CORE or "/" not in included:
         return None
@@ -54,6 +56,7 @@ def check(paths):
 
 def self_test():
     assert complaint("lib/core/base/a.cpp", "index/run.hpp")
+    assert complaint("lib/core/base/a.cpp", "../index/run.hpp")
     assert complaint("lib/core/capi/a.cpp", "base/hex.hpp")
     assert complaint("apps/perfmap/a.cpp", "nlohmann/json.hpp")
     assert complaint("apps/perfmap/a.cpp", "index/run.hpp")

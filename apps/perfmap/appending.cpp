@@ -2,12 +2,14 @@
 
 #include <perfmap/written_name.hpp>
 
+#include "options.hpp"
+
 namespace perfmap::app {
 
 void declare_appending(CLI::App& command, AppendOptions& options) {
   CLI::Option* const pid =
       command.add_option("-p,--pid", options.pid, "Append to the map of this pid in /tmp")
-          ->check(CLI::PositiveNumber)
+          ->check(is_pid())
           ->type_name("PID")
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_output(command, options.output, "Append to this file")->excludes(pid);

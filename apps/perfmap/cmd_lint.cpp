@@ -215,6 +215,7 @@ void declare_selection(CLI::App& command, Options& options) {
       .add_option("--max-findings", options.max_findings,
                   "Show so many of each rule, 0 for all (default: 20)")
       ->type_name("N")
+      ->check(is_count())
       ->multi_option_policy(last);
 }
 

@@ -168,7 +168,7 @@ void declare_resolve(CLI::App& command, Action& action) {
                   "Addresses in hexadecimal, with 0x or without; '-': one a line on stdin")
       ->check(CLI::Validator(is_address, "HEX"));
   add_ranked(command, "-p,--pid", Source::As::pid, options->sources, "The map of a process")
-      ->check(CLI::PositiveNumber)
+      ->check(is_pid())
       ->type_name("PID");
   add_ranked(command, "-m,--map", Source::As::path, options->sources,
              "A perf map file, such as /tmp/perf-42.map")

@@ -1,5 +1,6 @@
 #include "console.hpp"
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <unistd.h>
@@ -26,6 +27,10 @@ Console::Console(OutputFile& out, ColorWish color, bool quiet, bool verbose)
       color_out_(wants_color(color, out_is_terminal_)),
       color_err_(wants_color(color, err_is_terminal_)) {}
 
+ExitCode Console::fail(const Error& error) const {
+  return error.sys_errno == EPIPE ? ExitCode::ok : fail(error.message);
+}
+
 ExitCode Console::fail(std::string_view message) const {
   say("error: ", "\x1b[1;31m", message);
   return ExitCode::failed;
@@ -39,8 +44,13 @@ void Console::note(std::string_view message) const {
   if (!quiet_) say("", "", message);
 }
 
+bool Console::flush_answers() const {
+  const Result<void> flushed = out_->flush();
+  return flushed || flushed.error().sys_errno != EPIPE;
+}
+
 void Console::line(std::string_view text) const {
-  (void)out_->flush();
+  if (!flush_answers()) return;
   std::string whole = printable(text);
   whole += '\n';
   const char* rest = whole.data();
@@ -54,7 +64,7 @@ void Console::line(std::string_view text) const {
 }
 
 void Console::say(std::string_view prefix, std::string_view color, std::string_view message) const {
-  (void)out_->flush();  // on a terminal the answers come before what is said about them
+  if (!flush_answers()) return;
   std::string text = "perfmap: ";
   const bool painted = color_err_ && !color.empty();
   if (!painted) {

@@ -28,7 +28,8 @@ class Console {
   bool progress() const noexcept { return err_is_terminal_ && !quiet_; }
 
   /// "perfmap: error: MESSAGE"; answers ExitCode::failed, so that a command can return it.
-  ExitCode fail(const Error& error) const { return fail(error.message); }
+  /// Of a pipe whose reader went away nothing is said, and the status is 0.
+  ExitCode fail(const Error& error) const;
   ExitCode fail(std::string_view message) const;
   /// "perfmap: warning: MESSAGE". Not under --quiet.
   void warn(std::string_view message) const;
@@ -38,6 +39,8 @@ class Console {
   void line(std::string_view text) const;
 
  private:
+  /// On a terminal the answers come before what is said about them; false where nobody reads them.
+  bool flush_answers() const;
   void say(std::string_view prefix, std::string_view color, std::string_view message) const;
 
   OutputFile* out_;

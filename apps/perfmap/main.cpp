@@ -1,14 +1,23 @@
 #include <cerrno>
 #include <exception>
+#include <fcntl.h>
 #include <iostream>
 #include <perfmap/input.hpp>
-#include <signal.h>
 #include <unistd.h>
 
 #include "parser.hpp"
 
 namespace perfmap::app {
 namespace {
+
+/// A file that is opened while a standard descriptor is closed would take its number, and then our
+/// answers and messages. Such a descriptor is filled with what fails as a closed one does.
+void fill_closed_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return;
+  }
+}
 
 /// A reader that went away is no failure of ours: where SIGPIPE has not ended the program (it is
 /// ignored), nothing is said and the status is 0.
@@ -30,6 +39,8 @@ ExitCode run(int count, char** arguments) {
   Action action;
   const auto parser = make_parser(common, action);
   const auto console = [&] { return Console(out, common.color, common.quiet, common.verbose); };
+  const std::string misspelt = misspelt_command(count, arguments);
+  if (!misspelt.empty()) return console().fail(misspelt);
   try {
     parser->parse(count, arguments);
   } catch (const CLI::CallForHelp&) {
@@ -49,6 +60,7 @@ ExitCode run(int count, char** arguments) {
 
 int main(int count, char** arguments) {
   // A parent may have left SIGPIPE ignored; then writes fail with EPIPE instead, see finish().
+  perfmap::app::fill_closed_descriptors();
   const perfmap::TruncationGuard guard;
   try {
     return static_cast<int>(perfmap::app::run(count, arguments));

@@ -1,6 +1,16 @@
 #include "options.hpp"
 
+#include <algorithm>
+
 namespace perfmap::app {
+namespace {
+
+bool is_decimal(const std::string& text, std::size_t most_digits) {
+  return !text.empty() && text.size() <= most_digits &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
 
 CLI::Option* add_overlap(CLI::App& command, Overlap& overlap, bool with_perf) {
   std::vector<std::string> names = {"last", "first", "inner"};
@@ -27,6 +37,23 @@ CLI::Option* add_format(CLI::App& command, std::string& format,
       ->check(CLI::IsMember(values))
       ->type_name("FORMAT")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+CLI::Validator is_pid() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        // Linux has none beyond 4194304.
+        return is_decimal(text, 7) && std::stoul(text) > 0 ? "" : "'" + text + "' is no process id";
+      },
+      "");
+}
+
+CLI::Validator is_count() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        return is_decimal(text, 18) ? "" : "'" + text + "' is no decimal number";
+      },
+      "");
 }
 
 }  // namespace perfmap::app

@@ -19,6 +19,12 @@ CLI::Option* add_output(CLI::App& command, std::string& path, const std::string&
 CLI::Option* add_format(CLI::App& command, std::string& format,
                         const std::vector<std::string>& values);
 
+/// Decimal digits that may be a process id.
+CLI::Validator is_pid();
+
+/// Decimal digits that fit every counter.
+CLI::Validator is_count();
+
 /// What a name of a file completes to; shells and manual pages look at it.
 inline constexpr const char* kFile = "FILE";
 inline constexpr const char* kSource = "SOURCE";

@@ -25,6 +25,10 @@ constexpr std::array kCommands = {
     Command{"help", "Show the help of a command", declare_help},
 };
 
+/// What may stand before the name of a command.
+constexpr std::array<std::string_view, 5> kGlobalOptions = {"--color", "--quiet", "--verbose",
+                                                            "--help", "--version"};
+
 void add_common_options(CLI::App& app, CommonOptions& common) {
   static const std::map<std::string, ColorWish> kColors = {
       {"auto", ColorWish::automatic}, {"always", ColorWish::always}, {"never", ColorWish::never}};
@@ -38,6 +42,13 @@ void add_common_options(CLI::App& app, CommonOptions& common) {
       "-q,--quiet", [&common] { common.quiet = true; }, "No notes or warnings");
   app.add_flag_callback(
       "-v,--verbose", [&common] { common.verbose = true; }, "Say more");
+}
+
+/// A flag is there or not: --quiet=false is no way to say either.
+void refuse_values_of_flags(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0) option->disable_flag_override();
+  }
 }
 
 /// Levenshtein's distance, for names of a few bytes.
@@ -59,7 +70,7 @@ std::string nearest(std::string_view wanted, const std::vector<std::string>& nam
   const auto best = std::min_element(names.begin(), names.end(), [&](const auto& a, const auto& b) {
     return distance(wanted, a) < distance(wanted, b);
   });
-  if (best == names.end() || distance(wanted, *best) > 1 + wanted.size() / 3) return "";
+  if (best == names.end() || distance(wanted, *best) > (wanted.size() + 1) / 3) return "";
   return "; did you mean '" + *best + "'?";
 }
 
@@ -90,12 +101,6 @@ std::string unknown_option(const CLI::App& parser, int count, const char* const*
   return "";
 }
 
-std::string unknown_command(const std::string& argument) {
-  std::vector<std::string> names;
-  for (const Command& command : kCommands) names.emplace_back(command.name);
-  return "unknown command '" + argument + "'" + nearest(argument, names);
-}
-
 /// CLI11 may spread a message over lines.
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -107,6 +112,27 @@ std::string one_line(std::string text) {
 
 std::span<const Command> commands() { return kCommands; }
 
+std::string unknown_command(const std::string& argument) {
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  return "unknown command '" + argument + "'" + nearest(argument, names);
+}
+
+std::string misspelt_command(int count, const char* const* arguments) {
+  for (int i = 1; i < count; ++i) {
+    const std::string argument = arguments[i];
+    const bool known_command = std::any_of(kCommands.begin(), kCommands.end(),
+                                           [&](const auto& c) { return argument == c.name; });
+    if (known_command) return "";
+    if (!argument.starts_with('-')) return unknown_command(argument);
+    const std::string name = argument.substr(0, argument.find('='));
+    const bool is_long = argument.starts_with("--");
+    if (is_long && std::count(kGlobalOptions.begin(), kGlobalOptions.end(), name) == 0) return "";
+    if (argument == "--color") ++i;
+  }
+  return "";
+}
+
 std::unique_ptr<CLI::App> make_parser(CommonOptions& common, Action& action) {
   auto parser = std::make_unique<CLI::App>(
       "Parses, checks, merges, queries and writes the perf maps of JIT runtimes.", "perfmap");
@@ -114,11 +140,13 @@ std::unique_ptr<CLI::App> make_parser(CommonOptions& common, Action& action) {
   parser->set_help_flag("-h,--help", "Print this help");
   parser->require_subcommand(0, 1);
   add_common_options(*parser, common);
+  refuse_values_of_flags(*parser);
   for (const Command& command : kCommands) {
     CLI::App* const app = parser->add_subcommand(command.name, command.summary);
     app->set_help_flag("-h,--help", "Print this help");
     add_common_options(*app, common);
     command.declare(*app, action);
+    refuse_values_of_flags(*app);
   }
   return parser;
 }

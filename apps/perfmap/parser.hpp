@@ -18,6 +18,13 @@ struct CommonOptions {
 /// The whole command line: what completions and manual pages are generated from, too.
 std::unique_ptr<CLI::App> make_parser(CommonOptions& common, Action& action);
 
+/// "unknown command 'x'" and the nearest real one.
+std::string unknown_command(const std::string& argument);
+
+/// The same where the command line names no command of ours; empty otherwise. Asked before the
+/// parser is, which would first miss what another word wants.
+std::string misspelt_command(int count, const char* const* arguments);
+
 /// What is wrong with a command line, in one line: CLI11's message, and the nearest real name where
 /// a command or an option is unknown.
 std::string explain(const CLI::App& parser, const CLI::ParseError& error, int count,

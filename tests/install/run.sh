@@ -20,8 +20,7 @@ cmake --build "$work/cpp" >/dev/null
 printf '1000 10 foo\n' >"$work/perf.map"
 test "$("$work/cpp/consumer" "$work/perf.map" 1002)" = "foo+0x2"
 
-cflags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --define-variable=prefix="$work/prefix" \
-  --cflags --libs perfmap)
+cflags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs perfmap)
 # shellcheck disable=SC2086
 cc -std=c99 -pedantic -Wall -Werror "$source/examples/runtime.c" $cflags -o "$work/runtime"
 LD_LIBRARY_PATH=$lib "$work/runtime" &
