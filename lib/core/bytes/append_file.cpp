@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <memory>
 #include <new>
@@ -17,6 +20,29 @@ constexpr std::size_t kBlock = std::size_t{256} << 10;
 
 bool same_file(const struct stat& a, const struct stat& b) noexcept {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+char last_byte(int fd) noexcept {
+  struct stat status {};
+  char last = 0;
+  const bool got = ::fstat(fd, &status) == 0 && status.st_size != 0 &&
+                   ::pread(fd, &last, 1, status.st_size - 1) == 1;
+  return got ? last : '\0';
+}
+
+/// Whether `text` stands at `begin` in the file.
+bool holds(int fd, off_t begin, std::string_view text) noexcept {
+  std::array<char, 4096> block;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, block.size());
+    if (::pread(fd, block.data(), part.size(), begin) != static_cast<ssize_t>(part.size()) ||
+        std::memcmp(block.data(), part.data(), part.size()) != 0) {
+      return false;
+    }
+    text.remove_prefix(part.size());
+    begin += static_cast<off_t>(part.size());
+  }
+  return true;
 }
 
 }  // namespace
@@ -44,17 +70,26 @@ bool AppendFile::ends_in_newline(const std::string& path, bool own) const noexce
   struct stat ours {};
   struct stat theirs {};
   if (!reader.is_open() || ::fstat(fd_.get(), &ours) != 0 || ::fstat(reader.get(), &theirs) != 0 ||
-      !same_file(ours, theirs) || theirs.st_size == 0) {
+      !same_file(ours, theirs)) {
     return false;
   }
-  char last = 0;
-  return ::pread(reader.get(), &last, 1, theirs.st_size - 1) == 1 && last == '\n';
+  // A line that another process is writing shows page by page. A search for holes waits, on most
+  // file systems, until it is done; the others get a moment.
+  constexpr timespec kMoment{0, 1'000'000};
+  for (int tries = 0; tries < 5; ++tries) {
+    if (last_byte(reader.get()) == '\n') return true;
+    ::lseek(reader.get(), 0, SEEK_HOLE);
+    if (last_byte(reader.get()) == '\n') return true;
+    ::nanosleep(&kMoment, nullptr);
+  }
+  return false;
 }
 
 int AppendFile::close() noexcept {
   const int fd = fd_.release();
   newline_first_ = false;
-  return fd >= 0 && ::close(fd) != 0 ? errno : 0;
+  // Interrupted, it is closed all the same on Linux.
+  return fd >= 0 && ::close(fd) != 0 && errno != EINTR ? errno : 0;
 }
 
 int AppendFile::write_once(std::string_view bytes, std::size_t& written) noexcept {
@@ -70,16 +105,28 @@ int AppendFile::write_once(std::string_view bytes, std::size_t& written) noexcep
   }
 }
 
-/// Takes back the last `count` bytes that we wrote, if nobody has written behind them.
-void AppendFile::cut_off(std::size_t count) noexcept {
+/// Takes back what a short write left of its lines, if nobody has written behind it; otherwise ends
+/// it, so that what stands behind it is whole.
+void AppendFile::take_back(std::string_view left) noexcept {
+  const bool cut_short = left.back() != '\n';
+  newline_first_ = cut_short;
   const off_t end = ::lseek(fd_.get(), 0, SEEK_CUR);
+  const off_t begin = end - static_cast<off_t>(left.size());
   struct stat status {};
-  const bool ours = regular_ && end >= 0 && ::fstat(fd_.get(), &status) == 0 &&
-                    status.st_size == end && static_cast<std::size_t>(end) >= count;
-  if (ours && ::ftruncate(fd_.get(), end - static_cast<off_t>(count)) == 0) {
-    size_ -= std::min<std::uint64_t>(size_, count);
-  } else {
-    newline_first_ = true;
+  if (begin < 0 || ::fstat(fd_.get(), &status) != 0) return;
+  // The same file again, to read and to write in place: O_APPEND moves even a pwrite() to the end.
+  // There may be no /proc, or the process may have given up the right.
+  char self[40];
+  std::snprintf(self, sizeof self, "/proc/self/fd/%d", fd_.get());
+  const Descriptor file(::open(self, O_RDWR | O_CLOEXEC));
+  // A forked child shares our offset: are these our bytes?
+  if (file.is_open() && !holds(file.get(), begin, left)) return;
+  if (status.st_size == end) {
+    if (::ftruncate(fd_.get(), begin) != 0) return;
+    size_ -= std::min<std::uint64_t>(size_, left.size());
+    newline_first_ = false;
+  } else if (cut_short && file.is_open()) {
+    newline_first_ = ::pwrite(file.get(), "\n", 1, end - 1) != 1;
   }
 }
 
@@ -93,18 +140,29 @@ int AppendFile::append(std::string_view lines) noexcept {
   std::size_t written = 0;
   if (const int error = write_once(lines, written); error != 0) return error;
   if (written == lines.size()) return 0;
-  // A pipe or a terminal takes bytes as it can; of a file, a part means that there is no room.
-  while (!regular_ && written < lines.size()) {
-    std::size_t more = 0;
-    if (const int error = write_once(lines.substr(written), more); error != 0) return error;
-    written += more;
-  }
-  if (written == lines.size()) return 0;
-  cut_off(written);
+  if (!regular_) return append_rest(lines, written);
+  // Of a file, a part means that there is no room.
+  if (written != 0) take_back(lines.substr(0, written));
   return ENOSPC;
 }
 
-int AppendFile::copy_from(const std::string& path, bool follow_link) noexcept {
+/// A pipe or a terminal takes bytes as it can.
+int AppendFile::append_rest(std::string_view lines, std::size_t written) noexcept {
+  while (written < lines.size()) {
+    std::size_t more = 0;
+    int error = write_once(lines.substr(written), more);
+    if (error == 0 && more == 0) error = ENOSPC;
+    if (error != 0) {
+      newline_first_ = written != 0 && lines[written - 1] != '\n';
+      return error;
+    }
+    written += more;
+  }
+  return 0;
+}
+
+int AppendFile::copy_from(const std::string& path, bool follow_link,
+                          std::uint64_t most_bytes) noexcept {
   const Descriptor source(::open(
       path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
   if (!source.is_open()) return errno;
@@ -113,28 +171,54 @@ int AppendFile::copy_from(const std::string& path, bool follow_link) noexcept {
   if (::fstat(source.get(), &from) != 0 || ::fstat(fd_.get(), &to) != 0) return errno;
   if (S_ISDIR(from.st_mode)) return EISDIR;
   if (!S_ISREG(from.st_mode) || same_file(from, to)) return EINVAL;
-  return copy_bytes(source.get(), static_cast<std::uint64_t>(from.st_size));
+  const auto count = static_cast<std::uint64_t>(from.st_size);
+  // One byte more for the newline that may have to end it.
+  if (count != 0 && most_bytes != 0 && (size_ >= most_bytes || count >= most_bytes - size_)) {
+    return EFBIG;
+  }
+  return copy_bytes(source.get(), count);
 }
 
-/// `count` was asked for before, so that a source that grows meanwhile has an end.
+/// `count` was asked for before, so that a source that grows meanwhile has an end. Every block ends
+/// where a line does, because another process may append between two; a line longer than a block
+/// goes in pieces.
 int AppendFile::copy_bytes(int source, std::uint64_t count) noexcept {
-  const std::unique_ptr<char[]> block(new (std::nothrow) char[kBlock]);
+  const std::unique_ptr<char[]> block(new (std::nothrow) char[kBlock + 1]);
   if (!block) return ENOMEM;
-  char last = '\n';
-  while (count > 0) {
-    const ssize_t got = ::read(source, block.get(), std::min<std::uint64_t>(kBlock, count));
+  std::size_t kept = 0;  // bytes at the start of the block that wait for the end of their line
+  int error = 0;
+  while (error == 0) {
+    const std::size_t room = std::min<std::uint64_t>(kBlock - kept, count);
+    const ssize_t got = ::read(source, block.get() + kept, room);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno;
-    if (got == 0) break;  // shorter than it said
-    const std::string_view bytes(block.get(), static_cast<std::size_t>(got));
-    if (const int error = append(bytes); error != 0) {
-      newline_first_ = newline_first_ || last != '\n';
-      return error;
+    if (got < 0) error = errno;
+    if (got <= 0) break;  // all of it, or it is shorter than it said
+    count -= static_cast<std::size_t>(got);
+    const std::string_view bytes(block.get(), kept + static_cast<std::size_t>(got));
+    const std::size_t newline = bytes.rfind('\n');
+    if (newline == bytes.npos && bytes.size() < kBlock) {
+      kept = bytes.size();
+      continue;
     }
-    last = bytes.back();
-    count -= bytes.size();
+    const std::size_t whole = newline == bytes.npos ? bytes.size() : newline + 1;
+    error = append_part(bytes.substr(0, whole));
+    kept = bytes.size() - whole;
+    std::memmove(block.get(), block.get() + whole, kept);
   }
-  return last == '\n' ? 0 : append("\n");
+  if (error == 0 && (kept != 0 || in_line_)) {
+    block[kept] = '\n';
+    error = append_part({block.get(), kept + 1});
+  }
+  newline_first_ = newline_first_ || in_line_;
+  in_line_ = false;
+  return error;
+}
+
+/// append(), of what may be a piece of a line.
+int AppendFile::append_part(std::string_view bytes) noexcept {
+  const int error = append(bytes);
+  if (error == 0) in_line_ = bytes.back() != '\n';
+  return error;
 }
 
 }  // namespace perfmap

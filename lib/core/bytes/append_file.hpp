@@ -21,26 +21,31 @@ class AppendFile {
   int close() noexcept;
 
   /// Appends whole lines with one write(2). On failure nothing of them stays: what a short write
-  /// left is cut off again where the file still ends there; otherwise the next lines begin with a
-  /// newline, so that nothing is ever glued to half a line. EINTR is retried.
+  /// left is cut off again where the file still ends there. Where another process has written
+  /// behind it, its last byte becomes a newline; where neither can be done, the next lines begin
+  /// with one: nothing stays glued to half a line. EINTR is retried.
   int append(std::string_view lines) noexcept;
 
   /// Appends what the file at `path` has now, and a newline if it ends without. Refuses this very
-  /// file (EINVAL) and what is no regular file (EINVAL). On failure whole lines may stay behind.
-  int copy_from(const std::string& path, bool follow_link) noexcept;
+  /// file (EINVAL), what is no regular file (EINVAL), and what would make this one longer than
+  /// `most_bytes` unless that is 0 (EFBIG). On any other failure whole lines may stay behind.
+  int copy_from(const std::string& path, bool follow_link, std::uint64_t most_bytes) noexcept;
 
   /// Bytes of the file when it was opened, and what was appended since.
   std::uint64_t size() const noexcept { return size_; }
 
  private:
   int write_once(std::string_view bytes, std::size_t& written) noexcept;
-  void cut_off(std::size_t count) noexcept;
+  int append_rest(std::string_view lines, std::size_t written) noexcept;
+  int append_part(std::string_view bytes) noexcept;
+  void take_back(std::string_view left) noexcept;
   bool ends_in_newline(const std::string& path, bool own) const noexcept;
   int copy_bytes(int source, std::uint64_t count) noexcept;
 
   Descriptor fd_;
   bool regular_ = false;
   bool newline_first_ = false;
+  bool in_line_ = false;  // while copying: the file ends in a piece of a line
   std::uint64_t size_ = 0;
 };
 

@@ -118,7 +118,7 @@ int Engine::copy(const std::string& path) noexcept {
   if (!file_.is_open()) return EBADF;
   forget_parent();
   if (const int error = flush_locked(); error != 0) return error;
-  return file_.copy_from(path, !options_.own_map);
+  return file_.copy_from(path, !options_.own_map, options_.most_bytes);
 }
 
 int Engine::flush() noexcept {

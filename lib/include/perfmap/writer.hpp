@@ -27,7 +27,8 @@ struct WriterOptions {
   std::size_t buffer_bytes = 0;
   /// Buffered: what is older than this is written at the next write(). 0: no such limit.
   std::uint64_t flush_after_ns = 0;
-  /// The file grows no further than this: a write() that would fails with EFBIG. 0: no limit.
+  /// The file grows no further than this, counting what it held when it was opened and what this
+  /// writer added: a write() or copy() that would fails with EFBIG. 0: no limit.
   std::uint64_t most_bytes = 0;
 };
 
@@ -38,8 +39,9 @@ struct WriterOptions {
 /// parent had buffered stay the parent's.
 ///
 /// A failed write is reported and leaves nothing behind, or, where another process has written
-/// meanwhile, at most a line that is no entry. Where the file size limit of the process is passed
-/// the kernel also sends SIGXFSZ, as for every write.
+/// meanwhile, at most a line that was cut short. A failed flush keeps what it could not write.
+/// Where the file size limit of the process is passed the kernel also sends SIGXFSZ, as for every
+/// write.
 class PERFMAP_API MapWriter {
  public:
   static Result<MapWriter> open(const std::string& path, const WriterOptions& options = {});
