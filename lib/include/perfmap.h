@@ -67,7 +67,7 @@ PERFMAP_C_API const char* perfmap_status_text(perfmap_status status);
 typedef enum perfmap_fork_policy {
   PERFMAP_FORK_FRESH = 0,  /* a child's map starts empty, on its first write: CPython's default */
   PERFMAP_FORK_COPY = 1,   /* it starts as a copy of its parent's */
-  PERFMAP_FORK_DISABLE = 2 /* a child writes nothing, successfully */
+  PERFMAP_FORK_DISABLE = 2 /* children of the process that asked for it write nothing, successfully */
 } perfmap_fork_policy;
 
 typedef enum perfmap_name_policy {
@@ -82,22 +82,24 @@ typedef struct perfmap_state_options {
   int32_t names;           /* a perfmap_name_policy */
   size_t buffer_bytes;     /* 0: an entry whose write returned is in the file */
   uint64_t flush_after_ns; /* buffered: at most this old, checked at each write; 0: no limit */
-  uint64_t most_bytes;     /* the file grows no further: EFBIG; 0: no limit */
+  uint64_t most_bytes;     /* the file grows no further, copies included: EFBIG; 0: no limit */
 } perfmap_state_options;
 
-/* Before the first init, or after fini; else -1 and EBUSY. */
+/* Before the first init, or after fini; else -1 and EBUSY. A forked child counts anew. `options`
+ * may be NULL: the defaults. */
 PERFMAP_C_API int perfmap_state_configure(const perfmap_state_options* options);
 /* Opens DIRECTORY/perf-PID.map (append, 0600, no link followed) unless it is open. */
 PERFMAP_C_API int perfmap_state_init(void);
 /* Writes one entry, with one write(2) of one whole line unless buffered; init is called if needed.
  * `name` is NUL-terminated; NULL is refused with EINVAL. A failed write leaves no half line. */
 PERFMAP_C_API int perfmap_state_write_entry(const void* code, size_t size, const char* name);
-/* Appends what the map at `path`, another process's, holds now. -1 and EINVAL for our own map and
- * for what is no regular file. */
+/* Appends what the map at `path`, another process's, holds now. -1 and EINVAL for our own map, for
+ * what is no regular file and for NULL; ELOOP for a link. */
 PERFMAP_C_API int perfmap_state_copy_file(const char* path);
 /* Writes what is buffered. */
 PERFMAP_C_API int perfmap_state_flush(void);
-/* Waits for writes in flight and closes the map; a later write opens it again. Any number of times. */
+/* Waits for writes in flight, writes what is buffered and closes the map; a later write opens it
+ * again. Any number of times. Done at exit, too. */
 PERFMAP_C_API int perfmap_state_fini(void);
 
 /* --- Writing any map -----------------------------------------------------------------------------

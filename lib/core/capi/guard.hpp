@@ -49,6 +49,8 @@ perfmap_status guard(perfmap_error* out, Body body) noexcept {
     return report(Error{Errc::no_memory, "out of memory", 0, {}}, out);
   } catch (const std::exception& bug) {
     return report(Error{Errc::internal, bug.what(), 0, {}}, out);
+  } catch (...) {  // out of a caller's visitor
+    return report(Error{Errc::internal, "unknown exception", 0, {}}, out);
   }
 }
 

@@ -1,9 +1,11 @@
 #include "runtime/engine.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <exception>
 #include <new>
 
 #include "base/hex.hpp"
@@ -14,6 +16,7 @@ namespace perfmap {
 namespace {
 
 constexpr std::size_t kNumbers = 34;  // two numbers of 16 digits and a blank behind each
+constexpr std::size_t kFirstBuffer = std::size_t{1} << 20;  // it grows where that is too small
 
 std::uint64_t now_ns() noexcept {
   timespec now{};
@@ -39,6 +42,13 @@ Engine::~Engine() {
   Registry::get().remove(this);
 }
 
+void Engine::configure(const WriterOptions& options, bool flush_at_fork) noexcept {
+  const std::lock_guard lock(mutex_);
+  options_ = options;
+  names_ = options.names;
+  flush_at_fork_ = flush_at_fork;
+}
+
 int Engine::open(const std::string& path) noexcept try {
   if (const int error = ForkGuard::install(); error != 0) return error;
   const std::lock_guard lock(mutex_);
@@ -57,7 +67,7 @@ bool Engine::is_open() noexcept {
 
 int Engine::write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept try {
   const bool as_is = is_written_as_is(name);
-  if (!as_is && options_.names == NamePolicy::refuse) return EILSEQ;
+  if (!as_is && names_.load(std::memory_order_relaxed) == NamePolicy::refuse) return EILSEQ;
   std::array<char, 512> small;
   if (as_is && name.size() + kNumbers + 1 <= small.size()) {
     char* at = write_numbers(small.data(), start, size);
@@ -83,17 +93,21 @@ int Engine::append(std::string_view line) noexcept {
   return options_.buffer_bytes == 0 ? file_.append(line) : keep(line);
 }
 
+/// On failure nothing of the line is kept: who is told so may try it again.
 int Engine::keep(std::string_view line) noexcept try {
   if (buffer_.size() + line.size() > options_.buffer_bytes) {
     if (const int error = flush_locked(); error != 0) return error;
   }
   if (line.size() > options_.buffer_bytes) return file_.append(line);
-  if (buffer_.capacity() < options_.buffer_bytes) buffer_.reserve(options_.buffer_bytes);
+  if (buffer_.capacity() == 0) buffer_.reserve(std::min(options_.buffer_bytes, kFirstBuffer));
   const std::uint64_t limit = options_.flush_after_ns;
   if (limit != 0 && buffer_.empty()) oldest_ns_ = now_ns();
   buffer_ += line;
-  return limit != 0 && now_ns() - oldest_ns_ >= limit ? flush_locked() : 0;
-} catch (const std::bad_alloc&) {
+  const bool late = limit != 0 && now_ns() - oldest_ns_ >= limit;
+  const int error = late ? flush_locked() : 0;
+  if (error != 0) buffer_.resize(buffer_.size() - line.size());
+  return error;
+} catch (const std::exception&) {
   return ENOMEM;
 }
 
@@ -111,6 +125,14 @@ void Engine::forget_parent() noexcept {
   if (now == generation_) return;
   generation_ = now;
   buffer_.clear();
+}
+
+/// Takes the lock; after_fork() gives it back, in the parent and in the child.
+void Engine::before_fork() noexcept {
+  mutex_.lock();
+  if (!flush_at_fork_) return;
+  forget_parent();
+  flush_locked();
 }
 
 int Engine::copy(const std::string& path) noexcept {

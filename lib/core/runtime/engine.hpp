@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -29,7 +30,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  void configure(const WriterOptions& options) { options_ = options; }
+  /// `flush_at_fork`: what is buffered goes to the file before a child looks at it.
+  void configure(const WriterOptions& options, bool flush_at_fork = false) noexcept;
   const std::string& path() const noexcept { return path_; }
 
   int open(const std::string& path) noexcept;
@@ -48,9 +50,13 @@ class Engine {
   int keep(std::string_view line) noexcept;
   int flush_locked() noexcept;
   void forget_parent() noexcept;
+  void before_fork() noexcept;
+  void after_fork() noexcept { mutex_.unlock(); }
 
   std::mutex mutex_;
   WriterOptions options_;
+  std::atomic<NamePolicy> names_{NamePolicy::escape};  // options_.names, for before the lock
+  bool flush_at_fork_ = false;
   std::string path_;
   AppendFile file_;
   std::string buffer_;

@@ -31,11 +31,11 @@ void Registry::remove(Engine* engine) noexcept {
 void Registry::lock_all() noexcept {
   setup_mutex_.lock();
   mutex_.lock();
-  for (Engine* engine : engines_) engine->mutex_.lock();
+  for (Engine* engine : engines_) engine->before_fork();
 }
 
 void Registry::unlock_all() noexcept {
-  for (Engine* engine : engines_) engine->mutex_.unlock();
+  for (Engine* engine : engines_) engine->after_fork();
   mutex_.unlock();
   setup_mutex_.unlock();
 }

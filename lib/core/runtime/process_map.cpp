@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 #include <unistd.h>
+#include <utility>
 
 #include "runtime/registry.hpp"
 
@@ -18,10 +19,13 @@ class Own {
 
   int configure(const ProcessMapOptions& options) {
     const std::lock_guard lock(Registry::get().setup_mutex());
+    enter_child();
     if (engine_.is_open()) return EBUSY;
     options_ = options;
     options_.writer.own_map = true;
-    engine_.configure(options_.writer);
+    engine_.configure(options_.writer, options_.fork == ForkPolicy::copy);
+    disabled_.store(false);
+    parent_.clear();
     return 0;
   }
 
@@ -41,6 +45,7 @@ class Own {
   }
 
   int copy(const char* path) {
+    if (path == nullptr) return EINVAL;
     if (const int error = init(); error != 0) return error;
     return disabled_.load() ? 0 : engine_.copy(path);
   }
@@ -49,25 +54,37 @@ class Own {
 
   int fini() {
     const std::lock_guard lock(Registry::get().setup_mutex());
-    if (opened_in_.load() == ForkGuard::generation()) return engine_.close();
-    engine_.abandon();
-    return 0;
+    enter_child();
+    return engine_.close();
+  }
+
+  /// What is buffered is written. Threads that still run may write on: nothing of theirs is kept
+  /// back, because nobody would write it later.
+  void at_exit() {
+    const std::lock_guard lock(Registry::get().setup_mutex());
+    enter_child();
+    engine_.close();
+    options_.writer.buffer_bytes = 0;
+    engine_.configure(options_.writer);
   }
 
  private:
-  /// Opens the map of this process; in a child of one that had it open, as the policy says.
-  int open() {
+  /// In a child, once: lets go of the parent's map, and remembers what the policy says.
+  void enter_child() {
     const unsigned generation = ForkGuard::generation();
-    const bool child = opened_in_.load() != generation;
-    const bool inherited = child && engine_.is_open();
-    const std::string parent = engine_.path();
-    if (child) engine_.abandon();
+    if (opened_in_.load() == generation) return;
+    if (options_.fork == ForkPolicy::disable) disabled_.store(true);
+    if (options_.fork == ForkPolicy::copy && engine_.is_open()) parent_ = engine_.path();
+    engine_.abandon();
     opened_in_.store(generation);
-    if (inherited && options_.fork == ForkPolicy::disable) disabled_.store(true);
+  }
+
+  int open() {
+    enter_child();
     if (disabled_.load() || engine_.is_open()) return 0;
-    const int error = engine_.open(own_path());
-    if (error != 0 || !inherited || options_.fork != ForkPolicy::copy) return error;
-    return engine_.copy(parent);
+    if (const int error = engine_.open(own_path()); error != 0) return error;
+    const std::string parent = std::exchange(parent_, {});
+    return parent.empty() ? 0 : engine_.copy(parent);
   }
   std::string own_path() const {
     return options_.directory + "/perf-" + std::to_string(::getpid()) + ".map";
@@ -75,13 +92,21 @@ class Own {
 
   Engine engine_;
   ProcessMapOptions options_{.writer = {.own_map = true}};
+  std::string parent_;  // the map that ours starts as a copy of; empty: none
   std::atomic<unsigned> opened_in_{0};
   std::atomic<bool> disabled_{false};
 };
 
+struct AtExit {
+  Own* own;
+  ~AtExit();
+};
+
+/// Never destroyed: background threads of a runtime may write while the process exits.
 Own& own() {
-  static Own own;
-  return own;
+  static Own* const own = new Own;
+  static const AtExit at_exit{own};
+  return *own;
 }
 
 /// Runs `act` with nothing escaping, and answers as CPython's functions do.
@@ -89,7 +114,10 @@ template <class Act>
 int answer(Act act) noexcept {
   int error = 0;
   try {
-    if (ForkGuard::install() != 0) return -2;
+    if (const int refused = ForkGuard::install(); refused != 0) {
+      errno = refused;
+      return -2;
+    }
     error = act();
   } catch (const std::bad_alloc&) {
     error = ENOMEM;
@@ -99,6 +127,13 @@ int answer(Act act) noexcept {
   if (error == 0) return 0;
   errno = error;
   return error == ENOLCK ? -2 : -1;
+}
+
+AtExit::~AtExit() {
+  answer([this] {
+    own->at_exit();
+    return 0;
+  });
 }
 
 }  // namespace
