@@ -130,16 +130,19 @@ void AppendFile::take_back(std::string_view left) noexcept {
   }
 }
 
-int AppendFile::append(std::string_view lines) noexcept {
-  if (newline_first_) {
-    std::size_t written = 0;
-    const int error = write_once("\n", written);
-    if (error != 0 || written == 0) return error != 0 ? error : ENOSPC;
-    newline_first_ = false;
-  }
+int AppendFile::append_behind_newline(std::string_view lines) noexcept {
   std::size_t written = 0;
-  if (const int error = write_once(lines, written); error != 0) return error;
-  if (written == lines.size()) return 0;
+  const int error = write_once("\n", written);
+  if (error != 0 || written == 0) return error != 0 ? error : ENOSPC;
+  newline_first_ = false;
+  return append(lines);
+}
+
+/// `count` is what write(2) answered for all of `lines`, and errno its reason.
+int AppendFile::append_slowly(std::string_view lines, ssize_t count) noexcept {
+  if (count < 0) return errno == EINTR ? append(lines) : errno;
+  const auto written = static_cast<std::size_t>(count);
+  size_ += written;
   if (!regular_) return append_rest(lines, written);
   // Of a file, a part means that there is no room.
   if (written != 0) take_back(lines.substr(0, written));

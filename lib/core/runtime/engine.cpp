@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ctime>
 #include <exception>
+#include <mutex>
 #include <new>
 
 #include "base/hex.hpp"
@@ -65,6 +66,15 @@ bool Engine::is_open() noexcept {
   return file_.is_open();
 }
 
+int Engine::append(std::string_view line) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!file_.is_open()) return EBADF;
+  forget_parent();
+  const std::uint64_t size = file_.size() + buffer_.size() + line.size();
+  if (options_.most_bytes != 0 && size > options_.most_bytes) return EFBIG;
+  return options_.buffer_bytes == 0 ? file_.append(line) : keep(line);
+}
+
 int Engine::write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept try {
   const bool as_is = is_written_as_is(name);
   if (!as_is && names_.load(std::memory_order_relaxed) == NamePolicy::refuse) return EILSEQ;
@@ -76,21 +86,17 @@ int Engine::write(std::uint64_t start, std::uint64_t size, std::string_view name
     *at++ = '\n';
     return append({small.data(), static_cast<std::size_t>(at - small.data())});
   }
-  std::string line(small.data(), write_numbers(small.data(), start, size));
-  append_written_name(line, name);
-  line += '\n';
-  return append(line);
+  return write_slowly(start, size, name);
 } catch (const std::bad_alloc&) {
   return ENOMEM;
 }
 
-int Engine::append(std::string_view line) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (!file_.is_open()) return EBADF;
-  forget_parent();
-  const std::uint64_t size = file_.size() + buffer_.size() + line.size();
-  if (options_.most_bytes != 0 && size > options_.most_bytes) return EFBIG;
-  return options_.buffer_bytes == 0 ? file_.append(line) : keep(line);
+int Engine::write_slowly(std::uint64_t start, std::uint64_t size, std::string_view name) {
+  std::array<char, kNumbers> numbers;
+  std::string line(numbers.data(), write_numbers(numbers.data(), start, size));
+  append_written_name(line, name);
+  line += '\n';
+  return append(line);
 }
 
 /// On failure nothing of the line is kept: who is told so may try it again.

@@ -30,7 +30,10 @@ Result<void> MapWriter::result(std::string_view what, int sys_errno) const {
 }
 
 Result<void> MapWriter::write(Address start, std::uint64_t size, std::string_view name) {
-  return result("cannot write ", state_->engine.write(start, size, name));
+  const int error = state_->engine.write(start, size, name);
+  if (error == 0) [[likely]]
+    return {};
+  return result("cannot write ", error);
 }
 
 Result<void> MapWriter::copy(const std::string& path) {
