@@ -40,14 +40,12 @@ class Own {
       const int error = engine_.write(start, size, name);
       if (error != EBADF) return error;
     }
-    if (const int error = init(); error != 0) return error;
-    return disabled_.load() ? 0 : engine_.write(start, size, name);
+    return opened([&] { return engine_.write(start, size, name); });
   }
 
   int copy(const char* path) {
     if (path == nullptr) return EINVAL;
-    if (const int error = init(); error != 0) return error;
-    return disabled_.load() ? 0 : engine_.copy(path);
+    return opened([&] { return engine_.copy(path); });
   }
 
   int flush() { return opened_in_.load() == ForkGuard::generation() ? engine_.flush() : 0; }
@@ -77,6 +75,14 @@ class Own {
     if (options_.fork == ForkPolicy::copy && engine_.is_open()) parent_ = engine_.path();
     engine_.abandon();
     opened_in_.store(generation);
+  }
+
+  /// Opens the map where it is closed, and acts before another thread can close it again.
+  template <class Act>
+  int opened(Act act) {
+    const std::lock_guard lock(Registry::get().setup_mutex());
+    const int error = open();
+    return error != 0 || disabled_.load() ? error : act();
   }
 
   int open() {
