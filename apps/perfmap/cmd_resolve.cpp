@@ -37,10 +37,12 @@ ExitCode resolve_arguments(const Options& options, const Console& console) {
   std::vector<Hit> hits(addresses.size());
   AnswerWriter writer(console, options.format);
   if (addresses.size() <= kScanAtMost && options.overlap != Overlap::perf) {
-    find_by_scan(*maps, options.overlap, addresses, hits);
+    Diagnostics problems(1);
+    find_by_scan(*maps, options.overlap, addresses, hits, problems);
     for (std::size_t i = 0; i < hits.size(); ++i) {
       writer.write(addresses[i], hits[i], *maps, hits[i] ? entry_of(*maps, hits[i]) : Entry{});
     }
+    note_skipped(console, problems);
     if (!is_whole(console, *maps)) return ExitCode::failed;
   } else {
     Diagnostics problems(1);
@@ -129,19 +131,22 @@ ExitCode filter_script(const Options& options, const Console& console) {
   if (input.error() != 0) {
     return console.fail(system_error("cannot read standard input", input.error()));
   }
-  return ExitCode::ok;
+  return options.strict && filter.unnamed() != 0 ? ExitCode::findings : ExitCode::ok;
 }
 
 ExitCode run(const Options& options, const Console& console) {
   if (options.perf_script) {
     if (!options.addresses.empty()) return console.fail("--perf-script takes no addresses");
+    if (options.format != "text") return console.fail("--perf-script prints text");
     return filter_script(options, console);
   }
   if (!options.map_dir.empty()) return console.fail("--map-dir goes with --perf-script");
   if (options.addresses.empty()) return console.fail("expected an address, or '-'");
   if (options.sources.empty()) return console.fail("expected a source: --map, --pid or -s");
-  if (options.addresses == std::vector<std::string>{"-"}) return resolve_stream(options, console);
-  return resolve_arguments(options, console);
+  const auto dashes = std::count(options.addresses.begin(), options.addresses.end(), "-");
+  if (dashes == 0) return resolve_arguments(options, console);
+  if (options.addresses.size() == 1) return resolve_stream(options, console);
+  return console.fail("expected addresses or '-', not both");
 }
 
 std::string is_address(const std::string& text) {

@@ -144,7 +144,8 @@ TEST_CASE("one pass over the lines gives the same answers as an index", "[index]
   std::vector<Address> asked;
   for (std::uint64_t offset = 0; offset <= 50; ++offset) asked.push_back(random.base() + offset);
   std::vector<Hit> hits(asked.size());
-  find_by_scan(std::span(&map, 1), policy(seed / 4), asked, hits);
+  Diagnostics ignored(1);
+  find_by_scan(std::span(&map, 1), policy(seed / 4), asked, hits, ignored);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     CHECK(hits[i].line == find_the_slow_way(entries, policy(seed / 4), asked[i]));
   }

@@ -1,5 +1,6 @@
 #include "perfmap/perf_script.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -27,10 +28,13 @@ bool all_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+/// Linux has no greater ones, so that few other numbers are taken for one.
+constexpr pid_t kGreatestPid = 4194304;
+
 std::optional<pid_t> number(std::string_view text) {
   pid_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (!all_digits(text) || error != std::errc()) return std::nullopt;
+  if (!all_digits(text) || error != std::errc() || value > kGreatestPid) return std::nullopt;
   return value;
 }
 
@@ -43,9 +47,14 @@ bool is_time(std::string_view token) {
          all_digits(token.substr(point + 1));
 }
 
-bool is_cpu(std::string_view token) {
-  return token.size() > 2 && token.front() == '[' && token.back() == ']' &&
-         all_digits(token.substr(1, token.size() - 2));
+/// What perf prints between the ids and the time: "[003]", the guest ("VM:1 VCPU:0"), and what
+/// `-F misc` adds ("U", "KG", "E").
+bool is_between_ids_and_time(std::string_view token) {
+  if (token.starts_with("VM:") || token.starts_with("VCPU:")) return true;
+  if (token.size() > 2 && token.front() == '[' && token.back() == ']') {
+    return all_digits(token.substr(1, token.size() - 2));
+  }
+  return token.find_first_not_of("UKGHMEFSpt") == std::string_view::npos;
 }
 
 struct Ids {
@@ -53,46 +62,59 @@ struct Ids {
   pid_t tid = 0;
 };
 
-/// "603/604" or "604".
+/// "603/604" or "604"; perf prints -1 for what it does not know.
 std::optional<Ids> parse_ids(std::string_view token) {
   const std::size_t slash = token.find('/');
-  const auto first = number(token.substr(0, slash));
+  const auto id = [](std::string_view text) {
+    return text == "-1" ? std::optional<pid_t>(0) : number(text);
+  };
+  const auto first = id(token.substr(0, slash));
   if (!first) return std::nullopt;
   if (slash == std::string_view::npos) return Ids{0, *first};
-  const auto second = number(token.substr(slash + 1));
+  const auto second = id(token.substr(slash + 1));
   if (!second) return std::nullopt;
   return Ids{*first, *second};
 }
 
-/// The ids of a sample's header: `COMM IDS [CPU] TIME: …`, where COMM may hold blanks and numbers.
-std::optional<Ids> header_ids(std::string_view line) {
-  std::string_view rest = line;
-  take_token(rest);
+bool time_follows(std::string_view rest) {
+  std::string_view next = take_token(rest);
+  while (!next.empty() && is_between_ids_and_time(next)) next = take_token(rest);
+  return is_time(next);
+}
+
+/// The ids of a header with a time, `[COMM] IDS [CPU] TIME: …`: those right before the time, for
+/// COMM may hold blanks and numbers.
+std::optional<Ids> timed_ids(std::string_view rest) {
   while (!rest.empty()) {
     const auto ids = parse_ids(take_token(rest));
-    if (!ids) continue;
-    std::string_view after = rest;
-    std::string_view next = take_token(after);
-    if (is_cpu(next)) next = take_token(after);
-    if (is_time(next)) return ids;
+    if (ids && time_follows(rest)) return ids;
   }
   return std::nullopt;
 }
 
-/// "\t    7f35 name (dso)": an address first, which no header has before its time.
-bool is_frame(std::string_view line) {
-  if (line.empty() || (line[0] != ' ' && line[0] != '\t')) return false;
-  const std::size_t start = line.find_first_not_of(" \t");
-  if (start == std::string_view::npos) return false;
-  const std::string_view token = line.substr(start, line.find(' ', start) - start);
-  return parse_hex(token).has_value() && !header_ids(line);
+/// The ids of a header without a time (`perf script -F comm,pid,tid,ip,sym,dso`): the first
+/// PID/TID, or else the first number.
+std::optional<Ids> untimed_ids(std::string_view rest) {
+  std::optional<Ids> found;
+  while (!rest.empty()) {
+    const auto ids = parse_ids(take_token(rest));
+    if (ids && ids->pid != 0) return ids;
+    if (!found) found = ids;
+  }
+  return found;
+}
+
+std::string_view first_token(std::string_view line) {
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  return line.substr(0, line.find(' '));
 }
 
 /// N of /tmp/perf-N.map or "[JIT] tid N"; 0 for the other places where JIT code lives; nothing for
 /// files and the rest.
 std::optional<pid_t> jit_process(std::string_view dso) {
   if (dso == "[unknown]" || dso == "//anon") return 0;
-  if (dso.starts_with("[anon:") || dso.starts_with("/memfd:")) return 0;
+  if (dso.starts_with("[anon:") && dso.ends_with(']')) return 0;
+  if (dso.starts_with("/memfd:")) return 0;
   if (dso.starts_with("[JIT] tid ")) return number(dso.substr(10));
   if (dso.starts_with("/tmp/perf-") && dso.ends_with(".map")) {
     return number(dso.substr(10, dso.size() - 14));
@@ -108,16 +130,26 @@ struct UnknownFrame {
   std::string_view dso;
 };
 
-std::optional<UnknownFrame> parse_unknown(std::string_view line) {
-  const std::size_t mark = line.rfind(kUnknown);
+/// Where a sample is one line, its frame stands behind the header, and perhaps an address (-F
+/// addr).
+bool may_precede_frame(std::string_view before) {
+  while (before.ends_with(' ')) before.remove_suffix(1);
+  const std::string_view last = before.substr(before.find_last_of(' ') + 1);
+  return last.empty() || last.ends_with(':') || parse_ids(last) || parse_hex(last);
+}
+
+/// Names are anything, so the mark counts only behind the address, where no name can be.
+std::optional<UnknownFrame> parse_unknown(std::string_view line, bool own_line) {
+  const std::size_t mark = own_line ? line.find(kUnknown) : line.rfind(kUnknown);
   if (mark == std::string_view::npos || !line.ends_with(')')) return std::nullopt;
-  const std::size_t start = line.find_last_of(" \t", mark == 0 ? 0 : mark - 1);
-  const std::size_t first = start == std::string_view::npos || start >= mark ? 0 : start + 1;
+  const std::string_view front = line.substr(0, mark);
+  const std::size_t first = front.find_last_of(" \t") + 1;
   UnknownFrame frame;
-  frame.before = line.substr(0, first);
-  frame.address_text = line.substr(first, mark - first);
+  frame.before = front.substr(0, first);
+  frame.address_text = front.substr(first);
   const auto address = parse_hex(frame.address_text);
-  if (!address) return std::nullopt;
+  const bool alone = frame.before.find_first_not_of(" \t") == std::string_view::npos;
+  if (!address || !(own_line ? alone : may_precede_frame(frame.before))) return std::nullopt;
   frame.address = *address;
   const std::size_t dso = mark + kUnknown.size();
   frame.dso = line.substr(dso, line.size() - 1 - dso);
@@ -126,27 +158,53 @@ std::optional<UnknownFrame> parse_unknown(std::string_view line) {
 
 }  // namespace
 
-void PerfScriptFilter::read_header(std::string_view line) {
-  const auto ids = header_ids(line);
-  if (!ids) return;
-  pid_ = ids->pid != 0 ? ids->pid : process_of_(ids->tid);
-  leaf_next_ = true;
+/// perf begins frames with a tab; text that was edited may have blanks instead.
+bool PerfScriptFilter::is_frame(std::string_view line) const {
+  if (line[0] == '\t') return true;
+  return line[0] == ' ' && !header_expected_ && parse_hex(first_token(line)) && !timed_ids(line);
 }
 
-bool PerfScriptFilter::rename(std::string_view line, std::string& out) {
-  const auto frame = parse_unknown(line);
-  const auto process = frame ? jit_process(frame->dso) : std::nullopt;
-  if (!process) return false;
-  const pid_t pid = *process != 0 ? *process : pid_;
-  Name name;
-  bool found = find_(pid, frame->address, name);
+void PerfScriptFilter::read_header(std::string_view line) {
+  std::optional<Ids> ids = timed_ids(line);
+  if (!ids && !header_expected_) return;  // a source line below a frame, and the like
+  if (!ids) ids = untimed_ids(line);
+  pid_ = ids ? ids->pid : 0;
+  tid_ = ids ? ids->tid : 0;
+  leaf_next_ = true;
+  header_expected_ = line.ends_with(')');  // the whole sample is in this line
+}
+
+void PerfScriptFilter::end_sample() {
+  pid_ = tid_ = 0;
+  leaf_next_ = header_expected_ = true;
+}
+
+/// Asked only where a frame needs it: process_of() is no cheap question.
+pid_t PerfScriptFilter::process() {
+  if (pid_ != 0 || tid_ == 0) return pid_;
+  const auto [at, is_new] = processes_.try_emplace(tid_);
+  if (is_new) at->second = process_of_(tid_);
+  // Of a thread that is gone nobody knows the process; most samples are a main thread's.
+  if (is_new && at->second == 0) at->second = tid_;
+  return pid_ = at->second;
+}
+
+bool PerfScriptFilter::find_frame(pid_t pid, Address address, Name& name) {
+  const bool found = find_(pid, address, name);
   // A return address may lie behind the last byte of its caller.
-  if (!leaf_next_ && frame->address != 0 && (!found || name.begin == frame->address)) {
-    const bool before = find_(pid, frame->address - 1, name);
-    if (!before && found) found = find_(pid, frame->address, name);
-    found = found || before;
+  if (leaf_next_ || address == 0 || (found && name.begin != address)) return found;
+  return find_(pid, address - 1, name) || (found && find_(pid, address, name));
+}
+
+bool PerfScriptFilter::rename(std::string_view line, bool own_line, std::string& out) {
+  const auto frame = parse_unknown(line, own_line);
+  const auto named = frame ? jit_process(frame->dso) : std::nullopt;
+  if (!named) return false;
+  Name name;
+  if (!find_frame(*named != 0 ? *named : process(), frame->address, name)) {
+    ++unnamed_;
+    return false;
   }
-  if (!found) return false;
   out.append(frame->before).append(frame->address_text).append(" ").append(name.name);
   if (offsets_) out.append("+0x").append(to_hex(frame->address - name.begin));
   out.append(" (").append(frame->dso).append(")");
@@ -154,13 +212,18 @@ bool PerfScriptFilter::rename(std::string_view line, std::string& out) {
 }
 
 void PerfScriptFilter::filter(std::string_view line, std::string& out) {
+  if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
+    end_sample();
+    out += line;
+    return;
+  }
   const bool frame = is_frame(line);
   if (!frame) read_header(line);
   if (line.find(kUnknown) == std::string_view::npos) {
     // perf prints offsets for all frames or for none.
     if (frame) offsets_ = line.find("+0x") != std::string_view::npos;
     out += line;
-  } else if (!rename(line, out)) {
+  } else if (!rename(line, frame, out)) {
     out += line;
   }
   if (frame) leaf_next_ = false;

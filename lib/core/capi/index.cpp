@@ -92,7 +92,8 @@ perfmap_status perfmap_map_find_batch(const perfmap_map* map, int32_t overlap,
       return invalid("this overlap policy needs an index", error);
     }
     std::vector<perfmap::Hit> hits(count);
-    perfmap::find_by_scan({&map->map, 1}, policy, {addresses, count}, hits);
+    perfmap::Diagnostics ignored(1);
+    perfmap::find_by_scan({&map->map, 1}, policy, {addresses, count}, hits, ignored);
     *found = 0;
     for (size_t i = 0; i < count; ++i) {
       const bool hit = static_cast<bool>(hits[i]);

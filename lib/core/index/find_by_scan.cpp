@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "formats/map_scan.hpp"
+#include "formats/map_entries.hpp"
 #include "index/run.hpp"
 #include "perfmap/index.hpp"
 
@@ -38,20 +38,13 @@ class Answers {
 }  // namespace
 
 void find_by_scan(std::span<const Map> maps, Overlap overlap, std::span<const Address> addresses,
-                  std::span<Hit> hits) {
+                  std::span<Hit> hits, Diagnostics& problems) {
   Answers answers(overlap, addresses);
   for (std::size_t i = 0; i < maps.size(); ++i) {
     const std::uint64_t tag = std::uint64_t{i} << kMapShift;
-    LineScanner scanner(maps[i].text());
-    for (auto batch = scanner.next(); !batch.empty(); batch = scanner.next()) {
-      for (const ScannedLine& line : batch) {
-        if (line.name != 0) {
-          answers.offer(line.begin, line.size, tag | line.offset);
-        } else if (const auto entry = maps[i].entry_at(line.offset)) {
-          answers.offer(entry->range.begin, entry->range.size, tag | line.offset);
-        }
-      }
-    }
+    for_each_entry(maps[i], problems, [&](const Entry& entry, std::uint64_t) {
+      answers.offer(entry.range.begin, entry.range.size, tag | entry.offset);
+    });
   }
   answers.write(hits);
 }

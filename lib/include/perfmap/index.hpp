@@ -96,10 +96,11 @@ class PERFMAP_API Index {
 };
 
 /// Answers a few addresses in one pass over the maps, without an index: O(lines × addresses) time
-/// and O(addresses) memory. `hits[i]` answers `addresses[i]`; entry_of() makes an entry of one. The
-/// overlap policy is not perf, which needs an Index.
+/// and O(addresses) memory. `hits[i]` answers `addresses[i]`; entry_of() makes an entry of one.
+/// Lines that make no sense go to `problems`. The overlap policy is not perf, which needs an Index.
 PERFMAP_API void find_by_scan(std::span<const Map> maps, Overlap overlap,
-                              std::span<const Address> addresses, std::span<Hit> hits);
+                              std::span<const Address> addresses, std::span<Hit> hits,
+                              Diagnostics& problems);
 
 /// The entry behind such a hit. O(line). The hit is not nobody's.
 PERFMAP_API Entry entry_of(std::span<const Map> maps, Hit hit) noexcept;

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <sys/types.h>
+#include <unordered_map>
 
 #include "perfmap/address.hpp"
 #include "perfmap/export.hpp"
@@ -14,9 +16,11 @@ namespace perfmap {
 ///
 /// Touched are frames whose symbol is [unknown] and whose dso is [unknown], //anon, [anon:…], a
 /// memfd, "[JIT] tid N" or /tmp/perf-N.map; every other byte passes unchanged. The process is N of
-/// the dso, else the PID of a `PID/TID` header, else what `process_of` says of the header's tid. A
-/// caller's address that nobody has and that is the end of an entry, as a return address behind a
-/// last call is, is looked up at address - 1; so is one at the first byte of an entry.
+/// the dso, else the PID of a `PID/TID` header, else what `process_of` says of the header's tid,
+/// and that tid itself where it says nothing. Headers may lack any field; a sample may be one line.
+///
+/// A caller's address is a return address: where it is the first byte of an entry, or nobody's, it
+/// is looked up at address - 1.
 class PERFMAP_API PerfScriptFilter {
  public:
   /// What is at `address` of process `pid` (0: unknown).
@@ -33,16 +37,26 @@ class PERFMAP_API PerfScriptFilter {
 
   /// Appends `line`, which has no newline, to `out`, renamed where that is called for.
   void filter(std::string_view line, std::string& out);
+  /// How many such frames kept their [unknown], because nobody knew a name.
+  std::uint64_t unnamed() const noexcept { return unnamed_; }
 
  private:
+  bool is_frame(std::string_view line) const;
   void read_header(std::string_view line);
-  bool rename(std::string_view line, std::string& out);
+  void end_sample();
+  pid_t process();
+  bool find_frame(pid_t pid, Address address, Name& name);
+  bool rename(std::string_view line, bool own_line, std::string& out);
 
   Find find_;
   ProcessOf process_of_;
+  std::unordered_map<pid_t, pid_t> processes_;  // of threads that were asked for
   pid_t pid_ = 0;
+  pid_t tid_ = 0;
+  bool header_expected_ = true;
   bool leaf_next_ = true;
   bool offsets_ = true;
+  std::uint64_t unnamed_ = 0;
 };
 
 }  // namespace perfmap
