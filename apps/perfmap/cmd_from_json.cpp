@@ -5,10 +5,11 @@ namespace perfmap::app {
 
 void declare_from_json(CLI::App& command, Action& action) {
   const auto options = std::make_shared<ConvertOptions>();
-  options->source = "-";
+  options->source = {"-", Source::As::path};
   options->opening.kind = "json";
   options->to = "perf-map";
-  command.add_option("file", options->source, "The JSON file (default: '-')")->type_name(kFile);
+  command.add_option("file", options->source.text, "The JSON file (default: '-')")
+      ->type_name(kFile);
   add_output(command, options->output, "Write there instead of standard output");
   command.add_option("--to", options->to, "Output: perf-map (default)")
       ->check(CLI::IsMember({"perf-map"}))

@@ -49,7 +49,7 @@ ExitCode run(const Options& options, const Console& console) {
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
   if (options.keep) return keep(*maps, *out, console);
-  Diagnostics problems(0);
+  Diagnostics problems(kMostProblemsInJson);
   Index index(*std::move(maps), options.overlap, problems);
   return write_merged(index, problems, options.to == "json", *out, console);
 }

@@ -8,6 +8,16 @@
 namespace perfmap::app {
 namespace {
 
+constexpr std::size_t kMostProblemsSaid = 20;
+
+Diagnostics problems_for(const ConvertOptions& options) {
+  return Diagnostics(options.to == "json" ? kMostProblemsInJson : kMostProblemsSaid);
+}
+
+JsonOrigin origin_of(const Opening& opening) {
+  return {opening.kind == SourceKind::json ? "json" : "perf-map", opening.bytes};
+}
+
 /// Entries as a perf map holds them, in order and with their exact names; lines that make no sense
 /// stay behind.
 void write_entries(const Map& map, OutputFile& out, Diagnostics& problems) {
@@ -40,15 +50,15 @@ ExitCode commit(OutputFile& out, std::span<const Map> maps, const Diagnostics& p
   return ExitCode::ok;
 }
 
-ExitCode convert_effective(const ConvertOptions& options, Map map, OutputFile& out,
-                           const Console& console) {
-  Diagnostics problems(0);
+ExitCode convert_effective(const ConvertOptions& options, Map map, const Opening& opening,
+                           OutputFile& out, const Console& console) {
+  Diagnostics problems = problems_for(options);
   std::vector<Map> maps;
   maps.push_back(std::move(map));
   Index index(std::move(maps), options.overlap, problems);
   index.compact();
   if (options.to == "json") {
-    write_effective_json(index, out, problems);
+    write_effective_json(index, out, problems, origin_of(opening));
   } else {
     write_effective_jsonl(index, out);
     say_problems(console, problems, index.maps().front().input().name());
@@ -59,7 +69,7 @@ ExitCode convert_effective(const ConvertOptions& options, Map map, OutputFile& o
 }  // namespace
 
 void declare_conversion(CLI::App& command, ConvertOptions& options) {
-  command.add_option("source", options.source, "The map: a path, '-' or a pid")
+  command.add_option("source", options.source.text, "The map: a path, '-' or a pid")
       ->type_name(kSource)
       ->required();
   add_source_options(command, options.opening);
@@ -67,14 +77,21 @@ void declare_conversion(CLI::App& command, ConvertOptions& options) {
 }
 
 ExitCode convert(const ConvertOptions& options, const Console& console) {
-  Result<Map> map = open_source(options.source, options.opening);
+  Opening opening;
+  Result<Map> map = open_source(options.source, options.opening, &opening);
   if (!map) return console.fail(map.error());
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
-  if (options.effective) return convert_effective(options, *std::move(map), *out, console);
-  Diagnostics problems(options.to == "json" ? 0 : 20);
+  if (opening.changed_names != 0) {
+    console.note("changed " + std::to_string(opening.changed_names) +
+                 (opening.changed_names == 1 ? " name" : " names") + " that no perf map can hold");
+  }
+  if (options.effective) {
+    return convert_effective(options, *std::move(map), opening, *out, console);
+  }
+  Diagnostics problems = problems_for(options);
   if (options.to == "json") {
-    write_map_json(*map, *out, problems);
+    write_map_json(*map, *out, problems, origin_of(opening));
   } else if (options.to == "jsonl") {
     write_map_jsonl(*map, *out, problems);
     say_problems(console, problems, map->input().name());

@@ -10,7 +10,7 @@ namespace perfmap::app {
 
 /// What to-json, from-json and convert have in common.
 struct ConvertOptions {
-  std::string source;
+  Source source;
   SourceOptions opening;
   std::string output = "-";
   std::string to;  ///< perf-map, json or jsonl

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <perfmap/map_json.hpp>
 #include <perfmap/rules.hpp>
-#include <perfmap/source_kind.hpp>
 #include <unistd.h>
 
 namespace perfmap::app {
@@ -23,10 +22,12 @@ Error unsupported(const std::string& name, SourceKind kind) {
   return {Errc::unsupported, std::move(message), 0, {}};
 }
 
-Result<Map> map_of(Input input, SourceKind kind, Map::Options options) {
+Result<Map> map_of(Input input, SourceKind kind, Map::Options options, Opening* opening) {
+  if (opening != nullptr) *opening = {kind, input.text().size(), 0};
   if (kind == SourceKind::perf_map) return Map(std::move(input), options);
   if (kind != SourceKind::json) return Failure(unsupported(input.name(), kind));
   Result<MapText> text = map_text_from_json(input.text());
+  if (text && opening != nullptr) opening->changed_names = text->changed_names;
   if (text) return Map(Input::from_text(std::move(text->text), input.name()));
   Error error = std::move(text.error());
   error.message = input.name() + ":" + std::to_string(error.where.line) + ":" +
@@ -75,17 +76,17 @@ bool reads_stdin(const std::vector<Source>& sources) {
                      [](const Source& source) { return source.text == "-"; });
 }
 
-Result<Map> open_process(pid_t pid, const SourceOptions& options) {
+Result<Map> open_process(pid_t pid, const SourceOptions& options, Opening* opening) {
   const Roots roots = roots_from_environment();
   Result<Input> input = find_process_map(pid, roots, options.any_owner);
   if (!input) return Failure(std::move(input.error()));
   const SourceKind kind =
       options.kind.empty() ? detect_kind(input->text()) : *parse_kind(options.kind);
-  return map_of(*std::move(input), kind, {.growing = process_lives(pid, roots)});
+  return map_of(*std::move(input), kind, {.growing = process_lives(pid, roots)}, opening);
 }
 
-Result<Map> open_source(const Source& source, const SourceOptions& options) {
-  if (const pid_t pid = pid_of_source(source); pid != 0) return open_process(pid, options);
+Result<Map> open_source(const Source& source, const SourceOptions& options, Opening* opening) {
+  if (const pid_t pid = pid_of_source(source); pid != 0) return open_process(pid, options, opening);
   Result<Input> input = open_path(source.text);
   if (!input) return Failure(std::move(input.error()));
   const bool empty = input->text().empty();
@@ -93,7 +94,7 @@ Result<Map> open_source(const Source& source, const SourceOptions& options) {
                           : options.kind.empty() ? detect_kind(input->text())
                                                  : *parse_kind(options.kind);
   const bool growing = still_grows(*input);
-  return map_of(*std::move(input), kind, {.growing = growing});
+  return map_of(*std::move(input), kind, {.growing = growing}, opening);
 }
 
 Result<std::vector<Map>> open_sources(const std::vector<Source>& sources,

@@ -4,6 +4,7 @@
 #include <perfmap/index.hpp>
 #include <perfmap/map.hpp>
 #include <perfmap/process_files.hpp>
+#include <perfmap/source_kind.hpp>
 #include <string>
 #include <vector>
 
@@ -26,12 +27,20 @@ struct SourceOptions {
 };
 void add_source_options(CLI::App& command, SourceOptions& options);
 
+/// How a source was read, where somebody wants to know.
+struct Opening {
+  SourceKind kind = SourceKind::perf_map;
+  std::uint64_t bytes = 0;          ///< of the file, not of the map that was made of it
+  std::uint64_t changed_names = 0;  ///< JSON: names that no perf map can hold
+};
+
 /// /proc, and /tmp or what PERFMAP_TMPDIR says instead.
 Roots roots_from_environment();
 
 /// A SOURCE: a path, "-", or a pid (decimal digits that name no file). JSON of ours becomes the map
 /// that it describes. Fails with one line that names the source and the kind that it is not.
-Result<Map> open_source(const Source& source, const SourceOptions& options);
+Result<Map> open_source(const Source& source, const SourceOptions& options,
+                        Opening* opening = nullptr);
 inline Result<Map> open_source(const std::string& source, const SourceOptions& options) {
   return open_source(Source{source}, options);
 }
@@ -42,7 +51,7 @@ Result<std::vector<Map>> open_sources(const std::vector<Source>& sources,
 bool reads_stdin(const std::vector<Source>& sources);
 
 /// The map of a process, named `source` in messages.
-Result<Map> open_process(pid_t pid, const SourceOptions& options);
+Result<Map> open_process(pid_t pid, const SourceOptions& options, Opening* opening = nullptr);
 
 /// The pid that a source means, or 0.
 pid_t pid_of_source(const Source& source);

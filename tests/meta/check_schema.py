@@ -50,10 +50,22 @@ def refuses(value, schema):
     return False
 
 
-def output(*arguments):
-    run = subprocess.run([sys.argv[1], "-q", *arguments], capture_output=True)
+def text(*arguments, given=b""):
+    run = subprocess.run([sys.argv[1], "-q", *arguments], capture_output=True, input=given)
     assert run.returncode in (0, 1), run.stderr
-    return json.loads(run.stdout)
+    return run.stdout
+
+
+def output(*arguments, given=b""):
+    return json.loads(text(*arguments, given=given))
+
+
+def lines(*arguments):
+    """JSON lines: each is an entry of the schema."""
+    found = [json.loads(line) for line in text(*arguments, "--format", "jsonl").splitlines()]
+    for line in found:
+        check(line, {"$ref": "#/$defs/entry"}, MAP)
+    return found
 
 
 count = 0
@@ -63,6 +75,13 @@ for path in maps:
     check(document, MAP, MAP)
     count += len(document["entries"])
     assert document["entries"] and refuses({**document, "schema": "other"}, MAP)
+    assert lines("to-json", path) == document["entries"]
+    effective = output("to-json", path, "--effective")
+    check(effective, MAP, MAP)
+    assert lines("to-json", path, "--effective") == effective["entries"]
+    again = output("to-json", "-", given=json.dumps(document).encode())
+    check(again, MAP, MAP)
+    assert len(again["entries"]) == len(document["entries"])
     assert refuses({**document, "entries": [{**document["entries"][0], "start": 4096}]}, MAP)
     for by in ([], ["--by", "name"], ["--by", "tier"]):
         document = output("info", path, "--format", "json", *by)

@@ -11,7 +11,13 @@
 namespace perfmap {
 namespace {
 
-/// True for printable ASCII without quotes and backslashes: what a JSON string holds as it is.
+/// A byte that goes into a string as it is. DEL may, but a terminal would obey it.
+constexpr bool is_plain(char c) noexcept {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\';
+}
+
+/// The same of every byte, eight at a time.
 bool is_plain(std::string_view text) noexcept {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
   constexpr std::uint64_t kTops = 0x8080808080808080;
@@ -24,49 +30,56 @@ bool is_plain(std::string_view text) noexcept {
   for (; i + 8 <= text.size(); i += 8) {
     std::uint64_t v;
     std::memcpy(&v, text.data() + i, 8);
-    odd |= equals(v, '"') | equals(v, '\\') | (v - kOnes * 0x20) | v;
+    odd |= equals(v, '"') | equals(v, '\\') | equals(v, 0x7f) | (v - kOnes * 0x20) | v;
   }
   if ((odd & kTops) != 0) return false;
   for (; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\') return false;
+    if (!is_plain(text[i])) return false;
   }
   return true;
 }
 
-void append_escape(std::string& out, char c) {
+/// Writes what stands for a character that a JSON string cannot hold as it is.
+void write_escape(OutputFile& out, char c) {
   switch (c) {
-    case '"':
-    case '\\':
-      out += '\\';
-      out += c;
-      return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
-    default:
-      out += "\\u00";
-      out += "0123456789abcdef"[static_cast<unsigned char>(c) >> 4];
-      out += "0123456789abcdef"[c & 15];
+    case '"': return out.write("\\\"");
+    case '\\': return out.write("\\\\");
+    case '\n': return out.write("\\n");
+    case '\r': return out.write("\\r");
+    case '\t': return out.write("\\t");
+    default: break;
   }
+  const char digits[] = {"0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
+  out.write("\\u00");
+  out.write({digits, 2});
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  out.reserve(text.size() + 8);
+/// Piece by piece: a name may have any length.
+void write_escaped(OutputFile& out, std::string_view text) {
   while (!text.empty()) {
+    std::size_t plain = 0;
+    while (plain < text.size() && is_plain(text[plain])) ++plain;
+    out.write(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) return;
     const std::size_t length = utf8_length(text);
-    const auto first = static_cast<unsigned char>(text[0]);
     if (length == 0) {
-      out += "\xef\xbf\xbd";
-    } else if (first < 0x20 || first == '"' || first == '\\') {
-      append_escape(out, text[0]);
+      out.write("\xef\xbf\xbd");
+    } else if (length == 1) {
+      write_escape(out, text[0]);
     } else {
-      out += text.substr(0, length);
+      out.write(text.substr(0, length));
     }
     text.remove_prefix(length == 0 ? 1 : length);
   }
-  return out;
+}
+
+void write_base64(OutputFile& out, std::string_view bytes) {
+  constexpr std::size_t kPiece = 3 * 4096;  // whole groups: only the last piece is padded
+  for (; bytes.size() > kPiece; bytes.remove_prefix(kPiece)) {
+    out.write(to_base64(bytes.substr(0, kPiece)));
+  }
+  out.write(to_base64(bytes));
 }
 
 }  // namespace
@@ -132,7 +145,7 @@ void JsonWriter::string(std::string_view bytes) {
     return;
   }
   out_.write("\"");
-  out_.write(escaped(bytes));
+  write_escaped(out_, bytes);
   out_.write("\"");
 }
 
@@ -146,7 +159,10 @@ void JsonWriter::text_members(std::string_view name, std::string_view bytes) {
   string(bytes);
   if (is_plain(bytes) || is_utf8(bytes)) return;
   key(std::string(name) + "_bytes");
-  string(to_base64(bytes));
+  separate();
+  out_.write("\"");
+  write_base64(out_, bytes);
+  out_.write("\"");
 }
 
 }  // namespace perfmap

@@ -23,13 +23,13 @@ std::optional<std::uint64_t> pid_of(std::string_view path) {
   return pid;
 }
 
-void write_source(JsonWriter& json, const Input& input) {
+void write_source(JsonWriter& json, const Input& input, const JsonOrigin& origin) {
   json.key("source");
   json.begin_object();
   json.key("path");
   json.string(input.name());
   json.key("kind");
-  json.string("perf-map");
+  json.string(origin.kind);
   json.key("pid");
   const auto pid = pid_of(input.name());
   if (pid) {
@@ -38,7 +38,7 @@ void write_source(JsonWriter& json, const Input& input) {
     json.null();
   }
   json.key("bytes");
-  json.number(input.text().size());
+  json.number(origin.bytes.value_or(input.text().size()));
   json.end_object();
 }
 
@@ -63,11 +63,11 @@ void for_each_segment(const Index& index, Visit visit) {
   }
 }
 
-void begin_document(JsonWriter& json, const Input& input) {
+void begin_document(JsonWriter& json, const Input& input, const JsonOrigin& origin) {
   json.begin_object();
   json.key("schema");
   json.string(kSchema);
-  write_source(json, input);
+  write_source(json, input, origin);
   json.key("entries");
   json.begin_array();
 }
@@ -99,9 +99,10 @@ void write_problem(JsonWriter& json, const Diagnostic& problem) {
   json.end_object();
 }
 
-void write_map_json(const Map& map, OutputFile& out, Diagnostics& problems) {
+void write_map_json(const Map& map, OutputFile& out, Diagnostics& problems,
+                    const JsonOrigin& origin) {
   JsonWriter json(out);
-  begin_document(json, map.input());
+  begin_document(json, map.input(), origin);
   for_each_entry(map, problems, [&](const Entry& entry, std::uint64_t line) {
     write_entry(json, entry.range, entry.name, line);
   });
@@ -116,9 +117,10 @@ void write_map_jsonl(const Map& map, OutputFile& out, Diagnostics& problems) {
   });
 }
 
-void write_effective_json(const Index& index, OutputFile& out, const Diagnostics& problems) {
+void write_effective_json(const Index& index, OutputFile& out, const Diagnostics& problems,
+                          const JsonOrigin& origin) {
   JsonWriter json(out);
-  begin_document(json, index.maps().front().input());
+  begin_document(json, index.maps().front().input(), origin);
   for_each_segment(index, [&](const AddressRange& range, std::string_view name,
                               std::uint64_t line) { write_entry(json, range, name, line); });
   end_document(json, problems);

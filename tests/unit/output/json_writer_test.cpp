@@ -1,0 +1,123 @@
+#include "perfmap/json_writer.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/base64.hpp"
+#include "support/catch.hpp"
+#include "support/written.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::written;
+
+std::string string_of(std::string_view bytes) {
+  return written([&](OutputFile& out) { JsonWriter(out).string(bytes); });
+}
+
+}  // namespace
+
+TEST_CASE("commas and colons place themselves", "[json]") {
+  const std::string text = written([](OutputFile& out) {
+    JsonWriter json(out);
+    json.begin_object();
+    json.key("a");
+    json.begin_array();
+    json.number(1);
+    json.boolean(false);
+    json.null();
+    json.begin_object();
+    json.end_object();
+    json.begin_array();
+    json.end_array();
+    json.string("x");
+    json.end_array();
+    json.key("b");
+    json.address(0);
+    json.end_object();
+    json.newline();
+    json.number(2);
+  });
+  CHECK(text == "{\"a\":[1,false,null,{},[],\"x\"],\"b\":\"0x0\"}\n2");
+}
+
+TEST_CASE("numbers and addresses keep all 64 bits", "[json]") {
+  const std::string text = written([](OutputFile& out) {
+    JsonWriter json(out);
+    json.begin_array();
+    json.number(UINT64_MAX);
+    json.address(UINT64_MAX);
+    json.end_array();
+  });
+  CHECK(text == "[18446744073709551615,\"0xffffffffffffffff\"]");
+}
+
+TEST_CASE("a string holds no quote, backslash, control byte or DEL as it is", "[json]") {
+  CHECK(string_of("a\"b\\c") == R"("a\"b\\c")");
+  CHECK(string_of("\n\r\t") == R"("\n\r\t")");
+  CHECK(string_of(std::string("\0\x1b\x1f\x7f", 4)) == R"("\u0000\u001b\u001f\u007f")");
+}
+
+TEST_CASE("a string keeps valid UTF-8, and each bad byte becomes U+FFFD", "[json]") {
+  CHECK(string_of("größe 日本 😀") == "\"größe 日本 😀\"");
+  CHECK(string_of("a\xff\xfe z") == "\"a\ufffd\ufffd z\"");
+  CHECK(string_of("\xc0\x80") == "\"\ufffd\ufffd\"");            // overlong
+  CHECK(string_of("\xed\xa0\x80") == "\"\ufffd\ufffd\ufffd\"");  // a surrogate
+  CHECK(string_of("cut \xe6\x97") == "\"cut \ufffd\ufffd\"");
+}
+
+TEST_CASE("every byte is seen wherever it stands among eight", "[json]") {
+  for (std::size_t length = 1; length <= 24; ++length) {
+    for (std::size_t at = 0; at < length; ++at) {
+      for (int byte = 0; byte < 0x100; ++byte) {
+        std::string text(length, '!');
+        text[at] = static_cast<char>(byte);
+        const std::string json = string_of(text);
+        const std::string back = nlohmann::json::parse(json).get<std::string>();
+        std::string expected = text;
+        if (byte >= 0x80) expected.replace(at, 1, "\ufffd");
+        if (back != expected) FAIL("byte " << byte << " at " << at << " of " << length);
+        const bool as_it_is = json == "\"" + text + "\"";
+        const bool plain = byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+        if (as_it_is != plain) FAIL("byte " << byte << " at " << at << " of " << length);
+      }
+    }
+  }
+}
+
+TEST_CASE("a string longer than the buffer arrives whole", "[json]") {
+  const std::string plain(3 * OutputFile::kRoom + 5, 'x');
+  CHECK(string_of(plain) == "\"" + plain + "\"");
+  const std::string odd = plain + "\n" + plain + "\xff" + plain;
+  CHECK(string_of(odd) == "\"" + plain + "\\n" + plain + "\ufffd" + plain + "\"");
+}
+
+TEST_CASE("the exact bytes of a name stand beside it where it is not UTF-8", "[json]") {
+  const auto members = [](std::string_view name) {
+    return written([&](OutputFile& out) {
+      JsonWriter json(out);
+      json.begin_object();
+      json.name_members(name);
+      json.end_object();
+    });
+  };
+  CHECK(members("größe") == "{\"name\":\"größe\"}");
+  CHECK(members("a\x01") == "{\"name\":\"a\\u0001\"}");
+  CHECK(members("a\xff") == "{\"name\":\"a\ufffd\",\"name_bytes\":\"Yf8=\"}");
+}
+
+TEST_CASE("the exact bytes of a long name are one base64 text", "[json]") {
+  for (const std::size_t length : {12'287u, 12'288u, 12'289u, 30'000u}) {
+    const std::string name(length, '\xfe');
+    const auto json = nlohmann::json::parse(written([&](OutputFile& out) {
+      JsonWriter writer(out);
+      writer.begin_object();
+      writer.text_members("path", name);
+      writer.end_object();
+    }));
+    CHECK(from_base64(json.at("path_bytes").get<std::string>()) == name);
+  }
+}
+
+}  // namespace perfmap
