@@ -21,7 +21,8 @@ struct Survey {
   Diagnostics problems{1};
 };
 
-Survey survey(const Map& map) {
+Survey survey(const Map& map, const Console& console) {
+  const Step step(console, "checking");
   Survey found;
   map.for_each(found.problems, [&](const Entry& entry) {
     if (is_written_as_is(entry.name)) return;
@@ -47,6 +48,14 @@ Result<void> copy_entries(const Map& map, MapWriter& writer) {
   return result;
 }
 
+Result<void> append(const Map& map, const Survey& found, MapWriter& writer,
+                    const Console& console) {
+  const Step step(console, "copying");
+  const Result<void> copied =
+      may_copy_bytes(map, found) ? writer.copy(map.input().name()) : copy_entries(map, writer);
+  return copied ? writer.close() : copied;
+}
+
 bool is_same_file(const Map& map, const AppendOptions& options) {
   const std::string path = options.pid.empty()
                                ? options.output
@@ -58,20 +67,18 @@ bool is_same_file(const Map& map, const AppendOptions& options) {
 }
 
 ExitCode run(const Options& options, const Console& console) {
-  const Result<Map> map = open_source(options.source, options.opening);
+  const Result<Map> map = open_source(options.source, options.opening, console);
   if (!map) return console.fail(map.error());
   const std::string& name = map->input().name();
   if (is_same_file(*map, options.append))
     return console.fail("cannot copy " + name + " onto itself");
-  const Survey found = survey(*map);
+  const Survey found = survey(*map, console);
   if (options.append.strict && found.changed_names != 0) {
     return console.fail(refusal(found.first_name));
   }
   Result<MapWriter> writer = open_target(options.append, kBuffer);
   if (!writer) return console.fail(writer.error());
-  Result<void> copied =
-      may_copy_bytes(*map, found) ? writer->copy(name) : copy_entries(*map, *writer);
-  if (copied) copied = writer->close();
+  const Result<void> copied = append(*map, found, *writer, console);
   if (!copied) return console.fail(copied.error());
   if (!is_whole(console, {&*map, 1})) return ExitCode::failed;
   note_changed_names(console, found.changed_names);

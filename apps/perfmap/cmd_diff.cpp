@@ -57,8 +57,9 @@ void write_change(JsonWriter& json, const NameChange& change) {
 }
 
 ExitCode run(const Options& options, const Console& console) {
-  const Result<std::vector<Map>> maps = open_sources(options.sources, options.opening);
+  const Result<std::vector<Map>> maps = open_sources(options.sources, options.opening, console);
   if (!maps) return console.fail(maps.error());
+  const Step step(console, "comparing", console.out());
   std::uint64_t changes = 0;
   if (options.format == "text") {
     changes = diff_maps((*maps)[0], (*maps)[1],

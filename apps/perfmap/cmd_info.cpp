@@ -111,23 +111,31 @@ void print_groups(const Console& console, const std::string& by,
   json.newline();
 }
 
+std::vector<InfoGroup> groups_of(const Map& map, GroupBy by, const Console& console) {
+  const Step step(console, "counting");
+  return group_entries(map, by);
+}
+
+MapInfo info_of(Index& index, const Diagnostics& problems, const Console& console) {
+  const Step step(console, "counting");
+  index.compact();
+  return map_info(index, problems);
+}
+
 ExitCode run(const Options& options, const Console& console) {
-  Result<Map> map = open_source(options.source, options.opening);
+  Result<Map> map = open_source(options.source, options.opening, console);
   if (!map) return console.fail(map.error());
   const bool as_json = options.format == "json";
   if (!options.by.empty()) {
     const GroupBy by = options.by == "name"     ? GroupBy::name
                        : options.by == "prefix" ? GroupBy::prefix
                                                 : GroupBy::tier;
-    print_groups(console, options.by, group_entries(*map, by), as_json);
+    print_groups(console, options.by, groups_of(*map, by, console), as_json);
     return is_whole(console, {&*map, 1}) ? ExitCode::ok : ExitCode::failed;
   }
   Diagnostics problems(1);
-  std::vector<Map> maps;
-  maps.push_back(*std::move(map));
-  Index index(std::move(maps), Overlap::last, problems);
-  index.compact();
-  const MapInfo info = map_info(index, problems);
+  Index index = make_index(*std::move(map), Overlap::last, problems, console);
+  const MapInfo info = info_of(index, problems, console);
   (as_json ? print_json : print_text)(console, index.maps().front(), info);
   return is_whole(console, index.maps()) ? ExitCode::ok : ExitCode::failed;
 }

@@ -141,26 +141,31 @@ bool reaches(const std::vector<Diagnostics>& all, const std::string& fail_level)
   });
 }
 
+Diagnostics findings_of(const Map& map, const Options& options, const Console& console) {
+  const Step step(console, "checking " + map.input().name());
+  Diagnostics found = make_collector(options);
+  lint(map, found);
+  return found;
+}
+
 ExitCode run(const Options& options, const Console& console) {
   if (options.list_rules) return print_rules(console), ExitCode::ok;
   if (!options.explain.empty()) return print_explanation(console, options.explain);
   if (options.sources.empty()) return console.fail("expected a source: a path, '-' or a pid");
-  Result<std::vector<Map>> maps = open_sources(options.sources, options.opening);
+  Result<std::vector<Map>> maps = open_sources(options.sources, options.opening, console);
   if (!maps) return console.fail(maps.error());
   std::vector<Diagnostics> all;
   for (Map& map : *maps) {
-    all.push_back(make_collector(options));
-    lint(map, all.back());
+    all.push_back(findings_of(map, options, console));
     if (!options.fix.fix && !options.fix.diff) continue;
     const Result<bool> fixed = apply_fixes(map, all.back(), options.fix, console);
     if (!fixed) return console.fail(fixed.error());
     if (!options.fix.fix || !*fixed) continue;
     // What is left counts: the file is read again as it is now.
-    Result<Map> again = open_source(map.input().name(), options.opening);
+    Result<Map> again = open_source(map.input().name(), options.opening, console);
     if (!again) return console.fail(again.error());
     map = *std::move(again);
-    all.back() = make_collector(options);
-    lint(map, all.back());
+    all.back() = findings_of(map, options, console);
   }
   if (!is_whole(console, *maps)) return ExitCode::failed;
   std::vector<FileFindings> files;

@@ -22,6 +22,7 @@ struct Options {
 
 /// Prints each conflict as lint would; the status says whether there was one.
 ExitCode check(const std::vector<Map>& maps, const Console& console) {
+  const Step step(console, "checking", console.out());
   std::uint64_t conflicts = 0;
   for_each_conflict(maps, [&](const RangeFinding& finding) {
     const Map& map = maps[finding.here.map()];
@@ -36,6 +37,7 @@ ExitCode check(const std::vector<Map>& maps, const Console& console) {
 }
 
 ExitCode keep(const std::vector<Map>& maps, OutputFile& out, const Console& console) {
+  const Step step(console, "writing", out);
   write_concatenated(maps, out);
   if (!is_whole(console, maps)) return ExitCode::failed;
   const Result<void> written = out.commit();
@@ -43,14 +45,14 @@ ExitCode keep(const std::vector<Map>& maps, OutputFile& out, const Console& cons
 }
 
 ExitCode run(const Options& options, const Console& console) {
-  Result<std::vector<Map>> maps = open_sources(options.sources, options.source);
+  Result<std::vector<Map>> maps = open_sources(options.sources, options.source, console);
   if (!maps) return console.fail(maps.error());
   if (options.check) return check(*maps, console);
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
   if (options.keep) return keep(*maps, *out, console);
   Diagnostics problems(kMostProblemsInJson);
-  Index index(*std::move(maps), options.overlap, problems);
+  Index index = make_index(*std::move(maps), options.overlap, problems, console);
   return write_merged(index, problems, options.to == "json", *out, console);
 }
 

@@ -29,8 +29,14 @@ struct Options {
 /// A few addresses are answered in one pass over the lines; for more, an index is built.
 constexpr std::size_t kScanAtMost = 16;
 
+void scan(const std::vector<Map>& maps, Overlap overlap, const std::vector<Address>& addresses,
+          std::vector<Hit>& hits, Diagnostics& problems, const Console& console) {
+  const Step step(console, "scanning");
+  find_by_scan(maps, overlap, addresses, hits, problems);
+}
+
 ExitCode resolve_arguments(const Options& options, const Console& console) {
-  Result<std::vector<Map>> maps = open_sources(options.sources, options.source);
+  Result<std::vector<Map>> maps = open_sources(options.sources, options.source, console);
   if (!maps) return console.fail(maps.error());
   std::vector<Address> addresses;
   for (const std::string& text : options.addresses) addresses.push_back(*parse_hex(text));
@@ -38,7 +44,7 @@ ExitCode resolve_arguments(const Options& options, const Console& console) {
   AnswerWriter writer(console, options.format);
   if (addresses.size() <= kScanAtMost && options.overlap != Overlap::perf) {
     Diagnostics problems(1);
-    find_by_scan(*maps, options.overlap, addresses, hits, problems);
+    scan(*maps, options.overlap, addresses, hits, problems, console);
     for (std::size_t i = 0; i < hits.size(); ++i) {
       writer.write(addresses[i], hits[i], *maps, hits[i] ? entry_of(*maps, hits[i]) : Entry{});
     }
@@ -46,7 +52,7 @@ ExitCode resolve_arguments(const Options& options, const Console& console) {
     if (!is_whole(console, *maps)) return ExitCode::failed;
   } else {
     Diagnostics problems(1);
-    const Index index(*std::move(maps), options.overlap, problems);
+    const Index index = make_index(*std::move(maps), options.overlap, problems, console);
     index.find_all(addresses, hits);
     for (std::size_t i = 0; i < hits.size(); ++i) {
       writer.write(addresses[i], hits[i], index.maps(), hits[i] ? index.entry(hits[i]) : Entry{});
@@ -64,10 +70,10 @@ ExitCode resolve_stream(const Options& options, const Console& console) {
   if (reads_stdin(options.sources)) {
     return console.fail("standard input cannot be both the addresses and a source");
   }
-  Result<std::vector<Map>> maps = open_sources(options.sources, options.source);
+  Result<std::vector<Map>> maps = open_sources(options.sources, options.source, console);
   if (!maps) return console.fail(maps.error());
   Diagnostics problems(1);
-  const Index index(*std::move(maps), options.overlap, problems);
+  const Index index = make_index(*std::move(maps), options.overlap, problems, console);
   note_skipped(console, problems);
   AnswerWriter writer(console, options.format);
   std::vector<Address> addresses;
@@ -111,7 +117,7 @@ ExitCode resolve_stream(const Options& options, const Console& console) {
 
 ExitCode filter_script(const Options& options, const Console& console) {
   Result<ScriptMaps> maps =
-      ScriptMaps::open(options.sources, options.source, options.overlap, options.map_dir);
+      ScriptMaps::open(options.sources, options.source, options.overlap, options.map_dir, console);
   if (!maps) return console.fail(maps.error());
   PerfScriptFilter filter(
       [&](pid_t pid, Address address, PerfScriptFilter::Name& name) {

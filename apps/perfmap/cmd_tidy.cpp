@@ -17,7 +17,7 @@ struct Options {
 };
 
 ExitCode run(const Options& options, const Console& console) {
-  Result<Map> map = open_source(options.source, options.opening);
+  Result<Map> map = open_source(options.source, options.opening, console);
   if (!map) return console.fail(map.error());
   if (options.in_place) {
     if (const auto why = objection_to_rewriting(map->input(), options.force)) {
@@ -28,9 +28,7 @@ ExitCode run(const Options& options, const Console& console) {
       options.in_place ? OutputFile::replace(map->input()) : open_output(options.output);
   if (!out) return console.fail(out.error());
   Diagnostics problems(1);
-  std::vector<Map> maps;
-  maps.push_back(*std::move(map));
-  Index index(std::move(maps), options.overlap, problems);
+  Index index = make_index(*std::move(map), options.overlap, problems, console);
   if (options.in_place) {
     if (const auto why = objection_to_emptying(index, problems)) return console.fail(*why);
   }

@@ -1,5 +1,6 @@
 #include "console.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -8,12 +9,15 @@
 namespace perfmap::app {
 namespace {
 
+bool is_dumb() {
+  const char* const term = std::getenv("TERM");
+  return term != nullptr && std::strcmp(term, "dumb") == 0;
+}
+
 bool wants_color(ColorWish wish, bool terminal) {
   if (wish != ColorWish::automatic) return wish == ColorWish::always;
   const char* const no_color = std::getenv("NO_COLOR");
-  const char* const term = std::getenv("TERM");
-  return terminal && (no_color == nullptr || *no_color == '\0') &&
-         (term == nullptr || std::strcmp(term, "dumb") != 0);
+  return terminal && (no_color == nullptr || *no_color == '\0') && !is_dumb();
 }
 
 }  // namespace
@@ -25,7 +29,8 @@ Console::Console(OutputFile& out, ColorWish color, bool quiet, bool verbose)
       out_is_terminal_(::isatty(STDOUT_FILENO) == 1),
       err_is_terminal_(::isatty(STDERR_FILENO) == 1),
       color_out_(wants_color(color, out_is_terminal_)),
-      color_err_(wants_color(color, err_is_terminal_)) {}
+      color_err_(wants_color(color, err_is_terminal_)),
+      progress_(std::make_unique<Progress>(err_is_terminal_ && !quiet_ && !is_dumb())) {}
 
 ExitCode Console::fail(const Error& error) const {
   return error.sys_errno == EPIPE ? ExitCode::ok : fail(error.message);
@@ -51,42 +56,32 @@ bool Console::flush_answers() const {
 
 void Console::line(std::string_view text) const {
   if (!flush_answers()) return;
-  std::string whole = printable(text);
-  whole += '\n';
-  const char* rest = whole.data();
-  std::size_t left = whole.size();
-  while (left > 0) {
-    const ssize_t count = ::write(STDERR_FILENO, rest, left);
-    if (count < 0) return;  // nobody is left to tell
-    rest += count;
-    left -= static_cast<std::size_t>(count);
-  }
+  progress_->print(printable(text) + "\n");
 }
 
 void Console::say(std::string_view prefix, std::string_view color, std::string_view message) const {
   if (!flush_answers()) return;
   std::string text = "perfmap: ";
-  const bool painted = color_err_ && !color.empty();
-  if (!painted) {
-    line(text.append(prefix).append(printable(message)));
-    return;
+  if (color_err_ && !color.empty()) {
+    text.append(color).append(prefix).append("\x1b[0m");
+  } else {
+    text.append(prefix);
   }
-  text.append(color).append(prefix).append("\x1b[0m").append(printable(message)).append("\n");
-  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+  progress_->print(text + printable(message) + "\n");
 }
 
 std::string printable(std::string_view text) {
   std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      out += c;
-    } else {
-      out += "\\x";
-      out += "0123456789abcdef"[byte >> 4];
-      out += "0123456789abcdef"[byte & 15];
-    }
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  for (auto at = text.begin(); at != text.end();) {
+    const auto control = std::find_if(at, text.end(), is_control);
+    out.append(at, control);
+    if (control == text.end()) break;
+    const auto byte = static_cast<unsigned char>(*control);
+    out += "\\x";
+    out += "0123456789abcdef"[byte >> 4];
+    out += "0123456789abcdef"[byte & 15];
+    at = control + 1;
   }
   return out;
 }

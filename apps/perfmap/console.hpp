@@ -1,9 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <perfmap/output_file.hpp>
 #include <perfmap/result.hpp>
 #include <string>
 #include <string_view>
+
+#include "progress.hpp"
 
 namespace perfmap::app {
 
@@ -24,8 +27,7 @@ class Console {
   bool color_out() const noexcept { return color_out_; }
   bool color_err() const noexcept { return color_err_; }
   bool verbose() const noexcept { return verbose_; }
-  /// Whether progress may be shown: standard error is a terminal and nobody asked for quiet.
-  bool progress() const noexcept { return err_is_terminal_ && !quiet_; }
+  Progress& progress() const noexcept { return *progress_; }
 
   /// "perfmap: error: MESSAGE"; answers ExitCode::failed, so that a command can return it.
   /// Of a pipe whose reader went away nothing is said, and the status is 0.
@@ -50,6 +52,7 @@ class Console {
   bool err_is_terminal_;
   bool color_out_;
   bool color_err_;
+  std::unique_ptr<Progress> progress_;
 };
 
 /// `text` as it may be shown on a terminal: control bytes as \xNN.

@@ -53,9 +53,8 @@ ExitCode commit(OutputFile& out, std::span<const Map> maps, const Diagnostics& p
 ExitCode convert_effective(const ConvertOptions& options, Map map, const Opening& opening,
                            OutputFile& out, const Console& console) {
   Diagnostics problems = problems_for(options);
-  std::vector<Map> maps;
-  maps.push_back(std::move(map));
-  Index index(std::move(maps), options.overlap, problems);
+  Index index = make_index(std::move(map), options.overlap, problems, console);
+  const Step step(console, "writing", out);
   index.compact();
   if (options.to == "json") {
     write_effective_json(index, out, problems, origin_of(opening));
@@ -78,7 +77,7 @@ void declare_conversion(CLI::App& command, ConvertOptions& options) {
 
 ExitCode convert(const ConvertOptions& options, const Console& console) {
   Opening opening;
-  Result<Map> map = open_source(options.source, options.opening, &opening);
+  Result<Map> map = open_source(options.source, options.opening, console, &opening);
   if (!map) return console.fail(map.error());
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
@@ -89,6 +88,7 @@ ExitCode convert(const ConvertOptions& options, const Console& console) {
   if (options.effective) {
     return convert_effective(options, *std::move(map), opening, *out, console);
   }
+  const Step step(console, "writing", *out);
   Diagnostics problems = problems_for(options);
   if (options.to == "json") {
     write_map_json(*map, *out, problems, origin_of(opening));

@@ -41,7 +41,7 @@ void add_common_options(CLI::App& app, CommonOptions& common) {
   app.add_flag_callback(
       "-q,--quiet", [&common] { common.quiet = true; }, "No notes or warnings");
   app.add_flag_callback(
-      "-v,--verbose", [&common] { common.verbose = true; }, "Say more");
+      "-v,--verbose", [&common] { common.verbose = true; }, "Say how long each step took");
 }
 
 /// A flag is there or not: --quiet=false is no way to say either.

@@ -41,12 +41,15 @@ std::optional<Error> objection_to_emptying(const Index& index, const Diagnostics
 
 ExitCode write_merged(Index& index, const Diagnostics& problems, bool as_json, OutputFile& out,
                       const Console& console) {
-  index.compact();
   PortableStats stats;
-  if (as_json) {
-    write_effective_json(index, out, problems);
-  } else {
-    stats = write_portable(index, out);
+  {
+    const Step step(console, "writing", out);
+    index.compact();
+    if (as_json) {
+      write_effective_json(index, out, problems);
+    } else {
+      stats = write_portable(index, out);
+    }
   }
   if (!is_whole(console, index.maps())) return ExitCode::failed;
   const Result<void> written = out.commit();

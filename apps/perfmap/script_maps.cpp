@@ -4,7 +4,7 @@ namespace perfmap::app {
 
 Result<ScriptMaps> ScriptMaps::open(const std::vector<Source>& sources,
                                     const SourceOptions& options, Overlap overlap,
-                                    const std::string& map_dir) {
+                                    const std::string& map_dir, const Console& console) {
   ScriptMaps script;
   script.options_ = options;
   script.overlap_ = overlap;
@@ -16,7 +16,7 @@ Result<ScriptMaps> ScriptMaps::open(const std::vector<Source>& sources,
                     0,
                     {}});
   }
-  Result<std::vector<Map>> maps = open_sources(sources, options);
+  Result<std::vector<Map>> maps = open_sources(sources, options, console);
   if (!maps) return Failure(std::move(maps.error()));
   script.given_ = script.index_of(*std::move(maps));
   return script;

@@ -15,7 +15,8 @@ namespace perfmap::app {
 class ScriptMaps {
  public:
   static Result<ScriptMaps> open(const std::vector<Source>& sources, const SourceOptions& options,
-                                 Overlap overlap, const std::string& map_dir);
+                                 Overlap overlap, const std::string& map_dir,
+                                 const Console& console);
 
   bool find(pid_t pid, Address address, PerfScriptFilter::Name& name);
   /// Why the maps of some processes could not be had, one line each.

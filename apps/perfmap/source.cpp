@@ -85,7 +85,9 @@ Result<Map> open_process(pid_t pid, const SourceOptions& options, Opening* openi
   return map_of(*std::move(input), kind, {.growing = process_lives(pid, roots)}, opening);
 }
 
-Result<Map> open_source(const Source& source, const SourceOptions& options, Opening* opening) {
+Result<Map> open_source(const Source& source, const SourceOptions& options, const Console& console,
+                        Opening* opening) {
+  const Step step(console, "reading " + (source.text == "-" ? "standard input" : source.text));
   if (const pid_t pid = pid_of_source(source); pid != 0) return open_process(pid, options, opening);
   Result<Input> input = open_path(source.text);
   if (!input) return Failure(std::move(input.error()));
@@ -98,10 +100,10 @@ Result<Map> open_source(const Source& source, const SourceOptions& options, Open
 }
 
 Result<std::vector<Map>> open_sources(const std::vector<Source>& sources,
-                                      const SourceOptions& options) {
+                                      const SourceOptions& options, const Console& console) {
   std::vector<Map> maps;
   for (const Source& source : sources) {
-    Result<Map> map = open_source(source, options);
+    Result<Map> map = open_source(source, options, console);
     if (!map) return Failure(std::move(map.error()));
     maps.push_back(*std::move(map));
   }
@@ -109,10 +111,22 @@ Result<std::vector<Map>> open_sources(const std::vector<Source>& sources,
 }
 
 Result<std::vector<Map>> open_sources(const std::vector<std::string>& sources,
-                                      const SourceOptions& options) {
+                                      const SourceOptions& options, const Console& console) {
   std::vector<Source> named;
   for (const std::string& source : sources) named.push_back({source});
-  return open_sources(named, options);
+  return open_sources(named, options, console);
+}
+
+Index make_index(std::vector<Map> maps, Overlap overlap, Diagnostics& problems,
+                 const Console& console) {
+  const Step step(console, "indexing");
+  return {std::move(maps), overlap, problems};
+}
+
+Index make_index(Map map, Overlap overlap, Diagnostics& problems, const Console& console) {
+  std::vector<Map> maps;
+  maps.push_back(std::move(map));
+  return make_index(std::move(maps), overlap, problems, console);
 }
 
 void note_skipped(const Console& console, const Diagnostics& problems) {

@@ -39,15 +39,16 @@ Roots roots_from_environment();
 
 /// A SOURCE: a path, "-", or a pid (decimal digits that name no file). JSON of ours becomes the map
 /// that it describes. Fails with one line that names the source and the kind that it is not.
-Result<Map> open_source(const Source& source, const SourceOptions& options,
+Result<Map> open_source(const Source& source, const SourceOptions& options, const Console& console,
                         Opening* opening = nullptr);
-inline Result<Map> open_source(const std::string& source, const SourceOptions& options) {
-  return open_source(Source{source}, options);
+inline Result<Map> open_source(const std::string& source, const SourceOptions& options,
+                               const Console& console) {
+  return open_source(Source{source}, options, console);
 }
 Result<std::vector<Map>> open_sources(const std::vector<std::string>& sources,
-                                      const SourceOptions& options);
+                                      const SourceOptions& options, const Console& console);
 Result<std::vector<Map>> open_sources(const std::vector<Source>& sources,
-                                      const SourceOptions& options);
+                                      const SourceOptions& options, const Console& console);
 bool reads_stdin(const std::vector<Source>& sources);
 
 /// The map of a process, named `source` in messages.
@@ -55,6 +56,11 @@ Result<Map> open_process(pid_t pid, const SourceOptions& options, Opening* openi
 
 /// The pid that a source means, or 0.
 pid_t pid_of_source(const Source& source);
+
+/// Their index, shown as a step.
+Index make_index(std::vector<Map> maps, Overlap overlap, Diagnostics& problems,
+                 const Console& console);
+Index make_index(Map map, Overlap overlap, Diagnostics& problems, const Console& console);
 
 /// Says in one line how many lines of all sources made no sense, if any.
 void note_skipped(const Console& console, const Diagnostics& problems);

@@ -108,6 +108,8 @@ void OutputFile::discard() noexcept {
   fd_ = -1;
 }
 
+bool OutputFile::is_terminal() const noexcept { return ::isatty(fd_) == 1; }
+
 char* OutputFile::room(std::size_t most) {
   if (buffer_.empty()) buffer_.resize(kBuffer + kRoom);
   if (used_ + most > buffer_.size()) drain();

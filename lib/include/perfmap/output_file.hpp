@@ -36,6 +36,8 @@ class PERFMAP_API OutputFile {
   char* room(std::size_t most);
   void wrote(std::size_t count) noexcept { used_ += count; }
   bool failed() const noexcept { return errno_ != 0; }
+  /// Whether somebody sees the bytes as they come.
+  bool is_terminal() const noexcept;
 
   Result<void> flush();
   Result<void> commit();
