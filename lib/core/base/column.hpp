@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <sys/mman.h>
 #include <type_traits>
@@ -67,10 +68,12 @@ class Column {
  private:
   // A multiple of the page size and of every sizeof(T) used, so that capacity_ says it all.
   static constexpr std::size_t kPage = 4096;
+  static constexpr std::size_t kHuge = std::size_t{2} << 20;
   static_assert(kPage % sizeof(T) == 0);
 
   static std::size_t round_up(std::size_t count) noexcept {
-    return (count + kPage - 1) / kPage * kPage;
+    const std::size_t unit = count < kHuge ? kPage : kHuge;
+    return (count + unit - 1) / unit * unit;
   }
   std::size_t bytes() const noexcept { return capacity_ * sizeof(T); }
 
@@ -78,14 +81,28 @@ class Column {
     if (at_least > (std::size_t{1} << 46) / sizeof(T)) throw std::bad_alloc();
     const std::size_t wanted = at_least < 2 * capacity_ ? 2 * capacity_ : at_least;
     const std::size_t pages = round_up(wanted * sizeof(T));
-    void* const fresh = data_ == nullptr ? ::mmap(nullptr, pages, PROT_READ | PROT_WRITE,
-                                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                                         : ::mremap(data_, bytes(), pages, MREMAP_MAYMOVE);
+    void* const fresh =
+        data_ == nullptr ? map(pages) : ::mremap(data_, bytes(), pages, MREMAP_MAYMOVE);
     if (fresh == MAP_FAILED) throw std::bad_alloc();
-    constexpr std::size_t kHuge = std::size_t{2} << 20;
-    if (pages >= 2 * kHuge) ::madvise(fresh, pages, MADV_HUGEPAGE);
+    if (pages >= kHuge) ::madvise(fresh, pages, MADV_HUGEPAGE);
     data_ = static_cast<T*>(fresh);
     capacity_ = pages / sizeof(T);
+  }
+
+  /// Fresh zeros. From the size of a huge page on they begin where one may begin, which kernels
+  /// before 6.7 do not see to.
+  static void* map(std::size_t pages) noexcept {
+    const auto take = [](std::size_t size) {
+      return ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    };
+    if (pages < kHuge) return take(pages);
+    void* const taken = take(pages + kHuge);
+    if (taken == MAP_FAILED) return taken;
+    char* const begin = static_cast<char*>(taken);
+    const std::size_t before = -reinterpret_cast<std::uintptr_t>(begin) % kHuge;
+    if (before != 0) ::munmap(begin, before);
+    ::munmap(begin + before + pages, kHuge - before);
+    return begin + before;
   }
 
   T* data_ = nullptr;

@@ -1,6 +1,7 @@
 #include "perfmap/input.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -16,6 +17,8 @@ namespace perfmap {
 namespace {
 
 constexpr std::size_t kFingerprint = 64;
+/// Below, a few page faults are all that there is to save.
+constexpr std::size_t kWorthReading = std::size_t{256} << 10;
 
 std::string cannot_open(const std::string& name) { return "cannot open " + name; }
 
@@ -77,6 +80,33 @@ Result<std::string> read_stream(int fd, const std::string& name, std::uint64_t m
   }
 }
 
+/// The descriptor of a file that nobody has gone over yet, for the one who does first. A process
+/// has few descriptors, and whoever opens thousands of maps shall not run out of them here.
+class UnreadDescriptor {
+ public:
+  UnreadDescriptor() = default;
+  UnreadDescriptor(const UnreadDescriptor&) = delete;
+  UnreadDescriptor& operator=(const UnreadDescriptor&) = delete;
+  ~UnreadDescriptor() { const Descriptor closed(take()); }
+
+  void keep(int fd) noexcept {
+    if (kept_.fetch_add(1, std::memory_order_relaxed) < kMostKept) {
+      fd_ = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    }
+    if (fd_ < 0) kept_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  int take() noexcept {
+    const int fd = fd_.exchange(-1);
+    if (fd >= 0) kept_.fetch_sub(1, std::memory_order_relaxed);
+    return fd;
+  }
+
+ private:
+  static constexpr int kMostKept = 16;
+  inline static std::atomic<int> kept_{0};
+  std::atomic<int> fd_{-1};
+};
+
 }  // namespace
 
 /// Either a mapping or a string; and, to tell an appended file from a rewritten one, copies of the
@@ -86,6 +116,7 @@ struct Input::Storage {
   std::string text;
   std::string head;
   std::string tail;
+  UnreadDescriptor unread;
 
   void remember(std::string_view taken) {
     head = taken.substr(0, kFingerprint);
@@ -117,6 +148,7 @@ Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bo
       return Failure(system_error("cannot map " + name, errno));
     }
     input.text_ = input.storage_->mapping.text();
+    if (input.text_.size() >= kWorthReading) input.storage_->unread.keep(fd);
     input.storage_->remember(input.text_);
   } else {
     Result<std::string> text = read_stream(fd, name, policy.most_stream_bytes);
@@ -163,6 +195,8 @@ Input Input::from_text(std::string text, std::string name) {
   input.name_ = std::move(name);
   return input;
 }
+
+int Input::take_descriptor() const noexcept { return storage_->unread.take(); }
 
 bool Input::was_truncated() const noexcept { return storage_->mapping.was_truncated(); }
 

@@ -1,31 +1,40 @@
 #include "index/columns.hpp"
 
-#include "formats/map_line.hpp"
-#include "formats/map_scan.hpp"
+#include <algorithm>
+
+#include "formats/map_ranges.hpp"
 
 namespace perfmap {
 
+namespace {
+
+/// A guess from the first lines; more than there are costs addresses, no memory.
+std::size_t expected_lines(std::string_view text) {
+  constexpr std::size_t kSample = std::size_t{64} << 10;
+  const std::string_view sample = text.substr(0, kSample);
+  const auto lines = static_cast<std::size_t>(std::count(sample.begin(), sample.end(), '\n'));
+  if (text.size() <= kSample) return lines + 1;
+  return static_cast<std::size_t>(static_cast<double>(text.size()) / kSample * 1.1 *
+                                  static_cast<double>(lines));
+}
+
+struct Append {
+  Columns& out;
+  std::uint64_t tag;
+
+  void expect(std::size_t most) { out.make_room(most); }
+  void operator()(const AddressRange& range, std::uint64_t offset) noexcept {
+    out.append(range.begin, range.size, tag | offset);
+  }
+};
+
+}  // namespace
+
 std::uint64_t read_columns(const Map& map, std::size_t number, std::uint64_t offset,
                            std::uint64_t line, Columns& out, Diagnostics& problems) {
-  const std::string_view text = map.text();
-  const std::uint64_t tag = std::uint64_t{number} << kMapShift;
-  LineScanner scanner(text, offset);
-  for (auto batch = scanner.next(); !batch.empty(); batch = scanner.next()) {
-    out.make_room(batch.size());
-    for (const ScannedLine& scanned : batch) {
-      if (scanned.name != 0) {
-        out.append(scanned.begin, scanned.size, tag | scanned.offset);
-      } else {
-        const std::string_view rest = text.substr(scanned.offset);
-        const std::string_view whole =
-            rest.substr(0, scanned.length < UINT32_MAX ? scanned.length : rest.find('\n'));
-        const auto entry = parse_map_line(whole, {scanned.offset, line, 1}, problems);
-        if (entry) out.append(entry->range.begin, entry->range.size, tag | scanned.offset);
-      }
-      ++line;
-    }
-  }
-  return line;
+  out.make_room(expected_lines(map.text().substr(offset)));
+  return for_each_range(map, offset, line, problems,
+                        Append{out, std::uint64_t{number} << kMapShift});
 }
 
 }  // namespace perfmap

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "formats/map_entries.hpp"
+#include "formats/map_ranges.hpp"
 #include "index/run.hpp"
 #include "perfmap/index.hpp"
 
@@ -35,6 +35,16 @@ class Answers {
   std::vector<Precedence::Rank> best_;
 };
 
+struct Offer {
+  Answers& answers;
+  std::uint64_t tag;
+
+  void expect(std::size_t) const noexcept {}
+  void operator()(const AddressRange& range, std::uint64_t offset) const noexcept {
+    answers.offer(range.begin, range.size, tag | offset);
+  }
+};
+
 }  // namespace
 
 void find_by_scan(std::span<const Map> maps, Overlap overlap, std::span<const Address> addresses,
@@ -42,9 +52,7 @@ void find_by_scan(std::span<const Map> maps, Overlap overlap, std::span<const Ad
   Answers answers(overlap, addresses);
   for (std::size_t i = 0; i < maps.size(); ++i) {
     const std::uint64_t tag = std::uint64_t{i} << kMapShift;
-    for_each_entry(maps[i], problems, [&](const Entry& entry, std::uint64_t) {
-      answers.offer(entry.range.begin, entry.range.size, tag | entry.offset);
-    });
+    for_each_range(maps[i], 0, 1, problems, Offer{answers, tag});
   }
   answers.write(hits);
 }

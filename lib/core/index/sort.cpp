@@ -20,18 +20,17 @@ constexpr unsigned kLowBits = 32;
 class Pieces {
  public:
   /// False where there are too many.
-  bool collect(const Column<std::uint64_t>& begins) {
-    for (std::size_t i = 0; i < begins.size(); ++i) {
-      const std::uint64_t piece = begins[i] >> kLowBits;
-      Slot& slot = slot_of(piece);
-      if (slot.piece == piece) continue;
-      if (sorted_.size() == kMostPieces) return false;
-      slot.piece = piece;
-      sorted_.push_back(piece);
-    }
+  bool add(std::uint64_t piece) {
+    Slot& slot = slot_of(piece);
+    if (slot.piece == piece) return true;
+    if (sorted_.size() == kMostPieces) return false;
+    slot.piece = piece;
+    sorted_.push_back(piece);
+    return true;
+  }
+  void number() {
     std::sort(sorted_.begin(), sorted_.end());
     for (std::size_t i = 0; i < sorted_.size(); ++i) slot_of(sorted_[i]).number = i;
-    return true;
   }
   std::size_t count() const noexcept { return sorted_.size(); }
   std::uint64_t number_of(std::uint64_t piece) noexcept { return slot_of(piece).number; }
@@ -63,6 +62,10 @@ struct Packing {
   unsigned key_bits = 0;   // of the address part
   unsigned zero_bits = 0;  // that every address ends in, as code is aligned
 
+  std::uint64_t part(std::uint64_t address) noexcept {
+    const std::uint64_t number = pieces.number_of(address >> kLowBits);
+    return (number << kLowBits | (address & UINT32_MAX)) >> zero_bits;
+  }
   std::uint64_t position(std::uint64_t key) const noexcept {
     return key & ((std::uint64_t{1} << position_bits) - 1);
   }
@@ -74,9 +77,13 @@ struct Packing {
 
 /// False where address and position need more than 64 bits.
 bool choose_packing(const Column<std::uint64_t>& begins, Packing& packing) {
-  if (begins.size() >= UINT32_MAX || !packing.pieces.collect(begins)) return false;
+  if (begins.size() >= UINT32_MAX) return false;
   std::uint64_t any = std::uint64_t{1} << (kLowBits - 1);
-  for (std::size_t i = 0; i < begins.size(); ++i) any |= begins[i];
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    any |= begins[i];
+    if (!packing.pieces.add(begins[i] >> kLowBits)) return false;
+  }
+  packing.pieces.number();
   packing.zero_bits = static_cast<unsigned>(std::countr_zero(any));
   packing.position_bits = static_cast<unsigned>(std::bit_width(begins.size() - 1));
   packing.key_bits = kLowBits - packing.zero_bits +
@@ -84,59 +91,142 @@ bool choose_packing(const Column<std::uint64_t>& begins, Packing& packing) {
   return packing.position_bits + packing.key_bits <= 64;
 }
 
-/// Replaces each address by its key.
-void pack(Packing& packing, Column<std::uint64_t>& keys) {
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const std::uint64_t number = packing.pieces.number_of(keys[i] >> kLowBits);
-    const std::uint64_t part = (number << kLowBits | (keys[i] & UINT32_MAX)) >> packing.zero_bits;
-    keys[i] = part << packing.position_bits | i;
+/// The line and the size of an entry in one number, where both fit: what a sort fetches from all
+/// over the memory, it then fetches once.
+struct Payload {
+  unsigned offset_bits = 0;
+  unsigned line_bits = 0;
+  bool fits = false;
+
+  explicit Payload(const Columns& columns) {
+    std::uint64_t any_line = 0;
+    std::uint32_t any_size = 0;
+    for (std::size_t i = 0; i < columns.count(); ++i) {
+      any_line |= columns.line[i];
+      any_size |= columns.size[i];
+    }
+    offset_bits = static_cast<unsigned>(std::bit_width(any_line & kOffset));
+    line_bits = offset_bits + static_cast<unsigned>(std::bit_width(any_line >> kMapShift));
+    fits = line_bits + static_cast<unsigned>(std::bit_width(any_size)) <= 64 && line_bits < 64;
   }
-}
-
-constexpr unsigned kMostDigitBits = 11;
-
-/// Moves `from` to `to` in the order of one digit; equal digits keep their order.
-void sort_digit(const Column<std::uint64_t>& from, Column<std::uint64_t>& to, unsigned shift,
-                std::span<std::uint32_t> next) {
-  const std::uint64_t mask = next.size() - 1;
-  std::fill(next.begin(), next.end(), 0);
-  for (std::size_t i = 0; i < from.size(); ++i) ++next[from[i] >> shift & mask];
-  std::uint32_t sum = 0;
-  for (std::uint32_t& start : next) sum += std::exchange(start, sum);
-  for (std::size_t i = 0; i < from.size(); ++i) to[next[from[i] >> shift & mask]++] = from[i];
-}
-
-/// Least significant digit first. The bits below `low` are sorted already.
-void radix_sort(Column<std::uint64_t>& keys, Column<std::uint64_t>& spare, unsigned low,
-                unsigned bits) {
-  const unsigned passes = (bits + kMostDigitBits - 1) / kMostDigitBits;
-  if (passes == 0) return;
-  const unsigned digit = (bits + passes - 1) / passes;
-  std::array<std::uint32_t, std::size_t{1} << kMostDigitBits> next;
-  for (unsigned pass = 0; pass < passes; ++pass) {
-    const std::span<std::uint32_t> counts(next.data(), std::size_t{1} << digit);
-    sort_digit(keys, spare, low + pass * digit, counts);
-    keys.swap(spare);
+  std::uint64_t pack(std::uint64_t line, std::uint32_t size) const noexcept {
+    const std::uint64_t map = line >> kMapShift;
+    return std::uint64_t{size} << line_bits | map << offset_bits | (line & kOffset);
   }
-}
+  std::uint32_t size(std::uint64_t packed) const noexcept {
+    return static_cast<std::uint32_t>(packed >> line_bits);
+  }
+  std::uint64_t line(std::uint64_t packed) const noexcept {
+    const std::uint64_t line = packed & ((std::uint64_t{1} << line_bits) - 1);
+    return line >> offset_bits << kMapShift | (line & ((std::uint64_t{1} << offset_bits) - 1));
+  }
 
-/// The columns take turns in the same memory, so that no more than 28 bytes an entry are in use:
-/// begin becomes the keys, the spare of the sort becomes the sorted lines.
-void sort_packed(Packing& packing, Columns& columns) {
+ private:
+  static constexpr std::uint64_t kOffset = (std::uint64_t{1} << kMapShift) - 1;
+};
+
+/// Sorts keys by their address part, least significant digit first: they are in the order of their
+/// positions already.
+class RadixSort {
+ public:
+  explicit RadixSort(const Packing& packing) : shift_(packing.position_bits) {
+    passes_ = (packing.key_bits + kMostDigitBits - 1) / kMostDigitBits;
+    if (passes_ != 0) digit_bits_ = (packing.key_bits + passes_ - 1) / passes_;
+    counts_.resize(passes_ << digit_bits_);
+  }
+  /// Replaces addresses by keys, and counts the digits of all passes on the way.
+  void make_keys(Packing& packing, std::uint64_t* keys, std::size_t count) noexcept {
+    const unsigned passes = passes_;
+    const unsigned digit_bits = digit_bits_;
+    const std::uint64_t mask = (std::uint64_t{1} << digit_bits) - 1;
+    std::uint32_t* const counts = counts_.data();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t part = packing.part(keys[i]);
+      keys[i] = part << shift_ | i;
+      std::uint64_t digits = part;
+      std::uint32_t* next = counts;
+      for (unsigned pass = 0; pass < passes; ++pass) {
+        ++next[digits & mask];
+        digits >>= digit_bits;
+        next += mask + 1;
+      }
+    }
+  }
+  void sort(Column<std::uint64_t>& keys, Column<std::uint64_t>& spare) noexcept {
+    for (unsigned pass = 0; pass < passes_; ++pass) {
+      std::uint32_t sum = 0;
+      for (std::size_t i = 0; i >> digit_bits_ == 0; ++i) {
+        std::uint32_t& start = counts_[(std::size_t{pass} << digit_bits_) + i];
+        sum += std::exchange(start, sum);
+      }
+      move_all(keys.data(), keys.size(), spare.data(), pass);
+      keys.swap(spare);
+    }
+  }
+
+ private:
+  static constexpr unsigned kMostDigitBits = 11;
+
+  void move_all(const std::uint64_t* from, std::size_t count, std::uint64_t* to,
+                unsigned pass) noexcept {
+    const unsigned shift = shift_ + pass * digit_bits_;
+    const std::uint64_t mask = (std::uint64_t{1} << digit_bits_) - 1;
+    std::uint32_t* const next = counts_.data() + (std::size_t{pass} << digit_bits_);
+    for (std::size_t i = 0; i < count; ++i) to[next[from[i] >> shift & mask]++] = from[i];
+  }
+
+  unsigned shift_;
+  unsigned passes_ = 0;
+  unsigned digit_bits_ = 0;
+  std::vector<std::uint32_t> counts_;
+};
+
+constexpr std::size_t kAhead = 24;  // of the memory's latency
+
+/// Puts lines and sizes in the order of the keys, and makes addresses of those. `lines` is as long
+/// as the columns.
+void gather_packed(const Packing& packing, const Payload& payload, Columns& columns,
+                   Column<std::uint64_t>& lines) {
+  std::uint64_t* const keys = columns.begin.data();
+  std::uint64_t* const packed = columns.line.data();
   const std::size_t count = columns.count();
-  Column<std::uint64_t>& keys = columns.begin;
-  pack(packing, keys);
-  Column<std::uint64_t> spare(count);
-  radix_sort(keys, spare, packing.position_bits, packing.key_bits);
-
-  for (std::size_t i = 0; i < count; ++i) spare[i] = columns.line[packing.position(keys[i])];
-  columns.line = std::move(spare);
-  Column<std::uint32_t> sizes(count);
+  for (std::size_t i = 0; i < count; ++i) packed[i] = payload.pack(packed[i], columns.size[i]);
   for (std::size_t i = 0; i < count; ++i) {
+    __builtin_prefetch(packed + packing.position(keys[std::min(i + kAhead, count - 1)]));
+    const std::uint64_t both = packed[packing.position(keys[i])];
+    lines[i] = payload.line(both);
+    columns.size[i] = payload.size(both);
+    keys[i] = packing.address(keys[i]);
+  }
+}
+
+void gather(const Packing& packing, Columns& columns, Column<std::uint64_t>& lines) {
+  Column<std::uint64_t>& keys = columns.begin;
+  Column<std::uint32_t> sizes(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    lines[i] = columns.line[packing.position(keys[i])];
     sizes[i] = columns.size[packing.position(keys[i])];
     keys[i] = packing.address(keys[i]);
   }
   columns.size = std::move(sizes);
+}
+
+/// The columns take turns in the same memory, so that no more than 28 bytes an entry are in use, 32
+/// with sizes beyond measure: begin becomes the keys, the spare of the sort the sorted lines.
+void sort_packed(Packing& packing, Columns& columns) {
+  const std::size_t count = columns.count();
+  Column<std::uint64_t>& keys = columns.begin;
+  RadixSort radix(packing);
+  radix.make_keys(packing, keys.data(), count);
+  Column<std::uint64_t> spare(count);
+  radix.sort(keys, spare);
+  const Payload payload(columns);
+  if (payload.fits) {
+    gather_packed(packing, payload, columns, spare);
+  } else {
+    gather(packing, columns, spare);
+  }
+  columns.line = std::move(spare);
 }
 
 /// For addresses all over the place, which no JIT writes: plain and slower, O(n log n).

@@ -44,6 +44,9 @@ enum class Growth : std::uint8_t {
 
 /// The bytes of an input: a regular file is mapped, anything else is read to its end.
 ///
+/// A large file's descriptor stays open until its lines have been gone over once, for a few files
+/// at a time.
+///
 /// Copies share the bytes. Views into text() live until the last copy is gone or refreshed.
 /// A file that another process truncates while it is mapped raises SIGBUS on access, as for every
 /// mapping; TruncationGuard turns that into zero bytes. Const members may be used from several
@@ -77,6 +80,8 @@ class PERFMAP_API Input {
 
  private:
   struct Storage;
+  friend class Windows;
+  int take_descriptor() const noexcept;
   static Result<Input> take(int fd, std::string name, const OpenPolicy& policy, bool by_path);
   std::shared_ptr<Storage> storage_;
   std::string_view text_;
