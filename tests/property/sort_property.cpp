@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 #include <random>
 #include <tuple>
 #include <vector>
@@ -64,6 +63,14 @@ std::vector<Row> random_rows(const Shape& shape, std::size_t count, std::mt19937
   return rows;
 }
 
+void check_against_stable_sort(std::vector<Row> rows) {
+  Columns columns = columns_of(rows);
+  sort_columns(columns);
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return std::get<0>(a) < std::get<0>(b); });
+  CHECK((rows_of(columns) == rows));
+}
+
 }  // namespace
 
 TEST_CASE("columns are sorted as a stable sort by address sorts rows", "[property]") {
@@ -72,13 +79,13 @@ TEST_CASE("columns are sorted as a stable sort by address sorts rows", "[propert
   CAPTURE(shape.what);
   std::mt19937_64 random(which);
   for (const std::size_t count : {0, 1, 2, 3, 1000, 5000}) {
-    std::vector<Row> rows = random_rows(shape, count, random);
-    Columns columns = columns_of(rows);
-    sort_columns(columns);
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const Row& a, const Row& b) { return std::get<0>(a) < std::get<0>(b); });
-    CHECK((rows_of(columns) == rows));
+    check_against_stable_sort(random_rows(shape, count, random));
   }
+}
+TEST_CASE("more columns than fit the cache are sorted as well", "[property]") {
+  std::mt19937_64 random(1);
+  check_against_stable_sort(random_rows(kShapes[1], 700'000, random));
+  check_against_stable_sort(random_rows(kShapes[7], 700'000, random));
 }
 
 }  // namespace perfmap

@@ -62,9 +62,10 @@ struct Packing {
   unsigned key_bits = 0;   // of the address part
   unsigned zero_bits = 0;  // that every address ends in, as code is aligned
 
-  std::uint64_t part(std::uint64_t address) noexcept {
+  std::uint64_t key(std::uint64_t address, std::uint64_t position) noexcept {
     const std::uint64_t number = pieces.number_of(address >> kLowBits);
-    return (number << kLowBits | (address & UINT32_MAX)) >> zero_bits;
+    const std::uint64_t part = (number << kLowBits | (address & UINT32_MAX)) >> zero_bits;
+    return part << position_bits | position;
   }
   std::uint64_t position(std::uint64_t key) const noexcept {
     return key & ((std::uint64_t{1} << position_bits) - 1);
@@ -125,63 +126,85 @@ struct Payload {
   static constexpr std::uint64_t kOffset = (std::uint64_t{1} << kMapShift) - 1;
 };
 
-/// Sorts keys by their address part, least significant digit first: they are in the order of their
-/// positions already.
-class RadixSort {
- public:
-  explicit RadixSort(const Packing& packing) : shift_(packing.position_bits) {
-    passes_ = (packing.key_bits + kMostDigitBits - 1) / kMostDigitBits;
-    if (passes_ != 0) digit_bits_ = (packing.key_bits + passes_ - 1) / passes_;
-    counts_.resize(passes_ << digit_bits_);
-  }
-  /// Replaces addresses by keys, and counts the digits of all passes on the way.
-  void make_keys(Packing& packing, std::uint64_t* keys, std::size_t count) noexcept {
-    const unsigned passes = passes_;
-    const unsigned digit_bits = digit_bits_;
-    const std::uint64_t mask = (std::uint64_t{1} << digit_bits) - 1;
-    std::uint32_t* const counts = counts_.data();
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::uint64_t part = packing.part(keys[i]);
-      keys[i] = part << shift_ | i;
-      std::uint64_t digits = part;
-      std::uint32_t* next = counts;
-      for (unsigned pass = 0; pass < passes; ++pass) {
-        ++next[digits & mask];
-        digits >>= digit_bits;
-        next += mask + 1;
-      }
-    }
-  }
-  void sort(Column<std::uint64_t>& keys, Column<std::uint64_t>& spare) noexcept {
-    for (unsigned pass = 0; pass < passes_; ++pass) {
-      std::uint32_t sum = 0;
-      for (std::size_t i = 0; i >> digit_bits_ == 0; ++i) {
-        std::uint32_t& start = counts_[(std::size_t{pass} << digit_bits_) + i];
-        sum += std::exchange(start, sum);
-      }
-      move_all(keys.data(), keys.size(), spare.data(), pass);
-      keys.swap(spare);
-    }
-  }
+/// Some bits of a key.
+struct Digit {
+  unsigned shift;
+  unsigned bits;
 
- private:
-  static constexpr unsigned kMostDigitBits = 11;
-
-  void move_all(const std::uint64_t* from, std::size_t count, std::uint64_t* to,
-                unsigned pass) noexcept {
-    const unsigned shift = shift_ + pass * digit_bits_;
-    const std::uint64_t mask = (std::uint64_t{1} << digit_bits_) - 1;
-    std::uint32_t* const next = counts_.data() + (std::size_t{pass} << digit_bits_);
-    for (std::size_t i = 0; i < count; ++i) to[next[from[i] >> shift & mask]++] = from[i];
-  }
-
-  unsigned shift_;
-  unsigned passes_ = 0;
-  unsigned digit_bits_ = 0;
-  std::vector<std::uint32_t> counts_;
+  std::size_t values() const noexcept { return std::size_t{1} << bits; }
+  std::size_t of(std::uint64_t key) const noexcept { return key >> shift & (values() - 1); }
 };
 
-constexpr std::size_t kAhead = 24;  // of the memory's latency
+constexpr unsigned kMostDigitBits = 11;
+
+/// Makes counts of values the positions where the first of each value goes.
+void make_starts(std::span<std::uint32_t> counts) noexcept {
+  std::uint32_t sum = 0;
+  for (std::uint32_t& count : counts) sum += std::exchange(count, sum);
+}
+
+void move_by_digit(std::span<const std::uint64_t> from, std::uint64_t* to, Digit digit,
+                   std::uint32_t* next) noexcept {
+  for (const std::uint64_t key : from) to[next[digit.of(key)]++] = key;
+}
+
+/// Sorts by the bits below `high`, least significant digit first: keys are in the order of their
+/// positions already, which begin at `low`. Leaves the result in `keys` or, after an odd number of
+/// passes, in `spare`; the number depends on the bits alone.
+unsigned sort_by_low_digits(std::span<std::uint64_t> keys, std::span<std::uint64_t> spare,
+                            unsigned low, unsigned high) noexcept {
+  const unsigned passes = (high - low + kMostDigitBits - 1) / kMostDigitBits;
+  if (passes == 0) return 0;
+  const unsigned bits = (high - low + passes - 1) / passes;
+  std::array<std::uint32_t, (std::size_t{64} / kMostDigitBits + 1) << kMostDigitBits> counts;
+  std::fill_n(counts.begin(), std::size_t{passes} << bits, 0);
+  for (const std::uint64_t key : keys) {
+    for (unsigned pass = 0; pass < passes; ++pass) {
+      ++counts[(std::size_t{pass} << bits) + Digit{low + pass * bits, bits}.of(key)];
+    }
+  }
+  for (unsigned pass = 0; pass < passes; ++pass) {
+    const std::span<std::uint32_t> next(counts.data() + (std::size_t{pass} << bits),
+                                        std::size_t{1} << bits);
+    make_starts(next);
+    move_by_digit(keys, spare.data(), {low + pass * bits, bits}, next.data());
+    std::swap(keys, spare);
+  }
+  return passes;
+}
+
+/// More keys than this are first distributed by their highest digit, so that all other passes move
+/// them within the cache.
+constexpr std::size_t kInCache = std::size_t{1} << 19;
+
+/// Sorts by the bits from `low` up to `high`. Needs `spare` as long.
+void radix_sort(Column<std::uint64_t>& keys, Column<std::uint64_t>& spare, unsigned low,
+                unsigned high) {
+  const std::size_t count = keys.size();
+  if (count <= kInCache || high - low <= kMostDigitBits) {
+    if (sort_by_low_digits({keys.data(), count}, {spare.data(), count}, low, high) % 2 != 0) {
+      keys.swap(spare);
+    }
+    return;
+  }
+  constexpr unsigned kTopBits = 10;
+  const Digit top{high - kTopBits, kTopBits};
+  std::array<std::uint32_t, std::size_t{1} << kTopBits> ends{};
+  for (std::size_t i = 0; i < count; ++i) ++ends[top.of(keys[i])];
+  make_starts(ends);
+  move_by_digit({keys.data(), count}, spare.data(), top, ends.data());
+  keys.swap(spare);
+  unsigned passes = 0;
+  std::size_t begin = 0;
+  for (const std::size_t end : ends) {
+    passes = sort_by_low_digits({keys.data() + begin, end - begin},
+                                {spare.data() + begin, end - begin}, low, top.shift);
+    begin = end;
+  }
+  if (passes % 2 != 0) keys.swap(spare);
+}
+
+constexpr std::size_t kAhead = 160;  // entries, which is as many fetches as memory serves at once
 
 /// Puts lines and sizes in the order of the keys, and makes addresses of those. `lines` is as long
 /// as the columns.
@@ -216,10 +239,9 @@ void gather(const Packing& packing, Columns& columns, Column<std::uint64_t>& lin
 void sort_packed(Packing& packing, Columns& columns) {
   const std::size_t count = columns.count();
   Column<std::uint64_t>& keys = columns.begin;
-  RadixSort radix(packing);
-  radix.make_keys(packing, keys.data(), count);
+  for (std::size_t i = 0; i < count; ++i) keys[i] = packing.key(keys[i], i);
   Column<std::uint64_t> spare(count);
-  radix.sort(keys, spare);
+  radix_sort(keys, spare, packing.position_bits, packing.position_bits + packing.key_bits);
   const Payload payload(columns);
   if (payload.fits) {
     gather_packed(packing, payload, columns, spare);
