@@ -88,13 +88,14 @@ TEST_CASE("threads may still write while the process exits", "[live]") {
     const pid_t child = run([&] {
       if (::chdir(scratch.path().c_str()) != 0) return false;
       ProcessMap::configure({.directory = scratch.path(), .writer = {.buffer_bytes = 4096}});
+      static std::atomic<int> written{0};
       for (int t = 0; t < 4; ++t) {
         std::thread([] {
-          while (ProcessMap::write(0x1000, 0x10, "background compiler") == 0) {
-          }
+          while (ProcessMap::write(0x1000, 0x10, "background compiler") == 0) ++written;
         }).detach();
       }
-      return ::usleep(2000) == 0;
+      while (written < 200) std::this_thread::yield();
+      return true;
     });
     // The kernel may end the process in the middle of the last line, at the end of a page.
     std::string text = read_file(own_map(scratch, child));
