@@ -65,9 +65,10 @@ PERFMAP_C_API const char* perfmap_status_text(perfmap_status status);
  */
 
 typedef enum perfmap_fork_policy {
-  PERFMAP_FORK_FRESH = 0,  /* a child's map starts empty, on its first write: CPython's default */
-  PERFMAP_FORK_COPY = 1,   /* it starts as a copy of its parent's */
-  PERFMAP_FORK_DISABLE = 2 /* children of the process that asked for it write nothing, successfully */
+  PERFMAP_FORK_FRESH = 0, /* a child's map starts empty, on its first write: CPython's default */
+  PERFMAP_FORK_COPY = 1,  /* it starts as a copy of its parent's */
+  PERFMAP_FORK_DISABLE =
+      2 /* children of the process that asked for it write nothing, successfully */
 } perfmap_fork_policy;
 
 typedef enum perfmap_name_policy {
@@ -110,10 +111,10 @@ PERFMAP_C_API int perfmap_state_fini(void);
 typedef struct perfmap_writer perfmap_writer;
 
 typedef struct perfmap_writer_options {
-  size_t struct_size; /* set by the caller to sizeof(perfmap_writer_options) */
-  int32_t names;           /* a perfmap_name_policy */
-  int own_map;             /* not 0: links and all but regular files are refused */
-  size_t buffer_bytes;     /* as in perfmap_state_options */
+  size_t struct_size;  /* set by the caller to sizeof(perfmap_writer_options) */
+  int32_t names;       /* a perfmap_name_policy */
+  int own_map;         /* not 0: links and all but regular files are refused */
+  size_t buffer_bytes; /* as in perfmap_state_options */
   uint64_t flush_after_ns;
   uint64_t most_bytes;
 } perfmap_writer_options;
@@ -123,8 +124,8 @@ PERFMAP_C_API perfmap_status perfmap_writer_open(const char* path,
                                                  const perfmap_writer_options* options,
                                                  perfmap_writer** out, perfmap_error* error);
 PERFMAP_C_API perfmap_status perfmap_writer_write(perfmap_writer* writer, uint64_t start,
-                                                  uint64_t size, const char* name,
-                                                  size_t name_size, perfmap_error* error);
+                                                  uint64_t size, const char* name, size_t name_size,
+                                                  perfmap_error* error);
 PERFMAP_C_API perfmap_status perfmap_writer_copy(perfmap_writer* writer, const char* path,
                                                  perfmap_error* error);
 PERFMAP_C_API perfmap_status perfmap_writer_flush(perfmap_writer* writer, perfmap_error* error);
@@ -168,12 +169,13 @@ PERFMAP_C_API perfmap_status perfmap_map_next(const perfmap_map* map, uint64_t* 
 /* The number, from 1, of the line that starts at `offset`. */
 PERFMAP_C_API uint64_t perfmap_map_line_number(const perfmap_map* map, uint64_t offset);
 
-/* --- Looking up addresses ------------------------------------------------------------------------ */
+/* --- Looking up addresses ------------------------------------------------------------------------
+ */
 
 typedef struct perfmap_index perfmap_index;
 
 typedef enum perfmap_overlap {
-  PERFMAP_OVERLAP_LAST = 0,  /* the later line wins, and the later map */
+  PERFMAP_OVERLAP_LAST = 0, /* the later line wins, and the later map */
   PERFMAP_OVERLAP_FIRST = 1,
   PERFMAP_OVERLAP_INNER = 2, /* the shortest entry; among equals the later */
   PERFMAP_OVERLAP_PERF = 3   /* what perf 6 answers */
@@ -207,7 +209,8 @@ PERFMAP_C_API perfmap_status perfmap_map_find_batch(const perfmap_map* map, int3
 PERFMAP_C_API perfmap_status perfmap_index_write(perfmap_index* index, const char* path,
                                                  perfmap_error* error);
 
-/* --- Lint ---------------------------------------------------------------------------------------- */
+/* --- Lint ----------------------------------------------------------------------------------------
+ */
 
 typedef struct perfmap_finding {
   size_t struct_size; /* sizeof(perfmap_finding) as the library knows it */
@@ -227,7 +230,8 @@ PERFMAP_C_API perfmap_status perfmap_map_lint(const perfmap_map* map, size_t mos
                                                            void* context),
                                               void* context, perfmap_error* error);
 
-/* --- Names --------------------------------------------------------------------------------------- */
+/* --- Names ---------------------------------------------------------------------------------------
+ */
 
 typedef struct perfmap_name {
   size_t struct_size;   /* set by the caller to sizeof(perfmap_name) */
@@ -253,8 +257,8 @@ typedef struct perfmap_name_part {
 
 /* The functions inlined into each other, outermost first, where a name is such a chain
  * ("Lfoo;::outer->Lbar;::inner", "Lbar;::inner in Lfoo;::outer"); its last is perfmap_name's
- * `function`. Fills at most `most` parts, views into `name`, and answers how many there are: 0 where
- * the name is no chain, or memory is exhausted. */
+ * `function`. Fills at most `most` parts, views into `name`, and answers how many there are: 0
+ * where the name is no chain, or memory is exhausted. */
 PERFMAP_C_API size_t perfmap_name_inline_chain(const char* name, size_t size,
                                                perfmap_name_part* parts, size_t most);
 

@@ -1,19 +1,18 @@
 /* Uses every function of perfmap.h; compiled as strict C99. Run in a directory of its own. */
-#include <perfmap.h>
-
 #include <errno.h>
+#include <perfmap.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                       \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);          \
-      exit(1);                                                                 \
-    }                                                                          \
+#define CHECK(condition)                                              \
+  do {                                                                \
+    if (!(condition)) {                                               \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+      exit(1);                                                        \
+    }                                                                 \
   } while (0)
 
 static perfmap_error error = {sizeof(perfmap_error), 0, 0, ""};
@@ -66,8 +65,7 @@ static void use_writer(void) {
   options.struct_size = sizeof options;
   options.names = PERFMAP_NAMES_REFUSE;
   options.buffer_bytes = 4096;
-  CHECK(perfmap_writer_open("no/such/directory.map", NULL, &writer, &error) ==
-        PERFMAP_E_NOT_FOUND);
+  CHECK(perfmap_writer_open("no/such/directory.map", NULL, &writer, &error) == PERFMAP_E_NOT_FOUND);
   CHECK(error.sys_errno == ENOENT && strstr(error.message, "no/such/directory.map") != NULL);
   remove("written.map");
   CHECK(perfmap_writer_open("written.map", &options, &writer, &error) == PERFMAP_OK);
@@ -98,7 +96,8 @@ static perfmap_map* map_of(const char* text) {
 static void use_map(void) {
   perfmap_map* map = NULL;
   perfmap_entry entry = {sizeof entry, 0, 0, NULL, 0, 0, 0};
-  perfmap_entry found[2] = {{sizeof entry, 0, 0, NULL, 0, 0, 0}, {sizeof entry, 0, 0, NULL, 0, 0, 0}};
+  perfmap_entry found[2] = {{sizeof entry, 0, 0, NULL, 0, 0, 0},
+                            {sizeof entry, 0, 0, NULL, 0, 0, 0}};
   const uint64_t addresses[2] = {0x1004, 0x9999};
   uint64_t offset = 0;
   size_t hits = 0;
@@ -126,7 +125,8 @@ static void use_index(void) {
   perfmap_map* maps[2];
   perfmap_index* index = NULL;
   perfmap_entry entry = {sizeof entry, 0, 0, NULL, 0, 0, 0};
-  perfmap_entry found[2] = {{sizeof entry, 0, 0, NULL, 0, 0, 0}, {sizeof entry, 0, 0, NULL, 0, 0, 0}};
+  perfmap_entry found[2] = {{sizeof entry, 0, 0, NULL, 0, 0, 0},
+                            {sizeof entry, 0, 0, NULL, 0, 0, 0}};
   const uint64_t addresses[2] = {0x1004, 0x100c};
   int changed = -1;
   maps[0] = map_of("1000 10 outer\n");

@@ -53,9 +53,7 @@ class Run {
 
  private:
   std::size_t gallop(std::size_t from, std::uint64_t address) const noexcept;
-  SearchPayload payload() const noexcept {
-    return {segments_.size.data(), segments_.line.data()};
-  }
+  SearchPayload payload() const noexcept { return {segments_.size.data(), segments_.line.data()}; }
   void prefetch_answers(const std::size_t* positions) const noexcept;
   std::uint64_t answer(std::size_t after, std::uint64_t address,
                        std::span<const Map> maps) const noexcept;

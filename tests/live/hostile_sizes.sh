@@ -1,0 +1,76 @@
+#!/bin/sh
+# Input of sizes that nobody writes: hostile_sizes.sh PERFMAP
+# Each command has a bound of address space and of time, both far above what it needs.
+set -eu
+perfmap=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+free=$(df -Pk . | awk 'NR == 2 { print $4 }')
+if [ "$free" -lt 1500000 ]; then
+  echo "skipped: less than 1.5 GB of room in $work"
+  exit 77
+fi
+
+fail() {
+  echo "$1"
+  exit 1
+}
+
+# bounded STATUS COMMAND...: with what it prints in out and err
+bounded() {
+  want=$1
+  shift
+  status=0
+  # shellcheck disable=SC3045
+  (ulimit -v 4000000 && exec timeout 120 "$perfmap" "$@") >out 2>err || status=$?
+  [ "$status" = "$want" ] || fail "$*: exit $status, not $want: $(head -c 300 err)"
+}
+
+says() {
+  [ "$(cat out err | head -c 1000)" = "$1" ] || fail "says $(cat out err | head -c 1000), not $1"
+}
+
+# Ten million identical ranges.
+line='7f0000001000 100 identical'
+yes "$line" | head -n 10000000 >same.map
+for overlap in last first inner perf; do
+  bounded 0 resolve 0x7f0000001001 --map same.map --overlap $overlap
+  says '7f0000001001 identical+0x1 (same.map)'
+done
+bounded 0 tidy same.map
+says "$line"
+bounded 0 merge same.map same.map
+says "$line"
+bounded 1 lint same.map --statistics
+grep -q ' 9999999  PM' out || fail "lint counts $(cat out)"
+bounded 0 to-json same.map --format jsonl --effective
+says '{"start":"0x7f0000001000","size":256,"name":"identical","line":10000000}'
+rm same.map
+
+# Ten million ranges, each within the one before.
+awk 'BEGIN { for (i = 0; i < 10000000; i++) printf "%x %x nested\n", 268435456 + i, 2 * (10000000 - i) }' >nested.map
+bounded 0 resolve 0x10000001 --map nested.map
+says '10000001 nested+0x0 (nested.map)'
+bounded 0 -q tidy nested.map -o tidy.map
+[ "$(tail -n 1 tidy.map)" = "11312cff 1 nested" ] || fail "tidy ends in $(tail -n 1 tidy.map)"
+bounded 1 -q lint nested.map
+rm nested.map tidy.map
+
+# A line of 1 GiB: without blanks, and as a name.
+truncate -s 1G line.map
+bounded 0 resolve 0x1000 --map line.map
+says "1000 [unknown] ([unknown])
+perfmap: skipped 1 line that made no sense ('perfmap lint' says which)"
+bounded 1 -q lint line.map
+rm line.map
+{
+  printf '1000 10 '
+  head -c 1073741824 /dev/zero | tr '\0' a
+  printf '\n2000 10 behind\n'
+} >name.map
+bounded 0 resolve 0x2001 --map name.map
+says '2001 behind+0x1 (name.map)'
+bounded 0 -q tidy name.map
+[ "$(wc -c <out)" -lt 5000 ] || fail "tidy prints $(wc -c <out) bytes"
+bounded 0 -q info name.map
