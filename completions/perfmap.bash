@@ -1,6 +1,12 @@
 # bash completion for perfmap; made by 'perfmap completions bash'.
 _perfmap() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
+  # bash makes three words of --format=json.
+  if [[ $current == = ]]; then
+    current=
+  elif [[ $previous == = ]]; then
+    previous=${COMP_WORDS[COMP_CWORD-2]}
+  fi
   local command= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
@@ -32,8 +38,8 @@ _perfmap() {
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'pretty gcc json jsonl sarif github' -- "$current")); return ;;
-        --select) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114' -- "$current")); return ;;
-        --ignore) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114' -- "$current")); return ;;
+        --select) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114' -- "${current##*,}")); return ;;
+        --ignore) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114' -- "${current##*,}")); return ;;
         --severity) COMPREPLY=($(compgen -W 'info warning error' -- "$current")); return ;;
         --fail-level) COMPREPLY=($(compgen -W 'info warning error never' -- "$current")); return ;;
         --reader) COMPREPLY=($(compgen -W 'perf bcc blazesym samply all' -- "$current")); return ;;

@@ -32,6 +32,7 @@ CompletedOption completed(const CLI::Option& option) {
   result.takes_value = result.names.empty() || option.get_items_expected_max() > 0;
   result.takes_file = kind == kFile || kind == kSource || kind == "DIR";
   result.values = values_of(type);
+  result.takes_list = kind == "IDS";
   if (kind == "ID" || kind == "IDS") {
     for (const Rule* rule : rule::all()) result.values.emplace_back(rule->id);
   }
@@ -57,14 +58,21 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 /// bash completes file names itself where it is told to.
 constexpr const char* kBashFiles = "compopt -o default; COMPREPLY=()";
 
+/// What completes one of these values; in a list, behind the last comma.
+std::string bash_reply(const CompletedOption& option) {
+  const std::string values = "-W '" + joined(option.values, " ") + "' -- ";
+  if (!option.takes_list) return "COMPREPLY=($(compgen " + values + "\"$current\"))";
+  return "COMPREPLY=($(compgen -P \"${current%\"${current##*,}\"}\" " + values +
+         "\"${current##*,}\"))";
+}
+
 /// The words that may follow the name of a command, but for files.
 std::string bash_case(const CLI::App& command) {
   std::string options;
   std::string values;
   std::string positional = "COMPREPLY=()";
   for (const CompletedOption& option : completed_options(command)) {
-    const std::string reply =
-        "COMPREPLY=($(compgen -W '" + joined(option.values, " ") + "' -- \"$current\"))";
+    const std::string reply = bash_reply(option);
     if (option.names.empty()) {
       if (!option.values.empty()) positional = reply;
       if (option.takes_file) positional = kBashFiles;
@@ -94,6 +102,12 @@ std::string bash_script(const CLI::App& parser) {
       "# bash completion for perfmap; made by 'perfmap completions bash'.\n"
       "_perfmap() {\n"
       "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
+      "  # bash makes three words of --format=json.\n"
+      "  if [[ $current == = ]]; then\n"
+      "    current=\n"
+      "  elif [[ $previous == = ]]; then\n"
+      "    previous=${COMP_WORDS[COMP_CWORD-2]}\n"
+      "  fi\n"
       "  local command= word\n"
       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
       "    case $word in\n"
@@ -116,12 +130,22 @@ std::string bash_script(const CLI::App& parser) {
 }
 
 std::string zsh_action(const CompletedOption& option) {
+  if (option.takes_list) return "_values -s , value " + joined(option.values, " ");
   if (!option.values.empty()) return "(" + joined(option.values, " ") + ")";
   return option.takes_file ? "_files" : " ";
 }
 
 std::string zsh_quoted(const std::string& text) {
   return replaced(replaced(replaced(text, "'", "'\\''"), "[", "\\["), "]", "\\]");
+}
+
+/// The value may follow behind '=' or, with zsh's "=", in the next word, too.
+std::string zsh_option(const CompletedOption& option, const std::string& name) {
+  std::string text = "'*" + name;
+  if (option.takes_value && name.starts_with("--")) text += "=";
+  text += "[" + zsh_quoted(option.description) + "]";
+  if (option.takes_value) text += ":value:" + zsh_action(option);
+  return text + "'";
 }
 
 std::string zsh_arguments(const CLI::App& command) {
@@ -134,9 +158,7 @@ std::string zsh_arguments(const CLI::App& command) {
       continue;
     }
     for (const std::string& name : option.names) {
-      text += " \\\n        '*" + name + "[" + description + "]";
-      if (option.takes_value) text += ":value:" + zsh_action(option);
-      text += "'";
+      text += " \\\n        " + zsh_option(option, name);
     }
   }
   return text;
@@ -152,8 +174,7 @@ std::string zsh_script(const CLI::App& parser) {
       "  _arguments -C";
   for (const CompletedOption& option : completed_options(parser)) {
     for (const std::string& name : option.names) {
-      script += " \\\n    '*" + name + "[" + zsh_quoted(option.description) + "]" +
-                (option.takes_value ? ":value:" + zsh_action(option) : "") + "'";
+      script += " \\\n    " + zsh_option(option, name);
     }
   }
   script +=
@@ -184,6 +205,9 @@ std::string fish_option(const CompletedOption& option, const std::string& condit
     line += " -r -F";
   } else if (option.takes_file) {
     line += " -F";
+  } else if (option.takes_list) {
+    line += " -x -a " + fish_quoted("(__fish_complete_list , 'printf %s\\\\n " +
+                                    joined(option.values, " ") + "')");
   } else if (!option.values.empty()) {
     line += (option.names.empty() ? " -a " : " -x -a ") + fish_quoted(joined(option.values, " "));
   } else if (option.takes_value && !option.names.empty()) {

@@ -12,6 +12,7 @@ struct CompletedOption {
   std::string description;
   bool takes_value = false;
   bool takes_file = false;
+  bool takes_list = false;          ///< several values with commas between them
   std::vector<std::string> values;  ///< empty: anything
 };
 

@@ -57,4 +57,19 @@ expect PM101 perfmap lint --select PM10
 expect fish perfmap completions f
 expect README.md perfmap tidy READ
 expect README.md perfmap resolve --map READ
+case $shell in
+bash)
+  expect sarif perfmap lint --format = sa
+  expect json perfmap lint --format =
+  expect PM001,PM101 perfmap lint --select PM001,PM10
+  ;;
+zsh)
+  expect sarif perfmap lint --format=sa
+  expect PM109 perfmap lint --select PM001,PM10
+  ;;
+fish)
+  expect --format=sarif perfmap lint --format=sa
+  expect PM001,PM101 perfmap lint --select PM001,PM10
+  ;;
+esac
 echo "$shell completes"
