@@ -4,8 +4,8 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS perfmap EXPORT perfmapTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS perfmap_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-set_target_properties(perfmap_program PROPERTIES
-  INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+set_target_properties(perfmap_program PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
 install(DIRECTORY lib/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT perfmapTargets NAMESPACE perfmap::
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/perfmap)
@@ -19,6 +19,9 @@ install(FILES
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/perfmap)
 # The file says where things are from where it is itself, so that --prefix may move the tree.
 file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+# A directory that was given as an absolute path stays where it is.
+cmake_path(APPEND pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
+cmake_path(APPEND pc_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
 configure_file(cmake/perfmap.pc.in perfmap.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/perfmap.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

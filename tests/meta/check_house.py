@@ -1,5 +1,5 @@
 """Every command has its golden cases, manual page, completions and change log line; files stay small;
-public headers stand alone."""
+public headers stand alone; nothing in the tree is about anything but the project."""
 import pathlib
 import re
 import subprocess
@@ -36,6 +36,21 @@ for place in ("lib", "apps", "tests", "examples"):
         lines = path.read_text().count("\n")
         if lines > MOST_LINES:
             problems.append(f"{name}: {lines} lines")
+
+# Text that is about how something came to be, or about one machine, helps no reader.
+FOREIGN = re.compile(r"\b(TODO|FIXME|XXX)\b|/work/|\bworktree\b|\bissue #?\d")
+TEXT = {".cpp", ".hpp", ".h", ".c", ".py", ".sh", ".md", ".scd", ".txt", ".cmake", ".json", ".map"}
+for path in sorted(ROOT.rglob("*")):
+    name = str(path.relative_to(ROOT))
+    if name.startswith(("build", ".git/", ".cache")) or path == pathlib.Path(__file__).resolve():
+        continue
+    if path.suffix == ".log":
+        problems.append(f"{name}: a log lies in the tree")
+    if path.suffix not in TEXT or "/wild/" in name or not path.is_file():
+        continue
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        if found := FOREIGN.search(line):
+            problems.append(f"{name}:{number}: says {found[0]}")
 
 for header in sorted((ROOT / "lib/include/perfmap").glob("*.hpp")):
     result = subprocess.run(
