@@ -27,11 +27,16 @@ AnswerWriter::AnswerWriter(const Console& console, const std::string& format)
   json_.begin_array();
 }
 
-void AnswerWriter::write(Address address, Hit hit, std::span<const Map> maps, const Entry& entry) {
-  const Map* const map = hit ? &maps[hit.map()] : nullptr;
-  if (map == nullptr) ++misses_;
-  if (form_ == Form::text) return write_text(address, map, entry);
-  write_json(address, map, entry);
+void AnswerWriter::write(Address address, Hit hit, std::span<const Map> maps,
+                         const std::optional<Entry>& entry) {
+  if (!entry) {
+    ++misses_;
+    write_unknown(address, static_cast<bool>(hit));
+  } else if (form_ == Form::text) {
+    write_text(address, maps[hit.map()], *entry);
+  } else {
+    write_json(address, maps[hit.map()], *entry);
+  }
   if (form_ == Form::jsonl) json_.newline();
 }
 
@@ -42,13 +47,21 @@ void AnswerWriter::finish() {
   json_.newline();
 }
 
-void AnswerWriter::write_text(Address address, const Map* map, const Entry& entry) {
+void AnswerWriter::write_unknown(Address address, bool was_known) {
+  if (form_ == Form::text) return console_.out().write(hex(address) + " [unknown] ([unknown])\n");
+  json_.begin_object();
+  json_.key("address");
+  json_.address(address);
+  json_.key("name");
+  json_.null();
+  json_.key("why");
+  json_.string(was_known ? "unreadable" : "not-covered");
+  json_.end_object();
+}
+
+void AnswerWriter::write_text(Address address, const Map& map, const Entry& entry) {
   OutputFile& out = console_.out();
   out.write(hex(address));
-  if (map == nullptr) {
-    out.write(" [unknown] ([unknown])\n");
-    return;
-  }
   out.write(" ");
   if (console_.out_is_terminal()) {
     out.write(printable(entry.name));
@@ -58,32 +71,25 @@ void AnswerWriter::write_text(Address address, const Map* map, const Entry& entr
   out.write("+0x");
   out.write(hex(address - entry.range.begin));
   out.write(" (");
-  out.write(map->input().name());
+  out.write(map.input().name());
   out.write(")\n");
 }
 
-void AnswerWriter::write_json(Address address, const Map* map, const Entry& entry) {
+void AnswerWriter::write_json(Address address, const Map& map, const Entry& entry) {
   json_.begin_object();
   json_.key("address");
   json_.address(address);
-  if (map == nullptr) {
-    json_.key("name");
-    json_.null();
-    json_.key("why");
-    json_.string("not-covered");
-  } else {
-    json_.name_members(entry.name);
-    json_.key("offset");
-    json_.number(address - entry.range.begin);
-    json_.key("start");
-    json_.address(entry.range.begin);
-    json_.key("size");
-    json_.number(entry.range.size);
-    json_.key("source");
-    json_.string(map->input().name());
-    json_.key("entry_line");
-    json_.number(map->line_number(entry.offset));
-  }
+  json_.name_members(entry.name);
+  json_.key("offset");
+  json_.number(address - entry.range.begin);
+  json_.key("start");
+  json_.address(entry.range.begin);
+  json_.key("size");
+  json_.number(entry.range.size);
+  json_.key("source");
+  json_.string(map.input().name());
+  json_.key("entry_line");
+  json_.number(map.line_number(entry.offset));
   json_.end_object();
 }
 

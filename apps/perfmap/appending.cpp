@@ -1,6 +1,7 @@
 #include "appending.hpp"
 
 #include <perfmap/written_name.hpp>
+#include <unistd.h>
 
 #include "options.hpp"
 
@@ -25,7 +26,9 @@ Result<MapWriter> open_target(const AppendOptions& options, std::size_t buffer_b
   writer.buffer_bytes = buffer_bytes;
   writer.names = options.strict ? NamePolicy::refuse : NamePolicy::escape;
   writer.own_map = !options.pid.empty();
-  if (options.output == "-") return MapWriter::open("/dev/stdout", writer);
+  if (options.output == "-") {
+    return MapWriter::to_descriptor(STDOUT_FILENO, "standard output", writer);
+  }
   if (!options.output.empty()) return MapWriter::open(options.output, writer);
   return MapWriter::open(roots_from_environment().tmp + "/perf-" + options.pid + ".map", writer);
 }

@@ -17,7 +17,6 @@ constexpr std::size_t kBuffer = std::size_t{256} << 10;
 /// What copying line by line would have to change.
 struct Survey {
   std::uint64_t changed_names = 0;
-  std::string first_name;
   Diagnostics problems{1};
 };
 
@@ -25,8 +24,7 @@ Survey survey(const Map& map, const Console& console) {
   const Step step(console, "checking");
   Survey found;
   map.for_each(found.problems, [&](const Entry& entry) {
-    if (is_written_as_is(entry.name)) return;
-    if (found.changed_names++ == 0) found.first_name = entry.name;
+    if (!is_written_as_is(entry.name)) ++found.changed_names;
   });
   return found;
 }
@@ -37,27 +35,44 @@ bool may_copy_bytes(const Map& map, const Survey& found) {
          found.changed_names == 0 && found.problems.total() == 0;
 }
 
-Result<void> copy_entries(const Map& map, MapWriter& writer) {
+/// With `strict`, says of each name that would have to be changed where it is, and leaves it out.
+Result<void> copy_entries(const Map& map, bool strict, MapWriter& writer, const Console& console) {
   Result<void> result;
   Diagnostics ignored(1);
   Map::LineReader reader(map);
   while (const auto entry = reader.next(ignored)) {
+    if (strict && !is_written_as_is(entry->name)) {
+      console.line(map.input().name() + ":" + std::to_string(map.line_number(entry->offset)) +
+                   ":1: " + refusal(entry->name));
+      continue;
+    }
     result = writer.write(entry->range.begin, entry->range.size, entry->name);
     if (!result) return result;
   }
   return result;
 }
 
-Result<void> append(const Map& map, const Survey& found, MapWriter& writer,
+/// Whether somebody truncated the file while it was copied, which goes on to its present end.
+bool is_shorter_now(const Map& map) {
+  const FileFacts& then = map.input().facts();
+  if (!then.is_regular) return false;
+  const Result<Input> now = Input::open(map.input().name(), {.regular_only = true});
+  return now && now->facts().device == then.device && now->facts().inode == then.inode &&
+         now->text().size() < map.input().text().size();
+}
+
+Result<void> append(const Map& map, const Survey& found, bool strict, MapWriter& writer,
                     const Console& console) {
   const Step step(console, "copying");
-  const Result<void> copied =
-      may_copy_bytes(map, found) ? writer.copy(map.input().name()) : copy_entries(map, writer);
+  const Result<void> copied = may_copy_bytes(map, found)
+                                  ? writer.copy(map.input().name())
+                                  : copy_entries(map, strict, writer, console);
   return copied ? writer.close() : copied;
 }
 
 bool is_same_file(const Map& map, const AppendOptions& options) {
-  const std::string path = options.pid.empty()
+  const std::string path = options.output == "-" ? "/dev/stdout"
+                           : options.pid.empty()
                                ? options.output
                                : roots_from_environment().tmp + "/perf-" + options.pid + ".map";
   const Result<Input> target = Input::open(path, {.regular_only = true});
@@ -73,17 +88,16 @@ ExitCode run(const Options& options, const Console& console) {
   if (is_same_file(*map, options.append))
     return console.fail("cannot copy " + name + " onto itself");
   const Survey found = survey(*map, console);
-  if (options.append.strict && found.changed_names != 0) {
-    return console.fail(refusal(found.first_name));
-  }
   Result<MapWriter> writer = open_target(options.append, kBuffer);
   if (!writer) return console.fail(writer.error());
-  const Result<void> copied = append(*map, found, *writer, console);
+  const Result<void> copied = append(*map, found, options.append.strict, *writer, console);
   if (!copied) return console.fail(copied.error());
   if (!is_whole(console, {&*map, 1})) return ExitCode::failed;
-  note_changed_names(console, found.changed_names);
+  if (is_shorter_now(*map)) return console.fail(name + " was truncated while it was read");
+  const bool refused = options.append.strict && found.changed_names != 0;
+  if (!refused) note_changed_names(console, found.changed_names);
   note_skipped(console, found.problems);
-  return ExitCode::ok;
+  return refused ? ExitCode::failed : ExitCode::ok;
 }
 
 }  // namespace

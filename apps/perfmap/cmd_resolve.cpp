@@ -46,7 +46,7 @@ ExitCode resolve_arguments(const Options& options, const Console& console) {
     Diagnostics problems(1);
     scan(*maps, options.overlap, addresses, hits, problems, console);
     for (std::size_t i = 0; i < hits.size(); ++i) {
-      writer.write(addresses[i], hits[i], *maps, hits[i] ? entry_of(*maps, hits[i]) : Entry{});
+      writer.write(addresses[i], hits[i], *maps, hits[i] ? entry_of(*maps, hits[i]) : std::nullopt);
     }
     note_skipped(console, problems);
     if (!is_whole(console, *maps)) return ExitCode::failed;
@@ -55,7 +55,8 @@ ExitCode resolve_arguments(const Options& options, const Console& console) {
     const Index index = make_index(*std::move(maps), options.overlap, problems, console);
     index.find_all(addresses, hits);
     for (std::size_t i = 0; i < hits.size(); ++i) {
-      writer.write(addresses[i], hits[i], index.maps(), hits[i] ? index.entry(hits[i]) : Entry{});
+      writer.write(addresses[i], hits[i], index.maps(),
+                   hits[i] ? index.entry(hits[i]) : std::nullopt);
     }
     note_skipped(console, problems);
     if (!is_whole(console, index.maps())) return ExitCode::failed;
@@ -83,7 +84,8 @@ ExitCode resolve_stream(const Options& options, const Console& console) {
     hits.resize(addresses.size());
     index.find_all(addresses, hits);
     for (std::size_t i = 0; i < hits.size(); ++i) {
-      writer.write(addresses[i], hits[i], index.maps(), hits[i] ? index.entry(hits[i]) : Entry{});
+      writer.write(addresses[i], hits[i], index.maps(),
+                   hits[i] ? index.entry(hits[i]) : std::nullopt);
     }
     addresses.clear();
   };
@@ -137,6 +139,7 @@ ExitCode filter_script(const Options& options, const Console& console) {
   if (input.error() != 0) {
     return console.fail(system_error("cannot read standard input", input.error()));
   }
+  if (!maps->are_whole(console)) return ExitCode::failed;
   return options.strict && filter.unnamed() != 0 ? ExitCode::findings : ExitCode::ok;
 }
 

@@ -33,9 +33,10 @@ void write_entries(const Map& map, OutputFile& out, Diagnostics& problems) {
 }
 
 /// JSON lines have no room for problems: they go to standard error.
-void say_problems(const Console& console, const Diagnostics& problems, const std::string& name) {
+void say_problems(const Console& console, const Diagnostics& problems, const Map& map) {
+  if (map.input().was_truncated()) return;  // commit() says that, and lines of zeros are none
   for (const Diagnostic& problem : problems.items()) {
-    console.line(name + ":" + std::to_string(problem.where.line) + ":" +
+    console.line(map.input().name() + ":" + std::to_string(problem.where.line) + ":" +
                  std::to_string(problem.where.column) + ": " + problem.message + " [" +
                  std::string(problem.rule->id) + "]");
   }
@@ -60,7 +61,7 @@ ExitCode convert_effective(const ConvertOptions& options, Map map, const Opening
     write_effective_json(index, out, problems, origin_of(opening));
   } else {
     write_effective_jsonl(index, out);
-    say_problems(console, problems, index.maps().front().input().name());
+    say_problems(console, problems, index.maps().front());
   }
   return commit(out, index.maps(), problems, console);
 }
@@ -94,7 +95,7 @@ ExitCode convert(const ConvertOptions& options, const Console& console) {
     write_map_json(*map, *out, problems, origin_of(opening));
   } else if (options.to == "jsonl") {
     write_map_jsonl(*map, *out, problems);
-    say_problems(console, problems, map->input().name());
+    say_problems(console, problems, *map);
   } else {
     write_entries(*map, *out, problems);
   }

@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <csignal>
 #include <exception>
 #include <fcntl.h>
 #include <iostream>
@@ -61,6 +62,8 @@ ExitCode run(int count, char** arguments) {
 int main(int count, char** arguments) {
   // A parent may have left SIGPIPE ignored; then writes fail with EPIPE instead, see finish().
   perfmap::app::fill_closed_descriptors();
+  // A file size limit is a failed write, which is told, and not the end of the program.
+  std::signal(SIGXFSZ, SIG_IGN);
   const perfmap::TruncationGuard guard;
   try {
     return static_cast<int>(perfmap::app::run(count, arguments));

@@ -53,6 +53,14 @@ const Index* ScriptMaps::of(pid_t pid) {
   return at->second ? &*at->second : nullptr;
 }
 
+bool ScriptMaps::are_whole(const Console& console) const {
+  bool whole = !given_ || is_whole(console, given_->maps());
+  for (const auto& [pid, index] : own_) {
+    whole = (!index || is_whole(console, index->maps())) && whole;
+  }
+  return whole;
+}
+
 bool ScriptMaps::find(pid_t pid, Address address, PerfScriptFilter::Name& name) {
   const Index* const index = of(pid);
   const auto entry = index == nullptr ? std::nullopt : index->find_entry(address);

@@ -19,6 +19,8 @@ class ScriptMaps {
                                  const Console& console);
 
   bool find(pid_t pid, Address address, PerfScriptFilter::Name& name);
+  /// After the work: whether none of the maps was cut off under our hands.
+  bool are_whole(const Console& console) const;
   /// Why the maps of some processes could not be had, one line each.
   const std::vector<std::string>& missing() const noexcept { return missing_; }
 

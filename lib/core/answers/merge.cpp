@@ -33,7 +33,9 @@ PortableStats format_all(const Index& index, Room room, Wrote wrote) {
   for (std::size_t i = 0; i < index.segment_count(); ++i) {
     prefetch_line(index, i + kAhead);
     const Segment segment = index.segment(i);
-    std::string_view name = index.entry(segment.owner).name;
+    const auto entry = index.entry(segment.owner);
+    if (!entry) break;  // the file was cut off: nobody will want the rest
+    std::string_view name = entry->name;
     if (name.size() > kMostPortableName || !is_written_as_is(name)) {
       changed.clear();
       append_portable_name(changed, name);

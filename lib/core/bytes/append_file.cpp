@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <memory>
 #include <new>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -60,6 +61,16 @@ int AppendFile::open(const std::string& path, bool own) noexcept {
   regular_ = S_ISREG(status.st_mode);
   size_ = regular_ ? static_cast<std::uint64_t>(status.st_size) : 0;
   newline_first_ = size_ != 0 && !ends_in_newline(path, own);
+  return 0;
+}
+
+int AppendFile::open(int fd) noexcept {
+  Descriptor own(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  if (!own.is_open()) return errno;
+  fd_ = std::move(own);
+  regular_ = false;
+  size_ = 0;
+  newline_first_ = false;
   return 0;
 }
 
@@ -144,9 +155,18 @@ int AppendFile::append_slowly(std::string_view lines, ssize_t count) noexcept {
   const auto written = static_cast<std::size_t>(count);
   size_ += written;
   if (!regular_) return append_rest(lines, written);
-  // Of a file, a part means that there is no room.
+  const int why = why_no_room();
   if (written != 0) take_back(lines.substr(0, written));
-  return ENOSPC;
+  return why;
+}
+
+/// Of a file, a part means that there is no room: on the disk, or by the process's limit, up to
+/// which the kernel writes.
+int AppendFile::why_no_room() const noexcept {
+  rlimit most{};
+  if (::getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return ENOSPC;
+  const off_t end = ::lseek(fd_.get(), 0, SEEK_CUR);
+  return end >= 0 && static_cast<rlim_t>(end) >= most.rlim_cur ? EFBIG : ENOSPC;
 }
 
 /// A pipe or a terminal takes bytes as it can.

@@ -18,6 +18,8 @@ class AppendFile {
   /// /tmp: `own` refuses links and anything but a regular file. Created with mode 0600, never
   /// truncated, closed on exec.
   int open(const std::string& path, bool own) noexcept;
+  /// A copy of the descriptor, which is written as it is.
+  int open(int fd) noexcept;
   bool is_open() const noexcept { return fd_.is_open(); }
   /// As close(2) says: on some file systems only now a write turns out to have failed.
   int close() noexcept;
@@ -51,6 +53,7 @@ class AppendFile {
   int write_once(std::string_view bytes, std::size_t& written) noexcept;
   int append_behind_newline(std::string_view lines) noexcept;
   int append_slowly(std::string_view lines, ssize_t count) noexcept;
+  int why_no_room() const noexcept;
   int append_rest(std::string_view lines, std::size_t written) noexcept;
   int append_part(std::string_view bytes) noexcept;
   void take_back(std::string_view left) noexcept;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -14,27 +15,56 @@ namespace {
 
 constexpr std::size_t kBuffer = std::size_t{256} << 10;
 
-/// Where the last link leads, so that its target is what gets replaced; `path` itself otherwise.
-std::string behind_links(const std::string& path) {
-  char* const real = ::realpath(path.c_str(), nullptr);
-  if (real == nullptr) return path;
-  std::string target(real);
-  std::free(real);
-  return target;
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-/// Creates a file of a new name in the directory of `target`; -1 and errno where that fails.
-int create_beside(const std::string& target, mode_t mode, std::string& name) {
+/// Where the last link leads, so that its target is what gets replaced; `path` itself otherwise.
+/// The target need not be there yet.
+std::string behind_links(std::string path) {
+  constexpr int kMostLinks = 40;  // as the kernel has it
+  for (int links = 0; links < kMostLinks; ++links) {
+    if (char* const real = ::realpath(path.c_str(), nullptr); real != nullptr) {
+      path = real;
+      std::free(real);
+      return path;
+    }
+    char to[PATH_MAX];
+    const ssize_t length = ::readlink(path.c_str(), to, sizeof to);
+    if (length <= 0) return path;
+    const std::string target(to, static_cast<std::size_t>(length));
+    path = target.front() == '/' ? target : directory_of(path) + "/" + target;
+  }
+  return path;
+}
+
+std::string link_to(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+/// Calls act(name) with new names beside `target` until it answers something else than EEXIST; its
+/// answer, and the name.
+template <class Act>
+int with_new_name(const std::string& target, std::string& name, Act act) {
   static std::atomic<unsigned> counter{0};
   for (int attempt = 0; attempt < 100; ++attempt) {
     const std::string tried =
         target + "." + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
-    const int fd =
-        ::open(tried.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    if (fd >= 0) name = tried;
-    if (fd >= 0 || errno != EEXIST) return fd;
+    const int result = act(tried.c_str());
+    if (result >= 0) name = tried;
+    if (result >= 0 || errno != EEXIST) return result;
   }
   return -1;
+}
+
+/// Creates a file in the directory of `target`, without a name where the file system knows that:
+/// nothing of it is left then if the program is killed. -1 and errno where both fail.
+int create_beside(const std::string& target, mode_t mode, std::string& name) {
+  const int fd = ::open(directory_of(target).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+  if (fd >= 0 && ::access(link_to(fd).c_str(), F_OK) == 0) return fd;
+  if (fd >= 0) ::close(fd);  // without /proc it could be given no name later
+  return with_new_name(target, name, [mode](const char* tried) {
+    return ::open(tried, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  });
 }
 
 }  // namespace
@@ -146,8 +176,18 @@ Result<void> OutputFile::flush() {
   return {};
 }
 
+/// A name for what has none yet, to be renamed.
+void OutputFile::give_name() {
+  const std::string file = link_to(fd_);
+  const int linked = with_new_name(final_path_, temporary_path_, [&file](const char* tried) {
+    return ::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, tried, AT_SYMLINK_FOLLOW);
+  });
+  if (linked != 0) errno_ = errno;
+}
+
 Result<void> OutputFile::commit() {
   drain();
+  if (!failed() && !final_path_.empty() && temporary_path_.empty() && fd_ >= 0) give_name();
   if (owns_ && !failed() && ::close(std::exchange(fd_, -1)) != 0) errno_ = errno;
   if (!failed() && !temporary_path_.empty()) {
     if (::rename(temporary_path_.c_str(), final_path_.c_str()) != 0) errno_ = errno;

@@ -50,8 +50,9 @@ void perfmap_index_free(perfmap_index* index) { delete index; }
 perfmap_status perfmap_index_find(const perfmap_index* index, uint64_t address,
                                   perfmap_entry* out) {
   const perfmap::Hit hit = index->index.find(address);
-  if (!hit) return PERFMAP_E_NOT_FOUND;
-  copy_out(to_c(index->index.entry(hit), hit.map()), out);
+  const auto entry = hit ? index->index.entry(hit) : std::nullopt;
+  if (!entry) return PERFMAP_E_NOT_FOUND;
+  copy_out(to_c(*entry, hit.map()), out);
   return PERFMAP_OK;
 }
 
@@ -64,10 +65,9 @@ size_t perfmap_index_find_batch(const perfmap_index* index, const uint64_t* addr
     const size_t block = std::min(kBlock, count - done);
     index->index.find_all({addresses + done, block}, {hits, block});
     for (size_t i = 0; i < block; ++i) {
-      const bool hit = static_cast<bool>(hits[i]);
-      found += hit ? 1 : 0;
-      copy_out(hit ? to_c(index->index.entry(hits[i]), hits[i].map()) : perfmap_entry{},
-               &out[done + i]);
+      const auto entry = hits[i] ? index->index.entry(hits[i]) : std::nullopt;
+      found += entry ? 1 : 0;
+      copy_out(entry ? to_c(*entry, hits[i].map()) : perfmap_entry{}, &out[done + i]);
     }
   }
   return found;
@@ -96,10 +96,9 @@ perfmap_status perfmap_map_find_batch(const perfmap_map* map, int32_t overlap,
     perfmap::find_by_scan({&map->map, 1}, policy, {addresses, count}, hits, ignored);
     *found = 0;
     for (size_t i = 0; i < count; ++i) {
-      const bool hit = static_cast<bool>(hits[i]);
-      *found += hit ? 1 : 0;
-      copy_out(hit ? to_c(perfmap::entry_of({&map->map, 1}, hits[i]), 0) : perfmap_entry{},
-               &out[i]);
+      const auto entry = hits[i] ? perfmap::entry_of({&map->map, 1}, hits[i]) : std::nullopt;
+      *found += entry ? 1 : 0;
+      copy_out(entry ? to_c(*entry, 0) : perfmap_entry{}, &out[i]);
     }
     return PERFMAP_OK;
   });

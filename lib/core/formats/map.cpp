@@ -26,7 +26,8 @@ void Map::settle_text() noexcept {
 }
 
 std::optional<Entry> Map::entry_at(std::uint64_t offset) const noexcept {
-  if (offset >= text_.size()) return std::nullopt;
+  // In what is left of a truncated file lines may end anywhere, or nowhere at all.
+  if (offset >= text_.size() || input_.was_truncated()) return std::nullopt;
   const std::string_view rest = text_.substr(offset);
   LineFault ignored;
   return read_map_line(rest.substr(0, rest.find('\n')), offset, ignored);

@@ -57,8 +57,8 @@ void find_by_scan(std::span<const Map> maps, Overlap overlap, std::span<const Ad
   answers.write(hits);
 }
 
-Entry entry_of(std::span<const Map> maps, Hit hit) noexcept {
-  return maps[hit.map()].entry_at(hit.offset()).value_or(Entry{});
+std::optional<Entry> entry_of(std::span<const Map> maps, Hit hit) noexcept {
+  return maps[hit.map()].entry_at(hit.offset());
 }
 
 }  // namespace perfmap

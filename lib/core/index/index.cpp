@@ -64,8 +64,12 @@ struct Index::State {
       if (overlap == Overlap::perf) {
         read_as_perf(i);
       } else {
+        const std::size_t before = problems.items().size();
         progress[i].line =
             read_columns(maps[i], i, progress[i].offset, progress[i].line, fresh, problems);
+        for (std::size_t k = before; k < problems.items().size(); ++k) {
+          problems.items()[k].map = static_cast<std::uint32_t>(i);
+        }
       }
       progress[i].offset = maps[i].text().size();
     }
@@ -147,12 +151,11 @@ void Index::find_all(std::span<const Address> addresses, std::span<Hit> hits) co
   }
 }
 
-Entry Index::entry(Hit hit) const noexcept {
+std::optional<Entry> Index::entry(Hit hit) const noexcept {
   const Map& map = state_->maps[hit.map()];
-  const auto entry = state_->overlap == Overlap::perf
-                         ? read_perf_line(line_at(map.text(), hit.offset()), hit.offset())
-                         : map.entry_at(hit.offset());
-  return entry.value_or(Entry{});  // only a file cut off under a TruncationGuard comes to that
+  if (state_->overlap != Overlap::perf) return map.entry_at(hit.offset());
+  if (map.input().was_truncated()) return std::nullopt;
+  return read_perf_line(line_at(map.text(), hit.offset()), hit.offset());
 }
 
 std::uint64_t Index::line_number(Hit hit) const {

@@ -50,15 +50,24 @@ void Engine::configure(const WriterOptions& options, bool flush_at_fork) noexcep
   flush_at_fork_ = flush_at_fork;
 }
 
-int Engine::open(const std::string& path) noexcept try {
+template <class Open>
+int Engine::open_as(const std::string& path, Open open) noexcept try {
   if (const int error = ForkGuard::install(); error != 0) return error;
   const std::lock_guard lock(mutex_);
   if (file_.is_open()) return 0;
   path_ = path;
   generation_ = ForkGuard::generation();
-  return file_.open(path_, options_.own_map);
+  return open();
 } catch (const std::bad_alloc&) {
   return ENOMEM;
+}
+
+int Engine::open(const std::string& path) noexcept {
+  return open_as(path, [&] { return file_.open(path, options_.own_map); });
+}
+
+int Engine::open(int fd, const std::string& name) noexcept {
+  return open_as(name, [&] { return file_.open(fd); });
 }
 
 bool Engine::is_open() noexcept {

@@ -35,6 +35,8 @@ class Engine {
   const std::string& path() const noexcept { return path_; }
 
   int open(const std::string& path) noexcept;
+  /// On a copy of the descriptor; `name` is for messages.
+  int open(int fd, const std::string& name) noexcept;
   bool is_open() noexcept;
   int write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept;
   int copy(const std::string& path) noexcept;
@@ -46,6 +48,8 @@ class Engine {
  private:
   friend class Registry;
 
+  template <class Open>
+  int open_as(const std::string& path, Open open) noexcept;
   int write_slowly(std::uint64_t start, std::uint64_t size, std::string_view name);
   // Inlined for the reason that AppendFile::append() is.
   [[gnu::always_inline]] inline int append(std::string_view line) noexcept;

@@ -13,13 +13,23 @@ MapWriter::MapWriter(MapWriter&&) noexcept = default;
 MapWriter& MapWriter::operator=(MapWriter&&) noexcept = default;
 MapWriter::~MapWriter() = default;
 
-Result<MapWriter> MapWriter::open(const std::string& path, const WriterOptions& options) {
+template <class Open>
+Result<MapWriter> MapWriter::make(const std::string& name, const WriterOptions& options,
+                                  Open open) {
   auto state = std::make_unique<State>();
   Registry::get().add(&state->engine);
   state->engine.configure(options);
-  const int error = state->engine.open(path);
-  if (error != 0) return Failure(system_error("cannot open " + path, error));
+  const int error = open(state->engine);
+  if (error != 0) return Failure(system_error("cannot open " + name, error));
   return MapWriter(std::move(state));
+}
+
+Result<MapWriter> MapWriter::open(const std::string& path, const WriterOptions& options) {
+  return make(path, options, [&](Engine& engine) { return engine.open(path); });
+}
+
+Result<MapWriter> MapWriter::to_descriptor(int fd, std::string name, const WriterOptions& options) {
+  return make(name, options, [&](Engine& engine) { return engine.open(fd, name); });
 }
 
 Result<void> MapWriter::result(std::string_view what, int sys_errno) const {

@@ -49,6 +49,7 @@ struct Diagnostic {
   Location where;
   std::string message;             ///< one line, about this place
   std::uint64_t related_line = 0;  ///< another line that takes part, 0 for none
+  std::uint32_t map = 0;           ///< which of an index's maps it was found in
 };
 
 /// Collects diagnostics and counts them. At most `limit` per rule are kept (0: all of them), all

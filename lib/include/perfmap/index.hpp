@@ -67,8 +67,9 @@ class PERFMAP_API Index {
   /// two spans have the same length.
   void find_all(std::span<const Address> addresses, std::span<Hit> hits) const noexcept;
 
-  /// The entry behind a hit of this index, made from its line. O(line). The hit is not nobody's.
-  Entry entry(Hit hit) const noexcept;
+  /// The entry behind a hit of this index, made from its line; nothing where its input was
+  /// truncated since. O(line). The hit is not nobody's.
+  std::optional<Entry> entry(Hit hit) const noexcept;
   /// Its line number in its map; see Map::line_number().
   std::uint64_t line_number(Hit hit) const;
 
@@ -102,7 +103,8 @@ PERFMAP_API void find_by_scan(std::span<const Map> maps, Overlap overlap,
                               std::span<const Address> addresses, std::span<Hit> hits,
                               Diagnostics& problems);
 
-/// The entry behind such a hit. O(line). The hit is not nobody's.
-PERFMAP_API Entry entry_of(std::span<const Map> maps, Hit hit) noexcept;
+/// The entry behind such a hit; nothing where its map was truncated since. O(line). The hit is not
+/// nobody's.
+PERFMAP_API std::optional<Entry> entry_of(std::span<const Map> maps, Hit hit) noexcept;
 
 }  // namespace perfmap

@@ -65,7 +65,8 @@ class PERFMAP_API Map {
     while (const std::optional<Entry> entry = reader.next(problems)) visit(*entry);
   }
 
-  /// The entry whose line starts at `offset`; none where that line makes no sense. O(line).
+  /// The entry whose line starts at `offset`; none where that line makes no sense, or the input
+  /// was_truncated(). O(line).
   std::optional<Entry> entry_at(std::uint64_t offset) const noexcept;
 
   /// The number, from 1, of the line that starts at `offset`. O(1) after a first O(bytes).

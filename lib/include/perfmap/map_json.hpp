@@ -33,7 +33,9 @@ PERFMAP_API void write_map_json(const Map& map, OutputFile& out, Diagnostics& pr
 PERFMAP_API void write_map_jsonl(const Map& map, OutputFile& out, Diagnostics& problems);
 
 /// The same of what is in effect: the index's segments, ascending and without overlaps; "line" says
-/// where the name came from. Call index.compact() first. `problems` were met when it was built.
+/// where the name came from. Of several maps "sources" is an array instead of "source", and entries
+/// and problems say in "source" which of them is theirs; `origin` counts for one map only. Call
+/// index.compact() first. `problems` were met when it was built.
 PERFMAP_API void write_effective_json(const Index& index, OutputFile& out,
                                       const Diagnostics& problems, const JsonOrigin& origin = {});
 PERFMAP_API void write_effective_jsonl(const Index& index, OutputFile& out);

@@ -46,6 +46,7 @@ class PERFMAP_API OutputFile {
   OutputFile() = default;
   static Result<OutputFile> replace(const std::string& path, const FileFacts* only);
   void drain();
+  void give_name();
   Error error() const;
   void discard() noexcept;
 
@@ -54,7 +55,7 @@ class PERFMAP_API OutputFile {
   int errno_ = 0;
   std::string name_;
   std::string final_path_;      // empty: written in place
-  std::string temporary_path_;  // empty once committed
+  std::string temporary_path_;  // empty while the file has no name, and once committed
   std::string buffer_;
   std::size_t used_ = 0;
 };

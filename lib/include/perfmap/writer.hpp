@@ -40,11 +40,15 @@ struct WriterOptions {
 ///
 /// A failed write is reported and leaves nothing behind, or, where another process has written
 /// meanwhile, at most a line that was cut short. A failed flush keeps what it could not write.
-/// Where the file size limit of the process is passed the kernel also sends SIGXFSZ, as for every
-/// write.
+/// Where the file size limit of the process is passed (EFBIG) the kernel also sends SIGXFSZ, as for
+/// every write.
 class PERFMAP_API MapWriter {
  public:
   static Result<MapWriter> open(const std::string& path, const WriterOptions& options = {});
+  /// Writes to a descriptor, such as 1, which the caller keeps and may close at once. Where that is
+  /// no pipe or terminal and not opened for appending, entries go where its position is.
+  static Result<MapWriter> to_descriptor(int fd, std::string name,
+                                         const WriterOptions& options = {});
   MapWriter(MapWriter&&) noexcept;
   MapWriter& operator=(MapWriter&&) noexcept;
   /// close(), with nobody left to tell of a failure.
@@ -62,6 +66,8 @@ class PERFMAP_API MapWriter {
  private:
   struct State;
   explicit MapWriter(std::unique_ptr<State> state);
+  template <class Open>
+  static Result<MapWriter> make(const std::string& name, const WriterOptions& options, Open open);
   Result<void> result(std::string_view what, int sys_errno) const;
   std::unique_ptr<State> state_;
 };

@@ -50,7 +50,8 @@ void lint_rules::for_each_conflict(const Columns& sorted, std::span<const Map> m
     const std::uint64_t end = end_of(begin, sorted.size[i], line, maps);
     if (i != 0 && begin == sorted.begin[i - 1]) {
       const std::uint64_t before = sorted.line[i - 1];
-      visit(finding(rule_for_same_start(entry_of(maps, Hit{before}), entry_of(maps, Hit{line})),
+      visit(finding(rule_for_same_start(entry_of(maps, Hit{before}).value_or(Entry{}),
+                                        entry_of(maps, Hit{line}).value_or(Entry{})),
                     line, before));
     } else if (begin < reach) {
       visit(finding(end <= reach ? rule::kNested : rule::kOverlap, line, sorted.line[furthest]));
@@ -76,7 +77,7 @@ std::string message_of(const RangeFinding& finding, std::span<const Map> maps) {
                            : finding.rule == &rule::kReusedStart ? "starts where '"
                            : finding.rule == &rule::kNested      ? "lies inside or around '"
                                                                  : "overlaps '";
-  const Entry other = entry_of(maps, finding.other);
+  const Entry other = entry_of(maps, finding.other).value_or(Entry{});
   std::string message = verb;
   message += shortened(other.name);
   message += finding.rule == &rule::kReusedStart ? "' starts, of line " : "' of line ";
