@@ -64,11 +64,14 @@ void declare_merge(CLI::App& command, Action& action) {
       ->type_name(kSource)
       ->required();
   add_source_options(command, options->source);
-  add_output(command, options->output, "Write there instead of standard output");
+  CLI::Option* const output =
+      add_output(command, options->output, "Write there instead of standard output");
   add_overlap(command, options->overlap, false);
   CLI::Option* const keep =
       command.add_flag("--keep", options->keep, "Put the lines one behind the other, unchanged");
-  command.add_flag("--check", options->check, "Write nothing; print each conflict")->excludes(keep);
+  command.add_flag("--check", options->check, "Write nothing; print each conflict")
+      ->excludes(keep)
+      ->excludes(output);
   command.add_option("--to", options->to, "Output: perf-map or json (default: perf-map)")
       ->check(CLI::IsMember({"perf-map", "json"}))
       ->type_name("KIND")

@@ -7,8 +7,9 @@ void declare_to_json(CLI::App& command, Action& action) {
   const auto options = std::make_shared<ConvertOptions>();
   declare_conversion(command, *options);
   add_format(command, options->to, {"json", "jsonl"});
-  command.add_flag("--effective", options->effective, "What answers, without overlaps, sorted");
-  add_overlap(command, options->overlap, false);
+  CLI::Option* const effective =
+      command.add_flag("--effective", options->effective, "What answers, without overlaps, sorted");
+  add_overlap(command, options->overlap, false)->needs(effective);
   command.callback([options, &action] {
     action = [options](const Console& console) { return convert(*options, console); };
   });

@@ -16,6 +16,7 @@ struct Options {
 };
 
 constexpr std::size_t kBuffer = std::size_t{64} << 10;
+constexpr int kMostWords = 1000;  // more than make sense are told below
 
 /// Entries of standard input, perf map lines or JSON lines, as they come.
 class StreamWriter {
@@ -48,6 +49,7 @@ class StreamWriter {
     const auto entry = parse_map_line(line, {number_ == 1 ? 0u : 1u, number_, 1}, problems);
     for (const Diagnostic& problem : problems.items()) {
       if (!entry) complain(problem.where.column, problem.message);
+      if (entry) console_.warn("-:" + std::to_string(number_) + ": " + problem.message);
     }
     if (entry) write(entry->range.begin, entry->range.size, entry->name);
   }
@@ -103,7 +105,8 @@ ExitCode run(const Options& options, const Console& console) {
   const auto& words = options.words;
   if (words.size() == 3) return write_one(options, console);
   if (words.size() > 1 || (words.size() == 1 && words[0] != "-")) {
-    return console.fail("expected ADDR SIZE NAME, or entries on standard input");
+    return console.fail(words.size() > 3 ? "expected ADDR SIZE NAME; quote a name with blanks"
+                                         : "expected ADDR SIZE NAME, or entries on standard input");
   }
   Result<MapWriter> writer = open_target(options.append, kBuffer);
   if (!writer) return console.fail(writer.error());
@@ -119,7 +122,7 @@ void declare_write(CLI::App& command, Action& action) {
                   "ADDR SIZE NAME, numbers in hexadecimal; or '-', the default: perf map lines "
                   "or JSON lines on stdin")
       ->type_name("WORD")
-      ->expected(0, 3);
+      ->expected(1, kMostWords);
   declare_appending(command, options->append);
   command.callback(
       [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });

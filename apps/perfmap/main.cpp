@@ -43,7 +43,7 @@ ExitCode run(int count, char** arguments) {
   const std::string misspelt = misspelt_command(count, arguments);
   if (!misspelt.empty()) return console().fail(misspelt);
   try {
-    parser->parse(count, arguments);
+    parser->parse(parser_arguments(count, arguments));
   } catch (const CLI::CallForHelp&) {
     const auto chosen = parser->get_subcommands();
     return print(console(), chosen.empty() ? parser->help() : chosen.front()->help("perfmap"));

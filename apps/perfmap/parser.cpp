@@ -30,10 +30,10 @@ constexpr std::array<std::string_view, 5> kGlobalOptions = {"--color", "--quiet"
                                                             "--help", "--version"};
 
 void add_common_options(CLI::App& app, CommonOptions& common) {
-  static const std::map<std::string, ColorWish> kColors = {
+  static const std::map<std::string, ColorWish> colors = {
       {"auto", ColorWish::automatic}, {"always", ColorWish::always}, {"never", ColorWish::never}};
   app.add_option_function<std::string>(
-         "--color", [&common](const std::string& value) { common.color = kColors.at(value); },
+         "--color", [&common](const std::string& value) { common.color = colors.at(value); },
          "Colour: auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->type_name("WHEN")
@@ -74,10 +74,30 @@ std::string nearest(std::string_view wanted, const std::vector<std::string>& nam
   return "; did you mean '" + *best + "'?";
 }
 
+/// In front of a word that stood behind "--"; no word of a user begins with it.
+constexpr char kLiteral = '\x01';
+
+std::string without_mark(std::string word) {
+  if (!word.empty() && word.front() == kLiteral) word.erase(0, 1);
+  return word;
+}
+
+bool is_command(std::string_view word) {
+  return std::any_of(kCommands.begin(), kCommands.end(),
+                     [&](const auto& c) { return word == c.name; });
+}
+
+void unmark_literals(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) option->transform(without_mark, "");
+  }
+}
+
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
   }
   return names;
 }
@@ -87,16 +107,23 @@ const CLI::App* chosen_command(const CLI::App& parser) {
   return chosen.empty() ? nullptr : chosen.front();
 }
 
-/// The first long option that the command does not have, if any: whatever else is wrong with a
-/// command line often follows from that.
-std::string unknown_option(const CLI::App& parser, int count, const char* const* arguments) {
+/// The first option that the command does not have, if any: whatever else is wrong with a command
+/// line often follows from that.
+std::string unknown_option(const CLI::App& parser, bool short_ones, int count,
+                           const char* const* arguments) {
   const CLI::App* const command = chosen_command(parser);
   const std::vector<std::string> names = option_names(command == nullptr ? parser : *command);
   for (int i = 1; i < count && std::string_view(arguments[i]) != "--"; ++i) {
     const std::string argument = arguments[i];
-    const std::string name = argument.substr(0, argument.find('='));
-    if (!argument.starts_with("--") || std::count(names.begin(), names.end(), name) != 0) continue;
-    return "unknown option '" + name + "'" + nearest(name, names);
+    const bool is_long = argument.starts_with("--");
+    const std::string name = is_long ? argument.substr(0, argument.find('=')) : argument;
+    const std::string known = is_long ? name : name.substr(0, 2);
+    if (argument.size() < 2 || argument[0] != '-' || !(is_long || short_ones) ||
+        std::count(names.begin(), names.end(), known) != 0) {
+      continue;
+    }
+    return "unknown option '" + name + "'" +
+           (is_long ? nearest(name, names) : "; '--' goes before what is none");
   }
   return "";
 }
@@ -121,9 +148,7 @@ std::string unknown_command(const std::string& argument) {
 std::string misspelt_command(int count, const char* const* arguments) {
   for (int i = 1; i < count; ++i) {
     const std::string argument = arguments[i];
-    const bool known_command = std::any_of(kCommands.begin(), kCommands.end(),
-                                           [&](const auto& c) { return argument == c.name; });
-    if (known_command) return "";
+    if (is_command(argument)) return "";
     if (!argument.starts_with('-')) return unknown_command(argument);
     const std::string name = argument.substr(0, argument.find('='));
     const bool is_long = argument.starts_with("--");
@@ -131,6 +156,23 @@ std::string misspelt_command(int count, const char* const* arguments) {
     if (argument == "--color") ++i;
   }
   return "";
+}
+
+std::vector<std::string> parser_arguments(int count, const char* const* arguments) {
+  std::vector<std::string> words;
+  bool command = false;
+  bool literal = false;
+  for (int i = 1; i < count; ++i) {
+    const std::string_view word = arguments[i];
+    command = command || is_command(word);
+    if (!literal && word == "--") {
+      literal = command;
+    } else {
+      words.push_back((literal ? std::string(1, kLiteral) : "").append(word));
+    }
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
 }
 
 std::unique_ptr<CLI::App> make_parser(CommonOptions& common, Action& action) {
@@ -147,19 +189,22 @@ std::unique_ptr<CLI::App> make_parser(CommonOptions& common, Action& action) {
     add_common_options(*app, common);
     command.declare(*app, action);
     refuse_values_of_flags(*app);
+    unmark_literals(*app);
   }
   return parser;
 }
 
 std::string explain(const CLI::App& parser, const CLI::ParseError& error, int count,
                     const char* const* arguments) {
-  const std::string option = unknown_option(parser, count, arguments);
+  // The value of an option may begin with '-'.
+  const bool short_ones = dynamic_cast<const CLI::ValidationError*>(&error) == nullptr;
+  std::string option = unknown_option(parser, short_ones, count, arguments);
   if (!option.empty()) return option;
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return one_line(error.what());
   std::vector<std::string> extras = parser.remaining(true);
   for (int i = 1; i < count && extras.empty(); ++i) extras.emplace_back(arguments[i]);
   if (extras.empty()) return one_line(error.what());
-  const std::string& first = extras.front();
+  const std::string first = without_mark(extras.front());
   if (first.size() > 1 && first[0] == '-') return "unknown option '" + first + "'";
   if (chosen_command(parser) == nullptr) return unknown_command(first);
   return "unexpected argument '" + first + "'";

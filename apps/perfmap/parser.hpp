@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "command.hpp"
 
@@ -24,6 +25,11 @@ std::string unknown_command(const std::string& argument);
 /// The same where the command line names no command of ours; empty otherwise. Asked before the
 /// parser is, which would first miss what another word wants.
 std::string misspelt_command(int count, const char* const* arguments);
+
+/// The command line as the parser takes it, last word first. CLI11 looks at how many values an
+/// option still wants before it believes a "--", so words behind that are marked instead; the
+/// parser's positionals take the mark off again.
+std::vector<std::string> parser_arguments(int count, const char* const* arguments);
 
 /// What is wrong with a command line, in one line: CLI11's message, and the nearest real name where
 /// a command or an option is unknown.

@@ -35,6 +35,8 @@ Result<Map> map_of(Input input, SourceKind kind, Map::Options options, Opening* 
   return Failure(std::move(error));
 }
 
+bool is_stdin(const Source& source) { return source.text == "-"; }
+
 /// A file that grew while it was opened is still being written: its last line may be half there.
 bool still_grows(const Input& input) {
   Input again = input;
@@ -72,8 +74,7 @@ pid_t pid_of_source(const Source& source) {
 }
 
 bool reads_stdin(const std::vector<Source>& sources) {
-  return std::any_of(sources.begin(), sources.end(),
-                     [](const Source& source) { return source.text == "-"; });
+  return std::any_of(sources.begin(), sources.end(), is_stdin);
 }
 
 Result<Map> open_process(pid_t pid, const SourceOptions& options, Opening* opening) {
@@ -101,6 +102,9 @@ Result<Map> open_source(const Source& source, const SourceOptions& options, cons
 
 Result<std::vector<Map>> open_sources(const std::vector<Source>& sources,
                                       const SourceOptions& options, const Console& console) {
+  if (std::count_if(sources.begin(), sources.end(), is_stdin) > 1) {
+    return Failure({Errc::invalid_argument, "standard input can be a source only once", 0, {}});
+  }
   std::vector<Map> maps;
   for (const Source& source : sources) {
     Result<Map> map = open_source(source, options, console);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <sys/wait.h>
 #include <vector>
 
@@ -24,8 +25,17 @@ class Scratch {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
   const std::string& path() const { return path_; }
+  /// Writes a file, and the directories above it. Answers with its path.
+  std::string write(const std::string& name, std::string_view text) const {
+    const std::string file = *this / name;
+    std::filesystem::create_directories(std::filesystem::path(file).parent_path());
+    std::ofstream(file, std::ios::binary) << text;
+    return file;
+  }
 
  private:
   std::string path_;

@@ -20,7 +20,9 @@ constexpr std::size_t kFingerprint = 64;
 /// Below, a few page faults are all that there is to save.
 constexpr std::size_t kWorthReading = std::size_t{256} << 10;
 
-std::string cannot_open(const std::string& name) { return "cannot open " + name; }
+std::string cannot_open(const std::string& name) {
+  return "cannot open " + (name.empty() ? "''" : name);
+}
 
 FileFacts facts_of(const struct stat& status) {
   FileFacts facts;
@@ -103,9 +105,11 @@ class UnreadDescriptor {
 
  private:
   static constexpr int kMostKept = 16;
-  inline static std::atomic<int> kept_{0};
+  static std::atomic<int> kept_;
   std::atomic<int> fd_{-1};
 };
+
+std::atomic<int> UnreadDescriptor::kept_{0};
 
 }  // namespace
 

@@ -19,8 +19,7 @@ void for_each_entry(const Map& map, Diagnostics& problems, Visit&& visit) {
   for (auto batch = scanner.next(); !batch.empty(); batch = scanner.next()) {
     for (const ScannedLine& scanned : batch) {
       ++number;
-      std::string_view line = text.substr(scanned.offset);
-      line = line.substr(0, scanned.length < UINT32_MAX ? scanned.length : line.find('\n'));
+      const std::string_view line = line_of(scanned, text);
       if (scanned.name != 0) {
         std::string_view name = line.substr(scanned.name);
         if (name.back() == '\r') name.remove_suffix(1);

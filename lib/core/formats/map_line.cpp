@@ -60,7 +60,7 @@ std::optional<std::uint64_t> parse_hex(std::string_view text) noexcept {
   if (text.empty()) return std::nullopt;
   std::uint64_t value = 0;
   for (const char c : text) {
-    const int digit = kDigits[static_cast<unsigned char>(c)];
+    const int digit{kDigits[static_cast<unsigned char>(c)]};
     if (digit < 0 || value >> 60 != 0) return std::nullopt;
     value = value << 4 | static_cast<unsigned>(digit);
   }

@@ -25,10 +25,7 @@ std::uint64_t for_each_range(const Map& map, std::uint64_t offset, std::uint64_t
         if (scanned.name != 0) {
           visit(AddressRange{scanned.begin, scanned.size}, at);
         } else {
-          const std::string_view rest = window.text.substr(scanned.offset);
-          const std::string_view whole =
-              rest.substr(0, scanned.length < UINT32_MAX ? scanned.length : rest.find('\n'));
-          const auto entry = parse_map_line(whole, {at, line, 1}, problems);
+          const auto entry = parse_map_line(line_of(scanned, window.text), {at, line, 1}, problems);
           if (entry) visit(entry->range, at);
         }
         ++line;

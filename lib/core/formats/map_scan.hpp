@@ -18,6 +18,12 @@ struct ScannedLine {
   std::uint32_t name;    ///< where the name starts in the line; a CR may still end it
 };
 
+/// The bytes of the line in the text that was scanned, without its newline.
+inline std::string_view line_of(const ScannedLine& line, std::string_view text) noexcept {
+  const std::string_view rest = text.substr(line.offset);
+  return rest.substr(0, line.length < UINT32_MAX ? line.length : rest.find('\n'));
+}
+
 /// Walks over the lines of a text in batches. A line in the canonical spelling, "hex blank hex
 /// blank name" with at most 16 digits a number and an optional 0x, is parsed on the way: that is
 /// the hot path of everything that reads a map.

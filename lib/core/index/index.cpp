@@ -184,7 +184,7 @@ Segment Index::segment(std::size_t position) const noexcept {
 Result<Growth> Index::refresh(Diagnostics& problems) {
   Growth all = Growth::unchanged;
   for (Map& map : state_->maps) {
-    const Result<Growth> growth = map.refresh();
+    Result<Growth> growth = map.refresh();
     if (!growth) return growth;
     all = std::max(all, *growth);
   }

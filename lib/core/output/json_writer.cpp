@@ -75,7 +75,8 @@ void write_escaped(OutputFile& out, std::string_view text) {
 }
 
 void write_base64(OutputFile& out, std::string_view bytes) {
-  constexpr std::size_t kPiece = 3 * 4096;  // whole groups: only the last piece is padded
+  constexpr std::size_t kPiece =
+      std::size_t{3} * 4096;  // whole groups: only the last piece is padded
   for (; bytes.size() > kPiece; bytes.remove_prefix(kPiece)) {
     out.write(to_base64(bytes.substr(0, kPiece)));
   }

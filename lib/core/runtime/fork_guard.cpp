@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <new>
 #include <pthread.h>
 #include <vector>
 
@@ -14,7 +16,8 @@ std::atomic<unsigned> forks{0};
 
 Registry& Registry::get() noexcept {
   // Never destroyed: writers with static storage may outlive any order of destruction.
-  static Registry* const registry = new Registry;
+  alignas(Registry) static std::byte room[sizeof(Registry)];
+  static Registry* const registry = new (room) Registry;
   return *registry;
 }
 

@@ -29,7 +29,9 @@ class SpinMutex {
   }
 
  private:
-  enum : int { kFree, kTaken, kAwaited };
+  static constexpr int kFree = 0;
+  static constexpr int kTaken = 1;
+  static constexpr int kAwaited = 2;
   static constexpr int kTries = 16;
   static constexpr int kPauses = 8;
 

@@ -7,7 +7,7 @@
 #include "perfmap/open_writers.hpp"
 #include "perfmap/output_file.hpp"
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/scratch.hpp"
 
 namespace perfmap {
 namespace {
@@ -27,18 +27,18 @@ mode_t mode_of(const std::string& path) {
 }
 
 /// A process of a made-up /proc that has `file` open with these flags.
-void add_process(const test::TemporaryDirectory& proc, const std::string& pid,
-                 const std::string& file, const std::string& flags) {
+void add_process(const test::Scratch& proc, const std::string& pid, const std::string& file,
+                 const std::string& flags) {
   proc.write(pid + "/fdinfo/4", "pos:\t0\nflags:\t" + flags + "\nmnt_id:\t1\n");
-  fs::create_directories(proc.path(pid + "/fd"));
-  fs::create_symlink(file, proc.path(pid + "/fd/4"));
+  fs::create_directories(proc / (pid + "/fd"));
+  fs::create_symlink(file, proc / (pid + "/fd/4"));
 }
 
 }  // namespace
 
 TEST_CASE("a process that has the file open for writing is found", "[rewriting]") {
-  const test::TemporaryDirectory directory;
-  const test::TemporaryDirectory proc;
+  const test::Scratch directory;
+  const test::Scratch proc;
   const std::string path = directory.write("perf-1.map", "text\n");
   const Input input = opened(path);
   proc.write("self/fd/4", "");
@@ -47,11 +47,11 @@ TEST_CASE("a process that has the file open for writing is found", "[rewriting]"
   CHECK(!find_writer(input.facts(), proc.path()));
   add_process(proc, "19", path, "0102001");  // O_WRONLY | O_APPEND
   CHECK(find_writer(input.facts(), proc.path()) == 19);
-  CHECK(!find_writer(input.facts(), proc.path("no-such-directory")));
+  CHECK(!find_writer(input.facts(), proc / "no-such-directory"));
 }
 
 TEST_CASE("in the real /proc we find ourselves", "[rewriting]") {
-  const test::TemporaryDirectory directory;
+  const test::Scratch directory;
   const std::string path = directory.write("perf-1.map", "text\n");
   const Input input = opened(path);
   CHECK(!objection_to_rewriting(input, false));
@@ -65,7 +65,7 @@ TEST_CASE("in the real /proc we find ourselves", "[rewriting]") {
 TEST_CASE("what is no regular file is not rewritten, not even by force", "[rewriting]") {
   CHECK(objection_to_rewriting(opened("/dev/null"), true));
   CHECK(objection_to_rewriting(Input::from_text("text\n", "some.json"), true));
-  const test::TemporaryDirectory directory;
+  const test::Scratch directory;
   const Descriptor file(::open(directory.write("perf-1.map", "text\n").c_str(), O_RDONLY));
   const Result<Input> standard_input = Input::from_descriptor(file.get(), "-");
   REQUIRE(standard_input);
@@ -73,7 +73,7 @@ TEST_CASE("what is no regular file is not rewritten, not even by force", "[rewri
 }
 
 TEST_CASE("taking write rights leaves the other rights alone", "[rewriting]") {
-  const test::TemporaryDirectory directory;
+  const test::Scratch directory;
   const std::string path = directory.write("perf-1.map", "text\n");
   REQUIRE(::chmod(path.c_str(), 0666) == 0);
   REQUIRE(take_write_rights(opened(path)));
@@ -81,7 +81,7 @@ TEST_CASE("taking write rights leaves the other rights alone", "[rewriting]") {
 }
 
 TEST_CASE("a link put in the place of what was read leads to no foreign file", "[rewriting]") {
-  const test::TemporaryDirectory directory;
+  const test::Scratch directory;
   const std::string path = directory.write("perf-1.map", "text\n");
   const std::string victim = directory.write("victim", "precious\n");
   REQUIRE(::chmod(path.c_str(), 0666) == 0);
@@ -97,20 +97,56 @@ TEST_CASE("a link put in the place of what was read leads to no foreign file", "
   const Result<OutputFile> out = OutputFile::replace(input);
   REQUIRE(!out);
   CHECK(out.error().code == Errc::refused);
-  CHECK(directory.read("victim") == "precious\n");
+  CHECK(test::read_file(directory / "victim") == "precious\n");
 }
 
 TEST_CASE("a map that was read through a link is replaced where the link leads", "[rewriting]") {
-  const test::TemporaryDirectory directory;
+  const test::Scratch directory;
   directory.write("real.map", "text\n");
-  fs::create_symlink("real.map", directory.path("link.map"));
-  Result<OutputFile> out = OutputFile::replace(opened(directory.path("link.map")));
+  fs::create_symlink("real.map", directory / "link.map");
+  Result<OutputFile> out = OutputFile::replace(opened(directory / "link.map"));
   REQUIRE(out);
   out->write("new\n");
-  CHECK(directory.read("real.map") == "text\n");
+  CHECK(test::read_file(directory / "real.map") == "text\n");
   REQUIRE(out->commit());
-  CHECK(directory.read("real.map") == "new\n");
-  CHECK(fs::is_symlink(directory.path("link.map")));
+  CHECK(test::read_file(directory / "real.map") == "new\n");
+  CHECK(fs::is_symlink(directory / "link.map"));
+}
+
+TEST_CASE("what is written has no name until it is whole", "[output]") {
+  const test::Scratch directory;
+  const Descriptor nameless(::open(directory.path().c_str(), O_WRONLY | O_TMPFILE, 0600));
+  if (!nameless.is_open()) {
+    WARN("skipped: the file system has no files without names");
+    return;
+  }
+  OutputFile out = *OutputFile::replace(directory / "new");
+  out.write("bytes");
+  REQUIRE(out.flush());
+  CHECK(fs::is_empty(directory.path()));
+  REQUIRE(out.commit());
+  CHECK(fs::file_size(directory / "new") == 5);
+  CHECK(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("the target of a link is made where it is not there yet", "[output]") {
+  const test::Scratch directory;
+  fs::create_directory(directory / "sub");
+  fs::create_symlink("sub/second", directory / "first");
+  fs::create_symlink("target", directory / "sub/second");
+  OutputFile out = *OutputFile::replace(directory / "first");
+  out.write("bytes");
+  REQUIRE(out.commit());
+  CHECK(fs::is_symlink(directory / "first"));
+  CHECK(fs::is_symlink(directory / "sub/second"));
+  CHECK(fs::file_size(directory / "sub/target") == 5);
+}
+
+TEST_CASE("a link to itself is no target", "[output]") {
+  const test::Scratch directory;
+  fs::create_symlink("loop", directory / "loop");
+  const auto made = OutputFile::replace(directory / "loop");
+  CHECK((!made || fs::is_symlink(directory / "loop")));
 }
 
 }  // namespace perfmap

@@ -4,7 +4,7 @@
 
 #include "support/catch.hpp"
 #include "support/lint_findings.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/scratch.hpp"
 
 namespace perfmap {
 namespace {
@@ -33,7 +33,7 @@ Places directory_findings(const std::string& path) {
 }  // namespace
 
 TEST_CASE("a file that its group or everybody can write is found", "[lint]") {
-  const test::TemporaryDirectory directory;
+  const test::Scratch directory;
   const std::string path = directory.write("perf-1.map", kText);
   for (const mode_t mode : {0664, 0646, 0666}) {
     REQUIRE(::chmod(path.c_str(), mode) == 0);
@@ -44,10 +44,10 @@ TEST_CASE("a file that its group or everybody can write is found", "[lint]") {
 }
 
 TEST_CASE("a symbolic link and a device are no regular files", "[lint]") {
-  const test::TemporaryDirectory directory;
+  const test::Scratch directory;
   const std::string path = directory.write("perf-1.map", kText);
-  std::filesystem::create_symlink(path, directory.path("perf-2.map"));
-  CHECK(file_findings(directory.path("perf-2.map")) == Places{"PM062 1:1"});
+  std::filesystem::create_symlink(path, directory / "perf-2.map");
+  CHECK(file_findings(directory / "perf-2.map") == Places{"PM062 1:1"});
   CHECK(file_findings("/dev/null") == Places{"PM062 1:1", "PM068 1:1"});
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("a file that only a foreign owner can read is found", "[lint]") {
     WARN("only root can give a file away and still read it: not tested");
     return;
   }
-  const test::TemporaryDirectory directory;
+  const test::Scratch directory;
   const std::string path = directory.write("perf-1.map", kText);
   REQUIRE(::chown(path.c_str(), 12345, 12345) == 0);
   REQUIRE(::chmod(path.c_str(), 0600) == 0);
@@ -84,7 +84,7 @@ TEST_CASE("more than a million entries, or 50 MB, are much", "[lint]") {
 }
 
 TEST_CASE("readers search /tmp, that of a container included, and nowhere else", "[lint]") {
-  const test::TemporaryDirectory directory;
+  const test::Scratch directory;
   CHECK(directory_findings(directory.write("perf-1.map", kText)) == Places{"PM070 1:1"});
   CHECK(directory_findings(directory.write("root/tmp/perf-1.map", kText)).empty());
 }

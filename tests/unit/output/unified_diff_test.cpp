@@ -4,7 +4,7 @@
 #include <random>
 
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/scratch.hpp"
 
 namespace perfmap {
 namespace {
@@ -34,13 +34,14 @@ std::string edited(std::mt19937& random, std::string text) {
 
 /// What patch(1) makes of `before` with our diff.
 std::string patched(const std::string& before, const std::string& after) {
-  const test::TemporaryDirectory directory;
+  const test::Scratch directory;
   directory.write("some.map", before);
   directory.write("diff", unified_diff(before, after, "some.map"));
   const std::string command =
       "cd " + directory.path() + " && patch --quiet --fuzz=0 -p0 < diff > log 2>&1";
-  if (std::system(command.c_str()) != 0) return "patch failed: " + directory.read("log");
-  return directory.read("some.map");
+  if (std::system(command.c_str()) != 0)
+    return "patch failed: " + test::read_file(directory / "log");
+  return test::read_file(directory / "some.map");
 }
 
 }  // namespace
