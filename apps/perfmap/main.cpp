@@ -38,7 +38,7 @@ ExitCode run(int count, char** arguments) {
   OutputFile out = OutputFile::to_descriptor(STDOUT_FILENO, "standard output");
   CommonOptions common;
   Action action;
-  const auto parser = make_parser(common, action);
+  const auto parser = make_parser(common, action, only_command(count, arguments));
   const auto console = [&] { return Console(out, common.color, common.quiet, common.verbose); };
   const std::string misspelt = misspelt_command(count, arguments);
   if (!misspelt.empty()) return console().fail(misspelt);

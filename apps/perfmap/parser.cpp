@@ -175,7 +175,16 @@ std::vector<std::string> parser_arguments(int count, const char* const* argument
   return words;
 }
 
-std::unique_ptr<CLI::App> make_parser(CommonOptions& common, Action& action) {
+std::string_view only_command(int count, const char* const* arguments) {
+  if (count < 2) return {};
+  const auto* const found = std::find_if(arguments + 1, arguments + count, is_command);
+  if (found == arguments + count) return {};
+  const std::string_view command = *found;
+  return command == "help" || command == "completions" ? std::string_view() : command;
+}
+
+std::unique_ptr<CLI::App> make_parser(CommonOptions& common, Action& action,
+                                      std::string_view only) {
   auto parser = std::make_unique<CLI::App>(
       "Parses, checks, merges, queries and writes the perf maps of JIT runtimes.", "perfmap");
   parser->set_version_flag("--version", "perfmap " PERFMAP_VERSION, "Print the version");
@@ -184,6 +193,7 @@ std::unique_ptr<CLI::App> make_parser(CommonOptions& common, Action& action) {
   add_common_options(*parser, common);
   refuse_values_of_flags(*parser);
   for (const Command& command : kCommands) {
+    if (!only.empty() && only != command.name) continue;
     CLI::App* const app = parser->add_subcommand(command.name, command.summary);
     app->set_help_flag("-h,--help", "Print this help");
     add_common_options(*app, common);

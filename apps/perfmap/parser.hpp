@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.hpp"
@@ -16,8 +17,13 @@ struct CommonOptions {
   bool verbose = false;
 };
 
-/// The whole command line: what completions and manual pages are generated from, too.
-std::unique_ptr<CLI::App> make_parser(CommonOptions& common, Action& action);
+/// The whole command line: what completions and manual pages are generated from, too. With
+/// `command` only as much of it as that one needs: declaring all takes longer than most look-ups.
+std::unique_ptr<CLI::App> make_parser(CommonOptions& common, Action& action,
+                                      std::string_view command = {});
+
+/// The command that a command line names, where its parser can do without the others.
+std::string_view only_command(int count, const char* const* arguments);
 
 /// "unknown command 'x'" and the nearest real one.
 std::string unknown_command(const std::string& argument);
