@@ -151,10 +151,16 @@ typedef struct perfmap_entry {
   size_t map;      /* which of an index's maps, from 0 */
 } perfmap_entry;
 
-/* Opens the map at `path` as typed: links are followed. Release with perfmap_map_free(). */
+/* Opens the map at `path` as typed: links are followed. Release with perfmap_map_free().
+ *
+ * A regular file is mapped, so O(1); what is no file is read to its end. Data of another kind, such
+ * as a jitdump or what a packer made, is UNSUPPORTED. A mapped file that another process truncates
+ * raises SIGBUS in whoever reads it next, through any function that takes the map or an index of
+ * it: see perfmap_truncation_guard_new(). */
 PERFMAP_C_API perfmap_status perfmap_map_open(const char* path, perfmap_map** out,
                                               perfmap_error* error);
-/* The map of a process, container aware; nothing about the path is trusted. */
+/* The map of a process, container aware; nothing about the path is trusted. Of a process that lives
+ * a last line without newline is not there yet. INVALID_ARGUMENT for pid <= 0. */
 PERFMAP_C_API perfmap_status perfmap_map_open_pid(int32_t pid, perfmap_map** out,
                                                   perfmap_error* error);
 /* A map in memory, which is copied. */
@@ -162,12 +168,26 @@ PERFMAP_C_API perfmap_status perfmap_map_from_memory(const char* text, size_t si
                                                      perfmap_map** out, perfmap_error* error);
 PERFMAP_C_API void perfmap_map_free(perfmap_map* map);
 
-/* The entry whose line starts at or after *offset, in file order; *offset is then behind that line.
- * Start with 0. NOT_FOUND at the end. */
+/* The next entry in file order of those whose lines start at or after *offset; *offset is then
+ * behind its line. Start with 0. NOT_FOUND at the end. O(bytes passed over). */
 PERFMAP_C_API perfmap_status perfmap_map_next(const perfmap_map* map, uint64_t* offset,
                                               perfmap_entry* out);
 /* The number, from 1, of the line that starts at `offset`. */
 PERFMAP_C_API uint64_t perfmap_map_line_number(const perfmap_map* map, uint64_t offset);
+
+/* 1 if the map's file was truncated by another process, so that a guard had to stand in for bytes
+ * of it: what was answered since may be too little. Else 0. */
+PERFMAP_C_API int perfmap_map_was_truncated(const perfmap_map* map);
+
+/* While a guard lives, bytes that a mapped file no longer has read as zeros instead of raising
+ * SIGBUS. It installs a handler for the whole process, which passes on every SIGBUS that is not
+ * about a map of ours, and restores the former handler when it is freed: make it once, before
+ * threads and before other code changes that signal, and free guards in the reverse order. */
+typedef struct perfmap_truncation_guard perfmap_truncation_guard;
+
+PERFMAP_C_API perfmap_status perfmap_truncation_guard_new(perfmap_truncation_guard** out,
+                                                          perfmap_error* error);
+PERFMAP_C_API void perfmap_truncation_guard_free(perfmap_truncation_guard* guard);
 
 /* --- Looking up addresses ------------------------------------------------------------------------
  */

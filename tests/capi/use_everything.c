@@ -75,10 +75,33 @@ static void use_writer(void) {
   check_file("written.map", "");
   CHECK(perfmap_writer_flush(writer, &error) == PERFMAP_OK);
   check_file("written.map", "1000 10 foo\n");
-  CHECK(perfmap_writer_copy(writer, "written.map", &error) == PERFMAP_E_IO);
+  CHECK(perfmap_writer_copy(writer, "written.map", &error) == PERFMAP_E_INVALID_ARGUMENT);
   CHECK(perfmap_writer_close(writer, &error) == PERFMAP_OK);
   perfmap_writer_free(writer);
   perfmap_writer_free(NULL);
+}
+
+/* Truncates a mapped file; whoever looks then lives on, and is told. */
+static void use_guard(void) {
+  perfmap_truncation_guard* guard = NULL;
+  perfmap_map* map = NULL;
+  perfmap_entry entry = {sizeof entry, 0, 0, NULL, 0, 0, 0};
+  uint64_t offset = 0;
+  FILE* const file = fopen("truncated.map", "w");
+  int i;
+  CHECK(file != NULL);
+  for (i = 0; i < 2000; ++i) fprintf(file, "%x 10 entry\n", 0x1000 + i * 16);
+  CHECK(fclose(file) == 0);
+  CHECK(perfmap_truncation_guard_new(&guard, &error) == PERFMAP_OK);
+  CHECK(perfmap_map_open("truncated.map", &map, &error) == PERFMAP_OK);
+  CHECK(perfmap_map_was_truncated(map) == 0);
+  CHECK(truncate("truncated.map", 0) == 0);
+  CHECK(perfmap_map_next(map, &offset, &entry) == PERFMAP_E_NOT_FOUND);
+  CHECK(perfmap_map_was_truncated(map) == 1);
+  perfmap_map_free(map);
+  perfmap_truncation_guard_free(guard);
+  perfmap_truncation_guard_free(NULL);
+  remove("truncated.map");
 }
 
 static int count_finding(const perfmap_finding* finding, void* context) {
@@ -104,6 +127,9 @@ static void use_map(void) {
   int findings = 0;
   CHECK(perfmap_map_open("missing.map", &map, &error) == PERFMAP_E_NOT_FOUND);
   CHECK(perfmap_map_open_pid(1 << 30, &map, &error) == PERFMAP_E_NOT_FOUND);
+  CHECK(perfmap_map_open_pid(-5, &map, &error) == PERFMAP_E_INVALID_ARGUMENT);
+  CHECK(perfmap_map_from_memory("\x1f\x8b\x08", 3, &map, &error) == PERFMAP_E_UNSUPPORTED);
+  CHECK(strstr(error.message, "gzip") != NULL);
   CHECK(perfmap_map_open("written.map", &map, &error) == PERFMAP_OK);
   CHECK(perfmap_map_next(map, &offset, &entry) == PERFMAP_OK);
   CHECK(entry.start == 0x1000 && entry.size == 0x10 && entry.name_size == 3);
@@ -113,6 +139,11 @@ static void use_map(void) {
   CHECK(perfmap_map_find_batch(map, PERFMAP_OVERLAP_LAST, addresses, 2, found, &hits, &error) ==
         PERFMAP_OK);
   CHECK(hits == 1 && found[0].name_size == 3 && found[1].name == NULL);
+  perfmap_map_free(map);
+  map = map_of("1000 100 outer\n2000 10 next\n");
+  offset = 3; /* within a line, whose rest is no entry */
+  CHECK(perfmap_map_next(map, &offset, &entry) == PERFMAP_OK);
+  CHECK(entry.start == 0x2000 && entry.offset == 15);
   perfmap_map_free(map);
   map = map_of("bad line\n");
   CHECK(perfmap_map_lint(map, 0, count_finding, &findings, &error) == PERFMAP_OK);
@@ -173,6 +204,7 @@ int main(void) {
   CHECK(strlen(perfmap_status_text(PERFMAP_E_IO)) != 0);
   use_state();
   use_writer();
+  use_guard();
   use_map();
   use_index();
   use_names();

@@ -75,7 +75,8 @@ Result<Input> find_process_map(pid_t pid, const Roots& roots, bool any_owner) {
   if (!any_owner && lives) policy.owners.push_back(owner.st_uid);
 
   std::vector<Error> reasons;
-  if (lives) {
+  // A relative directory is one below ours, and means nothing in another process's root.
+  if (lives && roots.tmp.starts_with('/')) {
     const Result<Input> status = Input::open(directory + "/status");
     const std::string_view text = status ? status->text() : std::string_view();
     const pid_t inner = last_number(text, "NStgid:").value_or(pid);

@@ -5,6 +5,7 @@
 #include "capi/guard.hpp"
 #include "perfmap/lint.hpp"
 #include "perfmap/process_files.hpp"
+#include "perfmap/source_kind.hpp"
 
 using perfmap::capi::copy_out;
 using perfmap::capi::guard;
@@ -31,9 +32,19 @@ const char* perfmap_status_text(perfmap_status status) {
 
 namespace {
 
+/// Compressed data and other formats would be maps of nonsense.
+perfmap_status refuse_kind(const perfmap::Input& input, perfmap::SourceKind kind,
+                           perfmap_error* error) {
+  const std::string message =
+      input.name() + " holds " + std::string(to_string(kind)) + " data and is no perf map";
+  return report(perfmap::Error{perfmap::Errc::unsupported, message, 0, {}}, error);
+}
+
 perfmap_status hand_out(perfmap::Result<perfmap::Input> input, perfmap::Map::Options options,
                         perfmap_map** out, perfmap_error* error) {
   if (!input) return report(input.error(), error);
+  const perfmap::SourceKind kind = perfmap::detect_kind(input->text());
+  if (kind != perfmap::SourceKind::perf_map) return refuse_kind(*input, kind, error);
   *out = new perfmap_map{perfmap::Map(*std::move(input), options)};
   return PERFMAP_OK;
 }
@@ -45,7 +56,11 @@ perfmap_status perfmap_map_open(const char* path, perfmap_map** out, perfmap_err
 }
 
 perfmap_status perfmap_map_open_pid(int32_t pid, perfmap_map** out, perfmap_error* error) {
-  return guard(error, [&] {
+  return guard(error, [&]() -> perfmap_status {
+    if (pid <= 0) {
+      const std::string message = std::to_string(pid) + " is no process id";
+      return report(perfmap::Error{perfmap::Errc::invalid_argument, message, 0, {}}, error);
+    }
     return hand_out(perfmap::find_process_map(pid), {.growing = perfmap::process_lives(pid)}, out,
                     error);
   });
@@ -62,6 +77,10 @@ void perfmap_map_free(perfmap_map* map) { delete map; }
 
 perfmap_status perfmap_map_next(const perfmap_map* map, uint64_t* offset, perfmap_entry* out) {
   const std::string_view text = map->map.text();
+  if (*offset != 0 && *offset < text.size() && text[*offset - 1] != '\n') {
+    const std::size_t newline = text.find('\n', *offset);
+    *offset = newline == std::string_view::npos ? text.size() : newline + 1;
+  }
   while (*offset < text.size()) {
     const uint64_t start = *offset;
     const std::size_t newline = text.find('\n', start);
@@ -73,6 +92,23 @@ perfmap_status perfmap_map_next(const perfmap_map* map, uint64_t* offset, perfma
   }
   return PERFMAP_E_NOT_FOUND;
 }
+
+int perfmap_map_was_truncated(const perfmap_map* map) {
+  return map->map.input().was_truncated() ? 1 : 0;
+}
+
+struct perfmap_truncation_guard {
+  perfmap::TruncationGuard guard;
+};
+
+perfmap_status perfmap_truncation_guard_new(perfmap_truncation_guard** out, perfmap_error* error) {
+  return guard(error, [&] {
+    *out = new perfmap_truncation_guard;
+    return PERFMAP_OK;
+  });
+}
+
+void perfmap_truncation_guard_free(perfmap_truncation_guard* guard) { delete guard; }
 
 uint64_t perfmap_map_line_number(const perfmap_map* map, uint64_t offset) {
   uint64_t line = 0;

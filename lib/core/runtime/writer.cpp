@@ -1,5 +1,7 @@
 #include "perfmap/writer.hpp"
 
+#include <cerrno>
+
 #include "runtime/registry.hpp"
 
 namespace perfmap {
@@ -49,6 +51,12 @@ Result<void> MapWriter::write(Address start, std::uint64_t size, std::string_vie
 Result<void> MapWriter::copy(const std::string& path) {
   const int error = state_->engine.copy(path);
   if (error == 0) return {};
+  if (error == EINVAL) {
+    return Failure({Errc::invalid_argument,
+                    "cannot copy " + path + ": it is this very file, or no regular file",
+                    error,
+                    {}});
+  }
   return Failure(system_error("cannot copy " + path + " to " + state_->engine.path(), error));
 }
 

@@ -14,7 +14,7 @@ namespace perfmap {
 /// its own, puts other directories here; the library itself reads no environment.
 struct Roots {
   std::string proc = "/proc";
-  std::string tmp = "/tmp";
+  std::string tmp = "/tmp";  ///< a relative one is looked into on the host alone
 };
 
 /// The perf map of a process as its runtime wrote it, opened. Container aware: first the innermost

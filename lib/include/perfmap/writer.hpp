@@ -56,8 +56,8 @@ class PERFMAP_API MapWriter {
 
   /// O(name). Allocates nothing for names that are written as they are.
   Result<void> write(Address start, std::uint64_t size, std::string_view name);
-  /// Appends all of the map at `path` as it is now, and a newline if it ends without one. Refuses
-  /// this very file.
+  /// Appends all of the map at `path` as it is now, and a newline if it ends without one. This very
+  /// file, and what is no regular file, are invalid_argument.
   Result<void> copy(const std::string& path);
   /// Writes what is buffered.
   Result<void> flush();

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "perfmap/index.hpp"
@@ -171,6 +172,12 @@ TEST_CASE("trap 17: TMPDIR does not move where maps are looked for", "[traps]") 
   const Result<Input> input = find_process_map(4194303);
   before == nullptr ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", saved.c_str(), 1);
   CHECK((!input || input->text() != "1000 10 elsewhere\n"));
+}
+
+TEST_CASE("a relative directory for maps is none of another process's root", "[traps]") {
+  const Result<Input> input = find_process_map(::getpid(), {.tmp = "no-such-directory"});
+  REQUIRE(!input);
+  CHECK(input.error().message.find("/root") == std::string::npos);
 }
 
 TEST_CASE("what trips a reader up is gone from portable output", "[traps]") {
