@@ -152,6 +152,9 @@ ExitCode run(const Options& options, const Console& console) {
   if (options.list_rules) return print_rules(console), ExitCode::ok;
   if (!options.explain.empty()) return print_explanation(console, options.explain);
   if (options.sources.empty()) return console.fail("expected a source: a path, '-' or a pid");
+  if (options.statistics && options.format != "pretty" && options.format != "gcc") {
+    return console.fail("--statistics prints text, not " + options.format);
+  }
   Result<std::vector<Map>> maps = open_sources(options.sources, options.opening, console);
   if (!maps) return console.fail(maps.error());
   std::vector<Diagnostics> all;
@@ -177,6 +180,7 @@ ExitCode run(const Options& options, const Console& console) {
   } else if (!options.fix.diff) {
     print_findings(console, options, files);
   }
+  if (!is_whole(console, *maps)) return ExitCode::failed;
   note_summary(console, all);
   return reaches(all, options.fail_level) ? ExitCode::findings : ExitCode::ok;
 }
@@ -234,8 +238,8 @@ void declare_lint(CLI::App& command, Action& action) {
   declare_selection(command, *options);
   command.add_flag("--statistics", options->statistics, "Count findings by rule instead");
   CLI::Option* const fix =
-      command.add_flag("--fix", options->fix.fix, "Rewrite the map with all safe fixes");
-  command.add_flag("--diff", options->fix.diff, "Print the safe fixes as a unified diff")
+      command.add_flag("--fix", options->fix.fix, "Rewrite the map as tidy does");
+  command.add_flag("--diff", options->fix.diff, "Print what --fix would do as a unified diff")
       ->excludes(fix);
   command.add_flag("--force", options->fix.force,
                    "Fix even while a process has the map open for writing");

@@ -95,6 +95,13 @@ ExitCode resolve_stream(const Options& options, const Console& console) {
   });
   std::string_view line;
   while (input.next(line)) {
+    if (input.is_cut()) {
+      answer_all();
+      console.line("-:" + std::to_string(input.line_number()) + ":1: more than 64 MiB");
+      input.skip_rest();
+      bad_line = true;
+      continue;
+    }
     const std::size_t start = line.find_first_not_of(" \t\r");
     if (start == std::string_view::npos) continue;
     const std::string_view text = line.substr(start, line.find_last_not_of(" \t\r") - start + 1);

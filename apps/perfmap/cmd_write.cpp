@@ -29,7 +29,12 @@ class StreamWriter {
     std::string_view line;
     while (!failed_ && input.next(line)) {
       number_ = input.line_number();
-      take(line);
+      if (input.is_cut()) {
+        complain(1, "more than 64 MiB");
+        input.skip_rest();
+      } else {
+        take(line);
+      }
     }
     if (!failed_) check(writer_.close());
     if (input.error() != 0) {

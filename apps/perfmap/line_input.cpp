@@ -22,8 +22,15 @@ bool LineInput::next(std::string_view& line) {
   const std::size_t end = ended_in_newline_ ? newline : buffer_.size();
   line = std::string_view(buffer_).substr(start_, end - start_);
   start_ = end + (ended_in_newline_ ? 1 : 0);
-  ++line_number_;
+  if (!is_cut_) ++line_number_;
+  is_cut_ = !ended_in_newline_ && !at_end_;
   return true;
+}
+
+void LineInput::skip_rest() {
+  std::string_view piece;
+  while (is_cut_ && next(piece)) {
+  }
 }
 
 bool LineInput::fill() {

@@ -13,20 +13,25 @@ namespace perfmap::app {
 /// and the input ends.
 class LineInput {
  public:
+  static constexpr std::size_t kMostLine = std::size_t{64} << 20;
+
   LineInput(int fd, std::function<bool()> before_wait)
       : fd_(fd), before_wait_(std::move(before_wait)) {}
 
   /// The next line without its newline; valid until the next call. False at the end. A line over
-  /// kMostLine bytes comes in pieces.
+  /// kMostLine bytes comes in pieces, which have the same number.
   bool next(std::string_view& line);
   /// Whether the line at hand had a newline.
   bool ended_in_newline() const noexcept { return ended_in_newline_; }
+  /// Whether what next() gave is a piece of a line, with more behind it.
+  bool is_cut() const noexcept { return is_cut_; }
+  /// Passes over all pieces of the line at hand.
+  void skip_rest();
   std::uint64_t line_number() const noexcept { return line_number_; }
   /// An errno value, or 0.
   int error() const noexcept { return error_; }
 
  private:
-  static constexpr std::size_t kMostLine = std::size_t{64} << 20;
   bool fill();
 
   int fd_;
@@ -35,6 +40,7 @@ class LineInput {
   std::size_t start_ = 0;
   bool at_end_ = false;
   bool ended_in_newline_ = false;
+  bool is_cut_ = false;
   std::uint64_t line_number_ = 0;
   int error_ = 0;
 };

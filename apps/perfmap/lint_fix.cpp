@@ -37,6 +37,14 @@ Result<Index> fixed_index(const Map& map, Diagnostics& problems) {
   return index;
 }
 
+/// They are gone then, so this is the last that is heard of them.
+void note_left_out(const Console& console, const Diagnostics& problems) {
+  const std::uint64_t lines = problems.total() - problems.count_of(rule::kAddressWrap);
+  if (lines == 0) return;
+  console.note("left out " + std::to_string(lines) +
+               (lines == 1 ? " line that is no entry" : " lines that are no entries"));
+}
+
 Result<void> rewrite(const Map& map, const Console& console) {
   Diagnostics problems(1);
   const Result<Index> index = fixed_index(map, problems);
@@ -47,8 +55,9 @@ Result<void> rewrite(const Map& map, const Console& console) {
   if (index->maps().front().input().was_truncated()) {
     return Failure({Errc::io, map.input().name() + " was truncated while it was read", 0, {}});
   }
-  note_skipped(console, problems);
-  return out->commit();
+  const Result<void> written = out->commit();
+  if (written) note_left_out(console, problems);
+  return written;
 }
 
 Result<void> print_diff(const Map& map, const Console& console) {

@@ -34,6 +34,20 @@ for command in help --version 'completions zsh' '-q tidy big.map' '-q to-json bi
 done
 expect 2 'perfmap: error: cannot read -: Bad file descriptor' '$perfmap info - <&-'
 
+# A line that is longer than anybody needs costs that line.
+{
+  echo 1000
+  head -c 70000000 /dev/zero | tr '\0' 1
+  printf '\nzz\n1004\n'
+} >long.txt
+expect 2 "-:2:1: more than 64 MiB
+-:3:1: 'zz' is not a hexadecimal address" '$perfmap resolve - --map big.map <long.txt >answers'
+[ "$(wc -l <answers)" = 2 ] || fail "answers to two addresses: $(cat answers)"
+expect 2 "-:1:5: expected address, size and name
+-:2:1: more than 64 MiB
+-:3:1: expected a hexadecimal address
+-:4:5: expected address, size and name" '$perfmap write -o written.map <long.txt'
+
 # Nobody reads on: dead of SIGPIPE, or silent where that is ignored.
 ended() { # TRAP ARGUMENTS: exit status and messages of the command whose reader has gone
   mkfifo pipe

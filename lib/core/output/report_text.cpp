@@ -66,15 +66,11 @@ bool append_excerpt(std::string& out, const Diagnostic& diagnostic, std::string_
   const std::uint64_t column = diagnostic.where.column;
   if (is_about_file(*diagnostic.rule)) return false;
   if (column == 0 || diagnostic.where.offset > input.size()) return false;
-  const std::uint64_t start = diagnostic.where.offset - (column - 1);
-  if (start > diagnostic.where.offset) return false;
-  std::string_view line = input.substr(start);
-  line = line.substr(0, line.find('\n'));
-  std::size_t before = std::min<std::size_t>(column - 1, line.size());
-  if (before > kExcerpt / 2) {
-    line.remove_prefix(before - kExcerpt / 2);
-    before = kExcerpt / 2;
-  }
+  if (column - 1 > diagnostic.where.offset) return false;
+  // No more of the input is looked at than is shown: lines may be long, and findings many.
+  const std::size_t before = std::min<std::size_t>(column - 1, kExcerpt / 2);
+  std::string_view line = input.substr(diagnostic.where.offset - before, before + kExcerpt);
+  line = line.substr(0, line.find('\n', before));
   std::string visible;
   append_visible(visible, line.substr(0, before));
   const std::size_t caret = width_of(visible);
