@@ -32,10 +32,17 @@ void append_escaped(std::string& out, std::string_view name) {
   }
 }
 
-/// Cuts what was appended from `start` on to at most `most` bytes, between two characters.
+/// Cuts what was appended from `start` on to at most `most` bytes, between two characters, of which
+/// \xNN is one.
 void cut(std::string& out, std::size_t start, std::size_t most) {
   std::size_t end = start + most;
   while (end > start && (static_cast<unsigned char>(out[end]) & 0xc0) == 0x80) --end;
+  for (std::size_t back = 1; back < 4 && back <= end - start; ++back) {
+    if (out[end - back] == '\\') {
+      end -= back;
+      break;
+    }
+  }
   out.resize(end);
   out += "…";
 }

@@ -174,6 +174,16 @@ TEST_CASE("trap 17: TMPDIR does not move where maps are looked for", "[traps]") 
   CHECK((!input || input->text() != "1000 10 elsewhere\n"));
 }
 
+TEST_CASE("a name is cut between characters and between escapes", "[traps]") {
+  for (std::size_t before = kMostPortableName - 5; before < kMostPortableName; ++before) {
+    std::string out;
+    append_portable_name(out, std::string(before, 'x') + "\xff\xff" + std::string(20, 'y'));
+    const std::string end = out.substr(before);
+    CHECK((end == "…" || end == "\\xff…"));
+    CHECK(out.size() <= kMostPortableName + 3);
+  }
+}
+
 TEST_CASE("a relative directory for maps is none of another process's root", "[traps]") {
   const Result<Input> input = find_process_map(::getpid(), {.tmp = "no-such-directory"});
   REQUIRE(!input);
