@@ -55,7 +55,7 @@ Result<void> rewrite(const Map& map, const Console& console) {
   if (index->maps().front().input().was_truncated()) {
     return Failure({Errc::io, map.input().name() + " was truncated while it was read", 0, {}});
   }
-  const Result<void> written = out->commit();
+  Result<void> written = out->commit();
   if (written) note_left_out(console, problems);
   return written;
 }
