@@ -46,7 +46,7 @@ Result<void> copy_entries(const Map& map, bool strict, MapWriter& writer, const 
                    ":1: " + refusal(entry->name));
       continue;
     }
-    result = writer.write(entry->range.begin, entry->range.size, entry->name);
+    result = writer.write(entry->range.begin, map.written_size(*entry), entry->name);
     if (!result) return result;
   }
   return result;
@@ -96,6 +96,7 @@ ExitCode run(const Options& options, const Console& console) {
   if (is_shorter_now(*map)) return console.fail(name + " was truncated while it was read");
   const bool refused = options.append.strict && found.changed_names != 0;
   if (!refused) note_changed_names(console, found.changed_names);
+  note_unfinished(console, {&*map, 1});
   note_skipped(console, found.problems);
   return refused ? ExitCode::failed : ExitCode::ok;
 }

@@ -61,8 +61,9 @@ ExitCode run(const Options& options, const Console& console) {
   if (!maps) return console.fail(maps.error());
   const Step step(console, "comparing", console.out());
   std::uint64_t changes = 0;
+  Diagnostics problems(1);
   if (options.format == "text") {
-    changes = diff_maps((*maps)[0], (*maps)[1],
+    changes = diff_maps((*maps)[0], (*maps)[1], problems,
                         [&](const NameChange& change) { console.out().write(text_of(change)); });
   } else {
     JsonWriter json(console.out());
@@ -71,13 +72,14 @@ ExitCode run(const Options& options, const Console& console) {
     json.string("perfmap.diff/1");
     json.key("changes");
     json.begin_array();
-    changes = diff_maps((*maps)[0], (*maps)[1],
+    changes = diff_maps((*maps)[0], (*maps)[1], problems,
                         [&](const NameChange& change) { write_change(json, change); });
     json.end_array();
     json.end_object();
     json.newline();
   }
   if (!is_whole(console, *maps)) return ExitCode::failed;
+  note_skipped(console, problems);
   return changes == 0 ? ExitCode::ok : ExitCode::findings;
 }
 

@@ -26,7 +26,8 @@ std::string padded(std::uint64_t number, std::size_t width) {
   return text.insert(0, text.size() < width ? width - text.size() : 0, ' ');
 }
 
-void print_text(const Console& console, const Map& map, const MapInfo& info) {
+void print_text(const Console& console, const Map& map, const Opening& opening,
+                const MapInfo& info) {
   OutputFile& out = console.out();
   const auto row = [&](std::string_view key, const std::string& value) {
     std::string line(key);
@@ -34,8 +35,8 @@ void print_text(const Console& console, const Map& map, const MapInfo& info) {
     out.write(line + value + "\n");
   };
   row("source", map.input().name());
-  row("kind", "perf map");
-  row("bytes", std::to_string(info.bytes));
+  row("kind", std::string(to_string(opening.kind)));
+  row("bytes", std::to_string(opening.bytes));
   row("entries", std::to_string(info.entries));
   row("bad lines", std::to_string(info.lost_lines));
   row("names", std::to_string(info.names));
@@ -46,7 +47,8 @@ void print_text(const Console& console, const Map& map, const MapInfo& info) {
       info.runtime == Runtime::unknown ? "unknown" : std::string(to_string(info.runtime)));
 }
 
-void print_json(const Console& console, const Map& map, const MapInfo& info) {
+void print_json(const Console& console, const Map& map, const Opening& opening,
+                const MapInfo& info) {
   JsonWriter json(console.out());
   const auto number = [&](std::string_view key, std::uint64_t value) {
     json.key(key);
@@ -58,8 +60,8 @@ void print_json(const Console& console, const Map& map, const MapInfo& info) {
   json.key("source");
   json.string(map.input().name());
   json.key("kind");
-  json.string("perf-map");
-  number("bytes", info.bytes);
+  json.string(opening.kind == SourceKind::json ? "json" : "perf-map");
+  number("bytes", opening.bytes);
   number("entries", info.entries);
   number("bad_lines", info.lost_lines);
   number("names", info.names);
@@ -111,9 +113,10 @@ void print_groups(const Console& console, const std::string& by,
   json.newline();
 }
 
-std::vector<InfoGroup> groups_of(const Map& map, GroupBy by, const Console& console) {
+std::vector<InfoGroup> groups_of(const Map& map, GroupBy by, Diagnostics& problems,
+                                 const Console& console) {
   const Step step(console, "counting");
-  return group_entries(map, by);
+  return group_entries(map, by, problems);
 }
 
 MapInfo info_of(Index& index, const Diagnostics& problems, const Console& console) {
@@ -123,21 +126,26 @@ MapInfo info_of(Index& index, const Diagnostics& problems, const Console& consol
 }
 
 ExitCode run(const Options& options, const Console& console) {
-  Result<Map> map = open_source(options.source, options.opening, console);
+  Opening opening;
+  Result<Map> map = open_source({options.source}, options.opening, console, &opening);
   if (!map) return console.fail(map.error());
   const bool as_json = options.format == "json";
+  Diagnostics problems(1);
   if (!options.by.empty()) {
     const GroupBy by = options.by == "name"     ? GroupBy::name
                        : options.by == "prefix" ? GroupBy::prefix
                                                 : GroupBy::tier;
-    print_groups(console, options.by, groups_of(*map, by, console), as_json);
-    return is_whole(console, {&*map, 1}) ? ExitCode::ok : ExitCode::failed;
+    print_groups(console, options.by, groups_of(*map, by, problems, console), as_json);
+    if (!is_whole(console, {&*map, 1})) return ExitCode::failed;
+    note_skipped(console, problems);
+    return ExitCode::ok;
   }
-  Diagnostics problems(1);
   Index index = make_index(*std::move(map), Overlap::last, problems, console);
   const MapInfo info = info_of(index, problems, console);
-  (as_json ? print_json : print_text)(console, index.maps().front(), info);
-  return is_whole(console, index.maps()) ? ExitCode::ok : ExitCode::failed;
+  (as_json ? print_json : print_text)(console, index.maps().front(), opening, info);
+  if (!is_whole(console, index.maps())) return ExitCode::failed;
+  note_skipped(console, problems);
+  return ExitCode::ok;
 }
 
 }  // namespace

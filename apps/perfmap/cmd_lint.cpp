@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <perfmap/lint.hpp>
 #include <perfmap/report.hpp>
 #include <perfmap/rules.hpp>
@@ -185,6 +186,13 @@ ExitCode run(const Options& options, const Console& console) {
   return reaches(all, options.fail_level) ? ExitCode::findings : ExitCode::ok;
 }
 
+/// Ids are upper case; what a user types need not be.
+std::string upper_case(std::string id) {
+  std::transform(id.begin(), id.end(), id.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return id;
+}
+
 std::string is_rule_prefix(const std::string& text) {
   const auto rules = rule::all();
   const bool known = !text.empty() && std::any_of(rules.begin(), rules.end(), [&](const Rule* one) {
@@ -199,12 +207,14 @@ void declare_selection(CLI::App& command, Options& options) {
       ->type_name("IDS")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(rule);
+      ->check(rule)
+      ->transform(upper_case);
   command.add_option("--ignore", options.ignore, "Not these rules")
       ->type_name("IDS")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(rule);
+      ->check(rule)
+      ->transform(upper_case);
   const auto last = CLI::MultiOptionPolicy::TakeLast;
   command.add_option("--severity", options.severity, "Nothing below this (default: info)")
       ->check(CLI::IsMember({"info", "warning", "error"}))
@@ -232,6 +242,7 @@ void declare_selection(CLI::App& command, Options& options) {
 
 void declare_lint(CLI::App& command, Action& action) {
   const auto options = std::make_shared<Options>();
+  options->opening.takes_json = false;
   command.add_option("source", options->sources, "Maps: paths, '-' or pids")->type_name(kSource);
   add_source_options(command, options->opening);
   add_format(command, options->format, {"pretty", "gcc", "json", "jsonl", "sarif", "github"});
@@ -246,6 +257,7 @@ void declare_lint(CLI::App& command, Action& action) {
   command.add_flag("--rules", options->list_rules, "List all rules");
   command.add_option("--explain", options->explain, "Explain a rule")
       ->type_name("ID")
+      ->transform(upper_case)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   command.callback(
       [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });

@@ -24,7 +24,8 @@ struct Options {
 ExitCode check(const std::vector<Map>& maps, const Console& console) {
   const Step step(console, "checking", console.out());
   std::uint64_t conflicts = 0;
-  for_each_conflict(maps, [&](const RangeFinding& finding) {
+  Diagnostics problems(1);
+  for_each_conflict(maps, problems, [&](const RangeFinding& finding) {
     const Map& map = maps[finding.here.map()];
     const std::uint64_t line = map.line_number(finding.here.offset());
     console.out().write(
@@ -33,6 +34,7 @@ ExitCode check(const std::vector<Map>& maps, const Console& console) {
     ++conflicts;
   });
   if (!is_whole(console, maps)) return ExitCode::failed;
+  note_skipped(console, problems);
   return conflicts == 0 ? ExitCode::ok : ExitCode::findings;
 }
 
@@ -41,7 +43,9 @@ ExitCode keep(const std::vector<Map>& maps, OutputFile& out, const Console& cons
   write_concatenated(maps, out);
   if (!is_whole(console, maps)) return ExitCode::failed;
   const Result<void> written = out.commit();
-  return written ? ExitCode::ok : console.fail(written.error());
+  if (!written) return console.fail(written.error());
+  note_unfinished(console, maps);
+  return ExitCode::ok;
 }
 
 ExitCode run(const Options& options, const Console& console) {
@@ -66,9 +70,10 @@ void declare_merge(CLI::App& command, Action& action) {
   add_source_options(command, options->source);
   CLI::Option* const output =
       add_output(command, options->output, "Write there instead of standard output");
-  add_overlap(command, options->overlap, false);
+  CLI::Option* const overlap = add_overlap(command, options->overlap, false);
   CLI::Option* const keep =
-      command.add_flag("--keep", options->keep, "Put the lines one behind the other, unchanged");
+      command.add_flag("--keep", options->keep, "Put the lines one behind the other, unchanged")
+          ->excludes(overlap);
   command.add_flag("--check", options->check, "Write nothing; print each conflict")
       ->excludes(keep)
       ->excludes(output);

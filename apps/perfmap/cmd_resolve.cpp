@@ -128,9 +128,12 @@ ExitCode filter_script(const Options& options, const Console& console) {
   Result<ScriptMaps> maps =
       ScriptMaps::open(options.sources, options.source, options.overlap, options.map_dir, console);
   if (!maps) return console.fail(maps.error());
+  std::string shown;
   PerfScriptFilter filter(
       [&](pid_t pid, Address address, PerfScriptFilter::Name& name) {
-        return maps->find(pid, address, name);
+        if (!maps->find(pid, address, name)) return false;
+        if (console.out_is_terminal()) name.name = shown = printable(name.name);
+        return true;
       },
       [](pid_t tid) { return process_of_thread(tid, roots_from_environment()); });
   LineInput input(STDIN_FILENO, [&] { return console.out().flush().has_value(); });

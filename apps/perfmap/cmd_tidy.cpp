@@ -17,9 +17,17 @@ struct Options {
 };
 
 ExitCode run(const Options& options, const Console& console) {
-  Result<Map> map = open_source(options.source, options.opening, console);
+  Opening opening;
+  Result<Map> map = open_source({options.source}, options.opening, console, &opening);
   if (!map) return console.fail(map.error());
   if (options.in_place) {
+    if (opening.kind == SourceKind::json) {
+      return console.fail(map->input().name() + " is JSON, of which -o makes a perf map elsewhere");
+    }
+    if (map->text().size() != map->input().text().size()) {
+      return console.fail("the last line of " + map->input().name() +
+                          " is not finished: a process still writes it");
+    }
     if (const auto why = objection_to_rewriting(map->input(), options.force)) {
       return console.fail(*why);
     }

@@ -56,7 +56,7 @@ class StreamWriter {
       if (!entry) complain(problem.where.column, problem.message);
       if (entry) console_.warn("-:" + std::to_string(number_) + ": " + problem.message);
     }
-    if (entry) write(entry->range.begin, entry->range.size, entry->name);
+    if (entry) write(entry->range.begin, written_size(line, *entry), entry->name);
   }
   void take_json(std::string_view line) {
     const Result<JsonEntry> entry = entry_from_json(line);

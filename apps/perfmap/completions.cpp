@@ -220,11 +220,16 @@ std::string fish_script(const CLI::App& parser) {
   std::string script =
       "# fish completion for perfmap; made by 'perfmap completions fish'.\n"
       "complete -c perfmap -f\n";
+  // __fish_use_subcommand takes the value of a global option for a command.
+  script += "function __perfmap_no_command\n  not __fish_seen_subcommand_from";
+  for (const CLI::App* command : parser.get_subcommands({})) script += " " + command->get_name();
+  script += "\nend\n";
+  const std::string none = "__perfmap_no_command";
   for (const CompletedOption& option : completed_options(parser)) {
-    script += fish_option(option, "__fish_use_subcommand");
+    script += fish_option(option, none);
   }
   for (const CLI::App* command : parser.get_subcommands({})) {
-    script += "complete -c perfmap -n __fish_use_subcommand -a " + command->get_name() + " -d " +
+    script += "complete -c perfmap -n " + none + " -a " + command->get_name() + " -d " +
               fish_quoted(command->get_description()) + "\n";
   }
   for (const CLI::App* command : parser.get_subcommands({})) {

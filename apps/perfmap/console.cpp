@@ -1,9 +1,9 @@
 #include "console.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <perfmap/visible.hpp>
 #include <unistd.h>
 
 namespace perfmap::app {
@@ -72,17 +72,7 @@ void Console::say(std::string_view prefix, std::string_view color, std::string_v
 
 std::string printable(std::string_view text) {
   std::string out;
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-  for (auto at = text.begin(); at != text.end();) {
-    const auto control = std::find_if(at, text.end(), is_control);
-    out.append(at, control);
-    if (control == text.end()) break;
-    const auto byte = static_cast<unsigned char>(*control);
-    out += "\\x";
-    out += "0123456789abcdef"[byte >> 4];
-    out += "0123456789abcdef"[byte & 15];
-    at = control + 1;
-  }
+  append_visible(out, text);
   return out;
 }
 

@@ -55,7 +55,7 @@ class Console {
   std::unique_ptr<Progress> progress_;
 };
 
-/// `text` as it may be shown on a terminal: control bytes as \xNN.
+/// `text` as it may be shown on a terminal; see visible.hpp.
 std::string printable(std::string_view text);
 
 }  // namespace perfmap::app

@@ -3,12 +3,11 @@
 #include <perfmap/map_json.hpp>
 #include <perfmap/merge.hpp>
 
+#include "json_stream.hpp"
 #include "portable.hpp"
 
 namespace perfmap::app {
 namespace {
-
-constexpr std::size_t kMostProblemsSaid = 20;
 
 Diagnostics problems_for(const ConvertOptions& options) {
   return Diagnostics(options.to == "json" ? kMostProblemsInJson : kMostProblemsSaid);
@@ -25,21 +24,16 @@ void write_entries(const Map& map, OutputFile& out, Diagnostics& problems) {
     char numbers[40];
     const int length = std::snprintf(numbers, sizeof numbers, "%llx %llx ",
                                      static_cast<unsigned long long>(entry.range.begin),
-                                     static_cast<unsigned long long>(entry.range.size));
+                                     static_cast<unsigned long long>(map.written_size(entry)));
     out.write({numbers, static_cast<std::size_t>(length)});
     out.write(entry.name);
     out.write(entry.name.back() == '\r' ? "\r\n" : "\n");
   });
 }
 
-/// JSON lines have no room for problems: they go to standard error.
 void say_problems(const Console& console, const Diagnostics& problems, const Map& map) {
   if (map.input().was_truncated()) return;  // commit() says that, and lines of zeros are none
-  for (const Diagnostic& problem : problems.items()) {
-    console.line(map.input().name() + ":" + std::to_string(problem.where.line) + ":" +
-                 std::to_string(problem.where.column) + ": " + problem.message + " [" +
-                 std::string(problem.rule->id) + "]");
-  }
+  say_problems(console, problems, map.input().name());
 }
 
 ExitCode commit(OutputFile& out, std::span<const Map> maps, const Diagnostics& problems,
@@ -68,6 +62,14 @@ ExitCode convert_effective(const ConvertOptions& options, Map map, const Opening
 
 }  // namespace
 
+void say_problems(const Console& console, const Diagnostics& problems, const std::string& name) {
+  for (const Diagnostic& problem : problems.items()) {
+    console.line(name + ":" + std::to_string(problem.where.line) + ":" +
+                 std::to_string(problem.where.column) + ": " + problem.message + " [" +
+                 std::string(problem.rule->id) + "]");
+  }
+}
+
 void declare_conversion(CLI::App& command, ConvertOptions& options) {
   command.add_option("source", options.source.text, "The map: a path, '-' or a pid")
       ->type_name(kSource)
@@ -77,8 +79,15 @@ void declare_conversion(CLI::App& command, ConvertOptions& options) {
 }
 
 ExitCode convert(const ConvertOptions& options, const Console& console) {
+  if (may_stream(options)) return stream_jsonl(options, console);
+  return convert_whole(options, std::nullopt, console);
+}
+
+ExitCode convert_whole(const ConvertOptions& options, std::optional<Input> input,
+                       const Console& console) {
   Opening opening;
-  Result<Map> map = open_source(options.source, options.opening, console, &opening);
+  Result<Map> map = input ? map_of_input(*std::move(input), options.opening, false, &opening)
+                          : open_source(options.source, options.opening, console, &opening);
   if (!map) return console.fail(map.error());
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());

@@ -64,7 +64,16 @@ Result<void> print_diff(const Map& map, const Console& console) {
   Diagnostics problems(1);
   const Result<Index> index = fixed_index(map, problems);
   if (!index) return Failure(index.error());
-  console.out().write(unified_diff(map.text(), portable_text(*index), map.input().name()));
+  const std::string diff = unified_diff(map.text(), portable_text(*index), map.input().name());
+  if (!console.out_is_terminal()) {
+    console.out().write(diff);
+    return {};
+  }
+  for (std::string_view rest = diff; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    console.out().write(printable(line) + "\n");
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+  }
   return {};
 }
 

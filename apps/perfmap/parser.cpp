@@ -29,6 +29,9 @@ constexpr std::array kCommands = {
 constexpr std::array<std::string_view, 5> kGlobalOptions = {"--color", "--quiet", "--verbose",
                                                             "--help", "--version"};
 
+/// Longer than the name of any command or option.
+constexpr std::size_t kLongestName = 40;
+
 void add_common_options(CLI::App& app, CommonOptions& common) {
   static const std::map<std::string, ColorWish> colors = {
       {"auto", ColorWish::automatic}, {"always", ColorWish::always}, {"never", ColorWish::never}};
@@ -51,23 +54,35 @@ void refuse_values_of_flags(CLI::App& app) {
   }
 }
 
-/// Levenshtein's distance, for names of a few bytes.
+/// The fewest changes of one character, or of two neighbours' order, that make `b` of `a`. For
+/// names of a few bytes.
 std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  std::vector<std::vector<std::size_t>> row(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) row[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) row[0][j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i - 1] != b[j - 1] ? 1 : 0);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
+      const std::size_t changed = row[i - 1][j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0);
+      row[i][j] = std::min({row[i - 1][j] + 1, row[i][j - 1] + 1, changed});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[i][j] = std::min(row[i][j], row[i - 2][j - 2] + 1);
+      }
     }
   }
-  return row[b.size()];
+  return row[a.size()][b.size()];
 }
 
 std::string nearest(std::string_view wanted, const std::vector<std::string>& names) {
-  const auto best = std::min_element(names.begin(), names.end(), [&](const auto& a, const auto& b) {
+  wanted = wanted.substr(0, kLongestName);
+  // The beginning of one name, and of one only, means that one.
+  const auto begins = [&](const std::string& name) {
+    return wanted.size() >= 3 && name.starts_with(wanted);
+  };
+  auto best = std::find_if(names.begin(), names.end(), begins);
+  if (best != names.end() && std::none_of(best + 1, names.end(), begins)) {
+    return "; did you mean '" + *best + "'?";
+  }
+  best = std::min_element(names.begin(), names.end(), [&](const auto& a, const auto& b) {
     return distance(wanted, a) < distance(wanted, b);
   });
   if (best == names.end() || distance(wanted, *best) > (wanted.size() + 1) / 3) return "";

@@ -29,8 +29,10 @@ void note_stats(const Console& console, const PortableStats& stats) {
 }  // namespace
 
 Result<OutputFile> open_output(const std::string& path) {
-  if (path == "-") return OutputFile::to_descriptor(STDOUT_FILENO, "standard output");
-  return OutputFile::replace(path);
+  Result<OutputFile> out = path == "-" ? OutputFile::to_descriptor(STDOUT_FILENO, "standard output")
+                                       : OutputFile::replace(path);
+  if (out) out->protect_terminal();
+  return out;
 }
 
 std::optional<Error> objection_to_emptying(const Index& index, const Diagnostics& problems) {
@@ -55,6 +57,7 @@ ExitCode write_merged(Index& index, const Diagnostics& problems, bool as_json, O
   const Result<void> written = out.commit();
   if (!written) return console.fail(written.error());
   note_stats(console, stats);
+  note_unfinished(console, index.maps());
   note_skipped(console, problems);
   return ExitCode::ok;
 }

@@ -16,16 +16,23 @@ Result<Input> open_path(const std::string& path) {
 }
 
 Error unsupported(const std::string& name, SourceKind kind) {
-  std::string message = name + " is " + (kind < SourceKind::gzip ? "a " : "");
+  std::string message =
+      name + " is " + (kind < SourceKind::gzip && kind != SourceKind::json ? "a " : "");
   message += to_string(kind);
   message += kind >= SourceKind::gzip ? ": unpack it first" : ", which this command does not take";
   return {Errc::unsupported, std::move(message), 0, {}};
 }
 
-Result<Map> map_of(Input input, SourceKind kind, Map::Options options, Opening* opening) {
-  if (opening != nullptr) *opening = {kind, input.text().size(), 0};
-  if (kind == SourceKind::perf_map) return Map(std::move(input), options);
-  if (kind != SourceKind::json) return Failure(unsupported(input.name(), kind));
+/// An empty file is empty under any kind; what is no text at all is no JSON, whatever was asked
+/// for.
+SourceKind kind_of(const Input& input, const SourceOptions& options) {
+  const SourceKind found = detect_kind(input.text());
+  if (input.text().empty() || options.kind.empty()) return found;
+  const SourceKind wanted = *parse_kind(options.kind);
+  return wanted == SourceKind::json && found > SourceKind::json ? found : wanted;
+}
+
+Result<Map> map_of_json(Input input, Opening* opening) {
   Result<MapText> text = map_text_from_json(input.text());
   if (text && opening != nullptr) opening->changed_names = text->changed_names;
   if (text) return Map(Input::from_text(std::move(text->text), input.name()));
@@ -34,6 +41,20 @@ Result<Map> map_of(Input input, SourceKind kind, Map::Options options, Opening* 
                   std::to_string(error.where.column) + ": " + error.message;
   return Failure(std::move(error));
 }
+
+}  // namespace
+
+Result<Map> map_of_input(Input input, const SourceOptions& options, bool growing,
+                         Opening* opening) {
+  const SourceKind kind = kind_of(input, options);
+  if (opening != nullptr) *opening = {kind, input.text().size(), 0};
+  if (kind == SourceKind::perf_map) return Map(std::move(input), {.growing = growing});
+  const bool taken = kind == SourceKind::json && options.takes_json;
+  if (!taken) return Failure(unsupported(input.name(), kind));
+  return map_of_json(std::move(input), opening);
+}
+
+namespace {
 
 bool is_stdin(const Source& source) { return source.text == "-"; }
 
@@ -81,9 +102,7 @@ Result<Map> open_process(pid_t pid, const SourceOptions& options, Opening* openi
   const Roots roots = roots_from_environment();
   Result<Input> input = find_process_map(pid, roots, options.any_owner);
   if (!input) return Failure(std::move(input.error()));
-  const SourceKind kind =
-      options.kind.empty() ? detect_kind(input->text()) : *parse_kind(options.kind);
-  return map_of(*std::move(input), kind, {.growing = process_lives(pid, roots)}, opening);
+  return map_of_input(*std::move(input), options, process_lives(pid, roots), opening);
 }
 
 Result<Map> open_source(const Source& source, const SourceOptions& options, const Console& console,
@@ -92,12 +111,8 @@ Result<Map> open_source(const Source& source, const SourceOptions& options, cons
   if (const pid_t pid = pid_of_source(source); pid != 0) return open_process(pid, options, opening);
   Result<Input> input = open_path(source.text);
   if (!input) return Failure(std::move(input.error()));
-  const bool empty = input->text().empty();
-  const SourceKind kind = empty                  ? SourceKind::perf_map
-                          : options.kind.empty() ? detect_kind(input->text())
-                                                 : *parse_kind(options.kind);
   const bool growing = still_grows(*input);
-  return map_of(*std::move(input), kind, {.growing = growing}, opening);
+  return map_of_input(*std::move(input), options, growing, opening);
 }
 
 Result<std::vector<Map>> open_sources(const std::vector<Source>& sources,
@@ -138,6 +153,13 @@ void note_skipped(const Console& console, const Diagnostics& problems) {
   if (lost == 0) return;
   console.note("skipped " + std::to_string(lost) + (lost == 1 ? " line" : " lines") +
                " that made no sense ('perfmap lint' says which)");
+}
+
+void note_unfinished(const Console& console, std::span<const Map> maps) {
+  for (const Map& map : maps) {
+    if (map.text().size() == map.input().text().size()) continue;
+    console.note("left out the last line of " + map.input().name() + ", which is not finished yet");
+  }
 }
 
 bool is_whole(const Console& console, std::span<const Map> maps) {

@@ -24,6 +24,7 @@ struct Source {
 struct SourceOptions {
   std::string kind;        ///< --kind; empty: by content
   bool any_owner = false;  ///< --any-owner: maps found through a pid may belong to anybody
+  bool takes_json = true;  ///< false: only what a producer wrote, for what goes by lines
 };
 void add_source_options(CLI::App& command, SourceOptions& options);
 
@@ -51,6 +52,10 @@ Result<std::vector<Map>> open_sources(const std::vector<Source>& sources,
                                       const SourceOptions& options, const Console& console);
 bool reads_stdin(const std::vector<Source>& sources);
 
+/// The map in an input that is open already. A kind that was asked for, or else the content's.
+Result<Map> map_of_input(Input input, const SourceOptions& options, bool growing,
+                         Opening* opening = nullptr);
+
 /// The map of a process, named `source` in messages.
 Result<Map> open_process(pid_t pid, const SourceOptions& options, Opening* opening = nullptr);
 
@@ -64,6 +69,9 @@ Index make_index(Map map, Overlap overlap, Diagnostics& problems, const Console&
 
 /// Says in one line how many lines of all sources made no sense, if any.
 void note_skipped(const Console& console, const Diagnostics& problems);
+
+/// Says which of the maps end in a line that its producer has not finished, and which is not taken.
+void note_unfinished(const Console& console, std::span<const Map> maps);
 
 /// After the work: fails where a source was cut off under our hands.
 bool is_whole(const Console& console, std::span<const Map> maps);

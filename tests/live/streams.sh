@@ -34,6 +34,9 @@ for command in help --version 'completions zsh' '-q tidy big.map' '-q to-json bi
 done
 expect 2 'perfmap: error: cannot read -: Bad file descriptor' '$perfmap info - <&-'
 
+# A name that is none, and an option with a bad value.
+expect 2 "perfmap: error: cannot write '': No such file or directory" '$perfmap tidy perf.map -o ""'
+
 # A line that is longer than anybody needs costs that line.
 {
   echo 1000

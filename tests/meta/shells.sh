@@ -69,6 +69,7 @@ zsh)
   ;;
 fish)
   expect --format=sarif perfmap lint --format=sa
+  expect lint perfmap --color never li
   expect PM001,PM101 perfmap lint --select PM001,PM10
   ;;
 esac

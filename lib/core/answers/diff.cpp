@@ -11,10 +11,9 @@ namespace perfmap {
 namespace {
 
 /// The different entries of a map, by name and then by range.
-std::vector<Entry> sorted_entries(const Map& map) {
+std::vector<Entry> sorted_entries(const Map& map, Diagnostics& problems) {
   std::vector<Entry> entries;
-  Diagnostics ignored(1);
-  map.for_each(ignored, [&](const Entry& entry) { entries.push_back(entry); });
+  map.for_each(problems, [&](const Entry& entry) { entries.push_back(entry); });
   const auto key = [](const Entry& entry) {
     return std::tuple(entry.name, entry.range.begin, entry.range.size);
   };
@@ -107,10 +106,10 @@ std::uint64_t visit_changes(std::string_view name, const std::vector<AddressRang
 
 }  // namespace
 
-std::uint64_t diff_maps(const Map& before, const Map& after,
+std::uint64_t diff_maps(const Map& before, const Map& after, Diagnostics& problems,
                         const std::function<void(const NameChange&)>& visit) {
-  const std::vector<Entry> all_old = sorted_entries(before);
-  const std::vector<Entry> all_new = sorted_entries(after);
+  const std::vector<Entry> all_old = sorted_entries(before, problems);
+  const std::vector<Entry> all_new = sorted_entries(after, problems);
   std::span<const Entry> old_rest(all_old);
   std::span<const Entry> new_rest(all_new);
   std::uint64_t changes = 0;

@@ -7,6 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include "perfmap/rules.hpp"
+
 namespace perfmap {
 namespace {
 
@@ -33,10 +35,9 @@ std::uint64_t hash_of(std::string_view name) { return std::hash<std::string_view
 
 /// Sorting costs a tenth of the time and of the memory of a table with a name for each key: there
 /// may be as many names as entries.
-std::vector<InfoGroup> group_by_name(const Map& map) {
+std::vector<InfoGroup> group_by_name(const Map& map, Diagnostics& problems) {
   std::vector<Share> shares;
-  Diagnostics ignored(1);
-  map.for_each(ignored, [&](const Entry& entry) {
+  map.for_each(problems, [&](const Entry& entry) {
     shares.push_back({hash_of(without_tier(entry.name)), size_of(entry), entry.offset});
   });
   std::sort(shares.begin(), shares.end(),
@@ -65,10 +66,9 @@ std::string key_of(const Entry& entry, GroupBy by) {
   return std::string(marked ? entry.name.substr(0, colon) : to_string(decoded.runtime));
 }
 
-std::vector<InfoGroup> group_by_key(const Map& map, GroupBy by) {
+std::vector<InfoGroup> group_by_key(const Map& map, GroupBy by, Diagnostics& problems) {
   std::map<std::string, InfoGroup> groups;
-  Diagnostics ignored(1);
-  map.for_each(ignored, [&](const Entry& entry) {
+  map.for_each(problems, [&](const Entry& entry) {
     InfoGroup& group = groups[key_of(entry, by)];
     ++group.entries;
     add_size(group.bytes, size_of(entry));
@@ -87,7 +87,7 @@ MapInfo map_info(const Index& index, const Diagnostics& problems) {
   const Map& map = index.maps().front();
   MapInfo info;
   info.bytes = map.text().size();
-  info.lost_lines = problems.total();
+  info.lost_lines = problems.total() - problems.count_of(rule::kAddressWrap);
   std::vector<std::uint64_t> names;
   names.reserve(index.entry_count());
   std::array<std::uint64_t, 32> runtimes{};
@@ -112,8 +112,9 @@ MapInfo map_info(const Index& index, const Diagnostics& problems) {
   return info;
 }
 
-std::vector<InfoGroup> group_entries(const Map& map, GroupBy by) {
-  std::vector<InfoGroup> groups = by == GroupBy::name ? group_by_name(map) : group_by_key(map, by);
+std::vector<InfoGroup> group_entries(const Map& map, GroupBy by, Diagnostics& problems) {
+  std::vector<InfoGroup> groups =
+      by == GroupBy::name ? group_by_name(map, problems) : group_by_key(map, by, problems);
   std::sort(groups.begin(), groups.end(), [](const InfoGroup& a, const InfoGroup& b) {
     return std::tie(b.bytes, b.entries, a.key) < std::tie(a.bytes, a.entries, b.key);
   });

@@ -1,5 +1,6 @@
 #include "perfmap/output_file.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -9,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
+
+#include "perfmap/visible.hpp"
 
 namespace perfmap {
 namespace {
@@ -78,6 +81,7 @@ Result<OutputFile> OutputFile::replace(const Input& input) {
 // `target` holds no link any more, and rename() follows none, so a file that is the one wanted here
 // is the one that is replaced in the end, or another that was put in its very place.
 Result<OutputFile> OutputFile::replace(const std::string& path, const FileFacts* only) {
+  if (path.empty()) return Failure(system_error("cannot write ''", ENOENT));
   OutputFile file;
   file.name_ = path;
   file.owns_ = true;
@@ -120,6 +124,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept { *this = std::move(other); 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(owns_, other.owns_);
+  std::swap(shows_, other.shows_);
   std::swap(errno_, other.errno_);
   name_.swap(other.name_);
   final_path_.swap(other.final_path_);
@@ -140,8 +145,11 @@ void OutputFile::discard() noexcept {
 
 bool OutputFile::is_terminal() const noexcept { return ::isatty(fd_) == 1; }
 
+void OutputFile::protect_terminal() { shows_ = is_terminal(); }
+
 char* OutputFile::room(std::size_t most) {
   if (buffer_.empty()) buffer_.resize(kBuffer + kRoom);
+  if (used_ + most > buffer_.size()) drain_lines();
   if (used_ + most > buffer_.size()) drain();
   return buffer_.data() + used_;
 }
@@ -155,17 +163,40 @@ void OutputFile::write(std::string_view bytes) {
   }
 }
 
-void OutputFile::drain() {
-  std::size_t done = 0;
-  while (errno_ == 0 && done < used_) {
-    const ssize_t count = ::write(fd_, buffer_.data() + done, used_ - done);
+void OutputFile::send(std::string_view bytes) {
+  while (errno_ == 0 && !bytes.empty()) {
+    const ssize_t count = ::write(fd_, bytes.data(), bytes.size());
     if (count >= 0) {
-      done += static_cast<std::size_t>(count);
+      bytes.remove_prefix(static_cast<std::size_t>(count));
     } else if (errno != EINTR) {
       errno_ = errno;
     }
   }
+}
+
+/// What is shown goes out in whole lines where it can: a character may not be seen in halves.
+void OutputFile::drain_lines() {
+  const std::string_view bytes(buffer_.data(), used_);
+  const std::size_t end = shows_ ? bytes.rfind('\n') + 1 : used_;  // npos + 1 is 0
+  const std::string rest(bytes.substr(end));
+  used_ = end;
+  drain();
+  rest.copy(buffer_.data(), rest.size());
+  used_ = rest.size();
+}
+
+void OutputFile::drain() {
+  std::string_view bytes(buffer_.data(), used_);
   used_ = 0;
+  if (!shows_) return send(bytes);
+  std::string shown;
+  while (!bytes.empty()) {
+    const std::string_view line = bytes.substr(0, bytes.find('\n'));
+    append_visible(shown, line);
+    if (line.size() < bytes.size()) shown += '\n';
+    bytes.remove_prefix(std::min(bytes.size(), line.size() + 1));
+  }
+  send(shown);
 }
 
 Error OutputFile::error() const { return system_error("cannot write " + name_, errno_); }

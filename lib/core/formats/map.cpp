@@ -33,6 +33,12 @@ std::optional<Entry> Map::entry_at(std::uint64_t offset) const noexcept {
   return read_map_line(rest.substr(0, rest.find('\n')), offset, ignored);
 }
 
+std::uint64_t Map::written_size(const Entry& entry) const noexcept {
+  if (entry.range.end() != UINT64_MAX || entry.offset >= text_.size()) return entry.range.size;
+  const std::string_view rest = text_.substr(entry.offset);
+  return perfmap::written_size(rest.substr(0, rest.find('\n')), entry);
+}
+
 std::uint64_t Map::line_number(std::uint64_t offset) const {
   offset = std::min<std::uint64_t>(offset, text_.size());
   if (newlines_before_.empty()) newlines_before_.push_back(0);

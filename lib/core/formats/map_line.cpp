@@ -95,10 +95,21 @@ std::optional<Entry> read_map_line(std::string_view line, std::uint64_t offset,
     return std::nullopt;
   }
   const AddressRange range = AddressRange::clamped(*begin, *size);
-  if (range.size != *size) {
+  if (*size - range.size > 1) {  // by 1, code would end at 2^64
     fault = {&rule::kAddressWrap, size_field, "address + size passes the end of the address space"};
   }
   return Entry{range, rest, offset};
+}
+
+std::uint64_t written_size(std::string_view line, const Entry& entry) noexcept {
+  if (entry.range.end() != UINT64_MAX) return entry.range.size;
+  std::string_view rest = line;
+  if (entry.offset == 0 && rest.starts_with(kByteOrderMark)) {
+    rest.remove_prefix(kByteOrderMark.size());
+  }
+  skip_blanks(rest);
+  take_field(rest);
+  return parse_hex(take_field(rest)).value_or(entry.range.size);
 }
 
 std::optional<Entry> parse_map_line(std::string_view line, const Location& at,

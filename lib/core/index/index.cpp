@@ -39,6 +39,8 @@ struct Index::State {
   struct Progress {
     std::uint64_t offset = 0;
     std::uint64_t line = 1;
+    std::uint64_t seen = 0;       ///< bytes there were
+    std::uint64_t half_read = 0;  ///< entries, 0 or 1, behind `offset` all the same
   };
 
   std::vector<Map> maps;
@@ -61,17 +63,7 @@ struct Index::State {
   void read_new(Diagnostics& problems) {
     Columns fresh;
     for (std::size_t i = 0; i < maps.size(); ++i) {
-      if (overlap == Overlap::perf) {
-        read_as_perf(i);
-      } else {
-        const std::size_t before = problems.items().size();
-        progress[i].line =
-            read_columns(maps[i], i, progress[i].offset, progress[i].line, fresh, problems);
-        for (std::size_t k = before; k < problems.items().size(); ++k) {
-          problems.items()[k].map = static_cast<std::uint32_t>(i);
-        }
-      }
-      progress[i].offset = maps[i].text().size();
+      if (maps[i].text().size() != progress[i].seen) read_new_of(i, fresh, problems);
     }
     if (fresh.count() == 0) return;
     entries += fresh.count();
@@ -79,6 +71,46 @@ struct Index::State {
     runs.push_back(make_run(std::move(fresh), precedence()));
     while (runs.size() > 1 && runs.back().count() * 2 >= runs[runs.size() - 2].count())
       merge_last();
+  }
+
+  void read_new_of(std::size_t number, Columns& fresh, Diagnostics& problems) {
+    Progress& done = progress[number];
+    entries -= done.half_read;
+    if (overlap == Overlap::perf) {
+      read_as_perf(number);
+    } else {
+      const std::size_t before = problems.items().size();
+      done.line = read_columns(maps[number], number, done.offset, done.line, fresh, problems);
+      for (std::size_t k = before; k < problems.items().size(); ++k) {
+        problems.items()[k].map = static_cast<std::uint32_t>(number);
+      }
+    }
+    done.seen = done.offset = maps[number].text().size();
+    done.half_read = 0;
+    if (done.seen != 0 && maps[number].text().back() != '\n') step_back(number);
+  }
+
+  /// A last line without newline may go on: it is read again when there is more, and what it says
+  /// by then counts. Where it was an entry already, its range and rank stay: only a name follows.
+  void step_back(std::size_t number) {
+    Progress& done = progress[number];
+    done.offset = maps[number].text().rfind('\n') + 1;  // npos + 1 is 0
+    --done.line;
+    done.half_read = read_entry(number, done.offset).has_value() ? 1 : 0;
+  }
+
+  /// The shape of perf's tree, and so its answers, follow from what was inserted and how often.
+  bool must_begin_again() const noexcept {
+    return overlap == Overlap::perf &&
+           std::any_of(progress.begin(), progress.end(),
+                       [](const Progress& done) { return done.half_read != 0; });
+  }
+
+  std::optional<Entry> read_entry(std::size_t number, std::uint64_t offset) const noexcept {
+    const Map& map = maps[number];
+    if (overlap != Overlap::perf) return map.entry_at(offset);
+    if (map.input().was_truncated()) return std::nullopt;
+    return read_perf_line(line_at(map.text(), offset), offset);
   }
 
   void merge_last() {
@@ -152,10 +184,7 @@ void Index::find_all(std::span<const Address> addresses, std::span<Hit> hits) co
 }
 
 std::optional<Entry> Index::entry(Hit hit) const noexcept {
-  const Map& map = state_->maps[hit.map()];
-  if (state_->overlap != Overlap::perf) return map.entry_at(hit.offset());
-  if (map.input().was_truncated()) return std::nullopt;
-  return read_perf_line(line_at(map.text(), hit.offset()), hit.offset());
+  return state_->read_entry(hit.map(), hit.offset());
 }
 
 std::uint64_t Index::line_number(Hit hit) const {
@@ -188,8 +217,12 @@ Result<Growth> Index::refresh(Diagnostics& problems) {
     if (!growth) return growth;
     all = std::max(all, *growth);
   }
-  if (all == Growth::replaced) state_->read_all(problems);
-  if (all == Growth::appended) state_->read_new(problems);
+  if (all == Growth::unchanged) return all;
+  if (all == Growth::replaced || state_->must_begin_again()) {
+    state_->read_all(problems);
+  } else {
+    state_->read_new(problems);
+  }
   return all;
 }
 

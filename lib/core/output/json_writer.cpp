@@ -39,6 +39,13 @@ bool is_plain(std::string_view text) noexcept {
   return true;
 }
 
+void write_hex_escape(OutputFile& out, char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  const char digits[] = {"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]};
+  out.write("\\u00");
+  out.write({digits, 2});
+}
+
 /// Writes what stands for a character that a JSON string cannot hold as it is.
 void write_escape(OutputFile& out, char c) {
   switch (c) {
@@ -47,11 +54,13 @@ void write_escape(OutputFile& out, char c) {
     case '\n': return out.write("\\n");
     case '\r': return out.write("\\r");
     case '\t': return out.write("\\t");
-    default: break;
+    default: return write_hex_escape(out, c);
   }
-  const char digits[] = {"0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
-  out.write("\\u00");
-  out.write({digits, 2});
+}
+
+/// U+0080 to U+009F, which a terminal obeys as it does control bytes.
+bool is_c1(std::string_view character) noexcept {
+  return character[0] == '\xc2' && static_cast<unsigned char>(character[1]) < 0xa0;
 }
 
 /// Piece by piece: a name may have any length.
@@ -67,6 +76,8 @@ void write_escaped(OutputFile& out, std::string_view text) {
       out.write("\xef\xbf\xbd");
     } else if (length == 1) {
       write_escape(out, text[0]);
+    } else if (is_c1(text)) {
+      write_hex_escape(out, text[1]);
     } else {
       out.write(text.substr(0, length));
     }

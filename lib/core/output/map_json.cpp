@@ -125,12 +125,17 @@ void write_problem(JsonWriter& json, const Diagnostic& problem) {
   write_problem_of(json, problem, std::nullopt);
 }
 
+void write_map_line_json(JsonWriter& json, std::string_view line, const Entry& entry,
+                         std::uint64_t number) {
+  write_entry(json, {entry.range.begin, written_size(line, entry)}, entry.name, number);
+}
+
 void write_map_json(const Map& map, OutputFile& out, Diagnostics& problems,
                     const JsonOrigin& origin) {
   JsonWriter json(out);
   begin_document(json, {&map, 1}, origin);
   for_each_entry(map, problems, [&](const Entry& entry, std::uint64_t line) {
-    write_entry(json, entry.range, entry.name, line);
+    write_entry(json, {entry.range.begin, map.written_size(entry)}, entry.name, line);
   });
   end_document(json, problems, false);
 }
@@ -138,7 +143,7 @@ void write_map_json(const Map& map, OutputFile& out, Diagnostics& problems,
 void write_map_jsonl(const Map& map, OutputFile& out, Diagnostics& problems) {
   JsonWriter json(out);
   for_each_entry(map, problems, [&](const Entry& entry, std::uint64_t line) {
-    write_entry(json, entry.range, entry.name, line);
+    write_entry(json, {entry.range.begin, map.written_size(entry)}, entry.name, line);
     json.newline();
   });
 }

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "base/utf8.hpp"
 #include "perfmap/report.hpp"
 #include "perfmap/rules.hpp"
+#include "perfmap/visible.hpp"
 
 namespace perfmap {
 namespace {
@@ -12,29 +12,6 @@ constexpr std::size_t kExcerpt = 160;
 
 std::string_view compiler_word(Severity severity) noexcept {
   return severity == Severity::info ? "note" : to_string(severity);
-}
-
-/// How many bytes at the start of `bytes` are a character that may be shown as it is.
-std::size_t showable(std::string_view bytes) noexcept {
-  const auto first = static_cast<unsigned char>(bytes[0]);
-  if (first < 0x20 || first == 0x7f) return 0;
-  const std::size_t length = utf8_length(bytes);
-  return length > 1 && is_invisible(utf8_decode(bytes, length)) ? 0 : length;
-}
-
-void append_visible(std::string& out, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const std::size_t length = showable(bytes);
-    if (length == 0) {
-      const auto first = static_cast<unsigned char>(bytes[0]);
-      out += "\\x";
-      out += "0123456789abcdef"[first >> 4];
-      out += "0123456789abcdef"[first & 15];
-    } else {
-      out += bytes.substr(0, length);
-    }
-    bytes.remove_prefix(length == 0 ? 1 : length);
-  }
 }
 
 std::string place(const Diagnostic& diagnostic, std::string_view file) {

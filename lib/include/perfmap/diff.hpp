@@ -27,9 +27,10 @@ struct NameChange {
 /// that make no sense, the order of lines, and how often an entry is repeated do not count. Ranges
 /// of one name that only one map has are paired as moves: first those of equal size (the same code
 /// elsewhere), then the rest (moved or compiled again), both in address order. What is left over
-/// has vanished or appeared. Changes come by name; within a name those with a range in the first
-/// map, by that range, then what appeared. Returns how many there are. O(n log n).
-PERFMAP_API std::uint64_t diff_maps(const Map& before, const Map& after,
+/// has vanished or appeared. Lines of either map that make no sense go to `problems`. Changes come
+/// by name; within a name those with a range in the first map, by that range, then what appeared.
+/// Returns how many there are. O(n log n).
+PERFMAP_API std::uint64_t diff_maps(const Map& before, const Map& after, Diagnostics& problems,
                                     const std::function<void(const NameChange&)>& visit);
 
 }  // namespace perfmap

@@ -47,7 +47,7 @@ struct InfoGroup {
 PERFMAP_API MapInfo map_info(const Index& index, const Diagnostics& problems);
 
 /// Largest first by bytes, then entries, then key. O(n log n). Names are told apart by 64 bits of
-/// hash.
-PERFMAP_API std::vector<InfoGroup> group_entries(const Map& map, GroupBy by);
+/// hash. Lines that make no sense go to `problems`.
+PERFMAP_API std::vector<InfoGroup> group_entries(const Map& map, GroupBy by, Diagnostics& problems);
 
 }  // namespace perfmap

@@ -13,7 +13,8 @@ namespace perfmap {
 /// caller keeps objects and arrays balanced and gives every member of an object a key. At most 64
 /// levels.
 ///
-/// Strings are bytes: what is not valid UTF-8 becomes U+FFFD, control bytes (and DEL) are escaped.
+/// Strings are bytes: what is not valid UTF-8 becomes U+FFFD, control characters (DEL and
+/// U+0080 to U+009F too) are escaped.
 /// Numbers may have all 64 bits; readers that keep numbers as doubles lose bits above 2^53.
 /// Addresses are strings for that reason.
 class PERFMAP_API JsonWriter {

@@ -69,6 +69,10 @@ class PERFMAP_API Map {
   /// was_truncated(). O(line).
   std::optional<Entry> entry_at(std::uint64_t offset) const noexcept;
 
+  /// The size in the line of an entry of this map, where `range.size` may be less: a range ends at
+  /// 2^64 - 1 at the latest. O(1) but for such entries.
+  std::uint64_t written_size(const Entry& entry) const noexcept;
+
   /// The number, from 1, of the line that starts at `offset`. O(1) after a first O(bytes).
   std::uint64_t line_number(std::uint64_t offset) const;
 
@@ -104,6 +108,9 @@ class PERFMAP_API Map {
 /// or costs one diagnostic; blank lines and comments are neither entry nor (here) problem.
 PERFMAP_API std::optional<Entry> parse_map_line(std::string_view line, const Location& at,
                                                 Diagnostics& problems);
+
+/// The size in `line`, of which parse_map_line() made `entry`; see Map::written_size().
+PERFMAP_API std::uint64_t written_size(std::string_view line, const Entry& entry) noexcept;
 
 /// A hexadecimal number with or without 0x, in either case, leading zeros allowed, at most 64 bits.
 PERFMAP_API std::optional<std::uint64_t> parse_hex(std::string_view text) noexcept;

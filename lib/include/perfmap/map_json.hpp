@@ -32,6 +32,10 @@ PERFMAP_API void write_map_json(const Map& map, OutputFile& out, Diagnostics& pr
                                 const JsonOrigin& origin = {});
 PERFMAP_API void write_map_jsonl(const Map& map, OutputFile& out, Diagnostics& problems);
 
+/// One entry, which parse_map_line() made of `line`: the object that the above write for it.
+PERFMAP_API void write_map_line_json(JsonWriter& json, std::string_view line, const Entry& entry,
+                                     std::uint64_t number);
+
 /// The same of what is in effect: the index's segments, ascending and without overlaps; "line" says
 /// where the name came from. Of several maps "sources" is an array instead of "source", and entries
 /// and problems say in "source" which of them is theirs; `origin` counts for one map only. Call

@@ -28,6 +28,10 @@ class PERFMAP_API OutputFile {
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();
 
+  /// From here on a terminal gets bytes as append_visible() shows them, but for newlines; any other
+  /// target gets them as they are. For output that holds names as they were read.
+  void protect_terminal();
+
   /// Buffered. A failure sticks, and flush() and commit() report it; further bytes are ignored.
   void write(std::string_view bytes);
   /// Room for at least `most` bytes at the end of the buffer, for a formatter that knows its bound;
@@ -46,12 +50,15 @@ class PERFMAP_API OutputFile {
   OutputFile() = default;
   static Result<OutputFile> replace(const std::string& path, const FileFacts* only);
   void drain();
+  void drain_lines();
+  void send(std::string_view bytes);
   void give_name();
   Error error() const;
   void discard() noexcept;
 
   int fd_ = -1;
   bool owns_ = false;
+  bool shows_ = false;
   int errno_ = 0;
   std::string name_;
   std::string final_path_;      // empty: written in place

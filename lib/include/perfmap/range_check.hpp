@@ -18,8 +18,9 @@ struct RangeFinding {
 };
 
 /// Every conflict between entries of these maps, in address order: each entry is held against the
-/// one before it that reaches furthest. O(n log n) time, 28 bytes an entry.
-PERFMAP_API void for_each_conflict(std::span<const Map> maps,
+/// one before it that reaches furthest. O(n log n) time, 28 bytes an entry. Lines that make no
+/// sense go to `problems`.
+PERFMAP_API void for_each_conflict(std::span<const Map> maps, Diagnostics& problems,
                                    const std::function<void(const RangeFinding&)>& visit);
 
 /// "overlaps 'foo' of line 7", or "… of line 7 of perf-42.map" where that is another map.

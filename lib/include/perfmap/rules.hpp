@@ -25,7 +25,7 @@ inline constexpr Rule kLeadingBlank{"PM012", Severity::warning, Fix::safe, Reade
 inline constexpr Rule kNotCanonicalHex{"PM013", Severity::info, Fix::safe, Reader::none, "upper-case digits or leading zeros in a number", 12};
 inline constexpr Rule kSignedNumber{"PM014", Severity::warning, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a number with a sign", 13};
 inline constexpr Rule kNotText{"PM015", Severity::error, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a line over 64 KiB, or binary data", 14};
-inline constexpr Rule kShortName{"PM020", Severity::error, Fix::unsafe, Reader::perf, "a name shorter than three bytes", 15};
+inline constexpr Rule kShortName{"PM020", Severity::error, Fix::safe, Reader::perf, "a name shorter than three bytes", 15};
 inline constexpr Rule kLongName{"PM021", Severity::warning, Fix::unsafe, Reader::none, "a name longer than 300 bytes", 16};
 inline constexpr Rule kCutName{"PM022", Severity::warning, Fix::none, Reader::none, "a name that looks cut off", 17};
 inline constexpr Rule kBlankAtNameEnd{"PM023", Severity::warning, Fix::safe, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a blank at the end of a name", 18};
@@ -49,7 +49,7 @@ inline constexpr Rule kDuplicate{"PM102", Severity::warning, Fix::safe, Reader::
 inline constexpr Rule kOverlap{"PM103", Severity::error, Fix::safe, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "a later entry overlaps an earlier one in part", 36};
 inline constexpr Rule kNested{"PM104", Severity::warning, Fix::safe, Reader::perf | Reader::blazesym | Reader::samply, "an entry lies inside another", 37};
 inline constexpr Rule kShadowed{"PM105", Severity::info, Fix::safe, Reader::none, "an entry that no address reaches", 38};
-inline constexpr Rule kSizeZero{"PM106", Severity::warning, Fix::unsafe, Reader::bcc | Reader::samply, "the size is zero", 39};
+inline constexpr Rule kSizeZero{"PM106", Severity::warning, Fix::safe, Reader::bcc | Reader::samply, "the size is zero", 39};
 inline constexpr Rule kHugeSize{"PM107", Severity::warning, Fix::none, Reader::samply, "a size above 64 MiB", 40};
 inline constexpr Rule kAddressWrap{"PM108", Severity::warning, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "address + size passes the end of the address space", 41};
 inline constexpr Rule kOddAddress{"PM109", Severity::warning, Fix::none, Reader::bcc, "an address that no user code has", 42};

@@ -22,7 +22,8 @@ std::vector<std::string> changes_of(const std::string& before, const std::string
   const auto text = [](AddressRange range) {
     return std::to_string(range.begin) + "/" + std::to_string(range.size);
   };
-  const std::uint64_t count = diff_maps(old_map, new_map, [&](const NameChange& change) {
+  Diagnostics ignored(1);
+  const std::uint64_t count = diff_maps(old_map, new_map, ignored, [&](const NameChange& change) {
     std::string line(change.name);
     if (change.kind != Kind::appeared) line += " -" + text(change.before);
     if (change.kind != Kind::vanished) line += " +" + text(change.after);
@@ -68,7 +69,8 @@ TEST_CASE("changes applied to the first map give the second", "[diff][property]"
     const Map before = map_of(texts[0]);
     const Map after = map_of(texts[1]);
     std::set<Key> result = sides[0];
-    diff_maps(before, after, [&](const NameChange& change) {
+    Diagnostics ignored(1);
+    diff_maps(before, after, ignored, [&](const NameChange& change) {
       const std::string name(change.name);
       if (change.kind != Kind::appeared) {
         CHECK(result.erase({name, change.before.begin, change.before.size}) == 1);
@@ -89,7 +91,8 @@ TEST_CASE("a hundred thousand ranges of one name are compared at once", "[diff]"
     before += std::to_string(i) + "0 1 f\n";
     after += std::to_string(i) + "1 1 f\n";
   }
-  CHECK(diff_maps(map_of(before), map_of(after), [](const NameChange&) {}) == 100'000);
+  Diagnostics ignored(1);
+  CHECK(diff_maps(map_of(before), map_of(after), ignored, [](const NameChange&) {}) == 100'000);
 }
 
 }  // namespace perfmap

@@ -26,13 +26,13 @@ void append(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary | std::ios::app) << text;
 }
 
-Index open_index(const std::string& path, bool growing = false) {
+Index open_index(const std::string& path, bool growing = false, Overlap overlap = Overlap::last) {
   Result<Input> input = Input::open(path);
   REQUIRE(input);
   std::vector<Map> maps;
   maps.emplace_back(*std::move(input), Map::Options{.growing = growing});
   Diagnostics ignored(1);
-  return {std::move(maps), Overlap::last, ignored};
+  return {std::move(maps), overlap, ignored};
 }
 
 std::string name_at(const Index& index, Address address) {
@@ -137,6 +137,32 @@ TEST_CASE("many small refreshes give the answers of one reading", "[refresh]") {
     if (round % 20 != 19) continue;
     const Index fresh = open_index(path, true);
     for (Address at = 0xff0; at < 0x1100; ++at) REQUIRE(index.find(at) == fresh.find(at));
+  }
+}
+
+TEST_CASE("wherever a file was cut, what comes later makes it read as if it had been whole",
+          "[refresh][property]") {
+  const std::string whole =
+      "1000 40 outer\n1010 8 first\n1008 4 before\n1010 10 second one\n\n1008 20 third\r\nzz\n1000 "
+      "4 end";
+  const Overlap overlap = GENERATE(Overlap::last, Overlap::first, Overlap::inner, Overlap::perf);
+  for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
+    for (const std::size_t step : {whole.size(), std::size_t{3}}) {
+      CAPTURE(cut, step);
+      const Scratch scratch;
+      const std::string path = scratch / "perf-1.map";
+      append(path, whole.substr(0, cut));
+      Index index = open_index(path, false, overlap);
+      Diagnostics ignored(1);
+      for (std::size_t at = cut; at < whole.size(); at += step) {
+        append(path, whole.substr(at, step));
+        REQUIRE(index.refresh(ignored) == Growth::appended);
+      }
+      const Index fresh = open_index(path, false, overlap);
+      CHECK(index.entry_count() == fresh.entry_count());
+      for (Address at = 0xffe; at < 0x1050; ++at) REQUIRE(index.find(at) == fresh.find(at));
+      REQUIRE(name_at(index, 0x1000) == name_at(fresh, 0x1000));
+    }
   }
 }
 

@@ -91,7 +91,7 @@ std::vector<Case> line_cases() {
       {"PM035 2:18", kOk + "7f0000002000 4 fo\xc2\x9b!\n", kOk + "7f0000002000 4 fo\xc2\xa7!\n"},
       {"PM106 2:14", kOk + "7f0000002000 0 foo\n", kOk + "7f0000002000 1 foo\n"},
       {"PM107 2:14", kOk + "7f0000002000 4000001 foo\n", kOk + "7f0000002000 4000000 foo\n"},
-      {"PM108 2:18", kOk + "fffffffffffffff0 10 foo\n", kOk + "fffffffffffffff0 f foo\n"},
+      {"PM108 2:18", kOk + "fffffffffffffff0 11 foo\n", kOk + "fffffffffffffff0 f foo\n"},
       {"PM109 1:1", "ffff 10 foo\n" + kOk, "10000 10 foo\n" + kOk},
       {"PM109 2:1", kOk + "100000000000000 10 foo\n", kOk + "ffffffffffffff 10 foo\n"},
   };

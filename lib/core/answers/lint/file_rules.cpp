@@ -42,6 +42,14 @@ void check_directory(const std::string& path, Diagnostics& problems) {
   problems.add(rule::kOddDirectory, kFile, "readers look for maps in /tmp");
 }
 
+/// A pipe that was handed to us: how a map came here, not how readers find it.
+bool is_stream(const Input& input) {
+  const std::string& name = input.name();
+  const bool handed = name == "-" || name == "/dev/stdin" || name.starts_with("/dev/fd/") ||
+                      name.starts_with("/proc/self/fd/");
+  return handed && !input.facts().is_regular;
+}
+
 void check_encoding(std::string_view text, Diagnostics& problems) {
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
     problems.add(rule::kEncodedFile, kFile, "UTF-16 text");
@@ -62,7 +70,7 @@ void check_end(std::string_view text, Diagnostics& problems) {
 
 void check_file(const Map& map, Diagnostics& problems) {
   const Input& input = map.input();
-  if (input.facts().is_file) {
+  if (input.facts().is_file && !is_stream(input)) {
     check_access(input.facts(), problems);
     if (input.facts().is_regular) check_directory(input.name(), problems);
   }

@@ -63,11 +63,10 @@ void lint_rules::for_each_conflict(const Columns& sorted, std::span<const Map> m
   }
 }
 
-void for_each_conflict(std::span<const Map> maps,
+void for_each_conflict(std::span<const Map> maps, Diagnostics& problems,
                        const std::function<void(const RangeFinding&)>& visit) {
   Columns entries;
-  Diagnostics ignored(1);
-  for (std::size_t i = 0; i < maps.size(); ++i) read_columns(maps[i], i, 0, 1, entries, ignored);
+  for (std::size_t i = 0; i < maps.size(); ++i) read_columns(maps[i], i, 0, 1, entries, problems);
   sort_columns(entries);
   lint_rules::for_each_conflict(entries, maps, visit);
 }

@@ -1,0 +1,70 @@
+"""Control bytes of a map's names never reach a terminal: terminal.py PERFMAP"""
+import json
+import os
+import pty
+import subprocess
+import sys
+import tempfile
+
+NAME = b"a\x1b[31mred\xc2\x9b31m\x9b\x7f"
+SHOWN = rb"a\x1b[31mred\xc2\x9b31m\x9b\x7f"
+SCRIPT = b"node 42 1.0: cycles:\n\t    1008 [unknown] (/tmp/perf-42.map)\n\n"
+
+
+def on_terminal(command, stdin):
+    leader, follower = pty.openpty()
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=follower,
+                             stderr=subprocess.DEVNULL, env={"TERM": "xterm"})
+    os.close(follower)
+    child.stdin.write(stdin)
+    child.stdin.close()
+    text = b""
+    try:
+        while part := os.read(leader, 65536):
+            text += part
+    except OSError:  # the other end is closed
+        pass
+    child.wait()
+    os.close(leader)
+    return text.replace(b"\r\n", b"\n")
+
+
+def main():
+    perfmap = os.path.realpath(sys.argv[1])
+    os.chdir(tempfile.mkdtemp())
+    line = b"1000 10 " + NAME + b"\n"
+    with open("a.map", "wb") as out:
+        out.write(line)
+    with open("b.map", "wb") as out:
+        out.write(b"2000 10 other\n")
+    with open("a.json", "wb") as out:
+        out.write(subprocess.run([perfmap, "to-json", "a.map"], stdout=subprocess.PIPE).stdout)
+    for words, stdin in [
+            ("merge a.map b.map --keep", b""), ("lint a.map --diff", b""), ("lint a.map", b""),
+            ("lint a.map --format gcc", b""), ("from-json a.json", b""), ("tidy a.map", b""),
+            ("convert a.map --to perf-map", b""), ("resolve 1008 --map a.map", b""),
+            ("resolve --perf-script --map a.map", SCRIPT), ("diff a.map b.map", b""),
+            ("info a.map --by name", b""), ("to-json a.map", b""),
+            ("to-json a.map --format jsonl", b""), ("resolve 1008 -m a.map --format json", b"")]:
+        text = on_terminal([perfmap, *words.split()], stdin)
+        # Colours are ours; nothing else of what a terminal obeys may be there.
+        text = text.replace(b"\x1b[1;", b"").replace(b"\x1b[0m", b"")
+        assert text, words
+        assert not any(byte < 0x20 and byte not in b"\n\t" for byte in text), (words, text)
+        assert b"\x7f" not in text and "\x9b" not in text.decode("utf-8"), (words, text)
+        assert SHOWN in text or "json" in words or "gcc" in words, (words, text)
+    # A file gets the bytes as they are.
+    kept = subprocess.run([perfmap, "merge", "--keep", "a.map", "b.map"], stdout=subprocess.PIPE)
+    assert kept.stdout == line + b"2000 10 other\n", kept.stdout
+    streamed = subprocess.Popen([perfmap, "to-json", "-", "--format", "jsonl"],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    for number in range(1, 4):  # each entry is there before the next is
+        streamed.stdin.write(b"%x000 10 entry_%d\n" % (number, number))
+        streamed.stdin.flush()
+        entry = json.loads(streamed.stdout.readline())
+        assert entry["name"] == f"entry_{number}" and entry["line"] == number, entry
+    streamed.stdin.close()
+    assert streamed.wait() == 0
+
+
+main()
