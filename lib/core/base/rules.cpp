@@ -6,16 +6,22 @@ namespace perfmap::rule {
 namespace {
 
 constexpr std::array kAll = {
-    &kTooFewFields,   &kBadAddress,     &kBadSize,          &kHexPrefix,      &kExtraBlanks,
-    &kOddSeparator,   &kCarriageReturn, &kGluedLines,       &kNoFinalNewline, &kNulByte,
-    &kCommentOrBlank, &kLeadingBlank,   &kNotCanonicalHex,  &kSignedNumber,   &kNotText,
-    &kShortName,      &kLongName,       &kCutName,          &kBlankAtNameEnd, &kNotUtf8,
-    &kControlByte,    &kSemicolon,      &kMangledName,      &kInlineChain,    &kManyRanges,
-    &kNoName,         &kDeceptiveName,  &kWritableByOthers, &kNotRegularFile, &kUnreadable,
-    &kHugeFile,       &kEmptyFile,      &kEncodedFile,      &kOddDirectory,   &kReusedStart,
-    &kDuplicate,      &kOverlap,        &kNested,           &kShadowed,       &kSizeZero,
-    &kHugeSize,       &kAddressWrap,    &kOddAddress,       &kDecimalSizes,   &kNotSorted,
-    &kReuseRate,
+    &kTooFewFields,   &kBadAddress,     &kBadSize,          &kHexPrefix,       &kExtraBlanks,
+    &kOddSeparator,   &kCarriageReturn, &kGluedLines,       &kNoFinalNewline,  &kNulByte,
+    &kCommentOrBlank, &kLeadingBlank,   &kNotCanonicalHex,  &kSignedNumber,    &kNotText,
+    &kShortName,      &kLongName,       &kCutName,          &kBlankAtNameEnd,  &kNotUtf8,
+    &kControlByte,    &kSemicolon,      &kMangledName,      &kInlineChain,     &kManyRanges,
+    &kNoName,         &kDeceptiveName,  &kWritableByOthers, &kNotRegularFile,  &kUnreadable,
+    &kHugeFile,       &kEmptyFile,      &kEncodedFile,      &kOddDirectory,    &kReusedStart,
+    &kDuplicate,      &kOverlap,        &kNested,           &kShadowed,        &kSizeZero,
+    &kHugeSize,       &kAddressWrap,    &kOddAddress,       &kDecimalSizes,    &kNotSorted,
+    &kReuseRate,      &kNotJitdump,     &kForeignOrder,     &kOddVersion,      &kBadHeaderSize,
+    &kReservedFlags,  &kTscTimes,       &kUnknownMachine,   &kForeignPid,      &kOddDumpName,
+    &kDamagedRecord,  &kUnknownRecord,  &kLoadSizes,        &kUnendedName,     &kOddLoadName,
+    &kOddCodeSize,    &kOddVma,         &kReusedIndex,      &kOddMove,         &kOddDebugInfo,
+    &kBadLines,       &kUnwindingSizes, &kBadUnwinding,     &kUnalignedCode,   &kMissingLines,
+    &kOddClose,       &kTimeGoesBack,   &kNoTimes,          &kOverlappingCode, &kOddPadding,
+    &kOddThread,      &kManyLoads,      &kOtherName,        &kOnlyInOne,       &kTwoMaps,
 };
 static_assert(kAll.size() <= Diagnostics::kRules);
 

@@ -10,17 +10,8 @@ Precedence::Rank Precedence::rank_of(std::uint64_t line) const noexcept {
   return {entry ? std::max<std::uint64_t>(entry->range.size, 1) : 0, line};
 }
 
-Run::Run(Columns segments) : segments_(std::move(segments)) {
-  levels_.push_back({segments_.begin.data(), segments_.count()});
-  while (levels_.back().count > kFanout) {
-    const SearchLevel& below = levels_.back();
-    Column<std::uint64_t> level((below.count + kFanout - 1) / kFanout);
-    for (std::size_t i = 0; i < level.size(); ++i) level[i] = below.values[i * kFanout];
-    upper_.push_back(std::move(level));
-    levels_.push_back({upper_.back().data(), upper_.back().size()});
-  }
-  std::reverse(levels_.begin(), levels_.end());
-}
+Run::Run(Columns segments)
+    : segments_(std::move(segments)), tree_({segments_.begin.data(), segments_.count()}) {}
 
 std::size_t Run::gallop(std::size_t from, std::uint64_t address) const noexcept {
   const std::uint64_t* const begins = segments_.begin.data();
@@ -62,7 +53,7 @@ void Run::prefetch_answers(const std::size_t* positions) const noexcept {
 }
 
 std::uint64_t Run::find(std::uint64_t address, std::span<const Map> maps) const noexcept {
-  return answer(search().one(levels_, payload(), address), address, maps);
+  return answer(search().one(tree_.levels(), payload(), address), address, maps);
 }
 
 void Run::find_all(std::span<const Address> addresses, std::uint64_t* lines,
@@ -79,12 +70,12 @@ void Run::find_all(std::span<const Address> addresses, std::uint64_t* lines,
       }
     } else if (group < kSearchGroup) {
       for (std::size_t i = 0; i < group; ++i) {
-        after = search().one(levels_, payload(), asked[i]);
+        after = search().one(tree_.levels(), payload(), asked[i]);
         lines[done + i] = answer(after, asked[i], maps);
       }
     } else {
       std::size_t positions[kSearchGroup];
-      search().group(levels_, asked, positions);
+      search().group(tree_.levels(), asked, positions);
       prefetch_answers(positions);
       for (std::size_t i = 0; i < kSearchGroup; ++i) {
         lines[done + i] = answer(positions[i], asked[i], maps);

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "index/columns.hpp"
 #include "index/search.hpp"
@@ -60,8 +59,7 @@ class Run {
   std::uint64_t end_at(std::size_t position, std::span<const Map> maps) const noexcept;
 
   Columns segments_;
-  std::vector<Column<std::uint64_t>> upper_;
-  std::vector<SearchLevel> levels_;  // from the top; the last is segments_.begin
+  SearchTree tree_;  // over segments_.begin
 };
 
 /// Makes a partition of sorted columns by precedence. O(n log n) whatever overlaps.

@@ -1,5 +1,7 @@
 #include "index/search.hpp"
 
+#include <algorithm>
+
 #include "index/search_body.hpp"
 
 namespace perfmap {
@@ -16,6 +18,18 @@ const Search& search() noexcept {
 #else
   return kPlain;
 #endif
+}
+
+SearchTree::SearchTree(std::span<const std::uint64_t> values) {
+  levels_.push_back({values.data(), values.size()});
+  while (levels_.back().count > kFanout) {
+    const SearchLevel& below = levels_.back();
+    Column<std::uint64_t> level((below.count + kFanout - 1) / kFanout);
+    for (std::size_t i = 0; i < level.size(); ++i) level[i] = below.values[i * kFanout];
+    upper_.push_back(std::move(level));
+    levels_.push_back({upper_.back().data(), upper_.back().size()});
+  }
+  std::reverse(levels_.begin(), levels_.end());
 }
 
 }  // namespace perfmap

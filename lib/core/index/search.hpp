@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
+
+#include "base/column.hpp"
 
 namespace perfmap {
 
@@ -30,6 +33,20 @@ struct Search {
                      std::uint64_t key) noexcept;
   void (*group)(std::span<const SearchLevel> levels, const std::uint64_t* keys,
                 std::size_t* counts) noexcept;
+};
+
+/// The levels above ascending values, which stay where they are while it lives.
+class SearchTree {
+ public:
+  SearchTree() = default;
+  explicit SearchTree(std::span<const std::uint64_t> values);
+
+  /// From the top; the last are the values.
+  std::span<const SearchLevel> levels() const noexcept { return levels_; }
+
+ private:
+  std::vector<Column<std::uint64_t>> upper_;
+  std::vector<SearchLevel> levels_;
 };
 
 /// The fastest that this processor can do.

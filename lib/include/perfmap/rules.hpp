@@ -56,6 +56,40 @@ inline constexpr Rule kOddAddress{"PM109", Severity::warning, Fix::none, Reader:
 inline constexpr Rule kDecimalSizes{"PM110", Severity::info, Fix::unsafe, Reader::none, "sizes look decimal", 43};
 inline constexpr Rule kNotSorted{"PM113", Severity::info, Fix::safe, Reader::none, "entries are not sorted by address", 44};
 inline constexpr Rule kReuseRate{"PM114", Severity::info, Fix::none, Reader::none, "a large share of the addresses was bound again", 45};
+inline constexpr Rule kNotJitdump{"JD101", Severity::error, Fix::none, Reader::perf | Reader::samply, "no jitdump: the magic is wrong, or the file ends within its header", 46};
+inline constexpr Rule kForeignOrder{"JD102", Severity::info, Fix::none, Reader::samply, "written on a machine of the other byte order", 47};
+inline constexpr Rule kOddVersion{"JD103", Severity::error, Fix::none, Reader::perf, "the version is not 1", 48};
+inline constexpr Rule kBadHeaderSize{"JD104", Severity::error, Fix::none, Reader::perf | Reader::samply, "the header's size is below 40 or beyond the file", 49};
+inline constexpr Rule kReservedFlags{"JD105", Severity::error, Fix::safe, Reader::perf, "reserved flags are set", 50};
+inline constexpr Rule kTscTimes{"JD106", Severity::warning, Fix::none, Reader::samply, "times are ticks of the processor", 51};
+inline constexpr Rule kUnknownMachine{"JD107", Severity::error, Fix::unsafe, Reader::samply, "the machine is unknown", 52};
+inline constexpr Rule kForeignPid{"JD108", Severity::warning, Fix::none, Reader::perf, "the pids in the header, the records and the file's name differ", 53};
+inline constexpr Rule kOddDumpName{"JD109", Severity::warning, Fix::none, Reader::perf | Reader::samply, "the file's name is not jit-PID.dump", 54};
+inline constexpr Rule kDamagedRecord{"JD201", Severity::error, Fix::unsafe, Reader::perf | Reader::samply, "a record is damaged or cut off", 55};
+inline constexpr Rule kUnknownRecord{"JD202", Severity::warning, Fix::none, Reader::none, "a record of an unknown kind", 56};
+inline constexpr Rule kLoadSizes{"JD203", Severity::error, Fix::none, Reader::perf, "the sizes within a LOAD do not add up", 57};
+inline constexpr Rule kUnendedName{"JD204", Severity::error, Fix::none, Reader::perf | Reader::samply, "the name of a LOAD has no end within the record", 58};
+inline constexpr Rule kOddLoadName{"JD205", Severity::warning, Fix::safe, Reader::samply, "the name of a LOAD is empty or no UTF-8", 59};
+inline constexpr Rule kOddCodeSize{"JD206", Severity::warning, Fix::none, Reader::perf, "the code size is 0, or more than 2 GiB", 60};
+inline constexpr Rule kOddVma{"JD207", Severity::warning, Fix::none, Reader::none, "vma and code address differ", 61};
+inline constexpr Rule kReusedIndex{"JD208", Severity::error, Fix::safe, Reader::perf, "a code index is used again", 62};
+inline constexpr Rule kOddMove{"JD209", Severity::error, Fix::none, Reader::perf, "a MOVE of what was not there", 63};
+inline constexpr Rule kOddDebugInfo{"JD210", Severity::error, Fix::unsafe, Reader::perf, "DEBUG_INFO that no LOAD of the same address follows", 64};
+inline constexpr Rule kBadLines{"JD211", Severity::warning, Fix::none, Reader::perf, "the source lines of a function make no sense", 65};
+inline constexpr Rule kUnwindingSizes{"JD212", Severity::warning, Fix::none, Reader::perf, "the sizes within an UNWINDING_INFO do not fit", 66};
+inline constexpr Rule kBadUnwinding{"JD213", Severity::warning, Fix::none, Reader::perf, "unwinding information that cannot be used", 67};
+inline constexpr Rule kUnalignedCode{"JD214", Severity::info, Fix::none, Reader::perf, "unwinding information for code that does not begin at a multiple of 16", 68};
+inline constexpr Rule kMissingLines{"JD215", Severity::warning, Fix::none, Reader::none, "a LOAD without source lines, while others have them", 69};
+inline constexpr Rule kOddClose{"JD216", Severity::info, Fix::none, Reader::perf | Reader::samply, "records behind a CLOSE", 70};
+inline constexpr Rule kTimeGoesBack{"JD301", Severity::error, Fix::unsafe, Reader::none, "times go back", 71};
+inline constexpr Rule kNoTimes{"JD303", Severity::warning, Fix::none, Reader::perf, "all times are 0 or the same", 72};
+inline constexpr Rule kOverlappingCode{"JD304", Severity::info, Fix::none, Reader::none, "code was written over other code", 73};
+inline constexpr Rule kOddPadding{"JD305", Severity::warning, Fix::safe, Reader::perf, "a LOAD has bytes behind its code", 74};
+inline constexpr Rule kOddThread{"JD306", Severity::warning, Fix::none, Reader::none, "thread 0, or records of several processes", 75};
+inline constexpr Rule kManyLoads{"JD307", Severity::info, Fix::none, Reader::perf, "more than 50 000 functions", 76};
+inline constexpr Rule kOtherName{"XF001", Severity::warning, Fix::none, Reader::none, "map and dump name the same code differently", 77};
+inline constexpr Rule kOnlyInOne{"XF002", Severity::warning, Fix::none, Reader::none, "code that only the map or only the dump has", 78};
+inline constexpr Rule kTwoMaps{"XF003", Severity::warning, Fix::none, Reader::none, "two maps for one process", 79};
 // clang-format on
 
 /// All rules, by id. Static storage.

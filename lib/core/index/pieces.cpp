@@ -1,0 +1,201 @@
+#include "index/pieces.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "index/columns.hpp"
+#include "index/ordered_bits.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::uint32_t kNobody = UINT32_MAX;
+
+/// All addresses at which some placement begins or ends, numbered in ascending order.
+class Borders {
+ public:
+  explicit Borders(const Placements& placements) : of_(placements.count() * 2) {
+    Columns ends;
+    ends.make_room(of_.size());
+    for (std::size_t i = 0; i < placements.count(); ++i) {
+      ends.append(placements.begin[i], 1, 2 * i);
+      ends.append(placements.end[i], 1, 2 * i + 1);
+    }
+    sort_columns(ends);
+    for (std::size_t i = 0; i < ends.count(); ++i) {
+      if (addresses_.empty() || addresses_.back() != ends.begin[i]) {
+        addresses_.push_back(ends.begin[i]);
+      }
+      of_[ends.line[i]] = static_cast<std::uint32_t>(addresses_.size() - 1);
+    }
+  }
+  std::size_t count() const noexcept { return addresses_.size(); }
+  Address address(std::size_t number) const noexcept { return addresses_[number]; }
+  std::uint32_t begin_of(std::size_t placement) const noexcept { return of_[placement * 2]; }
+  std::uint32_t end_of(std::size_t placement) const noexcept { return of_[placement * 2 + 1]; }
+  /// The number of the last border at or below `address`; nothing below the first.
+  std::optional<std::size_t> at_most(Address address) const noexcept {
+    const Address* const begin = addresses_.data();
+    const Address* const found = std::upper_bound(begin, begin + count(), address);
+    if (found == begin) return std::nullopt;
+    return static_cast<std::size_t>(found - begin - 1);
+  }
+
+ private:
+  Column<Address> addresses_;
+  Column<std::uint32_t> of_;
+};
+
+/// The address space at one time, which goes through all placements.
+class Sweep {
+ public:
+  Sweep(const Jitdump& dump, const Placements& placements)
+      : dump_(dump),
+        placements_(placements),
+        borders_(placements),
+        begins_(borders_.count() + 1),
+        piece_at_(borders_.count() + 1),
+        first_of_(placements.moves == 0 ? 0 : placements.count(), kNobody) {
+    pieces_.all.reserve(placements.count());
+    links_.reserve(placements.count());
+  }
+
+  Pieces run() {
+    for (std::uint32_t i = 0; i < placements_.count(); ++i) {
+      if (placements_.is_move(i)) {
+        move(i);
+      } else {
+        place(i);
+        if (placements_.moves != 0) loaded(i);
+      }
+    }
+    auto& all = pieces_.all;
+    all.erase(std::remove_if(all.begin(), all.end(),
+                             [](const Piece& piece) { return piece.from == piece.to; }),
+              all.end());
+    return std::move(pieces_);
+  }
+
+ private:
+  /// Borders of a piece, by number, and its neighbours among the pieces of its placement.
+  struct Link {
+    std::uint32_t begin;
+    std::uint32_t end;
+    std::uint32_t previous;
+    std::uint32_t next;
+  };
+
+  void open(std::uint32_t begin, std::uint32_t end, std::uint32_t placement, std::uint64_t time) {
+    const auto piece = static_cast<std::uint32_t>(pieces_.all.size());
+    pieces_.all.push_back(
+        {borders_.address(begin), borders_.address(end), time, Timeline::kEnd, placement});
+    links_.push_back({begin, end, kNobody, kNobody});
+    begins_.insert(begin);
+    piece_at_[begin] = piece;
+    if (first_of_.empty()) return;
+    std::uint32_t& first = first_of_[placement];
+    if (first != kNobody) links_[first].previous = piece;
+    links_[piece].next = first;
+    first = piece;
+  }
+
+  void close(std::uint32_t piece, std::uint64_t time) {
+    pieces_.all[piece].to = time;
+    const Link& link = links_[piece];
+    begins_.erase(link.begin);
+    if (first_of_.empty()) return;
+    if (link.next != kNobody) links_[link.next].previous = link.previous;
+    if (link.previous != kNobody) {
+      links_[link.previous].next = link.next;
+    } else {
+      first_of_[pieces_.all[piece].placement] = link.next;
+    }
+  }
+
+  /// Ends whatever lies in [begin, end); what sticks out of it goes on as pieces of its own.
+  void clear(std::uint32_t begin, std::uint32_t end, std::uint64_t time) {
+    const std::size_t before = begins_.at_most(begin);
+    if (before != OrderedBits::kNone && before != begin) {
+      const std::uint32_t piece = piece_at_[before];
+      if (links_[piece].end > begin) cut(piece, begin, end, time);
+    }
+    for (std::size_t at = begins_.at_least(begin); at < end; at = begins_.at_least(begin)) {
+      cut(piece_at_[at], begin, end, time);
+    }
+  }
+
+  void cut(std::uint32_t piece, std::uint32_t begin, std::uint32_t end, std::uint64_t time) {
+    const Link link = links_[piece];
+    const std::uint32_t placement = pieces_.all[piece].placement;
+    close(piece, time);
+    if (link.begin < begin) open(link.begin, begin, placement, time);
+    if (link.end > end) open(end, link.end, placement, time);
+  }
+
+  void place(std::uint32_t placement) {
+    const std::uint32_t begin = borders_.begin_of(placement);
+    const std::uint32_t end = borders_.end_of(placement);
+    if (begin == end) return;
+    clear(begin, end, placements_.time[placement]);
+    open(begin, end, placement, placements_.time[placement]);
+  }
+
+  void loaded(std::uint32_t placement) {
+    const auto record = dump_.record_at(placements_.record(placement));
+    const auto load = record ? decode_load(*record) : std::nullopt;
+    if (load) last_of_index_[load->code_index] = placement;
+  }
+
+  void move(std::uint32_t placement) {
+    const auto record = dump_.record_at(placements_.record(placement));
+    const auto move = record ? decode_move(*record) : std::nullopt;
+    const std::uint32_t from = move ? moved_from(*move) : kNobody;
+    if (from == kNobody) return;
+    pieces_.moves.push_back({placement, load_of(from)});
+    while (first_of_[from] != kNobody) close(first_of_[from], placements_.time[placement]);
+    place(placement);
+    last_of_index_[move->code_index] = placement;
+  }
+
+  /// What begins at the old address, or else what had the index last.
+  std::uint32_t moved_from(const MoveRecord& move) const {
+    if (const auto border = borders_.at_most(move.old_address)) {
+      const std::size_t begin = begins_.at_most(*border);
+      if (begin != OrderedBits::kNone) {
+        const Piece& piece = pieces_.all[piece_at_[begin]];
+        const bool there = move.old_address < piece.end;
+        if (there && placements_.begin[piece.placement] == move.old_address) {
+          return piece.placement;
+        }
+      }
+    }
+    const auto found = last_of_index_.find(move.code_index);
+    return found == last_of_index_.end() ? kNobody : found->second;
+  }
+
+  std::uint32_t load_of(std::uint32_t placement) const {
+    if (!placements_.is_move(placement)) return placement;
+    const auto found = std::lower_bound(
+        pieces_.moves.begin(), pieces_.moves.end(), placement,
+        [](const Pieces::Move& move, std::uint32_t wanted) { return move.placement < wanted; });
+    return found->load;
+  }
+
+  const Jitdump& dump_;
+  const Placements& placements_;
+  Borders borders_;
+  OrderedBits begins_;                   // where a piece begins now
+  std::vector<std::uint32_t> piece_at_;  // which one, for the borders in begins_
+  std::vector<std::uint32_t> first_of_;  // of each placement, its first piece now
+  std::vector<Link> links_;              // of each piece
+  std::unordered_map<std::uint64_t, std::uint32_t> last_of_index_;
+  Pieces pieces_;
+};
+
+}  // namespace
+
+Pieces make_pieces(const Jitdump& dump, const Placements& placements) {
+  return Sweep(dump, placements).run();
+}
+
+}  // namespace perfmap

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "perfmap/address.hpp"
+#include "perfmap/diagnostic.hpp"
+#include "perfmap/export.hpp"
+#include "perfmap/jitdump.hpp"
+
+namespace perfmap {
+
+/// How ticks of the processor's time stamp counter become CLOCK_MONOTONIC nanoseconds. The three
+/// numbers are the kernel's; perf.data has them in its TIME_CONV record, a process in the first
+/// page of a perf event's ring buffer. Source: Linux, include/uapi/linux/perf_event.h.
+struct TimeConversion {
+  std::uint16_t shift = 0;  ///< at most 63
+  std::uint32_t mult = 1;
+  std::uint64_t zero = 0;
+
+  constexpr std::uint64_t to_ns(std::uint64_t ticks) const noexcept {
+    const std::uint64_t quotient = ticks >> shift;
+    const std::uint64_t rest = ticks & ((std::uint64_t{1} << shift) - 1);
+    return zero + quotient * mult + (rest * mult >> shift);
+  }
+};
+
+/// Which code an address belonged to at some time.
+struct CodeAt {
+  AddressRange range;        ///< where that code lay then, all of it
+  std::uint64_t load = 0;    ///< offset of its LOAD record
+  std::uint64_t placed = 0;  ///< offset of the record that put it there: that LOAD, or a MOVE
+  std::uint64_t since = 0;   ///< the address belonged to it from this time on
+  std::uint64_t until = 0;   ///< and no longer at this one; Timeline::kEnd: to the end
+
+  friend bool operator==(const CodeAt&, const CodeAt&) = default;
+};
+
+/// A piece of the address space that belonged to some code at the time asked for.
+struct PlacedCode {
+  AddressRange piece;
+  CodeAt code;
+};
+
+/// Answers "which code was at this address at this time?" for a jitdump.
+///
+/// Code appears when it is loaded. A later load takes the bytes it covers from what was there,
+/// which keeps the rest; a MOVE ends the old range and starts the new one, and takes the code by
+/// its old address or else by its index. Records count in the order of their times; those of equal
+/// times in the order of the file. Code of size 0 answers for its first byte. A record that makes
+/// no sense goes to `problems`.
+///
+/// Built once, O(n log n) for n records whatever they overlap, as the address space and time are
+/// cut into at most 3n disjoint rectangles; a look-up is O(log² n) at worst, and allocates nothing.
+/// Holds about 56 bytes a LOAD besides the dump. Const members may be used from several threads.
+class PERFMAP_API Timeline {
+ public:
+  /// Later than everything that is in the dump.
+  static constexpr std::uint64_t kEnd = UINT64_MAX;
+
+  /// Where the dump's times are ticks, `conversion` makes nanoseconds of them; without it, ticks
+  /// are what look-ups take.
+  Timeline(Jitdump dump, Diagnostics& problems,
+           const std::optional<TimeConversion>& conversion = std::nullopt);
+  Timeline(Timeline&&) noexcept;
+  Timeline& operator=(Timeline&&) noexcept;
+  ~Timeline();
+
+  const Jitdump& dump() const noexcept;
+
+  /// Who had `address` at `time`; nothing where nobody had, or the input was truncated since.
+  std::optional<CodeAt> find(Address address, std::uint64_t time = kEnd) const noexcept;
+
+  /// Everything that was there at `time`, by address, without overlaps. O(n log n).
+  void for_each_at(std::uint64_t time, const std::function<void(const PlacedCode&)>& visit) const;
+
+  /// LOAD records, and MOVE records that moved something.
+  std::uint64_t load_count() const noexcept;
+  std::uint64_t move_count() const noexcept;
+
+  /// Takes in what was appended to the dump. O(n log n) unless unchanged.
+  Result<Growth> refresh(Diagnostics& problems);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace perfmap

@@ -1,0 +1,120 @@
+#include <random>
+#include <string>
+#include <vector>
+
+#include "perfmap/timeline.hpp"
+#include "support/catch.hpp"
+#include "support/jitdump_bytes.hpp"
+
+namespace perfmap {
+namespace {
+
+struct Event {
+  std::uint64_t time;
+  bool is_move;
+  Address from;
+  Address begin;
+  std::uint64_t size;
+  std::uint64_t index;
+  std::uint64_t offset;
+};
+
+/// The address space as an array: each byte's owner, and where that owner begins, as the events up
+/// to `time` leave it. The documented behaviour, said in the plainest way.
+struct Memory {
+  struct Byte {
+    int placement = -1;
+    Address begin = 0;
+  };
+  std::vector<Byte> bytes;
+  std::vector<int> load_of;
+
+  Memory(const std::vector<Event>& sorted, std::uint64_t time, std::size_t span)
+      : bytes(span + 64), load_of(sorted.size(), -1) {
+    for (std::size_t i = 0; i < sorted.size() && sorted[i].time <= time; ++i) {
+      const Event& event = sorted[i];
+      load_of[i] = static_cast<int>(i);
+      if (event.is_move) {
+        const int from = moved_from(sorted, i);
+        if (from < 0) continue;
+        load_of[i] = load_of[static_cast<std::size_t>(from)];
+        for (Byte& byte : bytes) {
+          if (byte.placement == from) byte = {};
+        }
+      }
+      for (std::uint64_t k = 0; k < std::max<std::uint64_t>(event.size, 1); ++k) {
+        bytes[event.begin + k] = {static_cast<int>(i), event.begin};
+      }
+    }
+  }
+
+  int moved_from(const std::vector<Event>& sorted, std::size_t move) const {
+    const Byte& there = bytes[sorted[move].from];
+    if (there.placement >= 0 && there.begin == sorted[move].from) return there.placement;
+    for (std::size_t i = move; i-- > 0;) {
+      if (load_of[i] >= 0 && sorted[i].index == sorted[move].index &&
+          (!sorted[i].is_move || load_of[i] != static_cast<int>(i))) {
+        return static_cast<int>(i);
+      }
+    }
+    return -1;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a timeline answers as memory would that was written in the order of time",
+          "[timeline][property]") {
+  const auto seed = GENERATE(range(0u, 400u));
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  const auto below = [&](std::uint64_t n) { return random() % n; };
+  const std::size_t span = seed % 3 == 0 ? 200 : 40;
+
+  std::vector<Event> events(below(seed % 5 == 0 ? 120 : 14));
+  test::DumpBytes bytes;
+  bytes.header();
+  for (Event& event : events) {
+    event = {below(20), below(4) == 0, below(span), below(span), below(seed % 2 ? 20 : 50),
+             below(6),  bytes.size()};
+    if (event.is_move) {
+      bytes.move(event.time, event.from, event.begin, event.size, event.index);
+    } else {
+      bytes.load(event.time, event.begin, "f", std::string(event.size, 'c'), event.index);
+    }
+  }
+  std::vector<Event> sorted = events;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Event& a, const Event& b) { return a.time < b.time; });
+
+  Diagnostics problems(1);
+  const Timeline timeline(test::dump_of(bytes.text()), problems);
+  CHECK(problems.total() == 0);
+  for (std::uint64_t time = 0; time <= 21; ++time) {
+    CAPTURE(time);
+    const Memory memory(sorted, time, span);
+    std::vector<PlacedCode> there;
+    timeline.for_each_at(time, [&](const PlacedCode& code) { there.push_back(code); });
+    for (Address address = 0; address < memory.bytes.size(); ++address) {
+      CAPTURE(address);
+      const int owner = memory.bytes[address].placement;
+      const auto code = timeline.find(address, time);
+      const auto listed = std::find_if(there.begin(), there.end(), [&](const PlacedCode& placed) {
+        return placed.piece.contains(address);
+      });
+      REQUIRE(code.has_value() == (owner >= 0));
+      REQUIRE((listed != there.end()) == (owner >= 0));
+      if (owner < 0) continue;
+      const Event& event = sorted[static_cast<std::size_t>(owner)];
+      const int load = memory.load_of[static_cast<std::size_t>(owner)];
+      REQUIRE(listed->code == *code);
+      REQUIRE(code->placed == event.offset);
+      REQUIRE(code->load == sorted[static_cast<std::size_t>(load)].offset);
+      REQUIRE(code->range == AddressRange{event.begin, event.size});
+      REQUIRE(code->since <= time);
+      REQUIRE(time < code->until);
+    }
+  }
+}
+
+}  // namespace perfmap

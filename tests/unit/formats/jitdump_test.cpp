@@ -1,0 +1,306 @@
+#include "perfmap/jitdump.hpp"
+
+#include <string>
+#include <vector>
+
+#include "perfmap/rules.hpp"
+#include "support/catch.hpp"
+#include "support/jitdump_bytes.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::dump_of;
+using test::DumpBytes;
+using namespace std::string_literals;
+
+struct Reading {
+  std::vector<JitRecord> records;
+  std::vector<std::string> names;  // of LOADs
+  std::vector<std::string> messages;
+  std::uint64_t lost = 0;
+};
+
+Reading read(const Jitdump& dump) {
+  Reading reading;
+  Diagnostics problems(0);
+  Jitdump::Reader reader(dump);
+  while (const auto record = reader.next(problems)) {
+    reading.records.push_back(*record);
+    if (const auto load = decode_load(*record)) reading.names.emplace_back(load->name);
+  }
+  for (const Diagnostic& problem : problems.items()) {
+    CHECK(problem.rule->id == rule::kDamagedRecord.id);
+    reading.messages.push_back(std::to_string(problem.where.offset) + ": " + problem.message);
+  }
+  reading.lost = reader.lost_bytes();
+  return reading;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("an empty dump has no records, and nothing is wrong with it", "[jitdump]") {
+  const Jitdump dump = dump_of("");
+  CHECK_FALSE(dump.header());
+  const Reading reading = read(dump);
+  CHECK(reading.records.empty());
+  CHECK(reading.messages.empty());
+}
+
+TEST_CASE("a dump that is nothing but its header has no records", "[jitdump]") {
+  const Jitdump dump = dump_of(DumpBytes().header().text());
+  REQUIRE(dump.header());
+  CHECK(dump.header()->pid == 42);
+  CHECK(read(dump).records.empty());
+}
+
+TEST_CASE("records begin behind a header that is longer than 40 bytes", "[jitdump]") {
+  const Jitdump dump = dump_of(
+      DumpBytes().header({.total_size = 52}).raw("twelve bytes").load(5, 0x1000, "f", "cc").text());
+  CHECK(dump.header_extra() == "twelve bytes");
+  CHECK(read(dump).names == Names{"f"});
+}
+
+TEST_CASE("a header whose size cannot be is taken for one of 40 bytes", "[jitdump]") {
+  const auto size = GENERATE(0u, 16u, 39u, 5000u, 0xffffffffu);
+  const Jitdump dump =
+      dump_of(DumpBytes().header({.total_size = size}).load(5, 0x1000, "f", "cc").text());
+  CHECK(read(dump).names == Names{"f"});
+}
+
+TEST_CASE("versions, flags, machine and padding of the header keep nobody from reading",
+          "[jitdump]") {
+  const auto header = GENERATE(values<DumpBytes::Header>({
+      {.version = 0},
+      {.version = 2},
+      {.elf_mach = 0},
+      {.pad1 = 0xDEADBEEF},
+      {.flags = 0xfffffffffffffff0},
+  }));
+  const Jitdump dump = dump_of(DumpBytes().header(header).load(5, 0x1000, "f", "cc").text());
+  CHECK(read(dump).names == Names{"f"});
+}
+
+TEST_CASE("records need not be aligned", "[jitdump]") {
+  DumpBytes bytes;
+  bytes.header();
+  Names expected;
+  for (std::size_t i = 1; i < 9; ++i) {
+    expected.emplace_back(i, 'n');
+    bytes.load(i, 0x1000 * i, expected.back(), "c");
+  }
+  CHECK(read(dump_of(bytes.text())).names == expected);
+}
+
+TEST_CASE("a record of an unknown kind is kept and skipped by its size", "[jitdump]") {
+  const Jitdump dump =
+      dump_of(DumpBytes().header().prefix(9, 24, 5).u64(1).load(6, 0x1000, "f", "cc").text());
+  const Reading reading = read(dump);
+  REQUIRE(reading.records.size() == 2);
+  CHECK(reading.records[0].id == 9);
+  CHECK(reading.names == Names{"f"});
+  CHECK(reading.messages.empty());
+}
+
+TEST_CASE("code bytes are those behind the name, whatever pads the record", "[jitdump]") {
+  const Jitdump dump = dump_of(DumpBytes()
+                                   .header()
+                                   .prefix(0, 56 + 2 + 4 + 3, 5)
+                                   .u32(42)
+                                   .u32(43)
+                                   .u64(0x1000)
+                                   .u64(0x1000)
+                                   .u64(4)
+                                   .u64(1)
+                                   .raw("f\0code\0\0\0"s)
+                                   .text());
+  const auto load = decode_load(read(dump).records.at(0));
+  REQUIRE(load);
+  CHECK(load->code == "code");
+  CHECK(load->padding == "\0\0\0"s);
+}
+
+TEST_CASE("a LOAD that leaves its code out has a size and no bytes", "[jitdump]") {
+  const Jitdump dump = dump_of(DumpBytes()
+                                   .header()
+                                   .prefix(0, 56 + 2, 5)
+                                   .u32(42)
+                                   .u32(43)
+                                   .u64(0x1000)
+                                   .u64(0x1000)
+                                   .u64(4096)
+                                   .u64(1)
+                                   .raw("f\0"s)
+                                   .text());
+  const auto load = decode_load(read(dump).records.at(0));
+  REQUIRE(load);
+  CHECK(load->range == AddressRange{0x1000, 4096});
+  CHECK(load->code.empty());
+}
+
+TEST_CASE("a name without an end is no name", "[jitdump]") {
+  const Jitdump dump = dump_of(DumpBytes()
+                                   .header()
+                                   .prefix(0, 60, 5)
+                                   .u32(42)
+                                   .u32(43)
+                                   .u64(0x1000)
+                                   .u64(0x1000)
+                                   .u64(2)
+                                   .u64(1)
+                                   .raw("fcc!")
+                                   .load(6, 0x2000, "g", "cc")
+                                   .text());
+  const Reading reading = read(dump);
+  REQUIRE(reading.records.size() == 2);
+  CHECK_FALSE(decode_load(reading.records[0]));
+  CHECK(reading.names == Names{"g"});
+}
+
+TEST_CASE("a code size beyond the address space ends there", "[jitdump]") {
+  const Jitdump dump = dump_of(DumpBytes()
+                                   .header()
+                                   .prefix(0, 58, 5)
+                                   .u32(42)
+                                   .u32(43)
+                                   .u64(0)
+                                   .u64(UINT64_MAX - 15)
+                                   .u64(UINT64_MAX)
+                                   .u64(1)
+                                   .raw("f\0"s)
+                                   .text());
+  const auto load = decode_load(read(dump).records.at(0));
+  REQUIRE(load);
+  CHECK(load->range == AddressRange{UINT64_MAX - 15, 15});
+  CHECK(load->code_size == UINT64_MAX);
+}
+
+TEST_CASE("a file name FF 00 is that of the line before", "[jitdump]") {
+  const Jitdump dump = dump_of(
+      DumpBytes().header().debug_info(1, 16, {{16, 1, 0, "a.c"}, {20, 2, 0, "\xff"}}).text());
+  const auto lines = decode_lines(read(dump).records.at(0));
+  REQUIRE(lines);
+  REQUIRE(lines->size() == 2);
+  CHECK((*lines)[1].file == "a.c");
+  CHECK((*lines)[1].file_repeats);
+}
+
+TEST_CASE("lines that run over their record are no lines", "[jitdump]") {
+  const DumpBytes::Line line{16, 1, 0, "abcdefgh"};
+  std::string text = DumpBytes().header().debug_info(1, 16, {line}).text();
+  SECTION("a file name without an end") { text.back() = 'x'; }
+  SECTION("more lines than fit") { text[40 + 24] = 2; }
+  SECTION("an absurd number of lines") { text[40 + 30] = '\x7f'; }
+  const Reading reading = read(dump_of(text + DumpBytes().load(6, 0x1000, "f", "cc").text()));
+  REQUIRE(reading.records.size() == 2);
+  CHECK_FALSE(decode_lines(reading.records[0]));
+}
+
+TEST_CASE("unwinding information is found in either order", "[jitdump]") {
+  const std::string frame = "\x14\0\0\0\0\0\0\0some frame"s;
+  const std::string header = "\x01\x1b\x03\x3btable..."s;
+  const bool header_first = GENERATE(false, true);
+  const std::string data = header_first ? header + frame : frame + header;
+  const Jitdump dump =
+      dump_of(DumpBytes().header().unwinding(1, data, header.size(), 32, 5).text());
+  const auto info = decode_unwinding(read(dump).records.at(0));
+  REQUIRE(info);
+  CHECK(info->header_first == header_first);
+  CHECK(info->eh_frame == frame);
+  CHECK(info->eh_frame_hdr == header);
+  CHECK(info->padding.size() == 5);
+}
+
+TEST_CASE("unwinding information whose sizes do not fit is none", "[jitdump]") {
+  std::string text = DumpBytes().header().unwinding(1, "frame...header..", 8, 0).text();
+  SECTION("the header is larger than all of it") { text[40 + 24] = 17; }
+  SECTION("all of it is larger than the record") { text[40 + 16] = 17; }
+  const Reading reading = read(dump_of(text + DumpBytes().load(6, 0x1000, "f", "cc").text()));
+  REQUIRE(reading.records.size() == 2);
+  CHECK_FALSE(decode_unwinding(reading.records[0]));
+}
+
+TEST_CASE("a record below 16 bytes costs what lies before the next one", "[jitdump]") {
+  const std::string text = DumpBytes()
+                               .header()
+                               .load(1, 0x1000, "first", "cc")
+                               .prefix(0, 8, 2)
+                               .raw("garbage")
+                               .load(3, 0x2000, "second", "cc")
+                               .text();
+  const Reading reading = read(dump_of(text));
+  CHECK(reading.names == Names{"first", "second"});
+  CHECK(reading.lost == 23);
+  REQUIRE(reading.messages.size() == 1);
+  CHECK(reading.messages[0] == "104: 23 bytes are no record: reading goes on behind them");
+}
+
+TEST_CASE("a record that is torn in the middle costs itself", "[jitdump]") {
+  const std::string torn = DumpBytes().load(2, 0x1800, "torn", std::string(400, 'c')).text();
+  const std::string text = DumpBytes().header().load(1, 0x1000, "first", "cc").text() +
+                           torn.substr(0, 100) + DumpBytes().load(3, 0x2000, "second", "cc").text();
+  const Reading reading = read(dump_of(text));
+  CHECK(reading.names == Names{"first", "second"});
+  CHECK(reading.lost == 100);
+}
+
+TEST_CASE("a torn tail is counted, and not there yet while the dump grows", "[jitdump]") {
+  const std::string whole = DumpBytes().header().load(1, 0x1000, "first", "cc").text();
+  const std::string text = whole + DumpBytes().load(2, 0x2000, "second", "cc").text();
+  const std::string cut = text.substr(0, text.size() - 1);
+  const Reading finished = read(dump_of(cut));
+  CHECK(finished.names == Names{"first"});
+  REQUIRE(finished.messages.size() == 1);
+  CHECK(finished.messages[0] == "104: 64 bytes at the end are no whole record");
+  const Reading growing = read(dump_of(cut, {.growing = true}));
+  CHECK(growing.names == Names{"first"});
+  CHECK(growing.messages.empty());
+}
+
+TEST_CASE("a buffer that parent and child both wrote is read once", "[jitdump]") {
+  // CPython: the child flushes what the parent has buffered, and later the parent does, too. The
+  // buffer begins in the middle of a record.
+  const std::string before = DumpBytes().header().load(1, 0x1000, "first", "some code").text();
+  const std::string buffered = DumpBytes().load(2, 0x2000, "second", "more code").text() +
+                               DumpBytes().load(3, 0x3000, "third", "and more").text();
+  const std::size_t flushed = before.size() - 6;
+  const std::string all = before + buffered;
+  const std::string text =
+      all + all.substr(flushed) + DumpBytes().load(4, 0x4000, "fourth", "after the fork").text();
+  const Reading reading = read(dump_of(text));
+  CHECK(reading.names == Names{"first", "second", "third", "fourth"});
+  CHECK(reading.lost == all.size() - flushed);
+  REQUIRE(reading.messages.size() == 1);
+  CHECK(reading.messages[0].ends_with(
+      "bytes repeat those before them: a forked child wrote the buffer of its parent"));
+}
+
+TEST_CASE("records behind a CLOSE count, unless they are not to", "[jitdump]") {
+  const std::string text =
+      DumpBytes().header().load(1, 0x1000, "f", "c").close(2).load(3, 0x2000, "g", "c").text();
+  CHECK(read(dump_of(text)).names == Names{"f", "g"});
+  CHECK(read(dump_of(text, {.stop_at_close = true})).names == Names{"f"});
+}
+
+TEST_CASE("damage all over a large file costs time in proportion to it", "[jitdump][hostile]") {
+  const auto& pattern = GENERATE(values<std::string>({
+      "\0"s,                                                       // LOAD ids with size 0
+      "\0\0\0\0\x40\0\0\0"s,                                       // LOAD ids with a size that fits
+      "\0\0\0\0\x10\x27\0\0"s,                                     // with a larger one
+      DumpBytes().prefix(0, 0x10000000, 0).text(),                 // with one beyond the end
+      DumpBytes().load(1, 0x1000, "f", "c").text().substr(0, 50),  // torn records
+      DumpBytes().load(1, 0x1000, "f", "c").text() + "garbage",
+  }));
+  std::string text = DumpBytes().header().text();
+  while (text.size() < (std::size_t{8} << 20)) text += pattern;
+  const Jitdump dump = dump_of(std::move(text));
+  Diagnostics problems(1);
+  std::uint64_t bytes = 0;
+  Jitdump::Reader reader(dump);
+  while (const auto record = reader.next(problems)) bytes += record->bytes.size();
+  CHECK(bytes + reader.lost_bytes() + JitdumpHeader::kSize == dump.bytes().size());
+}
+
+}  // namespace perfmap
