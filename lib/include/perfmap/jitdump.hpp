@@ -96,7 +96,7 @@ struct DebugInfoRecord {
 /// One entry of a DebugInfoRecord: code from `address` up to the next entry's, or to the end of the
 /// function, came from there.
 struct LineRecord {
-  Address address = 0;  ///< as written; see JitdumpLines
+  Address address = 0;  ///< as written; JitDetails corrects it
   std::int32_t line = 0;
   std::int32_t column = 0;  ///< "discriminator" in the format; producers put a column there
   std::string_view file;    ///< where the entry says "as before" (bytes FF 00), the one before
