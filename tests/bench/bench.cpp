@@ -47,6 +47,7 @@ int main(int count, char** arguments) {
   use_one_core();
   bench::print_head();
   bench::bench_index(files);
+  bench::bench_jitdump(files);
   bench::bench_commands(files);
   bench::bench_writer(files);
   ::sched_setaffinity(0, sizeof all, &all);

@@ -20,15 +20,6 @@ Index load(const std::string& path) {
   return {std::move(maps), Overlap::last, ignored};
 }
 
-/// Kilobytes of a line such as "RssAnon:" of our own status.
-double status_kb(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(key)) return std::stod(line.substr(key.size()));
-  }
-  return 0;
-}
-
 std::string read_file(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <fstream>
 #include <spawn.h>
 #include <sys/wait.h>
 
@@ -38,6 +39,14 @@ Paired compare(int rounds, const std::function<void()>& ours, const std::functio
     ratios.push_back(mine / theirs);
   }
   return {median(a), median(b), median(ratios)};
+}
+
+double status_kb(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key)) return std::stod(line.substr(key.size()));
+  }
+  return 0;
 }
 
 void run(const std::vector<std::string>& command, bool c_locale) {

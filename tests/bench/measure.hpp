@@ -19,6 +19,9 @@ struct Paired {
 };
 Paired compare(int rounds, const std::function<void()>& ours, const std::function<void()>& limit);
 
+/// Kilobytes of a line such as "RssAnon:" of our own status.
+double status_kb(const std::string& key);
+
 /// Runs a program to its end, its output thrown away; aborts where it cannot be run.
 void run(const std::vector<std::string>& command, bool c_locale = false);
 

@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <random>
+#include <vector>
+
+#include "bench/areas.hpp"
+#include "bench/measure.hpp"
+#include "perfmap/timeline.hpp"
+#include "support/synthetic_dump.hpp"
+
+namespace perfmap::bench {
+namespace {
+
+volatile std::uint64_t sink;
+
+Jitdump open_dump(const std::string& path) {
+  Result<Input> input = Input::open(path);
+  return Jitdump(*std::move(input));
+}
+
+/// What any reader has to do at least: from size to size.
+std::uint64_t walk_prefixes(std::string_view bytes) {
+  std::uint64_t sum = 0;
+  for (std::size_t at = JitdumpHeader::kSize; at < bytes.size();) {
+    std::uint32_t size = 0;
+    std::uint64_t time = 0;
+    std::memcpy(&size, bytes.data() + at + 4, sizeof size);
+    std::memcpy(&time, bytes.data() + at + 8, sizeof time);
+    sum += time;
+    at += size;
+  }
+  return sum;
+}
+
+std::uint64_t read_names(const Jitdump& dump) {
+  std::uint64_t sum = 0;
+  Diagnostics ignored(1);
+  dump.for_each(ignored, [&](const JitRecord& record) {
+    if (const auto load = decode_load(record)) sum += load->name.size() + load->range.begin;
+  });
+  return sum;
+}
+
+Timeline timeline_of(const std::string& path) {
+  Diagnostics ignored(1);
+  return {open_dump(path), ignored};
+}
+
+struct Load {
+  AddressRange range;
+  std::uint64_t time;
+  std::uint64_t offset;
+};
+
+std::vector<Load> loads_of(const Jitdump& dump) {
+  std::vector<Load> loads;
+  Diagnostics ignored(1);
+  dump.for_each(ignored, [&](const JitRecord& record) {
+    if (const auto load = decode_load(record)) {
+      loads.push_back({load->range, record.time, record.offset});
+    }
+  });
+  return loads;
+}
+
+struct Question {
+  Address address;
+  std::uint64_t time;
+};
+
+/// An address of some LOAD, at some time after it.
+std::vector<Question> questions(const std::vector<Load>& loads, std::size_t count) {
+  std::mt19937_64 random(7);
+  const std::uint64_t end = loads.back().time + 1000;
+  std::vector<Question> asked(count);
+  for (Question& question : asked) {
+    const Load& load = loads[random() % loads.size()];
+    question = {load.range.begin + random() % load.range.size,
+                load.time + random() % (end - load.time)};
+  }
+  return asked;
+}
+
+void check(const Timeline& timeline, const std::vector<Load>& loads,
+           const std::vector<Question>& asked) {
+  for (const Question& question : asked) {
+    const Load* last = nullptr;
+    for (const Load& load : loads) {
+      if (load.time > question.time) break;
+      if (load.range.contains(question.address)) last = &load;
+    }
+    const auto code = timeline.find(question.address, question.time);
+    if (!code || last == nullptr || code->load != last->offset || code->range != last->range) {
+      std::cerr << "a timeline answers wrongly\n";
+      std::exit(1);
+    }
+  }
+}
+
+double find_all_ms(const Timeline& timeline, const std::vector<Question>& asked) {
+  double best = 1e9;
+  for (int i = 0; i < 5; ++i) {
+    best = std::min(best, time_ms([&] {
+                      for (const Question& question : asked) {
+                        sink = sink + timeline.find(question.address, question.time)->load;
+                      }
+                    }));
+  }
+  return best;
+}
+
+/// Building and asking, against absolute figures.
+void bench_timeline(const std::string& path, const std::string& what, double most_ms,
+                    double most_bytes, double most_ns) {
+  double build_ms = 1e9;
+  for (int i = 0; i < 5; ++i) {
+    build_ms = std::min(build_ms, time_ms([&] { timeline_of(path); }));
+  }
+  print_row("timeline, " + what + ": build", ms(build_ms), "-", build_ms, most_ms);
+  const double before_kb = status_kb("RssAnon:");
+  const Timeline timeline = timeline_of(path);
+  const double bytes = (status_kb("RssAnon:") - before_kb) * 1024;
+  const std::vector<Load> loads = loads_of(timeline.dump());
+  const double each = bytes / static_cast<double>(loads.size());
+  print_row("  bytes a LOAD beyond the file", std::to_string(int(each)), "-", each, most_bytes);
+  const std::vector<Question> asked = questions(loads, 1'000'000);
+  check(timeline, loads, {asked.begin(), asked.begin() + 300});
+  const double find_ms = find_all_ms(timeline, asked);
+  print_row("  look-up, random address and time", ns_each(find_ms, 1e6), "-", find_ms, most_ns);
+}
+
+}  // namespace
+
+void bench_jitdump(const Files& files) {
+  const std::string path = files.out + ".dump";
+  const auto write = [&](const test::SyntheticDump& wishes) {
+    std::ofstream(path, std::ios::binary) << test::synthetic_dump(wishes);
+  };
+  write({.reused_percent = 20, .seed = 4});
+  {
+    const Jitdump dump = open_dump(path);
+    const Paired read = compare(
+        9, [&] { sink = read_names(dump); }, [&] { sink = walk_prefixes(dump.bytes()); });
+    print_row("read a jitdump with names, against a walk over sizes", ns_each(read.ours_ms, 1e6),
+              ns_each(read.limit_ms, 1e6), read.ratio, 1.5);
+  }
+  bench_timeline(path, "1 M, a fifth reused", 1000, 64, 300);
+  write({.one_page = true, .seed = 5});
+  bench_timeline(path, "1 M over one page", 3000, 192, 1000);
+  std::remove(path.c_str());
+}
+
+}  // namespace perfmap::bench
