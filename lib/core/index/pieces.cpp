@@ -1,7 +1,7 @@
 #include "index/pieces.hpp"
 
 #include <algorithm>
-#include <unordered_map>
+#include <map>
 
 #include "index/columns.hpp"
 #include "index/ordered_bits.hpp"
@@ -30,7 +30,7 @@ class Borders {
     }
   }
   std::size_t count() const noexcept { return addresses_.size(); }
-  Address address(std::size_t number) const noexcept { return addresses_[number]; }
+  Column<Address> take_addresses() noexcept { return std::move(addresses_); }
   std::uint32_t begin_of(std::size_t placement) const noexcept { return of_[placement * 2]; }
   std::uint32_t end_of(std::size_t placement) const noexcept { return of_[placement * 2 + 1]; }
   /// The number of the last border at or below `address`; nothing below the first.
@@ -56,8 +56,7 @@ class Sweep {
         begins_(borders_.count() + 1),
         piece_at_(borders_.count() + 1),
         first_of_(placements.moves == 0 ? 0 : placements.count(), kNobody) {
-    pieces_.all.reserve(placements.count());
-    links_.reserve(placements.count());
+    pieces_.all.reserve(placements.count() + placements.count() / 2);
   }
 
   Pieces run() {
@@ -73,37 +72,35 @@ class Sweep {
     all.erase(std::remove_if(all.begin(), all.end(),
                              [](const Piece& piece) { return piece.from == piece.to; }),
               all.end());
+    pieces_.borders = borders_.take_addresses();
     return std::move(pieces_);
   }
 
  private:
-  /// Borders of a piece, by number, and its neighbours among the pieces of its placement.
+  /// The neighbours of a piece among those of its placement that are there. Only a MOVE asks.
   struct Link {
-    std::uint32_t begin;
-    std::uint32_t end;
-    std::uint32_t previous;
-    std::uint32_t next;
+    std::uint32_t previous = kNobody;
+    std::uint32_t next = kNobody;
   };
+  bool has_moves() const noexcept { return !first_of_.empty(); }
 
   void open(std::uint32_t begin, std::uint32_t end, std::uint32_t placement, std::uint64_t time) {
     const auto piece = static_cast<std::uint32_t>(pieces_.all.size());
-    pieces_.all.push_back(
-        {borders_.address(begin), borders_.address(end), time, Timeline::kEnd, placement});
-    links_.push_back({begin, end, kNobody, kNobody});
+    pieces_.all.push_back({time, Timeline::kEnd, begin, end, placement});
     begins_.insert(begin);
     piece_at_[begin] = piece;
-    if (first_of_.empty()) return;
+    if (!has_moves()) return;
     std::uint32_t& first = first_of_[placement];
     if (first != kNobody) links_[first].previous = piece;
-    links_[piece].next = first;
+    links_.push_back({kNobody, first});
     first = piece;
   }
 
   void close(std::uint32_t piece, std::uint64_t time) {
     pieces_.all[piece].to = time;
-    const Link& link = links_[piece];
-    begins_.erase(link.begin);
-    if (first_of_.empty()) return;
+    begins_.erase(pieces_.all[piece].begin);
+    if (!has_moves()) return;
+    const Link link = links_[piece];
     if (link.next != kNobody) links_[link.next].previous = link.previous;
     if (link.previous != kNobody) {
       links_[link.previous].next = link.next;
@@ -117,7 +114,7 @@ class Sweep {
     const std::size_t before = begins_.at_most(begin);
     if (before != OrderedBits::kNone && before != begin) {
       const std::uint32_t piece = piece_at_[before];
-      if (links_[piece].end > begin) cut(piece, begin, end, time);
+      if (pieces_.all[piece].end > begin) cut(piece, begin, end, time);
     }
     for (std::size_t at = begins_.at_least(begin); at < end; at = begins_.at_least(begin)) {
       cut(piece_at_[at], begin, end, time);
@@ -125,11 +122,10 @@ class Sweep {
   }
 
   void cut(std::uint32_t piece, std::uint32_t begin, std::uint32_t end, std::uint64_t time) {
-    const Link link = links_[piece];
-    const std::uint32_t placement = pieces_.all[piece].placement;
+    const Piece whole = pieces_.all[piece];
     close(piece, time);
-    if (link.begin < begin) open(link.begin, begin, placement, time);
-    if (link.end > end) open(end, link.end, placement, time);
+    if (whole.begin < begin) open(whole.begin, begin, whole.placement, time);
+    if (whole.end > end) open(end, whole.end, whole.placement, time);
   }
 
   void place(std::uint32_t placement) {
@@ -163,7 +159,7 @@ class Sweep {
       const std::size_t begin = begins_.at_most(*border);
       if (begin != OrderedBits::kNone) {
         const Piece& piece = pieces_.all[piece_at_[begin]];
-        const bool there = move.old_address < piece.end;
+        const bool there = *border < piece.end;
         if (there && placements_.begin[piece.placement] == move.old_address) {
           return piece.placement;
         }
@@ -184,11 +180,11 @@ class Sweep {
   const Jitdump& dump_;
   const Placements& placements_;
   Borders borders_;
-  OrderedBits begins_;                   // where a piece begins now
-  std::vector<std::uint32_t> piece_at_;  // which one, for the borders in begins_
-  std::vector<std::uint32_t> first_of_;  // of each placement, its first piece now
-  std::vector<Link> links_;              // of each piece
-  std::unordered_map<std::uint64_t, std::uint32_t> last_of_index_;
+  OrderedBits begins_;                                    // where a piece begins now
+  std::vector<std::uint32_t> piece_at_;                   // which one, for the borders in begins_
+  std::vector<std::uint32_t> first_of_;                   // of each placement, its first piece now
+  std::vector<Link> links_;                               // of each piece, where there are moves
+  std::map<std::uint64_t, std::uint32_t> last_of_index_;  // a hash table can be flooded
   Pieces pieces_;
 };
 

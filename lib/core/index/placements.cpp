@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "index/piece_tree.hpp"
 #include "index/pieces.hpp"
 #include "perfmap/rules.hpp"
 
@@ -41,12 +42,12 @@ Placements read_placements(const Jitdump& dump, const std::optional<TimeConversi
                            Diagnostics& problems) {
   Placements placements;
   const auto add = [&](const JitRecord& record, const AddressRange& range, std::uint64_t flag) {
-    if (placements.count() == kMostPlacements) return;
+    if (placements.count() == kMostPlacements || record.offset > PieceTree::kMostOffset) return;
     const std::uint64_t time = conversion ? conversion->to_ns(record.time) : record.time;
     placements.time.push_back(std::min(time, Timeline::kEnd - 1));
     placements.begin.push_back(range.begin);
     placements.end.push_back(end_of(range));
-    placements.offset.push_back(record.offset | flag);
+    placements.offset.push_back(record.offset | flag | (range.size == 0 ? Placements::kEmpty : 0));
   };
   dump.for_each(problems, [&](const JitRecord& record) {
     if (record.is(JitRecordKind::load)) {

@@ -11,7 +11,7 @@ extern const Search kSearchAvx2;
 #endif
 
 const Search& search() noexcept {
-  static constexpr Search kPlain = {search_one, search_group};
+  static constexpr Search kPlain = {search_one, search_one_of, search_group};
 #if defined(__x86_64__)
   static const Search& best = __builtin_cpu_supports("avx2") != 0 ? kSearchAvx2 : kPlain;
   return best;

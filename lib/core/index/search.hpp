@@ -31,6 +31,9 @@ struct SearchPayload {
 struct Search {
   std::size_t (*one)(std::span<const SearchLevel> levels, const SearchPayload& payload,
                      std::uint64_t key) noexcept;
+  /// As one(), for a payload of `bytes` bytes for each value.
+  std::size_t (*one_of)(std::span<const SearchLevel> levels, const void* payload, std::size_t bytes,
+                        std::uint64_t key) noexcept;
   void (*group)(std::span<const SearchLevel> levels, const std::uint64_t* keys,
                 std::size_t* counts) noexcept;
 };

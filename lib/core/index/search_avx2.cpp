@@ -6,7 +6,7 @@
 namespace perfmap {
 
 extern const Search kSearchAvx2;
-const Search kSearchAvx2 = {search_one, search_group};
+const Search kSearchAvx2 = {search_one, search_one_of, search_group};
 
 }  // namespace perfmap
 

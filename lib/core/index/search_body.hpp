@@ -34,17 +34,32 @@ std::size_t count_from(const SearchLevel& level, std::size_t block, std::uint64_
 /// A key before everything stays in block 0 and comes out as 0.
 std::size_t block_of(std::size_t count) noexcept { return count - (count != 0 ? 1 : 0); }
 
-std::size_t search_one(std::span<const SearchLevel> levels, const SearchPayload& payload,
-                       std::uint64_t key) noexcept {
+/// The block of the bottom level that the answer is in.
+std::size_t search_block(std::span<const SearchLevel> levels, std::uint64_t key) noexcept {
   std::size_t count = 0;
   for (const SearchLevel& level : levels.first(levels.size() - 1)) {
     count = count_from(level, block_of(count), key);
   }
-  const std::size_t first = block_of(count) * kFanout;
+  return block_of(count);
+}
+
+std::size_t search_one(std::span<const SearchLevel> levels, const SearchPayload& payload,
+                       std::uint64_t key) noexcept {
+  const std::size_t block = search_block(levels, key);
+  const std::size_t first = block * kFanout;
   __builtin_prefetch(payload.sizes + first);
   __builtin_prefetch(payload.lines + first);
   __builtin_prefetch(payload.lines + first + kFanout / 2);
-  return count_from(levels.back(), block_of(count), key);
+  return count_from(levels.back(), block, key);
+}
+
+std::size_t search_one_of(std::span<const SearchLevel> levels, const void* payload,
+                          std::size_t bytes, std::uint64_t key) noexcept {
+  constexpr std::size_t kCacheLine = 64;
+  const std::size_t block = search_block(levels, key);
+  const char* const first = static_cast<const char*>(payload) + block * kFanout * bytes;
+  for (std::size_t at = 0; at < kFanout * bytes; at += kCacheLine) __builtin_prefetch(first + at);
+  return count_from(levels.back(), block, key);
 }
 
 void search_group(std::span<const SearchLevel> levels, const std::uint64_t* keys,

@@ -1,0 +1,196 @@
+#include "index/piece_tree.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace perfmap {
+namespace {
+
+/// Of the numbers first..last, counted from 1, the one that is highest in a balanced tree in which
+/// a number lies the higher the more zero bits it ends in.
+std::size_t highest(std::size_t first, std::size_t last) noexcept {
+  const std::size_t above = (first - 1) ^ last;
+  return last & ~((std::size_t{1} << (std::bit_width(above) - 1)) - 1);
+}
+
+/// A distance as a logarithm, rounded up, that does not exceed four bits: 0, 1, 2, 3-4, 5-8, ...
+unsigned short_distance(std::size_t distance) noexcept {
+  if (distance < 2) return static_cast<unsigned>(distance);
+  return std::min(static_cast<unsigned>(std::bit_width(distance - 1)) + 1, 15u);
+}
+
+}  // namespace
+
+std::optional<PieceTree::Found> PieceTree::find(Address address,
+                                                std::uint64_t time) const noexcept {
+  if (centers_.empty()) return std::nullopt;
+  // The gap that the address is in: behind so many centers.
+  const std::size_t gap =
+      search().one_of(search_tree_.levels(), pieces_.data(), sizeof(Kept), address);
+  if (gap != 0) {
+    if (const Kept* const piece = find_at(gap - 1, address, time)) return found(*piece, gap - 1);
+  }
+  // The path from the gap to the root of the tree.
+  for (std::size_t step = 1; step <= centers_.size(); step *= 2) {
+    const std::size_t center = (gap & ~(2 * step - 1)) + step - 1;
+    if (center >= centers_.size() || !reaches(center, gap)) continue;
+    if (const Kept* const piece = find_at(center, address, time)) return found(*piece, center);
+  }
+  return std::nullopt;
+}
+
+/// Whether some piece of a center reaches into a gap other than the one behind the center.
+bool PieceTree::reaches(std::size_t center, std::size_t gap) const noexcept {
+  const unsigned reach = reach_[center];
+  if (gap > center) return gap - center > 1 && short_distance(gap - center - 1) <= reach >> 4;
+  return short_distance(center + 1 - gap) <= (reach & 0xf);
+}
+
+/// The piece of a center that exists at `time`, or kNone.
+std::size_t PieceTree::find_at(std::size_t center, std::uint64_t time) const noexcept {
+  const Kept& newest = pieces_[center];
+  if (time >= newest.from) return time < newest.to ? center : kNone;
+  if (newest.older == 0) return kNone;
+  const Kept* const oldest = pieces_.data() + newest.older;
+  const Kept* const after =
+      std::upper_bound(oldest, oldest + oldest->older, time,
+                       [](std::uint64_t t, const Kept& piece) { return t < piece.from; });
+  if (after == oldest || time >= after[-1].to) return kNone;
+  return static_cast<std::size_t>(after - 1 - pieces_.data());
+}
+
+const PieceTree::Kept* PieceTree::find_at(std::size_t center, Address address,
+                                          std::uint64_t time) const noexcept {
+  const std::size_t at = find_at(center, time);
+  if (at == kNone) return nullptr;
+  const Kept& piece = pieces_[at];
+  return range_of(piece, center).contains(address) ? &piece : nullptr;
+}
+
+AddressRange PieceTree::range_of(const Kept& piece, std::size_t center) const noexcept {
+  const std::uint64_t below = piece.record >> kBelowShift;
+  if (below != kFarBelow && piece.size != kLongSize) [[likely]] {
+    return {centers_[center] - below, piece.size};
+  }
+  const auto at = static_cast<std::uint32_t>(&piece - pieces_.data());
+  return std::lower_bound(long_.begin(), long_.end(), at,
+                          [](const Long& a, std::uint32_t wanted) { return a.piece < wanted; })
+      ->range;
+}
+
+PieceTree::Found PieceTree::found(const Kept& piece, std::size_t center) const noexcept {
+  return {range_of(piece, center),
+          piece.from,
+          piece.to,
+          piece.record & kMostOffset,
+          (piece.record & kMoved) != 0,
+          (piece.record & kWhole) != 0};
+}
+
+std::vector<PieceTree::Found> PieceTree::all_at(std::uint64_t time) const {
+  std::vector<Found> there;
+  for (std::size_t center = 0; center < centers_.size(); ++center) {
+    const std::size_t at = find_at(center, time);
+    if (at != kNone) there.push_back(found(pieces_[at], center));
+  }
+  std::sort(there.begin(), there.end(),
+            [](const Found& a, const Found& b) { return a.range.begin < b.range.begin; });
+  return there;
+}
+
+/// Where pieces hang, and how many on each center.
+struct PieceTree::Homes {
+  std::vector<std::uint32_t> center_of;  // each piece
+  std::vector<std::uint32_t> first;      // of each center, counting all; one more at the end
+};
+
+PieceTree::PieceTree(const Placements& placements, const Pieces& pieces) {
+  Column<std::uint32_t> centers_below;
+  choose_centers(pieces, centers_below);
+  hang(placements, pieces, find_homes(pieces, centers_below));
+  std::sort(long_.begin(), long_.end(),
+            [](const Long& a, const Long& b) { return a.piece < b.piece; });
+  search_tree_ = SearchTree({centers_.data(), centers_.size()});
+}
+
+/// From the highest address down: a piece that has no center yet gets its beginning for one.
+/// `centers_below` gets for each border how many centers are below it.
+void PieceTree::choose_centers(const Pieces& pieces, Column<std::uint32_t>& centers_below) {
+  const std::size_t count = pieces.borders.size();
+  std::vector<std::uint32_t> first_end(count, UINT32_MAX);  // of the pieces that begin there
+  for (const Piece& piece : pieces.all) {
+    first_end[piece.begin] = std::min(first_end[piece.begin], piece.end);
+  }
+  centers_below = Column<std::uint32_t>(count);
+  std::uint32_t center = UINT32_MAX - 1;
+  for (std::size_t i = count; i-- > 0;) {
+    if (first_end[i] > center) continue;
+    center = static_cast<std::uint32_t>(i);
+    centers_below[i] = 1;
+  }
+  std::uint32_t below = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (centers_below[i] != 0) centers_.push_back(pieces.borders[i]);
+    below += std::exchange(centers_below[i], below);
+  }
+  centers_.shrink();
+}
+
+PieceTree::Homes PieceTree::find_homes(const Pieces& pieces,
+                                       const Column<std::uint32_t>& centers_below) {
+  Homes homes{std::vector<std::uint32_t>(pieces.all.size()),
+              std::vector<std::uint32_t>(centers_.size() + 1)};
+  reach_ = Column<std::uint8_t>(centers_.size());
+  for (std::size_t i = 0; i < pieces.all.size(); ++i) {
+    const Piece& piece = pieces.all[i];
+    const std::size_t low = centers_below[piece.begin];
+    const std::size_t behind = centers_below[piece.end];
+    const std::size_t home = highest(low + 1, behind) - 1;
+    const bool below = pieces.borders[piece.begin] != centers_[low];
+    const unsigned down = short_distance(home - low + (below ? 1 : 0));
+    const unsigned up = short_distance(behind - home - 1);
+    const unsigned reach = reach_[home];
+    reach_[home] =
+        static_cast<std::uint8_t>(std::max(reach & 0xf, down) | std::max(reach >> 4, up) << 4);
+    homes.center_of[i] = static_cast<std::uint32_t>(home);
+    ++homes.first[home + 1];
+  }
+  for (std::size_t i = 0; i < centers_.size(); ++i) homes.first[i + 1] += homes.first[i];
+  return homes;
+}
+
+void PieceTree::hang(const Placements& placements, const Pieces& pieces, const Homes& homes) {
+  pieces_ = Column<Kept>(pieces.all.size());
+  std::vector<std::uint32_t> hung(centers_.size());
+  for (std::size_t i = 0; i < pieces.all.size(); ++i) {
+    const std::size_t center = homes.center_of[i];
+    const std::uint32_t count = homes.first[center + 1] - homes.first[center];
+    // Each center before this one has one piece that is not among the older ones.
+    const std::size_t older = centers_.size() + homes.first[center] - center;
+    const std::uint32_t before = hung[center]++;
+    const bool newest = before + 1 == count;
+    const std::size_t at = newest ? center : older + before;
+    pieces_[at] = keep(placements, pieces, pieces.all[i], center, at);
+    if (newest && before != 0) pieces_[at].older = static_cast<std::uint32_t>(older);
+    if (!newest && before == 0) pieces_[at].older = count - 1;
+  }
+}
+
+PieceTree::Kept PieceTree::keep(const Placements& placements, const Pieces& pieces,
+                                const Piece& piece, std::size_t center, std::size_t at) {
+  const Address begin = pieces.borders[piece.begin];
+  const Address end = pieces.borders[piece.end];
+  const std::uint64_t below = std::min(centers_[center] - begin, kFarBelow);
+  const auto size = static_cast<std::uint32_t>(std::min<std::uint64_t>(end - begin, kLongSize));
+  if (below == kFarBelow || size == kLongSize) {
+    long_.push_back({static_cast<std::uint32_t>(at), {begin, end - begin}});
+  }
+  const std::size_t of = piece.placement;
+  const bool whole = begin == placements.begin[of] && end == placements.end[of] &&
+                     (placements.offset[of] & Placements::kEmpty) == 0;
+  const std::uint64_t flags =
+      (placements.is_move(of) ? kMoved : 0) | (whole ? kWhole : 0) | below << kBelowShift;
+  return {piece.from, piece.to, placements.record(of) | flags, size, 0};
+}
+
+}  // namespace perfmap

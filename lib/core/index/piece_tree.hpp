@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/column.hpp"
+#include "index/pieces.hpp"
+#include "index/search.hpp"
+
+namespace perfmap {
+
+/// The pieces of a timeline, to be asked by address and time.
+///
+/// Pieces hang on centers: addresses such that every piece has one in its range, and most have only
+/// one. Where a piece has several it hangs on the highest of a balanced tree over all centers, so
+/// that whoever holds an address hangs on the path to it. The pieces of one center all hold it, so
+/// no two of them exist at the same time: one of them at most can hold an address at a time. (An
+/// interval tree in one direction, a sorted list in the other.)
+///
+/// What a look-up costs is cache misses. So a center's newest piece lies where the center's number
+/// says, in half a cache line with all that an answer needs; only older ones are searched for. How
+/// far the pieces of a center reach is kept in a byte of its own, so that other centers on the path
+/// are asked only where they may know.
+class PieceTree {
+ public:
+  /// Offsets of records share their words with other things.
+  static constexpr std::uint64_t kMostOffset = (std::uint64_t{1} << 46) - 1;
+
+  struct Found {
+    AddressRange range;
+    std::uint64_t from;
+    std::uint64_t to;
+    std::uint64_t record;  ///< the offset of what placed it
+    bool moved;            ///< that is a MOVE
+    bool whole;            ///< `range` is the range of its record
+  };
+
+  PieceTree() = default;
+  PieceTree(const Placements& placements, const Pieces& pieces);
+
+  std::optional<Found> find(Address address, std::uint64_t time) const noexcept;
+
+  /// What exists at `time`, by address. O(n log n).
+  std::vector<Found> all_at(std::uint64_t time) const;
+
+ private:
+  /// Begins `below` bytes below its center; see kBelowShift.
+  struct Kept {
+    std::uint64_t from;
+    std::uint64_t to;
+    std::uint64_t record;  // kMostOffset, then flags, then bytes below the center
+    std::uint32_t size;
+    /// Of the newest of a center: where the older ones are, 0 for none. Of the oldest: how many.
+    std::uint32_t older;
+  };
+  /// What does not fit there.
+  struct Long {
+    std::uint32_t piece;
+    AddressRange range;
+  };
+  struct Homes;
+
+  static constexpr std::uint64_t kMoved = kMostOffset + 1;
+  static constexpr std::uint64_t kWhole = kMoved << 1;
+  static constexpr unsigned kBelowShift = 48;
+  static constexpr std::uint64_t kFarBelow = 0xffff;  // see Long, as for kLongSize
+  static constexpr std::uint32_t kLongSize = UINT32_MAX;
+  static constexpr std::size_t kNone = SIZE_MAX;
+
+  void choose_centers(const Pieces& pieces, Column<std::uint32_t>& centers_below);
+  Homes find_homes(const Pieces& pieces, const Column<std::uint32_t>& centers_below);
+  void hang(const Placements& placements, const Pieces& pieces, const Homes& homes);
+  Kept keep(const Placements& placements, const Pieces& pieces, const Piece& piece,
+            std::size_t center, std::size_t at);
+
+  AddressRange range_of(const Kept& piece, std::size_t center) const noexcept;
+  std::size_t find_at(std::size_t center, std::uint64_t time) const noexcept;
+  const Kept* find_at(std::size_t center, Address address, std::uint64_t time) const noexcept;
+  bool reaches(std::size_t center, std::size_t gap) const noexcept;
+  Found found(const Kept& piece, std::size_t center) const noexcept;
+
+  Column<std::uint64_t> centers_;
+  SearchTree search_tree_;
+  /// Each center's newest, in the order of centers; then the older ones, center by center, the
+  /// oldest first.
+  Column<Kept> pieces_;
+  /// How many gaps between centers the pieces of a center reach into, below and above those next to
+  /// it, each as a logarithm in four bits.
+  Column<std::uint8_t> reach_;
+  std::vector<Long> long_;  // by piece
+};
+
+}  // namespace perfmap
