@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <random>
 #include <string>
 #include <vector>
@@ -70,6 +72,8 @@ TEST_CASE("a timeline answers as memory would that was written in the order of t
   std::mt19937 random(seed);
   const auto below = [&](std::uint64_t n) { return random() % n; };
   const std::size_t span = seed % 3 == 0 ? 200 : 40;
+  // Of what is far apart or very large, less fits into few bits. (Size 0 is one byte in any scale.)
+  const std::uint64_t scale = std::array<std::uint64_t, 4>{1, 1, 7000, 1u << 28}[seed % 4];
 
   std::vector<Event> events(below(seed % 5 == 0 ? 120 : 14));
   test::DumpBytes bytes;
@@ -77,10 +81,12 @@ TEST_CASE("a timeline answers as memory would that was written in the order of t
   for (Event& event : events) {
     event = {below(20), below(4) == 0, below(span), below(span), below(seed % 2 ? 20 : 50),
              below(6),  bytes.size()};
+    if (scale != 1) event.size = std::max<std::uint64_t>(event.size, 1);
     if (event.is_move) {
-      bytes.move(event.time, event.from, event.begin, event.size, event.index);
+      bytes.move(event.time, event.from * scale, event.begin * scale, event.size * scale,
+                 event.index);
     } else {
-      bytes.load(event.time, event.begin, "f", std::string(event.size, 'c'), event.index);
+      bytes.load_of_size(event.time, event.begin * scale, event.size * scale, "f", event.index);
     }
   }
   std::vector<Event> sorted = events;
@@ -98,9 +104,9 @@ TEST_CASE("a timeline answers as memory would that was written in the order of t
     for (Address address = 0; address < memory.bytes.size(); ++address) {
       CAPTURE(address);
       const int owner = memory.bytes[address].placement;
-      const auto code = timeline.find(address, time);
+      const auto code = timeline.find(address * scale + scale - 1, time);
       const auto listed = std::find_if(there.begin(), there.end(), [&](const PlacedCode& placed) {
-        return placed.piece.contains(address);
+        return placed.piece.contains(address * scale);
       });
       REQUIRE(code.has_value() == (owner >= 0));
       REQUIRE((listed != there.end()) == (owner >= 0));
@@ -110,7 +116,7 @@ TEST_CASE("a timeline answers as memory would that was written in the order of t
       REQUIRE(listed->code == *code);
       REQUIRE(code->placed == event.offset);
       REQUIRE(code->load == sorted[static_cast<std::size_t>(load)].offset);
-      REQUIRE(code->range == AddressRange{event.begin, event.size});
+      REQUIRE(code->range == AddressRange{event.begin * scale, event.size * scale});
       REQUIRE(code->since <= time);
       REQUIRE(time < code->until);
     }

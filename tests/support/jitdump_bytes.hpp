@@ -44,6 +44,12 @@ class DumpBytes {
     prefix(0, 56 + name.size() + 1 + code.size(), time).u32(42).u32(43).u64(address).u64(address);
     return u64(code.size()).u64(index).raw(name).raw({"\0", 1}).raw(code);
   }
+  /// As producers do that have no code to give.
+  DumpBytes& load_of_size(std::uint64_t time, std::uint64_t address, std::uint64_t size,
+                          std::string_view name, std::uint64_t index = 1) {
+    prefix(0, 56 + name.size() + 1, time).u32(42).u32(43).u64(address).u64(address).u64(size);
+    return u64(index).raw(name).raw({"\0", 1});
+  }
   DumpBytes& move(std::uint64_t time, std::uint64_t from, std::uint64_t to, std::uint64_t size,
                   std::uint64_t index = 1) {
     prefix(1, 64, time).u32(42).u32(43).u64(to).u64(from).u64(to).u64(size).u64(index);

@@ -51,12 +51,15 @@ std::size_t PieceTree::find_at(std::size_t center, std::uint64_t time) const noe
   const Kept& newest = pieces_[center];
   if (time >= newest.from) return time < newest.to ? center : kNone;
   if (newest.older == 0) return kNone;
-  const Kept* const oldest = pieces_.data() + newest.older;
-  const Kept* const after =
-      std::upper_bound(oldest, oldest + oldest->older, time,
-                       [](std::uint64_t t, const Kept& piece) { return t < piece.from; });
-  if (after == oldest || time >= after[-1].to) return kNone;
-  return static_cast<std::size_t>(after - 1 - pieces_.data());
+  const Kept* last = pieces_.data() + newest.older;  // the last that has begun, if the oldest has
+  for (std::size_t count = last->older; count > 1; count -= count / 2) {
+    const std::size_t half = count / 2;
+    __builtin_prefetch(last + half / 2);
+    __builtin_prefetch(last + half + half / 2);
+    last = last[half].from <= time ? last + half : last;
+  }
+  if (time < last->from || time >= last->to) return kNone;
+  return static_cast<std::size_t>(last - pieces_.data());
 }
 
 const PieceTree::Kept* PieceTree::find_at(std::size_t center, Address address,
