@@ -2,14 +2,13 @@
 
 #include <string>
 
+#include "formats/jitdump_fields.hpp"
 #include "formats/jitdump_resync.hpp"
 #include "perfmap/cursor.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap {
 namespace {
-
-constexpr std::uint32_t kMagic = 0x4A695444;
 
 std::uint32_t smallest_size(std::uint32_t id) noexcept {
   switch (static_cast<JitRecordKind>(id)) {
@@ -47,7 +46,7 @@ void Jitdump::read_header() noexcept {
   first_record_ = text.size() < JitdumpHeader::kSize ? text.size() : JitdumpHeader::kSize;
   for (const std::endian order : {std::endian::little, std::endian::big}) {
     Cursor cursor(text.substr(0, JitdumpHeader::kSize), order);
-    if (cursor.u32() != kMagic) continue;
+    if (cursor.u32() != kJitdumpMagic) continue;
     JitdumpHeader header;
     header.order = order;
     header.version = cursor.u32();

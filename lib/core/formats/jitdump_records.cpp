@@ -2,6 +2,7 @@
 #include <array>
 
 #include "formats/eh_frame.hpp"
+#include "formats/jitdump_fields.hpp"
 #include "perfmap/cursor.hpp"
 #include "perfmap/jitdump.hpp"
 
@@ -15,9 +16,6 @@ std::optional<Cursor> body_of(const JitRecord& record, JitRecordKind kind) noexc
   cursor.skip(JitRecord::kPrefix);
   return cursor;
 }
-
-/// "As in the entry before".
-constexpr std::string_view kSameFile = "\xff";
 
 }  // namespace
 
@@ -92,7 +90,7 @@ std::optional<std::vector<LineRecord>> decode_lines(const JitRecord& record,
     line.line = cursor.i32();
     line.column = cursor.i32();
     line.file = cursor.c_string();
-    line.file_repeats = line.file == kSameFile && !lines.empty();
+    line.file_repeats = line.file == kRepeatedFile && !lines.empty();
     if (line.file_repeats) line.file = lines.back().file;
     lines.push_back(line);
   }
