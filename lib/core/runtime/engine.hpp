@@ -7,23 +7,14 @@
 
 #include "bytes/append_file.hpp"
 #include "perfmap/writer.hpp"
+#include "runtime/fork_guard.hpp"
 #include "runtime/spin_mutex.hpp"
 
 namespace perfmap {
 
-/// How the writers of a process live through fork(2): their locks are taken around it, and each one
-/// sees afterwards that it is in a child.
-class ForkGuard {
- public:
-  /// Installs the handlers once; 0 or an errno value.
-  static int install() noexcept;
-  /// Grows by one in every child.
-  static unsigned generation() noexcept;
-};
-
 /// What MapWriter and the process's own map share: a file, a lock, a buffer. Every function answers
 /// 0 or an errno value and never throws; all may be called from several threads.
-class Engine {
+class Engine final : public ForkAware {
  public:
   Engine() noexcept;
   ~Engine();
@@ -46,8 +37,6 @@ class Engine {
   void abandon() noexcept;
 
  private:
-  friend class Registry;
-
   template <class Open>
   int open_as(const std::string& path, Open open) noexcept;
   int write_slowly(std::uint64_t start, std::uint64_t size, std::string_view name);
@@ -56,8 +45,8 @@ class Engine {
   int keep(std::string_view line) noexcept;
   int flush_locked() noexcept;
   void forget_parent() noexcept;
-  void before_fork() noexcept;
-  void after_fork() noexcept { mutex_.unlock(); }
+  void before_fork() noexcept override;
+  void after_fork() noexcept override { mutex_.unlock(); }
 
   // On cache lines of their own: who waits for the lock is not to slow down who has it.
   alignas(64) SpinMutex mutex_;

@@ -21,12 +21,12 @@ Registry& Registry::get() noexcept {
   return *registry;
 }
 
-void Registry::add(Engine* engine) {
+void Registry::add(ForkAware* engine) {
   const std::lock_guard lock(mutex_);
   engines_.push_back(engine);
 }
 
-void Registry::remove(Engine* engine) noexcept {
+void Registry::remove(ForkAware* engine) noexcept {
   const std::lock_guard lock(mutex_);
   engines_.erase(std::remove(engines_.begin(), engines_.end(), engine), engines_.end());
 }
@@ -34,11 +34,11 @@ void Registry::remove(Engine* engine) noexcept {
 void Registry::lock_all() noexcept {
   setup_mutex_.lock();
   mutex_.lock();
-  for (Engine* engine : engines_) engine->before_fork();
+  for (ForkAware* engine : engines_) engine->before_fork();
 }
 
 void Registry::unlock_all() noexcept {
-  for (Engine* engine : engines_) engine->after_fork();
+  for (ForkAware* engine : engines_) engine->after_fork();
   mutex_.unlock();
   setup_mutex_.unlock();
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "runtime/engine.hpp"
 #include "runtime/registry.hpp"
 
 namespace perfmap {

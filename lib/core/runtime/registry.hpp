@@ -3,7 +3,7 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/engine.hpp"
+#include "runtime/fork_guard.hpp"
 
 namespace perfmap {
 
@@ -12,8 +12,8 @@ namespace perfmap {
 class Registry {
  public:
   static Registry& get() noexcept;
-  void add(Engine* engine);
-  void remove(Engine* engine) noexcept;
+  void add(ForkAware* engine);
+  void remove(ForkAware* engine) noexcept;
   void lock_all() noexcept;
   void unlock_all() noexcept;
 
@@ -23,7 +23,7 @@ class Registry {
  private:
   std::mutex setup_mutex_;
   std::mutex mutex_;
-  std::vector<Engine*> engines_;
+  std::vector<ForkAware*> engines_;
 };
 
 }  // namespace perfmap

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "runtime/engine.hpp"
 #include "runtime/registry.hpp"
 
 namespace perfmap {

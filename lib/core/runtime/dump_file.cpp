@@ -1,0 +1,143 @@
+#include "runtime/dump_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <ctime>
+#include <optional>
+#include <string_view>
+#include <unistd.h>
+
+#include "bytes/process_age.hpp"
+#include "perfmap/jitdump.hpp"
+
+namespace perfmap {
+namespace {
+
+// Files carry the time of the last tick, and a process's start is known to a tick.
+constexpr std::uint64_t kTicks = 30'000'000;
+
+std::uint64_t now_ns(clockid_t clock) noexcept {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+Failure cannot_open(const std::string& path, int error) {
+  return Failure(system_error("cannot open " + path, error));
+}
+
+Failure cannot_append(const std::string& path, const std::string& why) {
+  return Failure({Errc::bad_format, "cannot append to " + path + ": " + why, EINVAL, {}});
+}
+
+/// Why records of ours cannot go behind that header; empty where they can.
+std::string why_not(const Jitdump& dump, pid_t pid) {
+  const std::optional<JitdumpHeader>& header = dump.header();
+  if (!header) return "it is no jitdump";
+  if (header->order != std::endian::native) return "it is in the other byte order";
+  if (header->version > 1 || header->flags != 0 || header->total_size < JitdumpHeader::kSize ||
+      header->total_size > dump.bytes().size()) {
+    return "its header is of another kind than ours";
+  }
+  if (pid != 0 && header->pid != static_cast<std::uint32_t>(pid)) {
+    return "it is the jitdump of process " + std::to_string(header->pid);
+  }
+  return {};
+}
+
+std::uint64_t index_of(const JitRecord& record) noexcept {
+  if (const auto load = decode_load(record)) return load->code_index;
+  if (const auto move = decode_move(record)) return move->code_index;
+  return 0;
+}
+
+/// What the records leave to go on with; half a record at the end, and a CLOSE, are cut off.
+Result<DumpStart> go_on(RecordFile& file, const Jitdump& dump) {
+  Diagnostics ignored(0);
+  Jitdump::Reader reader(dump);
+  std::uint64_t last_index = 0;
+  std::uint64_t end = dump.first_record();
+  while (const std::optional<JitRecord> record = reader.next(ignored)) {
+    last_index = std::max(last_index, index_of(*record));
+    if (!record->is(JitRecordKind::close)) end = record->end();
+  }
+  const DumpStart start{
+      .pid = static_cast<pid_t>(dump.header()->pid), .next_index = last_index + 1, .is_new = false};
+  if (end == file.size()) return start;
+  if (const int error = file.cut(end); error != 0) return cannot_open(dump.input().name(), error);
+  return start;
+}
+
+Result<DumpStart> append_to(RecordFile& file, const Input& input, pid_t pid) {
+  const Jitdump dump(input, {.growing = true});
+  const std::string why = why_not(dump, pid);
+  return why.empty() ? go_on(file, dump) : Result<DumpStart>(cannot_append(input.name(), why));
+}
+
+enum class Begun { before_us, by_us, by_another };
+
+Begun who_began(const Input& input) {
+  const std::uint64_t age = process_age_ns().value_or(0);
+  const std::uint64_t span = age + kTicks;
+  const auto written = static_cast<std::uint64_t>(input.facts().mtime_ns);
+  if (written + span < now_ns(CLOCK_REALTIME)) return Begun::before_us;
+  const Jitdump dump(input, {.growing = true});
+  const std::uint64_t now = monotonic_ns();
+  const bool ours = why_not(dump, ::getpid()).empty() && dump.header()->timestamp <= now &&
+                    now - dump.header()->timestamp <= span;
+  return ours ? Begun::by_us : Begun::by_another;
+}
+
+}  // namespace
+
+std::uint64_t monotonic_ns() noexcept { return now_ns(CLOCK_MONOTONIC); }
+
+pid_t pid_of_name(const std::string& path) noexcept {
+  constexpr std::string_view kStart = "jit-";
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  pid_t pid = 0;
+  if (!name.starts_with(kStart)) return 0;
+  const char* const end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data() + kStart.size(), end, pid);
+  const std::string_view rest(parsed.ptr, static_cast<std::size_t>(end - parsed.ptr));
+  return parsed.ec == std::errc() && pid > 0 && rest == ".dump" ? pid : 0;
+}
+
+Result<DumpStart> open_own_dump(RecordFile& file, const std::string& path) {
+  constexpr int kTries = 3;  // others may do the same meanwhile
+  const pid_t pid = ::getpid();
+  int error = 0;
+  for (int i = 0; i < kTries; ++i) {
+    error = file.create(path);
+    if (error == 0) return DumpStart{.pid = pid, .was_made = true};
+    if (error != EEXIST) break;
+    error = file.open(path, true);
+    if (error == ENOENT) continue;
+    if (error != 0) break;
+    const Result<Input> input = Input::from_descriptor(file.descriptor(), path);
+    if (!input) return Failure(input.error());
+    const Begun begun = who_began(*input);
+    if (begun == Begun::by_us) return append_to(file, *input, pid);
+    file.close();
+    if (begun == Begun::by_another) return cannot_open(path, EBUSY);
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return cannot_open(path, errno);
+  }
+  return cannot_open(path, error);
+}
+
+Result<DumpStart> open_dump(RecordFile& file, const std::string& path, pid_t pid, bool own) {
+  int error = file.create(path);
+  const bool was_made = error == 0;
+  if (error == EEXIST) error = file.open(path, own);
+  if (error != 0) return cannot_open(path, error);
+  if (file.size() != 0) {
+    const Result<Input> input = Input::from_descriptor(file.descriptor(), path);
+    return input ? append_to(file, *input, pid) : Result<DumpStart>(Failure(input.error()));
+  }
+  const pid_t named = pid != 0 ? pid : pid_of_name(path);
+  return DumpStart{.pid = named != 0 ? named : ::getpid(), .was_made = was_made};
+}
+
+}  // namespace perfmap
