@@ -133,6 +133,79 @@ PERFMAP_C_API perfmap_status perfmap_writer_close(perfmap_writer* writer, perfma
 /* Closes, too, with nobody to tell of a failure. */
 PERFMAP_C_API void perfmap_writer_free(perfmap_writer* writer);
 
+/* --- Writing a jitdump ---------------------------------------------------------------------------
+ *
+ * The file by which `perf inject --jit` names generated code, with lines and unwinding information;
+ * record with `perf record -k mono`. A dump may be used by several threads at once. A call that
+ * fails leaves nothing of its records behind. After fork() a child never writes into its parent's
+ * dump: that of open_own goes on as the child's own, any other one answers IO and EBADF there.
+ */
+
+typedef struct perfmap_jitdump perfmap_jitdump;
+
+typedef struct perfmap_jitdump_options {
+  size_t struct_size;  /* set by the caller to sizeof(perfmap_jitdump_options) */
+  int32_t pid;         /* whose code it is; 0: N of jit-N.dump, else the calling process */
+  int32_t names;       /* a perfmap_name_policy */
+  int own_dump;        /* not 0: links, all but regular files and others' files are refused */
+  int no_marker;       /* not 0: nothing is mapped, and recordings do not know of the dump */
+  int no_close_record; /* not 0: the dump ends without a CLOSE record */
+  int state_map;       /* not 0: each load is a perfmap_state_write_entry, too */
+  uint64_t most_bytes; /* the file grows no further: EFBIG; 0: no limit */
+} perfmap_jitdump_options;
+
+/* From `address` on, up to the next line's or the end of the function. This struct will not grow.
+ */
+typedef struct perfmap_jitdump_line {
+  uint64_t address;
+  int32_t line;
+  int32_t column;   /* 0: unknown */
+  const char* file; /* NUL-terminated */
+} perfmap_jitdump_line;
+
+typedef struct perfmap_jitdump_function {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_jitdump_function) */
+  uint64_t start;
+  uint64_t size;
+  const char* name;
+  size_t name_size;
+  const void* code;                  /* `size` bytes; NULL: zeros, up to 32 MiB of them */
+  const perfmap_jitdump_line* lines; /* by ascending address, within the function */
+  size_t line_count;
+  const void* eh_frame; /* as perf lays them out: the frame at the first multiple of 8 behind */
+  size_t eh_frame_size; /* the code, the header right behind it */
+  const void* eh_frame_hdr;
+  size_t eh_frame_hdr_size;
+  uint64_t mapped_size; /* bytes behind the code that hold both, or are free for them; 0: none */
+  uint64_t time;        /* CLOCK_MONOTONIC nanoseconds; 0: now */
+} perfmap_jitdump_function;
+
+/* Opens DIRECTORY/jit-PID.dump of the calling process, 0600, no link followed, and maps its first
+ * page for execution, by which perf notices it. NULL is "/tmp"; `options` may be NULL. The dump of
+ * a former process of that pid is replaced; one that this process began is gone on with; EBUSY
+ * where another engine in this process writes it. Release with perfmap_jitdump_free(). */
+PERFMAP_C_API perfmap_status perfmap_jitdump_open_own(const char* directory,
+                                                      const perfmap_jitdump_options* options,
+                                                      perfmap_jitdump** out, perfmap_error* error);
+/* The same for any path; a dump of that pid is appended to, other content is BAD_FORMAT. */
+PERFMAP_C_API perfmap_status perfmap_jitdump_open(const char* path,
+                                                  const perfmap_jitdump_options* options,
+                                                  perfmap_jitdump** out, perfmap_error* error);
+/* Writes a function: its lines, its unwinding information and its code, with one writev(2).
+ * *code_index, unless NULL, gets its number, for perfmap_jitdump_move(). INVALID_ARGUMENT for what
+ * the comments on the members rule out. */
+PERFMAP_C_API perfmap_status perfmap_jitdump_load(perfmap_jitdump* dump,
+                                                  const perfmap_jitdump_function* function,
+                                                  uint64_t* code_index, perfmap_error* error);
+/* The code of `code_index` went from one address to another, now. */
+PERFMAP_C_API perfmap_status perfmap_jitdump_move(perfmap_jitdump* dump, uint64_t code_index,
+                                                  uint64_t from, uint64_t to, uint64_t size,
+                                                  perfmap_error* error);
+/* Ends the dump and takes the mapping away; later calls answer IO and EBADF. */
+PERFMAP_C_API perfmap_status perfmap_jitdump_close(perfmap_jitdump* dump, perfmap_error* error);
+/* Closes, too, with nobody to tell of a failure. */
+PERFMAP_C_API void perfmap_jitdump_free(perfmap_jitdump* dump);
+
 /* --- Reading -------------------------------------------------------------------------------------
  *
  * A map is a file seen as lines; lines that make no sense are skipped, perfmap_map_lint() lists

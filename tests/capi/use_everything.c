@@ -81,6 +81,66 @@ static void use_writer(void) {
   perfmap_writer_free(NULL);
 }
 
+/* The record's bytes are checked in C++; here, that the parts come through. */
+static void use_jitdump(void) {
+  static const char code[] = {(char)0xc3, 0, 0, 0};
+  perfmap_jitdump* dump = NULL;
+  perfmap_jitdump_options options;
+  perfmap_jitdump_function function;
+  perfmap_jitdump_line line = {0x1000, 7, 3, "source.c"};
+  unsigned char bytes[1024];
+  uint64_t index = 0;
+  size_t size;
+  char own[64];
+  FILE* file;
+  sprintf(own, "./jit-%ld.dump", (long)getpid());
+  CHECK(perfmap_jitdump_open_own("no/such/directory", NULL, &dump, &error) == PERFMAP_E_NOT_FOUND);
+  CHECK(perfmap_jitdump_open_own(".", NULL, &dump, &error) == PERFMAP_OK);
+  memset(&function, 0, sizeof function);
+  function.struct_size = sizeof function;
+  function.start = 0x1000;
+  function.size = sizeof code;
+  function.name = "function";
+  function.name_size = 8;
+  function.code = code;
+  function.lines = &line;
+  function.line_count = 1;
+  function.eh_frame = "frame";
+  function.eh_frame_size = 5;
+  function.eh_frame_hdr = "header";
+  function.eh_frame_hdr_size = 6;
+  function.mapped_size = 16;
+  CHECK(perfmap_jitdump_load(dump, &function, &index, &error) == PERFMAP_OK && index == 1);
+  line.address = 0x2000;
+  CHECK(perfmap_jitdump_load(dump, &function, NULL, &error) == PERFMAP_E_INVALID_ARGUMENT);
+  CHECK(perfmap_jitdump_move(dump, index, 0x1000, 0x2000, 4, &error) == PERFMAP_OK);
+  CHECK(perfmap_jitdump_close(dump, &error) == PERFMAP_OK);
+  CHECK(perfmap_jitdump_move(dump, index, 0x1000, 0x2000, 4, &error) == PERFMAP_E_IO);
+  CHECK(error.sys_errno == EBADF);
+  perfmap_jitdump_free(dump);
+  perfmap_jitdump_free(NULL);
+  file = fopen(own, "rb");
+  CHECK(file != NULL);
+  size = fread(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  /* Header, one line padded from 57 bytes, 11 bytes padded to 16, the function, its move, CLOSE. */
+  CHECK(size == 40 + 64 + 56 + (56 + 9 + 4) + 64 + 16);
+  CHECK(memcmp(bytes + 40 + 32 + 16, "source.c", 9) == 0);
+  CHECK(memcmp(bytes + 40 + 64 + 40, "frameheader", 11) == 0);
+  CHECK(memcmp(bytes + 40 + 64 + 56 + 56, "function\0\xc3", 10) == 0);
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.pid = 1 << 30;
+  CHECK(perfmap_jitdump_open(own, &options, &dump, &error) == PERFMAP_E_BAD_FORMAT);
+  options.pid = 0;
+  options.no_marker = 1;
+  CHECK(perfmap_jitdump_open(own, &options, &dump, &error) == PERFMAP_OK);
+  function.line_count = 0;
+  CHECK(perfmap_jitdump_load(dump, &function, &index, &error) == PERFMAP_OK && index == 2);
+  perfmap_jitdump_free(dump);
+  remove(own);
+}
+
 /* Truncates a mapped file; whoever looks then lives on, and is told. */
 static void use_guard(void) {
   perfmap_truncation_guard* guard = NULL;
@@ -204,6 +264,7 @@ int main(void) {
   CHECK(strlen(perfmap_status_text(PERFMAP_E_IO)) != 0);
   use_state();
   use_writer();
+  use_jitdump();
   use_guard();
   use_map();
   use_index();

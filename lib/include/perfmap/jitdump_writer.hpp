@@ -71,10 +71,10 @@ struct JitFunction {
 /// code_index counts up from 1, or from where an existing dump ends; times are taken, and records
 /// ordered, under one lock. Records are in the file when the call returns: nothing is buffered.
 ///
-/// A failed call is reported and leaves nothing of its records behind. Should another process have
-/// written behind half a record, every later call fails, because whatever follows would be lost
-/// with it. Where the file size limit of the process is passed (EFBIG) the kernel also sends
-/// SIGXFSZ, as for every write.
+/// A failed call is reported and leaves nothing of its records behind. Where half a record cannot
+/// be cut off, because another process has written behind it, say, every later call fails with EIO
+/// until it can: whatever follows half a record is lost with it. Where the file size limit of the
+/// process is passed (EFBIG) the kernel also sends SIGXFSZ, as for every write.
 ///
 /// A file is made with mode 0600, never truncated, and closed on exec. What is there already:
 ///  * a dump of that pid, in this machine's byte order and with times in nanoseconds, is appended
