@@ -80,6 +80,12 @@ Timeline::~Timeline() = default;
 
 const Jitdump& Timeline::dump() const noexcept { return state_->dump; }
 
+std::uint64_t Timeline::time_of(const JitRecord& record) const noexcept {
+  const std::uint64_t time =
+      state_->conversion ? state_->conversion->to_ns(record.time) : record.time;
+  return std::min(time, kEnd - 1);
+}
+
 std::optional<CodeAt> Timeline::find(Address address, std::uint64_t time) const noexcept {
   const auto piece = state_->tree.find(address, std::min(time, kEnd - 1));
   return piece ? state_->code_of(*piece) : std::nullopt;

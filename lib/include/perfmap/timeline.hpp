@@ -69,6 +69,8 @@ class PERFMAP_API Timeline {
   ~Timeline();
 
   const Jitdump& dump() const noexcept;
+  /// When a record of the dump counts, as look-ups take times.
+  std::uint64_t time_of(const JitRecord& record) const noexcept;
 
   /// Who had `address` at `time`; nothing where nobody had, or the input was truncated since.
   std::optional<CodeAt> find(Address address, std::uint64_t time = kEnd) const noexcept;

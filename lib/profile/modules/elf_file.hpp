@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "modules/sha1.hpp"
+#include "modules/target.hpp"
+#include "perfmap/output_file.hpp"
+#include "perfmap/result.hpp"
+
+namespace perfmap {
+
+/// Where an ELF file's bytes go, one behind the other.
+class ElfSink {
+ public:
+  explicit ElfSink(OutputFile& out) : out_(&out) {}
+
+  void write(std::string_view bytes);
+  void zeros(std::uint64_t count);
+  std::uint64_t position() const noexcept { return position_; }
+  /// Of all bytes so far. Once.
+  std::array<char, Sha1::kSize> digest() noexcept { return hash_.digest(); }
+
+ private:
+  OutputFile* out_;
+  Sha1 hash_;
+  std::uint64_t position_ = 0;
+};
+
+struct ElfSection {
+  std::string name;
+  std::uint32_t type = 0;   ///< SHT_…
+  std::uint64_t flags = 0;  ///< SHF_…; what is SHF_ALLOC gets a segment
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  std::uint64_t alignment = 1;
+  std::uint64_t entry_size = 0;
+  std::uint32_t link = 0;
+  std::uint32_t info = 0;
+  /// Writes `size` bytes; not called for SHT_NOBITS. Whatever it needs must live until
+  /// ElfFile::write() is over.
+  std::function<void(ElfSink&)> write = {};
+};
+
+/// An executable ELF file, laid out first and then written from its beginning to its end, so that
+/// it can go through a pipe: headers, segments, sections in their order, names of sections, the
+/// build-id (whose content is known last), section headers.
+class ElfFile {
+ public:
+  explicit ElfFile(const Target& target) : target_(target) {}
+
+  /// Answers with its number. At most 0xfeff of them.
+  std::uint32_t add(ElfSection section);
+  /// The number that the next section gets.
+  std::uint32_t next() const noexcept { return static_cast<std::uint32_t>(sections_.size()) + 1; }
+
+  /// Once. Fails with too_large where a 32-bit file would not fit 4 GiB.
+  Result<void> write(OutputFile& out);
+
+ private:
+  void add_names();
+  void lay_out();
+  std::uint16_t segment_count() const noexcept;
+  std::string header() const;
+  std::string segments() const;
+  std::string section_headers() const;
+  std::string build_id_note(std::string_view id) const;
+  std::uint64_t offset_of_sections() const noexcept;
+
+  Target target_;
+  std::vector<ElfSection> sections_;
+  std::vector<std::uint64_t> offsets_;  // of sections_, in the file
+  std::vector<std::uint32_t> names_;    // of sections_, in text_of_names_
+  std::string text_of_names_ = std::string(1, '\0');
+  std::uint64_t end_ = 0;  // of the last section
+};
+
+}  // namespace perfmap

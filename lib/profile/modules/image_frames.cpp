@@ -1,0 +1,84 @@
+#include "modules/image_frames.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "modules/dwarf_names.hpp"
+
+namespace perfmap {
+namespace {
+
+/// perf, CPython and V8 take frames to lie behind the code, at the next multiple of 8.
+Address address_of_frames(const AddressRange& at_load) noexcept {
+  return at_load.begin + (at_load.size + 7) / 8 * 8;
+}
+
+/// What is left of a frame, where its code lies now; nothing where its first byte is overlaid:
+/// instructions count from there.
+std::optional<AddressRange> range_now(const ImageCode& code, const ImageFunction& function,
+                                      const AddressRange& at_load) noexcept {
+  if (!function.at_load.contains(at_load.begin)) return std::nullopt;
+  const std::uint64_t offset = at_load.begin - function.at_load.begin;
+  if (offset >= function.range.size) return std::nullopt;
+  const Address begin = function.range.begin + offset;
+  const auto* const first = code.by_function.data() + function.first;
+  const auto* const after = std::upper_bound(
+      first, first + function.count, begin,
+      [&](Address a, std::uint32_t piece) { return a < code.pieces[piece].range.begin; });
+  if (after == first) return std::nullopt;
+  const AddressRange& piece = code.pieces[*(after - 1)].range;
+  if (!piece.contains(begin)) return std::nullopt;
+  return AddressRange{begin, std::min(at_load.size, piece.end() - begin)};
+}
+
+}  // namespace
+
+void ImageFrames::add(const ImageCode& code, const ImageFunction& function, std::string_view frames,
+                      ElfImageCounts& counts) {
+  std::unordered_map<std::uint64_t, std::size_t> known;  // CIEs of this function
+  const Address address = address_of_frames(function.at_load);
+  const auto take = [&](const FrameFde& frame) {
+    const std::optional<AddressRange> range = range_now(code, function, frame.range);
+    if (!range) {
+      ++counts.dropped_frames;
+      return;
+    }
+    const auto [at, is_new] = known.emplace(frame.cie_offset, 0);
+    if (is_new) at->second = cie(*frame.cie);
+    fde(at->second, *range, frame.instructions);
+    ++counts.frames;
+  };
+  const std::uint64_t unreadable = for_each_fde(frames, address, out_.target(), take);
+  counts.dropped_frames += unreadable;
+}
+
+std::size_t ImageFrames::cie(const FrameCie& cie) {
+  TargetBytes content(out_.target());
+  content.u8(cie.version).raw("zR").raw(cie.is_signal_frame ? "S" : "");
+  content.raw(cie.uses_b_key ? "B" : "").u8(0).raw(cie.factors);
+  content.uleb(1).u8(DW_EH_PE_absptr).raw(cie.instructions);
+  const auto [at, is_new] = cies_.emplace(content.view(), out_.size());
+  if (is_new) {
+    out_.u32(0).u32(0).raw(content.view());
+    end_entry(at->second);
+  }
+  return at->second;
+}
+
+void ImageFrames::fde(std::size_t cie, const AddressRange& range, std::string_view instructions) {
+  const std::size_t start = out_.size();
+  out_.u32(0).u32(start + 4 - cie);
+  out_.address(range.begin).address(range.size).uleb(0).raw(instructions);
+  end_entry(start);
+}
+
+void ImageFrames::end_entry(std::size_t start) {
+  out_.align(out_.target().address_size());  // DW_CFA_nop is 0
+  out_.patch_u32(start, out_.size() - start - 4);
+}
+
+void ImageFrames::finish() {
+  if (out_.size() != 0) out_.u32(0);
+}
+
+}  // namespace perfmap

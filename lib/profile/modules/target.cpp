@@ -1,0 +1,60 @@
+#include "modules/target.hpp"
+
+#include <algorithm>
+#include <array>
+#include <elf.h>
+
+namespace perfmap {
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::uint16_t kHost = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr std::uint16_t kHost = EM_AARCH64;
+#elif defined(__i386__)
+constexpr std::uint16_t kHost = EM_386;
+#elif defined(__arm__)
+constexpr std::uint16_t kHost = EM_ARM;
+#elif defined(__riscv)
+constexpr std::uint16_t kHost = EM_RISCV;
+#elif defined(__powerpc64__)
+constexpr std::uint16_t kHost = EM_PPC64;
+#elif defined(__s390x__)
+constexpr std::uint16_t kHost = EM_S390;
+#elif defined(__loongarch__)
+constexpr std::uint16_t kHost = EM_LOONGARCH;
+#else
+constexpr std::uint16_t kHost = EM_NONE;
+#endif
+
+/// Machines whose number stands for 32 bits only. MIPS, RISC-V and S/390 have one for both: 64 bits
+/// hold the addresses of either.
+constexpr std::array<std::uint16_t, 9> kMachinesOf32 = {EM_SPARC, EM_386, EM_68K, EM_PARISC, EM_PPC,
+                                                        EM_ARM,   EM_SH,  EM_ARC, EM_XTENSA};
+
+/// What readers want to see there before they disassemble.
+std::uint32_t flags_of(std::uint16_t machine, std::endian order) noexcept {
+  if (machine == EM_ARM) return EF_ARM_EABI_VER5;
+  if (machine == EM_PPC64 && order == std::endian::little) return 2;  // ABI version 2
+  if (machine == EM_RISCV) return EF_RISCV_RVC | EF_RISCV_FLOAT_ABI_DOUBLE;
+  return 0;
+}
+
+}  // namespace
+
+Target target_of(const std::optional<JitdumpHeader>& header) noexcept {
+  Target target;
+  target.machine = kHost;
+  if (header) {
+    target.order = header->order;
+    if (header->elf_mach != EM_NONE && header->elf_mach <= UINT16_MAX) {
+      target.machine = static_cast<std::uint16_t>(header->elf_mach);
+    }
+  }
+  target.is_64 =
+      std::find(kMachinesOf32.begin(), kMachinesOf32.end(), target.machine) == kMachinesOf32.end();
+  target.flags = flags_of(target.machine, target.order);
+  return target;
+}
+
+}  // namespace perfmap
