@@ -122,9 +122,11 @@ void add_symbols(ElfFile& file, const Image& image, std::vector<std::uint16_t> s
 }
 
 void add_bytes(ElfFile& file, const char* name, std::uint32_t type, std::string_view bytes,
-               std::uint64_t alignment = 1) {
+               std::uint64_t alignment = 1, std::uint64_t flags = 0) {
   if (bytes.empty()) return;
   ElfSection section;
+  section.flags = flags;
+  section.entry_size = (flags & SHF_STRINGS) != 0 ? 1 : 0;
   section.name = name;
   section.type = type;
   section.size = bytes.size();
@@ -154,7 +156,7 @@ Result<void> write_image(const Image& image, const ImageDwarf& dwarf, OutputFile
   add_bytes(file, ".debug_abbrev", SHT_PROGBITS, dwarf.abbreviations.view());
   add_bytes(file, ".debug_info", SHT_PROGBITS, dwarf.info.view());
   add_lines(file, image);
-  add_bytes(file, ".debug_str", SHT_PROGBITS, image.code.names);
+  add_bytes(file, ".debug_str", SHT_PROGBITS, image.code.names, 1, SHF_MERGE | SHF_STRINGS);
   add_bytes(file, ".debug_ranges", SHT_PROGBITS, dwarf.ranges.view());
   add_bytes(file, ".debug_aranges", SHT_PROGBITS, dwarf.aranges.view());
   return file.write(out);

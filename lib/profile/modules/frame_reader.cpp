@@ -1,9 +1,9 @@
 #include "modules/frame_reader.hpp"
 
+#include <dwarf.h>
 #include <optional>
 #include <unordered_map>
 
-#include "modules/dwarf_names.hpp"
 #include "modules/frame_bytes.hpp"
 #include "modules/frame_instructions.hpp"
 

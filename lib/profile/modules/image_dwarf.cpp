@@ -1,8 +1,7 @@
 #include "modules/image_dwarf.hpp"
 
+#include <dwarf.h>
 #include <utility>
-
-#include "modules/dwarf_names.hpp"
 
 namespace perfmap {
 namespace {
@@ -12,9 +11,9 @@ enum Abbreviation : std::uint8_t { kUnit = 1, kFunction, kNameless };
 constexpr std::uint64_t kVersion = 4;
 constexpr std::uint64_t kArangesVersion = 2;
 
-using Attributes = std::initializer_list<std::pair<DwarfAttribute, DwarfForm>>;
+using Attributes = std::initializer_list<std::pair<unsigned, unsigned>>;  // DW_AT_…, DW_FORM_…
 
-void declare(TargetBytes& out, Abbreviation number, DwarfTag tag, bool has_children,
+void declare(TargetBytes& out, Abbreviation number, unsigned tag, bool has_children,
              Attributes attributes) {
   out.uleb(number).uleb(tag).u8(has_children ? 1 : 0);
   for (const auto& [attribute, form] : attributes) out.uleb(attribute).uleb(form);
@@ -34,7 +33,7 @@ ImageDwarf::ImageDwarf(const Target& target, const ImageCode& code, bool has_lin
 
 void ImageDwarf::abbreviate(bool has_lines) {
   TargetBytes& out = abbreviations;
-  const DwarfForm size = out.target().is_64 ? DW_FORM_data8 : DW_FORM_data4;
+  const unsigned size = out.target().is_64 ? DW_FORM_data8 : DW_FORM_data4;
   declare(out, kUnit, DW_TAG_compile_unit, true,
           {{DW_AT_producer, DW_FORM_string},
            {DW_AT_language, DW_FORM_data1},

@@ -1,9 +1,8 @@
 #include "modules/image_frames.hpp"
 
 #include <algorithm>
+#include <dwarf.h>
 #include <optional>
-
-#include "modules/dwarf_names.hpp"
 
 namespace perfmap {
 namespace {

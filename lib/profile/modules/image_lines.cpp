@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <array>
-
-#include "modules/dwarf_names.hpp"
+#include <dwarf.h>
 
 namespace perfmap {
 namespace {
