@@ -16,8 +16,13 @@ constexpr std::uint64_t kOpcodeBase = kOperands.size() + 1;
 /// What addr2line and others print for a file that nobody knows. An empty name would end the table.
 constexpr std::string_view kUnknownFile = "??";
 
-/// DWARF's unsigned numbers: negative ones are nonsense of the producer.
-std::int32_t sane(std::int32_t number) noexcept { return std::max(number, 0); }
+/// Lines are unsigned, and 0 means none.
+std::int64_t sane_line(std::int32_t line) noexcept { return std::max(line, 0); }
+
+/// libdw keeps 16 bits of a column, and for a larger one refuses the whole table.
+std::uint64_t sane_column(std::int32_t column) noexcept {
+  return column < 0 || column > UINT16_MAX ? 0 : static_cast<std::uint64_t>(column);
+}
 
 }  // namespace
 
@@ -61,8 +66,10 @@ void ImageLines::add(const ImageCode& code, const ImageFunction& function,
                      const std::vector<CodeLine>& lines) {
   for (std::uint32_t i = 0; i < function.count; ++i) {
     const AddressRange& piece = code.piece(function, i).range;
-    const Address begin = piece.begin - function.range.begin + function.at_load.begin;
-    const Address end = begin + piece.size;
+    const std::uint64_t offset = piece.begin - function.range.begin;
+    if (offset >= function.at_load.size) break;  // a MOVE may say a larger size than the LOAD
+    const Address begin = function.at_load.begin + offset;
+    const Address end = begin + std::min(piece.size, function.at_load.size - offset);
     const auto after =
         std::upper_bound(lines.begin(), lines.end(), begin,
                          [](Address a, const CodeLine& line) { return a < line.address; });
@@ -73,10 +80,9 @@ void ImageLines::add(const ImageCode& code, const ImageFunction& function,
     };
     begin_sequence(now(*line));
     for (; line != lines.end() && line->address < end; ++line) {
-      emit({now(*line), sane(line->line), static_cast<std::uint64_t>(sane(line->column)),
-            file_number(line->file)});
+      emit({now(*line), sane_line(line->line), sane_column(line->column), file_number(line->file)});
     }
-    end_sequence(piece.end());
+    end_sequence(piece.begin + (end - begin));
   }
 }
 

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "perfmap/elf_image.hpp"
+#include "support/jitdump_bytes.hpp"
+#include "support/written.hpp"
+
+namespace perfmap::test {
+
+/// The ELF file of a dump.
+struct ElfOf {
+  ElfImageCounts counts;
+  std::string bytes;
+
+  explicit ElfOf(const std::string& dump, std::uint64_t time = Timeline::kEnd) {
+    Diagnostics problems(1);
+    const Timeline timeline(dump_of(dump), problems);
+    const JitDetails details(timeline.dump());
+    bytes = written([&](OutputFile& out) {
+      const auto result = write_elf_image(timeline, details, time, out);
+      if (!result) std::abort();
+      counts = *result;
+    });
+  }
+};
+
+}  // namespace perfmap::test
