@@ -59,7 +59,7 @@ inline constexpr Rule kReuseRate{"PM114", Severity::info, Fix::none, Reader::non
 inline constexpr Rule kNotJitdump{"JD101", Severity::error, Fix::none, Reader::perf | Reader::samply, "no jitdump: the magic is wrong, or the file ends within its header", 46};
 inline constexpr Rule kForeignOrder{"JD102", Severity::info, Fix::none, Reader::samply, "written on a machine of the other byte order", 47};
 inline constexpr Rule kOddVersion{"JD103", Severity::error, Fix::none, Reader::perf, "the version is not 1", 48};
-inline constexpr Rule kBadHeaderSize{"JD104", Severity::error, Fix::none, Reader::perf | Reader::samply, "the header's size is below 40 or beyond the file", 49};
+inline constexpr Rule kBadHeaderSize{"JD104", Severity::error, Fix::none, Reader::perf | Reader::samply, "the header's size is not 40", 49};
 inline constexpr Rule kReservedFlags{"JD105", Severity::error, Fix::safe, Reader::perf, "reserved flags are set", 50};
 inline constexpr Rule kTscTimes{"JD106", Severity::warning, Fix::none, Reader::samply, "times are ticks of the processor", 51};
 inline constexpr Rule kUnknownMachine{"JD107", Severity::error, Fix::unsafe, Reader::samply, "the machine is unknown", 52};
