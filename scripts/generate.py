@@ -18,7 +18,7 @@ def run(*command):
 
 
 def diagnostics(perfmap):
-    page = ["# Diagnostics\n\nWhat `perfmap lint` finds in a perf map. Made by "
+    page = ["# Diagnostics\n\nWhat `perfmap lint` finds in a perf map, a jitdump, or both. Made by "
             "`scripts/generate.py` from the program;\n`perfmap lint --explain ID` prints one of "
             "these.\n"]
     for line in run(perfmap, "lint", "--rules").splitlines():

@@ -73,11 +73,23 @@ Json sarif_rules() {
   return rules;
 }
 
+Json physical_location(const FileFindings& file, Json region) {
+  return {{"physicalLocation",
+           {{"artifactLocation", {{"uri", uri_of(file.file)}}}, {"region", std::move(region)}}}};
+}
+
 Json sarif_location(const FileFindings& file, std::uint64_t line, std::uint64_t column) {
   Json region = {{"startLine", std::max<std::uint64_t>(line, 1)}};
   if (column != 0) region["startColumn"] = column;
-  return {{"physicalLocation",
-           {{"artifactLocation", {{"uri", uri_of(file.file)}}}, {"region", region}}}};
+  return physical_location(file, std::move(region));
+}
+
+/// A place in a file without lines is its offset.
+Json sarif_location(const Diagnostic& diagnostic, const FileFindings& file) {
+  if (diagnostic.where.line == 0) {
+    return physical_location(file, {{"byteOffset", diagnostic.where.offset}});
+  }
+  return sarif_location(file, diagnostic.where.line, code_point_column(diagnostic, file.input));
 }
 
 Json sarif_result(const Diagnostic& diagnostic, const FileFindings& file) {
@@ -85,8 +97,7 @@ Json sarif_result(const Diagnostic& diagnostic, const FileFindings& file) {
                  {"ruleIndex", diagnostic.rule->ordinal},
                  {"level", sarif_level(diagnostic.rule->severity)},
                  {"message", {{"text", diagnostic.message}}}};
-  result["locations"] = Json::array(
-      {sarif_location(file, diagnostic.where.line, code_point_column(diagnostic, file.input))});
+  result["locations"] = Json::array({sarif_location(diagnostic, file)});
   if (diagnostic.related_line != 0) {
     result["relatedLocations"] = Json::array({sarif_location(file, diagnostic.related_line, 0)});
   }

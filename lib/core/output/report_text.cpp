@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/hex.hpp"
 #include "perfmap/report.hpp"
 #include "perfmap/rules.hpp"
 #include "perfmap/visible.hpp"
@@ -14,10 +15,14 @@ std::string_view compiler_word(Severity severity) noexcept {
   return severity == Severity::info ? "note" : to_string(severity);
 }
 
+/// "+0x28" where the input has no lines.
+std::string offset_text(const Location& where) { return "+0x" + to_hex(where.offset); }
+
 std::string place(const Diagnostic& diagnostic, std::string_view file) {
   std::string text;
   append_visible(text, file);
   text += ':';
+  if (diagnostic.where.line == 0) return text + offset_text(diagnostic.where);
   text += std::to_string(diagnostic.where.line);
   text += ':';
   text += std::to_string(diagnostic.where.column);
@@ -116,10 +121,13 @@ std::string to_github(const Diagnostic& diagnostic, std::string_view file) {
   std::string text = severity == Severity::info ? "::notice" : "::";
   if (severity != Severity::info) text += to_string(severity);
   text += " file=" + escape_workflow(file, true);
-  text += ",line=" + std::to_string(diagnostic.where.line);
-  text += ",col=" + std::to_string(diagnostic.where.column);
+  const bool has_lines = diagnostic.where.line != 0;
+  if (has_lines) {
+    text += ",line=" + std::to_string(diagnostic.where.line);
+    text += ",col=" + std::to_string(diagnostic.where.column);
+  }
   text += ",title=" + std::string(diagnostic.rule->id);
-  std::string message;
+  std::string message = has_lines ? "" : offset_text(diagnostic.where) + ": ";
   append_visible(message, diagnostic.message);
   text += "::" + escape_workflow(message, false) + "\n";
   return text;

@@ -14,7 +14,7 @@ namespace perfmap {
 PERFMAP_API std::string_view to_string(Severity severity) noexcept;
 
 /// As a compiler prints it for editors and CI: `FILE:LINE:COL: warning: MESSAGE [PM101]` and a
-/// newline; info is `note`. Columns count bytes from 1. Here and below, control bytes, what is not
+/// newline; info is `note`. A place in a file without lines (line 0) is `FILE:+0xOFFSET:`. Columns count bytes from 1. Here and below, control bytes, what is not
 /// UTF-8 and the bytes of invisible characters are shown as \xNN.
 PERFMAP_API std::string to_gcc(const Diagnostic& diagnostic, std::string_view file);
 
@@ -29,7 +29,8 @@ PERFMAP_API std::string to_gcc(const Diagnostic& diagnostic, std::string_view fi
 PERFMAP_API std::string to_pretty(const Diagnostic& diagnostic, std::string_view file,
                                   std::string_view input, bool color);
 
-/// A workflow command of GitHub Actions: `::warning file=F,line=L,col=C,title=PM101::MESSAGE`.
+/// A workflow command of GitHub Actions: `::warning file=F,line=L,col=C,title=PM101::MESSAGE`, and
+/// without lines `::warning file=F,title=JD105::+0xOFFSET: MESSAGE`.
 PERFMAP_API std::string to_github(const Diagnostic& diagnostic, std::string_view file);
 
 /// The findings of one file, for reports that cover several.
@@ -39,11 +40,12 @@ struct FileFindings {
   const Diagnostics* findings = nullptr;
 };
 
-/// {"schema":"perfmap.lint/1","findings":[…],"summary":{…}} and a newline.
+/// {"schema":"perfmap.lint/1","findings":[…],"summary":{…}} and a newline. Of a file without lines
+/// a finding's line and column are 0, and its offset says where it is.
 PERFMAP_API std::string to_lint_json(const std::vector<FileFindings>& files);
 /// One object a finding and line, without summary.
 PERFMAP_API std::string to_lint_jsonl(const std::vector<FileFindings>& files);
-/// SARIF 2.1.0, one run. `version` is the program's.
+/// SARIF 2.1.0, one run. `version` is the program's. Without lines a region is a byteOffset.
 PERFMAP_API std::string to_sarif(const std::vector<FileFindings>& files, std::string_view version);
 
 }  // namespace perfmap

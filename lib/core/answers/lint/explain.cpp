@@ -1,13 +1,11 @@
+#include "answers/lint/explanations.hpp"
 #include "perfmap/lint.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap {
 namespace {
 
-struct Explanation {
-  const Rule* rule;
-  std::string_view text;
-};
+using lint_rules::Explanation;
 
 constexpr Explanation kExplanations[] = {
     {&rule::kTooFewFields,
@@ -165,13 +163,18 @@ constexpr Explanation kExplanations[] = {
      "that a map, which has no times, names many samples wrongly. A jitdump has times."},
 };
 
+std::string_view find_in(std::span<const Explanation> explanations, const Rule& rule) noexcept {
+  for (const Explanation& one : explanations) {
+    if (one.rule->id == rule.id) return one.text;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view explanation(const Rule& rule) noexcept {
-  for (const Explanation& one : kExplanations) {
-    if (one.rule == &rule) return one.text;
-  }
-  return {};
+  const std::string_view text = find_in(kExplanations, rule);
+  return text.empty() ? find_in(lint_rules::dump_explanations(), rule) : text;
 }
 
 }  // namespace perfmap
