@@ -18,14 +18,14 @@ std::string_view compiler_word(Severity severity) noexcept {
 /// "+0x28" where the input has no lines.
 std::string offset_text(const Location& where) { return "+0x" + to_hex(where.offset); }
 
-std::string place(const Diagnostic& diagnostic, std::string_view file) {
+std::string place(const Location& where, std::string_view file) {
   std::string text;
   append_visible(text, file);
   text += ':';
-  if (diagnostic.where.line == 0) return text + offset_text(diagnostic.where);
-  text += std::to_string(diagnostic.where.line);
+  if (where.line == 0) return text + offset_text(where);
+  text += std::to_string(where.line);
   text += ':';
-  text += std::to_string(diagnostic.where.column);
+  text += std::to_string(where.column);
   return text;
 }
 
@@ -88,12 +88,18 @@ std::string_view to_string(Severity severity) noexcept {
 }
 
 std::string to_gcc(const Diagnostic& diagnostic, std::string_view file) {
-  std::string text = place(diagnostic, file) + ": ";
+  std::string text = place(diagnostic.where, file) + ": ";
   text += compiler_word(diagnostic.rule->severity);
   text += ": ";
   append_visible(text, diagnostic.message);
   text.append(" [").append(diagnostic.rule->id).append("]\n");
   return text;
+}
+
+std::string to_text(const DumpChange& change, std::string_view file) {
+  std::string text = place(Location{change.offset, 0, 0}, file) + ": ";
+  append_visible(text, change.what);
+  return text.append(" [").append(change.rule->id).append("]\n");
 }
 
 std::string to_pretty(const Diagnostic& diagnostic, std::string_view file, std::string_view input,
@@ -104,7 +110,7 @@ std::string to_pretty(const Diagnostic& diagnostic, std::string_view file, std::
                             : severity == Severity::warning ? "\x1b[1;33m"
                                                             : "\x1b[1;36m";
   const std::string plain = color ? "\x1b[0m" : "";
-  std::string text = place(diagnostic, file) + ": " + paint;
+  std::string text = place(diagnostic.where, file) + ": " + paint;
   text += to_string(severity);
   text += plain + ": ";
   append_visible(text, diagnostic.message);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "perfmap/diagnostic.hpp"
@@ -26,6 +27,23 @@ PERFMAP_API void lint(const Map& map, Diagnostics& problems);
 /// O(bytes + n log n) for n records, whatever they overlap; about 130 bytes a LOAD or MOVE while it
 /// runs. Of a dump that may still grow, what is not whole yet is not judged.
 PERFMAP_API void lint(const Jitdump& dump, Diagnostics& problems);
+
+/// A file that lint() has gone over, with its findings: a map or a dump.
+struct LintedFile {
+  const Map* map = nullptr;
+  const Jitdump* dump = nullptr;
+  Diagnostics* problems = nullptr;
+};
+
+/// Checks what maps and dumps say about each other: XF001 to XF003. Each finding goes to the file
+/// that it is about, in the order of places.
+///
+/// Files belong together by their process: the one below whose /proc/PID/root they lie, or else the
+/// one in their name (perf-PID.map, jit-PID.dump), or else in the dump's header. One map and one
+/// dump, if that is all, belong together unless their names say otherwise. Where a process has more
+/// than one dump, none of them is held against its map. Both count as they are at their end.
+/// O(n log n) for n entries and records.
+PERFMAP_API void lint_together(std::span<const LintedFile> files);
 
 /// What a rule is about, why it matters and what mends it: some lines of plain text.
 PERFMAP_API std::string_view explanation(const Rule& rule) noexcept;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "perfmap/diagnostic.hpp"
+#include "perfmap/dump_fix.hpp"
 #include "perfmap/export.hpp"
 
 namespace perfmap {
@@ -32,6 +33,10 @@ PERFMAP_API std::string to_pretty(const Diagnostic& diagnostic, std::string_view
 /// A workflow command of GitHub Actions: `::warning file=F,line=L,col=C,title=PM101::MESSAGE`, and
 /// without lines `::warning file=F,title=JD105::+0xOFFSET: MESSAGE`.
 PERFMAP_API std::string to_github(const Diagnostic& diagnostic, std::string_view file);
+
+/// One change of a jitdump on a line: `FILE:+0xOFFSET: what [JD208]`. Offsets are those in the dump
+/// as it is.
+PERFMAP_API std::string to_text(const DumpChange& change, std::string_view file);
 
 /// The findings of one file, for reports that cover several.
 struct FileFindings {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "answers/lint/conflicts.hpp"
 #include "answers/lint/dump_code_rules.hpp"
 #include "answers/lint/dump_rules.hpp"
 #include "base/utf8.hpp"
@@ -129,8 +130,8 @@ class LoadChange {
   void visit_rest(const Visit& visit) const {
     if (renames()) {
       visit({&rule::kOddLoadName, record_.offset + LoadRecord::kFixed, load_.name.size(), name_,
-             load_.name.empty() ? "no name becomes '" + name_ + "'"
-                                : "the name becomes '" + name_ + "'"});
+             std::string(load_.name.empty() ? "no name" : "the name") + " becomes '" +
+                 std::string(lint_rules::shortened(name_)) + "'"});
     }
     if (padding_ != 0) {
       visit({&rule::kOddPadding, record_.end() - padding_, padding_, "",

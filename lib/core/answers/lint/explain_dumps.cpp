@@ -74,8 +74,8 @@ constexpr Explanation kExplanations[] = {
      "function go to the wrong one. Write the records of one function at once."},
     {&rule::kBadLines,
      "Line numbers begin at 1, addresses lie in the function and rise, and names end within the "
-     "record. Readers lose these lines, or show others. Node.js 20 counts names in characters "
-     "other than it writes."},
+     "record. Readers lose these lines, or show others. Node.js 20 writes garbage for "
+     "some names."},
     {&rule::kUnwindingSizes,
      "The sizes of the unwinding information and of its header have to fit into the record, and "
      "what is mapped is all of it or nothing. perf lays out the function's file by them."},

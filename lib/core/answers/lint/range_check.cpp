@@ -17,16 +17,6 @@ RangeFinding finding(const Rule& rule, std::uint64_t a, std::uint64_t b) noexcep
   return {&rule, Hit{std::max(a, b)}, Hit{std::min(a, b)}};
 }
 
-/// Names may be as long as a file; a message is one line for people. Cut between two characters.
-std::string_view shortened(std::string_view name) noexcept {
-  std::size_t length = std::min<std::size_t>(name.size(), 120);
-  while (length > 0 && length < name.size() &&
-         (static_cast<unsigned char>(name[length]) & 0xc0) == 0x80) {
-    --length;
-  }
-  return name.substr(0, length);
-}
-
 /// Entries that begin together are compared by name, and their lines lie anywhere.
 void prefetch_twin(const Columns& entries, std::size_t i, std::span<const Map> maps) noexcept {
   if (i + 1 >= entries.count() || entries.begin[i] != entries.begin[i + 1]) return;
@@ -37,6 +27,19 @@ void prefetch_twin(const Columns& entries, std::size_t i, std::span<const Map> m
 }
 
 }  // namespace
+
+namespace lint_rules {
+
+std::string_view shortened(std::string_view name) noexcept {
+  std::size_t length = std::min<std::size_t>(name.size(), 120);
+  while (length > 0 && length < name.size() &&
+         (static_cast<unsigned char>(name[length]) & 0xc0) == 0x80) {
+    --length;
+  }
+  return name.substr(0, length);
+}
+
+}  // namespace lint_rules
 
 void lint_rules::for_each_conflict(const Columns& sorted, std::span<const Map> maps,
                                    const std::function<void(const RangeFinding&)>& visit) {
@@ -78,7 +81,7 @@ std::string message_of(const RangeFinding& finding, std::span<const Map> maps) {
                                                                  : "overlaps '";
   const Entry other = entry_of(maps, finding.other).value_or(Entry{});
   std::string message = verb;
-  message += shortened(other.name);
+  message += lint_rules::shortened(other.name);
   message += finding.rule == &rule::kReusedStart ? "' starts, of line " : "' of line ";
   const Map& map = maps[finding.other.map()];
   message += std::to_string(map.line_number(other.offset));

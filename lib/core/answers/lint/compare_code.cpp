@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <vector>
+
+#include "answers/lint/conflicts.hpp"
+#include "answers/lint/dump_rules.hpp"
+#include "answers/lint/together.hpp"
+#include "perfmap/index.hpp"
+#include "perfmap/rules.hpp"
+#include "perfmap/timeline.hpp"
+#include "perfmap/written_name.hpp"
+
+namespace perfmap::lint_rules {
+namespace {
+
+constexpr std::uint64_t kNobody = UINT64_MAX;
+
+/// A piece of the address space, and the offset of the line or LOAD that has it.
+struct Piece {
+  std::uint64_t begin;
+  std::uint64_t end;
+  std::uint64_t owner;
+};
+
+/// How a line, or a LOAD, fares against the other file.
+struct Verdict {
+  std::uint64_t owner;
+  std::uint64_t other;  ///< whose code it shares; kNobody
+  bool agrees;          ///< by name
+};
+
+std::vector<Piece> pieces_of(const Index& index) {
+  std::vector<Piece> pieces;
+  pieces.reserve(index.segment_count());
+  for (std::size_t i = 0; i < index.segment_count(); ++i) {
+    const Segment segment = index.segment(i);
+    pieces.push_back({segment.range.begin, segment.range.end(), segment.owner.offset()});
+  }
+  return pieces;
+}
+
+std::vector<Piece> pieces_of(const Timeline& timeline) {
+  std::vector<Piece> pieces;
+  timeline.for_each_at(Timeline::kEnd, [&](const PlacedCode& placed) {
+    pieces.push_back({placed.piece.begin, placed.piece.end(), placed.code.load});
+  });
+  return pieces;
+}
+
+/// One verdict an owner: the best of all its pieces. Those that agree come first, then those that
+/// share code, in the order of offsets.
+void keep_best(std::vector<Verdict>& verdicts) {
+  std::sort(verdicts.begin(), verdicts.end(), [](const Verdict& a, const Verdict& b) {
+    if (a.owner != b.owner) return a.owner < b.owner;
+    return a.agrees != b.agrees ? a.agrees : a.other < b.other;
+  });
+  verdicts.erase(std::unique(verdicts.begin(), verdicts.end(),
+                             [](const Verdict& a, const Verdict& b) { return a.owner == b.owner; }),
+                 verdicts.end());
+}
+
+class Comparison {
+ public:
+  Comparison(const Map& map, const Jitdump& dump) : map_(map), dump_(dump) {
+    Diagnostics ignored(1);
+    std::vector<Map> maps;
+    maps.push_back(map);
+    Index index(std::move(maps), Overlap::last, ignored);
+    index.compact();
+    compare(pieces_of(index), pieces_of(Timeline(dump, ignored)));
+    keep_best(of_map_);
+    keep_best(of_dump_);
+  }
+
+  void report_map(Diagnostics& problems) const {
+    for (const Verdict& one : of_map_) {
+      if (one.agrees) continue;
+      const Rule& rule = one.other == kNobody ? rule::kOnlyInOne : rule::kOtherName;
+      if (!problems.count(rule)) continue;
+      const Location where{one.owner, map_.line_number(one.owner), 1};
+      problems.keep({&rule, where,
+                     one.other == kNobody ? "the dump has no code there"
+                                          : "the dump names it " + quoted(load_name(one.other)) +
+                                                " (LOAD at " + place_text(one.other) + ")"});
+    }
+  }
+  void report_dump(Diagnostics& problems) const {
+    for (const Verdict& one : of_dump_) {
+      if (one.other != kNobody) continue;
+      report(problems, rule::kOnlyInOne, one.owner,
+             [&] { return "the map has nothing there: " + quoted(load_name(one.owner)); });
+    }
+  }
+
+ private:
+  void compare(const std::vector<Piece>& map, const std::vector<Piece>& dump) {
+    for (const Piece& piece : map) of_map_.push_back({piece.owner, kNobody, false});
+    for (const Piece& piece : dump) of_dump_.push_back({piece.owner, kNobody, false});
+    auto load = dump.begin();
+    for (const Piece& line : map) {
+      while (load != dump.end() && load->end <= line.begin) ++load;
+      // The last that overlaps this line may overlap the next one, too.
+      for (auto at = load; at != dump.end() && at->begin < line.end; ++at) {
+        const bool agrees = is_same_name(line.owner, at->owner);
+        of_map_.push_back({line.owner, at->owner, agrees});
+        of_dump_.push_back({at->owner, line.owner, agrees});
+      }
+    }
+  }
+
+  bool is_same_name(std::uint64_t line, std::uint64_t load) const {
+    const auto entry = map_.entry_at(line);
+    const std::string_view name = load_name(load);
+    if (!entry || entry->name == name) return true;
+    std::string in_map;
+    std::string in_dump;
+    append_portable_name(in_map, entry->name);
+    append_portable_name(in_dump, name);
+    return in_map == in_dump;
+  }
+
+  std::string_view load_name(std::uint64_t offset) const {
+    const auto record = dump_.record_at(offset);
+    const auto load = record ? decode_load(*record) : std::nullopt;
+    return load ? load->name : std::string_view();
+  }
+
+  static std::string quoted(std::string_view name) {
+    return "'" + std::string(shortened(name)) + "'";
+  }
+
+  const Map& map_;
+  const Jitdump& dump_;
+  std::vector<Verdict> of_map_;
+  std::vector<Verdict> of_dump_;
+};
+
+bool wants_comparison(const Diagnostics& problems) {
+  return !problems.ignores(rule::kOtherName) || !problems.ignores(rule::kOnlyInOne);
+}
+
+}  // namespace
+
+void compare_code(const LintedFile& map, const LintedFile& dump) {
+  if (!wants_comparison(*map.problems) && !wants_comparison(*dump.problems)) return;
+  if (!dump.dump->header()) return;
+  const Comparison comparison(*map.map, *dump.dump);
+  comparison.report_map(*map.problems);
+  comparison.report_dump(*dump.problems);
+}
+
+}  // namespace perfmap::lint_rules
