@@ -1,5 +1,6 @@
 #include "answer_text.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace perfmap::app {
@@ -27,15 +28,14 @@ AnswerWriter::AnswerWriter(const Console& console, const std::string& format)
   json_.begin_array();
 }
 
-void AnswerWriter::write(Address address, Hit hit, std::span<const Map> maps,
-                         const std::optional<Entry>& entry) {
-  if (!entry) {
+void AnswerWriter::write(Address address, const Resolution& answer, const AnswerSource& source) {
+  if (!answer.found) {
     ++misses_;
-    write_unknown(address, static_cast<bool>(hit));
+    write_unknown(address, answer.why);
   } else if (form_ == Form::text) {
-    write_text(address, maps[hit.map()], *entry);
+    write_text(address, *answer.found, source);
   } else {
-    write_json(address, maps[hit.map()], *entry);
+    write_json(address, *answer.found, source);
   }
   if (form_ == Form::jsonl) json_.newline();
 }
@@ -47,7 +47,7 @@ void AnswerWriter::finish() {
   json_.newline();
 }
 
-void AnswerWriter::write_unknown(Address address, bool was_known) {
+void AnswerWriter::write_unknown(Address address, Unresolved why) {
   if (form_ == Form::text) return console_.out().write(hex(address) + " [unknown] ([unknown])\n");
   json_.begin_object();
   json_.key("address");
@@ -55,41 +55,61 @@ void AnswerWriter::write_unknown(Address address, bool was_known) {
   json_.key("name");
   json_.null();
   json_.key("why");
-  json_.string(was_known ? "unreadable" : "not-covered");
+  json_.string(to_string(why));
   json_.end_object();
 }
 
-void AnswerWriter::write_text(Address address, const Map& map, const Entry& entry) {
+void AnswerWriter::write_bytes(std::string_view bytes) {
+  if (console_.out_is_terminal()) {
+    console_.out().write(printable(bytes));
+  } else {
+    console_.out().write(bytes);
+  }
+}
+
+void AnswerWriter::write_text(Address address, const ResolvedName& name,
+                              const AnswerSource& source) {
   OutputFile& out = console_.out();
   out.write(hex(address));
   out.write(" ");
-  if (console_.out_is_terminal()) {
-    out.write(printable(entry.name));
-  } else {
-    out.write(entry.name);
-  }
+  write_bytes(name.name);
   out.write("+0x");
-  out.write(hex(address - entry.range.begin));
+  out.write(hex(address - name.range.begin));
   out.write(" (");
-  out.write(map.input().name());
+  out.write(source.input->name());
   out.write(")\n");
+  if (source.line == nullptr) return;
+  out.write("  ");
+  write_bytes(source.line->file);
+  out.write(":" + std::to_string(source.line->line) + "\n");
 }
 
-void AnswerWriter::write_json(Address address, const Map& map, const Entry& entry) {
+void AnswerWriter::write_json(Address address, const ResolvedName& name,
+                              const AnswerSource& source) {
   json_.begin_object();
   json_.key("address");
   json_.address(address);
-  json_.name_members(entry.name);
+  json_.name_members(name.name);
   json_.key("offset");
-  json_.number(address - entry.range.begin);
+  json_.number(address - name.range.begin);
   json_.key("start");
-  json_.address(entry.range.begin);
+  json_.address(name.range.begin);
   json_.key("size");
-  json_.number(entry.range.size);
+  json_.number(name.range.size);
   json_.key("source");
-  json_.string(map.input().name());
-  json_.key("entry_line");
-  json_.number(map.line_number(entry.offset));
+  json_.string(source.input->name());
+  if (source.map != nullptr) {
+    json_.key("entry_line");
+    json_.number(source.map->line_number(name.offset));
+  } else {
+    json_.key("record_offset");
+    json_.number(name.offset);
+  }
+  if (source.line != nullptr) {
+    json_.text_members("file", source.line->file);
+    json_.key("source_line");
+    json_.number(static_cast<std::uint64_t>(std::max(source.line->line, 0)));
+  }
   json_.end_object();
 }
 

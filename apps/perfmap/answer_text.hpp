@@ -1,8 +1,7 @@
 #pragma once
 
-#include <optional>
-#include <perfmap/index.hpp>
 #include <perfmap/json_writer.hpp>
+#include <perfmap/resolver.hpp>
 #include <span>
 #include <string>
 
@@ -10,22 +9,28 @@
 
 namespace perfmap::app {
 
+/// Where the name of an answer comes from.
+struct AnswerSource {
+  const Input* input = nullptr;
+  const Map* map = nullptr;         ///< null: a jitdump
+  const CodeLine* line = nullptr;   ///< the source line, where it is asked for and known
+};
+
 /// Prints the answers of `resolve`, one by one: perf's own frame shape, or JSON.
 class AnswerWriter {
  public:
   AnswerWriter(const Console& console, const std::string& format);
 
-  /// `entry` is the hit's; nothing where that is nobody's, or cannot be read any more.
-  void write(Address address, Hit hit, std::span<const Map> maps,
-             const std::optional<Entry>& entry);
+  void write(Address address, const Resolution& answer, const AnswerSource& source);
   void finish();
   std::uint64_t misses() const noexcept { return misses_; }
 
  private:
   enum class Form { text, json, jsonl };
-  void write_text(Address address, const Map& map, const Entry& entry);
-  void write_json(Address address, const Map& map, const Entry& entry);
-  void write_unknown(Address address, bool was_known);
+  void write_text(Address address, const ResolvedName& name, const AnswerSource& source);
+  void write_json(Address address, const ResolvedName& name, const AnswerSource& source);
+  void write_unknown(Address address, Unresolved why);
+  void write_bytes(std::string_view bytes);
 
   const Console& console_;
   Form form_;

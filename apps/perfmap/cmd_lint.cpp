@@ -6,6 +6,7 @@
 
 #include "command.hpp"
 #include "lint_fix.hpp"
+#include "lint_source.hpp"
 #include "options.hpp"
 #include "source.hpp"
 
@@ -142,11 +143,53 @@ bool reaches(const std::vector<Diagnostics>& all, const std::string& fail_level)
   });
 }
 
-Diagnostics findings_of(const Map& map, const Options& options, const Console& console) {
-  const Step step(console, "checking " + map.input().name());
+Diagnostics findings_of(const LintSource& source, const Options& options, const Console& console) {
+  const Step step(console, "checking " + input_of(source).name());
   Diagnostics found = make_collector(options);
-  lint(map, found);
+  std::visit([&](const auto& one) { lint(one, found); }, source);
   return found;
+}
+
+/// Mends the source, or prints how; what is left counts: the file is read again as it is then.
+Result<void> mend(LintSource& source, Diagnostics& found, const Options& options,
+                  const Console& console) {
+  const Result<bool> fixed = apply_fixes(source, found, options.fix, console);
+  if (!fixed) return Failure(fixed.error());
+  if (!options.fix.fix || !*fixed) return {};
+  Result<LintSource> again = open_lint_file(input_of(source).name(), options.opening, console);
+  if (!again) return Failure(std::move(again.error()));
+  source = *std::move(again);
+  found = findings_of(source, options, console);
+  return {};
+}
+
+/// What the sources say about each other comes last: fixes may change it.
+void check_together(const std::vector<LintSource>& sources, std::vector<Diagnostics>& all,
+                    const Console& console) {
+  if (sources.size() < 2) return;
+  const Step step(console, "comparing");
+  std::vector<LintedFile> files;
+  for (std::size_t i = 0; i < sources.size(); ++i) files.push_back(linted(sources[i], all[i]));
+  lint_together(files);
+}
+
+bool is_whole(const Console& console, const std::vector<LintSource>& sources) {
+  return std::all_of(sources.begin(), sources.end(), [&](const LintSource& source) {
+    return app::is_whole(console, input_of(source));
+  });
+}
+
+void print_answer(const Console& console, const Options& options,
+                  const std::vector<LintSource>& sources, const std::vector<Diagnostics>& all) {
+  std::vector<FileFindings> files;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    files.push_back({input_of(sources[i]).name(), text_of(sources[i]), &all[i]});
+  }
+  if (options.statistics) {
+    print_statistics(console, all);
+  } else if (!options.fix.diff) {
+    print_findings(console, options, files);
+  }
 }
 
 ExitCode run(const Options& options, const Console& console) {
@@ -156,32 +199,19 @@ ExitCode run(const Options& options, const Console& console) {
   if (options.statistics && options.format != "pretty" && options.format != "gcc") {
     return console.fail("--statistics prints text, not " + options.format);
   }
-  Result<std::vector<Map>> maps = open_sources(options.sources, options.opening, console);
-  if (!maps) return console.fail(maps.error());
+  auto sources = open_lint_sources(options.sources, options.opening, console);
+  if (!sources) return console.fail(sources.error());
   std::vector<Diagnostics> all;
-  for (Map& map : *maps) {
-    all.push_back(findings_of(map, options, console));
+  for (LintSource& source : *sources) {
+    all.push_back(findings_of(source, options, console));
     if (!options.fix.fix && !options.fix.diff) continue;
-    const Result<bool> fixed = apply_fixes(map, all.back(), options.fix, console);
-    if (!fixed) return console.fail(fixed.error());
-    if (!options.fix.fix || !*fixed) continue;
-    // What is left counts: the file is read again as it is now.
-    Result<Map> again = open_source(map.input().name(), options.opening, console);
-    if (!again) return console.fail(again.error());
-    map = *std::move(again);
-    all.back() = findings_of(map, options, console);
+    const Result<void> mended = mend(source, all.back(), options, console);
+    if (!mended) return console.fail(mended.error());
   }
-  if (!is_whole(console, *maps)) return ExitCode::failed;
-  std::vector<FileFindings> files;
-  for (std::size_t i = 0; i < maps->size(); ++i) {
-    files.push_back({(*maps)[i].input().name(), (*maps)[i].text(), &all[i]});
-  }
-  if (options.statistics) {
-    print_statistics(console, all);
-  } else if (!options.fix.diff) {
-    print_findings(console, options, files);
-  }
-  if (!is_whole(console, *maps)) return ExitCode::failed;
+  check_together(*sources, all, console);
+  if (!is_whole(console, *sources)) return ExitCode::failed;
+  print_answer(console, options, *sources, all);
+  if (!is_whole(console, *sources)) return ExitCode::failed;
   note_summary(console, all);
   return reaches(all, options.fail_level) ? ExitCode::findings : ExitCode::ok;
 }
@@ -243,17 +273,20 @@ void declare_selection(CLI::App& command, Options& options) {
 void declare_lint(CLI::App& command, Action& action) {
   const auto options = std::make_shared<Options>();
   options->opening.takes_json = false;
-  command.add_option("source", options->sources, "Maps: paths, '-' or pids")->type_name(kSource);
+  command.add_option("source", options->sources, "Maps and jitdumps: paths, '-' or pids")
+      ->type_name(kSource);
   add_source_options(command, options->opening);
   add_format(command, options->format, {"pretty", "gcc", "json", "jsonl", "sarif", "github"});
   declare_selection(command, *options);
   command.add_flag("--statistics", options->statistics, "Count findings by rule instead");
   CLI::Option* const fix =
-      command.add_flag("--fix", options->fix.fix, "Rewrite the map as tidy does");
-  command.add_flag("--diff", options->fix.diff, "Print what --fix would do as a unified diff")
+      command.add_flag("--fix", options->fix.fix, "Rewrite the map as tidy does, or the dump");
+  command
+      .add_flag("--diff", options->fix.diff,
+                "Print what --fix would do: a unified diff, or a dump's changes")
       ->excludes(fix);
   command.add_flag("--force", options->fix.force,
-                   "Fix even while a process has the map open for writing");
+                   "Fix even while a process has the file open for writing");
   command.add_flag("--rules", options->list_rules, "List all rules");
   command.add_option("--explain", options->explain, "Explain a rule")
       ->type_name("ID")

@@ -83,11 +83,22 @@ ExitCode convert(const ConvertOptions& options, const Console& console) {
   return convert_whole(options, std::nullopt, console);
 }
 
+namespace {
+
+Result<Map> open_map(const ConvertOptions& options, std::optional<Input> input,
+                     const Console& console, Opening& opening) {
+  if (!input) return open_source(options.source, options.opening, console, &opening);
+  Result<OpenedInput> opened = as_opened(*std::move(input), options.opening, false);
+  if (!opened) return Failure(std::move(opened.error()));
+  return map_of(*std::move(opened), options.opening, &opening);
+}
+
+}  // namespace
+
 ExitCode convert_whole(const ConvertOptions& options, std::optional<Input> input,
                        const Console& console) {
   Opening opening;
-  Result<Map> map = input ? map_of_input(*std::move(input), options.opening, false, &opening)
-                          : open_source(options.source, options.opening, console, &opening);
+  Result<Map> map = open_map(options, std::move(input), console, opening);
   if (!map) return console.fail(map.error());
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());

@@ -1,7 +1,6 @@
 #include "convert_elf.hpp"
 
 #include <perfmap/elf_image.hpp>
-#include <unistd.h>
 
 #include "portable.hpp"
 
@@ -15,19 +14,20 @@ Error refused(const std::string& name, const std::string& what) {
           {}};
 }
 
-Result<Jitdump> open_dump(const ConvertOptions& options) {
-  const std::string& name = options.source.text;
-  if (pid_of_source(options.source) != 0) return Failure(refused(name, "a process"));
-  Result<Input> input = name == "-" ? Input::from_descriptor(STDIN_FILENO, "-") : Input::open(name);
-  if (!input) return Failure(std::move(input.error()));
-  const SourceKind kind = !options.opening.kind.empty() ? *parse_kind(options.opening.kind)
-                          : input->text().empty()       ? SourceKind::jitdump
-                                                        : detect_kind(input->text());
-  if (kind != SourceKind::jitdump) {
-    return Failure(
-        refused(name, (kind < SourceKind::gzip ? "a " : "") + std::string(to_string(kind))));
+std::string with_article(SourceKind kind) {
+  return (kind == SourceKind::json ? "" : "a ") + std::string(to_string(kind));
+}
+
+/// The last dump of a process; any other source has one thing behind it. An empty file is an empty
+/// dump.
+Result<Jitdump> open_dump(const ConvertOptions& options, const Console& console) {
+  Result<std::vector<OpenedInput>> opened = open_inputs(options.source, options.opening, console);
+  if (!opened) return Failure(std::move(opened.error()));
+  OpenedInput& last = opened->back();
+  if (last.kind == SourceKind::jitdump || last.input.text().empty()) {
+    return dump_of(std::move(last), options.opening);
   }
-  return Jitdump(*std::move(input));
+  return Failure(refused(last.input.name(), with_article(last.kind)));
 }
 
 std::string counted(std::uint64_t count, const std::string& what) {
@@ -53,16 +53,12 @@ void say_counts(const ElfImageCounts& counts, const Diagnostics& problems, const
     console.note("left out " + counted(counts.out_of_reach, "function") +
                  " at addresses that the machine does not have");
   }
-  if (problems.total() != 0) {
-    console.note("skipped " + counted(problems.total(), "record") + " that made no sense");
-  }
+  note_skipped_records(console, problems);
 }
 
 /// `input` shares its bytes with the dump.
 ExitCode commit(OutputFile& out, const Input& input, const Console& console) {
-  if (input.was_truncated()) {
-    return console.fail(input.name() + " was truncated while it was read");
-  }
+  if (!is_whole(console, input)) return ExitCode::failed;
   const Result<void> written = out.commit();
   return written ? ExitCode::ok : console.fail(written.error());
 }
@@ -70,7 +66,7 @@ ExitCode commit(OutputFile& out, const Input& input, const Console& console) {
 }  // namespace
 
 ExitCode convert_to_elf(const ConvertOptions& options, std::uint64_t time, const Console& console) {
-  Result<Jitdump> dump = open_dump(options);
+  Result<Jitdump> dump = open_dump(options, console);
   if (!dump) return console.fail(dump.error());
   if (dump->has_tsc_times() && time != Timeline::kEnd) {
     return console.fail(dump->input().name() +

@@ -1,8 +1,10 @@
 #include "lint_fix.hpp"
 
 #include <algorithm>
+#include <perfmap/dump_fix.hpp>
 #include <perfmap/merge.hpp>
 #include <perfmap/open_writers.hpp>
+#include <perfmap/report.hpp>
 #include <perfmap/rules.hpp>
 #include <perfmap/unified_diff.hpp>
 
@@ -45,6 +47,11 @@ void note_left_out(const Console& console, const Diagnostics& problems) {
                (lines == 1 ? " line that is no entry" : " lines that are no entries"));
 }
 
+Result<void> commit_whole(OutputFile& out, const Input& input) {
+  if (!input.was_truncated()) return out.commit();
+  return Failure({Errc::io, input.name() + " was truncated while it was read", 0, {}});
+}
+
 Result<void> rewrite(const Map& map, const Console& console) {
   Diagnostics problems(1);
   const Result<Index> index = fixed_index(map, problems);
@@ -52,10 +59,7 @@ Result<void> rewrite(const Map& map, const Console& console) {
   Result<OutputFile> out = OutputFile::replace(map.input());
   if (!out) return Failure(std::move(out.error()));
   write_portable(*index, *out);
-  if (index->maps().front().input().was_truncated()) {
-    return Failure({Errc::io, map.input().name() + " was truncated while it was read", 0, {}});
-  }
-  Result<void> written = out->commit();
+  Result<void> written = commit_whole(*out, index->maps().front().input());
   if (written) note_left_out(console, problems);
   return written;
 }
@@ -77,10 +81,8 @@ Result<void> print_diff(const Map& map, const Console& console) {
   return {};
 }
 
-}  // namespace
-
-Result<bool> apply_fixes(const Map& map, const Diagnostics& found, const FixOptions& options,
-                         const Console& console) {
+Result<bool> fix_map(const Map& map, const Diagnostics& found, const FixOptions& options,
+                     const Console& console) {
   const bool text = wants_new_text(found);
   const bool mode = found.count_of(rule::kWritableByOthers) != 0;
   if (options.diff) {
@@ -97,6 +99,44 @@ Result<bool> apply_fixes(const Map& map, const Diagnostics& found, const FixOpti
   if (done && text) done = rewrite(map, console);
   if (!done) return Failure(std::move(done.error()));
   return true;
+}
+
+bool print_changes(const Jitdump& dump, const Console& console) {
+  bool any = false;
+  for_each_change(dump, [&](const DumpChange& change) {
+    console.out().write(to_text(change, dump.input().name()));
+    any = true;
+  });
+  return any;
+}
+
+Result<bool> fix_dump(const Jitdump& dump, const Diagnostics& found, const FixOptions& options,
+                      const Console& console) {
+  if (!wants_new_text(found)) return false;
+  if (options.diff) return print_changes(dump, console);
+  if (const auto why = objection_to_rewriting(dump.input(), options.force)) {
+    return Failure({Errc::refused, *why, 0, {}});
+  }
+  const std::string fixed = fixed_dump(dump);
+  if (fixed == dump.bytes()) {
+    console.note(dump.input().name() + " stays as it is: its damaged bytes would read otherwise");
+    return false;
+  }
+  Result<OutputFile> out = OutputFile::replace(dump.input());
+  if (!out) return Failure(std::move(out.error()));
+  out->write(fixed);
+  const Result<void> written = commit_whole(*out, dump.input());
+  if (!written) return Failure(written.error());
+  return true;
+}
+
+}  // namespace
+
+Result<bool> apply_fixes(const LintSource& source, const Diagnostics& found,
+                         const FixOptions& options, const Console& console) {
+  const Map* const map = std::get_if<Map>(&source);
+  return map != nullptr ? fix_map(*map, found, options, console)
+                        : fix_dump(std::get<Jitdump>(source), found, options, console);
 }
 
 }  // namespace perfmap::app

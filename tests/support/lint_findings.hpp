@@ -1,12 +1,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "perfmap/lint.hpp"
 #include "perfmap/rules.hpp"
+#include "support/jitdump_bytes.hpp"
 
 namespace perfmap::test {
 
@@ -17,8 +19,21 @@ inline Diagnostics lint_text(std::string text) {
   return problems;
 }
 
-/// A finding as a test writes it down: "PM004 2:1".
+/// What lint finds in a dump that is no file, every finding kept.
+inline Diagnostics lint_dump(std::string bytes, Jitdump::Options options = {}) {
+  Diagnostics problems(0);
+  lint(dump_of(std::move(bytes), options), problems);
+  return problems;
+}
+
+/// A finding as a test writes it down: "PM004 2:1", "JD105 +0x20".
 inline std::string place_of(const Diagnostic& one) {
+  if (one.where.line == 0) {
+    char offset[32];
+    std::snprintf(offset, sizeof offset, " +0x%llx",
+                  static_cast<unsigned long long>(one.where.offset));
+    return std::string(one.rule->id) + offset;
+  }
   return std::string(one.rule->id) + " " + std::to_string(one.where.line) + ":" +
          std::to_string(one.where.column);
 }

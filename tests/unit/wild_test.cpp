@@ -71,8 +71,8 @@ TEST_CASE("the filter gives a JIT frame that perf left unnamed its name, and cha
           "[wild]") {
   const Index index = index_of("node/perf-603.map");
   PerfScriptFilter filter(
-      [&](pid_t, Address address, PerfScriptFilter::Name& name) {
-        const auto entry = index.find_entry(address);
+      [&](pid_t, const Query& query, PerfScriptFilter::Name& name) {
+        const auto entry = index.find_entry(query.address);
         if (!entry) return false;
         name = {entry->name, entry->range.begin};
         return true;

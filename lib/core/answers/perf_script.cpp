@@ -6,6 +6,7 @@
 
 #include "base/hex.hpp"
 #include "perfmap/map.hpp"
+#include "perfmap/seconds.hpp"
 
 namespace perfmap {
 namespace {
@@ -38,15 +39,6 @@ std::optional<pid_t> number(std::string_view text) {
   return value;
 }
 
-/// "4513.566110008:"
-bool is_time(std::string_view token) {
-  if (!token.ends_with(':')) return false;
-  token.remove_suffix(1);
-  const std::size_t point = token.find('.');
-  return point != std::string_view::npos && all_digits(token.substr(0, point)) &&
-         all_digits(token.substr(point + 1));
-}
-
 /// What perf prints between the ids and the time: "[003]", the guest ("VM:1 VCPU:0"), and what
 /// `-F misc` adds ("U", "KG", "E").
 bool is_between_ids_and_time(std::string_view token) {
@@ -60,6 +52,7 @@ bool is_between_ids_and_time(std::string_view token) {
 struct Ids {
   pid_t pid = 0;  // 0 where the header has only a tid
   pid_t tid = 0;
+  std::uint64_t time = Timeline::kEnd;
 };
 
 /// "603/604" or "604"; perf prints -1 for what it does not know.
@@ -70,24 +63,30 @@ std::optional<Ids> parse_ids(std::string_view token) {
   };
   const auto first = id(token.substr(0, slash));
   if (!first) return std::nullopt;
-  if (slash == std::string_view::npos) return Ids{0, *first};
+  if (slash == std::string_view::npos) return Ids{0, *first, Timeline::kEnd};
   const auto second = id(token.substr(slash + 1));
   if (!second) return std::nullopt;
-  return Ids{*first, *second};
+  return Ids{*first, *second, Timeline::kEnd};
 }
 
-bool time_follows(std::string_view rest) {
+/// "4513.566110008:" next, but for what may stand before it.
+std::optional<std::uint64_t> following_time(std::string_view rest) {
   std::string_view next = take_token(rest);
   while (!next.empty() && is_between_ids_and_time(next)) next = take_token(rest);
-  return is_time(next);
+  if (!next.ends_with(':') || next.find('.') == std::string_view::npos) return std::nullopt;
+  next.remove_suffix(1);
+  return parse_seconds(next);
 }
 
 /// The ids of a header with a time, `[COMM] IDS [CPU] TIME: …`: those right before the time, for
 /// COMM may hold blanks and numbers.
 std::optional<Ids> timed_ids(std::string_view rest) {
   while (!rest.empty()) {
-    const auto ids = parse_ids(take_token(rest));
-    if (ids && time_follows(rest)) return ids;
+    auto ids = parse_ids(take_token(rest));
+    const auto time = ids ? following_time(rest) : std::nullopt;
+    if (!time) continue;
+    ids->time = *time;
+    return ids;
   }
   return std::nullopt;
 }
@@ -170,12 +169,14 @@ void PerfScriptFilter::read_header(std::string_view line) {
   if (!ids) ids = untimed_ids(line);
   pid_ = ids ? ids->pid : 0;
   tid_ = ids ? ids->tid : 0;
+  time_ = ids ? ids->time : Timeline::kEnd;
   leaf_next_ = true;
   header_expected_ = line.ends_with(')');  // the whole sample is in this line
 }
 
 void PerfScriptFilter::end_sample() {
   pid_ = tid_ = 0;
+  time_ = Timeline::kEnd;
   leaf_next_ = header_expected_ = true;
 }
 
@@ -190,10 +191,10 @@ pid_t PerfScriptFilter::process() {
 }
 
 bool PerfScriptFilter::find_frame(pid_t pid, Address address, Name& name) {
-  const bool found = find_(pid, address, name);
+  const bool found = find_(pid, {address, time_}, name);
   // A return address may lie behind the last byte of its caller.
   if (leaf_next_ || address == 0 || (found && name.begin != address)) return found;
-  return find_(pid, address - 1, name) || (found && find_(pid, address, name));
+  return find_(pid, {address - 1, time_}, name) || (found && find_(pid, {address, time_}, name));
 }
 
 bool PerfScriptFilter::rename(std::string_view line, bool own_line, std::string& out) {

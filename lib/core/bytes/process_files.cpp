@@ -1,5 +1,6 @@
 #include "perfmap/process_files.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <fcntl.h>
@@ -44,12 +45,74 @@ Error none_of(const std::vector<Error>& reasons, pid_t pid) {
   return error;
 }
 
+std::string dump_name(pid_t pid) { return "jit-" + std::to_string(pid) + ".dump"; }
+
 /// Where the process sees the /tmp that we see, the file is called by the name that we know it by.
 void use_short_name(Input& input, const std::string& path) {
   struct stat status {};
   const FileFacts& facts = input.facts();
   if (::lstat(path.c_str(), &status) != 0) return;
   if (status.st_dev == facts.device && status.st_ino == facts.inode) input.rename(path);
+}
+
+/// A process that is looked at, and whose files are believed.
+struct Target {
+  Target(pid_t pid, const Roots& roots, bool any_owner);
+  /// Below the root that the process sees.
+  Result<Input> open(const std::string& path) const;
+
+  std::string directory;  ///< /proc/PID
+  OpenPolicy policy{.follow_link = false, .regular_only = true};
+  bool may_have_own_root = false;
+  Descriptor root;
+  Error no_root;  ///< why `root` is not open
+  pid_t inner;    ///< as the process itself knows it
+};
+
+Target::Target(pid_t pid, const Roots& roots, bool any_owner)
+    : directory(process_directory(pid, roots)), inner(pid) {
+  struct stat owner {};
+  const bool lives = ::stat(directory.c_str(), &owner) == 0;
+  // Of a process that is gone only its files are left, and those may belong to anybody: then root,
+  // we and nobody else are believed.
+  if (!any_owner) policy.owners = {0, ::geteuid()};
+  if (!any_owner && lives) policy.owners.push_back(owner.st_uid);
+  // A relative directory is one below ours, and means nothing in another process's root.
+  may_have_own_root = lives && roots.tmp.starts_with('/');
+  if (!may_have_own_root) return;
+  const Result<Input> status = Input::open(directory + "/status");
+  inner = last_number(status ? status->text() : std::string_view(), "NStgid:").value_or(pid);
+  const std::string path = directory + "/root";
+  root = Descriptor(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.is_open()) no_root = system_error("cannot open " + path, errno);
+}
+
+Result<Input> Target::open(const std::string& path) const {
+  Result<Input> input = Input::open_below(root.get(), path, directory + "/root" + path, policy);
+  if (input) use_short_name(*input, path);
+  return input;
+}
+
+bool is_dump_name(std::string_view path) noexcept {
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  if (!name.starts_with("jit-") || !name.ends_with(".dump")) return false;
+  name = name.substr(4, name.size() - 9);
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// Paths of jitdumps that the process has mapped, as their producers do for perf's sake. A line of
+/// /proc/PID/maps is "begin-end perms offset device inode path".
+std::vector<std::string> mapped_dumps(const std::string& directory) {
+  std::vector<std::string> paths;
+  const Result<Input> maps = Input::open(directory + "/maps");
+  for (std::string_view rest = maps ? maps->text() : std::string_view(); !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const std::size_t path = line.find('/');
+    if (path == std::string_view::npos || !is_dump_name(line)) continue;
+    if (paths.empty() || paths.back() != line.substr(path)) paths.emplace_back(line.substr(path));
+  }
+  return paths;
 }
 
 }  // namespace
@@ -65,39 +128,42 @@ pid_t process_of_thread(pid_t tid, const Roots& roots) {
 }
 
 Result<Input> find_process_map(pid_t pid, const Roots& roots, bool any_owner) {
-  const std::string directory = process_directory(pid, roots);
-  OpenPolicy policy{.follow_link = false, .regular_only = true};
-  struct stat owner {};
-  const bool lives = ::stat(directory.c_str(), &owner) == 0;
-  // Of a process that is gone only its map is left, and that may belong to anybody: then root, we
-  // and nobody else are believed.
-  if (!any_owner) policy.owners = {0, ::geteuid()};
-  if (!any_owner && lives) policy.owners.push_back(owner.st_uid);
-
+  const Target target(pid, roots, any_owner);
   std::vector<Error> reasons;
-  // A relative directory is one below ours, and means nothing in another process's root.
-  if (lives && roots.tmp.starts_with('/')) {
-    const Result<Input> status = Input::open(directory + "/status");
-    const std::string_view text = status ? status->text() : std::string_view();
-    const pid_t inner = last_number(text, "NStgid:").value_or(pid);
-    const std::string root = directory + "/root";
-    const Descriptor fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!fd.is_open()) {
-      reasons.push_back(system_error("cannot open " + root, errno));
+  if (target.may_have_own_root) {
+    if (!target.root.is_open()) {
+      reasons.push_back(target.no_root);
     } else {
-      const std::string path = roots.tmp + "/" + map_name(inner);
-      Result<Input> input = Input::open_below(fd.get(), path, root + path, policy);
-      if (input) {
-        use_short_name(*input, path);
-        return input;
-      }
+      const std::string path = roots.tmp + "/" + map_name(target.inner);
+      Result<Input> input = target.open(path);
+      if (input) return input;
       reasons.push_back(std::move(input.error()));
     }
   }
-  Result<Input> input = Input::open(roots.tmp + "/" + map_name(pid), policy);
+  Result<Input> input = Input::open(roots.tmp + "/" + map_name(pid), target.policy);
   if (input) return input;
   reasons.push_back(std::move(input.error()));
   return Failure(none_of(reasons, pid));
+}
+
+ProcessDumps find_process_dumps(pid_t pid, const Roots& roots, bool any_owner) {
+  const Target target(pid, roots, any_owner);
+  ProcessDumps found;
+  const auto take = [&found](Result<Input> input) {
+    if (!input && input.error().code != Errc::not_found) found.refused.push_back(input.error());
+    if (!input) return;
+    const FileFacts& facts = input->facts();
+    const bool known = std::any_of(found.dumps.begin(), found.dumps.end(), [&](const Input& one) {
+      return one.facts().device == facts.device && one.facts().inode == facts.inode;
+    });
+    if (!known) found.dumps.push_back(*std::move(input));
+  };
+  if (target.root.is_open()) {
+    for (const std::string& path : mapped_dumps(target.directory)) take(target.open(path));
+    if (found.dumps.empty()) take(target.open(roots.tmp + "/" + dump_name(target.inner)));
+  }
+  if (found.dumps.empty()) take(Input::open(roots.tmp + "/" + dump_name(pid), target.policy));
+  return found;
 }
 
 }  // namespace perfmap

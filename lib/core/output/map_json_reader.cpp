@@ -1,37 +1,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/hex.hpp"
 #include "output/json_entries.hpp"
 #include "perfmap/map_json.hpp"
-#include "perfmap/written_name.hpp"
 
 namespace perfmap {
 namespace {
-
-/// Whether a perf map gives this name back as it is.
-bool fits_a_map(std::string_view name) noexcept {
-  return !name.empty() && name[0] != ' ' && name[0] != '\t' &&
-         name.find('\n') == std::string_view::npos;
-}
-
-void append_entry(MapText& map, const JsonEntry& entry) {
-  char numbers[40];
-  char* at = write_hex(numbers, entry.start);
-  *at++ = ' ';
-  at = write_hex(at, entry.size);
-  *at++ = ' ';
-  map.text.append(numbers, at);
-  if (fits_a_map(entry.name)) {
-    map.text += entry.name;
-    if (entry.name.back() == '\r') map.text += '\r';  // readers take one off
-  } else {
-    append_written_name(map.text, entry.name);
-    ++map.changed_names;
-  }
-  map.text += '\n';
-  ++map.entries;
-}
 
 /// The line of `text` that starts at `offset`, with what comes before it on no line of its own.
 std::string_view line_at(std::string_view text, std::size_t offset) {
@@ -52,13 +26,13 @@ bool is_json_lines(std::string_view json) {
   return nlohmann::json::accept(line.begin(), line.end());
 }
 
-Result<void> parse_lines(std::string_view json, MapText& map) {
+Result<void> parse_lines(std::string_view json, const std::function<void(const JsonEntry&)>& take) {
   std::uint64_t number = 1;
   for (std::size_t offset = 0; offset < json.size(); ++number) {
     const std::string_view line = line_at(json, offset);
     if (!is_blank(line)) {
       Result<void> read =
-          for_each_json_entry(line, [&](const JsonEntry& entry) { append_entry(map, entry); });
+          for_each_json_entry(line, take);
       if (!read) {
         read.error().where.line = number;
         read.error().where.offset += offset;
@@ -86,10 +60,11 @@ Result<JsonEntry> entry_from_json(std::string_view line) {
 
 Result<MapText> map_text_from_json(std::string_view json) {
   MapText map;
+  const auto take = [&map](const JsonEntry& entry) {
+    append_entry(map, entry.start, entry.size, entry.name);
+  };
   const Result<void> read =
-      is_json_lines(json)
-          ? parse_lines(json, map)
-          : for_each_json_entry(json, [&](const JsonEntry& entry) { append_entry(map, entry); });
+      is_json_lines(json) ? parse_lines(json, take) : for_each_json_entry(json, take);
   if (!read) return Failure(read.error());
   return map;
 }

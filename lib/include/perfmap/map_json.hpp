@@ -10,6 +10,7 @@
 #include "perfmap/index.hpp"
 #include "perfmap/json_writer.hpp"
 #include "perfmap/map.hpp"
+#include "perfmap/map_text.hpp"
 #include "perfmap/output_file.hpp"
 #include "perfmap/result.hpp"
 
@@ -64,11 +65,6 @@ PERFMAP_API Result<JsonEntry> entry_from_json(std::string_view line);
 /// with a blank in front) are written as written_name.hpp says and counted. The first thing that is
 /// wrong ends it: fails with bad_format, `where` has line and column, those of JSON lines in the
 /// whole text.
-struct MapText {
-  std::string text;
-  std::uint64_t entries = 0;
-  std::uint64_t changed_names = 0;
-};
 PERFMAP_API Result<MapText> map_text_from_json(std::string_view json);
 
 }  // namespace perfmap

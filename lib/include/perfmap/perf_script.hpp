@@ -9,6 +9,7 @@
 
 #include "perfmap/address.hpp"
 #include "perfmap/export.hpp"
+#include "perfmap/resolver.hpp"
 
 namespace perfmap {
 
@@ -19,17 +20,20 @@ namespace perfmap {
 /// the dso, else the PID of a `PID/TID` header, else what `process_of` says of the header's tid,
 /// and that tid itself where it says nothing. Headers may lack any field; a sample may be one line.
 ///
+/// Where a header has a time, that is the time at which is asked; it stands for its last nanosecond
+/// as parse_seconds() says.
+///
 /// A caller's address is a return address: where it is the first byte of an entry, or nobody's, it
 /// is looked up at address - 1.
 class PERFMAP_API PerfScriptFilter {
  public:
-  /// What is at `address` of process `pid` (0: unknown).
+  /// What is at an address of process `pid` (0: unknown).
   struct Name {
     std::string_view name;
     Address begin = 0;
   };
   /// Answers false where nobody knows. The view lives until the next call.
-  using Find = std::function<bool(pid_t pid, Address address, Name& name)>;
+  using Find = std::function<bool(pid_t pid, const Query& query, Name& name)>;
   using ProcessOf = std::function<pid_t(pid_t tid)>;
 
   PerfScriptFilter(Find find, ProcessOf process_of)
@@ -53,6 +57,7 @@ class PERFMAP_API PerfScriptFilter {
   std::unordered_map<pid_t, pid_t> processes_;  // of threads that were asked for
   pid_t pid_ = 0;
   pid_t tid_ = 0;
+  std::uint64_t time_ = Timeline::kEnd;
   bool header_expected_ = true;
   bool leaf_next_ = true;
   bool offsets_ = true;

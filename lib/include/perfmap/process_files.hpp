@@ -10,7 +10,7 @@
 
 namespace perfmap {
 
-/// Where processes and their maps are looked for. A test, or a program that honours a variable of
+/// Where processes, their maps and their dumps are looked for. A test, or a program that honours a variable of
 /// its own, puts other directories here; the library itself reads no environment.
 struct Roots {
   std::string proc = "/proc";
@@ -25,6 +25,18 @@ struct Roots {
 /// `any_owner`. Fails with not_found (the message lists every path tried), refused or io.
 PERFMAP_API Result<Input> find_process_map(pid_t pid, const Roots& roots = {},
                                            bool any_owner = false);
+
+/// The jitdumps of a process.
+struct ProcessDumps {
+  std::vector<Input> dumps;    ///< in the order in which they are mapped
+  std::vector<Error> refused;  ///< files that are there and not believed, or cannot be read
+};
+
+/// Those that the process has mapped, as `jit-N.dump` in whatever directory: producers map the
+/// first page for perf's sake. Where it has none, jit-PID.dump in its /tmp, or else in `roots.tmp`.
+/// As container aware and as suspicious as find_process_map().
+PERFMAP_API ProcessDumps find_process_dumps(pid_t pid, const Roots& roots = {},
+                                            bool any_owner = false);
 
 /// Whether /proc knows the process.
 PERFMAP_API bool process_lives(pid_t pid, const Roots& roots = {});

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <perfmap/jitdump.hpp>
+#include <perfmap/lint.hpp>
+#include <perfmap/map.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "source.hpp"
+
+namespace perfmap::app {
+
+/// What lint checks: a map or a jitdump, told by content.
+using LintSource = std::variant<Map, Jitdump>;
+
+/// A source again, which has been rewritten.
+Result<LintSource> open_lint_file(const std::string& path, const SourceOptions& options,
+                                  const Console& console);
+/// Of a process both its map and its dumps are checked.
+Result<std::vector<LintSource>> open_lint_sources(const std::vector<std::string>& sources,
+                                                  const SourceOptions& options,
+                                                  const Console& console);
+
+const Input& input_of(const LintSource& source);
+/// The text that findings are about.
+std::string_view text_of(const LintSource& source);
+
+/// The source with its findings, for what sources say about each other. Borrows both.
+LintedFile linted(const LintSource& source, Diagnostics& problems);
+
+}  // namespace perfmap::app

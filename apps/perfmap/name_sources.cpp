@@ -1,0 +1,60 @@
+#include "name_sources.hpp"
+
+#include <algorithm>
+
+namespace perfmap::app {
+
+Result<NameSources> name_sources_of(std::vector<OpenedInput> opened, const SourceOptions& options) {
+  NameSources sources;
+  for (OpenedInput& one : opened) {
+    if (one.kind == SourceKind::jitdump) {
+      sources.dumps.push_back(dump_of(std::move(one), options));
+      continue;
+    }
+    Result<Map> map = map_of(std::move(one), options);
+    if (!map) return Failure(std::move(map.error()));
+    sources.maps.push_back(*std::move(map));
+  }
+  return sources;
+}
+
+Result<NameSources> open_name_sources(const std::vector<Source>& sources,
+                                      const SourceOptions& options, const Console& console) {
+  const Result<void> checked = check_sources(sources);
+  if (!checked) return Failure(checked.error());
+  std::vector<OpenedInput> all;
+  for (const Source& source : sources) {
+    Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
+    if (!opened) return Failure(std::move(opened.error()));
+    std::move(opened->begin(), opened->end(), std::back_inserter(all));
+  }
+  return name_sources_of(std::move(all), options);
+}
+
+void note_skipped(const Console& console, const Problems& problems) {
+  note_skipped(console, problems.lines);
+  note_skipped_records(console, problems.records);
+}
+
+Resolver make_resolver(NameSources sources, Overlap overlap, Problems& problems,
+                       const Console& console) {
+  const Step step(console, "indexing");
+  return {std::move(sources.maps), std::move(sources.dumps), overlap, problems.lines,
+          problems.records};
+}
+
+bool is_whole(const Console& console, const Resolver& resolver) {
+  const auto timelines = resolver.timelines();
+  return is_whole(console, resolver.maps()) &&
+         std::all_of(timelines.begin(), timelines.end(), [&](const Timeline& timeline) {
+           return is_whole(console, timeline.dump().input());
+         });
+}
+
+const Jitdump* with_ticks(const std::vector<Jitdump>& dumps) {
+  const auto found = std::find_if(dumps.begin(), dumps.end(),
+                                  [](const Jitdump& dump) { return dump.has_tsc_times(); });
+  return found == dumps.end() ? nullptr : &*found;
+}
+
+}  // namespace perfmap::app

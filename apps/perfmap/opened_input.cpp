@@ -1,0 +1,154 @@
+#include "opened_input.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <perfmap/open_writers.hpp>
+#include <unistd.h>
+
+namespace perfmap::app {
+namespace {
+
+Result<Input> open_path(const std::string& path) {
+  if (path == "-") return Input::from_descriptor(STDIN_FILENO, "-");
+  return Input::open(path);
+}
+
+std::string with_article(SourceKind kind) {
+  const bool counted = kind < SourceKind::gzip && kind != SourceKind::json;
+  return (counted ? "a " : "") + std::string(to_string(kind));
+}
+
+/// An empty file is empty under any kind; what is no text at all is no JSON, whatever was asked
+/// for.
+SourceKind kind_of(const Input& input, const SourceOptions& options) {
+  const SourceKind found = detect_kind(input.text());
+  if (input.text().empty() || options.kind.empty()) return found;
+  const SourceKind wanted = *parse_kind(options.kind);
+  return wanted == SourceKind::json && found > SourceKind::json ? found : wanted;
+}
+
+/// A file that grew while it was opened is still being written: its end may be half there.
+bool still_grows(const Input& input) {
+  Input again = input;
+  const bool is_dump = detect_kind(input.text()) == SourceKind::jitdump;
+  const bool ended = input.text().empty() || (!is_dump && input.text().back() == '\n');
+  if (ended || !input.facts().is_regular) return false;
+  const Result<Growth> growth = again.refresh();
+  return growth && *growth == Growth::appended;
+}
+
+/// A dump without its magic cannot be read as one, unless there is nothing to be read.
+Error no_dump(const Input& input) {
+  const SourceKind found = detect_kind(input.text());
+  return {Errc::bad_format, input.name() + " is " + with_article(found) + ", not a jitdump", 0, {}};
+}
+
+}  // namespace
+
+void add_source_options(CLI::App& command, SourceOptions& options) {
+  command.add_option("--kind", options.kind, "Take sources for this kind, whatever they hold")
+      ->check(CLI::IsMember({"perf-map", "jitdump", "pypylog", "json"}))
+      ->type_name("KIND")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  command.add_flag("--any-owner", options.any_owner,
+                   "Believe the files of a process whoever owns them");
+  command.add_flag("--stop-at-close", options.stop_at_close,
+                   "Read nothing behind a jitdump's CLOSE record, as perf does");
+}
+
+Roots roots_from_environment() {
+  Roots roots;
+  const char* const directory = std::getenv("PERFMAP_TMPDIR");
+  if (directory != nullptr && *directory != '\0') roots.tmp = directory;
+  return roots;
+}
+
+pid_t pid_of_source(const Source& source) {
+  pid_t pid = 0;
+  const char* const end = source.text.data() + source.text.size();
+  const auto [stop, error] = std::from_chars(source.text.data(), end, pid);
+  const bool digits = error == std::errc() && stop == end && pid > 0;
+  if (!digits || source.as == Source::As::path || source.as == Source::As::dump) return 0;
+  return source.as == Source::As::pid || ::access(source.text.c_str(), F_OK) != 0 ? pid : 0;
+}
+
+bool is_stdin(const Source& source) { return source.text == "-"; }
+
+bool reads_stdin(const std::vector<Source>& sources) {
+  return std::any_of(sources.begin(), sources.end(), is_stdin);
+}
+
+Error unsupported(const std::string& name, SourceKind kind) {
+  std::string message = name + " is " + with_article(kind);
+  message += kind >= SourceKind::gzip ? ": unpack it first" : ", which this command does not take";
+  return {Errc::unsupported, std::move(message), 0, {}};
+}
+
+Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool growing) {
+  const SourceKind kind = kind_of(input, options);
+  const bool taken = kind == SourceKind::perf_map || kind == SourceKind::jitdump ||
+                     (kind == SourceKind::json && options.takes_json);
+  if (!taken) return Failure(unsupported(input.name(), kind));
+  if (kind == SourceKind::jitdump && detect_kind(input.text()) != SourceKind::jitdump) {
+    return Failure(no_dump(input));
+  }
+  return OpenedInput{std::move(input), kind, growing};
+}
+
+Result<std::vector<OpenedInput>> open_process_inputs(pid_t pid, const SourceOptions& options,
+                                                     const Console& console) {
+  const Roots roots = roots_from_environment();
+  std::vector<OpenedInput> opened;
+  const auto take = [&](Input input) -> Result<void> {
+    const bool is_empty = input.text().empty();
+    Result<OpenedInput> one = as_opened(std::move(input), options, process_lives(pid, roots));
+    if (!one) return Failure(std::move(one.error()));
+    if (!is_empty || opened.empty()) opened.push_back(*std::move(one));
+    return {};
+  };
+  Result<Input> map = find_process_map(pid, roots, options.any_owner);
+  if (map && options.kind != "jitdump") {
+    const Result<void> taken = take(*std::move(map));
+    if (!taken) return Failure(taken.error());
+  }
+  ProcessDumps found = find_process_dumps(pid, roots, options.any_owner);
+  for (const Error& refused : found.refused) console.warn(refused.message);
+  if (options.kind.empty() || options.kind == "jitdump") {
+    for (Input& dump : found.dumps) {
+      const Result<void> taken = take(std::move(dump));
+      if (!taken) console.warn(taken.error().message);
+    }
+  }
+  if (!opened.empty()) return opened;
+  return Failure(map ? Error{Errc::not_found, "no jitdump of process " + std::to_string(pid), 0, {}}
+                     : std::move(map.error()));
+}
+
+Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceOptions& options,
+                                             const Console& console) {
+  const Step step(console, "reading " + (is_stdin(source) ? "standard input" : source.text));
+  if (const pid_t pid = pid_of_source(source); pid != 0) {
+    return open_process_inputs(pid, options, console);
+  }
+  Result<Input> input = open_path(source.text);
+  if (!input) return Failure(std::move(input.error()));
+  const bool growing = still_grows(*input);
+  SourceOptions own = options;
+  if (source.as == Source::As::dump) own.kind = "jitdump";
+  Result<OpenedInput> opened = as_opened(*std::move(input), own, growing);
+  if (!opened) return Failure(std::move(opened.error()));
+  std::vector<OpenedInput> one;
+  one.push_back(*std::move(opened));
+  return one;
+}
+
+// Runtimes write dumps through buffers: while one does, its last record is seldom whole.
+Jitdump dump_of(OpenedInput opened, const SourceOptions& options) {
+  const FileFacts& facts = opened.input.facts();
+  const bool growing = opened.growing || (facts.is_regular && find_writer(facts));
+  return Jitdump(std::move(opened.input),
+                 {.growing = growing, .stop_at_close = options.stop_at_close});
+}
+
+}  // namespace perfmap::app

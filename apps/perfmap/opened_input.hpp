@@ -1,0 +1,62 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <perfmap/jitdump.hpp>
+#include <perfmap/process_files.hpp>
+#include <perfmap/source_kind.hpp>
+#include <string>
+#include <vector>
+
+#include "console.hpp"
+
+namespace perfmap::app {
+
+/// A source as it was named on the command line.
+struct Source {
+  enum class As { any, path, pid, dump };
+
+  std::string text = {};
+  As as = As::any;  ///< any: decimal digits that name no file are a pid; dump: a jitdump's path
+};
+
+/// How SOURCE arguments are opened.
+struct SourceOptions {
+  std::string kind;            ///< --kind; empty: by content
+  bool any_owner = false;      ///< --any-owner: files found through a pid may belong to anybody
+  bool stop_at_close = false;  ///< --stop-at-close
+  bool takes_json = true;      ///< false: only what a producer wrote, for what goes by lines
+};
+void add_source_options(CLI::App& command, SourceOptions& options);
+
+/// A source's bytes before anything is made of them.
+struct OpenedInput {
+  Input input;
+  SourceKind kind = SourceKind::perf_map;
+  bool growing = false;  ///< somebody may still write to it
+};
+
+/// /proc, and /tmp or what PERFMAP_TMPDIR says instead.
+Roots roots_from_environment();
+
+/// The pid that a source means, or 0.
+pid_t pid_of_source(const Source& source);
+bool is_stdin(const Source& source);
+bool reads_stdin(const std::vector<Source>& sources);
+
+/// "N is a jitdump, which this command does not take".
+Error unsupported(const std::string& name, SourceKind kind);
+
+/// What stands behind a SOURCE: a file or standard input; or, of a process, its map and then its
+/// jitdumps, at least one of them. Names the source where it cannot be opened, or is of a kind that
+/// no command takes: only maps, JSON and jitdumps come back.
+Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceOptions& options,
+                                             const Console& console);
+Result<std::vector<OpenedInput>> open_process_inputs(pid_t pid, const SourceOptions& options,
+                                                     const Console& console);
+/// An input that is open already.
+Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool growing);
+
+/// The dump that these bytes are.
+Jitdump dump_of(OpenedInput opened, const SourceOptions& options);
+
+}  // namespace perfmap::app

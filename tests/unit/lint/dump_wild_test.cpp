@@ -1,0 +1,63 @@
+#include <algorithm>
+
+#include "support/catch.hpp"
+#include "support/frame_bytes.hpp"
+#include "support/lint_findings.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::DumpBytes;
+using test::lint_dump;
+using test::places_of;
+
+constexpr std::uint64_t kAt = 0x7f0000001000;
+const std::string kCode(16, '\x90');
+
+}  // namespace
+
+TEST_CASE("V8 adds 0x40 to the addresses of lines, which still are the function's",
+          "[lint][jitdump]") {
+  const auto dump = [](std::uint32_t padding) {
+    return DumpBytes()
+        .header({.pad1 = padding})
+        .debug_info(1, kAt, {{kAt + 0x40, 1, 1, "a.js"}, {kAt + 0x50, 2, 1, "a.js"}}, 5)
+        .load(1, kAt, "JS:*f a.js:1:1", kCode)
+        .text();
+  };
+  CHECK(places_of(lint_dump(dump(JitdumpHeader::kV8Padding))).empty());
+  CHECK(places_of(lint_dump(dump(0))) == std::vector<std::string>{"JD211 +0x28"});
+}
+
+TEST_CASE("V8's unwinding header without frames is in order", "[lint][jitdump]") {
+  const std::string stub = "\x01\x1b\x03\x3b" + std::string(16, '\0');
+  DumpBytes dump;
+  dump.header().unwinding(1, stub, 20, 0, 4).load(1, kAt + 4, "f", kCode);
+  CHECK(places_of(lint_dump(dump.text())).empty());
+}
+
+TEST_CASE("a torn tail is one finding and leaves the rest alone", "[lint][jitdump]") {
+  const std::string whole = DumpBytes().header().load(1, kAt, "f", kCode).text();
+  const std::string second = DumpBytes().load(2, kAt + 64, "g", kCode, 2).text();
+  for (std::size_t cut = 1; cut < second.size(); ++cut) {
+    CAPTURE(cut);
+    CHECK(places_of(lint_dump(whole + second.substr(0, cut))) ==
+          std::vector<std::string>{"JD201 +0x72"});
+  }
+}
+
+TEST_CASE("a million loads over one page are checked to the end", "[lint][jitdump]") {
+  DumpBytes dump;
+  dump.header();
+  constexpr std::uint64_t kCount = 1'000'000;
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    dump.load(i + 1, kAt + i % 4096, "f", {}, i % 1000);
+  }
+  Diagnostics problems(1);
+  lint(test::dump_of(dump.text()), problems);
+  CHECK(problems.count_of(rule::kReusedIndex) == kCount - 1000);
+  CHECK(problems.count_of(rule::kOverlappingCode) == 1);
+  CHECK(problems.items().size() == 4);  // and JD206, JD307
+}
+
+}  // namespace perfmap

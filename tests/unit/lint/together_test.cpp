@@ -1,0 +1,121 @@
+#include <array>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/lint_findings.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::DumpBytes;
+using Places = std::vector<std::string>;
+
+constexpr std::uint64_t kAt = 0x7000001000;
+const std::string kCode(16, '\x90');
+const std::string kMap = "7000001000 10 first\n7000002000 10 second\n";
+
+DumpBytes first_and_second() {
+  return DumpBytes()
+      .header()
+      .load(1, kAt, "first", kCode, 1)
+      .load(2, kAt + 0x1000, "second", kCode, 2);
+}
+
+struct File {
+  std::string name;
+  std::string bytes;
+};
+
+/// What some files, maps unless they begin as dumps do, say about each other, by file.
+std::vector<Places> together(const std::vector<File>& files) {
+  std::vector<Map> maps;
+  std::vector<Jitdump> dumps;
+  std::vector<Diagnostics> problems(files.size(), Diagnostics(0));
+  std::vector<LintedFile> linted(files.size());
+  maps.reserve(files.size());
+  dumps.reserve(files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    Input input = Input::from_text(files[i].bytes, files[i].name);
+    linted[i].problems = &problems[i];
+    if (files[i].bytes.starts_with("DTiJ") || files[i].bytes.starts_with("JiTD")) {
+      linted[i].dump = &dumps.emplace_back(std::move(input));
+    } else {
+      linted[i].map = &maps.emplace_back(std::move(input));
+    }
+  }
+  lint_together(linted);
+  std::vector<Places> places;
+  for (const Diagnostics& one : problems) places.push_back(test::places_of(one));
+  return places;
+}
+
+std::vector<Places> pair(const std::string& map, const DumpBytes& dump) {
+  return together({{"a.map", map}, {"b.dump", dump.text()}});
+}
+
+}  // namespace
+
+TEST_CASE("a map and a dump that agree say nothing", "[lint][together]") {
+  CHECK(pair(kMap, first_and_second()) == std::vector<Places>{{}, {}});
+  CHECK(together({{"b.dump", first_and_second().text()}, {"a.map", kMap}}) ==
+        std::vector<Places>{{}, {}});
+}
+
+TEST_CASE("names that differ for a range are found at the map's line", "[lint][together]") {
+  CHECK(pair("7000001000 10 first\n7000002000 10 other\n", first_and_second()) ==
+        std::vector<Places>{{"XF001 2:1"}, {}});
+}
+
+TEST_CASE("names are compared as they are written into maps", "[lint][together]") {
+  const DumpBytes dump = DumpBytes().header().load(1, kAt, "f\xff\n", kCode);
+  CHECK(pair("7000001000 10 f\\xff\\x0a\n", dump) == std::vector<Places>{{}, {}});
+}
+
+TEST_CASE("code that only one of them has is found in that one", "[lint][together]") {
+  CHECK(pair(kMap + "7000003000 10 third\n", first_and_second()) ==
+        std::vector<Places>{{"XF002 3:1"}, {}});
+  CHECK(pair("7000001000 10 first\n", first_and_second()) ==
+        std::vector<Places>{{}, {"XF002 +0x76"}});
+}
+
+TEST_CASE("both count as they are at their end", "[lint][together]") {
+  DumpBytes dump = DumpBytes().header().load(1, kAt, "old", kCode, 1).load(2, kAt, "new", kCode, 2);
+  dump.move(3, kAt, kAt + 0x1000, 16, 2);
+  CHECK(pair("7000002000 10 old\n7000002000 10 new\n", dump) == std::vector<Places>{{}, {}});
+}
+
+TEST_CASE("a neighbour of another name that reaches into a range is no quarrel",
+          "[lint][together]") {
+  CHECK(pair("7000001000 14 first\n7000001010 10 second\n",
+             DumpBytes()
+                 .header()
+                 .load(1, kAt, "first", kCode, 1)
+                 .load(2, kAt + 0x10, "second", kCode, 2)) == std::vector<Places>{{}, {}});
+}
+
+TEST_CASE("files belong together by their process", "[lint][together]") {
+  const std::string dump = first_and_second().text();
+  const std::string other = "7000001000 10 x\n7000002000 10 second\n";
+  const Places quarrel{"XF001 1:1"};
+  CHECK(together({{"/tmp/perf-42.map", other}, {"jit-42.dump", dump}})[0] == quarrel);
+  CHECK(together({{"/tmp/perf-43.map", other}, {"jit-42.dump", dump}})[0].empty());
+  CHECK(together({{"perf-42.map", other}, {"perf-43.map", other}, {"copy", dump}}) ==
+        std::vector<Places>{quarrel, {}, {}});
+  CHECK(
+      together({{"/proc/42/root/tmp/perf-1.map", other}, {"x", kMap}, {"jit-42.dump", dump}})[0] ==
+      quarrel);
+  CHECK(together({{"perf-42.map", other}, {"jit-42.dump", dump}, {"b/jit-42.dump", dump}})[0]
+            .empty());
+}
+
+TEST_CASE("two maps of one process are found at the second", "[lint][together]") {
+  CHECK(together({{"/proc/42/root/tmp/perf-1.map", kMap}, {"/tmp/perf-42.map", kMap}}) ==
+        std::vector<Places>{{}, {"XF003 1:1"}});
+  CHECK(together({{"/tmp/perf-42.map", kMap}, {"/tmp/perf-42.map", kMap}}) ==
+        std::vector<Places>{{}, {}});
+  CHECK(together({{"/proc/8/root/tmp/perf-1.map", kMap}, {"/proc/9/root/tmp/perf-1.map", kMap}}) ==
+        std::vector<Places>{{}, {}});
+}
+
+}  // namespace perfmap
