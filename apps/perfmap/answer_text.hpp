@@ -12,8 +12,8 @@ namespace perfmap::app {
 /// Where the name of an answer comes from.
 struct AnswerSource {
   const Input* input = nullptr;
-  const Map* map = nullptr;         ///< null: a jitdump
-  const CodeLine* line = nullptr;   ///< the source line, where it is asked for and known
+  const Map* map = nullptr;        ///< null: a jitdump
+  const CodeLine* line = nullptr;  ///< the source line, where it is asked for and known
 };
 
 /// Prints the answers of `resolve`, one by one: perf's own frame shape, or JSON.

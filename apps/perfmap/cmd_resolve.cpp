@@ -5,8 +5,8 @@
 #include "answer_text.hpp"
 #include "command.hpp"
 #include "line_input.hpp"
-#include "options.hpp"
 #include "name_sources.hpp"
+#include "options.hpp"
 #include "query_reader.hpp"
 #include "script_sources.hpp"
 #include "time_option.hpp"
@@ -107,11 +107,11 @@ class Answers {
 Result<void> check_times(const Options& options, const NameSources& sources) {
   const Jitdump* const ticks = with_ticks(sources.dumps);
   if (options.time == Timeline::kEnd || ticks == nullptr) return {};
-  return Failure({Errc::unsupported,
-                  ticks->input().name() +
-                      " has ticks of the processor for times: --time cannot be compared",
-                  0,
-                  {}});
+  return Failure(
+      {Errc::unsupported,
+       ticks->input().name() + " has ticks of the processor for times: --time cannot be compared",
+       0,
+       {}});
 }
 
 ExitCode resolve_arguments(const Options& options, const Console& console) {
@@ -217,7 +217,8 @@ ExitCode run(const Options& options, const Console& console) {
   }
   if (!options.map_dir.empty()) return console.fail("--map-dir goes with --perf-script");
   if (options.addresses.empty()) return console.fail("expected an address, or '-'");
-  if (options.sources.empty()) return console.fail("expected a source: --map, --jitdump, --pid or -s");
+  if (options.sources.empty())
+    return console.fail("expected a source: --map, --jitdump, --pid or -s");
   const auto dashes = std::count(options.addresses.begin(), options.addresses.end(), "-");
   if (dashes == 0) return resolve_arguments(options, console);
   if (options.addresses.size() == 1) return resolve_stream(options, console);
@@ -244,11 +245,13 @@ CLI::Option* add_ranked(CLI::App& command, const std::string& names, Source::As 
 void declare_resolve(CLI::App& command, Action& action) {
   const auto options = std::make_shared<Options>();
   command
-      .add_option("address", options->addresses,
-                  "Addresses in hexadecimal, with 0x or without; '-': on stdin, one a line, perhaps with a "
-                  "time")
+      .add_option(
+          "address", options->addresses,
+          "Addresses in hexadecimal, with 0x or without; '-': on stdin, one a line, perhaps with a "
+          "time")
       ->check(CLI::Validator(is_address, "HEX"));
-  add_ranked(command, "-p,--pid", Source::As::pid, options->sources, "The map and the jitdump of a process")
+  add_ranked(command, "-p,--pid", Source::As::pid, options->sources,
+             "The map and the jitdump of a process")
       ->check(is_pid())
       ->type_name("PID");
   add_ranked(command, "-m,--map", Source::As::path, options->sources,

@@ -14,8 +14,7 @@ Result<LintSource> lint_source_of(OpenedInput opened, const SourceOptions& optio
 
 Result<LintSource> open_lint_file(const std::string& path, const SourceOptions& options,
                                   const Console& console) {
-  Result<std::vector<OpenedInput>> opened =
-      open_inputs({path, Source::As::path}, options, console);
+  Result<std::vector<OpenedInput>> opened = open_inputs({path, Source::As::path}, options, console);
   if (!opened) return Failure(std::move(opened.error()));
   return lint_source_of(std::move(opened->front()), options);
 }

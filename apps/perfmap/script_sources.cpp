@@ -34,8 +34,8 @@ Result<std::vector<OpenedInput>> ScriptSources::open_of(pid_t pid) const {
   for (const std::string& name : {"perf-" + number + ".map", "jit-" + number + ".dump"}) {
     Result<Input> input =
         Input::open(map_dir_ + "/" + name, {.follow_link = false, .regular_only = true});
-    Result<OpenedInput> one = input ? as_opened(*std::move(input), options_, false)
-                                    : Failure(std::move(input.error()));
+    Result<OpenedInput> one =
+        input ? as_opened(*std::move(input), options_, false) : Failure(std::move(input.error()));
     if (one) opened.push_back(*std::move(one));
     if (!one && !first) first = std::move(one.error());
   }

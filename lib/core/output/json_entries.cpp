@@ -1,15 +1,15 @@
 #include "output/json_entries.hpp"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/base64.hpp"
+#include "output/json_position.hpp"
+#include "output/json_source.hpp"
 
 namespace perfmap {
 namespace {
 
-constexpr std::string_view kSchema = "perfmap.map/1";
 constexpr std::size_t kMostQuoted = 40;
 
 /// The part of nlohmann's message that says what is wrong. What it goes on to quote of the input
@@ -53,8 +53,8 @@ class EntryEvents : public nlohmann::json_sax<nlohmann::json> {
       return bytes_ || fail("\"name_bytes\" is not base64");
     }
     // A later version may mean something else by the same members.
-    if (depth_ == 1 && key_ == "schema" && value != kSchema) {
-      return fail("the schema is not " + std::string(kSchema));
+    if (depth_ == 1 && key_ == "schema" && value != kMapSchema) {
+      return fail("the schema is not " + std::string(kMapSchema));
     }
     return among_entries() ? no_entry() : true;
   }
@@ -145,41 +145,6 @@ class EntryEvents : public nlohmann::json_sax<nlohmann::json> {
   std::optional<std::uint64_t> size_;
   std::optional<std::string> name_;
   std::optional<std::string> bytes_;
-};
-
-/// `offset` into `text` as line and column.
-Location locate(std::string_view text, std::size_t offset) {
-  const std::string_view before = text.substr(0, offset);
-  const auto lines = static_cast<std::uint64_t>(std::count(before.begin(), before.end(), '\n'));
-  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
-  return {offset, lines + 1, offset - line_start + 1};
-}
-
-/// Counts what the parser has taken, as its events do not say where they are. The parser may be one
-/// byte ahead.
-class CountingIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  CountingIterator(const char* at, std::size_t* count) : at_(at), count_(count) {}
-  reference operator*() const { return *at_; }
-  CountingIterator& operator++() {
-    ++at_;
-    ++*count_;
-    return *this;
-  }
-  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
-    return a.at_ == b.at_;
-  }
-  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return !(a == b); }
-
- private:
-  const char* at_;
-  std::size_t* count_;
 };
 
 }  // namespace

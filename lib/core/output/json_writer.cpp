@@ -137,6 +137,19 @@ void JsonWriter::number(std::uint64_t value) {
   out_.wrote(static_cast<std::size_t>(std::to_chars(at, at + 20, value).ptr - at));
 }
 
+void JsonWriter::integer(std::int64_t value) {
+  separate();
+  char* const at = out_.room(20);
+  out_.wrote(static_cast<std::size_t>(std::to_chars(at, at + 20, value).ptr - at));
+}
+
+void JsonWriter::base64(std::string_view bytes) {
+  separate();
+  out_.write("\"");
+  write_base64(out_, bytes);
+  out_.write("\"");
+}
+
 void JsonWriter::address(Address value) {
   separate();
   char* const start = out_.room(20);
@@ -171,10 +184,7 @@ void JsonWriter::text_members(std::string_view name, std::string_view bytes) {
   string(bytes);
   if (is_plain(bytes) || is_utf8(bytes)) return;
   key(std::string(name) + "_bytes");
-  separate();
-  out_.write("\"");
-  write_base64(out_, bytes);
-  out_.write("\"");
+  base64(bytes);
 }
 
 }  // namespace perfmap

@@ -4,11 +4,10 @@
 #include <optional>
 
 #include "formats/map_entries.hpp"
+#include "output/json_source.hpp"
 
 namespace perfmap {
 namespace {
-
-constexpr std::string_view kSchema = "perfmap.map/1";
 
 /// N of a path whose last component is perf-N.map.
 std::optional<std::uint64_t> pid_of(std::string_view path) {
@@ -24,21 +23,8 @@ std::optional<std::uint64_t> pid_of(std::string_view path) {
 }
 
 void write_source(JsonWriter& json, const Input& input, const JsonOrigin& origin) {
-  json.begin_object();
-  json.key("path");
-  json.string(input.name());
-  json.key("kind");
-  json.string(origin.kind);
-  json.key("pid");
-  const auto pid = pid_of(input.name());
-  if (pid) {
-    json.number(*pid);
-  } else {
-    json.null();
-  }
-  json.key("bytes");
-  json.number(origin.bytes.value_or(input.text().size()));
-  json.end_object();
+  write_source_json(json, input, origin.kind, pid_of(input.name()),
+                    origin.bytes.value_or(input.text().size()));
 }
 
 /// `source` is the number of the entry's map where there are several.
@@ -93,7 +79,7 @@ void for_each_segment(const Index& index, Visit visit) {
 void begin_document(JsonWriter& json, std::span<const Map> maps, const JsonOrigin& origin) {
   json.begin_object();
   json.key("schema");
-  json.string(kSchema);
+  json.string(kMapSchema);
   if (maps.size() == 1) {
     json.key("source");
     write_source(json, maps.front().input(), origin);
@@ -120,6 +106,24 @@ void end_document(JsonWriter& json, const Diagnostics& problems, bool several) {
 }
 
 }  // namespace
+
+void write_source_json(JsonWriter& json, const Input& input, std::string_view kind,
+                       std::optional<std::uint64_t> pid, std::uint64_t bytes) {
+  json.begin_object();
+  json.key("path");
+  json.string(input.name());
+  json.key("kind");
+  json.string(kind);
+  json.key("pid");
+  if (pid) {
+    json.number(*pid);
+  } else {
+    json.null();
+  }
+  json.key("bytes");
+  json.number(bytes);
+  json.end_object();
+}
 
 void write_problem(JsonWriter& json, const Diagnostic& problem) {
   write_problem_of(json, problem, std::nullopt);

@@ -31,8 +31,7 @@ Result<void> parse_lines(std::string_view json, const std::function<void(const J
   for (std::size_t offset = 0; offset < json.size(); ++number) {
     const std::string_view line = line_at(json, offset);
     if (!is_blank(line)) {
-      Result<void> read =
-          for_each_json_entry(line, take);
+      Result<void> read = for_each_json_entry(line, take);
       if (!read) {
         read.error().where.line = number;
         read.error().where.offset += offset;

@@ -29,6 +29,9 @@ class PERFMAP_API JsonWriter {
   void key(std::string_view name);
   void string(std::string_view bytes);
   void number(std::uint64_t value);
+  void integer(std::int64_t value);
+  /// base64 (RFC 4648) of any bytes.
+  void base64(std::string_view bytes);
   void boolean(bool value) { literal(value ? "true" : "false"); }
   void null() { literal("null"); }
   /// "0x7f3529fcf759"

@@ -29,10 +29,10 @@ PERFMAP_API std::string_view to_string(Unresolved why) noexcept;
 
 /// What an address was called.
 struct ResolvedName {
-  std::string_view name;      ///< borrowed from the source; see Input
-  AddressRange range;         ///< all of the code, where it lay then
-  std::size_t source = 0;     ///< position among the maps, or maps().size() + that among the dumps
-  std::uint64_t offset = 0;   ///< of the map's line, or of the LOAD record, in the source
+  std::string_view name;     ///< borrowed from the source; see Input
+  AddressRange range;        ///< all of the code, where it lay then
+  std::size_t source = 0;    ///< position among the maps, or maps().size() + that among the dumps
+  std::uint64_t offset = 0;  ///< of the map's line, or of the LOAD record, in the source
   Address address_at_load = 0;  ///< where the code at the address was when it was loaded
 
   friend bool operator==(const ResolvedName&, const ResolvedName&) = default;

@@ -1,0 +1,45 @@
+#include <algorithm>
+
+#include "perfmap/dump_merge.hpp"
+#include "perfmap/host_machine.hpp"
+#include "perfmap/jitdump_encode.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::uint64_t kMostZeros = std::uint64_t{32} << 20;
+constexpr std::uint64_t kMostBytes = std::uint64_t{2} << 30;
+
+}  // namespace
+
+Result<DumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& problems) {
+  DumpBytes dump;
+  JitdumpEncoder encoder(dump.bytes);
+  encoder.header({.elf_mach = host_machine(), .pid = pid});
+  std::string zeros;
+  bool fits = true;
+  map.for_each(problems, [&](const Entry& entry) {
+    if (!fits) return;
+    const std::uint64_t size = map.written_size(entry);
+    const std::uint64_t code = size <= kMostZeros ? size : 0;
+    fits = dump.bytes.size() + code + entry.name.size() < kMostBytes;
+    if (!fits) return;
+    zeros.resize(std::max<std::size_t>(zeros.size(), code));
+    LoadRecord load;
+    load.range = {entry.range.begin, 0};
+    load.pid = load.tid = pid;
+    load.vma = entry.range.begin;
+    load.code_size = size;
+    load.code_index = ++dump.without_code;
+    load.name = entry.name;
+    load.code = std::string_view(zeros).substr(0, code);
+    fits = encoder.load(0, load);
+  });
+  if (fits) return dump;
+  return Failure({Errc::too_large,
+                  map.input().name() + " makes a jitdump of more than 2 GiB, most of it zeros",
+                  0,
+                  {}});
+}
+
+}  // namespace perfmap
