@@ -1,0 +1,174 @@
+/* A small JIT: it makes two functions at run time, tells profilers of them by a jitdump, and runs
+ * them for a while.
+ *
+ *   perf record -k mono ./jit
+ *   perf inject --jit -i perf.data -o jitted.data
+ *   perf script -i jitted.data -F ip,sym,srcline
+ *
+ * jit [DIRECTORY [MILLISECONDS]]: where the dump goes, and how long each function runs. 77: it
+ * does not know this machine's code.
+ */
+#define _GNU_SOURCE
+#include <perfmap.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define STRIDE 128 /* from one function to the next */
+
+typedef uint64_t (*countdown)(uint64_t from);
+
+#if defined(__x86_64__)
+static const unsigned char template_code[] = {
+    0x48, 0x89, 0xf8, /* mov rax, rdi */
+    0x48, 0xff, 0xc8, /* dec rax */
+    0x75, 0xfb,       /* jnz to the line before */
+    0xc3,             /* ret */
+};
+static const unsigned offsets[] = {0, 3, 6, 8};
+#elif defined(__aarch64__)
+static const uint32_t template_code[] = {
+    0xaa0003e0, /* mov x0, x0 */
+    0xf1000400, /* subs x0, x0, #1 */
+    0x54ffffe1, /* b.ne to the line before */
+    0xd65f03c0, /* ret */
+};
+static const unsigned offsets[] = {0, 4, 8, 12};
+#else
+static const unsigned char template_code[1];
+static const unsigned offsets[4];
+#define NO_CODE 1
+#endif
+
+static double now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* Behind the code, where perf lays it: how to unwind through functions that leave the stack alone.
+ */
+struct unwinding {
+  struct { /* .eh_frame */
+    uint32_t cie_length, cie_id;
+    unsigned char cie[16];
+    uint32_t fde_length, fde_cie;
+    int32_t start;
+    uint32_t size;
+    unsigned char fde[8];
+    uint32_t end[2];
+  } frame;
+  struct { /* .eh_frame_hdr: an index with one entry */
+    unsigned char version, encodings[3];
+    int32_t frame;
+    uint32_t count;
+    int32_t start, fde;
+  } header;
+};
+
+#if defined(__aarch64__)
+#define CIE_RULES 4, 0x78, 30, 1, 0x1b, 0x0c, 31, 0 /* the CFA is sp; the caller is in x30 */
+#else
+#define CIE_RULES \
+  1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1 /* the CFA is rsp + 8, the caller below */
+#endif
+
+static struct unwinding unwinding_of(uint32_t code_size) {
+  const int32_t code = -(int32_t)((code_size + 7) & ~7u);                /* seen from the frame */
+  const int32_t frame = -(int32_t)sizeof(((struct unwinding*)0)->frame); /* from the header */
+  const unsigned char cie[16] = {1, 'z', 'R', 0, CIE_RULES};
+  const unsigned char encodings[3] = {0x1b, 0x03, 0x3b};
+  struct unwinding made;
+  memset(&made, 0, sizeof made);
+  made.frame.cie_length = 4 + sizeof cie;
+  memcpy(made.frame.cie, cie, sizeof cie);
+  made.frame.fde_length = 20;
+  made.frame.fde_cie = 28;
+  made.frame.start = code - 32;
+  made.frame.size = code_size;
+  made.header.version = 1;
+  memcpy(made.header.encodings, encodings, sizeof encodings);
+  made.header.frame = frame - 4;
+  made.header.count = 1;
+  made.header.start = frame + code;
+  made.header.fde = frame + 24;
+  return made;
+}
+
+/* Names the function at `code`, whose four instructions are four lines of countdown.src. It has to
+ * be in the dump before it runs: samples taken earlier get no name. */
+static perfmap_status announce(perfmap_jitdump* dump, const char* name, const void* code,
+                               int32_t first_line, perfmap_error* error) {
+  const struct unwinding unwinding = unwinding_of(sizeof template_code);
+  perfmap_jitdump_line lines[4];
+  perfmap_jitdump_function function;
+  int i;
+  for (i = 0; i < 4; ++i) {
+    lines[i].address = (uintptr_t)code + offsets[i];
+    lines[i].line = first_line + i;
+    lines[i].column = 1;
+    lines[i].file = "/src/countdown.src";
+  }
+  memset(&function, 0, sizeof function);
+  function.struct_size = sizeof function;
+  function.start = (uintptr_t)code;
+  function.size = sizeof template_code;
+  function.name = name;
+  function.name_size = strlen(name);
+  function.code = code;
+  function.lines = lines;
+  function.line_count = 4;
+  function.eh_frame = &unwinding.frame;
+  function.eh_frame_size = sizeof unwinding.frame;
+  function.eh_frame_hdr = &unwinding.header;
+  function.eh_frame_hdr_size = sizeof unwinding.header;
+  function.mapped_size = STRIDE - ((sizeof template_code + 7) & ~(size_t)7); /* nobody else's */
+  return perfmap_jitdump_load(dump, &function, NULL, error);
+}
+
+static uint64_t run(const unsigned char* code, double milliseconds) {
+  const double end = now_ms() + milliseconds;
+  countdown function;
+  uint64_t sum = 0;
+  memcpy(&function, &code, sizeof function);
+  while (now_ms() < end) sum += function(1000000);
+  return sum;
+}
+
+int main(int argc, char** argv) {
+  const char* const directory = argc > 1 ? argv[1] : "/tmp";
+  const double milliseconds = argc > 2 ? atof(argv[2]) : 1000;
+  perfmap_error error = {sizeof error, 0, 0, ""};
+  perfmap_jitdump* dump = NULL;
+  unsigned char* code;
+  uint64_t sum;
+#ifdef NO_CODE
+  return 77;
+#endif
+  if (perfmap_jitdump_open_own(directory, NULL, &dump, &error) != PERFMAP_OK) {
+    fprintf(stderr, "jit: %s\n", error.message);
+    return 1;
+  }
+  code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (code == MAP_FAILED) return 1;
+  memcpy(code, template_code, sizeof template_code);
+  memcpy(code + STRIDE, template_code, sizeof template_code);
+  if (mprotect(code, 4096, PROT_READ | PROT_EXEC) != 0) return 1;
+  __builtin___clear_cache((char*)code, (char*)code + 4096);
+  if (announce(dump, "jit::count_down", code, 10, &error) != PERFMAP_OK ||
+      announce(dump, "jit::count_again", code + STRIDE, 20, &error) != PERFMAP_OK) {
+    fprintf(stderr, "jit: %s\n", error.message);
+    return 1;
+  }
+  sum = run(code, milliseconds);
+  sum += run(code + STRIDE, milliseconds);
+  if (perfmap_jitdump_close(dump, &error) != PERFMAP_OK) {
+    fprintf(stderr, "jit: %s\n", error.message);
+    return 1;
+  }
+  perfmap_jitdump_free(dump);
+  return sum == 1;
+}
