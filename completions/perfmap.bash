@@ -38,13 +38,13 @@ _perfmap() {
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'pretty gcc json jsonl sarif github' -- "$current")); return ;;
-        --select) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114' -- "${current##*,}")); return ;;
-        --ignore) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114' -- "${current##*,}")); return ;;
+        --select) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003' -- "${current##*,}")); return ;;
+        --ignore) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003' -- "${current##*,}")); return ;;
         --severity) COMPREPLY=($(compgen -W 'info warning error' -- "$current")); return ;;
         --fail-level) COMPREPLY=($(compgen -W 'info warning error never' -- "$current")); return ;;
         --reader) COMPREPLY=($(compgen -W 'perf bcc blazesym samply all' -- "$current")); return ;;
         --max-findings) COMPREPLY=(); return ;;
-        --explain) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114' -- "$current")); return ;;
+        --explain) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --format --select --ignore --severity --fail-level --reader --max-findings --statistics --fix --diff --force --rules --explain' -- "$current"))
@@ -104,9 +104,10 @@ _perfmap() {
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --code) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -o --output --strict' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -o --output --strict --jitdump --code' -- "$current"))
       else
         COMPREPLY=()
       fi ;;

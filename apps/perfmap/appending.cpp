@@ -18,9 +18,11 @@ void declare_appending(CLI::App& command, AppendOptions& options) {
                    "Refuse names that would have to be changed, instead of changing them");
 }
 
+Error no_target() { return {Errc::invalid_argument, "expected -p PID or -o FILE", 0, {}}; }
+
 Result<MapWriter> open_target(const AppendOptions& options, std::size_t buffer_bytes) {
   if (options.pid.empty() == options.output.empty()) {
-    return Failure({Errc::invalid_argument, "expected -p PID or -o FILE", 0, {}});
+    return Failure(no_target());
   }
   WriterOptions writer;
   writer.buffer_bytes = buffer_bytes;

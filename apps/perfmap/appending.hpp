@@ -20,6 +20,9 @@ void declare_appending(CLI::App& command, AppendOptions& options);
 /// Opens the target; the map of -p PID need not exist, nor the process live.
 Result<MapWriter> open_target(const AppendOptions& options, std::size_t buffer_bytes);
 
+/// What is said of a command line without one, or with both.
+Error no_target();
+
 /// "changed N names …" where there were any.
 void note_changed_names(const Console& console, std::uint64_t count);
 

@@ -1,4 +1,6 @@
 #include <cerrno>
+#include <optional>
+#include <perfmap/input.hpp>
 #include <perfmap/map_json.hpp>
 #include <perfmap/written_name.hpp>
 #include <unistd.h>
@@ -6,6 +8,7 @@
 #include "appending.hpp"
 #include "command.hpp"
 #include "line_input.hpp"
+#include "write_target.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -13,6 +16,8 @@ namespace {
 struct Options {
   std::vector<std::string> words;
   AppendOptions append;
+  bool jitdump = false;
+  std::string code;
 };
 
 constexpr std::size_t kBuffer = std::size_t{64} << 10;
@@ -21,8 +26,8 @@ constexpr int kMostWords = 1000;  // more than make sense are told below
 /// Entries of standard input, perf map lines or JSON lines, as they come.
 class StreamWriter {
  public:
-  StreamWriter(MapWriter& writer, bool strict, const Console& console)
-      : writer_(writer), strict_(strict), console_(console) {}
+  StreamWriter(WriteTarget& writer, const Options& options, const Console& console)
+      : writer_(writer), options_(options), console_(console) {}
 
   ExitCode run() {
     LineInput input(STDIN_FILENO, [this] { return check(writer_.flush()); });
@@ -65,7 +70,9 @@ class StreamWriter {
   }
   void write(Address start, std::uint64_t size, std::string_view name) {
     const bool as_is = is_written_as_is(name);
-    if (!as_is && strict_) return complain(1, refusal(name));
+    if (!as_is && options_.append.strict) return complain(1, refusal(name));
+    const std::string refused = options_.jitdump ? jitdump_refusal(start, size, false) : "";
+    if (!refused.empty()) return complain(1, refused);
     if (!as_is) ++changed_;
     check(writer_.write(start, size, name));
   }
@@ -80,14 +87,27 @@ class StreamWriter {
     return !failed_;
   }
 
-  MapWriter& writer_;
-  bool strict_;
+  WriteTarget& writer_;
+  const Options& options_;
   const Console& console_;
   std::uint64_t number_ = 0;
   std::uint64_t changed_ = 0;
   bool bad_line_ = false;
   bool failed_ = false;
 };
+
+/// The bytes of --code, which have to be as many as the function has.
+Result<std::optional<Input>> read_code(const std::string& path, std::uint64_t size) {
+  if (path.empty()) return std::nullopt;
+  Result<Input> input = Input::open(path);
+  if (!input) return Failure(std::move(input).error());
+  if (input->text().size() == size) return *std::move(input);
+  return Failure({Errc::invalid_argument,
+                  path + " holds " + std::to_string(input->text().size()) + " bytes, and SIZE is " +
+                      std::to_string(size),
+                  0,
+                  {}});
+}
 
 ExitCode write_one(const Options& options, const Console& console) {
   const auto start = parse_hex(options.words[0]);
@@ -97,10 +117,16 @@ ExitCode write_one(const Options& options, const Console& console) {
   const std::string& name = options.words[2];
   const bool as_is = is_written_as_is(name);
   if (!as_is && options.append.strict) return console.fail(refusal(name));
-  Result<MapWriter> writer = open_target(options.append, 0);
-  if (!writer) return console.fail(writer.error());
-  Result<void> written = writer->write(*start, *size, name);
-  if (written) written = writer->close();
+  const Result<std::optional<Input>> code = read_code(options.code, *size);
+  if (!code) return console.fail(code.error());
+  const std::string refused =
+      options.jitdump ? jitdump_refusal(*start, *size, code->has_value()) : "";
+  if (!refused.empty()) return console.fail(refused);
+  Result<WriteTarget> target = WriteTarget::open(options.append, options.jitdump, 0);
+  if (!target) return console.fail(target.error());
+  const std::string_view bytes = *code ? (*code)->text() : std::string_view();
+  Result<void> written = target->write(*start, *size, name, bytes);
+  if (written) written = target->close();
   if (!written) return console.fail(written.error());
   note_changed_names(console, as_is ? 0 : 1);
   return ExitCode::ok;
@@ -113,9 +139,10 @@ ExitCode run(const Options& options, const Console& console) {
     return console.fail(words.size() > 3 ? "expected ADDR SIZE NAME; quote a name with blanks"
                                          : "expected ADDR SIZE NAME, or entries on standard input");
   }
-  Result<MapWriter> writer = open_target(options.append, kBuffer);
-  if (!writer) return console.fail(writer.error());
-  return StreamWriter(*writer, options.append.strict, console).run();
+  if (!options.code.empty()) return console.fail("--code is the code of one entry: ADDR SIZE NAME");
+  Result<WriteTarget> target = WriteTarget::open(options.append, options.jitdump, kBuffer);
+  if (!target) return console.fail(target.error());
+  return StreamWriter(*target, options, console).run();
 }
 
 }  // namespace
@@ -129,6 +156,13 @@ void declare_write(CLI::App& command, Action& action) {
       ->type_name("WORD")
       ->expected(1, kMostWords);
   declare_appending(command, options->append);
+  CLI::Option* const jitdump =
+      command.add_flag("--jitdump", options->jitdump,
+                       "Append records to a jitdump, with the time now, instead of lines to a map");
+  command.add_option("--code", options->code, "The code of the entry is in this file, SIZE bytes")
+      ->type_name(kFile)
+      ->needs(jitdump)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   command.callback(
       [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
 }

@@ -33,7 +33,7 @@ constexpr std::uint32_t machine() noexcept {
 }
 
 constexpr std::size_t kZeros = std::size_t{64} << 10;
-constexpr std::uint64_t kMostZeros = std::uint64_t{32} << 20;
+constexpr std::uint64_t kMostZeros = JitdumpWriter::kMostZeros;
 
 /// Stands in for code that is not given. Not const, so that it takes no room in the library.
 char zeros[kZeros];

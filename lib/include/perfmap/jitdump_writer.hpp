@@ -52,7 +52,8 @@ struct JitFunction {
   std::uint64_t size = 0;
   std::string_view name;
   /// `size` bytes; or empty, where they are unknown or of no interest: then zeros are written, up
-  /// to 32 MiB, because perf takes that many bytes from the end of the record whatever they are.
+  /// to kMostZeros of them, because perf takes that many bytes from the end of the record whatever
+  /// they are.
   std::string_view code = {};
   /// By ascending address, none outside [start, start + size]: each holds up to the next one, the
   /// last up to the end. `file_repeats` is ignored: not every perf knows it.
@@ -90,6 +91,9 @@ struct JitFunction {
 /// unwinding information tools/perf/util/genelf.c, from which that text differs.
 class PERFMAP_API JitdumpWriter {
  public:
+  /// How many bytes of code may be left out of a JitFunction.
+  static constexpr std::uint64_t kMostZeros = std::uint64_t{32} << 20;
+
   /// DIRECTORY/jit-PID.dump of the calling process; the name is what perf goes by. `pid` and
   /// `own_dump` are set here. A file of ours that was last written before this process began is a
   /// former process's of the same pid: it is unlinked, so that whoever reads it may go on, and a

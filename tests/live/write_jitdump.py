@@ -1,0 +1,66 @@
+"""perfmap write --jitdump from the shell: write_jitdump.py PERFMAP. What is in the dump is told by
+the format's document, not by our reader."""
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
+
+
+def run(*arguments, stdin=b"", expected=0):
+    done = subprocess.run([PERFMAP, "write", "--jitdump", *arguments], input=stdin,
+                          capture_output=True, env={**os.environ, "PERFMAP_TMPDIR": "."})
+    assert done.returncode == expected, done
+    return done.stdout
+
+
+def loads(data, pid):
+    """(address, size, index, name, code) of each record; all of them are LOADs."""
+    magic, version, size, _, _, header_pid, _, flags = struct.unpack_from("=IIIIIIQQ", data)
+    assert (magic, version, size, header_pid, flags) == (0x4A695444, 1, 40, pid, 0), data[:40]
+    at, last, found = 40, 0, []
+    while at < len(data):
+        kind, total, when, record_pid, tid, vma, address, size, index = struct.unpack_from(
+            "=IIQIIQQQQ", data, at)
+        assert kind == 0 and (record_pid, tid, vma) == (pid, pid, address)
+        assert last <= when <= time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        name, code = data[at + 56:at + total].split(b"\0", 1)
+        assert len(code) == size
+        found.append((address, size, index, name, code))
+        at, last = at + total, when
+    assert at == len(data)
+    return found
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    os.chdir(scratch)
+    pathlib.Path("code.bin").write_bytes(b"\xc3\0\xc3")
+    run("-p", "77", "1000", "3", "with code", "--code", "code.bin")
+    dump = pathlib.Path("jit-77.dump")
+    assert dump.stat().st_mode & 0o7777 == 0o600
+    run("-p", "77", "2000", "10", "without")
+    run("-p", "77", stdin=b'3000 4 line\n{"start":"0x4000","size":2,"name":"f"}\n')
+    run("-p", "77", "5000", "0", "of no size")
+    assert loads(dump.read_bytes(), 77) == [
+        (0x1000, 3, 1, b"with code", b"\xc3\0\xc3"), (0x2000, 16, 2, b"without", bytes(16)),
+        (0x3000, 4, 3, b"line", bytes(4)), (0x4000, 2, 4, b"[f]", bytes(2)),
+        (0x5000, 0, 5, b"of no size", b"")]
+
+    # A path names its process, if it does; half a record at the end is cut off.
+    run("-o", "jit-9.dump", "1000", "1", "first")
+    torn = pathlib.Path("jit-9.dump")
+    torn.write_bytes(torn.read_bytes() + b"\0\0\0\0\x50\0\0\0torn")
+    run("-o", "jit-9.dump", "1000", "1", "second")
+    assert [load[3] for load in loads(torn.read_bytes(), 9)] == [b"first", b"second"]
+    piped = run("-o", "-", stdin=b"1000 1 piped\n")
+    assert piped[60:].find(b"piped\0") > 0 and piped[:4] == torn.read_bytes()[:4]
+
+    os.symlink("code.bin", "jit-5.dump")
+    run("-p", "5", "1000", "1", "refused", expected=2)
+    run("-o", "/dev/full", "1000", "1", "refused", expected=2)
+    assert pathlib.Path("code.bin").read_bytes() == b"\xc3\0\xc3"
+print("dumps written from the shell hold what was asked for")
