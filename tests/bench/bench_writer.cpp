@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <string>
+#include <sys/uio.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
 #include "bench/areas.hpp"
 #include "bench/measure.hpp"
+#include "perfmap/jitdump_writer.hpp"
 #include "perfmap/writer.hpp"
 
 namespace perfmap::bench {
@@ -38,6 +40,61 @@ void write_ours(MapWriter& writer, int count) {
   for (int i = 0; i < count; ++i) {
     if (!writer.write(0x7f3529fcf759, 0xb, kName)) std::abort();
   }
+}
+
+constexpr Address kStart = 0x7f3529fcf000;
+
+/// A function of a dump: as large as those that V8 writes are on the average, with a few lines.
+struct Function {
+  std::string code = std::string(352, '\xcc');
+  std::vector<LineRecord> lines;
+  JitFunction asked;
+
+  explicit Function(bool with_lines) {
+    for (unsigned i = 0; with_lines && i < 4; ++i) {
+      lines.push_back({kStart + 16 * i, 10, 3, "/srv/app/server.py", false});
+    }
+    asked = {
+        .start = 0x7f3529fcf000, .size = code.size(), .name = kName, .code = code, .lines = lines};
+  }
+  Function(const Function&) = delete;
+};
+
+void load_ours(const std::string& path, const Function& function) {
+  std::filesystem::remove(path);
+  auto writer = JitdumpWriter::open(path, {.pid = 42, .marker = false, .close_record = false});
+  for (int i = 0; i < kEntries; ++i) {
+    if (!writer->load(function.asked)) std::abort();
+  }
+}
+
+/// The bytes of one call, all but the code.
+std::string records_of(const std::string& path, const Function& function) {
+  std::filesystem::remove(path);
+  auto writer = JitdumpWriter::open(path, {.pid = 42, .marker = false, .close_record = false});
+  if (!writer->load(function.asked)) std::abort();
+  const Input file = *Input::open(path);
+  return std::string(file.text().substr(
+      JitdumpHeader::kSize, file.text().size() - JitdumpHeader::kSize - function.code.size()));
+}
+
+void load_plainly(const std::string& path, std::string& records, const Function& function) {
+  const int fd = open_plainly(path);
+  for (int i = 0; i < kEntries; ++i) {
+    iovec parts[] = {{records.data(), records.size()},
+                     {const_cast<char*>(function.code.data()), function.code.size()}};
+    if (::writev(fd, parts, 2) < 0) std::abort();
+  }
+  ::close(fd);
+}
+
+void bench_jitdump_writer(const std::string& path, const char* figure, bool with_lines) {
+  const Function function(with_lines);
+  std::string records = records_of(path, function);
+  const Paired pair = compare(
+      7, [&] { load_ours(path, function); }, [&] { load_plainly(path, records, function); });
+  print_row(figure, ns_each(pair.ours_ms, kEntries), ns_each(pair.limit_ms, kEntries), pair.ratio,
+            1.15);
 }
 
 }  // namespace
@@ -81,6 +138,9 @@ void bench_writer(const Files& files) {
       });
   print_row("write, buffered, against memcpy and write", ns_each(buffered.ours_ms, kEntries),
             ns_each(buffered.limit_ms, kEntries), buffered.ratio, 4.0);
+
+  bench_jitdump_writer(files.out, "jitdump record, against bare writev(2)", false);
+  bench_jitdump_writer(files.out, "jitdump record and its lines, the same", true);
 }
 
 void bench_writer_threads(const Files& files) {

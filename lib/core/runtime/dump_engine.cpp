@@ -39,7 +39,6 @@ constexpr std::uint64_t kMostZeros = JitdumpWriter::kMostZeros;
 char zeros[kZeros];
 
 constexpr std::string_view kPadding("\0\0\0\0\0\0\0", 7);
-constexpr std::size_t kBytesKept = std::size_t{1} << 20;  // of room, from one call to the next
 
 iovec part(const char* bytes, std::size_t size) noexcept {
   return {const_cast<char*>(bytes), size};
@@ -115,9 +114,10 @@ Result<void> DumpEngine::begin(const Result<DumpStart>& start, bool marker) {
   int error = 0;
   if (start->is_new) {
     bytes_.clear();
-    JitdumpEncoder(bytes_).header({.elf_mach = machine(),
-                                   .pid = static_cast<std::uint32_t>(pid_),
-                                   .timestamp = monotonic_ns()});
+    const JitdumpHeader header{.elf_mach = machine(),
+                               .pid = static_cast<std::uint32_t>(pid_),
+                               .timestamp = monotonic_ns()};
+    bytes_.add(fixed_part(header, std::endian::native));
     error = append_bytes();
   }
   if (error == 0 && marker && file_.is_regular()) error = file_.map_first_page();
@@ -182,7 +182,6 @@ int DumpEngine::load(const JitFunction& function, std::uint64_t& index) noexcept
 
 /// All but the code, which is the end of the last record.
 int DumpEngine::make_records(const JitFunction& function, std::string_view name) {
-  if (bytes_.capacity() > kBytesKept) std::string().swap(bytes_);
   bytes_.clear();
   const std::uint64_t time = function.time != 0 ? function.time : monotonic_ns();
   if (const int error = add_info(function, time); error != 0) return error;
@@ -195,9 +194,8 @@ int DumpEngine::make_records(const JitFunction& function, std::string_view name)
   load.vma = function.start;
   load.code_size = function.size;
   load.code_index = next_index_;
-  const LoadFixed fixed =
-      fixed_part(load, static_cast<std::uint32_t>(size), time, std::endian::native);
-  bytes_.append(fixed.data(), fixed.size()).append(name).push_back('\0');
+  bytes_.add(fixed_part(load, static_cast<std::uint32_t>(size), time, std::endian::native));
+  bytes_.add_name(name);
   return 0;
 }
 
@@ -206,32 +204,36 @@ int DumpEngine::add_info(const JitFunction& function, std::uint64_t time) {
     if (const int error = add_lines(function, time); error != 0) return error;
   }
   const JitUnwinding& given = function.unwinding;
-  const std::size_t size = given.eh_frame.size() + given.eh_frame_hdr.size();
-  if (size == 0) return 0;
   UnwindingRecord info;
   info.eh_frame = given.eh_frame;
   info.eh_frame_hdr = given.eh_frame_hdr;
   info.mapped_size = given.mapped_size;
-  info.padding = kPadding.substr(0, jitdump_padding(size));
-  return JitdumpEncoder(bytes_).unwinding(time, info) ? 0 : EOVERFLOW;
+  const std::uint64_t size = info.kFixed + given.eh_frame.size() + given.eh_frame_hdr.size();
+  if (size == info.kFixed) return 0;
+  const std::uint32_t padding = jitdump_padding(size);
+  if (size + padding > UINT32_MAX) return EOVERFLOW;
+  bytes_.add(
+      fixed_part(info, static_cast<std::uint32_t>(size) + padding, time, std::endian::native));
+  bytes_.add(info.eh_frame);
+  bytes_.add(info.eh_frame_hdr);
+  bytes_.add(kPadding.substr(0, padding));
+  return 0;
 }
 
 int DumpEngine::add_lines(const JitFunction& function, std::uint64_t time) {
-  std::uint64_t size = DebugInfoRecord::kFixed;
+  const auto fixed = [&](std::uint64_t size) {
+    return debug_info_part(function.start, function.lines.size(), static_cast<std::uint32_t>(size),
+                           time, std::endian::native);
+  };
+  const std::size_t begin = bytes_.size();
+  bytes_.add(fixed(0));
   for (const LineRecord& line : function.lines) {
-    size += DebugInfoRecord::kSmallestLine + before_nul(line.file).size();
+    bytes_.add(fixed_part(line, std::endian::native));
+    bytes_.add_name(before_nul(line.file));
   }
-  const std::uint32_t padding = jitdump_padding(size);
-  if (size + padding > UINT32_MAX) return EOVERFLOW;
-  const DebugInfoFixed fixed =
-      debug_info_part(function.start, function.lines.size(),
-                      static_cast<std::uint32_t>(size) + padding, time, std::endian::native);
-  bytes_.append(fixed.data(), fixed.size());
-  for (const LineRecord& line : function.lines) {
-    const LineFixed numbers = fixed_part(line, std::endian::native);
-    bytes_.append(numbers.data(), numbers.size()).append(before_nul(line.file)).push_back('\0');
-  }
-  bytes_.append(kPadding.substr(0, padding));
+  bytes_.add(kPadding.substr(0, jitdump_padding(bytes_.size() - begin)));
+  if (bytes_.size() - begin > UINT32_MAX) return EOVERFLOW;
+  bytes_.put(begin, fixed(bytes_.size() - begin));
   return 0;
 }
 
@@ -270,7 +272,7 @@ int DumpEngine::move(std::uint64_t index, Address from, Address to, std::uint64_
   move.code_size = size;
   move.code_index = index;
   bytes_.clear();
-  JitdumpEncoder(bytes_).move(monotonic_ns(), move);
+  bytes_.add(fixed_part(move, monotonic_ns(), std::endian::native));
   return append_bytes();
 } catch (const std::bad_alloc&) {
   return ENOMEM;
@@ -283,7 +285,8 @@ int DumpEngine::close() noexcept try {
   int error = 0;
   if (options_.close_record && generation_ == ForkGuard::generation()) {
     bytes_.clear();
-    JitdumpEncoder(bytes_).close(monotonic_ns());
+    constexpr auto kClose = static_cast<std::uint32_t>(JitRecordKind::close);
+    bytes_.add(prefix_part(kClose, JitRecord::kPrefix, monotonic_ns(), std::endian::native));
     error = append_bytes();
   }
   const int closed = file_.close();

@@ -10,6 +10,7 @@
 #include "perfmap/jitdump_writer.hpp"
 #include "runtime/dump_file.hpp"
 #include "runtime/fork_guard.hpp"
+#include "runtime/record_bytes.hpp"
 #include "runtime/spin_mutex.hpp"
 
 namespace perfmap {
@@ -53,7 +54,7 @@ class DumpEngine final : public ForkAware {
   JitdumpOptions options_;
   std::string path_;
   std::string directory_;  // of open_own(); empty: a child has no dump
-  std::string bytes_;      // records on their way, all but the code; kept for its room
+  RecordBytes bytes_;      // records on their way, all but the code
   pid_t pid_ = 0;
   bool is_own_ = false;  // pid_ is the process that writes
   std::uint64_t next_index_ = 1;
