@@ -1,7 +1,8 @@
 /* perfmap.h - the C interface of libperfmap.
  *
  * Reads, checks, merges, queries and writes perf maps: the files /tmp/perf-PID.map in which JIT
- * runtimes name their code for profilers.
+ * runtimes name their code for profilers. Writes jitdumps, which hold that code, its lines and its
+ * unwinding information as well.
  *
  * Rules that hold for every function here:
  *  - Handles are opaque; X_free(NULL) does nothing. No other pointer may be NULL unless its

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the build tree into a prefix and builds both examples against what is there, one through
-# find_package, one through pkg-config: run.sh BUILD SOURCE WORK
+# Installs the build tree into a prefix and builds the examples against what is there, through
+# find_package and through pkg-config: run.sh BUILD SOURCE WORK
 set -eu
 build=$1 source=$2 work=$3
 rm -rf "$work"
@@ -28,4 +28,7 @@ pid=$!
 wait "$pid"
 grep -q 'jit::answer' "/tmp/perf-$pid.map"
 rm "/tmp/perf-$pid.map"
-echo "both consumers work"
+# shellcheck disable=SC2086
+cc -std=c99 -pedantic -Wall -Werror "$source/examples/jit.c" $cflags -o "$work/jit"
+LD_LIBRARY_PATH=$lib "$work/jit" "$work" 1 || test $? -eq 77
+echo "all consumers work"
