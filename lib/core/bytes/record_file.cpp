@@ -33,7 +33,7 @@ std::span<iovec> rest_of(std::span<iovec> parts, std::size_t written) noexcept {
 
 int RecordFile::create(const std::string& path) noexcept {
   Descriptor fd(::open(path.c_str(), kFlags | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-  return fd.is_open() ? take(std::move(fd), true) : errno;
+  return fd.is_open() ? take(std::move(fd), false) : errno;
 }
 
 int RecordFile::open(const std::string& path, bool own) noexcept {

@@ -1,5 +1,6 @@
 #include "perfmap/jitdump_encode.hpp"
 
+#include <elf.h>
 #include <optional>
 
 #include "formats/jitdump_fields.hpp"
@@ -28,6 +29,22 @@ std::optional<std::uint32_t> record_size(std::uint64_t bytes) noexcept {
 }
 
 }  // namespace
+
+std::uint32_t host_elf_machine() noexcept {
+#if defined(__x86_64__)
+  return EM_X86_64;
+#elif defined(__aarch64__)
+  return EM_AARCH64;
+#elif defined(__i386__)
+  return EM_386;
+#elif defined(__arm__)
+  return EM_ARM;
+#elif defined(__riscv)
+  return EM_RISCV;
+#else
+  return EM_NONE;
+#endif
+}
 
 void JitdumpEncoder::header(const JitdumpHeader& header, std::string_view extra) {
   append(*out_, fixed_part(header, order_));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <elf.h>
 #include <mutex>
 #include <new>
 #include <unistd.h>
@@ -15,22 +14,6 @@
 
 namespace perfmap {
 namespace {
-
-constexpr std::uint32_t machine() noexcept {
-#if defined(__x86_64__)
-  return EM_X86_64;
-#elif defined(__aarch64__)
-  return EM_AARCH64;
-#elif defined(__i386__)
-  return EM_386;
-#elif defined(__arm__)
-  return EM_ARM;
-#elif defined(__riscv)
-  return 243;
-#else
-  return EM_NONE;
-#endif
-}
 
 constexpr std::size_t kZeros = std::size_t{64} << 10;
 constexpr std::uint64_t kMostZeros = JitdumpWriter::kMostZeros;
@@ -114,7 +97,7 @@ Result<void> DumpEngine::begin(const Result<DumpStart>& start, bool marker) {
   int error = 0;
   if (start->is_new) {
     bytes_.clear();
-    const JitdumpHeader header{.elf_mach = machine(),
+    const JitdumpHeader header{.elf_mach = host_elf_machine(),
                                .pid = static_cast<std::uint32_t>(pid_),
                                .timestamp = monotonic_ns()};
     bytes_.add(fixed_part(header, std::endian::native));

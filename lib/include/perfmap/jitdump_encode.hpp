@@ -17,6 +17,9 @@ constexpr std::uint32_t jitdump_padding(std::uint64_t size) noexcept {
   return static_cast<std::uint32_t>(-size & 7);
 }
 
+/// This machine's number for JitdumpHeader::elf_mach: 62 on x86-64, 183 on aarch64.
+PERFMAP_API std::uint32_t host_elf_machine() noexcept;
+
 /// Makes records into bytes, which it appends to a string: the reverse of the decode_…() functions
 /// of jitdump.hpp, to the byte. What is read with them and written here, in the same byte order, is
 /// what it was; in the other byte order it says the same.
