@@ -1,0 +1,182 @@
+#include "perfmap/timeline.hpp"
+
+#include <cstdint>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/jitdump_bytes.hpp"
+#include "support/scratch.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::dump_of;
+using test::DumpBytes;
+
+Timeline timeline_of(const DumpBytes& bytes,
+                     const std::optional<TimeConversion>& conversion = std::nullopt) {
+  Diagnostics problems(1);
+  return {dump_of(bytes.text()), problems, conversion};
+}
+
+/// The name of what was there, "" for nothing.
+std::string name_at(const Timeline& timeline, Address address,
+                    std::uint64_t time = Timeline::kEnd) {
+  const auto code = timeline.find(address, time);
+  const auto record = code ? timeline.dump().record_at(code->load) : std::nullopt;
+  const auto load = record ? decode_load(*record) : std::nullopt;
+  return load ? std::string(load->name) : "";
+}
+
+}  // namespace
+
+TEST_CASE("nothing is in the timeline of an empty dump", "[timeline]") {
+  for (const DumpBytes& bytes : {DumpBytes(), DumpBytes().header()}) {
+    const Timeline timeline = timeline_of(bytes);
+    CHECK_FALSE(timeline.find(0));
+    CHECK_FALSE(timeline.find(UINT64_MAX, 0));
+    CHECK(timeline.load_count() == 0);
+    timeline.for_each_at(Timeline::kEnd, [](const PlacedCode&) { FAIL("something"); });
+  }
+}
+
+TEST_CASE("code is there from its load on, and its successor from its own", "[timeline]") {
+  const Timeline timeline = timeline_of(
+      DumpBytes().header().load(10, 0x1000, "old", "cccc").load(20, 0x1000, "new", "cccc"));
+  CHECK(name_at(timeline, 0x1000, 9).empty());
+  CHECK(name_at(timeline, 0x1000, 10) == "old");
+  CHECK(name_at(timeline, 0x1003, 19) == "old");
+  CHECK(name_at(timeline, 0x1000, 20) == "new");
+  CHECK(name_at(timeline, 0x1003) == "new");
+  CHECK(name_at(timeline, 0x1004).empty());
+  CHECK(timeline.find(0x1000, 15)->until == 20);
+  CHECK(timeline.find(0x1000, 25)->until == Timeline::kEnd);
+}
+
+TEST_CASE("trap: a MOVE ends the old range and starts the new one", "[timeline][traps]") {
+  const Timeline timeline =
+      timeline_of(DumpBytes().header().load(10, 0x1000, "f", "cccc").move(20, 0x1000, 0x2000, 4));
+  CHECK(name_at(timeline, 0x1000, 19) == "f");
+  CHECK(name_at(timeline, 0x2000, 19).empty());
+  CHECK(name_at(timeline, 0x1000, 20).empty());
+  CHECK(name_at(timeline, 0x2003, 20) == "f");
+  CHECK(timeline.find(0x2003)->range == AddressRange{0x2000, 4});
+  CHECK(timeline.move_count() == 1);
+}
+
+TEST_CASE("a MOVE of what is not there moves nothing", "[timeline]") {
+  const Timeline timeline = timeline_of(
+      DumpBytes().header().load(10, 0x1000, "f", "cccc").move(20, 0x5000, 0x2000, 4, 77));
+  CHECK(name_at(timeline, 0x1000) == "f");
+  CHECK(name_at(timeline, 0x2000).empty());
+  CHECK(timeline.move_count() == 0);
+}
+
+TEST_CASE("trap: code_index is no key: each LOAD is code of its own", "[timeline][traps]") {
+  const Timeline timeline = timeline_of(
+      DumpBytes().header().load(10, 0x1000, "a", "cccc", 7).load(20, 0x2000, "b", "cccc", 7));
+  CHECK(name_at(timeline, 0x1000) == "a");
+  CHECK(name_at(timeline, 0x2000) == "b");
+}
+
+TEST_CASE("trap: records count in the order of time, not of the file", "[timeline][traps]") {
+  const Timeline timeline = timeline_of(
+      DumpBytes().header().load(20, 0x1000, "late", "cccc").load(10, 0x1000, "early", "cccc"));
+  CHECK(name_at(timeline, 0x1000, 15) == "early");
+  CHECK(name_at(timeline, 0x1000, 20) == "late");
+}
+
+TEST_CASE("trap: a LOAD over part of older code trims it from that time on", "[timeline][traps]") {
+  const Timeline timeline = timeline_of(
+      DumpBytes().header().load(10, 0x1000, "old", "cccccccccc").load(20, 0x1004, "new", "cc"));
+  CHECK(name_at(timeline, 0x1004, 19) == "old");
+  CHECK(name_at(timeline, 0x1003, 20) == "old");
+  CHECK(name_at(timeline, 0x1004, 20) == "new");
+  CHECK(name_at(timeline, 0x1006, 20) == "old");
+  CHECK(timeline.find(0x1006)->range == AddressRange{0x1000, 10});
+}
+
+TEST_CASE("code of size 0 answers for its first byte", "[timeline]") {
+  const Timeline timeline = timeline_of(DumpBytes().header().load(10, 0x1000, "stub", ""));
+  CHECK(name_at(timeline, 0x1000) == "stub");
+  CHECK(name_at(timeline, 0x1001).empty());
+  CHECK(timeline.find(0x1000)->range == AddressRange{0x1000, 0});
+}
+
+TEST_CASE("sizes that wrap end with the address space", "[timeline]") {
+  const Timeline timeline = timeline_of(DumpBytes()
+                                            .header()
+                                            .load_of_size(10, 0x1000, UINT64_MAX, "all")
+                                            .load_of_size(20, UINT64_MAX - 9, 100, "end")
+                                            .load_of_size(30, UINT64_MAX, 1, "none"));
+  CHECK(name_at(timeline, 0x1000) == "all");
+  CHECK(name_at(timeline, UINT64_MAX - 10) == "all");
+  CHECK(name_at(timeline, UINT64_MAX - 1, 15) == "all");
+  CHECK(name_at(timeline, UINT64_MAX - 1) == "end");
+  CHECK(name_at(timeline, UINT64_MAX).empty());
+}
+
+TEST_CASE("ticks become nanoseconds where the conversion is known", "[timeline]") {
+  const TimeConversion conversion{.shift = 1, .mult = 3, .zero = 100};
+  const Timeline timeline =
+      timeline_of(DumpBytes().header({.flags = 1}).load(10, 0x1000, "f", "cccc"), conversion);
+  CHECK(timeline.dump().has_tsc_times());
+  CHECK(name_at(timeline, 0x1000, 114).empty());
+  CHECK(name_at(timeline, 0x1000, 115) == "f");
+}
+
+TEST_CASE("a timeline follows a dump that grows", "[timeline]") {
+  test::Scratch scratch;
+  DumpBytes bytes;
+  bytes.header().load(10, 0x1000, "old", "cccc");
+  const std::string path = scratch.write("jit-42.dump", bytes.text());
+  Diagnostics problems(1);
+  Timeline timeline(Jitdump(*Input::open(path), {.growing = true}), problems);
+  CHECK(name_at(timeline, 0x1000) == "old");
+  const std::size_t before = bytes.size();
+  std::ofstream(path, std::ios::binary | std::ios::app)
+      << bytes.load(20, 0x1000, "new", "cccc").text().substr(before);
+  CHECK(timeline.refresh(problems).value() == Growth::appended);
+  CHECK(name_at(timeline, 0x1000) == "new");
+  CHECK(name_at(timeline, 0x1000, 19) == "old");
+}
+
+TEST_CASE("a million loads over the same page cost no more than others", "[timeline][hostile]") {
+  constexpr std::uint64_t kMany = 1'000'000;
+  std::mt19937_64 random(3);
+  DumpBytes bytes;
+  bytes.header();
+  std::vector<AddressRange> ranges;
+  for (std::uint64_t time = 0; time < kMany; ++time) {
+    const std::uint64_t begin = random() % 4000;
+    ranges.push_back({begin, 1 + random() % (4096 - begin)});
+    bytes.load_of_size(time, begin, ranges.back().size, "f");
+  }
+  const Timeline timeline = timeline_of(bytes);
+  for (int i = 0; i < 2000; ++i) {
+    const Address address = random() % 4096;
+    const std::uint64_t time = random() % kMany;
+    std::uint64_t last = time;
+    while (last != UINT64_MAX && !ranges[last].contains(address)) --last;
+    const auto code = timeline.find(address, time);
+    REQUIRE(code.has_value() == (last != UINT64_MAX));
+    if (code) REQUIRE(code->range == ranges[last]);
+  }
+}
+
+TEST_CASE("indices of code cannot be chosen so that MOVEs take long", "[timeline][hostile]") {
+  // Multiples of the bucket counts of a hash table, to which all of them would go.
+  constexpr std::uint64_t kBuckets[] = {126'271, 256'279, 520'241, 1'056'323};
+  DumpBytes bytes;
+  bytes.header();
+  for (std::uint64_t i = 0; i < 200'000; ++i) {
+    bytes.load_of_size(i, 0x1000 + 16 * i, 16, "f", i * kBuckets[i % 4]);
+  }
+  bytes.move(200'000, 0x1000, 0x10, 16, 0);
+  CHECK(name_at(timeline_of(bytes), 0x10) == "f");
+}
+
+}  // namespace perfmap
