@@ -66,17 +66,12 @@ std::vector<Load> loads_of(const Jitdump& dump) {
   return loads;
 }
 
-struct Question {
-  Address address;
-  std::uint64_t time;
-};
-
 /// An address of some LOAD, at some time after it.
-std::vector<Question> questions(const std::vector<Load>& loads, std::size_t count) {
+std::vector<AddressAtTime> questions(const std::vector<Load>& loads, std::size_t count) {
   std::mt19937_64 random(7);
   const std::uint64_t end = loads.back().time + 1000;
-  std::vector<Question> asked(count);
-  for (Question& question : asked) {
+  std::vector<AddressAtTime> asked(count);
+  for (AddressAtTime& question : asked) {
     const Load& load = loads[random() % loads.size()];
     question = {load.range.begin + random() % load.range.size,
                 load.time + random() % (end - load.time)};
@@ -85,8 +80,8 @@ std::vector<Question> questions(const std::vector<Load>& loads, std::size_t coun
 }
 
 void check(const Timeline& timeline, const std::vector<Load>& loads,
-           const std::vector<Question>& asked) {
-  for (const Question& question : asked) {
+           const std::vector<AddressAtTime>& asked) {
+  for (const AddressAtTime& question : asked) {
     const Load* last = nullptr;
     for (const Load& load : loads) {
       if (load.time > question.time) break;
@@ -100,11 +95,11 @@ void check(const Timeline& timeline, const std::vector<Load>& loads,
   }
 }
 
-double find_all_ms(const Timeline& timeline, const std::vector<Question>& asked) {
+double find_all_ms(const Timeline& timeline, const std::vector<AddressAtTime>& asked) {
   double best = 1e9;
   for (int i = 0; i < 5; ++i) {
     best = std::min(best, time_ms([&] {
-                      for (const Question& question : asked) {
+                      for (const AddressAtTime& question : asked) {
                         sink = sink + timeline.find(question.address, question.time)->load;
                       }
                     }));
@@ -126,10 +121,20 @@ void bench_timeline(const std::string& path, const std::string& what, double mos
   const std::vector<Load> loads = loads_of(timeline.dump());
   const double each = bytes / static_cast<double>(loads.size());
   print_row("  bytes a LOAD beyond the file", std::to_string(int(each)), "-", each, most_bytes);
-  const std::vector<Question> asked = questions(loads, 1'000'000);
+  const std::vector<AddressAtTime> asked = questions(loads, 1'000'000);
   check(timeline, loads, {asked.begin(), asked.begin() + 300});
   const double find_ms = find_all_ms(timeline, asked);
   print_row("  look-up, random address and time", ns_each(find_ms, 1e6), "-", find_ms, most_ns);
+  std::vector<std::optional<CodeAt>> answers(asked.size());
+  const Paired all = compare(
+      5, [&] { timeline.find_all(asked, answers); },
+      [&] {
+        for (const AddressAtTime& question : asked) {
+          sink = sink + timeline.find(question.address, question.time)->load;
+        }
+      });
+  print_row("  look-up of many at once, against one by one", ns_each(all.ours_ms, 1e6),
+            ns_each(all.limit_ms, 1e6), all.ratio, 1.0);
 }
 
 }  // namespace

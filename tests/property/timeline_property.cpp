@@ -101,6 +101,12 @@ TEST_CASE("a timeline answers as memory would that was written in the order of t
     const Memory memory(sorted, time, span);
     std::vector<PlacedCode> there;
     timeline.for_each_at(time, [&](const PlacedCode& code) { there.push_back(code); });
+    std::vector<AddressAtTime> asked;
+    for (Address address = 0; address < memory.bytes.size(); ++address) {
+      asked.push_back({address * scale, time});
+    }
+    std::vector<std::optional<CodeAt>> answers(asked.size());
+    timeline.find_all(asked, answers);
     for (Address address = 0; address < memory.bytes.size(); ++address) {
       CAPTURE(address);
       const int owner = memory.bytes[address].placement;
@@ -109,6 +115,7 @@ TEST_CASE("a timeline answers as memory would that was written in the order of t
         return placed.piece.contains(address * scale);
       });
       REQUIRE(code.has_value() == (owner >= 0));
+      if (scale == 1) REQUIRE(answers[address] == code);
       REQUIRE((listed != there.end()) == (owner >= 0));
       if (owner < 0) continue;
       const Event& event = sorted[static_cast<std::size_t>(owner)];

@@ -24,9 +24,24 @@ unsigned short_distance(std::size_t distance) noexcept {
 std::optional<PieceTree::Found> PieceTree::find(Address address,
                                                 std::uint64_t time) const noexcept {
   if (centers_.empty()) return std::nullopt;
-  // The gap that the address is in: behind so many centers.
   const std::size_t gap =
       search().one_of(search_tree_.levels(), pieces_.data(), sizeof(Kept), address);
+  return find_from(gap, address, time);
+}
+
+void PieceTree::find_group(const std::uint64_t* addresses, const std::uint64_t* times,
+                           std::optional<Found>* answers) const noexcept {
+  std::size_t gaps[kSearchGroup];
+  if (centers_.empty()) return std::fill(answers, answers + kSearchGroup, std::nullopt);
+  search().group(search_tree_.levels(), addresses, gaps);
+  for (const std::size_t gap : gaps) __builtin_prefetch(pieces_.data() + gap - (gap != 0 ? 1 : 0));
+  for (std::size_t i = 0; i < kSearchGroup; ++i) {
+    answers[i] = find_from(gaps[i], addresses[i], times[i]);
+  }
+}
+
+std::optional<PieceTree::Found> PieceTree::find_from(std::size_t gap, Address address,
+                                                     std::uint64_t time) const noexcept {
   if (gap != 0) {
     if (const Kept* const piece = find_at(gap - 1, address, time)) return found(*piece, gap - 1);
   }

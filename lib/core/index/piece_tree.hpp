@@ -42,6 +42,10 @@ class PieceTree {
 
   std::optional<Found> find(Address address, std::uint64_t time) const noexcept;
 
+  /// As find(), for kSearchGroup of them, whose cache misses overlap.
+  void find_group(const std::uint64_t* addresses, const std::uint64_t* times,
+                  std::optional<Found>* answers) const noexcept;
+
   /// What exists at `time`, by address. O(n log n).
   std::vector<Found> all_at(std::uint64_t time) const;
 
@@ -78,6 +82,9 @@ class PieceTree {
   AddressRange range_of(const Kept& piece, std::size_t center) const noexcept;
   std::size_t find_at(std::size_t center, std::uint64_t time) const noexcept;
   const Kept* find_at(std::size_t center, Address address, std::uint64_t time) const noexcept;
+  /// Who holds an address that is behind so many centers.
+  std::optional<Found> find_from(std::size_t gap, Address address,
+                                 std::uint64_t time) const noexcept;
   bool reaches(std::size_t center, std::size_t gap) const noexcept;
   Found found(const Kept& piece, std::size_t center) const noexcept;
 

@@ -5,6 +5,7 @@
 
 #include "index/piece_tree.hpp"
 #include "index/pieces.hpp"
+#include "index/search.hpp"
 
 namespace perfmap {
 
@@ -89,6 +90,25 @@ std::uint64_t Timeline::time_of(const JitRecord& record) const noexcept {
 std::optional<CodeAt> Timeline::find(Address address, std::uint64_t time) const noexcept {
   const auto piece = state_->tree.find(address, std::min(time, kEnd - 1));
   return piece ? state_->code_of(*piece) : std::nullopt;
+}
+
+void Timeline::find_all(std::span<const AddressAtTime> asked,
+                        std::span<std::optional<CodeAt>> answers) const noexcept {
+  std::uint64_t addresses[kSearchGroup];
+  std::uint64_t times[kSearchGroup];
+  std::optional<PieceTree::Found> pieces[kSearchGroup];
+  std::size_t done = 0;
+  for (; asked.size() - done >= kSearchGroup; done += kSearchGroup) {
+    for (std::size_t i = 0; i < kSearchGroup; ++i) {
+      addresses[i] = asked[done + i].address;
+      times[i] = std::min(asked[done + i].time, kEnd - 1);
+    }
+    state_->tree.find_group(addresses, times, pieces);
+    for (std::size_t i = 0; i < kSearchGroup; ++i) {
+      answers[done + i] = pieces[i] ? state_->code_of(*pieces[i]) : std::nullopt;
+    }
+  }
+  for (; done < asked.size(); ++done) answers[done] = find(asked[done].address, asked[done].time);
 }
 
 void Timeline::for_each_at(std::uint64_t time,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "perfmap/address.hpp"
 #include "perfmap/diagnostic.hpp"
@@ -25,6 +26,12 @@ struct TimeConversion {
     const std::uint64_t rest = ticks & ((std::uint64_t{1} << shift) - 1);
     return zero + quotient * mult + (rest * mult >> shift);
   }
+};
+
+/// What a timeline can be asked.
+struct AddressAtTime {
+  Address address = 0;
+  std::uint64_t time = 0;
 };
 
 /// Which code an address belonged to at some time.
@@ -54,7 +61,9 @@ struct PlacedCode {
 ///
 /// Built once, O(n log n) for n records whatever they overlap, as the address space and time are
 /// cut into at most 3n disjoint rectangles; a look-up is O(log² n) at worst, and allocates nothing.
-/// Holds about 56 bytes a LOAD besides the dump. Const members may be used from several threads.
+/// It reads the dump only for code that was cut or moved.
+/// Holds 42 bytes a LOAD besides the dump, and up to three times that where loads cut each other to
+/// pieces. Const members may be used from several threads.
 class PERFMAP_API Timeline {
  public:
   /// Later than everything that is in the dump.
@@ -74,6 +83,11 @@ class PERFMAP_API Timeline {
 
   /// Who had `address` at `time`; nothing where nobody had, or the input was truncated since.
   std::optional<CodeAt> find(Address address, std::uint64_t time = kEnd) const noexcept;
+
+  /// find() for many: `answers[i]` answers `asked[i]`. Any order; several times faster, as it waits
+  /// for memory once for many. The two spans have the same length.
+  void find_all(std::span<const AddressAtTime> asked,
+                std::span<std::optional<CodeAt>> answers) const noexcept;
 
   /// Everything that was there at `time`, by address, without overlaps. O(n log n).
   void for_each_at(std::uint64_t time, const std::function<void(const PlacedCode&)>& visit) const;
