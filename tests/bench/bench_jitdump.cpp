@@ -154,7 +154,7 @@ void bench_jitdump(const Files& files) {
   }
   bench_timeline(path, "1 M, a fifth reused", 1000, 64, 300);
   write({.one_page = true, .seed = 5});
-  bench_timeline(path, "1 M over one page", 3000, 192, 1000);
+  bench_timeline(path, "1 M over one page", 2000, 128, 5000);
   std::remove(path.c_str());
 }
 

@@ -1,7 +1,9 @@
 #include "index/piece_tree.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <span>
 
 namespace perfmap {
 namespace {
@@ -43,13 +45,32 @@ void PieceTree::find_group(const std::uint64_t* addresses, const std::uint64_t* 
 std::optional<PieceTree::Found> PieceTree::find_from(std::size_t gap, Address address,
                                                      std::uint64_t time) const noexcept {
   if (gap != 0) {
-    if (const Kept* const piece = find_at(gap - 1, address, time)) return found(*piece, gap - 1);
+    const Kept& piece = at(gap - 1, time);
+    if (holds(piece, gap - 1, address, time)) return found(piece, gap - 1);
   }
-  // The path from the gap to the root of the tree.
+  return find_on_path(gap, address, time);
+}
+
+/// Asks the other centers on the path from the gap to the root of the tree, side by side: every
+/// step of each search waits for memory, so they wait together.
+std::optional<PieceTree::Found> PieceTree::find_on_path(std::size_t gap, Address address,
+                                                        std::uint64_t time) const noexcept {
+  std::array<Candidate, 64> on_path;
+  std::size_t count = 0;
   for (std::size_t step = 1; step <= centers_.size(); step *= 2) {
     const std::size_t center = (gap & ~(2 * step - 1)) + step - 1;
     if (center >= centers_.size() || !reaches(center, gap)) continue;
-    if (const Kept* const piece = find_at(center, address, time)) return found(*piece, center);
+    __builtin_prefetch(pieces_.data() + center);
+    on_path[count++] = {nullptr, 0, center};
+  }
+  const std::span<Candidate> all(on_path.data(), count);
+  for (Candidate& one : all) one = candidate_of(one.center, time);
+  for (bool more = true; more;) {
+    more = false;
+    for (Candidate& one : all) more = one.halve(time) || more;
+  }
+  for (const Candidate& one : all) {
+    if (holds(*one.last, one.center, address, time)) return found(*one.last, one.center);
   }
   return std::nullopt;
 }
@@ -61,28 +82,35 @@ bool PieceTree::reaches(std::size_t center, std::size_t gap) const noexcept {
   return short_distance(center + 1 - gap) <= (reach & 0xf);
 }
 
-/// The piece of a center that exists at `time`, or kNone.
-std::size_t PieceTree::find_at(std::size_t center, std::uint64_t time) const noexcept {
-  const Kept& newest = pieces_[center];
-  if (time >= newest.from) return time < newest.to ? center : kNone;
-  if (newest.older == 0) return kNone;
-  const Kept* last = pieces_.data() + newest.older;  // the last that has begun, if the oldest has
-  for (std::size_t count = last->older; count > 1; count -= count / 2) {
-    const std::size_t half = count / 2;
-    __builtin_prefetch(last + half / 2);
-    __builtin_prefetch(last + half + half / 2);
-    last = last[half].from <= time ? last + half : last;
-  }
-  if (time < last->from || time >= last->to) return kNone;
-  return static_cast<std::size_t>(last - pieces_.data());
+/// One step of a binary search; whether another one is needed.
+bool PieceTree::Candidate::halve(std::uint64_t time) noexcept {
+  if (count <= 1) return false;
+  const std::size_t half = count / 2;
+  last = last[half].from <= time ? last + half : last;
+  count -= half;
+  __builtin_prefetch(last + count / 2);
+  return true;
 }
 
-const PieceTree::Kept* PieceTree::find_at(std::size_t center, Address address,
-                                          std::uint64_t time) const noexcept {
-  const std::size_t at = find_at(center, time);
-  if (at == kNone) return nullptr;
-  const Kept& piece = pieces_[at];
-  return range_of(piece, center).contains(address) ? &piece : nullptr;
+PieceTree::Candidate PieceTree::candidate_of(std::size_t center,
+                                             std::uint64_t time) const noexcept {
+  const Kept& newest = pieces_[center];
+  if (time >= newest.from || newest.older == 0) return {&newest, 1, center};
+  const Kept& oldest = pieces_[newest.older];
+  return {&oldest, oldest.older, center};
+}
+
+/// The piece of a center that exists at `time` if any does.
+const PieceTree::Kept& PieceTree::at(std::size_t center, std::uint64_t time) const noexcept {
+  Candidate candidate = candidate_of(center, time);
+  while (candidate.halve(time)) {
+  }
+  return *candidate.last;
+}
+
+bool PieceTree::holds(const Kept& piece, std::size_t center, Address address,
+                      std::uint64_t time) const noexcept {
+  return exists(piece, time) && range_of(piece, center).contains(address);
 }
 
 AddressRange PieceTree::range_of(const Kept& piece, std::size_t center) const noexcept {
@@ -108,8 +136,8 @@ PieceTree::Found PieceTree::found(const Kept& piece, std::size_t center) const n
 std::vector<PieceTree::Found> PieceTree::all_at(std::uint64_t time) const {
   std::vector<Found> there;
   for (std::size_t center = 0; center < centers_.size(); ++center) {
-    const std::size_t at = find_at(center, time);
-    if (at != kNone) there.push_back(found(pieces_[at], center));
+    const Kept& piece = at(center, time);
+    if (exists(piece, time)) there.push_back(found(piece, center));
   }
   std::sort(there.begin(), there.end(),
             [](const Found& a, const Found& b) { return a.range.begin < b.range.begin; });

@@ -65,13 +65,21 @@ class PieceTree {
     AddressRange range;
   };
   struct Homes;
+  /// A search among the pieces of a center for the one that exists at some time: if any does, it is
+  /// among `count` from `last` on.
+  struct Candidate {
+    const Kept* last;
+    std::size_t count;
+    std::size_t center;
+
+    bool halve(std::uint64_t time) noexcept;
+  };
 
   static constexpr std::uint64_t kMoved = kMostOffset + 1;
   static constexpr std::uint64_t kWhole = kMoved << 1;
   static constexpr unsigned kBelowShift = 48;
   static constexpr std::uint64_t kFarBelow = 0xffff;  // see Long, as for kLongSize
   static constexpr std::uint32_t kLongSize = UINT32_MAX;
-  static constexpr std::size_t kNone = SIZE_MAX;
 
   void choose_centers(const Pieces& pieces, Column<std::uint32_t>& centers_below);
   Homes find_homes(const Pieces& pieces, const Column<std::uint32_t>& centers_below);
@@ -80,11 +88,18 @@ class PieceTree {
             std::size_t center, std::size_t at);
 
   AddressRange range_of(const Kept& piece, std::size_t center) const noexcept;
-  std::size_t find_at(std::size_t center, std::uint64_t time) const noexcept;
-  const Kept* find_at(std::size_t center, Address address, std::uint64_t time) const noexcept;
+  static bool exists(const Kept& piece, std::uint64_t time) noexcept {
+    return piece.from <= time && time < piece.to;
+  }
+  Candidate candidate_of(std::size_t center, std::uint64_t time) const noexcept;
+  const Kept& at(std::size_t center, std::uint64_t time) const noexcept;
+  bool holds(const Kept& piece, std::size_t center, Address address,
+             std::uint64_t time) const noexcept;
   /// Who holds an address that is behind so many centers.
   std::optional<Found> find_from(std::size_t gap, Address address,
                                  std::uint64_t time) const noexcept;
+  std::optional<Found> find_on_path(std::size_t gap, Address address,
+                                    std::uint64_t time) const noexcept;
   bool reaches(std::size_t center, std::size_t gap) const noexcept;
   Found found(const Kept& piece, std::size_t center) const noexcept;
 
