@@ -193,7 +193,8 @@ TEST_CASE("lines that run over their record are no lines", "[jitdump]") {
   SECTION("a file name without an end") { text.back() = 'x'; }
   SECTION("more lines than fit") { text[40 + 24] = 2; }
   SECTION("an absurd number of lines") { text[40 + 30] = '\x7f'; }
-  const Reading reading = read(dump_of(text + DumpBytes().load(6, 0x1000, "f", "cc").text()));
+  const Jitdump dump = dump_of(text + DumpBytes().load(6, 0x1000, "f", "cc").text());
+  const Reading reading = read(dump);
   REQUIRE(reading.records.size() == 2);
   CHECK_FALSE(decode_lines(reading.records[0]));
 }
