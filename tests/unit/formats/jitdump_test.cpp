@@ -218,7 +218,8 @@ TEST_CASE("unwinding information whose sizes do not fit is none", "[jitdump]") {
   std::string text = DumpBytes().header().unwinding(1, "frame...header..", 8, 0).text();
   SECTION("the header is larger than all of it") { text[40 + 24] = 17; }
   SECTION("all of it is larger than the record") { text[40 + 16] = 17; }
-  const Reading reading = read(dump_of(text + DumpBytes().load(6, 0x1000, "f", "cc").text()));
+  const Jitdump dump = dump_of(text + DumpBytes().load(6, 0x1000, "f", "cc").text());
+  const Reading reading = read(dump);
   REQUIRE(reading.records.size() == 2);
   CHECK_FALSE(decode_unwinding(reading.records[0]));
 }
