@@ -19,11 +19,13 @@ struct Image {
   ImageFrames frames;
 
   Image(const Timeline& of, const Target& for_target, ImageCode&& of_code)
-      : timeline(of), target(for_target), code(std::move(of_code)), lines(target), frames(target) {}
+      : timeline(of),
+        target(for_target),
+        code(std::move(of_code)),
+        lines(target, code),
+        frames(target) {}
   Image(const Image&) = delete;  // lines and frames refer to the target
   Image& operator=(const Image&) = delete;
-
-  bool has_lines() const noexcept { return !lines.program().empty(); }
 };
 
 void describe_functions(Image& image, const JitDetails& details, ElfImageCounts& counts) {
@@ -136,16 +138,25 @@ void add_bytes(ElfFile& file, const char* name, std::uint32_t type, std::string_
 }
 
 void add_lines(ElfFile& file, const Image& image) {
-  if (!image.has_lines()) return;
+  if (image.lines.size() == 0) return;
   ElfSection section;
   section.name = ".debug_line";
   section.type = SHT_PROGBITS;
-  section.size = image.lines.head().size() + image.lines.program().size();
+  section.size = image.lines.size();
   section.write = [&image](ElfSink& sink) {
-    sink.write(image.lines.head());
-    sink.write(image.lines.program());
+    for (const LineTable& table : image.lines.tables()) {
+      sink.write(table.head());
+      sink.write(table.program());
+    }
   };
   file.add(std::move(section));
+}
+
+/// Offsets in these sections have 32 bits, and the highest few mean other things.
+bool is_too_large(const Image& image, const ImageDwarf& dwarf) noexcept {
+  constexpr std::uint64_t kMost = 0xfffffff0;
+  return image.lines.size() > kMost || image.frames.bytes().size() > kMost ||
+         dwarf.info.size() > kMost || dwarf.ranges.size() > kMost;
 }
 
 Result<void> write_image(const Image& image, const ImageDwarf& dwarf, OutputFile& out) {
@@ -173,9 +184,9 @@ Result<ElfImageCounts> write_elf_image(const Timeline& timeline, const JitDetail
   make_clusters(*code);
   Image image(timeline, target, *std::move(code));
   describe_functions(image, details, counts);
-  const bool lines_fit = image.lines.finish();
-  const ImageDwarf dwarf(image.target, image.code, image.has_lines());
-  if (!lines_fit || dwarf.is_too_large || image.frames.is_too_large()) {
+  image.lines.finish();
+  const ImageDwarf dwarf(image.target, image.code, image.lines);
+  if (is_too_large(image, dwarf)) {
     return Failure({Errc::too_large, "more lines or frames than an ELF file can hold", 0, {}});
   }
   const Result<void> written = write_image(image, dwarf, out);

@@ -48,6 +48,13 @@ struct ImageCode {
   std::vector<ImageCluster> clusters;        ///< by address
   std::string names = std::string(1, '\0');  ///< of functions, each with its NUL
 
+  /// DWARF describes pieces in compilation units of so many, by address: binutils needs time
+  /// quadratic in the functions of one.
+  static constexpr std::uint32_t kUnitPieces = 1024;
+  std::size_t unit_count() const noexcept {
+    return (pieces.size() + kUnitPieces - 1) / kUnitPieces;
+  }
+
   const ImagePiece& piece(const ImageFunction& function, std::uint32_t i) const noexcept {
     return pieces[by_function[function.first + i]];
   }

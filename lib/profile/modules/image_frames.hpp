@@ -25,8 +25,6 @@ class ImageFrames {
   /// The terminator, where there are frames at all.
   void finish();
   std::string_view bytes() const noexcept { return out_.view(); }
-  /// 32 bits of a frame say where its CIE is.
-  bool is_too_large() const noexcept { return out_.size() > UINT32_MAX; }
 
  private:
   std::size_t cie(const FrameCie& cie);
