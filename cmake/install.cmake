@@ -2,7 +2,10 @@
 # other projects find us by.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS perfmap EXPORT perfmapTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS perfmap perfmap_profile EXPORT perfmapTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# The second library finds the first beside itself.
+set_target_properties(perfmap_profile PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS perfmap_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 set_target_properties(perfmap_program PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
@@ -23,7 +26,10 @@ file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_I
 cmake_path(APPEND pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
 cmake_path(APPEND pc_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
 configure_file(cmake/perfmap.pc.in perfmap.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/perfmap.pc
+configure_file(cmake/perfmap-profile.pc.in perfmap-profile.pc @ONLY)
+install(FILES
+  ${CMAKE_CURRENT_BINARY_DIR}/perfmap.pc
+  ${CMAKE_CURRENT_BINARY_DIR}/perfmap-profile.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(FILES completions/perfmap.bash

@@ -2,8 +2,8 @@
 """Says where a file of lib/ or apps/ includes what its layer may not see: check_layers.py [DIR...]
 
 The rules are those of docs/design.md: a file of lib/core includes from its own folder and from
-folders to its left; apps/ and capi/ include public headers only; some libraries are known in one
-folder alone.
+folders to its left, and so does one of lib/profile; of another library, and in apps/ and capi/, only
+public headers count; some libraries are known in one folder alone.
 """
 import pathlib
 import re
@@ -11,6 +11,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORE = ["base", "bytes", "formats", "runtime", "index", "answers", "output", "capi"]
+PROFILE = ["perfdata", "modules", "processes", "unwind", "stacks", "capi"]
 DOORS = [  # what is included, and the only place that may
     (re.compile(r"^nlohmann/"), "lib/core/output/"),
     (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"), "lib/profile/modules/"),
@@ -28,17 +29,20 @@ def complaint(path, included):
     if ".." in included.split("/"):
         return f"{included} does not name its folder"
     folder = included.split("/")[0]
-    if folder not in CORE or "/" not in included:
+    if folder not in CORE + PROFILE or "/" not in included:
         return None
-    if path.startswith("lib/include/") or path.startswith("apps/"):
-        return f"{included} is not public"
-    match = re.match(r"lib/core/(\w+)/", path)
-    if not match or match[1] not in CORE:
-        return None
-    own = match[1]
+    match = re.match(r"lib/(core|profile)/(\w+)/", path)
+    if not match:
+        return f"{included} is not public" if path.startswith(("lib/include/", "apps/")) else None
+    folders = CORE if match[1] == "core" else PROFILE
+    own = match[2]
+    if own not in folders:
+        return f"{own} is no folder of lib/{match[1]}"
+    if folder not in folders:
+        return f"lib/{match[1]} sees public headers of the other library only, not {included}"
     if own == "capi" and folder != "capi":
         return f"capi sees public headers only, not {included}"
-    if CORE.index(folder) > CORE.index(own):
+    if folders.index(folder) > folders.index(own):
         return f"{own} may not include {included}, which is to its right"
     return None
 
@@ -63,6 +67,14 @@ def self_test():
     assert not complaint("lib/core/index/a.cpp", "base/hex.hpp")
     assert not complaint("lib/core/output/a.cpp", "nlohmann/json.hpp")
     assert not complaint("lib/core/base/a.cpp", "perfmap/map.hpp")
+    assert complaint("lib/profile/modules/a.cpp", "base/hex.hpp")
+    assert complaint("lib/core/output/a.cpp", "modules/elf_file.hpp")
+    assert complaint("lib/profile/perfdata/a.cpp", "modules/elf_file.hpp")
+    assert complaint("lib/profile/unwind/a.cpp", "libelf.h")
+    assert complaint("apps/perfmap/a.cpp", "modules/elf_file.hpp")
+    assert not complaint("lib/profile/modules/a.cpp", "libelf.h")
+    assert not complaint("lib/profile/unwind/a.cpp", "modules/elf_file.hpp")
+    assert not complaint("lib/profile/modules/a.cpp", "perfmap/cursor.hpp")
 
 
 def main():

@@ -19,6 +19,8 @@ cmake -S "$source/tests/install/cpp" -B "$work/cpp" -DCMAKE_PREFIX_PATH="$work/p
 cmake --build "$work/cpp" >/dev/null
 printf '1000 10 foo\n' >"$work/perf.map"
 test "$("$work/cpp/consumer" "$work/perf.map" 1002)" = "foo+0x2"
+dump=$source/tests/wild/node/jit-683-lines.dump
+test "$("$work/cpp/profile_consumer" "$dump" "$work/cpp/dump.elf")" = "47 functions"
 
 cflags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs perfmap)
 # shellcheck disable=SC2086
@@ -31,4 +33,9 @@ rm "/tmp/perf-$pid.map"
 # shellcheck disable=SC2086
 cc -std=c99 -pedantic -Wall -Werror "$source/examples/jit.c" $cflags -o "$work/jit"
 LD_LIBRARY_PATH=$lib "$work/jit" "$work" 1 || test $? -eq 77
+flags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs perfmap-profile)
+# shellcheck disable=SC2086
+c++ -std=c++20 "$source/examples/to_elf.cpp" $flags -o "$work/to_elf"
+LD_LIBRARY_PATH=$lib "$work/to_elf" "$dump" "$work/dump.elf"
+cmp "$work/dump.elf" "$work/cpp/dump.elf"
 echo "all consumers work"

@@ -15,7 +15,7 @@ ElfReader::ElfReader(std::string bytes) : bytes_(std::move(bytes)) {
   REQUIRE(elf_ != nullptr);
   REQUIRE(elf_kind(elf_) == ELF_K_ELF);
   dwarf_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
-  REQUIRE(dwarf_ != nullptr);
+  REQUIRE((dwarf_ != nullptr) == section(".debug_info").has_value());
 }
 
 ElfReader::~ElfReader() {
@@ -94,6 +94,7 @@ std::optional<char> ElfReader::byte_at(Address address) const {
 
 std::vector<ElfRow> ElfReader::read_rows() const {
   std::vector<ElfRow> all;
+  if (dwarf_ == nullptr) return all;
   Dwarf_Off next = 0;
   std::size_t header_size = 0;
   for (Dwarf_Off at = 0;
@@ -135,7 +136,7 @@ std::optional<ElfRow> ElfReader::line_at(Address address) const {
 
 std::optional<ElfSymbol> ElfReader::function_at(Address address) const {
   Dwarf_Die unit;
-  if (dwarf_addrdie(dwarf_, address, &unit) == nullptr) return std::nullopt;
+  if (dwarf_ == nullptr || dwarf_addrdie(dwarf_, address, &unit) == nullptr) return std::nullopt;
   Dwarf_Die child;
   for (int more = dwarf_child(&unit, &child); more == 0; more = dwarf_siblingof(&child, &child)) {
     if (dwarf_haspc(&child, address) != 1) continue;
