@@ -152,10 +152,11 @@ _perfmap() {
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --to) COMPREPLY=($(compgen -W 'perf-map json jsonl' -- "$current")); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map json jsonl elf' -- "$current")); return ;;
+        --time) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner -o --output --to' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner -o --output --to --time' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
