@@ -27,7 +27,7 @@ struct ElfImageCounts {
 };
 
 /// Writes the code that was there at `time` as one ELF file (ET_EXEC: every address is the one that
-/// the code had): for `gdb`'s symbol-file, objdump, addr2line, llvm-symbolizer and whoever else
+/// the code had): for gdb's add-symbol-file, objdump, addr2line, llvm-symbolizer and whoever else
 /// reads ELF and DWARF. Deterministic; does not commit `out`.
 ///
 /// It has a symbol for each function, whose name is byte by byte that of the dump (one more symbol
