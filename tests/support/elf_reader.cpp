@@ -16,9 +16,11 @@ ElfReader::ElfReader(std::string bytes) : bytes_(std::move(bytes)) {
   REQUIRE(elf_kind(elf_) == ELF_K_ELF);
   dwarf_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
   REQUIRE((dwarf_ != nullptr) == section(".debug_info").has_value());
+  cfi_ = dwarf_getcfi_elf(elf_);
 }
 
 ElfReader::~ElfReader() {
+  if (cfi_ != nullptr) dwarf_cfi_end(cfi_);
   dwarf_end(dwarf_);
   elf_end(elf_);
 }
@@ -151,9 +153,8 @@ std::optional<ElfSymbol> ElfReader::function_at(Address address) const {
 }
 
 Dwarf_Frame* ElfReader::frame(Address address) const {
-  Dwarf_CFI* const cfi = dwarf_getcfi_elf(elf_);
   Dwarf_Frame* frame = nullptr;
-  if (cfi == nullptr || dwarf_cfi_addrframe(cfi, address, &frame) != 0) return nullptr;
+  if (cfi_ == nullptr || dwarf_cfi_addrframe(cfi_, address, &frame) != 0) return nullptr;
   return frame;
 }
 

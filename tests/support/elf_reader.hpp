@@ -66,6 +66,7 @@ class ElfReader {
   std::string bytes_;
   Elf* elf_;
   Dwarf* dwarf_;
+  Dwarf_CFI* cfi_;
   mutable std::vector<ElfRow> rows_;
   mutable bool has_rows_ = false;
 };

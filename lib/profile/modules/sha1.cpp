@@ -47,6 +47,7 @@ void Sha1::block(const char* bytes) noexcept {
 }
 
 void Sha1::update(std::string_view bytes) noexcept {
+  if (bytes.empty()) return;
   const std::size_t held = size_ % rest_.size();
   size_ += bytes.size();
   if (held != 0) {
