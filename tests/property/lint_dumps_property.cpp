@@ -6,6 +6,7 @@
 
 #include "perfmap/dump_fix.hpp"
 #include "perfmap/timeline.hpp"
+#include "perfmap/written_name.hpp"
 #include "support/catch.hpp"
 #include "support/frame_bytes.hpp"
 #include "support/lint_findings.hpp"
@@ -101,10 +102,10 @@ std::vector<Owner> owners_at(const std::string& bytes, std::uint64_t time) {
   std::vector<Owner> owners;
   timeline.for_each_at(time, [&](const PlacedCode& placed) {
     const auto load = decode_load(*timeline.dump().record_at(placed.code.load));
-    const bool plain =
-        !load->name.empty() && load->name.find_first_of("\xff\xc3") == std::string::npos;
+    const bool odd =
+        load->name.empty() || load->name.find_first_of("\xff\xc3") != std::string::npos;
     owners.emplace_back(placed.piece.begin, placed.piece.size, placed.code.since, placed.code.until,
-                        plain ? std::string(load->name) : "renamed");
+                        odd ? written_name(load->name) : load->name);
   });
   return owners;
 }

@@ -153,7 +153,7 @@ std::vector<Case> line_cases() {
       {"JD211 +0x76", lines(ok(), {{at - 1, 1, 1, "a"}}), lines(ok(), {{at, 1, 1, "a"}})},
       {"JD211 +0x76", lines(ok(), {{at + 4, 1, 1, "a"}, {at, 2, 1, "a"}}),
        lines(ok(), {{at, 1, 1, "a"}, {at, 2, 1, "a"}})},
-      {"JD215 +0x43f", most, fewer},
+      {"JD215 +0x48d", most, fewer},
   };
 }
 
