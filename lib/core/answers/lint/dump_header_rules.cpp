@@ -80,7 +80,9 @@ void check_header(const Jitdump& dump, Diagnostics& problems) {
   if (!header) {
     if (dump.options().growing && dump.bytes().size() < JitdumpHeader::kSize) return;
     report(problems, rule::kNotJitdump, 0, [&] {
-      const bool cut = dump.bytes().size() < JitdumpHeader::kSize;
+      const std::string_view start = dump.bytes().substr(0, 4);
+      const bool cut = std::string_view("DTiJ").starts_with(start) ||
+                       std::string_view("JiTD").starts_with(start);
       return std::string(cut ? "the file ends within its header: perf inject fails"
                              : "this does not begin as a jitdump does");
     });
