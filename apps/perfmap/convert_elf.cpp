@@ -18,8 +18,7 @@ std::string with_article(SourceKind kind) {
   return (kind == SourceKind::json ? "" : "a ") + std::string(to_string(kind));
 }
 
-/// The last dump of a process; any other source has one thing behind it. An empty file is an empty
-/// dump.
+/// The last dump of a process; any other source has one thing behind it.
 Result<Jitdump> open_dump(const ConvertOptions& options, const Console& console) {
   Result<std::vector<OpenedInput>> opened = open_inputs(options.source, options.opening, console);
   if (!opened) return Failure(std::move(opened.error()));

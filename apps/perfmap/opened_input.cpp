@@ -19,11 +19,20 @@ std::string with_article(SourceKind kind) {
   return (counted ? "a " : "") + std::string(to_string(kind));
 }
 
+/// Nothing tells what an empty file is but what it is called.
+SourceKind kind_of_empty(const std::string& path, const std::string& wanted) {
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  const bool dump = wanted.empty() ? name.starts_with("jit-") && name.ends_with(".dump")
+                                   : wanted == "jitdump";
+  return dump ? SourceKind::jitdump : SourceKind::perf_map;
+}
+
 /// An empty file is empty under any kind; what is no text at all is no JSON, whatever was asked
 /// for.
 SourceKind kind_of(const Input& input, const SourceOptions& options) {
+  if (input.text().empty()) return kind_of_empty(input.name(), options.kind);
   const SourceKind found = detect_kind(input.text());
-  if (input.text().empty() || options.kind.empty()) return found;
+  if (options.kind.empty()) return found;
   const SourceKind wanted = *parse_kind(options.kind);
   return wanted == SourceKind::json && found > SourceKind::json ? found : wanted;
 }
@@ -90,7 +99,8 @@ Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool gr
   const bool taken = kind == SourceKind::perf_map || kind == SourceKind::jitdump ||
                      (kind == SourceKind::json && options.takes_json);
   if (!taken) return Failure(unsupported(input.name(), kind));
-  if (kind == SourceKind::jitdump && detect_kind(input.text()) != SourceKind::jitdump) {
+  const bool is_dump = input.text().empty() || detect_kind(input.text()) == SourceKind::jitdump;
+  if (kind == SourceKind::jitdump && !is_dump) {
     return Failure(no_dump(input));
   }
   return OpenedInput{std::move(input), kind, growing};

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "perfmap/dump_merge.hpp"
-#include "perfmap/host_machine.hpp"
 #include "perfmap/jitdump_encode.hpp"
 
 namespace perfmap {
@@ -15,7 +14,7 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{2} << 30;
 Result<DumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& problems) {
   DumpBytes dump;
   JitdumpEncoder encoder(dump.bytes);
-  encoder.header({.elf_mach = host_machine(), .pid = pid});
+  encoder.header({.elf_mach = host_elf_machine(), .pid = pid});
   std::string zeros;
   bool fits = true;
   map.for_each(problems, [&](const Entry& entry) {

@@ -41,6 +41,12 @@ std::uint32_t host_elf_machine() noexcept {
   return EM_ARM;
 #elif defined(__riscv)
   return EM_RISCV;
+#elif defined(__powerpc64__)
+  return EM_PPC64;
+#elif defined(__s390x__)
+  return EM_S390;
+#elif defined(__loongarch__)
+  return EM_LOONGARCH;
 #else
   return EM_NONE;
 #endif

@@ -3,29 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <elf.h>
+#include <perfmap/jitdump_encode.hpp>
 
 namespace perfmap {
 namespace {
-
-#if defined(__x86_64__)
-constexpr std::uint16_t kHost = EM_X86_64;
-#elif defined(__aarch64__)
-constexpr std::uint16_t kHost = EM_AARCH64;
-#elif defined(__i386__)
-constexpr std::uint16_t kHost = EM_386;
-#elif defined(__arm__)
-constexpr std::uint16_t kHost = EM_ARM;
-#elif defined(__riscv)
-constexpr std::uint16_t kHost = EM_RISCV;
-#elif defined(__powerpc64__)
-constexpr std::uint16_t kHost = EM_PPC64;
-#elif defined(__s390x__)
-constexpr std::uint16_t kHost = EM_S390;
-#elif defined(__loongarch__)
-constexpr std::uint16_t kHost = EM_LOONGARCH;
-#else
-constexpr std::uint16_t kHost = EM_NONE;
-#endif
 
 /// Machines whose number stands for 32 bits only. MIPS, RISC-V and S/390 have one for both: 64 bits
 /// hold the addresses of either.
@@ -44,7 +25,7 @@ std::uint32_t flags_of(std::uint16_t machine, std::endian order) noexcept {
 
 Target target_of(const std::optional<JitdumpHeader>& header) noexcept {
   Target target;
-  target.machine = kHost;
+  target.machine = static_cast<std::uint16_t>(host_elf_machine());
   if (header) {
     target.order = header->order;
     if (header->elf_mach != EM_NONE && header->elf_mach <= UINT16_MAX) {

@@ -106,7 +106,7 @@ class FrameCheck {
 
   std::optional<std::string> problem() {
     if (info_.header_first) return "its .eh_frame_hdr comes first: perf takes it from the end";
-    if (const auto header = problem_of_header()) return header;
+    if (auto header = problem_of_header()) return header;
     std::size_t at = 0;
     while (at + 4 <= info_.eh_frame.size()) {
       FrameCursor entry = cursor_at(at);
