@@ -12,7 +12,7 @@ namespace {
 /// a number lies the higher the more zero bits it ends in.
 std::size_t highest(std::size_t first, std::size_t last) noexcept {
   const std::size_t above = (first - 1) ^ last;
-  return last & ~((std::size_t{1} << (std::bit_width(above) - 1)) - 1);
+  return last & ~(std::bit_floor(above) - 1);
 }
 
 /// A distance as a logarithm, rounded up, that does not exceed four bits: 0, 1, 2, 3-4, 5-8, ...

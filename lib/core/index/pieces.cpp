@@ -15,6 +15,7 @@ constexpr std::uint32_t kNobody = UINT32_MAX;
 class Borders {
  public:
   explicit Borders(const Placements& placements) : of_(placements.count() * 2) {
+    if (of_.empty()) return;
     Columns ends;
     ends.make_room(of_.size());
     for (std::size_t i = 0; i < placements.count(); ++i) {
