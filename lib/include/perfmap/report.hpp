@@ -15,8 +15,9 @@ namespace perfmap {
 PERFMAP_API std::string_view to_string(Severity severity) noexcept;
 
 /// As a compiler prints it for editors and CI: `FILE:LINE:COL: warning: MESSAGE [PM101]` and a
-/// newline; info is `note`. A place in a file without lines (line 0) is `FILE:+0xOFFSET:`. Columns count bytes from 1. Here and below, control bytes, what is not
-/// UTF-8 and the bytes of invisible characters are shown as \xNN.
+/// newline; info is `note`. Columns count bytes from 1; a place in a file without lines (line 0) is
+/// `FILE:+0xOFFSET:`. Here and below, control bytes, what is not UTF-8 and the bytes of invisible
+/// characters are shown as \xNN.
 PERFMAP_API std::string to_gcc(const Diagnostic& diagnostic, std::string_view file);
 
 /// For people: the same line, the line at fault, a caret below it, and whether --fix mends it:
