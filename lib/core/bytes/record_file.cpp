@@ -86,37 +86,34 @@ int RecordFile::map_first_page() noexcept {
 
 /// `count` is what writev(2) answered for all of the parts, and errno its reason.
 int RecordFile::append_slowly(std::span<iovec> parts, std::size_t total, ssize_t count) noexcept {
-  int error = count < 0 ? errno : 0;
   std::size_t written = 0;
   for (;;) {
+    const int error = count < 0 ? errno : why_short(count);
     if (count > 0) {
       written += static_cast<std::size_t>(count);
       parts = rest_of(parts, static_cast<std::size_t>(count));
     }
-    if (written == total) {
-      size_ += total;
-      return 0;
+    size_ += count > 0 ? static_cast<std::size_t>(count) : 0;
+    if (written == total) return 0;
+    if (error != 0 && error != EINTR) {
+      torn_ = written;
+      repair();
+      return error;
     }
-    if (error != 0 && error != EINTR) break;
-    // More in vain would only earn a signal.
-    if (count >= 0 && (error = why_no_room()) != 0) break;
     count = ::writev(fd_.get(), parts.data(), static_cast<int>(parts.size()));
-    error = count < 0 ? errno : count == 0 ? ENOSPC : 0;
   }
-  torn_ = written;
-  size_ += written;
-  repair();
-  return error;
 }
 
-/// EFBIG where a short write ended at the process's limit, up to which the kernel writes.
-int RecordFile::why_no_room() const noexcept {
+/// Why a second try would be in vain, and only earn a signal: a short write ended at the process's
+/// limit, up to which the kernel writes, or took nothing. Else 0.
+int RecordFile::why_short(ssize_t count) const noexcept {
+  const int nothing = count == 0 ? ENOSPC : 0;
   rlimit most{};
   if (!regular_ || ::getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur == RLIM_INFINITY) {
-    return 0;
+    return nothing;
   }
   const off_t end = ::lseek(fd_.get(), 0, SEEK_CUR);
-  return end >= 0 && static_cast<rlim_t>(end) >= most.rlim_cur ? EFBIG : 0;
+  return end >= 0 && static_cast<rlim_t>(end) >= most.rlim_cur ? EFBIG : nothing;
 }
 
 int RecordFile::cut(std::uint64_t size) noexcept {

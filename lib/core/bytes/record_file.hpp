@@ -62,7 +62,7 @@ class RecordFile {
  private:
   int take(Descriptor fd, bool own) noexcept;
   int append_slowly(std::span<iovec> parts, std::size_t total, ssize_t count) noexcept;
-  int why_no_room() const noexcept;
+  int why_short(ssize_t count) const noexcept;
   int repair() noexcept;
 
   Descriptor fd_;

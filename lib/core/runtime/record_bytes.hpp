@@ -31,7 +31,7 @@ class RecordBytes {
   }
   void add_name(std::string_view name) {
     add(name);
-    add({"", 1});
+    add(std::array<char, 1>{'\0'});
   }
   /// Replaces what was added at `offset`.
   template <std::size_t kSize>
