@@ -18,9 +18,11 @@ perf record -q -e cpu-clock -k mono --call-graph dwarf,1024 -o perf.data "$jit" 
 perf inject --jit -i perf.data -o jitted.data
 perf script --no-inline -i jitted.data -F ip,sym,srcline >script.txt 2>/dev/null
 
+# Each frame has its source on the line behind it.
+awk '{ print before " " $0; before = $0 }' script.txt >frames.txt
 # The lines of each function's loop; an instruction that waits takes the blame for those before.
 for expected in 'jit::count_down .*countdown\.src:1[1-3]$' 'jit::count_again .*countdown\.src:2[1-3]$'; do
-  found=$(sed 'N;s/\n/ /;P;D' script.txt | grep -cE "$expected" || :)
+  found=$(grep -cE "$expected" frames.txt || :)
   echo "$found samples match '$expected'"
   [ "$found" -ge 10 ] || { head -n 40 script.txt; exit 1; }
 done
