@@ -5,14 +5,18 @@
 namespace perfmap {
 namespace {
 
-enum Abbreviation : std::uint8_t { kUnit = 1, kUnitWithLines, kFunction, kNameless };
+/// Numbers of abbreviations.
+constexpr std::uint8_t kUnit = 1;
+constexpr std::uint8_t kUnitWithLines = 2;
+constexpr std::uint8_t kFunction = 3;
+constexpr std::uint8_t kNameless = 4;
 
 constexpr std::uint64_t kVersion = 4;
 constexpr std::uint64_t kArangesVersion = 2;
 
 using Attributes = std::initializer_list<std::pair<unsigned, unsigned>>;  // DW_AT_…, DW_FORM_…
 
-void declare(TargetBytes& out, Abbreviation number, unsigned tag, bool has_children,
+void declare(TargetBytes& out, std::uint8_t number, unsigned tag, bool has_children,
              Attributes attributes, Attributes more = {}) {
   out.uleb(number).uleb(tag).u8(has_children ? 1 : 0);
   for (const auto& [attribute, form] : attributes) out.uleb(attribute).uleb(form);
@@ -81,7 +85,7 @@ void ImageDwarf::list_ranges(const Pieces& unit, std::uint64_t info_offset) {
   const std::uint8_t address_size = ranges.target().address_size();
   const std::size_t start = aranges.size();
   aranges.u32(0).u16(kArangesVersion).u32(info_offset).u8(address_size).u8(0);
-  aranges.align(2u * address_size);
+  aranges.align(std::size_t{2} * address_size);
   for (const ImagePiece* piece = unit.first; piece != unit.second;) {
     const ImagePiece* last = piece;
     while (last + 1 != unit.second && last[1].cluster == piece->cluster) ++last;

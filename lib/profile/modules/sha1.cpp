@@ -29,8 +29,8 @@ std::uint32_t big_endian(const char* bytes) noexcept {
 
 void Sha1::block(const char* bytes) noexcept {
   std::array<std::uint32_t, 80> word;
-  for (unsigned i = 0; i < 16; ++i) word[i] = big_endian(bytes + 4 * i);
-  for (unsigned i = 16; i < 80; ++i) {
+  for (std::size_t i = 0; i < 16; ++i) word[i] = big_endian(bytes + 4 * i);
+  for (std::size_t i = 16; i < 80; ++i) {
     word[i] = std::rotl(word[i - 3] ^ word[i - 8] ^ word[i - 14] ^ word[i - 16], 1);
   }
   auto [a, b, c, d, e] = state_;
