@@ -22,14 +22,16 @@ _perfmap() {
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
         -s|--source) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner perf' -- "$current")); return ;;
+        --time) COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'text json jsonl' -- "$current")); return ;;
         --map-dir) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -s --source --kind --any-owner --overlap --format --perf-script --map-dir --strict' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source --kind --any-owner --stop-at-close --overlap --time --lines --format --perf-script --map-dir --strict' -- "$current"))
       else
         COMPREPLY=()
       fi ;;
@@ -47,7 +49,7 @@ _perfmap() {
         --explain) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM061 PM062 PM063 PM067 PM068 PM069 PM070 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --format --select --ignore --severity --fail-level --reader --max-findings --statistics --fix --diff --force --rules --explain' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close --format --select --ignore --severity --fail-level --reader --max-findings --statistics --fix --diff --force --rules --explain' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -57,10 +59,10 @@ _perfmap() {
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
-        --to) COMPREPLY=($(compgen -W 'perf-map json' -- "$current")); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map jitdump json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner -o --output --overlap --keep --check --to' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -o --output --overlap --keep --check --to' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -72,7 +74,7 @@ _perfmap() {
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner -o --output --in-place --force --overlap' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -o --output --in-place --force --overlap' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -84,7 +86,7 @@ _perfmap() {
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --by --format' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close --by --format' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -95,7 +97,7 @@ _perfmap() {
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --format' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close --format' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -119,7 +121,7 @@ _perfmap() {
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner -p --pid -o --output --strict' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -p --pid -o --output --strict' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -130,9 +132,10 @@ _perfmap() {
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'json jsonl' -- "$current")); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
+        --time) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner -o --output --format --effective --overlap' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -o --output --format --effective --overlap --time --code' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -140,7 +143,7 @@ _perfmap() {
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --to) COMPREPLY=($(compgen -W 'perf-map' -- "$current")); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map jitdump' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output --to' -- "$current"))
@@ -152,11 +155,11 @@ _perfmap() {
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --to) COMPREPLY=($(compgen -W 'perf-map json jsonl elf' -- "$current")); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map jitdump json jsonl elf' -- "$current")); return ;;
         --time) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner -o --output --to --time' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -o --output --to --code --time' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;

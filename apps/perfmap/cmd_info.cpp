@@ -2,6 +2,7 @@
 #include <perfmap/json_writer.hpp>
 
 #include "command.hpp"
+#include "dump_info_text.hpp"
 #include "options.hpp"
 #include "source.hpp"
 
@@ -60,7 +61,9 @@ void print_json(const Console& console, const Map& map, const Opening& opening,
   json.key("source");
   json.string(map.input().name());
   json.key("kind");
-  json.string(opening.kind == SourceKind::json ? "json" : "perf-map");
+  json.string(opening.kind == SourceKind::json      ? "json"
+              : opening.kind == SourceKind::jitdump ? "jitdump"
+                                                    : "perf-map");
   number("bytes", opening.bytes);
   number("entries", info.entries);
   number("bad_lines", info.lost_lines);
@@ -126,10 +129,17 @@ MapInfo info_of(Index& index, const Diagnostics& problems, const Console& consol
 }
 
 ExitCode run(const Options& options, const Console& console) {
-  Opening opening;
-  Result<Map> map = open_source({options.source}, options.opening, console, &opening);
-  if (!map) return console.fail(map.error());
+  Result<std::vector<OpenedInput>> opened = open_inputs({options.source}, options.opening, console);
+  if (!opened) return console.fail(opened.error());
   const bool as_json = options.format == "json";
+  if (opened->front().kind == SourceKind::jitdump && opened->size() == 1 && options.by.empty()) {
+    const SourceKind kind = written_kind(opened->front());
+    return print_dump_info(dump_of(std::move(opened->front()), options.opening), kind, as_json,
+                           console);
+  }
+  Opening opening;
+  Result<Map> map = map_of_inputs(*std::move(opened), options.opening, &opening);
+  if (!map) return console.fail(map.error());
   Diagnostics problems(1);
   if (!options.by.empty()) {
     const GroupBy by = options.by == "name"     ? GroupBy::name

@@ -4,6 +4,7 @@
 #include <perfmap/report.hpp>
 
 #include "command.hpp"
+#include "convert_dump.hpp"
 #include "options.hpp"
 #include "portable.hpp"
 
@@ -48,7 +49,25 @@ ExitCode keep(const std::vector<Map>& maps, OutputFile& out, const Console& cons
   return ExitCode::ok;
 }
 
+ExitCode merge_to_jitdump(const Options& options, const Console& console) {
+  if (options.overlap != Overlap::last)
+    return console.fail("--overlap is for maps: jitdumps have times");
+  std::vector<Source> named;
+  for (const std::string& source : options.sources) named.push_back({source});
+  Result<std::vector<OpenedInput>> opened = open_all_inputs(named, options.source, console);
+  if (!opened) return console.fail(opened.error());
+  const Result<std::vector<Jitdump>> dumps = dumps_of(*std::move(opened), options.source, console);
+  if (!dumps) return console.fail(dumps.error());
+  if (options.output == "-" && console.out_is_terminal()) {
+    return console.fail("a jitdump is nothing for a terminal: name a file with -o");
+  }
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  return write_merged_dumps(*dumps, *out, console);
+}
+
 ExitCode run(const Options& options, const Console& console) {
+  if (options.to == "jitdump") return merge_to_jitdump(options, console);
   Result<std::vector<Map>> maps = open_sources(options.sources, options.source, console);
   if (!maps) return console.fail(maps.error());
   if (options.check) return check(*maps, console);
@@ -77,8 +96,8 @@ void declare_merge(CLI::App& command, Action& action) {
   command.add_flag("--check", options->check, "Write nothing; print each conflict")
       ->excludes(keep)
       ->excludes(output);
-  command.add_option("--to", options->to, "Output: perf-map or json (default: perf-map)")
-      ->check(CLI::IsMember({"perf-map", "json"}))
+  command.add_option("--to", options->to, "Output: perf-map, jitdump or json (default: perf-map)")
+      ->check(CLI::IsMember({"perf-map", "jitdump", "json"}))
       ->type_name("KIND")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->excludes(keep);

@@ -103,15 +103,12 @@ class Answers {
   std::vector<Resolution> answers_;
 };
 
-/// Times mean nothing to a dump that counts ticks.
 Result<void> check_times(const Options& options, const NameSources& sources) {
-  const Jitdump* const ticks = with_ticks(sources.dumps);
-  if (options.time == Timeline::kEnd || ticks == nullptr) return {};
-  return Failure(
-      {Errc::unsupported,
-       ticks->input().name() + " has ticks of the processor for times: --time cannot be compared",
-       0,
-       {}});
+  for (const Jitdump& dump : sources.dumps) {
+    const Result<void> comparable = check_time(dump, options.time);
+    if (!comparable) return comparable;
+  }
+  return {};
 }
 
 ExitCode resolve_arguments(const Options& options, const Console& console) {

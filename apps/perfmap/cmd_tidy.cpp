@@ -21,8 +21,9 @@ ExitCode run(const Options& options, const Console& console) {
   Result<Map> map = open_source({options.source}, options.opening, console, &opening);
   if (!map) return console.fail(map.error());
   if (options.in_place) {
-    if (opening.kind == SourceKind::json) {
-      return console.fail(map->input().name() + " is JSON, of which -o makes a perf map elsewhere");
+    if (opening.kind != SourceKind::perf_map) {
+      return console.fail(map->input().name() + " is " + with_article(opening.kind) +
+                          ", of which -o makes a perf map elsewhere");
     }
     if (map->text().size() != map->input().text().size()) {
       return console.fail("the last line of " + map->input().name() +

@@ -1,5 +1,6 @@
 #include "command.hpp"
 #include "convert.hpp"
+#include "time_option.hpp"
 
 namespace perfmap::app {
 
@@ -10,6 +11,8 @@ void declare_to_json(CLI::App& command, Action& action) {
   CLI::Option* const effective =
       command.add_flag("--effective", options->effective, "What answers, without overlaps, sorted");
   add_overlap(command, options->overlap, false)->needs(effective);
+  add_time(command, options->time)->needs(effective);
+  add_code(command, *options)->excludes(effective);
   command.callback([options, &action] {
     action = [options](const Console& console) { return convert(*options, console); };
   });

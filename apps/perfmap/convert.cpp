@@ -3,6 +3,7 @@
 #include <perfmap/map_json.hpp>
 #include <perfmap/merge.hpp>
 
+#include "convert_dump.hpp"
 #include "json_stream.hpp"
 #include "portable.hpp"
 
@@ -14,7 +15,10 @@ Diagnostics problems_for(const ConvertOptions& options) {
 }
 
 JsonOrigin origin_of(const Opening& opening) {
-  return {opening.kind == SourceKind::json ? "json" : "perf-map", opening.bytes};
+  return {opening.kind == SourceKind::json      ? "json"
+          : opening.kind == SourceKind::jitdump ? "jitdump"
+                                                : "perf-map",
+          opening.bytes};
 }
 
 /// Entries as a perf map holds them, in order and with their exact names; lines that make no sense
@@ -70,6 +74,11 @@ void say_problems(const Console& console, const Diagnostics& problems, const std
   }
 }
 
+CLI::Option* add_code(CLI::App& command, ConvertOptions& options) {
+  return command.add_flag("--code", options.code,
+                          "With the code bytes of a jitdump (base64), so that nothing is lost");
+}
+
 void declare_conversion(CLI::App& command, ConvertOptions& options) {
   command.add_option("source", options.source.text, "The map: a path, '-' or a pid")
       ->type_name(kSource)
@@ -80,46 +89,45 @@ void declare_conversion(CLI::App& command, ConvertOptions& options) {
 
 ExitCode convert(const ConvertOptions& options, const Console& console) {
   if (may_stream(options)) return stream_jsonl(options, console);
-  return convert_whole(options, std::nullopt, console);
+  Result<std::vector<OpenedInput>> opened = open_inputs(options.source, options.opening, console);
+  if (!opened) return console.fail(opened.error());
+  return convert_inputs(options, *std::move(opened), console);
 }
 
-namespace {
-
-Result<Map> open_map(const ConvertOptions& options, std::optional<Input> input,
-                     const Console& console, Opening& opening) {
-  if (!input) return open_source(options.source, options.opening, console, &opening);
-  Result<OpenedInput> opened = as_opened(*std::move(input), options.opening, false);
-  if (!opened) return Failure(std::move(opened.error()));
-  return map_of(*std::move(opened), options.opening, &opening);
-}
-
-}  // namespace
-
-ExitCode convert_whole(const ConvertOptions& options, std::optional<Input> input,
-                       const Console& console) {
+ExitCode convert_inputs(const ConvertOptions& options, std::vector<OpenedInput> opened,
+                        const Console& console) {
+  if (options.to == "jitdump") return convert_to_jitdump(options, std::move(opened), console);
+  const bool to_json = options.to == "json" || options.to == "jsonl";
+  if (to_json && opened.size() == 1 && opened.front().kind == SourceKind::jitdump) {
+    return convert_dump_to_json(options, std::move(opened.front()), console);
+  }
+  if (options.code) return console.fail("only JSON of a jitdump can hold its code");
   Opening opening;
-  Result<Map> map = open_map(options, std::move(input), console, opening);
+  Result<Map> map = map_of_inputs(std::move(opened), options.opening, &opening, options.time);
   if (!map) return console.fail(map.error());
+  return convert_map(options, *std::move(map), opening, console);
+}
+
+ExitCode convert_map(const ConvertOptions& options, Map map, const Opening& opening,
+                     const Console& console) {
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
   if (opening.changed_names != 0) {
     console.note("changed " + std::to_string(opening.changed_names) +
                  (opening.changed_names == 1 ? " name" : " names") + " that no perf map can hold");
   }
-  if (options.effective) {
-    return convert_effective(options, *std::move(map), opening, *out, console);
-  }
+  if (options.effective) return convert_effective(options, std::move(map), opening, *out, console);
   const Step step(console, "writing", *out);
   Diagnostics problems = problems_for(options);
   if (options.to == "json") {
-    write_map_json(*map, *out, problems, origin_of(opening));
+    write_map_json(map, *out, problems, origin_of(opening));
   } else if (options.to == "jsonl") {
-    write_map_jsonl(*map, *out, problems);
-    say_problems(console, problems, *map);
+    write_map_jsonl(map, *out, problems);
+    say_problems(console, problems, map);
   } else {
-    write_entries(*map, *out, problems);
+    write_entries(map, *out, problems);
   }
-  return commit(*out, {&*map, 1}, problems, console);
+  return commit(*out, {&map, 1}, problems, console);
 }
 
 }  // namespace perfmap::app

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <optional>
+#include <perfmap/timeline.hpp>
 #include <string>
 
 #include "options.hpp"
@@ -14,21 +14,28 @@ struct ConvertOptions {
   Source source;
   SourceOptions opening;
   std::string output = "-";
-  std::string to;  ///< perf-map, json or jsonl
+  std::string to;  ///< perf-map, jitdump, json, jsonl or elf
   bool effective = false;
+  bool code = false;  ///< JSON of a jitdump has its code
+  std::uint64_t time = Timeline::kEnd;
   Overlap overlap = Overlap::last;
 };
 
 /// SOURCE, its options, and -o.
 void declare_conversion(CLI::App& command, ConvertOptions& options);
 
+/// --code, for JSON.
+CLI::Option* add_code(CLI::App& command, ConvertOptions& options);
+
 /// JSON lines have no room for problems: they go to standard error, so many of each rule.
 inline constexpr std::size_t kMostProblemsSaid = 20;
 void say_problems(const Console& console, const Diagnostics& problems, const std::string& name);
 
-/// With an input, that is the source, whatever the options say.
-ExitCode convert_whole(const ConvertOptions& options, std::optional<Input> input,
-                       const Console& console);
 ExitCode convert(const ConvertOptions& options, const Console& console);
+/// The same of what was opened already.
+ExitCode convert_inputs(const ConvertOptions& options, std::vector<OpenedInput> opened,
+                        const Console& console);
+ExitCode convert_map(const ConvertOptions& options, Map map, const Opening& opening,
+                     const Console& console);
 
 }  // namespace perfmap::app

@@ -14,10 +14,6 @@ Error refused(const std::string& name, const std::string& what) {
           {}};
 }
 
-std::string with_article(SourceKind kind) {
-  return (kind == SourceKind::json ? "" : "a ") + std::string(to_string(kind));
-}
-
 /// The last dump of a process; any other source has one thing behind it.
 Result<Jitdump> open_dump(const ConvertOptions& options, const Console& console) {
   Result<std::vector<OpenedInput>> opened = open_inputs(options.source, options.opening, console);
@@ -64,13 +60,11 @@ ExitCode commit(OutputFile& out, const Input& input, const Console& console) {
 
 }  // namespace
 
-ExitCode convert_to_elf(const ConvertOptions& options, std::uint64_t time, const Console& console) {
+ExitCode convert_to_elf(const ConvertOptions& options, const Console& console) {
   Result<Jitdump> dump = open_dump(options, console);
   if (!dump) return console.fail(dump.error());
-  if (dump->has_tsc_times() && time != Timeline::kEnd) {
-    return console.fail(dump->input().name() +
-                        " has ticks of the processor for times: --time cannot be compared");
-  }
+  const Result<void> comparable = check_time(*dump, options.time);
+  if (!comparable) return console.fail(comparable.error());
   if (options.output == "-" && console.out_is_terminal()) {
     return console.fail("an ELF file is nothing for a terminal: name a file with -o");
   }
@@ -81,7 +75,7 @@ ExitCode convert_to_elf(const ConvertOptions& options, std::uint64_t time, const
   const Step step(console, "writing", *out);
   const Timeline timeline(*std::move(dump), problems);
   const JitDetails details(timeline.dump());
-  const Result<ElfImageCounts> counts = write_elf_image(timeline, details, time, *out);
+  const Result<ElfImageCounts> counts = write_elf_image(timeline, details, options.time, *out);
   if (!counts) return console.fail(counts.error());
   const ExitCode code = commit(*out, input, console);
   if (code == ExitCode::ok) say_counts(*counts, problems, console);

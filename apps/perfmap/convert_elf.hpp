@@ -7,6 +7,6 @@
 namespace perfmap::app {
 
 /// convert --to elf: one ELF file of a jitdump, as of `time`.
-ExitCode convert_to_elf(const ConvertOptions& options, std::uint64_t time, const Console& console);
+ExitCode convert_to_elf(const ConvertOptions& options, const Console& console);
 
 }  // namespace perfmap::app

@@ -72,7 +72,12 @@ class LineStream {
       }
     } while (input_.next(line));
     if (input_.error() != 0) return cannot_read();
-    return convert_whole(options_, Input::from_text(std::move(text), "-"), console_);
+    Result<OpenedInput> opened =
+        as_opened(Input::from_text(std::move(text), "-"), options_.opening, false);
+    if (!opened) return console_.fail(opened.error());
+    std::vector<OpenedInput> one;
+    one.push_back(*std::move(opened));
+    return convert_inputs(options_, std::move(one), console_);
   }
 
   OutputFile& out_;

@@ -24,17 +24,13 @@ Result<std::vector<LintSource>> open_lint_sources(const std::vector<std::string>
                                                   const Console& console) {
   std::vector<Source> named;
   for (const std::string& source : sources) named.push_back({source});
-  const Result<void> checked = check_sources(named);
-  if (!checked) return Failure(checked.error());
+  Result<std::vector<OpenedInput>> opened = open_all_inputs(named, options, console);
+  if (!opened) return Failure(std::move(opened.error()));
   std::vector<LintSource> all;
-  for (const Source& source : named) {
-    Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
-    if (!opened) return Failure(std::move(opened.error()));
-    for (OpenedInput& input : *opened) {
-      Result<LintSource> one = lint_source_of(std::move(input), options);
-      if (!one) return Failure(std::move(one.error()));
-      all.push_back(*std::move(one));
-    }
+  for (OpenedInput& input : *opened) {
+    Result<LintSource> one = lint_source_of(std::move(input), options);
+    if (!one) return Failure(std::move(one.error()));
+    all.push_back(*std::move(one));
   }
   return all;
 }

@@ -20,15 +20,9 @@ Result<NameSources> name_sources_of(std::vector<OpenedInput> opened, const Sourc
 
 Result<NameSources> open_name_sources(const std::vector<Source>& sources,
                                       const SourceOptions& options, const Console& console) {
-  const Result<void> checked = check_sources(sources);
-  if (!checked) return Failure(checked.error());
-  std::vector<OpenedInput> all;
-  for (const Source& source : sources) {
-    Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
-    if (!opened) return Failure(std::move(opened.error()));
-    std::move(opened->begin(), opened->end(), std::back_inserter(all));
-  }
-  return name_sources_of(std::move(all), options);
+  Result<std::vector<OpenedInput>> opened = open_all_inputs(sources, options, console);
+  if (!opened) return Failure(std::move(opened.error()));
+  return name_sources_of(*std::move(opened), options);
 }
 
 void note_skipped(const Console& console, const Problems& problems) {

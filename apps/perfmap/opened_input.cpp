@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <perfmap/jitdump_json.hpp>
 #include <perfmap/open_writers.hpp>
 #include <unistd.h>
 
@@ -14,16 +15,11 @@ Result<Input> open_path(const std::string& path) {
   return Input::open(path);
 }
 
-std::string with_article(SourceKind kind) {
-  const bool counted = kind < SourceKind::gzip && kind != SourceKind::json;
-  return (counted ? "a " : "") + std::string(to_string(kind));
-}
-
 /// Nothing tells what an empty file is but what it is called.
 SourceKind kind_of_empty(const std::string& path, const std::string& wanted) {
   const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  const bool dump = wanted.empty() ? name.starts_with("jit-") && name.ends_with(".dump")
-                                   : wanted == "jitdump";
+  const bool dump =
+      wanted.empty() ? name.starts_with("jit-") && name.ends_with(".dump") : wanted == "jitdump";
   return dump ? SourceKind::jitdump : SourceKind::perf_map;
 }
 
@@ -35,6 +31,22 @@ SourceKind kind_of(const Input& input, const SourceOptions& options) {
   if (options.kind.empty()) return found;
   const SourceKind wanted = *parse_kind(options.kind);
   return wanted == SourceKind::json && found > SourceKind::json ? found : wanted;
+}
+
+Error placed(Error error, const std::string& name) {
+  error.message = name + ":" + std::to_string(error.where.line) + ":" +
+                  std::to_string(error.where.column) + ": " + error.message;
+  return error;
+}
+
+/// A jitdump of what was made of one.
+Result<OpenedInput> dump_of_json(const Input& input) {
+  Result<DumpBytes> dump = dump_from_json(input.text());
+  if (!dump) return Failure(placed(std::move(dump.error()), input.name()));
+  OpenedInput opened{Input::from_text(std::move(dump->bytes), input.name()), SourceKind::jitdump};
+  opened.was_json = true;
+  opened.without_code = dump->without_code;
+  return opened;
 }
 
 /// A file that grew while it was opened is still being written: its end may be half there.
@@ -54,6 +66,11 @@ Error no_dump(const Input& input) {
 }
 
 }  // namespace
+
+std::string with_article(SourceKind kind) {
+  const bool counted = kind < SourceKind::gzip && kind != SourceKind::json;
+  return (counted ? "a " : "") + std::string(to_string(kind));
+}
 
 void add_source_options(CLI::App& command, SourceOptions& options) {
   command.add_option("--kind", options.kind, "Take sources for this kind, whatever they hold")
@@ -100,9 +117,10 @@ Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool gr
                      (kind == SourceKind::json && options.takes_json);
   if (!taken) return Failure(unsupported(input.name(), kind));
   const bool is_dump = input.text().empty() || detect_kind(input.text()) == SourceKind::jitdump;
-  if (kind == SourceKind::jitdump && !is_dump) {
+  if (kind == SourceKind::jitdump && options.needs_magic && !is_dump) {
     return Failure(no_dump(input));
   }
+  if (kind == SourceKind::json && is_dump_json(input.text())) return dump_of_json(input);
   return OpenedInput{std::move(input), kind, growing};
 }
 
@@ -151,6 +169,25 @@ Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceO
   std::vector<OpenedInput> one;
   one.push_back(*std::move(opened));
   return one;
+}
+
+Result<void> check_stdin(const std::vector<Source>& sources) {
+  if (std::count_if(sources.begin(), sources.end(), is_stdin) <= 1) return {};
+  return Failure({Errc::invalid_argument, "standard input can be a source only once", 0, {}});
+}
+
+Result<std::vector<OpenedInput>> open_all_inputs(const std::vector<Source>& sources,
+                                                 const SourceOptions& options,
+                                                 const Console& console) {
+  const Result<void> checked = check_stdin(sources);
+  if (!checked) return Failure(checked.error());
+  std::vector<OpenedInput> all;
+  for (const Source& source : sources) {
+    Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
+    if (!opened) return Failure(std::move(opened.error()));
+    std::move(opened->begin(), opened->end(), std::back_inserter(all));
+  }
+  return all;
 }
 
 // Runtimes write dumps through buffers: while one does, its last record is seldom whole.

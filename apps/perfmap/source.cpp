@@ -22,10 +22,12 @@ Result<Map> map_of_json(const Input& input, Opening* opening) {
   return Failure(std::move(error));
 }
 
-Result<Map> map_of_dump(Jitdump dump, Opening* opening) {
+Result<Map> map_of_dump(Jitdump dump, Opening* opening, std::uint64_t time) {
   const Input input = dump.input();
+  const Result<void> comparable = check_time(dump, time);
+  if (!comparable) return Failure(comparable.error());
   Diagnostics problems(1);
-  MapText text = map_text_at(Timeline(std::move(dump), problems));
+  MapText text = map_text_at(Timeline(std::move(dump), problems), time);
   if (input.was_truncated()) {
     return Failure({Errc::io, input.name() + " was truncated while it was read", 0, {}});
   }
@@ -44,11 +46,21 @@ Map joined(const std::vector<Map>& maps) {
 
 }  // namespace
 
-Result<Map> map_of(OpenedInput opened, const SourceOptions& options, Opening* opening) {
-  if (opening != nullptr) *opening = {opened.kind, opened.input.text().size(), 0};
+Result<void> check_time(const Jitdump& dump, std::uint64_t time) {
+  if (time == Timeline::kEnd || !dump.has_tsc_times()) return {};
+  return Failure(
+      {Errc::unsupported,
+       dump.input().name() + " has ticks of the processor for times: --time cannot be compared",
+       0,
+       {}});
+}
+
+Result<Map> map_of(OpenedInput opened, const SourceOptions& options, Opening* opening,
+                   std::uint64_t time) {
+  if (opening != nullptr) *opening = {written_kind(opened), opened.input.text().size(), 0};
   if (opened.kind == SourceKind::json) return map_of_json(opened.input, opening);
   if (opened.kind == SourceKind::jitdump) {
-    return map_of_dump(dump_of(std::move(opened), options), opening);
+    return map_of_dump(dump_of(std::move(opened), options), opening, time);
   }
   return Map(std::move(opened.input), {.growing = opened.growing});
 }
@@ -57,25 +69,25 @@ Result<Map> open_source(const Source& source, const SourceOptions& options, cons
                         Opening* opening) {
   Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
   if (!opened) return Failure(std::move(opened.error()));
+  return map_of_inputs(*std::move(opened), options, opening);
+}
+
+Result<Map> map_of_inputs(std::vector<OpenedInput> opened, const SourceOptions& options,
+                          Opening* opening, std::uint64_t time) {
   std::vector<Map> maps;
-  for (OpenedInput& one : *opened) {
-    Result<Map> map = map_of(std::move(one), options, maps.empty() ? opening : nullptr);
+  for (OpenedInput& one : opened) {
+    Result<Map> map = map_of(std::move(one), options, maps.empty() ? opening : nullptr, time);
     if (!map) return map;
     maps.push_back(*std::move(map));
   }
   return maps.size() == 1 ? std::move(maps.front()) : joined(maps);
 }
 
-Result<void> check_sources(const std::vector<Source>& sources) {
-  if (std::count_if(sources.begin(), sources.end(), is_stdin) <= 1) return {};
-  return Failure({Errc::invalid_argument, "standard input can be a source only once", 0, {}});
-}
-
 Result<std::vector<Map>> open_sources(const std::vector<std::string>& sources,
                                       const SourceOptions& options, const Console& console) {
   std::vector<Source> named;
   for (const std::string& source : sources) named.push_back({source});
-  const Result<void> checked = check_sources(named);
+  const Result<void> checked = check_stdin(named);
   if (!checked) return Failure(checked.error());
   std::vector<Map> maps;
   for (const Source& source : named) {

@@ -2,6 +2,7 @@
 
 #include <perfmap/index.hpp>
 #include <perfmap/map.hpp>
+#include <perfmap/timeline.hpp>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,12 @@ struct Opening {
 };
 
 /// The map that these bytes are, or describe: our JSON's entries; what a jitdump says was there at
-/// the end. Fails with one line that names the source.
-Result<Map> map_of(OpenedInput opened, const SourceOptions& options, Opening* opening = nullptr);
+/// that time. Fails with one line that names the source.
+Result<Map> map_of(OpenedInput opened, const SourceOptions& options, Opening* opening = nullptr,
+                   std::uint64_t time = Timeline::kEnd);
+/// The same of all that stands behind one source, as one.
+Result<Map> map_of_inputs(std::vector<OpenedInput> opened, const SourceOptions& options,
+                          Opening* opening = nullptr, std::uint64_t time = Timeline::kEnd);
 
 /// A SOURCE: a path, "-", or a pid (decimal digits that name no file), as one map. Of a process
 /// with a map and a jitdump it has the entries of both, the dump's behind the map's.
@@ -30,9 +35,8 @@ inline Result<Map> open_source(const std::string& source, const SourceOptions& o
 }
 Result<std::vector<Map>> open_sources(const std::vector<std::string>& sources,
                                       const SourceOptions& options, const Console& console);
-/// Fails where more than one is standard input.
-Result<void> check_sources(const std::vector<Source>& sources);
-
+/// Fails where a time is asked for, and the dump's are ticks of the processor.
+Result<void> check_time(const Jitdump& dump, std::uint64_t time);
 /// Their index, shown as a step.
 Index make_index(std::vector<Map> maps, Overlap overlap, Diagnostics& problems,
                  const Console& console);

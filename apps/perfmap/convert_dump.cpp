@@ -1,0 +1,144 @@
+#include "convert_dump.hpp"
+
+#include <perfmap/dump_merge.hpp>
+#include <perfmap/jitdump_json.hpp>
+#include <perfmap/map_json.hpp>
+
+#include "portable.hpp"
+
+namespace perfmap::app {
+namespace {
+
+std::string counted(std::uint64_t count, const std::string& one, const std::string& many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+void say_records(const Console& console, const Diagnostics& problems, const std::string& name) {
+  for (const Diagnostic& problem : problems.items()) {
+    char offset[24];
+    std::snprintf(offset, sizeof offset, "+0x%llx",
+                  static_cast<unsigned long long>(problem.where.offset));
+    console.line(name + ":" + offset + ": " + problem.message + " [" +
+                 std::string(problem.rule->id) + "]");
+  }
+}
+
+ExitCode commit(OutputFile& out, const Input& input, const Console& console) {
+  if (!is_whole(console, input)) return ExitCode::failed;
+  const Result<void> written = out.commit();
+  return written ? ExitCode::ok : console.fail(written.error());
+}
+
+void note_without_code(const Console& console, std::uint64_t count) {
+  if (count == 0) return;
+  console.note("zeros stand for the code of " + counted(count, "function", "functions") +
+               ", which nobody knows");
+}
+
+/// N of perf-N.map.
+std::uint32_t pid_of_name(const std::string& path) {
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  if (!name.starts_with("perf-") || !name.ends_with(".map")) return 0;
+  const pid_t pid = pid_of_source({std::string(name.substr(5, name.size() - 9)), Source::As::pid});
+  return static_cast<std::uint32_t>(pid);
+}
+
+Result<Jitdump> dump_of_entries(const Map& map, const Console& console) {
+  Diagnostics problems(1);
+  Result<DumpBytes> dump = dump_of_map(map, pid_of_name(map.input().name()), problems);
+  if (!dump) return Failure(std::move(dump.error()));
+  note_skipped(console, problems);
+  note_without_code(console, dump->without_code);
+  console.note("a map knows no times: its entries are there from time 0 on");
+  return Jitdump(Input::from_text(std::move(dump->bytes), map.input().name()));
+}
+
+}  // namespace
+
+ExitCode convert_dump_to_json(const ConvertOptions& options, OpenedInput opened,
+                              const Console& console) {
+  Jitdump dump = dump_of(std::move(opened), options.opening);
+  const Result<void> comparable = check_time(dump, options.time);
+  if (!comparable) return console.fail(comparable.error());
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  const Step step(console, "writing", *out);
+  const Input input = dump.input();
+  const bool lines = options.to == "jsonl";
+  Diagnostics problems(lines ? kMostProblemsSaid : kMostProblemsInJson);
+  if (options.effective) {
+    const Timeline timeline(std::move(dump), problems);
+    if (lines) {
+      write_timeline_jsonl(timeline, options.time, *out);
+    } else {
+      write_timeline_json(timeline, options.time, *out, problems);
+    }
+  } else {
+    (lines ? write_dump_jsonl : write_dump_json)(dump, *out, problems, options.code);
+  }
+  const ExitCode code = commit(*out, input, console);
+  if (code != ExitCode::ok) return code;
+  if (lines) say_records(console, problems, input.name());
+  note_skipped_records(console, problems);
+  return code;
+}
+
+Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const SourceOptions& options,
+                                      const Console& console) {
+  std::vector<Jitdump> dumps;
+  for (OpenedInput& one : opened) {
+    note_without_code(console, one.without_code);
+    if (one.kind == SourceKind::jitdump) {
+      dumps.push_back(dump_of(std::move(one), options));
+      continue;
+    }
+    Result<Map> map = map_of(std::move(one), options);
+    if (!map) return Failure(std::move(map.error()));
+    Result<Jitdump> dump = dump_of_entries(*map, console);
+    if (!dump) return Failure(std::move(dump.error()));
+    dumps.push_back(*std::move(dump));
+  }
+  return dumps;
+}
+
+ExitCode write_merged_dumps(const std::vector<Jitdump>& dumps, OutputFile& out,
+                            const Console& console) {
+  const Step step(console, "writing", out);
+  Diagnostics problems(1);
+  const Result<DumpMergeStats> stats = merge_dumps(dumps, out, problems);
+  if (!stats) return console.fail(stats.error());
+  for (const Jitdump& dump : dumps) {
+    if (!is_whole(console, dump.input())) return ExitCode::failed;
+  }
+  const Result<void> written = out.commit();
+  if (!written) return console.fail(written.error());
+  if (stats->several_pids)
+    console.note("the dumps are of several processes: the first one's pid counts");
+  if (stats->lost_moves != 0) {
+    console.note("left out " + counted(stats->lost_moves, "move", "moves") +
+                 " of code that nobody loaded");
+  }
+  if (stats->other_records != 0) {
+    console.note("left out " + counted(stats->other_records, "record", "records") +
+                 " of other kinds");
+  }
+  note_skipped_records(console, problems);
+  return ExitCode::ok;
+}
+
+ExitCode convert_to_jitdump(const ConvertOptions& options, std::vector<OpenedInput> opened,
+                            const Console& console) {
+  const bool as_it_was = opened.size() == 1 && opened.front().was_json;
+  Result<std::vector<Jitdump>> dumps = dumps_of(std::move(opened), options.opening, console);
+  if (!dumps) return console.fail(dumps.error());
+  if (options.output == "-" && console.out_is_terminal()) {
+    return console.fail("a jitdump is nothing for a terminal: name a file with -o");
+  }
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  if (!as_it_was) return write_merged_dumps(*dumps, *out, console);
+  out->write(dumps->front().bytes());
+  return commit(*out, dumps->front().input(), console);
+}
+
+}  // namespace perfmap::app

@@ -1,0 +1,102 @@
+#include <random>
+#include <string>
+
+#include "perfmap/jitdump_json.hpp"
+#include "support/catch.hpp"
+#include "support/random_dump.hpp"
+#include "support/written.hpp"
+
+namespace perfmap {
+namespace {
+
+std::string json_of(const Jitdump& dump, bool lines, bool code, Diagnostics& problems) {
+  return test::written([&](OutputFile& out) {
+    (lines ? write_dump_jsonl : write_dump_json)(dump, out, problems, code);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a dump made into JSON and back is the same to the byte", "[json][property]") {
+  const auto seed = GENERATE(range(0u, 60u));
+  const bool lines = GENERATE(false, true);
+  CAPTURE(seed, lines);
+  std::mt19937 random(seed);
+  const std::endian order = seed % 2 == 0 ? std::endian::little : std::endian::big;
+  const std::string bytes = test::random_dump(random, order, seed % 20);
+  Diagnostics problems(1);
+  const std::string json = json_of(test::dump_of(bytes), lines, true, problems);
+  CHECK(is_dump_json(json));
+  const Result<DumpBytes> back = dump_from_json(json);
+  REQUIRE(back);
+  CHECK(back->bytes == bytes);
+  CHECK(back->without_code == 0);
+}
+
+TEST_CASE("without their code, functions keep their size, and zeros stand for it",
+          "[json][property]") {
+  const auto seed = GENERATE(range(0u, 20u));
+  std::mt19937 random(seed);
+  const std::string bytes = test::random_dump(random, std::endian::native, 10);
+  Diagnostics problems(1);
+  const Result<DumpBytes> back =
+      dump_from_json(json_of(test::dump_of(bytes), seed % 2 == 0, false, problems));
+  REQUIRE(back);
+  CHECK(back->bytes.size() == bytes.size());
+  const Jitdump dump = test::dump_of(back->bytes);
+  Diagnostics none(1);
+  dump.for_each(none, [](const JitRecord& record) {
+    const auto load = decode_load(record);
+    if (load) CHECK(load->code.find_first_not_of('\0') == std::string_view::npos);
+  });
+  CHECK(none.total() == 0);
+}
+
+TEST_CASE("of a damaged dump JSON has what can be read, and says what was lost",
+          "[json][property]") {
+  const auto seed = GENERATE(range(0u, 100u));
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  std::string bytes = test::random_dump(random, std::endian::native, 20);
+  for (std::uint64_t i = random() % 6; i > 0; --i) {
+    bytes[random() % bytes.size()] = static_cast<char>(random());
+  }
+  const auto count = [](const Jitdump& dump) {
+    Diagnostics ignored(0);
+    std::size_t records = 0;
+    dump.for_each(ignored, [&](const JitRecord&) { ++records; });
+    return records;
+  };
+  const Jitdump damaged = test::dump_of(bytes);
+  Diagnostics problems(100);
+  const Result<DumpBytes> back = dump_from_json(json_of(damaged, seed % 2 == 0, true, problems));
+  if (!back) return;  // a header that made no sense
+  const Jitdump mended = test::dump_of(back->bytes);
+  if (damaged.header() && damaged.header()->total_size == JitdumpHeader::kSize) {
+    CHECK(count(mended) == count(damaged));
+  }
+}
+
+TEST_CASE("whatever JSON says, it becomes a dump or an error", "[json][property]") {
+  const auto seed = GENERATE(range(0u, 300u));
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  Diagnostics problems(1);
+  std::string json = json_of(test::dump_of(test::random_dump(random, std::endian::native, 4)),
+                             seed % 2 == 0, true, problems);
+  const std::string pieces[] = {"\"", "{", "}", "[", "]", "-", "1e9", "null", "\"kind\":", ":"};
+  for (std::uint64_t i = 1 + random() % 3; i > 0; --i) {
+    const std::size_t at = random() % json.size();
+    json.replace(at, random() % 3, pieces[random() % std::size(pieces)]);
+  }
+  const Result<DumpBytes> back = dump_from_json(json);
+  if (back) {
+    CHECK(test::dump_of(back->bytes).header());
+  } else {
+    CHECK(back.error().code == Errc::bad_format);
+    CHECK(back.error().where.line >= 1);
+    CHECK(!back.error().message.empty());
+  }
+}
+
+}  // namespace perfmap

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "perfmap/jitdump.hpp"
+#include "perfmap/rules.hpp"
+#include "support/catch.hpp"
+#include "support/jitdump_bytes.hpp"
+
+namespace perfmap::test {
+
+/// What a dump says to whoever reads it from one end to the other.
+struct Reading {
+  std::vector<JitRecord> records;
+  std::vector<std::string> names;  // of LOADs
+  std::vector<std::string> messages;
+  std::uint64_t lost = 0;
+};
+
+inline Reading read(const Jitdump& dump) {
+  Reading reading;
+  Diagnostics problems(0);
+  Jitdump::Reader reader(dump);
+  while (const auto record = reader.next(problems)) {
+    reading.records.push_back(*record);
+    if (const auto load = decode_load(*record)) reading.names.emplace_back(load->name);
+  }
+  for (const Diagnostic& problem : problems.items()) {
+    CHECK(problem.rule->id == rule::kDamagedRecord.id);
+    reading.messages.push_back(std::to_string(problem.where.offset) + ": " + problem.message);
+  }
+  reading.lost = reader.lost_bytes();
+  return reading;
+}
+
+}  // namespace perfmap::test

@@ -1,0 +1,110 @@
+#include "perfmap/resolver.hpp"
+
+#include <string>
+#include <vector>
+
+#include "perfmap/map_text.hpp"
+#include "perfmap/seconds.hpp"
+#include "support/catch.hpp"
+#include "support/jitdump_bytes.hpp"
+
+namespace perfmap {
+namespace {
+
+Map map_of(std::string text) { return Map(Input::from_text(std::move(text), "perf-42.map")); }
+
+Resolver resolver_of(std::vector<Map> maps, std::vector<Jitdump> dumps) {
+  Diagnostics ignored(1);
+  return {std::move(maps), std::move(dumps), Overlap::last, ignored, ignored};
+}
+
+std::string answer(const Resolver& resolver, Query query) {
+  const Resolution one = resolver.find(query);
+  std::vector<Resolution> many(1);
+  resolver.find_all(std::span(&query, 1), many);
+  CHECK(many[0].found == one.found);
+  CHECK(many[0].why == one.why);
+  if (!one.found) return std::string(to_string(one.why));
+  return std::string(one.found->name) + "+" +
+         std::to_string(query.address - one.found->range.begin);
+}
+
+const std::string kTwoTimes = test::DumpBytes()
+                                  .header()
+                                  .load(10, 0x1000, "early", std::string(16, 'a'), 1)
+                                  .load(20, 0x1000, "late", std::string(8, 'b'), 2)
+                                  .move(30, 0x1008, 0x3000, 16, 1)
+                                  .text();
+
+}  // namespace
+
+TEST_CASE("a dump is asked before every map, and by time", "[resolver]") {
+  const Resolver resolver = resolver_of({map_of("1000 100 mapped\n")}, {test::dump_of(kTwoTimes)});
+  CHECK(answer(resolver, {0x1004, 15}) == "early+4");
+  CHECK(answer(resolver, {0x1004, 25}) == "late+4");
+  CHECK(answer(resolver, {0x1004, 5}) == "mapped+4");
+  CHECK(answer(resolver, {0x1050}) == "mapped+80");
+  CHECK(answer(resolver, {0x5000}) == "not-covered");
+}
+
+TEST_CASE("of several dumps the later is asked first", "[resolver]") {
+  const std::string other =
+      test::DumpBytes().header().load(12, 0x1000, "other", std::string(4, 'c')).text();
+  const Resolver resolver = resolver_of({}, {test::dump_of(kTwoTimes), test::dump_of(other)});
+  CHECK(answer(resolver, {0x1000, 11}) == "early+0");
+  CHECK(answer(resolver, {0x1000, 13}) == "other+0");
+  CHECK(answer(resolver, {0x1006, 13}) == "early+6");
+}
+
+TEST_CASE("an address that has code only later says so", "[resolver]") {
+  const Resolver resolver = resolver_of({}, {test::dump_of(kTwoTimes)});
+  CHECK(answer(resolver, {0x1000, 9}) == "before-load");
+  CHECK(answer(resolver, {0x2000, 9}) == "not-covered");
+}
+
+TEST_CASE("lines go by where the code was when it was loaded", "[resolver]") {
+  const std::string moved =
+      test::DumpBytes()
+          .header()
+          .debug_info(5, 0x1000, {{0x1000, 1, 0, "a.js"}, {0x1008, 2, 0, "a.js"}})
+          .load(10, 0x1000, "f", std::string(16, 'a'), 1)
+          .move(20, 0x1000, 0x3000, 16, 1)
+          .text();
+  Resolver resolver = resolver_of({map_of("5000 10 mapped\n")}, {test::dump_of(moved)});
+  const Resolution answer = resolver.find({0x3009});
+  REQUIRE(answer.found);
+  const CodeLine* const line =
+      line_at(resolver.lines(*answer.found), answer.found->address_at_load);
+  REQUIRE(line != nullptr);
+  CHECK(line->line == 2);
+  CHECK(line->file == "a.js");
+  const Resolution mapped = resolver.find({0x5000});
+  REQUIRE(mapped.found);
+  CHECK(resolver.lines(*mapped.found).empty());
+  CHECK(resolver.input(answer.found->source).name() == "jit-42.dump");
+}
+
+TEST_CASE("what a dump says at a time can be had as a map", "[resolver]") {
+  Diagnostics problems(1);
+  const Timeline timeline(test::dump_of(kTwoTimes), problems);
+  CHECK(map_text_at(timeline, 15).text == "1000 10 early\n");
+  CHECK(map_text_at(timeline, 25).text == "1000 8 late\n1008 8 early\n");
+  CHECK(map_text_at(timeline, 9).text.empty());
+}
+
+TEST_CASE("times are seconds, and perf's six decimals stand for all of their microsecond",
+          "[time]") {
+  CHECK(parse_seconds("12") == 12'000'000'000);
+  CHECK(parse_seconds("12.5") == 12'500'000'000);
+  CHECK(parse_seconds("4526.030252") == 4'526'030'252'999);
+  CHECK(parse_seconds("4526.0302527") == 4'526'030'252'799);
+  CHECK(parse_seconds("4526.030252750") == 4'526'030'252'750);
+  CHECK(parse_seconds("1.0000000019999") == 1'000'000'001);
+  CHECK(parse_seconds("18446744072.999999999") == 18'446'744'072'999'999'999u);
+  for (const char* const bad : {"", ".5", "-1", "1e3", "1.5s", "18446744073.8", "0x10"}) {
+    CAPTURE(bad);
+    CHECK(!parse_seconds(bad));
+  }
+}
+
+}  // namespace perfmap
