@@ -14,10 +14,23 @@ def load(name):
 
 
 MAP, INFO, DIFF = load("perfmap.map-1"), load("perfmap.info-1"), load("perfmap.diff-1")
-TYPES = {"object": dict, "array": list, "string": str, "integer": int, "null": type(None)}
+TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool,
+         "null": type(None)}
+
+
+def fits(value, schema, whole, path):
+    try:
+        check(value, schema, whole, path)
+    except ValueError:
+        return False
+    return True
 
 
 def check(value, schema, whole, path="$"):
+    if "oneOf" in schema:
+        if sum(fits(value, one, whole, path) for one in schema["oneOf"]) != 1:
+            raise ValueError(f"{path}: fits none, or several, of {schema['oneOf']}")
+        return
     if "$ref" in schema:
         schema = whole["$defs"][schema["$ref"].rsplit("/", 1)[1]]
     kinds = schema.get("type", [])
@@ -43,11 +56,7 @@ def check(value, schema, whole, path="$"):
 
 
 def refuses(value, schema):
-    try:
-        check(value, schema, schema)
-    except ValueError:
-        return True
-    return False
+    return not fits(value, schema, schema, "$")
 
 
 def text(*arguments, given=b""):
@@ -90,4 +99,21 @@ for path in maps:
     document = output("diff", path, maps[0], "--format", "json")
     check(document, DIFF, DIFF)
     assert (document["changes"] != []) == (path != maps[0])
-print(f"{count} entries of {len(maps)} maps fit the schemas")
+
+dumps = [*sorted((ROOT / "tests/wild").glob("*/*.dump")), ROOT / "tests/golden/to-json/dump/jit-42.dump"]
+for path in dumps:
+    for options in ([], ["--code"], ["--effective"]):
+        document = output("to-json", path, *options)
+        check(document, MAP, MAP)
+        count += len(document["entries"])
+        assert refuses({**document, "header": {}}, MAP)
+        assert refuses({**document, "entries": [{**document["entries"][0], "time": 1}]}, MAP)
+    first, *rest = [json.loads(line) for line in
+                    text("to-json", path, "--format", "jsonl").splitlines()]
+    check(first["header"], {"$ref": "#/$defs/header"}, MAP)
+    for line in rest:
+        check(line, {"$ref": "#/$defs/record" if "kind" in line else "#/$defs/load"}, MAP)
+    document = output("info", path, "--format", "json")
+    check(document, INFO, INFO)
+    assert document["lost_bytes"] == 0
+print(f"{count} entries of {len(maps)} maps and {len(dumps)} dumps fit the schemas")
