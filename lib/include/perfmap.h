@@ -303,6 +303,50 @@ PERFMAP_C_API perfmap_status perfmap_map_find_batch(const perfmap_map* map, int3
 PERFMAP_C_API perfmap_status perfmap_index_write(perfmap_index* index, const char* path,
                                                  perfmap_error* error);
 
+/* --- Jitdumps: what was at an address at a time --------------------------------------------------
+ *
+ * Times are those of the dump: CLOCK_MONOTONIC nanoseconds, or ticks of the processor.
+ */
+
+typedef struct perfmap_timeline perfmap_timeline;
+
+#define PERFMAP_TIME_END UINT64_MAX
+
+typedef struct perfmap_code {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_code) */
+  uint64_t start;     /* of all the code, where it lay then */
+  uint64_t size;
+  const char* name; /* in the dump: valid until the timeline is freed or refreshed */
+  size_t name_size;
+  uint64_t since;    /* the address belonged to it from this time on */
+  uint64_t until;    /* and no longer at this one; PERFMAP_TIME_END: to the end */
+  uint64_t offset;   /* of its LOAD record in the dump */
+  uint64_t index;    /* its code_index */
+  const char* bytes; /* of the code, `size` of them, as it was loaded; NULL: not in the dump */
+} perfmap_code;
+
+/* Reads the jitdump at `path`, opened as typed; an empty file is an empty dump, what is damaged is
+ * passed over, and a last record that is not whole is not there yet. O(n log n). UNSUPPORTED where
+ * it is of another kind. Release with perfmap_timeline_free(). */
+PERFMAP_C_API perfmap_status perfmap_timeline_open(const char* path, perfmap_timeline** out,
+                                                   perfmap_error* error);
+PERFMAP_C_API void perfmap_timeline_free(perfmap_timeline* timeline);
+/* Whose code was at `address` at `time`. O(log n) mostly, allocates nothing. NOT_FOUND where nobody
+ * had any. Several threads may ask at once. */
+PERFMAP_C_API perfmap_status perfmap_timeline_find(const perfmap_timeline* timeline,
+                                                   uint64_t address, uint64_t time,
+                                                   perfmap_code* out);
+/* The source line of an address that perfmap_timeline_find() has answered for with `code`: *file,
+ * which is not NUL-terminated, and *line. NOT_FOUND where the dump has none. One thread at a time;
+ * fastest where questions about one function come together. */
+PERFMAP_C_API perfmap_status perfmap_timeline_line(perfmap_timeline* timeline,
+                                                   const perfmap_code* code, uint64_t address,
+                                                   const char** file, size_t* file_size,
+                                                   int32_t* line, perfmap_error* error);
+/* Takes in what was appended to the file; *changed as for perfmap_index_refresh(). */
+PERFMAP_C_API perfmap_status perfmap_timeline_refresh(perfmap_timeline* timeline, int* changed,
+                                                      perfmap_error* error);
+
 /* --- Lint ----------------------------------------------------------------------------------------
  */
 

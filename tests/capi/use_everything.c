@@ -82,6 +82,31 @@ static void use_writer(void) {
 }
 
 /* The record's bytes are checked in C++; here, that the parts come through. */
+static void use_timeline(const char* path) {
+  perfmap_timeline* timeline = NULL;
+  perfmap_code code;
+  const char* file = NULL;
+  size_t file_size = 0;
+  int32_t line = 0;
+  int changed = -1;
+  code.struct_size = sizeof code;
+  CHECK(perfmap_timeline_open("no/such/file", &timeline, &error) == PERFMAP_E_NOT_FOUND);
+  CHECK(perfmap_timeline_open("written.map", &timeline, &error) == PERFMAP_E_UNSUPPORTED);
+  CHECK(perfmap_timeline_open(path, &timeline, &error) == PERFMAP_OK);
+  CHECK(perfmap_timeline_find(timeline, 0x2002, PERFMAP_TIME_END, &code) == PERFMAP_OK);
+  CHECK(code.start == 0x2000 && code.size == 4 && code.index == 1);
+  CHECK(code.until == PERFMAP_TIME_END && code.bytes != NULL && code.bytes[0] == (char)0xc3);
+  CHECK(code.name_size == 8 && memcmp(code.name, "function", 8) == 0);
+  CHECK(perfmap_timeline_line(timeline, &code, 0x2002, &file, &file_size, &line, &error) ==
+        PERFMAP_OK);
+  CHECK(line == 7 && file_size == 8 && memcmp(file, "source.c", 8) == 0);
+  CHECK(perfmap_timeline_find(timeline, 0x1002, PERFMAP_TIME_END, &code) == PERFMAP_E_NOT_FOUND);
+  CHECK(perfmap_timeline_find(timeline, 0x2002, code.since - 1, &code) == PERFMAP_E_NOT_FOUND);
+  CHECK(perfmap_timeline_refresh(timeline, &changed, &error) == PERFMAP_OK && changed == 0);
+  perfmap_timeline_free(timeline);
+  perfmap_timeline_free(NULL);
+}
+
 static void use_jitdump(void) {
   static const char code[] = {(char)0xc3, 0, 0, 0};
   perfmap_jitdump* dump = NULL;
@@ -128,6 +153,7 @@ static void use_jitdump(void) {
   CHECK(memcmp(bytes + 40 + 32 + 16, "source.c", 9) == 0);
   CHECK(memcmp(bytes + 40 + 64 + 40, "frameheader", 11) == 0);
   CHECK(memcmp(bytes + 40 + 64 + 56 + 56, "function\0\xc3", 10) == 0);
+  use_timeline(own);
   memset(&options, 0, sizeof options);
   options.struct_size = sizeof options;
   options.pid = 1 << 30;

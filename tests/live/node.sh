@@ -8,7 +8,7 @@ command -v node >/dev/null || { echo "skipped: no node here"; exit 77; }
 work=$(mktemp -d)
 perfmap=$(readlink -f "$perfmap")
 cd "$work"
-node --perf-basic-prof -e '
+node --perf-basic-prof --perf-prof -e '
   function hotLoop(n) { let s = 0; for (let i = 0; i < n; i++) s = (s * 31 + i) | 0; return s; }
   const end = Date.now() + 20000;
   const tick = () => { hotLoop(3e6); if (Date.now() < end) setTimeout(tick, 1); };
@@ -24,12 +24,27 @@ until grep -q ':\*hotLoop ' "$map" 2>/dev/null; do
 done
 
 start=$(grep ':\*hotLoop ' "$map" | tail -n 1 | cut -d' ' -f1)
-answer=$("$perfmap" resolve "$start" --pid $pid)
+answer=$("$perfmap" resolve "$start" -m "$map")
 echo "$answer"
 echo "$answer" | grep -q 'hotLoop .*+0x0 (/tmp/perf-'
+
+# It has mapped a jitdump in its working directory, too, which is asked first.
+dump=$work/jit-$pid.dump
+tries=0
+until "$perfmap" resolve "$start" --pid $pid | grep -q "hotLoop .*+0x0 ($dump)"; do
+  tries=$((tries + 1))
+  [ $tries -lt 50 ] || { echo "no hotLoop in $dump"; exit 1; }
+  sleep 0.1 # V8 writes through a buffer
+done
+"$perfmap" resolve "$start" --pid $pid --lines --format json | grep -q '"source_line":2'
+"$perfmap" info "$dump" | grep -q 'lost bytes *0'
+"$perfmap" to-json "$dump" --code | "$perfmap" from-json - --to jitdump -o copy.dump
+cmp -n "$(stat -c %s copy.dump)" copy.dump "$dump"
 "$perfmap" info $pid | grep -q 'runtime *v8'
-"$perfmap" lint --fail-level error --format gcc $pid
+"$perfmap" lint --fail-level error --format gcc "$map"
+"$perfmap" lint --fail-level error --format gcc "$dump"
+"$perfmap" lint --fail-level error --format gcc $pid >found # both, and each against the other
 "$perfmap" tidy $pid | "$perfmap" resolve "$start" -s - | grep -q hotLoop
 printf 'node %s/%s 1.000000: cycles: \n\t%s [unknown] ([unknown])\n' $pid $pid "$start" |
   "$perfmap" resolve --perf-script | grep -q hotLoop
-echo "node's own map answers by pid"
+echo "node's own map and jitdump answer by pid"

@@ -13,7 +13,6 @@
 
 #include "perfmap/index.hpp"
 #include "perfmap/lint.hpp"
-#include "perfmap/process_files.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 
@@ -215,52 +214,6 @@ TEST_CASE("a map that is truncated while it is mapped reads as zeros under a gua
   map.for_each(problems, [&](const Entry&) { ++entries; });
   CHECK(entries < 5000);
   CHECK(input->was_truncated());
-}
-
-TEST_CASE("a process's map is not believed when it is a link, a FIFO or another user's",
-          "[hostile]") {
-  const Scratch scratch;
-  Roots roots{.proc = scratch / "proc", .tmp = scratch / ""};
-  const std::string path = scratch / "perf-42.map";
-  append(scratch / "target", "1000 10 foo\n");
-  const auto code = [&](bool any_owner = false) {
-    const Result<Input> input = find_process_map(42, roots, any_owner);
-    return input ? 0 : static_cast<int>(input.error().code);
-  };
-  CHECK(code() == static_cast<int>(Errc::not_found));
-  std::filesystem::create_symlink(scratch / "target", path);
-  CHECK(code() == static_cast<int>(Errc::refused));
-  std::filesystem::remove(path);
-  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  CHECK(code() == static_cast<int>(Errc::refused));
-  std::filesystem::remove(path);
-  append(path, "1000 10 foo\n");
-  CHECK(code() == 0);
-  if (::chown(path.c_str(), 12345, 12345) == 0) {
-    CHECK(code() == static_cast<int>(Errc::refused));
-    CHECK(code(true) == 0);
-  } else {
-    WARN("skipped in part: only root can give a file to somebody else");
-  }
-}
-
-TEST_CASE("a process in a container is looked for below its own root under its inner pid",
-          "[process]") {
-  const Scratch scratch;
-  const Roots roots{.proc = scratch / "proc", .tmp = "/tmp"};
-  const std::string process = scratch / "proc/17291";
-  std::filesystem::create_directories(process + "/root/tmp");
-  append(process + "/status", "Name:\tnode\nTgid:\t17291\nNStgid:\t17291\t12\t3\nNSpid:\t1\n");
-  append(process + "/root/tmp/perf-3.map", "1000 10 inside\n");
-  const Result<Input> input = find_process_map(17291, roots);
-  REQUIRE(input);
-  CHECK(input->text() == "1000 10 inside\n");
-  CHECK(input->name() == process + "/root/tmp/perf-3.map");
-  CHECK(process_of_thread(17291, roots) == 17291);
-  // An absolute link inside the container means the container's file, never the host's.
-  std::filesystem::remove(process + "/root/tmp/perf-3.map");
-  std::filesystem::create_symlink("/etc/passwd", process + "/root/tmp/perf-3.map");
-  CHECK(!find_process_map(17291, roots));
 }
 
 TEST_CASE("what is no file is read to its end, and no further than allowed", "[hostile]") {

@@ -1,0 +1,108 @@
+// The files of processes: where they are looked for, and which are believed.
+
+#include "perfmap/process_files.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+#include "support/scratch.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::Scratch;
+
+void append(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary | std::ios::app) << text;
+}
+
+}  // namespace
+
+TEST_CASE("a process's map is not believed when it is a link, a FIFO or another user's",
+          "[hostile]") {
+  const Scratch scratch;
+  Roots roots{.proc = scratch / "proc", .tmp = scratch / ""};
+  const std::string path = scratch / "perf-42.map";
+  append(scratch / "target", "1000 10 foo\n");
+  const auto code = [&](bool any_owner = false) {
+    const Result<Input> input = find_process_map(42, roots, any_owner);
+    return input ? 0 : static_cast<int>(input.error().code);
+  };
+  CHECK(code() == static_cast<int>(Errc::not_found));
+  std::filesystem::create_symlink(scratch / "target", path);
+  CHECK(code() == static_cast<int>(Errc::refused));
+  std::filesystem::remove(path);
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK(code() == static_cast<int>(Errc::refused));
+  std::filesystem::remove(path);
+  append(path, "1000 10 foo\n");
+  CHECK(code() == 0);
+  if (::chown(path.c_str(), 12345, 12345) == 0) {
+    CHECK(code() == static_cast<int>(Errc::refused));
+    CHECK(code(true) == 0);
+  } else {
+    WARN("skipped in part: only root can give a file to somebody else");
+  }
+}
+
+TEST_CASE("a process's jitdumps are those that it has mapped, or else the one in its /tmp",
+          "[process]") {
+  const Scratch scratch;
+  const Roots roots{.proc = scratch / "proc", .tmp = "/tmp"};
+  const std::string process = scratch / "proc/17291";
+  const std::string root = process + "/root";
+  scratch.write("proc/17291/status", "Name:\tnode\nNStgid:\t17291\t3\n");
+  scratch.write("proc/17291/root/tmp/jit-3.dump", "in tmp");
+  const auto texts = [&] {
+    std::string all;
+    for (const Input& dump : find_process_dumps(17291, roots).dumps) {
+      all += std::string(dump.text()) + ";";
+    }
+    return all;
+  };
+  CHECK(texts() == "in tmp;");
+  scratch.write("proc/17291/maps",
+                "1000-2000 r-xp 00000000 08:01 7    /srv/app/jit-3.dump\n"
+                "3000-4000 r-xp 00001000 08:01 7    /srv/app/jit-3.dump\n"
+                "5000-6000 r-xp 00000000 08:01 8    /srv/my logs/jit-12.dump\n"
+                "7000-8000 r-xp 00000000 08:01 9    /srv/gone/jit-3.dump\n"
+                "9000-a000 r-xp 00000000 08:01 9    /srv/app/jit-x.dump\n"
+                "b000-c000 rw-p 00000000 00:00 0 \n");
+  scratch.write("proc/17291/root/srv/app/jit-3.dump", "one");
+  scratch.write("proc/17291/root/srv/app/jit-x.dump", "no dump's name");
+  scratch.write("proc/17291/root/srv/my logs/jit-12.dump", "two");
+  CHECK(texts() == "one;two;");
+  // Links are not followed, and a FIFO is not opened.
+  std::filesystem::remove(root + "/srv/app/jit-3.dump");
+  std::filesystem::create_symlink("/etc/passwd", root + "/srv/app/jit-3.dump");
+  std::filesystem::remove(root + "/srv/my logs/jit-12.dump");
+  REQUIRE(::mkfifo((root + "/srv/my logs/jit-12.dump").c_str(), 0600) == 0);
+  const ProcessDumps found = find_process_dumps(17291, roots);
+  CHECK(found.refused.size() == 2);
+  CHECK(texts() == "in tmp;");
+}
+
+TEST_CASE("a process in a container is looked for below its own root under its inner pid",
+          "[process]") {
+  const Scratch scratch;
+  const Roots roots{.proc = scratch / "proc", .tmp = "/tmp"};
+  const std::string process = scratch / "proc/17291";
+  std::filesystem::create_directories(process + "/root/tmp");
+  append(process + "/status", "Name:\tnode\nTgid:\t17291\nNStgid:\t17291\t12\t3\nNSpid:\t1\n");
+  append(process + "/root/tmp/perf-3.map", "1000 10 inside\n");
+  const Result<Input> input = find_process_map(17291, roots);
+  REQUIRE(input);
+  CHECK(input->text() == "1000 10 inside\n");
+  CHECK(input->name() == process + "/root/tmp/perf-3.map");
+  CHECK(process_of_thread(17291, roots) == 17291);
+  // An absolute link inside the container means the container's file, never the host's.
+  std::filesystem::remove(process + "/root/tmp/perf-3.map");
+  std::filesystem::create_symlink("/etc/passwd", process + "/root/tmp/perf-3.map");
+  CHECK(!find_process_map(17291, roots));
+}
+
+}  // namespace perfmap
