@@ -59,12 +59,9 @@ void AnswerWriter::write_unknown(Address address, Unresolved why) {
   json_.end_object();
 }
 
+/// An answer is a line, whatever a jitdump's names hold.
 void AnswerWriter::write_bytes(std::string_view bytes) {
-  if (console_.out_is_terminal()) {
-    console_.out().write(printable(bytes));
-  } else {
-    console_.out().write(bytes);
-  }
+  console_.out().write(one_line(bytes, console_.out_is_terminal()));
 }
 
 void AnswerWriter::write_text(Address address, const ResolvedName& name,
@@ -72,11 +69,11 @@ void AnswerWriter::write_text(Address address, const ResolvedName& name,
   OutputFile& out = console_.out();
   out.write(hex(address));
   out.write(" ");
-  write_bytes(name.name);
+  write_bytes(name.name.empty() ? "[?]" : name.name);
   out.write("+0x");
   out.write(hex(address - name.range.begin));
   out.write(" (");
-  out.write(source.input->name());
+  write_bytes(source.input->name());
   out.write(")\n");
   if (source.line == nullptr) return;
   out.write("  ");

@@ -128,28 +128,30 @@ MapInfo info_of(Index& index, const Diagnostics& problems, const Console& consol
   return map_info(index, problems);
 }
 
-ExitCode run(const Options& options, const Console& console) {
-  Result<std::vector<OpenedInput>> opened = open_inputs({options.source}, options.opening, console);
-  if (!opened) return console.fail(opened.error());
-  const bool as_json = options.format == "json";
-  if (opened->front().kind == SourceKind::jitdump && opened->size() == 1 && options.by.empty()) {
-    const SourceKind kind = written_kind(opened->front());
-    return print_dump_info(dump_of(std::move(opened->front()), options.opening), kind, as_json,
-                           console);
-  }
-  Opening opening;
-  Result<Map> map = map_of_inputs(*std::move(opened), options.opening, &opening);
+ExitCode print_groups_of(const Options& options, std::vector<OpenedInput> opened, bool as_json,
+                         const Console& console) {
+  Result<Map> map = map_of_inputs(std::move(opened), options.opening);
   if (!map) return console.fail(map.error());
   Diagnostics problems(1);
-  if (!options.by.empty()) {
-    const GroupBy by = options.by == "name"     ? GroupBy::name
-                       : options.by == "prefix" ? GroupBy::prefix
-                                                : GroupBy::tier;
-    print_groups(console, options.by, groups_of(*map, by, problems, console), as_json);
-    if (!is_whole(console, {&*map, 1})) return ExitCode::failed;
-    note_skipped(console, problems);
-    return ExitCode::ok;
+  const GroupBy by = options.by == "name"     ? GroupBy::name
+                     : options.by == "prefix" ? GroupBy::prefix
+                                              : GroupBy::tier;
+  print_groups(console, options.by, groups_of(*map, by, problems, console), as_json);
+  if (!is_whole(console, {&*map, 1})) return ExitCode::failed;
+  note_skipped(console, problems);
+  return ExitCode::ok;
+}
+
+ExitCode print_info_of(const Options& options, OpenedInput opened, bool as_json,
+                       const Console& console) {
+  if (opened.kind == SourceKind::jitdump) {
+    const SourceKind kind = written_kind(opened);
+    return print_dump_info(dump_of(std::move(opened), options.opening), kind, as_json, console);
   }
+  Opening opening;
+  Result<Map> map = map_of(std::move(opened), options.opening, &opening);
+  if (!map) return console.fail(map.error());
+  Diagnostics problems(1);
   Index index = make_index(*std::move(map), Overlap::last, problems, console);
   const MapInfo info = info_of(index, problems, console);
   (as_json ? print_json : print_text)(console, index.maps().front(), opening, info);
@@ -157,6 +159,22 @@ ExitCode run(const Options& options, const Console& console) {
   note_skipped(console, problems);
   return ExitCode::ok;
 }
+
+ExitCode run(const Options& options, const Console& console) {
+  Result<std::vector<OpenedInput>> opened = open_inputs({options.source}, options.opening, console);
+  if (!opened) return console.fail(opened.error());
+  const bool as_json = options.format == "json";
+  if (!options.by.empty()) return print_groups_of(options, *std::move(opened), as_json, console);
+  ExitCode code = ExitCode::ok;
+  for (OpenedInput& one : *opened) {
+    // Of a process with a map and a jitdump each is told about.
+    if (&one != &opened->front() && !as_json) console.out().write("\n");
+    const ExitCode own = print_info_of(options, std::move(one), as_json, console);
+    code = std::max(code, own);
+  }
+  return code;
+}
+Diagnostics problems(1);
 
 }  // namespace
 

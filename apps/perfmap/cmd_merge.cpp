@@ -49,6 +49,20 @@ ExitCode keep(const std::vector<Map>& maps, OutputFile& out, const Console& cons
   return ExitCode::ok;
 }
 
+/// Only a map has lines to put together or to point at. What can be read once is looked at later.
+Result<void> check_lines(const Options& options) {
+  for (const std::string& source : options.sources) {
+    if (pid_of_source({source}) != 0) continue;
+    const Result<Input> input = Input::open(source, {.regular_only = true});
+    if (!input || detect_kind(input->text()) != SourceKind::jitdump) continue;
+    return Failure({Errc::unsupported,
+                    source + " is a jitdump: --check and --keep are about lines; lint checks it",
+                    0,
+                    {}});
+  }
+  return {};
+}
+
 ExitCode merge_to_jitdump(const Options& options, const Console& console) {
   if (options.overlap != Overlap::last)
     return console.fail("--overlap is for maps: jitdumps have times");
@@ -56,7 +70,8 @@ ExitCode merge_to_jitdump(const Options& options, const Console& console) {
   for (const std::string& source : options.sources) named.push_back({source});
   Result<std::vector<OpenedInput>> opened = open_all_inputs(named, options.source, console);
   if (!opened) return console.fail(opened.error());
-  const Result<std::vector<Jitdump>> dumps = dumps_of(*std::move(opened), options.source, console);
+  const Result<std::vector<Jitdump>> dumps =
+      dumps_of(*std::move(opened), options.source, options.output, console);
   if (!dumps) return console.fail(dumps.error());
   if (options.output == "-" && console.out_is_terminal()) {
     return console.fail("a jitdump is nothing for a terminal: name a file with -o");
@@ -68,6 +83,10 @@ ExitCode merge_to_jitdump(const Options& options, const Console& console) {
 
 ExitCode run(const Options& options, const Console& console) {
   if (options.to == "jitdump") return merge_to_jitdump(options, console);
+  if (options.check || options.keep) {
+    const Result<void> lines = check_lines(options);
+    if (!lines) return console.fail(lines.error());
+  }
   Result<std::vector<Map>> maps = open_sources(options.sources, options.source, console);
   if (!maps) return console.fail(maps.error());
   if (options.check) return check(*maps, console);

@@ -183,7 +183,7 @@ ExitCode filter_script(const Options& options, const Console& console) {
   PerfScriptFilter filter(
       [&](pid_t pid, const Query& query, PerfScriptFilter::Name& name) {
         if (!sources->find(pid, query, name)) return false;
-        if (console.out_is_terminal()) name.name = shown = printable(name.name);
+        name.name = shown = one_line(name.name, console.out_is_terminal());
         return true;
       },
       [](pid_t tid) { return process_of_thread(tid, roots_from_environment()); });

@@ -18,7 +18,13 @@ struct Options {
 
 ExitCode run(const Options& options, const Console& console) {
   Opening opening;
-  Result<Map> map = open_source({options.source}, options.opening, console, &opening);
+  Result<std::vector<OpenedInput>> opened = open_inputs({options.source}, options.opening, console);
+  if (!opened) return console.fail(opened.error());
+  if (options.in_place && opened->size() > 1) {
+    return console.fail("process " + options.source + " has a map and a jitdump: name " +
+                        opened->front().input.name());
+  }
+  Result<Map> map = map_of_inputs(*std::move(opened), options.opening, &opening);
   if (!map) return console.fail(map.error());
   if (options.in_place) {
     if (opening.kind != SourceKind::perf_map) {

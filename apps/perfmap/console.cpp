@@ -76,4 +76,13 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string one_line(std::string_view text, bool terminal) {
+  if (terminal) return printable(text);
+  std::string line(text);
+  for (std::size_t at = line.find('\n'); at != std::string::npos; at = line.find('\n', at)) {
+    line.replace(at, 1, "\\x0a");
+  }
+  return line;
+}
+
 }  // namespace perfmap::app

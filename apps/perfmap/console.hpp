@@ -58,4 +58,7 @@ class Console {
 /// `text` as it may be shown on a terminal; see visible.hpp.
 std::string printable(std::string_view text);
 
+/// `text` as a part of a line: as it is, but for newlines; for a terminal as printable() has it.
+std::string one_line(std::string_view text, bool terminal);
+
 }  // namespace perfmap::app

@@ -98,6 +98,10 @@ ExitCode convert_inputs(const ConvertOptions& options, std::vector<OpenedInput> 
                         const Console& console) {
   if (options.to == "jitdump") return convert_to_jitdump(options, std::move(opened), console);
   const bool to_json = options.to == "json" || options.to == "jsonl";
+  if (to_json && !options.effective && opened.size() > 1) {
+    console.note("the map " + opened.front().input.name() + " is left out: name it to have it");
+    opened.erase(opened.begin(), opened.end() - 1);
+  }
   if (to_json && opened.size() == 1 && opened.front().kind == SourceKind::jitdump) {
     return convert_dump_to_json(options, std::move(opened.front()), console);
   }

@@ -1,5 +1,6 @@
 #include "convert_dump.hpp"
 
+#include <algorithm>
 #include <perfmap/dump_merge.hpp>
 #include <perfmap/jitdump_json.hpp>
 #include <perfmap/map_json.hpp>
@@ -35,17 +36,25 @@ void note_without_code(const Console& console, std::uint64_t count) {
                ", which nobody knows");
 }
 
-/// N of perf-N.map.
-std::uint32_t pid_of_name(const std::string& path) {
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  if (!name.starts_with("perf-") || !name.ends_with(".map")) return 0;
-  const pid_t pid = pid_of_source({std::string(name.substr(5, name.size() - 9)), Source::As::pid});
-  return static_cast<std::uint32_t>(pid);
+/// N of PREFIX N SUFFIX; 0 of other names.
+std::uint32_t pid_of_name(const std::string& path, std::string_view prefix,
+                          std::string_view suffix) {
+  std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return 0;
+  name.remove_prefix(prefix.size());
+  name.remove_suffix(std::min(name.size(), suffix.size()));
+  return static_cast<std::uint32_t>(pid_of_source({std::string(name), Source::As::pid}));
 }
 
-Result<Jitdump> dump_of_entries(const Map& map, const Console& console) {
+/// perf goes by the name of the dump; a map may be called after its process, too.
+std::uint32_t pid_of_map(const std::string& map, const std::string& output) {
+  const std::uint32_t pid = pid_of_name(output, "jit-", ".dump");
+  return pid != 0 ? pid : pid_of_name(map, "perf-", ".map");
+}
+
+Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, const Console& console) {
   Diagnostics problems(1);
-  Result<DumpBytes> dump = dump_of_map(map, pid_of_name(map.input().name()), problems);
+  Result<DumpBytes> dump = dump_of_map(map, pid_of_map(map.input().name(), output), problems);
   if (!dump) return Failure(std::move(dump.error()));
   note_skipped(console, problems);
   note_without_code(console, dump->without_code);
@@ -84,7 +93,7 @@ ExitCode convert_dump_to_json(const ConvertOptions& options, OpenedInput opened,
 }
 
 Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const SourceOptions& options,
-                                      const Console& console) {
+                                      const std::string& output, const Console& console) {
   std::vector<Jitdump> dumps;
   for (OpenedInput& one : opened) {
     note_without_code(console, one.without_code);
@@ -94,7 +103,7 @@ Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const Sou
     }
     Result<Map> map = map_of(std::move(one), options);
     if (!map) return Failure(std::move(map.error()));
-    Result<Jitdump> dump = dump_of_entries(*map, console);
+    Result<Jitdump> dump = dump_of_entries(*map, output, console);
     if (!dump) return Failure(std::move(dump.error()));
     dumps.push_back(*std::move(dump));
   }
@@ -116,7 +125,7 @@ ExitCode write_merged_dumps(const std::vector<Jitdump>& dumps, OutputFile& out,
     console.note("the dumps are of several processes: the first one's pid counts");
   if (stats->lost_moves != 0) {
     console.note("left out " + counted(stats->lost_moves, "move", "moves") +
-                 " of code that nobody loaded");
+                 " of what was not there");
   }
   if (stats->other_records != 0) {
     console.note("left out " + counted(stats->other_records, "record", "records") +
@@ -129,7 +138,8 @@ ExitCode write_merged_dumps(const std::vector<Jitdump>& dumps, OutputFile& out,
 ExitCode convert_to_jitdump(const ConvertOptions& options, std::vector<OpenedInput> opened,
                             const Console& console) {
   const bool as_it_was = opened.size() == 1 && opened.front().was_json;
-  Result<std::vector<Jitdump>> dumps = dumps_of(std::move(opened), options.opening, console);
+  Result<std::vector<Jitdump>> dumps =
+      dumps_of(std::move(opened), options.opening, options.output, console);
   if (!dumps) return console.fail(dumps.error());
   if (options.output == "-" && console.out_is_terminal()) {
     return console.fail("a jitdump is nothing for a terminal: name a file with -o");

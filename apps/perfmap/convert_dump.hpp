@@ -12,9 +12,9 @@ ExitCode convert_dump_to_json(const ConvertOptions& options, OpenedInput opened,
 ExitCode convert_to_jitdump(const ConvertOptions& options, std::vector<OpenedInput> opened,
                             const Console& console);
 
-/// The jitdumps that these are, a map's entries with time 0.
+/// The jitdumps that these are, a map's entries with time 0; for one that will be called `output`.
 Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const SourceOptions& options,
-                                      const Console& console);
+                                      const std::string& output, const Console& console);
 /// Writes one of several, and says what was changed.
 ExitCode write_merged_dumps(const std::vector<Jitdump>& dumps, OutputFile& out,
                             const Console& console);

@@ -9,6 +9,7 @@ namespace {
 Result<JitdumpWriter> open_jitdump(const AppendOptions& options) {
   JitdumpOptions jitdump;
   jitdump.marker = false;
+  jitdump.wait = true;
   jitdump.close_record = false;  // the next call goes on
   jitdump.names = options.strict ? NamePolicy::refuse : NamePolicy::escape;
   if (options.output == "-") {

@@ -132,6 +132,21 @@ TEST_CASE("a dump that another engine of this process writes is let alone", "[li
   CHECK(read_file(path) == text);
 }
 
+TEST_CASE("a dump has one writer at a time", "[live][jitdump]") {
+  const Scratch scratch;
+  const std::string path = own_path(scratch);
+  auto own = JitdumpWriter::open_own(scratch.path());
+  REQUIRE(own);
+  const auto again = JitdumpWriter::open_own(scratch.path());
+  REQUIRE(!again);
+  CHECK(again.error().sys_errno == EBUSY);
+  const auto by_path = JitdumpWriter::open(path, quiet());
+  REQUIRE(!by_path);
+  CHECK(by_path.error().sys_errno == EBUSY);
+  REQUIRE(own->close());
+  CHECK(JitdumpWriter::open(path, {.marker = false}));
+}
+
 TEST_CASE("links, directories and files of others are refused in /tmp", "[live][jitdump]") {
   const Scratch scratch;
   const std::string victim = scratch.write("victim", "precious");

@@ -45,6 +45,6 @@ cmp -n "$(stat -c %s copy.dump)" copy.dump "$dump"
 "$perfmap" lint --fail-level error --format gcc "$dump"
 "$perfmap" lint --fail-level error --format gcc $pid >found # both, and each against the other
 "$perfmap" tidy $pid | "$perfmap" resolve "$start" -s - | grep -q hotLoop
-printf 'node %s/%s 1.000000: cycles: \n\t%s [unknown] ([unknown])\n' $pid $pid "$start" |
+printf 'node %s/%s 9999999.000000: cycles: \n\t%s [unknown] ([unknown])\n' $pid $pid "$start" |
   "$perfmap" resolve --perf-script | grep -q hotLoop
 echo "node's own map and jitdump answer by pid"

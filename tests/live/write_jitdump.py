@@ -63,4 +63,21 @@ with tempfile.TemporaryDirectory() as scratch:
     run("-p", "5", "1000", "1", "refused", expected=2)
     run("-o", "/dev/full", "1000", "1", "refused", expected=2)
     assert pathlib.Path("code.bin").read_bytes() == b"\xc3\0\xc3"
+
+with tempfile.TemporaryDirectory() as scratch:
+    # Many at once wait for each other: no record is lost, no index is there twice.
+    os.chdir(scratch)
+    pathlib.Path("code.bin").write_bytes(b"\xc3" * (1 << 20))
+    command = [PERFMAP, "write", "--jitdump", "-o", "jit-7.dump", "--code", "code.bin"]
+    several = [subprocess.Popen([*command, f"{i}000000", "100000", f"function {i}"])
+               for i in range(1, 9)]
+    assert [one.wait() for one in several] == [0] * 8
+    written = loads(pathlib.Path("jit-7.dump").read_bytes(), 7)
+    assert sorted(load[2] for load in written) == list(range(1, 9))
+    assert {load[3] for load in written} == {b"function %d" % i for i in range(1, 9)}
+
+    # Who has it open for writing, and is none of ours, has a buffer or a position of its own.
+    with open("jit-7.dump", "r+b"):
+        run("-o", "jit-7.dump", "1000", "1", "refused", expected=2)
+    assert len(loads(pathlib.Path("jit-7.dump").read_bytes(), 7)) == 8
 print("dumps written from the shell hold what was asked for")

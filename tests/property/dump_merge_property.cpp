@@ -32,7 +32,9 @@ std::string crowded_dump(std::mt19937& random, std::uint64_t functions) {
     const Address address = 0x1000 + random() % 64;
     bytes.load(time, address, "f" + std::to_string(random() % 100), std::string(random() % 20, 'c'),
                i % 5);
-    if (random() % 4 == 0) bytes.move(time, address, 0x1000 + random() % 64, 4, i % 5);
+    if (random() % 3 != 0) continue;
+    const Address from = random() % 2 == 0 ? address : 0x1000 + random() % 64;
+    bytes.move(time, from, 0x1000 + random() % 64, 4, random() % 6);
   }
   return bytes.text();
 }

@@ -29,37 +29,39 @@ struct Memory {
     Address begin = 0;
   };
   std::vector<Byte> bytes;
-  std::vector<int> load_of;
+  std::vector<int> load_of;  // of each event, the LOAD that it placed; -1: none
+  std::vector<int> now;      // of each LOAD, the event that placed it last
 
   Memory(const std::vector<Event>& sorted, std::uint64_t time, std::size_t span)
-      : bytes(span + 64), load_of(sorted.size(), -1) {
+      : bytes(span + 64), load_of(sorted.size(), -1), now(sorted.size(), -1) {
     for (std::size_t i = 0; i < sorted.size() && sorted[i].time <= time; ++i) {
       const Event& event = sorted[i];
-      load_of[i] = static_cast<int>(i);
-      if (event.is_move) {
-        const int from = moved_from(sorted, i);
-        if (from < 0) continue;
-        load_of[i] = load_of[static_cast<std::size_t>(from)];
-        for (Byte& byte : bytes) {
-          if (byte.placement == from) byte = {};
-        }
+      const int load = event.is_move ? moved_load(sorted, i) : static_cast<int>(i);
+      if (load < 0) continue;
+      for (Byte& byte : bytes) {
+        if (event.is_move && byte.placement == now[static_cast<std::size_t>(load)]) byte = {};
       }
+      load_of[i] = load;
+      now[static_cast<std::size_t>(load)] = static_cast<int>(i);
       for (std::uint64_t k = 0; k < std::max<std::uint64_t>(event.size, 1); ++k) {
         bytes[event.begin + k] = {static_cast<int>(i), event.begin};
       }
     }
   }
 
-  int moved_from(const std::vector<Event>& sorted, std::size_t move) const {
-    const Byte& there = bytes[sorted[move].from];
-    if (there.placement >= 0 && there.begin == sorted[move].from) return there.placement;
-    for (std::size_t i = move; i-- > 0;) {
-      if (load_of[i] >= 0 && sorted[i].index == sorted[move].index &&
-          (!sorted[i].is_move || load_of[i] != static_cast<int>(i))) {
-        return static_cast<int>(i);
-      }
+  int moved_load(const std::vector<Event>& sorted, std::size_t move) const {
+    const Address from = sorted[move].from;
+    int last = -1;
+    for (std::size_t i = 0; i < move; ++i) {
+      if (load_of[i] >= 0 && sorted[i].index == sorted[move].index) last = load_of[i];
     }
-    return -1;
+    const auto place = [&](int load) {
+      return sorted[static_cast<std::size_t>(now[static_cast<std::size_t>(load)])].begin;
+    };
+    if (last >= 0 && place(last) == from) return last;
+    const Byte& there = bytes[from];
+    const bool begins = there.placement >= 0 && there.begin == from;
+    return begins ? load_of[static_cast<std::size_t>(there.placement)] : last;
   }
 };
 

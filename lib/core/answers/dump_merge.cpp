@@ -2,19 +2,22 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
+#include <map>
 #include <numeric>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "perfmap/jit_details.hpp"
 #include "perfmap/jitdump_encode.hpp"
+#include "perfmap/timeline.hpp"
 
 namespace perfmap {
 namespace {
 
 constexpr std::size_t kFlushAt = std::size_t{256} << 10;
 constexpr std::size_t kIndexBytes = sizeof(std::uint64_t);
+constexpr std::size_t kMoveFromAt = 32;
 
 /// A LOAD or MOVE of one of the dumps.
 struct Event {
@@ -41,7 +44,11 @@ class Merger {
  public:
   Merger(std::span<const Jitdump> dumps, OutputFile& out)
       : dumps_(dumps), out_(out), encoder_(buffer_, order_of(dumps)), indexes_(dumps.size()) {
-    for (const Jitdump& dump : dumps) details_.emplace_back(dump);
+    Diagnostics ignored(0);
+    for (const Jitdump& dump : dumps) {
+      details_.emplace_back(dump);
+      timelines_.emplace_back(dump, ignored);
+    }
   }
 
   Result<DumpMergeStats> run(Diagnostics& problems) {
@@ -143,20 +150,18 @@ class Merger {
   void write(std::size_t number) {
     Event& event = events_[number];
     const JitRecord record = record_of(event);
-    const auto move = decode_move(record);
-    const auto load = decode_load(record);
     // Neither where the file was cut off: nobody will want the rest.
-    if (move) write_move(event, number, record, move->code_index);
-    if (load) write_load(event, number, record, load->code_index);
+    if (decode_move(record)) write_move(event, number, record);
+    if (decode_load(record)) write_load(event, number, record);
     if (buffer_.size() < kFlushAt) return;
     out_.write(buffer_);
     buffer_.clear();
   }
 
-  void write_load(Event& event, std::size_t number, const JitRecord& record, std::uint64_t old) {
+  void write_load(Event& event, std::size_t number, const JitRecord& record) {
     const bool is_copy = event.original != number;
     event.index = is_copy ? events_[event.original].index : ++stats_.loads;
-    indexes_[event.dump][old] = event.index;
+    indexes_[event.dump][event.offset] = event.index;
     if (is_copy) {
       ++stats_.duplicates;
       return;
@@ -164,32 +169,37 @@ class Merger {
     const JitDetails& details = details_[event.dump];
     for (const auto& before : {details.debug_info(event.offset), details.unwinding(event.offset)}) {
       const auto detail = before ? dumps_[event.dump].record_at(*before) : std::nullopt;
-      if (detail) put(*detail);
+      if (detail) put(*detail, {});
     }
-    put_indexed(record, index_offset(false), event.index);
+    put(record, {{index_offset(false), event.index}});
   }
 
-  void write_move(const Event& event, std::size_t number, const JitRecord& record,
-                  std::uint64_t old) {
-    const auto known = indexes_[event.dump].find(old);
+  /// With where its code was: where the record has that wrong, it would mean other code by now.
+  void write_move(const Event& event, std::size_t number, const JitRecord& record) {
+    const auto moved = timelines_[event.dump].moved_by(event.offset);
     const bool is_copy = event.original != number;
-    if (is_copy || known == indexes_[event.dump].end()) {
+    if (is_copy || !moved) {
       ++(is_copy ? stats_.duplicates : stats_.lost_moves);
       return;
     }
     ++stats_.moves;
-    put_indexed(record, index_offset(true), known->second);
+    put(record,
+        {{index_offset(true), indexes_[event.dump][moved->load]}, {kMoveFromAt, moved->from}});
   }
 
+  struct Patch {
+    std::size_t offset;
+    std::uint64_t value;
+  };
   /// The record fitted into one before, and is no longer now.
-  void put(const JitRecord& record) { static_cast<void>(encoder_.record(record)); }
-
-  void put_indexed(const JitRecord& record, std::size_t offset, std::uint64_t index) {
-    const std::size_t at = buffer_.size() + offset;
-    put(record);
-    if (buffer_.size() < at + sizeof index) return;
-    if (encoder_.order() != std::endian::native) index = __builtin_bswap64(index);
-    std::memcpy(buffer_.data() + at, &index, sizeof index);
+  void put(const JitRecord& record, std::initializer_list<Patch> patches) {
+    const std::size_t begin = buffer_.size();
+    if (!encoder_.record(record)) return;
+    for (const Patch& patch : patches) {
+      std::uint64_t value = patch.value;
+      if (encoder_.order() != std::endian::native) value = __builtin_bswap64(value);
+      std::memcpy(buffer_.data() + begin + patch.offset, &value, sizeof value);
+    }
   }
 
   std::span<const Jitdump> dumps_;
@@ -198,8 +208,9 @@ class Merger {
   JitdumpEncoder encoder_;
   std::optional<JitdumpHeader> header_;
   std::vector<JitDetails> details_;
+  std::vector<Timeline> timelines_;
   std::vector<Event> events_;
-  std::vector<std::unordered_map<std::uint64_t, std::uint64_t>> indexes_;  // old to new, by dump
+  std::vector<std::map<std::uint64_t, std::uint64_t>> indexes_;  // by dump, of LOADs by offset
   DumpMergeStats stats_;
 };
 

@@ -44,11 +44,12 @@ struct Resolver::State {
     return true;
   }
 
+  /// True where no map is to be asked: what is there in the end was not there yet, either.
   bool ask_dumps(const Query& query, Resolution& answer) const noexcept {
     for (std::size_t i = timelines.size(); i-- > 0;) {
       if (ask(i, query, answer)) return true;
     }
-    return false;
+    return answer.why == Unresolved::before_load;
   }
 
   void take(Address address, Hit hit, Resolution& answer) const noexcept {

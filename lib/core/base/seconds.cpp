@@ -21,17 +21,19 @@ std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
 std::optional<std::uint64_t> parse_seconds(std::string_view text) noexcept {
   const std::size_t point = text.find('.');
   const auto seconds = parse_digits(text.substr(0, point));
-  if (!seconds || *seconds > UINT64_MAX / kSecond - 1) return std::nullopt;
-  std::uint64_t ns = *seconds * kSecond;
-  if (point == std::string_view::npos) return ns;
+  if (!seconds || *seconds > UINT64_MAX / kSecond) return std::nullopt;
+  const std::uint64_t whole = *seconds * kSecond;
+  if (point == std::string_view::npos) return whole;
   const std::string_view decimals = text.substr(point + 1);
   if (decimals.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
   std::uint64_t unit = kSecond;
+  std::uint64_t ns = 0;
   for (const char digit : decimals.substr(0, kNanoseconds)) {
     unit /= 10;
     ns += static_cast<std::uint64_t>(digit - '0') * unit;
   }
-  return decimals.size() >= kMicroseconds ? ns + (unit - 1) : ns;
+  if (decimals.size() >= kMicroseconds) ns += unit - 1;
+  return ns > UINT64_MAX - whole ? std::nullopt : std::optional(whole + ns);
 }
 
 }  // namespace perfmap

@@ -111,6 +111,16 @@ class UnreadDescriptor {
 
 std::atomic<int> UnreadDescriptor::kept_{0};
 
+/// See OpenPolicy::bounded.
+bool is_out_of_bounds(const struct stat& status) noexcept {
+  constexpr off_t kMostBytes = off_t{64} << 30;
+  constexpr off_t kMostHoles = off_t{1} << 30;
+  constexpr off_t kBlock = 512;  // whatever the file system's
+  if (!S_ISREG(status.st_mode)) return false;
+  return status.st_size > kMostBytes ||
+         (status.st_size > kMostHoles && status.st_blocks * kBlock < status.st_size / 2);
+}
+
 }  // namespace
 
 /// Either a mapping or a string; and, to tell an appended file from a rewritten one, copies of the
@@ -139,6 +149,10 @@ Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bo
   if (S_ISDIR(status.st_mode)) return Failure(system_error(cannot_open(name), EISDIR));
   if (const std::string_view why = objection(status, policy); !why.empty()) {
     return Failure({Errc::refused, cannot_open(name) + ": " + std::string(why), 0, {}});
+  }
+  if (policy.bounded && is_out_of_bounds(status)) {
+    return Failure(
+        {Errc::too_large, cannot_open(name) + ": it is too large to be believed", 0, {}});
   }
   Input input;
   input.storage_ = std::make_shared<Storage>();

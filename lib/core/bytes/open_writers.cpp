@@ -48,11 +48,11 @@ bool writes(const std::string& process, const FileFacts& file) {
 
 }  // namespace
 
-std::optional<int> find_writer(const FileFacts& file, const std::string& proc) {
+std::optional<int> find_writer(const FileFacts& file, const std::string& proc, int except) {
   const Directory directory(::opendir(proc.c_str()));
   if (!directory) return std::nullopt;
   while (const dirent* const entry = ::readdir(directory.get())) {
-    if (!is_number(entry->d_name)) continue;
+    if (!is_number(entry->d_name) || std::atoi(entry->d_name) == except) continue;
     if (writes(proc + "/" + entry->d_name, file)) return std::atoi(entry->d_name);
   }
   return std::nullopt;

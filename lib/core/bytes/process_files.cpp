@@ -62,7 +62,7 @@ struct Target {
   Result<Input> open(const std::string& path) const;
 
   std::string directory;  ///< /proc/PID
-  OpenPolicy policy{.follow_link = false, .regular_only = true};
+  OpenPolicy policy{.follow_link = false, .regular_only = true, .bounded = true};
   bool may_have_own_root = false;
   Descriptor root;
   Error no_root;  ///< why `root` is not open

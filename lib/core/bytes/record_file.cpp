@@ -70,6 +70,27 @@ int RecordFile::take(Descriptor fd, bool own) noexcept {
   return 0;
 }
 
+int RecordFile::lock() noexcept {
+  if (!regular_) return 0;
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (::fcntl(fd_.get(), F_OFD_SETLK, &whole) != 0 && (errno == EAGAIN || errno == EACCES)) {
+    return EBUSY;
+  }
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) return errno;
+  size_ = static_cast<std::uint64_t>(status.st_size);
+  return 0;
+}
+
+void RecordFile::unlock() noexcept {
+  struct flock whole {};
+  whole.l_type = F_UNLCK;
+  whole.l_whence = SEEK_SET;
+  if (regular_ && fd_.is_open()) ::fcntl(fd_.get(), F_OFD_SETLK, &whole);
+}
+
 int RecordFile::close() noexcept {
   if (marker_ != nullptr) ::munmap(std::exchange(marker_, nullptr), page_size());
   const int fd = fd_.release();

@@ -32,6 +32,12 @@ class RecordFile {
   int descriptor() const noexcept { return fd_.get(); }
   int close() noexcept;
 
+  /// Takes the file for this descriptor and its copies in children, as long as one of them is open:
+  /// EBUSY where another one has it. size() is that of now. Files without locks are free.
+  int lock() noexcept;
+  /// Gives it back, for copies in children, too.
+  void unlock() noexcept;
+
   /// Maps the first page PROT_READ|PROT_EXEC until close(): that makes an event in a recording of
   /// perf, by which it finds the file.
   int map_first_page() noexcept;

@@ -56,7 +56,8 @@ class Sweep {
         borders_(placements),
         begins_(borders_.count() + 1),
         piece_at_(borders_.count() + 1),
-        first_of_(placements.moves == 0 ? 0 : placements.count(), kNobody) {
+        first_of_(placements.moves == 0 ? 0 : placements.count(), kNobody),
+        now_(first_of_.size(), kNobody) {
     pieces_.all.reserve(placements.count() + placements.count() / 2);
   }
 
@@ -140,34 +141,41 @@ class Sweep {
   void loaded(std::uint32_t placement) {
     const auto record = dump_.record_at(placements_.record(placement));
     const auto load = record ? decode_load(*record) : std::nullopt;
+    now_[placement] = placement;
     if (load) last_of_index_[load->code_index] = placement;
   }
 
   void move(std::uint32_t placement) {
     const auto record = dump_.record_at(placements_.record(placement));
     const auto move = record ? decode_move(*record) : std::nullopt;
-    const std::uint32_t from = move ? moved_from(*move) : kNobody;
-    if (from == kNobody) return;
-    pieces_.moves.push_back({placement, load_of(from)});
+    const std::uint32_t load = move ? moved_load(*move) : kNobody;
+    if (load == kNobody) return;
+    const std::uint32_t from = now_[load];
+    pieces_.moves.push_back({placement, load, placements_.begin[from]});
     while (first_of_[from] != kNobody) close(first_of_[from], placements_.time[placement]);
     place(placement);
-    last_of_index_[move->code_index] = placement;
+    now_[load] = placement;
+    last_of_index_[move->code_index] = load;
   }
 
-  /// What begins at the old address, or else what had the index last.
-  std::uint32_t moved_from(const MoveRecord& move) const {
-    if (const auto border = borders_.at_most(move.old_address)) {
-      const std::size_t begin = begins_.at_most(*border);
-      if (begin != OrderedBits::kNone) {
-        const Piece& piece = pieces_.all[piece_at_[begin]];
-        const bool there = *border < piece.end;
-        if (there && placements_.begin[piece.placement] == move.old_address) {
-          return piece.placement;
-        }
-      }
-    }
+  /// What had the index last, if it is at the old address, overlaid or not: functions that are all
+  /// moved up by one are on top of each other meanwhile. Else what the old address belongs to, if
+  /// it begins there, for indexes are used twice; else what had the index last.
+  std::uint32_t moved_load(const MoveRecord& move) const {
     const auto found = last_of_index_.find(move.code_index);
-    return found == last_of_index_.end() ? kNobody : found->second;
+    const std::uint32_t last = found == last_of_index_.end() ? kNobody : found->second;
+    if (last != kNobody && placements_.begin[now_[last]] == move.old_address) return last;
+    const std::uint32_t there = beginning_at(move.old_address);
+    return there != kNobody ? load_of(there) : last;
+  }
+
+  std::uint32_t beginning_at(Address address) const {
+    const auto border = borders_.at_most(address);
+    const std::size_t begin = border ? begins_.at_most(*border) : OrderedBits::kNone;
+    if (begin == OrderedBits::kNone) return kNobody;
+    const Piece& piece = pieces_.all[piece_at_[begin]];
+    const bool there = *border < piece.end && placements_.begin[piece.placement] == address;
+    return there ? piece.placement : kNobody;
   }
 
   std::uint32_t load_of(std::uint32_t placement) const {
@@ -185,7 +193,8 @@ class Sweep {
   std::vector<std::uint32_t> piece_at_;                   // which one, for the borders in begins_
   std::vector<std::uint32_t> first_of_;                   // of each placement, its first piece now
   std::vector<Link> links_;                               // of each piece, where there are moves
-  std::map<std::uint64_t, std::uint32_t> last_of_index_;  // a hash table can be flooded
+  std::vector<std::uint32_t> now_;                        // of each LOAD, where its code is
+  std::map<std::uint64_t, std::uint32_t> last_of_index_;  // LOADs; a hash table can be flooded
   Pieces pieces_;
 };
 

@@ -50,6 +50,7 @@ struct Pieces {
   struct Move {
     std::uint32_t placement;
     std::uint32_t load;
+    Address from;  ///< where the code was
   };
   std::vector<Move> moves;
 };

@@ -14,6 +14,7 @@ struct Timeline::State {
   struct Moved {
     std::uint64_t move;
     std::uint64_t load;
+    Address from;
   };
 
   Jitdump dump;
@@ -31,11 +32,18 @@ struct Timeline::State {
     loads = placements.count() - placements.moves;
     moves.clear();
     for (const Pieces::Move& move : pieces.moves) {
-      moves.push_back({placements.record(move.placement), placements.record(move.load)});
+      moves.push_back({placements.record(move.placement), placements.record(move.load), move.from});
     }
     std::sort(moves.begin(), moves.end(),
               [](const Moved& a, const Moved& b) { return a.move < b.move; });
     tree = PieceTree(placements, pieces);
+  }
+
+  const Moved* moved_by(std::uint64_t move) const noexcept {
+    const auto found = std::lower_bound(
+        moves.begin(), moves.end(), move,
+        [](const Moved& moved, std::uint64_t wanted) { return moved.move < wanted; });
+    return found == moves.end() || found->move != move ? nullptr : &*found;
   }
 
   /// Reads the record only where the piece does not say it all: it lies in the file, and nobody has
@@ -44,10 +52,7 @@ struct Timeline::State {
     if (piece.record >= dump.bytes().size() || dump.input().was_truncated()) return std::nullopt;
     CodeAt code{piece.range, piece.record, piece.record, piece.from, piece.to};
     if (piece.moved) {
-      code.load = std::lower_bound(
-                      moves.begin(), moves.end(), piece.record,
-                      [](const Moved& moved, std::uint64_t wanted) { return moved.move < wanted; })
-                      ->load;
+      code.load = moved_by(piece.record)->load;
     }
     if (piece.whole) return code;
     const auto range = range_of(piece);
@@ -116,6 +121,12 @@ void Timeline::for_each_at(std::uint64_t time,
   for (const PieceTree::Found& piece : state_->tree.all_at(std::min(time, kEnd - 1))) {
     if (const auto code = state_->code_of(piece)) visit({piece.range, *code});
   }
+}
+
+std::optional<MovedCode> Timeline::moved_by(std::uint64_t move_offset) const noexcept {
+  const State::Moved* const moved = state_->moved_by(move_offset);
+  if (moved == nullptr) return std::nullopt;
+  return MovedCode{moved->load, moved->from};
 }
 
 std::uint64_t Timeline::load_count() const noexcept { return state_->loads; }

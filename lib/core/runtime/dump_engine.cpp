@@ -72,7 +72,7 @@ Result<void> DumpEngine::open_own_locked() {
 Result<void> DumpEngine::open(const std::string& path) {
   const std::lock_guard lock(mutex_);
   path_ = path;
-  return begin(open_dump(file_, path, options_.pid, options_.own_dump), options_.marker);
+  return begin(open_dump(file_, path, options_), options_.marker);
 }
 
 Result<void> DumpEngine::open(int fd, const std::string& name) {
@@ -272,6 +272,8 @@ int DumpEngine::close() noexcept try {
     bytes_.add(prefix_part(kClose, JitRecord::kPrefix, monotonic_ns(), std::endian::native));
     error = append_bytes();
   }
+  // A child may still hold a copy of the descriptor; and the lock is its parent's.
+  if (generation_ == ForkGuard::generation()) file_.unlock();
   const int closed = file_.close();
   return error != 0 ? error : closed;
 } catch (const std::bad_alloc&) {

@@ -10,12 +10,17 @@
 
 #include "bytes/process_age.hpp"
 #include "perfmap/jitdump.hpp"
+#include "perfmap/open_writers.hpp"
 
 namespace perfmap {
 namespace {
 
 // Files carry the time of the last tick, and a process's start is known to a tick.
 constexpr std::uint64_t kTicks = 30'000'000;
+
+constexpr long kNap = 5'000'000;
+constexpr int kLooks = 3;
+constexpr std::uint64_t kMostWait = 30'000'000'000;
 
 std::uint64_t now_ns(clockid_t clock) noexcept {
   timespec now{};
@@ -76,6 +81,33 @@ Result<DumpStart> append_to(RecordFile& file, const Input& input, pid_t pid) {
   return why.empty() ? go_on(file, dump) : Result<DumpStart>(cannot_append(input.name(), why));
 }
 
+/// One try; without the lock nothing is open.
+int open_locked(RecordFile& file, const std::string& path, bool own, bool& was_made) {
+  int error = file.create(path);
+  was_made = error == 0;
+  if (error == EEXIST) error = file.open(path, own);
+  if (error == 0) error = file.lock();
+  if (error != 0) file.close();
+  return error;
+}
+
+void nap() noexcept {
+  const timespec pause{0, kNap};
+  ::nanosleep(&pause, nullptr);
+}
+
+/// Another process that has it open for writing, and for longer than it takes a writer of ours to
+/// see that the file is locked. Such a one has a position of its own in the file, or a buffer.
+std::optional<int> other_writer(const FileFacts& facts) {
+  std::optional<int> writer = find_writer(facts, "/proc", ::getpid());
+  for (int i = 0; i < kLooks && writer; ++i) {
+    nap();
+    const std::optional<int> again = find_writer(facts, "/proc", ::getpid());
+    if (again != writer) writer.reset();
+  }
+  return writer;
+}
+
 enum class Begun { before_us, by_us, by_another };
 
 Begun who_began(const Input& input) {
@@ -111,10 +143,12 @@ Result<DumpStart> open_own_dump(RecordFile& file, const std::string& path) {
   int error = 0;
   for (int i = 0; i < kTries; ++i) {
     error = file.create(path);
+    if (error == 0) error = file.lock();
     if (error == 0) return DumpStart{.pid = pid, .was_made = true};
     if (error != EEXIST) break;
     error = file.open(path, true);
     if (error == ENOENT) continue;
+    if (error == 0) error = file.lock();
     if (error != 0) break;
     const Result<Input> input = Input::from_descriptor(file.descriptor(), path);
     if (!input) return Failure(input.error());
@@ -124,19 +158,33 @@ Result<DumpStart> open_own_dump(RecordFile& file, const std::string& path) {
     if (begun == Begun::by_another) return cannot_open(path, EBUSY);
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) return cannot_open(path, errno);
   }
+  file.close();
   return cannot_open(path, error);
 }
 
-Result<DumpStart> open_dump(RecordFile& file, const std::string& path, pid_t pid, bool own) {
-  int error = file.create(path);
-  const bool was_made = error == 0;
-  if (error == EEXIST) error = file.open(path, own);
+Result<DumpStart> open_dump(RecordFile& file, const std::string& path,
+                            const JitdumpOptions& options) {
+  bool was_made = false;
+  const std::uint64_t begin = monotonic_ns();
+  int error = open_locked(file, path, options.own_dump, was_made);
+  while (error == EBUSY && options.wait && monotonic_ns() - begin < kMostWait) {
+    nap();
+    error = open_locked(file, path, options.own_dump, was_made);
+  }
   if (error != 0) return cannot_open(path, error);
   if (file.size() != 0) {
     const Result<Input> input = Input::from_descriptor(file.descriptor(), path);
-    return input ? append_to(file, *input, pid) : Result<DumpStart>(Failure(input.error()));
+    if (!input) return Failure(input.error());
+    if (const auto writer = other_writer(input->facts())) {
+      return Failure({Errc::refused,
+                      "cannot append to " + path + ": process " + std::to_string(*writer) +
+                          " has it open for writing",
+                      EBUSY,
+                      {}});
+    }
+    return append_to(file, *input, options.pid);
   }
-  const pid_t named = pid != 0 ? pid : pid_of_name(path);
+  const pid_t named = options.pid != 0 ? options.pid : pid_of_name(path);
   return DumpStart{.pid = named != 0 ? named : ::getpid(), .was_made = was_made};
 }
 

@@ -22,7 +22,8 @@ struct DumpStart {
 /// Opens a dump as JitdumpWriter::open_own() says; `path` is the calling process's own.
 Result<DumpStart> open_own_dump(RecordFile& file, const std::string& path);
 /// The same as JitdumpWriter::open().
-Result<DumpStart> open_dump(RecordFile& file, const std::string& path, pid_t pid, bool own);
+Result<DumpStart> open_dump(RecordFile& file, const std::string& path,
+                            const JitdumpOptions& options);
 
 /// N of a path that ends in jit-N.dump; 0 where it does not.
 pid_t pid_of_name(const std::string& path) noexcept;

@@ -19,7 +19,7 @@ struct DumpMergeStats {
   std::uint64_t loads = 0;
   std::uint64_t moves = 0;
   std::uint64_t duplicates = 0;     ///< LOADs and MOVEs that an earlier dump had, left out
-  std::uint64_t lost_moves = 0;     ///< of code that nobody loaded, left out
+  std::uint64_t lost_moves = 0;     ///< of what was not there, left out
   std::uint64_t other_records = 0;  ///< of unknown kinds, and CLOSE, left out
   bool several_pids = false;        ///< the header names the first one's
 };
@@ -30,7 +30,7 @@ struct DumpMergeStats {
 /// parent's dump does, comes once. The header is the first dump's; names, lines, code, times and
 /// ids stay as they are. Does not commit `out`.
 ///
-/// Holds about 100 bytes a record. O(n log n). Fails with invalid_argument where the machines
+/// Holds about 200 bytes a record. O(n log n). Fails with invalid_argument where the machines
 /// differ, or some times are nanoseconds and others ticks.
 PERFMAP_API Result<DumpMergeStats> merge_dumps(std::span<const Jitdump> dumps, OutputFile& out,
                                                Diagnostics& problems);

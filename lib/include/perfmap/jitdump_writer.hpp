@@ -27,6 +27,8 @@ struct JitdumpOptions {
   bool close_record = true;
   /// True for a dump in /tmp: links, all but regular files, and files of other users are refused.
   bool own_dump = false;
+  /// open() waits up to 30 s while another writer has the dump, instead of failing with EBUSY.
+  bool wait = false;
   NamePolicy names = NamePolicy::escape;  ///< as for maps, so that both hold the same name
   /// Each function is named in the process's own map, too: see ProcessMap.
   bool process_map = false;
@@ -77,9 +79,13 @@ struct JitFunction {
 /// until it can: whatever follows half a record is lost with it. Where the file size limit of the
 /// process is passed (EFBIG) the kernel also sends SIGXFSZ, as for every write.
 ///
-/// A file is made with mode 0600, never truncated, and closed on exec. What is there already:
+/// One writer at a time has a dump, by an advisory lock (F_OFD_SETLK): another one gets EBUSY, in
+/// the same process, too. A file is made with mode 0600, never truncated, and closed on exec. What
+/// is there already:
 ///  * a dump of that pid, in this machine's byte order and with times in nanoseconds, is appended
 ///    to; half a record at its end, and a CLOSE, are cut off first. Costs one reading of it;
+///    A process that has it open for writing, and is no writer of ours, has a position or a buffer
+///    of its own: refused;
 ///  * an empty file gets a header;
 ///  * anything else is bad_format, but see open_own().
 ///

@@ -11,9 +11,9 @@ namespace perfmap {
 
 /// A process that has the file open for writing: it would go on writing into a file without a name
 /// if that were replaced. Looks through /proc/*/fd, as far as we may: O(descriptors of all
-/// processes). Nothing where nobody is seen.
-PERFMAP_API std::optional<int> find_writer(const FileFacts& file,
-                                           const std::string& proc = "/proc");
+/// processes). Nothing where nobody is seen but process `except`.
+PERFMAP_API std::optional<int> find_writer(const FileFacts& file, const std::string& proc = "/proc",
+                                           int except = 0);
 
 /// Why a map must not be rewritten in place, in one line: it is standard input or
 /// no regular file, or, unless

@@ -10,8 +10,8 @@
 
 namespace perfmap {
 
-/// Where processes, their maps and their dumps are looked for. A test, or a program that honours a variable of
-/// its own, puts other directories here; the library itself reads no environment.
+/// Where processes, their maps and their dumps are looked for. A test, or a program that honours a
+/// variable of its own, puts other directories here; the library itself reads no environment.
 struct Roots {
   std::string proc = "/proc";
   std::string tmp = "/tmp";  ///< a relative one is looked into on the host alone

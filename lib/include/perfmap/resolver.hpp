@@ -51,7 +51,8 @@ struct Query {
 };
 
 /// Names addresses by several sources together: jitdumps, which know what was where at what time,
-/// and perf maps, which know what was there at the end. A jitdump is asked before every map; of
+/// and perf maps, which know what was there at the end. A jitdump is asked before every map, and no
+/// map where one knows that code came there only later; of
 /// several jitdumps the later ones before the earlier; the maps share one index.
 ///
 /// Const members may be used from several threads, but for lines().

@@ -45,6 +45,12 @@ struct CodeAt {
   friend bool operator==(const CodeAt&, const CodeAt&) = default;
 };
 
+/// What a MOVE record moved.
+struct MovedCode {
+  std::uint64_t load = 0;  ///< offset of its LOAD record
+  Address from = 0;        ///< where it was, whatever the record says
+};
+
 /// A piece of the address space that belonged to some code at the time asked for.
 struct PlacedCode {
   AddressRange piece;
@@ -54,10 +60,11 @@ struct PlacedCode {
 /// Answers "which code was at this address at this time?" for a jitdump.
 ///
 /// Code appears when it is loaded. A later load takes the bytes it covers from what was there,
-/// which keeps the rest; a MOVE ends the old range and starts the new one, and takes the code by
-/// its old address or else by its index. Records count in the order of their times; those of equal
-/// times in the order of the file. Code of size 0 answers for its first byte. A record that makes
-/// no sense goes to `problems`.
+/// which keeps the rest; a MOVE ends the old range and starts the new one. It takes the code that
+/// had its index last, if that is at its old address; else what begins at that address; else what
+/// had the index. Records count in the order of their times; those of equal times in the order of
+/// the file. Code of size 0 answers for its first byte. A record that makes no sense goes to
+/// `problems`.
 ///
 /// Built once, O(n log n) for n records whatever they overlap, as the address space and time are
 /// cut into at most 3n disjoint rectangles; a look-up is O(log² n) at worst, and allocates nothing.
@@ -91,6 +98,10 @@ class PERFMAP_API Timeline {
 
   /// Everything that was there at `time`, by address, without overlaps. O(n log n).
   void for_each_at(std::uint64_t time, const std::function<void(const PlacedCode&)>& visit) const;
+
+  /// What the MOVE record at that offset moved; nothing where that is no MOVE, or nothing was
+  /// there. O(log n).
+  std::optional<MovedCode> moved_by(std::uint64_t move_offset) const noexcept;
 
   /// LOAD records, and MOVE records that moved something.
   std::uint64_t load_count() const noexcept;

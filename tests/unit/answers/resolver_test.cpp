@@ -42,7 +42,7 @@ TEST_CASE("a dump is asked before every map, and by time", "[resolver]") {
   const Resolver resolver = resolver_of({map_of("1000 100 mapped\n")}, {test::dump_of(kTwoTimes)});
   CHECK(answer(resolver, {0x1004, 15}) == "early+4");
   CHECK(answer(resolver, {0x1004, 25}) == "late+4");
-  CHECK(answer(resolver, {0x1004, 5}) == "mapped+4");
+  CHECK(answer(resolver, {0x1004, 5}) == "before-load");
   CHECK(answer(resolver, {0x1050}) == "mapped+80");
   CHECK(answer(resolver, {0x5000}) == "not-covered");
 }
@@ -101,7 +101,8 @@ TEST_CASE("times are seconds, and perf's six decimals stand for all of their mic
   CHECK(parse_seconds("4526.030252750") == 4'526'030'252'750);
   CHECK(parse_seconds("1.0000000019999") == 1'000'000'001);
   CHECK(parse_seconds("18446744072.999999999") == 18'446'744'072'999'999'999u);
-  for (const char* const bad : {"", ".5", "-1", "1e3", "1.5s", "18446744073.8", "0x10"}) {
+  CHECK(parse_seconds("18446744073.709551615") == UINT64_MAX);
+  for (const char* const bad : {"", ".5", "-1", "1e3", "1.5s", "18446744073.8", "18446744073.709551616", "0x10"}) {
     CAPTURE(bad);
     CHECK(!parse_seconds(bad));
   }

@@ -50,7 +50,7 @@ class Renumbering {
       for (; used != indices.used.end() && *used == next; ++used) ++next;
       of_.emplace_back(one.offset, next++);
     }
-    if (!of_.empty() && indices.moves != 0) follow_moves(dump, indices.reused);
+    if (!of_.empty() && indices.moves != 0) follow_moves(dump);
   }
 
   std::optional<std::uint64_t> of(std::uint64_t offset) const {
@@ -61,26 +61,27 @@ class Renumbering {
   }
 
  private:
-  /// A MOVE goes on naming the code that it moves, as the timeline takes it. One that names other
-  /// code than is at its old address keeps its index.
-  void follow_moves(const Jitdump& dump, const std::vector<ReusedIndex>& reused) {
+  /// A MOVE names the code that the timeline has it move.
+  void follow_moves(const Jitdump& dump) {
     Diagnostics ignored(1);
     const Placements placements = read_placements(dump, std::nullopt, ignored);
     std::vector<std::pair<std::uint64_t, std::uint64_t>> moves;
     for (const Pieces::Move& one : make_pieces(dump, placements).moves) {
-      const std::uint64_t load = placements.record(one.load);
-      const auto fresh = of(load);
-      if (!fresh) continue;
       const std::uint64_t offset = placements.record(one.placement);
       const auto record = dump.record_at(offset);
       const auto move = record ? decode_move(*record) : std::nullopt;
-      const auto was = std::lower_bound(
-          reused.begin(), reused.end(), load,
-          [](const ReusedIndex& r, std::uint64_t wanted) { return r.offset < wanted; });
-      if (move && move->code_index == was->index) moves.emplace_back(offset, *fresh);
+      const auto index = index_of_load(dump, placements.record(one.load));
+      if (move && index && move->code_index != *index) moves.emplace_back(offset, *index);
     }
     of_.insert(of_.end(), moves.begin(), moves.end());
     std::sort(of_.begin(), of_.end());
+  }
+
+  std::optional<std::uint64_t> index_of_load(const Jitdump& dump, std::uint64_t offset) const {
+    if (const auto fresh = of(offset)) return fresh;
+    const auto record = dump.record_at(offset);
+    const auto load = record ? decode_load(*record) : std::nullopt;
+    return load ? std::optional(load->code_index) : std::nullopt;
   }
 
   std::vector<std::pair<std::uint64_t, std::uint64_t>> of_;  // offset of a record, index; sorted

@@ -46,7 +46,7 @@ void check_flags(const JitdumpHeader& header, Diagnostics& problems) {
 void check_name(const Jitdump& dump, const JitdumpHeader& header, Diagnostics& problems) {
   const Input& input = dump.input();
   const std::optional<std::uint32_t> pid = pid_of_dump_name(input.name());
-  if (!pid && input.facts().is_file) {
+  if (!pid && input.facts().is_regular) {
     report(problems, rule::kOddDumpName, 0, [] {
       return std::string("perf inject takes no notice of files not named jit-PID.dump");
     });
