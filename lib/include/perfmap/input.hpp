@@ -16,10 +16,10 @@ namespace perfmap {
 /// FIFOs and devices are read. A path that was found rather than typed wants the stricter form:
 /// /tmp belongs to everybody, and the reader is often root.
 struct OpenPolicy {
-  bool follow_link = true;         ///< false: a symbolic link as last component is refused
-  bool regular_only = false;       ///< true: FIFOs, devices and sockets are refused, unopened
-  /// true: too_large for regular files of more than 64 GiB, and for those of more than 1 GiB that are
-  /// mostly holes: they cost time to read, and nothing to make.
+  bool follow_link = true;    ///< false: a symbolic link as last component is refused
+  bool regular_only = false;  ///< true: FIFOs, devices and sockets are refused, unopened
+  /// true: too_large for regular files of more than 64 GiB, and for those of more than 1 GiB that
+  /// are mostly holes: they cost time to read, and nothing to make.
   bool bounded = false;
   std::vector<uid_t> owners = {};  ///< not empty: a file of anybody else is refused
   std::uint64_t most_stream_bytes = std::uint64_t{1} << 30;  ///< from what has no size of its own
