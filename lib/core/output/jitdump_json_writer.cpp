@@ -144,7 +144,10 @@ void RecordWriter::other(const JitRecord& record) {
   number("offset", record.offset);
   time(record);
   fields_of(record);
-  if (!says_all(record)) bytes("body", record.bytes.substr(JitRecord::kPrefix));
+  if (!says_all(record)) {  // an empty one says that there is nothing, not even fields
+    json_.key("body");
+    json_.base64(record.bytes.substr(JitRecord::kPrefix));
+  }
   json_.end_object();
 }
 

@@ -164,7 +164,7 @@ void JsonWriter::string(std::string_view bytes) {
   if (bytes.size() + 2 <= OutputFile::kRoom && is_plain(bytes)) {
     char* const start = out_.room(bytes.size() + 2);
     *start = '"';
-    std::memcpy(start + 1, bytes.data(), bytes.size());
+    bytes.copy(start + 1, bytes.size());  // of nothing, data() may be null
     start[bytes.size() + 1] = '"';
     out_.wrote(bytes.size() + 2);
     return;
