@@ -64,8 +64,12 @@ Result<void> DumpEngine::open_own(const std::string& directory) {
   return open_own_locked();
 }
 
+std::string DumpEngine::own_path() const {
+  return directory_ + "/jit-" + std::to_string(::getpid()) + ".dump";
+}
+
 Result<void> DumpEngine::open_own_locked() {
-  path_ = directory_ + "/jit-" + std::to_string(::getpid()) + ".dump";
+  path_ = own_path();
   return begin(open_own_dump(file_, path_), options_.marker);
 }
 
@@ -115,20 +119,46 @@ std::string DumpEngine::path() noexcept {
   return path_;
 }
 
-/// In a child, once: lets go of the parent's dump, and makes one where the child is to have its
-/// own.
 int DumpEngine::ready() {
-  const unsigned now = ForkGuard::generation();
-  if (now != generation_) [[unlikely]] {
-    generation_ = now;
-    const bool was_open = file_.is_open();
-    file_.close();
-    if (was_open && !directory_.empty()) {
-      const Result<void> opened = open_own_locked();
-      if (!opened) return opened.error().sys_errno;
-    }
+  if (ForkGuard::generation() != generation_) [[unlikely]] {
+    if (const int error = enter_process(); error != 0) return error;
   }
-  return file_.is_open() ? 0 : EBADF;
+  if (to_be_made_) [[unlikely]] {
+    const Result<void> opened = open_own_locked();
+    if (!opened) return opened.error().sys_errno;
+    to_be_made_ = false;
+  }
+  return file_.is_open() || silent_ ? 0 : EBADF;
+}
+
+/// In a child, once: lets go of the parent's dump, as the policy says.
+int DumpEngine::enter_process() {
+  const bool own = file_.is_open() && !directory_.empty();
+  if (!own || options_.fork != ForkPolicy::inherit) return leave_parent();
+  const std::string path = own_path();
+  const Result<DumpStart> start = inherit_own_dump(file_, path, options_.marker);
+  if (!start) return start.error().sys_errno;
+  path_ = path;
+  pid_ = start->pid;
+  is_own_ = true;
+  generation_ = ForkGuard::generation();
+  return 0;
+}
+
+int DumpEngine::leave_parent() noexcept {
+  const bool own = file_.is_open() && !directory_.empty();
+  generation_ = ForkGuard::generation();
+  silent_ = silent_ || (own && options_.fork == ForkPolicy::off);
+  to_be_made_ = to_be_made_ || (own && options_.fork == ForkPolicy::fresh);
+  file_.close();
+  return 0;
+}
+
+/// A failure shows at the child's first record, which tries again.
+void DumpEngine::begin_child() noexcept try {
+  const std::lock_guard lock(mutex_);
+  enter_process();
+} catch (const std::bad_alloc&) {  // as said
 }
 
 std::uint32_t DumpEngine::thread() const noexcept {
@@ -148,6 +178,7 @@ int DumpEngine::load(const JitFunction& function, std::uint64_t& index) noexcept
   const std::string changed = as_is ? std::string() : written_name(function.name);
   const std::lock_guard lock(mutex_);
   if (const int error = ready(); error != 0) return error;
+  if (silent_) return 0;
   const std::string_view name = as_is ? function.name : std::string_view(changed);
   int error = make_records(function, name);
   if (error == 0 && function.code.size() != function.size) {
@@ -246,6 +277,7 @@ int DumpEngine::move(std::uint64_t index, Address from, Address to, std::uint64_
   if (size > UINT64_MAX - from || size > UINT64_MAX - to) return EINVAL;
   const std::lock_guard lock(mutex_);
   if (const int error = ready(); error != 0) return error;
+  if (silent_) return 0;
   MoveRecord move;
   move.old_address = from;
   move.range = {to, size};
@@ -264,6 +296,8 @@ int DumpEngine::move(std::uint64_t index, Address from, Address to, std::uint64_
 /// A child does not end its parent's dump.
 int DumpEngine::close() noexcept try {
   const std::lock_guard lock(mutex_);
+  to_be_made_ = false;
+  silent_ = false;
   if (!file_.is_open()) return 0;
   int error = 0;
   if (options_.close_record && generation_ == ForkGuard::generation()) {

@@ -76,7 +76,9 @@ Result<DumpStart> append_to(RecordFile& file, const Input& input, pid_t pid) {
   return why.empty() ? go_on(file, dump) : Result<DumpStart>(cannot_append(input.name(), why));
 }
 
-enum class Begun { before_us, by_us, by_another };
+}  // namespace
+
+std::uint64_t monotonic_ns() noexcept { return now_ns(CLOCK_MONOTONIC); }
 
 Begun who_began(const Input& input) {
   const std::uint64_t age = process_age_ns().value_or(0);
@@ -89,10 +91,6 @@ Begun who_began(const Input& input) {
                     now - dump.header()->timestamp <= span;
   return ours ? Begun::by_us : Begun::by_another;
 }
-
-}  // namespace
-
-std::uint64_t monotonic_ns() noexcept { return now_ns(CLOCK_MONOTONIC); }
 
 pid_t pid_of_name(const std::string& path) noexcept {
   constexpr std::string_view kStart = "jit-";
