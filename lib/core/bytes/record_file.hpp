@@ -28,8 +28,7 @@ class RecordFile {
   int open(const std::string& path, bool own) noexcept;
   /// A copy of the descriptor, which is written as it is.
   int open(int fd) noexcept;
-  /// Takes a regular file that is open for reading and for appending.
-  int adopt(Descriptor fd) noexcept { return take(std::move(fd), true); }
+  /// Each goes on with the other's file.
   void swap(RecordFile& other) noexcept;
   bool is_open() const noexcept { return fd_.is_open(); }
   bool is_regular() const noexcept { return regular_; }

@@ -1,11 +1,13 @@
+#include <array>
+#include <bit>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unistd.h>
-#include <utility>
 
+#include "bytes/mapping.hpp"
 #include "bytes/whole_file.hpp"
 #include "formats/jitdump_fields.hpp"
 #include "perfmap/jitdump.hpp"
@@ -16,23 +18,44 @@ namespace {
 
 constexpr std::size_t kBlock = std::size_t{256} << 10;
 
-/// Where LOAD and MOVE have their pid, with the tid behind it.
+/// A record as this machine writes it: kind, size, time; in LOAD and MOVE then the pid and the tid.
 constexpr std::size_t kPidOffset = JitRecord::kPrefix;
 constexpr std::size_t kPidsEnd = kPidOffset + 2 * sizeof(std::uint32_t);
+
+/// A number at that offset of bytes that are long enough.
+std::uint32_t number_at(std::string_view bytes, std::size_t offset) noexcept {
+  std::uint32_t number = 0;
+  std::memcpy(&number, bytes.data() + offset, sizeof number);
+  return number;
+}
+
+bool is(std::string_view record, JitRecordKind kind) noexcept {
+  return number_at(record, 0) == static_cast<std::uint32_t>(kind);
+}
+
+/// The whole record at the start of `bytes`; empty where there is none.
+std::string_view first_record(std::string_view bytes) noexcept {
+  constexpr std::size_t kSizeOffset = 4;
+  if (bytes.size() < JitRecord::kPrefix) return {};
+  const std::uint32_t size = number_at(bytes, kSizeOffset);
+  return size >= JitRecord::kPrefix && size <= bytes.size() ? bytes.substr(0, size)
+                                                            : std::string_view();
+}
 
 /// Gathers records in blocks.
 class Copier {
  public:
   Copier(WholeFile& to, pid_t pid) : to_(to), pid_(static_cast<std::uint32_t>(pid)) {}
 
-  int add(const JitRecord& record) {
-    const bool has_pid = record.is(JitRecordKind::load) || record.is(JitRecordKind::move);
-    if (!has_pid || record.bytes.size() < kPidsEnd) return add(record.bytes);
+  /// A child has one thread, whose number is the process's.
+  int add_record(std::string_view record) {
+    const bool has_pid = is(record, JitRecordKind::load) || is(record, JitRecordKind::move);
+    if (!has_pid || record.size() < kPidsEnd) return add(record);
     std::array<char, kPidsEnd> begin;
-    std::memcpy(begin.data(), record.bytes.data(), begin.size());
-    FieldWriter(begin.data() + kPidOffset, record.order).u32(pid_).u32(pid_);
+    std::memcpy(begin.data(), record.data(), begin.size());
+    FieldWriter(begin.data() + kPidOffset, std::endian::native).u32(pid_).u32(pid_);
     const int error = add({begin.data(), begin.size()});
-    return error != 0 ? error : add(record.bytes.substr(kPidsEnd));
+    return error != 0 ? error : add(record.substr(kPidsEnd));
   }
   int add(std::string_view bytes) {
     if (block_.size() + bytes.size() > kBlock) {
@@ -42,7 +65,11 @@ class Copier {
     block_ += bytes;
     return 0;
   }
-  int flush() { return to_.append(std::exchange(block_, {})); }
+  int flush() {
+    const int error = to_.append(block_);
+    block_.clear();
+    return error;
+  }
 
  private:
   WholeFile& to_;
@@ -50,20 +77,24 @@ class Copier {
   std::string block_;
 };
 
-/// A child has one thread, whose number is the process's.
-int copy_records(WholeFile& to, const Jitdump& dump, std::uint64_t end, pid_t pid) {
+/// Up to what is no whole record, and without CLOSE, as more will come.
+int copy_records(WholeFile& to, std::string_view dump, pid_t pid) {
+  constexpr std::size_t kHeaderSizeOffset = 8;
+  constexpr std::size_t kMachineOffset = 12;
+  const std::size_t first =
+      dump.size() < JitdumpHeader::kSize ? SIZE_MAX : number_at(dump, kHeaderSizeOffset);
+  if (first < JitdumpHeader::kSize || first > dump.size()) return EINVAL;
   Copier copier(to, pid);
-  const JitdumpHeader header{.elf_mach = dump.header()->elf_mach,
+  const JitdumpHeader header{.elf_mach = number_at(dump, kMachineOffset),
                              .pid = static_cast<std::uint32_t>(pid),
                              .timestamp = monotonic_ns()};
   const HeaderFixed bytes = fixed_part(header, std::endian::native);
   int error = copier.add({bytes.data(), bytes.size()});
-  Diagnostics ignored(0);
-  Jitdump::Reader reader(dump);
-  while (error == 0) {
-    const std::optional<JitRecord> record = reader.next(ignored);
-    if (!record || record->end() > end) break;
-    if (!record->is(JitRecordKind::close)) error = copier.add(*record);
+  for (std::string_view rest = dump.substr(first); error == 0;) {
+    const std::string_view record = first_record(rest);
+    if (record.empty()) break;
+    if (!is(record, JitRecordKind::close)) error = copier.add_record(record);
+    rest.remove_prefix(record.size());
   }
   return error != 0 ? error : copier.flush();
 }
@@ -92,17 +123,16 @@ int publish(WholeFile& whole, const std::string& path) {
 }  // namespace
 
 Result<DumpStart> inherit_own_dump(RecordFile& file, const std::string& path, bool marker) {
-  const Result<Input> input = Input::from_descriptor(file.descriptor(), path);
-  if (!input) return Failure(input.error());
-  const Jitdump dump(*input, {.growing = true});
+  const Mapping dump(file.descriptor(), file.size());
   const pid_t pid = ::getpid();
   WholeFile whole;
   RecordFile made;
-  int error = dump.header() ? whole.create(path.c_str()) : EINVAL;
-  if (error == 0) error = copy_records(whole, dump, file.size(), pid);
+  int error = dump.mapped() ? whole.create(path.c_str()) : errno;
+  if (error == 0) error = copy_records(whole, dump.text(), pid);
   if (error == 0) error = publish(whole, path);
   if (error == 0) {
-    error = made.adopt(whole.take());
+    // Again, by its name: what began without one has none in the event that the marker makes.
+    error = made.open(path, true);
     if (error == 0 && marker) error = made.map_first_page();
     if (error != 0) ::unlink(path.c_str());
   }
