@@ -40,8 +40,9 @@ Engine::~Engine() {
   Registry::get().remove(this);
 }
 
-void Engine::configure(const WriterOptions& options) noexcept {
+void Engine::configure(const WriterOptions& options, bool one_process) noexcept {
   const std::lock_guard lock(mutex_);
+  one_process_ = one_process;
   options_ = options;
   names_ = options.names;
 }
@@ -81,9 +82,14 @@ MapStart Engine::start() noexcept {
 }
 
 int Engine::append(std::string_view line) noexcept {
-  const std::lock_guard lock(mutex_);
+  const unsigned now = ForkGuard::generation();
+  mutex_.lock(now);
+  const std::lock_guard lock(mutex_, std::adopt_lock);
+  if (now != generation_) [[unlikely]] {
+    if (one_process_) return EBADF;
+    forget_parent();
+  }
   if (!file_.is_open()) return EBADF;
-  forget_parent();
   const std::uint64_t size = file_.size() + buffer_.size() + line.size();
   if (options_.most_bytes != 0 && size > options_.most_bytes) [[unlikely]]
     return kAtCap;

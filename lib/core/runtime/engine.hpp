@@ -28,7 +28,8 @@ class Engine final : public ForkAware {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  void configure(const WriterOptions& options) noexcept;
+  /// `one_process`: in a child write() fails with EBADF until it abandons or inherits the file.
+  void configure(const WriterOptions& options, bool one_process = false) noexcept;
   void stop_buffering() noexcept;
 
   int open(const char* path, bool empty_stale = false) noexcept;
@@ -72,6 +73,7 @@ class Engine final : public ForkAware {
   alignas(64) AppendFile file_;
   WriterOptions options_;
   std::atomic<NamePolicy> names_{NamePolicy::escape};  // options_.names, for before the lock
+  bool one_process_ = false;
   LineBuffer buffer_;
   Flight flight_;
   std::uint64_t oldest_ns_ = 0;  // when the first byte of buffer_ came

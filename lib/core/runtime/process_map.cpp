@@ -18,7 +18,7 @@ namespace {
 class Own final : public ForkAware {
  public:
   Own() {
-    engine_.configure({.own_map = true});
+    engine_.configure({.own_map = true}, true);
     Registry::get().add(&engine_);
     Registry::get().add(this);
   }
@@ -32,7 +32,7 @@ class Own final : public ForkAware {
     directory_[options.directory.size()] = '\0';
     WriterOptions writer = options.writer;
     writer.own_map = true;
-    engine_.configure(writer);
+    engine_.configure(writer, true);
     stale_ = options.stale;
     fork_ = options.fork;
     disabled_ = false;
@@ -103,11 +103,9 @@ class Own final : public ForkAware {
 
   int try_write(Address start, std::uint64_t size, std::string_view name) {
     // The usual case costs one lock, the engine's: the map is open, and it is ours.
-    if (opened_in_.load(std::memory_order_relaxed) == ForkGuard::generation()) [[likely]] {
-      const int error = engine_.write(start, size, name);
-      if (error != EBADF) [[likely]]
-        return error;
-    }
+    const int error = engine_.write(start, size, name);
+    if (error != EBADF) [[likely]]
+      return error;
     return opened([&] { return engine_.write(start, size, name); });
   }
 

@@ -14,8 +14,10 @@ namespace perfmap {
 /// does not have is free there, however the child was made.
 class SpinMutex {
  public:
-  void lock() noexcept {
-    const unsigned process = ForkGuard::generation() << kBits;
+  void lock() noexcept { lock(ForkGuard::generation()); }
+  /// For who has asked for the ForkGuard::generation() already.
+  void lock(unsigned generation) noexcept {
+    const unsigned process = generation << kBits;
     for (int tries = 0; tries < kTries; ++tries) {
       if (take(process, kTaken)) return;
       // Longer each time: a lock that changes hands less often is faster for both.
