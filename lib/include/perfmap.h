@@ -65,12 +65,32 @@ PERFMAP_C_API const char* perfmap_status_text(perfmap_status status);
  * be opened or written; -2 when the lock or the fork handlers cannot be set up.
  */
 
+/* What becomes of the map in a forked child. The child never writes into its parent's, and what the
+ * parent has buffered is written by the parent, however the child was made: by fork(), vfork() and
+ * exec, or clone() without handlers. */
 typedef enum perfmap_fork_policy {
-  PERFMAP_FORK_FRESH = 0, /* a child's map starts empty, on its first write: CPython's default */
-  PERFMAP_FORK_COPY = 1,  /* it starts as a copy of its parent's */
-  PERFMAP_FORK_DISABLE =
-      2 /* children of the process that asked for it write nothing, successfully */
+  PERFMAP_FORK_FRESH =
+      0, /* the child's starts empty, at its first init or write: CPython's default */
+  PERFMAP_FORK_INHERIT = 1, /* it starts with the parent's entries, of the moment of the fork, taken
+                             * from the parent's descriptor; it appears whole, before fork() returns
+                             * in the child, or at the child's first call after a bare clone();
+                             * where that fails, each call tries again and says why */
+  PERFMAP_FORK_OFF = 2 /* children of the process that asked for it write nothing, successfully */
 } perfmap_fork_policy;
+
+/* What the map that is open began with. Entries of an earlier process of the same pid go when a map
+ * is opened: if the file is ours, was last written more than a second before this process began,
+ * and no writer of this library has it open (they hold a shared lock, F_OFD_SETLK). */
+typedef enum perfmap_state_start {
+  PERFMAP_START_NONE = 0,            /* no map is open */
+  PERFMAP_START_MADE = 1,            /* nothing: there was no file, or an empty one */
+  PERFMAP_START_EMPTIED = 2,         /* nothing: an earlier process's entries are gone */
+  PERFMAP_START_INHERITED = 3,       /* the parent's entries */
+  PERFMAP_START_APPENDED = 4,        /* entries that this process may have written; they stay */
+  PERFMAP_START_APPENDED_KEPT = 5,   /* an earlier process's, which stay because of keep_stale */
+  PERFMAP_START_APPENDED_IN_USE = 6, /* the same; another writer has the file, or nobody can tell */
+  PERFMAP_START_APPENDED_FOREIGN = 7 /* a file of another user, whose entries stay */
+} perfmap_state_start;
 
 typedef enum perfmap_name_policy {
   PERFMAP_NAMES_ESCAPE = 0, /* bytes that readers trip over become \xNN, short names get brackets */
@@ -85,13 +105,23 @@ typedef struct perfmap_state_options {
   size_t buffer_bytes;     /* 0: an entry whose write returned is in the file */
   uint64_t flush_after_ns; /* buffered: at most this old, checked at each write; 0: no limit */
   uint64_t most_bytes;     /* the file grows no further, copies included: EFBIG; 0: no limit */
+  int keep_stale;          /* not 0: what an earlier process of this pid left is appended to */
+  /* At most_bytes, called in the thread whose entry has no room, with no lock held: not 0 says that
+   * there is room now, as after perfmap_state_fini() and rename(), and the entry is tried once
+   * more. Other threads' entries fail meanwhile. After 0 it is not called until the map is opened
+   * anew. */
+  int (*on_full)(void* context);
+  void* on_full_context;
 } perfmap_state_options;
 
-/* Before the first init, or after fini; else -1 and EBUSY. A forked child counts anew. `options`
- * may be NULL: the defaults. */
+/* Before the first init, or after fini; else -1 and EBUSY. A forked child counts anew, but one that
+ * inherits has its map open. `options` may be NULL: the defaults. */
 PERFMAP_C_API int perfmap_state_configure(const perfmap_state_options* options);
+/* Changes the perfmap_fork_policy at any time. */
+PERFMAP_C_API int perfmap_state_set_fork(int32_t policy);
 /* Opens DIRECTORY/perf-PID.map (append, 0600, no link followed) unless it is open. */
 PERFMAP_C_API int perfmap_state_init(void);
+PERFMAP_C_API perfmap_state_start perfmap_state_began_with(void);
 /* Writes one entry, with one write(2) of one whole line unless buffered; init is called if needed.
  * `name` is NUL-terminated; NULL is refused with EINVAL. A failed write leaves no half line. */
 PERFMAP_C_API int perfmap_state_write_entry(const void* code, size_t size, const char* name);
@@ -118,6 +148,8 @@ typedef struct perfmap_writer_options {
   size_t buffer_bytes; /* as in perfmap_state_options */
   uint64_t flush_after_ns;
   uint64_t most_bytes;
+  int (*on_full)(void* context); /* as in perfmap_state_options */
+  void* on_full_context;
 } perfmap_writer_options;
 
 /* Opens `path` for appending; `options` may be NULL. Release with perfmap_writer_free(). */
@@ -138,8 +170,8 @@ PERFMAP_C_API void perfmap_writer_free(perfmap_writer* writer);
  *
  * The file by which `perf inject --jit` names generated code, with lines and unwinding information;
  * record with `perf record -k mono`. A dump may be used by several threads at once. A call that
- * fails leaves nothing of its records behind. After fork() a child never writes into its parent's
- * dump: that of open_own goes on as the child's own, any other one answers IO and EBADF there.
+ * fails leaves nothing of its records behind. A child never writes into its parent's dump: that of
+ * open_own goes on as the child's own, any other one answers IO and EBADF there.
  */
 
 typedef struct perfmap_jitdump perfmap_jitdump;
@@ -153,6 +185,7 @@ typedef struct perfmap_jitdump_options {
   int no_close_record; /* not 0: the dump ends without a CLOSE record */
   int state_map;       /* not 0: each load is a perfmap_state_write_entry, too */
   uint64_t most_bytes; /* the file grows no further: EFBIG; 0: no limit */
+  int32_t fork;        /* a perfmap_fork_policy: what a child's dump of open_own begins with */
 } perfmap_jitdump_options;
 
 /* From `address` on, up to the next line's or the end of the function. This struct will not grow.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace perfmap::bench {
 
@@ -18,5 +19,7 @@ void bench_jitdump(const Files& files);
 void bench_commands(const Files& files);
 void bench_writer(const Files& files);
 void bench_writer_threads(const Files& files);
+/// The process's own map, with so many threads.
+void bench_own_map(const Files& files, const std::vector<int>& thread_counts);
 
 }  // namespace perfmap::bench

@@ -50,8 +50,10 @@ int main(int count, char** arguments) {
   bench::bench_jitdump(files);
   bench::bench_commands(files);
   bench::bench_writer(files);
+  bench::bench_own_map(files, {1});
   ::sched_setaffinity(0, sizeof all, &all);
   bench::bench_writer_threads(files);
+  bench::bench_own_map(files, {2, 8});
   std::filesystem::remove_all(name);
   return 0;
 }

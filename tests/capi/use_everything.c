@@ -7,56 +7,9 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                              \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                        \
-    }                                                                 \
-  } while (0)
+#include "check.h"
 
 static perfmap_error error = {sizeof(perfmap_error), 0, 0, ""};
-
-static void check_file(const char* path, const char* expected) {
-  char text[4096];
-  FILE* file = fopen(path, "rb");
-  size_t size;
-  CHECK(file != NULL);
-  size = fread(text, 1, sizeof text - 1, file);
-  text[size] = '\0';
-  fclose(file);
-  if (strcmp(text, expected) != 0) {
-    fprintf(stderr, "%s holds\n%sinstead of\n%s", path, text, expected);
-    exit(1);
-  }
-}
-
-static void use_state(void) {
-  char own[64];
-  perfmap_state_options options;
-  memset(&options, 0, sizeof options);
-  options.struct_size = sizeof options;
-  options.directory = ".";
-  options.fork = PERFMAP_FORK_FRESH;
-  CHECK(perfmap_state_configure(&options) == 0);
-  CHECK(perfmap_state_init() == 0);
-  CHECK(perfmap_state_init() == 0);
-  CHECK(perfmap_state_configure(&options) == -1 && errno == EBUSY);
-  CHECK(perfmap_state_write_entry((const void*)0x1234, 5678, "entry1") == 0);
-  CHECK(perfmap_state_write_entry((const void*)0x2345, (size_t)1 << 33, "entry2") == 0);
-  CHECK(perfmap_state_write_entry((const void*)0x1, 1, NULL) == -1 && errno == EINVAL);
-  CHECK(perfmap_state_flush() == 0);
-  sprintf(own, "./perf-%ld.map", (long)getpid());
-  check_file(own, "1234 162e entry1\n2345 200000000 entry2\n");
-  CHECK(perfmap_state_copy_file(own) == -1 && errno == EINVAL);
-  CHECK(perfmap_state_copy_file("missing.map") == -1 && errno == ENOENT);
-  CHECK(perfmap_state_fini() == 0);
-  CHECK(perfmap_state_fini() == 0);
-  CHECK(perfmap_state_write_entry((const void*)0x3, 1, "again") == 0);
-  CHECK(perfmap_state_fini() == 0);
-  check_file(own, "1234 162e entry1\n2345 200000000 entry2\n3 1 again\n");
-  remove(own);
-}
 
 static void use_writer(void) {
   perfmap_writer* writer = NULL;

@@ -91,13 +91,13 @@ TEST_CASE("a child's map starts empty and the parent's is not touched", "[live]"
 }
 
 TEST_CASE("a child's map may start as a copy of its parent's", "[live]") {
-  const Maps maps = fork_with(Scratch(), PERFMAP_FORK_COPY);
+  const Maps maps = fork_with(Scratch(), PERFMAP_FORK_INHERIT);
   CHECK(maps.parent == "1000 10 parent\n");
   CHECK(maps.child == "1000 10 parent\n2000 10 child\n");
 }
 
 TEST_CASE("a child may write nothing at all", "[live]") {
-  const Maps maps = fork_with(Scratch(), PERFMAP_FORK_DISABLE);
+  const Maps maps = fork_with(Scratch(), PERFMAP_FORK_OFF);
   CHECK(maps.parent == "1000 10 parent\n");
   CHECK(maps.child.empty());
 }

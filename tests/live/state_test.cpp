@@ -114,8 +114,9 @@ TEST_CASE("a child's copy has what its parent had buffered", "[live]") {
   pid_t grandchild = 0;
   const pid_t child = ::fork();
   if (child == 0) {
-    ProcessMap::configure(
-        {.directory = scratch.path(), .fork = ForkPolicy::copy, .writer = {.buffer_bytes = 4096}});
+    ProcessMap::configure({.directory = scratch.path(),
+                           .fork = ForkPolicy::inherit,
+                           .writer = {.buffer_bytes = 4096}});
     ProcessMap::write(0x1000, 0x10, "before the fork");
     grandchild = run([] { return ProcessMap::write(0x2000, 0x10, "the child's") == 0; });
     ::rename(own_map(scratch, grandchild).c_str(), (scratch / "child").c_str());
@@ -129,7 +130,7 @@ TEST_CASE("a child's copy has what its parent had buffered", "[live]") {
 TEST_CASE("a child that may not write does not after its fini either", "[live]") {
   const Scratch scratch;
   run([&] {
-    ProcessMap::configure({.directory = scratch.path(), .fork = ForkPolicy::disable});
+    ProcessMap::configure({.directory = scratch.path(), .fork = ForkPolicy::off});
     const pid_t child = run([] {
       return ProcessMap::fini() == 0 && ProcessMap::write(0x2000, 0x10, "the child's") == 0;
     });

@@ -14,6 +14,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "bytes/map_start.hpp"
+
 namespace perfmap {
 namespace {
 
@@ -46,22 +48,40 @@ bool holds(int fd, off_t begin, std::string_view text) noexcept {
   return true;
 }
 
-}  // namespace
-
-int AppendFile::open(const std::string& path, bool own) noexcept {
+/// A file is opened for reading as well: its lock, and a child that inherits it, want that.
+int open_map(const char* path, bool own) noexcept {
   // O_NONBLOCK: a FIFO that somebody put there must not hang us.
   const int strict = own ? O_NOFOLLOW | O_NONBLOCK : 0;
-  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | strict;
-  Descriptor fd(::open(path.c_str(), flags, 0600));
+  const int flags = O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | strict;
+  struct stat status {};
+  // To whom a FIFO or a terminal was typed, it is to be written to and nothing else.
+  const bool file = own || ::stat(path, &status) != 0 || S_ISREG(status.st_mode);
+  const int fd = file ? ::open(path, O_RDWR | flags, 0600) : -1;
+  return fd >= 0 || (file && errno != EACCES) ? fd : ::open(path, O_WRONLY | flags, 0600);
+}
+
+}  // namespace
+
+int AppendFile::open(const char* path, bool own, bool empty_stale) noexcept {
+  Descriptor fd(open_map(path, own));
   if (!fd.is_open()) return errno;
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return errno;
   if (own && !S_ISREG(status.st_mode)) return EINVAL;
-  fd_ = std::move(fd);
   regular_ = S_ISREG(status.st_mode);
-  size_ = regular_ ? static_cast<std::uint64_t>(status.st_size) : 0;
+  start_ = regular_ ? begin_map(fd.get(), empty_stale) : MapStart::appended;
+  fd_ = std::move(fd);
+  size_ = 0;
+  look_again();
   newline_first_ = size_ != 0 && !ends_in_newline(path, own);
   return 0;
+}
+
+void AppendFile::look_again() noexcept {
+  struct stat status {};
+  if (regular_ && ::fstat(fd_.get(), &status) == 0) {
+    size_ = static_cast<std::uint64_t>(status.st_size);
+  }
 }
 
 int AppendFile::open(int fd) noexcept {
@@ -69,15 +89,15 @@ int AppendFile::open(int fd) noexcept {
   if (!own.is_open()) return errno;
   fd_ = std::move(own);
   regular_ = false;
+  start_ = MapStart::appended;
   size_ = 0;
   newline_first_ = false;
   return 0;
 }
 
 /// Where the file may not be read, a blank line is the smaller evil.
-bool AppendFile::ends_in_newline(const std::string& path, bool own) const noexcept {
-  const Descriptor reader(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | (own ? O_NOFOLLOW : 0)));
+bool AppendFile::ends_in_newline(const char* path, bool own) const noexcept {
+  const Descriptor reader(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (own ? O_NOFOLLOW : 0)));
   struct stat ours {};
   struct stat theirs {};
   if (!reader.is_open() || ::fstat(fd_.get(), &ours) != 0 || ::fstat(reader.get(), &theirs) != 0 ||
@@ -184,10 +204,9 @@ int AppendFile::append_rest(std::string_view lines, std::size_t written) noexcep
   return 0;
 }
 
-int AppendFile::copy_from(const std::string& path, bool follow_link,
-                          std::uint64_t most_bytes) noexcept {
-  const Descriptor source(::open(
-      path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
+int AppendFile::copy_from(const char* path, bool follow_link, std::uint64_t most_bytes) noexcept {
+  const Descriptor source(
+      ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
   if (!source.is_open()) return errno;
   struct stat from {};
   struct stat to {};

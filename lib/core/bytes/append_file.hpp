@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include "bytes/descriptor.hpp"
+#include "perfmap/map_start.hpp"
 
 namespace perfmap {
 
@@ -15,12 +15,14 @@ namespace perfmap {
 class AppendFile {
  public:
   /// For a path that a user typed: links are followed, devices and FIFOs are written. For a map in
-  /// /tmp: `own` refuses links and anything but a regular file. Created with mode 0600, never
-  /// truncated, closed on exec.
-  int open(const std::string& path, bool own) noexcept;
+  /// /tmp: `own` refuses links and anything but a regular file. Created with mode 0600, closed on
+  /// exec, never truncated but for what begin_map() says.
+  int open(const char* path, bool own, bool empty_stale = false) noexcept;
   /// A copy of the descriptor, which is written as it is.
   int open(int fd) noexcept;
   bool is_open() const noexcept { return fd_.is_open(); }
+  /// What was there when it was opened.
+  MapStart start() const noexcept { return fd_.is_open() ? start_ : MapStart::none; }
   /// As close(2) says: on some file systems only now a write turns out to have failed.
   int close() noexcept;
 
@@ -44,12 +46,22 @@ class AppendFile {
   /// Appends what the file at `path` has now, and a newline if it ends without. Refuses this very
   /// file (EINVAL), what is no regular file (EINVAL), and what would make this one longer than
   /// `most_bytes` unless that is 0 (EFBIG). On any other failure whole lines may stay behind.
-  int copy_from(const std::string& path, bool follow_link, std::uint64_t most_bytes) noexcept;
+  int copy_from(const char* path, bool follow_link, std::uint64_t most_bytes) noexcept;
+
+  /// Goes on with a file at `path`, a map of our own, that begins with the whole lines among the
+  /// first `size` bytes of the one that is open, which has to be readable, and with `more` behind
+  /// them. It appears whole, unless there is a file already that is not to be emptied: that one is
+  /// appended to. On failure everything is as it was, and that other file ends with a whole line.
+  int inherit(const char* path, std::uint64_t size, std::string_view more,
+              bool empty_stale) noexcept;
 
   /// Bytes of the file when it was opened, and what was appended since.
   std::uint64_t size() const noexcept { return size_; }
+  /// Asks how long the file is now: somebody may have cut it. Of no interest for what is no file.
+  void look_again() noexcept;
 
  private:
+  int take_over(AppendFile& target, int source, std::uint64_t count) noexcept;
   int write_once(std::string_view bytes, std::size_t& written) noexcept;
   int append_behind_newline(std::string_view lines) noexcept;
   int append_slowly(std::string_view lines, ssize_t count) noexcept;
@@ -57,12 +69,13 @@ class AppendFile {
   int append_rest(std::string_view lines, std::size_t written) noexcept;
   int append_part(std::string_view bytes) noexcept;
   void take_back(std::string_view left) noexcept;
-  bool ends_in_newline(const std::string& path, bool own) const noexcept;
+  bool ends_in_newline(const char* path, bool own) const noexcept;
   int copy_bytes(int source, std::uint64_t count) noexcept;
 
   Descriptor fd_;
   bool regular_ = false;
   bool newline_first_ = false;
+  MapStart start_ = MapStart::none;
   bool in_line_ = false;  // while copying: the file ends in a piece of a line
   std::uint64_t size_ = 0;
 };

@@ -91,6 +91,14 @@ void RecordFile::unlock() noexcept {
   if (regular_ && fd_.is_open()) ::fcntl(fd_.get(), F_OFD_SETLK, &whole);
 }
 
+void RecordFile::swap(RecordFile& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(marker_, other.marker_);
+  std::swap(regular_, other.regular_);
+  std::swap(size_, other.size_);
+  std::swap(torn_, other.torn_);
+}
+
 int RecordFile::close() noexcept {
   if (marker_ != nullptr) ::munmap(std::exchange(marker_, nullptr), page_size());
   const int fd = fd_.release();

@@ -6,6 +6,7 @@
 #include <string>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <utility>
 
 #include "bytes/descriptor.hpp"
 
@@ -27,6 +28,8 @@ class RecordFile {
   int open(const std::string& path, bool own) noexcept;
   /// A copy of the descriptor, which is written as it is.
   int open(int fd) noexcept;
+  /// Each goes on with the other's file.
+  void swap(RecordFile& other) noexcept;
   bool is_open() const noexcept { return fd_.is_open(); }
   bool is_regular() const noexcept { return regular_; }
   int descriptor() const noexcept { return fd_.get(); }

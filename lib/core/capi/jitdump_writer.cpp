@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "capi/fork_policy.hpp"
 #include "capi/guard.hpp"
 
 using perfmap::JitdumpWriter;
@@ -24,7 +25,8 @@ perfmap::JitdumpOptions options_of(const perfmap_jitdump_options* options) {
           .names = given.names == PERFMAP_NAMES_REFUSE ? perfmap::NamePolicy::refuse
                                                        : perfmap::NamePolicy::escape,
           .process_map = given.state_map != 0,
-          .most_bytes = given.most_bytes};
+          .most_bytes = given.most_bytes,
+          .fork = perfmap::capi::fork_of(given.fork)};
 }
 
 perfmap_status hand_over(perfmap::Result<JitdumpWriter> writer, perfmap_jitdump** out,

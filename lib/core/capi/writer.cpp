@@ -2,11 +2,13 @@
 
 #include <cerrno>
 
+#include "capi/fork_policy.hpp"
 #include "capi/guard.hpp"
 #include "perfmap/process_map.hpp"
 
 using perfmap::MapWriter;
 using perfmap::capi::copy_in;
+using perfmap::capi::fork_of;
 using perfmap::capi::guard;
 using perfmap::capi::report;
 
@@ -20,14 +22,6 @@ perfmap::NamePolicy names_of(int32_t names) {
   return names == PERFMAP_NAMES_REFUSE ? perfmap::NamePolicy::refuse : perfmap::NamePolicy::escape;
 }
 
-perfmap::ForkPolicy fork_of(int32_t fork) {
-  switch (fork) {
-    case PERFMAP_FORK_COPY: return perfmap::ForkPolicy::copy;
-    case PERFMAP_FORK_DISABLE: return perfmap::ForkPolicy::disable;
-    default: return perfmap::ForkPolicy::fresh;
-  }
-}
-
 }  // namespace
 
 int perfmap_state_configure(const perfmap_state_options* options) {
@@ -37,16 +31,27 @@ int perfmap_state_configure(const perfmap_state_options* options) {
     perfmap::ProcessMapOptions wanted;
     if (given.directory != nullptr) wanted.directory = given.directory;
     wanted.fork = fork_of(given.fork);
+    wanted.stale = given.keep_stale != 0 ? perfmap::StaleMap::keep : perfmap::StaleMap::empty;
     wanted.writer = {.names = names_of(given.names),
                      .own_map = true,
                      .buffer_bytes = given.buffer_bytes,
                      .flush_after_ns = given.flush_after_ns,
-                     .most_bytes = given.most_bytes};
+                     .most_bytes = given.most_bytes,
+                     .on_full = given.on_full,
+                     .on_full_context = given.on_full_context};
     answer = perfmap::ProcessMap::configure(wanted);
     return PERFMAP_OK;
   });
   if (status != PERFMAP_OK) errno = ENOMEM;
   return answer;
+}
+
+int perfmap_state_set_fork(int32_t policy) {
+  return perfmap::ProcessMap::set_fork_policy(fork_of(policy));
+}
+
+perfmap_state_start perfmap_state_began_with(void) {
+  return static_cast<perfmap_state_start>(perfmap::ProcessMap::start());
 }
 
 int perfmap_state_init(void) { return perfmap::ProcessMap::init(); }
@@ -72,7 +77,9 @@ perfmap_status perfmap_writer_open(const char* path, const perfmap_writer_option
                                .own_map = given.own_map != 0,
                                .buffer_bytes = given.buffer_bytes,
                                .flush_after_ns = given.flush_after_ns,
-                               .most_bytes = given.most_bytes});
+                               .most_bytes = given.most_bytes,
+                               .on_full = given.on_full,
+                               .on_full_context = given.on_full_context});
     if (!writer) return report(writer.error(), error);
     *out = new perfmap_writer{*std::move(writer)};
     return PERFMAP_OK;

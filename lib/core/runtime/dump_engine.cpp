@@ -65,7 +65,7 @@ Result<void> DumpEngine::open_own(const std::string& directory) {
 }
 
 Result<void> DumpEngine::open_own_locked() {
-  path_ = directory_ + "/jit-" + std::to_string(::getpid()) + ".dump";
+  path_ = own_path();
   return begin(open_own_dump(file_, path_), options_.marker);
 }
 
@@ -115,22 +115,6 @@ std::string DumpEngine::path() noexcept {
   return path_;
 }
 
-/// In a child, once: lets go of the parent's dump, and makes one where the child is to have its
-/// own.
-int DumpEngine::ready() {
-  const unsigned now = ForkGuard::generation();
-  if (now != generation_) [[unlikely]] {
-    generation_ = now;
-    const bool was_open = file_.is_open();
-    file_.close();
-    if (was_open && !directory_.empty()) {
-      const Result<void> opened = open_own_locked();
-      if (!opened) return opened.error().sys_errno;
-    }
-  }
-  return file_.is_open() ? 0 : EBADF;
-}
-
 std::uint32_t DumpEngine::thread() const noexcept {
   struct Known {
     unsigned generation;
@@ -148,6 +132,7 @@ int DumpEngine::load(const JitFunction& function, std::uint64_t& index) noexcept
   const std::string changed = as_is ? std::string() : written_name(function.name);
   const std::lock_guard lock(mutex_);
   if (const int error = ready(); error != 0) return error;
+  if (silent_) return 0;
   const std::string_view name = as_is ? function.name : std::string_view(changed);
   int error = make_records(function, name);
   if (error == 0 && function.code.size() != function.size) {
@@ -246,6 +231,7 @@ int DumpEngine::move(std::uint64_t index, Address from, Address to, std::uint64_
   if (size > UINT64_MAX - from || size > UINT64_MAX - to) return EINVAL;
   const std::lock_guard lock(mutex_);
   if (const int error = ready(); error != 0) return error;
+  if (silent_) return 0;
   MoveRecord move;
   move.old_address = from;
   move.range = {to, size};
@@ -264,6 +250,8 @@ int DumpEngine::move(std::uint64_t index, Address from, Address to, std::uint64_
 /// A child does not end its parent's dump.
 int DumpEngine::close() noexcept try {
   const std::lock_guard lock(mutex_);
+  to_be_made_ = false;
+  silent_ = false;
   if (!file_.is_open()) return 0;
   int error = 0;
   if (options_.close_record && generation_ == ForkGuard::generation()) {

@@ -38,6 +38,9 @@ class DumpEngine final : public ForkAware {
   Result<void> begin(const Result<DumpStart>& start, bool marker);
   Result<void> open_own_locked();
   int ready();
+  int enter_process();
+  int leave_parent() noexcept;
+  std::string own_path() const;
   int make_records(const JitFunction& function, std::string_view name);
   int add_info(const JitFunction& function, std::uint64_t time);
   int add_lines(const JitFunction& function, std::uint64_t time);
@@ -47,6 +50,7 @@ class DumpEngine final : public ForkAware {
   std::uint32_t thread() const noexcept;
   void before_fork() noexcept override { mutex_.lock(); }
   void after_fork() noexcept override { mutex_.unlock(); }
+  void begin_child() noexcept override;
 
   // On cache lines of their own: who waits for the lock is not to slow down who has it.
   alignas(64) SpinMutex mutex_;
@@ -59,6 +63,8 @@ class DumpEngine final : public ForkAware {
   bool is_own_ = false;  // pid_ is the process that writes
   std::uint64_t next_index_ = 1;
   unsigned generation_ = 0;
+  bool to_be_made_ = false;  // a child's own dump, at its first record
+  bool silent_ = false;      // a child's that is not to have one
 };
 
 }  // namespace perfmap

@@ -108,7 +108,9 @@ std::optional<int> other_writer(const FileFacts& facts) {
   return writer;
 }
 
-enum class Begun { before_us, by_us, by_another };
+}  // namespace
+
+std::uint64_t monotonic_ns() noexcept { return now_ns(CLOCK_MONOTONIC); }
 
 Begun who_began(const Input& input) {
   const std::uint64_t age = process_age_ns().value_or(0);
@@ -121,10 +123,6 @@ Begun who_began(const Input& input) {
                     now - dump.header()->timestamp <= span;
   return ours ? Begun::by_us : Begun::by_another;
 }
-
-}  // namespace
-
-std::uint64_t monotonic_ns() noexcept { return now_ns(CLOCK_MONOTONIC); }
 
 pid_t pid_of_name(const std::string& path) noexcept {
   constexpr std::string_view kStart = "jit-";

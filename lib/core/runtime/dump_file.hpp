@@ -25,6 +25,14 @@ Result<DumpStart> open_own_dump(RecordFile& file, const std::string& path);
 Result<DumpStart> open_dump(RecordFile& file, const std::string& path,
                             const JitdumpOptions& options);
 
+/// Goes on in a child with a dump of its own at `path`, which appears whole: it begins with the
+/// records that `file`, its parent's, has now, as the child's. On failure `file` is as it was.
+Result<DumpStart> inherit_own_dump(RecordFile& file, const std::string& path, bool marker);
+
+/// Who wrote what is at the path of our own dump.
+enum class Begun { before_us, by_us, by_another };
+Begun who_began(const Input& input);
+
 /// N of a path that ends in jit-N.dump; 0 where it does not.
 pid_t pid_of_name(const std::string& path) noexcept;
 

@@ -1,11 +1,9 @@
 #include "runtime/engine.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <exception>
 #include <mutex>
 #include <new>
 
@@ -17,7 +15,6 @@ namespace perfmap {
 namespace {
 
 constexpr std::size_t kNumbers = 34;  // two numbers of 16 digits and a blank behind each
-constexpr std::size_t kFirstBuffer = std::size_t{1} << 20;  // it grows where that is too small
 
 std::uint64_t now_ns() noexcept {
   timespec now{};
@@ -43,31 +40,35 @@ Engine::~Engine() {
   Registry::get().remove(this);
 }
 
-void Engine::configure(const WriterOptions& options, bool flush_at_fork) noexcept {
+void Engine::configure(const WriterOptions& options, bool one_process) noexcept {
   const std::lock_guard lock(mutex_);
+  one_process_ = one_process;
   options_ = options;
   names_ = options.names;
-  flush_at_fork_ = flush_at_fork;
+}
+
+void Engine::stop_buffering() noexcept {
+  const std::lock_guard lock(mutex_);
+  options_.buffer_bytes = 0;
 }
 
 template <class Open>
-int Engine::open_as(const std::string& path, Open open) noexcept try {
+int Engine::open_as(Open open) noexcept {
   if (const int error = ForkGuard::install(); error != 0) return error;
   const std::lock_guard lock(mutex_);
   if (file_.is_open()) return 0;
-  path_ = path;
   generation_ = ForkGuard::generation();
+  buffer_.clear();
+  asked_ = false;
   return open();
-} catch (const std::bad_alloc&) {
-  return ENOMEM;
 }
 
-int Engine::open(const std::string& path) noexcept {
-  return open_as(path, [&] { return file_.open(path, options_.own_map); });
+int Engine::open(const char* path, bool empty_stale) noexcept {
+  return open_as([&] { return file_.open(path, options_.own_map, empty_stale); });
 }
 
-int Engine::open(int fd, const std::string& name) noexcept {
-  return open_as(name, [&] { return file_.open(fd); });
+int Engine::open(int fd) noexcept {
+  return open_as([&] { return file_.open(fd); });
 }
 
 bool Engine::is_open() noexcept {
@@ -75,12 +76,23 @@ bool Engine::is_open() noexcept {
   return file_.is_open();
 }
 
-int Engine::append(std::string_view line) noexcept {
+MapStart Engine::start() noexcept {
   const std::lock_guard lock(mutex_);
+  return file_.start();
+}
+
+int Engine::append(std::string_view line) noexcept {
+  const unsigned now = ForkGuard::generation();
+  mutex_.lock(now);
+  const std::lock_guard lock(mutex_, std::adopt_lock);
+  if (now != generation_) [[unlikely]] {
+    if (one_process_) return EBADF;
+    forget_parent();
+  }
   if (!file_.is_open()) return EBADF;
-  forget_parent();
   const std::uint64_t size = file_.size() + buffer_.size() + line.size();
-  if (options_.most_bytes != 0 && size > options_.most_bytes) return EFBIG;
+  if (options_.most_bytes != 0 && size > options_.most_bytes) [[unlikely]]
+    return kAtCap;
   return options_.buffer_bytes == 0 ? file_.append(line) : keep(line);
 }
 
@@ -108,49 +120,61 @@ int Engine::write_slowly(std::uint64_t start, std::uint64_t size, std::string_vi
   return append(line);
 }
 
+bool Engine::ask_for_room() noexcept {
+  int (*callback)(void*) = nullptr;
+  void* context = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (asked_ || options_.on_full == nullptr) return false;
+    asked_ = true;
+    callback = options_.on_full;
+    context = options_.on_full_context;
+  }
+  if (callback(context) == 0) return false;
+  const std::lock_guard lock(mutex_);
+  asked_ = false;
+  file_.look_again();
+  return true;
+}
+
 /// On failure nothing of the line is kept: who is told so may try it again.
-int Engine::keep(std::string_view line) noexcept try {
-  if (buffer_.size() + line.size() > options_.buffer_bytes) {
+int Engine::keep(std::string_view line) noexcept {
+  const std::size_t most = options_.buffer_bytes;
+  if (buffer_.size() + line.size() > most) {
     if (const int error = flush_locked(); error != 0) return error;
   }
-  if (line.size() > options_.buffer_bytes) return file_.append(line);
-  if (buffer_.capacity() == 0) buffer_.reserve(std::min(options_.buffer_bytes, kFirstBuffer));
+  if (line.size() > most) return file_.append(line);
   const std::uint64_t limit = options_.flush_after_ns;
   if (limit != 0 && buffer_.empty()) oldest_ns_ = now_ns();
-  buffer_ += line;
+  if (!buffer_.add(line, most)) return ENOMEM;
   const bool late = limit != 0 && now_ns() - oldest_ns_ >= limit;
   const int error = late ? flush_locked() : 0;
-  if (error != 0) buffer_.resize(buffer_.size() - line.size());
+  if (error != 0) buffer_.drop_last(line.size());
   return error;
-} catch (const std::exception&) {
-  return ENOMEM;
 }
 
 /// What fails stays in the buffer, and is tried again.
 int Engine::flush_locked() noexcept {
   if (buffer_.empty()) return 0;
   if (!file_.is_open()) return EBADF;
-  const int error = file_.append(buffer_);
+  flight_.to.store(file_.size());
+  flight_.bytes.store(buffer_.size());
+  const int error = file_.append(buffer_.text());
   if (error == 0) buffer_.clear();
+  flight_.bytes.store(0);
   return error;
 }
 
 void Engine::forget_parent() noexcept {
   const unsigned now = ForkGuard::generation();
-  if (now == generation_) return;
+  if (now == generation_) [[likely]]
+    return;
   generation_ = now;
+  flight_.bytes.store(0);
   buffer_.clear();
 }
 
-/// Takes the lock; after_fork() gives it back, in the parent and in the child.
-void Engine::before_fork() noexcept {
-  mutex_.lock();
-  if (!flush_at_fork_) return;
-  forget_parent();
-  flush_locked();
-}
-
-int Engine::copy(const std::string& path) noexcept {
+int Engine::copy(const char* path) noexcept {
   const std::lock_guard lock(mutex_);
   if (!file_.is_open()) return EBADF;
   forget_parent();
@@ -176,9 +200,20 @@ int Engine::close() noexcept {
 
 void Engine::abandon() noexcept {
   const std::lock_guard lock(mutex_);
-  generation_ = ForkGuard::generation();
+  forget_parent();
   buffer_.clear();
   file_.close();
+}
+
+int Engine::inherit(const char* path, bool empty_stale) noexcept {
+  const std::lock_guard lock(mutex_);
+  const std::size_t in_flight = flight_.bytes.load();
+  const std::uint64_t size = in_flight != 0 ? flight_.to.load() : file_.size();
+  const std::string_view more =
+      in_flight != 0 ? std::string_view(buffer_.text().data(), in_flight) : buffer_.text();
+  const int error = file_.inherit(path, size, more, empty_stale);
+  if (error == 0) forget_parent();
+  return error;
 }
 
 }  // namespace perfmap

@@ -2,61 +2,82 @@
 
 #include <atomic>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "bytes/append_file.hpp"
 #include "perfmap/writer.hpp"
 #include "runtime/fork_guard.hpp"
+#include "runtime/line_buffer.hpp"
 #include "runtime/spin_mutex.hpp"
 
 namespace perfmap {
 
 /// What MapWriter and the process's own map share: a file, a lock, a buffer. Every function answers
 /// 0 or an errno value and never throws; all may be called from several threads.
+///
+/// In a child, however it was made, it goes on with the same file and without what the parent has
+/// buffered, unless it is told to abandon or to inherit that file first. Nothing that a child looks
+/// at is ever half changed, so that it may be made while another thread is in here.
 class Engine final : public ForkAware {
  public:
+  /// write()'s answer at the cap, for who calls ask_for_room() when it holds no lock.
+  static constexpr int kAtCap = -1;
+
   Engine() noexcept;
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// `flush_at_fork`: what is buffered goes to the file before a child looks at it.
-  void configure(const WriterOptions& options, bool flush_at_fork = false) noexcept;
-  const std::string& path() const noexcept { return path_; }
+  /// `one_process`: in a child write() fails with EBADF until it abandons or inherits the file.
+  void configure(const WriterOptions& options, bool one_process = false) noexcept;
+  void stop_buffering() noexcept;
 
-  int open(const std::string& path) noexcept;
-  /// On a copy of the descriptor; `name` is for messages.
-  int open(int fd, const std::string& name) noexcept;
+  int open(const char* path, bool empty_stale = false) noexcept;
+  /// On a copy of the descriptor.
+  int open(int fd) noexcept;
   bool is_open() noexcept;
+  MapStart start() noexcept;
   int write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept;
-  int copy(const std::string& path) noexcept;
+  /// Calls the callback, and answers whether to try again.
+  bool ask_for_room() noexcept;
+  int copy(const char* path) noexcept;
   int flush() noexcept;
   int close() noexcept;
+
   /// In a child: lets go of the parent's file without writing what the parent has buffered.
   void abandon() noexcept;
+  /// In a child: goes on with a file of its own that begins with what the parent had written, or
+  /// had in its buffer, when it forked. On failure the parent's file stays open, for another try.
+  int inherit(const char* path, bool empty_stale) noexcept;
 
  private:
   template <class Open>
-  int open_as(const std::string& path, Open open) noexcept;
+  int open_as(Open open) noexcept;
   int write_slowly(std::uint64_t start, std::uint64_t size, std::string_view name);
   // Inlined for the reason that AppendFile::append() is.
   [[gnu::always_inline]] inline int append(std::string_view line) noexcept;
   int keep(std::string_view line) noexcept;
   int flush_locked() noexcept;
   void forget_parent() noexcept;
-  void before_fork() noexcept override;
+  void before_fork() noexcept override { mutex_.lock(); }
   void after_fork() noexcept override { mutex_.unlock(); }
+
+  /// What is in flight from the buffer to the file: a child that is made meanwhile has it twice.
+  struct Flight {
+    std::atomic<std::uint64_t> to{0};   // where in the file it begins
+    std::atomic<std::size_t> bytes{0};  // 0: nothing is
+  };
 
   // On cache lines of their own: who waits for the lock is not to slow down who has it.
   alignas(64) SpinMutex mutex_;
   alignas(64) AppendFile file_;
   WriterOptions options_;
   std::atomic<NamePolicy> names_{NamePolicy::escape};  // options_.names, for before the lock
-  bool flush_at_fork_ = false;
-  std::string path_;
-  std::string buffer_;
+  bool one_process_ = false;
+  LineBuffer buffer_;
+  Flight flight_;
   std::uint64_t oldest_ns_ = 0;  // when the first byte of buffer_ came
+  bool asked_ = false;           // for room, since a write succeeded
   unsigned generation_ = 0;
 };
 

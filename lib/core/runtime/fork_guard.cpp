@@ -1,18 +1,89 @@
-#include <algorithm>
-#include <atomic>
+#include "runtime/fork_guard.hpp"
+
 #include <cstddef>
+#include <cstdint>
+#include <mutex>
 #include <new>
 #include <pthread.h>
-#include <vector>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "runtime/registry.hpp"
 
 namespace perfmap {
 namespace {
 
-std::atomic<unsigned> forks{0};
+/// How many generations have been given out; SpinMutex has room for so many.
+constexpr unsigned kMost = (1U << 30) - 1;
+std::atomic<unsigned> given{0};
+
+/// Without the page: whose generation it is in the high half, the generation in the low one.
+std::atomic<std::uint64_t> owner{0};
+std::atomic<bool> no_page{false};
+
+unsigned next_generation() noexcept {
+  unsigned next = 0;
+  while (next == 0) next = (given.fetch_add(1, std::memory_order_relaxed) + 1) & kMost;
+  return next;
+}
+
+std::atomic<unsigned>* make_word() noexcept {
+  const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const page =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return nullptr;
+  if (::madvise(page, size, MADV_WIPEONFORK) == 0) return new (page) std::atomic<unsigned>(0);
+  ::munmap(page, size);
+  return nullptr;
+}
+
+unsigned renew_by_pid() noexcept {
+  const auto pid = static_cast<std::uint64_t>(::getpid());
+  std::uint64_t known = owner.load();
+  while (known >> 32 != pid) {
+    const std::uint64_t wanted = pid << 32 | next_generation();
+    if (owner.compare_exchange_strong(known, wanted)) known = wanted;
+  }
+  return static_cast<unsigned>(known);
+}
+
+void enter_child() noexcept {
+  owner.store(0);  // a child in a new namespace may have its parent's number
+  Registry::get().begin_child();
+}
 
 }  // namespace
+
+std::atomic<unsigned> ForkGuard::no_word_{0};
+std::atomic<std::atomic<unsigned>*> ForkGuard::word_{&no_word_};
+
+/// The word is 0: it was wiped, or there is none yet, or there never will be.
+unsigned ForkGuard::renew() noexcept {
+  if (no_page.load()) return renew_by_pid();
+  std::atomic<unsigned>* word = word_.load();
+  if (word == &no_word_) {
+    std::atomic<unsigned>* const made = make_word();
+    if (made == nullptr) {
+      no_page.store(true);
+      return renew_by_pid();
+    }
+    // Who comes second leaves a page behind, once.
+    if (word_.compare_exchange_strong(word, made)) word = made;
+  }
+  // The count goes up first: a child that is made in between must not count to the same number.
+  const unsigned next = next_generation();
+  unsigned now = 0;
+  return word->compare_exchange_strong(now, next) ? next : now;
+}
+
+int ForkGuard::install() noexcept {
+  static const int installed = [] {
+    generation();
+    return ::pthread_atfork([] { Registry::get().lock_all(); },
+                            [] { Registry::get().unlock_all(); }, enter_child);
+  }();
+  return installed;
+}
 
 Registry& Registry::get() noexcept {
   // Never destroyed: writers with static storage may outlive any order of destruction.
@@ -21,38 +92,34 @@ Registry& Registry::get() noexcept {
   return *registry;
 }
 
-void Registry::add(ForkAware* engine) {
+void Registry::add(ForkAware* engine) noexcept {
   const std::lock_guard lock(mutex_);
-  engines_.push_back(engine);
+  engine->next_.store(first_.load());
+  first_.store(engine);
 }
 
 void Registry::remove(ForkAware* engine) noexcept {
   const std::lock_guard lock(mutex_);
-  engines_.erase(std::remove(engines_.begin(), engines_.end(), engine), engines_.end());
+  std::atomic<ForkAware*>* link = &first_;
+  while (link->load() != nullptr && link->load() != engine) link = &link->load()->next_;
+  if (link->load() == engine) link->store(engine->next_.load());
 }
 
 void Registry::lock_all() noexcept {
   setup_mutex_.lock();
   mutex_.lock();
-  for (ForkAware* engine : engines_) engine->before_fork();
+  for_each([](ForkAware& engine) { engine.before_fork(); });
 }
 
 void Registry::unlock_all() noexcept {
-  for (ForkAware* engine : engines_) engine->after_fork();
+  for_each([](ForkAware& engine) { engine.after_fork(); });
   mutex_.unlock();
   setup_mutex_.unlock();
 }
 
-int ForkGuard::install() noexcept {
-  static const int installed =
-      ::pthread_atfork([] { Registry::get().lock_all(); }, [] { Registry::get().unlock_all(); },
-                       [] {
-                         forks.fetch_add(1, std::memory_order_relaxed);
-                         Registry::get().unlock_all();
-                       });
-  return installed;
+void Registry::begin_child() noexcept {
+  unlock_all();
+  for_each([](ForkAware& engine) { engine.begin_child(); });
 }
-
-unsigned ForkGuard::generation() noexcept { return forks.load(std::memory_order_relaxed); }
 
 }  // namespace perfmap

@@ -1,11 +1,12 @@
 #include "perfmap/process_map.hpp"
 
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <mutex>
 #include <new>
 #include <unistd.h>
-#include <utility>
 
 #include "runtime/engine.hpp"
 #include "runtime/registry.hpp"
@@ -14,20 +15,35 @@ namespace perfmap {
 namespace {
 
 /// The one state of the process. Everything but write() goes through the setup lock.
-class Own {
+class Own final : public ForkAware {
  public:
-  Own() { Registry::get().add(&engine_); }
+  Own() {
+    engine_.configure({.own_map = true}, true);
+    Registry::get().add(&engine_);
+    Registry::get().add(this);
+  }
 
   int configure(const ProcessMapOptions& options) {
     const std::lock_guard lock(Registry::get().setup_mutex());
-    enter_child();
+    if (const int error = enter_process(); error != 0) return error;
     if (engine_.is_open()) return EBUSY;
-    options_ = options;
-    options_.writer.own_map = true;
-    engine_.configure(options_.writer, options_.fork == ForkPolicy::copy);
-    disabled_.store(false);
-    parent_.clear();
+    if (options.directory.size() >= directory_.size()) return ENAMETOOLONG;
+    options.directory.copy(directory_.data(), directory_.size());
+    directory_[options.directory.size()] = '\0';
+    WriterOptions writer = options.writer;
+    writer.own_map = true;
+    engine_.configure(writer, true);
+    stale_ = options.stale;
+    fork_ = options.fork;
+    disabled_ = false;
     return 0;
+  }
+
+  int set_fork_policy(ForkPolicy policy) {
+    const std::lock_guard lock(Registry::get().setup_mutex());
+    const int error = enter_process();
+    fork_ = policy;
+    return error;
   }
 
   int init() {
@@ -35,13 +51,18 @@ class Own {
     return open();
   }
 
+  MapStart start() {
+    const std::lock_guard lock(Registry::get().setup_mutex());
+    return opened_in_.load() == ForkGuard::generation() ? engine_.start() : MapStart::none;
+  }
+
   int write(Address start, std::uint64_t size, std::string_view name) {
-    // The usual case costs one lock, the engine's: the map is open, and it is ours.
-    if (opened_in_.load(std::memory_order_relaxed) == ForkGuard::generation()) {
-      const int error = engine_.write(start, size, name);
-      if (error != EBADF) return error;
-    }
-    return opened([&] { return engine_.write(start, size, name); });
+    const int error = try_write(start, size, name);
+    if (error != Engine::kAtCap) [[likely]]
+      return error;
+    // No lock is held: the callback may use the map.
+    const int again = engine_.ask_for_room() ? try_write(start, size, name) : EFBIG;
+    return again == Engine::kAtCap ? EFBIG : again;
   }
 
   int copy(const char* path) {
@@ -49,33 +70,64 @@ class Own {
     return opened([&] { return engine_.copy(path); });
   }
 
-  int flush() { return opened_in_.load() == ForkGuard::generation() ? engine_.flush() : 0; }
+  int flush() {
+    if (opened_in_.load() == ForkGuard::generation()) return engine_.flush();
+    const std::lock_guard lock(Registry::get().setup_mutex());
+    return enter_process();
+  }
 
   int fini() {
     const std::lock_guard lock(Registry::get().setup_mutex());
-    enter_child();
-    return engine_.close();
+    const int error = enter_process();
+    if (error != 0) leave_parent();
+    return error != 0 ? error : engine_.close();
   }
 
   /// What is buffered is written. Threads that still run may write on: nothing of theirs is kept
   /// back, because nobody would write it later.
   void at_exit() {
     const std::lock_guard lock(Registry::get().setup_mutex());
-    enter_child();
+    if (opened_in_.load() != ForkGuard::generation()) leave_parent();
     engine_.close();
-    options_.writer.buffer_bytes = 0;
-    engine_.configure(options_.writer);
+    engine_.stop_buffering();
   }
 
  private:
-  /// In a child, once: lets go of the parent's map, and remembers what the policy says.
-  void enter_child() {
-    const unsigned generation = ForkGuard::generation();
-    if (opened_in_.load() == generation) return;
-    if (options_.fork == ForkPolicy::disable) disabled_.store(true);
-    if (options_.fork == ForkPolicy::copy && engine_.is_open()) parent_ = engine_.path();
+  void before_fork() noexcept override {}
+  void after_fork() noexcept override {}
+  /// A failure shows at the child's first call, which tries again.
+  void begin_child() noexcept override {
+    const std::lock_guard lock(Registry::get().setup_mutex());
+    enter_process();
+  }
+
+  int try_write(Address start, std::uint64_t size, std::string_view name) {
+    // The usual case costs one lock, the engine's: the map is open, and it is ours.
+    const int error = engine_.write(start, size, name);
+    if (error != EBADF) [[likely]]
+      return error;
+    return opened([&] { return engine_.write(start, size, name); });
+  }
+
+  /// In a child, once: lets go of the parent's map, as the policy says.
+  int enter_process() noexcept {
+    if (opened_in_.load() == ForkGuard::generation()) return 0;
+    if (fork_ == ForkPolicy::inherit && engine_.is_open() && !disabled_) {
+      std::array<char, kMostPath> path;
+      const int error = engine_.inherit(own_path(path), stale_ == StaleMap::empty);
+      if (error != 0) return error;
+      opened_in_.store(ForkGuard::generation());
+      return 0;
+    }
+    // In the process that came first there is no parent's.
+    if (fork_ == ForkPolicy::off && opened_in_.load() != 0) disabled_ = true;
+    leave_parent();
+    return 0;
+  }
+
+  void leave_parent() noexcept {
     engine_.abandon();
-    opened_in_.store(generation);
+    opened_in_.store(ForkGuard::generation());
   }
 
   /// Opens the map where it is closed, and acts before another thread can close it again.
@@ -83,25 +135,32 @@ class Own {
   int opened(Act act) {
     const std::lock_guard lock(Registry::get().setup_mutex());
     const int error = open();
-    return error != 0 || disabled_.load() ? error : act();
+    return error != 0 || disabled_ ? error : act();
   }
 
-  int open() {
-    enter_child();
-    if (disabled_.load() || engine_.is_open()) return 0;
-    if (const int error = engine_.open(own_path()); error != 0) return error;
-    const std::string parent = std::exchange(parent_, {});
-    return parent.empty() ? 0 : engine_.copy(parent);
+  int open() noexcept {
+    if (const int error = enter_process(); error != 0) return error;
+    if (disabled_ || engine_.is_open()) return 0;
+    std::array<char, kMostPath> path;
+    return engine_.open(own_path(path), stale_ == StaleMap::empty);
   }
-  std::string own_path() const {
-    return options_.directory + "/perf-" + std::to_string(::getpid()) + ".map";
+
+  static constexpr std::size_t kMostDirectory = 4000;
+  static constexpr std::size_t kMostPath = kMostDirectory + 32;
+
+  const char* own_path(std::array<char, kMostPath>& path) const noexcept {
+    std::snprintf(path.data(), path.size(), "%s/perf-%ld.map", directory_.data(),
+                  static_cast<long>(::getpid()));
+    return path.data();
   }
 
   Engine engine_;
-  ProcessMapOptions options_{.writer = {.own_map = true}};
-  std::string parent_;  // the map that ours starts as a copy of; empty: none
-  std::atomic<unsigned> opened_in_{0};
+  // Nothing that a child made in the middle of a change could not read.
+  std::array<char, kMostDirectory> directory_ = {"/tmp"};
+  std::atomic<ForkPolicy> fork_{ForkPolicy::fresh};
+  std::atomic<StaleMap> stale_{StaleMap::empty};
   std::atomic<bool> disabled_{false};
+  std::atomic<unsigned> opened_in_{0};  // the generation whose map the engine has, if any
 };
 
 struct AtExit {
@@ -147,6 +206,17 @@ AtExit::~AtExit() {
 
 int ProcessMap::configure(const ProcessMapOptions& options) noexcept {
   return answer([&] { return own().configure(options); });
+}
+int ProcessMap::set_fork_policy(ForkPolicy policy) noexcept {
+  return answer([&] { return own().set_fork_policy(policy); });
+}
+MapStart ProcessMap::start() noexcept {
+  MapStart start = MapStart::none;
+  answer([&] {
+    start = own().start();
+    return 0;
+  });
+  return start;
 }
 int ProcessMap::init() noexcept {
   return answer([] { return own().init(); });

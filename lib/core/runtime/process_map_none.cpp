@@ -5,6 +5,8 @@
 namespace perfmap {
 
 int ProcessMap::configure(const ProcessMapOptions&) noexcept { return 0; }
+int ProcessMap::set_fork_policy(ForkPolicy) noexcept { return 0; }
+MapStart ProcessMap::start() noexcept { return MapStart::none; }
 int ProcessMap::init() noexcept { return 0; }
 int ProcessMap::write(Address, std::uint64_t, std::string_view) noexcept { return 0; }
 int ProcessMap::copy(const char*) noexcept { return 0; }

@@ -52,8 +52,8 @@ class RecordBytes {
     capacity_ = capacity;
   }
   void forget() noexcept {
+    capacity_ = 0;  // first: a child may be made in between
     room_.reset();
-    capacity_ = 0;
   }
 
   std::unique_ptr<char[]> room_;

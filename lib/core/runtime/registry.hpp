@@ -1,29 +1,38 @@
 #pragma once
 
-#include <mutex>
-#include <vector>
+#include <atomic>
 
 #include "runtime/fork_guard.hpp"
+#include "runtime/spin_mutex.hpp"
 
 namespace perfmap {
 
-/// Every engine of the process, so that fork(2) finds none of their locks held by a thread that the
-/// child does not have.
+/// Every engine of the process, so that fork(2) finds each between two entries.
+///
+/// A child of a bare clone(2), which runs no handlers, may have been made while another thread was
+/// in here: the list makes sense after every single store, and the locks are free in a child.
 class Registry {
  public:
   static Registry& get() noexcept;
-  void add(ForkAware* engine);
+  void add(ForkAware* engine) noexcept;
   void remove(ForkAware* engine) noexcept;
   void lock_all() noexcept;
   void unlock_all() noexcept;
+  /// In a child of fork(2).
+  void begin_child() noexcept;
 
   /// For what has to be done by one thread at a time around opening the process's own map.
-  std::mutex& setup_mutex() noexcept { return setup_mutex_; }
+  SpinMutex& setup_mutex() noexcept { return setup_mutex_; }
 
  private:
-  std::mutex setup_mutex_;
-  std::mutex mutex_;
-  std::vector<ForkAware*> engines_;
+  template <class Act>
+  void for_each(Act act) noexcept {
+    for (ForkAware* at = first_.load(); at != nullptr; at = at->next_.load()) act(*at);
+  }
+
+  SpinMutex setup_mutex_;
+  SpinMutex mutex_;
+  std::atomic<ForkAware*> first_{nullptr};
 };
 
 }  // namespace perfmap

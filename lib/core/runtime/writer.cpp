@@ -9,6 +9,7 @@ namespace perfmap {
 
 struct MapWriter::State {
   Engine engine;
+  std::string path;
 };
 
 MapWriter::MapWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -22,35 +23,39 @@ Result<MapWriter> MapWriter::make(const std::string& name, const WriterOptions& 
   auto state = std::make_unique<State>();
   Registry::get().add(&state->engine);
   state->engine.configure(options);
+  state->path = name;
   const int error = open(state->engine);
   if (error != 0) return Failure(system_error("cannot open " + name, error));
   return MapWriter(std::move(state));
 }
 
 Result<MapWriter> MapWriter::open(const std::string& path, const WriterOptions& options) {
-  return make(path, options, [&](Engine& engine) { return engine.open(path); });
+  return make(path, options, [&](Engine& engine) { return engine.open(path.c_str()); });
 }
 
 Result<MapWriter> MapWriter::to_descriptor(int fd, std::string name, const WriterOptions& options) {
-  return make(name, options, [&](Engine& engine) { return engine.open(fd, name); });
+  return make(name, options, [&](Engine& engine) { return engine.open(fd); });
 }
 
 Result<void> MapWriter::result(std::string_view what, int sys_errno) const {
   if (sys_errno == 0) return {};
   std::string message(what);
-  message += state_->engine.path();
+  message += state_->path;
   return Failure(system_error(std::move(message), sys_errno));
 }
 
 Result<void> MapWriter::write(Address start, std::uint64_t size, std::string_view name) {
-  const int error = state_->engine.write(start, size, name);
+  int error = state_->engine.write(start, size, name);
   if (error == 0) [[likely]]
     return {};
-  return result("cannot write ", error);
+  if (error == Engine::kAtCap && state_->engine.ask_for_room()) {
+    error = state_->engine.write(start, size, name);
+  }
+  return result("cannot write ", error == Engine::kAtCap ? EFBIG : error);
 }
 
 Result<void> MapWriter::copy(const std::string& path) {
-  const int error = state_->engine.copy(path);
+  const int error = state_->engine.copy(path.c_str());
   if (error == 0) return {};
   if (error == EINVAL) {
     return Failure({Errc::invalid_argument,
@@ -58,7 +63,7 @@ Result<void> MapWriter::copy(const std::string& path) {
                     error,
                     {}});
   }
-  return Failure(system_error("cannot copy " + path + " to " + state_->engine.path(), error));
+  return Failure(system_error("cannot copy " + path + " to " + state_->path, error));
 }
 
 Result<void> MapWriter::flush() { return result("cannot write ", state_->engine.flush()); }

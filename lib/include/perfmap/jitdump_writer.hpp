@@ -9,6 +9,7 @@
 
 #include "perfmap/address.hpp"
 #include "perfmap/export.hpp"
+#include "perfmap/fork_policy.hpp"
 #include "perfmap/jitdump.hpp"
 #include "perfmap/result.hpp"
 #include "perfmap/writer.hpp"
@@ -34,6 +35,11 @@ struct JitdumpOptions {
   bool process_map = false;
   /// As in WriterOptions.
   std::uint64_t most_bytes = 0;
+  /// What becomes of a dump of open_own() in a child. Records that a child inherits become its own:
+  /// they carry its pid, by which perf goes, and keep their times, code indices, lines and
+  /// unwinding information. Where they are to be read as the recording's, perf has them from the
+  /// parent's dump as well, as a child starts with its parent's mappings.
+  ForkPolicy fork = ForkPolicy::fresh;
 };
 
 /// How a profiler unwinds through a function: .eh_frame and .eh_frame_hdr as in an ELF file. perf
@@ -89,9 +95,12 @@ struct JitFunction {
 ///  * an empty file gets a header;
 ///  * anything else is bad_format, but see open_own().
 ///
-/// After fork() the child never writes into its parent's dump, and does not end it. A writer of
-/// open_own() goes on in the child with the child's own dump, which is made when the child first
-/// writes; every other writer fails with EBADF there.
+/// In a child, however it was made, it never writes into its parent's dump, and does not end it. A
+/// writer of open_own() goes on there with the child's own dump, as JitdumpOptions::fork says: one
+/// that is made when the child first writes, one that begins with the parent's records and has its
+/// own marker, or none, where load() succeeds and answers 0. Every other writer fails with EBADF.
+/// In a child of a bare clone(2) of a process with threads it must not be used at all: like most
+/// of C++ it needs malloc(), whose lock may be taken there.
 ///
 /// Source: Linux, tools/perf/Documentation/jitdump-specification.txt, and for the order of the
 /// unwinding information tools/perf/util/genelf.c, from which that text differs.

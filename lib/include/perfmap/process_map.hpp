@@ -6,20 +6,25 @@
 
 #include "perfmap/address.hpp"
 #include "perfmap/export.hpp"
+#include "perfmap/fork_policy.hpp"
+#include "perfmap/map_start.hpp"
 #include "perfmap/writer.hpp"
 
 namespace perfmap {
 
-/// What a forked child does with a map of its own.
-enum class ForkPolicy : std::uint8_t {
-  fresh,    ///< CPython's default: the child's map starts empty and is opened on its first write
-  copy,     ///< the child's map starts as a copy of what the parent's has at the child's first use
-  disable,  ///< children of the process that configured this write nothing, successfully
+/// What becomes of entries that an earlier process of the same pid left in a process's own map.
+enum class StaleMap : std::uint8_t {
+  /// They go when the map is opened: if the file is ours, was last written more than a second
+  /// before this process began, and no writer of this library has it open (they hold a lock, see
+  /// F_OFD_SETLK). Else they stay, and MapStart says why.
+  empty,
+  keep,  ///< they stay
 };
 
 struct ProcessMapOptions {
   std::string directory = "/tmp";
   ForkPolicy fork = ForkPolicy::fresh;
+  StaleMap stale = StaleMap::empty;
   /// own_map is always true here.
   WriterOptions writer = {};
 };
@@ -29,14 +34,24 @@ struct ProcessMapOptions {
 /// PyUnstable_PerfMapState_Fini. There is one per process; all functions may be called from several
 /// threads, answer 0 or a negative code as said there, and set errno with it.
 ///
+/// A child may use it however it was made, at whatever moment, by fork(2), vfork(2) with exec(2),
+/// or clone(2) without handlers: see ForkPolicy. In a child of a bare clone(2) of a process with
+/// threads the lock of malloc() may be taken for ever; nothing here calls that there, but for names
+/// that have to be escaped, and copy().
+///
 /// A library built without perf maps does nothing here, successfully.
 class PERFMAP_API ProcessMap {
  public:
-  /// Before the first init(), or after fini(): else -1 and EBUSY. A child counts anew.
+  /// Before the first init(), or after fini(): else -1 and EBUSY; ENAMETOOLONG for a directory of
+  /// 4000 bytes and more. A child counts anew, but one that inherits has its map open.
   static int configure(const ProcessMapOptions& options) noexcept;
-  /// Opens the map unless it is open. -1: it cannot be opened, or a child's first time, its
-  /// parent's cannot be copied; -2: no lock or fork handler.
+  /// Changes that one option at any time.
+  static int set_fork_policy(ForkPolicy policy) noexcept;
+  /// Opens the map unless it is open. -1: it cannot be opened, or the parent's entries cannot be
+  /// inherited: of a parent whose map could only be opened for writing, EBADF; -2: no fork handler.
   static int init() noexcept;
+  /// What the map that is open began with; `none` where none is.
+  static MapStart start() noexcept;
   /// Opens the map first where needed. -1: nothing of this entry is in the file; errno is EILSEQ
   /// for a name that the policy refuses, EFBIG at the size cap, else the system's.
   static int write(Address start, std::uint64_t size, std::string_view name) noexcept;

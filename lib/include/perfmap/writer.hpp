@@ -30,6 +30,12 @@ struct WriterOptions {
   /// The file grows no further than this, counting what it held when it was opened and what this
   /// writer added: a write() or copy() that would fails with EFBIG. 0: no limit.
   std::uint64_t most_bytes = 0;
+  /// Called with its context by a write() at most_bytes, in its thread: not 0 says that there is
+  /// room now, and the entry is tried once more. It may use the writer, say to close the process's
+  /// own map and to move it away: the next write opens a new one. Other threads' writes fail
+  /// meanwhile. Must not throw. After 0 it is not called again until the map is opened anew.
+  int (*on_full)(void* context) = nullptr;
+  void* on_full_context = nullptr;
 };
 
 /// Appends entries to a perf map: one write(2) of one whole line on a descriptor opened for

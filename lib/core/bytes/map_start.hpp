@@ -1,0 +1,13 @@
+#pragma once
+
+#include "perfmap/map_start.hpp"
+
+namespace perfmap {
+
+/// Says what the regular file of a map that was just opened holds, and empties it if it is an
+/// earlier process's and `empty_stale`: only if it is ours, was last written more than a second
+/// before this process began, and no writer has it open. Takes the lock by which other writers
+/// notice this one: shared, open file description (F_OFD_SETLK), released with the descriptor.
+MapStart begin_map(int fd, bool empty_stale) noexcept;
+
+}  // namespace perfmap

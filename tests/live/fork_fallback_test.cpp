@@ -1,0 +1,74 @@
+// A kernel without pages that are wiped in children: getpid(2) and the handlers of fork(2) have to
+// do. A filter makes this process believe that it runs on one.
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <string>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "support/own_map.hpp"
+
+namespace {
+
+using perfmap::ForkPolicy;
+using perfmap::ProcessMap;
+namespace test = perfmap::test;
+
+void check(bool good, const char* what) {
+  if (good) return;
+  std::fprintf(stderr, "not true: %s\n", what);
+  std::exit(1);
+}
+
+/// madvise(…, MADV_WIPEONFORK) answers EINVAL from now on. The low half of the argument is the
+/// first where the lowest byte is.
+bool forget_wiped_pages() {
+  constexpr auto kAdvice = offsetof(seccomp_data, args) + 2 * sizeof(__u64);
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kAdvice),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_WIPEONFORK, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{sizeof program / sizeof *program, program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+int child_writes(const test::Scratch& scratch, int inherited) {
+  if (test::write_entry(1, 0) != 0) return 1;
+  auto found = test::count_entries(test::read_file(test::own_map(scratch, ::getpid())));
+  return found[0] == inherited && found[1] == 1 && found[-1] == 0 ? 0 : 2;
+}
+
+}  // namespace
+
+int main() {
+  if (!forget_wiped_pages()) {
+    std::puts("skipped: no filter can be installed here");
+    return 77;
+  }
+  const test::Scratch scratch;
+  check(ProcessMap::configure({.directory = scratch.path()}) == 0, "the map can be configured");
+  check(test::write_entry(0, 0) == 0, "the parent writes");
+  check(test::in_child([&] { return child_writes(scratch, 0); }) == 0, "fork, fresh");
+  check(test::in_child([&] { return child_writes(scratch, 0); }, test::bare_clone) == 0,
+        "clone, fresh");
+  check(ProcessMap::set_fork_policy(ForkPolicy::inherit) == 0, "the policy can be changed");
+  check(test::in_child([&] { return child_writes(scratch, 1); }) == 0, "fork, inherit");
+  check(test::in_child([&] { return child_writes(scratch, 1); }, test::bare_clone) == 0,
+        "clone, inherit");
+  check(test::write_entry(0, 1) == 0 && ProcessMap::fini() == 0, "the parent writes on");
+  auto found = test::count_entries(test::read_file(test::own_map(scratch, ::getpid())));
+  check(found[0] == 2 && found[1] == 0 && found[-1] == 0, "the parent's map is its own");
+  return 0;
+}

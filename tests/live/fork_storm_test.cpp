@@ -1,0 +1,153 @@
+// Forks while threads write: whatever a thread was at, every line of every file is accounted for.
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/own_map.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::bare_clone;
+using test::count_entries;
+using test::own_map;
+using test::read_file;
+using test::Scratch;
+using test::wait_for;
+using test::write_entry;
+
+constexpr int kThreads = 8;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kForks = 150;
+#else
+constexpr int kForks = 1000;
+#endif
+constexpr int kChild = 100;  // the writer that a child is
+constexpr int kChildEntries = 3;
+
+using Counts = std::array<int, kThreads>;
+
+struct Storm {
+  ForkPolicy policy;
+  std::size_t buffer;
+  pid_t (*spawn)();
+};
+
+/// Threads that write on while the process forks, a few entries for each fork.
+class Writers {
+ public:
+  Writers() {
+    for (int t = 0; t < kThreads; ++t) threads_.emplace_back([this, t] { write(t); });
+  }
+  void step() { ++round_; }
+  Counts written() const {
+    Counts counts;
+    for (std::size_t t = 0; t < kThreads; ++t) counts[t] = written_[t].load();
+    return counts;
+  }
+  /// False: a write failed.
+  bool stop() {
+    done_ = true;
+    for (std::thread& thread : threads_) thread.join();
+    return good_;
+  }
+
+ private:
+  void write(int thread) {
+    std::atomic<int>& written = written_[static_cast<std::size_t>(thread)];
+    while (!done_) {
+      if (written >= 2 * round_) {
+        std::this_thread::yield();
+      } else if (write_entry(thread, written) == 0) {
+        ++written;
+      } else {
+        good_ = false;
+      }
+    }
+  }
+
+  std::array<std::atomic<int>, kThreads> written_ = {};
+  std::atomic<int> round_{1};
+  std::atomic<bool> done_{false};
+  std::atomic<bool> good_{true};
+  std::vector<std::thread> threads_;
+};
+
+/// What a child's map should have of its parent's entries: at least those whose writes had
+/// returned.
+bool inherited_well(std::map<int, int> found, const Counts& before, bool inherits) {
+  for (int t = 0; t < kThreads; ++t) {
+    const int has = found[t];
+    if (inherits ? has < before[static_cast<std::size_t>(t)] : has != 0) return false;
+  }
+  return found[-1] == 0;
+}
+
+int be_a_child() {
+  ::alarm(60);  // a deadlock fails
+  for (int i = 0; i < kChildEntries; ++i) {
+    if (write_entry(kChild, i) != 0) return 1;
+  }
+  return ProcessMap::fini() == 0 ? 0 : 2;
+}
+
+/// Forks once, and says what is wrong with the child's map, if anything.
+std::string fork_once(const Scratch& scratch, const Storm& storm, const Counts& before) {
+  const pid_t child = storm.spawn();
+  if (child == 0) ::_exit(be_a_child());
+  if (const int status = wait_for(child); status != 0) return "status " + std::to_string(status);
+  const std::string path = own_map(scratch, child);
+  const std::string text = read_file(path);
+  const bool exists = ::unlink(path.c_str()) == 0;
+  if (storm.policy == ForkPolicy::off) return exists ? "has a map" : "";
+  std::map<int, int> found = count_entries(text);
+  if (found[kChild] != kChildEntries) return "lost its own entries";
+  const bool inherits = storm.policy == ForkPolicy::inherit;
+  return inherited_well(found, before, inherits) ? "" : "has not what it should:\n" + text;
+}
+
+/// In a process of its own, whose map is checked at the end.
+int run_storm(const Scratch& scratch, const Storm& storm) {
+  if (ProcessMap::configure({.directory = scratch.path(),
+                             .fork = storm.policy,
+                             .writer = {.buffer_bytes = storm.buffer}}) != 0) {
+    return 1;
+  }
+  if (ProcessMap::init() != 0) return 2;
+  Writers writers;
+  std::string wrong;
+  for (int i = 0; i < kForks && wrong.empty(); ++i) {
+    writers.step();
+    wrong = fork_once(scratch, storm, writers.written());
+  }
+  if (!wrong.empty()) std::fprintf(stderr, "a child %s\n", wrong.c_str());
+  const bool good = writers.stop();
+  if (!good || !wrong.empty() || ProcessMap::fini() != 0) return 3;
+  std::map<int, int> found = count_entries(read_file(own_map(scratch, ::getpid())));
+  const Counts written = writers.written();
+  for (int t = 0; t < kThreads; ++t) {
+    if (found[t] != written[static_cast<std::size_t>(t)]) return 4;
+  }
+  return found[-1] == 0 && found[kChild] == 0 ? 0 : 5;
+}
+
+}  // namespace
+
+TEST_CASE("a storm of forks loses, repeats and mixes no line", "[live][fork]") {
+  const Scratch scratch;
+  const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit, ForkPolicy::off);
+  const auto buffer = GENERATE(std::size_t{0}, std::size_t{600});
+  const auto spawn = GENERATE(&::fork, &bare_clone);
+  CAPTURE(static_cast<int>(policy), buffer, spawn == &bare_clone);
+  const pid_t process = ::fork();
+  if (process == 0) ::_exit(run_storm(scratch, {policy, buffer, spawn}));
+  CHECK(wait_for(process) == 0);
+}
+
+}  // namespace perfmap

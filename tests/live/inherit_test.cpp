@@ -1,0 +1,299 @@
+// A child's map that begins with its parent's entries: when, from where, and what if it cannot.
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <dirent.h>
+#include <string>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+#include "support/own_map.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::bare_clone;
+using test::count_entries;
+using test::in_child;
+using test::own_map;
+using test::read_file;
+using test::Scratch;
+using test::wait_for;
+using test::write_entry;
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+int use(const std::string& directory, ForkPolicy policy, std::size_t buffer = 0) {
+  return ProcessMap::configure(
+      {.directory = directory, .fork = policy, .writer = {.buffer_bytes = buffer}});
+}
+
+int write_many(int count) {
+  for (int i = 0; i < count; ++i) {
+    if (write_entry(0, i) != 0) return -1;
+  }
+  return 0;
+}
+
+void limit_files(rlim_t size) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{size, RLIM_INFINITY};
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+int most_descriptors(rlim_t most) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = most;
+  return ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::size_t files_in(const std::string& path) {
+  std::size_t count = 0;
+  DIR* const directory = ::opendir(path.c_str());
+  while (directory != nullptr && ::readdir(directory) != nullptr) ++count;
+  if (directory != nullptr) ::closedir(directory);
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("the copy is there when fork returns, and after a bare clone at the first call",
+          "[live][fork]") {
+  const Scratch scratch;
+  CHECK(in_child([&] {
+          use(scratch.path(), ForkPolicy::inherit, 4096);
+          write_many(5);
+          const int forked = in_child([&] {
+            const std::string mine = own_map(scratch, ::getpid());
+            if (count_entries(read_file(mine))[0] != 5) return 1;
+            return ProcessMap::start() == MapStart::inherited ? 0 : 2;
+          });
+          const auto first_call = [&](auto call) {
+            return in_child(
+                [&] {
+                  const std::string mine = own_map(scratch, ::getpid());
+                  if (exists(mine) || call() != 0) return 1;
+                  return count_entries(read_file(mine))[0] == 5 ? 0 : 2;
+                },
+                bare_clone);
+          };
+          const int flushed = first_call([] { return ProcessMap::flush(); });
+          const int closed = first_call([] { return ProcessMap::fini(); });
+          return forked * 100 + flushed * 10 + closed;
+        }) == 0);
+}
+
+TEST_CASE("a copy needs neither the parent nor the name of its map", "[live][fork]") {
+  const Scratch scratch;
+  const auto spawn = GENERATE(&::fork, &bare_clone);
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  CHECK(in_child([&] {
+          use(scratch.path(), ForkPolicy::inherit, 4096);
+          write_many(3);
+          ProcessMap::flush();
+          write_entry(0, 3);  // is in the buffer
+          ::unlink(own_map(scratch, ::getpid()).c_str());
+          if (spawn() != 0) ::_exit(0);  // with its buffer
+          while (::getppid() != 1 && ::usleep(1000) == 0 && ends[0] < 0) {
+          }
+          ::usleep(20'000);
+          if (spawn() != 0) ::_exit(0);  // and once more: nobody has called anything in between
+          const int written = write_entry(0, 4) | ProcessMap::flush();
+          const pid_t self = ::getpid();
+          ::_exit(written == 0 && ::write(ends[1], &self, sizeof self) == sizeof self ? 0 : 1);
+          return 0;
+        }) == 0);
+  ::close(ends[1]);
+  pid_t grandchild = 0;
+  REQUIRE(::read(ends[0], &grandchild, sizeof grandchild) == sizeof grandchild);
+  ::close(ends[0]);
+  auto found = count_entries(read_file(own_map(scratch, grandchild)));
+  CHECK(found[0] == 5);
+  CHECK(found[-1] == 0);
+}
+
+TEST_CASE("under fresh a child has no map until it writes, nor its parent's descriptor",
+          "[live][fork]") {
+  const Scratch scratch;
+  CHECK(in_child([&] {
+          use(scratch.path(), ForkPolicy::fresh);
+          write_many(1);
+          return in_child([&] {
+            if (files_in(scratch.path()) != 3) return 1;  // ., .., the parent's
+            if (ProcessMap::flush() != 0 || ProcessMap::fini() != 0) return 2;
+            if (ProcessMap::start() != MapStart::none) return 3;
+            if (files_in(scratch.path()) != 3) return 4;
+            for (int fd = 3; fd < 64; ++fd) {
+              char name[256] = {};
+              const std::string link = "/proc/self/fd/" + std::to_string(fd);
+              const ssize_t size = ::readlink(link.c_str(), name, sizeof name - 1);
+              if (size > 0 && std::string(name).starts_with(scratch.path())) return 5;
+            }
+            return ProcessMap::init() == 0 && files_in(scratch.path()) == 4 ? 0 : 6;
+          });
+        }) == 0);
+}
+
+TEST_CASE("a program that a child becomes has no descriptor of the map", "[live][fork]") {
+  const Scratch scratch;
+  CHECK(in_child([&] {
+          use(scratch.path(), ForkPolicy::inherit);
+          write_many(1);
+          const std::string pattern = scratch.path();
+          const char* const script =
+              "for f in /proc/$$/fd/*; do readlink $f; done | grep -c \"$0\"";
+          const pid_t child = ::vfork();
+          if (child == 0) {
+            ::execl("/bin/sh", "sh", "-c", script, pattern.c_str(), nullptr);
+            ::_exit(9);
+          }
+          if (WEXITSTATUS(wait_for(child)) != 1) return 1;  // grep found none
+          if (write_entry(0, 1) != 0 || files_in(scratch.path()) != 3) return 2;
+          return count_entries(read_file(own_map(scratch, ::getpid())))[0] == 2 ? 0 : 3;
+        }) == 0);
+}
+
+TEST_CASE("a child that finds no room for a copy says so, leaves nothing, and may try again",
+          "[live][fork]") {
+  const Scratch scratch;
+  const auto spawn = GENERATE(&::fork, &bare_clone);
+  CHECK(in_child([&] {
+          use(scratch.path(), ForkPolicy::inherit);
+          write_many(400);
+          limit_files(5000);
+          return in_child(
+              [&] {
+                const std::string mine = own_map(scratch, ::getpid());
+                if (write_entry(1, 0) != -1 || errno != EFBIG) return 1;
+                if (ProcessMap::init() != -1 || errno != EFBIG) return 2;
+                if (exists(mine) || files_in(scratch.path()) != 3) return 3;
+                limit_files(RLIM_INFINITY);
+                if (write_entry(1, 0) != 0) return 4;
+                auto found = count_entries(read_file(mine));
+                return found[0] == 400 && found[1] == 1 && found[-1] == 0 ? 0 : 5;
+              },
+              spawn);
+        }) == 0);
+}
+
+TEST_CASE("a copy onto a full disk is no file", "[live][fork]") {
+  const Scratch scratch;
+  const std::string disk = scratch / "disk";
+  ::mkdir(disk.c_str(), 0700);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=64k") != 0) {
+    WARN("skipped: a small tmpfs cannot be mounted here; the file size limit is tested instead");
+    return;
+  }
+  CHECK(in_child([&] {
+          use(disk, ForkPolicy::inherit);
+          if (write_many(1700) != 0) return 1;  // more than half of it
+          return in_child([&] {
+            if (write_entry(1, 0) != -1 || errno != ENOSPC) return 2;
+            return files_in(disk) == 3 ? 0 : 3;
+          });
+        }) == 0);
+  ::umount(disk.c_str());
+}
+
+TEST_CASE("a child without a descriptor to spare says so, and may try again", "[live][fork]") {
+  const Scratch scratch;
+  const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
+  CHECK(in_child([&] {
+          use(scratch.path(), policy);
+          write_many(2);
+          most_descriptors(3);
+          return in_child([&] {
+            if (write_entry(1, 0) != -1 || errno != EMFILE) return 1;
+            most_descriptors(100);
+            if (write_entry(1, 0) != 0) return 2;
+            auto found = count_entries(read_file(own_map(scratch, ::getpid())));
+            return found[0] == (policy == ForkPolicy::inherit ? 2 : 0) && found[1] == 1 ? 0 : 3;
+          });
+        }) == 0);
+}
+
+TEST_CASE("what is planted at a child's name is refused, a copy or not", "[live][fork]") {
+  const Scratch scratch;
+  const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
+  const auto refusal = [&](auto plant) {
+    return in_child([&] {
+      use(scratch.path(), policy);
+      write_many(2);
+      return in_child(
+          [&] {
+            plant(own_map(scratch, ::getpid()));
+            return write_entry(1, 0) == -1 ? errno : 0;
+          },
+          bare_clone);
+    });
+  };
+  const std::string victim = scratch.write("victim", "precious");
+  CHECK(refusal([&](const std::string& path) {
+          if (::symlink(victim.c_str(), path.c_str()) != 0) ::_exit(200);
+        }) == ELOOP);
+  CHECK(refusal([](const std::string& path) { ::mkdir(path.c_str(), 0700); }) == EISDIR);
+  CHECK(refusal([](const std::string& path) { ::mkfifo(path.c_str(), 0600); }) == EINVAL);
+  CHECK(read_file(victim) == "precious");
+}
+
+TEST_CASE("a directory that is gone, or not ours to write, is said to be so", "[live][fork]") {
+  const Scratch scratch;
+  const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
+  const std::string directory = scratch / "maps";
+  ::mkdir(directory.c_str(), 0700);
+  const auto refusal = [&](auto spoil) {
+    return in_child([&] {
+      use(directory, policy);
+      if (write_many(2) != 0) return 200;
+      return in_child(
+          [&] {
+            spoil();
+            return write_entry(1, 0) == -1 ? errno : 0;
+          },
+          bare_clone);
+    });
+  };
+  CHECK(refusal([&] {  // what root may do, others may not
+          ::chmod(directory.c_str(), 0500);
+          ::chmod(scratch.path().c_str(), 0711);
+          if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(201);
+        }) == EACCES);
+  CHECK(refusal([&] { ::rename(directory.c_str(), (directory + "2").c_str()); }) == ENOENT);
+}
+
+TEST_CASE("a child that is killed leaves a whole copy or none", "[live][fork]") {
+  const Scratch scratch;
+  CHECK(in_child([&] {
+          use(scratch.path(), ForkPolicy::inherit);
+          if (write_many(3000) != 0) return 1;
+          int copies = 0;
+          for (int i = 0; i < 100; ++i) {
+            const pid_t child = bare_clone();
+            if (child == 0) {
+              for (int entry = 0;; ++entry) write_entry(1, entry);
+            }
+            std::this_thread::sleep_for(std::chrono::microseconds(i * 37 % 1500));
+            ::kill(child, SIGKILL);
+            wait_for(child);
+            const std::string mine = own_map(scratch, child);
+            if (!exists(mine)) continue;
+            ++copies;
+            std::string text = read_file(mine);
+            text.resize(text.rfind('\n') + 1);  // the kernel may end it in the last line
+            auto found = count_entries(text);
+            if (found[0] != 3000 || found[-1] != 0) return 2;
+            ::unlink(mine.c_str());
+          }
+          return copies > 0 && files_in(scratch.path()) == 3 ? 0 : 3;
+        }) == 0);
+}
+
+}  // namespace perfmap

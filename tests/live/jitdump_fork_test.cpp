@@ -1,0 +1,150 @@
+// What becomes of a process's own dump in its children, under each policy.
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <string>
+#include <sys/resource.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "perfmap/jitdump_writer.hpp"
+#include "support/catch.hpp"
+#include "support/dump_contents.hpp"
+#include "support/own_map.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::bare_clone;
+using test::Contents;
+using test::contents_of;
+using test::function_of;
+using test::in_child;
+using test::lines_of;
+using test::read_file;
+using test::Scratch;
+using test::wait_for;
+
+using Names = std::vector<std::string>;
+
+std::string own_dump(const Scratch& scratch, pid_t pid) {
+  return scratch / ("jit-" + std::to_string(pid) + ".dump");
+}
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+bool is_mapped(const std::string& path) {
+  return read_file("/proc/self/maps").find(path) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a dump that is inherited begins with the parent's records, as the child's",
+          "[live][jitdump][fork]") {
+  const Scratch scratch;
+  const auto spawn = GENERATE(&::fork, &bare_clone);
+  auto writer = JitdumpWriter::open_own(scratch.path(), {.fork = ForkPolicy::inherit});
+  REQUIRE(writer->load(function_of("one")));
+  REQUIRE(writer->load(function_of("two")));
+  REQUIRE(writer->move(1, 0x1000, 0x9000, 1));
+  const std::string before = read_file(writer->path());
+  const pid_t child = spawn();
+  if (child == 0) {
+    const std::string mine = own_dump(scratch, ::getpid());
+    if (exists(mine) != (spawn == &::fork)) ::_exit(1);
+    if (writer->load(function_of("three")).value_or(0) != 3) ::_exit(2);
+    if (writer->path() != mine || !is_mapped(mine)) ::_exit(3);
+    if (is_mapped(own_dump(scratch, ::getppid()))) ::_exit(4);
+    ::_exit(writer->close() ? 0 : 5);
+  }
+  CHECK(wait_for(child) == 0);
+  CHECK(read_file(writer->path()) == before);
+  const Contents parent = contents_of(writer->path());
+  const Contents found = contents_of(own_dump(scratch, child));
+  CHECK(found.lost == 0);
+  CHECK(found.header->pid == static_cast<std::uint32_t>(child));
+  CHECK(found.names() == Names{"one", "two", "three"});
+  REQUIRE(found.records.size() == 5);
+  CHECK(found.records[0].time == parent.records[0].time);
+  CHECK(found.records[0].code == parent.records[0].code);
+  CHECK(found.records[0].tid == static_cast<std::uint32_t>(child));
+  CHECK(found.records[4].kind == JitRecordKind::close);
+}
+
+TEST_CASE("under off a child's records go nowhere, successfully", "[live][jitdump][fork]") {
+  const Scratch scratch;
+  auto writer = JitdumpWriter::open_own(scratch.path(), {.fork = ForkPolicy::off});
+  REQUIRE(writer->load(function_of("one")));
+  CHECK(in_child([&] {
+          if (writer->load(function_of("two")).value_or(7) != 0) return 1;
+          if (!writer->move(1, 1, 2, 3)) return 2;
+          if (exists(own_dump(scratch, ::getpid()))) return 3;
+          if (!writer->close()) return 4;
+          return writer->load(function_of("late")) ? 5 : 0;
+        }) == 0);
+  CHECK(contents_of(writer->path()).names() == Names{"one"});
+}
+
+TEST_CASE("a dump that cannot be inherited is no file, and is tried again",
+          "[live][jitdump][fork]") {
+  const Scratch scratch;
+  auto writer = JitdumpWriter::open_own(scratch.path(), {.fork = ForkPolicy::inherit});
+  for (int i = 0; i < 100; ++i) REQUIRE(writer->load(function_of("function")));
+  CHECK(in_child([&] {
+          ::signal(SIGXFSZ, SIG_IGN);
+          const rlimit small{3000, RLIM_INFINITY};
+          ::setrlimit(RLIMIT_FSIZE, &small);
+          return in_child([&] {
+            const std::string mine = own_dump(scratch, ::getpid());
+            const auto refused = writer->load(function_of("child"));
+            if (refused || refused.error().sys_errno != EFBIG || exists(mine)) return 1;
+            const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
+            ::setrlimit(RLIMIT_FSIZE, &none);
+            if (!writer->load(function_of("child"))) return 2;
+            return contents_of(mine).names().size() == 101 ? 0 : 3;
+          });
+        }) == 0);
+  CHECK(contents_of(writer->path()).names().size() == 100);
+}
+
+TEST_CASE("dumps of children are whole, whatever threads of the parent were at",
+          "[live][jitdump][fork]") {
+  const Scratch scratch;
+  const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
+  auto writer = JitdumpWriter::open_own(scratch.path(), {.fork = policy});
+  std::atomic<std::uint64_t> written{0};
+  std::atomic<std::uint64_t> allowed{0};
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      while (!done) {
+        if (written < allowed && writer->load(function_of("parent's"))) {
+          ++written;
+        } else {
+          std::this_thread::yield();
+        }
+      }
+    });
+  }
+  for (int i = 0; i < 100; ++i) {
+    allowed += 10;
+    const std::uint64_t before = written;
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(writer->load(function_of("child's")) && writer->close() ? 0 : 1);
+    REQUIRE(wait_for(child) == 0);
+    const Contents found = contents_of(own_dump(scratch, child));
+    const Names names = found.names();
+    REQUIRE(found.lost == 0);
+    REQUIRE(names.back() == "child's");
+    REQUIRE((policy == ForkPolicy::inherit ? names.size() > before : names.size() == 1));
+    ::unlink(own_dump(scratch, child).c_str());
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  const Contents parents = contents_of(writer->path());
+  CHECK(parents.lost == 0);
+  CHECK(parents.names() == Names(written, "parent's"));
+}
+
+}  // namespace perfmap

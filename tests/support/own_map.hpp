@@ -1,0 +1,61 @@
+#pragma once
+
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
+
+#include "perfmap/process_map.hpp"
+#include "support/scratch.hpp"
+
+namespace perfmap::test {
+
+inline std::string own_map(const Scratch& scratch, pid_t pid) {
+  return scratch / ("perf-" + std::to_string(pid) + ".map");
+}
+
+/// fork(2) without the handlers of the C library.
+inline pid_t bare_clone() {
+  return static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+}
+
+/// The exit status of a child that runs `body`, and ends with _exit(2).
+template <class Body>
+int in_child(Body body, pid_t (*spawn)() = ::fork) {
+  const pid_t child = spawn();
+  if (child == 0) {
+    ::alarm(60);  // a deadlock fails
+    ::_exit(body());
+  }
+  const int status = wait_for(child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
+}
+
+/// "1000 10 w3 17": entry 17 of writer 3, with dots that show where it is torn.
+inline std::string entry_name(int writer, int entry) {
+  return "w" + std::to_string(writer) + " " + std::to_string(entry) + " ........";
+}
+inline int write_entry(int writer, int entry) {
+  return ProcessMap::write(0x1000, 0x10, entry_name(writer, entry));
+}
+
+/// How many entries of each writer a map has; -1 under writer -1 where a line is torn, twice there,
+/// or before an earlier one.
+inline std::map<int, int> count_entries(const std::string& text) {
+  std::map<int, int> counts;
+  for (const std::string& line : lines_of(text)) {
+    int writer = 0;
+    int entry = 0;
+    const bool good = std::sscanf(line.c_str(), "1000 10 w%d %d", &writer, &entry) == 2 &&
+                      line == "1000 10 " + entry_name(writer, entry) && counts[writer] == entry;
+    if (good) ++counts[writer];
+    if (!good) counts[-1] = -1;
+  }
+  if (!text.empty() && text.back() != '\n') counts[-1] = -1;
+  return counts;
+}
+
+}  // namespace perfmap::test
