@@ -24,6 +24,7 @@ class Own {
     if (engine_.is_open()) return EBUSY;
     options_ = options;
     options_.writer.own_map = true;
+    policy_.store(options.fork);
     engine_.configure(options_.writer, options_.fork == ForkPolicy::copy);
     disabled_.store(false);
     parent_.clear();
@@ -48,6 +49,8 @@ class Own {
     if (path == nullptr) return EINVAL;
     return opened([&] { return engine_.copy(path); });
   }
+
+  ForkPolicy fork_policy() const noexcept { return policy_.load(); }
 
   int flush() { return opened_in_.load() == ForkGuard::generation() ? engine_.flush() : 0; }
 
@@ -102,6 +105,7 @@ class Own {
   std::string parent_;  // the map that ours starts as a copy of; empty: none
   std::atomic<unsigned> opened_in_{0};
   std::atomic<bool> disabled_{false};
+  std::atomic<ForkPolicy> policy_{ForkPolicy::fresh};  // options_.fork, for without the lock
 };
 
 struct AtExit {
@@ -159,6 +163,14 @@ int ProcessMap::copy(const char* path) noexcept {
 }
 int ProcessMap::flush() noexcept {
   return answer([] { return own().flush(); });
+}
+ForkPolicy ProcessMap::fork_policy() noexcept {
+  ForkPolicy policy = ForkPolicy::fresh;
+  answer([&] {
+    policy = own().fork_policy();
+    return 0;
+  });
+  return policy;
 }
 int ProcessMap::fini() noexcept {
   return answer([] { return own().fini(); });
