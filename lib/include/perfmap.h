@@ -215,7 +215,8 @@ PERFMAP_C_API void perfmap_jitdump_free(perfmap_jitdump* dump);
  *   result = perfmap_trampoline_call(code->trampoline, a, b, c, evaluator);
  *
  * and `perf record -g` shows its functions, by name, in the order of their calls. What the
- * evaluator really takes may be any types that are passed like pointers, and fewer of them.
+ * evaluator really takes may be any types that are passed like pointers, and fewer of them. No C++ exception
+ * may pass through a trampoline; longjmp() may.
  *
  * A trampoline is made and named `prefix::qualified_name:file` at its first call while the arena is
  * active: once, whichever threads come together there. Where that cannot be done, for want of
