@@ -49,6 +49,7 @@ int main(int count, char** arguments) {
   bench::bench_index(files);
   bench::bench_jitdump(files);
   bench::bench_commands(files);
+  bench::bench_trampoline(files);
   bench::bench_writer(files);
   ::sched_setaffinity(0, sizeof all, &all);
   bench::bench_writer_threads(files);

@@ -1,14 +1,14 @@
 """The C header, the version script, the library and the C test have to name the same functions:
-check_exports.py HEADER SCRIPT LIBRARY TEST, or for a library without a C interface SCRIPT LIBRARY."""
+check_exports.py HEADER SCRIPT LIBRARY TEST..., or for a library without a C interface SCRIPT LIBRARY."""
 import re
 import subprocess
 import sys
 
-has_c = len(sys.argv) == 5
+has_c = len(sys.argv) >= 5
 script_path, library = sys.argv[2:4] if has_c else sys.argv[1:3]
 header = set(re.findall(r"PERFMAP_C_API [^;(]*?\b(perfmap_\w+)\(", open(sys.argv[1]).read())
              if has_c else [])
-used = set(re.findall(r"\b(perfmap_\w+)\(", open(sys.argv[4]).read()) if has_c else [])
+used = {name for test in sys.argv[4:] for name in re.findall(r"\b(perfmap_\w+)\(", open(test).read())}
 script = open(script_path).read()
 listed = set(re.findall(r"^    (perfmap_\w+);$", script, re.M))
 symbols = subprocess.run(["nm", "-D", "--defined-only", library], check=True, text=True,

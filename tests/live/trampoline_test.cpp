@@ -216,7 +216,7 @@ TEST_CASE("what cannot be named is called directly, and counted", "[live][trampo
   CHECK(made);
 }
 
-TEST_CASE("without memory for an arena calls are direct", "[live][trampoline]") {
+TEST_CASE("without memory for an arena calls are direct", "[live][trampoline][limits]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make();

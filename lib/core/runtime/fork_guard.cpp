@@ -8,11 +8,8 @@
 #include "runtime/registry.hpp"
 
 namespace perfmap {
-namespace {
 
-std::atomic<unsigned> forks{0};
-
-}  // namespace
+std::atomic<unsigned> ForkGuard::forks_{0};
 
 Registry& Registry::get() noexcept {
   // Never destroyed: writers with static storage may outlive any order of destruction.
@@ -47,12 +44,10 @@ int ForkGuard::install() noexcept {
   static const int installed =
       ::pthread_atfork([] { Registry::get().lock_all(); }, [] { Registry::get().unlock_all(); },
                        [] {
-                         forks.fetch_add(1, std::memory_order_relaxed);
+                         forks_.fetch_add(1, std::memory_order_relaxed);
                          Registry::get().unlock_all();
                        });
   return installed;
 }
-
-unsigned ForkGuard::generation() noexcept { return forks.load(std::memory_order_relaxed); }
 
 }  // namespace perfmap

@@ -22,9 +22,27 @@ Trampoline::~Trampoline() = default;
 
 TrampolineEntry Trampoline::entry() noexcept { return code_->engine->entry(code_->compiled); }
 
-void* Trampoline::call(void* first, void* second, void* third, Evaluator evaluator) {
-  const TrampolineEntry made = entry();
+namespace {
+
+/// Apart from the usual way, which has no need for a frame of its own then.
+[[gnu::noinline, gnu::cold]] void* call_newly(Trampoline& trampoline, void* first, void* second,
+                                              void* third, Evaluator evaluator) {
+  const TrampolineEntry made = trampoline.entry();
   if (made == nullptr) return evaluator(first, second, third);
+  return made(first, second, third, evaluator);
+}
+
+}  // namespace
+
+void* Trampoline::call(void* first, void* second, void* third, Evaluator evaluator) {
+  const TrampolineEngine& engine = *code_->engine;
+  const CompiledCode& compiled = code_->compiled;
+  if (!engine.is_active()) return evaluator(first, second, third);
+  if (!engine.is_settled(compiled)) [[unlikely]]
+    return call_newly(*this, first, second, third, evaluator);
+  const TrampolineEntry made = compiled.entry.load(std::memory_order_relaxed);
+  if (made == nullptr) [[unlikely]]
+    return evaluator(first, second, third);
   return made(first, second, third, evaluator);
 }
 

@@ -83,7 +83,9 @@ TrampolineState TrampolineEngine::state() const noexcept {
 }
 
 /// One thread at a time; the others do not wait.
-TrampolineEntry TrampolineEngine::settle(CompiledCode& code, Moment moment) noexcept {
+TrampolineEntry TrampolineEngine::settle(CompiledCode& code) noexcept {
+  const Moment moment = now();
+  if (backends_of(moment) == 0) return nullptr;
   Moment begun = code.begun.load();
   if (begun != 0 && generation_of(begun) == generation_of(moment)) return nullptr;
   if (!code.begun.compare_exchange_strong(begun, moment)) return nullptr;

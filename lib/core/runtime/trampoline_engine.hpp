@@ -51,20 +51,24 @@ class TrampolineEngine {
   void deactivate() noexcept { activation_.store(0); }
   TrampolineState state() const noexcept;
 
-  /// Here, because every call of an interpreted function passes through it.
+  // Here, because every call of an interpreted function passes through them.
+  bool is_active() const noexcept { return activation_.load(std::memory_order_relaxed) != 0; }
+  /// Whether code.entry holds.
+  bool is_settled(const CompiledCode& code) const noexcept {
+    return code.settled.load(std::memory_order_acquire) == now();
+  }
   TrampolineEntry entry(CompiledCode& code) noexcept {
-    const std::uint32_t activation = activation_.load(std::memory_order_acquire);
-    if (activation == 0) return nullptr;
-    const Moment now = Moment{activation} << 32 | ForkGuard::generation();
-    if (code.settled.load(std::memory_order_acquire) != now) [[unlikely]]
-      return settle(code, now);
-    return code.entry.load(std::memory_order_relaxed);
+    if (!is_active()) return nullptr;
+    return is_settled(code) ? code.entry.load(std::memory_order_relaxed) : settle(code);
   }
   void forget(const CompiledCode& code) noexcept;
 
  private:
   Result<void> open_dump();
-  TrampolineEntry settle(CompiledCode& code, Moment moment) noexcept;
+  Moment now() const noexcept {
+    return Moment{activation_.load(std::memory_order_acquire)} << 32 | ForkGuard::generation();
+  }
+  TrampolineEntry settle(CompiledCode& code) noexcept;
   int make(CompiledCode& code, Moment moment);
   void enter_child(CompiledCode& code) noexcept;
   int find_place(CompiledCode& code) noexcept;

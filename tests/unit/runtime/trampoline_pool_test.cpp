@@ -83,7 +83,7 @@ TEST_CASE("a place is used again when the arena is full, the one that was freed 
   CHECK(pool.mapped_bytes() == TrampolinePool::kArenaSize);
 }
 
-TEST_CASE("no memory for an arena is an answer") {
+TEST_CASE("no memory for an arena is an answer", "[limits]") {
   const pid_t child = ::fork();
   if (child == 0) {
     image();
