@@ -16,7 +16,10 @@ namespace {
 /// The one state of the process. Everything but write() goes through the setup lock.
 class Own {
  public:
-  Own() { Registry::get().add(&engine_); }
+  Own() {
+    engine_.configure(options_.writer);  // not to follow links, for one
+    Registry::get().add(&engine_);
+  }
 
   int configure(const ProcessMapOptions& options) {
     const std::lock_guard lock(Registry::get().setup_mutex());
@@ -50,6 +53,14 @@ class Own {
     return opened([&] { return engine_.copy(path); });
   }
 
+  int set_fork_policy(ForkPolicy policy) {
+    const std::lock_guard lock(Registry::get().setup_mutex());
+    enter_child();
+    options_.fork = policy;
+    policy_.store(policy);
+    engine_.configure(options_.writer, policy == ForkPolicy::copy);
+    return 0;
+  }
   ForkPolicy fork_policy() const noexcept { return policy_.load(); }
 
   int flush() { return opened_in_.load() == ForkGuard::generation() ? engine_.flush() : 0; }
@@ -163,6 +174,9 @@ int ProcessMap::copy(const char* path) noexcept {
 }
 int ProcessMap::flush() noexcept {
   return answer([] { return own().flush(); });
+}
+int ProcessMap::set_fork_policy(ForkPolicy policy) noexcept {
+  return answer([&] { return own().set_fork_policy(policy); });
 }
 ForkPolicy ProcessMap::fork_policy() noexcept {
   ForkPolicy policy = ForkPolicy::fresh;

@@ -44,6 +44,8 @@ class PERFMAP_API ProcessMap {
   /// what is no regular file, and nullptr; ELOOP for a link.
   static int copy(const char* path) noexcept;
   static int flush() noexcept;
+  /// Changes that one option at any time. 0, or as init().
+  static int set_fork_policy(ForkPolicy policy) noexcept;
   /// The policy in force: what was configured last.
   static ForkPolicy fork_policy() noexcept;
   /// Waits for writes in flight, writes what is buffered, closes. Any number of times. Done at
