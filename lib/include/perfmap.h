@@ -215,8 +215,8 @@ PERFMAP_C_API void perfmap_jitdump_free(perfmap_jitdump* dump);
  *   result = perfmap_trampoline_call(code->trampoline, a, b, c, evaluator);
  *
  * and `perf record -g` shows its functions, by name, in the order of their calls. What the
- * evaluator really takes may be any types that are passed like pointers, and fewer of them. No C++ exception
- * may pass through a trampoline; longjmp() may.
+ * evaluator really takes may be any types that are passed like pointers, and fewer of them. It may
+ * leave by longjmp(); by a C++ exception only where the options ask for that.
  *
  * A trampoline is made and named `prefix::qualified_name:file` at its first call while the arena is
  * active: once, whichever threads come together there. Where that cannot be done, for want of
@@ -256,6 +256,7 @@ typedef struct perfmap_trampoline_options {
   size_t struct_size;            /* set by the caller to sizeof(perfmap_trampoline_options) */
   const char* prefix;            /* NUL-terminated; NULL or "": none, and no "::" */
   const char* jitdump_directory; /* NUL-terminated; NULL is "/tmp" */
+  int exceptions;                /* not 0: C++ exceptions may pass through trampolines */
 } perfmap_trampoline_options;
 
 /* What a code object is called. Only looked at during the call. */

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <sys/resource.h>
 #include <thread>
@@ -226,6 +227,34 @@ TEST_CASE("without memory for an arena calls are direct", "[live][trampoline][li
     ::setrlimit(RLIMIT_AS, &none);
     return code.call(word(1), word(2), word(3), sum) == word(6) &&
            arena->state().last_errno == ENOMEM && arena->state().failed == 1;
+  });
+  CHECK(made);
+}
+
+TEST_CASE("exceptions pass through trampolines of an arena that allows them",
+          "[live][trampoline]") {
+  const Scratch scratch;
+  struct Nested {
+    Trampoline* code;
+    int left;
+  };
+  const Evaluator recurse = +[](void* nested, void*, void* self) -> void* {
+    auto& now = *static_cast<Nested*>(nested);
+    if (now.left-- == 0) throw std::runtime_error("from the depth");
+    return now.code->call(&now, nullptr, self, reinterpret_cast<Evaluator>(self));
+  };
+  const auto made = in_child(scratch, [&] {
+    auto arena = TrampolineArena::make({.exceptions = true});
+    if (!arena->activate(TrampolineBackend::map)) return false;
+    Trampoline code = arena->add({"throws"});
+    Nested nested{&code, 20};
+    std::string caught;
+    try {
+      code.call(&nested, nullptr, reinterpret_cast<void*>(recurse), recurse);
+    } catch (const std::runtime_error& error) {
+      caught = error.what();
+    }
+    return caught == "from the depth" && code.entry() != nullptr && nested.left == -1;
   });
   CHECK(made);
 }

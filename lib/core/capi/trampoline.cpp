@@ -32,6 +32,7 @@ perfmap_status perfmap_trampoline_arena_new(const perfmap_trampoline_options* op
     perfmap::TrampolineOptions wanted;
     if (given.prefix != nullptr) wanted.prefix = given.prefix;
     if (given.jitdump_directory != nullptr) wanted.jitdump_directory = given.jitdump_directory;
+    wanted.exceptions = given.exceptions != 0;
     auto arena = TrampolineArena::make(wanted);
     if (!arena) return report(arena.error(), error);
     *out = new perfmap_trampoline_arena{*std::move(arena)};

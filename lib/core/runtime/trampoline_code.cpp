@@ -14,6 +14,7 @@ constexpr unsigned char kDefCfaRegister = 0x0d;
 constexpr unsigned char kDefCfaOffset = 0x0e;
 
 constexpr unsigned char kPcrelSdata4 = 0x1b;
+constexpr std::size_t kEncodingAt = 8;  // in both machines' CIEs
 
 // endbr64, because the evaluator's caller jumps here through a pointer; a frame pointer, because
 // most profilers follow those.
@@ -44,6 +45,9 @@ constexpr unsigned char kX86Fde[] = {kAdvance | 5,
                                      kX86Rsp,
                                      8,
                                      kRestore | kX86Rbp};  // behind pop
+
+constexpr unsigned char kX86Calling[] = {
+    kDefCfa, kX86Rbp, 16, kOffset | kX86Rbp, 2, kOffset | kX86Return, 1};
 
 constexpr unsigned char kArm[] = {
     0x5f, 0x24, 0x03, 0xd5,  // bti c (hint 34)
@@ -76,8 +80,13 @@ constexpr unsigned char kArmFde[] = {kAdvance | 2,
                                      kArmSp,
                                      0};
 
-constexpr TrampolineCode kX86Code{kX86, kX86Cie, kX86Fde};
-constexpr TrampolineCode kArmCode{kArm, kArmCie, kArmFde};
+constexpr unsigned char kArmCalling[] = {
+    kDefCfa, kArmFrame, 16, kOffset | kArmFrame, 2, kOffset | kArmReturn, 1};
+
+constexpr TrampolineCode kX86Code{kX86, kX86Cie, kX86Fde, kX86Calling};
+constexpr TrampolineCode kArmCode{kArm, kArmCie, kArmFde, kArmCalling};
+
+static_assert(kX86Cie[kEncodingAt] == kPcrelSdata4 && kArmCie[kEncodingAt] == kPcrelSdata4);
 
 std::uint32_t padded(std::size_t size, std::size_t to) noexcept {
   return static_cast<std::uint32_t>((size + to - 1) / to * to);
@@ -138,6 +147,35 @@ TrampolineImage image_of(const TrampolineCode& code) {
   image.frame_size = header - begin;
   image.header_size = out.at() - header;
   return image;
+}
+
+/// One FDE for all of them, which only ever are in the middle of their call then. Its addresses are
+/// absolute, as its place in memory is not known yet.
+std::string exception_frame(const TrampolineCode& code, const void* begin, std::size_t size) {
+  std::string out;
+  const auto u32 = [&](std::size_t value) {
+    const auto narrow = static_cast<std::uint32_t>(value);
+    out.append(reinterpret_cast<const char*>(&narrow), sizeof narrow);
+  };
+  const auto raw = [&](std::span<const unsigned char> bytes) {
+    out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  const std::size_t cie_length = padded(4 + code.cie.size(), 4);
+  u32(cie_length);
+  u32(0);
+  raw(code.cie);
+  out[8 + kEncodingAt] = 0;  // DW_EH_PE_absptr
+  out.resize(4 + cie_length);
+  const std::size_t fde_length = padded(4 + 2 * sizeof begin + 1 + code.calling.size(), 4);
+  u32(fde_length);
+  u32(out.size());
+  out.append(reinterpret_cast<const char*>(&begin), sizeof begin);
+  out.append(reinterpret_cast<const char*>(&size), sizeof size);
+  out.push_back(0);
+  raw(code.calling);
+  out.resize(8 + cie_length + fde_length);
+  u32(0);
+  return out;
 }
 
 const TrampolineCode& x86_64_trampoline() noexcept { return kX86Code; }

@@ -16,6 +16,8 @@ struct TrampolineCode {
   std::span<const unsigned char> instructions;
   std::span<const unsigned char> cie;  ///< behind length and id, without padding
   std::span<const unsigned char> fde;  ///< its instructions, without padding
+  /// Those that hold in the middle of the call: all that an exception needs.
+  std::span<const unsigned char> calling;
 
   /// Behind the instructions come bytes that never run. In a jitdump they hold a number, because
   /// perf takes DSOs with equal build-ids for one, and some of its releases make build-ids of the
@@ -39,6 +41,9 @@ struct TrampolineImage {
 };
 
 TrampolineImage image_of(const TrampolineCode& code);
+
+/// An .eh_frame for exceptions that pass through any trampoline in `size` bytes at `begin`.
+std::string exception_frame(const TrampolineCode& code, const void* begin, std::size_t size);
 
 const TrampolineCode& x86_64_trampoline() noexcept;
 const TrampolineCode& aarch64_trampoline() noexcept;

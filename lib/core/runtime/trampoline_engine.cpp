@@ -27,6 +27,7 @@ constexpr std::uint32_t backends_of(Moment moment) noexcept {
 
 TrampolineEngine::TrampolineEngine(const TrampolineCode& code, TrampolineOptions options)
     : options_(std::move(options)),
+      code_(&code),
       image_(image_of(code)),
       birth_(ForkGuard::generation()),
       next_mark_(monotonic_ns()) {}
@@ -191,7 +192,8 @@ int TrampolineEngine::load(const CompiledCode& code) {
 TrampolinePool* TrampolineEngine::pool(unsigned generation) noexcept {
   TrampolinePool* newest = pool_.load();
   while (newest == nullptr || newest->generation() != generation) {
-    auto* const made = new (std::nothrow) TrampolinePool(image_, generation, newest);
+    auto* const made = new (std::nothrow)
+        TrampolinePool(image_, generation, newest, options_.exceptions ? code_ : nullptr);
     if (made == nullptr || pool_.compare_exchange_strong(newest, made)) return made;
     delete made;
   }

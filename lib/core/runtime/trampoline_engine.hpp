@@ -77,6 +77,7 @@ class TrampolineEngine {
   TrampolinePool* pool(unsigned generation) noexcept;
 
   TrampolineOptions options_;
+  const TrampolineCode* code_;
   TrampolineImage image_;
   unsigned birth_;  // the generation that made this
   /// 0 where not active; else a number that grows, and in its low two bits the backend.

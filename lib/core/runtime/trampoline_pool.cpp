@@ -6,6 +6,10 @@
 #include <new>
 #include <sys/mman.h>
 
+// libgcc's, which every C++ program has, and no header.
+extern "C" void register_frame(void* frames) asm("__register_frame");
+extern "C" void deregister_frame(void* frames) asm("__deregister_frame");
+
 namespace perfmap {
 namespace {
 
@@ -30,16 +34,26 @@ char* map_arena(const TrampolineImage& image) noexcept {
 }  // namespace
 
 TrampolinePool::~TrampolinePool() {
-  for (char* arena : arenas_) ::munmap(arena, kArenaSize);
+  for (Arena& arena : arenas_) {
+    if (!arena.frame.empty()) deregister_frame(arena.frame.data());
+    ::munmap(arena.begin, kArenaSize);
+  }
 }
 
 int TrampolinePool::add_arena() {
-  arenas_.reserve(arenas_.size() + 1);
-  char* const arena = map_arena(*image_);
-  if (arena == nullptr) return errno;
-  arenas_.push_back(arena);
-  used_ = 0;
+  Arena& arena = arenas_.emplace_back();
+  arena.begin = map_arena(*image_);
+  if (arena.begin == nullptr) {
+    const int error = errno;
+    arenas_.pop_back();
+    return error;
+  }
   mapped_.fetch_add(kArenaSize, std::memory_order_relaxed);
+  if (exceptions_ != nullptr) {
+    arena.frame = exception_frame(*exceptions_, arena.begin, kArenaSize);
+    register_frame(arena.frame.data());
+  }
+  used_ = 0;
   return 0;
 }
 
@@ -56,7 +70,7 @@ char* TrampolinePool::take() noexcept try {
       return nullptr;
     }
   }
-  char* const place = arenas_.back() + used_;
+  char* const place = arenas_.back().begin + used_;
   used_ += kTrampolineStride;
   return place;
 } catch (const std::bad_alloc&) {

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <deque>
-#include <vector>
+#include <string>
 
 #include "runtime/spin_mutex.hpp"
 #include "runtime/trampoline_code.hpp"
@@ -21,8 +21,10 @@ class TrampolinePool {
  public:
   static constexpr std::size_t kArenaSize = std::size_t{64} << 10;
 
-  TrampolinePool(const TrampolineImage& image, unsigned generation, TrampolinePool* older) noexcept
-      : image_(&image), generation_(generation), older_(older) {}
+  /// `exceptions`: of which code they may pass through these trampolines, if any.
+  TrampolinePool(const TrampolineImage& image, unsigned generation, TrampolinePool* older,
+                 const TrampolineCode* exceptions = nullptr) noexcept
+      : image_(&image), exceptions_(exceptions), generation_(generation), older_(older) {}
   /// Unmaps everything of this pool's.
   ~TrampolinePool();
   TrampolinePool(const TrampolinePool&) = delete;
@@ -38,13 +40,19 @@ class TrampolinePool {
   void give_back(char* place) noexcept;
 
  private:
+  struct Arena {
+    char* begin;
+    std::string frame;  // that the C++ runtime knows; empty: none
+  };
+
   int add_arena();
 
   SpinMutex mutex_;
   const TrampolineImage* image_;
+  const TrampolineCode* exceptions_;
   unsigned generation_;
   TrampolinePool* older_;
-  std::vector<char*> arenas_;
+  std::deque<Arena> arenas_;       // whose frames stay where they are
   std::size_t used_ = kArenaSize;  // of the newest arena
   std::deque<char*> free_;
   std::atomic<std::size_t> mapped_{0};

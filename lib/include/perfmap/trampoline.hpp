@@ -28,6 +28,10 @@ struct TrampolineOptions {
   /// Of names, which are `prefix::qualified_name:file`; empty: `qualified_name:file`.
   std::string prefix = {};
   std::string jitdump_directory = "/tmp";
+  /// C++ exceptions may pass through trampolines: the C++ runtime is told of every arena. With
+  /// libgcc before 13 every throw then takes a lock, which a fork in another thread may leave
+  /// taken in the child.
+  bool exceptions = false;
 };
 
 /// What a code object is called. Only looked at during the call.
@@ -57,8 +61,8 @@ class PERFMAP_API Trampoline {
   ~Trampoline();
 
   /// evaluator(first, second, third), through the code object's own frame, or, where there is none,
-  /// directly. It must not throw: the C++ runtime is not told of the frame. Costs two nanoseconds and a half at most more than
-  /// the direct call, but for the first time, when the name is written.
+  /// directly. Must not throw unless TrampolineOptions::exceptions. Costs two nanoseconds and a
+  /// half at most more than the direct call, but for the first time, when the name is written.
   void* call(void* first, void* second, void* third, Evaluator evaluator);
   /// What call() would call, for an interpreter that keeps the call in its own code; nullptr: the
   /// evaluator. Good until deactivate(), activate() or a fork: ask before every call.
