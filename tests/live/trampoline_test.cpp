@@ -101,21 +101,24 @@ TEST_CASE("threads may switch an arena on and off while others call", "[live][tr
     auto arena = TrampolineArena::make({.jitdump_directory = scratch.path()});
     REQUIRE(arena);
     Trampoline code = arena->add({"switched"});
-    std::atomic<bool> done{false};
-    std::thread switcher([&] {
+    std::atomic<int> left{2};
+    const auto switch_often = [&] {
       for (int i = 0; i < 200; ++i) {
         const auto backend = static_cast<TrampolineBackend>(1 + i % 3);
         if (!arena->activate(backend)) std::abort();
         if (i % 2 == 0) arena->deactivate();
       }
-      done = true;
-    });
-    while (!done) {
+      --left;
+    };
+    std::thread switcher(switch_often);
+    std::thread other(switch_often);
+    while (left != 0) {
       if (code.call(word(1), word(2), word(3), sum) != word(6)) std::abort();
       Trampoline passing = arena->add({"passing"});
       passing.call(nullptr, nullptr, nullptr, sum);
     }
     switcher.join();
+    other.join();
     CHECK(arena->state().failed == 0);
   }
   CHECK(ProcessMap::fini() == 0);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <sched.h>
 #include <unistd.h>
 #include <utility>
 
@@ -23,6 +24,26 @@ constexpr std::uint32_t backends_of(Moment moment) noexcept {
   return static_cast<std::uint32_t>(moment >> 32) & kBackends;
 }
 
+/// A lock that a child may take whoever held it: nobody of a former generation is there to give it
+/// back. For what is rare enough to wait awake.
+class ChildProofLock {
+ public:
+  explicit ChildProofLock(std::atomic<Moment>& word) noexcept : word_(&word) {
+    const Moment mine = Moment{1} << 32 | ForkGuard::generation();
+    for (Moment holder = 0; !word_->compare_exchange_weak(holder, mine);) {
+      if (holder != mine) continue;
+      holder = 0;
+      ::sched_yield();
+    }
+  }
+  ~ChildProofLock() { word_->store(0); }
+  ChildProofLock(const ChildProofLock&) = delete;
+  ChildProofLock& operator=(const ChildProofLock&) = delete;
+
+ private:
+  std::atomic<Moment>* word_;
+};
+
 }  // namespace
 
 TrampolineEngine::TrampolineEngine(const TrampolineCode& code, TrampolineOptions options)
@@ -40,15 +61,11 @@ TrampolineEngine::~TrampolineEngine() {
   }
 }
 
-/// Two threads may come here together: the process has one dump, and the first one's is taken.
 Result<void> TrampolineEngine::open_dump() {
   if (dump_.load() != nullptr) return {};
   auto opened = JitdumpWriter::open_own(options_.jitdump_directory);
-  if (dump_.load() != nullptr) return {};
   if (!opened) return Failure(std::move(opened).error());
-  auto dump = std::make_unique<JitdumpWriter>(*std::move(opened));
-  JitdumpWriter* none = nullptr;
-  if (dump_.compare_exchange_strong(none, dump.get())) dump.release();
+  dump_.store(new JitdumpWriter(*std::move(opened)));
   return {};
 }
 
@@ -57,6 +74,7 @@ Result<void> TrampolineEngine::activate(TrampolineBackend backend) {
   if (wanted == 0 || wanted > kBackends) {
     return Failure({Errc::invalid_argument, "no such backend of trampolines", EINVAL, {}});
   }
+  const ChildProofLock lock(activating_);
   if ((activation_.load() & kBackends) == wanted) return {};
   if ((wanted & kMap) != 0 && ProcessMap::init() != 0) {
     return Failure(system_error("cannot open the process's map", errno));
@@ -64,7 +82,7 @@ Result<void> TrampolineEngine::activate(TrampolineBackend backend) {
   if ((wanted & kDump) != 0) {
     if (Result<void> opened = open_dump(); !opened) return opened;
   }
-  activation_.store((activations_.fetch_add(1) + 1) << 2 | wanted);
+  activation_.store(++activations_ << 2 | wanted);
   return {};
 }
 

@@ -82,7 +82,8 @@ class TrampolineEngine {
   unsigned birth_;  // the generation that made this
   /// 0 where not active; else a number that grows, and in its low two bits the backend.
   std::atomic<std::uint32_t> activation_{0};
-  std::atomic<std::uint32_t> activations_{0};
+  std::atomic<Moment> activating_{0};  // a ChildProofLock's
+  std::uint32_t activations_ = 0;      // under that lock
   std::atomic<TrampolinePool*> pool_{nullptr};
   std::atomic<JitdumpWriter*> dump_{nullptr};
   std::atomic<std::uint64_t> next_mark_;

@@ -111,7 +111,8 @@ class PERFMAP_API Trampoline {
 ///    had none are called directly.
 ///
 /// All but construction, moving and destruction may be done by several threads at once. Takes no
-/// lock that a fork in another thread could leave locked for the child.
+/// lock that a fork in another thread could leave locked for the child; but making a trampoline
+/// needs malloc(), so that the child of a bare clone(2) of a process with threads should not.
 class PERFMAP_API TrampolineArena {
  public:
   /// Not active at first. ENOTSUP (unsupported) on machines whose code we do not know: an
