@@ -2,10 +2,10 @@
 # other projects find us by.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS perfmap perfmap_profile EXPORT perfmapTargets
+install(TARGETS perfmap perfmap_profile perfmap_cpython EXPORT perfmapTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# The second library finds the first beside itself.
-set_target_properties(perfmap_profile PROPERTIES INSTALL_RPATH "$ORIGIN")
+# The others find the first beside themselves.
+set_target_properties(perfmap_profile perfmap_cpython PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS perfmap_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 set_target_properties(perfmap_program PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
@@ -27,9 +27,11 @@ cmake_path(APPEND pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
 cmake_path(APPEND pc_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
 configure_file(cmake/perfmap.pc.in perfmap.pc @ONLY)
 configure_file(cmake/perfmap-profile.pc.in perfmap-profile.pc @ONLY)
+configure_file(cmake/perfmap-cpython.pc.in perfmap-cpython.pc @ONLY)
 install(FILES
   ${CMAKE_CURRENT_BINARY_DIR}/perfmap.pc
   ${CMAKE_CURRENT_BINARY_DIR}/perfmap-profile.pc
+  ${CMAKE_CURRENT_BINARY_DIR}/perfmap-cpython.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(FILES completions/perfmap.bash

@@ -33,7 +33,7 @@ def complaint(path, included):
         return None
     match = re.match(r"lib/(core|profile)/(\w+)/", path)
     if not match:
-        return f"{included} is not public" if path.startswith(("lib/include/", "apps/")) else None
+        return f"{included} is not public" if path.startswith(("lib/include/", "lib/cpython/", "apps/")) else None
     folders = CORE if match[1] == "core" else PROFILE
     own = match[2]
     if own not in folders:
@@ -68,6 +68,7 @@ def self_test():
     assert not complaint("lib/core/output/a.cpp", "nlohmann/json.hpp")
     assert not complaint("lib/core/base/a.cpp", "perfmap/map.hpp")
     assert complaint("lib/profile/modules/a.cpp", "base/hex.hpp")
+    assert complaint("lib/cpython/a.cpp", "runtime/engine.hpp")
     assert complaint("lib/core/output/a.cpp", "modules/elf_file.hpp")
     assert complaint("lib/profile/perfdata/a.cpp", "modules/elf_file.hpp")
     assert complaint("lib/profile/unwind/a.cpp", "libelf.h")

@@ -240,6 +240,112 @@ PERFMAP_C_API perfmap_status perfmap_jitdump_close(perfmap_jitdump* dump, perfma
 /* Closes, too, with nobody to tell of a failure. */
 PERFMAP_C_API void perfmap_jitdump_free(perfmap_jitdump* dump);
 
+/* --- Trampolines ---------------------------------------------------------------------------------
+ *
+ * An interpreter has no native frames of its own for a profiler to see. With trampolines every code
+ * object gets one: where the interpreter would call `evaluator(a, b, c)`, it calls
+ *
+ *   result = perfmap_trampoline_call(code->trampoline, a, b, c, evaluator);
+ *
+ * and `perf record -g` shows its functions, by name, in the order of their calls. What the
+ * evaluator really takes may be any types that are passed like pointers, and fewer of them. It may
+ * leave by longjmp(); by a C++ exception only where the options ask for that.
+ *
+ * A trampoline is made and named `prefix::qualified_name:file` at its first call while the arena is
+ * active: once, whichever threads come together there. Where that cannot be done, for want of
+ * memory or disk, the evaluator is called directly until the next activation, and
+ * perfmap_trampoline_state() counts it. Memory is never writable and executable at once. x86-64 and
+ * aarch64 are known; elsewhere perfmap_trampoline_arena_new() is UNSUPPORTED, and a call through
+ * NULL is a direct call.
+ *
+ * The place of a freed trampoline is used again, when the newest 64 KiB are full. A map then has
+ * two lines for one address: perfmap and others take the later, perf may take either. A jitdump has
+ * times, and both are right.
+ *
+ * After fork() the child goes on as its own map does: with PERFMAP_FORK_FRESH it makes the
+ * trampolines that it calls anew, in memory of its own (perf looks for what was mapped before the
+ * fork in the parent's map), with PERFMAP_FORK_INHERIT it keeps the parent's, whose names its map
+ * and dump then have, with PERFMAP_FORK_OFF it keeps them and makes no more.
+ *
+ * Any thread may call any of these at any time, but for the two free functions. A process may have
+ * several arenas, of which only one can write the jitdump.
+ */
+
+typedef struct perfmap_trampoline_arena perfmap_trampoline_arena;
+typedef struct perfmap_trampoline perfmap_trampoline;
+
+typedef void* (*perfmap_evaluator)(void* first, void* second, void* third);
+typedef void* (*perfmap_trampoline_entry)(void* first, void* second, void* third,
+                                          perfmap_evaluator evaluator);
+
+/* Where names go. */
+typedef enum perfmap_trampoline_backend {
+  PERFMAP_TRAMPOLINES_MAP = 1,     /* the process's own map */
+  PERFMAP_TRAMPOLINES_JITDUMP = 2, /* its own dump, with unwinding information and first lines */
+  PERFMAP_TRAMPOLINES_BOTH = 3
+} perfmap_trampoline_backend;
+
+typedef struct perfmap_trampoline_options {
+  size_t struct_size;            /* set by the caller to sizeof(perfmap_trampoline_options) */
+  const char* prefix;            /* NUL-terminated; NULL or "": none, and no "::" */
+  const char* jitdump_directory; /* NUL-terminated; NULL is "/tmp" */
+  int exceptions;                /* not 0: C++ exceptions may pass through trampolines */
+} perfmap_trampoline_options;
+
+/* What a code object is called. Only looked at during the call. */
+typedef struct perfmap_code_description {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_code_description) */
+  const char* qualified_name;
+  size_t qualified_name_size;
+  const char* file; /* left out of the name, with its colon, where the size is 0 */
+  size_t file_size;
+  int32_t first_line; /* 0: unknown; for the jitdump */
+} perfmap_code_description;
+
+typedef struct perfmap_trampoline_state_info {
+  size_t struct_size;    /* set by the caller to sizeof(perfmap_trampoline_state_info) */
+  int32_t active;        /* 0 or 1 */
+  int32_t backend;       /* a perfmap_trampoline_backend; 0 where not active */
+  uint64_t compiled;     /* trampolines made so far, before forks, too */
+  uint64_t failed;       /* times that one could not be made or named */
+  int32_t last_errno;    /* why, the last time */
+  uint64_t mapped_bytes; /* memory of this process's trampolines */
+} perfmap_trampoline_state_info;
+
+/* Not active at first. `options` may be NULL. Release with perfmap_trampoline_arena_free(), after
+ * its trampolines. */
+PERFMAP_C_API perfmap_status perfmap_trampoline_arena_new(const perfmap_trampoline_options* options,
+                                                          perfmap_trampoline_arena** out,
+                                                          perfmap_error* error);
+PERFMAP_C_API void perfmap_trampoline_arena_free(perfmap_trampoline_arena* arena);
+/* From now on calls go through trampolines; `backend` is a perfmap_trampoline_backend. Opens the
+ * map, creates the dump, where needed; on failure nothing changes. With another backend than
+ * before, what is there is named there, too, at its next call; the same one again is nothing. */
+PERFMAP_C_API perfmap_status perfmap_trampoline_activate(perfmap_trampoline_arena* arena,
+                                                         int32_t backend, perfmap_error* error);
+/* From now on evaluators are called directly. */
+PERFMAP_C_API void perfmap_trampoline_deactivate(perfmap_trampoline_arena* arena);
+PERFMAP_C_API void perfmap_trampoline_state(const perfmap_trampoline_arena* arena,
+                                            perfmap_trampoline_state_info* out);
+
+/* A trampoline for one code object, not made yet, active or not. Release with
+ * perfmap_trampoline_free() when the code object goes; nobody may be running in it. */
+PERFMAP_C_API perfmap_status perfmap_trampoline_new(perfmap_trampoline_arena* arena,
+                                                    const perfmap_code_description* code,
+                                                    perfmap_trampoline** out, perfmap_error* error);
+PERFMAP_C_API void perfmap_trampoline_free(perfmap_trampoline* trampoline);
+/* Makes it now instead of at its first call. Nothing to do where the arena is not active. */
+PERFMAP_C_API perfmap_status perfmap_trampoline_compile(perfmap_trampoline* trampoline,
+                                                        perfmap_error* error);
+/* What to call, with the evaluator as fourth argument; NULL: the evaluator itself. Good until the
+ * arena is activated or deactivated, or the process forks: ask before every call. `trampoline` may
+ * be NULL. */
+PERFMAP_C_API perfmap_trampoline_entry perfmap_trampoline_entry_of(perfmap_trampoline* trampoline);
+/* The call itself. `trampoline` may be NULL: a direct call. Costs at most two nanoseconds and a
+ * half more than that, once the trampoline is made. */
+PERFMAP_C_API void* perfmap_trampoline_call(perfmap_trampoline* trampoline, void* first,
+                                            void* second, void* third, perfmap_evaluator evaluator);
+
 /* --- Reading -------------------------------------------------------------------------------------
  *
  * A map is a file seen as lines; lines that make no sense are skipped, perfmap_map_lint() lists

@@ -49,6 +49,7 @@ int main(int count, char** arguments) {
   bench::bench_index(files);
   bench::bench_jitdump(files);
   bench::bench_commands(files);
+  bench::bench_trampoline(files);
   bench::bench_writer(files);
   bench::bench_own_map(files, {1});
   ::sched_setaffinity(0, sizeof all, &all);

@@ -14,7 +14,7 @@
     }                                                                 \
   } while (0)
 
-static void check_file(const char* path, const char* expected) {
+static inline void check_file(const char* path, const char* expected) {
   char text[4096];
   FILE* file = fopen(path, "rb");
   size_t size;

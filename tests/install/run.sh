@@ -33,6 +33,15 @@ rm "/tmp/perf-$pid.map"
 # shellcheck disable=SC2086
 cc -std=c99 -pedantic -Wall -Werror "$source/examples/jit.c" $cflags -o "$work/jit"
 LD_LIBRARY_PATH=$lib "$work/jit" "$work" 1 || test $? -eq 77
+# shellcheck disable=SC2086
+cc -std=c99 -pedantic -Wall -Werror "$source"/examples/interpreter/*.c $cflags -lm \
+  -o "$work/interpreter"
+LD_LIBRARY_PATH=$lib "$work/interpreter" none "$source/examples/interpreter/demo.lisp" >/dev/null
+flags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs perfmap-cpython)
+# shellcheck disable=SC2086
+cc -std=c99 -D_POSIX_C_SOURCE=200809L -pedantic -Wall -Werror "$source/tests/cpython/use_cpython.c" \
+  $flags -o "$work/cpython"
+LD_LIBRARY_PATH=$lib "$work/cpython"
 flags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs perfmap-profile)
 # shellcheck disable=SC2086
 c++ -std=c++20 "$source/examples/to_elf.cpp" $flags -o "$work/to_elf"

@@ -46,6 +46,8 @@ class Own final : public ForkAware {
     return error;
   }
 
+  ForkPolicy fork_policy() const noexcept { return fork_.load(); }
+
   int init() {
     const std::lock_guard lock(Registry::get().setup_mutex());
     return open();
@@ -229,6 +231,14 @@ int ProcessMap::copy(const char* path) noexcept {
 }
 int ProcessMap::flush() noexcept {
   return answer([] { return own().flush(); });
+}
+ForkPolicy ProcessMap::fork_policy() noexcept {
+  ForkPolicy policy = ForkPolicy::fresh;
+  answer([&] {
+    policy = own().fork_policy();
+    return 0;
+  });
+  return policy;
 }
 int ProcessMap::fini() noexcept {
   return answer([] { return own().fini(); });

@@ -11,6 +11,7 @@ int ProcessMap::init() noexcept { return 0; }
 int ProcessMap::write(Address, std::uint64_t, std::string_view) noexcept { return 0; }
 int ProcessMap::copy(const char*) noexcept { return 0; }
 int ProcessMap::flush() noexcept { return 0; }
+ForkPolicy ProcessMap::fork_policy() noexcept { return ForkPolicy::fresh; }
 int ProcessMap::fini() noexcept { return 0; }
 
 }  // namespace perfmap

@@ -59,6 +59,8 @@ class PERFMAP_API ProcessMap {
   /// what is no regular file, and nullptr; ELOOP for a link.
   static int copy(const char* path) noexcept;
   static int flush() noexcept;
+  /// The policy in force: what was configured last.
+  static ForkPolicy fork_policy() noexcept;
   /// Waits for writes in flight, writes what is buffered, closes. Any number of times. Done at
   /// exit, too; who writes later still, writes without a buffer.
   static int fini() noexcept;

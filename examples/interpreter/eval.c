@@ -1,0 +1,175 @@
+/* The evaluator. A function's body runs in run_body(), which is called through the trampoline of
+ * its code object: that is all that an interpreter has to do to be seen by profilers. */
+#include <stdlib.h>
+
+#include "lisp.h"
+
+#define MOST_ARGUMENTS 8
+#define MOST_DEPTH 4000
+
+static value retain(value shared) {
+  if (shared.kind == CLOSURE) ++shared.closure->references;
+  return shared;
+}
+
+void release(value unused) {
+  if (unused.kind != CLOSURE || --unused.closure->references > 0) return;
+  release_scope(unused.closure->scope);
+  free(unused.closure);
+}
+
+scope* new_scope(scope* parent) {
+  scope* made = allocate(1, sizeof *made);
+  made->references = 1;
+  made->parent = parent;
+  if (parent != NULL) ++parent->references;
+  return made;
+}
+
+void release_scope(scope* unused) {
+  while (unused != NULL && --unused->references == 0) {
+    scope* parent = unused->parent;
+    while (unused->count > 0) release(unused->values[--unused->count]);
+    free(unused->names);
+    free(unused->values);
+    free(unused);
+    unused = parent;
+  }
+}
+
+static value* find(scope* where, symbol name, int line) {
+  for (; where != NULL; where = where->parent) {
+    int i;
+    for (i = 0; i < where->count; ++i) {
+      if (where->names[i] == name) return &where->values[i];
+    }
+  }
+  fail(line, name);
+  return NULL;
+}
+
+void define(scope* where, symbol name, value given) {
+  int i;
+  for (i = 0; i < where->count; ++i) {
+    if (where->names[i] != name) continue;
+    release(where->values[i]);
+    where->values[i] = given;
+    return;
+  }
+  if (where->count == where->capacity) {
+    where->capacity = 2 * where->capacity + 2;
+    where->names = grow(where->names, (size_t)where->capacity * sizeof(symbol));
+    where->values = grow(where->values, (size_t)where->capacity * sizeof(value));
+  }
+  where->names[where->count] = name;
+  where->values[where->count++] = given;
+}
+
+static value number(double given) {
+  value made = {NUMBER, 0, NULL};
+  made.number = given;
+  return made;
+}
+
+static value in_order(const node* parts, int count, scope* where) {
+  value last = number(0);
+  int i;
+  for (i = 0; i < count; ++i) {
+    release(last);
+    last = evaluate(&parts[i], where);
+  }
+  return last;
+}
+
+/* What a trampoline calls: three arguments of the size of a pointer. */
+static void* run_body(void* body, void* where, void* result) {
+  const node* whole = body;
+  *(value*)result = in_order(whole->parts, whole->part_count, where);
+  return NULL;
+}
+
+static value call_closure(const closure* callee, value* arguments, int count, int line) {
+  static int depth;
+  const code* function = callee->code;
+  scope* inner;
+  value result;
+  int i;
+  if (count != function->parameter_count) fail(line, "wrong number of arguments");
+  if (++depth > MOST_DEPTH) fail(line, "recursion is too deep");
+  inner = new_scope(callee->scope);
+  for (i = 0; i < count; ++i) define(inner, function->parameters[i], arguments[i]);
+  perfmap_trampoline_call(function->trampoline, function->body, inner, &result, run_body);
+  release_scope(inner);
+  --depth;
+  return result;
+}
+
+static value call(const node* what, scope* where) {
+  value arguments[MOST_ARGUMENTS];
+  const value callee = evaluate(&what->parts[0], where);
+  const int count = what->part_count - 1;
+  value result;
+  int i;
+  if (count > MOST_ARGUMENTS) fail(what->line, "too many arguments");
+  for (i = 0; i < count; ++i) arguments[i] = evaluate(&what->parts[i + 1], where);
+  if (callee.kind == CLOSURE) {
+    result = call_closure(callee.closure, arguments, count, what->line);
+  } else if (callee.kind == BUILTIN) {
+    result = call_builtin((int)callee.number, arguments, count, what->line);
+    for (i = 0; i < count; ++i) release(arguments[i]);
+  } else {
+    fail(what->line, "a number cannot be called");
+    result = number(0);
+  }
+  release(callee);
+  return result;
+}
+
+static int is_true(const node* what, scope* where) {
+  const value found = evaluate(what, where);
+  const int truth = found.kind != NUMBER || found.number != 0;
+  release(found);
+  return truth;
+}
+
+static value make_closure(const code* function, scope* where) {
+  value made = {CLOSURE, 0, NULL};
+  made.closure = allocate(1, sizeof(closure));
+  made.closure->references = 1;
+  made.closure->code = function;
+  made.closure->scope = where;
+  ++where->references;
+  return made;
+}
+
+static value assign(const node* what, scope* where) {
+  const value given = in_order(what->parts, what->part_count, where);
+  value* place;
+  if (what->form == DEFINE) {
+    define(where, what->name, given);
+    return number(0);
+  }
+  place = find(where, what->name, what->line);
+  release(*place);
+  *place = given;
+  return number(0);
+}
+
+value evaluate(const node* what, scope* where) {
+  switch (what->form) {
+    case CONSTANT: return what->constant;
+    case NAME: return retain(*find(where, what->name, what->line));
+    case CALL: return call(what, where);
+    case IF: return evaluate(&what->parts[is_true(&what->parts[0], where) ? 1 : 2], where);
+    case WHILE:
+      while (is_true(&what->parts[0], where)) {
+        release(in_order(what->parts + 1, what->part_count - 1, where));
+      }
+      return number(0);
+    case BEGIN: return in_order(what->parts, what->part_count, where);
+    case DEFINE:
+    case SET: return assign(what, where);
+    case LAMBDA: return make_closure(what->code, where);
+  }
+  return number(0);
+}

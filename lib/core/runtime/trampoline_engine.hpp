@@ -1,0 +1,96 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "perfmap/jitdump_writer.hpp"
+#include "perfmap/trampoline.hpp"
+#include "runtime/fork_guard.hpp"
+#include "runtime/trampoline_code.hpp"
+#include "runtime/trampoline_pool.hpp"
+
+namespace perfmap {
+
+/// An activation and a generation of ForkGuard: what a trampoline was settled for. A process that
+/// forks, and an arena that is activated again, make all of them look again.
+using Moment = std::uint64_t;
+
+/// What a Trampoline has behind it.
+struct CompiledCode {
+  std::string name;
+  std::string file;
+  std::int32_t line = 0;
+
+  /// Holds once `settled` is the present moment; nullptr: the evaluator is called directly.
+  std::atomic<TrampolineEntry> entry{nullptr};
+  std::atomic<Moment> settled{0};
+  /// 0, or when somebody began to settle it. Of a former generation: by a thread that the child
+  /// does not have.
+  std::atomic<Moment> begun{0};
+  std::atomic<int> error{0};  // of the last time
+
+  // Of whoever has begun:
+  TrampolinePool* pool = nullptr;
+  char* place = nullptr;
+  unsigned generation = 0;      // in which `announced` was last looked at
+  std::uint32_t announced = 0;  // bits of TrampolineBackend: who knows its name
+};
+
+/// What TrampolineArena has behind it. Free of locks but for the pool's, which a child does not
+/// inherit.
+class TrampolineEngine {
+ public:
+  TrampolineEngine(const TrampolineCode& code, TrampolineOptions options);
+  ~TrampolineEngine();
+  TrampolineEngine(const TrampolineEngine&) = delete;
+  TrampolineEngine& operator=(const TrampolineEngine&) = delete;
+
+  const TrampolineOptions& options() const noexcept { return options_; }
+  Result<void> activate(TrampolineBackend backend);
+  void deactivate() noexcept { activation_.store(0); }
+  TrampolineState state() const noexcept;
+
+  // Here, because every call of an interpreted function passes through them.
+  bool is_active() const noexcept { return activation_.load(std::memory_order_relaxed) != 0; }
+  /// Whether code.entry holds.
+  bool is_settled(const CompiledCode& code) const noexcept {
+    return code.settled.load(std::memory_order_acquire) == now();
+  }
+  TrampolineEntry entry(CompiledCode& code) noexcept {
+    if (!is_active()) return nullptr;
+    return is_settled(code) ? code.entry.load(std::memory_order_relaxed) : settle(code);
+  }
+  void forget(const CompiledCode& code) noexcept;
+
+ private:
+  Result<void> open_dump();
+  Moment now() const noexcept {
+    return Moment{activation_.load(std::memory_order_acquire)} << 32 | ForkGuard::generation();
+  }
+  TrampolineEntry settle(CompiledCode& code) noexcept;
+  int make(CompiledCode& code, Moment moment);
+  void enter_child(CompiledCode& code) noexcept;
+  int find_place(CompiledCode& code) noexcept;
+  int announce(CompiledCode& code, std::uint32_t backends);
+  int load(const CompiledCode& code);
+  TrampolinePool* pool(unsigned generation) noexcept;
+
+  TrampolineOptions options_;
+  const TrampolineCode* code_;
+  TrampolineImage image_;
+  unsigned birth_;  // the generation that made this
+  /// 0 where not active; else a number that grows, and in its low two bits the backend.
+  std::atomic<std::uint32_t> activation_{0};
+  std::atomic<Moment> activating_{0};  // a ChildProofLock's
+  std::uint32_t activations_ = 0;      // under that lock
+  std::atomic<TrampolinePool*> pool_{nullptr};
+  std::atomic<JitdumpWriter*> dump_{nullptr};
+  std::atomic<ForkPolicy> dump_fork_{ForkPolicy::fresh};  // of dump_
+  std::atomic<std::uint64_t> next_mark_;
+  std::atomic<std::uint64_t> compiled_{0};
+  std::atomic<std::uint64_t> failed_{0};
+  std::atomic<int> last_errno_{0};
+};
+
+}  // namespace perfmap
