@@ -1,19 +1,8 @@
 #include "answer_text.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace perfmap::app {
-namespace {
-
-std::string hex(std::uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
-}  // namespace
-
 AnswerWriter::AnswerWriter(const Console& console, const std::string& format)
     : console_(console),
       form_(format == "text"   ? Form::text
@@ -48,7 +37,8 @@ void AnswerWriter::finish() {
 }
 
 void AnswerWriter::write_unknown(Address address, Unresolved why) {
-  if (form_ == Form::text) return console_.out().write(hex(address) + " [unknown] ([unknown])\n");
+  if (form_ == Form::text)
+    return console_.out().write(hex_text(address) + " [unknown] ([unknown])\n");
   json_.begin_object();
   json_.key("address");
   json_.address(address);
@@ -67,11 +57,11 @@ void AnswerWriter::write_bytes(std::string_view bytes) {
 void AnswerWriter::write_text(Address address, const ResolvedName& name,
                               const AnswerSource& source) {
   OutputFile& out = console_.out();
-  out.write(hex(address));
+  out.write(hex_text(address));
   out.write(" ");
   write_bytes(name.name.empty() ? "[?]" : name.name);
   out.write("+0x");
-  out.write(hex(address - name.range.begin));
+  out.write(hex_text(address - name.range.begin));
   out.write(" (");
   write_bytes(source.input->name());
   out.write(")\n");

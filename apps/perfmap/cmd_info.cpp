@@ -16,12 +16,6 @@ struct Options {
   std::string format;
 };
 
-std::string hex(std::uint64_t value) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
 std::string padded(std::uint64_t number, std::size_t width) {
   std::string text = std::to_string(number);
   return text.insert(0, text.size() < width ? width - text.size() : 0, ' ');
@@ -41,7 +35,7 @@ void print_text(const Console& console, const Map& map, const Opening& opening,
   row("entries", std::to_string(info.entries));
   row("bad lines", std::to_string(info.lost_lines));
   row("names", std::to_string(info.names));
-  if (info.entries != 0) row("addresses", hex(info.first) + "-" + hex(info.last));
+  if (info.entries != 0) row("addresses", hex_text(info.first) + "-" + hex_text(info.last));
   row("covered",
       std::to_string(info.covered) + " bytes, " + std::to_string(info.claimed) + " claimed");
   row("runtime",

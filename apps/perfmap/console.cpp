@@ -1,6 +1,7 @@
 #include "console.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <perfmap/visible.hpp>
@@ -68,6 +69,12 @@ void Console::say(std::string_view prefix, std::string_view color, std::string_v
     text.append(prefix);
   }
   progress_->print(text + printable(message) + "\n");
+}
+
+std::string hex_text(std::uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(value));
+  return text;
 }
 
 std::string printable(std::string_view text) {

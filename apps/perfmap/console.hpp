@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <perfmap/output_file.hpp>
 #include <perfmap/result.hpp>
@@ -54,6 +55,9 @@ class Console {
   bool color_err_;
   std::unique_ptr<Progress> progress_;
 };
+
+/// Hexadecimal as we print it: lower case, no 0x.
+std::string hex_text(std::uint64_t value);
 
 /// `text` as it may be shown on a terminal; see visible.hpp.
 std::string printable(std::string_view text);

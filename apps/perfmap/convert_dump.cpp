@@ -16,10 +16,7 @@ std::string counted(std::uint64_t count, const std::string& one, const std::stri
 
 void say_records(const Console& console, const Diagnostics& problems, const std::string& name) {
   for (const Diagnostic& problem : problems.items()) {
-    char offset[24];
-    std::snprintf(offset, sizeof offset, "+0x%llx",
-                  static_cast<unsigned long long>(problem.where.offset));
-    console.line(name + ":" + offset + ": " + problem.message + " [" +
+    console.line(name + ":+0x" + hex_text(problem.where.offset) + ": " + problem.message + " [" +
                  std::string(problem.rule->id) + "]");
   }
 }

@@ -1,8 +1,8 @@
 #include "dump_info_text.hpp"
 
-#include <cstdio>
 #include <perfmap/dump_info.hpp>
 #include <perfmap/json_writer.hpp>
+#include <perfmap/seconds.hpp>
 
 #include "source.hpp"
 
@@ -11,19 +11,8 @@ namespace {
 
 constexpr std::uint32_t kKinds = 5;
 
-std::string hex(std::uint64_t value) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
 std::string time_text(std::uint64_t time, bool ticks) {
-  if (ticks) return std::to_string(time);
-  char text[40];
-  std::snprintf(text, sizeof text, "%llu.%09llu",
-                static_cast<unsigned long long>(time / 1'000'000'000),
-                static_cast<unsigned long long>(time % 1'000'000'000));
-  return text;
+  return ticks ? std::to_string(time) : seconds_text(time);
 }
 
 std::string order_text(const JitdumpHeader& header) {
@@ -70,8 +59,8 @@ void print_text(OutputFile& out, const Jitdump& dump, SourceKind kind, const Dum
   row("code",
       std::to_string(info.code_bytes) + " bytes, " + std::to_string(info.claimed) + " claimed");
   if (info.covered != 0)
-    row("at the end", hex(info.first) + "-" + hex(info.last) + ", " + std::to_string(info.covered) +
-                          " bytes covered");
+    row("at the end", hex_text(info.first) + "-" + hex_text(info.last) + ", " +
+                          std::to_string(info.covered) + " bytes covered");
   row("runtime",
       info.runtime == Runtime::unknown ? "unknown" : std::string(to_string(info.runtime)));
 }

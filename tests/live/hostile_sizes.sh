@@ -57,6 +57,18 @@ bounded 0 -q tidy nested.map -o tidy.map
 bounded 1 -q lint nested.map
 rm nested.map tidy.map
 
+# Code that is claimed and not there, 32 MiB an entry: maps and JSON are small, the dump would not be.
+yes '1000 2000000 large' | head -n 2000 >large.map
+bounded 2 convert large.map --to jitdump -o large.dump
+says 'perfmap: error: large.map makes a jitdump of more than 1 GiB, most of it zeros'
+{
+  printf '{"header":{"order":"little"},"source":{"kind":"jitdump"}}\n'
+  yes '{"start":"0x1000","size":33554432,"name":"large"}' | head -n 2000
+} >large.json
+bounded 2 from-json large.json --to jitdump -o large.dump
+says 'perfmap: error: large.json:33:1: a jitdump of more than 1 GiB, with zeros for code that is not there'
+[ ! -e large.dump ] || fail "a dump was left"
+
 # A line of 1 GiB: without blanks, and as a name.
 truncate -s 1G line.map
 bounded 0 resolve 0x1000 --map line.map

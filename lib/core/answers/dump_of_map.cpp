@@ -2,15 +2,9 @@
 
 #include "perfmap/dump_merge.hpp"
 #include "perfmap/jitdump_encode.hpp"
+#include "perfmap/jitdump_writer.hpp"
 
 namespace perfmap {
-namespace {
-
-constexpr std::uint64_t kMostZeros = std::uint64_t{32} << 20;
-constexpr std::uint64_t kMostBytes = std::uint64_t{2} << 30;
-
-}  // namespace
-
 Result<DumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& problems) {
   DumpBytes dump;
   JitdumpEncoder encoder(dump.bytes);
@@ -20,8 +14,8 @@ Result<DumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& pr
   map.for_each(problems, [&](const Entry& entry) {
     if (!fits) return;
     const std::uint64_t size = map.written_size(entry);
-    const std::uint64_t code = size <= kMostZeros ? size : 0;
-    fits = dump.bytes.size() + code + entry.name.size() < kMostBytes;
+    const std::uint64_t code = size <= JitdumpWriter::kMostZeros ? size : 0;
+    fits = dump.bytes.size() + code + entry.name.size() < DumpBytes::kMostBytes;
     if (!fits) return;
     zeros.resize(std::max<std::size_t>(zeros.size(), code));
     LoadRecord load;
@@ -36,7 +30,7 @@ Result<DumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& pr
   });
   if (fits) return dump;
   return Failure({Errc::too_large,
-                  map.input().name() + " makes a jitdump of more than 2 GiB, most of it zeros",
+                  map.input().name() + " makes a jitdump of more than 1 GiB, most of it zeros",
                   0,
                   {}});
 }

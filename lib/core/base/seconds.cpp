@@ -36,4 +36,10 @@ std::optional<std::uint64_t> parse_seconds(std::string_view text) noexcept {
   return ns > UINT64_MAX - whole ? std::nullopt : std::optional(whole + ns);
 }
 
+std::string seconds_text(std::uint64_t ns) {
+  std::string decimals = std::to_string(ns % kSecond);
+  decimals.insert(0, kNanoseconds - decimals.size(), '0');
+  return std::to_string(ns / kSecond) + "." + decimals;
+}
+
 }  // namespace perfmap

@@ -49,6 +49,9 @@ class DumpBuilder {
     JsonRecord read = encode_json_record(object, encoder);
     problem = std::move(read.problem);
     without_code_ += read.without_code ? 1 : 0;
+    if (without_code_ != 0 && bytes_.size() > DumpBytes::kMostBytes && problem.empty()) {
+      problem = "a jitdump of more than 1 GiB, with zeros for code that is not there";
+    }
     const auto offset = object.find("offset");
     if (offset != object.end() && offset->is_number_unsigned()) {
       last_offset_ = offset->get<std::uint64_t>();

@@ -4,11 +4,10 @@
 #include <vector>
 
 #include "output/json_fields.hpp"
+#include "perfmap/jitdump_writer.hpp"
 
 namespace perfmap {
 namespace {
-
-constexpr std::uint64_t kMostZeros = std::uint64_t{32} << 20;
 
 bool encode_load(Fields& fields, JitdumpEncoder& encoder, bool& without_code) {
   LoadRecord load;
@@ -25,7 +24,7 @@ bool encode_load(Fields& fields, JitdumpEncoder& encoder, bool& without_code) {
   if (code && code->size() != load.code_size) fields.fail("\"code\" does not have \"size\" bytes");
   if (!code && has_code && load.code_size != 0 && fields.problem().empty()) {
     without_code = true;
-    code = std::string(load.code_size <= kMostZeros ? load.code_size : 0, '\0');
+    code = std::string(load.code_size <= JitdumpWriter::kMostZeros ? load.code_size : 0, '\0');
   }
   load.name = name;
   load.code = code ? std::string_view(*code) : std::string_view();

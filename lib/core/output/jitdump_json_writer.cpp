@@ -1,22 +1,13 @@
 #include "output/jitdump_json_writer.hpp"
 
-#include <cstdio>
-
 #include "perfmap/jitdump_encode.hpp"
+#include "perfmap/seconds.hpp"
 
 namespace perfmap {
 
 void RecordWriter::time(const JitRecord& record) {
-  char text[32];
-  if (ticks_) {
-    std::snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(record.time));
-  } else {
-    std::snprintf(text, sizeof text, "%llu.%09llu",
-                  static_cast<unsigned long long>(record.time / 1'000'000'000),
-                  static_cast<unsigned long long>(record.time % 1'000'000'000));
-  }
   json_.key("time");
-  json_.string(text);
+  json_.string(ticks_ ? std::to_string(record.time) : seconds_text(record.time));
 }
 
 void RecordWriter::load_members(const JitRecord& record, const LoadRecord& load) {
@@ -28,18 +19,22 @@ void RecordWriter::load_members(const JitRecord& record, const LoadRecord& load)
   number("index", load.code_index);
 }
 
+void RecordWriter::begin_line(Address where, std::int32_t line, std::int32_t column) {
+  json_.begin_object();
+  address("address", where);
+  json_.key("line");
+  json_.integer(line);
+  json_.key("column");
+  json_.integer(column);
+}
+
 void RecordWriter::lines(const JitRecord& record) {
   const std::vector<CodeLine> lines = details_.lines(record.offset);
   if (lines.empty()) return;
   json_.key("lines");
   json_.begin_array();
   for (const CodeLine& line : lines) {
-    json_.begin_object();
-    address("address", line.address);
-    json_.key("line");
-    json_.integer(line.line);
-    json_.key("column");
-    json_.integer(line.column);
+    begin_line(line.address, line.line, line.column);
     json_.text_members("file", line.file);
     json_.end_object();
   }
@@ -94,12 +89,7 @@ void RecordWriter::raw_lines(const std::vector<LineRecord>& lines) {
   json_.key("lines");
   json_.begin_array();
   for (const LineRecord& line : lines) {
-    json_.begin_object();
-    address("address", line.address);
-    json_.key("line");
-    json_.integer(line.line);
-    json_.key("column");
-    json_.integer(line.column);
+    begin_line(line.address, line.line, line.column);
     if (line.file_repeats) {
       json_.key("file_repeats");
       json_.boolean(true);

@@ -39,6 +39,7 @@ class RecordWriter {
     json_.key(key);
     json_.base64(value);
   }
+  void begin_line(Address where, std::int32_t line, std::int32_t column);
   void lines(const JitRecord& record);
   void raw_lines(const std::vector<LineRecord>& lines);
   void fields_of(const JitRecord& record);

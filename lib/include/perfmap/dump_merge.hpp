@@ -37,7 +37,8 @@ PERFMAP_API Result<DumpMergeStats> merge_dumps(std::span<const Jitdump> dumps, O
 
 /// The dump that says what a map says: a LOAD of time 0 for each entry, in the order of the lines,
 /// so that the later wins. A map knows no code: see DumpBytes. `pid` goes into every record.
-/// Fails with too_large where zeros in place of code would need more than 2 GiB.
+/// Fails with too_large where zeros in place of code would make it larger than
+/// DumpBytes::kMostBytes.
 PERFMAP_API Result<DumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& problems);
 
 }  // namespace perfmap

@@ -46,6 +46,9 @@ PERFMAP_API bool is_dump_json(std::string_view json) noexcept;
 
 /// A jitdump that was made of something else: its bytes, for Input::from_text().
 struct DumpBytes {
+  /// Sizes are cheap to claim: a dump with code that nobody knew does not get larger than this.
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+
   std::string bytes;
   /// LOADs that were said to have code, and whose code nobody knew. Zeros stand for up to 32 MiB of
   /// it, because perf takes that many bytes from the end of a record, whatever they are.
@@ -53,7 +56,8 @@ struct DumpBytes {
 };
 
 /// The dump of JSON, either form, in the byte order that its header names. Fails with bad_format
-/// where something is wrong; `where` says where the record ended in which it is. Holds the dump.
+/// where something is wrong, or zeros make the dump too large; `where` says where the record ended
+/// in which it is. Holds the dump.
 PERFMAP_API Result<DumpBytes> dump_from_json(std::string_view json);
 
 }  // namespace perfmap

@@ -102,7 +102,11 @@ TEST_CASE("times are seconds, and perf's six decimals stand for all of their mic
   CHECK(parse_seconds("1.0000000019999") == 1'000'000'001);
   CHECK(parse_seconds("18446744072.999999999") == 18'446'744'072'999'999'999u);
   CHECK(parse_seconds("18446744073.709551615") == UINT64_MAX);
-  for (const char* const bad : {"", ".5", "-1", "1e3", "1.5s", "18446744073.8", "18446744073.709551616", "0x10"}) {
+  for (const std::uint64_t ns : {0ull, 1ull, 999'999'999ull, 4'526'030'252'750ull, ~0ull}) {
+    CHECK(parse_seconds(seconds_text(ns)) == ns);
+  }
+  for (const char* const bad :
+       {"", ".5", "-1", "1e3", "1.5s", "18446744073.8", "18446744073.709551616", "0x10"}) {
     CAPTURE(bad);
     CHECK(!parse_seconds(bad));
   }
