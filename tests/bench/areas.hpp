@@ -18,5 +18,7 @@ void bench_jitdump(const Files& files);
 void bench_commands(const Files& files);
 void bench_writer(const Files& files);
 void bench_writer_threads(const Files& files);
+void bench_mapped_writer(const Files& files);
+void bench_mapped_writer_threads(const Files& files);
 
 }  // namespace perfmap::bench

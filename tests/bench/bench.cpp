@@ -50,8 +50,10 @@ int main(int count, char** arguments) {
   bench::bench_jitdump(files);
   bench::bench_commands(files);
   bench::bench_writer(files);
+  bench::bench_mapped_writer(files);
   ::sched_setaffinity(0, sizeof all, &all);
   bench::bench_writer_threads(files);
+  bench::bench_mapped_writer_threads(files);
   std::filesystem::remove_all(name);
   return 0;
 }

@@ -96,6 +96,14 @@ bool AppendFile::ends_in_newline(const std::string& path, bool own) const noexce
   return false;
 }
 
+void AppendFile::look_again() noexcept {
+  struct stat status {};
+  if (regular_ && ::fstat(fd_.get(), &status) == 0) {
+    size_ = static_cast<std::uint64_t>(status.st_size);
+  }
+  newline_first_ = false;
+}
+
 int AppendFile::close() noexcept {
   const int fd = fd_.release();
   newline_first_ = false;

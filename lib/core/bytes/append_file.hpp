@@ -46,6 +46,12 @@ class AppendFile {
   /// `most_bytes` unless that is 0 (EFBIG). On any other failure whole lines may stay behind.
   int copy_from(const std::string& path, bool follow_link, std::uint64_t most_bytes) noexcept;
 
+  /// For what else writes to this very file.
+  int descriptor() const noexcept { return fd_.get(); }
+  bool wants_newline() const noexcept { return newline_first_; }
+  /// The file has changed since, and ends in whole lines.
+  void look_again() noexcept;
+
   /// Bytes of the file when it was opened, and what was appended since.
   std::uint64_t size() const noexcept { return size_; }
 

@@ -41,7 +41,8 @@ int perfmap_state_configure(const perfmap_state_options* options) {
                      .own_map = true,
                      .buffer_bytes = given.buffer_bytes,
                      .flush_after_ns = given.flush_after_ns,
-                     .most_bytes = given.most_bytes};
+                     .most_bytes = given.most_bytes,
+                     .mapped = given.mapped != 0};
     answer = perfmap::ProcessMap::configure(wanted);
     return PERFMAP_OK;
   });
@@ -72,7 +73,8 @@ perfmap_status perfmap_writer_open(const char* path, const perfmap_writer_option
                                .own_map = given.own_map != 0,
                                .buffer_bytes = given.buffer_bytes,
                                .flush_after_ns = given.flush_after_ns,
-                               .most_bytes = given.most_bytes});
+                               .most_bytes = given.most_bytes,
+                               .mapped = given.mapped != 0});
     if (!writer) return report(writer.error(), error);
     *out = new perfmap_writer{*std::move(writer)};
     return PERFMAP_OK;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/filler.hpp"
 #include "formats/map_line.hpp"
 
 namespace perfmap {
@@ -23,6 +24,11 @@ Map::Map(Input input, Options options) : input_(std::move(input)), options_(opti
 void Map::settle_text() noexcept {
   text_ = input_.text();
   if (options_.growing) text_ = text_.substr(0, text_.rfind('\n') + 1);
+  ends_in_part_ = text_.size() != input_.text().size();
+  const std::string_view settled = without_filler(text_);
+  if (settled.size() == text_.size()) return;
+  text_ = settled;
+  input_.settle(text_.size());
 }
 
 std::optional<Entry> Map::entry_at(std::uint64_t offset) const noexcept {

@@ -46,6 +46,7 @@ Engine::~Engine() {
 void Engine::configure(const WriterOptions& options, bool flush_at_fork) noexcept {
   const std::lock_guard lock(mutex_);
   options_ = options;
+  if (options.mapped) options_.buffer_bytes = 0;
   names_ = options.names;
   flush_at_fork_ = flush_at_fork;
 }
@@ -63,7 +64,19 @@ int Engine::open_as(const std::string& path, Open open) noexcept try {
 }
 
 int Engine::open(const std::string& path) noexcept {
-  return open_as(path, [&] { return file_.open(path, options_.own_map); });
+  return open_as(path, [&] { return open_file(path); });
+}
+
+int Engine::open_file(const std::string& path) noexcept {
+  if (options_.mapped) {
+    const int used = MappedTail::check_unused(path, !options_.own_map);
+    if (used != 0) return used;
+  }
+  if (const int error = file_.open(path, options_.own_map); error != 0) return error;
+  if (!options_.mapped) return 0;
+  const int error = tail_.open(file_.descriptor(), path, file_.wants_newline());
+  if (error != 0) file_.close();
+  return error;
 }
 
 int Engine::open(int fd, const std::string& name) noexcept {
@@ -77,11 +90,21 @@ bool Engine::is_open() noexcept {
 
 int Engine::append(std::string_view line) noexcept {
   const std::lock_guard lock(mutex_);
-  if (!file_.is_open()) return EBADF;
   forget_parent();
+  if (!file_.is_open()) return EBADF;
+  if (tail_.is_open()) return append_mapped(line);
   const std::uint64_t size = file_.size() + buffer_.size() + line.size();
   if (options_.most_bytes != 0 && size > options_.most_bytes) return EFBIG;
   return options_.buffer_bytes == 0 ? file_.append(line) : keep(line);
+}
+
+int Engine::append_mapped(std::string_view line) noexcept {
+  if (options_.most_bytes != 0 && tail_.size() + line.size() > options_.most_bytes) return EFBIG;
+  const int error = tail_.append(line);
+  if (tail_.is_open()) [[likely]]
+    return error;
+  file_.look_again();
+  return file_.append(line);
 }
 
 int Engine::write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept try {
@@ -140,6 +163,10 @@ void Engine::forget_parent() noexcept {
   if (now == generation_) return;
   generation_ = now;
   buffer_.clear();
+  if (!tail_.is_open()) return;
+  // Two that write behind the same filler would write into each other's lines.
+  tail_.forget();
+  file_.close();
 }
 
 /// Takes the lock; after_fork() gives it back, in the parent and in the child.
@@ -152,10 +179,19 @@ void Engine::before_fork() noexcept {
 
 int Engine::copy(const std::string& path) noexcept {
   const std::lock_guard lock(mutex_);
-  if (!file_.is_open()) return EBADF;
   forget_parent();
+  if (!file_.is_open()) return EBADF;
+  if (tail_.is_open()) return copy_behind_tail(path);
   if (const int error = flush_locked(); error != 0) return error;
   return file_.copy_from(path, !options_.own_map, options_.most_bytes);
+}
+
+int Engine::copy_behind_tail(const std::string& path) noexcept {
+  if (const int error = tail_.cut(); error != 0) return error;
+  file_.look_again();
+  const int error = file_.copy_from(path, !options_.own_map, options_.most_bytes);
+  tail_.goes_on_at(file_.size(), file_.wants_newline());
+  return error;
 }
 
 int Engine::flush() noexcept {
@@ -166,9 +202,9 @@ int Engine::flush() noexcept {
 
 int Engine::close() noexcept {
   const std::lock_guard lock(mutex_);
-  if (!file_.is_open()) return 0;
   forget_parent();
-  const int flushed = flush_locked();
+  if (!file_.is_open()) return 0;
+  const int flushed = tail_.is_open() ? tail_.close() : flush_locked();
   buffer_.clear();
   const int closed = file_.close();
   return flushed != 0 ? flushed : closed;
@@ -178,6 +214,7 @@ void Engine::abandon() noexcept {
   const std::lock_guard lock(mutex_);
   generation_ = ForkGuard::generation();
   buffer_.clear();
+  tail_.forget();
   file_.close();
 }
 

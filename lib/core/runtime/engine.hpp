@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "bytes/append_file.hpp"
+#include "bytes/mapped_tail.hpp"
 #include "perfmap/writer.hpp"
 #include "runtime/fork_guard.hpp"
 #include "runtime/spin_mutex.hpp"
@@ -42,6 +43,9 @@ class Engine final : public ForkAware {
   int write_slowly(std::uint64_t start, std::uint64_t size, std::string_view name);
   // Inlined for the reason that AppendFile::append() is.
   [[gnu::always_inline]] inline int append(std::string_view line) noexcept;
+  int open_file(const std::string& path) noexcept;
+  int append_mapped(std::string_view line) noexcept;
+  int copy_behind_tail(const std::string& path) noexcept;
   int keep(std::string_view line) noexcept;
   int flush_locked() noexcept;
   void forget_parent() noexcept;
@@ -51,6 +55,7 @@ class Engine final : public ForkAware {
   // On cache lines of their own: who waits for the lock is not to slow down who has it.
   alignas(64) SpinMutex mutex_;
   alignas(64) AppendFile file_;
+  MappedTail tail_;  // of file_, where options_.mapped is possible
   WriterOptions options_;
   std::atomic<NamePolicy> names_{NamePolicy::escape};  // options_.names, for before the lock
   bool flush_at_fork_ = false;

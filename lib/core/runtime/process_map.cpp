@@ -64,6 +64,7 @@ class Own {
     enter_child();
     engine_.close();
     options_.writer.buffer_bytes = 0;
+    options_.writer.mapped = false;
     engine_.configure(options_.writer);
   }
 
