@@ -187,15 +187,18 @@ TEST_CASE("killed at any instant, a mapped writer has lost no entry and torn non
       auto writer = MapWriter::open(path, kMapped);
       if (!writer) ::_exit(1);
       const auto work = [&](int t) {
-        for (int i = 0; writer->write(start_of(i), 0x20, name_of(t, i)); ++i) done[t] = i + 1;
+        for (int i = 0; i < 3000 && writer->write(start_of(i), 0x20, name_of(t, i)); ++i) {
+          done[t] = i + 1;
+        }
       };
       std::thread other(work, 1);
       work(0);
       other.join();
+      ::pause();
       ::_exit(1);
     }
-    while (done[0] == 0 && ::waitpid(child, nullptr, WNOHANG) == 0) ::usleep(20);
-    ::usleep(static_cast<useconds_t>(random() % 1500));
+    while ((done[0] == 0 || done[1] == 0) && ::waitpid(child, nullptr, WNOHANG) == 0) ::usleep(20);
+    ::usleep(static_cast<useconds_t>(random() % 800));
     ::kill(child, SIGKILL);
     wait_for(child);
     const std::string text = read_file(path);
@@ -206,11 +209,12 @@ TEST_CASE("killed at any instant, a mapped writer has lost no entry and torn non
         ++next[0];
       } else if (line == line_of(1, next[1])) {
         ++next[1];
-      } else {  // between the stores of a head: no size, no code at that address
+      } else {  // between the stores of a head: no size, an address where no code is
         ++unborn;
         Diagnostics none(1);
-        const auto entry = parse_map_line(line, {1, 1, 1}, none);
-        REQUIRE((entry && entry->range.size == 0 && entry->range.begin < 0x100000));
+        REQUIRE(!parse_map_line(line, {1, 1, 1}, none));
+        REQUIRE(none.total() == 0);
+        REQUIRE(line.find(" 0 .") < 6);
       }
     }
     for (int t = 0; t < 2; ++t) {
@@ -228,7 +232,7 @@ TEST_CASE("killed at any instant, a mapped writer has lost no entry and torn non
   }
   INFO("kills: " << kills << ", heads that were cut in two: " << unborn);
   CHECK(kills > 100);
-  CHECK(unborn * 20 <= kills);
+  CHECK(unborn * 20 <= kills + 20);
   ::munmap(done, 4096);
 }
 
@@ -485,15 +489,18 @@ TEST_CASE("a reader in the race sees entries, filler, and nothing else", "[live]
   std::vector<Map> maps;
   maps.emplace_back(*Input::open(path), Map::Options{.growing = true});
   Index index(std::move(maps), Overlap::last, problems);
+  bool good = true;
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(700);
   while (std::chrono::steady_clock::now() < until) {
-    REQUIRE(index.refresh(problems));
-    const std::uint64_t count = index.entry_count();
-    // One at most was seen between the stores of its head.
-    REQUIRE(index.find_entry(start_of(static_cast<int>(count) - 2) + 1));
+    const Result<Growth> growth = index.refresh(problems);
+    const int last = static_cast<int>(index.entry_count()) - 1;
+    good = good && growth && *growth != Growth::replaced && index.find_entry(start_of(last) + 1) &&
+           !index.find(start_of(last + 1));
   }
   stop = true;
   busy.join();
+  CHECK(good);
+  CHECK(index.entry_count() > 1);
   CHECK(problems.total() == 0);
   REQUIRE(writer->close());
 }

@@ -14,6 +14,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "bytes/mapped_tail.hpp"
+
 namespace perfmap {
 namespace {
 
@@ -202,7 +204,9 @@ int AppendFile::copy_from(const std::string& path, bool follow_link,
   if (::fstat(source.get(), &from) != 0 || ::fstat(fd_.get(), &to) != 0) return errno;
   if (S_ISDIR(from.st_mode)) return EISDIR;
   if (!S_ISREG(from.st_mode) || same_file(from, to)) return EINVAL;
-  const auto count = static_cast<std::uint64_t>(from.st_size);
+  // A mapped writer's filler is nothing to anybody else.
+  const std::uint64_t count =
+      size_without_filler(source.get(), static_cast<std::uint64_t>(from.st_size));
   // One byte more for the newline that may have to end it.
   if (count != 0 && most_bytes != 0 && (size_ >= most_bytes || count >= most_bytes - size_)) {
     return EFBIG;

@@ -19,8 +19,11 @@
 namespace perfmap {
 namespace {
 
-constexpr std::uint64_t kLine = 1024;  // two of them, joined, are no longer than readers take
-constexpr std::uint64_t kChunk = std::uint64_t{64} << 10;
+constexpr std::uint64_t kLine = 512;  // some of them, joined, are no longer than readers take
+constexpr std::uint64_t kChunk = std::uint64_t{52} << 10;
+constexpr std::uint64_t kFileAhead = std::uint64_t{8} << 10;
+/// Readers take bytes in multiples of this, and time passes between two of them.
+constexpr std::uint64_t kReadAtOnce = 4096;
 constexpr std::uint64_t kWindow = std::uint64_t{4} << 20;
 constexpr std::uint64_t kPage = std::uint64_t{64} << 10;  // the largest there is
 
@@ -34,12 +37,14 @@ constexpr std::array<char, kLine> make_filler() {
 }
 constexpr std::array<char, kLine> kFiller = make_filler();
 
-std::uint64_t round_up(std::uint64_t value) noexcept { return (value + kLine - 1) / kLine * kLine; }
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexcept {
+  return (value + unit - 1) / unit * unit;
+}
 
 /// Where a filler line that begins at `begin` ends. At multiples of kLine, because a reader sees
 /// what is written page by page.
 std::uint64_t filler_end(std::uint64_t begin) noexcept {
-  return round_up(begin + MappedTail::kLeast);
+  return round_up(begin + MappedTail::kLeast, kLine);
 }
 
 /// Whether what is reserved stays reserved when it is overwritten. Others may answer a store with
@@ -153,38 +158,30 @@ void MappedTail::goes_on_at(std::uint64_t size, bool newline_first) noexcept {
 }
 
 int MappedTail::make_room(std::size_t size) noexcept {
-  for (;;) {
-    const std::uint64_t room = line_end_ - end_;
-    if (room == size || room >= size + kLeast) return 0;
-    if (line_end_ != file_end_) {
-      room == 0 ? static_cast<void>(line_end_ += kLine) : join_next_line();
-    } else if (const int error = grow(size + kLeast); error != 0) {
-      return error;
-    }
-  }
+  const int error = file_end_ - end_ < size + kFileAhead ? grow(size) : 0;
+  if (!is_open()) return error;
+  while (line_end_ != file_end_ && line_end_ - end_ < size + kAhead) join_next_line();
+  return line_end_ - end_ < size + kLeast ? error : 0;
 }
 
-/// Makes one line of the current filler line and the next.
+/// Makes one line of the current filler line and the next. That one's head stays: see kAhead.
 void MappedTail::join_next_line() noexcept {
-  char* const next = at(line_end_);
-  next[-1] = '.';
-  std::atomic_thread_fence(std::memory_order_release);
-  std::memset(next, '.', kFillerHead.size());
+  at(line_end_)[-1] = '.';
   line_end_ += kLine;
+  if (line_end_ % kReadAtOnce == 0 && line_end_ != file_end_) line_end_ += kLine;
 }
 
-/// Adds filler lines for `size` bytes and more, or, where there is little room, for just these.
+/// Adds filler lines, or, where there is little room, what an entry of `size` bytes wants.
 int MappedTail::grow(std::uint64_t size) noexcept {
   if (!is_size(fd_.get(), file_end_)) {  // another engine has written behind our filler, or cut it
     fd_ = Descriptor();
     unmap();
     return EBUSY;
   }
-  const std::uint64_t least = filler_end(file_end_ + size);
-  const std::uint64_t most = std::max(least, round_up(file_end_ + kChunk));
-  int error = extend(most);
-  if (error != 0 && most != least && is_open()) error = extend(least);
-  return error;
+  const std::uint64_t least = filler_end(end_ + (newline_first_ ? 1 : 0) + size);
+  const std::uint64_t most = round_up(std::max(least, file_end_) + kChunk, kReadAtOnce);
+  const int error = extend(most);
+  return error == 0 || !is_open() || least <= file_end_ ? error : extend(least);
 }
 
 int MappedTail::extend(std::uint64_t target) noexcept {
@@ -201,11 +198,23 @@ int MappedTail::extend(std::uint64_t target) noexcept {
   if (error == 0) error = fill(target);
   if (error == 0) error = map_up_to(target);
   if (error != 0) return ::ftruncate(fd_.get(), begin) == 0 ? error : errno;
-  const bool is_new = line_end_ == end_;
-  if (std::exchange(newline_first_, false)) ++end_;
-  if (is_new) line_end_ = filler_end(end_);
+  join_pages(target);
   file_end_ = target;
   return 0;
+}
+
+/// Takes new filler lines in. Newlines at the ends of pages were for those who read meanwhile;
+/// where an entry crosses such an end, no line may begin behind it for anybody.
+void MappedTail::join_pages(std::uint64_t target) noexcept {
+  if (line_end_ == end_) {
+    if (std::exchange(newline_first_, false)) ++end_;
+    line_end_ = filler_end(end_);
+  }
+  for (std::uint64_t page = round_up(file_end_, kReadAtOnce); page < target; page += kReadAtOnce) {
+    if (page == 0 || page < line_end_) continue;
+    at(page)[-1] = '.';
+    if (page == line_end_) line_end_ += kLine;
+  }
 }
 
 /// Writes filler lines from the end of the file up to `target`.
@@ -239,7 +248,7 @@ int MappedTail::fill(std::uint64_t target) noexcept {
 int MappedTail::map_up_to(std::uint64_t target) noexcept {
   if (target <= window_end_) return 0;
   const std::uint64_t begin = end_ / kPage * kPage;
-  const std::uint64_t size = std::max(kWindow, (target - begin + kPage - 1) / kPage * kPage);
+  const std::uint64_t size = std::max(kWindow, round_up(target - begin, kPage));
   void* const window = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(),
                               static_cast<off_t>(begin));
   if (window == MAP_FAILED) return errno;

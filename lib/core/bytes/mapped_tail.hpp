@@ -36,8 +36,7 @@ class MappedTail {
   /// Appends a line of at least kLeast bytes. Closed behind a call, it did nothing, and the file
   /// wants write(2) from now on: room cannot be reserved, or another writer came.
   int append(std::string_view line) noexcept {
-    const std::uint64_t room = line_end_ - end_;
-    if (room < line.size() + kLeast && room != line.size()) [[unlikely]] {
+    if (line_end_ - end_ < line.size() + kAhead) [[unlikely]] {
       if (const int error = make_room(line.size()); error != 0) return error;
     }
     publish(line);
@@ -61,10 +60,14 @@ class MappedTail {
 
  private:
   static constexpr std::size_t kWord = sizeof(std::uint64_t);
+  /// Filler lines are joined so long before an entry reaches the newline between them: a reader
+  /// that has seen the newline is to find a line's beginning behind it.
+  static constexpr std::size_t kAhead = 256;
 
   char* at(std::uint64_t offset) const noexcept { return window_ + (offset - window_begin_); }
   int make_room(std::size_t size) noexcept;
   void join_next_line() noexcept;
+  void join_pages(std::uint64_t target) noexcept;
   int grow(std::uint64_t size) noexcept;
   int extend(std::uint64_t target) noexcept;
   int fill(std::uint64_t target) noexcept;
@@ -98,9 +101,7 @@ class MappedTail {
     char* const word = begin - skipped;
     const bool whole_head = first >= kFillerHead.size();
     const std::size_t head = whole_head ? kFillerHead.size() : first + kFillerHead.size();
-    if (line_end_ - end_ != line.size()) {
-      std::memcpy(begin + line.size(), kFillerHead.data(), kFillerHead.size());
-    }
+    std::memcpy(begin + line.size(), kFillerHead.data(), kFillerHead.size());
     std::atomic_thread_fence(std::memory_order_release);  // before the newline
     if (line.size() > head) [[likely]]
       std::memcpy(begin + head, line.data() + head, line.size() - head);

@@ -25,10 +25,14 @@ void Map::settle_text() noexcept {
   text_ = input_.text();
   if (options_.growing) text_ = text_.substr(0, text_.rfind('\n') + 1);
   ends_in_part_ = text_.size() != input_.text().size();
-  const std::string_view settled = without_filler(text_);
-  if (settled.size() == text_.size()) return;
-  text_ = settled;
-  input_.settle(text_.size());
+  bool has_filler = false;
+  // Again until nothing changes: where a line begins may do so while it is looked for.
+  for (std::string_view settled = without_filler(text_); settled.size() != text_.size();
+       settled = without_filler(text_)) {
+    text_ = settled;
+    has_filler = true;
+  }
+  if (has_filler) input_.settle(text_.size());
 }
 
 std::optional<Entry> Map::entry_at(std::uint64_t offset) const noexcept {
