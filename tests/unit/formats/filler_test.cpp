@@ -54,8 +54,8 @@ TEST_CASE("a map ends where its filler begins", "[filler]") {
 }
 
 TEST_CASE("filler is neither entry nor problem, wherever it stands", "[filler]") {
-  const std::string text = "1000 10 foo\n" + kFiller + "7f352 0 .9fcf759 b half\n" + kFiller +
-                           "2000 0 without size\n" + kFiller;
+  const std::string text = "100000 10 foo\n" + kFiller + "7f352 0 .9fcf759 b half\n" + kFiller +
+                           "200000 0 without size\n" + kFiller;
   Diagnostics problems(10);
   std::vector<Map> maps;
   maps.emplace_back(Input::from_text(text, "x"));
@@ -68,8 +68,8 @@ TEST_CASE("filler is neither entry nor problem, wherever it stands", "[filler]")
   const Index index(std::move(maps), Overlap::last, problems);
   CHECK(index.entry_count() == 2);
   CHECK(!index.find(0));
-  CHECK(index.find_entry(0x2000)->name == "without size");
-  CHECK(index.line_number(index.find(0x2000)) == 5);
+  CHECK(index.find_entry(0x200000)->name == "without size");
+  CHECK(index.line_number(index.find(0x200000)) == 5);
 }
 
 TEST_CASE("every other reader takes filler, and finds what it found without", "[filler]") {
