@@ -77,6 +77,29 @@ TEST_CASE("a child never writes into its parent's mapped map", "[live]") {
   CHECK(read_file(path) == line_of(0, 0) + "\n" + line_of(0, 1) + "\n");
 }
 
+TEST_CASE("a child that lives on does not keep its parent from the file", "[live]") {
+  const Scratch scratch;
+  if (!can_map(scratch)) return;
+  const std::string path = scratch / "parent.map";
+  auto writer = MapWriter::open(path, kMapped);
+  REQUIRE((writer && writer->write(start_of(0), 0x20, name_of(0, 0))));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  REQUIRE(writer->close());
+  ::usleep(1000);
+  bool opened = false;
+  for (int tries = 0; tries < 1000 && !opened; ++tries) {  // until the child has run at all
+    opened = MapWriter::open(path, kMapped).has_value();
+    if (!opened) ::usleep(2000);
+  }
+  CHECK(opened);
+  ::kill(child, SIGKILL);
+  wait_for(child);
+}
+
 TEST_CASE("the process's own map can be mapped, and a child has its own", "[live]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;

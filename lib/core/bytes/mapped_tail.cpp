@@ -20,7 +20,7 @@ namespace perfmap {
 namespace {
 
 constexpr std::uint64_t kLine = 512;  // some of them, joined, are no longer than readers take
-constexpr std::uint64_t kChunk = std::uint64_t{52} << 10;
+constexpr std::uint64_t kChunk = std::uint64_t{48} << 10;
 constexpr std::uint64_t kFileAhead = std::uint64_t{8} << 10;
 /// Readers take bytes in multiples of this, and time passes between two of them.
 constexpr std::uint64_t kReadAtOnce = 4096;

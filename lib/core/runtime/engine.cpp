@@ -177,6 +177,13 @@ void Engine::before_fork() noexcept {
   flush_locked();
 }
 
+/// A child that never writes is not to keep the file from the parent's next mapped writer. With
+/// flush_at_fork_ it wants to know yet what it starts as a copy of.
+void Engine::after_fork() noexcept {
+  if (tail_.is_open() && !flush_at_fork_) forget_parent();
+  mutex_.unlock();
+}
+
 int Engine::copy(const std::string& path) noexcept {
   const std::lock_guard lock(mutex_);
   forget_parent();

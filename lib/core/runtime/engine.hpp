@@ -50,7 +50,7 @@ class Engine final : public ForkAware {
   int flush_locked() noexcept;
   void forget_parent() noexcept;
   void before_fork() noexcept override;
-  void after_fork() noexcept override { mutex_.unlock(); }
+  void after_fork() noexcept override;
 
   // On cache lines of their own: who waits for the lock is not to slow down who has it.
   alignas(64) SpinMutex mutex_;
