@@ -7,10 +7,8 @@
 #include <exception>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <span>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <utility>
 
@@ -27,15 +25,17 @@ constexpr std::uint64_t kReadAtOnce = 4096;
 constexpr std::uint64_t kWindow = std::uint64_t{4} << 20;
 constexpr std::uint64_t kPage = std::uint64_t{64} << 10;  // the largest there is
 
-constexpr std::array<char, kLine> make_filler() {
-  std::array<char, kLine> line{};
-  line.fill('.');
-  line[0] = line[2] = '0';
-  line[1] = line[3] = ' ';
-  line.back() = '\n';
-  return line;
+constexpr std::array<char, kChunk> make_filler() {
+  std::array<char, kChunk> lines{};
+  lines.fill('.');
+  for (std::size_t at = 0; at < kChunk; at += kLine) {
+    lines[at] = lines[at + 2] = '0';
+    lines[at + 1] = lines[at + 3] = ' ';
+    lines[at + kLine - 1] = '\n';
+  }
+  return lines;
 }
-constexpr std::array<char, kLine> kFiller = make_filler();
+constexpr std::array<char, kChunk> kFiller = make_filler();
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexcept {
   return (value + unit - 1) / unit * unit;
@@ -88,16 +88,14 @@ bool is_size(int fd, std::uint64_t size) noexcept {
   return ::fstat(fd, &status) == 0 && static_cast<std::uint64_t>(status.st_size) == size;
 }
 
-/// All of the parts or an error; a part of them means that there is no room for the rest.
-int write_at(int fd, std::uint64_t offset, std::span<const iovec> parts,
-             std::uint64_t size) noexcept {
+/// All of the bytes or an error; a part of them means that there is no room for the rest.
+int write_at(int fd, std::uint64_t offset, std::string_view bytes) noexcept {
   for (;;) {
-    const ssize_t written =
-        ::pwritev(fd, parts.data(), static_cast<int>(parts.size()), static_cast<off_t>(offset));
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return errno;
     const auto count = static_cast<std::uint64_t>(written);
-    if (count == size) return 0;
+    if (count == bytes.size()) return 0;
     // What is in the way of the rest says the next byte.
     return ::pwrite(fd, "\n", 1, static_cast<off_t>(offset + count)) < 0 ? errno : ENOSPC;
   }
@@ -219,27 +217,27 @@ void MappedTail::join_pages(std::uint64_t target) noexcept {
 
 /// Writes filler lines from the end of the file up to `target`.
 int MappedTail::fill(std::uint64_t target) noexcept {
-  std::array<char, 3 * kLine> first;
+  std::array<char, kReadAtOnce + 2 * kLine> first;
   std::size_t size = 0;
   if (newline_first_) first[size++] = '\n';
-  const std::uint64_t begin = file_end_ + size;
-  std::memset(first.data() + size, '.', first.size() - size);
-  std::memcpy(first.data() + size, kFillerHead.data(), kFillerHead.size());
-  size += filler_end(begin) - begin;
-  first[size - 1] = '\n';
+  do {
+    const std::uint64_t begin = file_end_ + size;
+    const std::size_t length = filler_end(begin) - begin;
+    std::memset(first.data() + size, '.', length);
+    std::memcpy(first.data() + size, kFillerHead.data(), kFillerHead.size());
+    size += length;
+    first[size - 1] = '\n';
+  } while ((file_end_ + size) % kReadAtOnce != 0 && file_end_ + size != target);
 
-  std::array<iovec, kChunk / kLine> parts;
-  parts.fill({const_cast<char*>(kFiller.data()), kLine});
-  parts[0] = {first.data(), size};
-  for (std::uint64_t done = file_end_; done != target;) {
-    const std::uint64_t lines = (target - done - parts[0].iov_len) / kLine + 1;
-    const std::uint64_t count = std::min<std::uint64_t>(lines, parts.size());
-    const std::uint64_t bytes = parts[0].iov_len + (count - 1) * kLine;
-    if (const int error = write_at(fd_.get(), done, {parts.data(), count}, bytes); error != 0) {
+  if (const int error = write_at(fd_.get(), file_end_, {first.data(), size}); error != 0) {
+    return error;
+  }
+  for (std::uint64_t done = file_end_ + size; done != target;) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(target - done, kFiller.size());
+    if (const int error = write_at(fd_.get(), done, {kFiller.data(), bytes}); error != 0) {
       return error;
     }
     done += bytes;
-    parts[0] = parts[1];
   }
   return 0;
 }
