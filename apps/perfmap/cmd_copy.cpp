@@ -31,8 +31,8 @@ Survey survey(const Map& map, const Console& console) {
 
 /// A map whose every line may stay as it is goes through the engine's Copy, byte for byte.
 bool may_copy_bytes(const Map& map, const Survey& found) {
-  return map.input().facts().is_regular && map.text().size() == map.input().text().size() &&
-         found.changed_names == 0 && found.problems.total() == 0;
+  return map.input().facts().is_regular && !map.ends_in_part() && found.changed_names == 0 &&
+         found.problems.total() == 0;
 }
 
 /// With `strict`, says of each name that would have to be changed where it is, and leaves it out.

@@ -31,7 +31,7 @@ ExitCode run(const Options& options, const Console& console) {
       return console.fail(map->input().name() + " is " + with_article(opening.kind) +
                           ", of which -o makes a perf map elsewhere");
     }
-    if (map->text().size() != map->input().text().size()) {
+    if (map->ends_in_part()) {
       return console.fail("the last line of " + map->input().name() +
                           " is not finished: a process still writes it");
     }

@@ -126,7 +126,7 @@ void note_skipped_records(const Console& console, const Diagnostics& problems) {
 
 void note_unfinished(const Console& console, std::span<const Map> maps) {
   for (const Map& map : maps) {
-    if (map.text().size() == map.input().text().size()) continue;
+    if (!map.ends_in_part()) continue;
     console.note("left out the last line of " + map.input().name() + ", which is not finished yet");
   }
 }

@@ -112,6 +112,7 @@ typedef struct perfmap_state_options {
    * anew. */
   int (*on_full)(void* context);
   void* on_full_context;
+  int mapped; /* not 0: as in perfmap_writer_options */
 } perfmap_state_options;
 
 /* Before the first init, or after fini; else -1 and EBUSY. A forked child counts anew, but one that
@@ -150,7 +151,19 @@ typedef struct perfmap_writer_options {
   uint64_t most_bytes;
   int (*on_full)(void* context); /* as in perfmap_state_options */
   void* on_full_context;
+  int mapped; /* not 0: entries are stored into a mapping of the file's end, see below */
 } perfmap_writer_options;
+
+/* A mapped writer's entries are in the file when the call returns, killed or not, without a system
+ * call each. Until it is closed the file ends in at most 64 KiB of filler, lines of "0 0 " and
+ * dots, which readers take for symbols without size; closing cuts it off. buffer_bytes counts as 0.
+ *  - Only for a file that nobody else writes to. Opening answers EBUSY where a process, as far as
+ *    /proc shows, has it open for writing, or a writer of this library has locked it.
+ *  - Whoever truncates the file kills the writing process with SIGBUS at the next entry.
+ *  - After fork() the writer is closed in the child (EBADF). A process's own map follows its fork
+ *    policy.
+ *  - A full disk is ENOSPC, never SIGBUS: room is reserved first. Where that cannot be had (what is
+ *    no regular file; any file system but ext2 to ext4, XFS, tmpfs), write(2) is used instead. */
 
 /* Opens `path` for appending; `options` may be NULL. Release with perfmap_writer_free(). */
 PERFMAP_C_API perfmap_status perfmap_writer_open(const char* path,

@@ -22,5 +22,7 @@ void bench_writer(const Files& files);
 void bench_writer_threads(const Files& files);
 /// The process's own map, with so many threads.
 void bench_own_map(const Files& files, const std::vector<int>& thread_counts);
+void bench_mapped_writer(const Files& files);
+void bench_mapped_writer_threads(const Files& files);
 
 }  // namespace perfmap::bench

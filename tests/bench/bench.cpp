@@ -52,9 +52,11 @@ int main(int count, char** arguments) {
   bench::bench_trampoline(files);
   bench::bench_writer(files);
   bench::bench_own_map(files, {1});
+  bench::bench_mapped_writer(files);
   ::sched_setaffinity(0, sizeof all, &all);
   bench::bench_writer_threads(files);
   bench::bench_own_map(files, {2, 8});
+  bench::bench_mapped_writer_threads(files);
   std::filesystem::remove_all(name);
   return 0;
 }

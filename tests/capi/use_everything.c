@@ -11,6 +11,24 @@
 
 static perfmap_error error = {sizeof(perfmap_error), 0, 0, ""};
 
+static void use_mapped_writer(void) {
+  perfmap_writer* writer = NULL;
+  perfmap_writer* other = NULL;
+  perfmap_writer_options options;
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.mapped = 1;
+  remove("mapped.map");
+  CHECK(perfmap_writer_open("mapped.map", &options, &writer, &error) == PERFMAP_OK);
+  CHECK(perfmap_writer_write(writer, 0x1000, 0x10, "foo", 3, &error) == PERFMAP_OK);
+  CHECK(perfmap_writer_open("mapped.map", &options, &other, &error) == PERFMAP_E_IO);
+  CHECK(error.sys_errno == EBUSY);
+  CHECK(perfmap_writer_close(writer, &error) == PERFMAP_OK);
+  check_file("mapped.map", "1000 10 foo\n");
+  perfmap_writer_free(writer);
+  remove("mapped.map");
+}
+
 static void use_writer(void) {
   perfmap_writer* writer = NULL;
   perfmap_writer_options options;
@@ -242,7 +260,9 @@ int main(void) {
   CHECK(strcmp(perfmap_version(), PERFMAP_EXPECTED_VERSION) == 0);
   CHECK(strlen(perfmap_status_text(PERFMAP_E_IO)) != 0);
   use_state();
+  use_mapped_writer();
   use_writer();
+  use_mapped_writer();
   use_jitdump();
   use_guard();
   use_map();

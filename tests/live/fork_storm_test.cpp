@@ -35,9 +35,13 @@ using Counts = std::array<int, kThreads>;
 
 struct Storm {
   ForkPolicy policy;
-  std::size_t buffer;
+  WriterOptions writer;
   pid_t (*spawn)();
+  /// Who opens a mapped writer looks through all of /proc.
+  int forks() const { return writer.mapped ? kForks / 5 : kForks; }
 };
+
+enum class Kind { plain, buffered, mapped };
 
 /// Threads that write on while the process forks, a few entries for each fork.
 class Writers {
@@ -114,15 +118,14 @@ std::string fork_once(const Scratch& scratch, const Storm& storm, const Counts& 
 
 /// In a process of its own, whose map is checked at the end.
 int run_storm(const Scratch& scratch, const Storm& storm) {
-  if (ProcessMap::configure({.directory = scratch.path(),
-                             .fork = storm.policy,
-                             .writer = {.buffer_bytes = storm.buffer}}) != 0) {
+  if (ProcessMap::configure(
+          {.directory = scratch.path(), .fork = storm.policy, .writer = storm.writer}) != 0) {
     return 1;
   }
   if (ProcessMap::init() != 0) return 2;
   Writers writers;
   std::string wrong;
-  for (int i = 0; i < kForks && wrong.empty(); ++i) {
+  for (int i = 0; i < storm.forks() && wrong.empty(); ++i) {
     writers.step();
     wrong = fork_once(scratch, storm, writers.written());
   }
@@ -142,11 +145,13 @@ int run_storm(const Scratch& scratch, const Storm& storm) {
 TEST_CASE("a storm of forks loses, repeats and mixes no line", "[live][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit, ForkPolicy::off);
-  const auto buffer = GENERATE(std::size_t{0}, std::size_t{600});
+  const auto kind = GENERATE(Kind::plain, Kind::buffered, Kind::mapped);
   const auto spawn = GENERATE(&::fork, &bare_clone);
-  CAPTURE(static_cast<int>(policy), buffer, spawn == &bare_clone);
+  CAPTURE(static_cast<int>(policy), static_cast<int>(kind), spawn == &bare_clone);
   const pid_t process = ::fork();
-  if (process == 0) ::_exit(run_storm(scratch, {policy, buffer, spawn}));
+  const WriterOptions writer{.buffer_bytes = kind == Kind::buffered ? 600u : 0u,
+                             .mapped = kind == Kind::mapped};
+  if (process == 0) ::_exit(run_storm(scratch, {policy, writer, spawn}));
   CHECK(wait_for(process) == 0);
 }
 

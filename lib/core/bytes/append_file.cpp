@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "bytes/map_start.hpp"
+#include "bytes/mapped_tail.hpp"
 
 namespace perfmap {
 namespace {
@@ -116,6 +117,11 @@ bool AppendFile::ends_in_newline(const char* path, bool own) const noexcept {
   return false;
 }
 
+void AppendFile::goes_on_behind_lines() noexcept {
+  look_again();
+  newline_first_ = false;
+}
+
 int AppendFile::close() noexcept {
   const int fd = fd_.release();
   newline_first_ = false;
@@ -213,7 +219,9 @@ int AppendFile::copy_from(const char* path, bool follow_link, std::uint64_t most
   if (::fstat(source.get(), &from) != 0 || ::fstat(fd_.get(), &to) != 0) return errno;
   if (S_ISDIR(from.st_mode)) return EISDIR;
   if (!S_ISREG(from.st_mode) || same_file(from, to)) return EINVAL;
-  const auto count = static_cast<std::uint64_t>(from.st_size);
+  // A mapped writer's filler is nothing to anybody else.
+  const std::uint64_t count =
+      size_without_filler(source.get(), static_cast<std::uint64_t>(from.st_size));
   // One byte more for the newline that may have to end it.
   if (count != 0 && most_bytes != 0 && (size_ >= most_bytes || count >= most_bytes - size_)) {
     return EFBIG;

@@ -55,6 +55,12 @@ class AppendFile {
   int inherit(const char* path, std::uint64_t size, std::string_view more,
               bool empty_stale) noexcept;
 
+  /// For what else writes to this very file.
+  int descriptor() const noexcept { return fd_.get(); }
+  bool wants_newline() const noexcept { return newline_first_; }
+  /// Somebody else has written to it, and left it with whole lines.
+  void goes_on_behind_lines() noexcept;
+
   /// Bytes of the file when it was opened, and what was appended since.
   std::uint64_t size() const noexcept { return size_; }
   /// Asks how long the file is now: somebody may have cut it. Of no interest for what is no file.

@@ -17,6 +17,8 @@ namespace perfmap {
 namespace {
 
 constexpr std::size_t kFingerprint = 64;
+/// Of settled bytes: a last line that was not quite there yet, all of it, as names go.
+constexpr std::size_t kSettledEnd = 4096;
 /// Below, a few page faults are all that there is to save.
 constexpr std::size_t kWorthReading = std::size_t{256} << 10;
 
@@ -218,6 +220,27 @@ int Input::take_descriptor() const noexcept { return storage_->unread.take(); }
 
 bool Input::was_truncated() const noexcept { return storage_->mapping.was_truncated(); }
 
+void Input::settle(std::size_t size) {
+  settled_size_ = size;
+  settled_ = text_.substr(size - std::min(size, kSettledEnd), std::min(size, kSettledEnd));
+  unsettled_ = text_.substr(size, kFingerprint);
+}
+
+/// A mapped file that is written through another mapping need not get another time.
+bool Input::is_unchanged(const FileFacts& now) const noexcept {
+  if (now.size != text_.size()) return false;
+  if (unsettled_.empty()) return now.mtime_ns == facts_.mtime_ns;
+  return text_.substr(settled_size_, unsettled_.size()) == unsettled_ && goes_on(text_);
+}
+
+bool Input::goes_on(std::string_view now) const {
+  if (unsettled_.empty()) {
+    return now.size() >= text_.size() && storage_->goes_on(now, text_.size());
+  }
+  return now.size() >= settled_size_ && now.starts_with(storage_->head.substr(0, settled_size_)) &&
+         now.substr(0, settled_size_).ends_with(settled_);
+}
+
 Result<Growth> Input::refresh() {
   if (!by_path_) return Growth::unchanged;
   const Descriptor fd(::open(name_.c_str(), flags_of(policy_)));
@@ -225,14 +248,14 @@ Result<Growth> Input::refresh() {
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return Failure(system_error(cannot_open(name_), errno));
   const FileFacts now = facts_of(status);
-  const std::size_t had = text_.size();
+  const std::size_t had = unsettled_.empty() ? text_.size() : settled_size_;
   const bool same = now.is_regular && now.device == facts_.device && now.inode == facts_.inode;
-  if (same && now.size == had && now.mtime_ns == facts_.mtime_ns) return Growth::unchanged;
+  if (same && is_unchanged(now)) return Growth::unchanged;
 
   // A fresh mapping, never the old one resized: copies of this input still look at that.
   Result<Input> fresh = take(fd.get(), name_, policy_, true);
   if (!fresh) return Failure(std::move(fresh.error()));
-  const bool appended = same && fresh->text_.size() >= had && storage_->goes_on(fresh->text_, had);
+  const bool appended = same && goes_on(fresh->text_);
   const bool longer = fresh->text_.size() > had;
   *this = *std::move(fresh);
   if (!appended) return Growth::replaced;

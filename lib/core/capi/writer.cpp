@@ -38,7 +38,8 @@ int perfmap_state_configure(const perfmap_state_options* options) {
                      .flush_after_ns = given.flush_after_ns,
                      .most_bytes = given.most_bytes,
                      .on_full = given.on_full,
-                     .on_full_context = given.on_full_context};
+                     .on_full_context = given.on_full_context,
+                     .mapped = given.mapped != 0};
     answer = perfmap::ProcessMap::configure(wanted);
     return PERFMAP_OK;
   });
@@ -79,7 +80,8 @@ perfmap_status perfmap_writer_open(const char* path, const perfmap_writer_option
                                .flush_after_ns = given.flush_after_ns,
                                .most_bytes = given.most_bytes,
                                .on_full = given.on_full,
-                               .on_full_context = given.on_full_context});
+                               .on_full_context = given.on_full_context,
+                               .mapped = given.mapped != 0});
     if (!writer) return report(writer.error(), error);
     *out = new perfmap_writer{*std::move(writer)};
     return PERFMAP_OK;

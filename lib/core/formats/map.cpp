@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/filler.hpp"
 #include "formats/map_line.hpp"
 
 namespace perfmap {
@@ -23,6 +24,20 @@ Map::Map(Input input, Options options) : input_(std::move(input)), options_(opti
 void Map::settle_text() noexcept {
   text_ = input_.text();
   if (options_.growing) text_ = text_.substr(0, text_.rfind('\n') + 1);
+  ends_in_part_ = text_.size() != input_.text().size();
+  // Until nothing changes: entries may come while it is looked where the filler begins, so that a
+  // line of it, just found, is the middle of one.
+  bool has_filler = false;
+  for (;;) {
+    std::string_view settled = without_filler(text_);
+    has_filler = has_filler || settled.size() != text_.size();
+    if (has_filler && !settled.ends_with('\n')) {
+      settled = settled.substr(0, settled.rfind('\n') + 1);
+    }
+    if (settled.size() == text_.size()) break;
+    text_ = settled;
+  }
+  if (has_filler) input_.settle(text_.size());
 }
 
 std::optional<Entry> Map::entry_at(std::uint64_t offset) const noexcept {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/filler.hpp"
 #include "base/hex.hpp"
 #include "perfmap/rules.hpp"
 
@@ -75,7 +76,7 @@ std::optional<Entry> read_map_line(std::string_view line, std::uint64_t offset,
   if (!rest.empty() && rest.back() == '\r') rest.remove_suffix(1);
   if (offset == 0 && rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
   skip_blanks(rest);
-  if (rest.empty() || rest[0] == '#') return std::nullopt;
+  if (rest.empty() || rest[0] == '#' || is_filler(line)) return std::nullopt;
 
   const std::string_view begin_field = take_field(rest);
   const std::optional<Address> begin = parse_hex(begin_field);

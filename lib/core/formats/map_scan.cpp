@@ -94,7 +94,8 @@ __attribute__((target("avx2,bmi"), always_inline)) inline void parse_canonical(
   const HexField size = load_hex(text);
   text += size.digits;
   const bool named = static_cast<unsigned char>(text[1]) > ' ';
-  if (size.digits == 0 || *text != ' ' || !named || size.value > ~begin.value) return;
+  // Size 0 takes the long way, as it may be filler: it wraps to more than any address leaves.
+  if (size.digits == 0 || *text != ' ' || !named || size.value - 1 >= ~begin.value) return;
   out.begin = begin.value;
   out.size = size.value;
   out.name = static_cast<std::uint32_t>(text + 1 - line);

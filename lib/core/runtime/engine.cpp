@@ -44,12 +44,14 @@ void Engine::configure(const WriterOptions& options, bool one_process) noexcept 
   const std::lock_guard lock(mutex_);
   one_process_ = one_process;
   options_ = options;
+  if (options.mapped) options_.buffer_bytes = 0;
   names_ = options.names;
 }
 
-void Engine::stop_buffering() noexcept {
+void Engine::write_through() noexcept {
   const std::lock_guard lock(mutex_);
   options_.buffer_bytes = 0;
+  options_.mapped = false;
 }
 
 template <class Open>
@@ -64,7 +66,22 @@ int Engine::open_as(Open open) noexcept {
 }
 
 int Engine::open(const char* path, bool empty_stale) noexcept {
-  return open_as([&] { return file_.open(path, options_.own_map, empty_stale); });
+  return open_as([&] { return open_file(path, empty_stale); });
+}
+
+int Engine::open_file(const char* path, bool empty_stale) noexcept {
+  if (options_.mapped) {
+    const int used = MappedTail::check_unused(path, !options_.own_map);
+    if (used != 0) return used;
+  }
+  if (const int error = file_.open(path, options_.own_map, empty_stale); error != 0) return error;
+  const int error = open_tail(path);
+  if (error != 0) file_.close();
+  return error;
+}
+
+int Engine::open_tail(const char* path) noexcept {
+  return options_.mapped ? tail_.open(file_.descriptor(), path, file_.wants_newline()) : 0;
 }
 
 int Engine::open(int fd) noexcept {
@@ -90,10 +107,22 @@ int Engine::append(std::string_view line) noexcept {
     forget_parent();
   }
   if (!file_.is_open()) return EBADF;
+  if (tail_.is_open()) return append_mapped(line);
   const std::uint64_t size = file_.size() + buffer_.size() + line.size();
   if (options_.most_bytes != 0 && size > options_.most_bytes) [[unlikely]]
     return kAtCap;
   return options_.buffer_bytes == 0 ? file_.append(line) : keep(line);
+}
+
+int Engine::append_mapped(std::string_view line) noexcept {
+  const std::uint64_t most = options_.most_bytes;
+  if (most != 0 && tail_.size() + line.size() > most) [[unlikely]]
+    return kAtCap;
+  const int error = tail_.append(line);
+  if (tail_.is_open()) [[likely]]
+    return error;
+  file_.goes_on_behind_lines();
+  return file_.append(line);
 }
 
 int Engine::write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept try {
@@ -172,14 +201,34 @@ void Engine::forget_parent() noexcept {
   generation_ = now;
   flight_.bytes.store(0);
   buffer_.clear();
+  if (!tail_.is_open()) return;
+  // Two that write behind the same filler would write into each other's lines.
+  tail_.forget();
+  file_.close();
+}
+
+/// Takes the lock; after_fork() gives it back, in the parent and in the child. A child that never
+/// writes is not to keep the file from the parent's next mapped writer.
+void Engine::after_fork() noexcept {
+  if (tail_.is_open() && !one_process_) forget_parent();
+  mutex_.unlock();
 }
 
 int Engine::copy(const char* path) noexcept {
   const std::lock_guard lock(mutex_);
-  if (!file_.is_open()) return EBADF;
   forget_parent();
+  if (!file_.is_open()) return EBADF;
+  if (tail_.is_open()) return copy_behind_tail(path);
   if (const int error = flush_locked(); error != 0) return error;
   return file_.copy_from(path, !options_.own_map, options_.most_bytes);
+}
+
+int Engine::copy_behind_tail(const char* path) noexcept {
+  if (const int error = tail_.cut(); error != 0) return error;
+  file_.goes_on_behind_lines();
+  const int error = file_.copy_from(path, !options_.own_map, options_.most_bytes);
+  tail_.goes_on_at(file_.size(), file_.wants_newline());
+  return error;
 }
 
 int Engine::flush() noexcept {
@@ -190,9 +239,9 @@ int Engine::flush() noexcept {
 
 int Engine::close() noexcept {
   const std::lock_guard lock(mutex_);
-  if (!file_.is_open()) return 0;
   forget_parent();
-  const int flushed = flush_locked();
+  if (!file_.is_open()) return 0;
+  const int flushed = tail_.is_open() ? tail_.close() : flush_locked();
   buffer_.clear();
   const int closed = file_.close();
   return flushed != 0 ? flushed : closed;
@@ -202,18 +251,23 @@ void Engine::abandon() noexcept {
   const std::lock_guard lock(mutex_);
   forget_parent();
   buffer_.clear();
+  tail_.forget();
   file_.close();
 }
 
 int Engine::inherit(const char* path, bool empty_stale) noexcept {
   const std::lock_guard lock(mutex_);
   const std::size_t in_flight = flight_.bytes.load();
-  const std::uint64_t size = in_flight != 0 ? flight_.to.load() : file_.size();
+  const std::uint64_t end = tail_.is_open() ? tail_.size() : file_.size();
+  const std::uint64_t size = in_flight != 0 ? flight_.to.load() : end;
   const std::string_view more =
       in_flight != 0 ? std::string_view(buffer_.text().data(), in_flight) : buffer_.text();
   const int error = file_.inherit(path, size, more, empty_stale);
-  if (error == 0) forget_parent();
-  return error;
+  if (error != 0) return error;
+  tail_.forget();
+  forget_parent();
+  open_tail(path);  // where another one has come first, entries go there with write(2)
+  return 0;
 }
 
 }  // namespace perfmap

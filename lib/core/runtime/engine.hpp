@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "bytes/append_file.hpp"
+#include "bytes/mapped_tail.hpp"
 #include "perfmap/writer.hpp"
 #include "runtime/fork_guard.hpp"
 #include "runtime/line_buffer.hpp"
@@ -30,7 +31,8 @@ class Engine final : public ForkAware {
 
   /// `one_process`: in a child write() fails with EBADF until it abandons or inherits the file.
   void configure(const WriterOptions& options, bool one_process = false) noexcept;
-  void stop_buffering() noexcept;
+  /// From the next open() on every entry is one write(2).
+  void write_through() noexcept;
 
   int open(const char* path, bool empty_stale = false) noexcept;
   /// On a copy of the descriptor.
@@ -56,11 +58,15 @@ class Engine final : public ForkAware {
   int write_slowly(std::uint64_t start, std::uint64_t size, std::string_view name);
   // Inlined for the reason that AppendFile::append() is.
   [[gnu::always_inline]] inline int append(std::string_view line) noexcept;
+  int open_file(const char* path, bool empty_stale) noexcept;
+  int open_tail(const char* path) noexcept;
+  int append_mapped(std::string_view line) noexcept;
+  int copy_behind_tail(const char* path) noexcept;
   int keep(std::string_view line) noexcept;
   int flush_locked() noexcept;
   void forget_parent() noexcept;
   void before_fork() noexcept override { mutex_.lock(); }
-  void after_fork() noexcept override { mutex_.unlock(); }
+  void after_fork() noexcept override;
 
   /// What is in flight from the buffer to the file: a child that is made meanwhile has it twice.
   struct Flight {
@@ -71,6 +77,7 @@ class Engine final : public ForkAware {
   // On cache lines of their own: who waits for the lock is not to slow down who has it.
   alignas(64) SpinMutex mutex_;
   alignas(64) AppendFile file_;
+  MappedTail tail_;  // of file_, where options_.mapped is possible
   WriterOptions options_;
   std::atomic<NamePolicy> names_{NamePolicy::escape};  // options_.names, for before the lock
   bool one_process_ = false;

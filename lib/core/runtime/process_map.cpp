@@ -91,7 +91,7 @@ class Own final : public ForkAware {
     const std::lock_guard lock(Registry::get().setup_mutex());
     if (opened_in_.load() != ForkGuard::generation()) leave_parent();
     engine_.close();
-    engine_.stop_buffering();
+    engine_.write_through();
   }
 
  private:

@@ -41,7 +41,7 @@ struct FileFacts {
 /// What refresh() found.
 enum class Growth : std::uint8_t {
   unchanged,
-  appended,  ///< text() is longer; what was there is as it was, at the same offsets
+  appended,  ///< text() is longer; what was settled is as it was, at the same offsets
   replaced,  ///< another file, a shorter one, or other bytes: forget all offsets
 };
 
@@ -72,6 +72,10 @@ class PERFMAP_API Input {
   void rename(std::string name) { name_ = std::move(name); }
   const FileFacts& facts() const noexcept { return facts_; }
 
+  /// Only the first `size` bytes of text() are settled: what stands behind may still change, which
+  /// refresh() calls appended, too. Until the next refresh().
+  void settle(std::size_t size);
+
   /// Looks at the path again and takes in what was appended. Only for files that open() opened;
   /// everything else is unchanged. On replaced, text() is the new file's. Views taken before are
   /// invalid afterwards unless it answers unchanged. O(1), and O(size) page-table work in the
@@ -85,9 +89,14 @@ class PERFMAP_API Input {
   struct Storage;
   friend class Windows;
   int take_descriptor() const noexcept;
+  bool is_unchanged(const FileFacts& now) const noexcept;
+  bool goes_on(std::string_view now) const;
   static Result<Input> take(int fd, std::string name, const OpenPolicy& policy, bool by_path);
   std::shared_ptr<Storage> storage_;
   std::string_view text_;
+  std::string settled_;    // the end of what is settled, as it was; empty: all is
+  std::string unsettled_;  // the beginning of the rest, as it was
+  std::size_t settled_size_ = 0;
   std::string name_;
   FileFacts facts_;
   OpenPolicy policy_;

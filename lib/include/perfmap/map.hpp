@@ -54,8 +54,12 @@ class PERFMAP_API Map {
   Map(Input input, Options options);
 
   const Input& input() const noexcept { return input_; }
-  /// What is read: all of the input, or all up to the last newline where the map is growing.
+  /// What is read: all of the input, or all up to the last newline where the map is growing; but
+  /// not the filler at its end that a mapped writer makes entries of, or has left when it was
+  /// killed. See WriterOptions::mapped.
   std::string_view text() const noexcept { return text_; }
+  /// Whether a last line without newline was left out.
+  bool ends_in_part() const noexcept { return ends_in_part_; }
 
   /// Every entry, in file order; each line that makes no sense goes to `problems`. O(bytes).
   /// `visit` is called as visit(const Entry&).
@@ -101,11 +105,13 @@ class PERFMAP_API Map {
   Input input_;
   Options options_;
   std::string_view text_;
+  bool ends_in_part_ = false;
   mutable std::vector<std::uint64_t> newlines_before_;  // of each kLineBlock bytes of text_
 };
 
 /// Parses one line without its newline, which starts at `at`. Total: every line is either an entry
-/// or costs one diagnostic; blank lines and comments are neither entry nor (here) problem.
+/// or costs one diagnostic; blank lines, comments and filler are neither entry nor (here)
+/// problem.
 PERFMAP_API std::optional<Entry> parse_map_line(std::string_view line, const Location& at,
                                                 Diagnostics& problems);
 

@@ -36,6 +36,31 @@ struct WriterOptions {
   /// meanwhile. Must not throw. After 0 it is not called again until the map is opened anew.
   int (*on_full)(void* context) = nullptr;
   void* on_full_context = nullptr;
+  /// Entries are stored into a mapping of the file's end instead of being written with write(2): an
+  /// entry whose write() returned is in the file, even if the process is killed next, for the price
+  /// of a copy in memory. buffer_bytes counts as 0.
+  ///
+  /// Until it is closed the file ends in at most 64 KiB of filler, which most_bytes does not count:
+  /// lines of "0 0 " and dots, at most 2 KiB each unless a longer entry is on its way, which
+  /// readers take for symbols without size at address 0. close() cuts them off; of a writer that
+  /// was killed they stay, until the next mapped writer opens the file. A map that is on its way
+  /// has whole lines at any time.
+  ///
+  /// Only for files that nobody else writes to, whatever they promise:
+  ///  * open() fails with EBUSY where a process, as far as /proc shows, has the file open for
+  ///    writing, or where a writer of this library has locked it. What comes later and does not
+  ///    look for locks is seen when the filler is used up: entries then go on with write(2), and
+  ///    filler is left in the middle of the file.
+  ///  * Whoever truncates the file kills this process with SIGBUS at the next write(). A reader
+  ///    that maps the file, and looks at its filler while close() cuts it off, is in the same
+  ///    danger: see TruncationGuard.
+  ///  * After fork() the writer is closed in the child: EBADF. (A process's own map goes on
+  ///    as its fork policy says.)
+  ///
+  /// Room on the disk is reserved beforehand, so that a full one is ENOSPC from write(), never
+  /// SIGBUS. Where that cannot be had, entries are written with write(2): for what is no regular
+  /// file, and on all file systems but ext2 to ext4, XFS and tmpfs.
+  bool mapped = false;
 };
 
 /// Appends entries to a perf map: one write(2) of one whole line on a descriptor opened for
