@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 namespace perfmap::bench {
 
@@ -20,8 +19,8 @@ void bench_commands(const Files& files);
 void bench_trampoline(const Files& files);
 void bench_writer(const Files& files);
 void bench_writer_threads(const Files& files);
-/// The process's own map, with so many threads.
-void bench_own_map(const Files& files, const std::vector<int>& thread_counts);
+void bench_own_map(const Files& files);
+void bench_own_map_threads(const Files& files);
 void bench_mapped_writer(const Files& files);
 void bench_mapped_writer_threads(const Files& files);
 

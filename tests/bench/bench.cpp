@@ -1,11 +1,15 @@
 // Prints a table, one row a figure, each with its ratio to a limit that is measured in the same run
-// on the same bytes: bench PERFMAP. Takes about two minutes and 3 GB below /tmp.
+// on the same bytes: bench PERFMAP [AREA…]. Takes about two minutes and 3 GB below /tmp.
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sched.h>
+#include <string_view>
+#include <vector>
 
 #include "bench/areas.hpp"
 #include "bench/measure.hpp"
@@ -19,19 +23,42 @@ void write_map(const std::string& path, const test::SyntheticMap& wishes) {
   std::ofstream(path, std::ios::binary) << test::synthetic_map(wishes);
 }
 
-/// Figures are for one core, children included; two threads get two back.
-void use_one_core() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(0, &set);
-  ::sched_setaffinity(0, sizeof set, &set);
+struct Area {
+  std::string_view name;
+  void (*run)(const bench::Files& files);
+  bool one_core = true;  // children included; threads get all of them
+};
+
+constexpr std::array kAreas = {
+    Area{"index", bench::bench_index},
+    Area{"jitdump", bench::bench_jitdump},
+    Area{"commands", bench::bench_commands},
+    Area{"trampoline", bench::bench_trampoline},
+    Area{"writer", bench::bench_writer},
+    Area{"own-map", bench::bench_own_map},
+    Area{"mapped", bench::bench_mapped_writer},
+    Area{"writer", bench::bench_writer_threads, false},
+    Area{"own-map", bench::bench_own_map_threads, false},
+    Area{"mapped", bench::bench_mapped_writer_threads, false},
+};
+
+void use_cores(bool one) {
+  static const cpu_set_t all = [] {
+    cpu_set_t set;
+    ::sched_getaffinity(0, sizeof set, &set);
+    return set;
+  }();
+  cpu_set_t first;
+  CPU_ZERO(&first);
+  CPU_SET(0, &first);
+  ::sched_setaffinity(0, sizeof all, one ? &first : &all);
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count < 2) {
-    std::cerr << "usage: bench PERFMAP\n";
+    std::cerr << "usage: bench PERFMAP [AREA...]\n";
     return 2;
   }
   char name[] = "/tmp/perfmap-bench-XXXXXX";
@@ -42,21 +69,13 @@ int main(int count, char** arguments) {
   write_map(files.plain, {.entries = 1'000'000, .seed = 1});
   write_map(files.reused, {.entries = 1'000'000, .reused_percent = 20, .seed = 2});
   write_map(files.large, {.entries = 10'000'000, .seed = 3});
-  cpu_set_t all;
-  ::sched_getaffinity(0, sizeof all, &all);
-  use_one_core();
+  const std::vector<std::string_view> wanted(arguments + 2, arguments + count);
   bench::print_head();
-  bench::bench_index(files);
-  bench::bench_jitdump(files);
-  bench::bench_commands(files);
-  bench::bench_trampoline(files);
-  bench::bench_writer(files);
-  bench::bench_own_map(files, {1});
-  bench::bench_mapped_writer(files);
-  ::sched_setaffinity(0, sizeof all, &all);
-  bench::bench_writer_threads(files);
-  bench::bench_own_map(files, {2, 8});
-  bench::bench_mapped_writer_threads(files);
+  for (const Area& area : kAreas) {
+    if (!wanted.empty() && std::ranges::find(wanted, area.name) == wanted.end()) continue;
+    use_cores(area.one_core);
+    area.run(files);
+  }
   std::filesystem::remove_all(name);
   return 0;
 }

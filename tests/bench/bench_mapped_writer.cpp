@@ -1,74 +1,32 @@
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
 #include <string>
-#include <thread>
 
 #include "bench/areas.hpp"
 #include "bench/measure.hpp"
+#include "bench/stdio_map.hpp"
 #include "perfmap/writer.hpp"
 
 namespace perfmap::bench {
 namespace {
 
 constexpr int kEntries = 300'000;
-constexpr std::string_view kName = "py::handler_of_requests:/srv/app/server.py";
-
-/// What CPython does for an entry: a lock, fprintf, fflush.
-class FlushingWriter {
- public:
-  explicit FlushingWriter(const std::string& path) {
-    std::filesystem::remove(path);
-    file_ = std::fopen(path.c_str(), "a");
-    if (file_ == nullptr) std::abort();
-  }
-  ~FlushingWriter() { std::fclose(file_); }
-  FlushingWriter(const FlushingWriter&) = delete;
-  FlushingWriter& operator=(const FlushingWriter&) = delete;
-
-  void write(const void* start, unsigned size, const char* name) {
-    const std::lock_guard lock(mutex_);
-    std::fprintf(file_, "%zx %x %s\n", reinterpret_cast<std::size_t>(start), size, name);
-    std::fflush(file_);
-  }
-
- private:
-  std::FILE* file_ = nullptr;
-  std::mutex mutex_;
-};
 
 void write_mapped(const std::string& path, int threads) {
   std::filesystem::remove(path);
   auto writer = MapWriter::open(path, {.mapped = true});
   if (!writer) std::abort();
-  const auto work = [&] {
-    for (int i = 0; i < kEntries / threads; ++i) {
-      if (!writer->write(0x7f3529fcf759, 0xb, kName)) std::abort();
+  in_threads(threads, kEntries, [&writer](int count) {
+    for (int i = 0; i < count; ++i) {
+      if (!writer->write(kCode, kCodeSize, kCodeName)) std::abort();
     }
-  };
-  std::thread other;
-  if (threads == 2) other = std::thread(work);
-  work();
-  if (threads == 2) other.join();
-}
-
-void write_flushing(const std::string& path, int threads) {
-  FlushingWriter writer(path);
-  const auto work = [&] {
-    for (int i = 0; i < kEntries / threads; ++i) {
-      writer.write(reinterpret_cast<void*>(0x7f3529fcf759), 0xb, kName.data());
-    }
-  };
-  std::thread other;
-  if (threads == 2) other = std::thread(work);
-  work();
-  if (threads == 2) other.join();
+  });
 }
 
 void bench_mapped(const Files& files, int threads) {
   const Paired pair = compare(
-      7, [&] { write_mapped(files.out, threads); }, [&] { write_flushing(files.out, threads); });
+      7, [&] { write_mapped(files.out, threads); },
+      [&] { write_with_stdio(files.out, threads, kEntries); });
   const std::string figure =
       "write, mapped, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
   const std::string ours = ns_each(pair.ours_ms, kEntries);

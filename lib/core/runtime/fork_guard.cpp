@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 #include "runtime/registry.hpp"
 
@@ -34,15 +35,7 @@ bool wipes_on_fork(void* page, std::size_t size) noexcept {
   return ::madvise(page, size, kNoAdvice) != 0 && ::madvise(page, size, MADV_WIPEONFORK) == 0;
 }
 
-std::atomic<unsigned>* make_word() noexcept {
-  const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  void* const page =
-      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return nullptr;
-  if (wipes_on_fork(page, size)) return new (page) std::atomic<unsigned>(0);
-  ::munmap(page, size);
-  return nullptr;
-}
+std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
 unsigned renew_by_pid() noexcept {
   const auto pid = static_cast<std::uint64_t>(::getpid());
@@ -61,26 +54,43 @@ void enter_child() noexcept {
 
 }  // namespace
 
-std::atomic<unsigned> ForkGuard::no_word_{0};
-std::atomic<std::atomic<unsigned>*> ForkGuard::word_{&no_word_};
+WipedWord::WipedWord() noexcept {
+  const std::size_t size = page_size();
+  void* const page =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return;
+  if (wipes_on_fork(page, size)) {
+    word_ = new (page) std::atomic<std::uint64_t>(0);
+  } else {
+    ::munmap(page, size);
+  }
+}
+
+WipedWord::~WipedWord() {
+  if (word_ != nullptr) ::munmap(word_, page_size());
+}
+
+std::atomic<std::uint64_t>* WipedWord::release() noexcept { return std::exchange(word_, nullptr); }
+
+ForkGuard::Word ForkGuard::no_word_{0};
+std::atomic<ForkGuard::Word*> ForkGuard::word_{&no_word_};
 
 /// The word is 0: it was wiped, or there is none yet, or there never will be.
 unsigned ForkGuard::renew() noexcept {
   if (no_page.load()) return renew_by_pid();
-  std::atomic<unsigned>* word = word_.load();
+  Word* word = word_.load();
   if (word == &no_word_) {
-    std::atomic<unsigned>* const made = make_word();
-    if (made == nullptr) {
+    WipedWord made;
+    if (made.get() == nullptr) {
       no_page.store(true);
       return renew_by_pid();
     }
-    // Who comes second leaves a page behind, once.
-    if (word_.compare_exchange_strong(word, made)) word = made;
+    if (word_.compare_exchange_strong(word, made.get())) word = made.release();
   }
   // The count goes up first: a child that is made in between must not count to the same number.
   const unsigned next = next_generation();
-  unsigned now = 0;
-  return word->compare_exchange_strong(now, next) ? next : now;
+  std::uint64_t now = 0;
+  return word->compare_exchange_strong(now, next) ? next : static_cast<unsigned>(now);
 }
 
 int ForkGuard::install() noexcept {

@@ -1,15 +1,33 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 namespace perfmap {
+
+/// A word that every child finds to be 0, however it was made, until it changes that: on a page
+/// that the kernel wipes (MADV_WIPEONFORK, Linux 4.14).
+class WipedWord {
+ public:
+  WipedWord() noexcept;
+  ~WipedWord();
+  WipedWord(const WipedWord&) = delete;
+  WipedWord& operator=(const WipedWord&) = delete;
+  /// nullptr where the kernel wipes nothing.
+  std::atomic<std::uint64_t>* get() const noexcept { return word_; }
+  /// It stays for ever.
+  std::atomic<std::uint64_t>* release() noexcept;
+
+ private:
+  std::atomic<std::uint64_t>* word_ = nullptr;
+};
 
 /// How the writers of a process live through fork(2) and bare clone(2): each one sees afterwards
 /// that it is in a child.
 ///
-/// A word on a page that the kernel wipes in every child (MADV_WIPEONFORK, Linux 4.14) says so at
-/// the price of a load, with or without handlers, and is right in a pid namespace where the child
-/// has its parent's number. Without that page, getpid(2) and a handler of fork(2) say it.
+/// A WipedWord says so at the price of a load, with or without handlers, and is right in a pid
+/// namespace where the child has its parent's number. Without it, getpid(2) and a handler of
+/// fork(2) say it.
 class ForkGuard {
  public:
   /// Installs the handlers once; 0 or an errno value.
@@ -20,7 +38,8 @@ class ForkGuard {
 #ifdef PERFMAP_NO_FORK_CHECK  // to measure what it costs
     return 1;
 #else
-    const unsigned now = word_.load(std::memory_order_acquire)->load(std::memory_order_relaxed);
+    const auto now = static_cast<unsigned>(
+        word_.load(std::memory_order_acquire)->load(std::memory_order_relaxed));
     return now != 0 ? now : renew();
 #endif
   }
@@ -28,8 +47,9 @@ class ForkGuard {
  private:
   static unsigned renew() noexcept;
 
-  static std::atomic<unsigned> no_word_;  // always 0
-  static std::atomic<std::atomic<unsigned>*> word_;
+  using Word = std::atomic<std::uint64_t>;
+  static Word no_word_;  // always 0
+  static std::atomic<Word*> word_;
 };
 
 /// An engine with a lock of its own, which the Registry takes around fork(2).

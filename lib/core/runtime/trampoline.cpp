@@ -37,7 +37,6 @@ namespace {
 void* Trampoline::call(void* first, void* second, void* third, Evaluator evaluator) {
   const TrampolineEngine& engine = *code_->engine;
   const CompiledCode& compiled = code_->compiled;
-  if (!engine.is_active()) return evaluator(first, second, third);
   if (!engine.is_settled(compiled)) [[unlikely]]
     return call_newly(*this, first, second, third, evaluator);
   const TrampolineEntry made = compiled.entry.load(std::memory_order_relaxed);

@@ -28,6 +28,9 @@ bool has_inherited_map() noexcept {
   return ProcessMap::init() == 0 && ProcessMap::start() == MapStart::inherited;
 }
 
+/// For where there is no WipedWord.
+std::atomic<Moment> no_word{0};
+
 /// A lock that a child may take whoever held it: nobody of a former generation is there to give it
 /// back. For what is rare enough to wait awake.
 class ChildProofLock {
@@ -55,6 +58,7 @@ TrampolineEngine::TrampolineEngine(const TrampolineCode& code, TrampolineOptions
       code_(&code),
       image_(image_of(code)),
       birth_(ForkGuard::generation()),
+      now_(word_.get() != nullptr ? word_.get() : &no_word),
       next_mark_(monotonic_ns()) {}
 
 TrampolineEngine::~TrampolineEngine() {
@@ -87,8 +91,24 @@ Result<void> TrampolineEngine::activate(TrampolineBackend backend) {
   if ((wanted & kDump) != 0) {
     if (Result<void> opened = open_dump(); !opened) return opened;
   }
-  activation_.store(++activations_ << 2 | wanted);
+  set_activation(++activations_ << 2 | wanted);
   return {};
+}
+
+void TrampolineEngine::set_activation(std::uint32_t activation) noexcept {
+  activation_.store(activation);
+  if (word_.get() != nullptr) word_.get()->store(0);
+}
+
+Moment TrampolineEngine::now() noexcept {
+  for (;;) {
+    const std::uint32_t activation = activation_.load();
+    const Moment moment = Moment{activation} << 32 | ForkGuard::generation();
+    if (word_.get() == nullptr) return moment;
+    if (word_.get()->load() != moment) word_.get()->store(moment);
+    // Who has changed it meanwhile may have cleared the word before that store.
+    if (activation_.load() == activation) return moment;
+  }
 }
 
 TrampolineState TrampolineEngine::state() const noexcept {
@@ -108,6 +128,7 @@ TrampolineState TrampolineEngine::state() const noexcept {
 
 /// One thread at a time; the others do not wait.
 TrampolineEntry TrampolineEngine::settle(CompiledCode& code) noexcept {
+  if (activation_.load(std::memory_order_relaxed) == 0) return nullptr;
   const Moment moment = now();
   if (backends_of(moment) == 0) return nullptr;
   Moment begun = code.begun.load();

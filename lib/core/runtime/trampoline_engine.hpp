@@ -22,9 +22,11 @@ struct CompiledCode {
   std::string file;
   std::int32_t line = 0;
 
+  static constexpr Moment kNever = ~Moment{0};
+
   /// Holds once `settled` is the present moment; nullptr: the evaluator is called directly.
   std::atomic<TrampolineEntry> entry{nullptr};
-  std::atomic<Moment> settled{0};
+  std::atomic<Moment> settled{kNever};
   /// 0, or when somebody began to settle it. Of a former generation: by a thread that the child
   /// does not have.
   std::atomic<Moment> begun{0};
@@ -48,26 +50,23 @@ class TrampolineEngine {
 
   const TrampolineOptions& options() const noexcept { return options_; }
   Result<void> activate(TrampolineBackend backend);
-  void deactivate() noexcept { activation_.store(0); }
+  void deactivate() noexcept { set_activation(0); }
   TrampolineState state() const noexcept;
 
   // Here, because every call of an interpreted function passes through them.
-  bool is_active() const noexcept { return activation_.load(std::memory_order_relaxed) != 0; }
-  /// Whether code.entry holds.
+  /// Whether code.entry holds: one that is settled was so while this was active.
   bool is_settled(const CompiledCode& code) const noexcept {
-    return code.settled.load(std::memory_order_acquire) == now();
+    return code.settled.load(std::memory_order_acquire) == now_->load(std::memory_order_relaxed);
   }
   TrampolineEntry entry(CompiledCode& code) noexcept {
-    if (!is_active()) return nullptr;
     return is_settled(code) ? code.entry.load(std::memory_order_relaxed) : settle(code);
   }
   void forget(const CompiledCode& code) noexcept;
 
  private:
   Result<void> open_dump();
-  Moment now() const noexcept {
-    return Moment{activation_.load(std::memory_order_acquire)} << 32 | ForkGuard::generation();
-  }
+  void set_activation(std::uint32_t activation) noexcept;
+  Moment now() noexcept;
   TrampolineEntry settle(CompiledCode& code) noexcept;
   int make(CompiledCode& code, Moment moment);
   void enter_child(CompiledCode& code) noexcept;
@@ -82,6 +81,8 @@ class TrampolineEngine {
   unsigned birth_;  // the generation that made this
   /// 0 where not active; else a number that grows, and in its low two bits the backend.
   std::atomic<std::uint32_t> activation_{0};
+  WipedWord word_;
+  std::atomic<Moment>* now_;           // the present moment, or 0: now() knows it
   std::atomic<Moment> activating_{0};  // a ChildProofLock's
   std::uint32_t activations_ = 0;      // under that lock
   std::atomic<TrampolinePool*> pool_{nullptr};
