@@ -12,6 +12,7 @@
 #include <sys/vfs.h>
 #include <utility>
 
+#include "bytes/no_cancel.hpp"
 #include "perfmap/open_writers.hpp"
 
 namespace perfmap {
@@ -156,6 +157,7 @@ void MappedTail::goes_on_at(std::uint64_t size, bool newline_first) noexcept {
 }
 
 int MappedTail::make_room(std::size_t size) noexcept {
+  const NoCancel uncancelled;
   const int error = file_end_ - end_ < size + kFileAhead ? grow(size) : 0;
   if (!is_open()) return error;
   while (line_end_ != file_end_ && line_end_ - end_ < size + kAhead) join_next_line();

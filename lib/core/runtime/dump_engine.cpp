@@ -7,6 +7,7 @@
 #include <new>
 #include <unistd.h>
 
+#include "bytes/no_cancel.hpp"
 #include "formats/jitdump_fields.hpp"
 #include "perfmap/jitdump_encode.hpp"
 #include "perfmap/written_name.hpp"
@@ -60,6 +61,7 @@ DumpEngine::~DumpEngine() {
 
 Result<void> DumpEngine::open_own(const std::string& directory) {
   const std::lock_guard lock(mutex_);
+  const NoCancel uncancelled;
   directory_ = directory;
   return open_own_locked();
 }
@@ -71,12 +73,14 @@ Result<void> DumpEngine::open_own_locked() {
 
 Result<void> DumpEngine::open(const std::string& path) {
   const std::lock_guard lock(mutex_);
+  const NoCancel uncancelled;
   path_ = path;
   return begin(open_dump(file_, path, options_), options_.marker);
 }
 
 Result<void> DumpEngine::open(int fd, const std::string& name) {
   const std::lock_guard lock(mutex_);
+  const NoCancel uncancelled;
   path_ = name;
   if (const int error = file_.open(fd); error != 0) {
     return Failure(system_error("cannot open " + name, error));
@@ -131,6 +135,7 @@ int DumpEngine::load(const JitFunction& function, std::uint64_t& index) noexcept
   if (!as_is && options_.names == NamePolicy::refuse) return EILSEQ;
   const std::string changed = as_is ? std::string() : written_name(function.name);
   const std::lock_guard lock(mutex_);
+  const NoCancel uncancelled;
   if (const int error = ready(); error != 0) return error;
   if (silent_) return 0;
   const std::string_view name = as_is ? function.name : std::string_view(changed);
@@ -230,6 +235,7 @@ int DumpEngine::move(std::uint64_t index, Address from, Address to, std::uint64_
     try {
   if (size > UINT64_MAX - from || size > UINT64_MAX - to) return EINVAL;
   const std::lock_guard lock(mutex_);
+  const NoCancel uncancelled;
   if (const int error = ready(); error != 0) return error;
   if (silent_) return 0;
   MoveRecord move;
@@ -250,6 +256,7 @@ int DumpEngine::move(std::uint64_t index, Address from, Address to, std::uint64_
 /// A child does not end its parent's dump.
 int DumpEngine::close() noexcept try {
   const std::lock_guard lock(mutex_);
+  const NoCancel uncancelled;
   to_be_made_ = false;
   silent_ = false;
   if (!file_.is_open()) return 0;

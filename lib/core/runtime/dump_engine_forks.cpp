@@ -2,6 +2,7 @@
 #include <new>
 #include <unistd.h>
 
+#include "bytes/no_cancel.hpp"
 #include "runtime/dump_engine.hpp"
 
 namespace perfmap {
@@ -48,6 +49,7 @@ int DumpEngine::leave_parent() noexcept {
 /// A failure shows at the child's first record, which tries again.
 void DumpEngine::begin_child() noexcept try {
   const std::lock_guard lock(mutex_);
+  const NoCancel uncancelled;
   enter_process();
 } catch (const std::bad_alloc&) {  // as said
 }

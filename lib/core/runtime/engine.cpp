@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/hex.hpp"
+#include "bytes/no_cancel.hpp"
 #include "perfmap/written_name.hpp"
 #include "runtime/registry.hpp"
 
@@ -58,6 +59,7 @@ template <class Open>
 int Engine::open_as(Open open) noexcept {
   if (const int error = ForkGuard::install(); error != 0) return error;
   const std::lock_guard lock(mutex_);
+  const NoCancel uncancelled;
   if (file_.is_open()) return 0;
   generation_ = ForkGuard::generation();
   buffer_.clear();
@@ -108,6 +110,7 @@ int Engine::append(std::string_view line) noexcept {
   }
   if (!file_.is_open()) return EBADF;
   if (tail_.is_open()) return append_mapped(line);
+  const NoCancel uncancelled;
   const std::uint64_t size = file_.size() + buffer_.size() + line.size();
   if (options_.most_bytes != 0 && size > options_.most_bytes) [[unlikely]]
     return kAtCap;
@@ -121,6 +124,7 @@ int Engine::append_mapped(std::string_view line) noexcept {
   const int error = tail_.append(line);
   if (tail_.is_open()) [[likely]]
     return error;
+  const NoCancel uncancelled;
   file_.goes_on_behind_lines();
   return file_.append(line);
 }
@@ -216,6 +220,7 @@ void Engine::after_fork() noexcept {
 
 int Engine::copy(const char* path) noexcept {
   const std::lock_guard lock(mutex_);
+  const NoCancel uncancelled;
   forget_parent();
   if (!file_.is_open()) return EBADF;
   if (tail_.is_open()) return copy_behind_tail(path);
@@ -233,12 +238,14 @@ int Engine::copy_behind_tail(const char* path) noexcept {
 
 int Engine::flush() noexcept {
   const std::lock_guard lock(mutex_);
+  const NoCancel uncancelled;
   forget_parent();
   return flush_locked();
 }
 
 int Engine::close() noexcept {
   const std::lock_guard lock(mutex_);
+  const NoCancel uncancelled;
   forget_parent();
   if (!file_.is_open()) return 0;
   const int flushed = tail_.is_open() ? tail_.close() : flush_locked();
@@ -249,6 +256,7 @@ int Engine::close() noexcept {
 
 void Engine::abandon() noexcept {
   const std::lock_guard lock(mutex_);
+  const NoCancel uncancelled;
   forget_parent();
   buffer_.clear();
   tail_.forget();
@@ -257,6 +265,7 @@ void Engine::abandon() noexcept {
 
 int Engine::inherit(const char* path, bool empty_stale) noexcept {
   const std::lock_guard lock(mutex_);
+  const NoCancel uncancelled;
   const std::size_t in_flight = flight_.bytes.load();
   const std::uint64_t end = tail_.is_open() ? tail_.size() : file_.size();
   const std::uint64_t size = in_flight != 0 ? flight_.to.load() : end;

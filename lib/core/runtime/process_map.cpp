@@ -35,7 +35,7 @@ class Own final : public ForkAware {
     engine_.configure(writer, true);
     stale_ = options.stale;
     fork_ = options.fork;
-    disabled_ = false;
+    began_as_ = ForkPolicy::fresh;
     return 0;
   }
 
@@ -47,6 +47,11 @@ class Own final : public ForkAware {
   }
 
   ForkPolicy fork_policy() const noexcept { return fork_.load(); }
+
+  ForkPolicy began_as() {
+    const std::lock_guard lock(Registry::get().setup_mutex());
+    return enter_process() == 0 ? began_as_.load() : ForkPolicy::inherit;
+  }
 
   int init() {
     const std::lock_guard lock(Registry::get().setup_mutex());
@@ -114,18 +119,22 @@ class Own final : public ForkAware {
   /// In a child, once: lets go of the parent's map, as the policy says.
   int enter_process() noexcept {
     if (opened_in_.load() == ForkGuard::generation()) return 0;
-    if (fork_ == ForkPolicy::inherit && engine_.is_open() && !disabled_) {
+    if (fork_ == ForkPolicy::inherit && engine_.is_open() && !is_off()) {
       std::array<char, kMostPath> path;
       const int error = engine_.inherit(own_path(path), stale_ == StaleMap::empty);
       if (error != 0) return error;
+      began_as_ = ForkPolicy::inherit;
       opened_in_.store(ForkGuard::generation());
       return 0;
     }
     // In the process that came first there is no parent's.
-    if (fork_ == ForkPolicy::off && opened_in_.load() != 0) disabled_ = true;
+    const bool off = is_off() || (fork_ == ForkPolicy::off && opened_in_.load() != 0);
+    began_as_ = off ? ForkPolicy::off : ForkPolicy::fresh;
     leave_parent();
     return 0;
   }
+
+  bool is_off() const noexcept { return began_as_ == ForkPolicy::off; }
 
   void leave_parent() noexcept {
     engine_.abandon();
@@ -137,12 +146,12 @@ class Own final : public ForkAware {
   int opened(Act act) {
     const std::lock_guard lock(Registry::get().setup_mutex());
     const int error = open();
-    return error != 0 || disabled_ ? error : act();
+    return error != 0 || is_off() ? error : act();
   }
 
   int open() noexcept {
     if (const int error = enter_process(); error != 0) return error;
-    if (disabled_ || engine_.is_open()) return 0;
+    if (is_off() || engine_.is_open()) return 0;
     std::array<char, kMostPath> path;
     return engine_.open(own_path(path), stale_ == StaleMap::empty);
   }
@@ -161,7 +170,7 @@ class Own final : public ForkAware {
   std::array<char, kMostDirectory> directory_ = {"/tmp"};
   std::atomic<ForkPolicy> fork_{ForkPolicy::fresh};
   std::atomic<StaleMap> stale_{StaleMap::empty};
-  std::atomic<bool> disabled_{false};
+  std::atomic<ForkPolicy> began_as_{ForkPolicy::fresh};
   std::atomic<unsigned> opened_in_{0};  // the generation whose map the engine has, if any
 };
 
@@ -219,6 +228,14 @@ MapStart ProcessMap::start() noexcept {
     return 0;
   });
   return start;
+}
+ForkPolicy ProcessMap::began_as() noexcept {
+  ForkPolicy began = ForkPolicy::fresh;
+  answer([&] {
+    began = own().began_as();
+    return 0;
+  });
+  return began;
 }
 int ProcessMap::init() noexcept {
   return answer([] { return own().init(); });

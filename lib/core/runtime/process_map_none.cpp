@@ -12,6 +12,7 @@ int ProcessMap::write(Address, std::uint64_t, std::string_view) noexcept { retur
 int ProcessMap::copy(const char*) noexcept { return 0; }
 int ProcessMap::flush() noexcept { return 0; }
 ForkPolicy ProcessMap::fork_policy() noexcept { return ForkPolicy::fresh; }
+ForkPolicy ProcessMap::began_as() noexcept { return ForkPolicy::fresh; }
 int ProcessMap::fini() noexcept { return 0; }
 
 }  // namespace perfmap

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "perfmap/visible.hpp"
 #include "runtime/fork_guard.hpp"
 #include "runtime/trampoline_engine.hpp"
 
@@ -15,12 +16,15 @@ struct Trampoline::Code {
   CompiledCode compiled;
 };
 
+Trampoline::Trampoline() noexcept = default;
 Trampoline::Trampoline(std::unique_ptr<Code> code) : code_(std::move(code)) {}
 Trampoline::Trampoline(Trampoline&&) noexcept = default;
 Trampoline& Trampoline::operator=(Trampoline&&) noexcept = default;
 Trampoline::~Trampoline() = default;
 
-TrampolineEntry Trampoline::entry() noexcept { return code_->engine->entry(code_->compiled); }
+TrampolineEntry Trampoline::entry() noexcept {
+  return code_ == nullptr ? nullptr : code_->engine->entry(code_->compiled);
+}
 
 namespace {
 
@@ -35,6 +39,7 @@ namespace {
 }  // namespace
 
 void* Trampoline::call(void* first, void* second, void* third, Evaluator evaluator) {
+  if (code_ == nullptr) return evaluator(first, second, third);
   const TrampolineEngine& engine = *code_->engine;
   const CompiledCode& compiled = code_->compiled;
   if (!engine.is_settled(compiled)) [[unlikely]]
@@ -46,10 +51,11 @@ void* Trampoline::call(void* first, void* second, void* third, Evaluator evaluat
 }
 
 Result<void> Trampoline::compile() {
-  entry();
-  const int error = code_->compiled.error.load();
-  if (error == 0 || !code_->engine->state().active) return {};
-  return Failure(system_error("cannot make a trampoline for " + code_->compiled.name, error));
+  const int error = code_ == nullptr ? 0 : code_->engine->compile(code_->compiled);
+  if (error == 0) return {};
+  std::string what = "cannot make a trampoline for ";
+  append_visible(what, code_->compiled.name);
+  return Failure(system_error(what, error));
 }
 
 struct TrampolineArena::State {

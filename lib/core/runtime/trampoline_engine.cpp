@@ -24,9 +24,8 @@ constexpr std::uint32_t backends_of(Moment moment) noexcept {
   return static_cast<std::uint32_t>(moment >> 32) & kBackends;
 }
 
-bool has_inherited_map() noexcept {
-  return ProcessMap::init() == 0 && ProcessMap::start() == MapStart::inherited;
-}
+/// This thread is in settle(), where it calls what may call back.
+thread_local bool settling = false;
 
 /// For where there is no WipedWord.
 std::atomic<Moment> no_word{0};
@@ -84,7 +83,6 @@ Result<void> TrampolineEngine::activate(TrampolineBackend backend) {
     return Failure({Errc::invalid_argument, "no such backend of trampolines", EINVAL, {}});
   }
   const ChildProofLock lock(activating_);
-  if ((activation_.load() & kBackends) == wanted) return {};
   if ((wanted & kMap) != 0 && ProcessMap::init() != 0) {
     return Failure(system_error("cannot open the process's map", errno));
   }
@@ -119,28 +117,24 @@ TrampolineState TrampolineEngine::state() const noexcept {
   state.compiled = compiled_.load();
   state.failed = failed_.load();
   state.last_errno = last_errno_.load();
-  const TrampolinePool* const pool = pool_.load();
-  if (pool != nullptr && pool->generation() == ForkGuard::generation()) {
-    state.mapped_bytes = pool->mapped_bytes();
+  for (const TrampolinePool* pool = pool_.load(); pool != nullptr; pool = pool->older()) {
+    state.mapped_bytes += pool->mapped_bytes();
   }
   return state;
 }
 
-/// One thread at a time; the others do not wait.
-TrampolineEntry TrampolineEngine::settle(CompiledCode& code) noexcept {
-  if (activation_.load(std::memory_order_relaxed) == 0) return nullptr;
+/// One thread at a time; the others do not wait. `again`: what has failed, too.
+TrampolineEngine::Settled TrampolineEngine::settle(CompiledCode& code, bool again) noexcept {
+  if (activation_.load(std::memory_order_relaxed) == 0) return Settled::inactive;
   const Moment moment = now();
-  if (backends_of(moment) == 0) return nullptr;
+  if (backends_of(moment) == 0) return Settled::inactive;
   Moment begun = code.begun.load();
-  if (begun != 0 && generation_of(begun) == generation_of(moment)) return nullptr;
-  if (!code.begun.compare_exchange_strong(begun, moment)) return nullptr;
-  if (code.settled.load() != moment) {
-    int error = ENOMEM;
-    try {
-      error = make(code, moment);
-    } catch (const std::bad_alloc&) {
-      code.entry.store(nullptr);
-    }
+  if (begun != 0 && generation_of(begun) == generation_of(moment)) return Settled::by_another;
+  if (!code.begun.compare_exchange_strong(begun, moment)) return Settled::by_another;
+  if (code.settled.load() != moment || (again && code.error.load() != 0)) {
+    settling = true;
+    const int error = try_to_make(code, moment);
+    settling = false;
     code.error.store(error);
     if (error != 0) {
       failed_.fetch_add(1);
@@ -148,9 +142,27 @@ TrampolineEntry TrampolineEngine::settle(CompiledCode& code) noexcept {
     }
     code.settled.store(moment);
   }
-  const TrampolineEntry made = code.entry.load();
   code.begun.store(0);
-  return made;
+  return Settled::done;
+}
+
+int TrampolineEngine::compile(CompiledCode& code) noexcept {
+  for (;;) {
+    switch (settle(code, true)) {
+      case Settled::done: return code.error.load();
+      case Settled::inactive: return 0;
+      case Settled::by_another: break;
+    }
+    if (settling) return EDEADLK;
+    ::sched_yield();
+  }
+}
+
+int TrampolineEngine::try_to_make(CompiledCode& code, Moment moment) noexcept try {
+  return make(code, moment);
+} catch (const std::bad_alloc&) {
+  code.entry.store(nullptr);
+  return ENOMEM;
 }
 
 int TrampolineEngine::make(CompiledCode& code, Moment moment) {
@@ -159,12 +171,14 @@ int TrampolineEngine::make(CompiledCode& code, Moment moment) {
   if (code.place != nullptr && code.generation != generation) enter_child(code);
   code.generation = generation;
   if (code.place == nullptr) {
-    if (generation != birth_ && ProcessMap::fork_policy() == ForkPolicy::off) return 0;
+    if (ProcessMap::began_as() == ForkPolicy::off) return 0;
     if (const int error = find_place(code); error != 0) return error;
   }
+  const bool is_new = code.announced == 0;
   const int error = announce(code, backends_of(moment) & ~code.announced);
   if (error == 0) {
     code.entry.store(reinterpret_cast<TrampolineEntry>(code.place));
+    if (is_new) compiled_.fetch_add(1);
   } else if (code.announced == 0) {
     forget(code);
     code.place = nullptr;
@@ -172,29 +186,23 @@ int TrampolineEngine::make(CompiledCode& code, Moment moment) {
   return error;
 }
 
-/// What is to become of a trampoline that was made before fork(2); see TrampolineArena.
+/// What is to become of a trampoline that was made before fork(2): it stays where its name has come
+/// along; see TrampolineArena.
 void TrampolineEngine::enter_child(CompiledCode& code) noexcept {
-  switch (ProcessMap::fork_policy()) {
-    case ForkPolicy::fresh:
-      code.place = nullptr;
-      code.announced = 0;
-      break;
-    case ForkPolicy::inherit:
-      // The child's map begins with the parent's names once it is there; so may its dump.
-      if ((code.announced & kMap) != 0 && !has_inherited_map()) code.announced &= ~kMap;
-      if (dump_fork_ != ForkPolicy::inherit) code.announced &= ~kDump;
-      break;
-    case ForkPolicy::off: code.announced = kBackends; break;
+  const ForkPolicy map = ProcessMap::began_as();
+  if (map == ForkPolicy::off) {
+    code.announced = kBackends;
+    return;
   }
+  if (map != ForkPolicy::inherit) code.announced &= ~kMap;
+  if (dump_fork_ != ForkPolicy::inherit) code.announced &= ~kDump;
+  if (code.announced == 0) code.place = nullptr;
 }
 
-int TrampolineEngine::find_place(CompiledCode& code) noexcept {
+int TrampolineEngine::find_place(CompiledCode& code) {
   code.pool = pool(code.generation);
-  if (code.pool == nullptr) return ENOMEM;
   code.place = code.pool->take();
-  if (code.place == nullptr) return errno;
-  compiled_.fetch_add(1);
-  return 0;
+  return code.place != nullptr ? 0 : errno;
 }
 
 int TrampolineEngine::announce(CompiledCode& code, std::uint32_t backends) {
@@ -233,13 +241,12 @@ int TrampolineEngine::load(const CompiledCode& code) {
 }
 
 /// The pool of this process: the child's first trampoline begins one.
-TrampolinePool* TrampolineEngine::pool(unsigned generation) noexcept {
+TrampolinePool* TrampolineEngine::pool(unsigned generation) {
   TrampolinePool* newest = pool_.load();
   while (newest == nullptr || newest->generation() != generation) {
-    auto* const made = new (std::nothrow)
-        TrampolinePool(image_, generation, newest, options_.exceptions ? code_ : nullptr);
-    if (made == nullptr || pool_.compare_exchange_strong(newest, made)) return made;
-    delete made;
+    auto made = std::make_unique<TrampolinePool>(image_, generation, newest,
+                                                 options_.exceptions ? code_ : nullptr);
+    if (pool_.compare_exchange_strong(newest, made.get())) return made.release();
   }
   return newest;
 }

@@ -59,21 +59,27 @@ class TrampolineEngine {
     return code.settled.load(std::memory_order_acquire) == now_->load(std::memory_order_relaxed);
   }
   TrampolineEntry entry(CompiledCode& code) noexcept {
-    return is_settled(code) ? code.entry.load(std::memory_order_relaxed) : settle(code);
+    if (is_settled(code)) return code.entry.load(std::memory_order_relaxed);
+    return settle(code) == Settled::done ? code.entry.load() : nullptr;
   }
+  /// Settles it now, also what has failed, and where another thread is at it waits for that. 0 or
+  /// an errno value; EDEADLK within what this thread does to settle one.
+  int compile(CompiledCode& code) noexcept;
   void forget(const CompiledCode& code) noexcept;
 
  private:
   Result<void> open_dump();
   void set_activation(std::uint32_t activation) noexcept;
   Moment now() noexcept;
-  TrampolineEntry settle(CompiledCode& code) noexcept;
+  enum class Settled : std::uint8_t { done, inactive, by_another };
+  Settled settle(CompiledCode& code, bool again = false) noexcept;
+  int try_to_make(CompiledCode& code, Moment moment) noexcept;
   int make(CompiledCode& code, Moment moment);
   void enter_child(CompiledCode& code) noexcept;
-  int find_place(CompiledCode& code) noexcept;
+  int find_place(CompiledCode& code);
   int announce(CompiledCode& code, std::uint32_t backends);
   int load(const CompiledCode& code);
-  TrampolinePool* pool(unsigned generation) noexcept;
+  TrampolinePool* pool(unsigned generation);
 
   TrampolineOptions options_;
   const TrampolineCode* code_;

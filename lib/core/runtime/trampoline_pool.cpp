@@ -6,9 +6,10 @@
 #include <new>
 #include <sys/mman.h>
 
-// libgcc's, which every C++ program has, and no header.
-extern "C" void register_frame(void* frames) asm("__register_frame");
-extern "C" void deregister_frame(void* frames) asm("__deregister_frame");
+// libgcc's, which every C++ program has, and no header. The plain __register_frame() does not look
+// whether malloc() had any.
+extern "C" void register_frame(const void* frames, void* object) asm("__register_frame_info");
+extern "C" void* deregister_frame(const void* frames) asm("__deregister_frame_info");
 
 namespace perfmap {
 namespace {
@@ -51,7 +52,7 @@ int TrampolinePool::add_arena() {
   mapped_.fetch_add(kArenaSize, std::memory_order_relaxed);
   if (exceptions_ != nullptr) {
     arena.frame = exception_frame(*exceptions_, arena.begin, kArenaSize);
-    register_frame(arena.frame.data());
+    register_frame(arena.frame.data(), arena.registration.data());
   }
   used_ = 0;
   return 0;

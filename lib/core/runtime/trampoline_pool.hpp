@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <deque>
@@ -23,7 +24,7 @@ class TrampolinePool {
 
   /// `exceptions`: of which code they may pass through these trampolines, if any.
   TrampolinePool(const TrampolineImage& image, unsigned generation, TrampolinePool* older,
-                 const TrampolineCode* exceptions = nullptr) noexcept
+                 const TrampolineCode* exceptions = nullptr)
       : image_(&image), exceptions_(exceptions), generation_(generation), older_(older) {}
   /// Unmaps everything of this pool's.
   ~TrampolinePool();
@@ -43,6 +44,8 @@ class TrampolinePool {
   struct Arena {
     char* begin;
     std::string frame;  // that the C++ runtime knows; empty: none
+    std::array<void*, 16>
+        registration{};  // the runtime's: a `struct object` of libgcc, and to spare
   };
 
   int add_arena();

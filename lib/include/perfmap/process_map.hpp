@@ -59,8 +59,12 @@ class PERFMAP_API ProcessMap {
   /// what is no regular file, and nullptr; ELOOP for a link.
   static int copy(const char* path) noexcept;
   static int flush() noexcept;
-  /// The policy in force: what was configured last.
+  /// The policy in force: what was configured last. It is for children yet to come.
   static ForkPolicy fork_policy() noexcept;
+  /// What became of this process's own map when it was forked: `inherit` where the map begins with
+  /// its parent's entries, or will as soon as that can be done; `off` where it writes nothing until
+  /// configure(). `fresh` also in a process that was not forked since it first used the map.
+  static ForkPolicy began_as() noexcept;
   /// Waits for writes in flight, writes what is buffered, closes. Any number of times. Done at
   /// exit, too; who writes later still, writes without a buffer.
   static int fini() noexcept;

@@ -27,9 +27,9 @@ void UnwindingRules::see_unwinding(const JitRecord& record) {
            [] { return std::string("its sizes do not fit into the record"); });
     return;
   }
-  if (info->mapped_size != 0 && info->mapped_size != info->unwinding_size) {
+  if (info->mapped_size != 0 && info->mapped_size < info->unwinding_size) {
     report(problems_, rule::kUnwindingSizes, record.offset + kMappedSizeAt, [&] {
-      return "a mapped size of " + std::to_string(info->mapped_size) + ", neither 0 nor the " +
+      return "a mapped size of " + std::to_string(info->mapped_size) + ", neither 0 nor room for the " +
              std::to_string(info->unwinding_size) + " that there are";
     });
   }
