@@ -260,16 +260,20 @@ PERFMAP_C_API void perfmap_jitdump_free(perfmap_jitdump* dump);
  *
  *   result = perfmap_trampoline_call(code->trampoline, a, b, c, evaluator);
  *
- * and `perf record -g` shows its functions, by name, in the order of their calls. What the
- * evaluator really takes may be any types that are passed like pointers, and fewer of them. It may
- * leave by longjmp(); by a C++ exception only where the options ask for that.
+ * and `perf record -g` shows its functions, by name, in the order of their calls. perf goes from
+ * frame to frame by frame pointers: compile the evaluator, and what it calls, with
+ * -fno-omit-frame-pointer, or no function of the interpreter appears. Without, take the jitdump and
+ * `perf record -k mono --call-graph dwarf`, then `perf inject --jit`.
+ *
+ * What the evaluator really takes may be any types that are passed like pointers, and fewer of
+ * them. It may leave by longjmp(); by a C++ exception only where the options ask for that.
  *
  * A trampoline is made and named `prefix::qualified_name:file` at its first call while the arena is
  * active: once, whichever threads come together there. Where that cannot be done, for want of
- * memory or disk, the evaluator is called directly until the next activation, and
- * perfmap_trampoline_state() counts it. Memory is never writable and executable at once. x86-64 and
- * aarch64 are known; elsewhere perfmap_trampoline_arena_new() is UNSUPPORTED, and a call through
- * NULL is a direct call.
+ * memory or disk, the evaluator is called directly until the next perfmap_trampoline_activate() or
+ * perfmap_trampoline_compile(), and perfmap_trampoline_state() counts it. Memory is never writable
+ * and executable at once. x86-64 and aarch64 are known; elsewhere perfmap_trampoline_arena_new() is
+ * UNSUPPORTED, and a call through NULL is a direct call.
  *
  * The place of a freed trampoline is used again, when the newest 64 KiB are full. A map then has
  * two lines for one address: perfmap and others take the later, perf may take either. A jitdump has
@@ -278,10 +282,13 @@ PERFMAP_C_API void perfmap_jitdump_free(perfmap_jitdump* dump);
  * After fork() the child goes on as its own map does: with PERFMAP_FORK_FRESH it makes the
  * trampolines that it calls anew, in memory of its own (perf looks for what was mapped before the
  * fork in the parent's map), with PERFMAP_FORK_INHERIT it keeps the parent's, whose names its map
- * and dump then have, with PERFMAP_FORK_OFF it keeps them and makes no more.
+ * and dump then have, with PERFMAP_FORK_OFF it keeps them and makes no more. What counts is the
+ * policy that was in force at the fork.
  *
- * Any thread may call any of these at any time, but for the two free functions. A process may have
- * several arenas, of which only one can write the jitdump.
+ * Any thread may call any of these at any time, also to free a trampoline that nobody uses while
+ * others are called; an arena is freed when nobody uses anything of it. Not from a signal handler,
+ * which may only call what is made. A process may have several arenas, of which only one can write
+ * the jitdump.
  */
 
 typedef struct perfmap_trampoline_arena perfmap_trampoline_arena;
@@ -302,7 +309,10 @@ typedef struct perfmap_trampoline_options {
   size_t struct_size;            /* set by the caller to sizeof(perfmap_trampoline_options) */
   const char* prefix;            /* NUL-terminated; NULL or "": none, and no "::" */
   const char* jitdump_directory; /* NUL-terminated; NULL is "/tmp" */
-  int exceptions;                /* not 0: C++ exceptions may pass through trampolines */
+  /* Not 0: C++ exceptions may pass through trampolines. With libgcc before 13 every throw, and
+   * every new arena, then takes a lock, which a fork while another thread throws may leave taken in
+   * the child for ever. */
+  int exceptions;
 } perfmap_trampoline_options;
 
 /* What a code object is called. Only looked at during the call. */
@@ -319,10 +329,10 @@ typedef struct perfmap_trampoline_state_info {
   size_t struct_size;    /* set by the caller to sizeof(perfmap_trampoline_state_info) */
   int32_t active;        /* 0 or 1 */
   int32_t backend;       /* a perfmap_trampoline_backend; 0 where not active */
-  uint64_t compiled;     /* trampolines made so far, before forks, too */
+  uint64_t compiled;     /* trampolines made and named so far, in parents, too */
   uint64_t failed;       /* times that one could not be made or named */
   int32_t last_errno;    /* why, the last time */
-  uint64_t mapped_bytes; /* memory of this process's trampolines */
+  uint64_t mapped_bytes; /* memory of trampolines, those of parents included */
 } perfmap_trampoline_state_info;
 
 /* Not active at first. `options` may be NULL. Release with perfmap_trampoline_arena_free(), after
@@ -332,8 +342,9 @@ PERFMAP_C_API perfmap_status perfmap_trampoline_arena_new(const perfmap_trampoli
                                                           perfmap_error* error);
 PERFMAP_C_API void perfmap_trampoline_arena_free(perfmap_trampoline_arena* arena);
 /* From now on calls go through trampolines; `backend` is a perfmap_trampoline_backend. Opens the
- * map, creates the dump, where needed; on failure nothing changes. With another backend than
- * before, what is there is named there, too, at its next call; the same one again is nothing. */
+ * map, creates the dump, where needed; on failure calls go on as before, and of both the map stays
+ * open. With another backend than before, what is there is named there, too, at its next call; with
+ * the same one, what has failed is tried again. */
 PERFMAP_C_API perfmap_status perfmap_trampoline_activate(perfmap_trampoline_arena* arena,
                                                          int32_t backend, perfmap_error* error);
 /* From now on evaluators are called directly. */
@@ -347,7 +358,9 @@ PERFMAP_C_API perfmap_status perfmap_trampoline_new(perfmap_trampoline_arena* ar
                                                     const perfmap_code_description* code,
                                                     perfmap_trampoline** out, perfmap_error* error);
 PERFMAP_C_API void perfmap_trampoline_free(perfmap_trampoline* trampoline);
-/* Makes it now instead of at its first call. Nothing to do where the arena is not active. */
+/* Makes it now instead of at its first call, also where that has failed before; where another
+ * thread is at it, waits for that. Nothing to do where the arena is not active. EDEADLK within what
+ * is called back meanwhile, such as on_full. */
 PERFMAP_C_API perfmap_status perfmap_trampoline_compile(perfmap_trampoline* trampoline,
                                                         perfmap_error* error);
 /* What to call, with the evaluator as fourth argument; NULL: the evaluator itself. Good until the

@@ -6,9 +6,10 @@
  * copy ends, SetPersistAfterFork answers 0 or -1. It is a library of its own because a process that
  * has CPython in it has the names already: link it only where that is not so.
  *
- * Any thread may call any of them at any time. They work on the process's own map, as
- * perfmap_state_*() of perfmap.h do: mixing both is fine. The map is /tmp/perf-PID.map, whatever
- * TMPDIR says. -1 comes with errno.
+ * Any thread may call any of them at any time, but not a signal handler. They work on the process's
+ * own map, as perfmap_state_*() of perfmap.h do: mixing both is fine. The map is /tmp/perf-PID.map,
+ * whatever TMPDIR says; only who calls perfmap_state_configure() has it elsewhere. -1 comes with
+ * errno.
  */
 #ifndef PERFMAP_CPYTHON_H
 #define PERFMAP_CPYTHON_H
@@ -36,18 +37,20 @@ typedef struct PyCodeObject {
 PERFMAP_C_API int PyUnstable_PerfMapState_Init(void);
 /* Appends `ADDRESS SIZE NAME`, one whole line, and calls Init where needed. 0, or as Init; -1, too,
  * where the line cannot be written, nothing of which is then in the file, and EINVAL without a
- * name. Bytes of the name that readers trip over are escaped. (In CPython before 3.15 the size was
+ * name. Bytes of the name that readers trip over are escaped, and names of less than three bytes,
+ * which perf ignores, get brackets: [z]. (In CPython before 3.15 the size was
  * an unsigned int.) */
 PERFMAP_C_API int PyUnstable_WritePerfMapEntry(const void* code_addr, size_t code_size,
                                                const char* entry_name);
 /* Closes the map; a later write opens it again. Any number of times. */
 PERFMAP_C_API void PyUnstable_PerfMapState_Fini(void);
 /* Opens the map where needed and appends what the parent's holds now. 0; -1: EINVAL for the own
- * map, what is neither a regular file nor a directory (EISDIR), and NULL; -2 as Init. */
+ * map, what is neither a regular file nor a directory (EISDIR), and NULL; ELOOP for a link, which
+ * CPython follows; -2 as Init. */
 PERFMAP_C_API int PyUnstable_CopyPerfMapFile(const char* parent_filename);
 /* Gives a code object its trampoline now, if its arena is active, and names it as the arena's
- * backend says; once. 0, also where there is no arena, or an inactive one, and nothing is written;
- * -1: it cannot be made or named, and EINVAL for NULL. */
+ * backend says; once, but tries again what has failed. 0, also where there is no arena, or an
+ * inactive one, and nothing is written; -1: it cannot be made or named, and EINVAL for NULL. */
 PERFMAP_C_API int PyUnstable_PerfTrampoline_CompileCode(PyCodeObject* code);
 /* Not 0: a forked child's map has its parent's entries, and its trampolines stay in use. 0, as at
  * first: the child starts with an empty map. Answers 0 or -1. */

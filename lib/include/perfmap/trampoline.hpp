@@ -29,8 +29,8 @@ struct TrampolineOptions {
   std::string prefix = {};
   std::string jitdump_directory = "/tmp";
   /// C++ exceptions may pass through trampolines: the C++ runtime is told of every arena. With
-  /// libgcc before 13 every throw then takes a lock, which a fork in another thread may leave
-  /// taken in the child.
+  /// libgcc before 13 every throw, and every new arena, then takes a lock, which a fork while
+  /// another thread throws may leave taken in the child for ever.
   bool exceptions = false;
 };
 
@@ -44,16 +44,19 @@ struct CodeDescription {
 struct TrampolineState {
   bool active = false;
   TrampolineBackend backend = TrampolineBackend::map;  ///< where active
-  std::uint64_t compiled = 0;    ///< trampolines made so far, in former processes, too
+  std::uint64_t compiled = 0;    ///< trampolines made and named so far, in parents, too
   std::uint64_t failed = 0;      ///< times that one could not be made or named
   int last_errno = 0;            ///< why, the last time
-  std::size_t mapped_bytes = 0;  ///< arenas of this process
+  std::size_t mapped_bytes = 0;  ///< arenas, those of parents included
 };
 
 /// One code object's place in an arena. Lives as long as the code object, and no longer than the
-/// arena. May be used from several threads at once, but for moving and destruction.
+/// arena. May be used from several threads at once, but for moving and destruction: those that
+/// concern other trampolines may go on meanwhile.
 class PERFMAP_API Trampoline {
  public:
+  /// Of no arena: calls the evaluator directly.
+  Trampoline() noexcept;
   Trampoline(Trampoline&&) noexcept;
   Trampoline& operator=(Trampoline&&) noexcept;
   /// Gives the place to a later code object; nobody may be running in this one. See TrampolineArena
@@ -67,7 +70,9 @@ class PERFMAP_API Trampoline {
   /// What call() would call, for an interpreter that keeps the call in its own code; nullptr: the
   /// evaluator. Good until deactivate(), activate() or a fork: ask before every call.
   TrampolineEntry entry() noexcept;
-  /// Makes it now. Nothing to do, successfully, where it is made, or the arena is not active.
+  /// Makes it now, also where that has failed before; where another thread is at it, waits for
+  /// that. Nothing to do, successfully, where it is made, or the arena is not active. EDEADLK
+  /// within what is called back while one is made, such as WriterOptions::on_full.
   Result<void> compile();
 
  private:
@@ -81,16 +86,21 @@ class PERFMAP_API Trampoline {
 /// native frames name the interpreter's functions, in the order of their calls. An interpreter
 /// calls `trampoline.call(a, b, c, evaluator)` where it would call `evaluator(a, b, c)`:
 ///
-///   auto arena = perfmap::TrampolineArena::make({.prefix = "lox"});
+///   auto arena = perfmap::TrampolineArena::make({.prefix = "lox"});  // lives as long as all code
 ///   code.trampoline = arena->add({"Point.norm", "/srv/points.lox", 12});
 ///   arena->activate(perfmap::TrampolineBackend::map);
 ///   …
 ///   code.trampoline.call(vm, frame, nullptr, run_frame);
 ///
+/// `perf record -g` goes from frame to frame by frame pointers: compile the evaluator, and what it
+/// calls, with -fno-omit-frame-pointer, or no function of the interpreter appears. Without, take
+/// the jitdump and `perf record -k mono --call-graph dwarf`, then `perf inject --jit`.
+///
 /// A trampoline is made and named at its first call while the arena is active: once, whichever
 /// threads come together there (those that come second meanwhile call the evaluator directly). Its
-/// name is in the map or dump before it runs. Where that fails, for want of memory, executable
-/// memory or disk, calls go to the evaluator, until the next activate(); state() counts it.
+/// name is in the map (or its buffer) or dump before it runs. Where that fails, for want of memory,
+/// executable memory or disk, calls go to the evaluator, until the next activate(), for whichever
+/// backend, or compile(); state() counts it.
 ///
 /// Memory comes in arenas of 64 KiB, 512 trampolines each, filled while writable and only then made
 /// executable: no page is ever both, none is written again. On x86-64 and aarch64 trampolines set
@@ -108,13 +118,16 @@ class PERFMAP_API Trampoline {
 ///  * inherit: the parent's trampolines stay, and their names are in the child's map and dump.
 ///    Further ones come from arenas of the child's own.
 ///  * off: the parent's stay, and perf finds their names in the parent's map. Code objects that
-///    had none are called directly.
+///    had none are called directly, until ProcessMap::configure().
 ///
-/// The dump keeps the policy that was in force when it was created; the map's may change later.
+/// What counts is the policy that was in force at the fork. The dump keeps the policy that was in
+/// force when it was created; the map's may change later.
 ///
-/// All but construction, moving and destruction may be done by several threads at once. Takes no
-/// lock that a fork in another thread could leave locked for the child; but making a trampoline
-/// needs malloc(), so that the child of a bare clone(2) of a process with threads should not.
+/// All but construction, moving and destruction may be done by several threads at once, add() and
+/// the destruction of single trampolines included; not from a signal handler, which may only call
+/// what is made. Takes no lock that a fork in another thread could leave locked for the child (but
+/// see TrampolineOptions::exceptions); but making a trampoline needs malloc(), so that the child of
+/// a bare clone(2) of a process with threads should not.
 class PERFMAP_API TrampolineArena {
  public:
   /// Not active at first. ENOTSUP (unsupported) on machines whose code we do not know: an
@@ -126,9 +139,10 @@ class PERFMAP_API TrampolineArena {
   ~TrampolineArena();
 
   /// From now on calls go through trampolines. Opens the map or creates the dump where needed:
-  /// fails as ProcessMap::init() and JitdumpWriter::open_own() do, and then nothing changes. With
-  /// another backend than before, trampolines that are there are named there, too, when next
-  /// called; the same one again is nothing. A dump stays open until the arena is destroyed.
+  /// fails as ProcessMap::init() and JitdumpWriter::open_own() do, and then calls go on as before;
+  /// of both, the map stays open. With another backend than before, trampolines that are there are
+  /// named there, too, when next called; with the same one, what has failed is tried again. A dump
+  /// stays open until the arena is destroyed.
   Result<void> activate(TrampolineBackend backend);
   /// From now on evaluators are called directly. Trampolines that are running return.
   void deactivate() noexcept;
