@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 
@@ -7,11 +8,12 @@ namespace perfmap {
 
 /// A perf map that a mapped writer has open ends in lines that are no entries yet: "0 0 " and dots.
 inline constexpr std::string_view kFillerHead = "0 0 .";
+inline constexpr std::uint64_t kMostFillerAddress = std::uint64_t{1} << 20;
 
 /// Whether a line is filler. While an entry is made of it, something else stands behind the first
 /// dot; and between the stores of its head, up to five other digits and blanks in front of the
 /// second zero. That stays if the writer is killed there. So an entry below 1 MiB without size,
-/// whose name begins with a dot, is taken for filler, too.
+/// whose name begins with a dot, is taken for filler, too; writers put such a name in brackets.
 inline bool is_filler(std::string_view line) noexcept {
   constexpr std::string_view kEnd = " 0 .";
   constexpr std::size_t kMostBefore = 5;

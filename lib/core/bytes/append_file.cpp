@@ -63,26 +63,37 @@ int open_map(const char* path, bool own) noexcept {
 
 }  // namespace
 
-int AppendFile::open(const char* path, bool own, bool empty_stale) noexcept {
+int AppendFile::open(const char* path, bool own, bool empty_stale, bool alone) noexcept {
   Descriptor fd(open_map(path, own));
   if (!fd.is_open()) return errno;
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return errno;
   if (own && !S_ISREG(status.st_mode)) return EINVAL;
+  // Somebody may have given another file this name, too.
+  if (own && status.st_nlink > 1) return EMLINK;
   regular_ = S_ISREG(status.st_mode);
-  start_ = regular_ ? begin_map(fd.get(), empty_stale) : MapStart::appended;
+  start_ = regular_ ? begin_map(fd.get(), empty_stale, alone) : MapStart::appended;
   fd_ = std::move(fd);
+  file_ = {status.st_dev, status.st_ino};
   size_ = 0;
   look_again();
   newline_first_ = size_ != 0 && !ends_in_newline(path, own);
   return 0;
 }
 
-void AppendFile::look_again() noexcept {
+std::uint64_t AppendFile::size_now() const noexcept {
   struct stat status {};
-  if (regular_ && ::fstat(fd_.get(), &status) == 0) {
-    size_ = static_cast<std::uint64_t>(status.st_size);
-  }
+  const bool known = regular_ && ::fstat(fd_.get(), &status) == 0;
+  return known ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+std::uint64_t AppendFile::position() const noexcept {
+  const off_t position = regular_ ? ::lseek(fd_.get(), 0, SEEK_CUR) : -1;
+  return position < 0 ? 0 : static_cast<std::uint64_t>(position);
+}
+
+void AppendFile::look_again() noexcept {
+  if (regular_) size_ = size_now();
 }
 
 int AppendFile::open(int fd) noexcept {
@@ -117,14 +128,26 @@ bool AppendFile::ends_in_newline(const char* path, bool own) const noexcept {
   return false;
 }
 
-void AppendFile::goes_on_behind_lines() noexcept {
+void AppendFile::goes_on(bool newline_first) noexcept {
   look_again();
-  newline_first_ = false;
+  newline_first_ = newline_first;
+}
+
+bool AppendFile::is_lost() const noexcept {
+  struct stat status {};
+  return regular_ && fd_.is_open() &&
+         (::fstat(fd_.get(), &status) != 0 || file_ != FileNumber{status.st_dev, status.st_ino});
+}
+
+bool AppendFile::is(FileNumber file) const noexcept {
+  return fd_.is_open() && regular_ && file_ == file;
 }
 
 int AppendFile::close() noexcept {
+  const bool lost = is_lost();
   const int fd = fd_.release();
   newline_first_ = false;
+  if (lost) return EBADF;
   // Interrupted, it is closed all the same on Linux.
   return fd >= 0 && ::close(fd) != 0 && errno != EINTR ? errno : 0;
 }
@@ -195,19 +218,30 @@ int AppendFile::why_no_room() const noexcept {
   return end >= 0 && static_cast<rlim_t>(end) >= most.rlim_cur ? EFBIG : ENOSPC;
 }
 
-/// A pipe or a terminal takes bytes as it can.
-int AppendFile::append_rest(std::string_view lines, std::size_t written) noexcept {
-  while (written < lines.size()) {
+/// A pipe or a terminal takes bytes as it can. What is left stays in `bytes`.
+int AppendFile::write_all(std::string_view& bytes) noexcept {
+  while (!bytes.empty()) {
     std::size_t more = 0;
-    int error = write_once(lines.substr(written), more);
-    if (error == 0 && more == 0) error = ENOSPC;
-    if (error != 0) {
-      newline_first_ = written != 0 && lines[written - 1] != '\n';
-      return error;
-    }
-    written += more;
+    const int error = write_once(bytes, more);
+    if (error != 0 || more == 0) return error != 0 ? error : ENOSPC;
+    bytes.remove_prefix(more);
   }
   return 0;
+}
+
+int AppendFile::append_rest(std::string_view lines, std::size_t written) noexcept {
+  std::string_view rest = lines.substr(written);
+  const int error = write_all(rest);
+  const std::size_t begun = lines.size() - rest.size();
+  newline_first_ = error != 0 && begun != 0 && lines[begun - 1] != '\n';
+  return error;
+}
+
+int AppendFile::append_from(std::string_view& lines) noexcept {
+  if (!regular_ && !newline_first_) return write_all(lines);
+  const int error = append(lines);
+  if (error == 0) lines = {};
+  return error;
 }
 
 int AppendFile::copy_from(const char* path, bool follow_link, std::uint64_t most_bytes) noexcept {

@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -21,13 +22,17 @@ int AppendFile::inherit(const char* path, std::uint64_t size, std::string_view m
     AppendFile found;
     error = found.open(path, true, empty_stale);
     if (error != 0) return error;
+    if (found.is(file())) return EBUSY;
     if (found.start_ != MapStart::made && found.start_ != MapStart::emptied) {
       return found.take_over(*this, whole.descriptor(), whole.size());
     }
     if (::unlink(path) != 0 && errno != ENOENT) return errno;
   }
   if (error != 0) return error;
+  struct stat status {};
+  if (::fstat(whole.descriptor(), &status) != 0) return errno;
   fd_ = whole.take();
+  file_ = {status.st_dev, status.st_ino};
   begin_map(fd_.get(), false);  // for the lock
   start_ = MapStart::inherited;
   size_ = whole.size();

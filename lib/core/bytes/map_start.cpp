@@ -50,18 +50,19 @@ MapStart begin_stale(int fd, bool empty_stale) noexcept {
 MapStart look_at(int fd, bool empty_stale) noexcept {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return MapStart::appended;
-  if (status.st_size == 0) return MapStart::made;
   if (status.st_uid != ::geteuid()) return MapStart::appended_foreign;
+  if (status.st_size == 0) return MapStart::made;
   return is_older_than_we(status) ? begin_stale(fd, empty_stale) : MapStart::appended;
 }
 
 }  // namespace
 
-MapStart begin_map(int fd, bool empty_stale) noexcept {
+MapStart begin_map(int fd, bool empty_stale, bool alone) noexcept {
   const MapStart start = look_at(fd, empty_stale);
   // In place of an exclusive one, too. Descriptors that cannot read, and some file systems, have no
   // such lock: nobody notices us there.
-  return is_held_by_another(set_lock(fd, F_RDLCK)) ? MapStart::appended_in_use : start;
+  return is_held_by_another(set_lock(fd, alone ? F_WRLCK : F_RDLCK)) ? MapStart::appended_in_use
+                                                                     : start;
 }
 
 }  // namespace perfmap

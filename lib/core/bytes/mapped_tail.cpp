@@ -4,10 +4,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
 #include <exception>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <utility>
@@ -58,6 +60,13 @@ bool keeps_room(int fd) noexcept {
   return type == EXT4_SUPER_MAGIC || type == TMPFS_MAGIC || type == kXfs;
 }
 
+/// Of files that this process writes.
+std::uint64_t size_limit() noexcept {
+  rlimit most{};
+  const bool known = ::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY;
+  return known ? most.rlim_cur : UINT64_MAX;
+}
+
 bool same_file(int a, int b) noexcept {
   struct stat one {};
   struct stat other {};
@@ -102,6 +111,32 @@ int write_at(int fd, std::uint64_t offset, std::string_view bytes) noexcept {
   }
 }
 
+/// Where the last line of the first `size` bytes begins, of which there is one at least.
+std::uint64_t last_line(int fd, std::uint64_t size) noexcept {
+  std::array<char, 4 * kLine> block;
+  std::uint64_t end = size - 1;  // in front of its newline
+  while (end != 0) {
+    const std::uint64_t have = std::min<std::uint64_t>(end, block.size());
+    if (::pread(fd, block.data(), have, static_cast<off_t>(end - have)) !=
+        static_cast<ssize_t>(have)) {
+      return size;
+    }
+    const std::string_view text(block.data(), have);
+    if (const std::size_t newline = text.rfind('\n'); newline != text.npos) {
+      return end - have + newline + 1;
+    }
+    end -= have;
+  }
+  return 0;
+}
+
+bool begins_as_filler(int fd, std::uint64_t begin, std::uint64_t end) noexcept {
+  std::array<char, 2 * MappedTail::kLeast> head;
+  const std::uint64_t have = std::min<std::uint64_t>(end - begin, head.size());
+  return ::pread(fd, head.data(), have, static_cast<off_t>(begin)) == static_cast<ssize_t>(have) &&
+         is_filler({head.data(), have});
+}
+
 }  // namespace
 
 std::uint64_t size_without_filler(int fd, std::uint64_t size) noexcept {
@@ -117,8 +152,14 @@ std::uint64_t size_without_filler(int fd, std::uint64_t size) noexcept {
     const std::size_t newline = have == size ? text.npos : text.find('\n');
     const std::size_t skipped = have == size ? 0 : newline == text.npos ? have : newline + 1;
     text.remove_prefix(skipped);
+    if (text.empty()) {  // a line that is longer than the block
+      const std::uint64_t begin = last_line(fd, size);
+      if (!begins_as_filler(fd, begin, size)) return size;
+      size = begin;
+      continue;
+    }
     const std::size_t kept = without_filler(text).size();
-    if (kept != 0 || text.empty()) return size - text.size() + kept;
+    if (kept != 0) return size - text.size() + kept;
     size -= text.size();
   }
   return size;
@@ -131,6 +172,9 @@ int MappedTail::check_unused(const std::string& path, bool follow_link) noexcept
   FileFacts facts;
   facts.device = status.st_dev;
   facts.inode = status.st_ino;
+  // A child that is about to run another program has our descriptors for a moment.
+  constexpr timespec kMoment{0, 5'000'000};
+  for (int i = 0; i < 3 && find_writer(facts); ++i) ::nanosleep(&kMoment, nullptr);
   return find_writer(facts) ? EBUSY : 0;
 } catch (const std::exception&) {
   return ENOMEM;
@@ -179,8 +223,10 @@ int MappedTail::grow(std::uint64_t size) noexcept {
     return EBUSY;
   }
   const std::uint64_t least = filler_end(end_ + (newline_first_ ? 1 : 0) + size);
+  const std::uint64_t limit = size_limit();
+  if (least > limit) return EFBIG;  // the attempt would earn a signal
   const std::uint64_t most = round_up(std::max(least, file_end_) + kChunk, kReadAtOnce);
-  const int error = extend(most);
+  const int error = extend(std::min(most, std::max(least, limit / kLine * kLine)));
   return error == 0 || !is_open() || least <= file_end_ ? error : extend(least);
 }
 

@@ -51,6 +51,8 @@ class MappedTail {
   /// In a child, which has neither the mapping nor a right to the file.
   void forget() noexcept;
 
+  /// Whether an entry has to be preceded by a newline, as the file ends in half a line.
+  bool wants_newline() const noexcept { return newline_first_; }
   /// Of the file without its filler.
   std::uint64_t size() const noexcept { return end_; }
   /// Somebody has appended behind a cut().

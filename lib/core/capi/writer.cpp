@@ -48,6 +48,10 @@ int perfmap_state_configure(const perfmap_state_options* options) {
 }
 
 int perfmap_state_set_fork(int32_t policy) {
+  if (policy < PERFMAP_FORK_FRESH || policy > PERFMAP_FORK_OFF) {
+    errno = EINVAL;
+    return -1;
+  }
   return perfmap::ProcessMap::set_fork_policy(fork_of(policy));
 }
 

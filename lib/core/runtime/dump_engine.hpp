@@ -48,9 +48,11 @@ class DumpEngine final : public ForkAware {
   int append(std::span<iovec> parts, std::uint64_t total) noexcept;
   int append_bytes() noexcept;
   std::uint32_t thread() const noexcept;
-  void before_fork() noexcept override { mutex_.lock(); }
-  void after_fork() noexcept override { mutex_.unlock(); }
-  void begin_child() noexcept override;
+  bool before_fork() noexcept override { return mutex_.lock_for_fork(); }
+  void after_fork(bool is_between) noexcept override {
+    if (is_between) mutex_.unlock();
+  }
+  void begin_child(bool is_between) noexcept override;
 
   // On cache lines of their own: who waits for the lock is not to slow down who has it.
   alignas(64) SpinMutex mutex_;

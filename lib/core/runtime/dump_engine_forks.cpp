@@ -47,9 +47,10 @@ int DumpEngine::leave_parent() noexcept {
 }
 
 /// A failure shows at the child's first record, which tries again.
-void DumpEngine::begin_child() noexcept try {
+void DumpEngine::begin_child(bool is_between) noexcept try {
   const std::lock_guard lock(mutex_);
   const NoCancel uncancelled;
+  if (!is_between) directory_.clear();  // in the middle of a record: nothing to begin a dump with
   enter_process();
 } catch (const std::bad_alloc&) {  // as said
 }

@@ -1,5 +1,6 @@
 #include "runtime/engine.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <mutex>
 #include <new>
 
+#include "base/filler.hpp"
 #include "base/hex.hpp"
 #include "bytes/no_cancel.hpp"
 #include "perfmap/written_name.hpp"
@@ -30,6 +32,11 @@ char* write_numbers(char* out, std::uint64_t start, std::uint64_t size) noexcept
   at = write_hex(at, size);
   *at++ = ' ';
   return at;
+}
+
+/// What readers would take for a mapped writer's filler.
+bool would_be_filler(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept {
+  return size == 0 && start < kMostFillerAddress && name.starts_with('.');
 }
 
 }  // namespace
@@ -60,10 +67,16 @@ int Engine::open_as(Open open) noexcept {
   if (const int error = ForkGuard::install(); error != 0) return error;
   const std::lock_guard lock(mutex_);
   const NoCancel uncancelled;
-  if (file_.is_open()) return 0;
+  if (file_.is_open() && !file_.is_lost()) return 0;
   generation_ = ForkGuard::generation();
-  buffer_.clear();
+  if (file_.is_open()) {
+    tail_.forget();
+    file_.close();
+  } else {
+    buffer_.clear();
+  }
   asked_ = false;
+  size_at_fork_ = 0;
   return open();
 }
 
@@ -72,18 +85,24 @@ int Engine::open(const char* path, bool empty_stale) noexcept {
 }
 
 int Engine::open_file(const char* path, bool empty_stale) noexcept {
-  if (options_.mapped) {
-    const int used = MappedTail::check_unused(path, !options_.own_map);
-    if (used != 0) return used;
+  bool mapped = options_.mapped;
+  if (mapped && MappedTail::check_unused(path, !options_.own_map) != 0) {
+    // Who has the process's own map may be a child that never writes to it.
+    if (!one_process_) return EBUSY;
+    mapped = false;
   }
-  if (const int error = file_.open(path, options_.own_map, empty_stale); error != 0) return error;
-  const int error = open_tail(path);
+  int error = file_.open(path, options_.own_map, empty_stale, mapped);
+  if (error != 0) return error;
+  // In a pid namespace of its own a child may have its parent's number, and then its file.
+  if (file_.is(of_parent_)) error = EBUSY;
+  if (error == 0 && mapped) error = open_tail(path);
   if (error != 0) file_.close();
   return error;
 }
 
 int Engine::open_tail(const char* path) noexcept {
-  return options_.mapped ? tail_.open(file_.descriptor(), path, file_.wants_newline()) : 0;
+  const int error = tail_.open(file_.descriptor(), path, file_.wants_newline());
+  return one_process_ && error == EBUSY ? 0 : error;
 }
 
 int Engine::open(int fd) noexcept {
@@ -125,12 +144,12 @@ int Engine::append_mapped(std::string_view line) noexcept {
   if (tail_.is_open()) [[likely]]
     return error;
   const NoCancel uncancelled;
-  file_.goes_on_behind_lines();
+  file_.goes_on(tail_.wants_newline());
   return file_.append(line);
 }
 
 int Engine::write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept try {
-  const bool as_is = is_written_as_is(name);
+  const bool as_is = is_written_as_is(name) && !would_be_filler(start, size, name);
   if (!as_is && names_.load(std::memory_order_relaxed) == NamePolicy::refuse) return EILSEQ;
   std::array<char, 512> small;
   if (as_is && name.size() + kNumbers + 1 <= small.size()) {
@@ -148,8 +167,10 @@ int Engine::write(std::uint64_t start, std::uint64_t size, std::string_view name
 int Engine::write_slowly(std::uint64_t start, std::uint64_t size, std::string_view name) {
   std::array<char, kNumbers> numbers;
   std::string line(numbers.data(), write_numbers(numbers.data(), start, size));
+  const bool brackets = would_be_filler(start, size, name);
+  if (brackets) line += '[';
   append_written_name(line, name);
-  line += '\n';
+  line += brackets ? "]\n" : "\n";
   return append(line);
 }
 
@@ -192,8 +213,9 @@ int Engine::flush_locked() noexcept {
   if (!file_.is_open()) return EBADF;
   flight_.to.store(file_.size());
   flight_.bytes.store(buffer_.size());
-  const int error = file_.append(buffer_.text());
-  if (error == 0) buffer_.clear();
+  std::string_view rest = buffer_.text();
+  const int error = file_.append_from(rest);
+  buffer_.drop_first(buffer_.size() - rest.size());
   flight_.bytes.store(0);
   return error;
 }
@@ -211,9 +233,16 @@ void Engine::forget_parent() noexcept {
   file_.close();
 }
 
-/// Takes the lock; after_fork() gives it back, in the parent and in the child. A child that never
-/// writes is not to keep the file from the parent's next mapped writer.
-void Engine::after_fork() noexcept {
+bool Engine::before_fork() noexcept {
+  if (!mutex_.lock_for_fork()) return false;
+  size_at_fork_ = one_process_ && file_.is_open() ? file_.size_now() : 0;
+  return true;
+}
+
+/// In the parent and in the child. A child that never writes is not to keep the file from the
+/// parent's next mapped writer.
+void Engine::after_fork(bool is_between) noexcept {
+  if (!is_between) return;
   if (tail_.is_open() && !one_process_) forget_parent();
   mutex_.unlock();
 }
@@ -230,7 +259,7 @@ int Engine::copy(const char* path) noexcept {
 
 int Engine::copy_behind_tail(const char* path) noexcept {
   if (const int error = tail_.cut(); error != 0) return error;
-  file_.goes_on_behind_lines();
+  file_.goes_on(tail_.wants_newline());
   const int error = file_.copy_from(path, !options_.own_map, options_.most_bytes);
   tail_.goes_on_at(file_.size(), file_.wants_newline());
   return error;
@@ -260,22 +289,31 @@ void Engine::abandon() noexcept {
   forget_parent();
   buffer_.clear();
   tail_.forget();
+  of_parent_ = file_.file();
   file_.close();
+}
+
+/// How much of the file was there at the fork. Somebody else may have appended, too, and then our
+/// last entries are further back than we have counted.
+std::uint64_t Engine::inherited_size() const noexcept {
+  if (tail_.is_open()) return tail_.size();
+  const std::uint64_t seen = std::max(size_at_fork_, file_.size());
+  // What the parent wrote after the fork may come along, but not twice.
+  return buffer_.empty() ? std::max(seen, file_.position()) : seen;
 }
 
 int Engine::inherit(const char* path, bool empty_stale) noexcept {
   const std::lock_guard lock(mutex_);
   const NoCancel uncancelled;
   const std::size_t in_flight = flight_.bytes.load();
-  const std::uint64_t end = tail_.is_open() ? tail_.size() : file_.size();
-  const std::uint64_t size = in_flight != 0 ? flight_.to.load() : end;
+  const std::uint64_t size = in_flight != 0 ? flight_.to.load() : inherited_size();
   const std::string_view more =
       in_flight != 0 ? std::string_view(buffer_.text().data(), in_flight) : buffer_.text();
   const int error = file_.inherit(path, size, more, empty_stale);
   if (error != 0) return error;
   tail_.forget();
   forget_parent();
-  open_tail(path);  // where another one has come first, entries go there with write(2)
+  if (options_.mapped) open_tail(path);  // else, as where that fails, entries go with write(2)
   return 0;
 }
 

@@ -64,9 +64,10 @@ class Engine final : public ForkAware {
   int copy_behind_tail(const char* path) noexcept;
   int keep(std::string_view line) noexcept;
   int flush_locked() noexcept;
+  std::uint64_t inherited_size() const noexcept;
   void forget_parent() noexcept;
-  void before_fork() noexcept override { mutex_.lock(); }
-  void after_fork() noexcept override;
+  bool before_fork() noexcept override;
+  void after_fork(bool is_between) noexcept override;
 
   /// What is in flight from the buffer to the file: a child that is made meanwhile has it twice.
   struct Flight {
@@ -83,8 +84,10 @@ class Engine final : public ForkAware {
   bool one_process_ = false;
   LineBuffer buffer_;
   Flight flight_;
-  std::uint64_t oldest_ns_ = 0;  // when the first byte of buffer_ came
-  bool asked_ = false;           // for room, since a write succeeded
+  std::uint64_t oldest_ns_ = 0;     // when the first byte of buffer_ came
+  bool asked_ = false;              // for room, since a write succeeded
+  FileNumber of_parent_;            // that this process has let go of
+  std::uint64_t size_at_fork_ = 0;  // of the file, other writers' entries included; 0: unknown
   unsigned generation_ = 0;
 };
 

@@ -1,7 +1,7 @@
 #include "runtime/fork_guard.hpp"
 
 #include <cstddef>
-#include <cstdint>
+#include <ctime>
 #include <mutex>
 #include <new>
 #include <pthread.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "bytes/no_cancel.hpp"
 #include "runtime/registry.hpp"
 
 namespace perfmap {
@@ -93,24 +94,25 @@ unsigned ForkGuard::renew() noexcept {
   return word->compare_exchange_strong(now, next) ? next : static_cast<unsigned>(now);
 }
 
-int ForkGuard::install() noexcept {
-  static const int installed = [] {
-    generation();
-    return ::pthread_atfork([] { Registry::get().lock_all(); },
-                            [] { Registry::get().unlock_all(); }, enter_child);
-  }();
-  return installed;
-}
+/// When the library is loaded, for two reasons. Handlers of who comes later, and uses the library,
+/// then run before ours take the locks and after they have given them back. And a child that is
+/// made while another thread sets things up would wait for that for ever.
+const int ForkGuard::installed_ = [] {
+  generation();
+  return ::pthread_atfork([] { Registry::get().before_fork(); },
+                          [] { Registry::get().after_fork(); }, enter_child);
+}();
 
-Registry& Registry::get() noexcept {
-  // Never destroyed: writers with static storage may outlive any order of destruction.
-  alignas(Registry) static std::byte room[sizeof(Registry)];
-  static Registry* const registry = new (room) Registry;
-  return *registry;
-}
+int ForkGuard::install() noexcept { return installed_; }
 
+constinit Registry Registry::registry_;
+
+/// What is there already a child has from a thread that was about to make it.
 void Registry::add(ForkAware* engine) noexcept {
   const std::lock_guard lock(mutex_);
+  for (const ForkAware* at = first_.load(); at != nullptr; at = at->next_.load()) {
+    if (at == engine) return;
+  }
   engine->next_.store(first_.load());
   first_.store(engine);
 }
@@ -122,21 +124,34 @@ void Registry::remove(ForkAware* engine) noexcept {
   if (link->load() == engine) link->store(engine->next_.load());
 }
 
-void Registry::lock_all() noexcept {
-  setup_mutex_.lock();
+void Registry::before_fork() noexcept {
+  const bool is_set_up = setup_mutex_.lock_for_fork();
   mutex_.lock();
-  for_each([](ForkAware& engine) { engine.before_fork(); });
+  is_set_up_ = is_set_up;  // of one fork at a time
+  for_each([](ForkAware& engine) { engine.is_between_ = engine.before_fork(); });
 }
 
-void Registry::unlock_all() noexcept {
-  for_each([](ForkAware& engine) { engine.after_fork(); });
+void Registry::after_fork() noexcept {
+  for_each([](ForkAware& engine) { engine.after_fork(engine.is_between_); });
+  const bool is_set_up = is_set_up_;
   mutex_.unlock();
-  setup_mutex_.unlock();
+  if (is_set_up) setup_mutex_.unlock();
 }
 
 void Registry::begin_child() noexcept {
-  unlock_all();
-  for_each([](ForkAware& engine) { engine.begin_child(); });
+  after_fork();
+  for_each([](ForkAware& engine) { engine.begin_child(engine.is_between_); });
+}
+
+bool SpinMutex::lock_for_fork() noexcept {
+  constexpr int kLooks = 100;
+  constexpr timespec kMoment{0, 1'000'000};
+  const NoCancel uncancelled;
+  for (int i = 0; i < kLooks; ++i) {
+    if (take(ForkGuard::generation() << kBits, kTaken)) return true;
+    ::nanosleep(&kMoment, nullptr);
+  }
+  return false;
 }
 
 }  // namespace perfmap

@@ -30,7 +30,7 @@ class WipedWord {
 /// fork(2) say it.
 class ForkGuard {
  public:
-  /// Installs the handlers once; 0 or an errno value.
+  /// Whether there are handlers of fork(2): 0 or an errno value.
   static int install() noexcept;
   /// Never 0, and another number in every child than in any of its ancestors. Async-signal-safe;
   /// shared by those who share memory, such as the child of vfork(2).
@@ -47,6 +47,7 @@ class ForkGuard {
  private:
   static unsigned renew() noexcept;
 
+  static const int installed_;
   using Word = std::atomic<std::uint64_t>;
   static Word no_word_;  // always 0
   static std::atomic<Word*> word_;
@@ -55,11 +56,12 @@ class ForkGuard {
 /// An engine with a lock of its own, which the Registry takes around fork(2).
 class ForkAware {
  public:
-  virtual void before_fork() noexcept = 0;
-  /// In the parent and in the child.
-  virtual void after_fork() noexcept = 0;
+  /// Whether it stands still between two entries, and goes on doing so.
+  virtual bool before_fork() noexcept = 0;
+  /// In the parent and in the child, with what before_fork() has answered.
+  virtual void after_fork(bool is_between) noexcept = 0;
   /// In the child, before fork(2) returns there, when all locks are free again.
-  virtual void begin_child() noexcept {}
+  virtual void begin_child(bool /*is_between*/) noexcept {}
 
  protected:
   ~ForkAware() = default;
@@ -67,6 +69,7 @@ class ForkAware {
  private:
   friend class Registry;
   std::atomic<ForkAware*> next_{nullptr};
+  bool is_between_ = false;
 };
 
 }  // namespace perfmap

@@ -16,6 +16,12 @@ LineBuffer::~LineBuffer() {
   if (char* const data = data_.load(); data != nullptr) ::munmap(data, capacity_.load());
 }
 
+void LineBuffer::drop_first(std::size_t count) noexcept {
+  char* const data = data_.load();
+  if (count < size()) std::memmove(data, data + count, size() - count);
+  set_size(size() - count);
+}
+
 bool LineBuffer::add(std::string_view line, std::size_t most) noexcept {
   const std::size_t size = this->size();
   const std::size_t capacity = capacity_.load(std::memory_order_relaxed);

@@ -22,6 +22,8 @@ class LineBuffer {
   std::string_view text() const noexcept { return {data_.load(), size()}; }
   /// False: no memory, and nothing was added. `most` is how much it is ever going to hold.
   bool add(std::string_view line, std::size_t most) noexcept;
+  /// Not for a child to see: of what is no file, which no child inherits, only a part is dropped.
+  void drop_first(std::size_t count) noexcept;
   void drop_last(std::size_t count) noexcept { set_size(size() - count); }
   void clear() noexcept { set_size(0); }
 

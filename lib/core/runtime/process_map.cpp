@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <mutex>
 #include <new>
@@ -17,8 +18,8 @@ namespace {
 /// The one state of the process. Everything but write() goes through the setup lock.
 class Own final : public ForkAware {
  public:
-  Own() {
-    engine_.configure({.own_map = true}, true);
+  Own() { engine_.configure({.own_map = true}, true); }
+  void register_engines() {
     Registry::get().add(&engine_);
     Registry::get().add(this);
   }
@@ -78,9 +79,12 @@ class Own final : public ForkAware {
   }
 
   int flush() {
-    if (opened_in_.load() == ForkGuard::generation()) return engine_.flush();
+    const bool ours = opened_in_.load() == ForkGuard::generation();
+    const int error = ours ? engine_.flush() : 0;
+    if (ours && error != EBADF) return error;
     const std::lock_guard lock(Registry::get().setup_mutex());
-    return enter_process();
+    const int entered = error == EBADF ? open() : enter_process();
+    return entered != 0 ? entered : engine_.flush();
   }
 
   int fini() {
@@ -100,10 +104,10 @@ class Own final : public ForkAware {
   }
 
  private:
-  void before_fork() noexcept override {}
-  void after_fork() noexcept override {}
+  bool before_fork() noexcept override { return true; }
+  void after_fork(bool) noexcept override {}
   /// A failure shows at the child's first call, which tries again.
-  void begin_child() noexcept override {
+  void begin_child(bool) noexcept override {
     const std::lock_guard lock(Registry::get().setup_mutex());
     enter_process();
   }
@@ -151,7 +155,7 @@ class Own final : public ForkAware {
 
   int open() noexcept {
     if (const int error = enter_process(); error != 0) return error;
-    if (is_off() || engine_.is_open()) return 0;
+    if (is_off()) return 0;
     std::array<char, kMostPath> path;
     return engine_.open(own_path(path), stale_ == StaleMap::empty);
   }
@@ -174,15 +178,20 @@ class Own final : public ForkAware {
   std::atomic<unsigned> opened_in_{0};  // the generation whose map the engine has, if any
 };
 
-struct AtExit {
-  Own* own;
-  ~AtExit();
-};
+constinit SpinMutex making;
+constinit std::atomic<Own*> made{nullptr};
+alignas(Own) std::byte room[sizeof(Own)];
 
-/// Never destroyed: background threads of a runtime may write while the process exits.
+/// Never destroyed: background threads of a runtime may write while the process exits. And no
+/// static of a function: a child that is made while another thread is in here would wait for it for
+/// ever.
 Own& own() {
-  static Own* const own = new Own;
-  static const AtExit at_exit{own};
+  if (Own* const known = made.load(std::memory_order_acquire)) return *known;
+  const std::lock_guard lock(making);
+  if (Own* const known = made.load()) return *known;
+  Own* const own = new (room) Own;
+  made.store(own, std::memory_order_release);
+  own->register_engines();  // in this order: a child makes again what is not `made`
   return *own;
 }
 
@@ -206,12 +215,16 @@ int answer(Act act) noexcept {
   return error == ENOLCK ? -2 : -1;
 }
 
-AtExit::~AtExit() {
-  answer([this] {
-    own->at_exit();
-    return 0;
-  });
-}
+struct AtExit {
+  ~AtExit() {
+    if (made.load() == nullptr) return;
+    answer([] {
+      own().at_exit();
+      return 0;
+    });
+  }
+};
+const AtExit at_exit;
 
 }  // namespace
 

@@ -13,11 +13,11 @@ namespace perfmap {
 /// in here: the list makes sense after every single store, and the locks are free in a child.
 class Registry {
  public:
-  static Registry& get() noexcept;
+  static Registry& get() noexcept { return registry_; }
   void add(ForkAware* engine) noexcept;
   void remove(ForkAware* engine) noexcept;
-  void lock_all() noexcept;
-  void unlock_all() noexcept;
+  void before_fork() noexcept;
+  void after_fork() noexcept;
   /// In a child of fork(2).
   void begin_child() noexcept;
 
@@ -30,9 +30,12 @@ class Registry {
     for (ForkAware* at = first_.load(); at != nullptr; at = at->next_.load()) act(*at);
   }
 
+  static Registry registry_;
+
   SpinMutex setup_mutex_;
   SpinMutex mutex_;
   std::atomic<ForkAware*> first_{nullptr};
+  bool is_set_up_ = false;  // a fork is on its way that has the setup mutex
 };
 
 }  // namespace perfmap

@@ -30,6 +30,9 @@ class SpinMutex {
       state_.wait(process | kAwaited, std::memory_order_relaxed);
     }
   }
+  /// Whether it could be taken within a tenth of a second. Who holds it for longer waits for the
+  /// outside, for the reader of a pipe, say, that is about to be forked: fork(2) does without it.
+  bool lock_for_fork() noexcept;
   void unlock() noexcept {
     if ((state_.exchange(kFree, std::memory_order_release) & kMask) == kAwaited) {
       state_.notify_one();
