@@ -34,8 +34,7 @@ static int next_is(char wanted) {
   return 1;
 }
 
-/* The size of the decimal number at `text`, 0: none. strtod() by itself knows inf, nan and 0x1p3.
- */
+/* The size of the decimal number at `text`, or 0: strtod() alone takes inf, nan and 0x1p3, too. */
 static size_t number_size(const char* text) {
   const char* end = text + (*text == '-' || *text == '+');
   size_t digits = strspn(end, DIGITS);
@@ -94,8 +93,9 @@ static void read_parts(node* whole, const char* inside) {
 
 static char* qualified(const char* inside, const char* name) {
   const size_t room = strlen(inside) + strlen(name) + 2;
-  char* made = allocate(room, 1);
+  char* made;
   if (room > MOST_NAME) fail(line, "the name of a function is too long");
+  made = allocate(room, 1);
   if (*inside != '\0') strcat(strcat(made, inside), ".");
   return strcat(made, name);
 }

@@ -80,7 +80,7 @@ static binding* slot_of(const scope* where, symbol name) {
 static void widen(scope* full) {
   scope wide = *full;
   int i;
-  wide.capacity = full->capacity == 0 ? 4 : 2 * full->capacity;
+  wide.capacity = full->capacity == 0 ? 2 : 2 * full->capacity;
   wide.bindings = allocate((size_t)wide.capacity, sizeof *wide.bindings);
   for (i = 0; i < full->capacity; ++i) {
     if (full->bindings[i].name != NULL) {

@@ -52,7 +52,8 @@ void bound_stack(void) {
 
 /* Bytes and not levels are counted: how much a level takes is known to the compiler alone. */
 void check_stack(int line) {
-  if ((uintptr_t)__builtin_frame_address(0) < stack_end) fail(line, "nested too deeply");
+  if ((uintptr_t)__builtin_frame_address(0) < stack_end)
+    fail(line, "nesting or recursion is too deep");
 }
 
 char* read_file(const char* path, size_t* size) {
