@@ -6,9 +6,9 @@
  *   perf record -g ./interpreter map demo.lisp && perf script
  *
  * `perf record -g` goes from frame to frame by frame pointers. The evaluator and all that it calls
- * must keep them, which -O2 alone does not: where one function of a stack does without, perf loses
- * those that called it, and shows none of the program's. Code that has none is unwound instead,
- * from copies of the stack, with the tables that a jitdump brings for the trampolines:
+ * must keep them, which -O2 alone does not do: where one function of a stack has none, perf loses
+ * those that called it, and the program's functions are not seen. Such code is unwound instead,
+ * from copies of the stack; for the trampolines a jitdump brings the tables:
  *
  *   perf record -k mono --call-graph dwarf ./interpreter jitdump demo.lisp
  *   perf inject --jit -i perf.data -o jitted.data && perf script -i jitted.data

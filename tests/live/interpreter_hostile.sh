@@ -132,7 +132,7 @@ for stack in 512 4096; do
     esac
   done
   echo "$stack KiB of stack are $right calls"
-  [ "$right" -ge $((stack / 10)) ] || exit 1
+  [ "$right" -ge $((stack / 20)) ] || exit 1
 done
 
 # Sizes: nothing takes the square of them, nor a level of C stack for each.
