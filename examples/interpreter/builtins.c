@@ -17,17 +17,16 @@ void define_builtins(scope* globals) {
   }
 }
 
-static double compute(char which, double left, double right, int line) {
+static double compute(char which, double left, double right) {
   switch (which) {
     case '+': return left + right;
     case '-': return left - right;
     case '*': return left * right;
+    case '/': return left / right;
+    case '%': return fmod(left, right);
     case '<': return left < right;
-    case '=': return !(left < right || right < left);
-    default: break;
+    default: return !(left < right || right < left);
   }
-  if (!(left < 0 || left > 0 || right < 0 || right > 0)) fail(line, "0 divided by 0");
-  return which == '/' ? left / right : fmod(left, right);
 }
 
 value call_builtin(int which, const value* arguments, int count, int line) {
@@ -41,7 +40,8 @@ value call_builtin(int which, const value* arguments, int count, int line) {
   if (wanted == 1) {
     printf("%g\n", arguments[0].number);
   } else {
-    result.number = compute(names[which][0], arguments[0].number, arguments[1].number, line);
+    result.number = compute(names[which][0], arguments[0].number, arguments[1].number);
+    if (!isfinite(result.number)) fail(line, "%s has no finite result", names[which]);
   }
   return result;
 }

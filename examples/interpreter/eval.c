@@ -1,68 +1,16 @@
 /* The evaluator. A function's body runs in run_body(), which is called through the trampoline of
  * its code object: that is all that an interpreter has to do to be seen by profilers. */
-#include <stdlib.h>
-
 #include "lisp.h"
-
-#define MOST_ARGUMENTS 8
-#define MOST_DEPTH 4000
 
 static value retain(value shared) {
   if (shared.kind == CLOSURE) ++shared.closure->references;
   return shared;
 }
 
-void release(value unused) {
-  if (unused.kind != CLOSURE || --unused.closure->references > 0) return;
-  release_scope(unused.closure->scope);
-  free(unused.closure);
-}
-
-scope* new_scope(scope* parent) {
-  scope* made = allocate(1, sizeof *made);
-  made->references = 1;
-  made->parent = parent;
-  if (parent != NULL) ++parent->references;
-  return made;
-}
-
-void release_scope(scope* unused) {
-  while (unused != NULL && --unused->references == 0) {
-    scope* parent = unused->parent;
-    while (unused->count > 0) release(unused->values[--unused->count]);
-    free(unused->names);
-    free(unused->values);
-    free(unused);
-    unused = parent;
-  }
-}
-
-static value* find(scope* where, symbol name, int line) {
-  for (; where != NULL; where = where->parent) {
-    int i;
-    for (i = 0; i < where->count; ++i) {
-      if (where->names[i] == name) return &where->values[i];
-    }
-  }
-  fail(line, name);
-  return NULL;
-}
-
-void define(scope* where, symbol name, value given) {
-  int i;
-  for (i = 0; i < where->count; ++i) {
-    if (where->names[i] != name) continue;
-    release(where->values[i]);
-    where->values[i] = given;
-    return;
-  }
-  if (where->count == where->capacity) {
-    where->capacity = 2 * where->capacity + 2;
-    where->names = grow(where->names, (size_t)where->capacity * sizeof(symbol));
-    where->values = grow(where->values, (size_t)where->capacity * sizeof(value));
-  }
-  where->names[where->count] = name;
-  where->values[where->count++] = given;
+static value* look_up(scope* where, symbol name, int line) {
+  value* const found = find(where, name);
+  if (found == NULL) fail(line, "%s is not defined", name);
+  return found;
 }
 
 static value number(double given) {
@@ -89,18 +37,15 @@ static void* run_body(void* body, void* where, void* result) {
 }
 
 static value call_closure(const closure* callee, value* arguments, int count, int line) {
-  static int depth;
   const code* function = callee->code;
   scope* inner;
   value result;
   int i;
   if (count != function->parameter_count) fail(line, "wrong number of arguments");
-  if (++depth > MOST_DEPTH) fail(line, "recursion is too deep");
   inner = new_scope(callee->scope);
   for (i = 0; i < count; ++i) define(inner, function->parameters[i], arguments[i]);
   perfmap_trampoline_call(function->trampoline, function->body, inner, &result, run_body);
   release_scope(inner);
-  --depth;
   return result;
 }
 
@@ -144,21 +89,19 @@ static value make_closure(const code* function, scope* where) {
 
 static value assign(const node* what, scope* where) {
   const value given = in_order(what->parts, what->part_count, where);
-  value* place;
   if (what->form == DEFINE) {
     define(where, what->name, given);
-    return number(0);
+  } else {
+    set(look_up(where, what->name, what->line), given);
   }
-  place = find(where, what->name, what->line);
-  release(*place);
-  *place = given;
   return number(0);
 }
 
 value evaluate(const node* what, scope* where) {
+  check_stack(what->line);
   switch (what->form) {
     case CONSTANT: return what->constant;
-    case NAME: return retain(*find(where, what->name, what->line));
+    case NAME: return retain(*look_up(where, what->name, what->line));
     case CALL: return call(what, where);
     case IF: return evaluate(&what->parts[is_true(&what->parts[0], where) ? 1 : 2], where);
     case WHILE:

@@ -12,6 +12,8 @@
 #include <perfmap.h>
 #include <stddef.h>
 
+#define MOST_ARGUMENTS 8
+
 typedef const char* symbol; /* interned: the same name is the same pointer */
 
 typedef struct closure closure;
@@ -29,7 +31,7 @@ typedef struct value {
 typedef struct code {
   char* name; /* qualified: outer.inner */
   int line;
-  symbol* parameters;
+  symbol parameters[MOST_ARGUMENTS];
   int parameter_count;
   node* body;
   perfmap_trampoline* trampoline; /* may be NULL: calls are direct then */
@@ -59,33 +61,47 @@ typedef struct program {
   node* root;
   code* codes;
 } program;
-program read_program(const char* text, void (*make_code)(code* made));
+program read_program(const char* text, size_t size, void (*make_code)(code* made));
 void free_program(program* read);
+
+/* symbols.c */
 symbol intern(const char* name, size_t size);
 void forget_symbols(void);
 
-/* eval.c */
+/* scope.c */
+typedef struct binding {
+  symbol name; /* NULL: free */
+  value value;
+} binding;
 struct scope {
   long references;
   scope* parent;
-  symbol* names;
-  value* values;
+  binding* bindings;
   int count;
-  int capacity;
+  int capacity; /* a power of two, or 0 */
 };
 scope* new_scope(scope* parent);
 void release_scope(scope* unused);
-void define(scope* where, symbol name, value given); /* takes the reference */
-value evaluate(const node* what, scope* where);      /* gives one */
+void clear_scope(scope* full); /* for one that is held by what it holds */
 void release(value unused);
+value* find(scope* where, symbol name);              /* there or further out; NULL: nowhere */
+void set(value* place, value given);                 /* takes the reference */
+void define(scope* where, symbol name, value given); /* takes the reference */
+
+/* eval.c */
+value evaluate(const node* what, scope* where); /* gives a reference */
 
 /* builtins.c */
 void define_builtins(scope* globals);
 value call_builtin(int which, const value* arguments, int count, int line);
 
-/* main.c: prints, with the line, and ends the program. */
-void fail(int line, const char* message);
+/* support.c */
+extern const char* program_path;
+void fail(int line, const char* format, ...); /* prints it and ends the program; line 0: unknown */
 void* allocate(size_t count, size_t size);
 void* grow(void* old, size_t size);
+void bound_stack(void);                          /* once, in main() */
+void check_stack(int line);                      /* in whatever recurs, at each level */
+char* read_file(const char* path, size_t* size); /* with a NUL behind it */
 
 #endif

@@ -1,7 +1,14 @@
-/* interpreter [map|jitdump|both|none] PROGRAM [DIRECTORY]: runs a program, with its functions named
- * for profilers. DIRECTORY is where a jitdump goes.
+/* interpreter map|jitdump|both|none PROGRAM [DIRECTORY]: runs a program, with its functions named
+ * for profilers. DIRECTORY is where a jitdump goes, /tmp by default.
  *
+ *   cc -std=c99 -O2 -fno-omit-frame-pointer *.c $(pkg-config --cflags --libs perfmap) -lm \
+ *     -o interpreter
  *   perf record -g ./interpreter map demo.lisp && perf script
+ *
+ * `perf record -g` goes from frame to frame by frame pointers. The evaluator and all that it calls
+ * must keep them, which -O2 alone does not do: where one function of a stack has none, perf loses
+ * those that called it, and the program's functions are not seen. Such code is unwound instead,
+ * from copies of the stack; for the trampolines a jitdump brings the tables:
  *
  *   perf record -k mono --call-graph dwarf ./interpreter jitdump demo.lisp
  *   perf inject --jit -i perf.data -o jitted.data && perf script -i jitted.data
@@ -12,26 +19,7 @@
 
 #include "lisp.h"
 
-static const char* program_path;
 static perfmap_trampoline_arena* arena; /* NULL: all calls are direct */
-
-void fail(int line, const char* message) {
-  fflush(stdout);
-  fprintf(stderr, "%s:%d: %s\n", program_path, line, message);
-  exit(1);
-}
-
-void* grow(void* old, size_t size) {
-  void* const made = realloc(old, size);
-  if (made == NULL) fail(0, "out of memory");
-  return made;
-}
-
-void* allocate(size_t count, size_t size) {
-  void* const made = calloc(count, size);
-  if (made == NULL) fail(0, "out of memory");
-  return made;
-}
 
 /* A code object gets its trampoline; without one it runs all the same. */
 static void name_code(code* made) {
@@ -68,44 +56,33 @@ static void start_trampolines(int32_t backend, const char* directory) {
   }
 }
 
-static char* read_file(const char* path) {
-  FILE* const file = fopen(path, "rb");
-  char* text = allocate(1, 1);
-  size_t size = 0;
-  if (file == NULL) fail(0, "cannot be opened");
-  for (;;) {
-    size_t got;
-    text = grow(text, size + 4096 + 1);
-    got = fread(text + size, 1, 4096, file);
-    size += got;
-    if (got == 0) break;
-  }
-  text[size] = '\0';
-  fclose(file);
-  return text;
+/* All of it is given back: a runtime that is embedded cannot leave that to exit(). */
+static void run(const char* text, size_t size) {
+  program read = read_program(text, size, name_code);
+  scope* const globals = new_scope(NULL);
+  define_builtins(globals);
+  release(evaluate(read.root, globals));
+  clear_scope(globals);
+  release_scope(globals);
+  free_program(&read);
+  forget_symbols();
 }
 
 int main(int argc, char** argv) {
   const int32_t backend = argc > 2 ? backend_of(argv[1]) : -1;
-  scope* globals;
-  program read;
+  size_t size;
   char* text;
   if (backend < 0) {
     fprintf(stderr, "usage: interpreter map|jitdump|both|none PROGRAM [DIRECTORY]\n");
     return 2;
   }
   program_path = argv[2];
+  bound_stack();
+  text = read_file(program_path, &size);
   if (backend != 0) start_trampolines(backend, argc > 3 ? argv[3] : NULL);
-  text = read_file(program_path);
-  read = read_program(text, name_code);
-  globals = new_scope(NULL);
-  define_builtins(globals);
-  release(evaluate(read.root, globals));
-  while (globals->count > 0) release(globals->values[--globals->count]);
-  release_scope(globals);
-  free_program(&read);
+  run(text, size);
   perfmap_trampoline_arena_free(arena);
-  forget_symbols();
   free(text);
+  if (ferror(stdout) || fflush(stdout) != 0) fail(0, "cannot print");
   return 0;
 }

@@ -1,43 +1,30 @@
 /* Text to a tree. Each list becomes one node, whose form is settled here, once. */
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lisp.h"
 
+#define MOST_NAME 4096 /* so that names nested in names do not multiply what a program takes */
+#define DIGITS "0123456789"
+
 static const char* at;
+static const char* text_end;
 static int line;
 static code* codes;
 static void (*make)(code* made);
 
-static char** symbols;
-static int symbol_count;
-
-symbol intern(const char* name, size_t size) {
-  char* made;
-  int i;
-  for (i = 0; i < symbol_count; ++i) {
-    if (strlen(symbols[i]) == size && memcmp(symbols[i], name, size) == 0) return symbols[i];
-  }
-  made = allocate(size + 1, 1);
-  memcpy(made, name, size);
-  symbols = grow(symbols, (size_t)(symbol_count + 1) * sizeof *symbols);
-  symbols[symbol_count++] = made;
-  return made;
-}
-
-void forget_symbols(void) {
-  while (symbol_count > 0) free(symbols[--symbol_count]);
-  free(symbols);
-  symbols = NULL;
-}
+/* Whether names and numbers end before it; with the end of the text. */
+static int is_end(char next) { return strchr(" \t\n\v\f\r();", next) != NULL; }
 
 static void skip_blanks(void) {
   for (; isspace((unsigned char)*at) || *at == ';'; ++at) {
     if (*at == ';') at += strcspn(at, "\n");
     if (*at == '\n') ++line;
-    if (*at == '\0') return;
+    if (*at == '\0') break;
   }
+  if (*at == '\0' && at != text_end) fail(line, "a NUL byte");
 }
 
 static int next_is(char wanted) {
@@ -47,11 +34,31 @@ static int next_is(char wanted) {
   return 1;
 }
 
+/* The size of the decimal number at `text`, or 0: strtod() alone takes inf, nan and 0x1p3, too. */
+static size_t number_size(const char* text) {
+  const char* end = text + (*text == '-' || *text == '+');
+  size_t digits = strspn(end, DIGITS);
+  end += digits;
+  if (*end == '.') {
+    const size_t fraction = strspn(++end, DIGITS);
+    digits += fraction;
+    end += fraction;
+  }
+  if (digits > 0 && (*end == 'e' || *end == 'E')) {
+    ++end;
+    end += *end == '-' || *end == '+';
+    digits = strspn(end, DIGITS);
+    end += digits;
+  }
+  return digits > 0 && is_end(*end) ? (size_t)(end - text) : 0;
+}
+
 static symbol read_symbol(void) {
-  size_t size;
+  size_t size = 0;
   skip_blanks();
-  size = strcspn(at, " \t\r\n();");
-  if (size == 0) fail(line, "a name is missing");
+  while (!is_end(at[size])) ++size;
+  if (size == 0 || number_size(at) > 0) fail(line, "a name is missing");
+  if (size > MOST_NAME) fail(line, "a name is too long");
   at += size;
   return intern(at - size, size);
 }
@@ -66,19 +73,29 @@ static node node_of(form form) {
 
 static node read_node(const char* inside);
 
+/* Room doubles whenever the count is a power of two. */
+static void add_part(node* whole, node part) {
+  const int count = whole->part_count;
+  if ((count & (count - 1)) == 0) {
+    const size_t room = count == 0 ? 1 : 2 * (size_t)count;
+    whole->parts = grow(whole->parts, room * sizeof(node));
+  }
+  whole->parts[whole->part_count++] = part;
+}
+
 /* Nodes up to the closing parenthesis. */
 static void read_parts(node* whole, const char* inside) {
   while (!next_is(')')) {
     if (*at == '\0') fail(whole->line, "a parenthesis is not closed");
-    whole->parts = grow(whole->parts, (size_t)(whole->part_count + 1) * sizeof(node));
-    whole->parts[whole->part_count] = read_node(inside);
-    ++whole->part_count;
+    add_part(whole, read_node(inside));
   }
 }
 
 static char* qualified(const char* inside, const char* name) {
   const size_t room = strlen(inside) + strlen(name) + 2;
-  char* made = allocate(room, 1);
+  char* made;
+  if (room > MOST_NAME) fail(line, "the name of a function is too long");
+  made = allocate(room, 1);
   if (*inside != '\0') strcat(strcat(made, inside), ".");
   return strcat(made, name);
 }
@@ -91,8 +108,7 @@ static node read_function(const char* inside, const char* name) {
   function->name = qualified(inside, name);
   function->line = line;
   while (!next_is(')')) {
-    function->parameters =
-        grow(function->parameters, (size_t)(function->parameter_count + 1) * sizeof(symbol));
+    if (function->parameter_count == MOST_ARGUMENTS) fail(line, "too many parameters");
     function->parameters[function->parameter_count++] = read_symbol();
   }
   function->body = allocate(1, sizeof(node));
@@ -108,9 +124,7 @@ static node read_define(const char* inside) {
   node made = node_of(DEFINE);
   if (next_is('(')) {
     made.name = read_symbol();
-    made.parts = allocate(1, sizeof(node));
-    made.parts[0] = read_function(inside, made.name);
-    made.part_count = 1;
+    add_part(&made, read_function(inside, made.name));
     return made;
   }
   made.name = read_symbol();
@@ -119,8 +133,7 @@ static node read_define(const char* inside) {
 }
 
 static int is_form(const char* word, size_t size) {
-  const int end = strchr(" \t\r\n()", at[size]) != NULL;
-  if (strncmp(at, word, size) != 0 || !end) return 0;
+  if (strncmp(at, word, size) != 0 || !is_end(at[size])) return 0;
   at += size;
   return 1;
 }
@@ -149,15 +162,16 @@ static node read_list(const char* inside) {
 
 static node read_node(const char* inside) {
   node made;
-  char* end;
-  double number;
+  size_t size;
+  check_stack(line);
   if (next_is('(')) return read_list(inside);
   if (*at == ')') fail(line, "a parenthesis too many");
-  number = strtod(at, &end);
-  if (end != at && strchr(" \t\r\n();", *end) != NULL) {
-    at = end;
+  size = number_size(at);
+  if (size > 0) {
     made = node_of(CONSTANT);
-    made.constant.number = number;
+    made.constant.number = strtod(at, NULL);
+    if (!isfinite(made.constant.number)) fail(line, "a number is too large");
+    at += size;
     return made;
   }
   made = node_of(NAME);
@@ -165,19 +179,17 @@ static node read_node(const char* inside) {
   return made;
 }
 
-program read_program(const char* text, void (*make_code)(code* made)) {
+program read_program(const char* text, size_t size, void (*make_code)(code* made)) {
   program read;
   at = text;
+  text_end = text + size;
   line = 1;
   codes = NULL;
   make = make_code;
   read.root = allocate(1, sizeof(node));
   *read.root = node_of(BEGIN);
   for (skip_blanks(); *at != '\0'; skip_blanks()) {
-    node* root = read.root;
-    root->parts = grow(root->parts, (size_t)(root->part_count + 1) * sizeof(node));
-    root->parts[root->part_count] = read_node("");
-    ++root->part_count;
+    add_part(read.root, read_node(""));
   }
   read.codes = codes;
   return read;
@@ -197,7 +209,6 @@ void free_program(program* read) {
     perfmap_trampoline_free(gone->trampoline);
     free_parts(gone->body);
     free(gone->body);
-    free(gone->parameters);
     free(gone->name);
     free(gone);
   }
