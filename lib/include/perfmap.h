@@ -61,8 +61,13 @@ PERFMAP_C_API const char* perfmap_status_text(perfmap_status status);
  *
  * What CPython documents for PyUnstable_PerfMapState_Init, PyUnstable_WritePerfMapEntry,
  * PyUnstable_CopyPerfMapFile and PyUnstable_PerfMapState_Fini. There is one such map per process;
- * any thread may call any of these at any time. They answer 0; -1 with errno when the file cannot
- * be opened or written; -2 when the lock or the fork handlers cannot be set up.
+ * any thread may call any of these at any time, handlers of pthread_atfork() included (of those
+ * that were registered before this library was loaded, only the child's), but not a signal handler,
+ * and not the child of vfork(). None is a cancellation point. They answer 0; -1 with errno when the
+ * file cannot be opened or written; -2 when the lock or the fork handlers cannot be set up.
+ *
+ * Somebody may close the map's descriptor, as daemons close all that they find: the next call opens
+ * the map again, unless the number has come to another open file by then, which gets the entries.
  */
 
 /* What becomes of the map in a forked child. The child never writes into its parent's, and what the
@@ -75,12 +80,13 @@ typedef enum perfmap_fork_policy {
                              * from the parent's descriptor; it appears whole, before fork() returns
                              * in the child, or at the child's first call after a bare clone();
                              * where that fails, each call tries again and says why */
-  PERFMAP_FORK_OFF = 2 /* children of the process that asked for it write nothing, successfully */
+  PERFMAP_FORK_OFF = 2 /* children of the process that asked for it write nothing, successfully,
+                        * until they call perfmap_state_configure() */
 } perfmap_fork_policy;
 
 /* What the map that is open began with. Entries of an earlier process of the same pid go when a map
  * is opened: if the file is ours, was last written more than a second before this process began,
- * and no writer of this library has it open (they hold a shared lock, F_OFD_SETLK). */
+ * and no writer of this library has it open (they hold a lock, F_OFD_SETLK). */
 typedef enum perfmap_state_start {
   PERFMAP_START_NONE = 0,            /* no map is open */
   PERFMAP_START_MADE = 1,            /* nothing: there was no file, or an empty one */
@@ -98,11 +104,12 @@ typedef enum perfmap_name_policy {
 } perfmap_name_policy;
 
 typedef struct perfmap_state_options {
-  size_t struct_size;      /* set by the caller to sizeof(perfmap_state_options) */
-  const char* directory;   /* NUL-terminated; NULL is "/tmp", where readers look */
-  int32_t fork;            /* a perfmap_fork_policy */
-  int32_t names;           /* a perfmap_name_policy */
-  size_t buffer_bytes;     /* 0: an entry whose write returned is in the file */
+  size_t struct_size;    /* set by the caller to sizeof(perfmap_state_options) */
+  const char* directory; /* NUL-terminated, copied; NULL is "/tmp", where readers look; one that is
+                          * relative is looked for anew at each opening */
+  int32_t fork;          /* a perfmap_fork_policy */
+  int32_t names;         /* a perfmap_name_policy */
+  size_t buffer_bytes;   /* 0: an entry whose write returned is in the file */
   uint64_t flush_after_ns; /* buffered: at most this old, checked at each write; 0: no limit */
   uint64_t most_bytes;     /* the file grows no further, copies included: EFBIG; 0: no limit */
   int keep_stale;          /* not 0: what an earlier process of this pid left is appended to */
@@ -118,26 +125,33 @@ typedef struct perfmap_state_options {
 /* Before the first init, or after fini; else -1 and EBUSY. A forked child counts anew, but one that
  * inherits has its map open. `options` may be NULL: the defaults. */
 PERFMAP_C_API int perfmap_state_configure(const perfmap_state_options* options);
-/* Changes the perfmap_fork_policy at any time. */
+/* Changes the perfmap_fork_policy for children to come, at any time; EINVAL for another number. */
 PERFMAP_C_API int perfmap_state_set_fork(int32_t policy);
-/* Opens DIRECTORY/perf-PID.map (append, 0600, no link followed) unless it is open. */
+/* Opens DIRECTORY/perf-PID.map (append, 0600) unless it is open. Refused are links (ELOOP), all but
+ * regular files (EINVAL), a file that has other names, too (EMLINK), and, in a pid namespace where
+ * the child has its parent's number, the parent's own map (EBUSY). */
 PERFMAP_C_API int perfmap_state_init(void);
 PERFMAP_C_API perfmap_state_start perfmap_state_began_with(void);
 /* Writes one entry, with one write(2) of one whole line unless buffered; init is called if needed.
- * `name` is NUL-terminated; NULL is refused with EINVAL. A failed write leaves no half line. */
+ * `name` is NUL-terminated; NULL is refused with EINVAL. A failed write leaves no half line. Where
+ * it passes the process's limit of file sizes (EFBIG) the kernel also sends SIGXFSZ. */
 PERFMAP_C_API int perfmap_state_write_entry(const void* code, size_t size, const char* name);
 /* Appends what the map at `path`, another process's, holds now. -1 and EINVAL for our own map, for
- * what is no regular file and for NULL; ELOOP for a link. */
+ * what is no regular file and for NULL; EISDIR for a directory; ELOOP for a link. Where it fails on
+ * the way, whole lines of it may stay. */
 PERFMAP_C_API int perfmap_state_copy_file(const char* path);
-/* Writes what is buffered. */
+/* Writes what is buffered; what cannot be written stays, to be tried again. */
 PERFMAP_C_API int perfmap_state_flush(void);
 /* Waits for writes in flight, writes what is buffered and closes the map; a later write opens it
- * again. Any number of times. Done at exit, too. */
+ * again. Any number of times. Closes where that fails, too: what could not be written is lost then.
+ * Done at exit. */
 PERFMAP_C_API int perfmap_state_fini(void);
 
 /* --- Writing any map -----------------------------------------------------------------------------
  *
- * The same engine on a path of your own. A writer may be used by several threads at once.
+ * The same engine on a path of your own. A writer may be used by several threads at once; freeing
+ * it wants it for itself. A forked child writes on to the same file, without what its parent has
+ * buffered: there is no fork policy here.
  */
 
 typedef struct perfmap_writer perfmap_writer;
@@ -149,7 +163,9 @@ typedef struct perfmap_writer_options {
   size_t buffer_bytes; /* as in perfmap_state_options */
   uint64_t flush_after_ns;
   uint64_t most_bytes;
-  int (*on_full)(void* context); /* as in perfmap_state_options */
+  /* As in perfmap_state_options, but that room is only made by truncating the file: what is closed
+   * is not opened again. */
+  int (*on_full)(void* context);
   void* on_full_context;
   int mapped; /* not 0: entries are stored into a mapping of the file's end, see below */
 } perfmap_writer_options;
@@ -161,7 +177,8 @@ typedef struct perfmap_writer_options {
  *    /proc shows, has it open for writing, or a writer of this library has locked it.
  *  - Whoever truncates the file kills the writing process with SIGBUS at the next entry.
  *  - After fork() the writer is closed in the child (EBADF). A process's own map follows its fork
- *    policy.
+ *    policy, and where it is in use, as by a child that has not let go of it, it is written with
+ *    write(2) instead.
  *  - A full disk is ENOSPC, never SIGBUS: room is reserved first. Where that cannot be had (what is
  *    no regular file; any file system but ext2 to ext4, XFS, tmpfs), write(2) is used instead. */
 

@@ -1,18 +1,23 @@
 // The mapped writer crowded, forked, and out of room.
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <optional>
 #include <perfmap.h>
 #include <set>
 #include <string>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
+#include "perfmap/process_map.hpp"
 #include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/mapped_maps.hpp"
@@ -36,6 +41,55 @@ TEST_CASE("a mapped writer wants the file for itself", "[live]") {
   REQUIRE(writer->write(start_of(0), 0x20, name_of(0, 0)));
   REQUIRE(writer->close());
   CHECK(MapWriter::open(path, kMapped));
+}
+
+TEST_CASE("of two mapped writers that come at once one has the file", "[live]") {
+  const Scratch scratch;
+  if (!can_map(scratch)) return;
+  for (int i = 0; i < 50; ++i) {
+    const std::string path = scratch / ("m" + std::to_string(i) + ".map");
+    std::array<std::optional<MapWriter>, 2> writers;
+    std::atomic<int> ready{0};
+    const auto open = [&](std::size_t mine) {
+      ++ready;
+      while (ready < 2) {
+      }
+      if (auto writer = MapWriter::open(path, kMapped)) writers[mine] = *std::move(writer);
+    };
+    std::thread other([&] { open(1); });
+    open(0);
+    other.join();
+    // Both may see each other's descriptor in /proc, but never both have it.
+    CHECK(!(writers[0] && writers[1]));
+  }
+}
+
+TEST_CASE("a child that does nothing does not keep its parent's own map from it", "[live]") {
+  const Scratch scratch;
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    int failed = ProcessMap::configure({.directory = scratch.path(), .writer = {.mapped = true}});
+    failed |= ProcessMap::write(0x1000, 0x10, "before");
+    const auto child =
+        static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+    if (child == 0) ::pause();
+    failed |= ProcessMap::fini() | ProcessMap::write(0x2000, 0x10, "after") | ProcessMap::fini();
+    ::kill(child, SIGKILL);
+    const std::string own = scratch / ("perf-" + std::to_string(::getpid()) + ".map");
+    ::_exit(failed == 0 && read_file(own) == "1000 10 before\n2000 10 after\n" ? 0 : 1);
+  }
+  CHECK(wait_for(parent) == 0);
+}
+
+TEST_CASE("filler of any length goes when the next mapped writer comes", "[live]") {
+  const Scratch scratch;
+  if (!can_map(scratch)) return;
+  const std::string path = scratch / "long.map";
+  const std::string line = "0 0 ." + std::string(9000, '.') + "\n";
+  std::ofstream(path) << "1000 10 kept\n0 0 ....\n" << line << "0 0 .....\n" << line;
+  auto writer = MapWriter::open(path, kMapped);
+  REQUIRE((writer && writer->write(0x2000, 0x10, "new") && writer->close()));
+  CHECK(read_file(path) == "1000 10 kept\n2000 10 new\n");
 }
 
 TEST_CASE("behind another engine's lines a mapped writer goes on with write(2)", "[live]") {
@@ -159,7 +213,7 @@ TEST_CASE("at the file size limit a mapped write fails, and every entry before i
   const std::string path = scratch / "limited.map";
   const pid_t child = ::fork();
   if (child == 0) {
-    ::signal(SIGXFSZ, SIG_IGN);
+    // Its default action stays: only who tries earns it.
     const rlimit limit{100'000, 100'000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     auto writer = MapWriter::open(path, kMapped);

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <ctime>
 #include <fcntl.h>
+#include <fstream>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -85,6 +86,18 @@ TEST_CASE("a writer that has closed its file holds it no longer", "[live]") {
     if (!MapWriter::open(path)) ::_exit(200);
   };
   CHECK(start_with(3600, StaleMap::empty, other) == static_cast<int>(MapStart::emptied));
+}
+
+TEST_CASE("a file that has another name, too, is refused", "[live]") {
+  const Scratch scratch;
+  std::ofstream(scratch / "precious") << "what somebody keeps\n";
+  CHECK(test::in_child([&] {
+          ProcessMap::configure({.directory = scratch.path()});
+          const std::string own = test::own_map(scratch, ::getpid());
+          if (::link((scratch / "precious").c_str(), own.c_str()) != 0) return 1;
+          if (ProcessMap::write(0x1000, 0x10, "mine") != -1 || errno != EMLINK) return 2;
+          return test::read_file(own) == "what somebody keeps\n" ? 0 : 3;
+        }) == 0);
 }
 
 TEST_CASE("another user's map stays, and that is reported", "[live]") {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <perfmap.h>
 #include <set>
 #include <string>
 #include <thread>
@@ -86,6 +87,7 @@ TEST_CASE("threads may still write while the process exits", "[live]") {
   const Scratch scratch;
   for (int round = 0; round < 10; ++round) {
     const pid_t child = run([&] {
+      ::alarm(60);
       if (::chdir(scratch.path().c_str()) != 0) return false;
       ProcessMap::configure({.directory = scratch.path(), .writer = {.buffer_bytes = 4096}});
       static std::atomic<int> written{0};
@@ -150,6 +152,11 @@ TEST_CASE("a child may configure its own map before it uses it", "[live]") {
     return read_file(own_map(scratch, child)) == "2000 10 the child's\n" &&
            read_file(own_map(scratch, ::getpid())).empty();
   });
+}
+
+TEST_CASE("a policy that there is not is refused", "[live]") {
+  CHECK(perfmap_state_set_fork(99) == -1);
+  CHECK(errno == EINVAL);
 }
 
 TEST_CASE("a copy from nowhere is refused", "[live]") {

@@ -112,6 +112,32 @@ TEST_CASE("a child that writes nothing keeps what there is and makes no more",
   CHECK(family.dumped.empty());
 }
 
+TEST_CASE("who asks for children that write nothing goes on itself", "[live][trampoline]") {
+  const Scratch scratch;
+  CHECK(in_child(scratch, [&] {
+    auto arena = TrampolineArena::make({"toy", scratch.path()});
+    Trampoline before = arena->add({"before"});
+    const pid_t daemon = ::fork();
+    if (daemon != 0) return wait_for(daemon) == 0;
+    ProcessMap::set_fork_policy(ForkPolicy::off);
+    Trampoline after = arena->add({"after"});
+    const bool good = arena->activate(TrampolineBackend::map).has_value() && before.compile() &&
+                      after.compile() && before.entry() != nullptr && after.entry() != nullptr;
+    ::_exit(good && lines_of(read_file(own_map(scratch, ::getpid()))).size() == 2 ? 0 : 1);
+  }));
+}
+
+TEST_CASE("a silent child that sets another policy stays silent", "[live][trampoline]") {
+  const Family family =
+      fork_with(ForkPolicy::off, TrampolineBackend::both,
+                [](std::uintptr_t before, Trampoline& first, Trampoline& third) {
+                  ProcessMap::set_fork_policy(ForkPolicy::fresh);
+                  return caller_of(first) == before && third.compile() && third.entry() == nullptr;
+                });
+  CHECK(family.good);
+  CHECK(family.child.empty());
+}
+
 TEST_CASE("a child returns through the trampoline that it was forked in", "[live][trampoline]") {
   const Scratch scratch;
   const auto fork_inside = +[](void* trampoline, void*, void*) -> void* {

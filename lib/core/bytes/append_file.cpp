@@ -139,6 +139,11 @@ bool AppendFile::is_lost() const noexcept {
          (::fstat(fd_.get(), &status) != 0 || file_ != FileNumber{status.st_dev, status.st_ino});
 }
 
+bool AppendFile::leads_to(const char* path) const noexcept {
+  struct stat status {};
+  return fd_.is_open() && ::lstat(path, &status) == 0 && is({status.st_dev, status.st_ino});
+}
+
 bool AppendFile::is(FileNumber file) const noexcept {
   return fd_.is_open() && regular_ && file_ == file;
 }

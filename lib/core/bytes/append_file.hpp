@@ -34,6 +34,8 @@ class AppendFile {
   /// The regular file that is open; is(): whether it is that one.
   FileNumber file() const noexcept { return regular_ ? file_ : FileNumber{}; }
   bool is(FileNumber file) const noexcept;
+  /// Whether the path does.
+  bool leads_to(const char* path) const noexcept;
   /// What was there when it was opened.
   MapStart start() const noexcept { return fd_.is_open() ? start_ : MapStart::none; }
   /// As close(2) says: on some file systems only now a write turns out to have failed.

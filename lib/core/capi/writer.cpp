@@ -76,6 +76,11 @@ int perfmap_state_fini(void) { return perfmap::ProcessMap::fini(); }
 perfmap_status perfmap_writer_open(const char* path, const perfmap_writer_options* options,
                                    perfmap_writer** out, perfmap_error* error) {
   return guard(error, [&]() -> perfmap_status {
+    if (path == nullptr || out == nullptr) {
+      return report(
+          {perfmap::Errc::invalid_argument, "no path, or nowhere to put a writer", EINVAL, {}},
+          error);
+    }
     const perfmap_writer_options given = copy_in(options);
     perfmap::Result<MapWriter> writer =
         MapWriter::open(path, {.names = names_of(given.names),

@@ -283,13 +283,15 @@ int Engine::close() noexcept {
   return flushed != 0 ? flushed : closed;
 }
 
-void Engine::abandon() noexcept {
+void Engine::abandon(const char* own_path) noexcept {
   const std::lock_guard lock(mutex_);
   const NoCancel uncancelled;
   forget_parent();
   buffer_.clear();
   tail_.forget();
-  of_parent_ = file_.file();
+  // Only while it is open is its number nobody else's.
+  const bool same = file_.leads_to(own_path);
+  of_parent_ = same ? file_.file() : FileNumber{};
   file_.close();
 }
 

@@ -47,7 +47,8 @@ class Engine final : public ForkAware {
   int close() noexcept;
 
   /// In a child: lets go of the parent's file without writing what the parent has buffered.
-  void abandon() noexcept;
+  /// `own_path` is where the child's is to be.
+  void abandon(const char* own_path) noexcept;
   /// In a child: goes on with a file of its own that begins with what the parent had written, or
   /// had in its buffer, when it forked. On failure the parent's file stays open, for another try.
   int inherit(const char* path, bool empty_stale) noexcept;
@@ -86,7 +87,7 @@ class Engine final : public ForkAware {
   Flight flight_;
   std::uint64_t oldest_ns_ = 0;     // when the first byte of buffer_ came
   bool asked_ = false;              // for room, since a write succeeded
-  FileNumber of_parent_;            // that this process has let go of
+  FileNumber of_parent_;            // that this process has let go of, where its own path leads to
   std::uint64_t size_at_fork_ = 0;  // of the file, other writers' entries included; 0: unknown
   unsigned generation_ = 0;
 };

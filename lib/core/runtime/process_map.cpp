@@ -141,7 +141,8 @@ class Own final : public ForkAware {
   bool is_off() const noexcept { return began_as_ == ForkPolicy::off; }
 
   void leave_parent() noexcept {
-    engine_.abandon();
+    std::array<char, kMostPath> path;
+    engine_.abandon(own_path(path));
     opened_in_.store(ForkGuard::generation());
   }
 

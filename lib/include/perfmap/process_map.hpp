@@ -34,10 +34,15 @@ struct ProcessMapOptions {
 /// PyUnstable_PerfMapState_Fini. There is one per process; all functions may be called from several
 /// threads, answer 0 or a negative code as said there, and set errno with it.
 ///
+/// None is a cancellation point, or may be called from a signal handler or in the child of
+/// vfork(2). Handlers of pthread_atfork(3) may use it, but for the parent's and the preparing ones
+/// that were registered before this library was loaded. fork(2) waits up to a tenth of a second for
+/// a write that hangs, say on a full pipe, then goes on; such a writer is closed in the child.
+///
 /// A child may use it however it was made, at whatever moment, by fork(2), vfork(2) with exec(2),
 /// or clone(2) without handlers: see ForkPolicy. In a child of a bare clone(2) of a process with
 /// threads the lock of malloc() may be taken for ever; nothing here calls that there, but for names
-/// that have to be escaped, and copy().
+/// that have to be escaped, copy(), and maps that are mapped.
 ///
 /// A library built without perf maps does nothing here, successfully.
 class PERFMAP_API ProcessMap {
@@ -45,7 +50,7 @@ class PERFMAP_API ProcessMap {
   /// Before the first init(), or after fini(): else -1 and EBUSY; ENAMETOOLONG for a directory of
   /// 4000 bytes and more. A child counts anew, but one that inherits has its map open.
   static int configure(const ProcessMapOptions& options) noexcept;
-  /// Changes that one option at any time.
+  /// Changes that one option, for children to come, at any time.
   static int set_fork_policy(ForkPolicy policy) noexcept;
   /// Opens the map unless it is open. -1: it cannot be opened, or the parent's entries cannot be
   /// inherited: of a parent whose map could only be opened for writing, EBADF; -2: no fork handler.
@@ -56,7 +61,7 @@ class PERFMAP_API ProcessMap {
   /// for a name that the policy refuses, EFBIG at the size cap, else the system's.
   static int write(Address start, std::uint64_t size, std::string_view name) noexcept;
   /// Appends the map at `path`, another process's, as it is now. -1 and EINVAL for our own map,
-  /// what is no regular file, and nullptr; ELOOP for a link.
+  /// what is no regular file, and nullptr; EISDIR for a directory; ELOOP for a link.
   static int copy(const char* path) noexcept;
   static int flush() noexcept;
   /// The policy in force: what was configured last. It is for children yet to come.

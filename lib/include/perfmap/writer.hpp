@@ -55,7 +55,8 @@ struct WriterOptions {
   ///    that maps the file, and looks at its filler while close() cuts it off, is in the same
   ///    danger: see TruncationGuard.
   ///  * After fork() the writer is closed in the child: EBADF. (A process's own map goes on
-  ///    as its fork policy says.)
+  ///    as its fork policy says; where it is in use, as by a child that has not let go of it, it is
+  ///    written with write(2) instead.)
   ///
   /// Room on the disk is reserved beforehand, so that a full one is ENOSPC from write(), never
   /// SIGBUS. Where that cannot be had, entries are written with write(2): for what is no regular
