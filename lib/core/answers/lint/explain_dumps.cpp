@@ -78,7 +78,7 @@ constexpr Explanation kExplanations[] = {
      "some names."},
     {&rule::kUnwindingSizes,
      "The sizes of the unwinding information and of its header have to fit into the record, and "
-     "what is mapped is all of it, or nothing. perf lays out the function's file by them."},
+     "what is mapped is room for all of it, or nothing. perf lays out the function's file by them."},
     {&rule::kBadUnwinding,
      "perf wants .eh_frame with a description of this very function, as it will lie behind its "
      "code, and then .eh_frame_hdr with a table of encoding 0x3b. The text of the specification "
