@@ -29,8 +29,9 @@ void UnwindingRules::see_unwinding(const JitRecord& record) {
   }
   if (info->mapped_size != 0 && info->mapped_size < info->unwinding_size) {
     report(problems_, rule::kUnwindingSizes, record.offset + kMappedSizeAt, [&] {
-      return "a mapped size of " + std::to_string(info->mapped_size) + ", neither 0 nor room for the " +
-             std::to_string(info->unwinding_size) + " that there are";
+      return "a mapped size of " + std::to_string(info->mapped_size) +
+             ", neither 0 nor room for the " + std::to_string(info->unwinding_size) +
+             " that there are";
     });
   }
   if (info->padding.size() > kMostAlignment) {
