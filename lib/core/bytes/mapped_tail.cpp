@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::uint64_t kLine = 512;  // some of them, joined, are no longer than readers take
 constexpr std::uint64_t kChunk = std::uint64_t{48} << 10;
+constexpr std::uint64_t kReserve = std::uint64_t{512} << 10;
 constexpr std::uint64_t kFileAhead = std::uint64_t{8} << 10;
 /// Readers take bytes in multiples of this, and time passes between two of them.
 constexpr std::uint64_t kReadAtOnce = 4096;
@@ -145,6 +146,7 @@ int MappedTail::open(int fd, const std::string& path, bool newline_first) noexce
 
 void MappedTail::goes_on_at(std::uint64_t size, bool newline_first) noexcept {
   end_ = line_end_ = file_end_ = size;
+  reserved_ = 0;
   newline_first_ = newline_first;
 }
 
@@ -178,20 +180,35 @@ int MappedTail::grow(std::uint64_t size) noexcept {
   return error == 0 || !is_open() || least <= file_end_ ? error : extend(least);
 }
 
+/// Room on the disk up to `target`, and more, as asking costs as much as a page fault.
+int MappedTail::reserve(std::uint64_t target) noexcept {
+  if (target <= reserved_) return 0;
+  for (const std::uint64_t more : {kReserve, std::uint64_t{0}}) {
+    const auto begin = static_cast<off_t>(file_end_);
+    const auto length = static_cast<off_t>(target + more - file_end_);
+    int error = 0;
+    do {
+      error = ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, begin, length) == 0 ? 0 : errno;
+    } while (error == EINTR);
+    if (error == 0) reserved_ = target + more;
+    if (error == 0 || more == 0) return error;
+  }
+  return 0;
+}
+
 int MappedTail::extend(std::uint64_t target) noexcept {
   const auto begin = static_cast<off_t>(file_end_);
-  const auto length = static_cast<off_t>(target - file_end_);
-  int error = 0;
-  do {
-    error = ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, begin, length) == 0 ? 0 : errno;
-  } while (error == EINTR);
+  int error = reserve(target);
   if (error == EOPNOTSUPP || error == ENOSYS) {
     close();
     return error;
   }
   if (error == 0) error = fill(target);
   if (error == 0) error = map_up_to(target);
-  if (error != 0) return ::ftruncate(fd_.get(), begin) == 0 ? error : errno;
+  if (error != 0) {
+    reserved_ = 0;
+    return ::ftruncate(fd_.get(), begin) == 0 ? error : errno;
+  }
   join_pages(target);
   file_end_ = target;
   return 0;
@@ -271,6 +288,7 @@ int MappedTail::cut() noexcept {
   const bool is_ours = is_open() && file_end_ != end_ && is_size(fd_.get(), file_end_);
   const int error = is_ours && ::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0 ? errno : 0;
   line_end_ = file_end_ = end_;
+  reserved_ = 0;
   return error;
 }
 

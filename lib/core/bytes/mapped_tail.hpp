@@ -71,6 +71,7 @@ class MappedTail {
   void join_next_line() noexcept;
   void join_pages(std::uint64_t target) noexcept;
   int grow(std::uint64_t size) noexcept;
+  int reserve(std::uint64_t target) noexcept;
   int extend(std::uint64_t target) noexcept;
   int fill(std::uint64_t target) noexcept;
   int map_up_to(std::uint64_t target) noexcept;
@@ -122,6 +123,7 @@ class MappedTail {
   std::uint64_t end_ = 0;       // of the entries: the current filler line begins here
   std::uint64_t line_end_ = 0;  // behind its newline
   std::uint64_t file_end_ = 0;
+  std::uint64_t reserved_ = 0;  // on the disk, up to there; 0: nothing is
   bool newline_first_ = false;  // the file ends in half a line
 };
 
