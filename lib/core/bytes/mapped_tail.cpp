@@ -3,19 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <ctime>
-#include <exception>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <utility>
 
 #include "bytes/no_cancel.hpp"
-#include "perfmap/open_writers.hpp"
 
 namespace perfmap {
 namespace {
@@ -51,47 +45,11 @@ std::uint64_t filler_end(std::uint64_t begin) noexcept {
   return round_up(begin + MappedTail::kLeast, kLine);
 }
 
-/// Whether what is reserved stays reserved when it is overwritten. Others may answer a store with
-/// SIGBUS on a full disk.
-bool keeps_room(int fd) noexcept {
-  struct statfs status {};
-  if (::fstatfs(fd, &status) != 0) return false;
-  constexpr auto kXfs = 0x58465342L;
-  const auto type = static_cast<long>(status.f_type);
-  return type == EXT4_SUPER_MAGIC || type == TMPFS_MAGIC || type == kXfs;
-}
-
 /// Of files that this process writes.
 std::uint64_t size_limit() noexcept {
   rlimit most{};
   const bool known = ::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY;
   return known ? most.rlim_cur : UINT64_MAX;
-}
-
-bool same_file(int a, int b) noexcept {
-  struct stat one {};
-  struct stat other {};
-  return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
-         one.st_ino == other.st_ino;
-}
-
-/// The file of `fd` again, to be mapped. There may be no /proc.
-Descriptor open_again(int fd, const std::string& path) noexcept {
-  constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  char self[40];
-  std::snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-  Descriptor again(::open(self, kFlags));
-  if (!again.is_open()) again = Descriptor(::open(path.c_str(), kFlags));
-  return again.is_open() && same_file(fd, again.get()) ? std::move(again) : Descriptor();
-}
-
-/// EBUSY where another writer has locked the file. Where there are no locks, nobody has.
-int lock_file(int fd) noexcept {
-  struct flock whole {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  if (::fcntl(fd, F_OFD_SETLK, &whole) == 0) return 0;
-  return errno == EAGAIN || errno == EACCES ? EBUSY : 0;
 }
 
 bool is_size(int fd, std::uint64_t size) noexcept {
@@ -113,36 +71,6 @@ int write_at(int fd, std::uint64_t offset, std::string_view bytes) noexcept {
 }
 
 }  // namespace
-
-int MappedTail::check_unused(const std::string& path, bool follow_link) noexcept try {
-  struct stat status {};
-  const int error = follow_link ? ::stat(path.c_str(), &status) : ::lstat(path.c_str(), &status);
-  if (error != 0 || !S_ISREG(status.st_mode)) return 0;
-  FileFacts facts;
-  facts.device = status.st_dev;
-  facts.inode = status.st_ino;
-  // A child that is about to run another program has our descriptors for a moment.
-  constexpr timespec kMoment{0, 5'000'000};
-  for (int i = 0; i < 3 && find_writer(facts); ++i) ::nanosleep(&kMoment, nullptr);
-  return find_writer(facts) ? EBUSY : 0;
-} catch (const std::exception&) {
-  return ENOMEM;
-}
-
-int MappedTail::open(int fd, const std::string& path, bool newline_first) noexcept {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !keeps_room(fd)) return 0;
-  if (const int error = lock_file(fd); error != 0) return error;
-  Descriptor again = open_again(fd, path);
-  if (!again.is_open()) return 0;
-  const auto size = static_cast<std::uint64_t>(status.st_size);
-  // What a writer that was killed has left.
-  const std::uint64_t end = size_without_filler(again.get(), size);
-  if (end != size && ::ftruncate(again.get(), static_cast<off_t>(end)) != 0) return errno;
-  fd_ = std::move(again);
-  goes_on_at(end, newline_first && end == size);
-  return 0;
-}
 
 void MappedTail::goes_on_at(std::uint64_t size, bool newline_first) noexcept {
   end_ = line_end_ = file_end_ = size;
@@ -174,16 +102,20 @@ int MappedTail::grow(std::uint64_t size) noexcept {
   }
   const std::uint64_t least = filler_end(end_ + (newline_first_ ? 1 : 0) + size);
   const std::uint64_t limit = size_limit();
-  if (least > limit) return EFBIG;  // the attempt would earn a signal
+  if (least > limit) return EFBIG;  // an attempt would earn a signal
   const std::uint64_t most = round_up(std::max(least, file_end_) + kChunk, kReadAtOnce);
-  const int error = extend(std::min(most, std::max(least, limit / kLine * kLine)));
+  const std::uint64_t target = std::min(most, std::max(least, limit / kLine * kLine));
+  if (target <= file_end_) return EFBIG;  // what there is has to do
+  const int error = extend(target);
   return error == 0 || !is_open() || least <= file_end_ ? error : extend(least);
 }
 
 /// Room on the disk up to `target`, and more, as asking costs as much as a page fault.
 int MappedTail::reserve(std::uint64_t target) noexcept {
   if (target <= reserved_) return 0;
-  for (const std::uint64_t more : {kReserve, std::uint64_t{0}}) {
+  // Not beyond what this process may write, for which the kernel has a signal.
+  const std::uint64_t ahead = std::min(kReserve, size_limit() - target);
+  for (const std::uint64_t more : {ahead, std::uint64_t{0}}) {
     const auto begin = static_cast<off_t>(file_end_);
     const auto length = static_cast<off_t>(target + more - file_end_);
     int error = 0;
