@@ -83,8 +83,8 @@ class PERFMAP_API Module {
   /// OpenPolicy::bounded. Fails as Input::open() does, or with bad_format where it is no ELF file.
   static Result<std::shared_ptr<const Module>> open(const std::string& path,
                                                     const ModuleFiles& files = {});
-  /// Takes a file that is open, or bytes such as those of a vdso. `path` of the input is where
-  /// debug files are looked for, besides those named by build-id.
+  /// Takes a file that is open, or bytes such as those of a vdso. The input's name is the path
+  /// below the root beside which debug files are looked for, besides those named by build-id.
   static Result<std::shared_ptr<const Module>> open(Input input, const ModuleFiles& files = {});
 
   Module(const Module&) = delete;
@@ -156,6 +156,7 @@ class PERFMAP_API Module {
 
  private:
   struct State;
+  friend class ModuleOpener;
   explicit Module(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
 };

@@ -1,0 +1,177 @@
+#include "modules/symbol_table.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <tuple>
+
+#include "modules/elf_layout.hpp"
+
+namespace perfmap {
+namespace {
+
+/// Where symbols begin at the same address, the best comes last.
+bool is_before(const FoundSymbol& a, const FoundSymbol& b) noexcept {
+  const auto merit = [](const FoundSymbol& s) {
+    return std::tuple(s.size == 0, s.binding, s.kind, s.underscores, s.order);
+  };
+  return a.begin != b.begin ? a.begin < b.begin : merit(a) > merit(b);
+}
+
+}  // namespace
+
+CodeAreas::CodeAreas(std::vector<AddressRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const AddressRange& a, const AddressRange& b) { return a.begin < b.begin; });
+  for (const AddressRange& range : ranges) {
+    if (range.size == 0) continue;
+    if (!ranges_.empty() && range.begin < ranges_.back().end()) {
+      AddressRange& last = ranges_.back();
+      last.size = std::max(last.end(), range.end()) - last.begin;
+    } else {
+      ranges_.push_back(range);
+    }
+  }
+}
+
+std::uint64_t CodeAreas::room_at(Address address) const noexcept {
+  const auto after = std::upper_bound(
+      ranges_.begin(), ranges_.end(), address,
+      [](Address wanted, const AddressRange& range) { return wanted < range.begin; });
+  if (after == ranges_.begin()) return 0;
+  const AddressRange& range = *(after - 1);
+  return range.contains(address) ? range.end() - address : 0;
+}
+
+/// Goes over symbols by their beginnings. Those that are open lie on a stack, and its top owns the
+/// address: it began last, or was the best of those that began with it.
+class SymbolTable::Cutter {
+ public:
+  Cutter(SymbolTable& table, const std::vector<FoundSymbol>& found)
+      : table_(&table), found_(&found), ids_(found.size(), kNone) {}
+
+  void open(std::uint32_t symbol) {
+    advance((*found_)[symbol].begin);
+    open_.push_back(symbol);
+  }
+  void finish() { advance(UINT64_MAX); }
+  /// Whether a symbol covers the address, at which nothing later has begun.
+  bool is_covered(Address address) {
+    advance(address);
+    drop_ended();
+    return !open_.empty();
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  Address end_of(std::uint32_t symbol) const noexcept {
+    return (*found_)[symbol].begin + (*found_)[symbol].size;
+  }
+  void drop_ended() {
+    while (!open_.empty() && end_of(open_.back()) <= at_) open_.pop_back();
+  }
+  void advance(Address to) {
+    for (drop_ended(); !open_.empty() && at_ < to; drop_ended()) {
+      emit(open_.back());
+      at_ = std::min(end_of(open_.back()), to);
+    }
+    at_ = std::max(at_, to);
+  }
+  void emit(std::uint32_t symbol) {
+    const FoundSymbol& s = (*found_)[symbol];
+    if (ids_[symbol] == kNone) {
+      ids_[symbol] = static_cast<std::uint32_t>(table_->owners_.size());
+      table_->owners_.push_back({s.begin, s.size, s.name, s.strings, s.kind});
+    }
+    if (!table_->owner_of_.empty() && table_->owner_of_.back() == ids_[symbol]) return;
+    table_->begins_.push_back(at_);
+    table_->owner_of_.push_back(ids_[symbol]);
+  }
+
+  SymbolTable* table_;
+  const std::vector<FoundSymbol>* found_;
+  std::vector<std::uint32_t> ids_;  // in owners_, of those that own something
+  std::vector<std::uint32_t> open_;
+  Address at_ = 0;
+};
+
+SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string_view> strings,
+                         const CodeAreas& areas)
+    : strings_(std::move(strings)) {
+  std::erase_if(found, [&areas](FoundSymbol& s) {
+    const std::uint64_t room = areas.room_at(s.begin);
+    s.size = std::min(s.size, room);
+    return room == 0;
+  });
+  std::sort(found.begin(), found.end(), is_before);
+  Cutter cutter(*this, found);
+  for (std::size_t i = 0; i < found.size();) {
+    std::size_t next = i;
+    while (next < found.size() && found[next].begin == found[i].begin) ++next;
+    // Those without size come first. If there are others, or the address is covered, they are
+    // labels within code that has a name.
+    const bool sized = found[next - 1].size != 0;
+    if (!sized) {
+      FoundSymbol& best = found[next - 1];
+      const std::uint64_t room = areas.room_at(best.begin);
+      const bool bounded = next < found.size() && found[next].begin - best.begin < room;
+      best.size = bounded ? found[next].begin - best.begin : room;
+      if (!cutter.is_covered(best.begin)) cutter.open(static_cast<std::uint32_t>(next - 1));
+    }
+    for (std::size_t k = i; sized && k < next; ++k) {
+      if (found[k].size != 0) cutter.open(static_cast<std::uint32_t>(k));
+    }
+    i = next;
+  }
+  cutter.finish();
+  owners_.shrink_to_fit();
+  begins_.shrink_to_fit();
+  owner_of_.shrink_to_fit();
+  make_buckets();
+}
+
+void SymbolTable::make_buckets() {
+  if (begins_.empty()) return;
+  const std::uint64_t span = begins_.back() - begins_.front();
+  // About as many parts as pieces, so that one seldom has more than a few.
+  const auto bits = static_cast<int>(std::bit_width(span));
+  shift_ =
+      static_cast<unsigned>(std::max(0, bits - static_cast<int>(std::bit_width(begins_.size()))));
+  buckets_.assign(bucket_of(begins_.back()) + 2, 0);
+  std::size_t part = 0;
+  for (std::size_t i = 0; i < begins_.size(); ++i) {
+    for (const std::size_t own = bucket_of(begins_[i]); part <= own; ++part) {
+      buckets_[part] = static_cast<std::uint32_t>(i);
+    }
+  }
+  for (; part < buckets_.size(); ++part) {
+    buckets_[part] = static_cast<std::uint32_t>(begins_.size());
+  }
+}
+
+std::optional<Symbol> SymbolTable::find(Address address) const noexcept {
+  if (begins_.empty() || address < begins_.front()) return std::nullopt;
+  const std::size_t part = std::min(bucket_of(address), buckets_.size() - 2);
+  const Address* first = begins_.data() + buckets_[part];
+  std::size_t count = buckets_[part + 1] - buckets_[part];
+  // The last piece that begins at or before the address may be the one before this part.
+  while (count > 0) {
+    const std::size_t half = (count + 1) / 2;
+    const bool after = first[half - 1] <= address;
+    first += after ? half : 0;
+    count = after ? count - half : half - 1;
+  }
+  const std::uint32_t id = owner_of_[static_cast<std::size_t>(first - begins_.data()) - 1];
+  const Owner& owner = owners_[id];
+  if (address - owner.begin >= owner.size) return std::nullopt;
+  return Symbol{
+      name_at(strings_[owner.strings], owner.name), {owner.begin, owner.size}, owner.kind, id};
+}
+
+std::uint64_t SymbolTable::bytes() const noexcept {
+  return owners_.capacity() * sizeof(Owner) + begins_.capacity() * sizeof(Address) +
+         (owner_of_.capacity() + buckets_.capacity()) * sizeof(std::uint32_t);
+}
+
+}  // namespace perfmap
