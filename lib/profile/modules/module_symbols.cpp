@@ -57,7 +57,7 @@ std::optional<Symbol> Module::find_symbol(Address vaddr) const {
 std::size_t Module::symbol_count() const { return state_->symbols(*this).size(); }
 
 std::string_view Module::demangled(const Symbol& symbol) const {
-  const auto count = static_cast<std::uint32_t>(symbol_count());
+  const auto count = static_cast<std::uint32_t>(state_->symbols(*this).piece_count());
   return state_->demangled.of(symbol.id, symbol.name, count);
 }
 

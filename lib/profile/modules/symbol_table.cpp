@@ -48,7 +48,7 @@ std::uint64_t CodeAreas::room_at(Address address) const noexcept {
 class SymbolTable::Cutter {
  public:
   Cutter(SymbolTable& table, const std::vector<FoundSymbol>& found)
-      : table_(&table), found_(&found), ids_(found.size(), kNone) {}
+      : table_(&table), found_(&found), seen_(found.size()) {}
 
   void open(std::uint32_t symbol) {
     advance((*found_)[symbol].begin);
@@ -63,8 +63,6 @@ class SymbolTable::Cutter {
   }
 
  private:
-  static constexpr std::uint32_t kNone = UINT32_MAX;
-
   Address end_of(std::uint32_t symbol) const noexcept {
     return (*found_)[symbol].begin + (*found_)[symbol].size;
   }
@@ -80,18 +78,19 @@ class SymbolTable::Cutter {
   }
   void emit(std::uint32_t symbol) {
     const FoundSymbol& s = (*found_)[symbol];
-    if (ids_[symbol] == kNone) {
-      ids_[symbol] = static_cast<std::uint32_t>(table_->owners_.size());
-      table_->owners_.push_back({s.begin, s.size, s.name, s.strings, s.kind});
-    }
-    if (!table_->owner_of_.empty() && table_->owner_of_.back() == ids_[symbol]) return;
-    table_->begins_.push_back(at_);
-    table_->owner_of_.push_back(ids_[symbol]);
+    if (symbol == last_) return;
+    last_ = symbol;
+    table_->owners_ += seen_[symbol] ? 0 : 1;
+    seen_[symbol] = true;
+    table_->pieces_.push_back({at_, static_cast<std::uint32_t>(at_ - s.begin),
+                               static_cast<std::uint32_t>(s.size), s.name, kUnknown, s.strings,
+                               s.kind});
   }
 
   SymbolTable* table_;
   const std::vector<FoundSymbol>* found_;
-  std::vector<std::uint32_t> ids_;  // in owners_, of those that own something
+  std::vector<bool> seen_;  // that own something
+  std::uint32_t last_ = UINT32_MAX;
   std::vector<std::uint32_t> open_;
   Address at_ = 0;
 };
@@ -101,7 +100,7 @@ SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string
     : strings_(std::move(strings)) {
   std::erase_if(found, [&areas](FoundSymbol& s) {
     const std::uint64_t room = areas.room_at(s.begin);
-    s.size = std::min(s.size, room);
+    s.size = std::min({s.size, room, kMostSize});
     return room == 0;
   });
   std::sort(found.begin(), found.end(), is_before);
@@ -116,7 +115,7 @@ SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string
       FoundSymbol& best = found[next - 1];
       const std::uint64_t room = areas.room_at(best.begin);
       const bool bounded = next < found.size() && found[next].begin - best.begin < room;
-      best.size = bounded ? found[next].begin - best.begin : room;
+      best.size = std::min(bounded ? found[next].begin - best.begin : room, kMostSize);
       if (!cutter.is_covered(best.begin)) cutter.open(static_cast<std::uint32_t>(next - 1));
     }
     for (std::size_t k = i; sized && k < next; ++k) {
@@ -125,53 +124,69 @@ SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string
     i = next;
   }
   cutter.finish();
-  owners_.shrink_to_fit();
-  begins_.shrink_to_fit();
-  owner_of_.shrink_to_fit();
+  pieces_.shrink_to_fit();
+  measure_names();
   make_buckets();
 }
 
+/// Names may overlap, so that the sum of their sizes need not be that of their table: what goes
+/// beyond is measured when it is asked for.
+void SymbolTable::measure_names() {
+  std::uint64_t room = 0;
+  for (const std::string_view strings : strings_) room += 2 * strings.size();
+  for (Piece& piece : pieces_) {
+    const std::size_t size = name_at(strings_[piece.strings], piece.name).size();
+    if (size >= room) return;
+    room -= size;
+    if (size < kUnknown) piece.name_size = static_cast<std::uint16_t>(size);
+  }
+}
+
 void SymbolTable::make_buckets() {
-  if (begins_.empty()) return;
-  const std::uint64_t span = begins_.back() - begins_.front();
-  // About as many parts as pieces, so that one seldom has more than a few.
-  const auto bits = static_cast<int>(std::bit_width(span));
-  shift_ =
-      static_cast<unsigned>(std::max(0, bits - static_cast<int>(std::bit_width(begins_.size()))));
-  buckets_.assign(bucket_of(begins_.back()) + 2, 0);
+  if (pieces_.empty()) return;
+  const std::uint64_t span = pieces_.back().at - pieces_.front().at;
+  // About twice as many parts as pieces, so that one seldom has more than two.
+  const auto bits =
+      static_cast<int>(std::bit_width(span)) - static_cast<int>(std::bit_width(2 * pieces_.size()));
+  shift_ = static_cast<unsigned>(std::max(0, bits));
+  buckets_.assign(bucket_of(pieces_.back().at) + 2, 0);
   std::size_t part = 0;
-  for (std::size_t i = 0; i < begins_.size(); ++i) {
-    for (const std::size_t own = bucket_of(begins_[i]); part <= own; ++part) {
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    for (const std::size_t own = bucket_of(pieces_[i].at); part <= own; ++part) {
       buckets_[part] = static_cast<std::uint32_t>(i);
     }
   }
   for (; part < buckets_.size(); ++part) {
-    buckets_[part] = static_cast<std::uint32_t>(begins_.size());
+    buckets_[part] = static_cast<std::uint32_t>(pieces_.size());
   }
 }
 
 std::optional<Symbol> SymbolTable::find(Address address) const noexcept {
-  if (begins_.empty() || address < begins_.front()) return std::nullopt;
+  if (pieces_.empty() || address < pieces_.front().at) return std::nullopt;
   const std::size_t part = std::min(bucket_of(address), buckets_.size() - 2);
-  const Address* first = begins_.data() + buckets_[part];
+  const Piece* first = pieces_.data() + buckets_[part];
   std::size_t count = buckets_[part + 1] - buckets_[part];
-  // The last piece that begins at or before the address may be the one before this part.
+  // Which is the first that begins behind the address?
   while (count > 0) {
-    const std::size_t half = (count + 1) / 2;
-    const bool after = first[half - 1] <= address;
-    first += after ? half : 0;
-    count = after ? count - half : half - 1;
+    const std::size_t half = count / 2;
+    const bool after = first[half].at <= address;
+    first += after ? half + 1 : 0;
+    count = after ? count - half - 1 : half;
   }
-  const std::uint32_t id = owner_of_[static_cast<std::size_t>(first - begins_.data()) - 1];
-  const Owner& owner = owners_[id];
-  if (address - owner.begin >= owner.size) return std::nullopt;
-  return Symbol{
-      name_at(strings_[owner.strings], owner.name), {owner.begin, owner.size}, owner.kind, id};
+  const Piece& piece = *(first - 1);
+  if (address - piece.begin() >= piece.size) return std::nullopt;
+  const std::string_view strings = strings_[piece.strings];
+  const std::string_view name = piece.name_size != kUnknown
+                                    ? strings.substr(piece.name, piece.name_size)
+                                    : name_at(strings, piece.name);
+  return Symbol{name,
+                {piece.begin(), piece.size},
+                piece.kind,
+                static_cast<std::uint32_t>(&piece - pieces_.data())};
 }
 
 std::uint64_t SymbolTable::bytes() const noexcept {
-  return owners_.capacity() * sizeof(Owner) + begins_.capacity() * sizeof(Address) +
-         (owner_of_.capacity() + buckets_.capacity()) * sizeof(std::uint32_t);
+  return pieces_.capacity() * sizeof(Piece) + buckets_.capacity() * sizeof(std::uint32_t);
 }
 
 }  // namespace perfmap

@@ -45,35 +45,44 @@ class SymbolTable {
   SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string_view> strings,
               const CodeAreas& areas);
 
-  /// O(log n) at worst; where symbols are spread evenly, O(1).
+  /// O(log n) at worst; where symbols are spread evenly, O(1). The id of the answer is below
+  /// piece_count().
   std::optional<Symbol> find(Address address) const noexcept;
-  std::size_t size() const noexcept { return owners_.size(); }
+  std::size_t size() const noexcept { return owners_; }
   std::uint64_t bytes() const noexcept;
 
-  std::size_t piece_count() const noexcept { return begins_.size(); }
-  Address piece_begin(std::size_t i) const noexcept { return begins_[i]; }
+  std::size_t piece_count() const noexcept { return pieces_.size(); }
+  Address piece_begin(std::size_t i) const noexcept { return pieces_[i].at; }
 
  private:
-  struct Owner {
-    Address begin;
-    std::uint64_t size;
+  /// From `at` on, to the end of the symbol or to where the next piece begins. All that an answer
+  /// needs is in one place, and small, as what a look-up costs is misses of the cache.
+  struct Piece {
+    Address at;
+    std::uint32_t before;  // of the symbol, that is its beginning's distance
+    std::uint32_t size;    // of the symbol
     std::uint32_t name;
+    std::uint16_t name_size;  // kUnknown: to be looked for
     std::uint8_t strings;
     SymbolKind kind;
+
+    Address begin() const noexcept { return at - before; }
   };
+  /// No function has more than 4 GiB.
+  static constexpr std::uint64_t kMostSize = UINT32_MAX;
+  static constexpr std::uint16_t kUnknown = UINT16_MAX;
   class Cutter;
 
   void make_buckets();
+  void measure_names();
   std::size_t bucket_of(Address address) const noexcept {
-    return static_cast<std::size_t>((address - begins_.front()) >> shift_);
+    return static_cast<std::size_t>((address - pieces_.front().at) >> shift_);
   }
 
   std::vector<std::string_view> strings_;
-  std::vector<Owner> owners_;
-  std::vector<Address> begins_;  // of pieces, ascending
-  std::vector<std::uint32_t>
-      owner_of_;  // pieces; each ends with its owner, or where the next begins
+  std::vector<Piece> pieces_;           // ascending
   std::vector<std::uint32_t> buckets_;  // the first piece of each equal part of the address space
+  std::size_t owners_ = 0;
   unsigned shift_ = 0;
 };
 
