@@ -6,6 +6,8 @@
 #include <cxxabi.h>
 #include <memory>
 
+#include "modules/rust_symbol.hpp"
+
 namespace perfmap {
 namespace {
 
@@ -54,9 +56,14 @@ bool is_reasonable_cxx_name(std::string_view name) noexcept {
 std::optional<std::string> demangle(std::string_view name) {
   const std::size_t tail = std::min(name.find('@'), name.size());
   const std::string_view mangled = name.substr(0, tail);
-  if (mangled.size() > kMostMangled || !mangled.starts_with("_Z")) return std::nullopt;
-  std::optional<std::string> text = demangle_rust_legacy(mangled);
-  if (!text) text = demangle_cxx(mangled);
+  if (mangled.size() > kMostMangled) return std::nullopt;
+  std::optional<std::string> text;
+  if (mangled.starts_with("_R")) {
+    text = RustSymbol::demangle(mangled);
+  } else if (mangled.starts_with("_Z")) {
+    text = demangle_rust_legacy(mangled);
+    if (!text) text = demangle_cxx(mangled);
+  }
   if (!text || text->size() > kMostDemangled) return std::nullopt;
   return *std::move(text) + std::string(name.substr(tail));
 }

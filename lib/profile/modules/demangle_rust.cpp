@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "modules/demangle.hpp"
+#include "modules/utf8_text.hpp"
 
 namespace perfmap {
 namespace {
@@ -24,27 +25,6 @@ std::string_view take_part(std::string_view& rest) noexcept {
   const std::string_view part = rest.substr(digits, size);
   rest.remove_prefix(digits + size);
   return part;
-}
-
-void append_utf8(std::string& out, std::uint32_t point) {
-  const auto tail = [&](unsigned shift) {
-    out += static_cast<char>(0x80u | ((point >> shift) & 0x3fu));
-  };
-  if (point < 0x80) {
-    out += static_cast<char>(point);
-  } else if (point < 0x800) {
-    out += static_cast<char>(0xc0u | point >> 6);
-    tail(0);
-  } else if (point < 0x10000) {
-    out += static_cast<char>(0xe0u | point >> 12);
-    tail(6);
-    tail(0);
-  } else {
-    out += static_cast<char>(0xf0u | point >> 18);
-    tail(12);
-    tail(6);
-    tail(0);
-  }
 }
 
 /// What stands between two '$': "LT", "u7e" and so on. False where that means nothing.
