@@ -90,7 +90,7 @@ class ElfBytes {
     std::vector<Elf64_Phdr> segments;
     std::string body;
     const ElfSizes sizes(target_);
-    const std::uint64_t first = sizes.header + 64 * std::uint64_t{sizes.segment};
+    const std::uint64_t first = sizes.header + 12 * std::uint64_t{sizes.segment};
     std::vector<TestSection> all = sections_;
     all.push_back({".shstrtab", SHT_STRTAB});
     for (TestSection& s : all) {
