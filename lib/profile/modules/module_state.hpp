@@ -28,6 +28,7 @@ struct Module::State {
   const SymbolTable& symbols(const Module& module);
 
   std::once_flag once = {};
+  std::atomic<bool> is_made{false};
   Symbols made = {};
   std::atomic<std::uint64_t> symbol_bytes{0};
   DemangledNames demangled = {};

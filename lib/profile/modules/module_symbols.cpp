@@ -34,6 +34,8 @@ std::shared_ptr<const Module> packed_module_of(const Module& module) {
 }  // namespace
 
 const SymbolTable& Module::State::symbols(const Module& module) {
+  // call_once() alone takes as long as a whole look-up in a small table.
+  if (is_made.load(std::memory_order_acquire)) return made.made.table;
   std::call_once(once, [&] {
     Symbols symbols;
     symbols.packed = packed_module_of(module);
@@ -46,6 +48,7 @@ const SymbolTable& Module::State::symbols(const Module& module) {
     made = std::move(symbols);
     const std::uint64_t packed_bytes = made.packed != nullptr ? made.packed->bytes_held() : 0;
     symbol_bytes = made.made.table.bytes() + made.made.names->size() + packed_bytes;
+    is_made.store(true, std::memory_order_release);
   });
   return made.made.table;
 }

@@ -124,9 +124,11 @@ SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string
     i = next;
   }
   cutter.finish();
-  pieces_.shrink_to_fit();
+  if (pieces_.empty()) return;
   measure_names();
   make_buckets();
+  pieces_.push_back({UINT64_MAX, 0, 0, 0, 0, 0, SymbolKind::label});
+  pieces_.shrink_to_fit();
 }
 
 /// Names may overlap, so that the sum of their sizes need not be that of their table: what goes
@@ -143,7 +145,6 @@ void SymbolTable::measure_names() {
 }
 
 void SymbolTable::make_buckets() {
-  if (pieces_.empty()) return;
   const std::uint64_t span = pieces_.back().at - pieces_.front().at;
   // About twice as many parts as pieces, so that one seldom has more than two.
   const auto bits =
@@ -164,16 +165,17 @@ void SymbolTable::make_buckets() {
 std::optional<Symbol> SymbolTable::find(Address address) const noexcept {
   if (pieces_.empty() || address < pieces_.front().at) return std::nullopt;
   const std::size_t part = std::min(bucket_of(address), buckets_.size() - 2);
-  const Piece* first = pieces_.data() + buckets_[part];
-  std::size_t count = buckets_[part + 1] - buckets_[part];
-  // Which is the first that begins behind the address?
-  while (count > 0) {
+  std::size_t after = buckets_[part];  // the first piece that begins behind the address
+  std::size_t count = buckets_[part + 1] - after;
+  while (count > 1) {
     const std::size_t half = count / 2;
-    const bool after = first[half].at <= address;
-    first += after ? half + 1 : 0;
-    count = after ? count - half - 1 : half;
+    const bool before = pieces_[after + half].at <= address;
+    after += before ? half + 1 : 0;
+    count = before ? count - half - 1 : half;
   }
-  const Piece& piece = *(first - 1);
+  // No branch, as nobody could guess it. Where nothing is left this is a piece of another part.
+  after += pieces_[after].at <= address ? 1 : 0;
+  const Piece& piece = pieces_[after - 1];
   if (address - piece.begin() >= piece.size) return std::nullopt;
   const std::string_view strings = strings_[piece.strings];
   const std::string_view name = piece.name_size != kUnknown

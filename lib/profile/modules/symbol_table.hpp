@@ -51,7 +51,7 @@ class SymbolTable {
   std::size_t size() const noexcept { return owners_; }
   std::uint64_t bytes() const noexcept;
 
-  std::size_t piece_count() const noexcept { return pieces_.size(); }
+  std::size_t piece_count() const noexcept { return pieces_.empty() ? 0 : pieces_.size() - 1; }
   Address piece_begin(std::size_t i) const noexcept { return pieces_[i].at; }
 
  private:
@@ -80,7 +80,7 @@ class SymbolTable {
   }
 
   std::vector<std::string_view> strings_;
-  std::vector<Piece> pieces_;           // ascending
+  std::vector<Piece> pieces_;           // ascending; the last one begins behind everything
   std::vector<std::uint32_t> buckets_;  // the first piece of each equal part of the address space
   std::size_t owners_ = 0;
   unsigned shift_ = 0;
