@@ -82,9 +82,15 @@ class SymbolTable::Cutter {
     last_ = symbol;
     table_->owners_ += seen_[symbol] ? 0 : 1;
     seen_[symbol] = true;
-    table_->pieces_.push_back({at_, static_cast<std::uint32_t>(at_ - s.begin),
-                               static_cast<std::uint32_t>(s.size), s.name, kUnknown, s.strings,
-                               s.kind});
+    const auto before = static_cast<std::uint32_t>(at_ - s.begin);
+    auto kind = static_cast<std::uint8_t>(s.kind);
+    if (before != 0) {
+      kind = kind | kResumed;
+      table_->resumed_.push_back({static_cast<std::uint32_t>(table_->pieces_.size()), before});
+    }
+    table_->pieces_.push_back({static_cast<std::uint32_t>(at_ - table_->base_),
+                               static_cast<std::uint32_t>(s.size) - before, s.name, kUnknown,
+                               s.strings, kind});
   }
 
   SymbolTable* table_;
@@ -98,12 +104,17 @@ class SymbolTable::Cutter {
 SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string_view> strings,
                          const CodeAreas& areas)
     : strings_(std::move(strings)) {
-  std::erase_if(found, [&areas](FoundSymbol& s) {
-    const std::uint64_t room = areas.room_at(s.begin);
-    s.size = std::min({s.size, room, kMostSize});
-    return room == 0;
+  std::erase_if(found, [&](const FoundSymbol& s) {
+    return areas.room_at(s.begin) == 0 || s.name >= strings_[s.strings].size();
   });
+  if (found.empty()) return;
   std::sort(found.begin(), found.end(), is_before);
+  base_ = found.front().begin;
+  while (found.back().begin - base_ >= kMostSpan) found.pop_back();
+  const auto room_at = [&](Address address) {
+    return std::min(areas.room_at(address), kMostSpan - (address - base_));
+  };
+  for (FoundSymbol& s : found) s.size = std::min(s.size, room_at(s.begin));
   Cutter cutter(*this, found);
   for (std::size_t i = 0; i < found.size();) {
     std::size_t next = i;
@@ -113,9 +124,8 @@ SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string
     const bool sized = found[next - 1].size != 0;
     if (!sized) {
       FoundSymbol& best = found[next - 1];
-      const std::uint64_t room = areas.room_at(best.begin);
-      const bool bounded = next < found.size() && found[next].begin - best.begin < room;
-      best.size = std::min(bounded ? found[next].begin - best.begin : room, kMostSize);
+      best.size = room_at(best.begin);
+      if (next < found.size()) best.size = std::min(best.size, found[next].begin - best.begin);
       if (!cutter.is_covered(best.begin)) cutter.open(static_cast<std::uint32_t>(next - 1));
     }
     for (std::size_t k = i; sized && k < next; ++k) {
@@ -124,11 +134,8 @@ SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string
     i = next;
   }
   cutter.finish();
-  if (pieces_.empty()) return;
   measure_names();
   make_buckets();
-  pieces_.push_back({UINT64_MAX, 0, 0, 0, 0, 0, SymbolKind::label});
-  pieces_.shrink_to_fit();
 }
 
 /// Names may overlap, so that the sum of their sizes need not be that of their table: what goes
@@ -145,50 +152,61 @@ void SymbolTable::measure_names() {
 }
 
 void SymbolTable::make_buckets() {
-  const std::uint64_t span = pieces_.back().at - pieces_.front().at;
-  // About twice as many parts as pieces, so that one seldom has more than two.
-  const auto bits =
-      static_cast<int>(std::bit_width(span)) - static_cast<int>(std::bit_width(2 * pieces_.size()));
+  // About twice as many parts as pieces, so that one seldom has more than one.
+  const auto bits = static_cast<int>(std::bit_width(pieces_.back().at)) -
+                    static_cast<int>(std::bit_width(2 * pieces_.size()));
   shift_ = static_cast<unsigned>(std::max(0, bits));
-  buckets_.assign(bucket_of(pieces_.back().at) + 2, 0);
+  buckets_.assign((pieces_.back().at >> shift_) + std::size_t{2}, 0);
   std::size_t part = 0;
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    for (const std::size_t own = bucket_of(pieces_[i].at); part <= own; ++part) {
+    for (const std::size_t own = pieces_[i].at >> shift_; part <= own; ++part) {
       buckets_[part] = static_cast<std::uint32_t>(i);
     }
   }
-  for (; part < buckets_.size(); ++part) {
-    buckets_[part] = static_cast<std::uint32_t>(pieces_.size());
-  }
+  buckets_.back() = static_cast<std::uint32_t>(pieces_.size());
+  pieces_.push_back({UINT32_MAX, 0, 0, 0, 0, 0});
+  pieces_.shrink_to_fit();
+  resumed_.shrink_to_fit();
+}
+
+AddressRange SymbolTable::range_of(std::size_t number) const noexcept {
+  const Piece& piece = pieces_[number];
+  const AddressRange range{base_ + piece.at, piece.size};
+  if ((piece.kind & kResumed) == 0) return range;
+  const auto found =
+      std::lower_bound(resumed_.begin(), resumed_.end(), number,
+                       [](const Resumed& r, std::size_t wanted) { return r.piece < wanted; });
+  return {range.begin - found->before, range.size + found->before};
 }
 
 std::optional<Symbol> SymbolTable::find(Address address) const noexcept {
-  if (pieces_.empty() || address < pieces_.front().at) return std::nullopt;
-  const std::size_t part = std::min(bucket_of(address), buckets_.size() - 2);
+  const std::uint64_t distance = address - base_;
+  if (pieces_.empty() || distance >= kMostSpan) return std::nullopt;
+  const auto wanted = static_cast<std::uint32_t>(distance);
+  const std::size_t part = std::min<std::size_t>(wanted >> shift_, buckets_.size() - 2);
   std::size_t after = buckets_[part];  // the first piece that begins behind the address
   std::size_t count = buckets_[part + 1] - after;
   while (count > 1) {
     const std::size_t half = count / 2;
-    const bool before = pieces_[after + half].at <= address;
+    const bool before = pieces_[after + half].at <= wanted;
     after += before ? half + 1 : 0;
     count = before ? count - half - 1 : half;
   }
   // No branch, as nobody could guess it. Where nothing is left this is a piece of another part.
-  after += pieces_[after].at <= address ? 1 : 0;
+  after += pieces_[after].at <= wanted ? 1 : 0;
   const Piece& piece = pieces_[after - 1];
-  if (address - piece.begin() >= piece.size) return std::nullopt;
+  if (wanted - piece.at >= piece.size) return std::nullopt;
   const std::string_view strings = strings_[piece.strings];
   const std::string_view name = piece.name_size != kUnknown
                                     ? strings.substr(piece.name, piece.name_size)
                                     : name_at(strings, piece.name);
-  return Symbol{name,
-                {piece.begin(), piece.size},
-                piece.kind,
-                static_cast<std::uint32_t>(&piece - pieces_.data())};
+  return Symbol{name, range_of(after - 1), static_cast<SymbolKind>(piece.kind & ~kResumed),
+                static_cast<std::uint32_t>(after - 1)};
 }
 
 std::uint64_t SymbolTable::bytes() const noexcept {
-  return pieces_.capacity() * sizeof(Piece) + buckets_.capacity() * sizeof(std::uint32_t);
+  return pieces_.capacity() * sizeof(Piece) + buckets_.capacity() * sizeof(std::uint32_t) +
+         resumed_.capacity() * sizeof(Resumed);
 }
 
 }  // namespace perfmap

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "modules/huge_pages.hpp"
 #include "perfmap/address.hpp"
 #include "perfmap/module.hpp"
 
@@ -52,36 +53,41 @@ class SymbolTable {
   std::uint64_t bytes() const noexcept;
 
   std::size_t piece_count() const noexcept { return pieces_.empty() ? 0 : pieces_.size() - 1; }
-  Address piece_begin(std::size_t i) const noexcept { return pieces_[i].at; }
+  Address piece_begin(std::size_t i) const noexcept { return base_ + pieces_[i].at; }
 
  private:
-  /// From `at` on, to the end of the symbol or to where the next piece begins. All that an answer
-  /// needs is in one place, and small, as what a look-up costs is misses of the cache.
+  /// From `at` on, for `size` bytes or to where the next piece begins; addresses are distances
+  /// from base_. All that an answer needs is in one place, and small, as what a look-up costs is
+  /// misses of the cache.
   struct Piece {
-    Address at;
-    std::uint32_t before;  // of the symbol, that is its beginning's distance
-    std::uint32_t size;    // of the symbol
+    std::uint32_t at;
+    std::uint32_t size;
     std::uint32_t name;
     std::uint16_t name_size;  // kUnknown: to be looked for
     std::uint8_t strings;
-    SymbolKind kind;
-
-    Address begin() const noexcept { return at - before; }
+    std::uint8_t kind;  // SymbolKind, and kResumed
   };
-  /// No function has more than 4 GiB.
-  static constexpr std::uint64_t kMostSize = UINT32_MAX;
+  /// A piece whose symbol begins before it, and by how much.
+  struct Resumed {
+    std::uint32_t piece;
+    std::uint32_t before;
+  };
+  static constexpr std::uint8_t kResumed = 0x80;
   static constexpr std::uint16_t kUnknown = UINT16_MAX;
+  /// No module has more code, and nobody owns what goes beyond.
+  static constexpr std::uint64_t kMostSpan = UINT32_MAX;
   class Cutter;
 
   void make_buckets();
   void measure_names();
-  std::size_t bucket_of(Address address) const noexcept {
-    return static_cast<std::size_t>((address - pieces_.front().at) >> shift_);
-  }
+  AddressRange range_of(std::size_t piece) const noexcept;
 
   std::vector<std::string_view> strings_;
-  std::vector<Piece> pieces_;           // ascending; the last one begins behind everything
-  std::vector<std::uint32_t> buckets_;  // the first piece of each equal part of the address space
+  Address base_ = 0;
+  std::vector<Piece, HugePages<Piece>> pieces_;  // ascending; the last begins behind everything
+  std::vector<Resumed> resumed_;                 // ascending
+  /// The first piece of each equal part of the address space, and of the end.
+  std::vector<std::uint32_t, HugePages<std::uint32_t>> buckets_;
   std::size_t owners_ = 0;
   unsigned shift_ = 0;
 };
