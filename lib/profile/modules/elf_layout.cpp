@@ -11,10 +11,9 @@ namespace {
 
 constexpr std::uint64_t kMostSections = std::uint64_t{1} << 18;
 constexpr std::uint64_t kMostSegments = 1024;
-constexpr std::size_t kMostNotes = std::size_t{1} << 20;
+constexpr std::uint64_t kMostNotes = std::uint64_t{4} << 20;
+constexpr std::size_t kMostSectionName = 256;
 constexpr std::size_t kMostBuildId = 64;
-/// Mangled names of tens of thousands of bytes exist.
-constexpr std::size_t kMostName = std::size_t{1} << 16;
 
 /// Where a table of the file lies, and how many entries it claims to have.
 struct Table {
@@ -124,13 +123,15 @@ void read_sections(std::string_view file, const Headers& headers, ElfLayout& lay
   }
   if (headers.names >= count) return;
   const std::string_view text = layout.bytes_of(file, layout.sections[headers.names]);
-  for (std::uint64_t i = 0; i < count; ++i) layout.sections[i].name = name_at(text, names[i]);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    layout.sections[i].name = name_at(text, names[i], kMostSectionName);
+  }
 }
 
 /// The note's content, where the area has it.
 std::string_view build_id_in(std::string_view area, const ElfLayout& layout,
                              std::uint64_t alignment) {
-  Cursor in(area.substr(0, kMostNotes), layout.order);
+  Cursor in(area, layout.order);
   const std::uint64_t mask = alignment == 8 ? 7 : 3;
   const auto padded = [mask](std::uint64_t size) { return (size + mask) & ~mask; };
   while (in.rest().size() >= 12) {
@@ -150,13 +151,15 @@ std::string_view build_id_in(std::string_view area, const ElfLayout& layout,
   return {};
 }
 
-void read_segments(std::string_view file, const Table& table, ElfLayout& layout) {
+void read_segments(std::string_view file, const Table& table, ReadingRoom& room,
+                   ElfLayout& layout) {
   const std::uint64_t count =
       table.present(file, ElfFields::segment_size(layout.is_64), kMostSegments);
   for (std::uint64_t i = 0; i < count; ++i) {
     const Segment s = segment_of({table.entry(file, i), layout.order, layout.is_64});
     if (s.type == PT_NOTE && layout.build_id.empty() && s.offset < file.size()) {
-      layout.build_id = build_id_in(file.substr(s.offset, s.file_size), layout, s.alignment);
+      const std::string_view area = room.take(file.substr(s.offset, s.file_size));
+      layout.build_id = build_id_in(area, layout, s.alignment);
     }
     if (s.type != PT_LOAD) continue;
     LoadSegment loaded;
@@ -171,9 +174,10 @@ void read_segments(std::string_view file, const Table& table, ElfLayout& layout)
 
 }  // namespace
 
-std::string_view name_at(std::string_view strings, std::uint64_t offset) noexcept {
+std::string_view name_at(std::string_view strings, std::uint64_t offset,
+                         std::size_t most) noexcept {
   if (offset >= strings.size()) return {};
-  const std::string_view rest = strings.substr(offset, kMostName);
+  const std::string_view rest = strings.substr(offset, most);
   const void* const nul = std::memchr(rest.data(), '\0', rest.size());
   return nul == nullptr
              ? rest
@@ -203,12 +207,13 @@ Result<ElfLayout> read_elf_layout(std::string_view file, const std::string& name
   layout.order = order == ELFDATA2LSB ? std::endian::little : std::endian::big;
   if (file.size() < ElfFields::header_size(layout.is_64)) return bad("its header is cut");
   const Headers headers = read_header(file, layout);
-  read_segments(file, headers.segments, layout);
+  ReadingRoom room(kMostNotes);
+  read_segments(file, headers.segments, room, layout);
   read_sections(file, headers, layout);
   for (const ElfSectionFacts& section : layout.sections) {
     if (!layout.build_id.empty()) break;
     if (section.type != SHT_NOTE) continue;
-    layout.build_id = build_id_in(layout.bytes_of(file, section), layout, 4);
+    layout.build_id = build_id_in(room.take(layout.bytes_of(file, section)), layout, 4);
   }
   return layout;
 }

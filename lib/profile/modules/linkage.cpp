@@ -12,7 +12,7 @@ namespace perfmap {
 namespace {
 
 constexpr std::size_t kMostNames = std::size_t{64} << 20;
-constexpr std::size_t kMostName = 4096;
+constexpr std::uint64_t kMostCode = std::uint64_t{64} << 20;
 
 /// A part of a linkage table, as far as it was understood.
 struct Entry {
@@ -97,8 +97,9 @@ Address got_of(const Module& module) noexcept {
 
 /// Entries reach to the next one, but not over more than the filling of an alignment.
 void add_entries(const Module& module, const ElfSectionFacts& section, const LinkageSlots& slots,
-                 std::size_t& room, std::vector<LinkageEntry>& out) {
-  const Code code{module.bytes_of(section), section.address, std::endian::little};
+                 ReadingRoom& room_for_code, std::size_t& room, std::vector<LinkageEntry>& out) {
+  const Code code{room_for_code.take(module.bytes_of(section)), section.address,
+                  std::endian::little};
   const bool is_arm = module.machine() == EM_AARCH64;
   const bool is_64 = module.machine() == EM_X86_64;
   const Address got = got_of(module);
@@ -110,7 +111,7 @@ void add_entries(const Module& module, const ElfSectionFacts& section, const Lin
       continue;
     }
     at = std::min((entry->end + 7) & ~std::size_t{7}, code.bytes.size());
-    const std::string_view name = slots.function_of(entry->slot).substr(0, kMostName);
+    const std::string_view name = slots.function_of(entry->slot);
     if (name.empty() || name.size() > room) continue;
     room -= name.size();
     out.push_back({AddressRange::clamped(section.address + entry->offset, at - entry->offset),
@@ -125,9 +126,12 @@ std::vector<LinkageEntry> linkage_entries(const Module& module) {
   const LinkageSlots slots(module);
   if (slots.empty()) return out;
   std::size_t room = kMostNames;
+  ReadingRoom room_for_code(kMostCode);
   for (const ElfSectionFacts& section : module.sections()) {
     const bool is_code = (section.flags & SHF_EXECINSTR) != 0;
-    if (is_code && is_table(section.name)) add_entries(module, section, slots, room, out);
+    if (is_code && is_table(section.name)) {
+      add_entries(module, section, slots, room_for_code, room, out);
+    }
   }
   return out;
 }

@@ -10,6 +10,7 @@
 namespace perfmap {
 namespace {
 
+constexpr std::size_t kMostLinkedName = 4096;
 constexpr std::size_t kMostSlots = std::size_t{1} << 20;
 
 /// Relocations that fill a slot with the address of a function. An indirect one has no symbol, but
@@ -40,11 +41,14 @@ Address word_at(const Module& module, Address address) noexcept {
 
 LinkageSlots::LinkageSlots(const Module& module) : module_(&module) {
   if (!types_of(module)) return;
+  ReadingRoom room(module.bytes().size());
   for (const ElfSectionFacts& section : module.sections()) {
     if (section.type == SHT_DYNSYM && symbols_ == nullptr) symbols_ = &section;
-    if (section.type == SHT_DYNSYM || section.type == SHT_SYMTAB) read_resolvers(section);
+    if (section.type == SHT_DYNSYM || section.type == SHT_SYMTAB) {
+      read_resolvers(section, room);
+    }
     if (section.type != SHT_RELA && section.type != SHT_REL) continue;
-    if ((section.flags & SHF_ALLOC) != 0) read_relocations(section);
+    if ((section.flags & SHF_ALLOC) != 0) read_relocations(section, room);
   }
   std::stable_sort(slots_.begin(), slots_.end(),
                    [](const Slot& a, const Slot& b) { return a.address < b.address; });
@@ -52,13 +56,13 @@ LinkageSlots::LinkageSlots(const Module& module) : module_(&module) {
                    [](const Resolver& a, const Resolver& b) { return a.begin < b.begin; });
 }
 
-void LinkageSlots::read_relocations(const ElfSectionFacts& section) {
+void LinkageSlots::read_relocations(const ElfSectionFacts& section, ReadingRoom& room) {
   const RelocationTypes types = *types_of(*module_);
   const bool is_64 = module_->is_64();
   const bool has_addend = section.type == SHT_RELA;
   const bool is_lazy = section.name == ".rela.plt" || section.name == ".rel.plt";
   const std::size_t each = (is_64 ? 8u : 4u) * (has_addend ? 3u : 2u);
-  std::string_view rest = module_->bytes_of(section);
+  std::string_view rest = room.take(module_->bytes_of(section));
   for (; rest.size() >= each && slots_.size() < kMostSlots; rest.remove_prefix(each)) {
     ElfFields in(rest.substr(0, each), module_->byte_order(), is_64);
     Slot slot;
@@ -77,16 +81,16 @@ void LinkageSlots::read_relocations(const ElfSectionFacts& section) {
   }
 }
 
-void LinkageSlots::read_resolvers(const ElfSectionFacts& section) {
+void LinkageSlots::read_resolvers(const ElfSectionFacts& section, ReadingRoom& room) {
   if (section.link >= module_->sections().size()) return;
   const std::string_view names = module_->bytes_of(module_->sections()[section.link]);
   const std::size_t each = ElfFields::symbol_size(module_->is_64());
-  std::string_view rest = module_->bytes_of(section);
+  std::string_view rest = room.take(module_->bytes_of(section));
   for (; rest.size() >= each && resolvers_.size() < kMostSlots; rest.remove_prefix(each)) {
     const ElfSymbolFields symbol(
         ElfFields(rest.substr(0, each), module_->byte_order(), module_->is_64()));
     if (symbol.type() != STT_GNU_IFUNC || symbol.section == SHN_UNDEF) continue;
-    resolvers_.push_back({symbol.value, name_at(names, symbol.name)});
+    resolvers_.push_back({symbol.value, name_at(names, symbol.name, kMostLinkedName)});
   }
 }
 
@@ -96,7 +100,7 @@ std::string_view LinkageSlots::symbol_name(std::uint32_t number) const noexcept 
   const std::string_view bytes = module_->bytes_of(*symbols_);
   if (number >= bytes.size() / each) return {};
   ElfFields in(bytes.substr(number * each, each), module_->byte_order(), module_->is_64());
-  return name_at(module_->bytes_of(module_->sections()[symbols_->link]), in.u32());
+  return name_at(module_->bytes_of(module_->sections()[symbols_->link]), in.u32(), kMostLinkedName);
 }
 
 std::string_view LinkageSlots::resolver_at(Address address) const noexcept {

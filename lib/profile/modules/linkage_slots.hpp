@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "modules/elf_layout.hpp"
 #include "perfmap/module.hpp"
 
 namespace perfmap {
@@ -30,8 +31,8 @@ class LinkageSlots {
     Address begin;
     std::string_view name;
   };
-  void read_relocations(const ElfSectionFacts& section);
-  void read_resolvers(const ElfSectionFacts& section);
+  void read_relocations(const ElfSectionFacts& section, ReadingRoom& room);
+  void read_resolvers(const ElfSectionFacts& section, ReadingRoom& room);
   std::string_view symbol_name(std::uint32_t number) const noexcept;
   std::string_view resolver_at(Address address) const noexcept;
 

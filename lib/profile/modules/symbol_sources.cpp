@@ -42,16 +42,16 @@ std::uint8_t underscores_of(std::string_view name) noexcept {
 
 }  // namespace
 
-void SymbolSources::add_section(const Module& module, const ElfSectionFacts& section) {
+void SymbolSources::add_section(const Module& module, const ElfSectionFacts& section,
+                                ReadingRoom& room) {
   if (section.link >= module.sections().size() || strings_.size() >= kMostStrings) return;
   const std::string_view strings = module.bytes_of(module.sections()[section.link]);
-  const std::string_view symbols = module.bytes_of(section);
+  const std::string_view symbols = room.take(module.bytes_of(section));
   const std::size_t each = ElfFields::symbol_size(module.is_64());
-  const std::uint64_t count =
-      std::min<std::uint64_t>(symbols.size() / each, kMostSymbols - found_.size());
+  const std::uint64_t count = symbols.size() / each;
   const auto source = static_cast<std::uint8_t>(strings_.size());
   strings_.push_back(strings);
-  for (std::uint64_t i = 1; i < count; ++i) {
+  for (std::uint64_t i = 1; i < count && found_.size() < kMostSymbols; ++i) {
     const ElfSymbolFields raw(
         ElfFields(symbols.substr(i * each, each), module.byte_order(), module.is_64()));
     const std::optional<SymbolKind> kind = kind_of(raw);
@@ -76,9 +76,10 @@ void SymbolSources::add_section(const Module& module, const ElfSectionFacts& sec
 
 void SymbolSources::add_symbols_of(const Module& module) {
   if (module.type() == ET_REL) return;
+  ReadingRoom room(module.bytes().size());
   for (const std::uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
     for (const ElfSectionFacts& section : module.sections()) {
-      if (section.type == type) add_section(module, section);
+      if (section.type == type) add_section(module, section, room);
     }
   }
 }

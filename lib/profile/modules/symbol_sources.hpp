@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "modules/elf_layout.hpp"
 #include "modules/symbol_table.hpp"
 #include "perfmap/module.hpp"
 
@@ -27,7 +28,7 @@ class SymbolSources {
   Made table(const CodeAreas& areas) &&;
 
  private:
-  void add_section(const Module& module, const ElfSectionFacts& section);
+  void add_section(const Module& module, const ElfSectionFacts& section, ReadingRoom& room);
 
   std::vector<FoundSymbol> found_;
   std::vector<std::string_view> strings_;

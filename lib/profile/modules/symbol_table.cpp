@@ -141,8 +141,8 @@ SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string
 /// Names may overlap, so that the sum of their sizes need not be that of their table: what goes
 /// beyond is measured when it is asked for.
 void SymbolTable::measure_names() {
-  std::uint64_t room = 0;
-  for (const std::string_view strings : strings_) room += 2 * strings.size();
+  constexpr std::uint64_t kUsual = 256;
+  std::uint64_t room = kUsual * pieces_.size() + (std::uint64_t{1} << 20);
   for (Piece& piece : pieces_) {
     const std::size_t size = name_at(strings_[piece.strings], piece.name).size();
     if (size >= room) return;

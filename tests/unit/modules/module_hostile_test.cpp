@@ -1,3 +1,4 @@
+#include <cstring>
 #include <random>
 
 #include "modules/packed_symbols.hpp"
@@ -106,6 +107,32 @@ TEST_CASE("names that all are the same endless text cost no more than the file",
   CHECK(module->symbol_count() == count - 1);
   CHECK(module->find_symbol(0x1010)->name.size() == 65536);
   CHECK(module->find_symbol(0x1000 + 8 * (count - 1))->name.size() == 65536);
+}
+
+TEST_CASE("tables that many headers share are gone over once", "[module][hostile]") {
+  // With 60 000 headers of each kind, going over all of them would take hours.
+  const Target target{std::endian::little, true, EM_X86_64, 0};
+  ElfBytes elf;
+  elf.symbols({{"f", 0x1000, 8}});
+  const std::string zeros(1 << 20, '\0');
+  elf.section({".notes", SHT_NOTE, 0, 0, zeros});
+  std::string file = elf.text();
+  Elf64_Ehdr header;
+  std::memcpy(&header, file.data(), sizeof header);
+  const std::uint64_t zeros_at = file.find(std::string(1 << 16, '\0'));
+  const std::uint16_t kept = header.e_shnum;
+  std::string headers = file.substr(header.e_shoff, kept * sizeof(Elf64_Shdr));
+  header.e_shoff = file.size();
+  for (unsigned i = kept; i < 0xfe00; ++i) {
+    constexpr std::uint32_t kTypes[] = {SHT_SYMTAB, SHT_DYNSYM, SHT_NOTE, SHT_RELA, SHT_REL};
+    append_section(headers, target,
+                   {0, kTypes[i % 5], SHF_ALLOC, 0, zeros_at, 1 << 20, 2, 0, 8, 24});
+  }
+  header.e_shnum = 0xfe00;
+  std::memcpy(file.data(), &header, sizeof header);
+  const auto module = *Module::open(Input::from_text(file + headers, "x"));
+  CHECK(module->sections().size() == 0xfe00);
+  CHECK(module->find_symbol(0x1000)->name == "f");
 }
 
 TEST_CASE("what unpacks to no end is not unpacked", "[module][hostile]") {
