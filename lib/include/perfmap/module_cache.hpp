@@ -48,8 +48,8 @@ class PERFMAP_API ModuleCache {
   ModuleCache(const ModuleCache&) = delete;
   ModuleCache& operator=(const ModuleCache&) = delete;
 
-  /// See Module::open(). A file that is known is not opened, unless there is a root. Debug files
-  /// are looked for below the root of the one who came first.
+  /// See Module::open(). A file that is known is looked up, and not opened. Debug files are looked
+  /// for below the root of the one who came first.
   Answer open(const std::string& path, const std::string& root = {});
   /// The same for what is open, or for bytes.
   Answer open(Input input, const std::string& root = {});

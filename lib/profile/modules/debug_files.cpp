@@ -1,12 +1,9 @@
 #include "modules/debug_files.hpp"
 
-#include <cerrno>
-#include <fcntl.h>
 #include <lzma.h>
 #include <optional>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "modules/module_file.hpp"
 #include "perfmap/cursor.hpp"
 
 namespace perfmap {
@@ -70,23 +67,6 @@ bool belongs(const Module& candidate, const Module& module, const DebugLink& lin
 }
 
 }  // namespace
-
-Result<Input> open_module_file(const std::string& root, const std::string& path) {
-  const OpenPolicy policy{.regular_only = true, .bounded = true, .keep_descriptor = false};
-  if (root.empty()) {
-    // Opening a device can do things; a name that a file gave us may be one.
-    struct stat status {};
-    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-      return Failure({Errc::refused, "cannot open " + path + ": not a regular file", 0, {}});
-    }
-    return Input::open(path, policy);
-  }
-  const int fd = ::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return Failure(system_error("cannot open " + root, errno));
-  Result<Input> input = Input::open_below(fd, path, root + path, policy);
-  ::close(fd);
-  return input;
-}
 
 std::vector<std::string> DebugFiles::roots() const {
   if (files_->root.empty()) return {""};

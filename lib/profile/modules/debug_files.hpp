@@ -11,10 +11,6 @@
 
 namespace perfmap {
 
-/// Opens files of modules: regular ones only, of whatever owner, and below a root where there is
-/// one, so that no link leads out of it.
-Result<Input> open_module_file(const std::string& root, const std::string& path);
-
 /// Where files that belong to a module may be, best first.
 class DebugFiles {
  public:

@@ -4,6 +4,7 @@
 #include <elf.h>
 
 #include "modules/debug_files.hpp"
+#include "modules/module_file.hpp"
 #include "modules/module_state.hpp"
 
 namespace perfmap {

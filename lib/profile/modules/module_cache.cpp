@@ -4,9 +4,8 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <sys/stat.h>
 
-#include "modules/debug_files.hpp"
+#include "modules/module_file.hpp"
 #include "modules/module_table.hpp"
 
 namespace perfmap {
@@ -19,15 +18,6 @@ std::optional<FileKey> key_of(const Input& input) noexcept {
   const FileFacts& facts = input.facts();
   if (!facts.is_regular) return std::nullopt;
   return FileKey{facts.device, facts.inode, facts.mtime_ns, facts.size};
-}
-
-/// Of what a path leads to, without opening it.
-std::optional<FileKey> key_of(const std::string& path) noexcept {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
-  return FileKey{status.st_dev, status.st_ino,
-                 status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,
-                 static_cast<std::uint64_t>(status.st_size)};
 }
 
 }  // namespace
@@ -146,11 +136,9 @@ ModuleCache::ModuleCache(ModuleCacheOptions options)
 ModuleCache::~ModuleCache() = default;
 
 ModuleCache::Answer ModuleCache::open(const std::string& path, const std::string& root) {
-  if (root.empty()) {
-    if (const std::optional<FileKey> key = key_of(path)) {
-      Lock lock(state_->mutex);
-      if (std::optional<Answer> known = state_->look_up(lock, *key)) return *std::move(known);
-    }
+  if (const std::optional<FileKey> key = key_of_module_file(root, path)) {
+    Lock lock(state_->mutex);
+    if (std::optional<Answer> known = state_->look_up(lock, *key)) return *std::move(known);
   }
   Result<Input> input = open_module_file(root, path);
   if (!input) {
