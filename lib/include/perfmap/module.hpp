@@ -68,8 +68,9 @@ struct ModuleFiles {
 /// sections for those who read more. Of either class and byte order.
 ///
 /// Immutable, and shared: const members may be used from several threads. Tables are made on first
-/// use, by the thread that comes first while others wait. Holds the file mapped and no descriptor;
-/// TruncationGuard is for programs that fear for their mappings. All views live as long as the
+/// use, by the thread that comes first while others wait. Holds the file mapped and no descriptor
+/// (unless it was given an Input that does: OpenPolicy::keep_descriptor); TruncationGuard is for
+/// programs that fear for their mappings. All views live as long as the
 /// Module.
 ///
 /// Nothing that the file says is believed: what lies outside of it is empty, and what makes no
