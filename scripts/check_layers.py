@@ -15,6 +15,7 @@ PROFILE = ["perfdata", "modules", "processes", "unwind", "stacks", "capi"]
 DOORS = [  # what is included, and the only place that may
     (re.compile(r"^nlohmann/"), "lib/core/output/"),
     (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"), "lib/profile/modules/"),
+    (re.compile(r"^lzma\.h"), "lib/profile/modules/"),
     (re.compile(r"^zstd\.h"), "lib/profile/perfdata/"),
     (re.compile(r"^CLI/"), "apps/"),
 ]

@@ -16,6 +16,7 @@ struct Files {
 void bench_index(const Files& files);
 void bench_jitdump(const Files& files);
 void bench_commands(const Files& files);
+void bench_modules(const Files& files);
 void bench_trampoline(const Files& files);
 void bench_writer(const Files& files);
 void bench_writer_threads(const Files& files);

@@ -33,6 +33,7 @@ constexpr std::array kAreas = {
     Area{"index", bench::bench_index},
     Area{"jitdump", bench::bench_jitdump},
     Area{"commands", bench::bench_commands},
+    Area{"modules", bench::bench_modules},
     Area{"trampoline", bench::bench_trampoline},
     Area{"writer", bench::bench_writer},
     Area{"own-map", bench::bench_own_map},

@@ -168,7 +168,9 @@ Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bo
       return Failure(system_error("cannot map " + name, errno));
     }
     input.text_ = input.storage_->mapping.text();
-    if (input.text_.size() >= kWorthReading) input.storage_->unread.keep(fd);
+    if (policy.keep_descriptor && input.text_.size() >= kWorthReading) {
+      input.storage_->unread.keep(fd);
+    }
     input.storage_->remember(input.text_);
   } else {
     Result<std::string> text = read_stream(fd, name, policy.most_stream_bytes);

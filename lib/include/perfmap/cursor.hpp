@@ -15,6 +15,11 @@ class Cursor {
   constexpr Cursor(std::string_view bytes, std::endian order) noexcept
       : bytes_(bytes), swapped_(order != std::endian::native) {}
 
+  std::uint8_t u8() noexcept { return number<std::uint8_t>(); }
+  std::uint16_t u16() noexcept {
+    const auto value = number<std::uint16_t>();
+    return swapped_ ? __builtin_bswap16(value) : value;
+  }
   std::uint32_t u32() noexcept {
     const auto value = number<std::uint32_t>();
     return swapped_ ? __builtin_bswap32(value) : value;

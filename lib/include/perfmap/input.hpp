@@ -22,6 +22,8 @@ struct OpenPolicy {
   /// are mostly holes: they cost time to read, and nothing to make.
   bool bounded = false;
   std::vector<uid_t> owners = {};  ///< not empty: a file of anybody else is refused
+  /// false: no descriptor stays open. For files that are not gone over line by line.
+  bool keep_descriptor = true;
   std::uint64_t most_stream_bytes = std::uint64_t{1} << 30;  ///< from what has no size of its own
 };
 

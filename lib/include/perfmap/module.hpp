@@ -1,0 +1,165 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perfmap/address.hpp"
+#include "perfmap/export.hpp"
+#include "perfmap/input.hpp"
+#include "perfmap/result.hpp"
+
+namespace perfmap {
+
+/// A section as its header describes it. What the file claims is not checked here;
+/// Module::bytes_of() does that.
+struct ElfSectionFacts {
+  std::string_view name;
+  std::uint32_t type = 0;   ///< SHT_…
+  std::uint64_t flags = 0;  ///< SHF_…; with SHF_COMPRESSED its bytes begin with an ElfN_Chdr
+  Address address = 0;      ///< 0 where it is not loaded
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  std::uint32_t link = 0;
+  std::uint32_t info = 0;
+  std::uint64_t entry_size = 0;
+};
+
+/// A PT_LOAD program header.
+struct LoadSegment {
+  std::uint64_t offset = 0;
+  std::uint64_t file_size = 0;
+  AddressRange range;  ///< in memory, before relocation
+  bool is_executable = false;
+  bool is_writable = false;
+};
+
+enum class SymbolKind : std::uint8_t {
+  function,  ///< STT_FUNC
+  indirect,  ///< STT_GNU_IFUNC: the code that chooses the function
+  plt,       ///< a linkage table's entry, which we call FUNCTION@plt
+  label,     ///< no type, in executable memory: assembler code
+};
+
+/// Who owns an address of a module.
+struct Symbol {
+  std::string_view name;  ///< as the file has it; borrowed from the Module
+  AddressRange range;     ///< addresses before relocation; made up where the symbol has no size
+  SymbolKind kind = SymbolKind::function;
+  std::uint32_t id = 0;  ///< for Module::demangled()
+};
+
+/// Where a module's files may be looked for. The library itself knows no directory.
+struct ModuleFiles {
+  /// Paths are looked up below it as if it were "/", and no link leads out: /proc/PID/root, or a
+  /// copy of another machine's tree. Empty: everywhere.
+  std::string root = {};
+  /// Directories that hold separate debug files, such as "/usr/lib/debug". Each is tried below
+  /// `root` and, where there is a root, on the host, too. Empty: no debug file is looked for.
+  std::vector<std::string> debug_directories = {};
+};
+
+/// An ELF file: what of it is loaded where, which function owns an address, and the bytes of its
+/// sections for those who read more. Of either class and byte order.
+///
+/// Immutable, and shared: const members may be used from several threads. Tables are made on first
+/// use, by the thread that comes first while others wait. Holds the file mapped and no descriptor
+/// (unless it was given an Input that does: OpenPolicy::keep_descriptor); TruncationGuard is for
+/// programs that fear for their mappings. All views live as long as the
+/// Module.
+///
+/// Nothing that the file says is believed: what lies outside of it is empty, and what makes no
+/// sense is left out. Addresses are those of the file, before relocation (`vaddr`).
+///
+/// Sources: System V ABI, gABI 4.1, "Object Files"; its x86-64 and aarch64 supplements; GDB manual,
+/// "Debugging Information in Separate Files".
+class PERFMAP_API Module {
+ public:
+  /// Opens a file; of links, FIFOs, devices and sizes see ModuleFiles::root and
+  /// OpenPolicy::bounded. Fails as Input::open() does, or with bad_format where it is no ELF file.
+  static Result<std::shared_ptr<const Module>> open(const std::string& path,
+                                                    const ModuleFiles& files = {});
+  /// Takes a file that is open, or bytes such as those of a vdso. The input's name is the path
+  /// below the root beside which debug files are looked for, besides those named by build-id.
+  static Result<std::shared_ptr<const Module>> open(Input input, const ModuleFiles& files = {});
+
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+  ~Module();
+
+  /// The path as given, without the root.
+  const std::string& path() const noexcept;
+  const FileFacts& facts() const noexcept;
+  /// The whole file.
+  std::string_view bytes() const noexcept;
+
+  std::uint16_t machine() const noexcept;  ///< EM_…
+  std::uint16_t type() const noexcept;     ///< ET_…
+  bool is_64() const noexcept;
+  std::endian byte_order() const noexcept;
+  Address entry() const noexcept;
+  /// The NT_GNU_BUILD_ID note's bytes, at most 64 of them; empty where there is none.
+  std::string_view build_id() const noexcept;
+
+  /// In the order of the file.
+  std::span<const LoadSegment> segments() const noexcept;
+  /// The address of a byte of the file: of the executable segment that has exactly this byte, else
+  /// of another one. A page may belong to several segments, a byte hardly ever does: so ask for the
+  /// byte that was hit (pc - start of the mapping + its offset), never for the mapping's first.
+  std::optional<Address> file_offset_to_vaddr(std::uint64_t offset) const noexcept;
+  /// Nothing for addresses without bytes in the file.
+  std::optional<std::uint64_t> vaddr_to_file_offset(Address vaddr) const noexcept;
+  /// Whether an executable segment has it.
+  bool is_code(Address vaddr) const noexcept;
+
+  std::span<const ElfSectionFacts> sections() const noexcept;
+  /// The first of that name, or null. O(sections).
+  const ElfSectionFacts* find_section(std::string_view name) const noexcept;
+  /// Its bytes in this file, still compressed if they are; empty where it has none, or where it
+  /// does not lie within the file as a whole.
+  std::string_view bytes_of(const ElfSectionFacts& section) const noexcept;
+  /// Both in one: empty where there is no such section.
+  std::string_view section_bytes(std::string_view name) const noexcept;
+  /// The loaded bytes from an address on, to the end of its segment in the file; empty if none.
+  std::string_view bytes_at(Address vaddr) const noexcept;
+
+  /// The separate debug file, or null. It was found by build-id or by .gnu_debuglink, and its
+  /// build-id (or, where this module has none, its checksum) is right. Looked for once, at opening.
+  const Module* debug_file() const noexcept;
+  /// The file that .gnu_debugaltlink of this file (not of debug_file()) names, by the same rules,
+  /// or null.
+  const Module* alternate_file() const noexcept;
+
+  /// Who owns an address: of all symbols that cover it the one that begins last, so that the inner
+  /// one answers; of those that begin together a global before a weak before a local, a function
+  /// before a label, fewer underscores before more, the first of the file. Symbols without size
+  /// reach to the next symbol, and only where none with a size covers them. From .symtab, .dynsym,
+  /// .gnu_debugdata, debug_file() and linkage tables (x86-64, i386, aarch64) together; data,
+  /// mapping symbols ($x, $d) and assembler-local ones (.L) do not count.
+  ///
+  /// The first call builds a table, O(n log n); then O(log n) at worst, and allocates nothing.
+  /// Object files (ET_REL) have no symbols here, as their addresses mean nothing yet.
+  std::optional<Symbol> find_symbol(Address vaddr) const;
+  /// How many symbols may answer.
+  std::size_t symbol_count() const;
+
+  /// The name in the language of its source: C++ (Itanium), Rust; anything else, and what would be
+  /// unreasonably long, as it is. Made once for each symbol. The symbol must be of this module.
+  std::string_view demangled(const Symbol& symbol) const;
+
+  /// What it takes: mapped bytes, debug files, tables as far as they are made.
+  std::uint64_t bytes_held() const noexcept;
+
+ private:
+  struct State;
+  friend class ModuleOpener;
+  explicit Module(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace perfmap

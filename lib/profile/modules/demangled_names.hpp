@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "modules/demangle.hpp"
+
+namespace perfmap {
+
+/// Demangled names of symbols by their numbers, each made once and kept. May be used from several
+/// threads; a name that is there is found without a lock.
+class DemangledNames {
+ public:
+  DemangledNames() = default;
+  DemangledNames(const DemangledNames&) = delete;
+  DemangledNames& operator=(const DemangledNames&) = delete;
+  ~DemangledNames() {
+    for (std::uint32_t i = 0; names_ != nullptr && i < count_; ++i) delete names_[i].load();
+  }
+
+  /// `count` is the same in every call, and larger than `id`.
+  std::string_view of(std::uint32_t id, std::string_view name, std::uint32_t count) {
+    if (!name.starts_with("_Z") && !name.starts_with("_R")) return name;
+    std::call_once(once_, [this, count] {
+      names_ = std::make_unique<std::atomic<const std::string*>[]>(count);
+      count_ = count;
+    });
+    if (id >= count_) return name;
+    std::atomic<const std::string*>& kept = names_[id];
+    if (const std::string* const known = kept.load(std::memory_order_acquire)) return *known;
+    // A copy: the file's bytes may change while they are read.
+    const std::string mangled(name);
+    auto made = std::make_unique<const std::string>(demangle(mangled).value_or(mangled));
+    const std::string* expected = nullptr;
+    if (!kept.compare_exchange_strong(expected, made.get(), std::memory_order_acq_rel)) {
+      return *expected;
+    }
+    bytes_.fetch_add(sizeof(std::string) + made->capacity(), std::memory_order_relaxed);
+    return *made.release();
+  }
+  std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  std::once_flag once_;
+  std::unique_ptr<std::atomic<const std::string*>[]> names_;
+  std::uint32_t count_ = 0;
+  std::atomic<std::uint64_t> bytes_{0};
+};
+
+}  // namespace perfmap

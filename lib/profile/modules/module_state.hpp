@@ -1,0 +1,46 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "modules/demangled_names.hpp"
+#include "modules/elf_layout.hpp"
+#include "modules/symbol_sources.hpp"
+#include "perfmap/module.hpp"
+
+namespace perfmap {
+
+/// What a Module is made of. All but the symbols is there from the beginning.
+struct Module::State {
+  Input input;
+  std::string path;
+  ElfLayout layout;
+  std::shared_ptr<const Module> debug = nullptr;
+  std::shared_ptr<const Module> alternate = nullptr;
+
+  struct Symbols {
+    std::shared_ptr<const Module> packed;  ///< of .gnu_debugdata, whose names the table borrows
+    SymbolSources::Made made;
+  };
+  /// Makes them for the first who asks. `module` is the one whose state this is.
+  const SymbolTable& symbols(const Module& module);
+
+  std::once_flag once = {};
+  std::atomic<bool> is_made{false};
+  Symbols made = {};
+  std::atomic<std::uint64_t> symbol_bytes{0};
+  DemangledNames demangled = {};
+};
+
+/// Opens a module and the files that belong to it.
+class ModuleOpener {
+ public:
+  /// Which of those are looked for.
+  enum class Company : std::uint8_t { all, alternate, none };
+  static Result<std::shared_ptr<const Module>> open(Input input, std::string path,
+                                                    const ModuleFiles& files, Company company);
+};
+
+}  // namespace perfmap

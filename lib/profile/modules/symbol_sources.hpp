@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "modules/elf_layout.hpp"
+#include "modules/symbol_table.hpp"
+#include "perfmap/module.hpp"
+
+namespace perfmap {
+
+/// Gathers the symbols of several files. Those must outlive what table() gives.
+class SymbolSources {
+ public:
+  /// What the symbols of .symtab and .dynsym say is code. Those of undefined functions do not
+  /// count.
+  void add_symbols_of(const Module& module);
+  /// Entries of linkage tables.
+  void add_linkage_of(const Module& module);
+
+  /// `names` are those that were made: the table borrows them, too.
+  struct Made {
+    SymbolTable table;
+    std::unique_ptr<const std::string> names;
+  };
+  Made table(const CodeAreas& areas) &&;
+
+ private:
+  void add_section(const Module& module, const ElfSectionFacts& section, ReadingRoom& room);
+
+  std::vector<FoundSymbol> found_;
+  std::vector<std::string_view> strings_;
+  std::unique_ptr<std::string> made_ = std::make_unique<std::string>();
+};
+
+}  // namespace perfmap

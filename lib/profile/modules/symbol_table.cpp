@@ -1,0 +1,212 @@
+#include "modules/symbol_table.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <tuple>
+
+#include "modules/elf_layout.hpp"
+
+namespace perfmap {
+namespace {
+
+/// Where symbols begin at the same address, the best comes last.
+bool is_before(const FoundSymbol& a, const FoundSymbol& b) noexcept {
+  const auto merit = [](const FoundSymbol& s) {
+    return std::tuple(s.size == 0, s.binding, s.kind, s.underscores, s.order);
+  };
+  return a.begin != b.begin ? a.begin < b.begin : merit(a) > merit(b);
+}
+
+}  // namespace
+
+CodeAreas::CodeAreas(std::vector<AddressRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const AddressRange& a, const AddressRange& b) { return a.begin < b.begin; });
+  for (const AddressRange& range : ranges) {
+    if (range.size == 0) continue;
+    if (!ranges_.empty() && range.begin < ranges_.back().end()) {
+      AddressRange& last = ranges_.back();
+      last.size = std::max(last.end(), range.end()) - last.begin;
+    } else {
+      ranges_.push_back(range);
+    }
+  }
+}
+
+std::uint64_t CodeAreas::room_at(Address address) const noexcept {
+  const auto after = std::upper_bound(
+      ranges_.begin(), ranges_.end(), address,
+      [](Address wanted, const AddressRange& range) { return wanted < range.begin; });
+  if (after == ranges_.begin()) return 0;
+  const AddressRange& range = *(after - 1);
+  return range.contains(address) ? range.end() - address : 0;
+}
+
+/// Goes over symbols by their beginnings. Those that are open lie on a stack, and its top owns the
+/// address: it began last, or was the best of those that began with it.
+class SymbolTable::Cutter {
+ public:
+  Cutter(SymbolTable& table, const std::vector<FoundSymbol>& found)
+      : table_(&table), found_(&found), seen_(found.size()) {}
+
+  void open(std::uint32_t symbol) {
+    advance((*found_)[symbol].begin);
+    open_.push_back(symbol);
+  }
+  void finish() { advance(UINT64_MAX); }
+  /// Whether a symbol covers the address, at which nothing later has begun.
+  bool is_covered(Address address) {
+    advance(address);
+    drop_ended();
+    return !open_.empty();
+  }
+
+ private:
+  Address end_of(std::uint32_t symbol) const noexcept {
+    return (*found_)[symbol].begin + (*found_)[symbol].size;
+  }
+  void drop_ended() {
+    while (!open_.empty() && end_of(open_.back()) <= at_) open_.pop_back();
+  }
+  void advance(Address to) {
+    for (drop_ended(); !open_.empty() && at_ < to; drop_ended()) {
+      emit(open_.back());
+      at_ = std::min(end_of(open_.back()), to);
+    }
+    at_ = std::max(at_, to);
+  }
+  void emit(std::uint32_t symbol) {
+    const FoundSymbol& s = (*found_)[symbol];
+    if (symbol == last_) return;
+    last_ = symbol;
+    table_->owners_ += seen_[symbol] ? 0 : 1;
+    seen_[symbol] = true;
+    const auto before = static_cast<std::uint32_t>(at_ - s.begin);
+    auto kind = static_cast<std::uint8_t>(s.kind);
+    if (before != 0) {
+      kind = kind | kResumed;
+      table_->resumed_.push_back({static_cast<std::uint32_t>(table_->pieces_.size()), before});
+    }
+    table_->pieces_.push_back({static_cast<std::uint32_t>(at_ - table_->base_),
+                               static_cast<std::uint32_t>(s.size) - before, s.name, kUnknown,
+                               s.strings, kind});
+  }
+
+  SymbolTable* table_;
+  const std::vector<FoundSymbol>* found_;
+  std::vector<bool> seen_;  // that own something
+  std::uint32_t last_ = UINT32_MAX;
+  std::vector<std::uint32_t> open_;
+  Address at_ = 0;
+};
+
+SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string_view> strings,
+                         const CodeAreas& areas)
+    : strings_(std::move(strings)) {
+  std::erase_if(found, [&](const FoundSymbol& s) {
+    return areas.room_at(s.begin) == 0 || s.name >= strings_[s.strings].size();
+  });
+  if (found.empty()) return;
+  std::sort(found.begin(), found.end(), is_before);
+  base_ = found.front().begin;
+  while (found.back().begin - base_ >= kMostSpan) found.pop_back();
+  const auto room_at = [&](Address address) {
+    return std::min(areas.room_at(address), kMostSpan - (address - base_));
+  };
+  for (FoundSymbol& s : found) s.size = std::min(s.size, room_at(s.begin));
+  Cutter cutter(*this, found);
+  for (std::size_t i = 0; i < found.size();) {
+    std::size_t next = i;
+    while (next < found.size() && found[next].begin == found[i].begin) ++next;
+    // Those without size come first. If there are others, or the address is covered, they are
+    // labels within code that has a name.
+    const bool sized = found[next - 1].size != 0;
+    if (!sized) {
+      FoundSymbol& best = found[next - 1];
+      best.size = room_at(best.begin);
+      if (next < found.size()) best.size = std::min(best.size, found[next].begin - best.begin);
+      if (!cutter.is_covered(best.begin)) cutter.open(static_cast<std::uint32_t>(next - 1));
+    }
+    for (std::size_t k = i; sized && k < next; ++k) {
+      if (found[k].size != 0) cutter.open(static_cast<std::uint32_t>(k));
+    }
+    i = next;
+  }
+  cutter.finish();
+  measure_names();
+  make_buckets();
+}
+
+/// Names may overlap, so that the sum of their sizes need not be that of their table: what goes
+/// beyond is measured when it is asked for.
+void SymbolTable::measure_names() {
+  constexpr std::uint64_t kUsual = 256;
+  std::uint64_t room = kUsual * pieces_.size() + (std::uint64_t{1} << 20);
+  for (Piece& piece : pieces_) {
+    const std::size_t size = name_at(strings_[piece.strings], piece.name).size();
+    if (size >= room) return;
+    room -= size;
+    if (size < kUnknown) piece.name_size = static_cast<std::uint16_t>(size);
+  }
+}
+
+void SymbolTable::make_buckets() {
+  // About twice as many parts as pieces, so that one seldom has more than one.
+  const auto bits = static_cast<int>(std::bit_width(pieces_.back().at)) -
+                    static_cast<int>(std::bit_width(2 * pieces_.size()));
+  shift_ = static_cast<unsigned>(std::max(0, bits));
+  buckets_.assign((pieces_.back().at >> shift_) + std::size_t{2}, 0);
+  std::size_t part = 0;
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    for (const std::size_t own = pieces_[i].at >> shift_; part <= own; ++part) {
+      buckets_[part] = static_cast<std::uint32_t>(i);
+    }
+  }
+  buckets_.back() = static_cast<std::uint32_t>(pieces_.size());
+  pieces_.push_back({UINT32_MAX, 0, 0, 0, 0, 0});
+  pieces_.shrink_to_fit();
+  resumed_.shrink_to_fit();
+}
+
+AddressRange SymbolTable::range_of(std::size_t number) const noexcept {
+  const Piece& piece = pieces_[number];
+  const AddressRange range{base_ + piece.at, piece.size};
+  if ((piece.kind & kResumed) == 0) return range;
+  const auto found =
+      std::lower_bound(resumed_.begin(), resumed_.end(), number,
+                       [](const Resumed& r, std::size_t wanted) { return r.piece < wanted; });
+  return {range.begin - found->before, range.size + found->before};
+}
+
+std::optional<Symbol> SymbolTable::find(Address address) const noexcept {
+  const std::uint64_t distance = address - base_;
+  if (pieces_.empty() || distance >= kMostSpan) return std::nullopt;
+  const auto wanted = static_cast<std::uint32_t>(distance);
+  const std::size_t part = std::min<std::size_t>(wanted >> shift_, buckets_.size() - 2);
+  std::size_t after = buckets_[part];  // the first piece that begins behind the address
+  std::size_t count = buckets_[part + 1] - after;
+  while (count > 1) {
+    const std::size_t half = count / 2;
+    const bool before = pieces_[after + half].at <= wanted;
+    after += before ? half + 1 : 0;
+    count = before ? count - half - 1 : half;
+  }
+  // No branch, as nobody could guess it. Where nothing is left this is a piece of another part.
+  after += pieces_[after].at <= wanted ? 1 : 0;
+  const Piece& piece = pieces_[after - 1];
+  if (wanted - piece.at >= piece.size) return std::nullopt;
+  const std::string_view strings = strings_[piece.strings];
+  const std::string_view name = piece.name_size != kUnknown
+                                    ? strings.substr(piece.name, piece.name_size)
+                                    : name_at(strings, piece.name);
+  return Symbol{name, range_of(after - 1), static_cast<SymbolKind>(piece.kind & ~kResumed),
+                static_cast<std::uint32_t>(after - 1)};
+}
+
+std::uint64_t SymbolTable::bytes() const noexcept {
+  return pieces_.capacity() * sizeof(Piece) + buckets_.capacity() * sizeof(std::uint32_t) +
+         resumed_.capacity() * sizeof(Resumed);
+}
+
+}  // namespace perfmap

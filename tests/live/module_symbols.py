@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Every function of real ELF files has the name that readelf reads, and addresses between have the
+owner that the plainest search finds; addr2line agrees: module_symbols.py SYMBOLS_OF FILE..."""
+import collections
+import glob
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+DEBUG = "/usr/lib/debug"
+Symbol = collections.namedtuple("Symbol", "begin size name")
+
+
+def output(*command, text=None):
+    return subprocess.run(command, input=text, capture_output=True, text=True, errors="surrogateescape",
+                          env={**os.environ, "LC_ALL": "C"}).stdout
+
+
+def code_of(path):
+    """Executable sections, as (address, size)."""
+    pattern = re.compile(r"\s*\[\s*\d+\]\s+\S+\s+\S+\s+([0-9a-f]+)\s+[0-9a-f]+\s+([0-9a-f]+)\s+\S+\s+(\w*)")
+    found = [pattern.match(line) for line in output("readelf", "-SW", path).splitlines()]
+    return [(int(m[1], 16), int(m[2], 16)) for m in found if m and "X" in m[3]]
+
+
+def symbols_of(path, code):
+    """Functions and labels of code, by address."""
+    symbols = []
+    for line in output("readelf", "-sW", path).splitlines():
+        word = line.split()
+        if len(word) < 8 or word[3] not in ("FUNC", "IFUNC", "NOTYPE") or word[6] in ("UND", "ABS"):
+            continue
+        begin, size, name = int(word[1], 16), int(word[2], 0), word[7].split("@")[0]
+        room = max((b + s - begin for b, s in code if b <= begin < b + s), default=0)
+        if room and not name.startswith((".L", "$")):
+            symbols.append(Symbol(begin, min(size, room), name))
+    return sorted(symbols)
+
+
+def debug_file(path):
+    found = re.search(r"Build ID: ([0-9a-f]+)", output("readelf", "-nW", path))
+    name = found and f"{DEBUG}/.build-id/{found[1][:2]}/{found[1][2:]}.debug"
+    return name if name and os.path.exists(name) else None
+
+
+def ask(program, path, debug, addresses):
+    text = output(program, path, debug, text="".join(f"{a:x}\n" for a in addresses))
+    answers = [line.split(" ", 3) for line in text.splitlines()]
+    assert [int(a[0], 16) for a in answers] == list(addresses), f"{path}: answers are missing"
+    return [Symbol(int(a[1], 16), int(a[2], 16), a[3].split("@")[0]) if len(a) > 1 else None
+            for a in answers]
+
+
+def owner(sized, address):
+    """Of those that cover it, where the one begins that begins last."""
+    return max((s.begin for s in sized if s.begin <= address < s.begin + s.size), default=None)
+
+
+def check(program, path, debug):
+    code = code_of(path)
+    symbols = symbols_of(path, code)
+    if debug != "/nonexistent":
+        symbols = sorted(symbols + symbols_of(debug_file(path), code))
+    names = collections.defaultdict(set)
+    for symbol in symbols:
+        names[symbol.begin].add(symbol.name)
+    sized = [s for s in symbols if s.size]
+    wrong = []
+    begins = sorted(names)
+    for address, answer in zip(begins, ask(program, path, debug, begins)):
+        here = [s for s in symbols if s.begin == address]
+        covered = not any(s.size for s in here) and owner(sized, address) is not None
+        if answer is None or (answer.name not in names[answer.begin]) or \
+           (not covered and answer.begin != address):
+            wrong.append((f"{address:x}", answer, names[address]))
+    random.seed(7)
+    inside = [b + random.randrange(s) for b, s in code for _ in range(min(s, 300))]
+    answers = ask(program, path, debug, inside)
+    for address, answer in zip(inside, answers):
+        expected = owner(sized, address)
+        if expected is not None and (answer is None or answer.begin != expected):
+            wrong.append((f"{address:x}", answer, f"{expected:x}"))
+        if answer and not answer.begin <= address < answer.begin + answer.size:
+            wrong.append((f"{address:x}", answer))
+    assert not wrong, f"{path}: {len(wrong)} wrong: {wrong[:5]}"
+    return len(begins), agreement(path, debug, names, inside, answers) if names else (0, 0)
+
+
+def agreement(path, debug, names, addresses, answers):
+    """How many of our answers addr2line gives, too, where it knows no more than symbols."""
+    if debug != "/nonexistent" or debug_file(path):
+        return 0, 0
+    ours = [(a, s) for a, s in zip(addresses, answers) if s and not s.name.endswith("@plt")]
+    lines = output("addr2line", "-f", "-e", path, *(hex(a) for a, _ in ours)).splitlines()[::2]
+    known = [(theirs.split("@")[0], s) for theirs, (_, s) in zip(lines, ours) if theirs != "??"]
+    return sum(theirs in names[s.begin] for theirs, s in known), len(known)
+
+
+def main():
+    program, *files = sys.argv[1:]
+    if not shutil.which("readelf") or not shutil.which("addr2line"):
+        return 77
+    for pattern in ("/lib*/ld-linux*.so.*", "/lib/*/libc.so.6", "/usr/lib/*/libstdc++.so.6",
+                    "/usr/bin/python3", "/bin/bash"):
+        files += sorted(glob.glob(pattern))[:1]
+    same = all_of_them = 0
+    for path in files:
+        path = os.path.realpath(path)
+        count, (agreed, asked) = check(program, path, "/nonexistent")
+        print(f"{path}: {count} symbols, addr2line agrees on {agreed} of {asked}")
+        same, all_of_them = same + agreed, all_of_them + asked
+        if debug_file(path):
+            print(f"{path}: {check(program, path, DEBUG)[0]} symbols with its debug file")
+    assert same >= 0.98 * all_of_them, "addr2line disagrees"
+    return 0
+
+
+sys.exit(main())
