@@ -77,7 +77,7 @@ struct DebugIndexStats {
 /// file has executable segments there: linkers leave the DWARF of functions that they dropped, with
 /// addresses such as 0. Of overlapping functions the one that comes later in its unit answers, of
 /// overlapping units the first. .debug_aranges is not read: it says nothing that units do not.
-/// Package files (.dwp) are not read.
+/// Not read: package files (.dwp), and sections compressed with anything but zlib.
 ///
 /// Hostile files: no number from the file is believed. No recursion; references in circles end
 /// after 16 steps; an address has at most 256 frames; work on a unit is bounded by its bytes, and

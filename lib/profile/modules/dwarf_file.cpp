@@ -46,22 +46,9 @@ bool is_wanted(std::string_view name) {
          name == ".gnu_debugaltlink" || name == ".note.gnu.build-id";
 }
 
-/// Size once decompressed: what the section says, before anything is allocated for it.
-std::uint64_t whole_size(Elf_Scn* section, const GElf_Shdr& header, std::string_view name) {
-  GElf_Chdr compressed;
-  if ((header.sh_flags & SHF_COMPRESSED) != 0) {
-    return gelf_getchdr(section, &compressed) != nullptr ? compressed.ch_size : UINT64_MAX;
-  }
-  if (!name.starts_with(".zdebug_")) return header.sh_size;
-  const Elf_Data* const raw = elf_rawdata(section, nullptr);
-  if (raw == nullptr || raw->d_buf == nullptr || raw->d_size < 12) return UINT64_MAX;
-  DwarfCursor cursor({static_cast<const char*>(raw->d_buf), raw->d_size}, std::endian::big, 4);
-  return cursor.u64();
-}
-
-std::string_view contents(Elf_Scn* section, const GElf_Shdr& header, std::string_view name) {
-  if ((header.sh_flags & SHF_COMPRESSED) != 0 && elf_compress(section, 0, 0) < 0) return {};
-  if (name.starts_with(".zdebug_") && elf_compress_gnu(section, 0, 0) < 0) return {};
+/// A section as it is stored. libelf bounds it by the file; its own decompression is of no use
+/// here, as it writes into the mapped headers.
+std::string_view stored_bytes(Elf_Scn* section) {
   const Elf_Data* const data = elf_rawdata(section, nullptr);
   if (data == nullptr || data->d_buf == nullptr) return {};
   return {static_cast<const char*>(data->d_buf), data->d_size};
@@ -91,7 +78,8 @@ Result<std::shared_ptr<const DwarfFile>> DwarfFile::open(
     return failure(Errc::bad_format, made->input_, "the alternate file has another build-id");
   }
   made->alternate_ = std::move(alternate);
-  if (made->units_.empty()) return failure(Errc::unsupported, made->input_, "no DWARF");
+  if (made->units_.empty())
+    return failure(Errc::unsupported, made->input_, "no DWARF of linked code");
   return made;
 }
 
@@ -102,7 +90,8 @@ Result<void> DwarfFile::read_sections(std::uint64_t most_bytes) {
     return failure(Errc::bad_format, input_, "damaged ELF headers");
   }
   order_ = head.e_ident[EI_DATA] == ELFDATA2MSB ? std::endian::big : std::endian::little;
-  bool is_split = false;
+  // An object file counts for the sections of its split unit alone: the others need relocation.
+  const bool is_object = head.e_type == ET_REL;
   std::uint64_t all = 0;
   for (Elf_Scn* at = elf_nextscn(elf_.get(), nullptr); at != nullptr;
        at = elf_nextscn(elf_.get(), at)) {
@@ -110,14 +99,21 @@ Result<void> DwarfFile::read_sections(std::uint64_t most_bytes) {
     if (gelf_getshdr(at, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
     const char* const text = elf_strptr(elf_.get(), names, header.sh_name);
     if (text == nullptr || !is_wanted(text)) continue;
-    const std::uint64_t size = whole_size(at, header, text);
-    if (size > most_bytes - all) return failure(Errc::too_large, input_, "too much DWARF");
-    all += size;
-    is_split = is_split || std::string_view(text).ends_with(".dwo");
-    take_section(text, contents(at, header, text));
-  }
-  if (head.e_type == ET_REL && !is_split) {
-    return failure(Errc::unsupported, input_, "not linked: its DWARF has no addresses yet");
+    if (is_object != std::string_view(text).ends_with(".dwo")) continue;
+    std::string_view bytes = stored_bytes(at);
+    const bool is_gnu = std::string_view(text).starts_with(".zdebug_");
+    if (is_gnu || (header.sh_flags & SHF_COMPRESSED) != 0) {
+      const bool is_64_bit = head.e_ident[EI_CLASS] == ELFCLASS64;
+      const auto compressed = read_compression(bytes, is_gnu, is_64_bit, order_);
+      if (!compressed) continue;
+      if (compressed->size > most_bytes - all) {
+        return failure(Errc::too_large, input_, "too much DWARF");
+      }
+      all += compressed->size;
+      inflated_.push_back(inflate_section(*compressed));
+      bytes = inflated_.back().bytes;
+    }
+    take_section(text, bytes);
   }
   return {};
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "modules/dwarf_abbreviations.hpp"
+#include "modules/section_bytes.hpp"
 #include "perfmap/address.hpp"
 #include "perfmap/input.hpp"
 #include "perfmap/result.hpp"
@@ -62,7 +63,8 @@ class DwarfFile {
   void read_units();
 
   Input input_;
-  std::unique_ptr<Elf, ElfEnd> elf_;  // owns what it decompressed
+  std::unique_ptr<Elf, ElfEnd> elf_;
+  std::vector<InflatedSection> inflated_;
   std::endian order_ = std::endian::little;
   DwarfSections sections_;
   std::vector<AddressRange> executable_;
