@@ -130,12 +130,14 @@ Result<DebugIndex> DebugIndex::open(const std::string& path, DebugOptions option
 Result<DebugIndex> DebugIndex::from_input(Input input, DebugOptions options) {
   std::shared_ptr<const DwarfFile> alternate;
   if (options.alternate) {
-    auto opened = DwarfFile::open(std::move(*options.alternate), options.most_section_bytes);
+    auto opened = DwarfFile::open(std::move(*options.alternate), DwarfRole::alternate,
+                                  options.most_section_bytes);
     if (!opened) return Failure(std::move(opened.error()));
     alternate = std::move(*opened);
     options.alternate.reset();
   }
-  auto file = DwarfFile::open(std::move(input), options.most_section_bytes, alternate);
+  auto file =
+      DwarfFile::open(std::move(input), DwarfRole::linked, options.most_section_bytes, alternate);
   if (!file) return Failure(std::move(file.error()));
   return DebugIndex(std::make_shared<const Impl>(std::move(*file), std::move(options)));
 }

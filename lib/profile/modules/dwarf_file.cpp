@@ -62,7 +62,8 @@ DwarfFile::DwarfFile(Input input, std::unique_ptr<Elf, ElfEnd> elf)
     : input_(std::move(input)), elf_(std::move(elf)) {}
 
 Result<std::shared_ptr<const DwarfFile>> DwarfFile::open(
-    Input input, std::uint64_t most_bytes, std::shared_ptr<const DwarfFile> alternate) {
+    Input input, DwarfRole role, std::uint64_t most_bytes,
+    std::shared_ptr<const DwarfFile> alternate) {
   elf_version(EV_CURRENT);
   const std::string_view text = input.text();
   // libelf takes a pointer to bytes that it may change, and changes none unless asked to.
@@ -71,27 +72,28 @@ Result<std::shared_ptr<const DwarfFile>> DwarfFile::open(
     return failure(Errc::bad_format, input, "no ELF file");
   }
   const std::shared_ptr<DwarfFile> made(new DwarfFile(std::move(input), std::move(elf)));
-  if (auto read = made->read_sections(most_bytes); !read) return Failure(std::move(read.error()));
+  if (auto read = made->read_sections(role, most_bytes); !read)
+    return Failure(std::move(read.error()));
   made->read_segments();
   made->read_units();
   if (alternate != nullptr && alternate->build_id_ != made->alternate_build_id_) {
     return failure(Errc::bad_format, made->input_, "the alternate file has another build-id");
   }
   made->alternate_ = std::move(alternate);
-  if (made->units_.empty())
-    return failure(Errc::unsupported, made->input_, "no DWARF of linked code");
+  if (made->units_.empty()) return failure(Errc::unsupported, made->input_, "no DWARF");
   return made;
 }
 
-Result<void> DwarfFile::read_sections(std::uint64_t most_bytes) {
+Result<void> DwarfFile::read_sections(DwarfRole role, std::uint64_t most_bytes) {
   GElf_Ehdr head;
   std::size_t names = 0;
   if (gelf_getehdr(elf_.get(), &head) == nullptr || elf_getshdrstrndx(elf_.get(), &names) != 0) {
     return failure(Errc::bad_format, input_, "damaged ELF headers");
   }
   order_ = head.e_ident[EI_DATA] == ELFDATA2MSB ? std::endian::big : std::endian::little;
-  // An object file counts for the sections of its split unit alone: the others need relocation.
-  const bool is_object = head.e_type == ET_REL;
+  if (head.e_type == ET_REL && role == DwarfRole::linked) {
+    return failure(Errc::unsupported, input_, "not linked: its DWARF has no addresses yet");
+  }
   std::uint64_t all = 0;
   for (Elf_Scn* at = elf_nextscn(elf_.get(), nullptr); at != nullptr;
        at = elf_nextscn(elf_.get(), at)) {
@@ -99,7 +101,10 @@ Result<void> DwarfFile::read_sections(std::uint64_t most_bytes) {
     if (gelf_getshdr(at, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
     const char* const text = elf_strptr(elf_.get(), names, header.sh_name);
     if (text == nullptr || !is_wanted(text)) continue;
-    if (is_object != std::string_view(text).ends_with(".dwo")) continue;
+    if (std::string_view(text).starts_with(".debug_") &&
+        std::string_view(text).ends_with(".dwo") != (role == DwarfRole::split)) {
+      continue;
+    }
     std::string_view bytes = stored_bytes(at);
     const bool is_gnu = std::string_view(text).starts_with(".zdebug_");
     if (is_gnu || (header.sh_flags & SHF_COMPRESSED) != 0) {

@@ -25,6 +25,13 @@ struct DwarfSections {
       ranges, range_lists;
 };
 
+/// Which part of a program's DWARF a file has.
+enum class DwarfRole : std::uint8_t {
+  linked,
+  split,      ///< a .dwo, or an object with such sections
+  alternate,  ///< what dwz(1) moved out of several; of the type of objects, and yet relocated
+};
+
 /// An ELF file's DWARF as bytes, and where its units begin. It names no file and opens none.
 /// Immutable once open, but for a cache behind a lock.
 class DwarfFile {
@@ -33,7 +40,8 @@ class DwarfFile {
   /// relocatable file, no DWARF) or too_large (sections of more than `most_bytes` once
   /// decompressed).
   static Result<std::shared_ptr<const DwarfFile>> open(
-      Input input, std::uint64_t most_bytes, std::shared_ptr<const DwarfFile> alternate = nullptr);
+      Input input, DwarfRole role, std::uint64_t most_bytes,
+      std::shared_ptr<const DwarfFile> alternate = nullptr);
 
   const DwarfSections& sections() const noexcept { return sections_; }
   std::endian order() const noexcept { return order_; }
@@ -57,7 +65,7 @@ class DwarfFile {
     void operator()(Elf* elf) const noexcept;
   };
   DwarfFile(Input input, std::unique_ptr<Elf, ElfEnd> elf);
-  Result<void> read_sections(std::uint64_t most_bytes);
+  Result<void> read_sections(DwarfRole role, std::uint64_t most_bytes);
   void take_section(std::string_view name, std::string_view bytes);
   void read_segments();
   void read_units();

@@ -114,7 +114,8 @@ std::shared_ptr<const DwarfFile> UnitCache::open_split(const UnitRoot& skeleton)
   for (const std::string& path : split_paths(skeleton)) {
     auto input = options_.open_split(path);
     if (!input) continue;
-    const auto file = DwarfFile::open(std::move(*input), options_.most_section_bytes);
+    const auto file =
+        DwarfFile::open(std::move(*input), DwarfRole::split, options_.most_section_bytes);
     if (file && split_unit(**file, skeleton) != nullptr) return *file;
   }
   return nullptr;
