@@ -32,11 +32,13 @@ struct Area {
 constexpr std::array kAreas = {
     Area{"index", bench::bench_index},
     Area{"jitdump", bench::bench_jitdump},
+    Area{"lines", bench::bench_lines},
     Area{"commands", bench::bench_commands},
     Area{"trampoline", bench::bench_trampoline},
     Area{"writer", bench::bench_writer},
     Area{"own-map", bench::bench_own_map},
     Area{"mapped", bench::bench_mapped_writer},
+    Area{"lines", bench::bench_lines_threads, false},
     Area{"writer", bench::bench_writer_threads, false},
     Area{"own-map", bench::bench_own_map_threads, false},
     Area{"mapped", bench::bench_mapped_writer_threads, false},

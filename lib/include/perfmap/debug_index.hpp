@@ -80,7 +80,7 @@ struct DebugIndexStats {
 /// Not read: package files (.dwp), and sections compressed with anything but zlib.
 ///
 /// Hostile files: no number from the file is believed. No recursion; references in circles end
-/// after 16 steps; an address has at most 256 frames; work on a unit is bounded by its bytes, and
+/// after 8 steps; an address has at most 256 frames; work on a unit is bounded by its bytes, and
 /// what is held by most_bytes, besides about 60 bytes a unit, 16 MiB, and the sections themselves
 /// where they are compressed. The parser is our own and not libdw: that is not thread-safe, frees
 /// nothing before its end, and opens files (split units, alternate files) at whatever path the

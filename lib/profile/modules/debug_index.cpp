@@ -9,18 +9,6 @@
 namespace perfmap {
 namespace {
 
-/// The root of a unit, reading no more of its abbreviations than up to its own. Takes the bytes
-/// read from `budget`: any number of units may share one long table.
-std::optional<UnitRoot> peek_root(const DwarfFile& file, const DwarfUnit& unit,
-                                  std::uint64_t& budget) {
-  DwarfCursor cursor(file.sections().info, file.order(), unit.first_die);
-  const std::uint64_t code = cursor.uleb();
-  if (code == 0 || budget == 0) return std::nullopt;
-  const AbbreviationTable table(file.sections().abbreviations, file.order(), unit, code);
-  budget -= std::min(budget, table.bytes_read());
-  return read_unit_root(file, unit, table);
-}
-
 bool has_code(const DwarfUnit& unit) {
   return unit.type == DW_UT_compile || unit.type == DW_UT_skeleton;
 }
@@ -47,7 +35,7 @@ class Frames {
  private:
   void place(SourceFrame& frame, std::uint32_t file, std::uint32_t line,
              std::uint32_t column) const {
-    if (lines_ != nullptr) frame.file = lines_->rows.names().path(file);
+    if (lines_ != nullptr) frame.file = lines_->rows.names().path(lines_->root.context, file);
     frame.line = line;
     frame.column = column;
   }
@@ -72,7 +60,7 @@ DebugIndex::Impl::Impl(std::shared_ptr<const DwarfFile> file, DebugOptions optio
 void DebugIndex::Impl::place_units() {
   std::uint64_t abbreviations =
       (std::uint64_t{16} << 20) + 8 * file_->sections().abbreviations.size();
-  std::uint64_t entries = (std::uint64_t{1} << 20) + file_->sections().info.size() / 4;
+  std::uint64_t entries = (std::uint64_t{1} << 20) + file_->sections().info.size() / 64;
   std::vector<CodeRange> ranges;
   std::vector<Partition::Claim> claims;
   const std::vector<DwarfUnit>& units = file_->units();
@@ -111,7 +99,8 @@ std::optional<SourceLine> DebugIndex::Impl::find_line(Address vaddr) const {
   const auto lines = cache_.lines(unit);
   const LineRow* const row = lines == nullptr ? nullptr : lines->rows.find(vaddr);
   if (row == nullptr) return std::nullopt;
-  return SourceLine{lines->rows.names().path(row->file), row->line, row->column};
+  return SourceLine{lines->rows.names().path(lines->root.context, row->file), row->line,
+                    row->column};
 }
 
 DebugIndexStats DebugIndex::Impl::stats() const {

@@ -5,7 +5,7 @@
 namespace perfmap {
 namespace {
 
-constexpr int kMostSteps = 16;
+constexpr int kMostSteps = 8;
 
 /// Names as far as one DIE has them, and where to go on.
 struct Step {

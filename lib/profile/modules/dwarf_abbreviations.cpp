@@ -6,6 +6,13 @@
 #include "modules/dwarf_values.hpp"
 
 namespace perfmap {
+namespace {
+
+constexpr std::size_t kMostAttributes = 256;  // of one abbreviation
+constexpr std::size_t kMostOfAll = std::size_t{1} << 18;
+constexpr std::size_t kMostAbbreviations = std::size_t{1} << 16;
+
+}  // namespace
 
 AbbreviationTable::AbbreviationTable(std::string_view section, std::endian order,
                                      const DwarfUnit& unit, std::uint64_t last) {
@@ -31,14 +38,16 @@ bool AbbreviationTable::read(DwarfCursor& cursor, const DwarfUnit& unit) {
     const std::uint64_t form = cursor.uleb();
     const std::int64_t implicit = form == DW_FORM_implicit_const ? cursor.sleb() : 0;
     if (name == 0 && form == 0) break;
-    if (form > 0xffff || name > 0xffff) cursor.fail();
+    const bool too_many = attributes_.size() - made.first_attribute >= kMostAttributes ||
+                          attributes_.size() >= kMostOfAll;
+    if (form > 0xffff || name > 0xffff || too_many) cursor.fail();
     attributes_.push_back(
         {static_cast<std::uint16_t>(name), static_cast<std::uint16_t>(form), implicit});
     add_step(unit, attributes_.back().form, made);
   }
   made.attribute_count = static_cast<std::uint32_t>(attributes_.size()) - made.first_attribute;
   if (cursor.ok()) abbreviations_.push_back(made);
-  return cursor.ok();
+  return cursor.ok() && abbreviations_.size() < kMostAbbreviations;
 }
 
 void AbbreviationTable::add_step(const DwarfUnit& unit, std::uint16_t form, Abbreviation& of) {

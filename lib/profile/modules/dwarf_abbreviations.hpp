@@ -31,7 +31,8 @@ struct Abbreviation {
 class AbbreviationTable {
  public:
   /// O(bytes of the table). What stands behind damage is missing, and so is what stands behind
-  /// the code `last`, if the table has that.
+  /// the code `last`, if the table has that. As damage count more than 256 attributes of one
+  /// abbreviation, some of which take no byte in a DIE, and more of all than compilers need.
   AbbreviationTable(std::string_view section, std::endian order, const DwarfUnit& unit,
                     std::uint64_t last = 0);
 

@@ -144,18 +144,21 @@ void DwarfFile::take_section(std::string_view name, std::string_view bytes) {
 void DwarfFile::read_segments() {
   std::size_t count = 0;
   if (elf_getphdrnum(elf_.get(), &count) != 0) return;
+  std::vector<Partition::Claim> claims;
   for (std::size_t i = 0; i < std::min<std::size_t>(count, 0xffff); ++i) {
     GElf_Phdr header;
     if (gelf_getphdr(elf_.get(), static_cast<int>(i), &header) == nullptr) continue;
     if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
-    executable_.push_back(AddressRange::clamped(header.p_vaddr, header.p_memsz));
+    const auto range = AddressRange::clamped(header.p_vaddr, header.p_memsz);
+    if (range.size != 0) claims.push_back({{range.begin, range.end()}, 0});
   }
+  has_segments_ = !claims.empty();
+  executable_ = Partition(std::move(claims));
 }
 
 bool DwarfFile::is_code(Address address) const noexcept {
-  if (executable_.empty()) return address != 0;
-  return std::ranges::any_of(executable_,
-                             [&](const auto& range) { return range.contains(address); });
+  if (!has_segments_) return address != 0;
+  return executable_.find(address) != Partition::kNobody;
 }
 
 void DwarfFile::read_units() {

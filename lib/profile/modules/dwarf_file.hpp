@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "modules/dwarf_abbreviations.hpp"
+#include "modules/partition.hpp"
 #include "modules/section_bytes.hpp"
 #include "perfmap/address.hpp"
 #include "perfmap/input.hpp"
@@ -75,7 +76,8 @@ class DwarfFile {
   std::vector<InflatedSection> inflated_;
   std::endian order_ = std::endian::little;
   DwarfSections sections_;
-  std::vector<AddressRange> executable_;
+  bool has_segments_ = false;  // that are executable
+  Partition executable_;
   std::vector<DwarfUnit> units_;
   std::string_view alternate_path_, alternate_build_id_, build_id_;
   std::shared_ptr<const DwarfFile> alternate_;

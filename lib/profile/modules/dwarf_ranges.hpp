@@ -4,14 +4,9 @@
 #include <vector>
 
 #include "modules/dwarf_values.hpp"
+#include "modules/partition.hpp"
 
 namespace perfmap {
-
-/// Where code lies: [begin, end).
-struct CodeRange {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-};
 
 /// The attributes that say where a DIE's code is.
 struct CodePlace {

@@ -8,19 +8,21 @@
 namespace perfmap {
 namespace {
 
+constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 20;
+
 /// Directories and files up to DWARF 4: lists that end with an empty name.
 void read_old_names(DwarfCursor& cursor, LineNames& names) {
-  names.directories.push_back(names.compile_directory);
-  while (cursor.ok()) {
+  names.directories.push_back({});  // the compiler's working directory
+  while (cursor.ok() && names.directories.size() < kMostEntries) {
     const std::string_view directory = cursor.c_string();
     if (directory.empty()) break;
-    names.directories.push_back(directory);
+    names.directories.push_back({{ValueKind::text, 0, directory}});
   }
   names.files.push_back({});  // files count from 1
-  while (cursor.ok()) {
+  while (cursor.ok() && names.files.size() < kMostEntries) {
     const std::string_view file = cursor.c_string();
     if (file.empty()) break;
-    names.files.push_back({file, cursor.uleb()});
+    names.files.push_back({{ValueKind::text, 0, file}, cursor.uleb()});
     cursor.uleb();  // time
     cursor.uleb();  // size
   }
@@ -40,31 +42,22 @@ EntryFormat read_entry_format(DwarfCursor& cursor) {
 }
 
 /// Directories or files of DWARF 5; each entry takes a byte at least, whatever their number.
-std::vector<LineFile> read_entries(DwarfCursor& cursor, const UnitContext& context,
-                                   const DwarfUnit& forms) {
+std::vector<LineFile> read_entries(DwarfCursor& cursor, const DwarfUnit& forms) {
   const EntryFormat format = read_entry_format(cursor);
   const std::uint64_t count = cursor.uleb();
-  if (count > cursor.left()) cursor.fail();
+  if (count > cursor.left() || count > kMostEntries) cursor.fail();
   std::vector<LineFile> entries;
   for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
     const std::uint64_t before = cursor.position();
     LineFile& entry = entries.emplace_back();
     for (const auto& [content, form] : format) {
       const DwarfValue value = read_value(cursor, forms, {0, form, 0});
-      if (content == DW_LNCT_path) entry.name = text_of(context, value);
+      if (content == DW_LNCT_path) entry.name = value;
       if (content == DW_LNCT_directory_index) entry.directory = value.number;
     }
     if (cursor.position() == before) cursor.fail();
   }
   return entries;
-}
-
-void read_new_names(DwarfCursor& cursor, const UnitContext& context, const DwarfUnit& forms,
-                    LineNames& names) {
-  for (const LineFile& directory : read_entries(cursor, context, forms)) {
-    names.directories.push_back(directory.name);
-  }
-  names.files = read_entries(cursor, context, forms);
 }
 
 }  // namespace
@@ -98,7 +91,8 @@ LineHeader read_line_header(const UnitContext& context, std::uint64_t offset, Li
   if (!cursor.ok() || header.opcode_base == 0) return {};
   DwarfCursor lists(section.substr(0, program), context.file->order(), cursor.position());
   if (names.version >= 5) {
-    read_new_names(lists, context, forms, names);
+    names.directories = read_entries(lists, forms);
+    names.files = read_entries(lists, forms);
   } else {
     read_old_names(lists, names);
   }

@@ -59,7 +59,7 @@ class LineMachine {
         return;
       case DW_LNE_define_file: {
         const std::string_view name = operands.c_string();
-        out_.names_.files.push_back({name, operands.uleb()});
+        out_.names_.files.push_back({{ValueKind::text, 0, name}, operands.uleb()});
         return;
       }
       default: return;
@@ -122,12 +122,11 @@ const LineRow* LineRows::find(std::uint64_t address) const noexcept {
 
 std::size_t LineRows::bytes() const noexcept {
   return rows_.capacity() * sizeof(LineRow) + sequences_.capacity() * sizeof(Sequence) +
-         names_.files.capacity() * sizeof(LineFile) +
-         names_.directories.capacity() * sizeof(std::string_view);
+         (names_.files.capacity() + names_.directories.capacity()) * sizeof(LineFile);
 }
 
-std::string LineNames::path(std::uint64_t file) const {
-  if (file >= files.size() || files[file].name.empty()) return {};
+std::string LineNames::path(const UnitContext& context, std::uint64_t file) const {
+  if (file >= files.size()) return {};
   const LineFile& found = files[file];
   std::string made;
   const auto append = [&](std::string_view part) {
@@ -136,9 +135,13 @@ std::string LineNames::path(std::uint64_t file) const {
     if (!made.empty() && made.back() != '/') made += '/';
     made += part;
   };
+  const std::string_view name = text_of(context, found.name);
+  if (name.empty()) return {};
   append(compile_directory);
-  if (found.directory < directories.size()) append(directories[found.directory]);
-  append(found.name);
+  if (found.directory < directories.size()) {
+    append(text_of(context, directories[found.directory].name));
+  }
+  append(name);
   return made;
 }
 

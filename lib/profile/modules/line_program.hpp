@@ -16,9 +16,9 @@ struct LineRow {
   std::uint32_t column = 0;
 };
 
-/// A file as a line program names it; borrows from the sections.
+/// A file or directory as a line program names it, not yet looked up.
 struct LineFile {
-  std::string_view name;
+  DwarfValue name;
   std::uint64_t directory = 0;
 };
 
@@ -26,12 +26,12 @@ struct LineFile {
 struct LineNames {
   std::uint16_t version = 0;
   std::string_view compile_directory;
-  std::vector<std::string_view> directories;
+  std::vector<LineFile> directories;
   std::vector<LineFile> files;
 
   /// The path as the compiler saw it, below its working directory if it was relative; empty where
   /// no file has this number.
-  std::string path(std::uint64_t file) const;
+  std::string path(const UnitContext& context, std::uint64_t file) const;
 };
 
 /// The rows that a line program makes, to be bisected. Rows keep the program's order within a

@@ -3,9 +3,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "modules/dwarf_ranges.hpp"
-
 namespace perfmap {
+
+/// Where code lies: [begin, end).
+struct CodeRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
 
 /// Which of several overlapping ranges answers for an address: that of the highest number, found by
 /// bisecting disjoint segments. O(n log n) to make for n ranges, whatever overlaps.

@@ -9,6 +9,7 @@ namespace {
 constexpr std::size_t kMostFrames = 256;
 /// Beyond what a unit's own bytes allow: a small unit may have one long list.
 constexpr std::uint64_t kLeastRangeBudget = 4096;
+constexpr std::size_t kMostDepth = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -24,7 +25,8 @@ class ScopeWalk {
         out_(out),
         cursor_(context_.file->sections().info.substr(0, unit_.end), context_.file->order(),
                 unit_.first_die),
-        budget_(kLeastRangeBudget + (unit_.end - unit_.offset)) {}
+        budget_(std::min(kLeastRangeBudget + (unit_.end - unit_.offset),
+                         most_bytes / sizeof(Partition::Claim))) {}
 
   void run() {
     while (!cursor_.at_end() && has_room() && step()) {
@@ -36,7 +38,8 @@ class ScopeWalk {
  private:
   bool has_room() const noexcept {
     return out_.scopes_.size() * sizeof(Scope) + claims_.size() * 2 * sizeof(Partition::Claim) <
-           most_bytes_;
+               most_bytes_ &&
+           outer_.size() < kMostDepth;
   }
   /// One DIE; false at the end.
   bool step() {

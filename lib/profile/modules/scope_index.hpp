@@ -44,7 +44,7 @@ struct DieNames {
 };
 
 /// The names of a DIE, taken where need be from what it is an instance or the definition of: at
-/// most 16 steps, since these may go in a circle. Borrows from the file.
+/// most 8 steps, since these may go in a circle. Borrows from the file.
 DieNames names_of(const UnitContext& context, std::uint64_t die);
 
 }  // namespace perfmap

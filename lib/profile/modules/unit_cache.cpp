@@ -32,9 +32,12 @@ UnitRoot root_of(const DwarfFile& file, const DwarfUnit& unit) {
 
 /// The unit with the skeleton's id, or nullptr: not the file that the skeleton was made with.
 const DwarfUnit* split_unit(const DwarfFile& file, const UnitRoot& skeleton) {
+  std::uint64_t budget = (std::uint64_t{1} << 20) + 8 * file.sections().abbreviations.size();
   for (const DwarfUnit& unit : file.units()) {
-    if (unit.type != DW_UT_split_compile && unit.type != DW_UT_compile) continue;
-    if (root_of(file, unit).split_id == skeleton.split_id) return &unit;
+    if (unit.type == DW_UT_split_compile && unit.split_id == skeleton.split_id) return &unit;
+    if (unit.type != DW_UT_compile) continue;  // DWARF 4 has the id in the first DIE
+    const auto root = peek_root(file, unit, budget);
+    if (root && root->split_id == skeleton.split_id) return &unit;
   }
   return nullptr;
 }

@@ -1,5 +1,6 @@
 #include "modules/unit_root.hpp"
 
+#include <algorithm>
 #include <dwarf.h>
 
 namespace perfmap {
@@ -78,6 +79,16 @@ UnitRoot read_split_root(const DwarfFile& file, const DwarfUnit& unit,
   look_up(values);
   context.base_address = skeleton.context.base_address;
   return values.root;
+}
+
+std::optional<UnitRoot> peek_root(const DwarfFile& file, const DwarfUnit& unit,
+                                  std::uint64_t& budget) {
+  DwarfCursor cursor(file.sections().info, file.order(), unit.first_die);
+  const std::uint64_t code = cursor.uleb();
+  if (code == 0 || budget == 0) return std::nullopt;
+  const AbbreviationTable table(file.sections().abbreviations, file.order(), unit, code);
+  budget -= std::min(budget, table.bytes_read());
+  return read_unit_root(file, unit, table);
 }
 
 }  // namespace perfmap

@@ -26,6 +26,11 @@ struct UnitRoot {
 UnitRoot read_unit_root(const DwarfFile& file, const DwarfUnit& unit,
                         const AbbreviationTable& abbreviations);
 
+/// The same, reading no more of the unit's abbreviations than up to that of its root. Takes the
+/// bytes read from `budget`: any number of units may share one long table.
+std::optional<UnitRoot> peek_root(const DwarfFile& file, const DwarfUnit& unit,
+                                  std::uint64_t& budget);
+
 /// The split unit's root, which takes from its skeleton what only that knows.
 UnitRoot read_split_root(const DwarfFile& file, const DwarfUnit& unit,
                          const AbbreviationTable& abbreviations, const UnitRoot& skeleton);
