@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
@@ -21,7 +21,7 @@ const std::string kProgram = kPlace + "/program";
 
 std::string addresses(int count) { return kPlace + "/addresses_" + std::to_string(count); }
 
-/// CPU time of a process with all that it does, its input a file; below 0 where it cannot be run.
+/// CPU time of a process with all that it does, its input a file; NaN where it cannot be run.
 double cpu_ms(std::vector<std::string> command, const std::string& input) {
   std::vector<char*> arguments;
   for (std::string& word : command) arguments.push_back(word.data());
@@ -37,29 +37,24 @@ double cpu_ms(std::vector<std::string> command, const std::string& input) {
   posix_spawn_file_actions_destroy(&actions);
   rusage usage{};
   int status = 0;
-  if (error != 0 || ::wait4(child, &status, 0, &usage) != child || status != 0) return -1;
+  if (error != 0 || ::wait4(child, &status, 0, &usage) != child || status != 0) return NAN;
   const auto in_ms = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
   };
   return in_ms(usage.ru_utime) + in_ms(usage.ru_stime);
 }
 
-/// The ratio of the two programs' CPU times in one run, taken in turn; the median of `rounds`.
-void print_cpu_row(const std::string& figure, int rounds, const std::function<double()>& ours,
-                   const std::function<double()>& limit, double reach) {
-  std::vector<std::array<double, 3>> runs;
+/// CPU times of the two in one run, taken in turn, of the median ratio.
+Paired compare_cpu(int rounds, const std::function<double()>& ours,
+                   const std::function<double()>& limit) {
+  std::vector<Paired> runs;
   for (int round = 0; round <= rounds; ++round) {
     const double mine = ours();
     const double theirs = limit();
-    if (theirs <= 0 || mine < 0) {
-      std::printf("%s: a program is missing\n", figure.c_str());
-      return;
-    }
-    if (round != 0) runs.push_back({mine / theirs, mine, theirs});
+    if (round != 0) runs.push_back({mine, theirs, mine / theirs});
   }
-  std::ranges::sort(runs);
-  const auto& [ratio, mine, theirs] = runs[runs.size() / 2];
-  print_row(figure, ms(mine), ms(theirs), ratio, reach);
+  std::ranges::sort(runs, {}, &Paired::ratio);
+  return runs[runs.size() / 2];
 }
 
 std::vector<Address> read_addresses(int count) {
@@ -93,30 +88,27 @@ bool prepare() {
 
 void bench_lines(const Files&) {
   if (!prepare()) return;
-  print_cpu_row("10 000 addresses, CPU, against llvm-symbolizer", 5, ours(10000), llvm(10000), 1);
-  print_cpu_row("one address, CPU, against llvm-symbolizer", 15, ours(1), llvm(1), 2);
-  print_cpu_row(
-      "10 000, against 100 x 100 of eu-addr2line -fi", 1, ours(10000),
-      [] {
-        return 100 * cpu_ms({"eu-addr2line", "-fi", "-e", kProgram}, addresses(100));
-      },
-      0.01);
+  const Paired many = compare_cpu(5, ours(10000), llvm(10000));
+  print_row("CPU of 10 000 addresses, against llvm-symbolizer", ms(many.ours_ms), ms(many.limit_ms),
+            many.ratio, 1);
+  const Paired one = compare_cpu(15, ours(1), llvm(1));
+  print_row("of one, the whole process, against the same", ms(one.ours_ms), ms(one.limit_ms),
+            one.ratio, 2);
+  const Paired slow = compare_cpu(1, ours(10000), [] {
+    return 100 * cpu_ms({"eu-addr2line", "-fi", "-e", kProgram}, addresses(100));
+  });
+  print_row("times less than eu-addr2line -fi (100 x 100)", ms(slow.ours_ms), ms(slow.limit_ms),
+            1 / slow.ratio, 100, false);
 
   const auto index = DebugIndex::open(kProgram);
-  if (!index) return;
   const std::vector<Address> asked = read_addresses(10000);
+  if (!index || index->find_all(asked).empty()) return;
+  const auto each = [&](auto ask) { return [&asked, ask] { std::ranges::for_each(asked, ask); }; };
+  const Paired line = compare(5, each([&](Address vaddr) { (void)index->find_line(vaddr); }),
+                              each([&](Address vaddr) { (void)index->find(vaddr); }));
   const auto count = static_cast<double>(asked.size());
-  (void)index->find_all(asked);
-  std::size_t frames = 0;
-  const double find = time_ms([&] {
-    for (const Address vaddr : asked) frames += index->find(vaddr).size();
-  });
-  const double line = time_ms([&] {
-    for (const Address vaddr : asked) frames += index->find_line(vaddr).has_value();
-  });
-  print_row("all frames of an address, warm, ns", ns_each(find, count), "-", find * 1e6 / count,
-            20000);
-  print_row("its line alone, warm, ns", ns_each(line, count), "-", line * 1e6 / count, 1000);
+  print_row("a line alone, warm, against all frames", ns_each(line.ours_ms, count),
+            ns_each(line.limit_ms, count), line.ratio, 0.25);
 }
 
 void bench_lines_threads(const Files&) {

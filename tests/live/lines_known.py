@@ -57,13 +57,15 @@ def build(place, compiler, flags):
         (place / f"{label}.cpp").write_text(SOURCE.replace("LABEL", label))
     (place / "main.cpp").write_text(MAIN)
     for name in ("one", "two", "main"):
-        subprocess.run([compiler, *(f for f in flags if not f.startswith("-Wl,")), "-c", f"{name}.cpp", "-o", f"{name}.o"], cwd=place, check=True)
-    subprocess.run([compiler, *flags, "one.o", "two.o", "main.o", "-o", "program"], cwd=place, check=True)
+        subprocess.run([compiler, *(flag for flag in flags if not flag.startswith("-Wl,")), "-c",
+                        f"{name}.cpp", "-o", f"{name}.o"], cwd=place, check=True)
+    subprocess.run([compiler, *flags, "one.o", "two.o", "main.o", "-o", "program"], cwd=place,
+                   check=True)
 
 
 def symbols(program):
-    return {words[2]: int(words[0], 16) for words in map(str.split, frames.run(["nm", program]).splitlines())
-            if len(words) == 3}
+    lines = map(str.split, frames.run(["nm", program]).splitlines())
+    return {words[2]: int(words[0], 16) for words in lines if len(words) == 3}
 
 
 def check(command, program, where):
@@ -124,7 +126,8 @@ def main():
             place = pathlib.Path(scratch) / "dwz"
             place.mkdir()
             complaints += [f"dwz: {text}" for text in check_dwz(place, print_frames)]
-    print("\n".join(complaints) or f"{count} ways to build" + ("" if shutil.which("dwz") else "; no dwz here"))
+    done = f"{count} ways to build" + ("" if shutil.which("dwz") else "; no dwz here")
+    print("\n".join(complaints) or done)
     return 1 if complaints or count < 8 else 0
 
 

@@ -1,4 +1,4 @@
-"""What tests of source lines have in common: addresses of a program, and who answers how for them."""
+"""What tests of source lines have in common: addresses of a program, and who answers for them."""
 import random
 import subprocess
 

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Makes a C++ program with debug information, the same at each run: make_program.py DIR UNITS [FLAG...]
+"""Makes a C++ program with debug information: make_program.py [--heavy] DIR UNITS [FLAG...]
+
+The same at each run with the same compiler.
 
 Of many units, which have templates and inline functions of one header in common (COMDAT), calls
 inlined several levels deep, functions in namespaces, lambdas and cold code. $CXX or g++ compiles it
@@ -107,7 +109,8 @@ def unit_source(unit, heavy):
     body = "".join(function(unit, number, pick) for number in range(functions))
     calls = "\n".join(f"  all += static_cast<long>(part_{unit}::outer_{number}(1));"
                       for number in range(functions))
-    kind = f"struct Kind{unit} {{ int of; bool operator<(Kind{unit} o) const {{ return of < o.of; }} }};"
+    kind = (f"struct Kind{unit} {{\n  int of;\n"
+            f"  bool operator<(Kind{unit} o) const {{ return of < o.of; }}\n}};")
     more = HEAVY_CODE % {"unit": unit, "digits": unit % 5 + 2} if heavy else ""
     used = f"  all += looks_like_a_date_{unit}(\"2000-01-01\") + kinds_{unit}(9);" if heavy else ""
     return f"""#include "shared.hpp"
@@ -131,14 +134,16 @@ def main():
     heavy = "--heavy" in arguments
     if heavy:
         arguments.remove("--heavy")
-    place, units, flags = pathlib.Path(arguments[0]), int(arguments[1]), arguments[2:] or ["-O2", "-g"]
+    place, units = pathlib.Path(arguments[0]), int(arguments[1])
+    flags = arguments[2:] or ["-O2", "-g"]
     place.mkdir(parents=True, exist_ok=True)
     (place / "shared.hpp").write_text(SHARED)
     for unit in range(units):
         (place / f"unit_{unit}.cpp").write_text(unit_source(unit, heavy))
     declared = "".join(f"long unit_{unit}(int n);\n" for unit in range(units))
     called = " + ".join(f"unit_{unit}(count)" for unit in range(units))
-    (place / "main.cpp").write_text(f"{declared}int main(int count, char**) {{ return ({called}) == 0; }}\n")
+    body = f"int main(int count, char**) {{ return ({called}) == 0; }}\n"
+    (place / "main.cpp").write_text(declared + body)
     compiler = os.environ.get("CXX", "g++")
     names = ["main"] + [f"unit_{unit}" for unit in range(units)]
     for name in names:

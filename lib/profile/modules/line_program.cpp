@@ -7,6 +7,11 @@
 #include "modules/line_header.hpp"
 
 namespace perfmap {
+namespace {
+
+constexpr std::size_t kUsualPath = 128;
+
+}  // namespace
 
 /// Runs the opcodes (DWARF 5, 6.2.5).
 class LineMachine {
@@ -129,6 +134,7 @@ std::string LineNames::path(const UnitContext& context, std::uint64_t file) cons
   if (file >= files.size()) return {};
   const LineFile& found = files[file];
   std::string made;
+  made.reserve(kUsualPath);
   const auto append = [&](std::string_view part) {
     if (part.empty()) return;
     if (part.front() == '/') made.clear();
