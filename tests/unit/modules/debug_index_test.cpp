@@ -11,8 +11,8 @@ namespace {
 using test::elf_with;
 using test::SectionBytes;
 
-
-/// 1: the unit; 2: a function with a name; 3: an inlined call; 4: a name that refers on.
+/// 1: the unit; 2: a function with a name; 3: an inlined call; 4: a name that refers on; 5: a
+/// function with a list of ranges.
 std::string abbreviations() {
   SectionBytes table;
   const auto entry = [&](unsigned code, unsigned tag, bool has_children,
@@ -36,6 +36,8 @@ std::string abbreviations() {
          {DW_AT_call_file, DW_FORM_data1},
          {DW_AT_call_line, DW_FORM_data1}});
   entry(4, DW_TAG_subprogram, false, {{DW_AT_abstract_origin, DW_FORM_ref4}});
+  entry(5, DW_TAG_subprogram, false,
+        {{DW_AT_name, DW_FORM_string}, {DW_AT_ranges, DW_FORM_sec_offset}});
   return table.u8(0).bytes();
 }
 
@@ -57,6 +59,10 @@ class Unit {
   }
   Unit& reference(std::uint64_t origin) {
     dies_.uleb(4).u32(origin);
+    return *this;
+  }
+  Unit& scattered(std::string_view name) {
+    dies_.uleb(5).text(name).u32(0);
     return *this;
   }
   Unit& end() {
@@ -167,6 +173,23 @@ TEST_CASE("a unit that needs more than may be held is cut", "[lines][hostile]") 
   CHECK(index->find(0x1000)[0].function == "f");
   CHECK(index->find(0x1100)[0].function.empty());
   CHECK(index->stats().bytes < 20'000);
+}
+
+TEST_CASE("functions that share a long list of ranges do not multiply it", "[lines][hostile]") {
+  constexpr unsigned kMany = 60'000;
+  Unit unit;
+  SectionBytes ranges;
+  for (unsigned i = 0; i < kMany; ++i) {
+    unit.scattered(i == 0 ? "first" : "other");
+    ranges.u64(0x100).u64(0x101);  // from the unit's 0x1000
+  }
+  const std::string file = elf_with({{".debug_info", unit.end().bytes()},
+                                     {".debug_abbrev", abbreviations()},
+                                     {".debug_ranges", ranges.u64(0).u64(0).bytes()}});
+  const auto index = DebugIndex::from_input(Input::from_text(file, "file"));
+  CHECK(index->find(0x1100).size() == 1);
+  CHECK(index->find(0x1101).empty());
+  CHECK(index->stats().bytes < 64 * file.size());
 }
 
 TEST_CASE("line programs that make no sense have no lines, and functions stay",
