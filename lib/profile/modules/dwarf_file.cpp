@@ -183,8 +183,7 @@ std::shared_ptr<const AbbreviationTable> DwarfFile::abbreviations(const DwarfUni
     const std::lock_guard lock(mutex_);
     if (const auto found = tables_.find(unit.offset); found != tables_.end()) return found->second;
   }
-  const auto made =
-      std::make_shared<const AbbreviationTable>(sections_.abbreviations, order_, unit);
+  auto made = std::make_shared<const AbbreviationTable>(sections_.abbreviations, order_, unit);
   const std::lock_guard lock(mutex_);
   if (tables_bytes_ > kMostTableBytes) {
     tables_.clear();
