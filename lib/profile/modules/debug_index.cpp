@@ -23,7 +23,7 @@ class Frames {
     const std::vector<Scope> chain =
         scopes_ == nullptr ? std::vector<Scope>{} : scopes_->scopes.chain(vaddr);
     std::vector<SourceFrame> frames(chain.empty() && row != nullptr ? 1 : chain.size());
-    if (row != nullptr) place(frames.at(0), row->file, row->line, row->column);
+    if (row != nullptr && !frames.empty()) place(frames[0], row->file, row->line, row->column);
     for (std::size_t i = 0; i < chain.size(); ++i) {
       name(frames[i], chain[i]);
       if (!chain[i].is_inlined || i + 1 == chain.size()) continue;

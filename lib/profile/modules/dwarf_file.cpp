@@ -189,8 +189,7 @@ std::shared_ptr<const AbbreviationTable> DwarfFile::abbreviations(const DwarfUni
     tables_.clear();
     tables_bytes_ = 0;
   }
-  tables_bytes_ += made->bytes();
-  tables_.emplace(unit.offset, made);
+  if (tables_.emplace(unit.offset, made).second) tables_bytes_ += made->bytes();
   return made;
 }
 

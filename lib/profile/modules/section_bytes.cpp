@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <elf.h>
+#include <utility>
 #include <zlib.h>
 
 namespace perfmap {
@@ -40,22 +41,22 @@ std::optional<CompressedSection> read_compression(std::string_view section, bool
 }
 
 InflatedSection inflate_section(const CompressedSection& section) {
-  InflatedSection made{std::make_unique_for_overwrite<char[]>(section.size), {}};
+  auto owned = std::make_unique_for_overwrite<char[]>(section.size);
   z_stream stream{};
   if (::inflateInit(&stream) != Z_OK) throw std::bad_alloc();
   std::uint64_t taken = 0;
   std::uint64_t done = 0;
   while (done < section.size && next_piece(stream, section.deflated, taken)) {
     const std::uint64_t room = std::min<std::uint64_t>(section.size - done, UINT_MAX);
-    stream.next_out = reinterpret_cast<Bytef*>(made.owned.get() + done);
+    stream.next_out = reinterpret_cast<Bytef*>(owned.get() + done);
     stream.avail_out = static_cast<uInt>(room);
     const int state = ::inflate(&stream, Z_NO_FLUSH);
     done += room - stream.avail_out;
     if (state != Z_OK) break;
   }
   ::inflateEnd(&stream);
-  made.bytes = {made.owned.get(), done};
-  return made;
+  const std::string_view bytes(owned.get(), done);
+  return {std::move(owned), bytes};
 }
 
 }  // namespace perfmap

@@ -85,11 +85,11 @@ void UnitCache::hold(std::uint64_t key, const Made& made) {
 }
 
 UnitCache::Made UnitCache::make_lines(const DwarfUnit& unit) const {
-  UnitRoot root = root_of(*file_, unit);
+  const UnitRoot root = root_of(*file_, unit);
   if (!root.line_program) return {};
   LineRows rows(root.context, root.compile_directory, *root.line_program, options_.most_bytes);
   const std::uint64_t bytes = rows.bytes();
-  return {std::make_shared<const UnitLines>(UnitLines{std::move(root), std::move(rows)}), bytes};
+  return {std::make_shared<const UnitLines>(UnitLines{root, std::move(rows)}), bytes};
 }
 
 UnitCache::Made UnitCache::make_scopes(const DwarfUnit& unit) {
