@@ -15,6 +15,8 @@ struct Files {
 
 void bench_index(const Files& files);
 void bench_jitdump(const Files& files);
+void bench_lines(const Files& files);
+void bench_lines_threads(const Files& files);
 void bench_commands(const Files& files);
 void bench_modules(const Files& files);
 void bench_trampoline(const Files& files);

@@ -1,0 +1,196 @@
+#include "modules/dwarf_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <gelf.h>
+#include <libelf.h>
+#include <utility>
+
+namespace perfmap {
+namespace {
+
+constexpr std::size_t kMostUnits = std::size_t{1} << 22;
+constexpr std::size_t kMostTableBytes = std::size_t{8} << 20;
+constexpr std::string_view kGnu("GNU\0", 4);
+
+Failure failure(Errc code, const Input& input, std::string_view why) {
+  return Failure(Error{code, input.name() + ": " + std::string(why), 0, {}});
+}
+
+using Member = std::string_view DwarfSections::*;
+/// After ".debug_", and ".dwo" of a split unit's file.
+constexpr std::array<std::pair<std::string_view, Member>, 9> kSections = {{
+    {"info", &DwarfSections::info},
+    {"abbrev", &DwarfSections::abbreviations},
+    {"line", &DwarfSections::line},
+    {"str", &DwarfSections::strings},
+    {"line_str", &DwarfSections::line_strings},
+    {"str_offsets", &DwarfSections::string_offsets},
+    {"addr", &DwarfSections::addresses},
+    {"ranges", &DwarfSections::ranges},
+    {"rnglists", &DwarfSections::range_lists},
+}};
+
+/// "info" of .debug_info, .debug_info.dwo and .zdebug_info; else empty.
+std::string_view debug_name(std::string_view name) {
+  const std::size_t prefix = name.starts_with(".debug_") ? 7 : name.starts_with(".zdebug_") ? 8 : 0;
+  if (prefix == 0) return {};
+  name.remove_prefix(prefix);
+  if (name.ends_with(".dwo")) name.remove_suffix(4);
+  return name;
+}
+
+bool is_wanted(std::string_view name) {
+  const std::string_view debug = debug_name(name);
+  return std::ranges::any_of(kSections, [&](const auto& known) { return known.first == debug; }) ||
+         name == ".gnu_debugaltlink" || name == ".note.gnu.build-id";
+}
+
+/// A section as it is stored. libelf bounds it by the file; its own decompression is of no use
+/// here, as it writes into the mapped headers.
+std::string_view stored_bytes(Elf_Scn* section) {
+  const Elf_Data* const data = elf_rawdata(section, nullptr);
+  if (data == nullptr || data->d_buf == nullptr) return {};
+  return {static_cast<const char*>(data->d_buf), data->d_size};
+}
+
+}  // namespace
+
+void DwarfFile::ElfEnd::operator()(Elf* elf) const noexcept { elf_end(elf); }
+
+DwarfFile::DwarfFile(Input input, std::unique_ptr<Elf, ElfEnd> elf)
+    : input_(std::move(input)), elf_(std::move(elf)) {}
+
+Result<std::shared_ptr<const DwarfFile>> DwarfFile::open(
+    Input input, DwarfRole role, std::uint64_t most_bytes,
+    std::shared_ptr<const DwarfFile> alternate) {
+  elf_version(EV_CURRENT);
+  const std::string_view text = input.text();
+  // libelf takes a pointer to bytes that it may change, and changes none unless asked to.
+  std::unique_ptr<Elf, ElfEnd> elf(elf_memory(const_cast<char*>(text.data()), text.size()));
+  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) {
+    return failure(Errc::bad_format, input, "no ELF file");
+  }
+  const std::shared_ptr<DwarfFile> made(new DwarfFile(std::move(input), std::move(elf)));
+  if (auto read = made->read_sections(role, most_bytes); !read)
+    return Failure(std::move(read.error()));
+  made->read_segments();
+  made->read_units();
+  if (alternate != nullptr && alternate->build_id_ != made->alternate_build_id_) {
+    return failure(Errc::bad_format, made->input_, "the alternate file has another build-id");
+  }
+  made->alternate_ = std::move(alternate);
+  if (made->units_.empty()) return failure(Errc::unsupported, made->input_, "no DWARF");
+  return made;
+}
+
+Result<void> DwarfFile::read_sections(DwarfRole role, std::uint64_t most_bytes) {
+  GElf_Ehdr head;
+  std::size_t names = 0;
+  if (gelf_getehdr(elf_.get(), &head) == nullptr || elf_getshdrstrndx(elf_.get(), &names) != 0) {
+    return failure(Errc::bad_format, input_, "damaged ELF headers");
+  }
+  order_ = head.e_ident[EI_DATA] == ELFDATA2MSB ? std::endian::big : std::endian::little;
+  if (head.e_type == ET_REL && role == DwarfRole::linked) {
+    return failure(Errc::unsupported, input_, "not linked: its DWARF has no addresses yet");
+  }
+  std::uint64_t all = 0;
+  for (Elf_Scn* at = elf_nextscn(elf_.get(), nullptr); at != nullptr;
+       at = elf_nextscn(elf_.get(), at)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(at, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
+    const char* const text = elf_strptr(elf_.get(), names, header.sh_name);
+    if (text == nullptr || !is_wanted(text)) continue;
+    if (std::string_view(text).starts_with(".debug_") &&
+        std::string_view(text).ends_with(".dwo") != (role == DwarfRole::split)) {
+      continue;
+    }
+    std::string_view bytes = stored_bytes(at);
+    const bool is_gnu = std::string_view(text).starts_with(".zdebug_");
+    if (is_gnu || (header.sh_flags & SHF_COMPRESSED) != 0) {
+      const bool is_64_bit = head.e_ident[EI_CLASS] == ELFCLASS64;
+      const auto compressed = read_compression(bytes, is_gnu, is_64_bit, order_);
+      if (!compressed) continue;
+      if (compressed->size > most_bytes - all) {
+        return failure(Errc::too_large, input_, "too much DWARF");
+      }
+      all += compressed->size;
+      inflated_.push_back(inflate_section(*compressed));
+      bytes = inflated_.back().bytes;
+    }
+    take_section(text, bytes);
+  }
+  return {};
+}
+
+void DwarfFile::take_section(std::string_view name, std::string_view bytes) {
+  if (name == ".gnu_debugaltlink") {
+    alternate_path_ = bytes.substr(0, bytes.find('\0'));
+    if (alternate_path_.size() < bytes.size()) {
+      alternate_build_id_ = bytes.substr(alternate_path_.size() + 1);
+    }
+  } else if (name == ".note.gnu.build-id") {
+    DwarfCursor note(bytes, order_);
+    const std::uint32_t name_size = note.u32();
+    const std::uint32_t size = note.u32();
+    note.u32();
+    if (note.bytes(name_size) == kGnu) build_id_ = note.bytes(size);
+  }
+  for (const auto& [known, member] : kSections) {
+    if (debug_name(name) == known) sections_.*member = bytes;
+  }
+}
+
+void DwarfFile::read_segments() {
+  std::size_t count = 0;
+  if (elf_getphdrnum(elf_.get(), &count) != 0) return;
+  std::vector<Partition::Claim> claims;
+  for (std::size_t i = 0; i < std::min<std::size_t>(count, 0xffff); ++i) {
+    GElf_Phdr header;
+    if (gelf_getphdr(elf_.get(), static_cast<int>(i), &header) == nullptr) continue;
+    if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
+    const auto range = AddressRange::clamped(header.p_vaddr, header.p_memsz);
+    if (range.size != 0) claims.push_back({{range.begin, range.end()}, 0});
+  }
+  has_segments_ = !claims.empty();
+  executable_ = Partition(std::move(claims));
+}
+
+bool DwarfFile::is_code(Address address) const noexcept {
+  if (!has_segments_) return address != 0;
+  return executable_.find(address) != Partition::kNobody;
+}
+
+void DwarfFile::read_units() {
+  DwarfCursor cursor(sections_.info, order_);
+  while (!cursor.at_end() && units_.size() < kMostUnits) {
+    const DwarfUnit unit = read_unit_header(cursor);
+    if (!cursor.ok()) break;
+    if (unit.is_readable()) units_.push_back(unit);
+  }
+  units_.shrink_to_fit();
+}
+
+const DwarfUnit* DwarfFile::unit_at(std::uint64_t offset) const noexcept {
+  const auto next = std::ranges::upper_bound(units_, offset, {}, &DwarfUnit::offset);
+  if (next == units_.begin()) return nullptr;
+  const DwarfUnit& found = *(next - 1);
+  return offset < found.end ? &found : nullptr;
+}
+
+std::shared_ptr<const AbbreviationTable> DwarfFile::abbreviations(const DwarfUnit& unit) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = tables_.find(unit.offset); found != tables_.end()) return found->second;
+  }
+  auto made = std::make_shared<const AbbreviationTable>(sections_.abbreviations, order_, unit);
+  const std::lock_guard lock(mutex_);
+  if (tables_bytes_ > kMostTableBytes) {
+    tables_.clear();
+    tables_bytes_ = 0;
+  }
+  if (tables_.emplace(unit.offset, made).second) tables_bytes_ += made->bytes();
+  return made;
+}
+
+}  // namespace perfmap

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "modules/dwarf_abbreviations.hpp"
+#include "modules/partition.hpp"
+#include "modules/section_bytes.hpp"
+#include "perfmap/address.hpp"
+#include "perfmap/input.hpp"
+#include "perfmap/result.hpp"
+
+struct Elf;
+
+namespace perfmap {
+
+/// The debug sections of a file, decompressed; empty where it has none.
+struct DwarfSections {
+  std::string_view info, abbreviations, line, strings, line_strings, string_offsets, addresses,
+      ranges, range_lists;
+};
+
+/// Which part of a program's DWARF a file has.
+enum class DwarfRole : std::uint8_t {
+  linked,
+  split,      ///< a .dwo, or an object with such sections
+  alternate,  ///< what dwz(1) moved out of several; of the type of objects, and yet relocated
+};
+
+/// An ELF file's DWARF as bytes, and where its units begin. It names no file and opens none.
+/// Immutable once open, but for a cache behind a lock.
+class DwarfFile {
+ public:
+  /// Fails with bad_format (no ELF file, or another alternate than the file wants), unsupported (a
+  /// relocatable file, no DWARF) or too_large (sections of more than `most_bytes` once
+  /// decompressed).
+  static Result<std::shared_ptr<const DwarfFile>> open(
+      Input input, DwarfRole role, std::uint64_t most_bytes,
+      std::shared_ptr<const DwarfFile> alternate = nullptr);
+
+  const DwarfSections& sections() const noexcept { return sections_; }
+  std::endian order() const noexcept { return order_; }
+  const Input& input() const noexcept { return input_; }
+  /// Every unit of .debug_info, by offset.
+  const std::vector<DwarfUnit>& units() const noexcept { return units_; }
+  /// The unit that the byte at this offset of .debug_info belongs to, or nullptr.
+  const DwarfUnit* unit_at(std::uint64_t offset) const noexcept;
+  std::shared_ptr<const AbbreviationTable> abbreviations(const DwarfUnit& unit) const;
+  /// False for what a linker left of code that it dropped: it lies where nothing is executable.
+  bool is_code(Address address) const noexcept;
+
+  /// What .gnu_debugaltlink says: a path and a build-id (binary), or empty.
+  std::string_view alternate_path() const noexcept { return alternate_path_; }
+  std::string_view alternate_build_id() const noexcept { return alternate_build_id_; }
+  /// For DW_FORM_GNU_ref_alt and its like; may be nullptr.
+  const DwarfFile* alternate() const noexcept { return alternate_.get(); }
+
+ private:
+  struct ElfEnd {
+    void operator()(Elf* elf) const noexcept;
+  };
+  DwarfFile(Input input, std::unique_ptr<Elf, ElfEnd> elf);
+  Result<void> read_sections(DwarfRole role, std::uint64_t most_bytes);
+  void take_section(std::string_view name, std::string_view bytes);
+  void read_segments();
+  void read_units();
+
+  Input input_;
+  std::unique_ptr<Elf, ElfEnd> elf_;
+  std::vector<InflatedSection> inflated_;
+  std::endian order_ = std::endian::little;
+  DwarfSections sections_;
+  bool has_segments_ = false;  // that are executable
+  Partition executable_;
+  std::vector<DwarfUnit> units_;
+  std::string_view alternate_path_, alternate_build_id_, build_id_;
+  std::shared_ptr<const DwarfFile> alternate_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::uint64_t, std::shared_ptr<const AbbreviationTable>> tables_;
+  mutable std::size_t tables_bytes_ = 0;
+};
+
+}  // namespace perfmap

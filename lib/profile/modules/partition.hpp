@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace perfmap {
+
+/// Where code lies: [begin, end).
+struct CodeRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+/// Which of several overlapping ranges answers for an address: that of the highest number, found by
+/// bisecting disjoint segments. O(n log n) to make for n ranges, whatever overlaps.
+class Partition {
+ public:
+  static constexpr std::uint32_t kNobody = UINT32_MAX;
+  struct Claim {
+    CodeRange range;
+    std::uint32_t number = 0;
+  };
+
+  Partition() = default;
+  explicit Partition(std::vector<Claim> claims);
+
+  std::uint32_t find(std::uint64_t address) const noexcept;
+  std::size_t bytes() const noexcept { return begins_.size() * 12; }
+
+ private:
+  void append(std::uint64_t begin, std::uint32_t number);
+
+  std::vector<std::uint64_t> begins_;
+  std::vector<std::uint32_t> numbers_;  // of the segment that begins there, up to the next
+};
+
+}  // namespace perfmap

@@ -1,0 +1,134 @@
+#include "modules/unit_cache.hpp"
+
+#include <dwarf.h>
+#include <string>
+#include <utility>
+
+namespace perfmap {
+namespace {
+
+/// Where a split unit's file may be: below the directory that it was compiled in, or beside the
+/// file that names it.
+std::vector<std::string> split_paths(const UnitRoot& skeleton) {
+  const std::string name(skeleton.split_name);
+  std::vector<std::string> paths;
+  const bool is_absolute = name.front() == '/';
+  if (is_absolute || skeleton.compile_directory.empty()) {
+    paths.push_back(name);
+  } else {
+    paths.push_back(std::string(skeleton.compile_directory) + "/" + name);
+  }
+  const std::string& own = skeleton.context.file->input().name();
+  const std::size_t slash = own.rfind('/');
+  if (slash != std::string::npos) {
+    paths.push_back(own.substr(0, slash + 1) + name.substr(name.rfind('/') + 1));
+  }
+  return paths;
+}
+
+UnitRoot root_of(const DwarfFile& file, const DwarfUnit& unit) {
+  return read_unit_root(file, unit, *file.abbreviations(unit));
+}
+
+/// The unit with the skeleton's id, or nullptr: not the file that the skeleton was made with.
+const DwarfUnit* split_unit(const DwarfFile& file, const UnitRoot& skeleton) {
+  std::uint64_t budget = (std::uint64_t{1} << 20) + 8 * file.sections().abbreviations.size();
+  for (const DwarfUnit& unit : file.units()) {
+    if (unit.type == DW_UT_split_compile && unit.split_id == skeleton.split_id) return &unit;
+    if (unit.type != DW_UT_compile) continue;  // DWARF 4 has the id in the first DIE
+    const auto root = peek_root(file, unit, budget);
+    if (root && root->split_id == skeleton.split_id) return &unit;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+UnitCache::UnitCache(std::shared_ptr<const DwarfFile> file, DebugOptions options)
+    : file_(std::move(file)), options_(std::move(options)) {}
+
+std::shared_ptr<const UnitLines> UnitCache::lines(std::uint32_t unit) {
+  const auto made = get(std::uint64_t{unit} * 2, [&] { return make_lines(file_->units()[unit]); });
+  return std::static_pointer_cast<const UnitLines>(made);
+}
+
+std::shared_ptr<const UnitScopes> UnitCache::scopes(std::uint32_t unit) {
+  const auto made =
+      get(std::uint64_t{unit} * 2 + 1, [&] { return make_scopes(file_->units()[unit]); });
+  return std::static_pointer_cast<const UnitScopes>(made);
+}
+
+std::shared_ptr<const void> UnitCache::get(std::uint64_t key, const std::function<Made()>& make) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = by_key_.find(key); found != by_key_.end()) {
+      held_.splice(held_.begin(), held_, found->second);
+      return found->second->made.index;
+    }
+  }
+  const Made made = make();
+  const std::lock_guard lock(mutex_);
+  ++built_;
+  if (!by_key_.contains(key)) hold(key, made);
+  return made.index;
+}
+
+void UnitCache::hold(std::uint64_t key, const Made& made) {
+  held_.push_front({key, made});
+  by_key_[key] = held_.begin();
+  bytes_ += made.bytes;
+  while (bytes_ > options_.most_bytes && held_.size() > 1) {
+    bytes_ -= held_.back().made.bytes;
+    by_key_.erase(held_.back().key);
+    held_.pop_back();
+  }
+}
+
+UnitCache::Made UnitCache::make_lines(const DwarfUnit& unit) const {
+  const UnitRoot root = root_of(*file_, unit);
+  if (!root.line_program) return {};
+  LineRows rows(root.context, root.compile_directory, *root.line_program, options_.most_bytes);
+  const std::uint64_t bytes = rows.bytes();
+  return {std::make_shared<const UnitLines>(UnitLines{root, std::move(rows)}), bytes};
+}
+
+UnitCache::Made UnitCache::make_scopes(const DwarfUnit& unit) {
+  UnitScopes made{nullptr, root_of(*file_, unit), {}};
+  if (!made.root.split_name.empty()) {
+    made.split = open_split(made.root);
+    if (made.split == nullptr) {
+      const std::lock_guard lock(mutex_);
+      ++split_missing_;
+      return {};
+    }
+    const DwarfUnit& split = *split_unit(*made.split, made.root);
+    made.root = read_split_root(*made.split, split, *made.split->abbreviations(split), made.root);
+  }
+  const UnitContext& context = made.root.context;
+  made.scopes =
+      ScopeIndex(made.root, *context.file->abbreviations(*context.unit), options_.most_bytes);
+  const std::uint64_t bytes =
+      made.scopes.bytes() + (made.split == nullptr ? 0 : made.split->input().text().size());
+  return {std::make_shared<const UnitScopes>(std::move(made)), bytes};
+}
+
+std::shared_ptr<const DwarfFile> UnitCache::open_split(const UnitRoot& skeleton) const {
+  if (!options_.open_split) return nullptr;
+  for (const std::string& path : split_paths(skeleton)) {
+    auto input = options_.open_split(path);
+    if (!input) continue;
+    const auto file =
+        DwarfFile::open(std::move(*input), DwarfRole::split, options_.most_section_bytes);
+    if (file && split_unit(**file, skeleton) != nullptr) return *file;
+  }
+  return nullptr;
+}
+
+void UnitCache::count_into(DebugIndexStats& stats) const {
+  const std::lock_guard lock(mutex_);
+  stats.built = built_;
+  stats.bytes = bytes_;
+  stats.split_missing = split_missing_;
+}
+
+}  // namespace perfmap

@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/areas.hpp"
+#include "bench/measure.hpp"
+#include "perfmap/debug_index.hpp"
+
+namespace perfmap::bench {
+namespace {
+
+const std::string kPlace = PERFMAP_LINES_DIR;
+const std::string kProgram = kPlace + "/program";
+
+std::string addresses(int count) { return kPlace + "/addresses_" + std::to_string(count); }
+
+/// CPU time of a process with all that it does, its input a file; NaN where it cannot be run.
+double cpu_ms(std::vector<std::string> command, const std::string& input) {
+  std::vector<char*> arguments;
+  for (std::string& word : command) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  const int error =
+      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  rusage usage{};
+  int status = 0;
+  if (error != 0 || ::wait4(child, &status, 0, &usage) != child || status != 0) return NAN;
+  const auto in_ms = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
+  };
+  return in_ms(usage.ru_utime) + in_ms(usage.ru_stime);
+}
+
+/// CPU times of the two in one run, taken in turn, of the median ratio.
+Paired compare_cpu(int rounds, const std::function<double()>& ours,
+                   const std::function<double()>& limit) {
+  std::vector<Paired> runs;
+  for (int round = 0; round <= rounds; ++round) {
+    const double mine = ours();
+    const double theirs = limit();
+    if (round != 0) runs.push_back({mine, theirs, mine / theirs});
+  }
+  std::ranges::sort(runs, {}, &Paired::ratio);
+  return runs[runs.size() / 2];
+}
+
+std::vector<Address> read_addresses(int count) {
+  std::ifstream file(addresses(count));
+  std::vector<Address> read;
+  for (std::string word; file >> word;) read.push_back(std::stoull(word, nullptr, 16));
+  return read;
+}
+
+std::function<double()> ours(int count) {
+  return [count] { return cpu_ms({PERFMAP_PRINT_FRAMES, kProgram}, addresses(count)); };
+}
+
+std::function<double()> llvm(int count) {
+  return [count] {
+    return cpu_ms({"llvm-symbolizer", "--no-demangle", "--inlines", "--obj=" + kProgram},
+                  addresses(count));
+  };
+}
+
+bool prepare() {
+  static const bool prepared = [] {
+    run({"python3", PERFMAP_PREPARE_LINES, kPlace});
+    return std::filesystem::exists(addresses(1));
+  }();
+  if (!prepared) std::printf("no program for lines\n");
+  return prepared;
+}
+
+}  // namespace
+
+void bench_lines(const Files&) {
+  if (!prepare()) return;
+  const Paired many = compare_cpu(5, ours(10000), llvm(10000));
+  print_row("CPU of 10 000 addresses, against llvm-symbolizer", ms(many.ours_ms), ms(many.limit_ms),
+            many.ratio, 1);
+  const Paired one = compare_cpu(15, ours(1), llvm(1));
+  print_row("of one, the whole process, against the same", ms(one.ours_ms), ms(one.limit_ms),
+            one.ratio, 2);
+  const Paired slow = compare_cpu(1, ours(10000), [] {
+    return 100 * cpu_ms({"eu-addr2line", "-fi", "-e", kProgram}, addresses(100));
+  });
+  print_row("times less than eu-addr2line -fi (100 x 100)", ms(slow.ours_ms), ms(slow.limit_ms),
+            1 / slow.ratio, 100, false);
+
+  const auto index = DebugIndex::open(kProgram);
+  const std::vector<Address> asked = read_addresses(10000);
+  if (!index || index->find_all(asked).empty()) return;
+  const auto each = [&](auto ask) { return [&asked, ask] { std::ranges::for_each(asked, ask); }; };
+  const Paired line = compare(5, each([&](Address vaddr) { (void)index->find_line(vaddr); }),
+                              each([&](Address vaddr) { (void)index->find(vaddr); }));
+  const auto count = static_cast<double>(asked.size());
+  print_row("a line alone, warm, against all frames", ns_each(line.ours_ms, count),
+            ns_each(line.limit_ms, count), line.ratio, 0.25);
+}
+
+void bench_lines_threads(const Files&) {
+  if (!prepare()) return;
+  const std::vector<Address> asked = read_addresses(10000);
+  const auto on = [&](unsigned threads) {
+    return [&asked, threads] { (void)DebugIndex::open(kProgram)->find_all(asked, threads); };
+  };
+  const Paired two = compare(5, on(2), on(1));
+  print_row("10 000 addresses on 2 threads, against 1", ms(two.ours_ms), ms(two.limit_ms),
+            two.ratio, 0.75);
+}
+
+}  // namespace perfmap::bench

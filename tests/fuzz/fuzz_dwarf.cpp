@@ -1,0 +1,53 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "perfmap/debug_index.hpp"
+
+namespace {
+
+using namespace perfmap;
+
+constexpr std::uint64_t kMostBytes = 1 << 16;
+constexpr std::size_t kMostFrames = 256;
+constexpr Address kText = 0x10000;  // of the saved inputs
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void check(const DebugIndex& index, Address vaddr, const std::vector<SourceFrame>& frames) {
+  require(frames.size() <= kMostFrames);
+  const auto line = index.find_line(vaddr);
+  if (!line) return;
+  require(!frames.empty());
+  require(*line == SourceLine{frames[0].file, frames[0].line, frames[0].column});
+}
+
+}  // namespace
+
+/// Whatever the file, its index answers within bounds, the same for an address alone and for many
+/// on two threads, and with the line that is found without functions.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string file(reinterpret_cast<const char*>(data), size);
+  DebugOptions options;
+  options.most_bytes = kMostBytes;
+  options.most_section_bytes = 1 << 20;
+  options.open_split = [&](const std::string& path) -> Result<Input> {
+    return Input::from_text(file, path);  // is its own split unit, if anybody's
+  };
+  const auto index = DebugIndex::from_input(Input::from_text(file, "file"), options);
+  if (!index) return 0;
+  std::vector<Address> vaddrs;
+  for (Address vaddr = kText; vaddr < kText + 0x400; vaddr += 3) vaddrs.push_back(vaddr);
+  const auto all = index->find_all(vaddrs, 2);
+  for (std::size_t i = 0; i < vaddrs.size(); i += 7) {
+    require(index->find(vaddrs[i]) == all[i]);
+    check(*index, vaddrs[i], all[i]);
+  }
+  // One index beyond the budget may be held, and its columns are not counted to the byte.
+  require(index->stats().bytes <= 4 * kMostBytes + 64 * size);
+  return 0;
+}
