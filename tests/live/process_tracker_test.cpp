@@ -87,6 +87,8 @@ TEST_CASE("a process that forks, runs another program and ends is followed", "[p
   const pid_t child = ::fork();
   if (child == 0) {
     char byte = 0;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::close(go[1]);
     ::dup2(go[0], STDIN_FILENO);
     if (::read(STDIN_FILENO, &byte, 1) != 1) ::_exit(1);
     ::execl("/bin/cat", "cat", nullptr);

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -20,6 +21,7 @@ class Child {
     if (::pipe(said) != 0) std::abort();
     pid_ = ::fork();
     if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       ::close(said[0]);
       const std::uint64_t number = body();
       if (::write(said[1], &number, sizeof number) != sizeof number) ::_exit(1);

@@ -53,7 +53,8 @@ class PERFMAP_API ProcSource {
   pid_t pid() const noexcept;
   /// Ticks since the machine began: with the pid, the process's identity.
   std::uint64_t start() const noexcept;
-  /// Whether it lives, and is no zombie.
+  /// Whether it lives: it is no zombie, and has not begun to end. That is said by its first thread,
+  /// as memory and files are: a process whose first thread has ended counts as gone.
   bool is_alive() const;
 
   Seen<ProcessStatus> status() const;

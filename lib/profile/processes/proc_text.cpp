@@ -26,7 +26,8 @@ bool parse(std::string_view word, T& number) noexcept {
 
 /// "pid (comm) state parent ...": the name may hold blanks and parentheses.
 std::optional<StatLine> parse_stat(std::string_view text) noexcept {
-  constexpr int kBetween = 17;  // fields from the parent's to the start time
+  constexpr int kToFlags = 4;   // fields between the parent's and the flags
+  constexpr int kToStart = 12;  // and from there to the start time
   const std::size_t open = text.find('(');
   const std::size_t close = text.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open) {
@@ -38,7 +39,9 @@ std::optional<StatLine> parse_stat(std::string_view text) noexcept {
   const std::string_view state = take_word(text);
   if (state.size() != 1 || !parse(take_word(text), line.parent)) return std::nullopt;
   line.state = state.front();
-  for (int i = 0; i < kBetween; ++i) take_word(text);
+  for (int i = 0; i < kToFlags; ++i) take_word(text);
+  if (!parse(take_word(text), line.flags)) return std::nullopt;
+  for (int i = 0; i < kToStart; ++i) take_word(text);
   if (!parse(take_word(text), line.start)) return std::nullopt;
   return line;
 }

@@ -15,10 +15,14 @@ struct StatLine {
   std::string_view comm;
   char state = 0;
   pid_t parent = 0;
+  std::uint64_t flags = 0;  ///< PF_... of the kernel
   std::uint64_t start = 0;
 
-  /// A zombie has a pid, and nothing else any more.
-  bool lives() const noexcept { return state != 'Z' && state != 'X' && state != 'x'; }
+  /// A zombie has a pid, and nothing else any more; on the way there memory goes first.
+  bool lives() const noexcept {
+    constexpr std::uint64_t kExiting = 4;
+    return state != 'Z' && state != 'X' && state != 'x' && (flags & kExiting) == 0;
+  }
 };
 /// Nothing where the text makes no sense. Borrows it.
 std::optional<StatLine> parse_stat(std::string_view text) noexcept;
