@@ -170,7 +170,8 @@ class PERFMAP_API ProcessTracker {
 
   /// The module that a region of the process shows, as open_module gives it. Asked once for all
   /// regions and processes that show the same file, as long as one of them does; where it failed,
-  /// once for each program that asks. Fails with unsupported where there is no open_module.
+  /// once for each program that asks. That a file is written in place meanwhile is not noticed.
+  /// Fails with unsupported where there is no open_module.
   Result<std::shared_ptr<const Module>> module_of(pid_t pid, const Region& region);
 
   /// The process's own perf map and jitdumps: looked for at the first call, and taken in as far as

@@ -26,9 +26,7 @@ std::int64_t start_time_ns(const ProcSource& process) noexcept {
   return now_ns(CLOCK_REALTIME) - (now_ns(CLOCK_BOOTTIME) - since_boot);
 }
 
-std::pair<std::uint64_t, std::uint64_t> key_of(const Input& input) noexcept {
-  return {input.facts().device, input.facts().inode};
-}
+FileId key_of(const Input& input) noexcept { return {input.facts().device, input.facts().inode}; }
 
 }  // namespace
 
@@ -53,13 +51,14 @@ bool JitSources::State::look(const ProcSource& process) {
   std::vector<Input> found = std::move(dumps.dumps);
   if (map) found.push_back(*std::move(map));
   const std::int64_t start = start_time_ns(process);
-  opened->clear();
+  found_now.clear();
   for (Input& input : found) {
     if (input.facts().mtime_ns + kSecond < start) {
       refused.push_back(
           {Errc::refused, "cannot use " + input.name() + ": it is older than the process", 0, {}});
     } else {
-      opened->insert_or_assign(key_of(input), std::move(input));
+      opened->insert_or_assign(key_of(input), input);
+      found_now.push_back(std::move(input));
     }
   }
   return true;
@@ -67,12 +66,9 @@ bool JitSources::State::look(const ProcSource& process) {
 
 JitSource JitSources::State::source_of(const Input& input) const {
   Input copy = input;
+  // One that is not there any more goes on as it was opened last.
   copy.look_again_with(
-      [opened = opened, key = key_of(input), name = input.name()]() -> Result<Input> {
-        const auto found = opened->find(key);
-        if (found != opened->end()) return found->second;
-        return Failure({Errc::not_found, name + " is not the process's any more", 0, {}});
-      });
+      [opened = opened, key = key_of(input)]() -> Result<Input> { return opened->at(key); });
   if (detect_kind(copy.text()) == SourceKind::jitdump) {
     return {Jitdump(std::move(copy), {.growing = true})};
   }
@@ -93,18 +89,23 @@ JitSource JitSources::State::after_former(JitSource made) const {
   return made;
 }
 
+bool JitSources::State::has(FileId key) const noexcept {
+  return std::any_of(sources.begin(), sources.end(),
+                     [key](const JitSource& one) { return key_of(one.input()) == key; });
+}
+
 bool JitSources::State::take_new() {
   bool is_new = false;
-  for (const auto& [key, input] : *opened) {
-    const auto is_it = [&key = key](const JitSource& one) { return key_of(one.input()) == key; };
-    if (std::any_of(sources.begin(), sources.end(), is_it)) continue;
+  for (const Input& input : found_now) {
+    if (has(key_of(input))) continue;
     // Another file in the place of one that we know.
-    std::erase_if(sources, [&input = input](const JitSource& one) {
-      return one.input().name() == input.name();
-    });
+    std::erase_if(sources,
+                  [&input](const JitSource& one) { return one.input().name() == input.name(); });
     sources.push_back(after_former(source_of(input)));
     is_new = true;
   }
+  found_now.clear();
+  std::erase_if(*opened, [this](const auto& one) { return !has(one.first); });
   return is_new;
 }
 

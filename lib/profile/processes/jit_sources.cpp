@@ -45,18 +45,15 @@ Result<Growth> JitSources::refresh(const ProcSource* process) {
   if (state.looks_for_files) {
     if (process == nullptr || !state.look(*process)) return Growth::unchanged;
     if (state.take_new()) {
-      for (JitSource& one : state.sources) {
-        // One that is gone keeps what it had.
-        static_cast<void>(one.refresh());
-      }
+      for (JitSource& one : state.sources) static_cast<void>(one.refresh());
       state.build();
       return Growth::replaced;
     }
   }
-  for (JitSource& one : state.sources) static_cast<void>(one.refresh());
-  Result<Growth> growth = state.resolver->refresh(state.problems, state.problems);
-  if (!growth && growth.error().code == Errc::not_found) return Growth::unchanged;
-  return growth;
+  for (JitSource& one : state.sources) {
+    if (Result<Growth> growth = one.refresh(); !growth) return growth;
+  }
+  return state.resolver->refresh(state.problems, state.problems);
 }
 
 }  // namespace perfmap

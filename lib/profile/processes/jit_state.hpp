@@ -11,9 +11,10 @@
 
 namespace perfmap {
 
-/// The files of a process as they were opened last, for those who look again: which file of the
-/// process it was is known by device and inode.
-using OpenedFiles = std::map<std::pair<std::uint64_t, std::uint64_t>, Input>;
+/// Device and inode.
+using FileId = std::pair<std::uint64_t, std::uint64_t>;
+/// The sources of a process as they were opened last, for those who look again.
+using OpenedFiles = std::map<FileId, Input>;
 
 /// A map or a dump, and how much of its beginning is a former program's.
 struct JitSource {
@@ -29,6 +30,7 @@ struct JitSources::State {
   Options options;
   bool looks_for_files = false;
   std::shared_ptr<OpenedFiles> opened = std::make_shared<OpenedFiles>();
+  std::vector<Input> found_now;    // by look(), for take_new()
   std::vector<JitSource> sources;  // maps first, as the resolver numbers them
   std::vector<Error> refused;
   std::optional<Resolver> resolver;
@@ -38,6 +40,7 @@ struct JitSources::State {
   bool look(const ProcSource& process);
   /// Adds what look() found and is new. Whether there was any.
   bool take_new();
+  bool has(FileId key) const noexcept;
   JitSource source_of(const Input& input) const;
   JitSource after_former(JitSource made) const;
   void build();

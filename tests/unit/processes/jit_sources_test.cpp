@@ -77,6 +77,13 @@ TEST_CASE("a jitdump that comes later is taken in, and its times count", "[jit]"
   world.refresh();
   CHECK(world.name_at(0x1000) == "loaded");
   CHECK(world.name_at(0x3000) == "map only");
+  // What is gone keeps what it had, and the rest goes on growing.
+  std::filesystem::remove(world.planted.path(kMap));
+  world.planted.append("root/tmp/jit-3.dump",
+                       test::DumpBytes().load_of_size(6, 0x4000, 0x10, "later").text());
+  world.refresh();
+  CHECK(world.name_at(0x3000) == "map only");
+  CHECK(world.name_at(0x4000) == "later");
   REQUIRE(world.tracker.jit(42)->resolver().timelines().size() == 1);
 }
 
