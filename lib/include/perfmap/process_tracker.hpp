@@ -175,7 +175,8 @@ class PERFMAP_API ProcessTracker {
   Result<std::shared_ptr<const Module>> module_of(pid_t pid, const Region& region);
 
   /// The process's own perf map and jitdumps: looked for at the first call, and taken in as far as
-  /// they have grown at later ones. nullptr where it has none, or is gone and never had any.
+  /// they have grown at later ones; nothing is taken in where by now another process has the pid,
+  /// or it runs another program than import() saw. nullptr where there are none.
   Result<std::shared_ptr<JitSources>> refresh_jit(pid_t pid);
   /// Sources that the caller opened, of whoever has the pid now, who is begun if need be.
   void attach_jit(pid_t pid, std::shared_ptr<JitSources> sources);

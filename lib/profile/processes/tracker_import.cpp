@@ -6,6 +6,8 @@
 namespace perfmap {
 namespace {
 
+constexpr int kMostAttempts = 5;
+
 /// What one look at a living process gives.
 struct Look {
   ProcessStatus status;
@@ -18,9 +20,8 @@ Result<std::optional<Look>> look_at(pid_t pid, const Roots& roots, MappedFiles& 
   const auto process = ProcSource::open(pid, roots);
   if (!process) return Failure(process.error());
   if (!*process) return std::nullopt;
-  Look look;
   // Two looks at the program, so that no memory of one is taken for another's.
-  for (int attempt = 0; attempt < 3; ++attempt) {
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     const auto before = (*process)->image_id();
     const auto map = (*process)->memory_map(files);
     const auto status = (*process)->status();
@@ -29,10 +30,11 @@ Result<std::optional<Look>> look_at(pid_t pid, const Roots& roots, MappedFiles& 
     if (!map) return Failure(map.error());
     if (!status) return Failure(status.error());
     if (!*before || !*map || !*status || !*after) return std::nullopt;
-    look = {**status, **after, AddressSpace::of((*map)->regions)};
-    if (**before == **after) break;
+    if (**before != **after) continue;
+    return Look{**status, **after, AddressSpace::of((*map)->regions)};
   }
-  return look;
+  return Failure(
+      {Errc::io, "process " + std::to_string(pid) + " runs one program after the other", 0, {}});
 }
 
 bool is_same_program(const Generation& known, const Look& look) noexcept {

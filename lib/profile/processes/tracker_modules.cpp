@@ -7,13 +7,15 @@
 namespace perfmap {
 namespace {
 
-/// The process if it is the one that the tracker knows; else nothing.
+/// The process if it is the one that the tracker knows, and runs the program that it knows.
 std::optional<ProcSource> open_known(const Generation& known, const Roots& roots) {
   if (known.info().until != ProcessTracker::kNow) return std::nullopt;
   ProcSource::Seen<ProcSource> process = ProcSource::open(known.info().pid, roots);
   if (!process || !*process) return std::nullopt;
   const std::uint64_t start = known.info().start_ticks;
   if (start != 0 && start != (*process)->start()) return std::nullopt;
+  const ProcSource::Seen<std::uint64_t> image = (*process)->image_id();
+  if (!image || !*image || (known.image != 0 && known.image != **image)) return std::nullopt;
   return *std::move(process);
 }
 

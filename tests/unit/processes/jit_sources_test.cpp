@@ -109,12 +109,16 @@ TEST_CASE("after an exec the former program's names are gone", "[jit]") {
   world.refresh();
   CHECK(world.name_at(0x1000) == "old");
   world.planted.put("auxv", "second program");
+  world.planted.append(kMap, "2000 10 the second's\n");
+  world.refresh();  // before anybody has seen that
+  CHECK(world.name_at(0x2000) == "-");
   CHECK(world.import(20) == Imported::began);
   CHECK(world.tracker.find(42)->began == ProcessBegin::executed);
   CHECK(world.tracker.find(42)->generation == 2);
   CHECK(world.name_at(0x1000) == "-");
   world.refresh();
   CHECK(world.name_at(0x1000) == "-");
+  CHECK(world.name_at(0x2000) == "-");  // nobody knows whose it is
   CHECK(world.name_at(0x1000, 15) == "old");
   SECTION("what is appended counts") {
     world.planted.append(kMap, "1008 10 new\n");
