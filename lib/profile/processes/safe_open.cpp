@@ -14,7 +14,7 @@ namespace perfmap {
 namespace {
 
 constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-constexpr std::size_t kBlock = std::size_t{64} << 10;
+constexpr std::size_t kBlock = std::size_t{16} << 10;
 
 Failure refused(const std::string& name, const char* why) {
   return Failure({Errc::refused, "cannot open " + name + ": " + why, 0, {}});
@@ -37,19 +37,16 @@ Result<ReadText> read_text_at(int directory, const char* file, const std::string
   }
   if (!S_ISREG(status.st_mode)) return refused(name, "not a regular file");
   ReadText read;
+  std::array<char, kBlock> block;
   for (;;) {
-    const std::size_t have = read.text.size();
-    read.text.resize(have + kBlock);
-    const ssize_t got = ::read(fd.get(), read.text.data() + have, kBlock);
-    const int error = errno;
-    read.text.resize(have + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-    if (got < 0 && error == EINTR) continue;
-    if (got < 0) return Failure(system_error("cannot read " + name, error));
+    const ssize_t got = ::read(fd.get(), block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Failure(system_error("cannot read " + name, errno));
     if (got == 0) return read;
-    if (read.text.size() <= most) continue;
-    read.text.resize(most);
-    read.was_cut = true;
-    return read;
+    const std::size_t room = most - read.text.size();
+    read.text.append(block.data(), std::min(room, static_cast<std::size_t>(got)));
+    read.was_cut = static_cast<std::size_t>(got) > room;
+    if (read.was_cut) return read;
   }
 }
 
