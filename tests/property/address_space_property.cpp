@@ -1,5 +1,6 @@
 // Address spaces over time, against events that are replayed byte by byte.
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <random>

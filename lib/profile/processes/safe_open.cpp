@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
@@ -20,9 +21,10 @@ Failure refused(const std::string& name, const char* why) {
   return Failure({Errc::refused, "cannot open " + name + ": " + why, 0, {}});
 }
 
-long file_system_of(int fd) noexcept {
+/// Its magic number, which has 32 bits whatever type the field has.
+std::uint32_t file_system_of(int fd) noexcept {
   struct statfs about {};
-  return ::fstatfs(fd, &about) == 0 ? static_cast<long>(about.f_type) : 0;
+  return ::fstatfs(fd, &about) == 0 ? static_cast<std::uint32_t>(about.f_type) : 0;
 }
 
 }  // namespace
@@ -53,9 +55,9 @@ Result<ReadText> read_text_at(int directory, const char* file, const std::string
 bool is_on_procfs(int fd) noexcept { return file_system_of(fd) == PROC_SUPER_MAGIC; }
 
 bool is_on_kernel_file_system(int fd) noexcept {
-  constexpr std::array<long, 9> kKernels = {PROC_SUPER_MAGIC,   SYSFS_MAGIC,         DEBUGFS_MAGIC,
-                                            TRACEFS_MAGIC,      SECURITYFS_MAGIC,    BPF_FS_MAGIC,
-                                            CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, SELINUX_MAGIC};
+  constexpr std::array<std::uint32_t, 9> kKernels = {
+      PROC_SUPER_MAGIC, SYSFS_MAGIC,        DEBUGFS_MAGIC,       TRACEFS_MAGIC, SECURITYFS_MAGIC,
+      BPF_FS_MAGIC,     CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, SELINUX_MAGIC};
   return std::find(kKernels.begin(), kKernels.end(), file_system_of(fd)) != kKernels.end();
 }
 
