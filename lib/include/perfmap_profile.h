@@ -202,6 +202,7 @@ typedef struct perfmap_jit_code {
   uint64_t size;
   const char* name; /* until perfmap_tracker_refresh_jit() for the process, or the tracker's end */
   size_t name_size;
+  int32_t room; /* a perfmap_jit_room; UNLESS_ELF: if the file is one, it is the answer instead */
 } perfmap_jit_code;
 
 /* The living process's own perf map and jitdumps: looked for at the first call, and taken in as far

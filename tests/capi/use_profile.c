@@ -115,7 +115,7 @@ static void use_own_process(const char* directory) {
   CHECK(perfmap_tracker_refresh_jit(tracker, self, NULL) == PERFMAP_OK);
   CHECK(perfmap_tracker_find_jit(tracker, self, (size_t)memory + 2, PERFMAP_NOW, PERFMAP_NOW, &code,
                                  NULL) == PERFMAP_OK);
-  CHECK(code.begin == (size_t)memory && code.size == 16);
+  CHECK(code.begin == (size_t)memory && code.size == 16 && code.room == PERFMAP_JIT_LIKELY);
   CHECK(is(code.name, code.name_size, "jit::answer"));
   CHECK(perfmap_tracker_find_jit(tracker, self, (size_t)memory + 16, PERFMAP_NOW, PERFMAP_NOW,
                                  &code, NULL) == PERFMAP_E_NOT_FOUND);

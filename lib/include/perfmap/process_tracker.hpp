@@ -102,6 +102,9 @@ enum class Imported : std::uint8_t {
 struct JitCode {
   std::string_view name;
   AddressRange range;
+  /// Of the region: where it is unless_elf, and the file is an ELF file, that file is the answer,
+  /// whatever a map says.
+  JitRoom room = JitRoom::none;
   std::shared_ptr<JitSources> sources;  ///< that know it: those of the process, or of a parent
 };
 

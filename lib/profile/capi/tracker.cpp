@@ -72,7 +72,7 @@ perfmap_status perfmap_tracker_find_jit(perfmap_tracker* tracker, int32_t pid, u
     const auto code = tracker->tracker.find_jit_code(pid, address, time, source_time);
     if (!code) return PERFMAP_E_NOT_FOUND;
     copy_out(perfmap_jit_code{0, code->range.begin, code->range.size, code->name.data(),
-                              code->name.size()},
+                              code->name.size(), static_cast<int32_t>(code->room)},
              out);
     return PERFMAP_OK;
   });

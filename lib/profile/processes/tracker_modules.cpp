@@ -95,7 +95,7 @@ std::optional<JitCode> ProcessTracker::find_jit_code(pid_t pid, Address address,
   const auto ask = [&](const std::shared_ptr<JitSources>& sources) -> std::optional<JitCode> {
     const Resolution answer = sources->find({address, source_time});
     if (!answer.found) return std::nullopt;
-    return JitCode{answer.found->name, answer.found->range, sources};
+    return JitCode{answer.found->name, answer.found->range, jit_room(*region), sources};
   };
   if (one->jit != nullptr) {
     if (auto code = ask(one->jit)) return code;
