@@ -11,6 +11,8 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <thread>
 
 #include "perfmap/jit_sources.hpp"
 #include "perfmap/proc_source.hpp"
@@ -181,6 +183,34 @@ TEST_CASE("code in a double mapping of a memfd answers by the process's map", "[
   REQUIRE(code);
   CHECK(code->name == "void Program::Main()");
   ::unlink(("/tmp/perf-" + std::to_string(child.pid()) + ".map").c_str());
+}
+
+TEST_CASE("a process whose first thread has ended is still there", "[process]") {
+  int said[2];
+  REQUIRE(::pipe(said) == 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const std::uint64_t code = map_anonymous();
+    std::thread([&] {
+      ::usleep(20'000);
+      if (::write(said[1], &code, sizeof code) != sizeof code) ::_exit(1);
+      ::sleep(60);
+      ::_exit(0);
+    }).detach();
+    ::syscall(SYS_exit, 0);  // of this thread alone
+  }
+  std::uint64_t code = 0;
+  REQUIRE(::read(said[0], &code, sizeof code) == sizeof code);
+  ProcessTracker tracker;
+  const auto imported = tracker.import(pid);
+  CHECK((imported && *imported == Imported::began));
+  CHECK((tracker.at(pid) != nullptr && tracker.at(pid)->find(code) != nullptr));
+  CHECK(*tracker.import(pid) == Imported::unchanged);
+  ::kill(pid, SIGKILL);
+  test::wait_for(pid);
+  CHECK(*tracker.import(pid) == Imported::vanished);
+  ::close(said[0]);
+  ::close(said[1]);
 }
 
 TEST_CASE("the vdso is read from the process's memory", "[process]") {

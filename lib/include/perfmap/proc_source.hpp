@@ -39,7 +39,7 @@ struct ProcessStatus {
 /// `roots.proc` may be a directory that an enemy made: no link in it is followed, unless it is the
 /// kernel's, FIFOs and devices are not opened, and what is read is bounded.
 ///
-/// Holds one descriptor. Const members may be used from several threads.
+/// Holds one descriptor, or two. Const members may be used from several threads.
 class PERFMAP_API ProcSource {
  public:
   template <class T>
@@ -53,8 +53,8 @@ class PERFMAP_API ProcSource {
   pid_t pid() const noexcept;
   /// Ticks since the machine began: with the pid, the process's identity.
   std::uint64_t start() const noexcept;
-  /// Whether it lives: it is no zombie, and has not begun to end. That is said by its first thread,
-  /// as memory and files are: a process whose first thread has ended counts as gone.
+  /// Whether it lives: it is no zombie, and has not begun to end. A process whose first thread has
+  /// ended lives on by another, which has no map_files.
   bool is_alive() const;
 
   Seen<ProcessStatus> status() const;

@@ -67,7 +67,7 @@ std::string map_file_of(const Region& region) {
 Result<OwnedFd> ProcSource::State::root() const {
   // Elsewhere than in the kernel's /proc, "root" is a directory or it is nothing.
   const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (is_procfs ? 0 : O_NOFOLLOW);
-  OwnedFd fd(::openat(directory.get(), "root", flags));
+  OwnedFd fd(::openat(subject(), "root", flags));
   if (!fd.is_open()) return Failure(system_error("cannot open " + name + "/root", errno));
   return fd;
 }

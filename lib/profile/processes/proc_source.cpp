@@ -43,12 +43,13 @@ bool ProcSource::is_alive() const {
 }
 
 ProcSource::Seen<std::string> ProcSource::State::stat() const {
-  Result<ReadText> read = this->read("stat", kMostSmallText);
+  Result<ReadText> read = read_text_at(directory.get(), "stat", name + "/stat", kMostSmallText);
   if (!read && is_gone(read.error().sys_errno)) return std::nullopt;
   if (!read) return Failure(std::move(read.error()));
   const std::optional<StatLine> line = parse_stat(read->text);
   if (!line) return Failure({Errc::bad_format, name + "/stat makes no sense", 0, {}});
-  if (!line->lives() || (start != 0 && line->start != start)) return std::nullopt;
+  if (start != 0 && line->start != start) return std::nullopt;
+  if (!line->lives() && !(thread.is_open() && thread_lives(thread))) return std::nullopt;
   return std::optional(std::move(read->text));
 }
 
@@ -66,7 +67,11 @@ ProcSource::Seen<ProcSource> ProcSource::open(pid_t pid, const Roots& roots) {
     return Failure(std::move(error));
   }
   state->is_procfs = is_on_procfs(state->directory.get());
-  const Seen<std::string> text = state->stat();
+  Seen<std::string> text = state->stat();
+  if (text && !*text) {
+    state->thread = find_living_thread(state->directory);
+    if (state->thread.is_open()) text = state->stat();
+  }
   if (!text) return Failure(text.error());
   if (!*text) return std::nullopt;
   state->start = parse_stat(**text)->start;
@@ -108,7 +113,7 @@ ProcSource::Seen<MemoryMap> ProcSource::memory_map(MappedFiles& files) const {
 ProcSource::Seen<std::string> ProcSource::executable() const {
   return state_->while_alive<std::string>([this]() -> Result<std::string> {
     std::array<char, 4097> target;
-    const ssize_t size = ::readlinkat(state_->directory.get(), "exe", target.data(), target.size());
+    const ssize_t size = ::readlinkat(state_->subject(), "exe", target.data(), target.size());
     if (size < 0) return Failure(system_error("cannot read " + state_->name + "/exe", errno));
     return std::string(target.data(), static_cast<std::size_t>(size));
   });
@@ -140,7 +145,7 @@ ProcSource::Seen<std::uint64_t> ProcSource::image_id() const {
 ProcSource::Seen<std::string> ProcSource::read_memory(AddressRange range) const {
   return state_->while_alive<std::string>([&]() -> Result<std::string> {
     constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    const OwnedFd memory(::openat(state_->directory.get(), "mem", kFlags));
+    const OwnedFd memory(::openat(state_->subject(), "mem", kFlags));
     struct stat status {};
     if (!memory.is_open() || ::fstat(memory.get(), &status) != 0) {
       return Failure(system_error("cannot open " + state_->name + "/mem", errno));

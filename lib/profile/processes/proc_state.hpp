@@ -10,13 +10,21 @@
 
 namespace perfmap {
 
+/// Of /proc/PID/task/TID.
+bool thread_lives(const OwnedFd& thread);
+/// Some thread of a process that lives; not open where there is none.
+OwnedFd find_living_thread(const OwnedFd& process);
+
 struct ProcSource::State {
-  OwnedFd directory;       // /proc/PID
+  OwnedFd directory;  // /proc/PID
+  /// Memory and files are shown by each thread. Where the first has ended: one that has not.
+  OwnedFd thread;
   std::string name;        // of it
   bool is_procfs = false;  // so that its links are the kernel's
   pid_t pid = 0;
   std::uint64_t start = 0;
 
+  int subject() const noexcept { return (thread.is_open() ? thread : directory).get(); }
   /// The text of /proc/PID/stat; nothing where the process is gone, or is another one.
   Seen<std::string> stat() const;
   /// /proc/PID/root.
@@ -35,7 +43,7 @@ struct ProcSource::State {
     return std::optional<T>(*std::move(answer));
   }
   Result<ReadText> read(const char* file, std::size_t most) const {
-    return read_text_at(directory.get(), file, name + "/" + file, most);
+    return read_text_at(subject(), file, name + "/" + file, most);
   }
 };
 
