@@ -107,6 +107,21 @@ void Resolver::find_all(std::span<const Query> queries, std::span<Resolution> an
   }
 }
 
+Result<Growth> Resolver::refresh(Diagnostics& problems, Diagnostics& record_problems) {
+  State& state = *state_;
+  Result<Growth> all = state.index.refresh(problems);
+  state.has_entries = state.index.entry_count() != 0;
+  for (std::size_t i = 0; i < state.timelines.size(); ++i) {
+    Result<Growth> one = state.timelines[i].refresh(record_problems);
+    if (!one || *one != Growth::unchanged) state.details[i].reset();
+    if (all && (!one || *one > *all)) all = std::move(one);
+  }
+  if (!all || *all != Growth::unchanged) {
+    state.lines_source = std::numeric_limits<std::size_t>::max();
+  }
+  return all;
+}
+
 const std::vector<CodeLine>& Resolver::lines(const ResolvedName& name) {
   State& state = *state_;
   if (state.lines_source == name.source && state.lines_offset == name.offset) return state.lines;

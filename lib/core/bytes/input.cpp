@@ -228,6 +228,10 @@ void Input::settle(std::size_t size) {
   unsettled_ = text_.substr(size, kFingerprint);
 }
 
+bool Input::is_same_file(const FileFacts& now) const noexcept {
+  return now.is_regular && now.device == facts_.device && now.inode == facts_.inode;
+}
+
 /// A mapped file that is written through another mapping need not get another time.
 bool Input::is_unchanged(const FileFacts& now) const noexcept {
   if (now.size != text_.size()) return false;
@@ -243,20 +247,31 @@ bool Input::goes_on(std::string_view now) const {
          now.substr(0, settled_size_).ends_with(settled_);
 }
 
-Result<Growth> Input::refresh() {
-  if (!by_path_) return Growth::unchanged;
+/// The file as it is now: a fresh mapping, never the old one resized, as copies of this input still
+/// look at that.
+Result<Input> Input::take_again() const {
+  if (open_again_) {
+    Result<Input> fresh = open_again_();
+    if (fresh) fresh->open_again_ = open_again_;
+    return fresh;
+  }
   const Descriptor fd(::open(name_.c_str(), flags_of(policy_)));
   if (!fd.is_open()) return Failure(open_error(name_, errno, policy_));
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return Failure(system_error(cannot_open(name_), errno));
+  // Nothing is mapped for a file that is as it was.
   const FileFacts now = facts_of(status);
-  const std::size_t had = unsettled_.empty() ? text_.size() : settled_size_;
-  const bool same = now.is_regular && now.device == facts_.device && now.inode == facts_.inode;
-  if (same && is_unchanged(now)) return Growth::unchanged;
+  if (is_same_file(now) && is_unchanged(now)) return *this;
+  return take(fd.get(), name_, policy_, true);
+}
 
-  // A fresh mapping, never the old one resized: copies of this input still look at that.
-  Result<Input> fresh = take(fd.get(), name_, policy_, true);
+Result<Growth> Input::refresh() {
+  if (!by_path_ && !open_again_) return Growth::unchanged;
+  Result<Input> fresh = take_again();
   if (!fresh) return Failure(std::move(fresh.error()));
+  const std::size_t had = unsettled_.empty() ? text_.size() : settled_size_;
+  const bool same = is_same_file(fresh->facts_);
+  if (same && is_unchanged(fresh->facts_)) return Growth::unchanged;
   const bool appended = same && goes_on(fresh->text_);
   const bool longer = fresh->text_.size() > had;
   *this = *std::move(fresh);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -78,11 +79,15 @@ class PERFMAP_API Input {
   /// refresh() calls appended, too. Until the next refresh().
   void settle(std::size_t size);
 
-  /// Looks at the path again and takes in what was appended. Only for files that open() opened;
-  /// everything else is unchanged. On replaced, text() is the new file's. Views taken before are
-  /// invalid afterwards unless it answers unchanged. O(1), and O(size) page-table work in the
-  /// kernel.
+  /// Looks at the path again and takes in what was appended. Only for files that open() opened, or
+  /// for which look_again_with() was called; everything else is unchanged. On replaced, text() is
+  /// the new file's. Views taken before are invalid afterwards unless it answers unchanged. O(1),
+  /// and O(size) page-table work in the kernel.
   Result<Growth> refresh();
+
+  /// From now on refresh() takes in what `open` gives instead of looking at the path: for files
+  /// that have to be found anew, such as those below another process's root.
+  void look_again_with(std::function<Result<Input>()> open) { open_again_ = std::move(open); }
 
   /// True when a TruncationGuard had to stand in for bytes of this input.
   bool was_truncated() const noexcept;
@@ -91,8 +96,10 @@ class PERFMAP_API Input {
   struct Storage;
   friend class Windows;
   int take_descriptor() const noexcept;
+  bool is_same_file(const FileFacts& now) const noexcept;
   bool is_unchanged(const FileFacts& now) const noexcept;
   bool goes_on(std::string_view now) const;
+  Result<Input> take_again() const;
   static Result<Input> take(int fd, std::string name, const OpenPolicy& policy, bool by_path);
   std::shared_ptr<Storage> storage_;
   std::string_view text_;
@@ -103,6 +110,7 @@ class PERFMAP_API Input {
   FileFacts facts_;
   OpenPolicy policy_;
   bool by_path_ = false;
+  std::function<Result<Input>()> open_again_;
 };
 
 /// While one is alive, reading a mapped Input whose file was truncated meanwhile yields zero bytes

@@ -77,6 +77,12 @@ class PERFMAP_API Resolver {
   /// only maps, most of all when the addresses ascend.
   void find_all(std::span<const Query> queries, std::span<Resolution> answers) const;
 
+  /// Takes in what was appended to the sources, as far as each can: replaced where one was, else
+  /// appended. Of several failures the first; the other sources are refreshed all the same. Names
+  /// found before stay valid only where it answers unchanged. See Index::refresh() and
+  /// Timeline::refresh().
+  Result<Growth> refresh(Diagnostics& problems, Diagnostics& record_problems);
+
   /// The source lines of the function that was found, at the addresses it had at its LOAD: for
   /// line_at() with ResolvedName::address_at_load. Empty for maps. The lines of the function asked
   /// for last are kept; the view lives until the next call. One thread at a time.

@@ -1,0 +1,231 @@
+/* perfmap_profile.h - the C interface of libperfmap-profile.
+ *
+ * Knows what was mapped where, when, in which process: for profilers, which have addresses and want
+ * names. The rules of perfmap.h hold here, too: handles, statuses, errors, struct_size, strings,
+ * choices as int32_t, threads.
+ */
+#ifndef PERFMAP_PROFILE_H
+#define PERFMAP_PROFILE_H
+
+#include "perfmap.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- Tracker -------------------------------------------------------------------------------------
+ *
+ * Follows processes: by the events of a recording, by what /proc says of living ones, or both.
+ * Times are nanoseconds of any one clock, events those of perf (Linux,
+ * include/uapi/linux/perf_event.h), in the order of their times for each process. A process is
+ * known by (pid, generation): exec, exit and reuse of the pid end a generation, and nothing of an
+ * ended one is answered for a later one.
+ */
+
+#define PERFMAP_NOW UINT64_MAX /* later than every event */
+
+typedef struct perfmap_tracker perfmap_tracker;
+
+typedef struct perfmap_tracker_options {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_tracker_options) */
+  const char* proc;   /* NUL-terminated; NULL is "/proc" */
+  const char* tmp;    /* NULL is "/tmp": where perf maps and jitdumps are */
+  int32_t any_owner;  /* not 0: maps and dumps are believed whoever owns them */
+} perfmap_tracker_options;
+
+/* `options` may be NULL. End it with perfmap_tracker_end(); spaces may outlive it. */
+PERFMAP_C_API perfmap_status perfmap_tracker_begin(const perfmap_tracker_options* options,
+                                                   perfmap_tracker** out, perfmap_error* error);
+PERFMAP_C_API void perfmap_tracker_end(perfmap_tracker* tracker);
+
+typedef enum perfmap_process_begin {
+  PERFMAP_BEGAN_SEEN = 0,     /* an event was about it */
+  PERFMAP_BEGAN_FORKED = 1,   /* with its parent's memory */
+  PERFMAP_BEGAN_EXECUTED = 2, /* with none: another program had the pid */
+  PERFMAP_BEGAN_IMPORTED = 3  /* it was there when /proc was read */
+} perfmap_process_begin;
+
+typedef struct perfmap_process {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_process) */
+  int32_t pid;
+  uint32_t generation;  /* of that pid; from 1 */
+  int32_t began;        /* a perfmap_process_begin */
+  int32_t parent;       /* 0 where not known */
+  uint64_t since;       /* time of its beginning */
+  uint64_t until;       /* time of its end; PERFMAP_NOW: it goes on */
+  uint64_t start_ticks; /* field 22 of /proc/PID/stat; 0 where that was not read */
+  const char* comm;
+  size_t comm_size;
+} perfmap_process;
+
+/* Who has the pid now. Where nobody does, `create` is called once (unless it is NULL), and may make
+ * somebody known by perfmap_tracker_import() or by events; a status other than OK is passed on.
+ * NOT_FOUND: still nobody. `out` lives until the next call with the tracker. */
+typedef perfmap_status (*perfmap_create_process)(perfmap_tracker* tracker, int32_t pid,
+                                                 void* context);
+PERFMAP_C_API perfmap_status perfmap_tracker_find_pid(perfmap_tracker* tracker, int32_t pid,
+                                                      perfmap_create_process create, void* context,
+                                                      perfmap_process* out, perfmap_error* error);
+
+typedef enum perfmap_imported {
+  PERFMAP_IMPORTED_VANISHED = 0,  /* no such process any more, or none ever */
+  PERFMAP_IMPORTED_UNCHANGED = 1, /* the same program, its memory as it was */
+  PERFMAP_IMPORTED_CHANGED = 2,   /* the same program, other memory */
+  PERFMAP_IMPORTED_BEGAN = 3      /* a process, or a program, that was not there before */
+} perfmap_imported;
+
+/* Reads /proc/PID, which counts from `time` on; PERFMAP_NOW: from CLOCK_MONOTONIC's time. That a
+ * process is gone is an answer in `imported`, which may be NULL. Fails with IO, REFUSED or
+ * BAD_FORMAT. */
+PERFMAP_C_API perfmap_status perfmap_tracker_import(perfmap_tracker* tracker, int32_t pid,
+                                                    uint64_t time, int32_t* imported,
+                                                    perfmap_error* error);
+
+/* --- Events --------------------------------------------------------------------------------------
+ */
+
+#define PERFMAP_ACCESS_READ 1
+#define PERFMAP_ACCESS_WRITE 2
+#define PERFMAP_ACCESS_EXECUTE 4 /* the three are PROT_READ, PROT_WRITE and PROT_EXEC */
+#define PERFMAP_ACCESS_SHARED 8
+
+/* PERF_RECORD_MMAP and MMAP2. MMAP tells no access: it is executable unless the record has
+ * PERF_RECORD_MISC_MMAP_DATA. */
+typedef struct perfmap_mmap_event {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_mmap_event) */
+  int32_t pid;
+  uint32_t access; /* PERFMAP_ACCESS_ bits */
+  uint64_t time;
+  uint64_t begin;
+  uint64_t size;
+  uint64_t offset;
+  const char* name; /* as the kernel writes it */
+  size_t name_size;
+  uint32_t device_major;
+  uint32_t device_minor;
+  uint64_t inode;
+  uint64_t inode_generation;
+  const void* build_id; /* its bytes, or NULL */
+  size_t build_id_size;
+} perfmap_mmap_event;
+
+PERFMAP_C_API perfmap_status perfmap_tracker_on_mmap(perfmap_tracker* tracker,
+                                                     const perfmap_mmap_event* event,
+                                                     perfmap_error* error);
+/* Nothing is mapped there any more. perf records none of these. */
+PERFMAP_C_API perfmap_status perfmap_tracker_on_unmap(perfmap_tracker* tracker, int32_t pid,
+                                                      uint64_t time, uint64_t begin, uint64_t size,
+                                                      perfmap_error* error);
+/* A process; where `pid` is `parent`, a thread. */
+PERFMAP_C_API perfmap_status perfmap_tracker_on_fork(perfmap_tracker* tracker, int32_t pid,
+                                                     int32_t tid, int32_t parent, uint64_t time,
+                                                     perfmap_error* error);
+/* `exec`: not 0 for PERF_RECORD_MISC_COMM_EXEC, when the process runs another program. */
+PERFMAP_C_API perfmap_status perfmap_tracker_on_comm(perfmap_tracker* tracker, int32_t pid,
+                                                     int32_t tid, uint64_t time, const char* comm,
+                                                     size_t comm_size, int32_t exec,
+                                                     perfmap_error* error);
+/* The end of a thread, and with the last one of the process. */
+PERFMAP_C_API perfmap_status perfmap_tracker_on_exit(perfmap_tracker* tracker, int32_t pid,
+                                                     int32_t tid, uint64_t time,
+                                                     perfmap_error* error);
+
+/* --- Spaces --------------------------------------------------------------------------------------
+ *
+ * What was mapped where in one process, at one moment. Never changes: a space may be used by
+ * several threads, and after perfmap_tracker_end(). Processes that forked share theirs.
+ */
+
+typedef struct perfmap_space perfmap_space;
+
+typedef enum perfmap_region_kind {
+  PERFMAP_REGION_ANONYMOUS = 0,       /* no name, or "//anon" */
+  PERFMAP_REGION_NAMED_ANONYMOUS = 1, /* "[anon:NAME]" */
+  PERFMAP_REGION_HEAP = 2,
+  PERFMAP_REGION_STACK = 3,
+  PERFMAP_REGION_FILE = 4,
+  PERFMAP_REGION_DELETED_FILE = 5,
+  PERFMAP_REGION_MEMFD = 6,
+  PERFMAP_REGION_HUGE_PAGES = 7,
+  PERFMAP_REGION_SHARED_MEMORY = 8, /* "/dev/zero", System V */
+  PERFMAP_REGION_DEVICE = 9,
+  PERFMAP_REGION_VDSO = 10,
+  PERFMAP_REGION_SPECIAL = 11, /* "[vsyscall]", "[vvar]" */
+  PERFMAP_REGION_INODE = 12    /* "anon_inode:[io_uring]" */
+} perfmap_region_kind;
+
+typedef enum perfmap_jit_room {
+  PERFMAP_JIT_NONE = 0,       /* not executable, or the kernel's */
+  PERFMAP_JIT_UNLESS_ELF = 1, /* a file names it; if that is an ELF file, its symbols answer */
+  PERFMAP_JIT_LIKELY = 2      /* executable, and no file names it */
+} perfmap_jit_room;
+
+typedef struct perfmap_region {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_region) */
+  uint64_t begin;
+  uint64_t size;
+  uint64_t offset; /* of begin in the file */
+  uint32_t access; /* PERFMAP_ACCESS_ bits */
+  int32_t kind;    /* a perfmap_region_kind; later releases may know more */
+  int32_t jit;     /* a perfmap_jit_room */
+  uint32_t device_major;
+  uint32_t device_minor;
+  uint64_t inode;
+  const char* name; /* of files without " (deleted)"; lives as long as the space */
+  size_t name_size;
+  const void* build_id; /* as an event told it */
+  size_t build_id_size;
+} perfmap_region;
+
+/* The memory, at that time, of the process that had the pid then. NOT_FOUND: none had it. End it
+ * with perfmap_space_end(). */
+PERFMAP_C_API perfmap_status perfmap_space_begin_with_tracker(perfmap_tracker* tracker, int32_t pid,
+                                                              uint64_t time, perfmap_space** out,
+                                                              perfmap_error* error);
+PERFMAP_C_API void perfmap_space_end(perfmap_space* space);
+/* Whose it is, as the tracker knew it then; lives as long as the space. */
+PERFMAP_C_API void perfmap_space_process(const perfmap_space* space, perfmap_process* out);
+/* NOT_FOUND: nothing is mapped there. O(log n), allocates nothing. */
+PERFMAP_C_API perfmap_status perfmap_space_find(const perfmap_space* space, uint64_t address,
+                                                perfmap_region* out);
+/* Ascending, without overlaps; `index` is less than the size. */
+PERFMAP_C_API size_t perfmap_space_size(const perfmap_space* space);
+PERFMAP_C_API void perfmap_space_region(const perfmap_space* space, size_t index,
+                                        perfmap_region* out);
+
+/* --- Code of JITs --------------------------------------------------------------------------------
+ */
+
+typedef struct perfmap_jit_code {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_jit_code) */
+  uint64_t begin;
+  uint64_t size;
+  const char* name; /* until perfmap_tracker_refresh_jit() for the process, or the tracker's end */
+  size_t name_size;
+  int32_t room; /* a perfmap_jit_room; UNLESS_ELF: if the file is one, it is the answer instead */
+} perfmap_jit_code;
+
+/* The living process's own perf map and jitdumps: looked for at the first call, and taken in as far
+ * as they have grown at later ones. NOT_FOUND: it has none. */
+PERFMAP_C_API perfmap_status perfmap_tracker_refresh_jit(perfmap_tracker* tracker, int32_t pid,
+                                                         perfmap_error* error);
+/* The code at the address, where the region there, at `time`, has room for such, and `source_time`
+ * is that of jitdumps (CLOCK_MONOTONIC). NOT_FOUND: nobody knows. */
+PERFMAP_C_API perfmap_status perfmap_tracker_find_jit(perfmap_tracker* tracker, int32_t pid,
+                                                      uint64_t address, uint64_t time,
+                                                      uint64_t source_time, perfmap_jit_code* out,
+                                                      perfmap_error* error);
+
+/* --- Registers -----------------------------------------------------------------------------------
+ */
+
+/* What perf_event_attr::sample_regs_user should be for stacks of that machine to be unwound, on
+ * whatever host; `machine` is an e_machine of ELF: EM_X86_64, EM_386, EM_AARCH64, EM_ARM. 0 for any
+ * other. */
+PERFMAP_C_API uint64_t perfmap_preferred_regs_mask(uint32_t machine);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

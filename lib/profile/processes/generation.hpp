@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "perfmap/address_space.hpp"
+#include "perfmap/process_tracker.hpp"
+
+namespace perfmap {
+
+/// One program in one process, from its beginning to exec, exit or reuse of the pid: its memory
+/// over time. Changes are kept as they came; address spaces are made of them when asked for, and
+/// one is kept whenever as many changes have come as it has regions, so that memory is O(changes).
+class Generation {
+ public:
+  Generation(ProcessInfo info, std::shared_ptr<const AddressSpace> begins_with);
+
+  ProcessInfo& info() noexcept { return info_; }
+  const ProcessInfo& info() const noexcept { return info_; }
+  bool covers(std::uint64_t time) const noexcept {
+    return info_.since <= time && (time < info_.until || info_.until == ProcessTracker::kNow);
+  }
+
+  /// Times never go back: an earlier one counts as the last.
+  void change(std::uint64_t time, Region region);
+  void replace(std::uint64_t time, std::shared_ptr<const AddressSpace> space);
+  std::shared_ptr<const AddressSpace> at(std::uint64_t time);
+  /// Keeps no memory of what was before.
+  void forget_before(std::uint64_t time);
+
+  /// All of it: for one that has ended.
+  void forget_memory();
+
+  /// After a fork: the parent's sources go on naming what the child got from it.
+  void inherit_jit(const Generation& parent);
+
+  void add_thread(pid_t tid) { threads_.insert(tid); }
+  /// Whether none is left.
+  bool remove_thread(pid_t tid) {
+    threads_.erase(tid);
+    return threads_.empty();
+  }
+
+  std::shared_ptr<JitSources> jit;                      // its own
+  std::vector<std::shared_ptr<JitSources>> jit_before;  // of what it was forked from, nearest first
+  std::shared_ptr<const AddressSpace> began_with;       // where those count
+  std::uint64_t image = 0;                              // see ProcSource::image_id()
+
+ private:
+  struct Change {
+    std::uint64_t time;
+    Region region;
+  };
+  struct Kept {
+    std::uint64_t time;
+    std::size_t changes;  // that it has seen
+    std::shared_ptr<const AddressSpace> space;
+  };
+  const Kept& nearest(std::uint64_t time, std::size_t changes) const noexcept;
+  Kept made_of(const Kept& kept, std::size_t changes) const;
+
+  ProcessInfo info_;
+  std::vector<Change> changes_;
+  std::vector<Kept> kept_;  // never empty
+  Kept last_;               // that was asked for
+  std::uint64_t last_time_;
+  std::unordered_set<pid_t> threads_;
+};
+
+}  // namespace perfmap

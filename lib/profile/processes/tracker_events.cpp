@@ -1,0 +1,71 @@
+#include <algorithm>
+
+#include "processes/tracker_state.hpp"
+
+namespace perfmap {
+namespace {
+
+/// Of anonymous memory perf's offset is the address, and that of /proc is 0.
+std::uint64_t offset_of(const MmapEvent& event, RegionKind kind) noexcept {
+  switch (kind) {
+    case RegionKind::anonymous:
+    case RegionKind::named_anonymous:
+    case RegionKind::heap:
+    case RegionKind::stack: return 0;
+    default: return event.offset;
+  }
+}
+
+}  // namespace
+
+void ProcessTracker::on_mmap(const MmapEvent& event) {
+  MappedFile file = classify_mapping(event.name);
+  file.device_major = event.device_major;
+  file.device_minor = event.device_minor;
+  file.inode = event.inode;
+  file.generation = event.inode_generation;
+  file.build_id = event.build_id;
+  Region region{AddressRange::clamped(event.range.begin, event.range.size),
+                offset_of(event, file.kind), nullptr, event.access};
+  region.file = state_->files.intern(std::move(file));
+  state_->begun(event.pid, event.time).change(event.time, std::move(region));
+}
+
+void ProcessTracker::on_unmap(const UnmapEvent& event) {
+  Generation* const known = state_->living(event.pid);
+  if (known == nullptr) return;
+  const AddressRange range = AddressRange::clamped(event.range.begin, event.range.size);
+  known->change(event.time, {range, 0, nullptr, {}});
+}
+
+void ProcessTracker::on_fork(const ForkEvent& event) {
+  if (event.pid == event.parent) {
+    state_->begun(event.pid, event.time).add_thread(event.tid);
+    return;
+  }
+  Generation& parent = state_->begun(event.parent, event.time);
+  Generation& child =
+      state_->begin(event.pid, event.time, ProcessBegin::forked, parent.at(event.time));
+  child.info().parent = event.parent;
+  child.info().comm = parent.info().comm;
+  child.inherit_jit(parent);
+}
+
+void ProcessTracker::on_comm(const CommEvent& event) {
+  if (event.exec) {
+    Generation& former = state_->begun(event.pid, event.time);
+    const pid_t parent = former.info().parent;
+    Generation& now = state_->begin(event.pid, event.time, ProcessBegin::executed, state_->nothing);
+    now.info().parent = parent;
+    now.info().comm = event.comm;
+  } else if (event.pid == event.tid) {
+    state_->begun(event.pid, event.time).info().comm = event.comm;
+  }
+}
+
+void ProcessTracker::on_exit(const ExitEvent& event) {
+  Generation* const known = state_->living(event.pid);
+  if (known != nullptr && known->remove_thread(event.tid)) state_->end(event.pid, event.time);
+}
+
+}  // namespace perfmap

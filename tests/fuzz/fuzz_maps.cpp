@@ -1,0 +1,44 @@
+// Any bytes are a memory map: its regions in order are a partition that answers for each of them.
+
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "perfmap/address_space.hpp"
+#include "perfmap/memory_map.hpp"
+
+namespace {
+
+using namespace perfmap;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  MappedFiles files;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const MemoryMap map = parse_memory_map(text, files);
+  const auto space = AddressSpace::of(map.regions);
+  Address end = 0;
+  for (const Region& region : space->regions()) {
+    require(region.range.size > 0 && region.range.begin >= end);
+    end = region.range.end();
+    require(space->find(region.range.begin) == &region && space->find(end - 1) == &region);
+    jit_room(region);
+    require(!to_string(region.file->kind).empty());
+  }
+  // The last one wins; each byte that a line covers is covered.
+  if (!map.regions.empty()) {
+    const Region& last = map.regions.back();
+    const Region* const found = space->find(last.range.begin);
+    require(found != nullptr && found->file == last.file && found->offset == last.offset);
+  }
+  for (const Region& region : map.regions) {
+    require(space->find(region.range.begin) != nullptr);
+    require(space->find(region.range.end() - 1) != nullptr);
+  }
+  return 0;
+}

@@ -1,0 +1,94 @@
+// What a tracker of many processes costs: they share what can be shared.
+
+#include <malloc.h>
+#include <string>
+
+#include "perfmap/process_tracker.hpp"
+#include "support/catch.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr int kLibraries = 20;
+constexpr int kRegions = 5;  // of each, as a linker makes them
+
+/// Of this process, in bytes; 0 where the allocator does not tell.
+std::size_t held() { return ::mallinfo2().uordblks + ::mallinfo2().hblkhd; }
+
+/// A process as the dynamic linker sets it up, at addresses of its own.
+void load(ProcessTracker& tracker, pid_t pid, std::uint64_t time) {
+  for (int library = 0; library < kLibraries; ++library) {
+    const std::string name =
+        "/usr/lib/x86_64-linux-gnu/libsomething-" + std::to_string(library) + ".so.1.2.3";
+    for (int part = 0; part < kRegions; ++part) {
+      MmapEvent event;
+      event.pid = pid;
+      event.time = ++time;
+      const int place = library * kRegions + part;
+      event.range = {0x7f0000000000 + static_cast<Address>(pid) * 0x10000000 +
+                         static_cast<Address>(place) * 0x10000,
+                     0x10000};
+      event.offset = static_cast<std::uint64_t>(part) * 0x10000;
+      event.name = name;
+      event.inode = static_cast<std::uint64_t>(library + 1);
+      event.access = {true, false, part == 1, false};
+      tracker.on_mmap(event);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a thousand processes of twenty libraries take at most 100 kB each", "[memory]") {
+  if (held() == 0) {
+    WARN("skipped: the allocator does not tell");
+    return;
+  }
+  constexpr int kProcesses = 1000;
+  const std::size_t before = held();
+  int opened = 0;
+  ProcessTracker tracker(
+      {.roots = {}, .any_owner = false, .open_module = [&opened](const Region&, const ProcSource*) {
+         ++opened;
+         return Result<std::shared_ptr<const Module>>(nullptr);
+       }});
+  load(tracker, 1, 0);
+  const std::size_t one = held() - before;
+  for (pid_t pid = 2; pid <= kProcesses; ++pid) load(tracker, pid, 0);
+  // Each at three moments, as samples would ask.
+  for (pid_t pid = 1; pid <= kProcesses; ++pid) {
+    for (const std::uint64_t time : {30u, 60u, 100u}) REQUIRE(tracker.at(pid, time) != nullptr);
+    for (const Region& region : tracker.at(pid)->regions()) {
+      REQUIRE(tracker.module_of(pid, region));
+    }
+  }
+  const std::size_t each = (held() - before - one) / (kProcesses - 1);
+  CAPTURE(one, each);
+  CHECK(each <= 100'000);
+  CHECK(opened == kLibraries);
+
+  const std::size_t loaded = held();
+  for (pid_t pid = 2; pid <= kProcesses; ++pid)
+    tracker.on_fork({10'000 + pid, 10'000 + pid, 1, 500});
+  const std::size_t forked = (held() - loaded) / (kProcesses - 1);
+  CHECK(forked <= 2'000);
+  CHECK(tracker.at(10'002) == tracker.at(1));
+  tracker.forget_before(1000);
+  CHECK(held() < loaded);
+}
+
+TEST_CASE("a history of a million hostile events costs what the events cost", "[memory]") {
+  ProcessTracker tracker;
+  // Each before the last one, so that a sorted array would move everything each time.
+  for (std::uint64_t i = 1; i <= 1'000'000; ++i) {
+    MmapEvent event;
+    event.pid = 1;
+    event.time = i;
+    event.range = {(1'000'000 - i) * 0x1000, 0x1000};
+    tracker.on_mmap(event);
+  }
+  CHECK(tracker.at(1)->regions().size() == 1'000'000);
+  CHECK(tracker.at(1, 500'000)->regions().size() == 500'000);
+}
+
+}  // namespace perfmap

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <csignal>
+#include <cstdint>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+#include "support/scratch.hpp"
+
+namespace perfmap::test {
+
+/// A child process that says when it is ready, and then waits to be killed.
+class Child {
+ public:
+  /// `body` runs in the child, and gives a number that the child says.
+  template <class Body>
+  explicit Child(Body body) {
+    int said[2];
+    if (::pipe(said) != 0) std::abort();
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::close(said[0]);
+      const std::uint64_t number = body();
+      if (::write(said[1], &number, sizeof number) != sizeof number) ::_exit(1);
+      for (;;) ::pause();
+    }
+    ::close(said[1]);
+    if (::read(said[0], &said_, sizeof said_) != sizeof said_) said_ = 0;
+    ::close(said[0]);
+  }
+  ~Child() { end(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  pid_t pid() const noexcept { return pid_; }
+  /// 0 where it did not come so far.
+  std::uint64_t said() const noexcept { return said_; }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    wait_for(std::exchange(pid_, 0));
+  }
+
+ private:
+  pid_t pid_ = 0;
+  std::uint64_t said_ = 0;
+};
+
+}  // namespace perfmap::test
