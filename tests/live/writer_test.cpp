@@ -225,32 +225,6 @@ TEST_CASE("buffered entries come by size, by time, on demand and at the end", "[
   CHECK(lines_of(read_file(path)).size() == 5);
 }
 
-TEST_CASE("what a pipe does not take at once is written later, once", "[live]") {
-  int ends[2];
-  REQUIRE(::pipe2(ends, O_NONBLOCK) == 0);
-  REQUIRE(::fcntl(ends[1], F_SETPIPE_SZ, 4096) >= 0);
-  auto writer = MapWriter::to_descriptor(ends[1], "pipe", {.buffer_bytes = 30'000});
-  REQUIRE(writer);
-  std::string expected;
-  for (int i = 0; i < 600; ++i) {
-    const std::string name = "entry " + std::to_string(i);
-    REQUIRE(writer->write(0x1000, 0x10, name));
-    expected += "1000 10 " + name + "\n";
-  }
-  std::string found;
-  char block[3000];
-  while (found.size() < expected.size()) {
-    const bool all = writer->flush().has_value();
-    const ssize_t got = ::read(ends[0], block, sizeof block);
-    if (got > 0) found.append(block, static_cast<std::size_t>(got));
-    if (all && got <= 0) break;
-  }
-  CHECK(found == expected);
-  CHECK(writer->close());
-  ::close(ends[0]);
-  ::close(ends[1]);
-}
-
 TEST_CASE("no entry looks like a mapped writer's filler", "[live]") {
   const Scratch scratch;
   const std::string path = scratch / "dots.map";

@@ -132,9 +132,7 @@ void AppendFile::goes_on(bool newline_first) noexcept {
 }
 
 bool AppendFile::is_lost() const noexcept {
-  struct stat status {};
-  return regular_ && fd_.is_open() &&
-         (::fstat(fd_.get(), &status) != 0 || file_ != FileNumber{status.st_dev, status.st_ino});
+  return regular_ && fd_.is_open() && file_ != file_number(fd_.get());
 }
 
 bool AppendFile::leads_to(const char* path) const noexcept {

@@ -6,16 +6,10 @@
 #include <unistd.h>
 
 #include "bytes/descriptor.hpp"
+#include "bytes/file_number.hpp"
 #include "perfmap/map_start.hpp"
 
 namespace perfmap {
-
-/// What tells a file from all others that there are: its device and its inode.
-struct FileNumber {
-  dev_t device = 0;
-  ino_t inode = 0;
-  friend bool operator==(const FileNumber&, const FileNumber&) = default;
-};
 
 /// A perf map opened for appending. Every function answers 0 or an errno value, allocates nothing
 /// and is for one thread at a time; other processes may append to the same file.

@@ -1,5 +1,4 @@
 #include <cerrno>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -29,10 +28,9 @@ int AppendFile::inherit(const char* path, std::uint64_t size, std::string_view m
     if (::unlink(path) != 0 && errno != ENOENT) return errno;
   }
   if (error != 0) return error;
-  struct stat status {};
-  if (::fstat(whole.descriptor(), &status) != 0) return errno;
+  close();  // the parent's, where it is still that
   fd_ = whole.take();
-  file_ = {status.st_dev, status.st_ino};
+  file_ = file_number(fd_.get());
   begin_map(fd_.get(), false);  // for the lock
   start_ = MapStart::inherited;
   size_ = whole.size();

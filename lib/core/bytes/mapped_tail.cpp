@@ -52,11 +52,6 @@ std::uint64_t size_limit() noexcept {
   return known ? most.rlim_cur : UINT64_MAX;
 }
 
-bool is_size(int fd, std::uint64_t size) noexcept {
-  struct stat status {};
-  return ::fstat(fd, &status) == 0 && static_cast<std::uint64_t>(status.st_size) == size;
-}
-
 /// All of the bytes or an error; a part of them means that there is no room for the rest.
 int write_at(int fd, std::uint64_t offset, std::string_view bytes) noexcept {
   for (;;) {
@@ -95,9 +90,8 @@ void MappedTail::join_next_line() noexcept {
 
 /// Adds filler lines, or, where there is little room, what an entry of `size` bytes wants.
 int MappedTail::grow(std::uint64_t size) noexcept {
-  if (!is_size(fd_.get(), file_end_)) {  // another engine has written behind our filler, or cut it
-    fd_ = Descriptor();
-    unmap();
+  if (!is_size(file_end_)) {  // another engine has written behind our filler, or cut it
+    let_go();
     return EBUSY;
   }
   const std::uint64_t least = filler_end(end_ + (newline_first_ ? 1 : 0) + size);
@@ -217,7 +211,7 @@ void MappedTail::unmap() noexcept {
 int MappedTail::cut() noexcept {
   unmap();
   // Where another engine has written behind the filler, it stays: readers pass over it.
-  const bool is_ours = is_open() && file_end_ != end_ && is_size(fd_.get(), file_end_);
+  const bool is_ours = is_open() && file_end_ != end_ && is_size(file_end_);
   const int error = is_ours && ::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0 ? errno : 0;
   line_end_ = file_end_ = end_;
   reserved_ = 0;
@@ -226,14 +220,30 @@ int MappedTail::cut() noexcept {
 
 int MappedTail::close() noexcept {
   const int error = cut();
-  fd_ = Descriptor();
+  drop_descriptor();
   return error;
 }
 
 void MappedTail::forget() noexcept {
   window_ = nullptr;
-  fd_ = Descriptor();
+  let_go();
+}
+
+void MappedTail::let_go() noexcept {
+  drop_descriptor();
   unmap();
+}
+
+/// Somebody may have closed it, and something else may have its number by now.
+void MappedTail::drop_descriptor() noexcept {
+  if (is_open() && file_number(fd_.get()) != file_) fd_.release();
+  fd_ = Descriptor();
+}
+
+bool MappedTail::is_size(std::uint64_t size) const noexcept {
+  struct stat status {};
+  return ::fstat(fd_.get(), &status) == 0 && file_ == FileNumber{status.st_dev, status.st_ino} &&
+         static_cast<std::uint64_t>(status.st_size) == size;
 }
 
 }  // namespace perfmap

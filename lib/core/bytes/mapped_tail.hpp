@@ -8,6 +8,7 @@
 
 #include "base/filler.hpp"
 #include "bytes/descriptor.hpp"
+#include "bytes/file_number.hpp"
 
 namespace perfmap {
 
@@ -50,6 +51,8 @@ class MappedTail {
   int close() noexcept;
   /// In a child, which has neither the mapping nor a right to the file.
   void forget() noexcept;
+  /// Closes, and leaves the file as it is.
+  void let_go() noexcept;
 
   /// Whether an entry has to be preceded by a newline, as the file ends in half a line.
   bool wants_newline() const noexcept { return newline_first_; }
@@ -76,6 +79,8 @@ class MappedTail {
   int fill(std::uint64_t target) noexcept;
   int map_up_to(std::uint64_t target) noexcept;
   void unmap() noexcept;
+  void drop_descriptor() noexcept;
+  bool is_size(std::uint64_t size) const noexcept;
 
   static void store(char* word, std::uint64_t value) noexcept {
     std::atomic_ref(*reinterpret_cast<std::uint64_t*>(word))
@@ -117,6 +122,7 @@ class MappedTail {
   }
 
   Descriptor fd_;
+  FileNumber file_;
   char* window_ = nullptr;
   std::uint64_t window_begin_ = 0;
   std::uint64_t window_end_ = 0;

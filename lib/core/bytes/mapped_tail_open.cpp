@@ -78,6 +78,7 @@ int MappedTail::open(int fd, const std::string& path, bool newline_first) noexce
   const std::uint64_t end = size_without_filler(again.get(), size);
   if (end != size && ::ftruncate(again.get(), static_cast<off_t>(end)) != 0) return errno;
   fd_ = std::move(again);
+  file_ = {status.st_dev, status.st_ino};
   goes_on_at(end, newline_first && end == size);
   return 0;
 }

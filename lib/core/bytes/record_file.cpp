@@ -64,6 +64,7 @@ int RecordFile::take(Descriptor fd, bool own) noexcept {
   if (own && !S_ISREG(status.st_mode)) return EINVAL;
   if (own && status.st_uid != ::geteuid()) return EPERM;
   fd_ = std::move(fd);
+  file_ = {status.st_dev, status.st_ino};
   regular_ = S_ISREG(status.st_mode);
   size_ = regular_ ? static_cast<std::uint64_t>(status.st_size) : 0;
   torn_ = 0;
@@ -95,13 +96,20 @@ void RecordFile::swap(RecordFile& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(marker_, other.marker_);
   std::swap(regular_, other.regular_);
+  std::swap(file_, other.file_);
   std::swap(size_, other.size_);
   std::swap(torn_, other.torn_);
 }
 
+bool RecordFile::is_lost() const noexcept {
+  return regular_ && fd_.is_open() && file_ != file_number(fd_.get());
+}
+
 int RecordFile::close() noexcept {
   if (marker_ != nullptr) ::munmap(std::exchange(marker_, nullptr), page_size());
+  const bool lost = is_lost();
   const int fd = fd_.release();
+  if (lost) return EBADF;
   // Interrupted, it is closed all the same on Linux.
   return fd >= 0 && ::close(fd) != 0 && errno != EINTR ? errno : 0;
 }

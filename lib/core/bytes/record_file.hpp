@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bytes/descriptor.hpp"
+#include "bytes/file_number.hpp"
 
 namespace perfmap {
 
@@ -33,6 +34,8 @@ class RecordFile {
   bool is_open() const noexcept { return fd_.is_open(); }
   bool is_regular() const noexcept { return regular_; }
   int descriptor() const noexcept { return fd_.get(); }
+  /// Somebody has closed our descriptor: see AppendFile.
+  bool is_lost() const noexcept;
   int close() noexcept;
 
   /// Takes the file for this descriptor and its copies in children, as long as one of them is open:
@@ -77,6 +80,7 @@ class RecordFile {
   Descriptor fd_;
   void* marker_ = nullptr;
   bool regular_ = false;
+  FileNumber file_;
   std::uint64_t size_ = 0;
   std::uint64_t torn_ = 0;  // bytes at the end that are no whole record
 };

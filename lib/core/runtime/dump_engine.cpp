@@ -261,14 +261,15 @@ int DumpEngine::close() noexcept try {
   silent_ = false;
   if (!file_.is_open()) return 0;
   int error = 0;
-  if (options_.close_record && generation_ == ForkGuard::generation()) {
+  const bool ours = generation_ == ForkGuard::generation() && !file_.is_lost();
+  if (options_.close_record && ours) {
     bytes_.clear();
     constexpr auto kClose = static_cast<std::uint32_t>(JitRecordKind::close);
     bytes_.add(prefix_part(kClose, JitRecord::kPrefix, monotonic_ns(), std::endian::native));
     error = append_bytes();
   }
   // A child may still hold a copy of the descriptor; and the lock is its parent's.
-  if (generation_ == ForkGuard::generation()) file_.unlock();
+  if (ours) file_.unlock();
   const int closed = file_.close();
   return error != 0 ? error : closed;
 } catch (const std::bad_alloc&) {

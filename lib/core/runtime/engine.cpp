@@ -70,7 +70,7 @@ int Engine::open_as(Open open) noexcept {
   if (file_.is_open() && !file_.is_lost()) return 0;
   generation_ = ForkGuard::generation();
   if (file_.is_open()) {
-    tail_.forget();
+    tail_.let_go();
     file_.close();
   } else {
     buffer_.clear();
@@ -112,6 +112,11 @@ int Engine::open(int fd) noexcept {
 bool Engine::is_open() noexcept {
   const std::lock_guard lock(mutex_);
   return file_.is_open();
+}
+
+bool Engine::has_file() noexcept {
+  const std::lock_guard lock(mutex_);
+  return file_.is_open() && !file_.is_lost();
 }
 
 MapStart Engine::start() noexcept {
@@ -203,7 +208,9 @@ int Engine::keep(std::string_view line) noexcept {
   if (!buffer_.add(line, most)) return ENOMEM;
   const bool late = limit != 0 && now_ns() - oldest_ns_ >= limit;
   const int error = late ? flush_locked() : 0;
-  if (error != 0) buffer_.drop_last(line.size());
+  // A pipe may have taken a part of this very line: the rest stays, to be written next.
+  if (error == 0 || buffer_.size() < line.size()) return 0;
+  buffer_.drop_last(line.size());
   return error;
 }
 

@@ -38,6 +38,8 @@ class Engine final : public ForkAware {
   /// On a copy of the descriptor.
   int open(int fd) noexcept;
   bool is_open() noexcept;
+  /// Whether there is a file to go on with, or to inherit from: see AppendFile::is_lost().
+  bool has_file() noexcept;
   MapStart start() noexcept;
   int write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept;
   /// Calls the callback, and answers whether to try again.

@@ -21,7 +21,10 @@ void Engine::forget_parent() noexcept {
 
 bool Engine::before_fork() noexcept {
   if (!mutex_.lock_for_fork()) return false;
-  size_at_fork_ = one_process_ && file_.is_open() ? file_.size_now() : 0;
+  // Who has not let go of a parent's file yet knows better what that had at the fork.
+  if (one_process_ && file_.is_open() && generation_ == ForkGuard::generation()) {
+    size_at_fork_ = file_.is_lost() ? 0 : file_.size_now();
+  }
   return true;
 }
 
@@ -40,8 +43,7 @@ void Engine::abandon(const char* own_path) noexcept {
   buffer_.clear();
   tail_.forget();
   // Only while it is open is its number nobody else's.
-  const bool same = file_.leads_to(own_path);
-  of_parent_ = same ? file_.file() : FileNumber{};
+  if (file_.is_open()) of_parent_ = file_.leads_to(own_path) ? file_.file() : FileNumber{};
   file_.close();
 }
 

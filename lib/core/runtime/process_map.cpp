@@ -104,7 +104,12 @@ class Own final : public ForkAware {
   }
 
  private:
-  bool before_fork() noexcept override { return true; }
+  /// Children inherit from a descriptor: if somebody has closed it, the map is opened again.
+  bool before_fork() noexcept override {
+    const bool ours = opened_in_.load() == ForkGuard::generation();
+    if (fork_ == ForkPolicy::inherit && ours && engine_.is_open() && !engine_.has_file()) open();
+    return true;
+  }
   void after_fork(bool) noexcept override {}
   /// A failure shows at the child's first call, which tries again.
   void begin_child(bool) noexcept override {
@@ -123,7 +128,7 @@ class Own final : public ForkAware {
   /// In a child, once: lets go of the parent's map, as the policy says.
   int enter_process() noexcept {
     if (opened_in_.load() == ForkGuard::generation()) return 0;
-    if (fork_ == ForkPolicy::inherit && engine_.is_open() && !is_off()) {
+    if (fork_ == ForkPolicy::inherit && engine_.has_file() && !is_off()) {
       std::array<char, kMostPath> path;
       const int error = engine_.inherit(own_path(path), stale_ == StaleMap::empty);
       if (error != 0) return error;
