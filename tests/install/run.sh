@@ -39,7 +39,7 @@ cc -std=c99 -pedantic -Wall -Werror "$source"/examples/interpreter/*.c $cflags -
 LD_LIBRARY_PATH=$lib "$work/interpreter" none "$source/examples/interpreter/demo.lisp" >/dev/null
 flags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs perfmap-cpython)
 # shellcheck disable=SC2086
-cc -std=c99 -D_POSIX_C_SOURCE=200809L -pedantic -Wall -Werror "$source/tests/cpython/use_cpython.c" \
+cc -std=c99 -D_POSIX_C_SOURCE=200809L -pedantic -Wall -Werror -I "$source/tests" "$source/tests/cpython/use_cpython.c" \
   $flags -o "$work/cpython"
 LD_LIBRARY_PATH=$lib "$work/cpython"
 flags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs perfmap-profile)

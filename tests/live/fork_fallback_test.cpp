@@ -1,10 +1,13 @@
 // A kernel without pages that are wiped in children: getpid(2) and the handlers of fork(2) have to
-// do. A filter makes this process believe that it runs on one.
+// do. A file system without nameless files: copies have hidden names until they are whole. A filter
+// makes this process believe that it is there.
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <string>
@@ -27,16 +30,21 @@ void check(bool good, const char* what) {
   std::exit(1);
 }
 
-/// madvise(…, MADV_WIPEONFORK) answers EINVAL from now on. The low half of the argument is the
-/// first where the lowest byte is.
-bool forget_wiped_pages() {
-  constexpr auto kAdvice = offsetof(seccomp_data, args) + 2 * sizeof(__u64);
+/// madvise(…, MADV_WIPEONFORK) answers EINVAL from now on, and openat(…, O_TMPFILE) EOPNOTSUPP. The
+/// low half of an argument is the first where the lowest byte is.
+bool forget_new_things() {
+  constexpr auto kThird = offsetof(seccomp_data, args) + 2 * sizeof(__u64);
+  constexpr unsigned kNameless = O_TMPFILE & ~O_DIRECTORY;
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kAdvice),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_WIPEONFORK, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 4, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 6),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kThird),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_WIPEONFORK, 0, 4),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kThird),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kNameless, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   const sock_fprog filter{sizeof program / sizeof *program, program};
@@ -55,7 +63,7 @@ int child_writes(const test::Scratch& scratch, int inherited) {
 /// The library looks for such pages when it is loaded: the filter has to be there before.
 int main(int count, char** arguments) {
   if (count == 1) {
-    if (!forget_wiped_pages()) {
+    if (!forget_new_things()) {
       std::puts("skipped: no filter can be installed here");
       return 77;
     }
@@ -73,6 +81,12 @@ int main(int count, char** arguments) {
   check(test::in_child([&] { return child_writes(scratch, 1); }) == 0, "fork, inherit");
   check(test::in_child([&] { return child_writes(scratch, 1); }, test::bare_clone) == 0,
         "clone, inherit");
+  check(::open(scratch.path().c_str(), O_TMPFILE | O_RDWR, 0600) == -1 && errno == EOPNOTSUPP,
+        "there are no nameless files");
+  for (const auto& file : std::filesystem::directory_iterator(scratch.path())) {
+    const std::string name = file.path().filename();
+    check(name.front() != '.' && file.hard_link_count() == 1, "copies have one name");
+  }
   check(test::write_entry(0, 1) == 0 && ProcessMap::fini() == 0, "the parent writes on");
   auto found = test::count_entries(test::read_file(test::own_map(scratch, ::getpid())));
   check(found[0] == 2 && found[1] == 0 && found[-1] == 0, "the parent's map is its own");

@@ -27,13 +27,9 @@ using test::in_child;
 using test::own_map;
 using test::read_file;
 using test::Scratch;
+using test::use_map_in;
 using test::wait_for;
 using test::write_entry;
-
-int use(const Scratch& scratch, ForkPolicy policy = ForkPolicy::fresh, std::size_t buffer = 0) {
-  return ProcessMap::configure(
-      {.directory = scratch.path(), .fork = policy, .writer = {.buffer_bytes = buffer}});
-}
 
 std::string own_text(const Scratch& scratch) { return read_file(own_map(scratch, ::getpid())); }
 
@@ -42,7 +38,7 @@ std::string own_text(const Scratch& scratch) { return read_file(own_map(scratch,
 TEST_CASE("a host's own handlers of fork may use the map", "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
-          use(scratch);
+          use_map_in(scratch.path(), ForkPolicy::fresh);
           write_entry(0, 0);
           ::pthread_atfork([] { ProcessMap::fini(); }, [] { write_entry(0, 1); },
                            [] { write_entry(1, 0); });
@@ -84,7 +80,7 @@ TEST_CASE("an heir gets entries that stand behind another engine's", "[live][for
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
   CHECK(in_child([&] {
-          use(scratch, ForkPolicy::inherit);
+          use_map_in(scratch.path(), ForkPolicy::inherit);
           write_entry(0, 0);
           std::ofstream(own_map(scratch, ::getpid()), std::ios::app)
               << std::string(3000, 'x') << '\n';
@@ -102,7 +98,7 @@ TEST_CASE("writers go on where somebody has closed their descriptors", "[live][f
   const Scratch scratch;
   const std::size_t buffer = GENERATE(std::size_t{0}, std::size_t{500});
   CHECK(in_child([&] {
-          use(scratch, ForkPolicy::fresh, buffer);
+          use_map_in(scratch.path(), ForkPolicy::fresh, buffer);
           if (write_entry(0, 0) != 0) return 1;
           ::syscall(SYS_close_range, 3, ~0U, 0);
           for (int i = 1; i < 40; ++i) {
@@ -116,7 +112,7 @@ TEST_CASE("writers go on where somebody has closed their descriptors", "[live][f
 TEST_CASE("what has come to the number of a lost descriptor is left open", "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
-          use(scratch);
+          use_map_in(scratch.path(), ForkPolicy::fresh);
           write_entry(0, 0);
           ::syscall(SYS_close_range, 3, ~0U, 0);
           const int victim = ::open((scratch / "victim").c_str(), O_CREAT | O_RDWR, 0600);
@@ -176,7 +172,7 @@ TEST_CASE("an heir that forks before it has inherited passes on what it was to h
           "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
-          use(scratch, ForkPolicy::inherit, 4000);
+          use_map_in(scratch.path(), ForkPolicy::inherit, 4000);
           write_entry(0, 0);
           ProcessMap::flush();
           write_entry(0, 1);  // in the buffer
@@ -207,7 +203,7 @@ TEST_CASE("a thread that writes can be cancelled", "[live][fork]") {
 #endif
   const Scratch scratch;
   CHECK(in_child([&] {
-          use(scratch);
+          use_map_in(scratch.path(), ForkPolicy::fresh);
           pthread_t thread;
           ::pthread_create(
               &thread, nullptr,
@@ -238,7 +234,7 @@ TEST_CASE("a child whose namespace gives it its parent's number leaves the paren
   };
   const int status = in_child(
       [&] {
-        use(scratch, policy);
+        use_map_in(scratch.path(), policy);
         if (write_entry(0, 0) != 0) return 1;
         const std::string before = own_text(scratch);
         const auto refused = [] { return write_entry(1, 0) == -1 ? errno : 0; };

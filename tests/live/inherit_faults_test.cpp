@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "support/catch.hpp"
+#include "support/limits.hpp"
 #include "support/own_map.hpp"
 
 namespace perfmap {
@@ -21,31 +22,16 @@ namespace {
 using test::bare_clone;
 using test::count_entries;
 using test::in_child;
+using test::limit_files;
 using test::own_map;
 using test::read_file;
 using test::Scratch;
+using test::use_map_in;
 using test::wait_for;
 using test::write_entry;
+using test::write_many;
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-int use(const std::string& directory, ForkPolicy policy, std::size_t buffer = 0) {
-  return ProcessMap::configure(
-      {.directory = directory, .fork = policy, .writer = {.buffer_bytes = buffer}});
-}
-
-int write_many(int count) {
-  for (int i = 0; i < count; ++i) {
-    if (write_entry(0, i) != 0) return -1;
-  }
-  return 0;
-}
-
-void limit_files(rlim_t size) {
-  ::signal(SIGXFSZ, SIG_IGN);
-  const rlimit limit{size, RLIM_INFINITY};
-  ::setrlimit(RLIMIT_FSIZE, &limit);
-}
 
 int most_descriptors(rlim_t most) {
   rlimit limit{};
@@ -69,7 +55,7 @@ TEST_CASE("a child that finds no room for a copy says so, leaves nothing, and ma
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
   CHECK(in_child([&] {
-          use(scratch.path(), ForkPolicy::inherit);
+          use_map_in(scratch.path(), ForkPolicy::inherit);
           write_many(400);
           limit_files(5000);
           return in_child(
@@ -96,7 +82,7 @@ TEST_CASE("a copy onto a full disk is no file", "[live][fork]") {
     return;
   }
   CHECK(in_child([&] {
-          use(disk, ForkPolicy::inherit);
+          use_map_in(disk, ForkPolicy::inherit);
           if (write_many(1700) != 0) return 1;  // more than half of it
           return in_child([&] {
             if (write_entry(1, 0) != -1 || errno != ENOSPC) return 2;
@@ -114,7 +100,7 @@ TEST_CASE("a child without a descriptor to spare says so, and may try again", "[
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
   CHECK(in_child([&] {
-          use(scratch.path(), policy);
+          use_map_in(scratch.path(), policy);
           write_many(2);
           most_descriptors(3);
           return in_child([&] {
@@ -132,7 +118,7 @@ TEST_CASE("what is planted at a child's name is refused, a copy or not", "[live]
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
   const auto refusal = [&](auto plant) {
     return in_child([&] {
-      use(scratch.path(), policy);
+      use_map_in(scratch.path(), policy);
       write_many(2);
       return in_child(
           [&] {
@@ -158,7 +144,7 @@ TEST_CASE("a directory that is gone, or not ours to write, is said to be so", "[
   ::mkdir(directory.c_str(), 0700);
   const auto refusal = [&](auto spoil) {
     return in_child([&] {
-      use(directory, policy);
+      use_map_in(directory, policy);
       if (write_many(2) != 0) return 200;
       return in_child(
           [&] {
@@ -179,7 +165,7 @@ TEST_CASE("a directory that is gone, or not ours to write, is said to be so", "[
 TEST_CASE("a child that is killed leaves a whole copy or none", "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
-          use(scratch.path(), ForkPolicy::inherit);
+          use_map_in(scratch.path(), ForkPolicy::inherit);
           if (write_many(3000) != 0) return 1;
           int copies = 0;
           for (int i = 0; i < 100; ++i) {

@@ -16,22 +16,12 @@ using test::in_child;
 using test::own_map;
 using test::read_file;
 using test::Scratch;
+using test::use_map_in;
 using test::wait_for;
 using test::write_entry;
+using test::write_many;
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-int use(const std::string& directory, ForkPolicy policy, std::size_t buffer = 0) {
-  return ProcessMap::configure(
-      {.directory = directory, .fork = policy, .writer = {.buffer_bytes = buffer}});
-}
-
-int write_many(int count) {
-  for (int i = 0; i < count; ++i) {
-    if (write_entry(0, i) != 0) return -1;
-  }
-  return 0;
-}
 
 std::size_t files_in(const std::string& path) {
   std::size_t count = 0;
@@ -47,7 +37,7 @@ TEST_CASE("the copy is there when fork returns, and after a bare clone at the fi
           "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
-          use(scratch.path(), ForkPolicy::inherit, 4096);
+          use_map_in(scratch.path(), ForkPolicy::inherit, 4096);
           write_many(5);
           const int forked = in_child([&] {
             const std::string mine = own_map(scratch, ::getpid());
@@ -75,7 +65,7 @@ TEST_CASE("a copy needs neither the parent nor the name of its map", "[live][for
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   CHECK(in_child([&] {
-          use(scratch.path(), ForkPolicy::inherit, 4096);
+          use_map_in(scratch.path(), ForkPolicy::inherit, 4096);
           write_many(3);
           ProcessMap::flush();
           write_entry(0, 3);  // is in the buffer
@@ -103,7 +93,7 @@ TEST_CASE("under fresh a child has no map until it writes, nor its parent's desc
           "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
-          use(scratch.path(), ForkPolicy::fresh);
+          use_map_in(scratch.path(), ForkPolicy::fresh);
           write_many(1);
           return in_child([&] {
             if (files_in(scratch.path()) != 3) return 1;  // ., .., the parent's
@@ -124,7 +114,7 @@ TEST_CASE("under fresh a child has no map until it writes, nor its parent's desc
 TEST_CASE("a program that a child becomes has no descriptor of the map", "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
-          use(scratch.path(), ForkPolicy::inherit);
+          use_map_in(scratch.path(), ForkPolicy::inherit);
           write_many(1);
           const std::string pattern = scratch.path();
           const char* const script =

@@ -2,13 +2,12 @@
 
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <string>
-#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 
 #include "support/catch.hpp"
+#include "support/limits.hpp"
 #include "support/scratch.hpp"
 #include "support/trampolines.hpp"
 
@@ -16,18 +15,13 @@ namespace perfmap {
 namespace {
 
 using test::in_child;
+using test::limit_files;
 using test::lines_of;
 using test::own_map;
 using test::read_file;
 using test::Scratch;
 using test::sum;
 using test::word;
-
-void limit_files(rlim_t size) {
-  ::signal(SIGXFSZ, SIG_IGN);
-  const rlimit limit{size, RLIM_INFINITY};
-  ::setrlimit(RLIMIT_FSIZE, &limit);
-}
 
 bool calls(Trampoline& trampoline) {
   return trampoline.call(word(1), word(2), word(3), sum) == word(6);

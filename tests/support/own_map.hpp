@@ -42,6 +42,18 @@ inline int write_entry(int writer, int entry) {
   return ProcessMap::write(0x1000, 0x10, entry_name(writer, entry));
 }
 
+/// Entries 0 to count - 1 of writer 0.
+inline int write_many(int count) {
+  for (int i = 0; i < count; ++i) {
+    if (write_entry(0, i) != 0) return -1;
+  }
+  return 0;
+}
+inline int use_map_in(const std::string& directory, ForkPolicy policy, std::size_t buffer = 0) {
+  return ProcessMap::configure(
+      {.directory = directory, .fork = policy, .writer = {.buffer_bytes = buffer}});
+}
+
 /// How many entries of each writer a map has; -1 under writer -1 where a line is torn, twice there,
 /// or before an earlier one.
 inline std::map<int, int> count_entries(const std::string& text) {

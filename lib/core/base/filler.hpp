@@ -1,13 +1,16 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace perfmap {
 
 /// A perf map that a mapped writer has open ends in lines that are no entries yet: "0 0 " and dots.
 inline constexpr std::string_view kFillerHead = "0 0 .";
+inline constexpr std::size_t kMostFillerHead = 9;
 inline constexpr std::uint64_t kMostFillerAddress = std::uint64_t{1} << 20;
 
 /// Whether a line is filler. While an entry is made of it, something else stands behind the first
@@ -16,24 +19,50 @@ inline constexpr std::uint64_t kMostFillerAddress = std::uint64_t{1} << 20;
 /// whose name begins with a dot, is taken for filler, too; writers put such a name in brackets.
 inline bool is_filler(std::string_view line) noexcept {
   constexpr std::string_view kEnd = " 0 .";
-  constexpr std::size_t kMostBefore = 5;
-  const std::size_t dot = line.substr(0, kMostBefore + kEnd.size()).find('.');
+  const std::size_t dot = line.substr(0, kMostFillerHead).find('.');
   if (dot == line.npos || dot < kEnd.size()) return false;
   const std::size_t before = dot + 1 - kEnd.size();
   return line.substr(before, kEnd.size()) == kEnd &&
          line.substr(0, before).find_first_not_of("0123456789abcdef ") == line.npos;
 }
 
-/// A map up to the filler at its end. O(filler).
-inline std::string_view without_filler(std::string_view text) noexcept {
-  while (!text.empty()) {
-    const std::size_t inside = text.size() - (text.back() == '\n' ? 1 : 0);
-    const auto* const newline =
-        inside == 0 ? nullptr : static_cast<const char*>(::memrchr(text.data(), '\n', inside));
-    const std::size_t start =
-        newline == nullptr ? 0 : static_cast<std::size_t>(newline - text.data()) + 1;
-    if (!is_filler(text.substr(start))) break;
-    text = text.substr(0, start);
+/// Where the last line of a text begins that is not empty.
+inline std::size_t last_line(std::string_view text) noexcept {
+  const std::size_t inside = text.size() - (text.back() == '\n' ? 1 : 0);
+  const auto* const newline =
+      inside == 0 ? nullptr : static_cast<const char*>(::memrchr(text.data(), '\n', inside));
+  return newline == nullptr ? 0 : static_cast<std::size_t>(newline - text.data()) + 1;
+}
+
+/// As much of the line at `begin` as tells filler, byte by byte.
+inline std::string head_at(std::string_view text, std::size_t begin) noexcept {
+  return std::string(text.substr(begin, kMostFillerHead));
+}
+
+/// A map up to the filler at its end, even while a writer makes entries of that: the text then ends
+/// with an entry, which stays as it is. Half a line at the end of a text that has no filler is kept
+/// unless `whole_lines` are asked for. O(filler).
+///
+/// A writer stores an entry before its head, and long after it has joined filler lines where the
+/// entry will be. A head that is no filler's may have been seen half old and half new; but what is
+/// read behind one that is seen twice is final. Then a line may end in the middle of the text, or
+/// not at all: its writer was faster than the look for the last newline.
+inline std::string_view without_filler(std::string_view text, bool whole_lines) noexcept {
+  // A writer that is none may change its bytes forever.
+  for (int tries = 0; !text.empty() && tries < 10'000; ++tries) {
+    const std::size_t begin = last_line(text);
+    const std::string head = head_at(text, begin);
+    if (is_filler(head)) {
+      text = text.substr(0, begin);
+      whole_lines = true;
+      tries = 0;
+      continue;
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (head_at(text, begin) != head || (begin != 0 && text[begin - 1] != '\n')) continue;
+    const std::size_t end = text.find('\n', begin);
+    if (end == text.npos) return whole_lines ? text.substr(0, begin) : text;
+    if (end + 1 == text.size()) break;
   }
   return text;
 }

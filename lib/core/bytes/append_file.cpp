@@ -20,10 +20,6 @@
 namespace perfmap {
 namespace {
 
-bool same_file(const struct stat& a, const struct stat& b) noexcept {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 char last_byte(int fd) noexcept {
   struct stat status {};
   char last = 0;
@@ -108,10 +104,7 @@ int AppendFile::open(int fd) noexcept {
 /// Where the file may not be read, a blank line is the smaller evil.
 bool AppendFile::ends_in_newline(const char* path, bool own) const noexcept {
   const Descriptor reader(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (own ? O_NOFOLLOW : 0)));
-  struct stat ours {};
-  struct stat theirs {};
-  if (!reader.is_open() || ::fstat(fd_.get(), &ours) != 0 || ::fstat(reader.get(), &theirs) != 0 ||
-      !same_file(ours, theirs)) {
+  if (!reader.is_open() || file_number(fd_.get()) != file_number(reader.get())) {
     return false;
   }
   // A line that another process is writing shows page by page. A search for holes waits, on most

@@ -125,24 +125,11 @@ bool is_out_of_bounds(const struct stat& status) noexcept {
 
 }  // namespace
 
-/// Either a mapping or a string; and, to tell an appended file from a rewritten one, copies of the
-/// first and the last bytes that were taken.
+/// Either a mapping or a string.
 struct Input::Storage {
   Mapping mapping;
   std::string text;
-  std::string head;
-  std::string tail;
   UnreadDescriptor unread;
-
-  void remember(std::string_view taken) {
-    head = taken.substr(0, kFingerprint);
-    tail = taken.substr(taken.size() - std::min(taken.size(), kFingerprint));
-  }
-  /// Whether `now` goes on from what remember() saw, `size` bytes of it.
-  bool goes_on(std::string_view now, std::size_t size) const {
-    return now.substr(0, head.size()) == head &&
-           now.substr(size - tail.size(), tail.size()) == tail;
-  }
 };
 
 Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bool by_path) {
@@ -171,14 +158,13 @@ Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bo
     if (policy.keep_descriptor && input.text_.size() >= kWorthReading) {
       input.storage_->unread.keep(fd);
     }
-    input.storage_->remember(input.text_);
   } else {
     Result<std::string> text = read_stream(fd, name, policy.most_stream_bytes);
     if (!text) return Failure(std::move(text.error()));
     input.storage_->text = *std::move(text);
     input.text_ = input.storage_->text;
-    input.storage_->remember(input.text_);
   }
+  input.settle(input.text_.size());
   input.name_ = std::move(name);
   input.policy_ = policy;
   input.by_path_ = by_path && S_ISREG(status.st_mode);
@@ -224,7 +210,8 @@ bool Input::was_truncated() const noexcept { return storage_->mapping.was_trunca
 
 void Input::settle(std::size_t size) {
   settled_size_ = size;
-  settled_ = text_.substr(size - std::min(size, kSettledEnd), std::min(size, kSettledEnd));
+  settled_begin_ = text_.substr(0, std::min(size, kFingerprint));
+  settled_end_ = text_.substr(size - std::min(size, kSettledEnd), std::min(size, kSettledEnd));
   unsettled_ = text_.substr(size, kFingerprint);
 }
 
@@ -239,12 +226,9 @@ bool Input::is_unchanged(const FileFacts& now) const noexcept {
   return text_.substr(settled_size_, unsettled_.size()) == unsettled_ && goes_on(text_);
 }
 
-bool Input::goes_on(std::string_view now) const {
-  if (unsettled_.empty()) {
-    return now.size() >= text_.size() && storage_->goes_on(now, text_.size());
-  }
-  return now.size() >= settled_size_ && now.starts_with(storage_->head.substr(0, settled_size_)) &&
-         now.substr(0, settled_size_).ends_with(settled_);
+bool Input::goes_on(std::string_view now) const noexcept {
+  return now.size() >= settled_size_ && now.starts_with(settled_begin_) &&
+         now.substr(0, settled_size_).ends_with(settled_end_);
 }
 
 /// The file as it is now: a fresh mapping, never the old one resized, as copies of this input still
@@ -269,7 +253,7 @@ Result<Growth> Input::refresh() {
   if (!by_path_ && !open_again_) return Growth::unchanged;
   Result<Input> fresh = take_again();
   if (!fresh) return Failure(std::move(fresh.error()));
-  const std::size_t had = unsettled_.empty() ? text_.size() : settled_size_;
+  const std::size_t had = settled_size_;
   const bool same = is_same_file(fresh->facts_);
   if (same && is_unchanged(fresh->facts_)) return Growth::unchanged;
   const bool appended = same && goes_on(fresh->text_);

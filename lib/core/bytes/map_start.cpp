@@ -3,11 +3,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <ctime>
-#include <fcntl.h>
 #include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bytes/file_lock.hpp"
 #include "bytes/process_age.hpp"
 
 namespace perfmap {
@@ -20,16 +20,6 @@ std::uint64_t to_ns(const timespec& time) noexcept {
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-/// Of the whole file, without waiting; 0 or an errno value.
-int set_lock(int fd, short type) noexcept {
-  struct flock lock {};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  return ::fcntl(fd, F_OFD_SETLK, &lock) == 0 ? 0 : errno;
-}
-
-bool is_held_by_another(int error) noexcept { return error == EAGAIN || error == EACCES; }
-
 /// Where /proc does not say when we began, nothing is older.
 bool is_older_than_we(const struct stat& status) noexcept {
   const std::optional<std::uint64_t> age = process_age_ns();
@@ -40,7 +30,7 @@ bool is_older_than_we(const struct stat& status) noexcept {
 
 MapStart begin_stale(int fd, bool empty_stale) noexcept {
   if (!empty_stale) return MapStart::appended_kept;
-  if (set_lock(fd, F_WRLCK) != 0) return MapStart::appended_in_use;
+  if (lock_file(fd, F_WRLCK) != 0) return MapStart::appended_in_use;
   // Again, as somebody may have written before we had the lock.
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !is_older_than_we(status)) return MapStart::appended;
@@ -61,8 +51,7 @@ MapStart begin_map(int fd, bool empty_stale, bool alone) noexcept {
   const MapStart start = look_at(fd, empty_stale);
   // In place of an exclusive one, too. Descriptors that cannot read, and some file systems, have no
   // such lock: nobody notices us there.
-  return is_held_by_another(set_lock(fd, alone ? F_WRLCK : F_RDLCK)) ? MapStart::appended_in_use
-                                                                     : start;
+  return lock_file(fd, alone ? F_WRLCK : F_RDLCK) == EBUSY ? MapStart::appended_in_use : start;
 }
 
 }  // namespace perfmap

@@ -8,6 +8,7 @@
 #include <sys/vfs.h>
 #include <utility>
 
+#include "bytes/file_lock.hpp"
 #include "bytes/mapped_tail.hpp"
 #include "perfmap/open_writers.hpp"
 
@@ -24,13 +25,6 @@ bool keeps_room(int fd) noexcept {
   return type == EXT4_SUPER_MAGIC || type == TMPFS_MAGIC || type == kXfs;
 }
 
-bool same_file(int a, int b) noexcept {
-  struct stat one {};
-  struct stat other {};
-  return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
-         one.st_ino == other.st_ino;
-}
-
 /// The file of `fd` again, to be mapped. There may be no /proc.
 Descriptor open_again(int fd, const std::string& path) noexcept {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
@@ -38,16 +32,8 @@ Descriptor open_again(int fd, const std::string& path) noexcept {
   std::snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
   Descriptor again(::open(self, kFlags));
   if (!again.is_open()) again = Descriptor(::open(path.c_str(), kFlags));
-  return again.is_open() && same_file(fd, again.get()) ? std::move(again) : Descriptor();
-}
-
-/// EBUSY where another writer has locked the file. Where there are no locks, nobody has.
-int lock_file(int fd) noexcept {
-  struct flock whole {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  if (::fcntl(fd, F_OFD_SETLK, &whole) == 0) return 0;
-  return errno == EAGAIN || errno == EACCES ? EBUSY : 0;
+  return again.is_open() && file_number(fd) == file_number(again.get()) ? std::move(again)
+                                                                        : Descriptor();
 }
 
 }  // namespace
@@ -70,7 +56,7 @@ int MappedTail::check_unused(const std::string& path, bool follow_link) noexcept
 int MappedTail::open(int fd, const std::string& path, bool newline_first) noexcept {
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !keeps_room(fd)) return 0;
-  if (const int error = lock_file(fd); error != 0) return error;
+  if (lock_file(fd, F_WRLCK) == EBUSY) return EBUSY;
   Descriptor again = open_again(fd, path);
   if (!again.is_open()) return 0;
   const auto size = static_cast<std::uint64_t>(status.st_size);

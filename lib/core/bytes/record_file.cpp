@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "bytes/file_lock.hpp"
+
 namespace perfmap {
 namespace {
 
@@ -73,12 +75,7 @@ int RecordFile::take(Descriptor fd, bool own) noexcept {
 
 int RecordFile::lock() noexcept {
   if (!regular_) return 0;
-  struct flock whole {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  if (::fcntl(fd_.get(), F_OFD_SETLK, &whole) != 0 && (errno == EAGAIN || errno == EACCES)) {
-    return EBUSY;
-  }
+  if (lock_file(fd_.get(), F_WRLCK) == EBUSY) return EBUSY;
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) return errno;
   size_ = static_cast<std::uint64_t>(status.st_size);
@@ -86,10 +83,7 @@ int RecordFile::lock() noexcept {
 }
 
 void RecordFile::unlock() noexcept {
-  struct flock whole {};
-  whole.l_type = F_UNLCK;
-  whole.l_whence = SEEK_SET;
-  if (regular_ && fd_.is_open()) ::fcntl(fd_.get(), F_OFD_SETLK, &whole);
+  if (regular_ && fd_.is_open()) lock_file(fd_.get(), F_UNLCK);
 }
 
 void RecordFile::swap(RecordFile& other) noexcept {

@@ -39,6 +39,7 @@ bool begins_as_filler(int fd, std::uint64_t begin, std::uint64_t end) noexcept {
 }  // namespace
 
 std::uint64_t size_without_filler(int fd, std::uint64_t size) noexcept {
+  const std::uint64_t with_filler = size;
   std::array<char, kBlock> block;
   while (size != 0) {
     const std::uint64_t have = std::min<std::uint64_t>(size, block.size());
@@ -57,7 +58,7 @@ std::uint64_t size_without_filler(int fd, std::uint64_t size) noexcept {
       size = begin;
       continue;
     }
-    const std::size_t kept = without_filler(text).size();
+    const std::size_t kept = without_filler(text, size != with_filler).size();
     if (kept != 0) return size - text.size() + kept;
     size -= text.size();
   }

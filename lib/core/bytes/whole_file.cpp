@@ -43,8 +43,11 @@ std::size_t directory_size(const char* path) noexcept {
 
 }  // namespace
 
-WholeFile::~WholeFile() {
+WholeFile::~WholeFile() { drop_hidden(); }
+
+void WholeFile::drop_hidden() noexcept {
   if (hidden_[0] != '\0') ::unlink(hidden_);
+  hidden_[0] = '\0';
 }
 
 int WholeFile::create(const char* path) noexcept {
@@ -115,7 +118,9 @@ int WholeFile::publish() noexcept {
   path_of(fd_.get(), self);
   const char* const from = hidden_[0] != '\0' ? hidden_ : self;
   const int flags = hidden_[0] != '\0' ? 0 : AT_SYMLINK_FOLLOW;
-  return ::linkat(AT_FDCWD, from, AT_FDCWD, path_, flags) == 0 ? 0 : errno;
+  if (::linkat(AT_FDCWD, from, AT_FDCWD, path_, flags) != 0) return errno;
+  drop_hidden();
+  return 0;
 }
 
 }  // namespace perfmap

@@ -34,6 +34,7 @@ class WholeFile {
 
  private:
   int create_named() noexcept;
+  void drop_hidden() noexcept;
   static constexpr std::size_t kMostPath = 4096;
 
   Descriptor fd_;

@@ -25,22 +25,9 @@ void Map::settle_text() noexcept {
   text_ = input_.text();
   if (options_.growing) text_ = text_.substr(0, text_.rfind('\n') + 1);
   ends_in_part_ = text_.size() != input_.text().size();
-  // Until nothing changes, twice: entries may come while it is looked where the filler begins, so
-  // that a line of it, just found, is the middle of one, or a head that was seen half old and half
-  // new looked like none of filler's. Newlines between filler lines go before entries come near: a
-  // last line that is no filler, and then still has its newline, is whole.
-  const bool has_newline = text_.ends_with('\n');
-  bool has_filler = false;
-  for (int agreed = 0; agreed < 2;) {
-    std::string_view settled = without_filler(text_);
-    has_filler = has_filler || settled.size() != text_.size();
-    if ((has_newline || has_filler) && !settled.ends_with('\n')) {
-      settled = settled.substr(0, settled.rfind('\n') + 1);
-    }
-    agreed = settled.size() == text_.size() ? agreed + 1 : 0;
-    text_ = settled;
-  }
-  if (has_filler) input_.settle(text_.size());
+  const std::size_t with_filler = text_.size();
+  text_ = without_filler(text_, options_.growing || text_.ends_with('\n'));
+  if (options_.growing || text_.size() != with_filler) input_.settle(text_.size());
 }
 
 std::optional<Entry> Map::entry_at(std::uint64_t offset) const noexcept {

@@ -75,8 +75,8 @@ class PERFMAP_API Input {
   void rename(std::string name) { name_ = std::move(name); }
   const FileFacts& facts() const noexcept { return facts_; }
 
-  /// Only the first `size` bytes of text() are settled: what stands behind may still change, which
-  /// refresh() calls appended, too. Until the next refresh().
+  /// Only the first `size` bytes of text() are settled, as they are now: what stands behind may
+  /// still change, which refresh() calls appended, too. Until the next refresh().
   void settle(std::size_t size);
 
   /// Looks at the path again and takes in what was appended. Only for files that open() opened, or
@@ -98,14 +98,15 @@ class PERFMAP_API Input {
   int take_descriptor() const noexcept;
   bool is_same_file(const FileFacts& now) const noexcept;
   bool is_unchanged(const FileFacts& now) const noexcept;
-  bool goes_on(std::string_view now) const;
+  bool goes_on(std::string_view now) const noexcept;
   Result<Input> take_again() const;
   static Result<Input> take(int fd, std::string name, const OpenPolicy& policy, bool by_path);
   std::shared_ptr<Storage> storage_;
   std::string_view text_;
-  std::string settled_;    // the end of what is settled, as it was; empty: all is
-  std::string unsettled_;  // the beginning of the rest, as it was
   std::size_t settled_size_ = 0;
+  std::string settled_begin_;  // as it was, to tell an appended file from a rewritten one
+  std::string settled_end_;
+  std::string unsettled_;  // the beginning of the rest
   std::string name_;
   FileFacts facts_;
   OpenPolicy policy_;

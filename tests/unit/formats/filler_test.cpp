@@ -42,12 +42,15 @@ TEST_CASE("filler lines are told from entries", "[filler]") {
 }
 
 TEST_CASE("a map ends where its filler begins", "[filler]") {
-  CHECK(without_filler("").empty());
-  CHECK(without_filler(kFiller + kFiller).empty());
-  CHECK(without_filler("1000 10 foo\n" + kFiller + "0 0 .half..\n" + kFiller) == "1000 10 foo\n");
-  CHECK(without_filler("1000 10 foo\n" + kFiller + "0 0 ..") == "1000 10 foo\n");
-  CHECK(without_filler("1000 10 foo\n\n") == "1000 10 foo\n\n");
-  CHECK(without_filler(kFiller + "1000 10 foo") == kFiller + "1000 10 foo");
+  CHECK(without_filler("", false).empty());
+  CHECK(without_filler(kFiller + kFiller, false).empty());
+  CHECK(without_filler("1000 10 foo\n" + kFiller + "0 0 .half..\n" + kFiller, false) ==
+        "1000 10 foo\n");
+  CHECK(without_filler("1000 10 foo\n" + kFiller + "0 0 ..", false) == "1000 10 foo\n");
+  CHECK(without_filler("1000 10 foo\n\n", false) == "1000 10 foo\n\n");
+  CHECK(without_filler(kFiller + "1000 10 foo", true) == kFiller);
+  CHECK(without_filler("1000 10 foo\n2000", true) == "1000 10 foo\n");
+  CHECK(without_filler(kFiller + "1000 10 foo", false) == kFiller + "1000 10 foo");
   const Map map(Input::from_text("1000 10 foo\n" + kFiller, "x"));
   CHECK(map.text() == "1000 10 foo\n");
   CHECK(!map.ends_in_part());
