@@ -3,11 +3,13 @@
 #include <algorithm>
 
 namespace perfmap::app {
-AnswerWriter::AnswerWriter(const Console& console, const std::string& format)
+
+AnswerWriter::AnswerWriter(const Console& console, const std::string& format, bool lines)
     : console_(console),
       form_(format == "text"   ? Form::text
             : format == "json" ? Form::json
                                : Form::jsonl),
+      lines_(lines),
       json_(console.out()) {
   if (form_ != Form::json) return;
   json_.begin_object();
@@ -17,15 +19,10 @@ AnswerWriter::AnswerWriter(const Console& console, const std::string& format)
   json_.begin_array();
 }
 
-void AnswerWriter::write(Address address, const Resolution& answer, const AnswerSource& source) {
-  if (!answer.found) {
-    ++misses_;
-    write_unknown(address, answer.why);
-  } else if (form_ == Form::text) {
-    write_text(address, *answer.found, source);
-  } else {
-    write_json(address, *answer.found, source);
-  }
+void AnswerWriter::write(const Answer& answer) {
+  if (!answer.name) ++misses_;
+  if (form_ == Form::text) return write_text(answer);
+  write_json(answer);
   if (form_ == Form::jsonl) json_.newline();
 }
 
@@ -36,67 +33,86 @@ void AnswerWriter::finish() {
   json_.newline();
 }
 
-void AnswerWriter::write_unknown(Address address, Unresolved why) {
-  if (form_ == Form::text)
-    return console_.out().write(hex_text(address) + " [unknown] ([unknown])\n");
-  json_.begin_object();
-  json_.key("address");
-  json_.address(address);
-  json_.key("name");
-  json_.null();
-  json_.key("why");
-  json_.string(to_string(why));
-  json_.end_object();
-}
-
 /// An answer is a line, whatever a jitdump's names hold.
 void AnswerWriter::write_bytes(std::string_view bytes) {
   console_.out().write(one_line(bytes, console_.out_is_terminal()));
 }
 
-void AnswerWriter::write_text(Address address, const ResolvedName& name,
-                              const AnswerSource& source) {
-  OutputFile& out = console_.out();
-  out.write(hex_text(address));
-  out.write(" ");
-  write_bytes(name.name.empty() ? "[?]" : name.name);
-  out.write("+0x");
-  out.write(hex_text(address - name.range.begin));
-  out.write(" (");
-  write_bytes(source.input->name());
-  out.write(")\n");
-  if (source.line == nullptr) return;
-  out.write("  ");
-  write_bytes(source.line->file);
-  out.write(":" + std::to_string(source.line->line) + "\n");
+void AnswerWriter::write_place(std::string_view file, std::uint64_t line) {
+  console_.out().write("  ");
+  write_bytes(file.empty() ? "??" : file);
+  console_.out().write(":" + std::to_string(line) + "\n");
 }
 
-void AnswerWriter::write_json(Address address, const ResolvedName& name,
-                              const AnswerSource& source) {
+void AnswerWriter::write_text(const Answer& answer) {
+  OutputFile& out = console_.out();
+  const std::string address = hex_text(answer.address);
+  for (const SourceFrame& frame : answer.inlined) {
+    out.write(address + " ");
+    write_bytes(frame.function.empty() ? "[?]" : frame.function);
+    out.write(" (inlined)\n");
+    if (lines_) write_place(frame.file, frame.line);
+  }
+  out.write(address + " ");
+  if (answer.name) {
+    write_bytes(answer.name->empty() ? "[?]" : *answer.name);
+    out.write("+0x" + hex_text(answer.address - answer.range.begin));
+  } else {
+    out.write("[unknown]");
+  }
+  out.write(" (");
+  write_bytes(answer.source.empty() ? "[unknown]" : answer.source);
+  out.write(")\n");
+  if (answer.place) write_place(answer.place->file, answer.place->line);
+}
+
+/// The source that the name comes from, and where it stands there.
+void AnswerWriter::write_origin(const Answer& answer) {
+  if (!answer.source.empty()) json_.text_members("source", answer.source);
+  if (!answer.offset) return;
+  json_.key(answer.map != nullptr ? "entry_line" : "record_offset");
+  json_.number(answer.map != nullptr ? answer.map->line_number(*answer.offset) : *answer.offset);
+}
+
+void AnswerWriter::write_inlined(const Answer& answer) {
+  json_.key("inlined");
+  json_.begin_array();
+  for (const SourceFrame& frame : answer.inlined) {
+    json_.begin_object();
+    json_.name_members(frame.function);
+    json_.text_members("file", frame.file);
+    json_.key("line");
+    json_.number(frame.line);
+    json_.end_object();
+  }
+  json_.end_array();
+}
+
+void AnswerWriter::write_json(const Answer& answer) {
   json_.begin_object();
   json_.key("address");
-  json_.address(address);
-  json_.name_members(name.name);
-  json_.key("offset");
-  json_.number(address - name.range.begin);
-  json_.key("start");
-  json_.address(name.range.begin);
-  json_.key("size");
-  json_.number(name.range.size);
-  json_.key("source");
-  json_.string(source.input->name());
-  if (source.map != nullptr) {
-    json_.key("entry_line");
-    json_.number(source.map->line_number(name.offset));
+  json_.address(answer.address);
+  if (answer.name) {
+    json_.name_members(*answer.name);
+    json_.key("offset");
+    json_.number(answer.address - answer.range.begin);
+    json_.key("start");
+    json_.address(answer.range.begin);
+    json_.key("size");
+    json_.number(answer.range.size);
   } else {
-    json_.key("record_offset");
-    json_.number(name.offset);
+    json_.key("name");
+    json_.null();
+    json_.key("why");
+    json_.string(answer.why);
   }
-  if (source.line != nullptr) {
-    json_.text_members("file", source.line->file);
+  write_origin(answer);
+  if (answer.place) {
+    json_.text_members("file", answer.place->file);
     json_.key("source_line");
-    json_.number(static_cast<std::uint64_t>(std::max(source.line->line, 0)));
+    json_.number(answer.place->line);
   }
+  if (answer.with_inlined) write_inlined(answer);
   json_.end_object();
 }
 

@@ -1,39 +1,58 @@
 #pragma once
 
+#include <optional>
+#include <perfmap/debug_index.hpp>
 #include <perfmap/json_writer.hpp>
-#include <perfmap/resolver.hpp>
+#include <perfmap/map.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "console.hpp"
 
 namespace perfmap::app {
 
-/// Where the name of an answer comes from.
-struct AnswerSource {
-  const Input* input = nullptr;
-  const Map* map = nullptr;        ///< null: a jitdump
-  const CodeLine* line = nullptr;  ///< the source line, where it is asked for and known
+/// An answer of `resolve`, whoever gave it. Borrowed, until it is written.
+struct Answer {
+  struct Place {
+    std::string_view file;
+    std::uint64_t line = 0;
+  };
+
+  Address address = 0;
+  std::optional<std::string_view> name;
+  AddressRange range;
+  std::string_view why;                 ///< there is no name
+  std::string_view source;              ///< the file that has the name, or would have it
+  const Map* map = nullptr;             ///< which has it in the line at `offset`
+  std::optional<std::uint64_t> offset;  ///< of the line, or of a jitdump's record
+  std::optional<Place> place;           ///< in the source
+  bool with_inlined = false;
+  std::span<const SourceFrame> inlined;  ///< the innermost first
 };
 
 /// Prints the answers of `resolve`, one by one: perf's own frame shape, or JSON.
 class AnswerWriter {
  public:
-  AnswerWriter(const Console& console, const std::string& format);
+  /// With `lines`, inlined frames have them, too.
+  AnswerWriter(const Console& console, const std::string& format, bool lines = false);
 
-  void write(Address address, const Resolution& answer, const AnswerSource& source);
+  void write(const Answer& answer);
   void finish();
   std::uint64_t misses() const noexcept { return misses_; }
 
  private:
   enum class Form { text, json, jsonl };
-  void write_text(Address address, const ResolvedName& name, const AnswerSource& source);
-  void write_json(Address address, const ResolvedName& name, const AnswerSource& source);
-  void write_unknown(Address address, Unresolved why);
+  void write_text(const Answer& answer);
+  void write_json(const Answer& answer);
+  void write_origin(const Answer& answer);
+  void write_inlined(const Answer& answer);
+  void write_place(std::string_view file, std::uint64_t line);
   void write_bytes(std::string_view bytes);
 
   const Console& console_;
   Form form_;
+  bool lines_;
   JsonWriter json_;
   std::uint64_t misses_ = 0;
 };

@@ -124,8 +124,26 @@ Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool gr
   return OpenedInput{std::move(input), kind, growing};
 }
 
+/// A directory that was named is looked into as it is; only links and odd files stay out.
+static Result<std::vector<OpenedInput>> open_in_map_dir(pid_t pid, const SourceOptions& options) {
+  const std::string number = std::to_string(pid);
+  std::vector<OpenedInput> opened;
+  std::optional<Error> first;
+  for (const std::string& name : {"perf-" + number + ".map", "jit-" + number + ".dump"}) {
+    Result<Input> input =
+        Input::open(options.map_dir + "/" + name, {.follow_link = false, .regular_only = true});
+    Result<OpenedInput> one =
+        input ? as_opened(*std::move(input), options, false) : Failure(std::move(input.error()));
+    if (one) opened.push_back(*std::move(one));
+    if (!one && !first) first = std::move(one.error());
+  }
+  if (opened.empty()) return Failure(*std::move(first));
+  return opened;
+}
+
 Result<std::vector<OpenedInput>> open_process_inputs(pid_t pid, const SourceOptions& options,
                                                      const Console& console) {
+  if (!options.map_dir.empty()) return open_in_map_dir(pid, options);
   const Roots roots = roots_from_environment();
   std::vector<OpenedInput> opened;
   const auto take = [&](Input input) -> Result<void> {

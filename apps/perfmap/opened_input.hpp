@@ -26,6 +26,7 @@ struct SourceOptions {
   bool stop_at_close = false;  ///< --stop-at-close
   bool needs_magic = true;     ///< false: --kind jitdump takes what is none, to say so in its way
   bool takes_json = true;      ///< false: only what a producer wrote, for what goes by lines
+  std::string map_dir = {};    ///< where perf-PID.map and jit-PID.dump of processes are, if said
 };
 void add_source_options(CLI::App& command, SourceOptions& options);
 

@@ -16,7 +16,7 @@ class ScriptSources {
  public:
   static Result<ScriptSources> open(const std::vector<Source>& sources,
                                     const SourceOptions& options, Overlap overlap,
-                                    const std::string& map_dir, const Console& console);
+                                    const Console& console);
 
   bool find(pid_t pid, const Query& query, PerfScriptFilter::Name& name);
   /// After the work: whether none of the sources was cut off under our hands.
@@ -26,13 +26,11 @@ class ScriptSources {
 
  private:
   explicit ScriptSources(const Console& console) : console_(&console) {}
-  Result<std::vector<OpenedInput>> open_of(pid_t pid) const;
   const Resolver* of(pid_t pid);
 
   const Console* console_;
   SourceOptions options_;
   Overlap overlap_ = Overlap::last;
-  std::string map_dir_;
   std::optional<Resolver> given_;
   std::unordered_map<pid_t, std::optional<Resolver>> own_;
   std::vector<std::string> missing_;

@@ -21,6 +21,7 @@ class PERFMAP_API JitSources {
   struct Options {
     Roots roots;
     bool any_owner = false;
+    Overlap overlap = Overlap::last;
     /// What the pid's former program, or former process, had. Of a file that was its already, only
     /// what was written since counts, unless it was written anew.
     std::shared_ptr<const JitSources> former = nullptr;

@@ -16,6 +16,8 @@
 
 namespace perfmap {
 
+class DebugIndex;
+
 /// A section as its header describes it. What the file claims is not checked here;
 /// Module::bytes_of() does that.
 struct ElfSectionFacts {
@@ -151,6 +153,11 @@ class PERFMAP_API Module {
   /// The name in the language of its source: C++ (Itanium), Rust; anything else, and what would be
   /// unreasonably long, as it is. Made once for each symbol. The symbol must be of this module.
   std::string_view demangled(const Symbol& symbol) const;
+
+  /// Source files, lines and inlined calls, from this file's DWARF or from that of debug_file(); or
+  /// null. Made by the first call, O(units); see DebugIndex. Files of split units are looked for
+  /// below ModuleFiles::root.
+  const DebugIndex* debug_index() const;
 
   /// What it takes: mapped bytes, debug files, tables as far as they are made.
   std::uint64_t bytes_held() const noexcept;

@@ -11,6 +11,7 @@
 
 #include "perfmap/address_space.hpp"
 #include "perfmap/export.hpp"
+#include "perfmap/index.hpp"
 #include "perfmap/process_files.hpp"
 #include "perfmap/result.hpp"
 
@@ -135,6 +136,7 @@ class PERFMAP_API ProcessTracker {
   struct Options {
     Roots roots;             ///< where living processes are, and their perf maps and dumps
     bool any_owner = false;  ///< of those maps and dumps; see find_process_map()
+    Overlap overlap = Overlap::last;  ///< of those maps' entries
     OpenModule open_module;  ///< nothing: there are no modules
   };
 
@@ -179,7 +181,7 @@ class PERFMAP_API ProcessTracker {
 
   /// The process's own perf map and jitdumps: looked for at the first call, and taken in as far as
   /// they have grown at later ones; nothing is taken in where by now another process has the pid,
-  /// or it runs another program than import() saw. nullptr where there are none.
+  /// or it runs another program than import() saw. nullptr where there are none, not even refused ones.
   Result<std::shared_ptr<JitSources>> refresh_jit(pid_t pid);
   /// Sources that the caller opened, of whoever has the pid now, who is begun if need be.
   void attach_jit(pid_t pid, std::shared_ptr<JitSources> sources);

@@ -4,12 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace perfmap {
+#include "perfmap/demangle.hpp"
 
-/// A name in the language of its source; nothing where it is not mangled, or by rules that are not
-/// known here, or where the answer would be too long to be of use. What follows an '@' (a version,
-/// "plt") stays as it is. Time and memory are bounded whatever the name says.
-std::optional<std::string> demangle(std::string_view name);
+namespace perfmap {
 
 /// Rust's names, as they were until 2025 and may still be: Itanium's form for plain paths, with a
 /// hash as the last part. Such names only.

@@ -35,6 +35,7 @@ Result<std::shared_ptr<const Module>> ModuleOpener::open(Input input, std::strin
   std::unique_ptr<Module::State> made(
       new Module::State{std::move(input), std::move(path), *std::move(layout)});
   Module::State& state = *made;
+  state.root = files.root;
   const std::shared_ptr<const Module> module(new Module(std::move(made)));
   const auto opener = [&files](Company of_candidate) {
     return [&files, of_candidate](Input found, const DebugFiles::Place& place) {
@@ -129,6 +130,7 @@ std::string_view Module::bytes_at(Address vaddr) const noexcept {
 std::uint64_t Module::bytes_held() const noexcept {
   std::uint64_t held = sizeof(State) + bytes().size() + state_->symbol_bytes.load() +
                        state_->demangled.bytes() + sections().size() * sizeof(ElfSectionFacts);
+  if (state_->has_lines.load(std::memory_order_acquire)) held += state_->lines->stats().bytes;
   for (const Module* other : {debug_file(), alternate_file()}) {
     if (other != nullptr) held += other->bytes_held();
   }

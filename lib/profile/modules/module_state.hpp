@@ -3,11 +3,13 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "modules/demangled_names.hpp"
 #include "modules/elf_layout.hpp"
 #include "modules/symbol_sources.hpp"
+#include "perfmap/debug_index.hpp"
 #include "perfmap/module.hpp"
 
 namespace perfmap {
@@ -32,6 +34,13 @@ struct Module::State {
   Symbols made = {};
   std::atomic<std::uint64_t> symbol_bytes{0};
   DemangledNames demangled = {};
+
+  std::string root = {};  ///< of files that belong to this one
+  std::once_flag lines_once = {};
+  std::atomic<bool> has_lines{false};
+  std::optional<DebugIndex> lines = std::nullopt;
+  /// Makes it for the first who asks.
+  const DebugIndex* debug_index(const Module& module);
 };
 
 /// Opens a module and the files that belong to it.

@@ -121,7 +121,7 @@ void JitSources::State::build() {
       dumps.push_back(std::get<Jitdump>(one.file));
     }
   }
-  resolver.emplace(std::move(maps), std::move(dumps), Overlap::last, problems, problems);
+  resolver.emplace(std::move(maps), std::move(dumps), options.overlap, problems, problems);
 }
 
 }  // namespace perfmap

@@ -59,10 +59,12 @@ Result<std::shared_ptr<JitSources>> ProcessTracker::refresh_jit(pid_t pid) {
     return known->jit;
   }
   if (!process) return nullptr;
+  const Options& options = state.options;
   auto found = JitSources::find(
-      *process, {state.options.roots, state.options.any_owner, state.former_jit(pid)});
+      *process, {options.roots, options.any_owner, options.overlap, state.former_jit(pid)});
   if (!found) return Failure(found.error());
-  if (*found && !(*found)->empty()) known->jit = std::make_shared<JitSources>(**std::move(found));
+  const bool has_any = *found && (!(*found)->empty() || !(*found)->refused().empty());
+  if (has_any) known->jit = std::make_shared<JitSources>(**std::move(found));
   return known->jit;
 }
 

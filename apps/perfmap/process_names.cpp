@@ -1,0 +1,107 @@
+#include "process_names.hpp"
+
+#include <algorithm>
+#include <perfmap/process_modules.hpp>
+
+#include "name_sources.hpp"
+
+namespace perfmap::app {
+namespace {
+
+ModuleCacheOptions cache_options() {
+  ModuleCacheOptions options;
+  options.debug_directories = {"/usr/lib/debug"};
+  return options;
+}
+
+ProcessTracker::Options tracker_options(const Roots& roots, const ProcessNameOptions& options,
+                                        ModuleCache& cache) {
+  ProcessTracker::Options tracker;
+  tracker.roots = roots;
+  tracker.any_owner = options.source.any_owner;
+  tracker.overlap = options.overlap;
+  tracker.open_module =
+      options.symfs.empty() ? open_through(cache) : open_below(cache, options.symfs);
+  return tracker;
+}
+
+}  // namespace
+
+ProcessNames::ProcessNames(pid_t pid, const Roots& roots, const ProcessNameOptions& options,
+                           const Console& console)
+    : pid_(pid),
+      console_(console),
+      cache_(cache_options()),
+      tracker_(tracker_options(roots, options, cache_)),
+      symbolizer_(tracker_, options.symbols) {}
+
+Result<std::unique_ptr<ProcessNames>> ProcessNames::open(pid_t pid, const Roots& roots,
+                                                         const ProcessNameOptions& options,
+                                                         const Console& console) {
+  const Step step(console, "reading process " + std::to_string(pid));
+  std::unique_ptr<ProcessNames> names(new ProcessNames(pid, roots, options, console));
+  const Result<Imported> imported = names->tracker_.import(pid, ++names->seen_at_);
+  if (!imported) {
+    console.warn(imported.error().message + ": its ELF files are not asked");
+    return nullptr;
+  }
+  if (*imported == Imported::vanished) return nullptr;
+  Result<void> taken = names->take_jit(options);
+  if (!taken) return Failure(std::move(taken.error()));
+  return names;
+}
+
+Result<void> ProcessNames::take_jit(const ProcessNameOptions& options) {
+  if (!options.source.map_dir.empty()) {
+    Result<std::vector<OpenedInput>> opened = open_process_inputs(pid_, options.source, console_);
+    if (!opened) return {};  // it need not have any
+    Result<NameSources> sources = name_sources_of(*std::move(opened), options.source);
+    if (!sources) return Failure(std::move(sources.error()));
+    tracker_.attach_jit(pid_, std::make_shared<JitSources>(std::move(sources->maps),
+                                                           std::move(sources->dumps)));
+    return {};
+  }
+  const auto jit = tracker_.refresh_jit(pid_);
+  if (!jit) return Failure(jit.error());
+  if (*jit == nullptr) return {};
+  for (const Error& refused : (*jit)->refused()) console_.warn(refused.message);
+  return {};
+}
+
+void ProcessNames::look_again() {
+  if (ended_at_ != 0) return;
+  const Result<Imported> imported = tracker_.import(pid_, ++seen_at_);
+  const bool same =
+      imported && (*imported == Imported::unchanged || *imported == Imported::changed);
+  if (!same) {
+    ended_at_ = seen_at_ - 1;
+    console_.note("process " + std::to_string(pid_) + " has ended, or runs another program: " +
+                  "answers are of what it had");
+    return;
+  }
+  static_cast<void>(tracker_.refresh_jit(pid_));  // what there was, stays
+}
+
+void ProcessNames::find_all(std::span<const Query> queries, std::span<AddressName> answers) {
+  if (was_asked_) look_again();
+  was_asked_ = true;
+  const std::uint64_t when = ended_at_ == 0 ? ProcessTracker::kNow : ended_at_;
+  symbolizer_.find_all(pid_, queries, answers, when);
+}
+
+const Jitdump* ProcessNames::with_ticks() const noexcept {
+  const auto jit = tracker_.jit(pid_);
+  if (jit == nullptr) return nullptr;
+  const auto timelines = jit->resolver().timelines();
+  const auto found =
+      std::find_if(timelines.begin(), timelines.end(),
+                   [](const Timeline& timeline) { return timeline.dump().has_tsc_times(); });
+  return found == timelines.end() ? nullptr : &found->dump();
+}
+
+bool ProcessNames::finish() const {
+  for (const Error& failure : symbolizer_.failures()) console_.warn(failure.message);
+  return true;
+}
+
+}  // namespace perfmap::app

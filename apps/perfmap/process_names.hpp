@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <perfmap/module_cache.hpp>
+#include <perfmap/symbolizer.hpp>
+#include <string>
+#include <vector>
+
+#include "source.hpp"
+
+namespace perfmap::app {
+
+struct ProcessNameOptions {
+  SourceOptions source = {};  // of its map and dumps
+  Overlap overlap = Overlap::last;
+  Symbolizer::Options symbols = {};
+  std::string symfs = {};  ///< ELF files are looked for below it; empty: where the process has them
+};
+
+/// A process as resolve asks it: its memory, its ELF files, its perf map and its dumps.
+class ProcessNames {
+ public:
+  /// null where there is no such process, or its memory may not be seen, which then is said.
+  static Result<std::unique_ptr<ProcessNames>> open(pid_t pid, const Roots& roots,
+                                                    const ProcessNameOptions& options,
+                                                    const Console& console);
+
+  pid_t pid() const noexcept { return pid_; }
+  /// Answers by what the process has now; by what it had last, once it has ended.
+  void find_all(std::span<const Query> queries, std::span<AddressName> answers);
+  /// The first of its dumps whose times are ticks of the processor, or null.
+  const Jitdump* with_ticks() const noexcept;
+  /// At the end: says what could not be opened, and fails where a source was cut off.
+  bool finish() const;
+
+ private:
+  ProcessNames(pid_t pid, const Roots& roots, const ProcessNameOptions& options,
+               const Console& console);
+  Result<void> take_jit(const ProcessNameOptions& options);
+  void look_again();
+
+  pid_t pid_;
+  const Console& console_;
+  ModuleCache cache_;
+  ProcessTracker tracker_;
+  Symbolizer symbolizer_;
+  std::uint64_t seen_at_ = 0;   // tracker's time
+  std::uint64_t ended_at_ = 0;  // 0: it lives
+  bool was_asked_ = false;
+};
+
+}  // namespace perfmap::app

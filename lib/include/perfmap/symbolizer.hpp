@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+#include "perfmap/address_space.hpp"
+#include "perfmap/debug_index.hpp"
+#include "perfmap/export.hpp"
+#include "perfmap/jit_sources.hpp"
+#include "perfmap/module.hpp"
+#include "perfmap/process_tracker.hpp"
+#include "perfmap/resolver.hpp"
+#include "perfmap/result.hpp"
+
+namespace perfmap {
+
+/// Why an address of a process has no name.
+enum class NoName : std::uint8_t {
+  gone,         ///< the process is not known, or ended before its file could be opened
+  unmapped,     ///< nothing is mapped there
+  no_source,    ///< no file names the region, and the process has no perf map and no jitdump
+  not_covered,  ///< it has some, and none has code there
+  before_load,  ///< a jitdump has, but only after the time asked for
+  no_symbol,    ///< the ELF file there has no function at the address
+  unreadable,   ///< the file there cannot be opened, or a source was cut off
+};
+/// "gone", "unmapped", "no-source", "not-covered", "before-load", "no-symbol", "unreadable".
+PERFMAP_API std::string_view to_string(NoName why) noexcept;
+
+/// What an address of a process is called, and by whom.
+struct AddressName {
+  Address address = 0;
+  /// Borrowed from `module` or from `sources`, until these are refreshed. Empty: see `why`.
+  std::string_view name;
+  AddressRange range;                        ///< of the function, in the process's memory
+  std::shared_ptr<const MappedFile> mapped;  ///< what the region shows; null where unmapped
+  std::shared_ptr<const Module> module;      ///< the ELF file there; null for code of a JIT
+  std::optional<Address> vaddr;              ///< the address in `module`, before relocation
+  std::shared_ptr<JitSources> sources;       ///< that know the code of a JIT
+  std::optional<ResolvedName> entry;         ///< in `sources`
+  /// As asked by Symbolizer::Detail; the innermost first, the last is the function that has the
+  /// code. Functions are in the language of their source. Of modules only.
+  std::vector<SourceFrame> frames;
+  NoName why = NoName::gone;
+
+  bool has_name() const noexcept { return !name.empty() || entry; }
+};
+
+/// Names the addresses of a tracker's processes: by the ELF file that is mapped there; where none
+/// is, by the process's jitdumps and its perf map, and by those of the process that it was forked
+/// from, in what it still has of that. Files of one module are opened once, by the tracker.
+///
+/// One thread at a time; the tracker must outlive it.
+class PERFMAP_API Symbolizer {
+ public:
+  enum class Detail : std::uint8_t {
+    symbols,  ///< names
+    lines,    ///< and one frame for the place in the source
+    inlines,  ///< and a frame for each function that was inlined there
+  };
+  struct Options {
+    Detail detail = Detail::symbols;
+    bool demangle = true;
+    unsigned threads = 1;  ///< for source lines
+  };
+
+  Symbolizer(ProcessTracker& tracker, Options options);
+
+  /// Answers for the process that has `pid` at `when`. The queries' times are those of its
+  /// jitdumps. Both spans have the same length. O(log n) for each symbol; for lines see DebugIndex.
+  void find_all(pid_t pid, std::span<const Query> queries, std::span<AddressName> answers,
+                std::uint64_t when = ProcessTracker::kNow);
+  AddressName find(pid_t pid, const Query& query, std::uint64_t when = ProcessTracker::kNow);
+
+  /// The files that could not be opened so far, each once.
+  std::span<const Error> failures() const noexcept { return failures_; }
+
+ private:
+  struct Batch;
+  void name(Batch& batch, const Query& query, AddressName& answer);
+  bool name_by_module(Batch& batch, const Region& region, AddressName& answer);
+  bool name_by_jit(Batch& batch, const Query& query, AddressName& answer);
+  void add_frames(std::span<AddressName> answers) const;
+
+  ProcessTracker& tracker_;
+  Options options_;
+  std::vector<Error> failures_;
+};
+
+}  // namespace perfmap

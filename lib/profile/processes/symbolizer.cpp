@@ -1,0 +1,166 @@
+#include "perfmap/symbolizer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+
+#include "perfmap/demangle.hpp"
+
+namespace perfmap {
+namespace {
+
+/// Kinds of regions that an ELF file may stand behind although no path does.
+bool may_be_elf(RegionKind kind) noexcept {
+  return kind == RegionKind::memfd || kind == RegionKind::shared_memory;
+}
+
+NoName why_of(Unresolved why) noexcept {
+  switch (why) {
+    case Unresolved::not_covered: return NoName::not_covered;
+    case Unresolved::before_load: return NoName::before_load;
+    case Unresolved::unreadable: return NoName::unreadable;
+  }
+  return NoName::not_covered;
+}
+
+/// Before relocation; nothing for what the file does not have.
+std::optional<Address> vaddr_of(const Module& module, const Region& region, Address address) {
+  return module.file_offset_to_vaddr(address - region.range.begin + region.offset);
+}
+
+void demangle_frame(SourceFrame& frame) {
+  if (frame.linkage_name.empty()) return;
+  if (auto readable = demangle(frame.linkage_name)) frame.function = *std::move(readable);
+}
+
+}  // namespace
+
+std::string_view to_string(NoName why) noexcept {
+  static constexpr std::array<std::string_view, 7> kNames = {
+      "gone", "unmapped", "no-source", "not-covered", "before-load", "no-symbol", "unreadable"};
+  return kNames[static_cast<std::size_t>(why)];
+}
+
+/// What all questions of one call have in common.
+struct Symbolizer::Batch {
+  pid_t pid;
+  std::uint64_t when;
+  std::shared_ptr<const AddressSpace> space;
+  std::shared_ptr<JitSources> jit;
+  /// Of regions that were asked for; null: no ELF file.
+  struct Opened {
+    std::shared_ptr<const Module> module;
+    bool failed = false;
+  };
+  std::unordered_map<const Region*, Opened> opened = {};
+};
+
+Symbolizer::Symbolizer(ProcessTracker& tracker, Options options)
+    : tracker_(tracker), options_(options) {}
+
+void Symbolizer::find_all(pid_t pid, std::span<const Query> queries, std::span<AddressName> answers,
+                          std::uint64_t when) {
+  Batch batch{pid, when, tracker_.at(pid, when), tracker_.jit(pid, when)};
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    answers[i] = AddressName{};
+    answers[i].address = queries[i].address;
+    if (batch.space != nullptr) name(batch, queries[i], answers[i]);
+  }
+  if (options_.detail != Detail::symbols) add_frames(answers);
+}
+
+AddressName Symbolizer::find(pid_t pid, const Query& query, std::uint64_t when) {
+  AddressName answer;
+  find_all(pid, {&query, 1}, {&answer, 1}, when);
+  return answer;
+}
+
+void Symbolizer::name(Batch& batch, const Query& query, AddressName& answer) {
+  const Region* const region = batch.space->find(query.address);
+  if (region != nullptr) answer.mapped = region->file;
+  const RegionKind kind = region == nullptr ? RegionKind::anonymous : region->file->kind;
+  const bool is_file = kind == RegionKind::vdso || (region != nullptr && region->file->is_file());
+  if (is_file && name_by_module(batch, *region, answer)) return;
+  const bool is_unreadable = is_file && answer.why == NoName::unreadable;
+  if (name_by_jit(batch, query, answer)) return;
+  if (may_be_elf(kind) && region->access.execute && name_by_module(batch, *region, answer)) return;
+  if (is_unreadable) answer.why = NoName::unreadable;
+  if (region == nullptr) answer.why = NoName::unmapped;
+}
+
+/// Whether an ELF file is there, which then is the answer, be it that there is no name.
+bool Symbolizer::name_by_module(Batch& batch, const Region& region, AddressName& answer) {
+  const auto [place, is_new] = batch.opened.try_emplace(&region);
+  Batch::Opened& opened = place->second;
+  if (is_new) {
+    auto module = tracker_.module_of(batch.pid, region);
+    opened.failed = !module && module.error().code != Errc::bad_format;
+    if (module) opened.module = *std::move(module);
+    const auto is_known = [&](const Error& e) { return e.message == module.error().message; };
+    if (opened.failed && std::none_of(failures_.begin(), failures_.end(), is_known)) {
+      failures_.push_back(module.error());
+    }
+  }
+  if (opened.failed) answer.why = NoName::unreadable;
+  if (opened.module == nullptr) return false;
+  answer.module = opened.module;
+  answer.why = NoName::no_symbol;
+  answer.vaddr = vaddr_of(*opened.module, region, answer.address);
+  if (!answer.vaddr) return true;
+  if (const std::optional<Symbol> symbol = opened.module->find_symbol(*answer.vaddr)) {
+    answer.name = options_.demangle ? opened.module->demangled(*symbol) : symbol->name;
+    answer.range = {answer.address - (*answer.vaddr - symbol->range.begin), symbol->range.size};
+  }
+  return true;
+}
+
+bool Symbolizer::name_by_jit(Batch& batch, const Query& query, AddressName& answer) {
+  std::shared_ptr<JitSources> sources = batch.jit;
+  Resolution found;
+  if (sources != nullptr) found = sources->find(query);
+  const bool has_any = sources != nullptr && !sources->empty();
+  answer.why = has_any ? why_of(found.why) : NoName::no_source;
+  if (!found.found) {
+    const auto inherited = tracker_.find_jit_code(batch.pid, query.address, batch.when, query.time);
+    if (!inherited) return false;
+    sources = inherited->sources;
+    found = sources->find(query);
+    if (!found.found) return false;
+  }
+  answer.name = found.found->name;
+  answer.range = found.found->range;
+  answer.entry = found.found;
+  answer.sources = std::move(sources);
+  return true;
+}
+
+/// Each module is asked once, for all of its addresses.
+void Symbolizer::add_frames(std::span<AddressName> answers) const {
+  std::map<const Module*, std::vector<std::size_t>> by_module;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].module != nullptr && answers[i].vaddr)
+      by_module[answers[i].module.get()].push_back(i);
+  }
+  for (const auto& [module, which] : by_module) {
+    const DebugIndex* const index = module->debug_index();
+    if (index == nullptr) continue;
+    std::vector<Address> vaddrs;
+    for (const std::size_t i : which) vaddrs.push_back(*answers[i].vaddr);
+    if (options_.detail == Detail::lines) {
+      for (std::size_t k = 0; k < which.size(); ++k) {
+        const std::optional<SourceLine> line = index->find_line(vaddrs[k]);
+        if (line)
+          answers[which[k]].frames = {{{}, {}, line->file, line->line, line->column, false}};
+      }
+      continue;
+    }
+    auto chains = index->find_all(vaddrs, options_.threads);
+    for (std::size_t k = 0; k < which.size(); ++k) {
+      if (options_.demangle) std::for_each(chains[k].begin(), chains[k].end(), demangle_frame);
+      answers[which[k]].frames = std::move(chains[k]);
+    }
+  }
+}
+
+}  // namespace perfmap
