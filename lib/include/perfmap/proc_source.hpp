@@ -81,11 +81,17 @@ class PERFMAP_API ProcSource {
   /// Regular files only, at most 64 GiB, not of file systems like /proc. Fails with not_found or
   /// refused, and says what was tried.
   Seen<Input> open_region(const Region& region) const;
+  /// What stat(2) says of that file, which is not opened for it: a file that somebody has opened
+  /// already is known by it.
+  Seen<FileFacts> region_facts(const Region& region) const;
 
   /// A file below the process's root as if that were "/": no link leads out of it, and a link as
   /// last component is refused, as is whatever `policy` objects to. Where the kernel has no
   /// openat2(2), every link is.
   Seen<Input> open_below_root(const std::string& path, const OpenPolicy& policy) const;
+  /// That root, for who opens files below it in such a way: see ModuleFiles. Another process's once
+  /// this one is gone and its pid is reused.
+  Seen<std::string> root_path() const;
 
  private:
   struct State;

@@ -174,9 +174,9 @@ class PERFMAP_API ProcessTracker {
   std::shared_ptr<const AddressSpace> at(pid_t pid, std::uint64_t time = kNow);
 
   /// The module that a region of the process shows, as open_module gives it. Asked once for all
-  /// regions and processes that show the same file, as long as one of them does; where it failed,
-  /// once for each program that asks. That a file is written in place meanwhile is not noticed.
-  /// Fails with unsupported where there is no open_module.
+  /// regions and processes that show the same file, as long as one of them does; for a vdso, and
+  /// where it failed, once for each program that asks. That a file is written in place meanwhile is
+  /// not noticed. Fails with unsupported where there is no open_module.
   Result<std::shared_ptr<const Module>> module_of(pid_t pid, const Region& region);
 
   /// The process's own perf map and jitdumps: looked for at the first call, and taken in as far as

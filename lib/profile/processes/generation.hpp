@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
 #include "perfmap/address_space.hpp"
 #include "perfmap/process_tracker.hpp"
+#include "perfmap/result.hpp"
 
 namespace perfmap {
 
@@ -47,6 +49,8 @@ class Generation {
   std::vector<std::shared_ptr<JitSources>> jit_before;  // of what it was forked from, nearest first
   std::shared_ptr<const AddressSpace> began_with;       // where those count
   std::uint64_t image = 0;                              // see ProcSource::image_id()
+  /// Of this program: a 32-bit one has another than a 64-bit one, under the same name.
+  std::optional<Result<std::shared_ptr<const Module>>> vdso;
 
  private:
   struct Change {

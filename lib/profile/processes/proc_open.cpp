@@ -10,26 +10,34 @@
 namespace perfmap {
 namespace {
 
-const OpenPolicy kFoundFile{.follow_link = false, .regular_only = true, .bounded = true};
+const OpenPolicy kFoundFile{
+    .follow_link = false, .regular_only = true, .bounded = true, .keep_descriptor = false};
 
 enum class SameFile : std::uint8_t { by_name, by_inode, by_inode_and_device };
 
-/// Where a file was found, if it is the one that is mapped.
-Result<OwnedFd> open_if_same(const OwnedFd& found, const MappedFile& file, SameFile same,
-                             const std::string& name) {
-  struct stat status {};
-  if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
-    return Failure(system_error("cannot open " + name, errno));
-  }
+/// Refuses what was found (`status`) where it is not the file that is mapped.
+Result<void> check_same(const struct stat& status, const MappedFile& file, SameFile same,
+                        const std::string& name) {
   const bool same_device =
       major(status.st_dev) == file.device_major && minor(status.st_dev) == file.device_minor;
   const bool is_same = same == SameFile::by_name ||
                        (status.st_ino == file.inode && (same == SameFile::by_inode || same_device));
-  if (!is_same) {
-    return Failure(
-        {Errc::refused, "cannot use " + name + ": it is not the file that is mapped", 0, {}});
-  }
-  return open_found(found, name);
+  if (is_same) return {};
+  return Failure(
+      {Errc::refused, "cannot use " + name + ": it is not the file that is mapped", 0, {}});
+}
+
+FileFacts facts_of(const struct stat& status) noexcept {
+  FileFacts facts;
+  facts.is_file = true;
+  facts.is_regular = S_ISREG(status.st_mode);
+  facts.device = status.st_dev;
+  facts.inode = status.st_ino;
+  facts.size = static_cast<std::uint64_t>(status.st_size);
+  facts.mtime_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
+  facts.mode = status.st_mode;
+  facts.uid = status.st_uid;
+  return facts;
 }
 
 /// Whether a link of the kernel's says that it leads to the file `name`, deleted or not.
@@ -62,6 +70,12 @@ std::string map_file_of(const Region& region) {
   return text.data();
 }
 
+bool shows_file(const Region& region) noexcept {
+  return region.file != nullptr && region.file->name.starts_with('/');
+}
+
+Failure no_file() { return Failure({Errc::unsupported, "the region shows no file", 0, {}}); }
+
 }  // namespace
 
 Result<OwnedFd> ProcSource::State::root() const {
@@ -72,46 +86,79 @@ Result<OwnedFd> ProcSource::State::root() const {
   return fd;
 }
 
-Result<OwnedFd> ProcSource::State::open_mapped(const Region& region) const {
+Result<void> ProcSource::State::find_mapped(const Region& region, const UseFound& use) const {
   const MappedFile& file = *region.file;
   std::vector<Error> reasons;
   const auto attempt = [&](const OwnedFd& found, SameFile same, const std::string& where) {
-    Result<OwnedFd> fd = open_if_same(found, file, same, where);
-    if (!fd) reasons.push_back(std::move(fd.error()));
-    return fd ? *std::move(fd) : OwnedFd();
+    struct stat status {};
+    Result<void> done;
+    if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
+      done = Failure(system_error("cannot open " + where, errno));
+    } else if (done = check_same(status, file, same, where); done) {
+      done = use(found, status, where);
+    }
+    if (!done) reasons.push_back(std::move(done.error()));
+    return done.has_value();
   };
   if (is_procfs) {
     const std::string link = "map_files/" + map_file_of(region);
     const OwnedFd found(::openat(directory.get(), link.c_str(), O_PATH | O_CLOEXEC));
     // Between two looks the range may have come to show something else.
     const bool same_name = shows_name(directory.get(), link, file.name);
-    OwnedFd fd =
-        attempt(found, same_name ? SameFile::by_name : SameFile::by_inode, name + "/" + link);
-    if (fd.is_open()) return fd;
+    const SameFile same = same_name ? SameFile::by_name : SameFile::by_inode;
+    if (attempt(found, same, name + "/" + link)) return {};
   }
   if (const Result<OwnedFd> below = root(); below) {
-    OwnedFd fd = attempt(find_below(below->get(), file.name), SameFile::by_inode,
-                         name + "/root" + file.name);
-    if (fd.is_open()) return fd;
+    const OwnedFd found = find_below(below->get(), file.name);
+    if (attempt(found, SameFile::by_inode, name + "/root" + file.name)) return {};
   } else {
     reasons.push_back(below.error());
   }
   if (is_procfs) {
     const OwnedFd found(::open(file.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    OwnedFd fd = attempt(found, SameFile::by_inode_and_device, file.name);
-    if (fd.is_open()) return fd;
+    if (attempt(found, SameFile::by_inode_and_device, file.name)) return {};
   }
   return Failure(none_of(file.name, reasons));
 }
 
 ProcSource::Seen<Input> ProcSource::open_region(const Region& region) const {
-  if (region.file == nullptr || !region.file->name.starts_with('/')) {
-    return Failure({Errc::unsupported, "the region shows no file", 0, {}});
-  }
+  if (!shows_file(region)) return no_file();
   return state_->while_alive<Input>([&]() -> Result<Input> {
-    const Result<OwnedFd> fd = state_->open_mapped(region);
-    if (!fd) return Failure(fd.error());
-    return Input::from_descriptor(fd->get(), region.file->name, kFoundFile);
+    OwnedFd opened;
+    const auto open = [&](const OwnedFd& found, const struct stat&,
+                          const std::string& where) -> Result<void> {
+      Result<OwnedFd> fd = open_found(found, where);
+      if (!fd) return Failure(std::move(fd.error()));
+      opened = *std::move(fd);
+      return {};
+    };
+    const Result<void> found = state_->find_mapped(region, open);
+    if (!found) return Failure(found.error());
+    return Input::from_descriptor(opened.get(), region.file->name, kFoundFile);
+  });
+}
+
+ProcSource::Seen<FileFacts> ProcSource::region_facts(const Region& region) const {
+  if (!shows_file(region)) return no_file();
+  return state_->while_alive<FileFacts>([&]() -> Result<FileFacts> {
+    FileFacts facts;
+    const auto look = [&facts](const OwnedFd&, const struct stat& status,
+                               const std::string& where) -> Result<void> {
+      facts = facts_of(status);
+      if (facts.is_regular) return {};
+      return Failure({Errc::refused, "cannot use " + where + ": not a regular file", 0, {}});
+    };
+    const Result<void> found = state_->find_mapped(region, look);
+    if (!found) return Failure(found.error());
+    return facts;
+  });
+}
+
+ProcSource::Seen<std::string> ProcSource::root_path() const {
+  return state_->while_alive<std::string>([this]() -> Result<std::string> {
+    const Result<OwnedFd> below = state_->root();
+    if (!below) return Failure(below.error());
+    return state_->name + "/root";
   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -29,7 +30,10 @@ struct ProcSource::State {
   Seen<std::string> stat() const;
   /// /proc/PID/root.
   Result<OwnedFd> root() const;
-  Result<OwnedFd> open_mapped(const Region& region) const;
+  /// Offers `use` each file that may be the region's, unopened, until it takes one.
+  using UseFound = std::function<Result<void>(const OwnedFd& found, const struct stat& status,
+                                              const std::string& where)>;
+  Result<void> find_mapped(const Region& region, const UseFound& use) const;
 
   /// What `ask` answers, unless the process is gone then: that makes all answers void, and errors,
   /// too. `ask` gives a Result<T>.

@@ -31,7 +31,16 @@ Result<std::shared_ptr<const Module>> ProcessTracker::module_of(pid_t pid, const
   if (!state.options.open_module || region.file == nullptr) {
     return Failure({Errc::unsupported, "nothing opens modules here", 0, {}});
   }
-  const Generation* const known = state.living(pid);
+  Generation* const known = state.living(pid);
+  const auto open = [&] {
+    const std::optional<ProcSource> process =
+        known != nullptr ? open_known(*known, state.options.roots) : std::nullopt;
+    return state.options.open_module(region, process ? &*process : nullptr);
+  };
+  if (known != nullptr && region.file->kind == RegionKind::vdso) {
+    if (!known->vdso) known->vdso = open();
+    return *known->vdso;
+  }
   const std::uint32_t generation = known != nullptr ? known->info().generation : 0;
   const auto opened = state.modules.find(region.file.get());
   if (opened != state.modules.end() && opened->second.file.lock() == region.file) {
@@ -39,9 +48,7 @@ Result<std::shared_ptr<const Module>> ProcessTracker::module_of(pid_t pid, const
     const bool asked_before = one.asked_by == pid && one.asked_by_generation == generation;
     if (one.module || asked_before) return one.module;
   }
-  const std::optional<ProcSource> process =
-      known != nullptr ? open_known(*known, state.options.roots) : std::nullopt;
-  auto module = state.options.open_module(region, process ? &*process : nullptr);
+  auto module = open();
   if (state.modules.size() >= state.modules_cleaned_at) state.forget_dead_modules();
   state.modules.insert_or_assign(region.file.get(),
                                  State::OpenedModule{region.file, module, pid, generation});

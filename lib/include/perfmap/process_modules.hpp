@@ -1,0 +1,22 @@
+#pragma once
+
+#include "perfmap/export.hpp"
+#include "perfmap/module_cache.hpp"
+#include "perfmap/process_tracker.hpp"
+
+namespace perfmap {
+
+/// For ProcessTracker::Options::open_module: what regions show, by way of a cache that all
+/// processes, trackers and threads share. The cache must outlive the answer and its copies.
+///
+/// A file that the cache knows is recognized by what stat(2) says of it, and not opened; it is
+/// found as ProcSource::open_region() finds files, and believed as there. Debug files are looked
+/// for below the process's root, and on the host; see ModuleFiles. A vdso is read from the
+/// process's memory, and is the same module for all processes that have the same bytes.
+///
+/// Of a process that is gone, and of a file that may not be looked at, the cache may still know the
+/// build-id that the region tells. Fails as ProcSource::open_region() and ModuleCache::open() do,
+/// and with not_found where the process is gone. Copies may be used from several threads.
+PERFMAP_API ProcessTracker::OpenModule open_through(ModuleCache& cache);
+
+}  // namespace perfmap

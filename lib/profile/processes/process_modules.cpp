@@ -1,0 +1,69 @@
+#include "perfmap/process_modules.hpp"
+
+#include <string>
+
+#include "perfmap/proc_source.hpp"
+
+namespace perfmap {
+namespace {
+
+using Answer = ModuleCache::Answer;
+
+Failure gone(const Region& region) {
+  return Failure({Errc::not_found,
+                  "cannot find the file " + region.file->name + ": the process is gone",
+                  0,
+                  {}});
+}
+
+/// Each process has a copy in memory, which no stat(2) tells apart: the bytes do.
+Answer open_vdso(ModuleCache& cache, const Region& region, const ProcSource& process) {
+  ProcSource::Seen<std::string> bytes = process.read_memory(region.range);
+  if (!bytes) return Failure(std::move(bytes.error()));
+  if (!*bytes) return gone(region);
+  const Input image = Input::from_text(**std::move(bytes), region.file->name);
+  const Answer own = Module::open(image);
+  if (!own) return own;
+  const auto known = cache.find_build_id((*own)->build_id());
+  if (known != nullptr && known->bytes() == (*own)->bytes()) return known;
+  return cache.open(image);
+}
+
+/// What the cache knows of a file that is not opened for that, or null.
+std::shared_ptr<const Module> find_known(ModuleCache& cache, const Region& region,
+                                         const ProcSource* process) {
+  if (process != nullptr) {
+    const ProcSource::Seen<FileFacts> facts = process->region_facts(region);
+    if (facts && *facts) {
+      const FileFacts& file = **facts;
+      return cache.find({file.device, file.inode, file.mtime_ns, file.size});
+    }
+  }
+  return cache.find_build_id(region.file->build_id);
+}
+
+Answer open_file(ModuleCache& cache, const Region& region, const ProcSource* process) {
+  if (auto known = find_known(cache, region, process)) return known;
+  if (process == nullptr) return gone(region);
+  ProcSource::Seen<Input> file = process->open_region(region);
+  if (!file) return Failure(std::move(file.error()));
+  if (!*file) return gone(region);
+  const ProcSource::Seen<std::string> root = process->root_path();
+  // Without a root that may be used there would be debug files of anybody.
+  if (!root || !*root) return root ? Answer(gone(region)) : Answer(Failure(root.error()));
+  return cache.open(**std::move(file), **root);
+}
+
+}  // namespace
+
+ProcessTracker::OpenModule open_through(ModuleCache& cache) {
+  return [&cache](const Region& region, const ProcSource* process) -> Answer {
+    if (region.file == nullptr)
+      return Failure({Errc::unsupported, "the region shows nothing", 0, {}});
+    const bool is_vdso = region.file->kind == RegionKind::vdso;
+    return is_vdso && process != nullptr ? open_vdso(cache, region, *process)
+                                         : open_file(cache, region, process);
+  };
+}
+
+}  // namespace perfmap
