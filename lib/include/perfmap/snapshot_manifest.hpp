@@ -63,7 +63,7 @@ PERFMAP_API std::string_view to_string(SnapshotFile::Kind kind) noexcept;
 /// Writes the JSON of schema perfmap.snapshot/1; does not commit `out`.
 PERFMAP_API void write_manifest(const SnapshotManifest& manifest, OutputFile& out);
 
-/// Reads it back. Fails with bad_format and the place of what is wrong; with unsupported where it
+/// Reads it back. Fails with bad_format, and says which member is wrong; with unsupported where it
 /// is JSON of another schema. Paths of files are relative, and have no ".." in them.
 PERFMAP_API Result<SnapshotManifest> parse_manifest(std::string_view json);
 
