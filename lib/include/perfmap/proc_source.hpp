@@ -58,6 +58,9 @@ class PERFMAP_API ProcSource {
   bool is_alive() const;
 
   Seen<ProcessStatus> status() const;
+  /// The text of one of its files, such as "maps" or "auxv", as the kernel writes it: for those who
+  /// copy it. At most 256 MiB; what is longer is cut.
+  Seen<std::string> text_of(const char* file) const;
   /// At most 256 MiB of text. A process that maps while it is read may be seen between two states.
   Seen<MemoryMap> memory_map(MappedFiles& files) const;
   /// The path of the program, " (deleted)" included, as the kernel tells it.

@@ -100,6 +100,14 @@ ProcSource::Seen<ProcessStatus> ProcSource::status() const {
   });
 }
 
+ProcSource::Seen<std::string> ProcSource::text_of(const char* file) const {
+  return state_->while_alive<std::string>([&]() -> Result<std::string> {
+    Result<ReadText> read = state_->read(file, kMostMapText);
+    if (!read) return Failure(std::move(read.error()));
+    return std::move(read->text);
+  });
+}
+
 ProcSource::Seen<MemoryMap> ProcSource::memory_map(MappedFiles& files) const {
   return state_->while_alive<MemoryMap>([&]() -> Result<MemoryMap> {
     const Result<ReadText> read = state_->read("maps", kMostMapText);

@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/hex.hpp"
+#include "output/json_fields.hpp"
+#include "perfmap/snapshot_manifest.hpp"
+
+namespace perfmap {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostBuildId = 64;
+constexpr std::size_t kMostNamespaces = 64;
+
+std::optional<std::string> from_hex(std::string_view text) {
+  if (text.size() % 2 != 0 || text.size() > 2 * kMostBuildId) return std::nullopt;
+  std::string bytes;
+  for (std::size_t at = 0; at < text.size(); at += 2) {
+    const int high = hex_digit(text[at]);
+    const int low = hex_digit(text[at + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    bytes += static_cast<char>(high << 4 | low);
+  }
+  return bytes;
+}
+
+/// Whoever opens such a path below a bundle stays in it, where no part of it is a link.
+bool stays_below(std::string_view path) noexcept {
+  if (path.empty() || path.front() == '/' || path.find('\0') != path.npos) return false;
+  while (!path.empty()) {
+    const std::string_view part = path.substr(0, path.find('/'));
+    if (part.empty() || part == "." || part == "..") return false;
+    path.remove_prefix(std::min(path.size(), part.size() + 1));
+  }
+  return true;
+}
+
+/// What was wrong first, and what was read until then.
+struct Reading {
+  SnapshotManifest manifest;
+  std::string problem;
+
+  void settle(const Fields& fields) {
+    if (problem.empty()) problem = fields.problem();
+  }
+};
+
+void read_module(const Json& object, Reading& reading) {
+  Fields fields(object);
+  SnapshotModule module;
+  module.path = fields.text("path");
+  if (const auto found = object.find("build_id"); found != object.end() && !found->is_null()) {
+    const auto bytes = from_hex(fields.text("build_id"));
+    if (!bytes) fields.fail("\"build_id\" is not hexadecimal");
+    module.build_id = bytes.value_or("");
+  }
+  module.size = fields.number("size");
+  module.was_deleted = fields.flag("deleted");
+  reading.settle(fields);
+  reading.manifest.modules.push_back(std::move(module));
+}
+
+std::int64_t read_time(Fields& fields, const char* key) {
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(fields.time(key), INT64_MAX));
+}
+
+void read_file(const Json& object, Reading& reading) {
+  using Kind = SnapshotFile::Kind;
+  Fields fields(object);
+  SnapshotFile file;
+  const std::string kind = fields.text("kind");
+  file.kind = kind == "map" ? Kind::map : kind == "dump" ? Kind::dump : Kind::vdso;
+  if (kind != to_string(file.kind)) fields.fail("\"kind\" is none that we know");
+  file.path = fields.text("path");
+  if (!stays_below(file.path)) fields.fail("\"path\" is not one below the snapshot");
+  file.source = fields.text("source");
+  file.owner = fields.number32("owner");
+  file.mtime_ns = read_time(fields, "mtime");
+  file.size = fields.number("size");
+  file.cut = fields.number("cut");
+  file.address = fields.address("address");
+  reading.settle(fields);
+  reading.manifest.files.push_back(std::move(file));
+}
+
+void read_namespaces(const Json& json, Fields& fields, SnapshotManifest& manifest) {
+  const auto found = json.find("namespace_pids");
+  if (found == json.end()) return;
+  if (!found->is_array() || found->size() > kMostNamespaces) {
+    return fields.fail("\"namespace_pids\" is not an array of pids");
+  }
+  for (const Json& one : *found) {
+    const bool good = one.is_number_unsigned() && one.get<std::uint64_t>() <= INT32_MAX;
+    if (!good) return fields.fail("\"namespace_pids\" is not an array of pids");
+    manifest.namespace_pids.push_back(one.get<pid_t>());
+  }
+}
+
+void read_left_out(const Json& json, Fields& fields, SnapshotManifest& manifest) {
+  const auto found = json.find("left_out");
+  if (found == json.end()) return;
+  if (!found->is_array()) return fields.fail("\"left_out\" is not an array");
+  for (const Json& one : *found) {
+    if (!one.is_string()) return fields.fail("\"left_out\" is not an array of strings");
+    manifest.left_out.push_back(one.get<std::string>());
+  }
+}
+
+void read_process(const Json& json, Reading& reading) {
+  SnapshotManifest& manifest = reading.manifest;
+  Fields fields(json);
+  manifest.pid = static_cast<pid_t>(fields.number("pid", INT32_MAX));
+  if (manifest.pid == 0) fields.fail("\"pid\" is missing");
+  read_namespaces(json, fields, manifest);
+  manifest.comm = fields.text("comm");
+  manifest.executable = fields.text("executable");
+  manifest.uid = fields.number32("uid");
+  manifest.start = fields.number("start");
+  manifest.boot_ns = read_time(fields, "boot");
+  manifest.taken_at_ns = read_time(fields, "taken");
+  manifest.kernel = fields.text("kernel");
+  manifest.machine = fields.text("machine");
+  read_left_out(json, fields, manifest);
+  reading.settle(fields);
+}
+
+}  // namespace
+
+Result<SnapshotManifest> parse_manifest(std::string_view json) {
+  const Json document = Json::parse(json.begin(), json.end(), nullptr, false);
+  if (!document.is_object()) return Failure({Errc::bad_format, "it is no JSON object", 0, {}});
+  const auto schema = document.find("schema");
+  if (schema == document.end() || *schema != "perfmap.snapshot/1") {
+    return Failure({Errc::unsupported, "its schema is not perfmap.snapshot/1", 0, {}});
+  }
+  Reading reading;
+  read_process(document, reading);
+  Fields lists(document);
+  for (const Json& one : lists.objects("modules")) read_module(one, reading);
+  for (const Json& one : lists.objects("files")) read_file(one, reading);
+  reading.settle(lists);
+  if (!reading.problem.empty()) return Failure({Errc::bad_format, reading.problem, 0, {}});
+  return std::move(reading.manifest);
+}
+
+}  // namespace perfmap
