@@ -57,8 +57,8 @@ Result<void> ProcessNames::take_jit(const ProcessNameOptions& options) {
     if (!opened) return {};  // it need not have any
     Result<NameSources> sources = name_sources_of(*std::move(opened), options.source);
     if (!sources) return Failure(std::move(sources.error()));
-    tracker_.attach_jit(pid_, std::make_shared<JitSources>(std::move(sources->maps),
-                                                           std::move(sources->dumps)));
+    tracker_.attach_jit(
+        pid_, std::make_shared<JitSources>(std::move(sources->maps), std::move(sources->dumps)));
     return {};
   }
   const auto jit = tracker_.refresh_jit(pid_);
@@ -75,8 +75,8 @@ void ProcessNames::look_again() {
       imported && (*imported == Imported::unchanged || *imported == Imported::changed);
   if (!same) {
     ended_at_ = seen_at_ - 1;
-    console_.note("process " + std::to_string(pid_) + " has ended, or runs another program: " +
-                  "answers are of what it had");
+    console_.note("process " + std::to_string(pid_) +
+                  " has ended, or runs another program: " + "answers are of what it had");
     return;
   }
   static_cast<void>(tracker_.refresh_jit(pid_));  // what there was, stays
@@ -93,9 +93,9 @@ const Jitdump* ProcessNames::with_ticks() const noexcept {
   const auto jit = tracker_.jit(pid_);
   if (jit == nullptr) return nullptr;
   const auto timelines = jit->resolver().timelines();
-  const auto found =
-      std::find_if(timelines.begin(), timelines.end(),
-                   [](const Timeline& timeline) { return timeline.dump().has_tsc_times(); });
+  const auto found = std::find_if(timelines.begin(), timelines.end(), [](const Timeline& timeline) {
+    return timeline.dump().has_tsc_times();
+  });
   return found == timelines.end() ? nullptr : &found->dump();
 }
 

@@ -22,8 +22,8 @@ void Answers::answer_all() {
       continue;
     }
     const std::size_t p = best_process(i);
-    const bool files = sources_.files && files_win(resolutions_[i], names_[p][i],
-                                                   sources_.processes[p].rank);
+    const bool files =
+        sources_.files && files_win(resolutions_[i], names_[p][i], sources_.processes[p].rank);
     writer_.write(files ? by_files(queries_[i], resolutions_[i]) : by_process(names_[p][i]));
   }
   queries_.clear();

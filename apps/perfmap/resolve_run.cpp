@@ -64,8 +64,7 @@ class Opened {
       files.push_back(options.sources[i]);
       opened.files_rank_ = i;
     }
-    Result<NameSources> names =
-        open_name_sources(files, options.source, console);
+    Result<NameSources> names = open_name_sources(files, options.source, console);
     if (!names) return Failure(std::move(names.error()));
     opened.has_files_ = !files.empty();
     opened.files_ = *std::move(names);

@@ -8,8 +8,8 @@
 namespace perfmap::app {
 
 ExitCode resolve_script(const ResolveOptions& options, const Console& console) {
-  Result<ScriptSources> sources = ScriptSources::open(options.sources, options.source,
-                                                      options.overlap, console);
+  Result<ScriptSources> sources =
+      ScriptSources::open(options.sources, options.source, options.overlap, console);
   if (!sources) return console.fail(sources.error());
   std::string shown;
   PerfScriptFilter filter(

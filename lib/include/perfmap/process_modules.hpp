@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "perfmap/export.hpp"
 #include "perfmap/module_cache.hpp"
 #include "perfmap/process_tracker.hpp"
@@ -18,5 +21,14 @@ namespace perfmap {
 /// build-id that the region tells. Fails as ProcSource::open_region() and ModuleCache::open() do,
 /// and with not_found where the process is gone. Copies may be used from several threads.
 PERFMAP_API ProcessTracker::OpenModule open_through(ModuleCache& cache);
+
+/// Tells the build-id that the file at a path had, raw; empty where that is not known.
+using ExpectedBuildId = std::function<std::string(const std::string& path)>;
+
+/// The same for processes of another machine, or that have gone: files are looked for below `root`
+/// by the paths that the processes knew; no link leads out of it. Empty: on this machine. A file
+/// whose build-id is not the one that the region, or `expected`, tells is refused.
+PERFMAP_API ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
+                                                  ExpectedBuildId expected = {});
 
 }  // namespace perfmap

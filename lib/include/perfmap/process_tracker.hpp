@@ -134,10 +134,10 @@ class PERFMAP_API ProcessTracker {
   using Create = std::function<Result<void>(ProcessTracker& tracker, pid_t pid)>;
 
   struct Options {
-    Roots roots;             ///< where living processes are, and their perf maps and dumps
-    bool any_owner = false;  ///< of those maps and dumps; see find_process_map()
+    Roots roots;                      ///< where living processes are, and their perf maps and dumps
+    bool any_owner = false;           ///< of those maps and dumps; see find_process_map()
     Overlap overlap = Overlap::last;  ///< of those maps' entries
-    OpenModule open_module;  ///< nothing: there are no modules
+    OpenModule open_module;           ///< nothing: there are no modules
   };
 
   ProcessTracker();
@@ -181,7 +181,8 @@ class PERFMAP_API ProcessTracker {
 
   /// The process's own perf map and jitdumps: looked for at the first call, and taken in as far as
   /// they have grown at later ones; nothing is taken in where by now another process has the pid,
-  /// or it runs another program than import() saw. nullptr where there are none, not even refused ones.
+  /// or it runs another program than import() saw. nullptr where there are none, not even refused
+  /// ones.
   Result<std::shared_ptr<JitSources>> refresh_jit(pid_t pid);
   /// Sources that the caller opened, of whoever has the pid now, who is begun if need be.
   void attach_jit(pid_t pid, std::shared_ptr<JitSources> sources);

@@ -66,4 +66,27 @@ ProcessTracker::OpenModule open_through(ModuleCache& cache) {
   };
 }
 
+ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
+                                      ExpectedBuildId expected) {
+  return [&cache, below = std::move(root), expected = std::move(expected)](
+             const Region& region, const ProcSource*) -> Answer {
+    if (region.file == nullptr || !region.file->is_file()) {
+      return Failure({Errc::unsupported, "the region shows no file", 0, {}});
+    }
+    const std::string& path = region.file->name;
+    std::string wanted = region.file->build_id;
+    if (wanted.empty() && expected) wanted = expected(path);
+    if (!wanted.empty()) {
+      if (auto known = cache.find_build_id(wanted)) return known;
+    }
+    Answer module = cache.open(path, below);
+    if (!module || wanted.empty() || (*module)->build_id() == wanted) return module;
+    return Failure(
+        {Errc::refused,
+         "cannot use " + below + path + ": its build-id is not the one that the process had",
+         0,
+         {}});
+  };
+}
+
 }  // namespace perfmap
