@@ -29,9 +29,10 @@ _perfmap() {
         --time) COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'text json jsonl' -- "$current")); return ;;
         --map-dir) compopt -o default; COMPREPLY=(); return ;;
+        --symfs) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source --kind --any-owner --stop-at-close --overlap --time --lines --format --perf-script --map-dir --strict' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source --kind --any-owner --stop-at-close --overlap --time --lines --inlines --no-demangle --format --perf-script --map-dir --symfs --strict' -- "$current"))
       else
         COMPREPLY=()
       fi ;;
