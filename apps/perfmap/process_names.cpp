@@ -14,12 +14,19 @@ ModuleCacheOptions cache_options() {
   return options;
 }
 
-ProcessTracker::Options tracker_options(const Roots& roots, const ProcessNameOptions& options,
+ProcessTracker::Options tracker_options(const ProcessNameOptions& options,
+                                        std::shared_ptr<const Snapshot> snapshot,
                                         ModuleCache& cache) {
   ProcessTracker::Options tracker;
-  tracker.roots = roots;
-  tracker.any_owner = options.source.any_owner;
   tracker.overlap = options.overlap;
+  if (snapshot != nullptr) {
+    tracker.roots = snapshot->roots();
+    tracker.any_owner = true;
+    tracker.open_module = open_of_snapshot(cache, std::move(snapshot), options.symfs);
+    return tracker;
+  }
+  tracker.roots = roots_from_environment();
+  tracker.any_owner = options.source.any_owner;
   tracker.open_module =
       options.symfs.empty() ? open_through(cache) : open_below(cache, options.symfs);
   return tracker;
@@ -27,22 +34,40 @@ ProcessTracker::Options tracker_options(const Roots& roots, const ProcessNameOpt
 
 }  // namespace
 
-ProcessNames::ProcessNames(pid_t pid, const Roots& roots, const ProcessNameOptions& options,
-                           const Console& console)
+ProcessNames::ProcessNames(pid_t pid, const ProcessNameOptions& options,
+                           std::shared_ptr<const Snapshot> snapshot, const Console& console)
     : pid_(pid),
       console_(console),
+      may_change_(snapshot == nullptr),
       cache_(cache_options()),
-      tracker_(tracker_options(roots, options, cache_)),
+      tracker_(tracker_options(options, std::move(snapshot), cache_)),
       symbolizer_(tracker_, options.symbols) {}
 
-Result<std::unique_ptr<ProcessNames>> ProcessNames::open(pid_t pid, const Roots& roots,
+Result<std::unique_ptr<ProcessNames>> ProcessNames::open(pid_t pid,
                                                          const ProcessNameOptions& options,
                                                          const Console& console) {
   const Step step(console, "reading process " + std::to_string(pid));
-  std::unique_ptr<ProcessNames> names(new ProcessNames(pid, roots, options, console));
-  const Result<Imported> imported = names->tracker_.import(pid, ++names->seen_at_);
+  return import(std::unique_ptr<ProcessNames>(new ProcessNames(pid, options, nullptr, console)),
+                options);
+}
+
+Result<std::unique_ptr<ProcessNames>> ProcessNames::open_snapshot(const std::string& directory,
+                                                                  const ProcessNameOptions& options,
+                                                                  const Console& console) {
+  const Step step(console, "reading " + directory);
+  Result<Snapshot> opened = Snapshot::open(directory);
+  if (!opened) return Failure(std::move(opened.error()));
+  const auto snapshot = std::make_shared<const Snapshot>(*std::move(opened));
+  return import(
+      std::unique_ptr<ProcessNames>(new ProcessNames(snapshot->pid(), options, snapshot, console)),
+      options);
+}
+
+Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<ProcessNames> names,
+                                                           const ProcessNameOptions& options) {
+  const Result<Imported> imported = names->tracker_.import(names->pid_, ++names->seen_at_);
   if (!imported) {
-    console.warn(imported.error().message + ": its ELF files are not asked");
+    names->console_.warn(imported.error().message + ": its ELF files are not asked");
     return nullptr;
   }
   if (*imported == Imported::vanished) return nullptr;
@@ -83,7 +108,7 @@ void ProcessNames::look_again() {
 }
 
 void ProcessNames::find_all(std::span<const Query> queries, std::span<AddressName> answers) {
-  if (was_asked_) look_again();
+  if (was_asked_ && may_change_) look_again();
   was_asked_ = true;
   const std::uint64_t when = ended_at_ == 0 ? ProcessTracker::kNow : ended_at_;
   symbolizer_.find_all(pid_, queries, answers, when);

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <perfmap/module_cache.hpp>
+#include <perfmap/snapshot.hpp>
 #include <perfmap/symbolizer.hpp>
 #include <string>
 #include <vector>
@@ -21,9 +22,12 @@ struct ProcessNameOptions {
 class ProcessNames {
  public:
   /// null where there is no such process, or its memory may not be seen, which then is said.
-  static Result<std::unique_ptr<ProcessNames>> open(pid_t pid, const Roots& roots,
-                                                    const ProcessNameOptions& options,
+  static Result<std::unique_ptr<ProcessNames>> open(pid_t pid, const ProcessNameOptions& options,
                                                     const Console& console);
+  /// One that was packed up.
+  static Result<std::unique_ptr<ProcessNames>> open_snapshot(const std::string& directory,
+                                                             const ProcessNameOptions& options,
+                                                             const Console& console);
 
   pid_t pid() const noexcept { return pid_; }
   /// Answers by what the process has now; by what it had last, once it has ended.
@@ -34,13 +38,16 @@ class ProcessNames {
   bool finish() const;
 
  private:
-  ProcessNames(pid_t pid, const Roots& roots, const ProcessNameOptions& options,
-               const Console& console);
+  ProcessNames(pid_t pid, const ProcessNameOptions& options,
+               std::shared_ptr<const Snapshot> snapshot, const Console& console);
+  static Result<std::unique_ptr<ProcessNames>> import(std::unique_ptr<ProcessNames> names,
+                                                      const ProcessNameOptions& options);
   Result<void> take_jit(const ProcessNameOptions& options);
   void look_again();
 
   pid_t pid_;
   const Console& console_;
+  bool may_change_;
   ModuleCache cache_;
   ProcessTracker tracker_;
   Symbolizer symbolizer_;

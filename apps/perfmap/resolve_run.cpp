@@ -98,7 +98,10 @@ class Opened {
                                                             const ResolveOptions& options,
                                                             const Console& console) {
     const pid_t pid = pid_of_source(source);
-    if (pid == 0 || !options.source.kind.empty() || options.source.stop_at_close) return nullptr;
+    const bool is_snapshot =
+        pid == 0 && source.as != Source::As::dump && Snapshot::is_at(source.text);
+    const bool wants_files = !options.source.kind.empty() || options.source.stop_at_close;
+    if ((pid == 0 && !is_snapshot) || wants_files) return nullptr;
     ProcessNameOptions names;
     names.source = options.source;
     names.overlap = options.overlap;
@@ -108,7 +111,8 @@ class Opened {
     names.symbols.detail = options.inlines ? Detail::inlines
                            : options.lines ? Detail::lines
                                            : Detail::symbols;
-    return ProcessNames::open(pid, roots_from_environment(), names, console);
+    return is_snapshot ? ProcessNames::open_snapshot(source.text, names, console)
+                       : ProcessNames::open(pid, names, console);
   }
 
   Result<void> check_times(const ResolveOptions& options) const {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "perfmap/export.hpp"
 #include "perfmap/module_cache.hpp"
 #include "perfmap/process_tracker.hpp"
+#include "perfmap/snapshot.hpp"
 
 namespace perfmap {
 
@@ -30,5 +32,10 @@ using ExpectedBuildId = std::function<std::string(const std::string& path)>;
 /// whose build-id is not the one that the region, or `expected`, tells is refused.
 PERFMAP_API ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
                                                   ExpectedBuildId expected = {});
+
+/// The same for a snapshot: by the build-ids that it has; its vdso is in it.
+PERFMAP_API ProcessTracker::OpenModule open_of_snapshot(ModuleCache& cache,
+                                                        std::shared_ptr<const Snapshot> snapshot,
+                                                        std::string root = {});
 
 }  // namespace perfmap

@@ -189,7 +189,8 @@ class PERFMAP_API ProcessTracker {
   /// Of whoever had the pid then; nullptr where there are none.
   std::shared_ptr<JitSources> jit(pid_t pid, std::uint64_t time = kNow) const noexcept;
   /// The code at an address, where the region there has room for such (see jit_room()): by the
-  /// process's own sources, or, in what it got by fork and still has, by those of its parents.
+  /// process's own sources, or, in what it got by fork and still has, by those of its parents. Of a
+  /// process that import() found alive these are the ones that live, too, as of refresh_jit().
   /// `source_time` is the time for the sources' clock, which jitdumps have of their own.
   std::optional<JitCode> find_jit_code(pid_t pid, Address address, std::uint64_t time = kNow,
                                        std::uint64_t source_time = kNow);

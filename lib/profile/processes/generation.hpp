@@ -47,8 +47,14 @@ class Generation {
 
   std::shared_ptr<JitSources> jit;                      // its own
   std::vector<std::shared_ptr<JitSources>> jit_before;  // of what it was forked from, nearest first
-  std::shared_ptr<const AddressSpace> began_with;       // where those count
-  std::uint64_t image = 0;                              // see ProcSource::image_id()
+  /// The same for one that was alive when it was first seen: those that live, too, nearest first.
+  struct Original {
+    pid_t pid;
+    std::shared_ptr<JitSources> jit;
+  };
+  std::vector<Original> originals;
+  std::shared_ptr<const AddressSpace> began_with;  // where those of before count
+  std::uint64_t image = 0;                         // see ProcSource::image_id()
   /// Of this program: a 32-bit one has another than a 64-bit one, under the same name.
   std::optional<Result<std::shared_ptr<const Module>>> vdso;
 

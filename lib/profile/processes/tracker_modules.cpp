@@ -60,6 +60,7 @@ Result<std::shared_ptr<JitSources>> ProcessTracker::refresh_jit(pid_t pid) {
   Generation* const known = state.living(pid);
   if (known == nullptr) return nullptr;
   const std::optional<ProcSource> process = open_known(*known, state.options.roots);
+  if (process) state.refresh_parents(*known);
   if (known->jit != nullptr) {
     const Result<Growth> growth = known->jit->refresh(process ? &*process : nullptr);
     if (!growth) return Failure(growth.error());
@@ -108,6 +109,9 @@ std::optional<JitCode> ProcessTracker::find_jit_code(pid_t pid, Address address,
   };
   if (one->jit != nullptr) {
     if (auto code = ask(one->jit)) return code;
+  }
+  for (const Generation::Original& original : one->originals) {
+    if (auto code = ask(original.jit)) return code;
   }
   const Region* const then = one->began_with->find(address);
   if (then == nullptr || then->file != region->file) return std::nullopt;

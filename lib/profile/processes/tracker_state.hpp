@@ -31,6 +31,7 @@ struct ProcessTracker::State {
   };
   void forget_dead_modules();
   std::shared_ptr<JitSources> former_jit(pid_t pid) const;
+  void refresh_parents(Generation& child) const;
 
   Options options;
   MappedFiles files;
