@@ -27,7 +27,9 @@ Result<ScriptSources> ScriptSources::open(const std::vector<Source>& sources,
 
 /// A directory that was named is looked into as it is; only links and odd files stay out.
 Result<std::vector<OpenedInput>> ScriptSources::open_of(pid_t pid) const {
-  if (map_dir_.empty()) return open_process_inputs(pid, options_, *console_);
+  if (map_dir_.empty()) {
+    return open_process_inputs(pid, roots_from_environment(), options_, *console_);
+  }
   const std::string number = std::to_string(pid);
   std::vector<OpenedInput> opened;
   std::optional<Error> first;
