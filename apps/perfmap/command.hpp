@@ -33,6 +33,7 @@ void declare_info(CLI::App& command, Action& action);
 void declare_lint(CLI::App& command, Action& action);
 void declare_merge(CLI::App& command, Action& action);
 void declare_resolve(CLI::App& command, Action& action);
+void declare_snapshot(CLI::App& command, Action& action);
 void declare_tidy(CLI::App& command, Action& action);
 void declare_to_json(CLI::App& command, Action& action);
 void declare_write(CLI::App& command, Action& action);

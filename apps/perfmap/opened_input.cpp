@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <perfmap/jitdump_json.hpp>
 #include <perfmap/open_writers.hpp>
+#include <perfmap/snapshot.hpp>
 #include <unistd.h>
 
 namespace perfmap::app {
@@ -57,6 +58,35 @@ bool still_grows(const Input& input) {
   if (ended || !input.facts().is_regular) return false;
   const Result<Growth> growth = again.refresh();
   return growth && *growth == Growth::appended;
+}
+
+bool may_be_snapshot(const Source& source) {
+  return source.as == Source::As::any || source.as == Source::As::path;
+}
+
+/// Whoever unpacked the bundle owns its files. They are called as the user calls the bundle.
+Result<std::vector<OpenedInput>> open_snapshot_inputs(const std::string& directory,
+                                                      SourceOptions options,
+                                                      const Console& console) {
+  const Result<Snapshot> snapshot = Snapshot::open(directory);
+  if (!snapshot) return Failure(snapshot.error());
+  options.any_owner = true;
+  Result<std::vector<OpenedInput>> opened =
+      open_process_inputs(snapshot->pid(), snapshot->roots(), options, console);
+  if (!opened) {
+    return Failure({opened.error().code,
+                    "no perf map or jitdump that this takes in the snapshot " + directory,
+                    0,
+                    {}});
+  }
+  const std::string base = snapshot->roots().proc.substr(0, snapshot->roots().proc.rfind('/'));
+  for (OpenedInput& one : *opened) {
+    const std::string& name = one.input.name();
+    if (!name.starts_with(base + "/")) continue;
+    one.input.rename(directory.substr(0, directory.find_last_not_of('/') + 1) +
+                     name.substr(base.size()));
+  }
+  return opened;
 }
 
 /// A dump without its magic cannot be read as one, unless there is nothing to be read.
@@ -141,10 +171,10 @@ static Result<std::vector<OpenedInput>> open_in_map_dir(pid_t pid, const SourceO
   return opened;
 }
 
-Result<std::vector<OpenedInput>> open_process_inputs(pid_t pid, const SourceOptions& options,
+Result<std::vector<OpenedInput>> open_process_inputs(pid_t pid, const Roots& roots,
+                                                     const SourceOptions& options,
                                                      const Console& console) {
   if (!options.map_dir.empty()) return open_in_map_dir(pid, options);
-  const Roots roots = roots_from_environment();
   std::vector<OpenedInput> opened;
   const auto take = [&](Input input) -> Result<void> {
     const bool is_empty = input.text().empty();
@@ -175,7 +205,10 @@ Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceO
                                              const Console& console) {
   const Step step(console, "reading " + (is_stdin(source) ? "standard input" : source.text));
   if (const pid_t pid = pid_of_source(source); pid != 0) {
-    return open_process_inputs(pid, options, console);
+    return open_process_inputs(pid, roots_from_environment(), options, console);
+  }
+  if (may_be_snapshot(source) && Snapshot::is_at(source.text)) {
+    return open_snapshot_inputs(source.text, options, console);
   }
   Result<Input> input = open_path(source.text);
   if (!input) return Failure(std::move(input.error()));

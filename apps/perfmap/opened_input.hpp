@@ -59,8 +59,8 @@ inline SourceKind written_kind(const OpenedInput& opened) {
   return opened.was_json ? SourceKind::json : opened.kind;
 }
 
-/// What stands behind a SOURCE: a file or standard input; or, of a process, its map and then its
-/// jitdumps, at least one of them. Names the source where it cannot be opened, or is of a kind that
+/// What stands behind a SOURCE: a file or standard input; or, of a process or a snapshot of one, its
+/// map and then its jitdumps, at least one of them. Names the source where it cannot be opened, or is of a kind that
 /// no command takes: only maps, JSON and jitdumps come back.
 Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceOptions& options,
                                              const Console& console);
@@ -68,7 +68,8 @@ Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceO
 Result<std::vector<OpenedInput>> open_all_inputs(const std::vector<Source>& sources,
                                                  const SourceOptions& options,
                                                  const Console& console);
-Result<std::vector<OpenedInput>> open_process_inputs(pid_t pid, const SourceOptions& options,
+Result<std::vector<OpenedInput>> open_process_inputs(pid_t pid, const Roots& roots,
+                                                     const SourceOptions& options,
                                                      const Console& console);
 /// An input that is open already.
 Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool growing);

@@ -78,7 +78,8 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<Proce
 
 Result<void> ProcessNames::take_jit(const ProcessNameOptions& options) {
   if (!options.source.map_dir.empty()) {
-    Result<std::vector<OpenedInput>> opened = open_process_inputs(pid_, options.source, console_);
+    Result<std::vector<OpenedInput>> opened =
+        open_process_inputs(pid_, roots_from_environment(), options.source, console_);
     if (!opened) return {};  // it need not have any
     Result<NameSources> sources = name_sources_of(*std::move(opened), options.source);
     if (!sources) return Failure(std::move(sources.error()));

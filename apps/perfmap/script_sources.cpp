@@ -29,7 +29,8 @@ const Resolver* ScriptSources::of(pid_t pid) {
   if (pid == 0) return nullptr;
   const auto [at, is_new] = own_.try_emplace(pid);
   if (is_new) {
-    Result<std::vector<OpenedInput>> opened = open_process_inputs(pid, options_, *console_);
+    Result<std::vector<OpenedInput>> opened =
+        open_process_inputs(pid, roots_from_environment(), options_, *console_);
     Result<NameSources> sources =
         opened ? name_sources_of(*std::move(opened), options_) : Failure(std::move(opened.error()));
     Problems ignored;

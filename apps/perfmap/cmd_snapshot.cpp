@@ -1,0 +1,82 @@
+#include <algorithm>
+#include <perfmap/snapshot.hpp>
+
+#include "command.hpp"
+#include "opened_input.hpp"
+#include "options.hpp"
+
+namespace perfmap::app {
+namespace {
+
+struct Options {
+  pid_t pid = 0;
+  std::string directory;
+  SnapshotOptions taking;
+};
+
+std::string counted(std::uint64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+void print_summary(const Options& options, const TakenSnapshot& taken, const Console& console) {
+  const SnapshotManifest& manifest = taken.manifest;
+  for (const SnapshotFile& file : manifest.files) {
+    std::string line = options.directory + "/" + file.path + ": " + counted(file.size, "byte") +
+                       " of " + file.source;
+    if (file.cut != 0) line += ", without the last " + std::to_string(file.cut);
+    console.note(line);
+  }
+  for (const std::string& why : manifest.left_out) console.warn("left out: " + why);
+  const bool has_names =
+      std::any_of(manifest.files.begin(), manifest.files.end(),
+                  [](const SnapshotFile& file) { return file.kind != SnapshotFile::Kind::vdso; });
+  if (!has_names) console.warn("the process has no perf map and no jitdump");
+  const auto known = std::count_if(manifest.modules.begin(), manifest.modules.end(),
+                                   [](const auto& one) { return !one.build_id.empty(); });
+  console.note("took process " + std::to_string(manifest.pid) + " (" + manifest.comm +
+               "): " + counted(taken.regions, "region") + " of memory, " +
+               counted(manifest.modules.size(), "ELF file") + ", " +
+               counted(static_cast<std::uint64_t>(known), "build-id"));
+  if (taken.end == SnapshotEnd::ended) {
+    console.warn("the process ended while its files were copied: their ends may be missing");
+  } else if (taken.end == SnapshotEnd::executed) {
+    console.warn("the process began another program while its files were copied");
+  }
+}
+
+ExitCode run(const Options& options, const Console& console) {
+  if (options.directory == "-") return console.fail("a snapshot is a directory: it has no stream");
+  const Step step(console, "copying");
+  const std::string name = "process " + std::to_string(options.pid);
+  const Roots roots = roots_from_environment();
+  const auto process = ProcSource::open(options.pid, roots);
+  if (!process) return console.fail(process.error());
+  if (!*process) return console.fail(name + " does not live");
+  const auto taken = take_snapshot(**process, roots, options.directory, options.taking);
+  if (!taken) return console.fail(taken.error());
+  if (!*taken) return console.fail(name + " ended while it was looked at");
+  print_summary(options, **taken, console);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void declare_snapshot(CLI::App& command, Action& action) {
+  const auto options = std::make_shared<Options>();
+  command.add_option("pid", options->pid, "The process")
+      ->type_name("PID")
+      ->required()
+      ->check(is_pid());
+  command.add_option("-o,--output", options->directory, "The directory to make")
+      ->type_name("DIR")
+      ->required()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  command.add_flag("--any-owner", options->taking.any_owner,
+                   "Believe the files of the process whoever owns them");
+  command.add_flag("--with-command-line", options->taking.with_command_line,
+                   "Take the command line, too, which may hold passwords");
+  command.callback(
+      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+}
+
+}  // namespace perfmap::app
