@@ -10,7 +10,7 @@ _perfmap() {
   local command= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      resolve|lint|merge|tidy|info|diff|write|copy|to-json|from-json|convert|completions|help) command=$word; break ;;
+      resolve|lint|merge|tidy|info|diff|write|copy|to-json|from-json|convert|snapshot|completions|help) command=$word; break ;;
     esac
   done
   if [[ $previous == --color ]]; then
@@ -32,7 +32,7 @@ _perfmap() {
         --symfs) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source --kind --any-owner --stop-at-close --overlap --time --lines --inlines --no-demangle --format --perf-script --map-dir --symfs --strict' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source --kind --any-owner --stop-at-close --overlap --time --lines --inlines --no-demangle --format --perf-script --map-dir --symfs --debuginfod --strict' -- "$current"))
       else
         COMPREPLY=()
       fi ;;
@@ -164,6 +164,16 @@ _perfmap() {
       else
         compopt -o default; COMPREPLY=()
       fi ;;
+    snapshot)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output --any-owner --with-command-line' -- "$current"))
+      else
+        COMPREPLY=()
+      fi ;;
     completions)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
@@ -180,9 +190,9 @@ _perfmap() {
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
       else
-        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert completions help' -- "$current"))
+        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert snapshot completions help' -- "$current"))
       fi ;;
-    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert snapshot completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
   esac
 }
 complete -F _perfmap perfmap

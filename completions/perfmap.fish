@@ -1,7 +1,7 @@
 # fish completion for perfmap; made by 'perfmap completions fish'.
 complete -c perfmap -f
 function __perfmap_no_command
-  not __fish_seen_subcommand_from resolve lint merge tidy info diff write copy to-json from-json convert completions help
+  not __fish_seen_subcommand_from resolve lint merge tidy info diff write copy to-json from-json convert snapshot completions help
 end
 complete -c perfmap -n '__perfmap_no_command' -l version -d 'Print the version'
 complete -c perfmap -n '__perfmap_no_command' -s h -l help -d 'Print this help'
@@ -19,6 +19,7 @@ complete -c perfmap -n __perfmap_no_command -a copy -d 'Append a map to another'
 complete -c perfmap -n __perfmap_no_command -a to-json -d 'Print a map as JSON'
 complete -c perfmap -n __perfmap_no_command -a from-json -d 'Make a map of JSON'
 complete -c perfmap -n __perfmap_no_command -a convert -d 'Change the format of a map'
+complete -c perfmap -n __perfmap_no_command -a snapshot -d 'Keep what names a process\'s code, for later'
 complete -c perfmap -n __perfmap_no_command -a completions -d 'Print the completions of a shell'
 complete -c perfmap -n __perfmap_no_command -a help -d 'Show the help of a command'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -s h -l help -d 'Print this help'
@@ -41,6 +42,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l format -x -a 'te
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l perf-script -d 'Name the unresolved JIT frames of \'perf script\' text on stdin'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l map-dir -r -F -d 'Where perf-PID.map and jit-PID.dump of processes are'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l symfs -r -F -d 'Where the ELF files of processes are, by their paths'
+complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l debuginfod -d 'Ask the servers of DEBUGINFOD_URLS for debug files that are not here'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l strict -d 'Exit with 1 when an address stays unknown'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -d 'Addresses in hexadecimal, with 0x or without; \'-\': on stdin, one a line, perhaps with a time'
 complete -c perfmap -n '__fish_seen_subcommand_from lint' -s h -l help -d 'Print this help'
@@ -162,6 +164,14 @@ complete -c perfmap -n '__fish_seen_subcommand_from convert' -l to -x -a 'perf-m
 complete -c perfmap -n '__fish_seen_subcommand_from convert' -l code -d 'With the code bytes of a jitdump (base64), so that nothing is lost'
 complete -c perfmap -n '__fish_seen_subcommand_from convert' -l time -x -d 'As of that time, in seconds (default: the end)'
 complete -c perfmap -n '__fish_seen_subcommand_from convert' -F -d 'The map: a path, \'-\' or a pid'
+complete -c perfmap -n '__fish_seen_subcommand_from snapshot' -s h -l help -d 'Print this help'
+complete -c perfmap -n '__fish_seen_subcommand_from snapshot' -l color -x -a 'auto always never' -d 'Colour: auto, always or never'
+complete -c perfmap -n '__fish_seen_subcommand_from snapshot' -s q -l quiet -d 'No notes or warnings'
+complete -c perfmap -n '__fish_seen_subcommand_from snapshot' -s v -l verbose -d 'Say how long each step took'
+complete -c perfmap -n '__fish_seen_subcommand_from snapshot' -s o -l output -r -F -d 'The directory to make'
+complete -c perfmap -n '__fish_seen_subcommand_from snapshot' -l any-owner -d 'Believe the files of the process whoever owns them'
+complete -c perfmap -n '__fish_seen_subcommand_from snapshot' -l with-command-line -d 'Take the command line, too, which may hold passwords'
+complete -c perfmap -n '__fish_seen_subcommand_from snapshot' -d 'The process'
 complete -c perfmap -n '__fish_seen_subcommand_from completions' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from completions' -l color -x -a 'auto always never' -d 'Colour: auto, always or never'
 complete -c perfmap -n '__fish_seen_subcommand_from completions' -s q -l quiet -d 'No notes or warnings'
@@ -171,4 +181,4 @@ complete -c perfmap -n '__fish_seen_subcommand_from help' -s h -l help -d 'Print
 complete -c perfmap -n '__fish_seen_subcommand_from help' -l color -x -a 'auto always never' -d 'Colour: auto, always or never'
 complete -c perfmap -n '__fish_seen_subcommand_from help' -s q -l quiet -d 'No notes or warnings'
 complete -c perfmap -n '__fish_seen_subcommand_from help' -s v -l verbose -d 'Say how long each step took'
-complete -c perfmap -n '__fish_seen_subcommand_from help' -a 'resolve lint merge tidy info diff write copy to-json from-json convert completions help' -d 'The command to explain'
+complete -c perfmap -n '__fish_seen_subcommand_from help' -a 'resolve lint merge tidy info diff write copy to-json from-json convert snapshot completions help' -d 'The command to explain'

@@ -85,6 +85,8 @@ void declare_resolve(CLI::App& command, Action& action) {
                 "Where perf-PID.map and jit-PID.dump of processes are");
   add_directory(command, "--symfs", options->symfs,
                 "Where the ELF files of processes are, by their paths");
+  command.add_flag("--debuginfod", options->debuginfod,
+                   "Ask the servers of DEBUGINFOD_URLS for debug files that are not here");
   command.add_flag("--strict", options->strict, "Exit with 1 when an address stays unknown");
   command.callback(
       [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });

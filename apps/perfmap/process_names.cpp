@@ -8,10 +8,11 @@
 namespace perfmap::app {
 namespace {
 
-ModuleCacheOptions cache_options() {
-  ModuleCacheOptions options;
-  options.debug_directories = {"/usr/lib/debug"};
-  return options;
+ModuleCacheOptions cache_options(const ProcessNameOptions& options) {
+  ModuleCacheOptions cache;
+  cache.debug_directories = {"/usr/lib/debug"};
+  cache.fetch = options.fetch;
+  return cache;
 }
 
 ProcessTracker::Options tracker_options(const ProcessNameOptions& options,
@@ -39,7 +40,7 @@ ProcessNames::ProcessNames(pid_t pid, const ProcessNameOptions& options,
     : pid_(pid),
       console_(console),
       may_change_(snapshot == nullptr),
-      cache_(cache_options()),
+      cache_(cache_options(options)),
       tracker_(tracker_options(options, std::move(snapshot), cache_)),
       symbolizer_(tracker_, options.symbols) {}
 

@@ -15,6 +15,7 @@ struct ProcessNameOptions {
   SourceOptions source = {};  // of its map and dumps
   Overlap overlap = Overlap::last;
   Symbolizer::Options symbols = {};
+  FetchDebugFile fetch = {};  ///< debug files that this machine has not
   std::string symfs = {};  ///< ELF files are looked for below it; empty: where the process has them
 };
 

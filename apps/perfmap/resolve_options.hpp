@@ -21,6 +21,7 @@ struct ResolveOptions {
   bool lines = false;
   bool inlines = false;
   bool no_demangle = false;
+  bool debuginfod = false;
   std::uint64_t time = Timeline::kEnd;
 };
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <perfmap/debuginfod.hpp>
 #include <unistd.h>
 
 #include "line_input.hpp"
@@ -106,6 +107,13 @@ class Opened {
     names.source = options.source;
     names.overlap = options.overlap;
     names.symfs = options.symfs;
+    if (options.debuginfod) {
+      Result<Debuginfod> servers = Debuginfod::open();
+      if (!servers) return Failure(std::move(servers.error()));
+      names.fetch = [servers = *servers](std::string_view build_id) {
+        return servers.find(build_id);
+      };
+    }
     names.symbols.demangle = !options.no_demangle;
     using Detail = Symbolizer::Detail;
     names.symbols.detail = options.inlines ? Detail::inlines

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -56,6 +57,10 @@ struct Symbol {
   std::uint32_t id = 0;  ///< for Module::demangled()
 };
 
+/// The path, on this machine, of a debug file by its build-id (raw bytes), such as
+/// Debuginfod::find(). From any thread.
+using FetchDebugFile = std::function<std::optional<std::string>(std::string_view build_id)>;
+
 /// Where a module's files may be looked for. The library itself knows no directory.
 struct ModuleFiles {
   /// Paths are looked up below it as if it were "/", and no link leads out: /proc/PID/root, or a
@@ -64,6 +69,8 @@ struct ModuleFiles {
   /// Directories that hold separate debug files, such as "/usr/lib/debug". Each is tried below
   /// `root` and, where there is a root, on the host, too. Empty: no debug file is looked for.
   std::vector<std::string> debug_directories = {};
+  /// Asked where these have none for a file without DWARF. Empty: nobody is.
+  FetchDebugFile fetch = {};
 };
 
 /// An ELF file: what of it is loaded where, which function owns an address, and the bytes of its

@@ -18,6 +18,7 @@ struct ModuleCacheOptions {
   std::uint64_t most_bytes = std::uint64_t{2} << 30;
   /// See ModuleFiles.
   std::vector<std::string> debug_directories = {};
+  FetchDebugFile fetch = {};
   /// Files of the same build-id are one module, whoever wrote them. Otherwise only those whose
   /// bytes are the same, too, as anybody can write any build-id: they are compared once.
   bool trust_build_ids = false;

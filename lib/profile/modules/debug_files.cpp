@@ -116,7 +116,16 @@ std::shared_ptr<const Module> DebugFiles::find_debug(const Module& module) const
   if (files_->debug_directories.empty()) return nullptr;
   auto found = by_build_id(module.build_id());
   if (found != nullptr && is_same_file(*found, module)) found = nullptr;
-  return found != nullptr ? found : by_link(module);
+  if (found == nullptr) found = by_link(module);
+  const bool has_dwarf = module.find_section(".debug_info") != nullptr;
+  return found != nullptr || has_dwarf ? found : fetched(module.build_id());
+}
+
+std::shared_ptr<const Module> DebugFiles::fetched(std::string_view build_id) const {
+  if (!files_->fetch || build_id.empty()) return nullptr;
+  const std::optional<std::string> path = files_->fetch(build_id);
+  auto candidate = path ? open({"", *path}) : nullptr;
+  return candidate != nullptr && candidate->build_id() == build_id ? candidate : nullptr;
 }
 
 std::shared_ptr<const Module> DebugFiles::find_alternate(const Module& module) const {
@@ -126,10 +135,11 @@ std::shared_ptr<const Module> DebugFiles::find_alternate(const Module& module) c
   if (!in.ok() || path.empty() || path.size() > kMostPath || build_id.empty()) return nullptr;
   if (files_->debug_directories.empty()) return nullptr;
   if (auto found = by_build_id(build_id)) return found;
-  if (!module.facts().is_file) return nullptr;
+  if (!module.facts().is_file) return fetched(build_id);
   const std::string whole = path.starts_with('/') ? path : directory_of(module.path()) + path;
   auto candidate = open({files_->root, whole});
-  return candidate != nullptr && candidate->build_id() == build_id ? candidate : nullptr;
+  const bool is_right = candidate != nullptr && candidate->build_id() == build_id;
+  return is_right ? candidate : fetched(build_id);
 }
 
 }  // namespace perfmap

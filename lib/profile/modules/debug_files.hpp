@@ -31,6 +31,7 @@ class DebugFiles {
  private:
   std::shared_ptr<const Module> by_build_id(std::string_view build_id) const;
   std::shared_ptr<const Module> by_link(const Module& module) const;
+  std::shared_ptr<const Module> fetched(std::string_view build_id) const;
   std::shared_ptr<const Module> open(const Place& place) const;
   /// Below the root, and on the host.
   std::vector<std::string> roots() const;

@@ -39,7 +39,7 @@ Result<std::shared_ptr<const Module>> ModuleOpener::open(Input input, std::strin
   const std::shared_ptr<const Module> module(new Module(std::move(made)));
   const auto opener = [&files](Company of_candidate) {
     return [&files, of_candidate](Input found, const DebugFiles::Place& place) {
-      const ModuleFiles there{place.root, files.debug_directories};
+      const ModuleFiles there{place.root, files.debug_directories, files.fetch};
       return open(std::move(found), place.path, there, of_candidate).value_or(nullptr);
     };
   };

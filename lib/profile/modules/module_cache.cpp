@@ -118,7 +118,7 @@ ModuleCache::Answer ModuleCache::State::load(Input input, const std::string& roo
   const Claim claim(*this, lock, key);
   ++counts.opened;
   lock.unlock();
-  Answer opened = Module::open(std::move(input), {root, options.debug_directories});
+  Answer opened = Module::open(std::move(input), {root, options.debug_directories, options.fetch});
   lock.lock();
   if (!opened) {
     if (key && opened.error().code == Errc::bad_format)

@@ -1,0 +1,63 @@
+#include "perfmap/debuginfod.hpp"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <mutex>
+#include <unistd.h>
+
+namespace perfmap {
+
+/// The library stays loaded: it starts threads and registers handlers of its own.
+struct Debuginfod::State {
+  using Begin = void* (*)();
+  using End = void (*)(void*);
+  using Find = int (*)(void*, const unsigned char*, int, char**);
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (client != nullptr) end(client);
+  }
+
+  Begin begin = nullptr;
+  End end = nullptr;
+  Find find = nullptr;
+  void* client = nullptr;
+  std::mutex mutex;
+};
+
+Result<Debuginfod> Debuginfod::open() {
+  void* const library = ::dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return Failure(
+        {Errc::not_found, "cannot load libdebuginfod.so.1: is libdebuginfod1 installed?", 0, {}});
+  }
+  auto state = std::make_shared<State>();
+  state->begin = reinterpret_cast<State::Begin>(::dlsym(library, "debuginfod_begin"));
+  state->end = reinterpret_cast<State::End>(::dlsym(library, "debuginfod_end"));
+  state->find = reinterpret_cast<State::Find>(::dlsym(library, "debuginfod_find_debuginfo"));
+  const bool is_whole = state->begin != nullptr && state->end != nullptr && state->find != nullptr;
+  if (is_whole) state->client = state->begin();
+  if (state->client == nullptr) {
+    return Failure({Errc::unsupported, "libdebuginfod.so.1 does not work", 0, {}});
+  }
+  return Debuginfod(std::move(state));
+}
+
+std::optional<std::string> Debuginfod::find(std::string_view build_id) const {
+  // A length of 0 would mean that the bytes are hexadecimal text, to be believed up to its end.
+  constexpr std::size_t kMostBuildId = 64;
+  if (build_id.empty() || build_id.size() > kMostBuildId) return std::nullopt;
+  const std::scoped_lock lock(state_->mutex);
+  char* path = nullptr;
+  const int fd =
+      state_->find(state_->client, reinterpret_cast<const unsigned char*>(build_id.data()),
+                   static_cast<int>(build_id.size()), &path);
+  const std::unique_ptr<char, decltype(&std::free)> owned(path, &std::free);
+  if (fd < 0) return std::nullopt;
+  ::close(fd);
+  return path != nullptr ? std::optional<std::string>(path) : std::nullopt;
+}
+
+}  // namespace perfmap

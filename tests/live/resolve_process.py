@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""resolve --pid names every kind of code of living processes, and says why the rest has no name:
+resolve_process.py PERFMAP"""
+import http.server
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+PERFMAP = sys.argv[1]
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = """
+volatile int sink;
+static inline __attribute__((always_inline)) void inner(int x) { sink = x * 3; }
+__attribute__((noinline)) void victim_function(int x) {
+  inner(x);
+  sink += 1;
+}
+"""
+
+
+class Victim:
+    """A process in a mode of process_victim.py."""
+
+    def __init__(self, scratch, mode, *rest, wrap=()):
+        self.tmp = scratch
+        command = [*wrap, sys.executable, f"{HERE}/process_victim.py", mode, scratch, *rest]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        assert line, f"{mode}: the process did not begin"
+        self.said = json.loads(line)
+        self.pid = self.said["pid"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def ask(self, *addresses, options=(), pid=None):
+        command = [PERFMAP, "resolve", *[f"{a:x}" for a in addresses], "--pid", str(pid or self.pid),
+                   "--format", "jsonl", *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment(self.tmp))
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def environment(tmp):
+    return {**os.environ, "PERFMAP_TMPDIR": tmp}
+
+
+def check(what, got, wanted):
+    assert got == wanted, f"{what}: {got!r} instead of {wanted!r}"
+
+
+def jit_code(scratch):
+    with Victim(scratch, "jit") as victim:
+        said = victim.said
+        named, other, data, nothing = victim.ask(*[said[k] for k in ("named", "not-covered", "data", "unmapped")])
+        check("jit", (named["name"], named["offset"], named["entry_line"]), ("jitted", 16, 1))
+        check("a page without entry", (other["name"], other["why"]), (None, "not-covered"))
+        check("data", (data["name"], data["why"]), (None, "not-covered"))
+        check("nothing", (nothing["name"], nothing["why"]), (None, "unmapped"))
+        os.unlink(f"{scratch}/perf-{victim.pid}.map")
+        (without,) = victim.ask(said["named"])
+        check("without map", without["why"], "no-source")
+
+
+def other_memory(scratch):
+    with Victim(scratch, "memfd") as victim:
+        check("memfd", victim.ask(victim.said["named"])[0]["name"], "double::mapped")
+
+
+def forked_child(scratch):
+    with Victim(scratch, "forked") as victim:
+        try:
+            (answer,) = victim.ask(victim.said["named"])
+            check("a forked child", (answer["name"], os.path.basename(answer["source"])),
+                  ("of the parent", f"perf-{victim.said['parent']}.map"))
+        finally:
+            os.kill(victim.pid, 9)
+
+
+def deleted_library(scratch):
+    source = f"{scratch}/victim.c"
+    with open(source, "w") as out:
+        out.write(SOURCE)
+    library = f"{scratch}/victim.so"
+    subprocess.run(["cc", "-g", "-O2", "-shared", "-fPIC", source, "-o", library], check=True)
+    with Victim(scratch, "deleted", library) as victim:
+        (answer,) = victim.ask(victim.said["function"], options=("--lines", "--inlines"))
+        if os.geteuid() != 0 and answer["why"] == "unreadable":
+            print("not root: files that were deleted cannot be read")
+            return
+        check("a deleted library", answer["name"], "victim_function")
+        check("its source", answer["file"], source)
+        assert 4 <= answer["source_line"] <= 7, answer
+        begin = victim.said["function"] - answer["offset"]
+        chains = victim.ask(*range(begin, begin + answer["size"]), options=("--lines", "--inlines"))
+        inlined = {frame["name"]: frame["line"] for one in chains for frame in one["inlined"]}
+        check("an inlined function", inlined, {"inner": 3})
+
+
+def another_root(_):
+    """A container: pid 1 of its namespace, with its own /tmp, where the map is."""
+    if os.geteuid() != 0:
+        print("not root: no namespaces of its own")
+        return
+    inside = "mount -t tmpfs tmpfs /tmp && exec \"$@\""
+    wrap = ("unshare", "--pid", "--fork", "--mount", "sh", "-c", inside, "sh")
+    try:
+        probe = subprocess.run([*wrap, "true"], capture_output=True, text=True, timeout=30)
+        if probe.returncode != 0:
+            raise OSError(probe.stderr)
+    except OSError as error:
+        print("no namespaces here:", error)
+        return
+    with open(f"{HERE}/process_victim.py") as victim:  # which may be below /tmp
+        command = [*wrap, sys.executable, "-c", victim.read(), "jit", "/tmp"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    said = json.loads(process.stdout.readline())
+    check("the pid inside", said["pid"], 1)
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as children:
+        outside = int(children.read().split()[0])
+    try:
+        done = subprocess.run([PERFMAP, "resolve", f"{said['named']:x}", "--pid", str(outside), "--format", "jsonl"],
+                              capture_output=True, text=True, timeout=60)
+        check("in a container", json.loads(done.stdout)["name"], "jitted")
+    finally:
+        process.stdin.close()
+        process.wait()
+
+
+def stream_of_the_ended(scratch, end):
+    """A thousand questions about a process that has gone, or runs another program by now."""
+    with Victim(scratch, "jit") as victim:
+        stream = subprocess.Popen([PERFMAP, "resolve", "-", "--pid", str(victim.pid)], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(scratch))
+        address = f"{victim.said['named']:x}\n"
+
+        def ask():
+            stream.stdin.write(address)
+            stream.stdin.flush()
+            return stream.stdout.readline()
+
+        first = ask()
+        assert " jitted+0x10 (" in first, first
+        end(victim)
+        answers = {ask() for _ in range(1000)}
+        check("answers after the end", answers, {first})
+        stream.stdin.close()
+        notes = stream.stderr.read()
+        check("exit", stream.wait(timeout=60), 0)
+        check("notes", notes.count("has ended, or runs another program"), 1)
+
+
+def killed(victim):
+    victim.process.kill()
+    victim.process.wait()
+
+
+def executed(victim):
+    victim.process.stdin.write("exec 60\n")
+    victim.process.stdin.flush()
+    for _ in range(500):
+        with open(f"/proc/{victim.pid}/comm") as comm:
+            if comm.read() == "sleep\n":
+                return
+        time.sleep(0.01)
+    raise AssertionError("no exec")
+
+
+def agrees_with_elfutils(scratch):
+    """Random addresses in the code of all files of a process."""
+    if shutil.which("eu-addr2line") is None:
+        print("no eu-addr2line: names of a process's files are not compared")
+        return
+    chance = random.Random(20)
+    with Victim(scratch, "jit") as victim:
+        addresses = []
+        with open(f"/proc/{victim.pid}/maps") as maps:
+            for line in maps:
+                field = line.split()
+                if "x" in field[1] and len(field) > 5 and field[5].startswith("/"):
+                    begin, end = (int(x, 16) for x in field[0].split("-"))
+                    addresses += [chance.randrange(begin, end) for _ in range(150)]
+        text = "".join(f"0x{a:x}\n" for a in addresses)
+        theirs = subprocess.run(["eu-addr2line", "-S", "-p", str(victim.pid)], input=text, capture_output=True,
+                                text=True, timeout=120).stdout.splitlines()[0::2]
+        ours = subprocess.run([PERFMAP, "resolve", "-", "--no-demangle", "--pid", str(victim.pid)], input=text,
+                              capture_output=True, text=True, timeout=120, env=environment(scratch)).stdout.splitlines()
+    check("answers", (len(ours), len(theirs)), (len(addresses), len(addresses)))
+    compared = 0
+    for mine, other in zip(ours, theirs):
+        name = re.fullmatch(r"[0-9a-f]+ (.*) \(.*\)", mine)[1]
+        # Theirs are empty in linkage tables, and where the file has no symbol at all.
+        if other == "??" or other.startswith("()") or name.split("+")[0].endswith("@plt"):
+            continue
+        if "+" not in other:
+            other += "+0x0"
+        compared += 1
+        # One function has several names: which of them is theirs, is a matter of taste.
+        check(mine, name.rsplit("+", 1)[1], other.rsplit("+", 1)[1])
+    assert compared > 100, compared
+    print(f"{compared} of {len(addresses)} addresses compared")
+
+
+def debug_file_of_a_server(scratch):
+    """A file that was stripped; nobody is asked for its debug file before the option says so."""
+    source, library, debug = f"{scratch}/victim.c", f"{scratch}/victim.so", f"{scratch}/victim.debug"
+    with open(source, "w") as out:
+        out.write(SOURCE)
+    subprocess.run(["cc", "-g", "-O2", "-shared", "-fPIC", "-Wl,--build-id", source, "-o", library], check=True)
+    notes = subprocess.run(["readelf", "-nW", library], capture_output=True, text=True).stdout
+    wanted = "/buildid/" + re.search(r"Build ID: ([0-9a-f]+)", notes)[1] + "/debuginfo"
+    subprocess.run(["objcopy", "--only-keep-debug", library, debug], check=True)
+    subprocess.run(["strip", library], check=True)
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(200 if self.path == wanted else 404)
+            self.end_headers()
+            if self.path == wanted:
+                with open(debug, "rb") as file:
+                    self.wfile.write(file.read())
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    os.environ.update(DEBUGINFOD_URLS=f"http://127.0.0.1:{server.server_port}", DEBUGINFOD_CACHE_PATH=f"{scratch}/cache")
+    with Victim(scratch, "deleted", library) as victim:
+        before = victim.ask(victim.said["function"], options=("--lines",))[0]
+        check("nobody was asked", asked, [])
+        try:
+            after = victim.ask(victim.said["function"], options=("--lines", "--debuginfod"))[0]
+        except AssertionError as error:
+            if "cannot load libdebuginfod" not in str(error):
+                raise
+            print(error)
+            return
+        if after.get("why") == "unreadable":
+            return
+        check("the server was asked", wanted in asked, True)
+        check("without and with a server", ("file" in before, after.get("file")), (False, source))
+    server.shutdown()
+
+
+def main():
+    tests = [jit_code, debug_file_of_a_server, other_memory, forked_child, deleted_library, another_root, agrees_with_elfutils,
+             lambda scratch: stream_of_the_ended(scratch, killed),
+             lambda scratch: stream_of_the_ended(scratch, executed)]
+    for test in tests:
+        with tempfile.TemporaryDirectory() as scratch:
+            test(scratch)
+    return 0
+
+
+sys.exit(main())
