@@ -25,12 +25,15 @@ extern "C" {
 #define PERFMAP_NOW UINT64_MAX /* later than every event */
 
 typedef struct perfmap_tracker perfmap_tracker;
+typedef struct perfmap_module_cache perfmap_module_cache;
 
 typedef struct perfmap_tracker_options {
   size_t struct_size; /* set by the caller to sizeof(perfmap_tracker_options) */
   const char* proc;   /* NUL-terminated; NULL is "/proc" */
   const char* tmp;    /* NULL is "/tmp": where perf maps and jitdumps are */
   int32_t any_owner;  /* not 0: maps and dumps are believed whoever owns them */
+  /* Opens the ELF files, and must outlive the tracker. NULL: there are no modules. */
+  perfmap_module_cache* modules;
 } perfmap_tracker_options;
 
 /* `options` may be NULL. End it with perfmap_tracker_end(); spaces may outlive it. */
@@ -215,6 +218,119 @@ PERFMAP_C_API perfmap_status perfmap_tracker_find_jit(perfmap_tracker* tracker, 
                                                       uint64_t address, uint64_t time,
                                                       uint64_t source_time, perfmap_jit_code* out,
                                                       perfmap_error* error);
+
+/* --- Modules -------------------------------------------------------------------------------------
+ *
+ * ELF files, each opened once for however many processes, trackers and threads.
+ */
+
+typedef struct perfmap_module_cache_options {
+  size_t struct_size;  /* set by the caller to sizeof(perfmap_module_cache_options) */
+  uint64_t most_bytes; /* what was used longest ago goes beyond; 0 is 2 GiB */
+  /* Where separate debug files are, such as "/usr/lib/debug": directories with ':' between them,
+   * below a process's root and on the host. NULL: none is looked for. */
+  const char* debug_directories;
+} perfmap_module_cache_options;
+
+/* `options` may be NULL. A cache may be used by several threads, and by several trackers. */
+PERFMAP_C_API perfmap_status perfmap_module_cache_begin(const perfmap_module_cache_options* options,
+                                                        perfmap_module_cache** out,
+                                                        perfmap_error* error);
+PERFMAP_C_API void perfmap_module_cache_end(perfmap_module_cache* cache);
+/* Files that were read so far. */
+PERFMAP_C_API uint64_t perfmap_module_cache_opened(const perfmap_module_cache* cache);
+
+/* Never changes; may be used by several threads, and after its tracker and cache have ended. */
+typedef struct perfmap_module perfmap_module;
+
+typedef struct perfmap_module_facts {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_module_facts) */
+  const char* path;   /* the views live as long as the module */
+  size_t path_size;
+  const void* build_id; /* its bytes; size 0 where there is none */
+  size_t build_id_size;
+  const void* bytes; /* the whole file, mapped */
+  size_t bytes_size;
+  uint32_t machine; /* EM_... */
+  uint32_t type;    /* ET_... */
+} perfmap_module_facts;
+
+/* The ELF file that the process had mapped at the address at that time: what any other process has
+ * loaded is used again. `vaddr`, which may be NULL, is the address in the file before relocation.
+ * NOT_FOUND: nothing is mapped there, or no file; BAD_FORMAT: no ELF file; UNSUPPORTED: the tracker
+ * has no cache; IO or REFUSED as opening says. End it with perfmap_module_end(). */
+PERFMAP_C_API perfmap_status perfmap_tracker_find_elf(perfmap_tracker* tracker, int32_t pid,
+                                                      uint64_t address, uint64_t time,
+                                                      perfmap_module** out, uint64_t* vaddr,
+                                                      perfmap_error* error);
+PERFMAP_C_API void perfmap_module_end(perfmap_module* module);
+PERFMAP_C_API void perfmap_module_get_facts(const perfmap_module* module,
+                                            perfmap_module_facts* out);
+
+typedef struct perfmap_symbol {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_symbol) */
+  uint64_t begin;     /* before relocation */
+  uint64_t size;
+  const char* name; /* as the file has it; lives as long as the module */
+  size_t name_size;
+  const char* demangled; /* the same in the language of its source */
+  size_t demangled_size;
+} perfmap_symbol;
+
+/* NOT_FOUND: no function is there. The first call builds the file's table. */
+PERFMAP_C_API perfmap_status perfmap_module_find_symbol(const perfmap_module* module,
+                                                        uint64_t vaddr, perfmap_symbol* out,
+                                                        perfmap_error* error);
+
+/* --- Names ---------------------------------------------------------------------------------------
+ */
+
+typedef enum perfmap_detail {
+  PERFMAP_DETAIL_SYMBOLS = 0,
+  PERFMAP_DETAIL_LINES = 1,  /* and one frame for the place in the source */
+  PERFMAP_DETAIL_INLINES = 2 /* and a frame for each function that was inlined there */
+} perfmap_detail;
+
+typedef enum perfmap_no_name {
+  PERFMAP_NO_NAME_GONE = 0,
+  PERFMAP_NO_NAME_UNMAPPED = 1,
+  PERFMAP_NO_NAME_NO_SOURCE = 2,   /* code of a JIT that wrote neither map nor dump */
+  PERFMAP_NO_NAME_NOT_COVERED = 3, /* they have no code there */
+  PERFMAP_NO_NAME_BEFORE_LOAD = 4, /* it came later */
+  PERFMAP_NO_NAME_NO_SYMBOL = 5,   /* the ELF file has no function there */
+  PERFMAP_NO_NAME_UNREADABLE = 6
+} perfmap_no_name;
+
+typedef struct perfmap_source_frame {
+  const char* function;
+  size_t function_size;
+  const char* file;
+  size_t file_size;
+  uint32_t line;   /* 0: not known */
+  uint32_t column; /* 0: not known */
+} perfmap_source_frame;
+
+typedef struct perfmap_address_name {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_address_name) */
+  const char* name;   /* demangled; the views live until the next call with the tracker */
+  size_t name_size;
+  uint64_t begin; /* of the function, in the process */
+  uint64_t size;
+  const char* source; /* the ELF file, map or dump that has the name, or would have it */
+  size_t source_size;
+  int32_t is_jit; /* not 0: the name is a map's or a dump's */
+  int32_t why;    /* a perfmap_no_name, where there is none; later releases may know more */
+  const perfmap_source_frame* frames; /* the innermost first; the last is the function itself */
+  size_t frame_count;
+} perfmap_address_name;
+
+/* What the address is called: by the ELF file that the process had mapped there at `time`, or else
+ * by what perfmap_tracker_refresh_jit() found, at `source_time`. NOT_FOUND: it has no name, and
+ * `out` says why. `detail` is a perfmap_detail. */
+PERFMAP_C_API perfmap_status perfmap_tracker_name(perfmap_tracker* tracker, int32_t pid,
+                                                  uint64_t address, uint64_t time,
+                                                  uint64_t source_time, int32_t detail,
+                                                  perfmap_address_name* out, perfmap_error* error);
 
 /* --- Registers -----------------------------------------------------------------------------------
  */

@@ -124,10 +124,62 @@ static void use_own_process(const char* directory) {
   munmap(memory, 4096);
 }
 
+/* Two trackers share a cache, and a function of this process has the same name for both. */
+static void use_names(void) {
+  typedef uint64_t (*function)(uint32_t);
+  const function known = perfmap_preferred_regs_mask;
+  const uint64_t address = (uint64_t)(size_t)known;
+  const char* const name = "perfmap_preferred_regs_mask";
+  const int32_t self = (int32_t)getpid();
+  perfmap_module_cache* cache = NULL;
+  perfmap_module_cache_options cache_options = {.struct_size = sizeof cache_options};
+  perfmap_tracker_options options = {.struct_size = sizeof options};
+  uint64_t opened = 0;
+  int local = 0;
+  int i;
+  cache_options.debug_directories = "/usr/lib/debug:/opt/debug";
+  CHECK(perfmap_module_cache_begin(&cache_options, &cache, NULL) == PERFMAP_OK);
+  options.modules = cache;
+  for (i = 0; i < 2; ++i) {
+    perfmap_tracker* tracker = NULL;
+    perfmap_module* module = NULL;
+    perfmap_module_facts facts = {.struct_size = sizeof facts};
+    perfmap_symbol symbol = {.struct_size = sizeof symbol};
+    perfmap_address_name named = {.struct_size = sizeof named};
+    uint64_t vaddr = 0;
+    CHECK(perfmap_tracker_begin(&options, &tracker, NULL) == PERFMAP_OK);
+    CHECK(perfmap_tracker_import(tracker, self, PERFMAP_NOW, NULL, NULL) == PERFMAP_OK);
+    CHECK(perfmap_tracker_find_elf(tracker, self, address, PERFMAP_NOW, &module, &vaddr, NULL) ==
+          PERFMAP_OK);
+    CHECK(perfmap_tracker_name(tracker, self, address + 1, PERFMAP_NOW, PERFMAP_NOW,
+                               PERFMAP_DETAIL_INLINES, &named, NULL) == PERFMAP_OK);
+    CHECK(is(named.name, named.name_size, name) && named.begin == address && named.size > 1);
+    CHECK(!named.is_jit && named.source_size != 0);
+    CHECK(perfmap_tracker_name(tracker, self, (uint64_t)(size_t)&local, PERFMAP_NOW, PERFMAP_NOW,
+                               PERFMAP_DETAIL_SYMBOLS, &named, NULL) == PERFMAP_E_NOT_FOUND);
+    CHECK(named.name_size == 0 && named.why == PERFMAP_NO_NAME_NO_SOURCE);
+    CHECK(perfmap_tracker_name(tracker, self, address, PERFMAP_NOW, PERFMAP_NOW, 3, &named, NULL) ==
+          PERFMAP_E_INVALID_ARGUMENT);
+    perfmap_tracker_end(tracker);
+    perfmap_module_get_facts(module, &facts);
+    CHECK(facts.path_size != 0 && facts.bytes_size > 64 && facts.type == 3);
+    CHECK(memcmp(facts.bytes, "\177ELF", 4) == 0);
+    CHECK(perfmap_module_find_symbol(module, vaddr, &symbol, NULL) == PERFMAP_OK);
+    CHECK(symbol.begin == vaddr && is(symbol.name, symbol.name_size, name));
+    CHECK(is(symbol.demangled, symbol.demangled_size, name));
+    CHECK(perfmap_module_find_symbol(module, 0, &symbol, NULL) == PERFMAP_E_NOT_FOUND);
+    CHECK(i == 0 || perfmap_module_cache_opened(cache) == opened);
+    opened = perfmap_module_cache_opened(cache);
+    perfmap_module_end(module);
+  }
+  perfmap_module_cache_end(cache);
+}
+
 int main(void) {
   char directory[] = "perfmap-profile-XXXXXX";
   char path[512];
   use_events();
+  use_names();
   CHECK(mkdtemp(directory) != NULL && getcwd(path, sizeof path - sizeof directory) != NULL);
   strcat(strcat(path, "/"), directory);
   use_own_process(path);

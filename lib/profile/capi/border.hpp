@@ -6,8 +6,10 @@
 #include <memory>
 #include <new>
 
+#include "perfmap/module_cache.hpp"
 #include "perfmap/process_tracker.hpp"
 #include "perfmap/result.hpp"
+#include "perfmap/symbolizer.hpp"
 #include "perfmap_profile.h"
 
 namespace perfmap::profile_capi {
@@ -66,6 +68,12 @@ inline perfmap_process to_c(const ProcessInfo& info) noexcept {
 
 }  // namespace perfmap::profile_capi
 
+struct perfmap_module_cache {
+  perfmap::ModuleCache cache;
+};
+
 struct perfmap_tracker {
   perfmap::ProcessTracker tracker;
+  perfmap::AddressName named = {};  ///< what the caller has views of
+  std::vector<perfmap_source_frame> frames = {};
 };

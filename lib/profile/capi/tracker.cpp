@@ -1,5 +1,6 @@
 #include "capi/border.hpp"
 #include "perfmap/jit_sources.hpp"
+#include "perfmap/process_modules.hpp"
 #include "perfmap/registers.hpp"
 
 using perfmap::profile_capi::copy_in;
@@ -16,6 +17,7 @@ perfmap_status perfmap_tracker_begin(const perfmap_tracker_options* options, per
     if (asked.proc != nullptr) taken.roots.proc = asked.proc;
     if (asked.tmp != nullptr) taken.roots.tmp = asked.tmp;
     taken.any_owner = asked.any_owner != 0;
+    if (asked.modules != nullptr) taken.open_module = perfmap::open_through(asked.modules->cache);
     *out = new perfmap_tracker{perfmap::ProcessTracker(std::move(taken))};
     return PERFMAP_OK;
   });

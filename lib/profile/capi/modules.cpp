@@ -1,0 +1,91 @@
+#include <string>
+
+#include "capi/border.hpp"
+
+using perfmap::profile_capi::copy_in;
+using perfmap::profile_capi::copy_out;
+using perfmap::profile_capi::guard;
+using perfmap::profile_capi::report;
+
+struct perfmap_module {
+  std::shared_ptr<const perfmap::Module> module;
+};
+
+namespace {
+
+std::vector<std::string> directories_of(const char* joined) {
+  std::vector<std::string> directories;
+  std::string_view rest = joined == nullptr ? "" : joined;
+  while (!rest.empty()) {
+    const std::string_view first = rest.substr(0, rest.find(':'));
+    if (!first.empty()) directories.emplace_back(first);
+    rest.remove_prefix(std::min(first.size() + 1, rest.size()));
+  }
+  return directories;
+}
+
+}  // namespace
+
+perfmap_status perfmap_module_cache_begin(const perfmap_module_cache_options* options,
+                                          perfmap_module_cache** out, perfmap_error* error) {
+  return guard(error, [&]() -> perfmap_status {
+    const perfmap_module_cache_options asked = copy_in(options);
+    perfmap::ModuleCacheOptions taken;
+    if (asked.most_bytes != 0) taken.most_bytes = asked.most_bytes;
+    taken.debug_directories = directories_of(asked.debug_directories);
+    *out = new perfmap_module_cache{perfmap::ModuleCache(std::move(taken))};
+    return PERFMAP_OK;
+  });
+}
+
+void perfmap_module_cache_end(perfmap_module_cache* cache) { delete cache; }
+
+uint64_t perfmap_module_cache_opened(const perfmap_module_cache* cache) {
+  return cache->cache.statistics().opened;
+}
+
+perfmap_status perfmap_tracker_find_elf(perfmap_tracker* tracker, int32_t pid, uint64_t address,
+                                        uint64_t time, perfmap_module** out, uint64_t* vaddr,
+                                        perfmap_error* error) {
+  return guard(error, [&]() -> perfmap_status {
+    const auto space = tracker->tracker.at(pid, time);
+    const perfmap::Region* const region = space != nullptr ? space->find(address) : nullptr;
+    if (region == nullptr) return PERFMAP_E_NOT_FOUND;
+    auto module = tracker->tracker.module_of(pid, *region);
+    if (!module) return report(module.error(), error);
+    const std::uint64_t offset = address - region->range.begin + region->offset;
+    const auto found = (*module)->file_offset_to_vaddr(offset);
+    if (vaddr != nullptr) *vaddr = found.value_or(0);
+    *out = new perfmap_module{*std::move(module)};
+    return PERFMAP_OK;
+  });
+}
+
+void perfmap_module_end(perfmap_module* module) { delete module; }
+
+void perfmap_module_get_facts(const perfmap_module* module, perfmap_module_facts* out) {
+  const perfmap::Module& from = *module->module;
+  perfmap_module_facts facts{};
+  facts.path = from.path().data();
+  facts.path_size = from.path().size();
+  facts.build_id = from.build_id().data();
+  facts.build_id_size = from.build_id().size();
+  facts.bytes = from.bytes().data();
+  facts.bytes_size = from.bytes().size();
+  facts.machine = from.machine();
+  facts.type = from.type();
+  copy_out(facts, out);
+}
+
+perfmap_status perfmap_module_find_symbol(const perfmap_module* module, uint64_t vaddr,
+                                          perfmap_symbol* out, perfmap_error* error) {
+  return guard(error, [&]() -> perfmap_status {
+    const auto symbol = module->module->find_symbol(vaddr);
+    if (!symbol) return PERFMAP_E_NOT_FOUND;
+    const std::string_view demangled = module->module->demangled(*symbol);
+    copy_out(perfmap_symbol{0, symbol->range.begin, symbol->range.size, symbol->name.data(),
+                            symbol->name.size(), demangled.data(), demangled.size()},
+             out);
+    return PERFMAP_OK;
+  });
+}
