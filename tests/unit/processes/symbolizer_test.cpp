@@ -1,0 +1,144 @@
+// What an address is called, by whom, and why it is not: processes of events, files of bytes.
+
+#include "perfmap/symbolizer.hpp"
+
+#include <string>
+
+#include "perfmap/process_modules.hpp"
+#include "support/catch.hpp"
+#include "support/elf_bytes.hpp"
+#include "support/scratch.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::ElfBytes;
+using test::Scratch;
+
+constexpr pid_t kPid = 7;
+
+/// Files by name: an ELF file with one function at 0x1000, a text file, one that cannot be read.
+Result<std::shared_ptr<const Module>> open_test_module(const Region& region, const ProcSource*) {
+  const std::string& name = region.file->name;
+  if (name == "/lib/secret.so") return Failure(system_error("cannot open " + name, EACCES));
+  const bool is_elf = name.find(".so") != name.npos || region.file->kind == RegionKind::vdso;
+  ElfBytes elf;
+  const std::string bytes =
+      is_elf ? elf.symbols({{"_Z8functionv", 0x1000, 0x10}}).text() : "#!/bin/sh\n";
+  return Module::open(Input::from_text(bytes, name));
+}
+
+/// Of the function, in the file.
+std::uint64_t function_offset() {
+  const auto module = Module::open(Input::from_text(ElfBytes().symbols({}).text(), "a.so"));
+  REQUIRE(module);
+  return (*module)->find_section(".text")->offset;
+}
+
+ProcessTracker tracker_of_files() {
+  ProcessTracker::Options options;
+  options.open_module = open_test_module;
+  return ProcessTracker(std::move(options));
+}
+
+void map(ProcessTracker& tracker, Address begin, std::string_view name, bool code = true) {
+  MmapEvent event;
+  event.pid = kPid;
+  event.time = 1;
+  event.range = {begin, 0x3000};
+  event.name = name;
+  event.access = {true, false, code, false};
+  tracker.on_mmap(event);
+}
+
+void attach(ProcessTracker& tracker, const std::string& map) {
+  std::vector<Map> maps;
+  maps.emplace_back(Input::from_text(map, "perf-7.map"));
+  tracker.attach_jit(kPid, std::make_shared<JitSources>(std::move(maps), std::vector<Jitdump>()));
+}
+
+/// "name+offset source", or why there is none.
+std::string said(ProcessTracker& tracker, Address address, std::uint64_t time = Timeline::kEnd) {
+  Symbolizer symbolizer(tracker, {});
+  const AddressName answer = symbolizer.find(kPid, {address, time});
+  if (!answer.has_name()) return std::string(to_string(answer.why));
+  CHECK(answer.address == address);
+  CHECK(answer.range.contains(address));
+  return std::string(answer.name) + "+" + std::to_string(address - answer.range.begin) +
+         (answer.entry ? " jit" : " " + answer.mapped->name);
+}
+
+}  // namespace
+
+TEST_CASE("an ELF file names what it has mapped, whatever a map says", "[symbolizer]") {
+  ProcessTracker tracker = tracker_of_files();
+  map(tracker, 0x10000, "/lib/a.so");
+  map(tracker, 0x20000, "/home/script");
+  map(tracker, 0x30000, "/lib/secret.so");
+  map(tracker, 0x40000, "[vdso]");
+  attach(tracker, "0 1000000 wide\n");
+  const Address function = 0x10000 + function_offset();
+  CHECK(said(tracker, function + 2) == "function()+2 /lib/a.so");
+  CHECK(said(tracker, function + 0x10) == "no-symbol");
+  CHECK(said(tracker, 0x40000 + function_offset()) == "function()+0 [vdso]");
+  // No ELF file, and one that nobody may read: the map is all there is.
+  CHECK(said(tracker, 0x20008) == "wide+131080 jit");
+  CHECK(said(tracker, 0x30008) == "wide+196616 jit");
+}
+
+TEST_CASE("where no ELF file is, maps answer, in memory of every kind", "[symbolizer]") {
+  ProcessTracker tracker = tracker_of_files();
+  const bool is_code = GENERATE(true, false);  // a runtime may write to its code just now
+  const std::string name = GENERATE(as<std::string>(), "//anon", "", "[anon:v8]", "[heap]",
+                                    "/memfd:doublemapper (deleted)", "/anon_hugepage (deleted)");
+  map(tracker, 0x10000, name, is_code);
+  attach(tracker, "10010 10 jitted\n");
+  CHECK(said(tracker, 0x10018) == "jitted+8 jit");
+  CHECK(said(tracker, 0x10020) == "not-covered");
+}
+
+TEST_CASE("a library in a memfd is one, if no map has the address", "[symbolizer]") {
+  ProcessTracker tracker = tracker_of_files();
+  map(tracker, 0x10000, "/memfd:loaded.so (deleted)");
+  attach(tracker, "10000 10 jitted\n");
+  CHECK(said(tracker, 0x10000) == "jitted+0 jit");
+  CHECK(said(tracker, 0x10000 + function_offset()) == "function()+0 /memfd:loaded.so");
+}
+
+TEST_CASE("there is a reason for each address without name", "[symbolizer]") {
+  ProcessTracker tracker = tracker_of_files();
+  CHECK(said(tracker, 0x10000) == "gone");
+  map(tracker, 0x10000, "//anon");
+  map(tracker, 0x20000, "/lib/secret.so");
+  CHECK(said(tracker, 0x10000) == "no-source");
+  CHECK(said(tracker, 0x20000) == "unreadable");
+  CHECK(said(tracker, 0x90000) == "unmapped");
+  Symbolizer symbolizer(tracker, {});
+  const std::vector<Query> twice(2, {0x20000, Timeline::kEnd});
+  std::vector<AddressName> answers(2);
+  symbolizer.find_all(kPid, twice, answers);
+  symbolizer.find_all(kPid, twice, answers);
+  REQUIRE(symbolizer.failures().size() == 1);
+  CHECK(symbolizer.failures()[0].message.starts_with("cannot open /lib/secret.so"));
+}
+
+TEST_CASE("a file of another tree is believed by its build-id", "[symbolizer]") {
+  const Scratch tree;
+  ElfBytes elf;
+  elf.build_id("0123456789");
+  tree.write("a.so", elf.symbols({{"f", 0x1000, 0x10}}).text());
+  ModuleCache cache;
+  Region region{{0x1000, 0x2000}, 0, nullptr, {}};
+  region.file = std::make_shared<const MappedFile>(classify_mapping("/a.so"));
+  const std::string& root = tree.path();
+  CHECK(open_below(cache, root)(region, nullptr));
+  const auto wrong = open_below(cache, root, [](const std::string&) { return "another one"; });
+  REQUIRE(!wrong(region, nullptr));
+  CHECK(wrong(region, nullptr).error().code == Errc::refused);
+  const auto right = open_below(cache, root, [](const std::string&) { return "0123456789"; });
+  CHECK(right(region, nullptr));
+  region.file = std::make_shared<const MappedFile>(classify_mapping("/missing.so"));
+  CHECK(open_below(cache, root)(region, nullptr).error().code == Errc::not_found);
+}
+
+}  // namespace perfmap
