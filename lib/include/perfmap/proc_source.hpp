@@ -86,6 +86,11 @@ class PERFMAP_API ProcSource {
   /// last component is refused, as is whatever `policy` objects to. Where the kernel has no
   /// openat2(2), every link is.
   Seen<Input> open_below_root(const std::string& path, const OpenPolicy& policy) const;
+  /// What is at a path below the process's root, which is not opened for that; a link as last
+  /// component is told as the link that it is.
+  Seen<FileFacts> look_below_root(const std::string& path) const;
+  /// The mount namespace, such as "mnt:[4026531841]": equal for processes that share it.
+  Seen<std::string> mount_namespace() const;
 
  private:
   struct State;

@@ -1,30 +1,11 @@
 #include <algorithm>
-#include <ctime>
-#include <unistd.h>
 
 #include "perfmap/source_kind.hpp"
 #include "processes/jit_state.hpp"
+#include "processes/start_time.hpp"
 
 namespace perfmap {
 namespace {
-
-constexpr std::int64_t kSecond = 1'000'000'000;
-
-std::int64_t now_ns(clockid_t clock) noexcept {
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return now.tv_sec * kSecond + now.tv_nsec;
-}
-
-/// When a process began, by the clock of file times; what has no such time began with the world.
-std::int64_t start_time_ns(const ProcSource& process) noexcept {
-  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  if (process.start() / per_second > UINT32_MAX) return 0;
-  const auto since_boot = static_cast<std::int64_t>(process.start() / per_second) * kSecond +
-                          static_cast<std::int64_t>(process.start() % per_second) * kSecond /
-                              static_cast<std::int64_t>(per_second);
-  return now_ns(CLOCK_REALTIME) - (now_ns(CLOCK_BOOTTIME) - since_boot);
-}
 
 FileId key_of(const Input& input) noexcept { return {input.facts().device, input.facts().inode}; }
 
@@ -50,10 +31,9 @@ bool JitSources::State::look(const ProcSource& process) {
   if (!map && map.error().code != Errc::not_found) refused.push_back(std::move(map.error()));
   std::vector<Input> found = std::move(dumps.dumps);
   if (map) found.push_back(*std::move(map));
-  const std::int64_t start = start_time_ns(process);
   found_now.clear();
   for (Input& input : found) {
-    if (input.facts().mtime_ns + kSecond < start) {
+    if (is_older_than(process, input.facts())) {
       refused.push_back(
           {Errc::refused, "cannot use " + input.name() + ": it is older than the process", 0, {}});
     } else {

@@ -30,6 +30,8 @@ struct ProcSource::State {
   /// /proc/PID/root.
   Result<OwnedFd> root() const;
   Result<OwnedFd> open_mapped(const Region& region) const;
+  /// Where a link of the directory leads.
+  Result<std::string> target_of(const char* link) const;
 
   /// What `ask` answers, unless the process is gone then: that makes all answers void, and errors,
   /// too. `ask` gives a Result<T>.
