@@ -10,7 +10,7 @@ _perfmap() {
   local command= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      resolve|lint|merge|tidy|info|diff|write|copy|to-json|from-json|convert|completions|help) command=$word; break ;;
+      resolve|lint|merge|tidy|info|diff|doctor|write|copy|to-json|from-json|convert|completions|help) command=$word; break ;;
     esac
   done
   if [[ $previous == --color ]]; then
@@ -101,6 +101,16 @@ _perfmap() {
       else
         compopt -o default; COMPREPLY=()
       fi ;;
+    doctor)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format' -- "$current"))
+      else
+        COMPREPLY=()
+      fi ;;
     write)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
@@ -179,9 +189,9 @@ _perfmap() {
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
       else
-        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert completions help' -- "$current"))
+        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor write copy to-json from-json convert completions help' -- "$current"))
       fi ;;
-    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor write copy to-json from-json convert completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
   esac
 }
 complete -F _perfmap perfmap

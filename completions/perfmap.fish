@@ -1,7 +1,7 @@
 # fish completion for perfmap; made by 'perfmap completions fish'.
 complete -c perfmap -f
 function __perfmap_no_command
-  not __fish_seen_subcommand_from resolve lint merge tidy info diff write copy to-json from-json convert completions help
+  not __fish_seen_subcommand_from resolve lint merge tidy info diff doctor write copy to-json from-json convert completions help
 end
 complete -c perfmap -n '__perfmap_no_command' -l version -d 'Print the version'
 complete -c perfmap -n '__perfmap_no_command' -s h -l help -d 'Print this help'
@@ -14,6 +14,7 @@ complete -c perfmap -n __perfmap_no_command -a merge -d 'Make one map without co
 complete -c perfmap -n __perfmap_no_command -a tidy -d 'Make a map without conflicts of one'
 complete -c perfmap -n __perfmap_no_command -a info -d 'Say what a map holds'
 complete -c perfmap -n __perfmap_no_command -a diff -d 'Say which names appeared, vanished or moved'
+complete -c perfmap -n __perfmap_no_command -a doctor -d 'Say why names of a process are missing'
 complete -c perfmap -n __perfmap_no_command -a write -d 'Append entries to a map or a jitdump'
 complete -c perfmap -n __perfmap_no_command -a copy -d 'Append a map to another'
 complete -c perfmap -n __perfmap_no_command -a to-json -d 'Print a map as JSON'
@@ -105,6 +106,12 @@ complete -c perfmap -n '__fish_seen_subcommand_from diff' -l any-owner -d 'Belie
 complete -c perfmap -n '__fish_seen_subcommand_from diff' -l stop-at-close -d 'Read nothing behind a jitdump\'s CLOSE record, as perf does'
 complete -c perfmap -n '__fish_seen_subcommand_from diff' -l format -x -a 'text json' -d 'Output format (default: text)'
 complete -c perfmap -n '__fish_seen_subcommand_from diff' -F -d 'The two maps: paths, \'-\' or pids'
+complete -c perfmap -n '__fish_seen_subcommand_from doctor' -s h -l help -d 'Print this help'
+complete -c perfmap -n '__fish_seen_subcommand_from doctor' -l color -x -a 'auto always never' -d 'Colour: auto, always or never'
+complete -c perfmap -n '__fish_seen_subcommand_from doctor' -s q -l quiet -d 'No notes or warnings'
+complete -c perfmap -n '__fish_seen_subcommand_from doctor' -s v -l verbose -d 'Say how long each step took'
+complete -c perfmap -n '__fish_seen_subcommand_from doctor' -l format -x -a 'text json' -d 'Output format (default: text)'
+complete -c perfmap -n '__fish_seen_subcommand_from doctor' -d 'A running process'
 complete -c perfmap -n '__fish_seen_subcommand_from write' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from write' -l color -x -a 'auto always never' -d 'Colour: auto, always or never'
 complete -c perfmap -n '__fish_seen_subcommand_from write' -s q -l quiet -d 'No notes or warnings'
@@ -168,4 +175,4 @@ complete -c perfmap -n '__fish_seen_subcommand_from help' -s h -l help -d 'Print
 complete -c perfmap -n '__fish_seen_subcommand_from help' -l color -x -a 'auto always never' -d 'Colour: auto, always or never'
 complete -c perfmap -n '__fish_seen_subcommand_from help' -s q -l quiet -d 'No notes or warnings'
 complete -c perfmap -n '__fish_seen_subcommand_from help' -s v -l verbose -d 'Say how long each step took'
-complete -c perfmap -n '__fish_seen_subcommand_from help' -a 'resolve lint merge tidy info diff write copy to-json from-json convert completions help' -d 'The command to explain'
+complete -c perfmap -n '__fish_seen_subcommand_from help' -a 'resolve lint merge tidy info diff doctor write copy to-json from-json convert completions help' -d 'The command to explain'

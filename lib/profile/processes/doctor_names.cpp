@@ -20,6 +20,11 @@ std::string title(const DoctorCase& facts) {
   return name;
 }
 
+bool has_finding(const Diagnosis& diagnosis, std::string_view id) {
+  return std::any_of(diagnosis.findings.begin(), diagnosis.findings.end(),
+                     [id](const DoctorFinding& one) { return one.id == id; });
+}
+
 /// Of a file that is there, and is not used.
 void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagnosis) {
   const std::string path = shell_word(file.our_path);
@@ -35,7 +40,8 @@ void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis&
           sudo(facts) + "chown " + number(facts.view.status.uid) + " " + path);
       break;
     case FileFate::stale:
-      add(diagnosis, "stale", Severity::warning, message + "; perf would take names from it",
+      add(diagnosis, "stale", Severity::warning,
+          message + (file.is_dump ? "" : "; perf would take names from it"),
           sudo(facts) + "rm " + path);
       break;
     case FileFate::too_large:
@@ -43,6 +49,7 @@ void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis&
       break;
     case FileFate::unreachable:
     case FileFate::unreadable:
+      if (has_finding(diagnosis, "unreadable")) break;  // of all files it is the same
       add(diagnosis, "unreadable", Severity::warning, message,
           facts.options.reader == 0 ? "" : "sudo perfmap doctor " + number(facts.view.pid));
       break;
@@ -62,10 +69,8 @@ void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis&
 
 /// Whether what is there would do if it could be read, or had the right name.
 bool explains(const Diagnosis& diagnosis) {
-  return std::any_of(
-      diagnosis.findings.begin(), diagnosis.findings.end(), [](const DoctorFinding& one) {
-        return one.id == "unreadable" || one.id == "other-pid" || one.id == "foreign-owner";
-      });
+  return has_finding(diagnosis, "unreadable") || has_finding(diagnosis, "other-pid") ||
+         has_finding(diagnosis, "foreign-owner");
 }
 
 bool has_empty(const Diagnosis& diagnosis) {
