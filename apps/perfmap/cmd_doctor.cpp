@@ -20,9 +20,14 @@ ExitCode fail(const Console& console, const Options& options, const Error& error
   return console.fail(error.message + "; try 'sudo perfmap doctor " + options.pid + "'");
 }
 
+Result<Diagnosis> examine(pid_t pid, const Console& console) {
+  const Step step(console, "examining");
+  return diagnose(pid, {roots_from_environment(), ::geteuid()});
+}
+
 ExitCode run(const Options& options, const Console& console) {
   const pid_t pid = pid_of_source({options.pid, Source::As::pid});
-  const Result<Diagnosis> diagnosis = diagnose(pid, {roots_from_environment(), ::geteuid()});
+  const Result<Diagnosis> diagnosis = examine(pid, console);
   if (!diagnosis) return fail(console, options, diagnosis.error());
   if (options.format == "json") {
     write_doctor_json(console.out(), *diagnosis);

@@ -109,12 +109,14 @@ struct Diagnosis {
 struct DoctorOptions {
   Roots roots;
   /// Whose eyes: decides what perf may do, and when a command wants sudo.
-  uid_t reader;
+  uid_t reader = 0;
 };
 
 /// Examines a live process. Nothing of it is trusted: see ProcSource and find_process_map(). Fails
-/// with not_found where there is none, and with io (EACCES, EPERM) where it may not be read, as
-/// another user's. O(regions + n log n) for n entries of its files, 16 bytes an entry at most.
+/// with not_found where there is none, with invalid_argument for a thread that is not its process's
+/// first, and with io (EACCES, EPERM) where it may not be read, as another user's. May be called
+/// from several threads; of files that shrink meanwhile see TruncationGuard.
+/// O(regions + n log n) for n entries of its files, 16 bytes an entry at most.
 /// Where names and files are looked for, and who ignores what: Linux, tools/perf/util/map.c,
 /// symbol.c, namespaces.c and jitdump.c; the flags of runtimes are those of their manuals.
 PERFMAP_API Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options);

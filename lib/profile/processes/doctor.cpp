@@ -29,6 +29,13 @@ Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options) {
   }
   const Result<ProcessView> view = view_process(**process, options.roots);
   if (!view) return Failure(view.error());
+  if (view->status.tgid != pid) {
+    return Failure(
+        {Errc::invalid_argument,
+         std::to_string(pid) + " is a thread of process " + std::to_string(view->status.tgid),
+         0,
+         {}});
+  }
   DoctorCase facts{*view, options, find_runtime(**process, *view)};
   facts.asked = flags_of(facts.found.runtime, *view);
   Diagnosis diagnosis;

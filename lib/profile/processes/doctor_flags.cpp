@@ -49,15 +49,20 @@ std::uint64_t number_of(std::string_view text, int base) noexcept {
   return number;
 }
 
+/// V8 takes '_' for '-' in the names of its options.
 AskedFor node_flags(const ProcessView& view) {
   Words words = own_options(view, {"-e", "--eval", "-p", "--print", "-r", "--require", "--import",
                                    "--loader", "--experimental-loader", "-C", "--conditions"});
   add_variable(words, view, "NODE_OPTIONS");
   AskedFor asked;
   for (std::string& word : words) {
-    std::replace(word.begin(), word.end(), '_', '-');  // V8 takes either
+    const std::size_t value = std::min(word.find('='), word.size());
+    std::replace(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(value), '_', '-');
+    constexpr std::string_view kPath = "--perf-basic-prof-path=";
     if (word == "--perf-basic-prof" || word == "--perf-basic-prof-only-functions") {
       asked.map_by = word;
+    } else if (word.starts_with(kPath)) {
+      asked.directory = word.substr(kPath.size());
     } else if (word == "--perf-prof") {
       asked.dump_by = word;
     } else if (word == "--interpreted-frames-native-stack") {

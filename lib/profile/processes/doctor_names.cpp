@@ -84,11 +84,13 @@ void add_lost_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   const std::string by = asked.map_by.empty() ? asked.dump_by : asked.map_by;
   const std::string told = title(facts) + " was started with " + visible(by);
   if (!asked.directory.empty() && asked.directory != facts.options.roots.tmp) {
-    const std::string map = "/perf-" + number(facts.view.inner) + ".map";
+    const std::string root =
+        facts.view.other_mounts ? "/proc/" + number(facts.view.pid) + "/root" : "";
+    const std::string map = root + asked.directory + "/perf-" + number(facts.view.inner) + ".map";
     const std::string tmp = facts.options.roots.tmp + "/perf-" + number(facts.view.pid) + ".map";
     add(diagnosis, "lost-map", Severity::warning,
         told + ", but writes to " + visible(asked.directory) + ", where perf does not look",
-        sudo(facts) + "ln -s " + shell_word(asked.directory + map) + " " + shell_word(tmp));
+        sudo(facts) + "ln -s " + shell_word(map) + " " + shell_word(tmp));
     return;
   }
   const std::string where =

@@ -126,6 +126,8 @@ TEST_CASE("a process that cannot be examined is an error", "[doctor]") {
   Patient patient;
   patient.program("/usr/bin/node");
   CHECK(diagnose(43, patient.options).error().code == Errc::not_found);
+  patient.planted.put("status", "Name:\tx\nTgid:\t7\n");
+  CHECK(diagnose(42, patient.options).error().message == "42 is a thread of process 7");
   std::filesystem::remove(patient.planted.path("maps"));
   REQUIRE(::mkfifo(patient.planted.path("maps").c_str(), 0600) == 0);
   CHECK(diagnose(42, patient.options).error().code == Errc::refused);

@@ -149,7 +149,10 @@ TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]"
   patient.program("/opt/dotnet")
       .environment({"DOTNET_PerfMapEnabled=3", "DOTNET_PerfMapJitDumpPath=/data"});
   CHECK(lost().message.find("writes to /data") != std::string::npos);
-  CHECK(lost().fix == "ln -s /data/perf-3.map " + patient.outside("perf-42.map"));
+  CHECK(lost().fix == "ln -s /proc/42/root/data/perf-3.map " + patient.outside("perf-42.map"));
+  patient.share_mounts();
+  patient.program("/usr/bin/node", {"node", "--perf-basic-prof", "--perf_basic_prof_path=/a_b"});
+  CHECK(lost().fix == "ln -s /a_b/perf-3.map " + patient.outside("perf-42.map"));
 }
 
 TEST_CASE("the JVM's release and flags decide what it is told", "[doctor]") {
