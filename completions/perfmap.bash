@@ -10,7 +10,7 @@ _perfmap() {
   local command= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      resolve|lint|merge|tidy|info|diff|write|copy|to-json|from-json|convert|snapshot|completions|help) command=$word; break ;;
+      resolve|lint|merge|tidy|info|diff|doctor|write|copy|to-json|from-json|convert|completions|help) command=$word; break ;;
     esac
   done
   if [[ $previous == --color ]]; then
@@ -29,10 +29,9 @@ _perfmap() {
         --time) COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'text json jsonl' -- "$current")); return ;;
         --map-dir) compopt -o default; COMPREPLY=(); return ;;
-        --symfs) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source --kind --any-owner --stop-at-close --overlap --time --lines --inlines --no-demangle --format --perf-script --map-dir --symfs --debuginfod --strict' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source --kind --any-owner --stop-at-close --overlap --time --lines --format --perf-script --map-dir --strict' -- "$current"))
       else
         COMPREPLY=()
       fi ;;
@@ -102,6 +101,16 @@ _perfmap() {
       else
         compopt -o default; COMPREPLY=()
       fi ;;
+    doctor)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format' -- "$current"))
+      else
+        COMPREPLY=()
+      fi ;;
     write)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
@@ -164,16 +173,6 @@ _perfmap() {
       else
         compopt -o default; COMPREPLY=()
       fi ;;
-    snapshot)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output --any-owner --with-command-line' -- "$current"))
-      else
-        COMPREPLY=()
-      fi ;;
     completions)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
@@ -190,9 +189,9 @@ _perfmap() {
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
       else
-        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert snapshot completions help' -- "$current"))
+        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor write copy to-json from-json convert completions help' -- "$current"))
       fi ;;
-    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert snapshot completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor write copy to-json from-json convert completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
   esac
 }
 complete -F _perfmap perfmap

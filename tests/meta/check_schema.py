@@ -1,6 +1,7 @@
-"""Real output of to-json, info and diff fits docs/schema, by the part of JSON Schema that the schemas
-use; and the check itself refuses what does not fit."""
+"""Real output of to-json, info, diff and doctor fits docs/schema, by the part of JSON Schema that the
+schemas use; and the check itself refuses what does not fit."""
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -116,4 +117,14 @@ for path in dumps:
     document = output("info", path, "--format", "json")
     check(document, INFO, INFO)
     assert document["lost_bytes"] == 0
+
+DOCTOR = load("perfmap.doctor-1")
+with subprocess.Popen(["sleep", "60"]) as sleeper:
+    for pid in (os.getpid(), sleeper.pid):
+        document = output("doctor", str(pid), "--format", "json")
+        check(document, DOCTOR, DOCTOR)
+        assert refuses({**document, "runtime": "cobol"}, DOCTOR)
+        assert refuses({**document, "findings": [{"id": "no-map"}]}, DOCTOR)
+        assert document["runtime"] == ("cpython" if pid == os.getpid() else None)
+    sleeper.kill()
 print(f"{count} entries of {len(maps)} maps and {len(dumps)} dumps fit the schemas")

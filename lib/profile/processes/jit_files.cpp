@@ -31,10 +31,9 @@ bool JitSources::State::look(const ProcSource& process) {
   if (!map && map.error().code != Errc::not_found) refused.push_back(std::move(map.error()));
   std::vector<Input> found = std::move(dumps.dumps);
   if (map) found.push_back(*std::move(map));
-  const std::int64_t start = start_time_ns(process, options.roots.proc);
   found_now.clear();
   for (Input& input : found) {
-    if (input.facts().mtime_ns + kTimeSlack < start) {
+    if (is_older_than(process, options.roots.proc, input.facts())) {
       refused.push_back(
           {Errc::refused, "cannot use " + input.name() + ": it is older than the process", 0, {}});
     } else {

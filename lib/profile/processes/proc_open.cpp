@@ -176,4 +176,17 @@ ProcSource::Seen<Input> ProcSource::open_below_root(const std::string& path,
   });
 }
 
+ProcSource::Seen<FileFacts> ProcSource::look_below_root(const std::string& path) const {
+  return state_->while_alive<FileFacts>([&]() -> Result<FileFacts> {
+    const Result<OwnedFd> below = state_->root();
+    if (!below) return Failure(below.error());
+    const OwnedFd found = find_below(below->get(), path);
+    struct stat status {};
+    if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
+      return Failure(system_error("cannot find " + state_->name + "/root" + path, errno));
+    }
+    return facts_of(status);
+  });
+}
+
 }  // namespace perfmap

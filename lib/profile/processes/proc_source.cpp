@@ -118,13 +118,19 @@ ProcSource::Seen<MemoryMap> ProcSource::memory_map(MappedFiles& files) const {
   });
 }
 
+Result<std::string> ProcSource::State::target_of(const char* link) const {
+  std::array<char, 4097> target;
+  const ssize_t size = ::readlinkat(subject(), link, target.data(), target.size());
+  if (size < 0) return Failure(system_error("cannot read " + name + "/" + link, errno));
+  return std::string(target.data(), static_cast<std::size_t>(size));
+}
+
 ProcSource::Seen<std::string> ProcSource::executable() const {
-  return state_->while_alive<std::string>([this]() -> Result<std::string> {
-    std::array<char, 4097> target;
-    const ssize_t size = ::readlinkat(state_->subject(), "exe", target.data(), target.size());
-    if (size < 0) return Failure(system_error("cannot read " + state_->name + "/exe", errno));
-    return std::string(target.data(), static_cast<std::size_t>(size));
-  });
+  return state_->while_alive<std::string>([this] { return state_->target_of("exe"); });
+}
+
+ProcSource::Seen<std::string> ProcSource::mount_namespace() const {
+  return state_->while_alive<std::string>([this] { return state_->target_of("ns/mnt"); });
 }
 
 ProcSource::Seen<std::vector<std::string>> ProcSource::command_line() const {

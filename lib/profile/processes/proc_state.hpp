@@ -34,6 +34,8 @@ struct ProcSource::State {
   using UseFound = std::function<Result<void>(const OwnedFd& found, const struct stat& status,
                                               const std::string& where)>;
   Result<void> find_mapped(const Region& region, const UseFound& use) const;
+  /// Where a link of the directory leads.
+  Result<std::string> target_of(const char* link) const;
 
   /// What `ask` answers, unless the process is gone then: that makes all answers void, and errors,
   /// too. `ask` gives a Result<T>.

@@ -52,21 +52,21 @@ Result<bool> take_texts(const ProcSource& process, const SnapshotOptions& option
   return true;
 }
 
-bool is_believed(const Input& input, std::int64_t start, SnapshotLook& look) {
-  if (input.facts().mtime_ns + kTimeSlack >= start) return true;
+bool is_believed(const ProcSource& process, const std::string& proc, const Input& input,
+                 SnapshotLook& look) {
+  if (!is_older_than(process, proc, input.facts())) return true;
   look.left_out.push_back(input.name() + " is older than the process");
   return false;
 }
 
 void find_files(const ProcSource& process, const Roots& roots, bool any_owner, SnapshotLook& look) {
-  const std::int64_t start = start_time_ns(process, roots.proc);
   Result<Input> map = find_process_map(process.pid(), roots, any_owner);
-  if (map && is_believed(*map, start, look)) look.map = *std::move(map);
+  if (map && is_believed(process, roots.proc, *map, look)) look.map = *std::move(map);
   if (!map && map.error().code != Errc::not_found) look.left_out.push_back(map.error().message);
   ProcessDumps dumps = find_process_dumps(process.pid(), roots, any_owner);
   for (const Error& refused : dumps.refused) look.left_out.push_back(refused.message);
   for (Input& dump : dumps.dumps) {
-    if (is_believed(dump, start, look)) look.dumps.push_back(std::move(dump));
+    if (is_believed(process, roots.proc, dump, look)) look.dumps.push_back(std::move(dump));
   }
 }
 

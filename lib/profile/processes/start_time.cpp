@@ -20,6 +20,8 @@ std::int64_t now_ns(clockid_t clock) noexcept {
 
 }  // namespace
 
+std::int64_t file_clock_ns() noexcept { return now_ns(CLOCK_REALTIME); }
+
 // /proc may be another machine's, as it was once: its "stat" says then.
 std::int64_t boot_time_ns(const std::string& proc) {
   const OwnedFd directory(::open(proc.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -41,6 +43,10 @@ std::int64_t start_time_ns(const ProcSource& process, const std::string& proc) {
                           static_cast<std::int64_t>(process.start() % per_second) * kSecond /
                               static_cast<std::int64_t>(per_second);
   return boot_time_ns(proc) + since_boot;
+}
+
+bool is_older_than(const ProcSource& process, const std::string& proc, const FileFacts& file) {
+  return file.mtime_ns + kTimeSlack < start_time_ns(process, proc);
 }
 
 }  // namespace perfmap

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "perfmap/input.hpp"
 #include "perfmap/proc_source.hpp"
 
 namespace perfmap {
@@ -10,10 +11,16 @@ namespace perfmap {
 /// Files' times are coarser than this, and so are clocks that were set.
 inline constexpr std::int64_t kTimeSlack = 1'000'000'000;
 
-/// When the machine of that /proc began, by the clock of file times.
+/// Now, by the clock of file times.
+std::int64_t file_clock_ns() noexcept;
+
+/// When the machine of that /proc began, by that clock.
 std::int64_t boot_time_ns(const std::string& proc);
 
-/// When a process began, by the same clock; what has no such time began with the world.
+/// When a process began, by that clock; what has no such time began with the world.
 std::int64_t start_time_ns(const ProcSource& process, const std::string& proc);
+
+/// Whether a file was last changed before the process began: then it is an earlier one's.
+bool is_older_than(const ProcSource& process, const std::string& proc, const FileFacts& file);
 
 }  // namespace perfmap

@@ -1,0 +1,57 @@
+#include "processes/command_text.hpp"
+
+#include "perfmap/visible.hpp"
+
+namespace perfmap {
+namespace {
+
+/// A line that a person still reads.
+constexpr std::size_t kLongest = 400;
+
+bool is_plain(std::string_view word) noexcept {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
+  return !word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos;
+}
+
+/// $'...': every byte that is not plain ASCII by its number.
+std::string by_numbers(std::string_view word) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text = "$'";
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f && c != '\'' && c != '\\') {
+      text += c;
+    } else {
+      text += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return text + "'";
+}
+
+}  // namespace
+
+std::string shell_word(std::string_view word) {
+  if (is_plain(word)) return std::string(word);
+  std::string visible;
+  append_visible(visible, word);
+  if (visible != word || word.find('\'') != std::string_view::npos) return by_numbers(word);
+  return "'" + visible + "'";
+}
+
+std::string CommandText::text() const {
+  std::string line;
+  for (const std::string& one : environment) {
+    const std::size_t value = one.find('=') + 1;
+    line += one.substr(0, value) + shell_word(std::string_view(one).substr(value)) + " ";
+  }
+  line += shell_word(std::string_view(program).substr(0, kLongest));
+  for (const std::string& one : inserted) line += " " + shell_word(one);
+  for (const std::string& one : arguments) {
+    if (one.size() > kLongest || line.size() + one.size() > kLongest) return line + " ...";
+    line += " " + shell_word(one);
+  }
+  return line;
+}
+
+}  // namespace perfmap

@@ -1,0 +1,60 @@
+#include "perfmap/doctor.hpp"
+
+#include <algorithm>
+
+#include "processes/doctor_advice.hpp"
+#include "processes/doctor_files.hpp"
+
+namespace perfmap {
+namespace {
+
+void search(const ProcSource& process, DoctorCase& facts, Diagnosis& diagnosis) {
+  Coverage coverage(facts.view.memory);
+  FileSearch files(process, facts.view, facts.options, coverage);
+  files.look_for_map();
+  files.look_for_dumps();
+  diagnosis.looked_for = std::move(files.looked_for);
+  diagnosis.memory = coverage.result();
+  facts.map_time_ns = files.map_time_ns;
+  facts.perf_opens_map = files.perf_opens_map;
+}
+
+}  // namespace
+
+Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options) {
+  ProcSource::Seen<ProcSource> process = ProcSource::open(pid, options.roots);
+  if (!process) return Failure(std::move(process.error()));
+  if (!*process) {
+    return Failure({Errc::not_found, "no process " + std::to_string(pid), 0, {}});
+  }
+  const Result<ProcessView> view = view_process(**process, options.roots);
+  if (!view) return Failure(view.error());
+  if (view->status.tgid != pid) {
+    return Failure(
+        {Errc::invalid_argument,
+         std::to_string(pid) + " is a thread of process " + std::to_string(view->status.tgid),
+         0,
+         {}});
+  }
+  DoctorCase facts{*view, options, find_runtime(**process, *view)};
+  facts.asked = flags_of(facts.found.runtime, *view);
+  Diagnosis diagnosis;
+  diagnosis.pid = pid;
+  diagnosis.comm = view->status.comm;
+  diagnosis.uid = view->status.uid;
+  diagnosis.runtime = facts.found.runtime;
+  diagnosis.evidence = facts.found.evidence;
+  diagnosis.runtime_version = facts.found.version;
+  search(**process, facts, diagnosis);
+  add_name_findings(facts, diagnosis);
+  add_runtime_findings(facts, diagnosis);
+  add_perf_findings(facts, diagnosis);
+  std::stable_sort(diagnosis.findings.begin(), diagnosis.findings.end(),
+                   [](const auto& a, const auto& b) { return a.severity > b.severity; });
+  if (!(*process)->is_alive()) {
+    return Failure({Errc::not_found, "process " + std::to_string(pid) + " has ended", 0, {}});
+  }
+  return diagnosis;
+}
+
+}  // namespace perfmap

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "processes/command_text.hpp"
+#include "processes/doctor_flags.hpp"
+#include "processes/doctor_runtime.hpp"
+
+namespace perfmap {
+
+/// What is known when findings are made.
+struct DoctorCase {
+  const ProcessView& view;
+  const DoctorOptions& options;
+  FoundRuntime found = {};
+  AskedFor asked = {};
+  std::int64_t map_time_ns = 0;
+  bool perf_opens_map = false;
+};
+
+/// The process's own command line, to put flags into. Borrows the view.
+CommandText own_command(const ProcessView& view);
+/// "sudo " where the reader is not root.
+std::string sudo(const DoctorCase& facts);
+/// `jcmd PID Compiler.perfmap`, as it has to be called from here.
+std::string jcmd_command(const DoctorCase& facts);
+/// The command with which the runtime names its code; `has_jit`: it has made some already.
+std::string naming_command(const DoctorCase& facts, bool has_jit);
+
+/// Why there are no names, or that those that are there cannot be relied on.
+void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis);
+/// What the runtime could do better.
+void add_runtime_findings(const DoctorCase& facts, Diagnosis& diagnosis);
+/// Why perf does not show the names that are there.
+void add_perf_findings(const DoctorCase& facts, Diagnosis& diagnosis);
+
+/// The map, or the dump, that is used; null where there is none.
+const LookedFor* used_file(const Diagnosis& diagnosis, bool is_dump) noexcept;
+std::string visible(std::string_view bytes);
+/// "812 B", "13 KiB", "1.2 MiB"
+std::string size_text(std::uint64_t bytes);
+
+}  // namespace perfmap

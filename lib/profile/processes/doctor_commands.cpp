@@ -1,0 +1,135 @@
+#include <algorithm>
+
+#include "processes/doctor_advice.hpp"
+
+namespace perfmap {
+namespace {
+
+/// Arguments that were overwritten by a title: "nginx: worker process".
+bool is_title(const std::vector<std::string>& arguments) noexcept {
+  return arguments.empty() ||
+         (arguments.size() == 1 && arguments[0].find(' ') != std::string::npos);
+}
+
+std::string with_environment(const ProcessView& view, std::vector<std::string> variables) {
+  CommandText command = own_command(view);
+  command.environment = std::move(variables);
+  return command.text();
+}
+
+std::string with_flags(const ProcessView& view, std::vector<std::string> flags) {
+  CommandText command = own_command(view);
+  command.inserted = std::move(flags);
+  return command.text();
+}
+
+std::string node_command(const DoctorCase& facts) {
+  std::vector<std::string> flags;
+  if (facts.asked.map_by.empty()) flags.emplace_back("--perf-basic-prof");
+  if (!facts.asked.interpreted_frames) flags.emplace_back("--interpreted-frames-native-stack");
+  return with_flags(facts.view, std::move(flags));
+}
+
+/// The oldest that can, where that one cannot.
+std::string python_command(const DoctorCase& facts) {
+  CommandText command = own_command(facts.view);
+  const Version version = parse_version(facts.found.version);
+  if (version != Version() && version < Version{3, 12}) command.program = "python3.12";
+  if (facts.asked.map_by.empty()) command.inserted = {"-X", "perf"};
+  return command.text();
+}
+
+/// The emulator's own command line is none that people type.
+std::string erlang_command(const ProcessView& view) {
+  static const std::vector<std::string> rest = {"..."};
+  const std::string had(variable(view, "ERL_FLAGS").value_or(""));
+  const auto name = std::find(view.arguments.begin(), view.arguments.end(), "-progname");
+  const bool named = name != view.arguments.end() && std::next(name) != view.arguments.end();
+  const CommandText command{{"ERL_FLAGS=" + had + (had.empty() ? "" : " ") + "+JPperf true"},
+                            named ? *std::next(name) : "erl",
+                            {},
+                            rest};
+  return command.text();
+}
+
+std::string php_command(const DoctorCase& facts, bool has_jit) {
+  std::vector<std::string> flags;
+  if (!has_jit) {
+    flags = {"-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M"};
+  }
+  flags.insert(flags.end(), {"-d", "opcache.jit_debug=0x10"});
+  return with_flags(facts.view, std::move(flags));
+}
+
+std::string ruby_command(const DoctorCase& facts) {
+  std::vector<std::string> flags;
+  if (!facts.asked.jit) flags.emplace_back("--yjit");
+  if (facts.asked.map_by.empty()) flags.emplace_back("--yjit-perf");
+  return with_flags(facts.view, std::move(flags));
+}
+
+std::string wasmtime_command(const ProcessView& view) {
+  CommandText command = own_command(view);
+  command.inserted = {"--profile=perfmap"};
+  if (!command.arguments.empty() && command.arguments.front() == "run") {
+    command.inserted = {"run", "--profile=perfmap"};
+    command.arguments = command.arguments.subspan(1);
+  }
+  return command.text();
+}
+
+/// perf looks into no map for code in a memfd, which is where W^X puts it.
+std::string dotnet_command(const ProcessView& view) {
+  return with_environment(view, {"DOTNET_PerfMapEnabled=1", "DOTNET_EnableWriteXorExecute=0"});
+}
+
+}  // namespace
+
+CommandText own_command(const ProcessView& view) {
+  static const std::vector<std::string> unknown = {"..."};
+  CommandText command;
+  if (is_title(view.arguments)) {
+    command.program = base_name(view.executable);
+    command.arguments = unknown;
+  } else {
+    command.program = view.arguments.front().empty() ? view.executable : view.arguments.front();
+    command.arguments = std::span(view.arguments).subspan(1);
+  }
+  return command;
+}
+
+std::string sudo(const DoctorCase& facts) { return facts.options.reader == 0 ? "" : "sudo "; }
+
+std::string jcmd_command(const DoctorCase& facts) {
+  const ProcessView& view = facts.view;
+  if (view.inner != view.pid || view.other_mounts) {
+    return sudo(facts) + "nsenter --target " + std::to_string(view.pid) +
+           " --mount --pid -- jcmd " + std::to_string(view.inner) + " Compiler.perfmap";
+  }
+  // A JVM listens to its own user.
+  const bool own = view.status.uid == facts.options.reader;
+  return (own ? "" : "sudo -u '#" + std::to_string(view.status.uid) + "' ") + "jcmd " +
+         std::to_string(view.pid) + " Compiler.perfmap";
+}
+
+std::string naming_command(const DoctorCase& facts, bool has_jit) {
+  const ProcessView& view = facts.view;
+  switch (facts.found.runtime) {
+    case HostRuntime::node: return node_command(facts);
+    case HostRuntime::jvm: return jcmd_command(facts);
+    case HostRuntime::cpython: return python_command(facts);
+    case HostRuntime::pypy:
+      return with_environment(view, {"PYPYLOG=jit-backend-addr,jit-log-opt-loop:/tmp/pypy-%d.log"});
+    case HostRuntime::dotnet: return dotnet_command(view);
+    case HostRuntime::erlang: return erlang_command(view);
+    case HostRuntime::ruby: return ruby_command(facts);
+    case HostRuntime::php: return php_command(facts, has_jit);
+    case HostRuntime::mono: return with_flags(view, {"--jitmap"});
+    case HostRuntime::luajit: return "make XCFLAGS=-DLUAJIT_USE_PERFTOOLS";
+    case HostRuntime::wasmtime: return wasmtime_command(view);
+    case HostRuntime::unknown: break;
+  }
+  return {};
+}
+
+}  // namespace perfmap

@@ -1,0 +1,249 @@
+#include "processes/doctor_files.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <sys/stat.h>
+
+#include "perfmap/jitdump.hpp"
+#include "perfmap/map.hpp"
+#include "processes/safe_open.hpp"
+#include "processes/start_time.hpp"
+
+namespace perfmap {
+namespace {
+
+const OpenPolicy kFoundFile{.follow_link = false, .regular_only = true, .bounded = true};
+
+std::string_view kind_of(std::uint32_t mode) noexcept {
+  if (S_ISFIFO(mode)) return "a FIFO, no file";
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+FileFate fate_of(const Error& error) noexcept {
+  if (error.code == Errc::not_found) return FileFate::missing;
+  if (error.code == Errc::too_large) return FileFate::too_large;
+  if (error.code != Errc::refused) return FileFate::unreadable;
+  return error.sys_errno == ELOOP ? FileFate::link : FileFate::not_regular;
+}
+
+/// What stands behind the last ": " of an error's message.
+std::string reason_of(const Error& error) {
+  const std::size_t colon = error.message.rfind(": ");
+  return colon == std::string::npos ? error.message : error.message.substr(colon + 2);
+}
+
+bool is_dump_name(std::string_view path) noexcept {
+  std::string_view name = base_name(path);
+  if (!name.starts_with("jit-") || !name.ends_with(".dump")) return false;
+  name = name.substr(4, name.size() - 9);
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+}  // namespace
+
+struct FileSearch::Place {
+  std::string path;      // LookedFor::path
+  std::string our_path;  // LookedFor::our_path
+  std::string below;     // the path below the process's root; empty: on our side
+};
+
+std::string_view to_string(FileFate fate) noexcept {
+  switch (fate) {
+    case FileFate::used: return "used";
+    case FileFate::missing: return "missing";
+    case FileFate::unreachable: return "unreachable";
+    case FileFate::unreadable: return "unreadable";
+    case FileFate::link: return "link";
+    case FileFate::not_regular: return "not-regular";
+    case FileFate::foreign_owner: return "foreign-owner";
+    case FileFate::too_large: return "too-large";
+    case FileFate::stale: return "stale";
+    case FileFate::empty: return "empty";
+    case FileFate::other_pid: return "other-pid";
+    case FileFate::shadowed: return "shadowed";
+  }
+  return {};
+}
+
+/// Where `by_process` is the path as the process means it.
+FileSearch::Place FileSearch::in_tmp(const std::string& name, bool by_process) const {
+  const std::string path = options_.roots.tmp + "/" + name;
+  if (!by_process || view_.shares_tmp) return {view_.shares_tmp ? path : "", path, ""};
+  const std::string root = options_.roots.proc + "/" + std::to_string(view_.pid) + "/root";
+  return {path, root + path, path};
+}
+
+Result<FileFacts> FileSearch::look(const Place& place) const {
+  if (!place.below.empty()) {
+    const auto seen = process_.look_below_root(place.below);
+    if (!seen) return Failure(seen.error());
+    if (!*seen) return Failure({Errc::not_found, "the process is gone", 0, {}});
+    return **seen;
+  }
+  struct stat status {};
+  if (::lstat(place.our_path.c_str(), &status) != 0) {
+    return Failure(system_error("cannot find " + place.our_path, errno));
+  }
+  return facts_of(status);
+}
+
+Result<Input> FileSearch::open(const Place& place) const {
+  if (place.below.empty()) return Input::open(place.our_path, kFoundFile);
+  ProcSource::Seen<Input> seen = process_.open_below_root(place.below, kFoundFile);
+  if (!seen) return Failure(std::move(seen.error()));
+  if (!*seen) return Failure({Errc::not_found, "the process is gone", 0, {}});
+  return **std::move(seen);
+}
+
+/// What is wrong with a file that could be opened, or nothing.
+void FileSearch::judge_opened(const Input& input, LookedFor& file) const {
+  const FileFacts& facts = input.facts();
+  file.fate = FileFate::used;
+  if (facts.uid != view_.status.uid && facts.uid != 0 && facts.uid != options_.reader) {
+    file.fate = FileFate::foreign_owner;
+    file.why = "belongs to user " + std::to_string(facts.uid) +
+               ", who is neither the process's nor root nor you";
+  } else if (is_older_than(process_, options_.roots.proc, facts)) {
+    file.fate = FileFate::stale;
+    file.why = "older than the process: left by an earlier one of the same pid";
+  } else if (input.text().empty()) {
+    file.fate = FileFate::empty;
+    file.why = "empty";
+  }
+}
+
+LookedFor FileSearch::judge(const Place& place, Input* good) const {
+  LookedFor file;
+  file.path = place.path;
+  file.our_path = place.our_path;
+  const Result<FileFacts> facts = look(place);
+  if (!facts) {
+    const bool missing = fate_of(facts.error()) == FileFate::missing;
+    file.fate = missing ? FileFate::missing : FileFate::unreachable;
+    file.why = missing ? "not there" : "cannot be looked for: " + reason_of(facts.error());
+  } else if (facts->was_link) {
+    file.fate = FileFate::link;
+    file.why = "a symbolic link, which anybody may have put there: not followed";
+  } else if (!facts->is_regular) {
+    file.fate = FileFate::not_regular;
+    file.why = kind_of(facts->mode);
+  } else if (Result<Input> input = open(place); input) {
+    judge_opened(*input, file);
+    if (file.fate == FileFate::used) *good = *std::move(input);
+  } else {
+    file.fate = fate_of(input.error());
+    file.why = file.fate == FileFate::too_large ? "too large to be believed"
+                                                : "cannot be read: " + reason_of(input.error());
+  }
+  return file;
+}
+
+bool FileSearch::is_known(const FileFacts& facts) {
+  const std::pair key(facts.device, facts.inode);
+  if (std::find(known_.begin(), known_.end(), key) != known_.end()) return true;
+  known_.push_back(key);
+  return false;
+}
+
+void FileSearch::try_map(const Place& place, bool perf_opens) {
+  Input input = Input::from_text("", "");
+  LookedFor file = judge(place, &input);
+  if (file.fate == FileFate::used) {
+    if (is_known(input.facts())) return;
+    if (has_map_) {
+      file.fate = FileFate::shadowed;
+      file.why = "another one was found before it";
+    } else {
+      has_map_ = true;
+      perf_opens_map = perf_opens;
+      map_time_ns = input.facts().mtime_ns;
+      Diagnostics ignored(1);
+      Map(std::move(input), {.growing = true}).for_each(ignored, [&](const Entry& entry) {
+        ++file.entries;
+        coverage_.add(entry.range);
+      });
+    }
+  }
+  looked_for.push_back(std::move(file));
+}
+
+void FileSearch::look_for_map() {
+  const auto name = [](pid_t pid) { return "perf-" + std::to_string(pid) + ".map"; };
+  const bool same_name = view_.inner == view_.pid;
+  // A relative directory means nothing below another root.
+  if (options_.roots.tmp.starts_with('/')) {
+    try_map(in_tmp(name(view_.inner), true), view_.other_mounts || (view_.shares_tmp && same_name));
+  }
+  if (!view_.shares_tmp || !same_name) try_map(in_tmp(name(view_.pid), false), true);
+  if (!has_map_ && !view_.shares_tmp && options_.roots.tmp.starts_with('/')) try_other_pids();
+}
+
+void FileSearch::try_other_pids() {
+  for (const pid_t pid : view_.status.namespace_tgids) {
+    if (pid == view_.inner) continue;
+    Input input = Input::from_text("", "");
+    LookedFor file = judge(in_tmp("perf-" + std::to_string(pid) + ".map", true), &input);
+    if (file.fate != FileFate::used) continue;
+    file.fate = FileFate::other_pid;
+    file.why = "called by the process's pid in another namespace, where nobody looks for it";
+    looked_for.push_back(std::move(file));
+  }
+}
+
+/// Whether it is there.
+bool FileSearch::try_dump(const Place& place, bool has_marker) {
+  Input input = Input::from_text("", "");
+  LookedFor file = judge(place, &input);
+  file.is_dump = true;
+  file.has_marker = has_marker;
+  const bool is_there = file.fate != FileFate::missing;
+  if (file.fate == FileFate::used) {
+    if (is_known(input.facts())) return true;
+    Diagnostics ignored(1);
+    Jitdump(std::move(input), {.growing = true}).for_each(ignored, [&](const JitRecord& record) {
+      if (const auto load = decode_load(record)) {
+        ++file.entries;
+        coverage_.add(load->range);
+      } else if (const auto move = decode_move(record)) {
+        coverage_.add(move->range);
+      }
+    });
+  }
+  looked_for.push_back(std::move(file));
+  return is_there;
+}
+
+void FileSearch::look_for_dumps() {
+  std::vector<std::pair<std::string, bool>> mapped;  // path, and whether executable
+  for (const Region& region : view_.memory.regions) {
+    if (!region.file->is_file() || !is_dump_name(region.file->name)) continue;
+    const auto same = [&](const auto& one) { return one.first == region.file->name; };
+    const auto known = std::find_if(mapped.begin(), mapped.end(), same);
+    if (known != mapped.end()) {
+      known->second = known->second || region.access.execute;
+    } else if (mapped.size() < 64) {
+      mapped.emplace_back(region.file->name, region.access.execute);
+    }
+  }
+  bool found = false;
+  const std::string root = options_.roots.proc + "/" + std::to_string(view_.pid) + "/root";
+  for (const auto& [path, executable] : mapped) {
+    const Place theirs{path, root + path, path};
+    const Place ours{path, path, ""};
+    const Result<FileFacts> a = look(theirs);
+    const Result<FileFacts> b = look(ours);
+    const bool same = a && b && a->device == b->device && a->inode == b->inode;
+    found = try_dump(same ? Place{path, path, path} : theirs, executable) || found;
+  }
+  const auto name = [](pid_t pid) { return "jit-" + std::to_string(pid) + ".dump"; };
+  if (!found && options_.roots.tmp.starts_with('/')) {
+    found = try_dump(in_tmp(name(view_.inner), true), false);
+  }
+  if (!found && (!view_.shares_tmp || view_.inner != view_.pid)) {
+    try_dump(in_tmp(name(view_.pid), false), false);
+  }
+}
+
+}  // namespace perfmap

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "perfmap/input.hpp"
+#include "processes/doctor_coverage.hpp"
+#include "processes/doctor_view.hpp"
+
+namespace perfmap {
+
+/// Looks for the perf map and the jitdumps of a process where find_process_map() and
+/// find_process_dumps() do, and says of each what became of it. Those that are used are read, and
+/// added to `coverage`.
+class FileSearch {
+ public:
+  FileSearch(const ProcSource& process, const ProcessView& view, const DoctorOptions& options,
+             Coverage& coverage)
+      : process_(process), view_(view), options_(options), coverage_(coverage) {}
+
+  void look_for_map();
+  void look_for_dumps();
+
+  std::vector<LookedFor> looked_for;
+  std::int64_t map_time_ns = 0;  ///< when the map in use was last changed
+  /// The map in use is one that perf opens, too.
+  bool perf_opens_map = false;
+
+ private:
+  struct Place;
+  Place in_tmp(const std::string& name, bool by_process) const;
+  Result<FileFacts> look(const Place& place) const;
+  Result<Input> open(const Place& place) const;
+  LookedFor judge(const Place& place, Input* good) const;
+  void judge_opened(const Input& input, LookedFor& file) const;
+  void try_map(const Place& place, bool perf_opens);
+  void try_other_pids();
+  bool try_dump(const Place& place, bool has_marker);
+  bool is_known(const FileFacts& facts);
+
+  const ProcSource& process_;
+  const ProcessView& view_;
+  const DoctorOptions& options_;
+  Coverage& coverage_;
+  bool has_map_ = false;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> known_;  // device and inode
+};
+
+}  // namespace perfmap

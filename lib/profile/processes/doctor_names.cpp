@@ -1,0 +1,219 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "perfmap/visible.hpp"
+#include "processes/doctor_advice.hpp"
+
+namespace perfmap {
+namespace {
+
+std::string number(std::uint64_t value) { return std::to_string(value); }
+
+void add(Diagnosis& diagnosis, std::string_view id, Severity severity, std::string message,
+         std::string fix) {
+  diagnosis.findings.push_back({id, severity, std::move(message), std::move(fix)});
+}
+
+std::string title(const DoctorCase& facts) {
+  std::string name(title_of(facts.found.runtime));
+  name[0] = static_cast<char>(name[0] == 't' ? 'T' : name[0]);
+  return name;
+}
+
+bool has_finding(const Diagnosis& diagnosis, std::string_view id) {
+  return std::any_of(diagnosis.findings.begin(), diagnosis.findings.end(),
+                     [id](const DoctorFinding& one) { return one.id == id; });
+}
+
+/// Of a file that is there, and is not used.
+void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagnosis) {
+  const std::string path = shell_word(file.our_path);
+  const std::string message = visible(file.our_path) + ": " + file.why;
+  switch (file.fate) {
+    case FileFate::link:
+    case FileFate::not_regular:
+      add(diagnosis, "not-a-file", Severity::error, message, sudo(facts) + "rm " + path);
+      break;
+    case FileFate::foreign_owner:
+      add(diagnosis, "foreign-owner", Severity::error,
+          message + "; believe it only if you know why",
+          sudo(facts) + "chown " + number(facts.view.status.uid) + " " + path);
+      break;
+    case FileFate::stale:
+      add(diagnosis, "stale", Severity::warning,
+          message + (file.is_dump ? "" : "; perf would take names from it"),
+          sudo(facts) + "rm " + path);
+      break;
+    case FileFate::too_large:
+      add(diagnosis, "too-large", Severity::warning, message, sudo(facts) + "rm " + path);
+      break;
+    case FileFate::unreachable:
+    case FileFate::unreadable:
+      if (has_finding(diagnosis, "unreadable")) break;  // of all files it is the same
+      add(diagnosis, "unreadable", Severity::warning, message,
+          facts.options.reader == 0 ? "" : "sudo perfmap doctor " + number(facts.view.pid));
+      break;
+    case FileFate::other_pid: {
+      const std::string directory = file.our_path.substr(0, file.our_path.rfind('/') + 1);
+      add(diagnosis, "other-pid", Severity::warning, message,
+          sudo(facts) + "ln " + path + " " +
+              shell_word(directory + "perf-" + number(facts.view.inner) + ".map"));
+      break;
+    }
+    case FileFate::used:
+    case FileFate::missing:
+    case FileFate::empty:
+    case FileFate::shadowed: break;
+  }
+}
+
+/// Whether what is there would do if it could be read, or had the right name.
+bool explains(const Diagnosis& diagnosis) {
+  return has_finding(diagnosis, "unreadable") || has_finding(diagnosis, "other-pid") ||
+         has_finding(diagnosis, "foreign-owner");
+}
+
+bool has_empty(const Diagnosis& diagnosis) {
+  return std::any_of(diagnosis.looked_for.begin(), diagnosis.looked_for.end(),
+                     [](const LookedFor& one) { return one.fate == FileFate::empty; });
+}
+
+/// A runtime that was told to write a map, of which nothing is seen.
+void add_lost_map(const DoctorCase& facts, Diagnosis& diagnosis) {
+  const AskedFor& asked = facts.asked;
+  const std::string by = asked.map_by.empty() ? asked.dump_by : asked.map_by;
+  const std::string told = title(facts) + " was started with " + visible(by);
+  if (!asked.directory.empty() && asked.directory != facts.options.roots.tmp) {
+    const std::string root =
+        facts.view.other_mounts ? "/proc/" + number(facts.view.pid) + "/root" : "";
+    const std::string map = root + asked.directory + "/perf-" + number(facts.view.inner) + ".map";
+    const std::string tmp = facts.options.roots.tmp + "/perf-" + number(facts.view.pid) + ".map";
+    add(diagnosis, "lost-map", Severity::warning,
+        told + ", but writes to " + visible(asked.directory) + ", where perf does not look",
+        sudo(facts) + "ln -s " + shell_word(map) + " " + shell_word(tmp));
+    return;
+  }
+  const std::string where =
+      has_empty(diagnosis)
+          ? ", but its file is empty: nothing was compiled yet, or the disk is full"
+          : ", but its file is gone: it was deleted, or could not be written";
+  add(diagnosis, "lost-map", Severity::warning, told + where, own_command(facts.view).text());
+}
+
+bool is_too_old(const DoctorCase& facts) {
+  const Version version = parse_version(facts.found.version);
+  const HostRuntime runtime = facts.found.runtime;
+  return version != Version() && ((runtime == HostRuntime::cpython && version < Version{3, 12}) ||
+                                  (runtime == HostRuntime::jvm && version < Version{17, 0}));
+}
+
+void add_too_old(const DoctorCase& facts, Diagnosis& diagnosis) {
+  const bool java = facts.found.runtime == HostRuntime::jvm;
+  const std::string what = (java ? "Java " : "Python ") + facts.found.version;
+  add(diagnosis, "too-old", Severity::warning,
+      what + " cannot write a perf map; " + (java ? "17" : "3.12") + " is the first that can",
+      java ? "" : naming_command(facts, false));
+}
+
+/// A runtime that nobody told to name its code.
+void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
+  const bool has_jit = diagnosis.memory.regions != 0;
+  std::string message;
+  switch (facts.found.runtime) {
+    case HostRuntime::jvm: message = "The JVM writes a perf map only when it is asked to"; break;
+    case HostRuntime::luajit:
+      message = "LuaJIT writes a perf map only if it was built so, and this one does not";
+      break;
+    case HostRuntime::pypy:
+      message = "PyPy writes no perf map; its log has the addresses and names of its loops";
+      break;
+    default:
+      message = title(facts) + " was not told to write a perf map, so its functions have no names";
+  }
+  if (!has_jit && facts.found.runtime == HostRuntime::ruby) {
+    message = "Ruby runs without YJIT, and only YJIT's code can be named";
+  } else if (!has_jit && facts.found.runtime == HostRuntime::php) {
+    message = "PHP runs without its JIT, and only the JIT's code can be named";
+  }
+  add(diagnosis, "no-map", Severity::warning, message, naming_command(facts, has_jit));
+}
+
+void add_unknown_jit(Diagnosis& diagnosis) {
+  add(diagnosis, "unknown-jit", Severity::warning,
+      size_text(diagnosis.memory.bytes) +
+          " of executable memory belong to no file, and nobody "
+          "wrote a perf map or jitdump of it; the runtime is none that "
+          "perfmap knows",
+      "");
+}
+
+/// There is a file, but what does it name?
+void add_misfit(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagnosis) {
+  const JitMemory& memory = diagnosis.memory;
+  if (memory.regions == 0 || memory.named_bytes != 0) return;
+  const std::string lint = "perfmap lint " + number(facts.view.pid);
+  const std::string path = visible(file.our_path);
+  if (file.entries == 0) {
+    add(diagnosis, "no-entries", Severity::warning, path + ": nothing in it makes sense", lint);
+  } else if (memory.executable_hits == 0) {
+    add(diagnosis, "nothing-fits", Severity::warning,
+        path + ": none of its " + number(file.entries) +
+            " entries lies in executable memory of this process",
+        lint);
+  } else {
+    add(diagnosis, "nothing-fits", Severity::info,
+        path + ": its entries name none of the " + size_text(memory.bytes) +
+            " of memory that a JIT may own",
+        lint);
+  }
+}
+
+}  // namespace
+
+std::string visible(std::string_view bytes) {
+  std::string text;
+  append_visible(text, bytes);
+  return text;
+}
+
+std::string size_text(std::uint64_t bytes) {
+  if (bytes < 1024) return number(bytes) + " B";
+  if (bytes < (std::uint64_t{1} << 20)) return number(bytes >> 10) + " KiB";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text;
+}
+
+const LookedFor* used_file(const Diagnosis& diagnosis, bool is_dump) noexcept {
+  for (const LookedFor& one : diagnosis.looked_for) {
+    if (one.is_dump == is_dump && one.fate == FileFate::used) return &one;
+  }
+  return nullptr;
+}
+
+void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
+  const LookedFor* const map = used_file(diagnosis, false);
+  const LookedFor* const dump = used_file(diagnosis, true);
+  if (map != nullptr || dump != nullptr) {
+    add_misfit(facts, map != nullptr ? *map : *dump, diagnosis);
+    return;
+  }
+  // Python in gdb, say, of whose functions nobody asks.
+  const bool known = facts.found.runtime != HostRuntime::unknown &&
+                     (facts.found.is_the_program || diagnosis.memory.regions != 0);
+  if (!known && diagnosis.memory.regions == 0) return;
+  for (const LookedFor& file : diagnosis.looked_for) add_file_finding(facts, file, diagnosis);
+  if (explains(diagnosis)) return;
+  const bool asked = !facts.asked.map_by.empty() || !facts.asked.dump_by.empty();
+  if (!known) {
+    add_unknown_jit(diagnosis);
+  } else if (is_too_old(facts)) {
+    add_too_old(facts, diagnosis);
+  } else if (asked && facts.found.runtime != HostRuntime::pypy) {
+    add_lost_map(facts, diagnosis);
+  } else {
+    add_no_map(facts, diagnosis);
+  }
+}
+
+}  // namespace perfmap

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <charconv>
+#include <fcntl.h>
+#include <optional>
+
+#include "processes/doctor_advice.hpp"
+#include "processes/safe_open.hpp"
+#include "processes/start_time.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kOldSnapshot = 60 * kSecond;
+
+void add(Diagnosis& diagnosis, std::string_view id, Severity severity, std::string message,
+         std::string fix) {
+  diagnosis.findings.push_back({id, severity, std::move(message), std::move(fix)});
+}
+
+std::string pid_text(const DoctorCase& facts) { return std::to_string(facts.view.pid); }
+
+/// Where perf looks on the host.
+std::string host_map(const DoctorCase& facts) {
+  return facts.options.roots.tmp + "/perf-" + pid_text(facts) + ".map";
+}
+
+std::optional<int> kernel_setting(const DoctorCase& facts, const char* name) {
+  const std::string path = facts.options.roots.proc + "/sys/kernel/" + name;
+  const Result<ReadText> read = read_text_at(AT_FDCWD, path.c_str(), path, 64);
+  if (!read) return std::nullopt;
+  int value = 0;
+  const char* const end = read->text.data() + read->text.size();
+  return std::from_chars(read->text.data(), end, value).ec == std::errc() ? std::optional(value)
+                                                                          : std::nullopt;
+}
+
+/// What an unprivileged user may record, and whether the kernel's own functions have names.
+void add_settings(const DoctorCase& facts, Diagnosis& diagnosis) {
+  const bool root = facts.options.reader == 0;
+  const int paranoid = kernel_setting(facts, "perf_event_paranoid").value_or(0);
+  const int restrict = kernel_setting(facts, "kptr_restrict").value_or(0);
+  if (!root && paranoid > 2) {
+    add(diagnosis, "perf-paranoid", Severity::info,
+        "perf records for root alone here: perf_event_paranoid is " + std::to_string(paranoid),
+        "sudo sysctl kernel.perf_event_paranoid=2");
+  }
+  // From 2 on, others than root see nothing of the kernel anyway.
+  if (root ? restrict >= 2 : restrict >= 1 && paranoid < 2) {
+    add(diagnosis, "kptr-restrict", Severity::info,
+        "perf cannot name the kernel's functions: kptr_restrict is " + std::to_string(restrict),
+        "sudo sysctl kernel.kptr_restrict=0");
+  }
+}
+
+void add_ignored(const DoctorCase& facts, Diagnosis& diagnosis) {
+  const JitMemory& memory = diagnosis.memory;
+  if (memory.ignored_bytes == 0) return;
+  const std::string message = "perf does not look into a map for code in " +
+                              visible(memory.ignored_region) + ", where " +
+                              size_text(memory.ignored_bytes) + " have names";
+  CommandText command = own_command(facts.view);
+  if (facts.found.runtime == HostRuntime::dotnet) {
+    command.environment = {"DOTNET_PerfMapEnabled=1", "DOTNET_EnableWriteXorExecute=0"};
+    add(diagnosis, "perf-ignores-region", Severity::warning, message, command.text());
+  } else if (memory.ignored_region.starts_with("[anon")) {
+    // Only when it attaches: the kernel's own event calls that memory //anon.
+    add(diagnosis, "perf-ignores-region", Severity::warning,
+        message + "; it does if it starts the program itself",
+        "perf record -g -- " + command.text());
+  } else {
+    add(diagnosis, "perf-ignores-region", Severity::warning, message,
+        "perf script | perfmap resolve --perf-script");
+  }
+}
+
+/// A dump is all there is: perf takes it in only by its marker, its name, and by inject.
+void add_dump(const DoctorCase& facts, const LookedFor& dump, Diagnosis& diagnosis) {
+  const std::string name = "jit-" + std::to_string(facts.view.inner) + ".dump";
+  const std::string convert =
+      "perfmap convert " + shell_word(dump.our_path) + " --to perf-map -o " + host_map(facts);
+  const std::string path = visible(dump.our_path);
+  if (!dump.has_marker) {
+    add(diagnosis, "no-marker", Severity::warning,
+        path + ": the process has not mapped it executable, so perf never hears of it", convert);
+  } else if (base_name(dump.our_path) != name) {
+    add(diagnosis, "dump-name", Severity::warning,
+        path + ": 'perf inject' takes only " + name + " of this process", convert);
+  } else {
+    add(diagnosis, "perf-inject", Severity::info,
+        "perf takes names from a jitdump only by 'perf inject', of a recording with -k mono",
+        "perf record -k mono -g -p " + pid_text(facts) +
+            " && perf inject --jit -i perf.data -o perf.jit.data");
+  }
+}
+
+std::string without_xint(const ProcessView& view) {
+  CommandText command = own_command(view);
+  std::vector<std::string> rest(command.arguments.begin(), command.arguments.end());
+  std::erase(rest, "-Xint");
+  command.arguments = rest;
+  return command.text();
+}
+
+void add_java(const DoctorCase& facts, bool has_map, Diagnosis& diagnosis) {
+  if (facts.asked.only_interprets) {
+    add(diagnosis, "only-interpreted", Severity::warning,
+        "The JVM compiles nothing (-Xint), so no Java method has code to name",
+        without_xint(facts.view));
+  }
+  if (has_map && file_clock_ns() - facts.map_time_ns > kOldSnapshot) {
+    const std::int64_t minutes = (file_clock_ns() - facts.map_time_ns) / kSecond / 60;
+    add(diagnosis, "snapshot", Severity::info,
+        "The JVM's map is " + std::to_string(minutes) +
+            " min old and does not grow: methods compiled since have no names",
+        jcmd_command(facts));
+  }
+  if (!facts.asked.frame_pointers) {
+    CommandText command = own_command(facts.view);
+    command.inserted = {"-XX:+PreserveFramePointer"};
+    add(diagnosis, "frame-pointers", Severity::info,
+        "Java code keeps no frame pointers, so 'perf record -g' loses its callers", command.text());
+  }
+}
+
+}  // namespace
+
+void add_runtime_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
+  const bool has_map = used_file(diagnosis, false) != nullptr;
+  if (facts.found.runtime == HostRuntime::jvm) {
+    add_java(facts, has_map, diagnosis);
+  } else if (facts.found.runtime == HostRuntime::node && has_map &&
+             !facts.asked.interpreted_frames) {
+    add(diagnosis, "interpreted-frames", Severity::info,
+        "functions that V8 only interprets all show as InterpreterEntryTrampoline",
+        naming_command(facts, true));
+  }
+}
+
+void add_perf_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
+  if (!diagnosis.concerns_jit()) return;
+  const LookedFor* const map = used_file(diagnosis, false);
+  const LookedFor* const dump = used_file(diagnosis, true);
+  if (map != nullptr && !facts.perf_opens_map) {
+    add(diagnosis, "perf-path", Severity::warning,
+        "perf looks for " + visible(host_map(facts)) + ", but the map is " + visible(map->our_path),
+        sudo(facts) + "ln -s " + shell_word(map->our_path) + " " + shell_word(host_map(facts)));
+  }
+  if (map != nullptr) add_ignored(facts, diagnosis);
+  if (map == nullptr && dump != nullptr) add_dump(facts, *dump, diagnosis);
+  add_settings(facts, diagnosis);
+}
+
+}  // namespace perfmap

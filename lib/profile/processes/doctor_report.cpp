@@ -1,0 +1,176 @@
+#include <algorithm>
+
+#include "perfmap/doctor.hpp"
+#include "perfmap/json_writer.hpp"
+#include "perfmap/report.hpp"
+#include "processes/doctor_advice.hpp"
+
+namespace perfmap {
+namespace {
+
+std::string percent(const JitMemory& memory) {
+  const double share = 100.0 * static_cast<double>(memory.named_bytes) /
+                       static_cast<double>(std::max<std::uint64_t>(memory.bytes, 1));
+  if (memory.named_bytes != 0 && share < 1) return "under 1 %";
+  return std::to_string(static_cast<int>(share)) + " %";
+}
+
+std::string memory_text(const JitMemory& memory) {
+  if (memory.regions == 0) return "no executable memory without a file behind it";
+  return size_text(memory.bytes) + " of executable memory without a file, in " +
+         std::to_string(memory.regions) + (memory.regions == 1 ? " region; " : " regions; ") +
+         size_text(memory.named_bytes) + " (" + percent(memory) + ") have names" +
+         (memory.named_bytes == 0 ? "" : ", the rest may be unused");
+}
+
+std::string fate_text(const LookedFor& file) {
+  if (file.fate != FileFate::used) return file.why;
+  return "used, " + std::to_string(file.entries) + (file.is_dump ? " loads" : " entries");
+}
+
+void write_files(OutputFile& out, const Diagnosis& diagnosis) {
+  out.write("looked for\n");
+  for (const LookedFor& file : diagnosis.looked_for) {
+    std::string line = "  " + visible(file.our_path) + ": " + fate_text(file);
+    if (!file.path.empty() && file.path != file.our_path) {
+      line += " (the process's " + visible(file.path) + ")";
+    }
+    out.write(line + "\n");
+  }
+}
+
+std::string_view color_of(Severity severity) noexcept {
+  switch (severity) {
+    case Severity::error: return "\x1b[1;31m";
+    case Severity::warning: return "\x1b[1;35m";
+    case Severity::info: return "\x1b[1;36m";
+  }
+  return {};
+}
+
+void write_finding(OutputFile& out, const DoctorFinding& finding, bool color) {
+  std::string line = "\n";
+  if (color) line += color_of(finding.severity);
+  line += to_string(finding.severity);
+  line += color ? ":\x1b[0m " : ": ";
+  line += finding.message + " [" + std::string(finding.id) + "]\n";
+  if (!finding.fix.empty()) line += "  fix: " + finding.fix + "\n";
+  out.write(line);
+}
+
+std::string_view conclusion(const Diagnosis& diagnosis) {
+  if (!diagnosis.concerns_jit()) {
+    return "\nno JIT here: every name comes from ELF files\n";
+  }
+  if (diagnosis.misses_names()) return {};
+  if (used_file(diagnosis, false) == nullptr && used_file(diagnosis, true) == nullptr) {
+    return "\nno name is missing\n";
+  }
+  return diagnosis.findings.empty() ? "\nnothing is wrong\n"
+                                    : "\nno name is missing; the above is good to know\n";
+}
+
+void write_file_json(JsonWriter& json, const LookedFor& file) {
+  json.begin_object();
+  json.key("kind");
+  json.string(file.is_dump ? "jitdump" : "perf-map");
+  json.key("path");
+  file.path.empty() ? json.null() : json.string(file.path);
+  json.key("our_path");
+  json.string(file.our_path);
+  json.key("fate");
+  json.string(to_string(file.fate));
+  json.key("why");
+  json.string(file.why);
+  json.key("entries");
+  json.number(file.entries);
+  if (file.is_dump) {
+    json.key("marker");
+    json.boolean(file.has_marker);
+  }
+  json.end_object();
+}
+
+void write_memory_json(JsonWriter& json, const JitMemory& memory) {
+  json.key("jit_memory");
+  json.begin_object();
+  json.key("regions");
+  json.number(memory.regions);
+  json.key("bytes");
+  json.number(memory.bytes);
+  json.key("named_bytes");
+  json.number(memory.named_bytes);
+  json.key("ignored_by_perf");
+  json.number(memory.ignored_bytes);
+  json.end_object();
+}
+
+void write_finding_json(JsonWriter& json, const DoctorFinding& finding) {
+  json.begin_object();
+  json.key("id");
+  json.string(finding.id);
+  json.key("severity");
+  json.string(to_string(finding.severity));
+  json.key("message");
+  json.string(finding.message);
+  json.key("fix");
+  finding.fix.empty() ? json.null() : json.string(finding.fix);
+  json.end_object();
+}
+
+void string_or_null(JsonWriter& json, std::string_view key, std::string_view value) {
+  json.key(key);
+  value.empty() ? json.null() : json.string(value);
+}
+
+}  // namespace
+
+void write_doctor_text(OutputFile& out, const Diagnosis& diagnosis, bool color) {
+  const auto row = [&out](std::string_view key, const std::string& value) {
+    std::string line(key);
+    line.resize(10, ' ');
+    out.write(line + value + "\n");
+  };
+  row("process", std::to_string(diagnosis.pid) + " (" + visible(diagnosis.comm) + "), user " +
+                     std::to_string(diagnosis.uid));
+  if (diagnosis.runtime != HostRuntime::unknown) {
+    std::string runtime(to_string(diagnosis.runtime));
+    if (!diagnosis.runtime_version.empty()) runtime += " " + visible(diagnosis.runtime_version);
+    row("runtime", runtime + ", by its " + visible(diagnosis.evidence));
+  } else {
+    row("runtime", "none that perfmap knows");
+  }
+  row("memory", memory_text(diagnosis.memory));
+  if (diagnosis.concerns_jit()) write_files(out, diagnosis);
+  for (const DoctorFinding& finding : diagnosis.findings) write_finding(out, finding, color);
+  out.write(conclusion(diagnosis));
+}
+
+void write_doctor_json(OutputFile& out, const Diagnosis& diagnosis) {
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("schema");
+  json.string("perfmap.doctor/1");
+  json.key("pid");
+  json.number(static_cast<std::uint64_t>(diagnosis.pid));
+  json.key("comm");
+  json.string(diagnosis.comm);
+  json.key("uid");
+  json.number(diagnosis.uid);
+  string_or_null(json, "runtime", to_string(diagnosis.runtime));
+  string_or_null(json, "runtime_version", diagnosis.runtime_version);
+  string_or_null(json, "evidence", diagnosis.evidence);
+  write_memory_json(json, diagnosis.memory);
+  json.key("looked_for");
+  json.begin_array();
+  for (const LookedFor& file : diagnosis.looked_for) write_file_json(json, file);
+  json.end_array();
+  json.key("findings");
+  json.begin_array();
+  for (const DoctorFinding& finding : diagnosis.findings) write_finding_json(json, finding);
+  json.end_array();
+  json.end_object();
+  json.newline();
+}
+
+}  // namespace perfmap

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perfmap/doctor.hpp"
+#include "perfmap/proc_source.hpp"
+
+namespace perfmap {
+
+/// What was read of a process before anything is concluded.
+struct ProcessView {
+  ProcessStatus status;
+  std::string executable;  ///< without " (deleted)"; empty where the process has none
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;
+  MemoryMap memory;
+  pid_t pid = 0;
+  pid_t inner = 0;  ///< as the process knows itself
+  /// Our temporary directory is the process's, too: paths mean the same.
+  bool shares_tmp = false;
+  /// perf enters its mount namespace to find its map.
+  bool other_mounts = false;
+};
+
+/// Fails with not_found where the process is gone.
+Result<ProcessView> view_process(const ProcSource& process, const Roots& roots);
+
+/// What is behind the last slash.
+std::string_view base_name(std::string_view path) noexcept;
+/// The value of NAME; the first one, as for getenv(3).
+std::optional<std::string_view> variable(const ProcessView& view, std::string_view name) noexcept;
+
+}  // namespace perfmap

@@ -1,0 +1,179 @@
+"""Real runtimes are examined while they run: doctor.py PERFMAP. 77: none of them is here."""
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
+LOOP = "setInterval(() => { let s = 0; for (let i = 0; i < 1e5; i++) s += i; }, 10)"
+JAVA = "public class T { public static void main(String[] a) throws Exception { Thread.sleep(60000); } }"
+
+
+def doctor(pid):
+    """The exit status, and the object."""
+    run = subprocess.run([PERFMAP, "doctor", str(pid), "--format", "json"], capture_output=True)
+    assert run.returncode in (0, 1), run.stderr
+    assert run.stderr == b"", run.stderr
+    return run.returncode, json.loads(run.stdout)
+
+
+def text(pid):
+    return subprocess.run([PERFMAP, "doctor", str(pid)], capture_output=True, text=True).stdout
+
+
+@contextlib.contextmanager
+def running(command, **options):
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          **options) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+            for name in (f"/tmp/perf-{process.pid}.map", f"/tmp/jit-{process.pid}.dump"):
+                pathlib.Path(name).unlink(missing_ok=True)
+
+
+def until(condition, what):
+    for _ in range(200):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise SystemExit(f"waited in vain for {what}")
+
+
+def ids(found):
+    return [finding["id"] for finding in found["findings"]]
+
+
+def used(found):
+    return [one["our_path"] for one in found["looked_for"] if one["fate"] == "used"]
+
+
+def is_program(pid, name):
+    """Whether the child has done its exec."""
+    return os.path.basename(os.readlink(f"/proc/{pid}/exe")).startswith(name)
+
+
+def check_native():
+    with running(["sleep", "60"]) as pid:
+        until(lambda: is_program(pid, "sleep"), "sleep")
+        status, found = doctor(pid)
+        assert (status, found["findings"], found["runtime"]) == (0, [], None), found
+        assert "no JIT here" in text(pid)
+
+
+def check_node():
+    with running(["node", "-e", LOOP]) as pid:
+        until(lambda: doctor(pid)[1]["jit_memory"]["regions"], "node's code")
+        status, found = doctor(pid)
+        assert (status, found["runtime"], ids(found)) == (1, "node", ["no-map"]), found
+        assert found["findings"][0]["fix"].startswith(
+            "node --perf-basic-prof --interpreted-frames-native-stack -e 'setInterval("), found
+    fixed = ["node", "--perf-basic-prof", "--interpreted-frames-native-stack", "-e", LOOP]
+    with running(fixed) as pid:
+        until(lambda: doctor(pid)[1]["jit_memory"]["named_bytes"], "names of node's code")
+        status, found = doctor(pid)
+        assert (status, ids(found)) == (0, []), found
+        assert used(found) == [f"/tmp/perf-{pid}.map"], found
+        assert text(pid).endswith("\nnothing is wrong\n")
+        os.unlink(f"/tmp/perf-{pid}.map")
+        status, found = doctor(pid)
+        assert (status, ids(found)) == (1, ["lost-map"]), found
+    with tempfile.TemporaryDirectory() as work:
+        with running(["node", "--perf-prof", "-e", LOOP], cwd=work) as pid:
+            dump = f"{work}/jit-{pid}.dump"
+            until(lambda: used(doctor(pid)[1]) == [dump], "node's jitdump")
+            until(lambda: doctor(pid)[1]["jit_memory"]["named_bytes"], "loads")
+            status, found = doctor(pid)
+            assert (status, ids(found)) == (0, ["perf-inject"]), found
+
+
+def check_namespaces():
+    """As in a container: with a /tmp of its own, and with ours."""
+    for flags in (["--mount"], []):
+        script = "mount -t tmpfs none /tmp && " if flags else ""
+        command = ["unshare", "--pid", "--fork", "--kill-child", *flags, "sh", "-c",
+                   f"{script}exec node --perf-basic-prof --interpreted-frames-native-stack -e '{LOOP}'"]
+        with running(command) as outer:
+            children = pathlib.Path(f"/proc/{outer}/task/{outer}/children")
+            until(lambda: children.exists() and children.read_text().split(), "the child")
+            pid = int(children.read_text())
+            until(lambda: is_program(pid, "node"), "node in its namespaces")
+            until(lambda: doctor(pid)[1]["jit_memory"]["named_bytes"], "names in a namespace")
+            status, found = doctor(pid)
+            if flags:
+                assert (status, ids(found)) == (0, []), found
+                assert used(found) == [f"/proc/{pid}/root/tmp/perf-1.map"], found
+                continue
+            assert (status, ids(found)) == (1, ["perf-path"]), found
+            fix = found["findings"][0]["fix"]
+            assert fix == f"ln -s /tmp/perf-1.map /tmp/perf-{pid}.map", fix
+        pathlib.Path("/tmp/perf-1.map").unlink(missing_ok=True)
+
+
+def check_java():
+    with tempfile.TemporaryDirectory() as work:
+        pathlib.Path(work, "T.java").write_text(JAVA)
+        with running(["java", "-XX:+PreserveFramePointer", f"{work}/T.java"]) as pid:
+            until(lambda: doctor(pid)[1]["jit_memory"]["regions"], "the code cache")
+            status, found = doctor(pid)
+            assert (status, found["runtime"], ids(found)) == (1, "jvm", ["no-map"]), found
+            assert int(found["runtime_version"].split(".")[0]) >= 17, found
+            fix = found["findings"][0]["fix"]
+            assert fix == f"jcmd {pid} Compiler.perfmap", fix
+            until(lambda: subprocess.run(fix, shell=True, capture_output=True).returncode == 0, fix)
+            status, found = doctor(pid)
+            assert (status, ids(found)) == (0, []), found
+            assert found["jit_memory"]["named_bytes"] > 100000, found
+
+
+def check_python(name):
+    with running([name, "-c", "import time; time.sleep(60)"]) as pid:
+        until(lambda: is_program(pid, "python"), name)
+        status, found = doctor(pid)
+        old = tuple(map(int, found["runtime_version"].split("."))) < (3, 12)
+        expected = (1, "cpython", ["too-old" if old else "no-map"])
+        assert (status, found["runtime"], ids(found)) == expected, found
+        assert " -X perf -c 'import time; time.sleep(60)'" in found["findings"][0]["fix"], found
+
+
+def check_other_user():
+    """Somebody who is not root is told what to do."""
+    with running(["sleep", "60"]) as pid:
+        run = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "--inh-caps=-all",
+                              "--bounding-set=-all", PERFMAP, "doctor", str(pid)],
+                             capture_output=True, text=True)
+        if "Permission denied" in run.stderr and "perfmap: error" not in run.stderr:
+            return  # the program itself lies where nobody else may go
+        assert run.returncode == 2, run
+        assert run.stderr.endswith(f"; try 'sudo perfmap doctor {pid}'\n"), run.stderr
+
+
+WORK = tempfile.TemporaryDirectory()  # V8 logs into its working directory
+os.chdir(WORK.name)
+check_native()
+done = ["native"]
+for program, check in (("node", check_node), ("java", check_java)):
+    if shutil.which(program) and (program != "java" or shutil.which("jcmd")):
+        check()
+        done.append(program)
+for program in ("python3.11", "python3.12"):
+    if shutil.which(program) and subprocess.run([program, "-c", ""], capture_output=True).returncode == 0:
+        check_python(program)
+        done.append(program)
+if os.geteuid() == 0 and shutil.which("node") and not pathlib.Path("/tmp/perf-1.map").exists():
+    if subprocess.run(["unshare", "--pid", "--fork", "--mount", "true"], capture_output=True).returncode == 0:
+        check_namespaces()
+        done.append("namespaces")
+if os.geteuid() == 0 and shutil.which("setpriv"):
+    check_other_user()
+    done.append("another user")
+print("examined:", ", ".join(done))
+if done == ["native"]:
+    print("skipped: no runtime is here")
+    sys.exit(77)
