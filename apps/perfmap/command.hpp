@@ -28,6 +28,7 @@ void declare_convert(CLI::App& command, Action& action);
 void declare_copy(CLI::App& command, Action& action);
 void declare_diff(CLI::App& command, Action& action);
 void declare_from_json(CLI::App& command, Action& action);
+void declare_gc(CLI::App& command, Action& action);
 void declare_help(CLI::App& command, Action& action);
 void declare_info(CLI::App& command, Action& action);
 void declare_lint(CLI::App& command, Action& action);

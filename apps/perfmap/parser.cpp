@@ -22,6 +22,7 @@ constexpr std::array kCommands = {
     Command{"from-json", "Make a map of JSON", declare_from_json},
     Command{"convert", "Change the format of a map", declare_convert},
     Command{"snapshot", "Keep what names a process's code, for later", declare_snapshot},
+    Command{"gc", "Remove what dead processes left in /tmp", declare_gc},
     Command{"completions", "Print the completions of a shell", declare_completions},
     Command{"help", "Show the help of a command", declare_help},
 };
