@@ -37,6 +37,7 @@ void declare_resolve(CLI::App& command, Action& action);
 void declare_snapshot(CLI::App& command, Action& action);
 void declare_tidy(CLI::App& command, Action& action);
 void declare_to_json(CLI::App& command, Action& action);
+void declare_watch(CLI::App& command, Action& action);
 void declare_write(CLI::App& command, Action& action);
 
 }  // namespace perfmap::app

@@ -58,9 +58,9 @@ inline SourceKind written_kind(const OpenedInput& opened) {
   return opened.was_json ? SourceKind::json : opened.kind;
 }
 
-/// What stands behind a SOURCE: a file or standard input; or, of a process or a snapshot of one, its
-/// map and then its jitdumps, at least one of them. Names the source where it cannot be opened, or is of a kind that
-/// no command takes: only maps, JSON and jitdumps come back.
+/// What stands behind a SOURCE: a file or standard input; or, of a process or a snapshot of one,
+/// its map and then its jitdumps, at least one of them. Names the source where it cannot be opened,
+/// or is of a kind that no command takes: only maps, JSON and jitdumps come back.
 Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceOptions& options,
                                              const Console& console);
 /// The same of several sources, of which one at most may be standard input.
