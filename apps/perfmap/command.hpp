@@ -29,6 +29,7 @@ void declare_copy(CLI::App& command, Action& action);
 void declare_diff(CLI::App& command, Action& action);
 void declare_doctor(CLI::App& command, Action& action);
 void declare_from_json(CLI::App& command, Action& action);
+void declare_gc(CLI::App& command, Action& action);
 void declare_help(CLI::App& command, Action& action);
 void declare_info(CLI::App& command, Action& action);
 void declare_lint(CLI::App& command, Action& action);
@@ -37,6 +38,7 @@ void declare_resolve(CLI::App& command, Action& action);
 void declare_snapshot(CLI::App& command, Action& action);
 void declare_tidy(CLI::App& command, Action& action);
 void declare_to_json(CLI::App& command, Action& action);
+void declare_watch(CLI::App& command, Action& action);
 void declare_write(CLI::App& command, Action& action);
 
 }  // namespace perfmap::app

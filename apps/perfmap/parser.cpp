@@ -22,7 +22,9 @@ constexpr std::array kCommands = {
     Command{"to-json", "Print a map as JSON", declare_to_json},
     Command{"from-json", "Make a map of JSON", declare_from_json},
     Command{"convert", "Change the format of a map", declare_convert},
+    Command{"watch", "Follow what a process writes into its map", declare_watch},
     Command{"snapshot", "Keep what names a process's code, for later", declare_snapshot},
+    Command{"gc", "Remove what dead processes left in /tmp", declare_gc},
     Command{"completions", "Print the completions of a shell", declare_completions},
     Command{"help", "Show the help of a command", declare_help},
 };

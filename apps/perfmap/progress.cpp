@@ -68,6 +68,11 @@ void Progress::begin(std::string what) {
   changed_.notify_one();
 }
 
+void Progress::change(std::string what) {
+  const std::lock_guard lock(mutex_);
+  if (shown_ && !what_.empty()) what_ = std::move(what);
+}
+
 void Progress::end() {
   const std::lock_guard lock(mutex_);
   what_.clear();

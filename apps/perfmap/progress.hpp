@@ -23,6 +23,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void begin(std::string what);
+  /// The same step, told in other words.
+  void change(std::string what);
   void end();
   /// Writes `text` to standard error, in the line's place if there is one.
   void print(std::string_view text);

@@ -36,13 +36,13 @@ std::int64_t boot_time_ns(const std::string& proc) {
   return told.empty() || told[0] < 0 || told[0] > kMostSeconds ? ours : told[0] * kSecond;
 }
 
-std::int64_t start_time_ns(const ProcSource& process, const std::string& proc) {
+std::int64_t start_time_ns(const ProcSource& process, std::int64_t boot_ns) noexcept {
   const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   if (process.start() / per_second > UINT32_MAX) return 0;
   const auto since_boot = static_cast<std::int64_t>(process.start() / per_second) * kSecond +
                           static_cast<std::int64_t>(process.start() % per_second) * kSecond /
                               static_cast<std::int64_t>(per_second);
-  return boot_time_ns(proc) + since_boot;
+  return boot_ns + since_boot;
 }
 
 bool is_older_than(const ProcSource& process, const std::string& proc, const FileFacts& file) {

@@ -18,7 +18,10 @@ std::int64_t file_clock_ns() noexcept;
 std::int64_t boot_time_ns(const std::string& proc);
 
 /// When a process began, by that clock; what has no such time began with the world.
-std::int64_t start_time_ns(const ProcSource& process, const std::string& proc);
+std::int64_t start_time_ns(const ProcSource& process, std::int64_t boot_ns) noexcept;
+inline std::int64_t start_time_ns(const ProcSource& process, const std::string& proc) {
+  return start_time_ns(process, boot_time_ns(proc));
+}
 
 /// Whether a file was last changed before the process began: then it is an earlier one's.
 bool is_older_than(const ProcSource& process, const std::string& proc, const FileFacts& file);

@@ -1,0 +1,158 @@
+#include <perfmap/garbage.hpp>
+#include <perfmap/json_writer.hpp>
+
+#include "command.hpp"
+#include "opened_input.hpp"
+#include "options.hpp"
+
+namespace perfmap::app {
+namespace {
+
+struct Options {
+  bool dry_run = false;
+  bool any_owner = false;
+  bool one_namespace = false;
+  std::string format;
+};
+
+struct Totals {
+  std::uint64_t removed = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t kept = 0;
+  std::uint64_t failed = 0;
+};
+
+std::string counted(std::uint64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string reason(const GarbageFile& file) {
+  const std::string pid = std::to_string(file.pid);
+  const std::string user = std::to_string(file.user);
+  switch (file.why) {
+    case GarbageWhy::dead: return "no process " + pid;
+    case GarbageWhy::older: return "older than process " + pid;
+    case GarbageWhy::alive: return "process " + pid + " lives";
+    case GarbageWhy::other_namespace: return "process " + user + " is " + pid + " in its namespace";
+    case GarbageWhy::in_use: return "process " + user + " uses it";
+    case GarbageWhy::foreign: return "of another user";
+    case GarbageWhy::hidden_processes: return "processes outside of this pid namespace are hidden";
+  }
+  return "";
+}
+
+/// Files as they are dealt with: a line each, or members of one JSON document.
+class Report {
+ public:
+  Report(const Options& options, const std::string& directory, const Console& console)
+      : options_(options), directory_(directory), console_(console), json_(console.out()) {
+    if (!is_json()) return;
+    json_.begin_object();
+    json_.key("schema");
+    json_.string("perfmap.gc/1");
+    json_.text_members("directory", directory_);
+    json_.key("dry_run");
+    json_.boolean(options_.dry_run);
+    json_.key("files");
+    json_.begin_array();
+  }
+
+  void add(const GarbageFile& file, const std::string& action) {
+    if (!is_json()) {
+      std::string size = std::to_string(file.size);
+      size.insert(0, size.size() < 10 ? 10 - size.size() : 0, ' ');
+      console_.out().write(action + size + " " + one_line(directory_, console_.out_is_terminal()) +
+                           "/" + file.name + ": " + reason(file) + "\n");
+      return;
+    }
+    json_.begin_object();
+    json_.key("name");
+    json_.string(file.name);
+    json_.key("kind");
+    json_.string(to_string(file.kind));
+    number("pid", static_cast<std::uint64_t>(file.pid));
+    number("size", file.size);
+    json_.key("action");
+    json_.string(action.substr(0, action.find(' ')));
+    json_.key("why");
+    json_.string(to_string(file.why));
+    if (file.user != 0) number("user", static_cast<std::uint64_t>(file.user));
+    json_.end_object();
+  }
+
+  void end(const Totals& totals) {
+    if (is_json()) {
+      json_.end_array();
+      number("removed", totals.removed);
+      number("bytes", totals.bytes);
+      number("kept", totals.kept);
+      number("failed", totals.failed);
+      json_.end_object();
+      json_.newline();
+    }
+    console_.note((options_.dry_run ? "would remove " : "removed ") +
+                  counted(totals.removed, "file") + " of " + counted(totals.bytes, "byte") +
+                  ", kept " + std::to_string(totals.kept));
+  }
+
+ private:
+  bool is_json() const { return options_.format == "json"; }
+  void number(std::string_view key, std::uint64_t value) {
+    json_.key(key);
+    json_.number(value);
+  }
+
+  const Options& options_;
+  const std::string& directory_;
+  const Console& console_;
+  JsonWriter json_;
+};
+
+void deal_with(const GarbageFile& file, Garbage& garbage, const Options& options, Report& report,
+               Totals& totals, const Console& console) {
+  if (!file.may_go()) {
+    ++totals.kept;
+    return report.add(file, "kept   ");
+  }
+  const Result<void> removed = options.dry_run ? Result<void>() : garbage.remove(file);
+  if (!removed) {
+    ++totals.failed;
+    report.add(file, "failed ");
+    console.fail(removed.error());
+    return;
+  }
+  ++totals.removed;
+  totals.bytes += file.size;
+  report.add(file, options.dry_run ? "garbage" : "removed");
+}
+
+ExitCode run(const Options& options, const Console& console) {
+  const Step step(console, "looking at processes");
+  const Roots roots = roots_from_environment();
+  Result<Garbage> garbage = Garbage::find(
+      {.roots = roots, .any_owner = options.any_owner, .one_namespace = options.one_namespace});
+  if (!garbage) return console.fail(garbage.error());
+  Totals totals;
+  Report report(options, roots.tmp, console);
+  for (const GarbageFile& file : garbage->files()) {
+    deal_with(file, *garbage, options, report, totals, console);
+  }
+  report.end(totals);
+  return totals.failed == 0 ? ExitCode::ok : ExitCode::failed;
+}
+
+}  // namespace
+
+void declare_gc(CLI::App& command, Action& action) {
+  const auto options = std::make_shared<Options>();
+  command.add_flag("-n,--dry-run", options->dry_run, "Say what would go, and remove nothing");
+  command.add_flag("--any-owner", options->any_owner,
+                   "Remove files of other users, too, if you are root");
+  command.add_flag("--one-namespace", options->one_namespace,
+                   "In a container: nobody outside of it uses this directory");
+  add_format(command, options->format, {"text", "json"});
+  command.callback(
+      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+}
+
+}  // namespace perfmap::app

@@ -1,0 +1,235 @@
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <perfmap/json_writer.hpp>
+#include <perfmap/process_watch.hpp>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "command.hpp"
+#include "opened_input.hpp"
+#include "options.hpp"
+
+namespace perfmap::app {
+namespace {
+
+using Kind = WatchEvent::Kind;
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr int kBetweenLooksMs = 50;
+
+struct Options {
+  pid_t pid = 0;
+  bool any_owner = false;
+  bool new_only = false;
+  std::string format;
+};
+
+std::string counted(std::uint64_t count, const std::string& one, const std::string& many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+/// SIGINT and SIGTERM as something to poll: the totals are said before the program ends.
+class EndSignals {
+ public:
+  EndSignals() {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGINT);
+    sigaddset(&wanted, SIGTERM);
+    ::pthread_sigmask(SIG_BLOCK, &wanted, &before_);
+    fd_ = ::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+  }
+  ~EndSignals() {
+    // One that came is taken, so that it does not end the program now.
+    signalfd_siginfo taken{};
+    while (fd_ >= 0 && ::read(fd_, &taken, sizeof taken) > 0) {
+    }
+    if (fd_ >= 0) ::close(fd_);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+  int descriptor() const noexcept { return fd_; }
+
+ private:
+  sigset_t before_{};
+  int fd_ = -1;
+};
+
+/// Shows what a look has found.
+class Printer {
+ public:
+  Printer(const Options& options, const Console& console)
+      : as_json_(options.format == "jsonl"), console_(console), json_(console.out()) {}
+
+  void show(const WatchEvent& event) {
+    if (as_json_) {
+      show_json(event);
+    } else if (event.kind <= Kind::move) {
+      show_line(event);
+    }
+    say(event);
+  }
+
+ private:
+  void show_line(const WatchEvent& event) {
+    std::string line = hex_text(event.range.begin) + " " + hex_text(event.range.size) + " " +
+                       one_line(event.name, console_.out_is_terminal());
+    if (event.kind == Kind::move) line += " [moved from " + hex_text(event.from) + "]";
+    console_.out().write(line + "\n");
+  }
+
+  void show_json(const WatchEvent& event) {
+    json_.begin_object();
+    json_.key("event");
+    json_.string(to_string(event.kind));
+    if (event.kind <= Kind::move) {
+      json_.key("start");
+      json_.address(event.range.begin);
+      json_.key("size");
+      json_.number(event.range.size);
+      json_.name_members(event.name);
+    }
+    show_members(event);
+    json_.end_object();
+    json_.newline();
+  }
+
+  void show_members(const WatchEvent& event) {
+    const auto number = [this](std::string_view key, std::uint64_t value) {
+      json_.key(key);
+      json_.number(value);
+    };
+    if (event.kind == Kind::move) {
+      json_.key("from");
+      json_.address(event.from);
+    }
+    if (event.kind == Kind::entry) number("line", event.line);
+    if (event.kind == Kind::load || event.kind == Kind::move) {
+      number("index", event.index);
+      number("tid", event.tid);
+    }
+    if (event.kind >= Kind::load && event.kind <= Kind::close) number("time", event.time);
+    if (event.kind == Kind::refused) json_.text_members("why", event.name);
+    if (!event.source.empty()) json_.text_members("source", event.source);
+  }
+
+  void say(const WatchEvent& event) const {
+    const std::string source(event.source);
+    if (event.kind == Kind::close) console_.note(source + " is closed: its producer is done");
+    if (event.kind == Kind::replaced) console_.warn(source + " was replaced, and is read anew");
+    if (event.kind == Kind::removed) console_.warn(source + " is gone");
+    if (event.kind == Kind::refused) console_.warn(event.name);
+    if (event.kind == Kind::executed) console_.warn("the process runs another program now");
+    if (event.kind == Kind::found && console_.verbose()) console_.note("watching " + source);
+  }
+
+  bool as_json_;
+  const Console& console_;
+  JsonWriter json_;
+};
+
+/// "120 entries (40.0 a second), 3 moves, 4096 bytes of code".
+std::string totals_text(const WatchTotals& totals, Clock::duration time) {
+  const double seconds = std::max(std::chrono::duration<double>(time).count(), 0.001);
+  std::array<char, 64> rate;
+  std::snprintf(rate.data(), rate.size(), " (%.1f a second)",
+                static_cast<double>(totals.entries) / seconds);
+  std::string text = counted(totals.entries, "entry", "entries") + rate.data();
+  if (totals.moves != 0) text += ", " + counted(totals.moves, "move", "moves");
+  return text + ", " + counted(totals.code_bytes, "byte", "bytes") + " of code";
+}
+
+void say_totals(const WatchTotals& totals, Clock::duration time, const Console& console) {
+  std::array<char, 32> seconds;
+  std::snprintf(seconds.data(), seconds.size(),
+                "%.1f s: ", std::chrono::duration<double>(time).count());
+  console.note(seconds.data() + totals_text(totals, time));
+  if (totals.lost == 0) return;
+  console.note("skipped " + counted(totals.lost, "line or record", "lines or records") +
+               " that made no sense ('perfmap lint' says which)");
+}
+
+enum class Wake : std::uint8_t { look, ended, stopped };
+
+/// Until it is time to look again. A reader of our answers that went away stops the watch.
+Wake wait(const ProcessWatch& watch, const EndSignals& signals) {
+  std::array<pollfd, 3> fds = {{{signals.descriptor(), POLLIN, 0},
+                                {STDOUT_FILENO, 0, 0},
+                                {watch.end_descriptor(), POLLIN, 0}}};
+  if (::poll(fds.data(), fds.size(), kBetweenLooksMs) <= 0) return Wake::look;
+  if (fds[0].revents != 0 || (fds[1].revents & POLLERR) != 0) return Wake::stopped;
+  return fds[2].revents != 0 ? Wake::ended : Wake::look;
+}
+
+class Progressing {
+ public:
+  Progressing(pid_t pid, const Console& console) : console_(console), pid_(pid) {
+    if (!console.out().is_terminal()) console_.progress().begin("watching " + std::to_string(pid_));
+  }
+  ~Progressing() { console_.progress().end(); }
+  Progressing(const Progressing&) = delete;
+  Progressing& operator=(const Progressing&) = delete;
+
+  void update(const WatchTotals& totals, Clock::duration time) const {
+    if (console_.out().is_terminal()) return;
+    console_.progress().change("watching " + std::to_string(pid_) + ": " +
+                               totals_text(totals, time));
+  }
+
+ private:
+  const Console& console_;
+  pid_t pid_;
+};
+
+ExitCode follow(ProcessWatch& watch, const Options& options, const Console& console) {
+  const EndSignals signals;
+  const Progressing progress(options.pid, console);
+  Printer printer(options, console);
+  const Clock::time_point begin = Clock::now();
+  for (;;) {
+    const Result<bool> lives = watch.look([&](const WatchEvent& event) { printer.show(event); });
+    if (!lives) return console.fail(lives.error());
+    progress.update(watch.totals(), Clock::now() - begin);
+    const Result<void> written = console.out().flush();
+    if (!written) return console.fail(written.error());
+    if (!*lives || wait(watch, signals) == Wake::stopped) break;
+  }
+  say_totals(watch.totals(), Clock::now() - begin, console);
+  return ExitCode::ok;
+}
+
+ExitCode run(const Options& options, const Console& console) {
+  const Roots roots = roots_from_environment();
+  auto process = ProcSource::open(options.pid, roots);
+  if (!process) return console.fail(process.error());
+  if (!*process) {
+    return console.fail("process " + std::to_string(options.pid) + " does not live");
+  }
+  ProcessWatch watch(
+      **std::move(process),
+      {.roots = roots, .any_owner = options.any_owner, .new_only = options.new_only});
+  return follow(watch, options, console);
+}
+
+}  // namespace
+
+void declare_watch(CLI::App& command, Action& action) {
+  const auto options = std::make_shared<Options>();
+  command.add_option("pid", options->pid, "The process")
+      ->type_name("PID")
+      ->required()
+      ->check(is_pid());
+  command.add_flag("--new-only", options->new_only, "Leave out what is there already");
+  command.add_flag("--any-owner", options->any_owner,
+                   "Believe the files of the process whoever owns them");
+  add_format(command, options->format, {"text", "jsonl"});
+  command.callback(
+      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+}
+
+}  // namespace perfmap::app

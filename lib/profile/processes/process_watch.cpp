@@ -1,0 +1,166 @@
+#include "perfmap/process_watch.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <fcntl.h>
+#include <set>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
+
+#include "processes/descriptor.hpp"
+#include "processes/start_time.hpp"
+#include "processes/watched_file.hpp"
+
+namespace perfmap {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Kind = WatchEvent::Kind;
+using namespace std::chrono_literals;
+
+/// Of the time between two searches for files, how much a search may take.
+constexpr int kSearchShare = 400;
+constexpr auto kSearchAtMost = 40ms;
+constexpr std::size_t kMostFiles = 256;
+
+}  // namespace
+
+struct ProcessWatch::State {
+  State(ProcSource of, WatchOptions with) : process(std::move(of)), options(std::move(with)) {}
+
+  void open();
+  void search(const Visit& visit);
+  void take(Input input, const Visit& visit);
+  void refuse(const std::string& why, const Visit& visit);
+  void look_for_exec(const Visit& visit);
+  /// Makes refresh() look where the file was found, as long as somebody holds the root.
+  void follow(Input& input) const;
+
+  ProcSource process;
+  WatchOptions options;
+  std::shared_ptr<OwnedFd> root;
+  OwnedFd end;
+  std::int64_t start_ns = 0;
+  std::uint64_t image = 0;
+  std::vector<WatchedFile> files;
+  std::set<std::string> refused;  // that were told
+  WatchTotals totals;
+  Clock::time_point next_search;
+  bool has_begun = false;
+};
+
+void ProcessWatch::State::open() {
+  const std::string path = options.roots.proc + "/" + std::to_string(process.pid()) + "/root";
+  root = std::make_shared<OwnedFd>(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  end = OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid(), 0)));
+  start_ns = start_time_ns(process, options.roots.proc);
+  if (const auto id = process.image_id(); id && *id) image = **id;
+}
+
+void ProcessWatch::State::follow(Input& input) const {
+  const FileFacts& facts = input.facts();
+  OpenPolicy policy{.follow_link = false, .regular_only = true, .bounded = true};
+  // Of whom it was when it was found: the process, which tells, may be gone by then.
+  if (!options.any_owner) policy.owners = {0, ::geteuid(), facts.uid};
+  const std::string name = input.name();
+  const std::string prefix = options.roots.proc + "/" + std::to_string(process.pid()) + "/root";
+  const bool below = name.starts_with(prefix + "/");
+  const std::string path = below ? name.substr(prefix.size()) : name;
+  const auto reopen = [root = root, path, name, policy]() -> Result<Input> {
+    return Input::open_below(root->get(), path, name, policy);
+  };
+  const Result<Input> again = reopen();
+  const bool is_same =
+      again && again->facts().device == facts.device && again->facts().inode == facts.inode;
+  if (is_same) {
+    input.look_again_with(reopen);
+  } else {
+    input.look_again_with([name, policy]() -> Result<Input> { return Input::open(name, policy); });
+  }
+}
+
+void ProcessWatch::State::refuse(const std::string& why, const Visit& visit) {
+  if (refused.size() >= kMostFiles || !refused.insert(why).second) return;
+  visit({.kind = Kind::refused, .range = {}, .name = why});
+}
+
+void ProcessWatch::State::take(Input input, const Visit& visit) {
+  const bool is_known = std::any_of(files.begin(), files.end(), [&input](const WatchedFile& one) {
+    return one.name() == input.name() ||
+           (one.facts().device == input.facts().device && one.facts().inode == input.facts().inode);
+  });
+  if (is_known || files.size() >= kMostFiles) return;
+  if (input.facts().mtime_ns + kTimeSlack < start_ns) {
+    return refuse("cannot use " + input.name() + ": it is older than the process", visit);
+  }
+  follow(input);
+  files.emplace_back(std::move(input));
+  if (options.new_only && !has_begun) files.back().skip();
+  visit({.kind = Kind::found, .range = {}, .name = {}, .source = files.back().name()});
+}
+
+void ProcessWatch::State::search(const Visit& visit) {
+  const Clock::time_point before = Clock::now();
+  if (before < next_search) return;
+  Result<Input> map = find_process_map(process.pid(), options.roots, options.any_owner);
+  ProcessDumps dumps = find_process_dumps(process.pid(), options.roots, options.any_owner);
+  // Both know the process by its pid alone.
+  if (process.is_alive()) {
+    if (map) take(*std::move(map), visit);
+    if (!map && map.error().code != Errc::not_found) refuse(map.error().message, visit);
+    for (const Error& error : dumps.refused) refuse(error.message, visit);
+    for (Input& dump : dumps.dumps) take(std::move(dump), visit);
+    look_for_exec(visit);
+  }
+  has_begun = true;
+  const Clock::time_point after = Clock::now();
+  next_search = after + std::max<Clock::duration>(kSearchAtMost, (after - before) * kSearchShare);
+}
+
+void ProcessWatch::State::look_for_exec(const Visit& visit) {
+  const auto now = process.image_id();
+  if (!now || !*now || **now == image) return;
+  image = **now;
+  // What was refused may be another file now.
+  refused.clear();
+  visit({.kind = Kind::executed, .range = {}, .name = {}});
+}
+
+ProcessWatch::ProcessWatch(ProcSource process, WatchOptions options)
+    : state_(std::make_unique<State>(std::move(process), std::move(options))) {
+  state_->open();
+}
+ProcessWatch::ProcessWatch(ProcessWatch&&) noexcept = default;
+ProcessWatch& ProcessWatch::operator=(ProcessWatch&&) noexcept = default;
+ProcessWatch::~ProcessWatch() = default;
+
+const WatchTotals& ProcessWatch::totals() const noexcept { return state_->totals; }
+int ProcessWatch::end_descriptor() const noexcept { return state_->end.get(); }
+
+Result<bool> ProcessWatch::look(const Visit& visit) {
+  State& state = *state_;
+  // First, so that what is read afterwards is all that it wrote.
+  const bool lives = state.process.is_alive();
+  if (lives) state.search(visit);
+  for (WatchedFile& file : state.files) file.look(visit, state.totals);
+  return lives;
+}
+
+std::string_view to_string(WatchEvent::Kind kind) noexcept {
+  switch (kind) {
+    case Kind::entry: return "entry";
+    case Kind::load: return "load";
+    case Kind::move: return "move";
+    case Kind::close: return "close";
+    case Kind::found: return "found";
+    case Kind::replaced: return "replaced";
+    case Kind::removed: return "removed";
+    case Kind::refused: return "refused";
+    case Kind::executed: return "executed";
+  }
+  return "";
+}
+
+}  // namespace perfmap
