@@ -1,47 +1,11 @@
 #include <algorithm>
-#include <ctime>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "perfmap/source_kind.hpp"
 #include "processes/jit_state.hpp"
-#include "processes/proc_text.hpp"
-#include "processes/safe_open.hpp"
+#include "processes/start_time.hpp"
 
 namespace perfmap {
 namespace {
-
-constexpr std::int64_t kSecond = 1'000'000'000;
-
-std::int64_t now_ns(clockid_t clock) noexcept {
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return now.tv_sec * kSecond + now.tv_nsec;
-}
-
-/// When the machine began. /proc may be another machine's, as it was once: its "stat" says so.
-std::int64_t boot_time_ns(const std::string& proc) {
-  const OwnedFd directory(::open(proc.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const bool is_ours = !directory.is_open() || is_on_procfs(directory.get());
-  const std::int64_t ours = now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME);
-  if (is_ours) return ours;
-  constexpr std::size_t kMost = std::size_t{64} << 10;
-  const Result<ReadText> stat = read_text_at(directory.get(), "stat", proc + "/stat", kMost);
-  if (!stat) return ours;
-  const auto told = status_numbers("\n" + stat->text, "btime");
-  constexpr std::int64_t kMostSeconds = INT64_MAX / kSecond / 2;
-  return told.empty() || told[0] < 0 || told[0] > kMostSeconds ? ours : told[0] * kSecond;
-}
-
-/// When a process began, by the clock of file times; what has no such time began with the world.
-std::int64_t start_time_ns(const ProcSource& process, const std::string& proc) {
-  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  if (process.start() / per_second > UINT32_MAX) return 0;
-  const auto since_boot = static_cast<std::int64_t>(process.start() / per_second) * kSecond +
-                          static_cast<std::int64_t>(process.start() % per_second) * kSecond /
-                              static_cast<std::int64_t>(per_second);
-  return boot_time_ns(proc) + since_boot;
-}
 
 FileId key_of(const Input& input) noexcept { return {input.facts().device, input.facts().inode}; }
 
@@ -70,7 +34,7 @@ bool JitSources::State::look(const ProcSource& process) {
   const std::int64_t start = start_time_ns(process, options.roots.proc);
   found_now.clear();
   for (Input& input : found) {
-    if (input.facts().mtime_ns + kSecond < start) {
+    if (is_older(input.facts(), start)) {
       refused.push_back(
           {Errc::refused, "cannot use " + input.name() + ": it is older than the process", 0, {}});
     } else {
