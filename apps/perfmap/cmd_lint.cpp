@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <cctype>
 #include <perfmap/lint.hpp>
-#include <perfmap/report.hpp>
 #include <perfmap/rules.hpp>
 
 #include "command.hpp"
 #include "lint_fix.hpp"
+#include "lint_process.hpp"
+#include "lint_report.hpp"
 #include "lint_source.hpp"
 #include "options.hpp"
 #include "source.hpp"
@@ -58,79 +59,6 @@ Diagnostics make_collector(const Options& options) {
     }
   }
   return problems;
-}
-
-void print_rules(const Console& console) {
-  for (const Rule* rule : rule::all()) {
-    const char* const fix = rule->fix == Fix::safe ? "  [fixable]" : "";
-    std::string line(rule->id);
-    line.append("  ").append(to_string(rule->severity));
-    line.resize(std::max<std::size_t>(line.size(), 16), ' ');
-    console.out().write(line.append(rule->summary).append(fix).append("\n"));
-  }
-}
-
-ExitCode print_explanation(const Console& console, const std::string& id) {
-  const Rule* const rule = rule::find(id);
-  if (rule == nullptr) return console.fail("there is no rule " + id + "; --rules lists them");
-  console.out().write(std::string(rule->id) + " (" + std::string(to_string(rule->severity)) +
-                      "): " + std::string(rule->summary) + "\n\n");
-  console.out().write(std::string(explanation(*rule)) + "\n");
-  return ExitCode::ok;
-}
-
-void print_statistics(const Console& console, const std::vector<Diagnostics>& all) {
-  for (const Rule* rule : rule::all()) {
-    std::uint64_t count = 0;
-    for (const Diagnostics& one : all) count += one.count_of(*rule);
-    if (count == 0) continue;
-    std::string line = std::to_string(count);
-    line.insert(0, line.size() < 8 ? 8 - line.size() : 0, ' ');
-    line.append("  ").append(rule->id).append("  ").append(to_string(rule->severity));
-    line.append(": ").append(rule->summary).append("\n");
-    console.out().write(line);
-  }
-}
-
-void print_findings(const Console& console, const Options& options,
-                    const std::vector<FileFindings>& files) {
-  OutputFile& out = console.out();
-  if (options.format == "json") return out.write(to_lint_json(files));
-  if (options.format == "jsonl") return out.write(to_lint_jsonl(files));
-  if (options.format == "sarif") return out.write(to_sarif(files, PERFMAP_VERSION));
-  for (const FileFindings& file : files) {
-    for (const Diagnostic& finding : file.findings->items()) {
-      if (options.format == "gcc") {
-        out.write(to_gcc(finding, file.file));
-      } else if (options.format == "github") {
-        out.write(to_github(finding, file.file));
-      } else {
-        out.write(to_pretty(finding, file.file, file.input, console.color_out()));
-      }
-    }
-  }
-}
-
-std::string plural(std::uint64_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
-/// "3 errors, 1 warning; …": all of them, printed or not.
-void note_summary(const Console& console, const std::vector<Diagnostics>& all) {
-  std::uint64_t counts[3] = {};
-  std::uint64_t hidden = 0;
-  for (const Diagnostics& one : all) {
-    for (const Severity severity : {Severity::info, Severity::warning, Severity::error}) {
-      counts[static_cast<std::size_t>(severity)] += one.total(severity);
-    }
-    hidden += one.total() - one.items().size();
-  }
-  std::string text = plural(counts[2], "error") + ", " + plural(counts[1], "warning") + ", " +
-                     std::to_string(counts[0]) + " info";
-  if (hidden != 0) {
-    text += "; " + std::to_string(hidden) + " of them not shown (--max-findings 0 shows all)";
-  }
-  console.note(text);
 }
 
 bool reaches(const std::vector<Diagnostics>& all, const std::string& fail_level) {
@@ -188,7 +116,7 @@ void print_answer(const Console& console, const Options& options,
   if (options.statistics) {
     print_statistics(console, all);
   } else if (!options.fix.diff) {
-    print_findings(console, options, files);
+    print_findings(console, options.format, files);
   }
 }
 
@@ -202,16 +130,19 @@ ExitCode run(const Options& options, const Console& console) {
   auto sources = open_lint_sources(options.sources, options.opening, console);
   if (!sources) return console.fail(sources.error());
   std::vector<Diagnostics> all;
-  for (LintSource& source : *sources) {
+  for (LintSource& source : sources->files) {
     all.push_back(findings_of(source, options, console));
     if (!options.fix.fix && !options.fix.diff) continue;
     const Result<void> mended = mend(source, all.back(), options, console);
     if (!mended) return console.fail(mended.error());
   }
-  check_together(*sources, all, console);
-  if (!is_whole(console, *sources)) return ExitCode::failed;
-  print_answer(console, options, *sources, all);
-  if (!is_whole(console, *sources)) return ExitCode::failed;
+  check_together(sources->files, all, console);
+  const Result<void> checked =
+      check_processes(*sources, all, make_collector(options), options.opening, console);
+  if (!checked) return console.fail(checked.error());
+  if (!is_whole(console, sources->files)) return ExitCode::failed;
+  print_answer(console, options, sources->files, all);
+  if (!is_whole(console, sources->files)) return ExitCode::failed;
   note_summary(console, all);
   return reaches(all, options.fail_level) ? ExitCode::findings : ExitCode::ok;
 }

@@ -10,6 +10,21 @@ Result<LintSource> lint_source_of(OpenedInput opened, const SourceOptions& optio
   return LintSource(*std::move(map));
 }
 
+/// Whether a process's files are missing or refused, rather than of a kind that lint does not take.
+bool may_be_found(const Error& error) {
+  return error.code != Errc::unsupported && error.code != Errc::bad_format;
+}
+
+Result<void> take(std::vector<OpenedInput> opened, const SourceOptions& options,
+                  std::vector<LintSource>& files) {
+  for (OpenedInput& input : opened) {
+    Result<LintSource> one = lint_source_of(std::move(input), options);
+    if (!one) return Failure(std::move(one.error()));
+    files.push_back(*std::move(one));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<LintSource> open_lint_file(const std::string& path, const SourceOptions& options,
@@ -19,18 +34,27 @@ Result<LintSource> open_lint_file(const std::string& path, const SourceOptions& 
   return lint_source_of(std::move(opened->front()), options);
 }
 
-Result<std::vector<LintSource>> open_lint_sources(const std::vector<std::string>& sources,
-                                                  const SourceOptions& options,
-                                                  const Console& console) {
+Result<LintSources> open_lint_sources(const std::vector<std::string>& sources,
+                                      const SourceOptions& options, const Console& console) {
   std::vector<Source> named;
   for (const std::string& source : sources) named.push_back({source});
-  Result<std::vector<OpenedInput>> opened = open_all_inputs(named, options, console);
-  if (!opened) return Failure(std::move(opened.error()));
-  std::vector<LintSource> all;
-  for (OpenedInput& input : *opened) {
-    Result<LintSource> one = lint_source_of(std::move(input), options);
-    if (!one) return Failure(std::move(one.error()));
-    all.push_back(*std::move(one));
+  const Result<void> checked = check_stdin(named);
+  if (!checked) return Failure(checked.error());
+  LintSources all;
+  for (const Source& source : named) {
+    Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
+    const pid_t pid = pid_of_source(source);
+    if (!opened && (pid == 0 || !may_be_found(opened.error()))) {
+      return Failure(std::move(opened.error()));
+    }
+    const std::size_t first = all.files.size();
+    if (opened) {
+      const Result<void> taken = take(*std::move(opened), options, all.files);
+      if (!taken) return Failure(taken.error());
+    }
+    if (pid == 0) continue;
+    all.processes.push_back(
+        {pid, first, all.files.size() - first, opened ? Error() : std::move(opened.error())});
   }
   return all;
 }

@@ -17,10 +17,20 @@ using LintSource = std::variant<Map, Jitdump>;
 /// A source again, which has been rewritten.
 Result<LintSource> open_lint_file(const std::string& path, const SourceOptions& options,
                                   const Console& console);
-/// Of a process both its map and its dumps are checked.
-Result<std::vector<LintSource>> open_lint_sources(const std::vector<std::string>& sources,
-                                                  const SourceOptions& options,
-                                                  const Console& console);
+/// A process among the sources, and which of the files are its own.
+struct ProcessSource {
+  pid_t pid = 0;
+  std::size_t first = 0;
+  std::size_t count = 0;
+  Error why_none;  ///< where there is no file
+};
+struct LintSources {
+  std::vector<LintSource> files;
+  std::vector<ProcessSource> processes;
+};
+/// Of a process both its map and its dumps are checked. It need not have any that may be read.
+Result<LintSources> open_lint_sources(const std::vector<std::string>& sources,
+                                      const SourceOptions& options, const Console& console);
 
 const Input& input_of(const LintSource& source);
 /// The text that findings are about.

@@ -56,7 +56,7 @@ struct Diagnostic {
 /// are counted, so hostile input costs bounded memory. One thread at a time.
 class PERFMAP_API Diagnostics {
  public:
-  static constexpr std::size_t kRules = 96;
+  static constexpr std::size_t kRules = 128;
 
   explicit Diagnostics(std::size_t limit_per_rule) noexcept : limit_(limit_per_rule) {}
 

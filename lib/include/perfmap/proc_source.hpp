@@ -92,6 +92,9 @@ class PERFMAP_API ProcSource {
   /// last component is refused, as is whatever `policy` objects to. Where the kernel has no
   /// openat2(2), every link is.
   Seen<Input> open_below_root(const std::string& path, const OpenPolicy& policy) const;
+  /// What lstat(2) says of a path below that root, which is not opened: was_link for a link, of
+  /// which nothing else is told but its owner and its own inode.
+  Seen<FileFacts> facts_below_root(const std::string& path) const;
   /// That root, for who opens files below it in such a way: see ModuleFiles. Another process's once
   /// this one is gone and its pid is reused.
   Seen<std::string> root_path() const;

@@ -27,19 +27,6 @@ Result<void> check_same(const struct stat& status, const MappedFile& file, SameF
       {Errc::refused, "cannot use " + name + ": it is not the file that is mapped", 0, {}});
 }
 
-FileFacts facts_of(const struct stat& status) noexcept {
-  FileFacts facts;
-  facts.is_file = true;
-  facts.is_regular = S_ISREG(status.st_mode);
-  facts.device = status.st_dev;
-  facts.inode = status.st_ino;
-  facts.size = static_cast<std::uint64_t>(status.st_size);
-  facts.mtime_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
-  facts.mode = status.st_mode;
-  facts.uid = status.st_uid;
-  return facts;
-}
-
 /// Whether a link of the kernel's says that it leads to the file `name`, deleted or not.
 bool shows_name(int directory, const std::string& link, std::string_view name) noexcept {
   std::array<char, 4097> target;
@@ -151,6 +138,19 @@ ProcSource::Seen<FileFacts> ProcSource::region_facts(const Region& region) const
     const Result<void> found = state_->find_mapped(region, look);
     if (!found) return Failure(found.error());
     return facts;
+  });
+}
+
+ProcSource::Seen<FileFacts> ProcSource::facts_below_root(const std::string& path) const {
+  return state_->while_alive<FileFacts>([&]() -> Result<FileFacts> {
+    const Result<OwnedFd> below = state_->root();
+    if (!below) return Failure(below.error());
+    const OwnedFd found = find_below(below->get(), path);
+    struct stat status {};
+    if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
+      return Failure(system_error("cannot find " + state_->name + "/root" + path, errno));
+    }
+    return facts_of(status);
   });
 }
 

@@ -173,8 +173,12 @@ std::string_view find_in(std::span<const Explanation> explanations, const Rule& 
 }  // namespace
 
 std::string_view explanation(const Rule& rule) noexcept {
-  const std::string_view text = find_in(kExplanations, rule);
-  return text.empty() ? find_in(lint_rules::dump_explanations(), rule) : text;
+  const std::span<const Explanation> all[] = {kExplanations, lint_rules::dump_explanations(),
+                                              lint_rules::process_explanations()};
+  for (const std::span<const Explanation> some : all) {
+    if (const std::string_view text = find_in(some, rule); !text.empty()) return text;
+  }
+  return {};
 }
 
 }  // namespace perfmap

@@ -14,5 +14,7 @@ struct Explanation {
 
 /// Those of the JD and XF rules.
 std::span<const Explanation> dump_explanations() noexcept;
+/// Those of rules about processes and their runtimes.
+std::span<const Explanation> process_explanations() noexcept;
 
 }  // namespace perfmap::lint_rules

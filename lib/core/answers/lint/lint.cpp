@@ -6,6 +6,7 @@
 #include "answers/lint/file_rules.hpp"
 #include "answers/lint/line_rules.hpp"
 #include "answers/lint/map_rules.hpp"
+#include "answers/lint/runtime_rules.hpp"
 
 namespace perfmap {
 
@@ -14,6 +15,7 @@ void lint(const Map& map, Diagnostics& problems) {
   lint_rules::LineFacts facts;
   lint_rules::check_file(map, problems);
   lint_rules::check_lines(map, problems, facts);
+  lint_rules::check_producers(map, facts, problems);
   lint_rules::check_ranges(map, facts, problems);
   lint_rules::check_names_together(map, facts, problems);
   lint_rules::check_amount(map, facts, problems);

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <ctime>
+
+#include "perfmap/open_writers.hpp"
+#include "perfmap/rules.hpp"
+#include "processes/lint_rules.hpp"
+
+namespace perfmap::process_lint {
+namespace {
+
+std::string_view last_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+/// Whether a file is mapped of which the name begins so: programs and libraries say what runs.
+bool maps_file(const AddressSpace& memory, std::string_view begin) {
+  const auto regions = memory.regions();
+  return std::any_of(regions.begin(), regions.end(), [begin](const Region& region) {
+    return region.file->is_file() && last_of(region.file->name).starts_with(begin);
+  });
+}
+
+bool runs_python(const AddressSpace& memory) {
+  return maps_file(memory, "python3") || maps_file(memory, "libpython3");
+}
+
+/// Words of the command line, and of variables that the JVM takes for such.
+std::vector<std::string> java_options(const ProcSource& process) {
+  std::vector<std::string> options;
+  const auto add_words = [&options](std::string_view text) {
+    while (!text.empty()) {
+      const std::size_t blank = std::min(text.find(' '), text.size());
+      options.emplace_back(text.substr(0, blank));
+      text.remove_prefix(std::min(blank + 1, text.size()));
+    }
+  };
+  const auto environment = process.environment();
+  if (environment && *environment) {
+    for (const std::string_view variable : **environment) {
+      for (const std::string_view name : {"JAVA_TOOL_OPTIONS=", "JDK_JAVA_OPTIONS="}) {
+        if (variable.starts_with(name)) add_words(variable.substr(name.size()));
+      }
+    }
+  }
+  const auto words = process.command_line();
+  if (words && *words) options.insert(options.end(), (*words)->begin(), (*words)->end());
+  // Of all others this one wins.
+  if (environment && *environment) {
+    constexpr std::string_view kLast = "_JAVA_OPTIONS=";
+    for (const std::string_view variable : **environment) {
+      if (variable.starts_with(kLast)) add_words(variable.substr(kLast.size()));
+    }
+  }
+  return options;
+}
+
+/// Nothing where the command line cannot be seen.
+bool lacks_frame_pointers(const ProcSource& process) {
+  const std::vector<std::string> options = java_options(process);
+  const auto last = std::find_if(options.rbegin(), options.rend(), [](std::string_view option) {
+    return option == "-XX:+PreserveFramePointer" || option == "-XX:-PreserveFramePointer";
+  });
+  return !options.empty() && (last == options.rend() || last->starts_with("-XX:-"));
+}
+
+/// Seconds since it was last written, unless somebody still may: then 0.
+std::int64_t age_of_snapshot(const FileFacts& file, const Roots& roots) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const std::int64_t age = now.tv_sec - file.mtime_ns / kSecond;
+  return find_writer(file, roots.proc) ? 0 : age;
+}
+
+void check_java(const Subject& subject, const Map& map, Diagnostics& problems) {
+  if (lacks_frame_pointers(subject.process)) {
+    problems.add(rule::kNoFramePointers, whole_file(false),
+                 "the JVM runs without -XX:+PreserveFramePointer: stacks end at Java frames");
+  }
+  constexpr std::int64_t kMinute = 60;
+  const std::int64_t age = age_of_snapshot(map.input().facts(), subject.options.roots);
+  if (age <= kMinute || !problems.count(rule::kOldSnapshot)) return;
+  problems.keep({&rule::kOldSnapshot, whole_file(false),
+                 "written at once, " + std::to_string(age) +
+                     " seconds ago: what was compiled since has no name",
+                 0});
+}
+
+bool has_python_names(const Map& map) {
+  constexpr int kMost = 1000;
+  Diagnostics ignored(1);
+  Map::LineReader lines(map);
+  for (int i = 0; i < kMost; ++i) {
+    const std::optional<Entry> entry = lines.next(ignored);
+    if (!entry) return false;
+    if (entry->name.starts_with("py::")) return true;
+  }
+  return false;
+}
+
+/// Whether both run the very same program: a fork's has not begun anew.
+bool is_fork_of(const ProcSource& child, const ProcSource& parent) {
+  const ProcSource::Seen<std::uint64_t> one = child.image_id();
+  const ProcSource::Seen<std::uint64_t> other = parent.image_id();
+  return one && *one && other && *other && **one != 0 && **one == **other;
+}
+
+/// PM094
+bool lacks_map_after_fork(const Subject& subject) {
+  const ProcessLintOptions& options = subject.options;
+  if (!runs_python(*subject.memory)) return false;
+  const auto parent = ProcSource::open(subject.status.parent, options.roots);
+  if (!parent || !*parent || !is_fork_of(subject.process, **parent)) return false;
+  const Result<Input> map =
+      find_process_map(subject.status.parent, options.roots, options.any_owner);
+  return map && has_python_names(Map(*map));
+}
+
+/// Where the process would write its map.
+std::string own_map_path(const Subject& subject) {
+  const Roots& roots = subject.options.roots;
+  const pid_t inner = subject.inner_pid();
+  const std::string path = roots.tmp + "/" + map_name(inner);
+  if (inner == subject.process.pid()) return path;
+  return roots.proc + "/" + std::to_string(subject.process.pid()) + "/root" + path;
+}
+
+}  // namespace
+
+void check_runtime(const Subject& subject, std::span<const LintedFile> files,
+                   const Diagnostics& wanted, std::vector<UnreadFile>& unread) {
+  const auto map = std::find_if(files.begin(), files.end(),
+                                [](const LintedFile& file) { return file.map != nullptr; });
+  if (map != files.end()) {
+    const bool is_java = maps_file(*subject.memory, "libjvm.so");
+    if (is_java) check_java(subject, *map->map, *map->problems);
+    return;
+  }
+  const bool is_refused = std::any_of(unread.begin(), unread.end(),
+                                      [](const UnreadFile& file) { return !file.is_dump; });
+  if (is_refused || !lacks_map_after_fork(subject)) return;
+  unread.push_back({own_map_path(subject), false, wanted});
+  unread.back().problems.add(rule::kNoMapAfterFork, whole_file(false),
+                             "no such file, while process " +
+                                 std::to_string(subject.status.parent) +
+                                 ", of which this one is a fork, has a map");
+}
+
+}  // namespace perfmap::process_lint

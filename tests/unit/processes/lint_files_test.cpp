@@ -1,0 +1,170 @@
+// A process's files as such: whose they are, of when, where, and why they were not read.
+
+#include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
+
+#include "support/catch.hpp"
+#include "support/linted_process.hpp"
+
+namespace perfmap {
+namespace {
+
+namespace fs = std::filesystem;
+using test::LintedProcess;
+using test::PlantedProcess;
+using Findings = std::vector<std::string>;
+
+const std::string kMap = "1000 10 first function\n";
+
+bool is_root() {
+  if (::geteuid() == 0) return true;
+  WARN("only root can give a file away: not tested");
+  return false;
+}
+
+void make_old(const std::string& path) {
+  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(24 * 365 * 40));
+}
+
+/// With a directory of the host's for /tmp, which the process does not see.
+void look_on_the_host(LintedProcess& process) {
+  process.options.roots.tmp = process.planted.scratch() / "host";
+}
+
+}  // namespace
+
+TEST_CASE("a process's own map in its place is without findings", "[lint-process]") {
+  LintedProcess process;
+  process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
+  process.planted.put("root/tmp/perf-3.map", kMap);
+  CHECK(process.findings() == Findings{});
+}
+
+TEST_CASE("a process without files is without findings", "[lint-process]") {
+  LintedProcess process;
+  CHECK(process.findings() == Findings{});
+  CHECK(process.not_read.empty());
+}
+
+TEST_CASE("PM060: a map of another user than the process is found, read or not", "[lint-process]") {
+  if (!is_root()) return;
+  LintedProcess process;
+  process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
+  const std::string path = process.planted.put("root/tmp/perf-3.map", kMap);
+  process.user(1234);
+  CHECK(process.findings() == Findings{"perf-3.map PM060 1:1"});  // root's is believed
+  REQUIRE(::chown(path.c_str(), 1234, 1234) == 0);
+  CHECK(process.findings() == Findings{});
+  REQUIRE(::chown(path.c_str(), 666, 666) == 0);
+  CHECK(process.findings() == Findings{"!perf-3.map PM060 1:1"});
+  CHECK(process.not_read[0].problems.items()[0].message ==
+        "it belongs to user 666, and the process runs as user 1234: not read (--any-owner believes "
+        "it)");
+  process.options.any_owner = true;
+  CHECK(process.findings() == Findings{"perf-3.map PM060 1:1"});
+}
+
+TEST_CASE("PM062: a link, a FIFO and a directory in a map's place are found, and not followed",
+          "[lint-process][hostile]") {
+  LintedProcess process;
+  const std::string map = process.planted.path("root/tmp/perf-3.map");
+  const std::string dump = process.planted.path("root/tmp/jit-3.dump");
+  fs::create_symlink("/etc/passwd", map);
+  REQUIRE(::mkfifo(dump.c_str(), 0600) == 0);
+  CHECK(process.findings() == Findings{"!perf-3.map PM062 1:1", "!jit-3.dump PM062 +0x0"});
+  CHECK(process.not_read[0].problems.items()[0].message == "a symbolic link: not followed");
+  fs::remove(map);
+  fs::remove(dump);
+  fs::create_directory(map);
+  CHECK(process.findings() == Findings{"!perf-3.map PM062 1:1"});
+}
+
+TEST_CASE("PM064: a file that is older than the process is found", "[lint-process]") {
+  LintedProcess process;
+  process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
+  const std::string path = process.planted.put("root/tmp/perf-3.map", kMap);
+  make_old(path);
+  CHECK(process.findings() == Findings{"perf-3.map PM064 1:1"});
+  fs::last_write_time(path, fs::file_time_type::clock::now());
+  CHECK(process.findings() == Findings{});
+}
+
+TEST_CASE("PM065: what a process left behind is found, and only that", "[lint-process]") {
+  LintedProcess process;
+  look_on_the_host(process);
+  process.planted.put("../../host/perf-42.map", kMap);
+  process.planted.put("../../host/jit-42.dump", "");
+  process.planted.put("../../host/perf-43.map", kMap);
+  process.planted.vanish();
+  CHECK(process.findings() == Findings{"perf-42.map PM065 1:1", "jit-42.dump PM065 +0x0"});
+  fs::remove(process.planted.scratch() / "host/perf-42.map");
+  fs::create_symlink("/etc/passwd", process.planted.scratch() / "host/perf-42.map");
+  CHECK(process.findings() == Findings{"jit-42.dump PM065 +0x0", "!perf-42.map PM065 1:1"});
+}
+
+TEST_CASE("PM066: a file that is named by another pid than the innermost is found",
+          "[lint-process]") {
+  LintedProcess process;
+  SECTION("where the process sees it: nobody finds that one") {
+    process.planted.put("root/tmp/perf-42.map", kMap);
+    CHECK(process.findings() == Findings{"!perf-42.map PM066 1:1"});
+    SECTION("unless the right one is there, too") {
+      process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
+      process.planted.put("root/tmp/perf-3.map", kMap);
+      CHECK(process.findings() == Findings{});
+    }
+    SECTION("unless another process has that pid there") {
+      fs::create_directories(process.planted.path("root/proc/42"));
+      CHECK(process.findings() == Findings{});
+    }
+  }
+  SECTION("on the host, where some look") {
+    look_on_the_host(process);
+    process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
+    process.planted.put("../../host/perf-42.map", kMap);
+    CHECK(process.findings() == Findings{"perf-42.map PM066 1:1"});
+    process.user(::geteuid(), "42");
+    CHECK(process.findings() == Findings{});
+  }
+}
+
+TEST_CASE("PM067: a file of holes is not read, and that is told", "[lint-process][hostile]") {
+  LintedProcess process;
+  const std::string path = process.planted.put("root/tmp/perf-3.map", kMap);
+  fs::resize_file(path, std::uintmax_t{1} << 40);
+  CHECK(process.findings() == Findings{"!perf-3.map PM067 1:1"});
+}
+
+TEST_CASE("XF003: a second map of the same process is told", "[lint-process]") {
+  LintedProcess process;
+  look_on_the_host(process);
+  process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
+  process.planted.put("../../host/perf-42.map", kMap);
+  process.planted.put("root" + process.options.roots.tmp + "/perf-3.map", kMap);
+  CHECK(process.findings() == Findings{"!perf-42.map XF003 1:1"});
+}
+
+TEST_CASE("a process's root that is a link leads nowhere", "[lint-process][hostile]") {
+  LintedProcess process;
+  look_on_the_host(process);
+  fs::remove_all(process.planted.path("root"));
+  fs::create_directory_symlink("/", process.planted.path("root"));
+  process.planted.put("../../elsewhere/perf-3.map", kMap);
+  CHECK(process.findings() == Findings{});
+}
+
+TEST_CASE("what may not be looked at is an error, and a pid that nobody has is none",
+          "[lint-process][hostile]") {
+  LintedProcess process;
+  fs::remove(process.planted.path("maps"));
+  REQUIRE(::mkfifo(process.planted.path("maps").c_str(), 0600) == 0);
+  const auto refused = lint_process(PlantedProcess::kPid, {}, Diagnostics(0), process.options);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == Errc::refused);
+  const auto nobody = lint_process(43, {}, Diagnostics(0), process.options);
+  REQUIRE(nobody);
+  CHECK(nobody->empty());
+}
+
+}  // namespace perfmap
