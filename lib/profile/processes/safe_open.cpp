@@ -106,20 +106,6 @@ OwnedFd find_below_by_steps(int root, const std::string& path) noexcept {
   return at;
 }
 
-FileFacts facts_of(const struct stat& status) noexcept {
-  FileFacts facts;
-  facts.is_file = true;
-  facts.was_link = S_ISLNK(status.st_mode);
-  facts.is_regular = S_ISREG(status.st_mode);
-  facts.device = status.st_dev;
-  facts.inode = status.st_ino;
-  facts.size = static_cast<std::uint64_t>(status.st_size);
-  facts.mtime_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
-  facts.mode = status.st_mode;
-  facts.uid = status.st_uid;
-  return facts;
-}
-
 Result<OwnedFd> open_found(const OwnedFd& found, const std::string& name) {
   struct stat status {};
   if (::fstat(found.get(), &status) != 0) {

@@ -32,8 +32,6 @@ OwnedFd find_below(int root, const std::string& path) noexcept;
 /// The same for kernels without openat2(2): no link at all is followed, and ".." not taken.
 OwnedFd find_below_by_steps(int root, const std::string& path) noexcept;
 
-FileFacts facts_of(const struct stat& status) noexcept;
-
 /// Opens for reading what such a descriptor is of, if it is a regular file; never waits.
 Result<OwnedFd> open_found(const OwnedFd& found, const std::string& name);
 
