@@ -113,6 +113,11 @@ def check_namespaces():
             assert (status, ids(found)) == (1, ["perf-path"]), found
             fix = found["findings"][0]["fix"]
             assert fix == f"ln -s /tmp/perf-1.map /tmp/perf-{pid}.map", fix
+            subprocess.run(fix, shell=True, check=True)
+            try:
+                assert doctor(pid)[1]["findings"] == [], doctor(pid)
+            finally:
+                os.unlink(f"/tmp/perf-{pid}.map")
         pathlib.Path("/tmp/perf-1.map").unlink(missing_ok=True)
 
 

@@ -1,8 +1,10 @@
 #include "processes/doctor_files.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "perfmap/jitdump.hpp"
 #include "perfmap/map.hpp"
@@ -97,6 +99,13 @@ Result<Input> FileSearch::open(const Place& place) const {
   return **std::move(seen);
 }
 
+/// Such as our own advice makes one: perf follows it.
+bool FileSearch::leads_to_map(const LookedFor& link) const {
+  std::array<char, 4097> target;
+  const ssize_t size = ::readlink(link.our_path.c_str(), target.data(), target.size());
+  return size > 0 && map_path_ == std::string_view(target.data(), static_cast<std::size_t>(size));
+}
+
 /// What is wrong with a file that could be opened, or nothing.
 void FileSearch::judge_opened(const Input& input, LookedFor& file) const {
   const FileFacts& facts = input.facts();
@@ -157,6 +166,7 @@ void FileSearch::try_map(const Place& place, bool perf_opens) {
       file.why = "another one was found before it";
     } else {
       has_map_ = true;
+      map_path_ = file.our_path;
       perf_opens_map = perf_opens;
       map_time_ns = input.facts().mtime_ns;
       Diagnostics ignored(1);
@@ -165,6 +175,11 @@ void FileSearch::try_map(const Place& place, bool perf_opens) {
         coverage_.add(entry.range);
       });
     }
+  }
+  if (file.fate == FileFate::link && perf_opens && has_map_ && leads_to_map(file)) {
+    perf_opens_map = true;
+    file.fate = FileFate::shadowed;
+    file.why = "a link to the map that is used, for perf";
   }
   looked_for.push_back(std::move(file));
 }

@@ -34,12 +34,14 @@ class FileSearch {
   void try_other_pids();
   bool try_dump(const Place& place, bool has_marker);
   bool is_known(const FileFacts& facts);
+  bool leads_to_map(const LookedFor& link) const;
 
   const ProcSource& process_;
   const ProcessView& view_;
   const DoctorOptions& options_;
   Coverage& coverage_;
   bool has_map_ = false;
+  std::string map_path_;                                        // as we see it
   std::vector<std::pair<std::uint64_t, std::uint64_t>> known_;  // device and inode
 };
 

@@ -137,6 +137,12 @@ TEST_CASE("perf does not find a map by the inner pid where it shares the mounts"
   CHECK(found.misses_names());
   CHECK(found.findings[0].fix ==
         "ln -s " + patient.inside("perf-3.map") + " " + patient.outside("perf-42.map"));
+  fs::create_symlink("/etc/passwd", patient.outside("perf-42.map"));
+  CHECK(ids_of(patient.diagnose()) == Words{"perf-path"});
+  fs::remove(patient.outside("perf-42.map"));
+  fs::create_symlink(patient.inside("perf-3.map"), patient.outside("perf-42.map"));
+  CHECK(patient.diagnose().findings.empty());
+  CHECK(fates_of(patient.diagnose())[1] == "shadowed");
 }
 
 TEST_CASE("a map that names nothing of the process is no good", "[doctor]") {
