@@ -58,12 +58,12 @@ struct WatchTotals {
 
 /// Follows the perf map and the jitdumps of a living process: each look tells what was added since
 /// the last one. Files that are not there yet are waited for; found as find_process_map() and
-/// find_process_dumps() find them, and followed below the process's root, even when it has gone.
+/// find_process_dumps() find them, and followed where they were found, even when it has gone.
 ///
 /// A look at files that have not changed costs some ten microseconds. Files are looked for at most
-/// as often as costs a quarter of a percent of a processor's time.
+/// as often as costs half a percent of a processor's time.
 ///
-/// One thread at a time. Holds descriptors of the process and of its root.
+/// One thread at a time. Holds descriptors of the process, its root, and its files' directories.
 class PERFMAP_API ProcessWatch {
  public:
   using Visit = std::function<void(const WatchEvent&)>;
