@@ -10,7 +10,7 @@ _perfmap() {
   local command= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      resolve|lint|merge|tidy|info|diff|write|copy|to-json|from-json|convert|completions|help) command=$word; break ;;
+      resolve|lint|merge|tidy|info|diff|write|copy|to-json|from-json|convert|watch|snapshot|gc|completions|help) command=$word; break ;;
     esac
   done
   if [[ $previous == --color ]]; then
@@ -163,6 +163,36 @@ _perfmap() {
       else
         compopt -o default; COMPREPLY=()
       fi ;;
+    watch)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text jsonl' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --new-only --any-owner --format' -- "$current"))
+      else
+        COMPREPLY=()
+      fi ;;
+    snapshot)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output --any-owner --with-command-line' -- "$current"))
+      else
+        COMPREPLY=()
+      fi ;;
+    gc)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -n --dry-run --any-owner --one-namespace --format' -- "$current"))
+      else
+        COMPREPLY=()
+      fi ;;
     completions)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
@@ -179,9 +209,9 @@ _perfmap() {
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
       else
-        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert completions help' -- "$current"))
+        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert watch snapshot gc completions help' -- "$current"))
       fi ;;
-    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff write copy to-json from-json convert watch snapshot gc completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
   esac
 }
 complete -F _perfmap perfmap

@@ -38,6 +38,7 @@ struct WatchEvent {
   std::uint64_t time = 0;        ///< of a record, as the dump has it
   std::uint64_t index = 0;       ///< of a record's code
   std::uint32_t tid = 0;         ///< of a record
+  bool has_ticks = false;        ///< `time` is the processor's counter, not nanoseconds
 };
 
 /// "entry", "load" and so on.
