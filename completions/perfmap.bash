@@ -173,6 +173,36 @@ _perfmap() {
       else
         compopt -o default; COMPREPLY=()
       fi ;;
+    watch)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text jsonl' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --new-only --any-owner --format' -- "$current"))
+      else
+        COMPREPLY=()
+      fi ;;
+    snapshot)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output --any-owner --with-command-line' -- "$current"))
+      else
+        COMPREPLY=()
+      fi ;;
+    gc)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -n --dry-run --any-owner --one-namespace --format' -- "$current"))
+      else
+        COMPREPLY=()
+      fi ;;
     completions)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;

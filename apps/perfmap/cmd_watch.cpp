@@ -4,6 +4,7 @@
 #include <csignal>
 #include <perfmap/json_writer.hpp>
 #include <perfmap/process_watch.hpp>
+#include <perfmap/seconds.hpp>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -113,7 +114,10 @@ class Printer {
       number("index", event.index);
       number("tid", event.tid);
     }
-    if (event.kind >= Kind::load && event.kind <= Kind::close) number("time", event.time);
+    if (event.kind >= Kind::load && event.kind <= Kind::close) {
+      json_.key("time");
+      json_.string(event.has_ticks ? std::to_string(event.time) : seconds_text(event.time));
+    }
     if (event.kind == Kind::refused) json_.text_members("why", event.name);
     if (!event.source.empty()) json_.text_members("source", event.source);
   }

@@ -38,6 +38,7 @@ struct WatchEvent {
   std::uint64_t time = 0;        ///< of a record, as the dump has it
   std::uint64_t index = 0;       ///< of a record's code
   std::uint32_t tid = 0;         ///< of a record
+  bool has_ticks = false;        ///< `time` is the processor's counter, not nanoseconds
 };
 
 /// "entry", "load" and so on.
@@ -58,12 +59,12 @@ struct WatchTotals {
 
 /// Follows the perf map and the jitdumps of a living process: each look tells what was added since
 /// the last one. Files that are not there yet are waited for; found as find_process_map() and
-/// find_process_dumps() find them, and followed below the process's root, even when it has gone.
+/// find_process_dumps() find them, and followed where they were found, even when it has gone.
 ///
 /// A look at files that have not changed costs some ten microseconds. Files are looked for at most
-/// as often as costs a quarter of a percent of a processor's time.
+/// as often as costs half a percent of a processor's time.
 ///
-/// One thread at a time. Holds descriptors of the process and of its root.
+/// One thread at a time. Holds descriptors of the process, its root, and its files' directories.
 class PERFMAP_API ProcessWatch {
  public:
   using Visit = std::function<void(const WatchEvent&)>;

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <ctime>
 #include <fcntl.h>
 #include <set>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <vector>
 
-#include "processes/descriptor.hpp"
+#include "processes/safe_open.hpp"
 #include "processes/start_time.hpp"
 #include "processes/watched_file.hpp"
 
@@ -20,10 +21,17 @@ using Clock = std::chrono::steady_clock;
 using Kind = WatchEvent::Kind;
 using namespace std::chrono_literals;
 
-/// Of the time between two searches for files, how much a search may take.
-constexpr int kSearchShare = 400;
+/// Between two searches for files as many times the processor's time of one go by.
+constexpr int kSearchShare = 200;
 constexpr auto kSearchAtMost = 40ms;
 constexpr std::size_t kMostFiles = 256;
+
+/// By this thread.
+std::chrono::nanoseconds time_used() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
 
 }  // namespace
 
@@ -35,12 +43,12 @@ struct ProcessWatch::State {
   void take(Input input, const Visit& visit);
   void refuse(const std::string& why, const Visit& visit);
   void look_for_exec(const Visit& visit);
-  /// Makes refresh() look where the file was found, as long as somebody holds the root.
+  /// Makes refresh() look where the file was found, even when the process has gone.
   void follow(Input& input) const;
 
   ProcSource process;
   WatchOptions options;
-  std::shared_ptr<OwnedFd> root;
+  OwnedFd root;
   OwnedFd end;
   std::int64_t start_ns = 0;
   std::uint64_t image = 0;
@@ -53,7 +61,7 @@ struct ProcessWatch::State {
 
 void ProcessWatch::State::open() {
   const std::string path = options.roots.proc + "/" + std::to_string(process.pid()) + "/root";
-  root = std::make_shared<OwnedFd>(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  root = OwnedFd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   end = OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid(), 0)));
   start_ns = start_time_ns(process, options.roots.proc);
   if (const auto id = process.image_id(); id && *id) image = **id;
@@ -68,17 +76,22 @@ void ProcessWatch::State::follow(Input& input) const {
   const std::string prefix = options.roots.proc + "/" + std::to_string(process.pid()) + "/root";
   const bool below = name.starts_with(prefix + "/");
   const std::string path = below ? name.substr(prefix.size()) : name;
-  const auto reopen = [root = root, path, name, policy]() -> Result<Input> {
-    return Input::open_below(root->get(), path, name, policy);
+  const std::size_t slash = path.rfind('/');
+  const std::string above = path.substr(0, slash == path.npos ? 0 : slash + 1);
+  const std::string file = path.substr(above.size());
+  // The directory is held, not the root: with the process may go what is mounted there.
+  const auto in = [&](OwnedFd directory) {
+    return [held = std::make_shared<OwnedFd>(std::move(directory)), file, name, policy] {
+      return Input::open_below(held->get(), file, name, policy);
+    };
   };
+  const auto reopen = in(find_below(root.get(), above));
   const Result<Input> again = reopen();
-  const bool is_same =
-      again && again->facts().device == facts.device && again->facts().inode == facts.inode;
-  if (is_same) {
-    input.look_again_with(reopen);
-  } else {
-    input.look_again_with([name, policy]() -> Result<Input> { return Input::open(name, policy); });
+  if (again && again->facts().device == facts.device && again->facts().inode == facts.inode) {
+    return input.look_again_with(reopen);
   }
+  const std::string host = above.empty() ? "." : above;
+  input.look_again_with(in(OwnedFd(::open(host.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC))));
 }
 
 void ProcessWatch::State::refuse(const std::string& why, const Visit& visit) {
@@ -102,8 +115,8 @@ void ProcessWatch::State::take(Input input, const Visit& visit) {
 }
 
 void ProcessWatch::State::search(const Visit& visit) {
-  const Clock::time_point before = Clock::now();
-  if (before < next_search) return;
+  if (Clock::now() < next_search) return;
+  const std::chrono::nanoseconds before = time_used();
   Result<Input> map = find_process_map(process.pid(), options.roots, options.any_owner);
   ProcessDumps dumps = find_process_dumps(process.pid(), options.roots, options.any_owner);
   // Both know the process by its pid alone.
@@ -112,19 +125,20 @@ void ProcessWatch::State::search(const Visit& visit) {
     if (!map && map.error().code != Errc::not_found) refuse(map.error().message, visit);
     for (const Error& error : dumps.refused) refuse(error.message, visit);
     for (Input& dump : dumps.dumps) take(std::move(dump), visit);
-    look_for_exec(visit);
   }
   has_begun = true;
-  const Clock::time_point after = Clock::now();
-  next_search = after + std::max<Clock::duration>(kSearchAtMost, (after - before) * kSearchShare);
+  const auto pause =
+      std::max<Clock::duration>(kSearchAtMost, (time_used() - before) * kSearchShare);
+  next_search = Clock::now() + pause;
 }
 
 void ProcessWatch::State::look_for_exec(const Visit& visit) {
   const auto now = process.image_id();
   if (!now || !*now || **now == image) return;
   image = **now;
-  // What was refused may be another file now.
+  // What was refused may be another file now, and others may be there.
   refused.clear();
+  next_search = Clock::time_point();
   visit({.kind = Kind::executed, .range = {}, .name = {}});
 }
 
@@ -143,6 +157,7 @@ Result<bool> ProcessWatch::look(const Visit& visit) {
   State& state = *state_;
   // First, so that what is read afterwards is all that it wrote.
   const bool lives = state.process.is_alive();
+  if (lives) state.look_for_exec(visit);
   if (lives) state.search(visit);
   for (WatchedFile& file : state.files) file.look(visit, state.totals);
   return lives;

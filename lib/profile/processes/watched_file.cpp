@@ -104,6 +104,7 @@ bool WatchedFile::tell_record(const Jitdump& dump, const JitRecord& record,
                               const ProcessWatch::Visit& visit, WatchTotals& totals) {
   WatchEvent event{.kind = Kind::close, .range = {}, .name = {}, .source = name()};
   event.time = record.time;
+  event.has_ticks = dump.has_tsc_times();
   if (record.is(JitRecordKind::load)) {
     const std::optional<LoadRecord> load = decode_load(record);
     if (!load) return false;

@@ -1,0 +1,240 @@
+// Living processes that write maps and dumps, watched from outside.
+
+#include "perfmap/process_watch.hpp"
+
+#include <fcntl.h>
+#include <fstream>
+#include <string>
+#include <sys/stat.h>
+#include <vector>
+
+#include "perfmap/jitdump_writer.hpp"
+#include "perfmap/writer.hpp"
+#include "support/catch.hpp"
+#include "support/child.hpp"
+#include "support/stepped_child.hpp"
+
+namespace perfmap {
+namespace {
+
+using Kind = WatchEvent::Kind;
+using test::Child;
+using test::Scratch;
+using test::SteppedChild;
+
+ProcSource source_of(pid_t pid) {
+  auto process = ProcSource::open(pid);
+  REQUIRE(process);
+  REQUIRE(*process);
+  return **std::move(process);
+}
+
+/// A watch, and what it says in words.
+class Watched {
+ public:
+  Watched(pid_t pid, const Scratch& scratch, bool new_only = false)
+      : watch_(source_of(pid),
+               {.roots = {.tmp = scratch.path()}, .any_owner = false, .new_only = new_only}) {}
+
+  /// Everything of several looks, so that files are looked for again.
+  std::vector<std::string> look() {
+    std::vector<std::string> said;
+    for (int i = 0; i < 6; ++i) {
+      const auto lives = watch_.look([&said](const WatchEvent& event) {
+        std::string text(to_string(event.kind));
+        if (event.kind <= Kind::move) text += " " + std::string(event.name);
+        said.push_back(std::move(text));
+      });
+      REQUIRE(lives);
+      lives_ = *lives;
+      ::usleep(50'000);
+    }
+    return said;
+  }
+  bool lives() const noexcept { return lives_; }
+  const WatchTotals& totals() const noexcept { return watch_.totals(); }
+
+ private:
+  ProcessWatch watch_;
+  bool lives_ = true;
+};
+
+using Said = std::vector<std::string>;
+
+std::string map_of(const Scratch& scratch, pid_t pid) {
+  return scratch / ("perf-" + std::to_string(pid) + ".map");
+}
+
+void append(const std::string& path, std::string_view text) {
+  std::ofstream(path, std::ios::app) << text;
+}
+
+}  // namespace
+
+TEST_CASE("a map that comes later is told as it grows, to the last line", "[watch]") {
+  const Scratch scratch;
+  const bool mapped = GENERATE(false, true);
+  CAPTURE(mapped);
+  std::optional<MapWriter> writer;
+  const SteppedChild child([&](int step) {
+    if (step == 0) {
+      writer = *MapWriter::open(map_of(scratch, ::getpid()), {.mapped = mapped});
+      writer->write(0x1000, 0x10, "one");
+    } else if (step == 1) {
+      writer->write(0x2000, 0x20, "two");
+      writer->write(0x3000, 0x30, "three");
+    } else {
+      writer->write(0x4000, 0x40, "last words");
+      return false;  // and gone, without a close()
+    }
+    return true;
+  });
+  Watched watch(child.pid(), scratch);
+  CHECK(watch.look().empty());
+  child.step();
+  CHECK(watch.look() == Said{"found", "entry one"});
+  CHECK(watch.look().empty());
+  child.step();
+  CHECK(watch.look() == Said{"entry two", "entry three"});
+  CHECK(watch.lives());
+  CHECK_FALSE(child.step());
+  CHECK(watch.look() == Said{"entry last words"});
+  CHECK_FALSE(watch.lives());
+  CHECK(watch.totals().entries == 4);
+  CHECK(watch.totals().code_bytes == 0xa0);
+}
+
+TEST_CASE("half a line is no entry until it is whole", "[watch]") {
+  const Scratch scratch;
+  const Child child([] { return std::uint64_t{1}; });
+  const std::string map = map_of(scratch, child.pid());
+  append(map, "1000 10 a\n2000 1");
+  Watched watch(child.pid(), scratch);
+  CHECK(watch.look() == Said{"found", "entry a"});
+  append(map, "0 b\nnonsense\n");
+  CHECK(watch.look() == Said{"entry b"});
+  CHECK(watch.totals().lost == 1);
+}
+
+TEST_CASE("only what is new is told where that is asked for", "[watch]") {
+  const Scratch scratch;
+  const Child child([] { return std::uint64_t{1}; });
+  const std::string map = map_of(scratch, child.pid());
+  append(map, "1000 10 old\n2000 1");
+  Watched watch(child.pid(), scratch, true);
+  CHECK(watch.look() == Said{"found"});
+  append(map, "0 new\n");
+  CHECK(watch.look() == Said{"entry new"});
+  // What comes into being later is new as a whole.
+  append(scratch / ("jit-" + std::to_string(child.pid()) + ".dump"), "");
+  CHECK(watch.look() == Said{"found"});
+}
+
+TEST_CASE("a map that is replaced is told and read anew", "[watch]") {
+  const Scratch scratch;
+  const Child child([] { return std::uint64_t{1}; });
+  const std::string map = map_of(scratch, child.pid());
+  append(map, "1000 10 one\n2000 10 two\n");
+  Watched watch(child.pid(), scratch);
+  CHECK(watch.look() == Said{"found", "entry one", "entry two"});
+  SECTION("truncated") { std::ofstream(map) << "3000 10 three\n"; }
+  SECTION("written over") { std::ofstream(map) << "3000 10 three\n4000 10 four is longer\n"; }
+  SECTION("another file") { std::filesystem::rename(scratch.write("new", "3000 10 three\n"), map); }
+  SECTION("gone, and there again") {
+    std::filesystem::remove(map);
+    CHECK(watch.look() == Said{"removed"});
+    append(map, "3000 10 three\n");
+  }
+  const Said said = watch.look();
+  REQUIRE(said.size() >= 2);
+  CHECK(said[0] == "replaced");
+  CHECK(said[1] == "entry three");
+}
+
+TEST_CASE("a dump's loads, moves and close are told", "[watch]") {
+  const Scratch scratch;
+  std::optional<JitdumpWriter> writer;
+  std::uint64_t index = 0;
+  const SteppedChild child([&](int step) {
+    if (step == 0) {
+      writer = *JitdumpWriter::open_own(scratch.path());
+      index = *writer->load({.start = 0x1000, .size = 0x10, .name = "function"});
+    } else if (step == 1) {
+      writer->move(index, 0x1000, 0x9000, 0x10);
+    } else {
+      writer->close();
+    }
+    return true;
+  });
+  Watched watch(child.pid(), scratch);
+  child.step();
+  CHECK(watch.look() == Said{"found", "load function"});
+  child.step();
+  CHECK(watch.look() == Said{"move function"});
+  child.step();
+  CHECK(watch.look() == Said{"close"});
+  CHECK(watch.totals().entries == 1);
+  CHECK(watch.totals().moves == 1);
+}
+
+TEST_CASE("another program in the process is told, and its map is read on", "[watch]") {
+  const Scratch scratch;
+  const SteppedChild child([&](int) {
+    ::execl("/bin/sleep", "sleep", "60", nullptr);
+    return true;
+  });
+  append(map_of(scratch, child.pid()), "1000 10 former\n");
+  Watched watch(child.pid(), scratch);
+  CHECK(watch.look() == Said{"found", "entry former"});
+  // Its pipe closes with exec, so there is no answer: it is waited for.
+  static_cast<void>(child.step());
+  CHECK(watch.look() == Said{"executed"});
+  append(map_of(scratch, child.pid()), "2000 10 latter\n");
+  CHECK(watch.look() == Said{"entry latter"});
+}
+
+TEST_CASE("files that must not be believed are told once, and nobody waits", "[watch][hostile]") {
+  const Scratch scratch;
+  const Child child([] { return std::uint64_t{1}; });
+  const std::string map = map_of(scratch, child.pid());
+  SECTION("a link") {
+    std::filesystem::create_symlink(scratch.write("secret", "1000 10 secret\n"), map);
+  }
+  SECTION("a FIFO") { REQUIRE(::mkfifo(map.c_str(), 0666) == 0); }
+  SECTION("older than the process") {
+    append(map, "1000 10 stale\n");
+    const timespec old[2] = {{1, 0}, {1, 0}};
+    REQUIRE(::utimensat(AT_FDCWD, map.c_str(), old, 0) == 0);
+  }
+  Watched watch(child.pid(), scratch);
+  CHECK(watch.look() == Said{"refused"});
+  CHECK(watch.look().empty());
+  std::filesystem::remove(map);
+  append(map, "1000 10 real\n");
+  CHECK(watch.look() == Said{"found", "entry real"});
+}
+
+TEST_CASE("a process in a container is watched to its end", "[watch]") {
+  Child child(
+      [] { return test::in_container([] { append("/tmp/perf-1.map", "1000 10 inside\n"); }); });
+  if (child.said() == 0) {
+    WARN("skipped: no pid and mount namespaces may be made here");
+    return;
+  }
+  const auto pid = static_cast<pid_t>(child.said());
+  ProcessWatch watch(source_of(pid));
+  Said said;
+  const auto take = [&said](const WatchEvent& event) {
+    if (event.kind == Kind::entry) said.emplace_back(event.name);
+  };
+  REQUIRE(watch.look(take));
+  CHECK(said == Said{"inside"});
+  // Its root is gone with it, but for who holds that.
+  append("/proc/" + std::to_string(pid) + "/root/tmp/perf-1.map", "2000 10 last words\n");
+  ::kill(pid, SIGKILL);
+  child.end();
+  for (int i = 0; i < 100 && *watch.look(take); ++i) ::usleep(10'000);
+  CHECK(said == Said{"inside", "last words"});
+}
+
+}  // namespace perfmap

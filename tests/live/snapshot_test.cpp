@@ -1,0 +1,147 @@
+// Snapshots and garbage of living processes.
+
+#include "perfmap/snapshot.hpp"
+
+#include <fcntl.h>
+#include <fstream>
+#include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "perfmap/garbage.hpp"
+#include "perfmap/jit_sources.hpp"
+#include "perfmap/jitdump_writer.hpp"
+#include "perfmap/process_tracker.hpp"
+#include "perfmap/writer.hpp"
+#include "support/catch.hpp"
+#include "support/child.hpp"
+#include "support/stepped_child.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::Child;
+using test::Scratch;
+
+TakenSnapshot take(pid_t pid, const Roots& roots, const std::string& directory) {
+  const auto process = ProcSource::open(pid, roots);
+  REQUIRE(process);
+  REQUIRE(*process);
+  auto taken = take_snapshot(**process, roots, directory);
+  REQUIRE(taken);
+  REQUIRE(*taken);
+  return **std::move(taken);
+}
+
+std::string name_in(const std::string& directory, Address address) {
+  const auto snapshot = Snapshot::open(directory);
+  REQUIRE(snapshot);
+  const auto process = ProcSource::open(snapshot->pid(), snapshot->roots());
+  REQUIRE(process);
+  REQUIRE(*process);
+  const auto jit = JitSources::find(**process, {.roots = snapshot->roots(), .any_owner = true});
+  REQUIRE(jit);
+  REQUIRE(*jit);
+  const Resolution answer = (*jit)->find({.address = address});
+  return answer.found ? std::string(answer.found->name) : "-";
+}
+
+}  // namespace
+
+TEST_CASE("map and mapped dumps are kept while their process writes, and answer when it is gone",
+          "[snapshot]") {
+  const Scratch scratch;
+  const std::string tmp = scratch / "tmp";
+  std::filesystem::create_directories(scratch / "elsewhere");
+  std::filesystem::create_directories(tmp);
+  Child child([&] {
+    static auto map =
+        *MapWriter::open(tmp + "/perf-" + std::to_string(::getpid()) + ".map", {.mapped = true});
+    static auto dump = *JitdumpWriter::open_own(scratch / "elsewhere");
+    map.write(0x1000, 0x10, "in the map");
+    dump.load({.start = 0x2000, .size = 0x10, .name = "in the dump"});
+    return std::uint64_t{1};
+  });
+  const TakenSnapshot taken = take(child.pid(), {.tmp = tmp}, scratch / "bundle");
+  REQUIRE(taken.manifest.files.size() >= 2);
+  CHECK(taken.manifest.files[0].kind == SnapshotFile::Kind::map);
+  CHECK(taken.manifest.files[0].size < 100);  // without the filler of the writer
+  CHECK(taken.manifest.files[1].kind == SnapshotFile::Kind::dump);
+  CHECK(taken.manifest.start == ProcSource::open(child.pid()).value()->start());
+  child.end();
+  std::filesystem::remove_all(scratch / "elsewhere");
+  std::filesystem::remove_all(tmp);
+  std::filesystem::rename(scratch / "bundle", scratch / "moved");
+  CHECK(name_in(scratch / "moved", 0x1004) == "in the map");
+  CHECK(name_in(scratch / "moved", 0x2004) == "in the dump");
+  CHECK(name_in(scratch / "moved", 0x3000) == "-");
+}
+
+TEST_CASE("a process in a container is kept under the pid that we see", "[snapshot]") {
+  const Scratch scratch;
+  Child child([] {
+    return test::in_container([] { std::ofstream("/tmp/perf-1.map") << "1000 10 inside\n"; });
+  });
+  if (child.said() == 0) {
+    WARN("skipped: no pid and mount namespaces may be made here");
+    return;
+  }
+  const auto pid = static_cast<pid_t>(child.said());
+  const TakenSnapshot taken = take(pid, {}, scratch / "bundle");
+  CHECK(taken.manifest.namespace_pids == std::vector<pid_t>{pid, 1});
+  ::kill(pid, SIGKILL);
+  child.end();
+  CHECK(name_in(scratch / "bundle", 0x1000) == "inside");
+}
+
+TEST_CASE("a living process's files are no garbage, and its pid in a container counts", "[gc]") {
+  const Scratch scratch;
+  // A directory that the container shares with us.
+  Child child([&] { return test::in_container([] {}); });
+  if (child.said() == 0) {
+    WARN("skipped: no pid and mount namespaces may be made here");
+    return;
+  }
+  const auto pid = static_cast<pid_t>(child.said());
+  // In the container /tmp is another one, so this directory does not exist there.
+  scratch.write("perf-1.map", "1000 10 inside\n");
+  scratch.write("perf-" + std::to_string(pid) + ".map", "1000 10 own\n");
+  const auto garbage = Garbage::find({.roots = {.tmp = scratch.path()}, .one_namespace = true});
+  REQUIRE(garbage);
+  REQUIRE(garbage->files().size() == 2);
+  for (const GarbageFile& file : garbage->files()) CHECK(file.why == GarbageWhy::alive);
+  ::kill(pid, SIGKILL);
+  child.end();
+  const auto later = Garbage::find({.roots = {.tmp = scratch.path()}, .one_namespace = true});
+  REQUIRE(later);
+  CHECK(later->files()[1].why == GarbageWhy::dead);
+}
+
+TEST_CASE("a file that a living process has open under a dead one's name stays", "[gc]") {
+  const Scratch scratch;
+  const std::string path = scratch.write("perf-4194304.map", "1000 10 name\n");
+  const std::string mapped = scratch.write("jit-4194304.dump", std::string(4096, 'x'));
+  Child child([&] {
+    static auto writer = *MapWriter::open(path);
+    const int fd = ::open(mapped.c_str(), O_RDONLY | O_CLOEXEC);
+    void* const at = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+    ::close(fd);
+    return std::uint64_t{at != MAP_FAILED};
+  });
+  REQUIRE(child.said() == 1);
+  const GarbageOptions options{.roots = {.tmp = scratch.path()}, .one_namespace = true};
+  const auto garbage = Garbage::find(options);
+  REQUIRE(garbage);
+  REQUIRE(garbage->files().size() == 2);
+  for (const GarbageFile& file : garbage->files()) {
+    CHECK(file.why == GarbageWhy::in_use);
+    CHECK(file.user == child.pid());
+  }
+  child.end();
+  auto later = Garbage::find(options);
+  REQUIRE(later);
+  for (const GarbageFile& file : later->files()) CHECK(later->remove(file));
+  CHECK(std::filesystem::is_empty(scratch.path()));
+}
+
+}  // namespace perfmap

@@ -1,0 +1,159 @@
+"""watch, snapshot and gc from outside: ends, signals, pipes, cost, and what they print.
+watch_command.py PERFMAP SCHEMAS"""
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PERFMAP = os.path.realpath(sys.argv[1])
+SCHEMAS = pathlib.Path(sys.argv[2])
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def sleeper():
+    return subprocess.Popen(["sleep", "60"])
+
+
+def start(*arguments, tmp, **options):
+    return subprocess.Popen([PERFMAP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, env={**os.environ, "PERFMAP_TMPDIR": tmp}, **options)
+
+
+def run(*arguments, tmp):
+    child = start(*arguments, tmp=tmp)
+    out, said = child.communicate(timeout=60)
+    return child.returncode, out, said
+
+
+def append(path, text):
+    with open(path, "a") as file:
+        file.write(text)
+
+
+def entries_come_until_the_process_ends(tmp):
+    process = sleeper()
+    path = f"{tmp}/perf-{process.pid}.map"
+    watch = start("watch", str(process.pid), tmp=tmp)
+    time.sleep(0.3)
+    append(path, "1000 10 one\n")
+    assert watch.stdout.readline() == "1000 10 one\n"
+    slowest = 0.0
+    for number in range(10):
+        began = time.monotonic()
+        append(path, f"{number + 2}000 10 more\n")
+        assert watch.stdout.readline() == f"{number + 2}000 10 more\n"
+        slowest = max(slowest, time.monotonic() - began)
+        time.sleep(0.03)
+    append(path, "f000 10 last\n")
+    process.kill()
+    process.wait()
+    out, said = watch.communicate(timeout=10)
+    assert watch.returncode == 0 and out == "f000 10 last\n", (watch.returncode, out)
+    assert "12 entries (" in said and "192 bytes of code" in said, said
+    print(f"an entry came after {slowest * 1000:.0f} ms at the latest")
+    assert slowest < 1, slowest  # 50 ms on a machine with nothing else to do
+
+
+def a_signal_ends_it_with_totals(tmp):
+    process = sleeper()
+    append(f"{tmp}/perf-{process.pid}.map", "1000 10 one\n")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        watch = start("watch", str(process.pid), tmp=tmp)
+        assert watch.stdout.readline() == "1000 10 one\n"
+        watch.send_signal(number)
+        _, said = watch.communicate(timeout=10)
+        assert watch.returncode == 0 and "1 entry (" in said, (watch.returncode, said)
+    process.kill()
+    process.wait()
+
+
+def a_closed_pipe_ends_it(tmp):
+    process = sleeper()
+    append(f"{tmp}/perf-{process.pid}.map", "1000 10 one\n")
+    watch = start("watch", str(process.pid), tmp=tmp)
+    assert watch.stdout.readline() == "1000 10 one\n"
+    watch.stdout.close()
+    assert watch.wait(timeout=10) in (0, -signal.SIGPIPE)
+    watch.stderr.close()
+    process.kill()
+    process.wait()
+
+
+def it_costs_little_where_nothing_happens(tmp):
+    process = sleeper()
+    append(f"{tmp}/perf-{process.pid}.map",
+           "".join(f"{number:x}000 10 function {number}\n" for number in range(1, 100_000)))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    watch = start("watch", "--new-only", str(process.pid), tmp=tmp)
+    time.sleep(5)
+    watch.send_signal(signal.SIGINT)
+    out, _ = watch.communicate(timeout=10)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"5 s of nothing cost {used * 1000:.0f} ms")
+    assert out == "" and used < 0.25, used  # sanitizers and a busy machine included
+    process.kill()
+    process.wait()
+
+
+def json_fits_its_schemas(tmp, check):
+    process = sleeper()
+    append(f"{tmp}/perf-{process.pid}.map", "1000 10 one \udcff\n".encode(
+        errors="surrogateescape").decode("latin-1"))
+    dump = ROOT / "golden/info/snapshot/bundle/proc/42/root/opt/jit-3.dump"
+    pathlib.Path(f"{tmp}/jit-{process.pid}.dump").write_bytes(dump.read_bytes())
+    watch = start("watch", "--format", "jsonl", str(process.pid), tmp=tmp)
+    time.sleep(1)
+    code, _, said = run("snapshot", str(process.pid), "-o", f"{tmp}/bundle", tmp=tmp)
+    assert code == 0 and f"took process {process.pid} (sleep)" in said, said
+    check(json.loads(pathlib.Path(f"{tmp}/bundle/manifest.json").read_text()), "snapshot")
+    process.kill()
+    process.wait()
+    out, _ = watch.communicate(timeout=10)
+    events = [json.loads(line) for line in out.splitlines()]
+    assert {"found", "entry", "load"} <= {event["event"] for event in events}, events
+    for event in events:
+        check(event, "watch")
+    code, out, _ = run("resolve", "1004", "2004", "-s", f"{tmp}/bundle", tmp=tmp)
+    assert code == 0 and "loaded+0x4" in out and "one" in out, out
+    append(f"{tmp}/perf-{os.getpid()}.map", "")
+    code, out, said = run("gc", "--dry-run", "--one-namespace", "--format", "json", tmp=tmp)
+    found = json.loads(out)
+    check(found, "gc")
+    assert code == 0 and found["removed"] >= 2 and found["kept"] >= 1, found
+    code, out, said = run("gc", "--one-namespace", tmp=tmp)
+    assert code == 0 and f"/perf-{process.pid}.map: no process {process.pid}\n" in out, out
+    assert not os.path.exists(f"{tmp}/perf-{process.pid}.map")
+    assert os.path.exists(f"{tmp}/perf-{os.getpid()}.map")
+    assert os.path.exists(f"{tmp}/bundle/tmp/perf-{process.pid}.map")
+
+
+def checker():
+    """The part of JSON Schema that the schemas use, as another test reads it."""
+    source = (ROOT / "meta/check_schema.py").read_text()
+    names = {}
+    begin, end = source.index("TYPES ="), source.index("def refuses")
+    exec("import re\n" + source[begin:end], names)  # pylint: disable=exec-used
+
+    def check(value, name):
+        schema = json.loads((SCHEMAS / f"perfmap.{name}-1.json").read_text())
+        names["check"](value, schema, schema)
+    return check
+
+
+def main():
+    check = checker()
+    for test in (entries_come_until_the_process_ends, a_signal_ends_it_with_totals,
+                 a_closed_pipe_ends_it, it_costs_little_where_nothing_happens):
+        with tempfile.TemporaryDirectory() as tmp:
+            test(tmp)
+    with tempfile.TemporaryDirectory() as tmp:
+        json_fits_its_schemas(tmp, check)
+
+
+main()

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdlib>
+#include <fcntl.h>
+#include <functional>
+#include <sched.h>
+#include <string>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "support/child.hpp"
+
+namespace perfmap::test {
+
+/// A child process that does one step whenever it is told to.
+class SteppedChild {
+ public:
+  /// `step` runs in the child, with 0, 1, 2 and so on; false ends the child.
+  explicit SteppedChild(const std::function<bool(int)>& step) {
+    int orders[2];
+    int answers[2];
+    if (::pipe2(orders, O_CLOEXEC) != 0 || ::pipe2(answers, O_CLOEXEC) != 0) std::abort();
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::close(orders[1]);
+      ::close(answers[0]);
+      char order = 0;
+      for (int number = 0; ::read(orders[0], &order, 1) == 1 && step(number); ++number) {
+        if (::write(answers[1], "d", 1) != 1) break;
+      }
+      ::_exit(0);
+    }
+    ::close(orders[0]);
+    ::close(answers[1]);
+    order_ = orders[1];
+    answer_ = answers[0];
+  }
+  ~SteppedChild() {
+    ::close(order_);
+    end();
+    ::close(answer_);
+  }
+  SteppedChild(const SteppedChild&) = delete;
+  SteppedChild& operator=(const SteppedChild&) = delete;
+
+  pid_t pid() const noexcept { return pid_; }
+  /// False where that was its last one.
+  bool step() const {
+    char answer = 0;
+    return ::write(order_, "s", 1) == 1 && ::read(answer_, &answer, 1) == 1;
+  }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    wait_for(std::exchange(pid_, 0));
+  }
+
+ private:
+  pid_t pid_ = 0;
+  int order_ = -1;
+  int answer_ = -1;
+};
+
+/// Runs `body` in a process that sees itself as 1, with a /tmp of its own, and answers with its pid
+/// as seen from here; 0 where no namespaces may be made. For Child's body.
+inline std::uint64_t in_container(const std::function<void()>& body) {
+  int ready[2];
+  if (::pipe(ready) != 0 || ::unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) return 0;
+  const pid_t inner = ::fork();
+  if (inner != 0) {
+    ::close(ready[1]);
+    char said = 0;
+    return ::read(ready[0], &said, 1) == 1 ? static_cast<std::uint64_t>(inner) : 0;
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+  if (::mount("none", "/tmp", "tmpfs", 0, nullptr) != 0) ::_exit(1);
+  body();
+  if (::write(ready[1], "r", 1) != 1) ::_exit(1);
+  for (;;) ::pause();
+}
+
+}  // namespace perfmap::test
