@@ -121,6 +121,29 @@ def check_map():
         path.unlink()
 
 
+def check_another_user():
+    """Somebody who may read neither the process's memory nor its map."""
+    if os.geteuid() != 0:
+        skipped.append("PM063: only root can be another user")
+        return
+    with Process(map_code) as process, tempfile.TemporaryDirectory() as work:
+        path = write_map(process.pid, f"{int(process.said):x} 10 first function\n")
+        path.chmod(0o600)
+        program = shutil.copy(PERFMAP, work)
+        os.chmod(work, 0o755)
+        libraries = pathlib.Path(PERFMAP).parents[2] / "lib"
+        run = subprocess.run([program, "lint", str(process.pid), "--format", "json"],
+                             capture_output=True, text=True, timeout=5, user=12345, group=12345,
+                             env={"LD_LIBRARY_PATH": f"{libraries}:{libraries}/profile"})
+        if "error while loading" in run.stderr or run.returncode == 127:
+            skipped.append("PM063: another user cannot run the program where it is")
+            return
+        assert run.returncode == 1, (run.returncode, run.stderr)
+        rules = [one["rule"] for one in json.loads(run.stdout)["findings"]]
+        assert rules == ["PM063"], run.stdout
+        assert "is not checked" in run.stderr, run.stderr
+
+
 def check_over_elf():
     """An entry over a function of the C library."""
     libc = ctypes.CDLL(None)
@@ -258,7 +281,7 @@ def check_java():
             path.unlink(missing_ok=True)
 
 
-for check in (check_map, check_over_elf, check_marker, check_python_fork, check_pid_namespace,
+for check in (check_map, check_another_user, check_over_elf, check_marker, check_python_fork, check_pid_namespace,
               check_node, check_java):
     check()
 print("\n".join(f"skipped in part: {why}" for why in skipped) or "all looks were right")
