@@ -26,11 +26,14 @@ Result<void> check_processes(LintSources& sources, std::vector<Diagnostics>& all
   for (const ProcessSource& process : sources.processes) {
     const Step step(console, "looking at process " + std::to_string(process.pid));
     const std::vector<LintedFile> files = files_of(process, sources, all);
-    const auto unread = lint_process(process.pid, files, wanted, how);
-    if (!unread) console.warn("the process itself is not checked: " + unread.error().message);
-    if (files.empty() && (!unread || unread->empty())) return Failure(process.why_none);
-    if (!unread) continue;
-    for (const UnreadFile& file : *unread) {
+    const Result<ProcessFindings> found = lint_process(process.pid, files, wanted, how);
+    if (files.empty() && (!found || found->unread.empty())) return Failure(process.why_none);
+    if (!found || found->unseen) {
+      const Error& why = found ? *found->unseen : found.error();
+      console.warn("process " + std::to_string(process.pid) + " is not checked: " + why.message);
+    }
+    if (!found) continue;
+    for (const UnreadFile& file : found->unread) {
       sources.files.emplace_back(Map(Input::from_text("", file.path)));
       all.push_back(file.problems);
     }

@@ -35,6 +35,7 @@ constexpr std::array kAreas = {
     Area{"lines", bench::bench_lines},
     Area{"commands", bench::bench_commands},
     Area{"modules", bench::bench_modules},
+    Area{"processes", bench::bench_processes},
     Area{"trampoline", bench::bench_trampoline},
     Area{"writer", bench::bench_writer},
     Area{"own-map", bench::bench_own_map},

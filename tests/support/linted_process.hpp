@@ -38,14 +38,14 @@ class LintedProcess {
       dumps.push_back(std::make_unique<Jitdump>(std::move(dump)));
       files.push_back({nullptr, dumps.back().get(), &read[files.size()]});
     }
-    auto unread = lint_process(PlantedProcess::kPid, files, Diagnostics(0), options);
-    if (!unread) return {unread.error().message};
+    auto found = lint_process(PlantedProcess::kPid, files, Diagnostics(0), options);
+    if (!found) return {found.error().message};
     std::vector<std::string> all;
     for (std::size_t i = 0; i < files.size(); ++i) {
       add(i < maps.size() ? maps[i]->input().name() : dumps[i - maps.size()]->input().name(),
           read[i], "", all);
     }
-    not_read = *std::move(unread);
+    not_read = std::move(found->unread);
     for (const UnreadFile& file : not_read) add(file.path, file.problems, "!", all);
     return all;
   }

@@ -46,38 +46,44 @@ std::vector<UnreadFile> check_left_behind(pid_t pid, std::span<const LintedFile>
   return unread;
 }
 
-ProcSource::Seen<Subject> subject_of(const ProcSource& process, const ProcessLintOptions& options) {
+/// The process as it is now, and whether its memory can be seen. Nothing where it is gone.
+ProcSource::Seen<Subject> subject_of(const ProcSource& process, const ProcessLintOptions& options,
+                                     std::optional<Error>& unseen) {
   ProcSource::Seen<ProcessStatus> status = process.status();
   if (!status) return Failure(std::move(status.error()));
   if (!*status) return std::nullopt;
   MappedFiles files;
-  const ProcSource::Seen<MemoryMap> memory = process.memory_map(files);
-  if (!memory) return Failure(memory.error());
-  if (!*memory) return std::nullopt;
-  return Subject{process, **std::move(status), AddressSpace::of((*memory)->regions), options};
+  ProcSource::Seen<MemoryMap> memory = process.memory_map(files);
+  if (memory && !*memory) return std::nullopt;
+  auto space = std::make_shared<const AddressSpace>();
+  if (memory) {
+    space = AddressSpace::of((*memory)->regions);
+  } else {
+    unseen = std::move(memory.error());
+  }
+  return Subject{process, **std::move(status), std::move(space), options};
 }
 
 }  // namespace
 
-Result<std::vector<UnreadFile>> lint_process(pid_t pid, std::span<const LintedFile> files,
-                                             const Diagnostics& wanted,
-                                             const ProcessLintOptions& options) {
+Result<ProcessFindings> lint_process(pid_t pid, std::span<const LintedFile> files,
+                                     const Diagnostics& wanted, const ProcessLintOptions& options) {
   const ProcSource::Seen<ProcSource> process = ProcSource::open(pid, options.roots);
   if (!process) return Failure(process.error());
-  std::vector<UnreadFile> unread;
-  if (!*process) {
-    unread = check_left_behind(pid, files, wanted, options.roots);
+  ProcessFindings found;
+  const ProcSource::Seen<Subject> subject =
+      *process ? subject_of(**process, options, found.unseen) : std::nullopt;
+  if (!subject) return Failure(subject.error());
+  if (*subject) {
+    found.unread = process_lint::check_files(**subject, files, wanted);
+    if (!found.unseen) process_lint::check_memory(**subject, files);
+    if (!found.unseen) process_lint::check_runtime(**subject, files, wanted, found.unread);
   } else {
-    const ProcSource::Seen<Subject> subject = subject_of(**process, options);
-    if (!subject) return Failure(subject.error());
-    if (!*subject) return check_left_behind(pid, files, wanted, options.roots);
-    unread = process_lint::check_files(**subject, files, wanted);
-    process_lint::check_memory(**subject, files);
-    process_lint::check_runtime(**subject, files, wanted, unread);
+    found.unread = check_left_behind(pid, files, wanted, options.roots);
   }
-  std::erase_if(unread, [](const UnreadFile& file) { return file.problems.total() == 0; });
+  std::erase_if(found.unread, [](const UnreadFile& file) { return file.problems.total() == 0; });
   for (const LintedFile& file : files) sort_findings(*file.problems);
-  return unread;
+  return found;
 }
 
 }  // namespace perfmap

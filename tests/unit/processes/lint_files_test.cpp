@@ -154,17 +154,29 @@ TEST_CASE("a process's root that is a link leads nowhere", "[lint-process][hosti
   CHECK(process.findings() == Findings{});
 }
 
-TEST_CASE("what may not be looked at is an error, and a pid that nobody has is none",
-          "[lint-process][hostile]") {
+TEST_CASE(
+    "memory that may not be looked at leaves the files, and a pid that nobody has is no error",
+    "[lint-process][hostile]") {
   LintedProcess process;
   fs::remove(process.planted.path("maps"));
   REQUIRE(::mkfifo(process.planted.path("maps").c_str(), 0600) == 0);
-  const auto refused = lint_process(PlantedProcess::kPid, {}, Diagnostics(0), process.options);
+  fs::create_symlink("/etc/passwd", process.planted.path("root/tmp/perf-3.map"));
+  const auto look = [&](pid_t pid) {
+    return lint_process(pid, {}, Diagnostics(0), process.options);
+  };
+  const auto unseen = look(PlantedProcess::kPid);
+  REQUIRE(unseen);
+  REQUIRE(unseen->unseen);
+  CHECK(unseen->unseen->code == Errc::refused);
+  CHECK(unseen->unread.size() == 1);
+  fs::remove(process.planted.path("status"));
+  REQUIRE(::mkfifo(process.planted.path("status").c_str(), 0600) == 0);
+  const auto refused = look(PlantedProcess::kPid);
   REQUIRE(!refused);
   CHECK(refused.error().code == Errc::refused);
-  const auto nobody = lint_process(43, {}, Diagnostics(0), process.options);
+  const auto nobody = look(43);
   REQUIRE(nobody);
-  CHECK(nobody->empty());
+  CHECK(nobody->unread.empty());
 }
 
 }  // namespace perfmap
