@@ -10,7 +10,7 @@ _perfmap() {
   local command= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      resolve|lint|merge|tidy|info|diff|doctor|write|copy|to-json|from-json|convert|completions|help) command=$word; break ;;
+      resolve|lint|merge|tidy|info|diff|doctor|write|copy|to-json|from-json|convert|watch|snapshot|gc|completions|help) command=$word; break ;;
     esac
   done
   if [[ $previous == --color ]]; then
@@ -29,9 +29,10 @@ _perfmap() {
         --time) COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'text json jsonl' -- "$current")); return ;;
         --map-dir) compopt -o default; COMPREPLY=(); return ;;
+        --symfs) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source --kind --any-owner --stop-at-close --overlap --time --lines --format --perf-script --map-dir --strict' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source --kind --any-owner --stop-at-close --overlap --time --lines --inlines --no-demangle --format --perf-script --map-dir --symfs --debuginfod --strict' -- "$current"))
       else
         COMPREPLY=()
       fi ;;
@@ -219,9 +220,9 @@ _perfmap() {
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
       else
-        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor write copy to-json from-json convert completions help' -- "$current"))
+        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor write copy to-json from-json convert watch snapshot gc completions help' -- "$current"))
       fi ;;
-    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor write copy to-json from-json convert completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor write copy to-json from-json convert watch snapshot gc completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
   esac
 }
 complete -F _perfmap perfmap

@@ -1,7 +1,7 @@
 # fish completion for perfmap; made by 'perfmap completions fish'.
 complete -c perfmap -f
 function __perfmap_no_command
-  not __fish_seen_subcommand_from resolve lint merge tidy info diff doctor write copy to-json from-json convert completions help
+  not __fish_seen_subcommand_from resolve lint merge tidy info diff doctor write copy to-json from-json convert watch snapshot gc completions help
 end
 complete -c perfmap -n '__perfmap_no_command' -l version -d 'Print the version'
 complete -c perfmap -n '__perfmap_no_command' -s h -l help -d 'Print this help'
@@ -29,7 +29,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from resolve' -s h -l help -d 'Pr
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l color -x -a 'auto always never' -d 'Colour: auto, always or never'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -s q -l quiet -d 'No notes or warnings'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -s v -l verbose -d 'Say how long each step took'
-complete -c perfmap -n '__fish_seen_subcommand_from resolve' -s p -l pid -x -d 'The map and the jitdump of a process'
+complete -c perfmap -n '__fish_seen_subcommand_from resolve' -s p -l pid -x -d 'A process: its ELF files, its map and its jitdumps'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -s m -l map -r -F -d 'A perf map file, such as /tmp/perf-42.map'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -s j -l jitdump -r -F -d 'A jitdump, such as /tmp/jit-42.dump'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -s s -l source -r -F -d 'Any source: a path, \'-\' or a pid; of several the later wins'
@@ -38,10 +38,14 @@ complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l any-owner -d 'Be
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l stop-at-close -d 'Read nothing behind a jitdump\'s CLOSE record, as perf does'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l overlap -x -a 'last first inner perf' -d 'Who answers where entries overlap (default: last)'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l time -x -d 'As of that time, in seconds (default: the end)'
-complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l lines -d 'Print source lines, where a jitdump has them'
+complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l lines -d 'Print source lines, where a jitdump or debug information has them'
+complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l inlines -d 'Print the functions that were inlined there'
+complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l no-demangle -d 'Print symbols as ELF files have them'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l format -x -a 'text json jsonl' -d 'Output format (default: text)'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l perf-script -d 'Name the unresolved JIT frames of \'perf script\' text on stdin'
-complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l map-dir -r -F -d 'Where --perf-script finds perf-PID.map'
+complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l map-dir -r -F -d 'Where perf-PID.map and jit-PID.dump of processes are'
+complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l symfs -r -F -d 'Where the ELF files of processes are, by their paths'
+complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l debuginfod -d 'Ask the servers of DEBUGINFOD_URLS for debug files that are not here'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -l strict -d 'Exit with 1 when an address stays unknown'
 complete -c perfmap -n '__fish_seen_subcommand_from resolve' -d 'Addresses in hexadecimal, with 0x or without; \'-\': on stdin, one a line, perhaps with a time'
 complete -c perfmap -n '__fish_seen_subcommand_from lint' -s h -l help -d 'Print this help'
@@ -202,4 +206,4 @@ complete -c perfmap -n '__fish_seen_subcommand_from help' -s h -l help -d 'Print
 complete -c perfmap -n '__fish_seen_subcommand_from help' -l color -x -a 'auto always never' -d 'Colour: auto, always or never'
 complete -c perfmap -n '__fish_seen_subcommand_from help' -s q -l quiet -d 'No notes or warnings'
 complete -c perfmap -n '__fish_seen_subcommand_from help' -s v -l verbose -d 'Say how long each step took'
-complete -c perfmap -n '__fish_seen_subcommand_from help' -a 'resolve lint merge tidy info diff doctor write copy to-json from-json convert completions help' -d 'The command to explain'
+complete -c perfmap -n '__fish_seen_subcommand_from help' -a 'resolve lint merge tidy info diff doctor write copy to-json from-json convert watch snapshot gc completions help' -d 'The command to explain'

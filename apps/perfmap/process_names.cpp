@@ -59,9 +59,12 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::open_snapshot(const std::str
   Result<Snapshot> opened = Snapshot::open(directory);
   if (!opened) return Failure(std::move(opened.error()));
   const auto snapshot = std::make_shared<const Snapshot>(*std::move(opened));
-  return import(
-      std::unique_ptr<ProcessNames>(new ProcessNames(snapshot->pid(), options, snapshot, console)),
-      options);
+  std::unique_ptr<ProcessNames> names(
+      new ProcessNames(snapshot->pid(), options, snapshot, console));
+  const std::string& proc = snapshot->roots().proc;
+  names->absolute_ = proc.substr(0, proc.rfind('/'));
+  names->typed_ = directory.substr(0, directory.find_last_not_of('/') + 1);
+  return import(std::move(names), options);
 }
 
 Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<ProcessNames> names,
@@ -114,6 +117,11 @@ void ProcessNames::find_all(std::span<const Query> queries, std::span<AddressNam
   was_asked_ = true;
   const std::uint64_t when = ended_at_ == 0 ? ProcessTracker::kNow : ended_at_;
   symbolizer_.find_all(pid_, queries, answers, when);
+}
+
+std::string_view ProcessNames::shown(const std::string& source) {
+  if (absolute_.empty() || !source.starts_with(absolute_ + "/")) return source;
+  return shown_.try_emplace(source, typed_ + source.substr(absolute_.size())).first->second;
 }
 
 const Jitdump* ProcessNames::with_ticks() const noexcept {

@@ -5,6 +5,7 @@
 #include <perfmap/snapshot.hpp>
 #include <perfmap/symbolizer.hpp>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "source.hpp"
@@ -33,6 +34,9 @@ class ProcessNames {
   pid_t pid() const noexcept { return pid_; }
   /// Answers by what the process has now; by what it had last, once it has ended.
   void find_all(std::span<const Query> queries, std::span<AddressName> answers);
+  /// How a source of it is called: that of a snapshot below the directory as it was typed. Lives as
+  /// long as this.
+  std::string_view shown(const std::string& source);
   /// The first of its dumps whose times are ticks of the processor, or null.
   const Jitdump* with_ticks() const noexcept;
   /// At the end: says what could not be opened, and fails where a source was cut off.
@@ -49,6 +53,9 @@ class ProcessNames {
   pid_t pid_;
   const Console& console_;
   bool may_change_;
+  std::string absolute_;  // of a snapshot
+  std::string typed_;
+  std::unordered_map<std::string, std::string> shown_;
   ModuleCache cache_;
   ProcessTracker tracker_;
   Symbolizer symbolizer_;

@@ -24,7 +24,8 @@ void Answers::answer_all() {
     const std::size_t p = best_process(i);
     const bool files =
         sources_.files && files_win(resolutions_[i], names_[p][i], sources_.processes[p].rank);
-    writer_.write(files ? by_files(queries_[i], resolutions_[i]) : by_process(names_[p][i]));
+    writer_.write(files ? by_files(queries_[i], resolutions_[i])
+                        : by_process(names_[p][i], *sources_.processes[p].names));
   }
   queries_.clear();
 }
@@ -69,13 +70,15 @@ void Answers::add_entry(const ResolvedName& name, Resolver& resolver, Answer& an
   answer.place = {line->file, static_cast<std::uint64_t>(std::max(line->line, 0))};
 }
 
-Answer Answers::by_process(const AddressName& name) {
+Answer Answers::by_process(const AddressName& name, ProcessNames& process) {
   Answer answer;
   answer.address = name.address;
   answer.why = to_string(name.why);
   answer.with_inlined = options_.inlines;
   if (name.entry) {
-    add_entry(*name.entry, name.sources->resolver(), answer);
+    Resolver& resolver = name.sources->resolver();
+    add_entry(*name.entry, resolver, answer);
+    answer.source = process.shown(resolver.input(name.entry->source).name());
     return answer;
   }
   if (name.mapped != nullptr) answer.source = name.mapped->name;

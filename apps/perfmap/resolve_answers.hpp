@@ -48,7 +48,7 @@ class Answers {
   bool files_win(const Resolution& by_files, const AddressName& by_process,
                  std::size_t process_rank) const;
   Answer by_files(const Query& query, const Resolution& resolution);
-  Answer by_process(const AddressName& name);
+  Answer by_process(const AddressName& name, ProcessNames& process);
   void add_entry(const ResolvedName& name, Resolver& resolver, Answer& answer) const;
   void add_frames(const AddressName& name, Answer& answer) const;
 
