@@ -2,11 +2,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <fcntl.h>
 #include <perfmap/json_writer.hpp>
 #include <perfmap/process_watch.hpp>
 #include <perfmap/seconds.hpp>
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "command.hpp"
@@ -33,32 +33,44 @@ std::string counted(std::uint64_t count, const std::string& one, const std::stri
   return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
-/// SIGINT and SIGTERM as something to poll: the totals are said before the program ends.
+int wake_end = -1;
+
+void on_end_signal(int) {
+  const int before = errno;
+  // Full: it was told already.
+  if (::write(wake_end, "", 1) < 0) errno = before;
+}
+
+/// SIGINT and SIGTERM as something to poll: the totals are said before the program ends. A second
+/// one ends it, wherever it hangs. Those that whoever started us wants ignored stay ignored.
 class EndSignals {
  public:
   EndSignals() {
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    sigaddset(&wanted, SIGINT);
-    sigaddset(&wanted, SIGTERM);
-    ::pthread_sigmask(SIG_BLOCK, &wanted, &before_);
-    fd_ = ::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (::pipe2(pipe_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
+    wake_end = pipe_[1];
+    struct sigaction action {};
+    action.sa_handler = on_end_signal;
+    action.sa_flags = SA_RESETHAND | SA_RESTART;
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &action, nullptr);
+    }
   }
   ~EndSignals() {
-    // One that came is taken, so that it does not end the program now.
-    signalfd_siginfo taken{};
-    while (fd_ >= 0 && ::read(fd_, &taken, sizeof taken) > 0) {
+    if (pipe_[0] < 0) return;
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], &before_[i], nullptr);
     }
-    if (fd_ >= 0) ::close(fd_);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    for (const int fd : pipe_) ::close(fd);
   }
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
-  int descriptor() const noexcept { return fd_; }
+  int descriptor() const noexcept { return pipe_[0]; }
 
  private:
-  sigset_t before_{};
-  int fd_ = -1;
+  static constexpr std::array kSignals = {SIGINT, SIGTERM};
+  std::array<int, 2> pipe_ = {-1, -1};
+  std::array<struct sigaction, 2> before_{};
 };
 
 /// Shows what a look has found.

@@ -61,7 +61,7 @@ bool still_grows(const Input& input) {
 }
 
 bool may_be_snapshot(const Source& source) {
-  return source.as == Source::As::any || source.as == Source::As::path;
+  return !is_stdin(source) && (source.as == Source::As::any || source.as == Source::As::path);
 }
 
 /// Whoever unpacked the bundle owns its files. They are called as the user calls the bundle.

@@ -36,10 +36,10 @@ class Watched {
       : watch_(source_of(pid),
                {.roots = {.tmp = scratch.path()}, .any_owner = false, .new_only = new_only}) {}
 
-  /// Everything of several looks, so that files are looked for again.
-  std::vector<std::string> look() {
+  /// Looks until at least so much was said, or for long in vain; and a little longer.
+  std::vector<std::string> look(std::size_t least = 0) {
     std::vector<std::string> said;
-    for (int i = 0; i < 6; ++i) {
+    for (int tries = 0, more = 6; more > 0 && tries < 400; ++tries) {
       const auto lives = watch_.look([&said](const WatchEvent& event) {
         std::string text(to_string(event.kind));
         if (event.kind <= Kind::move) text += " " + std::string(event.name);
@@ -47,7 +47,8 @@ class Watched {
       });
       REQUIRE(lives);
       lives_ = *lives;
-      ::usleep(50'000);
+      more -= said.size() >= least ? 1 : 0;
+      ::usleep(25'000);
     }
     return said;
   }
@@ -92,13 +93,13 @@ TEST_CASE("a map that comes later is told as it grows, to the last line", "[watc
   Watched watch(child.pid(), scratch);
   CHECK(watch.look().empty());
   child.step();
-  CHECK(watch.look() == Said{"found", "entry one"});
+  CHECK(watch.look(2) == Said{"found", "entry one"});
   CHECK(watch.look().empty());
   child.step();
-  CHECK(watch.look() == Said{"entry two", "entry three"});
+  CHECK(watch.look(2) == Said{"entry two", "entry three"});
   CHECK(watch.lives());
   CHECK_FALSE(child.step());
-  CHECK(watch.look() == Said{"entry last words"});
+  CHECK(watch.look(1) == Said{"entry last words"});
   CHECK_FALSE(watch.lives());
   CHECK(watch.totals().entries == 4);
   CHECK(watch.totals().code_bytes == 0xa0);
@@ -110,9 +111,9 @@ TEST_CASE("half a line is no entry until it is whole", "[watch]") {
   const std::string map = map_of(scratch, child.pid());
   append(map, "1000 10 a\n2000 1");
   Watched watch(child.pid(), scratch);
-  CHECK(watch.look() == Said{"found", "entry a"});
+  CHECK(watch.look(2) == Said{"found", "entry a"});
   append(map, "0 b\nnonsense\n");
-  CHECK(watch.look() == Said{"entry b"});
+  CHECK(watch.look(1) == Said{"entry b"});
   CHECK(watch.totals().lost == 1);
 }
 
@@ -122,12 +123,12 @@ TEST_CASE("only what is new is told where that is asked for", "[watch]") {
   const std::string map = map_of(scratch, child.pid());
   append(map, "1000 10 old\n2000 1");
   Watched watch(child.pid(), scratch, true);
-  CHECK(watch.look() == Said{"found"});
+  CHECK(watch.look(1) == Said{"found"});
   append(map, "0 new\n");
-  CHECK(watch.look() == Said{"entry new"});
+  CHECK(watch.look(1) == Said{"entry new"});
   // What comes into being later is new as a whole.
   append(scratch / ("jit-" + std::to_string(child.pid()) + ".dump"), "");
-  CHECK(watch.look() == Said{"found"});
+  CHECK(watch.look(1) == Said{"found"});
 }
 
 TEST_CASE("a map that is replaced is told and read anew", "[watch]") {
@@ -136,16 +137,16 @@ TEST_CASE("a map that is replaced is told and read anew", "[watch]") {
   const std::string map = map_of(scratch, child.pid());
   append(map, "1000 10 one\n2000 10 two\n");
   Watched watch(child.pid(), scratch);
-  CHECK(watch.look() == Said{"found", "entry one", "entry two"});
+  CHECK(watch.look(3) == Said{"found", "entry one", "entry two"});
   SECTION("truncated") { std::ofstream(map) << "3000 10 three\n"; }
   SECTION("written over") { std::ofstream(map) << "3000 10 three\n4000 10 four is longer\n"; }
   SECTION("another file") { std::filesystem::rename(scratch.write("new", "3000 10 three\n"), map); }
   SECTION("gone, and there again") {
     std::filesystem::remove(map);
-    CHECK(watch.look() == Said{"removed"});
+    CHECK(watch.look(1) == Said{"removed"});
     append(map, "3000 10 three\n");
   }
-  const Said said = watch.look();
+  const Said said = watch.look(2);
   REQUIRE(said.size() >= 2);
   CHECK(said[0] == "replaced");
   CHECK(said[1] == "entry three");
@@ -168,11 +169,11 @@ TEST_CASE("a dump's loads, moves and close are told", "[watch]") {
   });
   Watched watch(child.pid(), scratch);
   child.step();
-  CHECK(watch.look() == Said{"found", "load function"});
+  CHECK(watch.look(2) == Said{"found", "load function"});
   child.step();
-  CHECK(watch.look() == Said{"move function"});
+  CHECK(watch.look(1) == Said{"move function"});
   child.step();
-  CHECK(watch.look() == Said{"close"});
+  CHECK(watch.look(1) == Said{"close"});
   CHECK(watch.totals().entries == 1);
   CHECK(watch.totals().moves == 1);
 }
@@ -185,12 +186,12 @@ TEST_CASE("another program in the process is told, and its map is read on", "[wa
   });
   append(map_of(scratch, child.pid()), "1000 10 former\n");
   Watched watch(child.pid(), scratch);
-  CHECK(watch.look() == Said{"found", "entry former"});
+  CHECK(watch.look(2) == Said{"found", "entry former"});
   // Its pipe closes with exec, so there is no answer: it is waited for.
   static_cast<void>(child.step());
-  CHECK(watch.look() == Said{"executed"});
+  CHECK(watch.look(1) == Said{"executed"});
   append(map_of(scratch, child.pid()), "2000 10 latter\n");
-  CHECK(watch.look() == Said{"entry latter"});
+  CHECK(watch.look(1) == Said{"entry latter"});
 }
 
 TEST_CASE("files that must not be believed are told once, and nobody waits", "[watch][hostile]") {
@@ -207,11 +208,11 @@ TEST_CASE("files that must not be believed are told once, and nobody waits", "[w
     REQUIRE(::utimensat(AT_FDCWD, map.c_str(), old, 0) == 0);
   }
   Watched watch(child.pid(), scratch);
-  CHECK(watch.look() == Said{"refused"});
+  CHECK(watch.look(1) == Said{"refused"});
   CHECK(watch.look().empty());
   std::filesystem::remove(map);
   append(map, "1000 10 real\n");
-  CHECK(watch.look() == Said{"found", "entry real"});
+  CHECK(watch.look(2) == Said{"found", "entry real"});
 }
 
 TEST_CASE("a process in a container is watched to its end", "[watch]") {

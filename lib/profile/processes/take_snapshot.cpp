@@ -82,12 +82,15 @@ Result<void> SnapshotWriter::write_file(SnapshotFile::Kind kind, const std::stri
   if (kind == SnapshotFile::Kind::map) text = text.substr(0, text.rfind('\n') + 1);
   Result<void> written = tree_.write(path, text, input.facts().mtime_ns);
   // Writing from a mapping that has lost its file fails so.
-  const bool truncated = input.was_truncated() || (!written && written.error().sys_errno == EFAULT);
-  if (truncated || (!written && written.error().sys_errno == EEXIST)) {
-    const char* const why = truncated ? " was truncated while it was copied"
-                                      : " has the name of another file that was copied";
-    if (truncated) tree_.remove(path);
-    manifest_.left_out.push_back(input.name() + why);
+  const int failed = written ? 0 : written.error().sys_errno;
+  if (input.was_truncated() || failed == EFAULT) {
+    tree_.remove(path);
+    manifest_.left_out.push_back(input.name() + " was truncated while it was copied");
+    return {};
+  }
+  // Whoever maps a file chooses its path.
+  if (failed == EEXIST || failed == EINVAL || failed == ENAMETOOLONG || failed == ENOTDIR) {
+    manifest_.left_out.push_back(input.name() + " has a path that cannot be copied");
     return {};
   }
   if (!written) return written;

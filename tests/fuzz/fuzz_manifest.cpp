@@ -1,0 +1,53 @@
+// Any bytes are a manifest of a snapshot, or none; what is one comes back from what we write of it,
+// and no path in it leads out of the snapshot.
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "perfmap/input.hpp"
+#include "perfmap/snapshot_manifest.hpp"
+
+namespace {
+
+using namespace perfmap;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+SnapshotManifest written_and_read(const SnapshotManifest& manifest) {
+  const int fd = ::memfd_create("manifest", MFD_CLOEXEC);
+  OutputFile out = OutputFile::to_descriptor(fd, "manifest");
+  write_manifest(manifest, out);
+  require(out.flush().has_value() && ::lseek(fd, 0, SEEK_SET) == 0);
+  const auto input = Input::from_descriptor(fd, "manifest");
+  ::close(fd);
+  require(input.has_value());
+  const auto again = parse_manifest(input->text());
+  require(again.has_value());
+  return *again;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto manifest = parse_manifest({reinterpret_cast<const char*>(data), size});
+  if (!manifest) {
+    require(!manifest.error().message.empty());
+    return 0;
+  }
+  require(manifest->pid > 0);
+  for (const SnapshotFile& file : manifest->files) {
+    require(!file.path.empty() && file.path.front() != '/');
+    require(("/" + file.path + "/").find("/../") == std::string::npos);
+  }
+  // A first time drops members that a file of its kind does not have.
+  const SnapshotManifest once = written_and_read(*manifest);
+  require(once.modules == manifest->modules);
+  require(written_and_read(once) == once);
+  return 0;
+}
