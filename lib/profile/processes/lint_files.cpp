@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <unordered_set>
 
 #include "perfmap/rules.hpp"
 #include "processes/lint_rules.hpp"
@@ -27,11 +28,7 @@ class Candidates {
  public:
   explicit Candidates(const Subject& subject) : subject_(subject) {
     for (const bool is_dump : {false, true}) look_for(is_dump);
-    for (const Region& region : subject.memory->regions()) {
-      if (region.file->is_file() && is_dump_path(region.file->name)) {
-        add_below_root({{}, region.file->name, true, 0, {}});
-      }
-    }
+    look_for_mapped_dumps();
   }
   const std::vector<Candidate>& all() const noexcept { return all_; }
 
@@ -56,6 +53,18 @@ class Candidates {
     if (found || on_host) return;
     for (const pid_t pid : subject_.status.namespace_tgids) {
       if (pid != inner && !is_of_another(pid)) below(pid);
+    }
+  }
+  /// A process has one, or few; one that maps thousands of such names wants to keep us busy.
+  void look_for_mapped_dumps() {
+    constexpr std::size_t kMost = 64;
+    std::unordered_set<const MappedFile*> seen;
+    for (const Region& region : subject_.memory->regions()) {
+      if (!region.file->is_file() || !is_dump_path(region.file->name)) continue;
+      if (seen.size() == kMost) return;
+      if (seen.insert(region.file.get()).second) {
+        add_below_root({{}, region.file->name, true, 0, {}});
+      }
     }
   }
   /// Whether somebody has that pid where the process lives.

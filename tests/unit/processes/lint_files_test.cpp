@@ -129,6 +129,23 @@ TEST_CASE("PM066: a file that is named by another pid than the innermost is foun
   }
 }
 
+TEST_CASE("dumps that are mapped count wherever they are, but not thousands of them",
+          "[lint-process][hostile]") {
+  LintedProcess process;
+  std::string maps;
+  for (int i = 1; i <= 100; ++i) {
+    const std::string name = "/home/user/jit-" + std::to_string(i) + ".dump";
+    REQUIRE((i > 1 || fs::create_directories(process.planted.path("root/home/user"))));
+    fs::create_symlink("/etc/passwd", process.planted.path("root" + name));
+    maps += std::to_string(i) + "000-" + std::to_string(i) + "800 r-xp 0 8:1 " + std::to_string(i) +
+            " " + name + "\n";
+  }
+  process.planted.put("maps", maps);
+  const Findings found = process.findings();
+  CHECK(found.size() == 64);
+  CHECK(found.front() == "!jit-1.dump PM062 +0x0");
+}
+
 TEST_CASE("PM067: a file of holes is not read, and that is told", "[lint-process][hostile]") {
   LintedProcess process;
   const std::string path = process.planted.put("root/tmp/perf-3.map", kMap);
