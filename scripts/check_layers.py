@@ -11,7 +11,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORE = ["base", "bytes", "formats", "runtime", "index", "answers", "output", "capi"]
-PROFILE = ["perfdata", "modules", "processes", "unwind", "stacks", "capi"]
+PROFILE = ["perfdata", "modules", "processes", "snapshots", "unwind", "stacks", "diagnosis",
+           "capi"]
 DOORS = [  # what is included, and the only place that may
     (re.compile(r"^nlohmann/"), "lib/core/output/"),
     (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"), "lib/profile/modules/"),

@@ -5,9 +5,9 @@
 
 #include "perfmap/map.hpp"
 #include "perfmap/snapshot.hpp"
-#include "processes/new_tree.hpp"
-#include "processes/snapshot_look.hpp"
 #include "processes/start_time.hpp"
+#include "snapshots/new_tree.hpp"
+#include "snapshots/snapshot_look.hpp"
 
 namespace perfmap {
 namespace {

@@ -1,4 +1,4 @@
-#include "processes/new_tree.hpp"
+#include "snapshots/new_tree.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "processes/command_text.hpp"
+#include "diagnosis/command_text.hpp"
 
 #include "perfmap/visible.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "processes/command_text.hpp"
-#include "processes/doctor_flags.hpp"
-#include "processes/doctor_runtime.hpp"
+#include "diagnosis/command_text.hpp"
+#include "diagnosis/doctor_flags.hpp"
+#include "diagnosis/doctor_runtime.hpp"
 
 namespace perfmap {
 

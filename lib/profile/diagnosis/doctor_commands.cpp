@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "processes/doctor_advice.hpp"
+#include "diagnosis/doctor_advice.hpp"
 
 namespace perfmap {
 namespace {

@@ -3,8 +3,8 @@
 #include <unistd.h>
 #include <unordered_set>
 
+#include "diagnosis/lint_rules.hpp"
 #include "perfmap/rules.hpp"
-#include "processes/lint_rules.hpp"
 #include "processes/safe_open.hpp"
 #include "processes/start_time.hpp"
 

@@ -1,4 +1,4 @@
-#include "processes/snapshot_look.hpp"
+#include "snapshots/snapshot_look.hpp"
 
 #include <algorithm>
 #include <unordered_map>

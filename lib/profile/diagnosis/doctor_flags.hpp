@@ -1,6 +1,6 @@
 #pragma once
 
-#include "processes/doctor_view.hpp"
+#include "diagnosis/doctor_view.hpp"
 
 namespace perfmap {
 

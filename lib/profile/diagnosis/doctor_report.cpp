@@ -1,9 +1,9 @@
 #include <algorithm>
 
+#include "diagnosis/doctor_advice.hpp"
 #include "perfmap/doctor.hpp"
 #include "perfmap/json_writer.hpp"
 #include "perfmap/report.hpp"
-#include "processes/doctor_advice.hpp"
 
 namespace perfmap {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "diagnosis/doctor_coverage.hpp"
+#include "diagnosis/doctor_view.hpp"
 #include "perfmap/input.hpp"
-#include "processes/doctor_coverage.hpp"
-#include "processes/doctor_view.hpp"
 
 namespace perfmap {
 

@@ -1,4 +1,4 @@
-#include "processes/doctor_view.hpp"
+#include "diagnosis/doctor_view.hpp"
 
 #include <array>
 #include <sys/stat.h>

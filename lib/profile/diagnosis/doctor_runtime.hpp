@@ -2,7 +2,7 @@
 
 #include <compare>
 
-#include "processes/doctor_view.hpp"
+#include "diagnosis/doctor_view.hpp"
 
 namespace perfmap {
 

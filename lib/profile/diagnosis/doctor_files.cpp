@@ -1,4 +1,4 @@
-#include "processes/doctor_files.hpp"
+#include "diagnosis/doctor_files.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "processes/doctor_flags.hpp"
+#include "diagnosis/doctor_flags.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <sys/stat.h>
 
+#include "diagnosis/lint_rules.hpp"
 #include "perfmap/rules.hpp"
-#include "processes/lint_rules.hpp"
 
 namespace perfmap {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "diagnosis/doctor_advice.hpp"
 #include "perfmap/visible.hpp"
-#include "processes/doctor_advice.hpp"
 
 namespace perfmap {
 namespace {

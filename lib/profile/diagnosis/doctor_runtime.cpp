@@ -1,4 +1,4 @@
-#include "processes/doctor_runtime.hpp"
+#include "diagnosis/doctor_runtime.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <optional>
 
-#include "processes/doctor_advice.hpp"
+#include "diagnosis/doctor_advice.hpp"
 #include "processes/safe_open.hpp"
 #include "processes/start_time.hpp"
 

@@ -1,4 +1,4 @@
-#include "processes/doctor_coverage.hpp"
+#include "diagnosis/doctor_coverage.hpp"
 
 #include <algorithm>
 

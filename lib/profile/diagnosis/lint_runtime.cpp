@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <ctime>
 
+#include "diagnosis/lint_rules.hpp"
 #include "perfmap/open_writers.hpp"
 #include "perfmap/rules.hpp"
-#include "processes/lint_rules.hpp"
 
 namespace perfmap::process_lint {
 namespace {

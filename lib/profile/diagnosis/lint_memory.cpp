@@ -2,10 +2,10 @@
 #include <optional>
 #include <unordered_map>
 
+#include "diagnosis/lint_rules.hpp"
 #include "perfmap/module.hpp"
 #include "perfmap/names.hpp"
 #include "perfmap/rules.hpp"
-#include "processes/lint_rules.hpp"
 
 namespace perfmap::process_lint {
 namespace {

@@ -1,6 +1,6 @@
 // Which runtime a process has, and what it has to be told.
 
-#include "processes/command_text.hpp"
+#include "diagnosis/command_text.hpp"
 #include "support/patient.hpp"
 
 namespace perfmap {

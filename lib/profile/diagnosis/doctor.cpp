@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "processes/doctor_advice.hpp"
-#include "processes/doctor_files.hpp"
+#include "diagnosis/doctor_advice.hpp"
+#include "diagnosis/doctor_files.hpp"
 
 namespace perfmap {
 namespace {
