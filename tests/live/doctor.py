@@ -47,7 +47,9 @@ def until(condition, what):
 
 
 def ids(found):
-    return [finding["id"] for finding in found["findings"]]
+    """Without what depends on the settings of the machine."""
+    settings = ("perf-paranoid", "kptr-restrict")
+    return [one["id"] for one in found["findings"] if one["id"] not in settings]
 
 
 def used(found):
@@ -80,7 +82,7 @@ def check_node():
         status, found = doctor(pid)
         assert (status, ids(found)) == (0, []), found
         assert used(found) == [f"/tmp/perf-{pid}.map"], found
-        assert text(pid).endswith("\nnothing is wrong\n")
+        assert found["findings"] or text(pid).endswith("\nnothing is wrong\n")
         os.unlink(f"/tmp/perf-{pid}.map")
         status, found = doctor(pid)
         assert (status, ids(found)) == (1, ["lost-map"]), found
@@ -115,7 +117,7 @@ def check_namespaces():
             assert fix == f"ln -s /tmp/perf-1.map /tmp/perf-{pid}.map", fix
             subprocess.run(fix, shell=True, check=True)
             try:
-                assert doctor(pid)[1]["findings"] == [], doctor(pid)
+                assert ids(doctor(pid)[1]) == [], doctor(pid)
             finally:
                 os.unlink(f"/tmp/perf-{pid}.map")
         pathlib.Path("/tmp/perf-1.map").unlink(missing_ok=True)

@@ -21,6 +21,13 @@ class Patient {
     std::filesystem::create_directories(options.roots.tmp);
     std::filesystem::create_directories(planted.path("root" + options.roots.tmp));
     maps("10000-20000 rwxp 00000000 00:00 0 \n");
+    status("Tgid:\t42\nNStgid:\t42\t3\n");
+  }
+
+  /// The process's user: some user, or ours where we cannot write another one's files.
+  static uid_t uid() { return ::geteuid() == 0 ? 7 : ::geteuid(); }
+  void status(const std::string& rest) const {
+    planted.put("status", "Name:\tnode\nUid:\t0\t" + std::to_string(uid()) + "\t0\t0\n" + rest);
   }
 
   Patient& program(const std::string& path, const std::vector<std::string>& arguments = {}) {

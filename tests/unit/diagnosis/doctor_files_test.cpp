@@ -98,7 +98,7 @@ TEST_CASE("what must not be trusted is named, and there is a command for it", "[
     }
     CHECK(fates_of(patient.diagnose())[0] == "foreign-owner");
     CHECK(ids_of(patient.diagnose()) == Words{"foreign-owner"});
-    CHECK(first().fix == "chown 7 " + path);
+    CHECK(first().fix == "chown " + std::to_string(Patient::uid()) + " " + path);
     CHECK(patient.diagnose().memory.named_bytes == 0);
   }
   SECTION("a root that may not be looked into") {

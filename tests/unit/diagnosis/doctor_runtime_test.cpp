@@ -168,10 +168,11 @@ TEST_CASE("the JVM's release and flags decide what it is told", "[doctor]") {
   CHECK(found.findings[2].fix == "java -XX:+PreserveFramePointer -Xint -jar a.jar");
   CHECK(found.findings[2].severity == Severity::info);
 
-  patient.planted.put("status", "Name:\tjava\nUid:\t0\t7\t0\t0\nNStgid:\t42\n");
+  patient.status("NStgid:\t42\n");
   patient.share_mounts();
-  CHECK(patient.diagnose().findings[0].fix == "sudo -u '#7' jcmd 42 Compiler.perfmap");
-  patient.options.reader = 7;
+  CHECK(patient.diagnose().findings[0].fix ==
+        "sudo -u '#" + std::to_string(Patient::uid()) + "' jcmd 42 Compiler.perfmap");
+  patient.options.reader = Patient::uid();
   CHECK(patient.diagnose().findings[0].fix == "jcmd 42 Compiler.perfmap");
 
   patient.planted.put("root/jdk/release", "JAVA_VERSION=\"1.8.0_292\"\n");
