@@ -22,6 +22,12 @@ test "$("$work/cpp/consumer" "$work/perf.map" 1002)" = "foo+0x2"
 dump=$source/tests/wild/node/jit-683-lines.dump
 test "$("$work/cpp/profile_consumer" "$dump" "$work/cpp/dump.elf")" = "47 functions"
 
+sleep 60 &
+pid=$!
+address=$(sed -n 's/-.* r-xp .*libc\..*//p' "/proc/$pid/maps" | head -n 1)
+"$work/cpp/symbolize" "$pid" "$address" 10 | grep -qx 'no name: unmapped'
+kill "$pid"
+
 cflags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs perfmap)
 # shellcheck disable=SC2086
 cc -std=c99 -pedantic -Wall -Werror "$source/examples/runtime.c" $cflags -o "$work/runtime"

@@ -29,9 +29,11 @@ std::optional<Address> vaddr_of(const Module& module, const Region& region, Addr
   return module.file_offset_to_vaddr(address - region.range.begin + region.offset);
 }
 
-void demangle_frame(SourceFrame& frame) {
+/// As symbols are named: in the language of the source, or as ELF files have it.
+void name_frame(SourceFrame& frame, bool readable) {
   if (frame.linkage_name.empty()) return;
-  if (auto readable = demangle(frame.linkage_name)) frame.function = *std::move(readable);
+  auto demangled = readable ? demangle(frame.linkage_name) : frame.linkage_name;
+  if (demangled) frame.function = *std::move(demangled);
 }
 
 }  // namespace
@@ -157,7 +159,7 @@ void Symbolizer::add_frames(std::span<AddressName> answers) const {
     }
     auto chains = index->find_all(vaddrs, options_.threads);
     for (std::size_t k = 0; k < which.size(); ++k) {
-      if (options_.demangle) std::for_each(chains[k].begin(), chains[k].end(), demangle_frame);
+      for (SourceFrame& frame : chains[k]) name_frame(frame, options_.demangle);
       answers[which[k]].frames = std::move(chains[k]);
     }
   }

@@ -1,0 +1,46 @@
+// Names addresses of a living process, with the functions that were inlined there:
+// symbolize PID ADDRESS...
+
+#include <iostream>
+#include <perfmap/process_modules.hpp>
+#include <perfmap/symbolizer.hpp>
+#include <string>
+
+namespace {
+
+void print(const perfmap::AddressName& name) {
+  for (const perfmap::SourceFrame& frame : name.frames) {
+    std::cout << "  " << frame.function << " at " << frame.file << ":" << frame.line << '\n';
+  }
+  if (!name.has_name()) {
+    std::cout << "no name: " << perfmap::to_string(name.why) << '\n';
+    return;
+  }
+  std::cout << name.name << "+" << name.address - name.range.begin << '\n';
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 3) return 2;
+  perfmap::ModuleCacheOptions cache_options;
+  cache_options.debug_directories = {"/usr/lib/debug"};
+  perfmap::ModuleCache cache(std::move(cache_options));  // for however many processes
+
+  perfmap::ProcessTracker::Options options;
+  options.open_module = perfmap::open_through(cache);
+  perfmap::ProcessTracker tracker(std::move(options));
+  const pid_t pid = std::stoi(arguments[1]);
+  const auto imported = tracker.import(pid);  // what is mapped; again when that may have changed
+  if (!imported || *imported == perfmap::Imported::vanished) {
+    std::cerr << (imported ? "no such process" : imported.error().message) << '\n';
+    return 2;
+  }
+  static_cast<void>(tracker.refresh_jit(pid));  // its perf map and its jitdumps, if any
+
+  perfmap::Symbolizer symbolizer(tracker, {perfmap::Symbolizer::Detail::inlines});
+  for (int i = 2; i < count; ++i) {
+    print(symbolizer.find(pid, {std::stoull(arguments[i], nullptr, 16)}));
+  }
+  return 0;
+}
