@@ -26,19 +26,6 @@ std::string cannot_open(const std::string& name) {
   return "cannot open " + (name.empty() ? "''" : name);
 }
 
-FileFacts facts_of(const struct stat& status) {
-  FileFacts facts;
-  facts.is_file = true;
-  facts.is_regular = S_ISREG(status.st_mode);
-  facts.device = status.st_dev;
-  facts.inode = status.st_ino;
-  facts.size = static_cast<std::uint64_t>(status.st_size);
-  facts.mtime_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
-  facts.mode = status.st_mode;
-  facts.uid = status.st_uid;
-  return facts;
-}
-
 /// Why a policy does not let this file in, or nothing.
 std::string_view objection(const struct stat& status, const OpenPolicy& policy) {
   if (policy.regular_only && !S_ISREG(status.st_mode)) return "not a regular file";
@@ -124,6 +111,20 @@ bool is_out_of_bounds(const struct stat& status) noexcept {
 }
 
 }  // namespace
+
+FileFacts facts_of(const struct stat& status) noexcept {
+  FileFacts facts;
+  facts.is_file = true;
+  facts.was_link = S_ISLNK(status.st_mode);
+  facts.is_regular = S_ISREG(status.st_mode);
+  facts.device = status.st_dev;
+  facts.inode = status.st_ino;
+  facts.size = static_cast<std::uint64_t>(status.st_size);
+  facts.mtime_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
+  facts.mode = status.st_mode;
+  facts.uid = status.st_uid;
+  return facts;
+}
 
 /// Either a mapping or a string.
 struct Input::Storage {

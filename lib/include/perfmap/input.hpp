@@ -11,6 +11,8 @@
 #include "perfmap/export.hpp"
 #include "perfmap/result.hpp"
 
+struct stat;
+
 namespace perfmap {
 
 /// Whom to believe when a file is opened. The default opens what a user typed: links are followed,
@@ -28,7 +30,7 @@ struct OpenPolicy {
   std::uint64_t most_stream_bytes = std::uint64_t{1} << 30;  ///< from what has no size of its own
 };
 
-/// What fstat(2) said about an input when it was opened.
+/// What stat(2) said about a file; about an input, when it was opened.
 struct FileFacts {
   bool is_file = false;   ///< false: text, a pipe, a device; then the rest is 0
   bool was_link = false;  ///< the path's last component is a symbolic link
@@ -40,6 +42,8 @@ struct FileFacts {
   std::uint32_t mode = 0;
   std::uint32_t uid = 0;
 };
+
+PERFMAP_API FileFacts facts_of(const struct stat& status) noexcept;
 
 /// What refresh() found.
 enum class Growth : std::uint8_t {

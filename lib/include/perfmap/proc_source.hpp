@@ -94,13 +94,10 @@ class PERFMAP_API ProcSource {
   Seen<Input> open_below_root(const std::string& path, const OpenPolicy& policy) const;
   /// What lstat(2) says of a path below that root, which is not opened: was_link for a link, of
   /// which nothing else is told but its owner and its own inode.
-  Seen<FileFacts> facts_below_root(const std::string& path) const;
+  Seen<FileFacts> look_below_root(const std::string& path) const;
   /// That root, for who opens files below it in such a way: see ModuleFiles. Another process's once
   /// this one is gone and its pid is reused.
   Seen<std::string> root_path() const;
-  /// What is at a path below the process's root, which is not opened for that; a link as last
-  /// component is told as the link that it is.
-  Seen<FileFacts> look_below_root(const std::string& path) const;
   /// The mount namespace, such as "mnt:[4026531841]": equal for processes that share it.
   Seen<std::string> mount_namespace() const;
 

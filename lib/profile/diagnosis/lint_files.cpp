@@ -69,11 +69,11 @@ class Candidates {
   }
   /// Whether somebody has that pid where the process lives.
   bool is_of_another(pid_t pid) const {
-    const auto there = subject_.process.facts_below_root("/proc/" + std::to_string(pid));
+    const auto there = subject_.process.look_below_root("/proc/" + std::to_string(pid));
     return there && *there;
   }
   bool add_below_root(Candidate one) {
-    const auto facts = subject_.process.facts_below_root(one.below);
+    const auto facts = subject_.process.look_below_root(one.below);
     if (!facts || !*facts) return false;
     one.facts = **facts;
     struct stat status {};

@@ -141,19 +141,6 @@ ProcSource::Seen<FileFacts> ProcSource::region_facts(const Region& region) const
   });
 }
 
-ProcSource::Seen<FileFacts> ProcSource::facts_below_root(const std::string& path) const {
-  return state_->while_alive<FileFacts>([&]() -> Result<FileFacts> {
-    const Result<OwnedFd> below = state_->root();
-    if (!below) return Failure(below.error());
-    const OwnedFd found = find_below(below->get(), path);
-    struct stat status {};
-    if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
-      return Failure(system_error("cannot find " + state_->name + "/root" + path, errno));
-    }
-    return facts_of(status);
-  });
-}
-
 ProcSource::Seen<std::string> ProcSource::root_path() const {
   return state_->while_alive<std::string>([this]() -> Result<std::string> {
     const Result<OwnedFd> below = state_->root();

@@ -29,20 +29,6 @@ std::uint32_t file_system_of(int fd) noexcept {
 
 }  // namespace
 
-FileFacts facts_of(const struct stat& status) noexcept {
-  FileFacts facts;
-  facts.is_file = true;
-  facts.was_link = S_ISLNK(status.st_mode);
-  facts.is_regular = S_ISREG(status.st_mode);
-  facts.device = status.st_dev;
-  facts.inode = status.st_ino;
-  facts.size = static_cast<std::uint64_t>(status.st_size);
-  facts.mtime_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
-  facts.mode = status.st_mode;
-  facts.uid = status.st_uid;
-  return facts;
-}
-
 Result<ReadText> read_text_at(int directory, const char* file, const std::string& name,
                               std::size_t most) {
   const OwnedFd fd(::openat(directory, file, kReadFlags | O_NOFOLLOW));

@@ -9,9 +9,6 @@
 
 namespace perfmap {
 
-/// As Input would tell of a file; a link is told as one.
-FileFacts facts_of(const struct stat& status) noexcept;
-
 /// At most `most` bytes of a regular file in the directory, whatever its size claims to be. A link,
 /// a FIFO or a device is refused, and opening never waits. `name` is for messages.
 struct ReadText {
