@@ -60,9 +60,10 @@ class Report {
   void add(const GarbageFile& file, const std::string& action) {
     if (!is_json()) {
       std::string size = std::to_string(file.size);
-      size.insert(0, size.size() < 10 ? 10 - size.size() : 0, ' ');
-      console_.out().write(action + size + " " + one_line(directory_, console_.out_is_terminal()) +
-                           "/" + file.name + ": " + reason(file) + "\n");
+      size.insert(0, size.size() < 9 ? 9 - size.size() : 0, ' ');
+      console_.out().write(action + " " + size + " " +
+                           one_line(directory_, console_.out_is_terminal()) + "/" + file.name +
+                           ": " + reason(file) + "\n");
       return;
     }
     json_.begin_object();

@@ -74,7 +74,14 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<Proce
     names->console_.warn(imported.error().message + ": its ELF files are not asked");
     return nullptr;
   }
-  if (*imported == Imported::vanished) return nullptr;
+  if (*imported == Imported::vanished) {
+    if (names->has_files(options)) return nullptr;
+    names->console_.note("no process " + std::to_string(names->pid_) + ", and nothing left of it");
+    names->is_gone_ = true;
+    return names;
+  }
+  // One of the kernel's, or of whoever wrote these files in another namespace.
+  if (names->tracker_.at(names->pid_)->regions().empty()) return nullptr;
   Result<void> taken = names->take_jit(options);
   if (!taken) return Failure(std::move(taken.error()));
   return names;
@@ -98,16 +105,27 @@ Result<void> ProcessNames::take_jit(const ProcessNameOptions& options) {
   return {};
 }
 
+/// What is left of a process may still name its code.
+bool ProcessNames::has_files(const ProcessNameOptions& options) const {
+  if (!options.source.map_dir.empty()) return true;
+  const Roots& roots = tracker_.options().roots;
+  const Result<Input> map = find_process_map(pid_, roots, options.source.any_owner);
+  if (map || map.error().code != Errc::not_found) return true;
+  const ProcessDumps dumps = find_process_dumps(pid_, roots, options.source.any_owner);
+  return !dumps.dumps.empty() || !dumps.refused.empty();
+}
+
+/// Nothing of a program that has ended is answered for the next one, nor for another process.
 void ProcessNames::look_again() {
-  if (ended_at_ != 0) return;
+  if (is_gone_) return;
+  const std::string process = "process " + std::to_string(pid_);
   const Result<Imported> imported = tracker_.import(pid_, ++seen_at_);
-  const bool same =
-      imported && (*imported == Imported::unchanged || *imported == Imported::changed);
-  if (!same) {
-    ended_at_ = seen_at_ - 1;
-    console_.note("process " + std::to_string(pid_) +
-                  " has ended, or runs another program: " + "answers are of what it had");
-    return;
+  is_gone_ = !imported || *imported == Imported::vanished;
+  if (is_gone_) return console_.note(process + " has ended");
+  if (*imported == Imported::began) {
+    is_gone_ = tracker_.find(pid_)->began != ProcessBegin::executed;
+    if (is_gone_) return console_.note(process + " has ended, and another one has its pid");
+    console_.note(process + " runs another program now");
   }
   static_cast<void>(tracker_.refresh_jit(pid_));  // what there was, stays
 }
@@ -115,8 +133,11 @@ void ProcessNames::look_again() {
 void ProcessNames::find_all(std::span<const Query> queries, std::span<AddressName> answers) {
   if (was_asked_ && may_change_) look_again();
   was_asked_ = true;
-  const std::uint64_t when = ended_at_ == 0 ? ProcessTracker::kNow : ended_at_;
-  symbolizer_.find_all(pid_, queries, answers, when);
+  if (!is_gone_) return symbolizer_.find_all(pid_, queries, answers);
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    answers[i] = AddressName{};
+    answers[i].address = queries[i].address;
+  }
 }
 
 std::string_view ProcessNames::shown(const std::string& source) {

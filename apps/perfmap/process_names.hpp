@@ -23,7 +23,8 @@ struct ProcessNameOptions {
 /// A process as resolve asks it: its memory, its ELF files, its perf map and its dumps.
 class ProcessNames {
  public:
-  /// null where there is no such process, or its memory may not be seen, which then is said.
+  /// null where there is no such process, but files that it left, or its memory may not be seen,
+  /// which then is said.
   static Result<std::unique_ptr<ProcessNames>> open(pid_t pid, const ProcessNameOptions& options,
                                                     const Console& console);
   /// One that was packed up.
@@ -32,7 +33,7 @@ class ProcessNames {
                                                              const Console& console);
 
   pid_t pid() const noexcept { return pid_; }
-  /// Answers by what the process has now; by what it had last, once it has ended.
+  /// Answers by what the process has now; once it has ended, that it is gone.
   void find_all(std::span<const Query> queries, std::span<AddressName> answers);
   /// How a source of it is called: that of a snapshot below the directory as it was typed. Lives as
   /// long as this.
@@ -48,6 +49,7 @@ class ProcessNames {
   static Result<std::unique_ptr<ProcessNames>> import(std::unique_ptr<ProcessNames> names,
                                                       const ProcessNameOptions& options);
   Result<void> take_jit(const ProcessNameOptions& options);
+  bool has_files(const ProcessNameOptions& options) const;
   void look_again();
 
   pid_t pid_;
@@ -59,8 +61,8 @@ class ProcessNames {
   ModuleCache cache_;
   ProcessTracker tracker_;
   Symbolizer symbolizer_;
-  std::uint64_t seen_at_ = 0;   // tracker's time
-  std::uint64_t ended_at_ = 0;  // 0: it lives
+  std::uint64_t seen_at_ = 0;  // tracker's time
+  bool is_gone_ = false;
   bool was_asked_ = false;
 };
 

@@ -48,6 +48,16 @@ ExitCode resolve_by_scan(const ResolveOptions& options, const std::vector<Map>& 
   return status(options, writer);
 }
 
+/// Says once why no server answers.
+FetchDebugFile asking(const Debuginfod& servers, const Console& console) {
+  return [servers, &console, told = std::make_shared<bool>(false)](std::string_view build_id) {
+    auto path = servers.find(build_id);
+    const std::optional<Error> failure = servers.failure();
+    if (failure && !std::exchange(*told, true)) console.warn(failure->message);
+    return path;
+  };
+}
+
 /// Files and processes, as the command line names them.
 class Opened {
  public:
@@ -110,9 +120,7 @@ class Opened {
     if (options.debuginfod) {
       Result<Debuginfod> servers = Debuginfod::open();
       if (!servers) return Failure(std::move(servers.error()));
-      names.fetch = [servers = *servers](std::string_view build_id) {
-        return servers.find(build_id);
-      };
+      names.fetch = asking(*servers, console);
     }
     names.symbols.demangle = !options.no_demangle;
     using Detail = Symbolizer::Detail;

@@ -2,7 +2,7 @@
  *
  * Knows what was mapped where, when, in which process: for profilers, which have addresses and want
  * names. The rules of perfmap.h hold here, too: handles, statuses, errors, struct_size, strings,
- * choices as int32_t, threads.
+ * choices as int32_t, threads. NOT_FOUND is an answer, for which `error` is not written.
  */
 #ifndef PERFMAP_PROFILE_H
 #define PERFMAP_PROFILE_H

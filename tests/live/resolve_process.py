@@ -68,7 +68,7 @@ def jit_code(scratch):
         named, other, data, nothing = victim.ask(*[said[k] for k in ("named", "not-covered", "data", "unmapped")])
         check("jit", (named["name"], named["offset"], named["entry_line"]), ("jitted", 16, 1))
         check("a page without entry", (other["name"], other["why"]), (None, "not-covered"))
-        check("data", (data["name"], data["why"]), (None, "not-covered"))
+        check("data", (data["name"], data["why"]), (None, "no-source"))
         check("nothing", (nothing["name"], nothing["why"]), (None, "unmapped"))
         os.unlink(f"{scratch}/perf-{victim.pid}.map")
         (without,) = victim.ask(said["named"])
@@ -140,10 +140,10 @@ def another_root(_):
         process.wait()
 
 
-def stream_of_the_ended(scratch, end):
-    """A thousand questions about a process that has gone, or runs another program by now."""
+def stream_of_the_ended(scratch, end, why, note):
+    """A thousand questions about a process that has gone, or runs another program by now: no old name."""
     with Victim(scratch, "jit") as victim:
-        stream = subprocess.Popen([PERFMAP, "resolve", "-", "--pid", str(victim.pid)], stdin=subprocess.PIPE,
+        stream = subprocess.Popen([PERFMAP, "resolve", "-", "--pid", str(victim.pid), "--format", "jsonl"], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(scratch))
         address = f"{victim.said['named']:x}\n"
 
@@ -152,15 +152,18 @@ def stream_of_the_ended(scratch, end):
             stream.stdin.flush()
             return stream.stdout.readline()
 
-        first = ask()
-        assert " jitted+0x10 (" in first, first
+        check("before the end", json.loads(ask())["name"], "jitted")
         end(victim)
         answers = {ask() for _ in range(1000)}
-        check("answers after the end", answers, {first})
+        check("answers", len(answers), 1)
+        check("after the end", json.loads(answers.pop()), {"address": f"0x{victim.said['named']:x}", "name": None, "why": why})
         stream.stdin.close()
         notes = stream.stderr.read()
         check("exit", stream.wait(timeout=60), 0)
-        check("notes", notes.count("has ended, or runs another program"), 1)
+        check("notes", notes, f"perfmap: process {victim.pid} {note}\n")
+    never = subprocess.run([PERFMAP, "resolve", "10", "--pid", "4194305", "--format", "jsonl"], capture_output=True,
+                           text=True, env=environment(scratch))
+    check("a process that never was", (never.returncode, json.loads(never.stdout)["why"]), (0, "gone"))
 
 
 def killed(victim):
@@ -260,8 +263,8 @@ def debug_file_of_a_server(scratch):
 
 def main():
     tests = [jit_code, debug_file_of_a_server, other_memory, forked_child, deleted_library, another_root, agrees_with_elfutils,
-             lambda scratch: stream_of_the_ended(scratch, killed),
-             lambda scratch: stream_of_the_ended(scratch, executed)]
+             lambda scratch: stream_of_the_ended(scratch, killed, "gone", "has ended"),
+             lambda scratch: stream_of_the_ended(scratch, executed, "unmapped", "runs another program now")]
     for test in tests:
         with tempfile.TemporaryDirectory() as scratch:
             test(scratch)

@@ -26,6 +26,9 @@ class PERFMAP_API Debuginfod {
   /// The path of the debug file with that build-id (raw bytes) on this machine; nothing where no
   /// server has it. Takes as long as the servers do.
   std::optional<std::string> find(std::string_view build_id) const;
+  /// What kept the servers from answering when find() was called last; nothing where they did, be
+  /// it that they have no such file.
+  std::optional<Error> failure() const;
 
  private:
   struct State;

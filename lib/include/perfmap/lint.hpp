@@ -12,8 +12,8 @@
 namespace perfmap {
 
 /// Checks a map by the PM rules of perfmap/rules.hpp that want no process (see lint_process()): how
-/// its lines are written, its names, its ranges, and the file itself. Findings of rules that `problems` ignores cost little and are not
-/// counted. Findings end up in the order of their lines.
+/// its lines are written, its names, its ranges, and the file itself. Findings of rules that
+/// `problems` ignores cost little and are not counted. Findings end up in the order of their lines.
 ///
 /// One pass over the bytes and O(n log n) for the ranges, whatever the input; about 60 bytes an
 /// entry while it runs.

@@ -24,7 +24,7 @@ namespace perfmap {
 enum class NoName : std::uint8_t {
   gone,         ///< the process is not known, or ended before its file could be opened
   unmapped,     ///< nothing is mapped there
-  no_source,    ///< no file names the region, and the process has no perf map and no jitdump
+  no_source,    ///< no file names the region, and the process has no perf map and no jitdump; data
   not_covered,  ///< it has some, and none has code there
   before_load,  ///< a jitdump has, but only after the time asked for
   no_symbol,    ///< the ELF file there has no function at the address
@@ -52,9 +52,10 @@ struct AddressName {
   bool has_name() const noexcept { return !name.empty() || entry; }
 };
 
-/// Names the addresses of a tracker's processes: by the ELF file that is mapped there; where none
-/// is, by the process's jitdumps and its perf map, and by those of the process that it was forked
-/// from, in what it still has of that. Files of one module are opened once, by the tracker.
+/// Names the addresses of a tracker's processes: by the ELF file that is mapped there; in
+/// executable memory where none is, by the process's jitdumps and its perf map, and by those of the
+/// process that it was forked from, in what it still has of that. Files of one module are opened
+/// once, by the tracker.
 ///
 /// One thread at a time; the tracker must outlive it.
 class PERFMAP_API Symbolizer {
@@ -86,7 +87,9 @@ class PERFMAP_API Symbolizer {
   void name(Batch& batch, const Query& query, AddressName& answer);
   bool name_by_module(Batch& batch, const Region& region, AddressName& answer);
   bool name_by_jit(Batch& batch, const Query& query, AddressName& answer);
-  void add_frames(std::span<AddressName> answers) const;
+  void fail(Error error);
+  void note_missing(const Module& module, const DebugIndex& index);
+  void add_frames(std::span<AddressName> answers);
 
   ProcessTracker& tracker_;
   Options options_;

@@ -32,12 +32,11 @@ void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis&
   switch (file.fate) {
     case FileFate::link:
     case FileFate::not_regular:
-      add(diagnosis, "not-a-file", Severity::error, message, sudo(facts) + "rm " + path);
+      add(diagnosis, "not-a-file", Severity::error, message, sudo(facts) + "rm -r " + path);
       break;
     case FileFate::foreign_owner:
-      add(diagnosis, "foreign-owner", Severity::error,
-          message + "; believe it only if you know why",
-          sudo(facts) + "chown " + number(facts.view.status.uid) + " " + path);
+      add(diagnosis, "foreign-owner", Severity::error, message + "; somebody may have planted it",
+          sudo(facts) + "rm " + path);
       break;
     case FileFate::stale:
       add(diagnosis, "stale", Severity::warning,

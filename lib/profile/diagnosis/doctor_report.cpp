@@ -25,7 +25,11 @@ std::string memory_text(const JitMemory& memory) {
 
 std::string fate_text(const LookedFor& file) {
   if (file.fate != FileFate::used) return file.why;
-  return "used, " + std::to_string(file.entries) + (file.is_dump ? " loads" : " entries");
+  return "used, " + std::to_string(file.entries) +
+         (file.is_dump        ? " load"
+          : file.entries == 1 ? " entry"
+                              : " entries") +
+         (file.is_dump && file.entries != 1 ? "s" : "");
 }
 
 void write_files(OutputFile& out, const Diagnosis& diagnosis) {

@@ -1,5 +1,6 @@
 #include "perfmap/debuginfod.hpp"
 
+#include <cerrno>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <mutex>
@@ -25,6 +26,7 @@ struct Debuginfod::State {
   Find find = nullptr;
   void* client = nullptr;
   std::mutex mutex;
+  int failed = 0;  ///< an errno value
 };
 
 Result<Debuginfod> Debuginfod::open() {
@@ -55,9 +57,20 @@ std::optional<std::string> Debuginfod::find(std::string_view build_id) const {
       state_->find(state_->client, reinterpret_cast<const unsigned char*>(build_id.data()),
                    static_cast<int>(build_id.size()), &path);
   const std::unique_ptr<char, decltype(&std::free)> owned(path, &std::free);
+  // ENOSYS is how it says that it was given no servers.
+  state_->failed = fd < 0 && fd != -ENOENT ? -fd : 0;
   if (fd < 0) return std::nullopt;
   ::close(fd);
   return path != nullptr ? std::optional<std::string>(path) : std::nullopt;
+}
+
+std::optional<Error> Debuginfod::failure() const {
+  const std::scoped_lock lock(state_->mutex);
+  if (state_->failed == 0) return std::nullopt;
+  if (state_->failed == ENOSYS) {
+    return Error{Errc::unsupported, "DEBUGINFOD_URLS names no server to ask", ENOSYS, {}};
+  }
+  return system_error("cannot ask the servers of DEBUGINFOD_URLS", state_->failed);
 }
 
 }  // namespace perfmap

@@ -94,6 +94,8 @@ Result<void> DwarfFile::read_sections(DwarfRole role, std::uint64_t most_bytes) 
   if (head.e_type == ET_REL && role == DwarfRole::linked) {
     return failure(Errc::unsupported, input_, "not linked: its DWARF has no addresses yet");
   }
+  // Sections may share their bytes in the file, each of them as good as the whole.
+  const std::uint64_t most = std::min(most_bytes, most_inflated(input_.text().size()));
   std::uint64_t all = 0;
   for (Elf_Scn* at = elf_nextscn(elf_.get(), nullptr); at != nullptr;
        at = elf_nextscn(elf_.get(), at)) {
@@ -111,7 +113,7 @@ Result<void> DwarfFile::read_sections(DwarfRole role, std::uint64_t most_bytes) 
       const bool is_64_bit = head.e_ident[EI_CLASS] == ELFCLASS64;
       const auto compressed = read_compression(bytes, is_gnu, is_64_bit, order_);
       if (!compressed) continue;
-      if (compressed->size > most_bytes - all) {
+      if (compressed->size > most - all) {
         return failure(Errc::too_large, input_, "too much DWARF");
       }
       all += compressed->size;

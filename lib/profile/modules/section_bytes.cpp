@@ -9,7 +9,9 @@
 namespace perfmap {
 namespace {
 
-constexpr std::uint64_t kMostRatio = 1032;
+/// Debug information shrinks to a third, its strings to a tenth, runs of zeros to a thousandth.
+constexpr std::uint64_t kMostRatio = 64;
+constexpr std::uint64_t kSmall = std::uint64_t{64} << 20;
 
 bool next_piece(z_stream& stream, std::string_view from, std::uint64_t& taken) {
   if (stream.avail_in != 0) return true;
@@ -36,8 +38,15 @@ std::optional<CompressedSection> read_compression(std::string_view section, bool
     cursor.sized(is_64_bit ? 8 : 4);  // alignment
   }
   made.deflated = section.substr(cursor.position());
-  if (!cursor.ok() || made.size / kMostRatio > made.deflated.size()) return std::nullopt;
+  if (!cursor.ok() || (made.size > kSmall && made.size / kMostRatio > made.deflated.size()))
+    return std::nullopt;
   return made;
+}
+
+std::uint64_t most_inflated(std::uint64_t file_size) noexcept {
+  constexpr std::uint64_t kMostRatioOfAll = 16;
+  return file_size > UINT64_MAX / (2 * kMostRatioOfAll) ? UINT64_MAX
+                                                        : 4 * kSmall + file_size * kMostRatioOfAll;
 }
 
 InflatedSection inflate_section(const CompressedSection& section) {

@@ -85,7 +85,9 @@ void Symbolizer::name(Batch& batch, const Query& query, AddressName& answer) {
   const bool is_file = kind == RegionKind::vdso || (region != nullptr && region->file->is_file());
   if (is_file && name_by_module(batch, *region, answer)) return;
   const bool is_unreadable = is_file && answer.why == NoName::unreadable;
-  if (name_by_jit(batch, query, answer)) return;
+  answer.why = NoName::no_source;
+  const bool has_room = region != nullptr && jit_room(*region) != JitRoom::none;
+  if (has_room && name_by_jit(batch, query, answer)) return;
   if (may_be_elf(kind) && region->access.execute && name_by_module(batch, *region, answer)) return;
   if (is_unreadable) answer.why = NoName::unreadable;
   if (region == nullptr) answer.why = NoName::unmapped;
@@ -99,10 +101,7 @@ bool Symbolizer::name_by_module(Batch& batch, const Region& region, AddressName&
     auto module = tracker_.module_of(batch.pid, region);
     opened.failed = !module && module.error().code != Errc::bad_format;
     if (module) opened.module = *std::move(module);
-    const auto is_known = [&](const Error& e) { return e.message == module.error().message; };
-    if (opened.failed && std::none_of(failures_.begin(), failures_.end(), is_known)) {
-      failures_.push_back(module.error());
-    }
+    if (opened.failed) fail(module.error());
   }
   if (opened.failed) answer.why = NoName::unreadable;
   if (opened.module == nullptr) return false;
@@ -137,8 +136,23 @@ bool Symbolizer::name_by_jit(Batch& batch, const Query& query, AddressName& answ
   return true;
 }
 
+void Symbolizer::fail(Error error) {
+  const auto is_known = [&](const Error& e) { return e.message == error.message; };
+  if (std::none_of(failures_.begin(), failures_.end(), is_known)) {
+    failures_.push_back(std::move(error));
+  }
+}
+
+void Symbolizer::note_missing(const Module& module, const DebugIndex& index) {
+  if (index.stats().split_missing == 0) return;
+  fail({Errc::not_found,
+        "cannot find .dwo files of " + module.path() + ": some code has lines without functions",
+        0,
+        {}});
+}
+
 /// Each module is asked once, for all of its addresses.
-void Symbolizer::add_frames(std::span<AddressName> answers) const {
+void Symbolizer::add_frames(std::span<AddressName> answers) {
   std::map<const Module*, std::vector<std::size_t>> by_module;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (answers[i].module != nullptr && answers[i].vaddr)
@@ -158,6 +172,7 @@ void Symbolizer::add_frames(std::span<AddressName> answers) const {
       continue;
     }
     auto chains = index->find_all(vaddrs, options_.threads);
+    note_missing(*module, *index);
     for (std::size_t k = 0; k < which.size(); ++k) {
       for (SourceFrame& frame : chains[k]) name_frame(frame, options_.demangle);
       answers[which[k]].frames = std::move(chains[k]);
