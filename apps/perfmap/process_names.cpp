@@ -91,11 +91,15 @@ Result<void> ProcessNames::take_jit(const ProcessNameOptions& options) {
   if (!options.source.map_dir.empty()) {
     Result<std::vector<OpenedInput>> opened =
         open_process_inputs(pid_, roots_from_environment(), options.source, console_);
-    if (!opened) return {};  // it need not have any
+    if (!opened) {
+      console_.warn(opened.error().message);
+      return {};
+    }
     Result<NameSources> sources = name_sources_of(*std::move(opened), options.source);
     if (!sources) return Failure(std::move(sources.error()));
     tracker_.attach_jit(
-        pid_, std::make_shared<JitSources>(std::move(sources->maps), std::move(sources->dumps)));
+        pid_, std::make_shared<JitSources>(std::move(sources->maps), std::move(sources->dumps),
+                                           options.overlap));
     return {};
   }
   const auto jit = tracker_.refresh_jit(pid_);

@@ -32,7 +32,7 @@ class PERFMAP_API JitSources {
   /// is gone.
   static Result<std::optional<JitSources>> find(const ProcSource& process, Options options);
   /// Those of the caller; refresh() looks for no others.
-  JitSources(std::vector<Map> maps, std::vector<Jitdump> dumps);
+  JitSources(std::vector<Map> maps, std::vector<Jitdump> dumps, Overlap overlap = Overlap::last);
   JitSources(JitSources&&) noexcept;
   JitSources& operator=(JitSources&&) noexcept;
   ~JitSources();

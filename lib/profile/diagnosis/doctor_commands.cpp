@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #include "diagnosis/doctor_advice.hpp"
 
@@ -11,9 +13,33 @@ bool is_title(const std::vector<std::string>& arguments) noexcept {
          (arguments.size() == 1 && arguments[0].find(' ') != std::string::npos);
 }
 
+/// What the environment told the runtime, which a shell would not tell it again.
+std::vector<std::string> runtime_variables(const ProcessView& view) {
+  static constexpr std::array<const char*, 13> kNames = {"NODE_OPTIONS",
+                                                         "RUBYOPT",
+                                                         "RUBY_YJIT_ENABLE",
+                                                         "PYTHONPERFSUPPORT",
+                                                         "MONO_ENV_OPTIONS",
+                                                         "PYTHON_PERF_JIT_SUPPORT",
+                                                         "JAVA_TOOL_OPTIONS",
+                                                         "JDK_JAVA_OPTIONS",
+                                                         "DOTNET_PerfMapEnabled",
+                                                         "_JAVA_OPTIONS",
+                                                         "ERL_AFLAGS",
+                                                         "COMPlus_PerfMapEnabled",
+                                                         "PYPYLOG"};
+  std::vector<std::string> found;
+  for (const char* const name : kNames) {
+    if (const auto value = variable(view, name)) {
+      found.push_back(std::string(name) + "=" + std::string(*value));
+    }
+  }
+  return found;
+}
+
 std::string with_environment(const ProcessView& view, std::vector<std::string> variables) {
   CommandText command = own_command(view);
-  command.environment = std::move(variables);
+  std::move(variables.begin(), variables.end(), std::back_inserter(command.environment));
   return command.text();
 }
 
@@ -88,6 +114,7 @@ std::string dotnet_command(const ProcessView& view) {
 CommandText own_command(const ProcessView& view) {
   static const std::vector<std::string> unknown = {"..."};
   CommandText command;
+  command.environment = runtime_variables(view);
   if (is_title(view.arguments)) {
     command.program = base_name(view.executable);
     command.arguments = unknown;

@@ -124,13 +124,17 @@ AskedFor dotnet_flags(const ProcessView& view) {
     if (directory) asked.directory = std::string(*directory);
     if (which != 0) break;
   }
+  // Older releases write to the directory for temporary files.
+  if (asked.directory.empty()) asked.directory = std::string(variable(view, "TMPDIR").value_or(""));
+  while (asked.directory.size() > 1 && asked.directory.ends_with('/')) asked.directory.pop_back();
   return asked;
 }
 
 AskedFor erlang_flags(const ProcessView& view) {
   AskedFor asked;
   for (std::size_t i = 1; i + 1 < view.arguments.size() && view.arguments[i] != "--"; ++i) {
-    if (view.arguments[i] != "+JPperf") continue;
+    // erlexec hands the emulator's "+" on as "-".
+    if (view.arguments[i] != "+JPperf" && view.arguments[i] != "-JPperf") continue;
     const std::string& what = view.arguments[i + 1];
     const std::string by = "+JPperf " + what;
     asked.map_by = what == "true" || what == "map" ? by : "";

@@ -32,7 +32,8 @@ void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis&
   switch (file.fate) {
     case FileFate::link:
     case FileFate::not_regular:
-      add(diagnosis, "not-a-file", Severity::error, message, sudo(facts) + "rm -r " + path);
+      add(diagnosis, "not-a-file", Severity::error, message,
+          sudo(facts) + (file.why == "a directory" ? "rm -r " : "rm ") + path);
       break;
     case FileFate::foreign_owner:
       add(diagnosis, "foreign-owner", Severity::error, message + "; somebody may have planted it",
@@ -89,7 +90,7 @@ void add_lost_map(const DoctorCase& facts, Diagnosis& diagnosis) {
     const std::string tmp = facts.options.roots.tmp + "/perf-" + number(facts.view.pid) + ".map";
     add(diagnosis, "lost-map", Severity::warning,
         told + ", but writes to " + visible(asked.directory) + ", where perf does not look",
-        sudo(facts) + "ln -s " + shell_word(map) + " " + shell_word(tmp));
+        sudo(facts) + "cp " + shell_word(map) + " " + shell_word(tmp));
     return;
   }
   const std::string where =
@@ -177,7 +178,7 @@ std::string visible(std::string_view bytes) {
 
 std::string size_text(std::uint64_t bytes) {
   if (bytes < 1024) return number(bytes) + " B";
-  if (bytes < (std::uint64_t{1} << 20)) return number(bytes >> 10) + " KiB";
+  if (bytes < (std::uint64_t{1} << 20)) return number((bytes + 512) >> 10) + " KiB";
   char text[32];
   std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
   return text;

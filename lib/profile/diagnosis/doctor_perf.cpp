@@ -87,9 +87,12 @@ void add_dump(const DoctorCase& facts, const LookedFor& dump, Diagnosis& diagnos
     add(diagnosis, "dump-name", Severity::warning,
         path + ": 'perf inject' takes only " + name + " of this process", convert);
   } else {
+    // CPython's dump has unwinding information, and its own functions have no frame pointers.
+    const bool python = facts.found.runtime == HostRuntime::cpython;
+    const std::string unwinding = python ? "--call-graph dwarf" : "-g";
     add(diagnosis, "perf-inject", Severity::info,
         "perf takes names from a jitdump only by 'perf inject', of a recording with -k mono",
-        "perf record -k mono -g -p " + pid_text(facts) +
+        "perf record -k mono " + unwinding + " -p " + pid_text(facts) +
             " && perf inject --jit -i perf.data -o perf.jit.data");
   }
 }

@@ -25,11 +25,10 @@ std::string memory_text(const JitMemory& memory) {
 
 std::string fate_text(const LookedFor& file) {
   if (file.fate != FileFate::used) return file.why;
-  return "used, " + std::to_string(file.entries) +
-         (file.is_dump        ? " load"
-          : file.entries == 1 ? " entry"
-                              : " entries") +
-         (file.is_dump && file.entries != 1 ? "s" : "");
+  const std::string what = file.is_dump ? "load" : "entr";
+  const std::string one = file.is_dump ? "" : "y";
+  const std::string many = file.is_dump ? "s" : "ies";
+  return "used, " + std::to_string(file.entries) + " " + what + (file.entries == 1 ? one : many);
 }
 
 void write_files(OutputFile& out, const Diagnosis& diagnosis) {

@@ -9,8 +9,9 @@ JitSources::JitSources(JitSources&&) noexcept = default;
 JitSources& JitSources::operator=(JitSources&&) noexcept = default;
 JitSources::~JitSources() = default;
 
-JitSources::JitSources(std::vector<Map> maps, std::vector<Jitdump> dumps)
+JitSources::JitSources(std::vector<Map> maps, std::vector<Jitdump> dumps, Overlap overlap)
     : state_(std::make_unique<State>()) {
+  state_->options.overlap = overlap;
   for (Map& map : maps) state_->sources.push_back({std::move(map)});
   for (Jitdump& dump : dumps) state_->sources.push_back({std::move(dump)});
   state_->build();

@@ -128,7 +128,7 @@ TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]"
   CHECK(lost().fix == "node --perf_basic_prof a.js");
   patient.program("/usr/bin/node", {"node", "a.js"})
       .environment({"NODE_OPTIONS=--perf-basic-prof"});
-  CHECK(!lost().message.empty());
+  CHECK(lost().fix == "NODE_OPTIONS=--perf-basic-prof node a.js");
   // What stands behind the script is the script's.
   patient.program("/usr/bin/node", {"node", "a.js", "--perf-basic-prof"}).environment({});
   CHECK(lost().message.empty());
@@ -138,8 +138,10 @@ TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]"
   CHECK(lost().message.empty());
   patient.environment({"PYTHON_PERF_JIT_SUPPORT=1"});
   CHECK(!lost().message.empty());
-  patient.program("/opt/beam.smp", {"beam.smp", "+JPperf", "true", "--"});
-  CHECK(!lost().message.empty());
+  for (const char* const flag : {"+JPperf", "-JPperf"}) {  // as typed, and as erlexec hands it on
+    patient.program("/opt/beam.smp", {"beam.smp", flag, "true", "--"});
+    CHECK(!lost().message.empty());
+  }
   patient.program("/opt/wasmtime", {"wasmtime", "--profile", "perfmap", "a.wasm"});
   CHECK(!lost().message.empty());
   patient.program("/usr/bin/php8.2", {"php", "-dopcache.jit_debug=48", "a.php"});
@@ -149,10 +151,12 @@ TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]"
   patient.program("/opt/dotnet")
       .environment({"DOTNET_PerfMapEnabled=3", "DOTNET_PerfMapJitDumpPath=/data"});
   CHECK(lost().message.find("writes to /data") != std::string::npos);
-  CHECK(lost().fix == "ln -s /proc/42/root/data/perf-3.map " + patient.outside("perf-42.map"));
+  CHECK(lost().fix == "cp /proc/42/root/data/perf-3.map " + patient.outside("perf-42.map"));
+  patient.environment({"DOTNET_PerfMapEnabled=1", "TMPDIR=/scratch/"});
+  CHECK(lost().message.find("writes to /scratch,") != std::string::npos);
   patient.share_mounts();
   patient.program("/usr/bin/node", {"node", "--perf-basic-prof", "--perf_basic_prof_path=/a_b"});
-  CHECK(lost().fix == "ln -s /a_b/perf-3.map " + patient.outside("perf-42.map"));
+  CHECK(lost().fix == "cp /a_b/perf-3.map " + patient.outside("perf-42.map"));
 }
 
 TEST_CASE("the JVM's release and flags decide what it is told", "[doctor]") {
