@@ -117,6 +117,20 @@ TEST_CASE("half a line is no entry until it is whole", "[watch]") {
   CHECK(watch.totals().lost == 1);
 }
 
+TEST_CASE("half a line is all of it once the process has gone", "[watch]") {
+  const Scratch scratch;
+  const SteppedChild child([&](int step) {
+    append(map_of(scratch, ::getpid()), step == 0 ? "1000 10 one\n" : "2000 20 half");
+    return step == 0;
+  });
+  Watched watch(child.pid(), scratch);
+  child.step();
+  CHECK(watch.look(2) == Said{"found", "entry one"});
+  CHECK_FALSE(child.step());
+  CHECK(watch.look(1) == Said{"entry half"});
+  CHECK(watch.totals().entries == 2);
+}
+
 TEST_CASE("only what is new is told where that is asked for", "[watch]") {
   const Scratch scratch;
   const Child child([] { return std::uint64_t{1}; });

@@ -159,7 +159,10 @@ Result<bool> ProcessWatch::look(const Visit& visit) {
   const bool lives = state.process.is_alive();
   if (lives) state.look_for_exec(visit);
   if (lives) state.search(visit);
-  for (WatchedFile& file : state.files) file.look(visit, state.totals);
+  for (WatchedFile& file : state.files) {
+    file.look(visit, state.totals);
+    if (!lives) file.finish(visit, state.totals);
+  }
   return lives;
 }
 

@@ -62,6 +62,13 @@ void WatchedFile::look(const ProcessWatch::Visit& visit, WatchTotals& totals) {
   is_told_ = true;
 }
 
+void WatchedFile::finish(const ProcessWatch::Visit& visit, WatchTotals& totals) {
+  const Map* const map = std::get_if<Map>(&file_);
+  if (map == nullptr || !map->ends_in_part()) return;
+  file_ = Map(Input(input()), {.growing = false});
+  tell(visit, totals);
+}
+
 void WatchedFile::tell(const ProcessWatch::Visit& visit, WatchTotals& totals) {
   if (const Map* const map = std::get_if<Map>(&file_)) {
     tell_lines(*map, visit, totals);

@@ -23,6 +23,8 @@ class WatchedFile {
   void skip();
   /// Tells what was added since.
   void look(const ProcessWatch::Visit& visit, WatchTotals& totals);
+  /// Nobody writes any more: tells a last line without its newline, too.
+  void finish(const ProcessWatch::Visit& visit, WatchTotals& totals);
 
  private:
   const Input& input() const noexcept;
