@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 DEBUG = "/usr/lib/debug"
 Symbol = collections.namedtuple("Symbol", "begin size name")
@@ -99,6 +100,27 @@ def agreement(path, debug, names, addresses, answers):
     return sum(theirs in names[s.begin] for theirs, s in known), len(known)
 
 
+def without_section_headers(program, path):
+    """The same dynamic symbols are found where nothing but the dynamic segment tells of them."""
+    dynamic = {(int(word[1], 16), word[7].split("@")[0])
+               for word in map(str.split, output("readelf", "--dyn-syms", "-W", path).splitlines())
+               if len(word) > 7 and word[3] == "FUNC" and word[6] not in ("UND", "ABS") and int(word[2], 0)}
+    with open(path, "rb") as file:
+        bytes_ = bytearray(file.read())
+    if bytes_[4:6] != b"\x02\x01":
+        return
+    bytes_[0x28:0x30] = bytes(8)  # e_shoff
+    bytes_[0x3c:0x40] = bytes(4)  # e_shnum, e_shstrndx
+    with tempfile.NamedTemporaryFile(suffix=".so") as stripped:
+        stripped.write(bytes_)
+        stripped.flush()
+        begins = sorted({begin for begin, _ in dynamic})
+        answers = ask(program, stripped.name, "/nonexistent", begins)
+    wrong = [(f"{b:x}", a) for b, a in zip(begins, answers) if a is None or (b, a.name) not in dynamic]
+    assert begins and not wrong, f"{path} without section headers: {len(wrong)} of {len(begins)} wrong: {wrong[:5]}"
+    print(f"{path}: {len(begins)} dynamic symbols without section headers")
+
+
 def main():
     program, *files = sys.argv[1:]
     if not shutil.which("readelf") or not shutil.which("addr2line"):
@@ -111,6 +133,8 @@ def main():
         path = os.path.realpath(path)
         count, (agreed, asked) = check(program, path, "/nonexistent")
         print(f"{path}: {count} symbols, addr2line agrees on {agreed} of {asked}")
+        if "libc.so" in path or "libstdc++" in path:
+            without_section_headers(program, path)
         same, all_of_them = same + agreed, all_of_them + asked
         if debug_file(path):
             print(f"{path}: {check(program, path, DEBUG)[0]} symbols with its debug file")

@@ -104,10 +104,14 @@ std::atomic<int> UnreadDescriptor::kept_{0};
 bool is_out_of_bounds(const struct stat& status) noexcept {
   constexpr off_t kMostBytes = off_t{64} << 30;
   constexpr off_t kMostHoles = off_t{1} << 30;
+  constexpr off_t kSmall = off_t{16} << 20;
   constexpr off_t kBlock = 512;  // whatever the file system's
   if (!S_ISREG(status.st_mode)) return false;
+  const off_t stored =
+      status.st_blocks * kBlock;  // less than the size, too, where it is compressed
   return status.st_size > kMostBytes ||
-         (status.st_size > kMostHoles && status.st_blocks * kBlock < status.st_size / 2);
+         (status.st_size > kMostHoles && stored < status.st_size / 2) ||
+         (status.st_size > kSmall && stored < status.st_size / 16);
 }
 
 }  // namespace

@@ -126,6 +126,7 @@ class PERFMAP_API Module {
   /// Whether an executable segment has it.
   bool is_code(Address vaddr) const noexcept;
 
+  /// Of a file without section headers: .dynsym and .dynstr, as PT_DYNAMIC tells them.
   std::span<const ElfSectionFacts> sections() const noexcept;
   /// The first of that name, or null. O(sections).
   const ElfSectionFacts* find_section(std::string_view name) const noexcept;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <elf.h>
 
+#include "modules/elf_dynamic.hpp"
 #include "modules/elf_fields.hpp"
 
 namespace perfmap {
@@ -52,7 +53,7 @@ ElfSectionFacts section_of(ElfFields in, std::uint32_t& name) {
   return section;
 }
 
-/// Its type is PT_LOAD or PT_NOTE in what counts.
+/// Its type is PT_LOAD, PT_NOTE or PT_DYNAMIC in what counts.
 struct Segment {
   std::uint32_t type = 0;
   std::uint32_t flags = 0;
@@ -151,8 +152,10 @@ std::string_view build_id_in(std::string_view area, const ElfLayout& layout,
   return {};
 }
 
-void read_segments(std::string_view file, const Table& table, ReadingRoom& room,
-                   ElfLayout& layout) {
+/// Answers with the content of PT_DYNAMIC.
+std::string_view read_segments(std::string_view file, const Table& table, ReadingRoom& room,
+                               ElfLayout& layout) {
+  std::string_view dynamic;
   const std::uint64_t count =
       table.present(file, ElfFields::segment_size(layout.is_64), kMostSegments);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -160,6 +163,9 @@ void read_segments(std::string_view file, const Table& table, ReadingRoom& room,
     if (s.type == PT_NOTE && layout.build_id.empty() && s.offset < file.size()) {
       const std::string_view area = room.take(file.substr(s.offset, s.file_size));
       layout.build_id = build_id_in(area, layout, s.alignment);
+    }
+    if (s.type == PT_DYNAMIC && s.offset < file.size()) {
+      dynamic = file.substr(s.offset, s.file_size);
     }
     if (s.type != PT_LOAD) continue;
     LoadSegment loaded;
@@ -170,6 +176,7 @@ void read_segments(std::string_view file, const Table& table, ReadingRoom& room,
     loaded.is_writable = (s.flags & PF_W) != 0;
     layout.segments.push_back(loaded);
   }
+  return dynamic;
 }
 
 }  // namespace
@@ -208,8 +215,9 @@ Result<ElfLayout> read_elf_layout(std::string_view file, const std::string& name
   if (file.size() < ElfFields::header_size(layout.is_64)) return bad("its header is cut");
   const Headers headers = read_header(file, layout);
   ReadingRoom room(kMostNotes);
-  read_segments(file, headers.segments, room, layout);
+  const std::string_view dynamic = read_segments(file, headers.segments, room, layout);
   read_sections(file, headers, layout);
+  if (layout.sections.empty()) add_dynamic_symbols(file, dynamic, layout);
   for (const ElfSectionFacts& section : layout.sections) {
     if (!layout.build_id.empty()) break;
     if (section.type != SHT_NOTE) continue;
