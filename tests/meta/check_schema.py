@@ -1,4 +1,4 @@
-"""Real output of to-json, info, diff and doctor fits docs/schema, by the part of JSON Schema that the
+"""Real output of to-json, info, diff, doctor and resolve fits docs/schema, by the part of JSON Schema that the
 schemas use; and the check itself refuses what does not fit."""
 import json
 import os
@@ -28,9 +28,9 @@ def fits(value, schema, whole, path):
 
 
 def check(value, schema, whole, path="$"):
-    if "oneOf" in schema:
-        if sum(fits(value, one, whole, path) for one in schema["oneOf"]) != 1:
-            raise ValueError(f"{path}: fits none, or several, of {schema['oneOf']}")
+    if "anyOf" in schema:
+        if not any(fits(value, one, whole, path) for one in schema["anyOf"]):
+            raise ValueError(f"{path}: fits none of {schema['anyOf']}")
         return
     if "$ref" in schema:
         schema = whole["$defs"][schema["$ref"].rsplit("/", 1)[1]]
@@ -117,6 +117,16 @@ for path in dumps:
     document = output("info", path, "--format", "json")
     check(document, INFO, INFO)
     assert document["lost_bytes"] == 0
+
+RESOLVE = load("perfmap.resolve-1")
+with open(f"/proc/{os.getpid()}/maps") as regions:
+    code = [line.split("-")[0] for line in regions if " r-xp " in line]
+for options in ([], ["--lines", "--inlines"], ["--no-demangle"]):
+    document = output("resolve", *code, "10", "--pid", str(os.getpid()), "--format", "json", *options)
+    check(document, RESOLVE, RESOLVE)
+    assert len(document["answers"]) == len(code) + 1 and document["answers"][-1]["why"] == "unmapped"
+    assert ("inlined" in document["answers"][0]) == ("--inlines" in options)
+    assert refuses({**document, "answers": [{"address": "10", "name": None}]}, RESOLVE)
 
 DOCTOR = load("perfmap.doctor-1")
 with subprocess.Popen(["sleep", "60"]) as sleeper:
