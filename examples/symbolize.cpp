@@ -16,7 +16,7 @@ void print(const perfmap::AddressName& name) {
     std::cout << "no name: " << perfmap::to_string(name.why) << '\n';
     return;
   }
-  std::cout << name.name << "+" << name.address - name.range.begin << '\n';
+  std::cout << name.name << "+" << (name.range ? name.address - name.range->begin : 0) << '\n';
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ void AnswerWriter::write_text(const Answer& answer) {
   out.write(address + " ");
   if (answer.name) {
     write_bytes(answer.name->empty() ? "[?]" : *answer.name);
-    out.write("+0x" + hex_text(answer.address - answer.range.begin));
+    if (answer.range) out.write("+0x" + hex_text(answer.address - answer.range->begin));
   } else {
     out.write("[unknown]");
   }
@@ -88,18 +88,22 @@ void AnswerWriter::write_inlined(const Answer& answer) {
   json_.end_array();
 }
 
+void AnswerWriter::write_range(Address address, const AddressRange& range) {
+  json_.key("offset");
+  json_.number(address - range.begin);
+  json_.key("start");
+  json_.address(range.begin);
+  json_.key("size");
+  json_.number(range.size);
+}
+
 void AnswerWriter::write_json(const Answer& answer) {
   json_.begin_object();
   json_.key("address");
   json_.address(answer.address);
   if (answer.name) {
     json_.name_members(*answer.name);
-    json_.key("offset");
-    json_.number(answer.address - answer.range.begin);
-    json_.key("start");
-    json_.address(answer.range.begin);
-    json_.key("size");
-    json_.number(answer.range.size);
+    if (answer.range) write_range(answer.address, *answer.range);
   } else {
     json_.key("name");
     json_.null();

@@ -21,7 +21,7 @@ struct Answer {
 
   Address address = 0;
   std::optional<std::string_view> name;
-  AddressRange range;
+  std::optional<AddressRange> range;    ///< of the function, where that is known
   std::string_view why;                 ///< there is no name
   std::string_view source;              ///< the file that has the name, or would have it
   const Map* map = nullptr;             ///< which has it in the line at `offset`
@@ -45,6 +45,7 @@ class AnswerWriter {
   enum class Form { text, json, jsonl };
   void write_text(const Answer& answer);
   void write_json(const Answer& answer);
+  void write_range(Address address, const AddressRange& range);
   void write_origin(const Answer& answer);
   void write_inlined(const Answer& answer);
   void write_place(std::string_view file, std::uint64_t line);

@@ -84,7 +84,7 @@ Result<void> mend(LintSource& source, Diagnostics& found, const Options& options
   const Result<bool> fixed = apply_fixes(source, found, options.fix, console);
   if (!fixed) return Failure(fixed.error());
   if (!options.fix.fix || !*fixed) return {};
-  Result<LintSource> again = open_lint_file(input_of(source).name(), options.opening, console);
+  Result<LintSource> again = open_lint_file_again(input_of(source), options.opening);
   if (!again) return Failure(std::move(again.error()));
   source = *std::move(again);
   found = findings_of(source, options, console);

@@ -27,11 +27,15 @@ Result<void> take(std::vector<OpenedInput> opened, const SourceOptions& options,
 
 }  // namespace
 
-Result<LintSource> open_lint_file(const std::string& path, const SourceOptions& options,
-                                  const Console& console) {
-  Result<std::vector<OpenedInput>> opened = open_inputs({path, Source::As::path}, options, console);
+Result<LintSource> open_lint_file_again(const Input& was, const SourceOptions& options) {
+  // Somebody may have put a link or a FIFO in its place.
+  const OpenPolicy policy{.follow_link = was.facts().was_link,
+                          .regular_only = was.facts().is_regular};
+  Result<Input> input = Input::open(was.name(), policy);
+  if (!input) return Failure(std::move(input.error()));
+  Result<OpenedInput> opened = as_opened(*std::move(input), options, false);
   if (!opened) return Failure(std::move(opened.error()));
-  return lint_source_of(std::move(opened->front()), options);
+  return lint_source_of(*std::move(opened), options);
 }
 
 Result<LintSources> open_lint_sources(const std::vector<std::string>& sources,

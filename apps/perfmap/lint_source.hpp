@@ -15,8 +15,7 @@ namespace perfmap::app {
 using LintSource = std::variant<Map, Jitdump>;
 
 /// A source again, which has been rewritten.
-Result<LintSource> open_lint_file(const std::string& path, const SourceOptions& options,
-                                  const Console& console);
+Result<LintSource> open_lint_file_again(const Input& was, const SourceOptions& options);
 /// A process among the sources, and which of the files are its own.
 struct ProcessSource {
   pid_t pid = 0;

@@ -314,7 +314,7 @@ typedef struct perfmap_address_name {
   size_t struct_size; /* set by the caller to sizeof(perfmap_address_name) */
   const char* name;   /* demangled; the views live until the next call with the tracker */
   size_t name_size;
-  uint64_t begin; /* of the function, in the process */
+  uint64_t begin; /* of the function, in the process; 0 where only debug information names it */
   uint64_t size;
   const char* source; /* the ELF file, map or dump that has the name, or would have it */
   size_t source_size;

@@ -93,7 +93,7 @@ static void use_own_process(const char* directory) {
   perfmap_jit_code code = {.struct_size = sizeof code};
   int32_t imported = -1;
   const int32_t self = (int32_t)getpid();
-  char path[256];
+  char path[1024];
   FILE* file;
   char* const memory =
       (char*)mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -38,12 +38,17 @@ def memfd(directory):
     return {"named": begin + 1}
 
 
+def loaded(_, library):
+    KEPT.append(ctypes.CDLL(library))
+    return {"function": ctypes.cast(KEPT[0].victim_function, ctypes.c_void_p).value + 1,
+            "hidden": ctypes.c_void_p.in_dll(KEPT[0], "hidden_pointer").value}
+
+
 def deleted(directory, library):
     copy = shutil.copy(library, f"{directory}/gone.so")
-    loaded = ctypes.CDLL(copy)
+    addresses = loaded(directory, copy)
     os.unlink(copy)
-    KEPT.append(loaded)
-    return {"function": ctypes.cast(loaded.victim_function, ctypes.c_void_p).value + 1}
+    return addresses
 
 
 def forked(directory):
@@ -58,7 +63,7 @@ def forked(directory):
 
 def main():
     mode, directory, *rest = sys.argv[1:]
-    addresses = {"jit": jit, "memfd": memfd, "deleted": deleted, "forked": forked}[mode](directory, *rest)
+    addresses = {"jit": jit, "memfd": memfd, "loaded": loaded, "deleted": deleted, "forked": forked}[mode](directory, *rest)
     addresses["pid"] = os.getpid()
     print(json.dumps(addresses), flush=True)
     for line in sys.stdin:

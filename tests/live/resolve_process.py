@@ -22,6 +22,8 @@ __attribute__((noinline)) void victim_function(int x) {
   inner(x);
   sink += 1;
 }
+static __attribute__((noinline)) void hidden(void) { sink = 7; }
+void (*hidden_pointer)(void) = hidden;
 """
 
 
@@ -95,7 +97,8 @@ def deleted_library(scratch):
     with open(source, "w") as out:
         out.write(SOURCE)
     library = f"{scratch}/victim.so"
-    subprocess.run(["cc", "-g", "-O2", "-shared", "-fPIC", source, "-o", library], check=True)
+    subprocess.run(["cc", "-g", "-O2", "-fno-toplevel-reorder", "-shared", "-fPIC", source, "-o", library], check=True)
+    subprocess.run(["objcopy", "--strip-symbol=hidden", library], check=True)
     with Victim(scratch, "deleted", library) as victim:
         (answer,) = victim.ask(victim.said["function"], options=("--lines", "--inlines"))
         if os.geteuid() != 0 and answer["why"] == "unreadable":
@@ -108,6 +111,27 @@ def deleted_library(scratch):
         chains = victim.ask(*range(begin, begin + answer["size"]), options=("--lines", "--inlines"))
         inlined = {frame["name"]: frame["line"] for one in chains for frame in one["inlined"]}
         check("an inlined function", inlined, {"inner": 3})
+        for options in ((), ("--lines",), ("--lines", "--inlines")):
+            (answer,) = victim.ask(victim.said["hidden"], options=options)
+            check("a function without symbol", (answer["name"], answer.get("source_line", 8)), ("hidden", 8))
+
+
+def another_tree(scratch):
+    """--symfs: another file at the same path is not believed."""
+    source, library, other = f"{scratch}/victim.c", f"{scratch}/victim.so", f"{scratch}/tree"
+    with open(source, "w") as out:
+        out.write(SOURCE)
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-Wl,--build-id", source, "-o", library], check=True)
+    with Victim(scratch, "loaded", library) as victim:
+        os.makedirs(other + scratch)
+        shutil.copy(library, other + scratch)
+        (answer,) = victim.ask(victim.said["function"], options=("--symfs", other))
+        check("the same file", answer["name"], "victim_function")
+        with open(source, "a") as out:
+            out.write("int more;\n")
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-Wl,--build-id", source, "-o", other + library], check=True)
+        (answer,) = victim.ask(victim.said["function"], options=("--symfs", other))
+        check("another file", (answer["name"], answer["why"]), (None, "unreadable"))
 
 
 def another_root(_):
@@ -262,7 +286,7 @@ def debug_file_of_a_server(scratch):
 
 
 def main():
-    tests = [jit_code, debug_file_of_a_server, other_memory, forked_child, deleted_library, another_root, agrees_with_elfutils,
+    tests = [jit_code, debug_file_of_a_server, other_memory, forked_child, deleted_library, another_tree, another_root, agrees_with_elfutils,
              lambda scratch: stream_of_the_ended(scratch, killed, "gone", "has ended"),
              lambda scratch: stream_of_the_ended(scratch, executed, "unmapped", "runs another program now")]
     for test in tests:

@@ -1,5 +1,6 @@
 #include "perfmap/open_writers.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <dirent.h>
@@ -46,6 +47,14 @@ bool writes(const std::string& process, const FileFacts& file) {
   return false;
 }
 
+/// "/proc/N/root/...": below it links of others are followed.
+bool is_in_process_root(std::string_view path) noexcept {
+  constexpr std::string_view kProc = "/proc/";
+  if (!path.starts_with(kProc)) return false;
+  path.remove_prefix(kProc.size());
+  return path.substr(std::min(path.find('/'), path.size())).starts_with("/root/");
+}
+
 }  // namespace
 
 std::optional<int> find_writer(const FileFacts& file, const std::string& proc, int except) {
@@ -62,6 +71,10 @@ std::optional<std::string> objection_to_rewriting(const Input& input, bool force
   if (input.name() == "-") return "cannot rewrite standard input in place";
   if (!input.facts().is_regular) {
     return "cannot rewrite " + input.name() + " in place: it is no regular file";
+  }
+  if (!force && is_in_process_root(input.name())) {
+    return "cannot rewrite " + input.name() +
+           " in place: a process's user may change where that leads (--force does it all the same)";
   }
   const auto writer = force ? std::nullopt : find_writer(input.facts());
   if (!writer) return std::nullopt;

@@ -15,9 +15,9 @@ namespace perfmap {
 PERFMAP_API std::optional<int> find_writer(const FileFacts& file, const std::string& proc = "/proc",
                                            int except = 0);
 
-/// Why a map must not be rewritten in place, in one line: it is standard input or
-/// no regular file, or, unless
-/// `force`, a live process has it open for writing. Nothing where it may be.
+/// Why a map must not be rewritten in place, in one line: it is standard input or no regular file,
+/// or, unless `force`, it lies in the root of a process, or a live process has it open for writing.
+/// Nothing where it may be.
 PERFMAP_API std::optional<std::string> objection_to_rewriting(const Input& input, bool force);
 
 /// Takes the right to write a file from its group and everybody (chmod go-w), if its path still

@@ -33,12 +33,13 @@ enum class NoName : std::uint8_t {
 /// "gone", "unmapped", "no-source", "not-covered", "before-load", "no-symbol", "unreadable".
 PERFMAP_API std::string_view to_string(NoName why) noexcept;
 
-/// What an address of a process is called, and by whom.
+/// What an address of a process is called, and by whom. `entry` is valid until `sources` are
+/// refreshed.
 struct AddressName {
   Address address = 0;
-  /// Borrowed from `module` or from `sources`, until these are refreshed. Empty: see `why`.
-  std::string_view name;
-  AddressRange range;                        ///< of the function, in the process's memory
+  std::string name;  ///< empty: see `why`, unless there is an `entry`
+  /// Of the function, in the process's memory. Nothing where only debug information names it.
+  std::optional<AddressRange> range;
   std::shared_ptr<const MappedFile> mapped;  ///< what the region shows; null where unmapped
   std::shared_ptr<const Module> module;      ///< the ELF file there; null for code of a JIT
   std::optional<Address> vaddr;              ///< the address in `module`, before relocation
@@ -90,6 +91,7 @@ class PERFMAP_API Symbolizer {
   void fail(Error error);
   void note_missing(const Module& module, const DebugIndex& index);
   void add_frames(std::span<AddressName> answers);
+  void take_chain(std::vector<SourceFrame> chain, AddressName& answer) const;
 
   ProcessTracker& tracker_;
   Options options_;

@@ -26,8 +26,8 @@ perfmap_address_name to_c(const perfmap_tracker& tracker) {
   perfmap_address_name out{};
   out.name = from.name.data();
   out.name_size = from.name.size();
-  out.begin = from.range.begin;
-  out.size = from.range.size;
+  out.begin = from.range ? from.range->begin : 0;
+  out.size = from.range ? from.range->size : 0;
   out.source = source.data();
   out.source_size = source.size();
   out.is_jit = from.entry ? 1 : 0;

@@ -54,6 +54,14 @@ Answer open_file(ModuleCache& cache, const Region& region, const ProcSource* pro
   return cache.open(**std::move(file), **root);
 }
 
+/// Of the file that the process has, as far as that can be read.
+std::string own_build_id(const Region& region, const ProcSource& process) {
+  ProcSource::Seen<Input> file = process.open_region(region);
+  if (!file || !*file) return {};
+  const Answer own = Module::open(**std::move(file));
+  return own ? std::string((*own)->build_id()) : std::string();
+}
+
 }  // namespace
 
 ProcessTracker::OpenModule open_through(ModuleCache& cache) {
@@ -69,13 +77,14 @@ ProcessTracker::OpenModule open_through(ModuleCache& cache) {
 ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
                                       ExpectedBuildId expected) {
   return [&cache, below = std::move(root), expected = std::move(expected)](
-             const Region& region, const ProcSource*) -> Answer {
+             const Region& region, const ProcSource* process) -> Answer {
     if (region.file == nullptr || !region.file->is_file()) {
       return Failure({Errc::unsupported, "the region shows no file", 0, {}});
     }
     const std::string& path = region.file->name;
     std::string wanted = region.file->build_id;
     if (wanted.empty() && expected) wanted = expected(path);
+    if (wanted.empty() && process != nullptr) wanted = own_build_id(region, *process);
     if (!wanted.empty()) {
       if (auto known = cache.find_build_id(wanted)) return known;
     }

@@ -69,7 +69,7 @@ void Symbolizer::find_all(pid_t pid, std::span<const Query> queries, std::span<A
     answers[i].address = queries[i].address;
     if (batch.space != nullptr) name(batch, queries[i], answers[i]);
   }
-  if (options_.detail != Detail::symbols) add_frames(answers);
+  add_frames(answers);
 }
 
 AddressName Symbolizer::find(pid_t pid, const Query& query, std::uint64_t when) {
@@ -111,7 +111,8 @@ bool Symbolizer::name_by_module(Batch& batch, const Region& region, AddressName&
   if (!answer.vaddr) return true;
   if (const std::optional<Symbol> symbol = opened.module->find_symbol(*answer.vaddr)) {
     answer.name = options_.demangle ? opened.module->demangled(*symbol) : symbol->name;
-    answer.range = {answer.address - (*answer.vaddr - symbol->range.begin), symbol->range.size};
+    answer.range =
+        AddressRange{answer.address - (*answer.vaddr - symbol->range.begin), symbol->range.size};
   }
   return true;
 }
@@ -151,32 +152,40 @@ void Symbolizer::note_missing(const Module& module, const DebugIndex& index) {
         {}});
 }
 
+/// Functions without a symbol are named, too.
+void Symbolizer::take_chain(std::vector<SourceFrame> chain, AddressName& answer) const {
+  for (SourceFrame& frame : chain) name_frame(frame, options_.demangle);
+  if (answer.name.empty() && !chain.empty()) answer.name = chain.back().function;
+  if (options_.detail == Detail::inlines) answer.frames = std::move(chain);
+  if (options_.detail != Detail::lines || chain.empty()) return;
+  const SourceFrame& inner = chain.front();
+  if (inner.line != 0) answer.frames = {{{}, {}, inner.file, inner.line, inner.column, false}};
+}
+
 /// Each module is asked once, for all of its addresses.
 void Symbolizer::add_frames(std::span<AddressName> answers) {
-  std::map<const Module*, std::vector<std::size_t>> by_module;
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    if (answers[i].module != nullptr && answers[i].vaddr)
-      by_module[answers[i].module.get()].push_back(i);
+  std::map<const Module*, std::vector<AddressName*>> by_module;
+  for (AddressName& answer : answers) {
+    const bool is_wanted = options_.detail != Detail::symbols || answer.name.empty();
+    if (answer.vaddr && is_wanted) by_module[answer.module.get()].push_back(&answer);
   }
-  for (const auto& [module, which] : by_module) {
+  for (const auto& [module, asked] : by_module) {
     const DebugIndex* const index = module->debug_index();
     if (index == nullptr) continue;
+    std::vector<AddressName*> chained;
     std::vector<Address> vaddrs;
-    for (const std::size_t i : which) vaddrs.push_back(*answers[i].vaddr);
-    if (options_.detail == Detail::lines) {
-      for (std::size_t k = 0; k < which.size(); ++k) {
-        const std::optional<SourceLine> line = index->find_line(vaddrs[k]);
-        if (line)
-          answers[which[k]].frames = {{{}, {}, line->file, line->line, line->column, false}};
+    for (AddressName* const answer : asked) {
+      if (options_.detail == Detail::lines && !answer->name.empty()) {
+        const std::optional<SourceLine> line = index->find_line(*answer->vaddr);
+        if (line) answer->frames = {{{}, {}, line->file, line->line, line->column, false}};
+        continue;
       }
-      continue;
+      chained.push_back(answer);
+      vaddrs.push_back(*answer->vaddr);
     }
     auto chains = index->find_all(vaddrs, options_.threads);
+    for (std::size_t i = 0; i < chained.size(); ++i) take_chain(std::move(chains[i]), *chained[i]);
     note_missing(*module, *index);
-    for (std::size_t k = 0; k < which.size(); ++k) {
-      for (SourceFrame& frame : chains[k]) name_frame(frame, options_.demangle);
-      answers[which[k]].frames = std::move(chains[k]);
-    }
   }
 }
 

@@ -63,8 +63,9 @@ std::string said(ProcessTracker& tracker, Address address, std::uint64_t time = 
   const AddressName answer = symbolizer.find(kPid, {address, time});
   if (!answer.has_name()) return std::string(to_string(answer.why));
   CHECK(answer.address == address);
-  CHECK(answer.range.contains(address));
-  return std::string(answer.name) + "+" + std::to_string(address - answer.range.begin) +
+  REQUIRE(answer.range);
+  CHECK(answer.range->contains(address));
+  return answer.name + "+" + std::to_string(address - answer.range->begin) +
          (answer.entry ? " jit" : " " + answer.mapped->name);
 }
 
