@@ -78,7 +78,7 @@ void add_ignored(const DoctorCase& facts, Diagnosis& diagnosis) {
 void add_dump(const DoctorCase& facts, const LookedFor& dump, Diagnosis& diagnosis) {
   const std::string name = "jit-" + std::to_string(facts.view.inner) + ".dump";
   const std::string convert =
-      "perfmap convert " + shell_word(dump.our_path) + " --to perf-map -o " + host_map(facts);
+      "perfmap copy " + shell_word(dump.our_path) + " -p " + pid_text(facts);
   const std::string path = visible(dump.our_path);
   if (!dump.has_marker) {
     add(diagnosis, "no-marker", Severity::warning,

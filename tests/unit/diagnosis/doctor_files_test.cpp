@@ -187,8 +187,7 @@ TEST_CASE("of a dump alone perf has to hear, by its marker and its name", "[doct
 
   patient.maps(code + "30000-31000 r--p 0 8:1 7 /app/jit-3.dump\n");
   CHECK(ids_of(patient.diagnose()) == Words{"no-marker"});
-  CHECK(patient.diagnose().findings[0].fix ==
-        "perfmap convert " + dump + " --to perf-map -o " + patient.outside("perf-42.map"));
+  CHECK(patient.diagnose().findings[0].fix == "perfmap copy " + dump + " -p 42");
   fs::rename(dump, patient.planted.path("root/app/jit-42.dump"));
   patient.maps(code + "30000-31000 r-xp 0 8:1 7 /app/jit-42.dump\n");
   CHECK(ids_of(patient.diagnose()) == Words{"dump-name"});
