@@ -10,11 +10,6 @@
 namespace perfmap {
 namespace {
 
-/// Kinds of regions that an ELF file may stand behind although no path does.
-bool may_be_elf(RegionKind kind) noexcept {
-  return kind == RegionKind::memfd || kind == RegionKind::shared_memory;
-}
-
 NoName why_of(Unresolved why) noexcept {
   switch (why) {
     case Unresolved::not_covered: return NoName::not_covered;
@@ -80,17 +75,19 @@ AddressName Symbolizer::find(pid_t pid, const Query& query, std::uint64_t when) 
 
 void Symbolizer::name(Batch& batch, const Query& query, AddressName& answer) {
   const Region* const region = batch.space->find(query.address);
-  if (region != nullptr) answer.mapped = region->file;
-  const RegionKind kind = region == nullptr ? RegionKind::anonymous : region->file->kind;
-  const bool is_file = kind == RegionKind::vdso || (region != nullptr && region->file->is_file());
+  answer.why = NoName::unmapped;
+  if (region == nullptr) return;
+  answer.mapped = region->file;
+  const RegionKind kind = region->file->kind;
+  const bool is_file = kind == RegionKind::vdso || region->file->is_file();
   if (is_file && name_by_module(batch, *region, answer)) return;
   const bool is_unreadable = is_file && answer.why == NoName::unreadable;
-  answer.why = NoName::no_source;
-  const bool has_room = region != nullptr && jit_room(*region) != JitRoom::none;
-  if (has_room && name_by_jit(batch, query, answer)) return;
-  if (may_be_elf(kind) && region->access.execute && name_by_module(batch, *region, answer)) return;
-  if (is_unreadable) answer.why = NoName::unreadable;
-  if (region == nullptr) answer.why = NoName::unmapped;
+  answer.why = is_unreadable ? NoName::unreadable : NoName::no_source;
+  if (jit_room(*region) == JitRoom::none || name_by_jit(batch, query, answer)) return;
+  // A library may have been loaded from a memfd.
+  const NoName why = is_unreadable ? NoName::unreadable : answer.why;
+  if (kind == RegionKind::memfd && name_by_module(batch, *region, answer)) return;
+  answer.why = why;
 }
 
 /// Whether an ELF file is there, which then is the answer, be it that there is no name.
