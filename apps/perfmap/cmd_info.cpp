@@ -168,7 +168,6 @@ ExitCode run(const Options& options, const Console& console) {
   }
   return code;
 }
-Diagnostics problems(1);
 
 }  // namespace
 
