@@ -96,7 +96,7 @@ def it_costs_little_where_nothing_happens(tmp):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     print(f"5 s of nothing cost {used * 1000:.0f} ms")
-    assert out == "" and used < 0.25, used  # sanitizers and a busy machine included
+    assert out == "" and used < 0.5, used  # sanitizers and a busy machine included
     process.kill()
     process.wait()
 
@@ -119,8 +119,10 @@ def json_fits_its_schemas(tmp, check):
     assert {"found", "entry", "load"} <= {event["event"] for event in events}, events
     for event in events:
         check(event, "watch")
-    code, out, _ = run("resolve", "1004", "2004", "-s", f"{tmp}/bundle", tmp=tmp)
-    assert code == 0 and "loaded+0x4" in out and "one" in out, out
+    code, out, _ = run("tidy", f"{tmp}/bundle", tmp=tmp)
+    assert code == 0 and " loaded\n" in out and " one " in out, out
+    code, out, _ = run("resolve", "1004", "-s", f"{tmp}/bundle", "--format", "jsonl", tmp=tmp)
+    assert code == 0 and json.loads(out)["why"] == "unmapped", out  # sleep(1) has no code there
     append(f"{tmp}/perf-{os.getpid()}.map", "")
     code, out, said = run("gc", "--dry-run", "--one-namespace", "--format", "json", tmp=tmp)
     found = json.loads(out)
