@@ -106,8 +106,10 @@ def check(what, pid, path):
     check_files(what, pid, [r for r in regions if r[2].startswith("/")])
 
 
-def node():
-    with subprocess.Popen(["node", "--perf-basic-prof", "--interpreted-frames-native-stack", "-e", LOOP]) as process:
+def node(scratch):
+    # V8 also logs into its working directory.
+    with subprocess.Popen(["node", "--perf-basic-prof", "--interpreted-frames-native-stack", "-e", LOOP],
+                          cwd=scratch) as process:
         time.sleep(2)
         os.kill(process.pid, 19)  # SIGSTOP: its map and its memory stay together
         path = f"/tmp/perf-{process.pid}.map"
@@ -171,7 +173,7 @@ def main():
         write_entries()
         return 0
     cpython()
-    for program, test in (("node", node), ("jcmd", lambda: with_scratch(jvm))):
+    for program, test in (("node", lambda: with_scratch(node)), ("jcmd", lambda: with_scratch(jvm))):
         if shutil.which(program) is None or (program == "jcmd" and shutil.which("javac") is None):
             print(f"no {program} here")
         else:

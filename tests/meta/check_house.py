@@ -10,6 +10,10 @@ MOST_LINES = 300
 LONG_BY_NATURE = {"lib/include/perfmap.h", "lib/include/perfmap_profile.h"}  # one idea, told in one piece
 problems = []
 
+# What somebody's runtime or editor left beside the sources is not the project's.
+LISTED = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True)
+FILES = sorted(ROOT / name for name in LISTED.stdout.split("\0") if name) or sorted(ROOT.rglob("*"))
+
 for source in sorted((ROOT / "apps/perfmap").glob("cmd_*.cpp")):
     command = source.stem.removeprefix("cmd_").replace("_", "-")
     if not any((ROOT / "tests/golden" / command).glob("*/cmd")):
@@ -40,7 +44,7 @@ for place in ("lib", "apps", "tests", "examples"):
 # Text that is about how something came to be, or about one machine, helps no reader.
 FOREIGN = re.compile(r"\b(TODO|FIXME|XXX)\b|/work/|\bworktree\b|\bissue #?\d")
 TEXT = {".cpp", ".hpp", ".h", ".c", ".py", ".sh", ".md", ".scd", ".txt", ".cmake", ".json", ".map"}
-for path in sorted(ROOT.rglob("*")):
+for path in FILES:
     name = str(path.relative_to(ROOT))
     if name.startswith(("build", ".git/", ".cache")) or path == pathlib.Path(__file__).resolve():
         continue
