@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perfmap/export.hpp"
+#include "perfmap/output_file.hpp"
+#include "perfmap/result.hpp"
+#include "perfmap/stack_sample.hpp"
+
+namespace perfmap {
+
+/// What a profile is about, as far as it is known before its first sample.
+struct StackProfile {
+  struct Event {
+    std::string name;          ///< "cpu-clock"
+    bool is_time = false;      ///< a sample's period is nanoseconds
+    std::uint64_t period = 0;  ///< or, with `is_frequency`, samples a second; 0: not known
+    bool is_frequency = false;
+  };
+  std::vector<Event> events;
+  std::string title;    ///< the recording's file name
+  std::string command;  ///< that was recorded; may be empty
+  std::string hostname, arch, os_release;
+  std::uint64_t wall_ns =
+      0;  ///< CLOCK_REALTIME nanoseconds at clock_ns of the samples' clock; 0: not known
+  std::uint64_t clock_ns = 0;
+  std::string exporter;  ///< "perfmap 1.2.3"
+};
+
+enum class StackFormat : std::uint8_t {
+  folded,
+  perf_script,
+  speedscope,
+  firefox,
+  pprof,
+  html,
+  jsonl
+};
+/// "folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl".
+PERFMAP_API std::string_view to_string(StackFormat format) noexcept;
+PERFMAP_API std::optional<StackFormat> stack_format(std::string_view name) noexcept;
+
+/// Writes stacks in one format. Samples come in the order of their times.
+///
+/// folded, pprof and html hold each distinct stack once, speedscope and firefox four to twelve
+/// bytes a sample, perf-script and jsonl nothing. What is written depends on nothing but what came
+/// in: it is the same at every run.
+class PERFMAP_API StackWriter {
+ public:
+  struct Options {
+    /// Functions alone make up a stack: no frame of a tier beside that of another; see
+    /// without_tier().
+    bool merge_tiers = false;
+    /// folded: kernel, inlined and JIT frames have the marks _[k], _[i], _[j].
+    bool marks = true;
+    bool with_pid = false;  ///< folded: the first frame is "comm-PID/TID"
+    bool lines = false;     ///< text forms show file:line
+  };
+
+  /// Borrows the output and the table.
+  static std::unique_ptr<StackWriter> make(StackFormat format, OutputFile& out,
+                                           const FrameTable& table, StackProfile profile,
+                                           Options options);
+  virtual ~StackWriter();
+  virtual void add(const StackSample& sample) = 0;
+  /// Writes what is left; the caller flushes or commits the output. Once, at the end.
+  virtual Result<void> finish() = 0;
+
+ protected:
+  StackWriter() = default;
+};
+
+}  // namespace perfmap
