@@ -34,6 +34,11 @@ function(perfmap_precompile target)
     list(APPEND headers "$<$<COMPILE_LANGUAGE:CXX>:${header}>")
   endforeach()
   target_precompile_headers(${target} PRIVATE ${headers})
+  # gcc 12 forgets which of them are the system's, and warns about libstdc++.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE
+      -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
+  endif()
 endfunction()
 set(perfmap_common_headers <algorithm> <array> <functional> <map> <memory> <optional> <span> <string>
   <string_view> <unordered_map> <vector> <tl/expected.hpp>)

@@ -1,5 +1,6 @@
 #include "appending.hpp"
 
+#include <CLI/CLI.hpp>
 #include <perfmap/written_name.hpp>
 #include <unistd.h>
 

@@ -1,11 +1,14 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <perfmap/writer.hpp>
 #include <string>
 
 #include "options.hpp"
 #include "source.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace perfmap::app {
 

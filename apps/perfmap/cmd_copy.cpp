@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <perfmap/written_name.hpp>
 
 #include "appending.hpp"

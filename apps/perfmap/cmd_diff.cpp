@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <perfmap/diff.hpp>
 #include <perfmap/json_writer.hpp>
 

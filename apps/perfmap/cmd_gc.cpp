@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <perfmap/garbage.hpp>
 #include <perfmap/json_writer.hpp>
 

@@ -1,3 +1,5 @@
+#include <CLI/CLI.hpp>
+
 #include "parser.hpp"
 
 namespace perfmap::app {

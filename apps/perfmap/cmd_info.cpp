@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <perfmap/info.hpp>
 #include <perfmap/json_writer.hpp>
 

@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <perfmap/map_json.hpp>
 #include <perfmap/merge.hpp>
 #include <perfmap/range_check.hpp>

@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <perfmap/open_writers.hpp>
 
 #include "command.hpp"

@@ -1,3 +1,5 @@
+#include <CLI/CLI.hpp>
+
 #include "command.hpp"
 #include "convert.hpp"
 #include "time_option.hpp"

@@ -1,11 +1,14 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <span>
 #include <string>
 
 #include "console.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace perfmap::app {
 

@@ -1,5 +1,6 @@
 #include "completions.hpp"
 
+#include <CLI/CLI.hpp>
 #include <perfmap/rules.hpp>
 
 #include "options.hpp"

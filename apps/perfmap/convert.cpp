@@ -1,5 +1,6 @@
 #include "convert.hpp"
 
+#include <CLI/CLI.hpp>
 #include <perfmap/map_json.hpp>
 #include <perfmap/merge.hpp>
 

@@ -1,11 +1,15 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <perfmap/timeline.hpp>
 #include <string>
 
 #include "options.hpp"
 #include "source.hpp"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace perfmap::app {
 

@@ -1,6 +1,7 @@
 // Prints the OPTIONS section of a command's manual page, as scdoc wants it, from the parser:
 // man_options COMMAND. Built for the pages and their test; not installed.
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "completions.hpp"

@@ -1,5 +1,6 @@
 #include "opened_input.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <perfmap/jitdump.hpp>
 #include <perfmap/process_files.hpp>
 #include <perfmap/source_kind.hpp>
@@ -8,6 +7,10 @@
 #include <vector>
 
 #include "console.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace perfmap::app {
 

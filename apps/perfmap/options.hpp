@@ -1,9 +1,14 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <perfmap/index.hpp>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+class Option;
+class Validator;
+}  // namespace CLI
 
 namespace perfmap::app {
 

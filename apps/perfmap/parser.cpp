@@ -1,5 +1,6 @@
 #include "parser.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <map>

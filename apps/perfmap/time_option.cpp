@@ -1,5 +1,6 @@
 #include "time_option.hpp"
 
+#include <CLI/CLI.hpp>
 #include <perfmap/seconds.hpp>
 #include <string>
 

@@ -1,7 +1,11 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace perfmap::app {
 
