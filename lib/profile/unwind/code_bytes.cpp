@@ -1,0 +1,96 @@
+#include "unwind/code_bytes.hpp"
+
+#include <algorithm>
+
+namespace perfmap {
+namespace {
+
+/// `code` begins `offset` bytes before the address.
+CodeBytes around(std::string_view code, std::uint64_t offset) {
+  CodeBytes found;
+  found.offset = offset;
+  if (offset > code.size()) return found;
+  const std::size_t at = static_cast<std::size_t>(offset);
+  const std::size_t before = std::min(at, CodeBytes::kBefore);
+  found.before = code.substr(at - before, before);
+  found.after = code.substr(at, CodeBytes::kAfter);
+  return found;
+}
+
+/// What names an address in the sources of a process, or of those it was forked from.
+struct Named {
+  const JitSources* sources = nullptr;
+  ResolvedName name;
+};
+std::optional<Named> find_named(const UnwindSpace::State& space, Address address,
+                                std::uint64_t time) {
+  for (const auto& sources : space.jit) {
+    const Resolution found = sources->find({address, time});
+    if (found.found) return Named{sources.get(), *found.found};
+  }
+  return std::nullopt;
+}
+
+std::optional<DumpedCode> dumped_code(const Named& named, Address address) {
+  const Resolver& resolver = named.sources->resolver();
+  if (named.name.source < resolver.maps().size()) return std::nullopt;
+  const Jitdump& dump = resolver.timelines()[named.name.source - resolver.maps().size()].dump();
+  const auto record = dump.record_at(named.name.offset);
+  const auto load = record ? decode_load(*record) : std::nullopt;
+  if (!load) return std::nullopt;
+  const std::uint64_t offset = named.name.address_at_load - load->range.begin;
+  return DumpedCode{&dump, named.name.offset, {address - offset, load->range.size}, offset};
+}
+
+std::string_view code_of(const DumpedCode& dumped) {
+  const auto record = dumped.dump->record_at(dumped.load);
+  const auto load = record ? decode_load(*record) : std::nullopt;
+  return load ? load->code : std::string_view();
+}
+
+}  // namespace
+
+std::optional<DumpedCode> CodeFinder::dumped(Address address, std::uint64_t time) const {
+  const auto named = find_named(space_, address, time);
+  return named ? dumped_code(*named, address) : std::nullopt;
+}
+
+CodeBytes CodeFinder::bytes(const CodeRegion& region, Address address, std::uint64_t time) {
+  return region.module != nullptr ? of_module(region, address) : of_runtime(region, address, time);
+}
+
+CodeBytes CodeFinder::of_module(const CodeRegion& region, Address address) const {
+  const Address vaddr = address + region.delta;
+  const std::size_t before = std::min<std::uint64_t>(CodeBytes::kBefore, address - region.begin);
+  CodeBytes found = around(region.module->bytes_at(vaddr - before), before);
+  found.offset.reset();
+  const auto symbol = region.module->find_symbol(vaddr);
+  if (!symbol) return found;
+  found.offset = vaddr - symbol->range.begin;
+  found.after = found.after.substr(0, symbol->range.size - *found.offset);
+  return found;
+}
+
+CodeBytes CodeFinder::of_runtime(const CodeRegion& region, Address address, std::uint64_t time) {
+  CodeBytes found;
+  if (const auto named = find_named(space_, address, time)) {
+    if (const auto dumped = dumped_code(*named, address))
+      found = around(code_of(*dumped), dumped->offset);
+    found.offset = address - named->name.range.begin;
+  }
+  if (found.after.empty() && space_.read_code) read(region, address, found);
+  return found;
+}
+
+void CodeFinder::read(const CodeRegion& region, Address address, CodeBytes& code) {
+  const std::size_t before = std::min<std::uint64_t>(CodeBytes::kBefore, address - region.begin);
+  const std::size_t wanted =
+      before + std::min<std::uint64_t>(CodeBytes::kAfter, region.end - address);
+  const std::size_t got =
+      std::min(space_.read_code(address - before, {room_.data(), wanted}), wanted);
+  if (got <= before) return;
+  code.before = {room_.data(), before};
+  code.after = {room_.data() + before, got - before};
+}
+
+}  // namespace perfmap

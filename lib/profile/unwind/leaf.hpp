@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "unwind/code_bytes.hpp"
+
+namespace perfmap {
+
+/// Where the caller of a leaf is, by the instructions around its pc: a function that has not made
+/// its frame yet, or has given it up already.
+struct LeafFrame {
+  std::uint64_t return_at = 0;    ///< the return address is at the stack pointer + that
+  bool in_link_register = false;  ///< instead
+  std::uint64_t popped = 0;       ///< the caller's stack pointer is that much higher
+  std::optional<std::uint64_t>
+      saved_fp;         ///< the caller's frame pointer is at the stack pointer + that
+  bool is_plt = false;  ///< a linkage table's entry
+};
+
+/// Nothing where the code does not tell, as in the midst of a function.
+std::optional<LeafFrame> leaf_frame_x86_64(const CodeBytes& code) noexcept;
+std::optional<LeafFrame> leaf_frame_aarch64(const CodeBytes& code) noexcept;
+
+/// Whether the last instruction is a call: as far as its bytes tell, which may be a part of
+/// another.
+bool ends_with_call_x86_64(std::string_view code) noexcept;
+bool ends_with_call_aarch64(std::string_view code) noexcept;
+
+}  // namespace perfmap

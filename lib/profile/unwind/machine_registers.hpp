@@ -1,0 +1,115 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "modules/cfi_rule.hpp"
+#include "perfmap/unwinder.hpp"
+
+namespace perfmap {
+
+/// The registers of a thread by DWARF numbers, and which of them are known.
+struct DwarfRegisters {
+  std::array<std::uint64_t, kMostRegisters> values = {};
+  std::uint64_t known = 0;  ///< a bit each
+
+  bool has(unsigned number) const noexcept { return (known >> number & 1) != 0; }
+  void set(unsigned number, std::uint64_t value) noexcept {
+    values[number] = value;
+    known |= std::uint64_t{1} << number;
+  }
+  void forget(unsigned number) noexcept { known &= ~(std::uint64_t{1} << number); }
+};
+
+/// Sources: System V ABI, x86-64 supplement, figure 3.36; Linux,
+/// arch/x86/include/uapi/asm/perf_regs.h.
+struct X86_64 {
+  static constexpr Machine kMachine = Machine::x86_64;
+  static constexpr unsigned kFp = 6, kSp = 7, kPc = 16;
+  static constexpr unsigned kPerfPc = 8;
+  /// What a callee preserves, but for the stack pointer.
+  static constexpr std::array<std::uint8_t, 6> kSaved = {3, 6, 12, 13, 14, 15};
+  /// DWARF number of perf's register, or kMostRegisters.
+  static constexpr std::array<std::uint8_t, 24> kOfPerf = {
+      0, 3, 2, 1, 4, 5, 6, 7, 16, 34, 34, 34, 34, 34, 34, 34, 8, 9, 10, 11, 12, 13, 14, 15};
+  static constexpr bool kHasLinkRegister = false;
+  static constexpr Address code_address(std::uint64_t value) noexcept { return value; }
+};
+
+/// Sources: DWARF for the Arm 64-bit Architecture, 4.1; Linux,
+/// arch/arm64/include/uapi/asm/perf_regs.h. The pc has no number there: we take one that is free.
+struct Aarch64 {
+  static constexpr Machine kMachine = Machine::aarch64;
+  static constexpr unsigned kFp = 29, kSp = 31, kLink = 30, kPc = 33;
+  static constexpr unsigned kPerfPc = 32;
+  static constexpr std::array<std::uint8_t, 11> kSaved = {19, 20, 21, 22, 23, 24,
+                                                          25, 26, 27, 28, 29};
+  static constexpr std::array<std::uint8_t, 33> kOfPerf = {
+      0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16,
+      17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 33};
+  static constexpr bool kHasLinkRegister = true;
+  /// Without the pointer authentication code, and without a tag: user space has 48 bits unless a
+  /// program asks for more.
+  static constexpr Address code_address(std::uint64_t value) noexcept {
+    return value & ((std::uint64_t{1} << 48) - 1);
+  }
+};
+
+/// e_machine of ELF files.
+constexpr std::uint16_t machine_number(Machine machine) noexcept {
+  switch (machine) {
+    case Machine::x86_64: return 62;
+    case Machine::x86: return 3;
+    case Machine::aarch64: return 183;
+    case Machine::arm: return 40;
+  }
+  return 0;
+}
+
+template <class Arch>
+DwarfRegisters dwarf_registers(const UserRegisters& registers) noexcept {
+  DwarfRegisters result;
+  for (unsigned i = 0; i < Arch::kOfPerf.size(); ++i) {
+    if (Arch::kOfPerf[i] < kMostRegisters && registers.has(i)) {
+      result.set(Arch::kOfPerf[i], registers.values[i]);
+    }
+  }
+  return result;
+}
+
+/// The copy of a stack. Reads nothing else.
+class StackMemory {
+ public:
+  StackMemory(Address begin, std::string_view bytes, bool is_full) noexcept
+      : begin_(begin), bytes_(bytes), is_full_(is_full) {}
+
+  bool read(Address address, std::uint64_t& value) const noexcept {
+    const std::uint64_t at = address - begin_;
+    if (at >= bytes_.size() || bytes_.size() - at < sizeof value) return false;
+    std::memcpy(&value, bytes_.data() + at, sizeof value);
+    return true;
+  }
+  /// Where a read failed: whether that is because the copy had no room for more of the stack.
+  bool was_cut_before(Address address) const noexcept {
+    const Address end = begin_ + bytes_.size();
+    return is_full_ && address - begin_ + 8 > bytes_.size() && address + 8 - end < kMostStack;
+  }
+  bool holds(Address address, std::uint64_t size) const noexcept {
+    const std::uint64_t at = address - begin_;
+    return at <= bytes_.size() && bytes_.size() - at >= size;
+  }
+  /// `holds(address, size)` must be true.
+  void copy(Address address, void* to, std::size_t size) const noexcept {
+    std::memcpy(to, bytes_.data() + (address - begin_), size);
+  }
+
+ private:
+  static constexpr std::uint64_t kMostStack = std::uint64_t{1} << 30;
+  Address begin_;
+  std::string_view bytes_;
+  bool is_full_;
+};
+
+}  // namespace perfmap
