@@ -17,6 +17,7 @@
 
 namespace perfmap {
 
+class CfiTable;
 class DebugIndex;
 
 /// A section as its header describes it. What the file claims is not checked here;
@@ -126,7 +127,8 @@ class PERFMAP_API Module {
   /// Whether an executable segment has it.
   bool is_code(Address vaddr) const noexcept;
 
-  /// Of a file without section headers: .dynsym and .dynstr, as PT_DYNAMIC tells them.
+  /// Of a file without section headers: .dynsym and .dynstr, as PT_DYNAMIC tells them, and
+  /// .eh_frame_hdr, as PT_GNU_EH_FRAME does.
   std::span<const ElfSectionFacts> sections() const noexcept;
   /// The first of that name, or null. O(sections).
   const ElfSectionFacts* find_section(std::string_view name) const noexcept;
@@ -173,6 +175,8 @@ class PERFMAP_API Module {
  private:
   struct State;
   friend class ModuleOpener;
+  friend class CfiTable;
+  friend const CfiTable& cfi_of(const Module& module);
   explicit Module(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
 };

@@ -53,7 +53,7 @@ ElfSectionFacts section_of(ElfFields in, std::uint32_t& name) {
   return section;
 }
 
-/// Its type is PT_LOAD, PT_NOTE or PT_DYNAMIC in what counts.
+/// Its type is PT_LOAD, PT_NOTE, PT_DYNAMIC or PT_GNU_EH_FRAME in what counts.
 struct Segment {
   std::uint32_t type = 0;
   std::uint32_t flags = 0;
@@ -152,10 +152,24 @@ std::string_view build_id_in(std::string_view area, const ElfLayout& layout,
   return {};
 }
 
-/// Answers with the content of PT_DYNAMIC.
-std::string_view read_segments(std::string_view file, const Table& table, ReadingRoom& room,
-                               ElfLayout& layout) {
-  std::string_view dynamic;
+/// What stands in for sections where there are no section headers.
+struct Unsectioned {
+  std::string_view dynamic;  // the content of PT_DYNAMIC
+  Segment frame_header;      // PT_GNU_EH_FRAME
+
+  void add_to(std::string_view file, ElfLayout& layout) const {
+    add_dynamic_symbols(file, dynamic, layout);
+    if (frame_header.type != PT_GNU_EH_FRAME) return;
+    ElfSectionFacts section{".eh_frame_hdr", SHT_PROGBITS, SHF_ALLOC, frame_header.address};
+    section.offset = frame_header.offset;
+    section.size = frame_header.file_size;
+    layout.sections.push_back(section);
+  }
+};
+
+Unsectioned read_segments(std::string_view file, const Table& table, ReadingRoom& room,
+                          ElfLayout& layout) {
+  Unsectioned found;
   const std::uint64_t count =
       table.present(file, ElfFields::segment_size(layout.is_64), kMostSegments);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -165,8 +179,9 @@ std::string_view read_segments(std::string_view file, const Table& table, Readin
       layout.build_id = build_id_in(area, layout, s.alignment);
     }
     if (s.type == PT_DYNAMIC && s.offset < file.size()) {
-      dynamic = file.substr(s.offset, s.file_size);
+      found.dynamic = file.substr(s.offset, s.file_size);
     }
+    if (s.type == PT_GNU_EH_FRAME) found.frame_header = s;
     if (s.type != PT_LOAD) continue;
     LoadSegment loaded;
     loaded.range = AddressRange::clamped(s.address, s.memory_size);
@@ -176,7 +191,7 @@ std::string_view read_segments(std::string_view file, const Table& table, Readin
     loaded.is_writable = (s.flags & PF_W) != 0;
     layout.segments.push_back(loaded);
   }
-  return dynamic;
+  return found;
 }
 
 }  // namespace
@@ -215,9 +230,9 @@ Result<ElfLayout> read_elf_layout(std::string_view file, const std::string& name
   if (file.size() < ElfFields::header_size(layout.is_64)) return bad("its header is cut");
   const Headers headers = read_header(file, layout);
   ReadingRoom room(kMostNotes);
-  const std::string_view dynamic = read_segments(file, headers.segments, room, layout);
+  const Unsectioned unsectioned = read_segments(file, headers.segments, room, layout);
   read_sections(file, headers, layout);
-  if (layout.sections.empty()) add_dynamic_symbols(file, dynamic, layout);
+  if (layout.sections.empty()) unsectioned.add_to(file, layout);
   for (const ElfSectionFacts& section : layout.sections) {
     if (!layout.build_id.empty()) break;
     if (section.type != SHT_NOTE) continue;

@@ -131,7 +131,10 @@ std::uint64_t Module::bytes_held() const noexcept {
   std::uint64_t held = sizeof(State) + bytes().size() + state_->symbol_bytes.load() +
                        state_->demangled.bytes() + sections().size() * sizeof(ElfSectionFacts);
   if (state_->has_lines.load(std::memory_order_acquire)) held += state_->lines->stats().bytes;
-  for (const Module* other : {debug_file(), alternate_file()}) {
+  if (const auto* const cfi = state_->cfi.made()) held += (*cfi)->bytes_held();
+  const auto* const packed = state_->packed.made();
+  for (const Module* other :
+       {debug_file(), alternate_file(), packed != nullptr ? packed->get() : nullptr}) {
     if (other != nullptr) held += other->bytes_held();
   }
   return held;

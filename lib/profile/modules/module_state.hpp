@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "modules/cfi_table.hpp"
 #include "modules/demangled_names.hpp"
 #include "modules/elf_layout.hpp"
+#include "modules/late.hpp"
 #include "modules/symbol_sources.hpp"
 #include "perfmap/debug_index.hpp"
 #include "perfmap/module.hpp"
@@ -23,7 +25,6 @@ struct Module::State {
   std::shared_ptr<const Module> alternate = nullptr;
 
   struct Symbols {
-    std::shared_ptr<const Module> packed;  ///< of .gnu_debugdata, whose names the table borrows
     SymbolSources::Made made;
   };
   /// Makes them for the first who asks. `module` is the one whose state this is.
@@ -34,6 +35,11 @@ struct Module::State {
   Symbols made = {};
   std::atomic<std::uint64_t> symbol_bytes{0};
   DemangledNames demangled = {};
+
+  /// What .gnu_debugdata holds, or null.
+  const Module* packed_module(const Module& module) const;
+  Late<std::shared_ptr<const Module>> packed = {};
+  Late<std::unique_ptr<const CfiTable>> cfi = {};
 
   std::string root = {};  ///< of files that belong to this one
   std::once_flag lines_once = {};

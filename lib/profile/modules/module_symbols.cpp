@@ -21,7 +21,7 @@ CodeAreas code_areas_of(const Module& module) {
   return CodeAreas(std::move(ranges));
 }
 
-std::shared_ptr<const Module> packed_module_of(const Module& module) {
+std::shared_ptr<const Module> unpack(const Module& module) {
   const std::string_view packed = module.section_bytes(".gnu_debugdata");
   if (packed.empty()) return nullptr;
   std::optional<std::string> bytes = unpack_symbols(packed);
@@ -33,21 +33,24 @@ std::shared_ptr<const Module> packed_module_of(const Module& module) {
 
 }  // namespace
 
+const Module* Module::State::packed_module(const Module& module) const {
+  return packed.get([&] { return unpack(module); }).get();
+}
+
 const SymbolTable& Module::State::symbols(const Module& module) {
   // call_once() alone takes as long as a whole look-up in a small table.
   if (is_made.load(std::memory_order_acquire)) return made.made.table;
   std::call_once(once, [&] {
     Symbols symbols;
-    symbols.packed = packed_module_of(module);
+    const Module* const packed_one = packed_module(module);
     SymbolSources sources;
     sources.add_symbols_of(module);
     if (debug != nullptr) sources.add_symbols_of(*debug);
-    if (symbols.packed != nullptr) sources.add_symbols_of(*symbols.packed);
+    if (packed_one != nullptr) sources.add_symbols_of(*packed_one);
     sources.add_linkage_of(module);
     symbols.made = std::move(sources).table(code_areas_of(module));
     made = std::move(symbols);
-    const std::uint64_t packed_bytes = made.packed != nullptr ? made.packed->bytes_held() : 0;
-    symbol_bytes = made.made.table.bytes() + made.made.names->size() + packed_bytes;
+    symbol_bytes = made.made.table.bytes() + made.made.names->size();
     is_made.store(true, std::memory_order_release);
   });
   return made.made.table;
