@@ -1,5 +1,7 @@
 #include "unwind/jit_cfi.hpp"
 
+#include "modules/target.hpp"
+
 namespace perfmap {
 
 std::optional<CfiRow> JitCfi::find(const DumpedCode& code, std::uint16_t machine) {
@@ -13,16 +15,18 @@ std::optional<CfiRow> JitCfi::find(const DumpedCode& code, std::uint16_t machine
 }
 
 /// Its addresses count from where perf would map it: behind the code, at a multiple of 8.
-std::optional<CfiTable> JitCfi::make(const DumpedCode& code, std::uint16_t machine) {
+std::unique_ptr<const CfiTable> JitCfi::make(const DumpedCode& code, std::uint16_t machine) {
   const auto details = details_.try_emplace(code.dump, *code.dump).first;
   const auto offset = details->second.unwinding(code.load);
   const auto record = offset ? code.dump->record_at(*offset) : std::nullopt;
   const auto unwinding = record ? decode_unwinding(*record) : std::nullopt;
   const auto load_record = code.dump->record_at(code.load);
   const auto load = load_record ? decode_load(*load_record) : std::nullopt;
-  if (!unwinding || !load || unwinding->eh_frame.empty()) return std::nullopt;
+  if (!unwinding || !load || unwinding->eh_frame.empty()) return nullptr;
   const Address end = load->range.begin + load->range.size;
-  return CfiTable::of_eh_frame(unwinding->eh_frame, (end + 7) & ~Address{7}, machine);
+  Target target = target_of(code.dump->header());
+  target.machine = machine;
+  return std::make_unique<const CfiTable>(unwinding->eh_frame, (end + 7) & ~Address{7}, target);
 }
 
 }  // namespace perfmap

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -23,10 +24,10 @@ class JitCfi {
   static constexpr std::size_t kMostTables = 4096;
   using Key = std::pair<const Jitdump*, std::uint64_t>;
 
-  std::optional<CfiTable> make(const DumpedCode& code, std::uint16_t machine);
+  std::unique_ptr<const CfiTable> make(const DumpedCode& code, std::uint16_t machine);
 
   std::map<const Jitdump*, JitDetails> details_;
-  std::map<Key, std::optional<CfiTable>> tables_;
+  std::map<Key, std::unique_ptr<const CfiTable>> tables_;
 };
 
 }  // namespace perfmap
