@@ -86,6 +86,9 @@ struct StackStatistics {
   std::uint64_t rules = 0;         ///< that the unwinder computed
 };
 
+/// What writers want to know of a recording before its first sample.
+PERFMAP_API StackProfile profile_of(const Recording& recording);
+
 /// Goes over a recording once, and makes of each sample a stack with names.
 ///
 /// Processes are followed by the recording's events: exec drops what was mapped, fork copies it.
@@ -103,9 +106,6 @@ class PERFMAP_API StackReader {
 
   /// Numbers in the samples are of this table. Lives as long as the reader.
   const FrameTable& table() const noexcept;
-  /// What the writers want to know before the first sample.
-  StackProfile profile() const;
-
   /// Calls `visit` for each sample in the order of their times, on this thread. `progress` gets how
   /// many bytes of the recording were read, now and then. Once.
   void read(const std::function<void(const StackSample&)>& visit, Diagnostics& problems,

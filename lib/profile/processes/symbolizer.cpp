@@ -40,11 +40,7 @@ std::string_view to_string(NoName why) noexcept {
 }
 
 /// What all questions of one call have in common.
-struct Symbolizer::Batch {
-  pid_t pid;
-  std::uint64_t when;
-  std::shared_ptr<const AddressSpace> space;
-  std::shared_ptr<JitSources> jit;
+struct Symbolizer::Batch : Moment {
   /// Of regions that were asked for; null: no ELF file.
   struct Opened {
     std::shared_ptr<const Module> module;
@@ -58,7 +54,12 @@ Symbolizer::Symbolizer(ProcessTracker& tracker, Options options)
 
 void Symbolizer::find_all(pid_t pid, std::span<const Query> queries, std::span<AddressName> answers,
                           std::uint64_t when) {
-  Batch batch{pid, when, tracker_.at(pid, when), tracker_.jit(pid, when)};
+  find_all({pid, when, tracker_.at(pid, when), tracker_.jit(pid, when)}, queries, answers);
+}
+
+void Symbolizer::find_all(const Moment& moment, std::span<const Query> queries,
+                          std::span<AddressName> answers) {
+  Batch batch{moment, {}};
   for (std::size_t i = 0; i < queries.size(); ++i) {
     answers[i] = AddressName{};
     answers[i].address = queries[i].address;

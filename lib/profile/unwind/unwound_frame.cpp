@@ -6,8 +6,8 @@ namespace perfmap {
 
 std::string_view to_string(FrameSource source) noexcept {
   static constexpr std::array<std::string_view, 11> kNames = {
-      "leaf", "leaf",     "eh-cfi",    "debug-frame", "jit-cfi", "frame-pointer", "plt",
-      "scan", "stitched", "callchain", "kernel"};
+      "leaf", "leaf", "eh-cfi",   "debug-frame", "jit-cfi", "frame-pointer",
+      "plt",  "scan", "stitched", "callchain",   "kernel"};
   return kNames[static_cast<std::size_t>(source)];
 }
 

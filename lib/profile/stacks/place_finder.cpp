@@ -1,0 +1,131 @@
+#include "stacks/place_finder.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace perfmap {
+namespace {
+
+Symbolizer::Options symbolizer_options(const StackOptions& options) {
+  Symbolizer::Options result;
+  using Names = StackOptions::Names;
+  if (options.names == Names::lines) result.detail = Symbolizer::Detail::lines;
+  if (options.names == Names::inlines) result.detail = Symbolizer::Detail::inlines;
+  result.demangle = options.demangle;
+  result.threads = options.threads;
+  return result;
+}
+
+bool is_mapped_file(const Region& region) noexcept {
+  return region.file->is_file() || region.file->kind == RegionKind::vdso;
+}
+
+}  // namespace
+
+PlaceFinder::PlaceFinder(RecordedProcesses& processes, const StackOptions& options,
+                         const KernelSymbols& kernel, FrameTable& table)
+    : options_(options),
+      kernel_(kernel),
+      table_(table),
+      symbolizer_(processes.tracker(), symbolizer_options(options)) {}
+
+PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFrame& frame) const {
+  const Address address = looked_up(frame);
+  if (frame.source == FrameSource::kernel) return {{&kernel_, address, frame.is_return}, nullptr};
+  const Symbolizer::Moment& moment = stack.moment->place;
+  const Region* const region = moment.space->find(address);
+  if (region == nullptr) return {{nullptr, address, frame.is_return}, nullptr};
+  if (is_mapped_file(*region)) {
+    const std::uint64_t offset = address - region->range.begin + region->offset;
+    return {{region->file.get(), offset, frame.is_return}, region};
+  }
+  // Of memory without a name, one process's is not another's.
+  const void* const whose =
+      moment.jit != nullptr ? static_cast<const void*>(moment.jit.get()) : moment.space.get();
+  return {{whose, address, frame.is_return}, region};
+}
+
+const PlaceFinder::Places* PlaceFinder::find(const Key& key, std::uint64_t time) const {
+  const auto found = known_.find(key);
+  if (found == known_.end()) return nullptr;
+  for (const Places& places : found->second) {
+    if (time >= places.since && time < places.until) return &places;
+  }
+  return nullptr;
+}
+
+void PlaceFinder::prepare(std::span<const RawStack> stacks) {
+  std::unordered_map<const ProcessMoment*, std::vector<Wanted>> by_moment;
+  std::vector<const ProcessMoment*> moments;  // in the order in which they come
+  std::unordered_set<Key, HashKey> asked;
+  for (const RawStack& stack : stacks) {
+    for (const UnwoundFrame& frame : stack.frames) {
+      const Located at = locate(stack, frame);
+      if (find(at.key, stack.time) != nullptr) continue;
+      if (frame.source == FrameSource::kernel) {
+        name_kernel(at.key);
+        continue;
+      }
+      // Code of a runtime may be another a moment later.
+      const bool is_file = at.region != nullptr && is_mapped_file(*at.region);
+      if (is_file && !asked.insert(at.key).second) continue;
+      auto& wanted = by_moment[stack.moment.get()];
+      if (wanted.empty()) moments.push_back(stack.moment.get());
+      wanted.push_back({at.key, looked_up(frame), stack.time});
+    }
+  }
+  for (const ProcessMoment* const moment : moments) name_all(*moment, by_moment[moment]);
+}
+
+void PlaceFinder::name_kernel(const Key& key) {
+  FrameFunction function;
+  function.kind = FrameKind::kernel;
+  function.module = "[kernel.kallsyms]";
+  FramePlace place;
+  place.map_address = place.vaddr = key.where + (key.is_return ? 1 : 0);
+  if (const auto found = kernel_.find(key.where)) {
+    function.name = function.system_name = found->name;
+    function.module = found->module;
+    place.offset = place.map_address - found->begin;
+  }
+  FrameMapping mapping;
+  mapping.path = function.module;
+  mapping.kind = FrameKind::kernel;
+  place.mapping = table_.add(mapping);
+  place.function = table_.add(function);
+  known_[key] = {{static_cast<std::uint32_t>(all_.size()), 1, 0, UINT64_MAX}};
+  all_.push_back(table_.add(place));
+}
+
+void PlaceFinder::name_all(const ProcessMoment& moment, std::span<const Wanted> wanted) {
+  std::vector<Query> queries;
+  for (const Wanted& one : wanted) queries.push_back({one.address, one.time});
+  std::vector<AddressName> names(queries.size());
+  if (options_.names != StackOptions::Names::none) {
+    symbolizer_.find_all(moment.place, queries, names);
+  }
+  keepers_.push_back(moment.place.space);
+  keepers_.push_back(moment.place.jit);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    // Several samples may have asked for it.
+    if (find(wanted[i].key, wanted[i].time) != nullptr) continue;
+    const Region* const region = moment.place.space->find(wanted[i].address);
+    known_[wanted[i].key].push_back(of_address(names[i], wanted[i], region));
+  }
+}
+
+std::uint64_t PlaceFinder::frames_of(const RawStack& stack, std::vector<StackFrame>& frames) const {
+  std::uint64_t unnamed = 0;
+  for (const UnwoundFrame& frame : stack.frames) {
+    const Places* const places = find(locate(stack, frame).key, stack.time);
+    if (places == nullptr) continue;
+    for (std::uint32_t i = 0; i < places->count; ++i) {
+      frames.push_back({frame.pc, all_[places->first + i], frame.source, frame.is_return});
+    }
+    const FrameFunction& function = table_.function_of(frames.back().place);
+    if (function.kind == FrameKind::jit && function.name.empty()) ++unnamed;
+  }
+  return unnamed;
+}
+
+}  // namespace perfmap

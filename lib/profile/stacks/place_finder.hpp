@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "perfmap/stack_sample.hpp"
+#include "perfmap/stacks.hpp"
+#include "perfmap/symbolizer.hpp"
+#include "stacks/kernel_symbols.hpp"
+#include "stacks/raw_stack.hpp"
+
+namespace perfmap {
+
+/// Names the addresses of stacks. Each place of code is looked up once: code of files by file and
+/// offset, whatever process it is in; code of runtimes by process and address, for as long as it
+/// was there.
+class PlaceFinder {
+ public:
+  PlaceFinder(RecordedProcesses& processes, const StackOptions& options,
+              const KernelSymbols& kernel, FrameTable& table);
+
+  /// Looks up what is not known yet.
+  void prepare(std::span<const RawStack> stacks);
+  /// The frames of one of these stacks. Answers how many have no name though a runtime made them.
+  std::uint64_t frames_of(const RawStack& stack, std::vector<StackFrame>& frames) const;
+  std::span<const Error> failures() const noexcept { return symbolizer_.failures(); }
+
+ private:
+  /// What an address of a process stands for, in every process where that is the same code.
+  struct Key {
+    const void* what = nullptr;  ///< a MappedFile, or the sources of a runtime's code, or nothing
+    std::uint64_t where = 0;     ///< offset in the file, or address
+    bool is_return = false;
+    bool operator==(const Key&) const = default;
+  };
+  struct HashKey {
+    std::size_t operator()(const Key& key) const noexcept {
+      return (reinterpret_cast<std::uintptr_t>(key.what) ^
+              (key.where << 1 | (key.is_return ? 1U : 0U))) *
+             0x9e3779b97f4a7c15U;
+    }
+  };
+  /// Places of one address, the innermost first, in all_.
+  struct Places {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+    std::uint64_t since = 0;  ///< of code that comes and goes
+    std::uint64_t until = UINT64_MAX;
+  };
+  struct Wanted {
+    Key key;
+    Address address = 0;  ///< as sampled
+    std::uint64_t time = 0;
+  };
+
+  struct Located {
+    Key key;
+    const Region* region = nullptr;
+  };
+  static Address looked_up(const UnwoundFrame& frame) noexcept {
+    return frame.pc - (frame.is_return ? 1 : 0);
+  }
+  Located locate(const RawStack& stack, const UnwoundFrame& frame) const;
+  const Places* find(const Key& key, std::uint64_t time) const;
+  void name_all(const ProcessMoment& moment, std::span<const Wanted> wanted);
+  void name_kernel(const Key& key);
+  Places of_address(const AddressName& name, const Wanted& wanted, const Region* region);
+  void add_frames(const AddressName& name, FrameFunction function, FramePlace place);
+  FrameFunction function_of(const AddressName& name, const Region* region) const;
+  void set_jit_span(const AddressName& name, const Wanted& wanted, Places& places) const;
+  std::uint32_t mapping_of(const AddressName& name, const Region* region, FrameKind kind);
+
+  const StackOptions& options_;
+  const KernelSymbols& kernel_;
+  FrameTable& table_;
+  Symbolizer symbolizer_;
+  std::unordered_map<Key, std::vector<Places>, HashKey> known_;
+  std::vector<std::uint32_t> all_;
+  std::vector<std::shared_ptr<const void>> keepers_;  // of what keys speak of
+  std::map<std::pair<const void*, std::uint64_t>, std::uint32_t> mappings_;
+};
+
+}  // namespace perfmap

@@ -1,0 +1,123 @@
+#include "perfmap/names.hpp"
+#include "stacks/place_finder.hpp"
+
+namespace perfmap {
+namespace {
+
+FrameKind kind_of(const AddressName& name, const Region* region) noexcept {
+  if (name.entry) return FrameKind::jit;
+  if (name.module != nullptr) return FrameKind::native;
+  if (region == nullptr) return FrameKind::unknown;
+  if (region->file->is_file() || region->file->kind == RegionKind::vdso) {
+    return name.why == NoName::unreadable ? FrameKind::unknown : FrameKind::native;
+  }
+  return jit_room(*region) == JitRoom::likely ? FrameKind::jit : FrameKind::unknown;
+}
+
+/// As perf calls it.
+std::string_view shown_name(const MappedFile& file) noexcept {
+  return file.name.empty() ? std::string_view("//anon") : std::string_view(file.name);
+}
+
+}  // namespace
+
+PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wanted& wanted,
+                                            const Region* region) {
+  const Address ip = wanted.address + (wanted.key.is_return ? 1 : 0);
+  const FrameFunction function = function_of(name, region);
+  FramePlace place;
+  const bool is_file = region != nullptr && region->file->is_file();
+  place.map_address = is_file ? ip - region->range.begin + region->offset : ip;
+  place.vaddr = name.vaddr ? *name.vaddr + (wanted.key.is_return ? 1 : 0) : ip;
+  if (name.range) place.offset = ip - name.range->begin;
+  place.mapping = mapping_of(name, region, function.kind);
+  Places places;
+  places.first = static_cast<std::uint32_t>(all_.size());
+  set_jit_span(name, wanted, places);
+  add_frames(name, function, place);
+  places.count = static_cast<std::uint32_t>(all_.size()) - places.first;
+  return places;
+}
+
+/// The innermost first; the last is the function that has the code, with its symbol's name.
+void PlaceFinder::add_frames(const AddressName& name, FrameFunction function, FramePlace place) {
+  const std::size_t inlined = name.frames.empty() ? 0 : name.frames.size() - 1;
+  for (std::size_t i = 0; i < inlined; ++i) {
+    const SourceFrame& source = name.frames[i];
+    FrameFunction inner = function;
+    inner.kind = FrameKind::inlined;
+    inner.name = source.function;
+    inner.system_name = source.linkage_name;
+    inner.file = source.file;
+    FramePlace at = place;
+    at.function = table_.add(inner);
+    at.line = source.line;
+    at.column = source.column;
+    at.offset = 0;
+    all_.push_back(table_.add(at));
+  }
+  if (!name.frames.empty()) {
+    function.file = name.frames.back().file;
+    place.line = name.frames.back().line;
+    place.column = name.frames.back().column;
+  }
+  place.function = table_.add(function);
+  all_.push_back(table_.add(place));
+}
+
+/// Views of it live as long as `name`; FrameTable copies them.
+FrameFunction PlaceFinder::function_of(const AddressName& name, const Region* region) const {
+  FrameFunction function;
+  function.kind = kind_of(name, region);
+  function.name = name.name;
+  function.system_name = name.name;
+  function.module = region != nullptr ? shown_name(*region->file) : std::string_view();
+  if (name.module != nullptr && name.vaddr) {
+    if (const auto symbol = name.module->find_symbol(*name.vaddr))
+      function.system_name = symbol->name;
+  }
+  if (name.entry && name.sources != nullptr) {
+    const Resolver& resolver = name.sources->resolver();
+    function.module = resolver.input(name.entry->source).name();
+    const DecodedName decoded = decode_name(name.entry->name);
+    function.tier = decoded.tier;
+    function.file = decoded.file;
+  }
+  return function;
+}
+
+/// How long the answer holds for that address.
+void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
+                               Places& places) const {
+  const auto& sources = name.sources;
+  const bool is_file = name.module != nullptr;
+  if (is_file || sources == nullptr) return;
+  const auto timelines = sources->resolver().timelines();
+  if (timelines.empty()) return;
+  places.since = wanted.time;
+  places.until = wanted.time == UINT64_MAX ? wanted.time : wanted.time + 1;
+  const std::size_t maps = sources->resolver().maps().size();
+  if (!name.entry || name.entry->source < maps || timelines.size() != 1) return;
+  const auto code = timelines.front().find(wanted.address, wanted.time);
+  if (!code) return;
+  places.since = code->since;
+  places.until = code->until;
+}
+
+/// One for all processes that map the same part of a file.
+std::uint32_t PlaceFinder::mapping_of(const AddressName& name, const Region* region,
+                                      FrameKind kind) {
+  if (region == nullptr) return 0;
+  const auto [place, is_new] = mappings_.try_emplace({region->file.get(), region->offset});
+  if (!is_new) return place->second;
+  FrameMapping mapping;
+  mapping.range = region->range;
+  mapping.offset = region->offset;
+  mapping.path = shown_name(*region->file);
+  mapping.kind = kind;
+  mapping.build_id =
+      name.module != nullptr ? name.module->build_id() : std::string_view(region->file->build_id);
+  return place->second = table_.add(mapping);
+}
+
+}  // namespace perfmap

@@ -1,0 +1,89 @@
+#include "stacks/raw_stack.hpp"
+
+namespace perfmap {
+namespace {
+
+/// PERF_CONTEXT_…: what the addresses behind it are of. Source: Linux,
+/// include/uapi/linux/perf_event.h.
+constexpr std::uint64_t kFirstContext = static_cast<std::uint64_t>(-4095);
+constexpr std::uint64_t kKernel = static_cast<std::uint64_t>(-128);
+constexpr std::uint64_t kUser = static_cast<std::uint64_t>(-512);
+constexpr std::uint64_t kUserDeferred = static_cast<std::uint64_t>(-640);
+
+/// The parts of a callchain.
+class CallchainReader {
+ public:
+  CallchainReader(const Words& chain, RawStack& stack) : chain_(chain), stack_(stack) {}
+
+  void read(CpuMode mode, bool with_kernel, bool with_user) {
+    std::uint64_t context = mode == CpuMode::kernel ? kKernel : kUser;
+    bool is_first = true;
+    for (std::size_t i = 0; i < chain_.size(); ++i) {
+      const std::uint64_t ip = chain_[i];
+      if (ip >= kFirstContext) {
+        context = ip;
+        is_first = true;
+        if (ip == kUserDeferred && with_user && i + 1 < chain_.size()) stack_.cookie = chain_[++i];
+        continue;
+      }
+      const bool is_kernel = context == kKernel;
+      if (is_kernel ? with_kernel : with_user && context == kUser) {
+        stack_.frames.push_back(
+            {ip, 0, is_kernel ? FrameSource::kernel : FrameSource::callchain, !is_first});
+      }
+      is_first = false;
+    }
+  }
+
+ private:
+  const Words& chain_;
+  RawStack& stack_;
+};
+
+}  // namespace
+
+std::optional<Machine> machine_of(std::string_view arch, std::uint64_t abi) noexcept {
+  constexpr std::uint64_t k32Bit = 1;
+  if (arch == "x86_64") return abi == k32Bit ? Machine::x86 : Machine::x86_64;
+  if (arch == "aarch64" || arch == "arm64") return abi == k32Bit ? Machine::arm : Machine::aarch64;
+  if (arch.starts_with("arm")) return Machine::arm;
+  if (arch.size() == 4 && arch.front() == 'i' && arch.ends_with("86")) return Machine::x86;
+  return std::nullopt;
+}
+
+void StackMaker::make(const RecordedSample& sample, RawStack& stack) {
+  const bool is_unwound = sample.user.abi != 0 && !sample.user_stack.empty();
+  CallchainReader(sample.callchain, stack).read(sample.mode, with_kernel_, !is_unwound);
+  if (is_unwound && unwind(sample, stack)) return;
+  stack.end = StackEnd::callchain;
+  if (!sample.callchain.empty() || sample.ip == 0) return;
+  const bool is_kernel = sample.mode == CpuMode::kernel;
+  if (is_kernel && !with_kernel_) return;
+  stack.frames.push_back(
+      {sample.ip, 0, is_kernel ? FrameSource::kernel : FrameSource::initial, false});
+}
+
+bool StackMaker::unwind(const RecordedSample& sample, RawStack& stack) {
+  const auto machine = machine_of(arch_, sample.user.abi);
+  if (!machine) return false;
+  user_.registers.machine = *machine;
+  user_.registers.mask = sample.user.mask;
+  std::size_t at = 0;
+  for (std::uint64_t left = sample.user.mask; left != 0 && at < sample.user.values.size();
+       left &= left - 1) {
+    user_.registers.values[static_cast<std::size_t>(std::countr_zero(left))] =
+        sample.user.values[at++];
+  }
+  user_.stack = sample.user_stack;
+  user_.is_stack_full = sample.is_stack_full();
+  user_.time = sample.time;
+  stack.is_full = user_.is_stack_full;
+  stack.end = unwinder_.unwind(user_, *stack.moment->unwind, stack.frames);
+  return true;
+}
+
+void add_deferred(const Words& callchain, RawStack& stack) {
+  CallchainReader(callchain, stack).read(CpuMode::user, false, true);
+}
+
+}  // namespace perfmap

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+#include "perfmap/recording.hpp"
+#include "perfmap/unwound_frame.hpp"
+#include "stacks/recorded_processes.hpp"
+
+namespace perfmap {
+
+/// A sample's stack as addresses, kept when its record has gone.
+struct RawStack {
+  std::uint64_t time = 0;
+  std::uint64_t period = 1;
+  pid_t pid = 0;
+  pid_t tid = 0;
+  std::uint32_t cpu = UINT32_MAX;
+  std::uint32_t event = 0;
+  std::string_view comm;
+  std::string_view process_comm;
+  std::shared_ptr<const ProcessMoment> moment;
+  std::vector<UnwoundFrame> frames;  ///< those of the kernel first
+  StackEnd end = StackEnd::no_info;
+  bool is_full = false;  ///< the copy of the stack had no room for all of it
+  bool was_stitched = false;
+  std::optional<std::uint64_t> cookie;  ///< of a user's callchain that comes later
+};
+
+/// The machine that the registers of a sample are of; nothing for machines that we do not know.
+std::optional<Machine> machine_of(std::string_view arch, std::uint64_t abi) noexcept;
+
+/// Unwinds samples. Borrows what its unwinder needs; one for each thread.
+class StackMaker {
+ public:
+  StackMaker(std::string_view arch, const StackOptions& options)
+      : arch_(arch), with_kernel_(options.kernel), unwinder_(options.unwind) {}
+
+  /// Adds the frames of `sample`, whose moment the stack has.
+  void make(const RecordedSample& sample, RawStack& stack);
+  const Unwinder& unwinder() const noexcept { return unwinder_; }
+
+ private:
+  bool unwind(const RecordedSample& sample, RawStack& stack);
+
+  std::string_view arch_;
+  bool with_kernel_;
+  Unwinder unwinder_;
+  UserSample user_;
+};
+
+/// The user's part of a callchain, which came later than its sample.
+void add_deferred(const Words& callchain, RawStack& stack);
+
+}  // namespace perfmap

@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <map>
+
+#include "perfmap/stacks.hpp"
+#include "stacks/held_stacks.hpp"
+#include "stacks/kernel_symbols.hpp"
+#include "stacks/place_finder.hpp"
+#include "stacks/stack_filter.hpp"
+#include "stacks/stack_jobs.hpp"
+
+namespace perfmap {
+namespace {
+
+void count(const RawStack& stack, std::uint64_t unnamed, StackCounts& counts) {
+  ++counts.samples;
+  counts.frames += stack.frames.size();
+  counts.full_copies += stack.is_full ? 1 : 0;
+  counts.stitched += stack.was_stitched ? 1 : 0;
+  counts.unnamed_jit += unnamed;
+  ++counts.ends[static_cast<std::size_t>(stack.end)];
+  for (const UnwoundFrame& frame : stack.frames) {
+    ++counts.sources[static_cast<std::size_t>(frame.source)];
+  }
+}
+
+}  // namespace
+
+struct StackReader::State {
+  const Recording& recording;
+  StackOptions options;
+  Recording::Reader reader;
+  FrameTable table;
+  KernelSymbols kernel;
+  RecordedProcesses processes;
+  PlaceFinder places;
+  StackJobs jobs;
+  HeldStacks held;
+  StackStatistics statistics;
+  std::map<pid_t, StackCounts> counts;
+  std::vector<StackFrame> frames;
+  std::vector<Error> failures;
+
+  State(const Recording& from, StackOptions how)
+      : recording(from),
+        options(std::move(how)),
+        reader(from),
+        kernel(options.kallsyms),
+        processes(options),
+        places(processes, options, kernel, table),
+        jobs(from.facts().arch, options),
+        held(options.stitch, options.unwind.most_frames) {}
+
+  void take(const RecordView& record);
+  void take_sample(const RecordView& record);
+  void unwind() { held.add(jobs.run()); }
+  void visit_stacks(std::vector<RawStack> stacks,
+                    const std::function<void(const StackSample&)>& visit);
+  void finish();
+};
+
+void StackReader::State::take(const RecordView& record) {
+  switch (record.type) {
+    case RecordType::sample: return take_sample(record);
+    case RecordType::lost:
+    case RecordType::lost_samples:
+      if (const auto lost = decode_lost(record)) statistics.lost += lost->count;
+      return;
+    case RecordType::ksymbol:
+      // Names are found when a group of records has been read; all of its symbols count then.
+      if (const auto symbol = decode_ksymbol(record)) kernel.take(*symbol);
+      return;
+    case RecordType::callchain_deferred:
+      if (const auto chain = decode_deferred(record)) {
+        unwind();
+        held.take(*chain);
+      }
+      return;
+    default: processes.take(record);
+  }
+}
+
+void StackReader::State::take_sample(const RecordView& record) {
+  const auto events = reader.events();
+  if (record.event >= events.size()) return;
+  const RecordedEvent& event = events[record.event];
+  const auto sample = decode_sample(record, event);
+  if (!sample) return;
+  RawStack stack;
+  stack.time = record.time;
+  stack.period = sample->period;
+  stack.pid = sample->pid;
+  stack.tid = sample->tid;
+  stack.cpu = sample->cpu;
+  stack.event = record.event;
+  stack.comm = processes.comm_of(sample->pid, sample->tid);
+  stack.process_comm = processes.comm_of(sample->pid, sample->pid);
+  if (!passes(options.filter, stack, event.name)) {
+    ++statistics.filtered;
+    return;
+  }
+  stack.moment = processes.moment(sample->pid);
+  jobs.add(record, event, std::move(stack));
+}
+
+void StackReader::State::visit_stacks(std::vector<RawStack> stacks,
+                                      const std::function<void(const StackSample&)>& visit) {
+  places.prepare(stacks);
+  for (const RawStack& stack : stacks) {
+    frames.clear();
+    const std::uint64_t unnamed = places.frames_of(stack, frames);
+    StackCounts& counted = counts[stack.pid];
+    if (counted.samples == 0) counted.pid = stack.pid;
+    counted.comm = stack.process_comm;
+    count(stack, unnamed, counted);
+    count(stack, unnamed, statistics.total);
+    StackSample sample;
+    sample.time = stack.time;
+    sample.pid = stack.pid;
+    sample.tid = stack.tid;
+    sample.cpu = stack.cpu;
+    sample.period = stack.period;
+    sample.event = stack.event;
+    sample.comm = stack.comm;
+    sample.process_comm = stack.process_comm;
+    sample.end = stack.end;
+    sample.was_stitched = stack.was_stitched;
+    sample.frames = frames;
+    visit(sample);
+  }
+}
+
+void StackReader::State::finish() {
+  statistics.processes.clear();
+  for (const auto& [pid, counted] : counts) statistics.processes.push_back(counted);
+  statistics.out_of_order = reader.out_of_order();
+  statistics.lost_bytes = reader.lost_bytes();
+  statistics.rules = jobs.rules();
+  failures.assign(processes.failures().begin(), processes.failures().end());
+  for (const Error& failure : places.failures()) {
+    const auto is_known = [&](const Error& e) { return e.message == failure.message; };
+    if (std::none_of(failures.begin(), failures.end(), is_known)) failures.push_back(failure);
+  }
+  if (kernel.is_hidden()) {
+    failures.push_back(
+        {Errc::refused, "kallsyms shows no addresses: it was read without privilege", 0, {}});
+  }
+}
+
+StackReader::StackReader(const Recording& recording, StackOptions options)
+    : state_(std::make_unique<State>(recording, std::move(options))) {}
+StackReader::~StackReader() = default;
+
+const FrameTable& StackReader::table() const noexcept { return state_->table; }
+const StackStatistics& StackReader::statistics() const noexcept { return state_->statistics; }
+std::span<const Error> StackReader::failures() const noexcept { return state_->failures; }
+
+void StackReader::read(const std::function<void(const StackSample&)>& visit, Diagnostics& problems,
+                       const std::function<void(std::uint64_t)>& progress) {
+  State& state = *state_;
+  for (auto group = state.reader.next(problems); !group.empty();
+       group = state.reader.next(problems)) {
+    for (const RecordView& record : group) state.take(record);
+    state.unwind();
+    state.visit_stacks(state.held.release(false), visit);
+    if (progress) progress(state.reader.position());
+  }
+  state.visit_stacks(state.held.release(true), visit);
+  state.finish();
+}
+
+}  // namespace perfmap
