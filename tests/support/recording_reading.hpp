@@ -10,7 +10,7 @@
 namespace perfmap::test {
 
 /// A record that was read, with bytes of its own.
-struct ReadRecord {
+struct RecordWithBytes {
   RecordView view;
   std::string bytes;
 
@@ -22,8 +22,8 @@ struct ReadRecord {
 };
 
 /// All that a reader gives, and what it says besides.
-struct Reading {
-  std::vector<ReadRecord> records;
+struct RecordingContents {
+  std::vector<RecordWithBytes> records;
   std::vector<RecordedEvent> events;
   RecordingFacts facts;
   Diagnostics problems{0};
@@ -33,7 +33,7 @@ struct Reading {
 
   std::vector<RecordedSample> samples() const {
     std::vector<RecordedSample> found;
-    for (const ReadRecord& record : records) {
+    for (const RecordWithBytes& record : records) {
       if (record.view.type != RecordType::sample || record.view.event >= events.size()) continue;
       const auto sample = decode_sample(record.borrowed(), events[record.view.event]);
       REQUIRE(sample);
@@ -43,8 +43,8 @@ struct Reading {
   }
 };
 
-inline Reading read_all(const Recording& recording) {
-  Reading reading;
+inline RecordingContents read_all(const Recording& recording) {
+  RecordingContents reading;
   Recording::Reader reader(recording);
   while (true) {
     const auto group = reader.next(reading.problems);
@@ -65,6 +65,8 @@ inline Recording recording_of(std::string bytes) {
   return *std::move(recording);
 }
 
-inline Reading read_all(std::string bytes) { return read_all(recording_of(std::move(bytes))); }
+inline RecordingContents read_all(std::string bytes) {
+  return read_all(recording_of(std::move(bytes)));
+}
 
 }  // namespace perfmap::test

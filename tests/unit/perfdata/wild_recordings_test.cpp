@@ -30,7 +30,7 @@ std::vector<std::string> recordings() {
   return names;
 }
 
-Reading read(const std::string& name) {
+RecordingContents read(const std::string& name) {
   Result<Input> input = Input::open(folder() + name + "/perf.data");
   REQUIRE(input);
   const Result<Recording> recording = Recording::open(*std::move(input));
@@ -136,16 +136,16 @@ std::string kept_of(const std::string& line) {
   return kept;
 }
 
-std::vector<std::string> event_lines(const Reading& reading) {
+std::vector<std::string> event_lines(const RecordingContents& reading) {
   std::vector<std::string> lines;
-  for (const ReadRecord& record : reading.records) {
+  for (const RecordWithBytes& record : reading.records) {
     std::string line = line_of(record.borrowed());
     if (!line.empty()) lines.push_back(std::move(line));
   }
   return lines;
 }
 
-std::vector<std::string> sample_lines(const Reading& reading) {
+std::vector<std::string> sample_lines(const RecordingContents& reading) {
   std::vector<std::string> lines;
   for (const RecordedSample& sample : reading.samples()) {
     lines.push_back(line_of(sample, reading.events[sample.event]));
@@ -153,8 +153,23 @@ std::vector<std::string> sample_lines(const Reading& reading) {
   return lines;
 }
 
-bool is_whole(const Reading& reading) {
+bool is_whole(const RecordingContents& reading) {
   return reading.problems.total() == 0 && !reading.facts.was_killed;
+}
+
+/// All the lines, or where not all was there to be read, no others.
+void compare(const std::vector<std::string>& lines, const std::vector<std::string>& expected,
+             bool is_whole) {
+  if (!is_whole) {
+    for (const std::string& line : expected.empty() ? expected : lines) {
+      CHECK(std::find(expected.begin(), expected.end(), line) != expected.end());
+    }
+    return;
+  }
+  const auto [ours, theirs] =
+      std::mismatch(lines.begin(), lines.end(), expected.begin(), expected.end());
+  CHECK((ours == lines.end() ? "the end" : *ours) ==
+        (theirs == expected.end() ? "the end" : *theirs));
 }
 
 }  // namespace
@@ -163,39 +178,25 @@ TEST_CASE("samples of real recordings are those that perf script prints, in its 
           "[perfdata][wild]") {
   const std::string name = GENERATE(from_range(recordings()));
   CAPTURE(name);
-  const Reading reading = read(name);
+  const RecordingContents reading = read(name);
   REQUIRE(!reading.events.empty());
   CHECK(reading.out_of_order == 0);
   const std::vector<std::string> lines = sample_lines(reading);
   CHECK(!lines.empty());
   const std::vector<std::string> expected = expected_samples(name, reading.events[0]);
-  if (is_whole(reading)) {
-    CHECK(lines == expected);
-  } else if (!expected.empty()) {
-    for (const std::string& line : lines) {
-      CHECK(std::find(expected.begin(), expected.end(), line) != expected.end());
-    }
-  }
+  compare(lines, expected, is_whole(reading));
 }
 
 TEST_CASE("mappings and tasks of real recordings are those that perf script prints",
           "[perfdata][wild]") {
   const std::string name = GENERATE(from_range(recordings()));
   CAPTURE(name);
-  const Reading reading = read(name);
+  const RecordingContents reading = read(name);
   std::vector<std::string> expected;
   for (const std::string& line : lines_of(read_file(folder() + name + "/events.txt"))) {
     expected.push_back(kept_of(line));
   }
-  const std::vector<std::string> lines = event_lines(reading);
-  if (is_whole(reading)) {
-    CHECK(lines == expected);
-  } else if (!expected.empty()) {
-    CHECK(!lines.empty());
-    for (const std::string& line : lines) {
-      CHECK(std::find(expected.begin(), expected.end(), line) != expected.end());
-    }
-  }
+  compare(event_lines(reading), expected, is_whole(reading));
 }
 
 }  // namespace perfmap::test
