@@ -110,7 +110,7 @@ struct RecordingFacts {
   bool is_compressed = false;
   std::string hostname, os_release, version, arch, cpu;
   std::vector<std::string> command_line;
-  std::uint32_t cpus = 0;
+  std::uint32_t cpus = 0;  ///< that were online
   std::vector<RecordedBuildId> build_ids;
   std::optional<TimeConversion> time_conversion;
   /// Two moments that are one: CLOCK_REALTIME and the recording's clock.
@@ -121,7 +121,9 @@ struct RecordingFacts {
 /// A record as it lies in the recording, in the order in which records count. Borrowed until the
 /// reader is asked for more.
 struct RecordView {
-  std::uint64_t time = 0;    ///< of its sample id; that of its neighbour where it has none
+  /// Of its sample id; where it has none, or 0, as what the recorder made up has, the latest of
+  /// those that stand before it in the file.
+  std::uint64_t time = 0;
   std::uint64_t offset = 0;  ///< in the file; of a compressed one, that of the record that holds it
   std::uint32_t event = 0;   ///< position in events()
   std::uint16_t misc = 0;    ///< PERF_RECORD_MISC_…
@@ -187,6 +189,7 @@ struct KsymbolRecord {
   std::string_view name;
 };
 struct DeferredCallchain {
+  /// Of its sample id, whose first field they are; 0 where it has none.
   pid_t pid = 0, tid = 0;
   std::uint64_t cookie = 0;
   Words callchain;
@@ -217,7 +220,8 @@ PERFMAP_API std::optional<RecordedSample> decode_sample(const RecordView& record
 /// tools/perf/Documentation/perf.data-file-format.txt; include/uapi/linux/perf_event.h.
 class PERFMAP_API Recording {
  public:
-  /// Fails with bad_format where that is no recording. O(header and features).
+  /// Fails with bad_format where that is no recording, with unsupported where it is a file of one
+  /// in a directory. O(header, features and the records that describe it).
   static Result<Recording> open(Input input);
   Recording(Recording&&) noexcept;
   Recording& operator=(Recording&&) noexcept;
@@ -230,10 +234,15 @@ class PERFMAP_API Recording {
 
   /// Goes over the records in the order of their times: within rounds, as the recorder marks them
   /// (FINISHED_ROUND), so that no more than two rounds are held. What comes too late for its round
-  /// comes when it comes, and is counted. Records without a time keep their place in the file.
+  /// comes when it comes, and is counted. Records without a time come behind all that stand before
+  /// them in the file. FINISHED_ROUND and compressed records are not passed on: what they hold is.
   ///
-  /// Holds 40 bytes for each record of two rounds, and their bytes where they were compressed; of a
-  /// recording without rounds, that of all records. Borrows the recording. One thread at a time.
+  /// Holds 48 bytes for each record of two rounds, as many again to sort them, and their bytes
+  /// where they were compressed. Of rounds that do not end, or a recording without any, no more
+  /// than 16 Mi records and 1 GiB of bytes that were compressed are held: then what there is comes,
+  /// and what should have come earlier is counted as late. Zstd holds at most 128 MiB more. O(log
+  /// k) a record for k stretches of a round that are in order. Borrows the recording. One thread at
+  /// a time.
   class PERFMAP_API Reader {
    public:
     explicit Reader(const Recording& recording);
@@ -241,7 +250,7 @@ class PERFMAP_API Recording {
     ~Reader();
 
     /// The next records, at least one and at most some thousands; none at the end. The views
-    /// live until the next call. Damage goes to `problems`; reading goes on behind it.
+    /// live until the next call. Damage goes to `problems` (JD201); reading goes on behind it.
     std::span<const RecordView> next(Diagnostics& problems);
 
     /// Of a pipe's recording they may grow with each next(); otherwise those of the recording.
@@ -250,7 +259,8 @@ class PERFMAP_API Recording {
 
     /// How far it has come in the file.
     std::uint64_t position() const noexcept;
-    std::uint64_t lost_bytes() const noexcept;    ///< that belong to no record
+    /// Bytes that belong to no record; of compressed ones, as they are when expanded.
+    std::uint64_t lost_bytes() const noexcept;
     std::uint64_t out_of_order() const noexcept;  ///< records that came too late
 
    private:

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "perfdata/description.hpp"
+#include "perfmap/result.hpp"
+
+namespace perfmap {
+
+/// Where the records are.
+struct RecordBytes {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;       ///< not beyond the end of the file
+  std::uint64_t promised = 0;  ///< the end as the header has it
+};
+
+/// Reads the header, and of a file that was written as such, events and features. What a torn file
+/// has not is missing.
+Result<RecordBytes> read_file_header(std::string_view file, Description& description);
+
+}  // namespace perfmap

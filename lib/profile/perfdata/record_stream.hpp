@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "perfdata/expander.hpp"
+#include "perfdata/file_header.hpp"
+#include "perfdata/record_header.hpp"
+#include "perfmap/diagnostic.hpp"
+
+namespace perfmap {
+
+/// A record where it was found.
+struct FoundRecord {
+  RecordHeader header;
+  bool was_compressed = false;
+  std::uint64_t offset = 0;  ///< in the file; of a compressed one, that of what holds it
+  std::string_view bytes;
+};
+
+/// The records of a recording one after the other, as they were written: those of compressed ones
+/// in their place, and without the bytes that stand behind some of them. O(1) a record.
+class RecordStream {
+ public:
+  /// Borrows the file.
+  RecordStream(std::string_view file, const RecordBytes& where, bool swapped, bool is_pipe) noexcept
+      : file_(file), where_(where), at_(where.begin), swapped_(swapped), is_pipe_(is_pipe) {}
+
+  std::optional<FoundRecord> next(Diagnostics& problems) {
+    if (!expander_.has_more() && expander_.available().empty()) {
+      FoundRecord found;
+      if (take_plain(found)) [[likely]]
+        return found;
+    }
+    return next_slowly(problems);
+  }
+
+  std::uint64_t position() const noexcept { return at_; }
+  std::uint64_t lost_bytes() const noexcept { return lost_; }
+  Expander& expander() noexcept { return expander_; }
+
+ private:
+  /// False where that is none, or one that needs a closer look.
+  bool take_plain(FoundRecord& found) noexcept {
+    if (where_.end - at_ < kRecordHeader) return false;
+    const RecordHeader header = read_header(file_.data() + at_, swapped_);
+    if (!header.is_sane() || header.size > where_.end - at_ || has_more_to(header)) return false;
+    found = {header, false, at_, file_.substr(at_, header.size)};
+    at_ += header.size;
+    return true;
+  }
+  bool has_more_to(const RecordHeader& header) const noexcept {
+    return header.is(RecordType::compressed) || header.is(RecordType::compressed2) ||
+           header.is(RecordType::auxtrace) || (is_pipe_ && header.is(RecordType::tracing_data));
+  }
+  std::optional<FoundRecord> next_slowly(Diagnostics& problems);
+  std::optional<FoundRecord> next_expanded(Diagnostics& problems);
+  void skip_expanded_damage(Diagnostics& problems);
+  void drop_expanded(Diagnostics& problems, const char* why);
+  std::optional<FoundRecord> next_in_file(Diagnostics& problems);
+  std::optional<FoundRecord> take_with_payload(const RecordHeader& header, Diagnostics& problems);
+  void feed(const RecordHeader& header) noexcept;
+  void finish(Diagnostics& problems);
+  void lose(Diagnostics& problems, std::uint64_t offset, std::uint64_t count, const char* why);
+
+  std::string_view file_;
+  RecordBytes where_;
+  std::uint64_t at_;
+  std::uint64_t lost_ = 0;
+  std::uint64_t holder_ = 0;  // offset of the last compressed record
+  Expander expander_;
+  bool swapped_;
+  bool is_pipe_;
+  bool is_broken_ = false;  // what is available does not go on in the next compressed record
+  bool is_astray_ = false;  // what is available may not begin with a record
+  bool is_finished_ = false;
+};
+
+}  // namespace perfmap
