@@ -94,7 +94,9 @@ typename Walk<Arch>::Step Walk<Arch>::by_row(const CfiRow& row, FrameSource sour
   const RowStep found = step_by_row<Arch>(row, registers_, memory_, space_);
   if (found.unreadable) return cannot_read(*found.unreadable);
   if (!found.has_caller) return end(was_cut_ ? StackEnd::truncated : StackEnd::no_info);
+  const Address callee_sp = sp();
   registers_ = found.registers;
+  registers_.set(Arch::kSp, callee_sp);
   return arrive({found.return_address, found.sp, source, row.is_signal_frame});
 }
 
