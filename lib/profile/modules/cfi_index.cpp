@@ -61,10 +61,11 @@ CfiIndex::CfiIndex(const CfiSection& section, const CodeAreas* areas) {
   }
 }
 
-std::optional<std::uint64_t> CfiIndex::find(Address vaddr) const noexcept {
+std::optional<CfiIndex::Place> CfiIndex::find(Address vaddr) const noexcept {
   const auto after = std::upper_bound(begins_.begin(), begins_.end(), vaddr);
   if (after == begins_.begin()) return std::nullopt;
-  return offsets_[static_cast<std::size_t>(after - begins_.begin() - 1)];
+  return Place{offsets_[static_cast<std::size_t>(after - begins_.begin() - 1)],
+               after == begins_.end() ? UINT64_MAX : *after};
 }
 
 }  // namespace perfmap

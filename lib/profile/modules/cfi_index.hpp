@@ -20,8 +20,12 @@ class CfiIndex {
   /// O(n log n).
   CfiIndex(const CfiSection& section, const CodeAreas* areas);
 
+  struct Place {
+    std::uint64_t offset = 0;
+    Address next = UINT64_MAX;  ///< where the code of another FDE begins
+  };
   /// The FDE whose code begins last at or before this address. O(log n).
-  std::optional<std::uint64_t> find(Address vaddr) const noexcept;
+  std::optional<Place> find(Address vaddr) const noexcept;
 
   std::size_t size() const noexcept { return begins_.size(); }
   std::uint64_t bytes() const noexcept { return begins_.capacity() * 8 + offsets_.capacity() * 4; }

@@ -1,5 +1,6 @@
 #include "modules/cfi_table.hpp"
 
+#include <algorithm>
 #include <elf.h>
 
 #include "modules/cfi_program.hpp"
@@ -20,24 +21,27 @@ CodeAreas code_of(const Module& module) {
   return CodeAreas(std::move(ranges));
 }
 
-/// What an FDE at this offset says about an address. `began` is where its code begins.
-std::optional<CfiRow> row_of_fde(const CfiSection& section, std::uint64_t offset, Address vaddr,
-                                 std::optional<Address>& began) noexcept {
-  const std::optional<CfiEntry> entry = read_cfi_entry(section, offset);
+/// What an FDE says about an address, as far as it is the one that answers: up to where another one
+/// begins. `began` is where its code does.
+std::optional<CfiRow> row_of_fde(const CfiSection& section, const CfiIndex::Place& place,
+                                 Address vaddr, std::optional<Address>& began) noexcept {
+  const std::optional<CfiEntry> entry = read_cfi_entry(section, place.offset);
   if (!entry || entry->is_cie) return std::nullopt;
   const std::optional<CfiCie> cie = read_cie(section, entry->cie);
-  const std::optional<CfiFde> fde = cie ? read_fde(section, *entry, *cie) : std::nullopt;
+  std::optional<CfiFde> fde = cie ? read_fde(section, *entry, *cie) : std::nullopt;
   if (!fde) return std::nullopt;
   began = fde->range.begin;
-  return fde->range.contains(vaddr) ? run_cfi(section, *cie, *fde, vaddr) : std::nullopt;
+  if (!fde->range.contains(vaddr)) return std::nullopt;
+  fde->range.size = std::min(fde->range.size, place.next - fde->range.begin);
+  return run_cfi(section, *cie, *fde, vaddr);
 }
 
 }  // namespace
 
 std::optional<CfiRow> CfiTable::Part::row_at(Address vaddr) const noexcept {
-  const std::optional<std::uint64_t> offset = index.find(vaddr);
+  const std::optional<CfiIndex::Place> place = index.find(vaddr);
   std::optional<Address> began;
-  return offset ? row_of_fde(section, *offset, vaddr, began) : std::nullopt;
+  return place ? row_of_fde(section, *place, vaddr, began) : std::nullopt;
 }
 
 CfiTable::CfiTable(const Module& module) : module_(&module), code_(code_of(module)) {
@@ -73,7 +77,8 @@ std::optional<CfiRow> CfiTable::row_by_header(Address vaddr) const {
   const std::optional<EhFrameHeader::Entry> entry = header_->find(vaddr);
   if (!entry) return std::nullopt;
   std::optional<Address> began;
-  std::optional<CfiRow> row = row_of_fde(frames_, entry->fde - frames_.address, vaddr, began);
+  std::optional<CfiRow> row =
+      row_of_fde(frames_, {entry->fde - frames_.address, entry->next}, vaddr, began);
   // A gap behind a function is one. A header that is wrong about where functions begin is not to be
   // trusted with gaps.
   return row || began == entry->code ? row : walked().row_at(vaddr);

@@ -58,7 +58,7 @@ std::optional<EhFrameHeader::Entry> EhFrameHeader::find(Address vaddr) const noe
   }
   if (first == 0) return std::nullopt;
   const std::uint64_t found = first - 1;
-  return Entry{code(found), at(found * 8 + 4)};
+  return Entry{code(found), at(found * 8 + 4), first < count_ ? code(first) : UINT64_MAX};
 }
 
 }  // namespace perfmap

@@ -25,6 +25,7 @@ class EhFrameHeader {
   struct Entry {
     Address code = 0;
     Address fde = 0;
+    Address next = UINT64_MAX;  ///< where the code of the next entry begins
   };
   /// The last entry whose code begins at or before `vaddr`. O(log n).
   std::optional<Entry> find(Address vaddr) const noexcept;
