@@ -1,0 +1,207 @@
+// What goes wrong for those who read records the obvious way.
+
+#include "support/compressed_records.hpp"
+#include "support/recording_reading.hpp"
+
+namespace perfmap::test {
+namespace {
+
+const auto kOrders = {std::endian::little, std::endian::big};
+
+SampleValues at(std::uint64_t time, std::uint64_t id = 0) {
+  SampleValues values;
+  values.time = time;
+  values.id = id;
+  values.ip = 0x1000 + time;
+  values.pid = 42;
+  values.tid = 43;
+  return values;
+}
+
+std::vector<std::uint64_t> times_of(const RecordingContents& contents) {
+  std::vector<std::uint64_t> times;
+  for (const RecordWithBytes& record : contents.records) times.push_back(record.view.time);
+  return times;
+}
+
+using Times = std::vector<std::uint64_t>;
+
+}  // namespace
+
+TEST_CASE("an AUX trace's bytes are no records", "[perfdata]") {
+  const RecordingBytes bytes(GENERATE(from_range(kOrders)));
+  const EventShape shape;
+  const std::string aux = bytes.record(71, bytes.bytes().u64(48).zeros(32).text());
+  const std::string data = aux + std::string(48, '\x09') + bytes.sample(shape, at(5));
+  const RecordingContents contents = read_all(bytes.file({shape}, data));
+  REQUIRE(contents.records.size() == 2);
+  CHECK(contents.records[0].view.type == RecordType::auxtrace);
+  CHECK(contents.records[0].bytes.size() == 48);
+  CHECK(contents.records[1].view.time == 5);
+  CHECK(contents.lost_bytes == 0);
+}
+
+TEST_CASE("an AUX trace that the file does not hold is lost", "[perfdata]") {
+  const RecordingBytes bytes;
+  const std::string aux = bytes.record(71, bytes.bytes().u64(UINT64_MAX).zeros(32).text());
+  const RecordingContents contents = read_all(bytes.file({EventShape()}, aux + "abc"));
+  CHECK(contents.records.size() == 1);
+  CHECK(contents.lost_bytes == 3);
+  CHECK(contents.problems.total() == 1);
+}
+
+TEST_CASE("a sample id is read from a record's end", "[perfdata]") {
+  const RecordingBytes bytes(GENERATE(from_range(kOrders)));
+  const EventShape shape{.sample_type = kTid | kTime | kId | kStreamId | kCpu | kIdentifier,
+                         .ids = {7}};
+  const EventShape other{.sample_type = shape.sample_type, .ids = {8}};
+  const std::string data = bytes.comm(42, "short", shape, at(5, 8)) +
+                           bytes.comm(42, "a name that is much longer", shape, at(6, 7)) +
+                           bytes.record(200, std::string(16, 'x') + bytes.trailer(shape, at(7)));
+  const RecordingContents contents = read_all(bytes.file({shape, other}, data));
+  REQUIRE(contents.records.size() == 3);
+  CHECK(times_of(contents) == Times{5, 6, 6});  // types of 64 and more have none
+  CHECK(contents.records[0].view.event == 1);
+  CHECK(contents.records[1].view.event == 0);
+  const auto comm = decode_comm(contents.records[1].borrowed());
+  REQUIRE(comm);
+  CHECK(comm->comm == "a name that is much longer");
+}
+
+TEST_CASE("without sample ids a fork has its own time, and others that of those before them",
+          "[perfdata]") {
+  const RecordingBytes bytes(GENERATE(from_range(kOrders)));
+  const EventShape shape{.flags = 0};
+  const std::string fork =
+      bytes.record(7, bytes.bytes().u32(44).u32(42).u32(45).u32(43).u64(9).text());
+  const std::string data = bytes.comm(42, "early", shape, at(5)) + bytes.sample(shape, at(7)) +
+                           bytes.comm(42, "later", shape, at(5)) + fork;
+  const RecordingContents contents = read_all(bytes.file({shape}, data));
+  CHECK(times_of(contents) == Times{0, 7, 7, 9});
+  const auto decoded = decode_fork(contents.records.back().borrowed());
+  REQUIRE(decoded);
+  CHECK(decoded->pid == 44);
+  CHECK(decoded->tid == 45);
+  CHECK(decoded->parent == 42);
+}
+
+TEST_CASE(
+    "records stand unaligned behind a compressed one, and may begin in one and end in another",
+    "[perfdata]") {
+  const RecordingBytes bytes(GENERATE(from_range(kOrders)));
+  const EventShape shape;
+  std::string plain;
+  for (std::uint64_t i = 1; i <= 100; ++i) plain += bytes.sample(shape, at(i));
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{13}, std::size_t{1000}}) {
+    CAPTURE(piece);
+    CompressedRecords compressed(bytes);
+    std::string data;
+    bool is_aligned = true;
+    for (std::size_t i = 0; i < plain.size(); i += piece, is_aligned = !is_aligned) {
+      const std::string part = plain.substr(i, piece);
+      data += is_aligned ? compressed.aligned(part) : compressed.unaligned(part);
+      if (i % 7 == 0) data += bytes.finished_round();
+    }
+    const RecordingContents contents = read_all(bytes.file({shape}, data));
+    CHECK(contents.facts.is_compressed);
+    CHECK(contents.problems.total() == 0);
+    REQUIRE(contents.records.size() == 100);
+    for (std::uint64_t i = 0; i < 100; ++i) CHECK(contents.records[i].view.time == i + 1);
+  }
+}
+
+TEST_CASE("a damaged compressed record costs what was in it, and a new stream is read again",
+          "[perfdata]") {
+  const RecordingBytes bytes;
+  const EventShape shape;
+  CompressedRecords first(bytes);
+  CompressedRecords second(bytes);
+  const std::string whole = first.unaligned(bytes.sample(shape, at(1)));
+  std::string damaged = first.unaligned(bytes.sample(shape, at(2)));
+  damaged.replace(8, 4, "\xff\xff\xff\xff");
+  std::string good;
+  for (std::uint64_t i = 3; i <= 10; ++i) good += bytes.sample(shape, at(i));
+  const std::string data = whole + damaged + second.unaligned(good) + bytes.sample(shape, at(11));
+  const RecordingContents contents = read_all(bytes.file({shape}, data));
+  CHECK(times_of(contents) == Times{1, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  CHECK(contents.lost_bytes > 0);
+  CHECK(contents.problems.total() > 0);
+}
+
+TEST_CASE("a recording cut within a record gives those before it", "[perfdata]") {
+  const RecordingBytes bytes;
+  const EventShape shape;
+  const std::string whole =
+      bytes.file({shape}, bytes.sample(shape, at(5)) + bytes.sample(shape, at(6)));
+  for (std::size_t missing = 1; missing < 32; ++missing) {
+    CAPTURE(missing);
+    const RecordingContents contents = read_all(whole.substr(0, whole.size() - missing));
+    CHECK(times_of(contents) == Times{5});
+    CHECK(contents.lost_bytes == 32 - missing);
+    CHECK(contents.problems.total() == 2);
+    CHECK(contents.problems.items().back().message ==
+          "the recording ends " + std::to_string(missing) +
+              " bytes before the end that its header has");
+    CHECK(contents.position == whole.size() - missing);
+  }
+}
+
+TEST_CASE("reading goes on behind a record of an impossible size or type", "[perfdata]") {
+  const RecordingBytes bytes(GENERATE(from_range(kOrders)));
+  const std::string damage =
+      GENERATE_COPY(std::string(8, '\0'), bytes.bytes().u32(9).u16(0).u16(7).text(),
+                    bytes.bytes().u32(0x10000).u16(0).u16(64).text(), std::string(300, '\x7f'));
+  const EventShape shape;
+  std::string rest;
+  for (std::uint64_t i = 6; i <= 20; ++i) rest += bytes.sample(shape, at(i));
+  const RecordingContents contents =
+      read_all(bytes.file({shape}, bytes.sample(shape, at(5)) + damage + rest));
+  CHECK(contents.records.size() == 16);
+  CHECK(contents.lost_bytes == damage.size());
+  CHECK(contents.problems.total() == 1);
+}
+
+TEST_CASE("samples of events whose ids stand at different places find their events", "[perfdata]") {
+  const RecordingBytes bytes(GENERATE(from_range(kOrders)));
+  const std::vector<EventShape> shapes{
+      {.sample_type = kIp | kTid | kTime | kId, .ids = {7}},
+      {.sample_type = kIp | kTid | kTime | kAddr | kId | kCpu, .ids = {8}},
+      {.sample_type = kIp | kTid | kTime | kIdentifier, .ids = {9}}};
+  std::string data;
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    data += bytes.sample(shapes[i % 3], at(10 + i, 7 + i % 3));
+    data += bytes.comm(42, "x", shapes[i % 3], at(10 + i, 7 + i % 3));
+  }
+  const RecordingContents contents = read_all(bytes.file(shapes, data));
+  REQUIRE(contents.records.size() == 60);
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    CHECK(contents.records[i].view.event == i / 2 % 3);
+    CHECK(contents.records[i].view.time == 10 + i / 2);
+  }
+}
+
+TEST_CASE("a record that comes after its round is over is counted, and not lost", "[perfdata]") {
+  const RecordingBytes bytes;
+  const EventShape shape;
+  const std::string data =
+      bytes.sample(shape, at(10)) + bytes.finished_round() + bytes.sample(shape, at(30)) +
+      bytes.sample(shape, at(20)) + bytes.finished_round() + bytes.finished_round() +
+      bytes.sample(shape, at(15)) + bytes.sample(shape, at(40)) + bytes.finished_round();
+  const RecordingContents contents = read_all(bytes.file({shape}, data));
+  CHECK(times_of(contents) == Times{10, 20, 30, 15, 40});
+  CHECK(contents.out_of_order == 1);
+}
+
+TEST_CASE("records of two processors are put in order without any round", "[perfdata]") {
+  const RecordingBytes bytes;
+  const EventShape shape;
+  std::string data;
+  for (std::uint64_t i = 0; i < 3000; ++i) data += bytes.sample(shape, at(2 * i + 2));
+  for (std::uint64_t i = 0; i < 3000; ++i) data += bytes.sample(shape, at(2 * i + 1));
+  const RecordingContents contents = read_all(bytes.file({shape}, data));
+  REQUIRE(contents.records.size() == 6000);
+  for (std::uint64_t i = 0; i < 6000; ++i) CHECK(contents.records[i].view.time == i + 1);
+  CHECK(contents.out_of_order == 0);
+}
+
+}  // namespace perfmap::test
