@@ -27,12 +27,13 @@ PERFMAP_API std::string_view to_string(FrameKind kind) noexcept;
 /// A function, whatever the address within it: what a flame graph has as a box. Equal ones are one
 /// object with one number. Views live as long as the FrameTable.
 struct FrameFunction {
-  std::string_view name;         ///< empty: nobody knows
-  std::string_view system_name;  ///< as the linker has it; that of JIT code as its runtime wrote it
-  std::string_view
-      module;  ///< path of the ELF file, map or dump; "[kernel.kallsyms]", "[vdso]", "//anon"
-  std::string_view file;  ///< of the source
-  std::string_view tier;  ///< of JIT code; see DecodedName::tier
+  std::string_view name = {};  ///< empty: nobody knows
+  /// As the linker has it; that of JIT code as its runtime wrote it.
+  std::string_view system_name = {};
+  /// Path of the ELF file, map or dump; "[kernel.kallsyms]", "[vdso]", "//anon".
+  std::string_view module = {};
+  std::string_view file = {};  ///< of the source
+  std::string_view tier = {};  ///< of JIT code; see DecodedName::tier
   FrameKind kind = FrameKind::unknown;
 
   friend bool operator==(const FrameFunction&, const FrameFunction&) = default;
@@ -57,10 +58,10 @@ struct FramePlace {
 
 /// What a part of a process's memory shows, as profiles list it.
 struct FrameMapping {
-  AddressRange range;
+  AddressRange range = {};
   std::uint64_t offset = 0;             ///< in the file
-  std::string_view path;                ///< as FrameFunction::module
-  std::string_view build_id;            ///< raw bytes
+  std::string_view path = {};           ///< as FrameFunction::module
+  std::string_view build_id = {};       ///< raw bytes
   FrameKind kind = FrameKind::unknown;  ///< native, jit or kernel, or unknown
 
   friend bool operator==(const FrameMapping&, const FrameMapping&) = default;

@@ -39,7 +39,7 @@ std::optional<std::uint32_t> FirefoxTables::stack_of(std::span<const StackFrame>
   for (std::size_t i = frames.size(); i-- > 0;) {
     const std::uint32_t place = frames[i].place;
     const bool is_inlined = table_.function_of(place).kind == FrameKind::inlined;
-    depth = is_inlined && i + 1 < frames.size() ? depth + 1 : 0;
+    depth = is_inlined && i + 1 < frames.size() && frames[i + 1].ip == frames[i].ip ? depth + 1 : 0;
     if (depth == 0) holder = place;
     node = stacks_.child(node, add_frame({place, holder, depth, frames[i].is_return}));
   }

@@ -26,7 +26,10 @@ class PerfScriptWriter : public StackWriter {
     for (std::size_t i = 0; i < sample.frames.size(); ++i) {
       // perf gives an inlined function the offset of the one that holds it.
       std::size_t holder = i;
-      while (holder + 1 < sample.frames.size() && is_inlined(sample.frames[holder])) ++holder;
+      while (is_inlined(sample.frames[holder]) && holder + 1 < sample.frames.size() &&
+             sample.frames[holder + 1].ip == sample.frames[i].ip) {
+        ++holder;
+      }
       write_frame(sample.frames[i], input_.table.place(sample.frames[holder].place).offset);
     }
     input_.out.write("\n");

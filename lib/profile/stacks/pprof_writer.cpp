@@ -92,7 +92,10 @@ class PprofWriter : public StackWriter {
     std::size_t end = sample.frames.size();
     while (end > 0) {
       std::size_t begin = end - 1;
-      while (begin > 0 && tables_.is_inlined(sample.frames[begin - 1])) --begin;
+      while (begin > 0 && tables_.is_inlined(sample.frames[begin - 1]) &&
+             sample.frames[begin - 1].ip == sample.frames[end - 1].ip) {
+        --begin;
+      }
       node = tree_.child(node, tables_.location_of(sample.frames.subspan(begin, end - begin),
                                                    sample.process_comm));
       end = begin;
