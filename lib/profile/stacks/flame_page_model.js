@@ -30,6 +30,8 @@ const originalKey = (node) => {
 
 const nameOfKey = (key) => key < 0 ? data.labels[~key] : data.names[key];
 
+const KEYS = data.names.length + data.labels.length + 1; // and so many differ
+
 class Tree {
   constructor() {
     this.parents = [0];
@@ -39,7 +41,7 @@ class Tree {
   }
 
   child(parent, key) {
-    const id = parent + ":" + key;
+    const id = parent * KEYS + key;
     let node = this.known.get(id);
     if (node === undefined) {
       node = this.parents.push(parent) - 1;

@@ -118,6 +118,14 @@ const addFact = (term, text) => {
   byId("facts").append(row);
 };
 
+// What is native and the kernel's first, then JIT code, and what nobody knows last.
+const LEGEND_ORDER = [99, 3, 1, 2, 4, 5, 6, 7, 9, 8];
+const addKinds = () => {
+  byId("kinds").textContent = "";
+  [...kinds.keys()].sort((a, b) => LEGEND_ORDER[kinds[a].code] - LEGEND_ORDER[kinds[b].code] || a - b)
+    .forEach((index) => addKind(kinds[index], index));
+};
+
 const addKind = (kind, index) => {
   const button = document.createElement("button");
   button.type = "button";
@@ -238,8 +246,7 @@ graph.addEventListener("scroll", drawSoon, {passive: true});
 addEventListener("popstate", readAddress);
 addEventListener("hashchange", readAddress);
 isDark.addEventListener("change", () => {
-  byId("kinds").textContent = "";
-  kinds.forEach(addKind);
+  addKinds();
   show();
 });
 new ResizeObserver(() => {
@@ -253,5 +260,5 @@ addFact("Samples", count.format(data.samples));
 addFact("Seconds", (data.duration / 1e9).toFixed(2));
 if (data.events.length > 0) addFact(data.events.length > 1 ? "Events" : "Event", data.events.join(", "));
 if (data.exporter) addFact("Made by", data.exporter);
-kinds.forEach(addKind);
+addKinds();
 readAddress();

@@ -42,8 +42,8 @@ class HtmlWriter : public StackWriter {
     if (samples_ == 0) first_time_ = sample.time;
     last_time_ = sample.time;
     ++samples_;
-    std::uint32_t node = tree_.child(0, label(sample.process_comm, sample.pid));
-    node = tree_.child(node, label(sample.comm, sample.tid));
+    std::uint32_t node = tree_.child(0, label(sample.process_comm, " (pid ", sample.pid));
+    node = tree_.child(node, label(sample.comm, " (tid ", sample.tid));
     for (std::size_t i = sample.frames.size(); i-- > 0;) {
       node = tree_.child(node, frames_.of_place(sample.frames[i].place));
     }
@@ -73,8 +73,8 @@ class HtmlWriter : public StackWriter {
 
  private:
   /// Labels are the frames of the first two levels.
-  std::uint32_t label(std::string_view comm, pid_t id) {
-    return labels_.add(std::string(comm) + " (" + std::to_string(id) + ")");
+  std::uint32_t label(std::string_view comm, std::string_view what, pid_t id) {
+    return labels_.add(std::string(comm).append(what) + std::to_string(id) + ")");
   }
 
   void member(std::string_view key, std::string_view value) {
