@@ -143,6 +143,19 @@ void JsonWriter::integer(std::int64_t value) {
   out_.wrote(static_cast<std::size_t>(std::to_chars(at, at + 20, value).ptr - at));
 }
 
+void JsonWriter::decimal(std::uint64_t value, unsigned decimals) {
+  for (; decimals > 0 && value % 10 == 0; --decimals) value /= 10;
+  std::uint64_t unit = 1;
+  for (unsigned i = 0; i < decimals; ++i) unit *= 10;
+  number(value / unit);
+  if (decimals == 0) return;
+  char* const at = out_.room(1 + decimals);
+  *at = '.';
+  std::uint64_t rest = value % unit;
+  for (unsigned i = decimals; i > 0; --i, rest /= 10) at[i] = static_cast<char>('0' + rest % 10);
+  out_.wrote(1 + decimals);
+}
+
 void JsonWriter::base64(std::string_view bytes) {
   separate();
   out_.write("\"");

@@ -30,6 +30,8 @@ class PERFMAP_API JsonWriter {
   void string(std::string_view bytes);
   void number(std::uint64_t value);
   void integer(std::int64_t value);
+  /// `value` / 10^`decimals`, exactly: decimal(1500, 6) is 0.0015. At most 18 decimals.
+  void decimal(std::uint64_t value, unsigned decimals);
   /// base64 (RFC 4648) of any bytes.
   void base64(std::string_view bytes);
   void boolean(bool value) { literal(value ? "true" : "false"); }

@@ -27,17 +27,21 @@ PERFMAP_API std::string_view to_string(FrameKind kind) noexcept;
 /// A function, whatever the address within it: what a flame graph has as a box. Equal ones are one
 /// object with one number. Views live as long as the FrameTable.
 struct FrameFunction {
-  std::string_view name;         ///< empty: nobody knows
-  std::string_view system_name;  ///< as the linker has it; that of JIT code as its runtime wrote it
-  std::string_view
-      module;  ///< path of the ELF file, map or dump; "[kernel.kallsyms]", "[vdso]", "//anon"
-  std::string_view file;  ///< of the source
-  std::string_view tier;  ///< of JIT code; see DecodedName::tier
+  std::string_view name = {};  ///< empty: nobody knows
+  /// As the linker has it; that of JIT code as its runtime wrote it.
+  std::string_view system_name = {};
+  /// Path of the ELF file, map or dump; "[kernel.kallsyms]", "[vdso]", "//anon".
+  std::string_view module = {};
+  std::string_view file = {};  ///< of the source
+  std::string_view tier = {};  ///< of JIT code; see DecodedName::tier
   FrameKind kind = FrameKind::unknown;
+
+  friend bool operator==(const FrameFunction&, const FrameFunction&) = default;
 };
 
 /// One place in a function: what is known about an address. Several frames of one address, the
-/// innermost first, are inlined into each other.
+/// innermost first, are inlined into each other. Offset and addresses are those of the frame's ip,
+/// although the names of a caller are those of ip - 1.
 struct FramePlace {
   std::uint32_t function = 0;  ///< for FrameTable::function()
   std::uint32_t mapping = 0;   ///< for FrameTable::mapping(); 0: none
@@ -48,15 +52,19 @@ struct FramePlace {
   Address map_address = 0;
   /// In the ELF file, before relocation; otherwise as it is.
   Address vaddr = 0;
+
+  friend bool operator==(const FramePlace&, const FramePlace&) = default;
 };
 
 /// What a part of a process's memory shows, as profiles list it.
 struct FrameMapping {
-  AddressRange range;
+  AddressRange range = {};
   std::uint64_t offset = 0;             ///< in the file
-  std::string_view path;                ///< as FrameFunction::module
-  std::string_view build_id;            ///< raw bytes
+  std::string_view path = {};           ///< as FrameFunction::module
+  std::string_view build_id = {};       ///< raw bytes
   FrameKind kind = FrameKind::unknown;  ///< native, jit or kernel, or unknown
+
+  friend bool operator==(const FrameMapping&, const FrameMapping&) = default;
 };
 
 /// Functions, places and mappings, each once, by numbers that count from 1; number 0 is that of

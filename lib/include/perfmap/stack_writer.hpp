@@ -17,19 +17,19 @@ namespace perfmap {
 /// What a profile is about, as far as it is known before its first sample.
 struct StackProfile {
   struct Event {
-    std::string name;          ///< "cpu-clock"
+    std::string name = {};     ///< "cpu-clock"
     bool is_time = false;      ///< a sample's period is nanoseconds
     std::uint64_t period = 0;  ///< or, with `is_frequency`, samples a second; 0: not known
     bool is_frequency = false;
   };
-  std::vector<Event> events;
-  std::string title;    ///< the recording's file name
-  std::string command;  ///< that was recorded; may be empty
-  std::string hostname, arch, os_release;
+  std::vector<Event> events = {};
+  std::string title = {};    ///< the recording's file name
+  std::string command = {};  ///< that was recorded; may be empty
+  std::string hostname = {}, arch = {}, os_release = {};
   std::uint64_t wall_ns =
       0;  ///< CLOCK_REALTIME nanoseconds at clock_ns of the samples' clock; 0: not known
   std::uint64_t clock_ns = 0;
-  std::string exporter;  ///< "perfmap 1.2.3"
+  std::string exporter = {};  ///< "perfmap 1.2.3"
 };
 
 enum class StackFormat : std::uint8_t {

@@ -53,6 +53,17 @@ TEST_CASE("numbers and addresses keep all 64 bits", "[json]") {
   CHECK(text == "[18446744073709551615,\"0xffffffffffffffff\"]");
 }
 
+TEST_CASE("a decimal number has the digits that it needs", "[json]") {
+  const auto decimal = [](std::uint64_t value, unsigned decimals) {
+    return written([&](OutputFile& out) { JsonWriter(out).decimal(value, decimals); });
+  };
+  CHECK(decimal(1'500, 6) == "0.0015");
+  CHECK(decimal(12'000'000, 6) == "12");
+  CHECK(decimal(3'000'001, 6) == "3.000001");
+  CHECK(decimal(0, 6) == "0");
+  CHECK(decimal(UINT64_MAX, 18) == "18.446744073709551615");
+}
+
 TEST_CASE("a string holds no quote, backslash, control byte or DEL as it is", "[json]") {
   CHECK(string_of("a\"b\\c") == R"("a\"b\\c")");
   CHECK(string_of("\n\r\t") == R"("\n\r\t")");

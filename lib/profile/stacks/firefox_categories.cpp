@@ -1,0 +1,54 @@
+#include "stacks/firefox_categories.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "stacks/code_class.hpp"
+
+namespace perfmap {
+namespace {
+
+struct Category {
+  std::string_view name;
+  std::string_view color;  // one of those that the front end knows; one category has to be grey
+};
+constexpr std::array<Category, kCodeClasses> kCategories{{
+    {"Other", "grey"},
+    {"Kernel", "orange"},
+    {"Native", "blue"},
+    {"Inlined", "lightblue"},
+    {"Interpreter", "red"},
+    {"JIT: baseline", "yellow"},
+    {"JIT: middle tier", "magenta"},
+    {"JIT: optimised", "green"},
+    {"JIT: runtime's own", "purple"},
+    {"JIT", "brown"},
+}};
+
+}  // namespace
+
+void write_firefox_categories(JsonWriter& json) {
+  json.begin_array();
+  for (std::uint8_t i = 0; i < kCodeClasses; ++i) {
+    json.begin_object();
+    json.key("name");
+    json.string(kCategories[i].name);
+    json.key("color");
+    json.string(kCategories[i].color);
+    json.key("subcategories");
+    json.begin_array();
+    json.string("Other");
+    for (const std::string_view tier : tiers_of(static_cast<CodeClass>(i))) json.string(tier);
+    json.end_array();
+    json.end_object();
+  }
+  json.end_array();
+}
+
+std::uint32_t firefox_subcategory(const FrameFunction& function) noexcept {
+  const std::span<const std::string_view> tiers = tiers_of(code_class(function));
+  const auto found = std::find(tiers.begin(), tiers.end(), function.tier);
+  return found == tiers.end() ? 0 : static_cast<std::uint32_t>(found - tiers.begin()) + 1;
+}
+
+}  // namespace perfmap

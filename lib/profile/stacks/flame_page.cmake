@@ -1,0 +1,42 @@
+# Puts the flame graph page together: one file with its style and script in it, which a content
+# security policy allows by their hashes and nothing else.
+
+# The SHA-256 of a text as such a policy has it: in base64.
+function(policy_hash text out)
+  string(SHA256 hex "${text}")
+  set(alphabet "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+  set(base64 "")
+  foreach(at RANGE 0 60 6) # 64 digits: ten groups of six, and four
+    string(SUBSTRING "${hex}0000" ${at} 6 digits)
+    foreach(shift IN ITEMS 18 12 6 0)
+      math(EXPR value "(0x${digits} >> ${shift}) & 63")
+      string(SUBSTRING "${alphabet}" ${value} 1 letter)
+      string(APPEND base64 ${letter})
+    endforeach()
+  endforeach()
+  string(SUBSTRING ${base64} 0 43 base64)
+  set(${out} "${base64}=" PARENT_SCOPE)
+endfunction()
+
+set(script "")
+foreach(part IN ITEMS model layout draw page)
+  file(READ flame_page_${part}.js text)
+  string(APPEND script "${text}")
+endforeach()
+set(script "\n(() => {\n\"use strict\";\n${script}})();\n")
+file(READ flame_page.css style)
+set(style "\n${style}")
+policy_hash("${script}" script_hash)
+policy_hash("${style}" style_hash)
+file(READ flame_page.html page)
+foreach(name IN ITEMS script_hash style_hash style script)
+  string(REPLACE "{{${name}}}" "${${name}}" page "${page}")
+endforeach()
+string(FIND "${page}" "{{data}}" data_at)
+string(SUBSTRING "${page}" 0 ${data_at} before_data)
+math(EXPR data_at "${data_at} + 8")
+string(SUBSTRING "${page}" ${data_at} -1 after_data)
+configure_file(flame_page.cpp.in flame_page.cpp @ONLY)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+  flame_page.html flame_page.css flame_page_model.js flame_page_layout.js flame_page_draw.js
+  flame_page_page.js)

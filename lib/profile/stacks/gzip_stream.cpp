@@ -1,0 +1,48 @@
+#include "stacks/gzip_stream.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <zlib.h>
+
+namespace perfmap {
+
+struct GzipStream::State {
+  z_stream stream = {};
+};
+
+GzipStream::GzipStream(OutputFile& out) : out_(out), state_(std::make_unique<State>()) {
+  constexpr int kGzip = 16;  // zlib's way to ask for gzip's header instead of its own
+  constexpr int kMemory = 8;
+  if (deflateInit2(&state_->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + kGzip, kMemory,
+                   Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::bad_alloc();
+  }
+}
+
+GzipStream::~GzipStream() { deflateEnd(&state_->stream); }
+
+void GzipStream::write(std::string_view bytes) {
+  constexpr std::size_t kMost = std::numeric_limits<uInt>::max();
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kMost))) {
+    deflate(bytes.substr(0, kMost), Z_NO_FLUSH);
+  }
+}
+
+void GzipStream::finish() { deflate({}, Z_FINISH); }
+
+void GzipStream::deflate(std::string_view bytes, int flush) {
+  z_stream& stream = state_->stream;
+  // zlib reads through this pointer, and no more.
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  do {
+    char* const room = out_.room(OutputFile::kRoom);
+    stream.next_out = reinterpret_cast<Bytef*>(room);
+    stream.avail_out = OutputFile::kRoom;
+    ::deflate(&stream, flush);
+    out_.wrote(OutputFile::kRoom - stream.avail_out);
+  } while (stream.avail_out == 0);
+}
+
+}  // namespace perfmap

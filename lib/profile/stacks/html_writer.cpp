@@ -1,0 +1,150 @@
+#include <vector>
+
+#include "perfmap/visible.hpp"
+#include "stacks/code_class.hpp"
+#include "stacks/flame_page.hpp"
+#include "stacks/shown_frames.hpp"
+#include "stacks/stack_tree.hpp"
+#include "stacks/string_pool.hpp"
+#include "stacks/writers.hpp"
+
+namespace perfmap {
+namespace {
+
+/// JSON that stands in a page: nothing in a string ends the element that it is in.
+void write_page_string(OutputFile& out, std::string_view bytes) {
+  std::string visible;
+  append_visible(visible, bytes);
+  std::string text = "\"";
+  for (const char c : visible) {
+    switch (c) {
+      case '"':
+      case '\\': text.append(1, '\\').append(1, c); break;
+      case '<': text += "\\u003c"; break;
+      case '>': text += "\\u003e"; break;
+      case '&': text += "\\u0026"; break;
+      default: text += c;
+    }
+  }
+  out.write(text += '"');
+}
+
+/// One page that shows the stacks as a flame graph: flame_page.html and the stacks as JSON.
+///
+/// The tree is processes, their threads, and functions; every node has its parent, its function
+/// and how many samples end there. Node 0 is the whole, and its parent itself.
+class HtmlWriter : public StackWriter {
+ public:
+  explicit HtmlWriter(WriterInput input)
+      : input_(std::move(input)), frames_(input_.table, input_.options.merge_tiers, false) {}
+
+  void add(const StackSample& sample) override {
+    if (samples_ == 0) first_time_ = sample.time;
+    last_time_ = sample.time;
+    ++samples_;
+    std::uint32_t node = tree_.child(0, label(sample.process_comm, " (pid ", sample.pid));
+    node = tree_.child(node, label(sample.comm, " (tid ", sample.tid));
+    for (std::size_t i = sample.frames.size(); i-- > 0;) {
+      node = tree_.child(node, frames_.of_place(sample.frames[i].place));
+    }
+    if (node >= counts_.size()) counts_.resize(tree_.size());
+    ++counts_[node];
+  }
+
+  Result<void> finish() override {
+    counts_.resize(tree_.size());
+    const FlamePage page = flame_page();
+    OutputFile& out = input_.out;
+    out.write(page.before_data);
+    out.write("{\"schema\":\"perfmap.flame/1\"");
+    member("title", input_.profile.title);
+    member("command", input_.profile.command);
+    member("host", input_.profile.hostname);
+    member("exporter", input_.profile.exporter);
+    out.write(",\"samples\":" + std::to_string(samples_));
+    out.write(",\"duration\":" + std::to_string(last_time_ - first_time_));
+    write_events();
+    write_functions();
+    write_nodes();
+    out.write("}");
+    out.write(page.after_data);
+    return {};
+  }
+
+ private:
+  /// Labels are the frames of the first two levels.
+  std::uint32_t label(std::string_view comm, std::string_view what, pid_t id) {
+    return labels_.add(std::string(comm).append(what) + std::to_string(id) + ")");
+  }
+
+  void member(std::string_view key, std::string_view value) {
+    input_.out.write(",\"" + std::string(key) + "\":");
+    write_page_string(input_.out, value);
+  }
+
+  /// ,"KEY":[…] of what `write(i)` writes.
+  template <class Write>
+  void column(std::string_view key, std::size_t length, Write write) {
+    input_.out.write(",\"" + std::string(key) + "\":[");
+    for (std::uint32_t i = 0; i < length; ++i) {
+      if (i != 0) input_.out.write(",");
+      write(i);
+    }
+    input_.out.write("]");
+  }
+  template <class Value>
+  void numbers(std::string_view key, std::size_t length, Value value) {
+    column(key, length, [&](std::uint32_t i) { input_.out.write(std::to_string(value(i))); });
+  }
+
+  void write_events() {
+    column("events", input_.profile.events.size(),
+           [&](std::uint32_t i) { write_page_string(input_.out, input_.profile.events[i].name); });
+  }
+
+  void write_functions() {
+    StringPool strings;
+    const auto string_of = [&](std::string_view FrameFunction::*field) {
+      return [this, &strings, field](std::uint32_t i) {
+        return strings.add(frames_.function(i).*field);
+      };
+    };
+    column("names", frames_.size(), [&](std::uint32_t i) {
+      write_page_string(input_.out, shown_name(frames_.function(i)));
+    });
+    numbers("modules", frames_.size(), string_of(&FrameFunction::module));
+    numbers("files", frames_.size(), string_of(&FrameFunction::file));
+    numbers("tiers", frames_.size(), string_of(&FrameFunction::tier));
+    numbers("classes", frames_.size(), [&](std::uint32_t i) {
+      return static_cast<unsigned>(code_class(frames_.function(i)));
+    });
+    column("strings", strings.size(),
+           [&](std::uint32_t i) { write_page_string(input_.out, strings[i]); });
+    column("labels", labels_.size(),
+           [&](std::uint32_t i) { write_page_string(input_.out, labels_[i]); });
+  }
+
+  void write_nodes() {
+    const auto nodes = static_cast<std::uint32_t>(tree_.size());
+    numbers("parents", nodes, [&](std::uint32_t i) { return i == 0 ? 0 : tree_[i].parent; });
+    numbers("frames", nodes, [&](std::uint32_t i) { return i == 0 ? 0 : tree_[i].frame; });
+    numbers("counts", nodes, [&](std::uint32_t i) { return counts_[i]; });
+  }
+
+  WriterInput input_;
+  ShownFrames frames_;
+  StringPool labels_;
+  StackTree tree_;
+  std::vector<std::uint64_t> counts_;  // of samples that end at a node
+  std::uint64_t samples_ = 0;
+  std::uint64_t first_time_ = 0;
+  std::uint64_t last_time_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<StackWriter> make_html_writer(WriterInput input) {
+  return std::make_unique<HtmlWriter>(std::move(input));
+}
+
+}  // namespace perfmap

@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+#include "stacks/shown_frames.hpp"
+#include "stacks/writers.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+/// What perf 6 prints for recordings with stacks, with --ns -F +pid,+period,+dso,+symoff.
+/// Source: Linux, tools/perf/builtin-script.c and util/evsel_fprintf.c.
+class PerfScriptWriter : public StackWriter {
+ public:
+  explicit PerfScriptWriter(WriterInput input)
+      : input_(std::move(input)), frames_(input_.table, input_.options.merge_tiers, false) {
+    for (const StackProfile::Event& event : input_.profile.events) {
+      event_width_ = std::max(event_width_, event.name.size());
+    }
+  }
+
+  void add(const StackSample& sample) override {
+    write_header(sample);
+    for (std::size_t i = 0; i < sample.frames.size(); ++i) {
+      // perf gives an inlined function the offset of the one that holds it.
+      std::size_t holder = i;
+      while (is_inlined(sample.frames[holder]) && holder + 1 < sample.frames.size() &&
+             sample.frames[holder + 1].ip == sample.frames[i].ip) {
+        ++holder;
+      }
+      write_frame(sample.frames[i], input_.table.place(sample.frames[holder].place).offset);
+    }
+    input_.out.write("\n");
+  }
+
+  Result<void> finish() override { return {}; }
+
+ private:
+  template <class... Values>
+  void print(std::size_t most, const char* format, Values... values) {
+    const int count = std::snprintf(input_.out.room(most), most, format, values...);
+    input_.out.wrote(std::min(static_cast<std::size_t>(count), most - 1));
+  }
+
+  bool is_inlined(const StackFrame& frame) const {
+    return input_.table.function_of(frame.place).kind == FrameKind::inlined;
+  }
+
+  void write_text(std::string_view text) { input_.out.write(escaped(text)); }
+
+  void write_header(const StackSample& sample) {
+    write_text(sample.comm);
+    print(64, " %5d/%-5d ", sample.pid, sample.tid);
+    if (sample.cpu != UINT32_MAX) print(32, "[%03" PRIu32 "] ", sample.cpu);
+    print(64, "%5" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " ", sample.time / kSecond,
+          sample.time % kSecond, sample.period);
+    const std::string& event = event_of(input_.profile, sample).name;
+    if (event.size() < event_width_)
+      input_.out.write(std::string(event_width_ - event.size(), ' '));
+    write_text(event);
+    input_.out.write(": \n");
+  }
+
+  void write_frame(const StackFrame& frame, std::uint64_t offset) {
+    const FramePlace& place = input_.table.place(frame.place);
+    const FrameFunction& function = frames_.function(frames_.of_place(frame.place));
+    // perf unwinds to the address before the return address; the kernel, to that itself.
+    const bool is_before = frame.is_return && frame.source != FrameSource::callchain &&
+                           frame.source != FrameSource::kernel;
+    print(32, "\t%16" PRIx64 " ", place.map_address - (is_before ? 1 : 0));
+    if (function.name.empty()) {
+      input_.out.write("[unknown]");
+    } else {
+      write_text(function.name);
+      print(32, "+0x%" PRIx64, offset - (is_before && offset != 0 ? 1 : 0));
+    }
+    write_module(function, place);
+    if (input_.options.lines && place.line != 0) {
+      input_.out.write("  ");
+      write_text(function.file);
+      print(16, ":%" PRIu32 "\n", place.line);
+    }
+  }
+
+  void write_module(const FrameFunction& function, const FramePlace& place) {
+    if (function.kind == FrameKind::inlined) return input_.out.write(" (inlined)\n");
+    std::string_view module = function.module;
+    if (module.empty()) module = input_.table.mapping(place.mapping).path;
+    input_.out.write(" (");
+    write_text(module.empty() ? "[unknown]" : module);
+    input_.out.write(")\n");
+  }
+
+  WriterInput input_;
+  ShownFrames frames_;
+  std::size_t event_width_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<StackWriter> make_perf_script_writer(WriterInput input) {
+  return std::make_unique<PerfScriptWriter>(std::move(input));
+}
+
+}  // namespace perfmap

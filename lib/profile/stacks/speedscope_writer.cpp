@@ -1,0 +1,151 @@
+#include <numeric>
+
+#include "perfmap/json_writer.hpp"
+#include "stacks/shown_frames.hpp"
+#include "stacks/stack_tree.hpp"
+#include "stacks/thread_profiles.hpp"
+#include "stacks/writers.hpp"
+
+namespace perfmap {
+namespace {
+
+/// speedscope's own format: a sampled profile for each thread and event.
+/// Source: speedscope, src/lib/file-format-spec.ts.
+class SpeedscopeWriter : public StackWriter {
+ public:
+  explicit SpeedscopeWriter(WriterInput input)
+      : input_(std::move(input)),
+        frames_(input_.table, input_.options.merge_tiers, input_.options.lines),
+        json_(input_.out) {}
+
+  void add(const StackSample& sample) override {
+    std::uint32_t node = 0;
+    for (std::size_t i = sample.frames.size(); i-- > 0;) {
+      node = tree_.child(node, frames_.of_place(sample.frames[i].place));
+    }
+    SampledThread& thread = threads_[{sample.pid, sample.tid, sample.event}];
+    if (thread.comm != sample.comm) thread.comm = sample.comm;
+    thread.stacks.push_back(node);
+    if (event_of(input_.profile, sample).is_time) thread.weights.push_back(sample.period);
+  }
+
+  Result<void> finish() override {
+    json_.begin_object();
+    text("$schema", "https://www.speedscope.app/file-format-schema.json");
+    json_.key("shared");
+    json_.begin_object();
+    json_.key("frames");
+    json_.begin_array();
+    for (std::uint32_t frame = 0; frame < frames_.size(); ++frame) write_frame(frame);
+    json_.end_array();
+    json_.end_object();
+    json_.key("profiles");
+    json_.begin_array();
+    for (const auto& [key, thread] : threads_) write_profile(key, thread);
+    json_.end_array();
+    text("name", input_.profile.title);
+    json_.key("activeProfileIndex");
+    json_.number(busiest());
+    text("exporter", exporter());
+    json_.end_object();
+    json_.newline();
+    return {};
+  }
+
+ private:
+  struct SampledThread {
+    std::string comm;
+    std::vector<std::uint32_t> stacks;
+    std::vector<std::uint64_t> weights;  // of events that are times
+  };
+
+  void text(std::string_view key, std::string_view value) {
+    json_.key(key);
+    json_.string(value);
+  }
+  void number(std::string_view key, std::uint64_t value) {
+    json_.key(key);
+    json_.number(value);
+  }
+
+  /// "perfmap@1.2.3", as the format has it.
+  std::string exporter() const {
+    std::string name = input_.profile.exporter;
+    if (const std::size_t blank = name.find(' '); blank != std::string::npos) name[blank] = '@';
+    return name;
+  }
+
+  std::uint64_t busiest() const {
+    std::uint64_t best = 0, at = 0;
+    std::size_t most = 0;
+    for (const auto& [key, thread] : threads_) {
+      if (thread.stacks.size() > most) {
+        most = thread.stacks.size();
+        best = at;
+      }
+      ++at;
+    }
+    return best;
+  }
+
+  void write_frame(std::uint32_t frame) {
+    const FrameFunction& function = frames_.function(frame);
+    json_.begin_object();
+    text("name", shown_name(function));
+    const std::string_view file = function.file.empty() ? function.module : function.file;
+    if (!file.empty()) text("file", file);
+    if (frames_.line(frame) != 0) number("line", frames_.line(frame));
+    json_.end_object();
+  }
+
+  void write_profile(const ThreadProfiles::Key& key, const SampledThread& thread) {
+    const auto& [pid, tid, event] = key;
+    const bool is_time = !thread.weights.empty();
+    std::string name = thread_label(thread.comm, pid, tid);
+    if (input_.profile.events.size() > 1 && event < input_.profile.events.size()) {
+      name += " (" + input_.profile.events[event].name + ")";
+    }
+    json_.begin_object();
+    text("type", "sampled");
+    text("name", name);
+    text("unit", is_time ? "nanoseconds" : "none");
+    number("startValue", 0);
+    number("endValue",
+           is_time ? std::accumulate(thread.weights.begin(), thread.weights.end(), std::uint64_t{0})
+                   : thread.stacks.size());
+    json_.key("samples");
+    json_.begin_array();
+    for (const std::uint32_t node : thread.stacks) write_stack(node);
+    json_.end_array();
+    json_.key("weights");
+    json_.begin_array();
+    for (std::size_t i = 0; i < thread.stacks.size(); ++i) {
+      json_.number(is_time ? thread.weights[i] : 1);
+    }
+    json_.end_array();
+    json_.end_object();
+  }
+
+  void write_stack(std::uint32_t node) {
+    stack_.clear();
+    for (; node != 0; node = tree_[node].parent) stack_.push_back(tree_[node].frame);
+    json_.begin_array();
+    for (std::size_t i = stack_.size(); i-- > 0;) json_.number(stack_[i]);
+    json_.end_array();
+  }
+
+  WriterInput input_;
+  ShownFrames frames_;
+  JsonWriter json_;
+  StackTree tree_;
+  std::map<ThreadProfiles::Key, SampledThread> threads_;
+  std::vector<std::uint32_t> stack_;
+};
+
+}  // namespace
+
+std::unique_ptr<StackWriter> make_speedscope_writer(WriterInput input) {
+  return std::make_unique<SpeedscopeWriter>(std::move(input));
+}
+
+}  // namespace perfmap
