@@ -39,6 +39,7 @@ void declare_lint(CLI::App& command, Action& action);
 void declare_merge(CLI::App& command, Action& action);
 void declare_resolve(CLI::App& command, Action& action);
 void declare_snapshot(CLI::App& command, Action& action);
+void declare_stacks(CLI::App& command, Action& action);
 void declare_tidy(CLI::App& command, Action& action);
 void declare_to_json(CLI::App& command, Action& action);
 void declare_watch(CLI::App& command, Action& action);

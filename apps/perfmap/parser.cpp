@@ -18,6 +18,7 @@ constexpr std::array kCommands = {
     Command{"info", "Say what a map holds", declare_info},
     Command{"diff", "Say which names appeared, vanished or moved", declare_diff},
     Command{"doctor", "Say why names of a process are missing", declare_doctor},
+    Command{"stacks", "Make stacks with names of a perf recording", declare_stacks},
     Command{"write", "Append entries to a map or a jitdump", declare_write},
     Command{"copy", "Append a map to another", declare_copy},
     Command{"to-json", "Print a map as JSON", declare_to_json},

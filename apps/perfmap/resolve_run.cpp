@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <perfmap/debuginfod.hpp>
 #include <unistd.h>
 
+#include "debug_servers.hpp"
 #include "line_input.hpp"
 #include "query_reader.hpp"
 #include "resolve_answers.hpp"
@@ -46,16 +46,6 @@ ExitCode resolve_by_scan(const ResolveOptions& options, const std::vector<Map>& 
   if (!is_whole(console, maps)) return ExitCode::failed;
   writer.finish();
   return status(options, writer);
-}
-
-/// Says once why no server answers.
-FetchDebugFile asking(const Debuginfod& servers, const Console& console) {
-  return [servers, &console, told = std::make_shared<bool>(false)](std::string_view build_id) {
-    auto path = servers.find(build_id);
-    const std::optional<Error> failure = servers.failure();
-    if (failure && !std::exchange(*told, true)) console.warn(failure->message);
-    return path;
-  };
 }
 
 /// Files and processes, as the command line names them.

@@ -61,7 +61,7 @@ struct StackOptions {
 };
 
 /// What became of the samples of a process: a row of a table.
-struct StackCounts {
+struct PERFMAP_API StackCounts {
   pid_t pid = 0;
   std::string comm;
   std::uint64_t samples = 0;

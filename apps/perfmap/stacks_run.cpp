@@ -1,0 +1,186 @@
+#include <perfmap/debuginfod.hpp>
+#include <perfmap/module_cache.hpp>
+#include <perfmap/process_modules.hpp>
+#include <perfmap/recorded_jit.hpp>
+#include <unordered_map>
+
+#include "debug_servers.hpp"
+#include "opened_input.hpp"
+#include "portable.hpp"
+#include "stacks_options.hpp"
+
+namespace perfmap::app {
+namespace {
+
+using Names = StackOptions::Names;
+
+Names names_of(const StacksOptions& options) {
+  if (options.addresses) return Names::none;
+  if (options.inlines) return Names::inlines;
+  return options.lines ? Names::lines : Names::symbols;
+}
+
+Result<Recording> open_recording(const std::string& path) {
+  OpenPolicy policy;
+  policy.keep_descriptor = false;
+  Result<Input> input =
+      path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
+  if (!input) return Failure(std::move(input.error()));
+  return Recording::open(*std::move(input));
+}
+
+/// The build-ids of files, as perf noted them at the end of the recording.
+ExpectedBuildId recorded_build_ids(const Recording& recording) {
+  auto ids = std::make_shared<std::unordered_map<std::string, std::string>>();
+  for (const RecordedBuildId& one : recording.facts().build_ids) {
+    if (!one.is_kernel) ids->try_emplace(one.path, one.build_id);
+  }
+  return [ids](const std::string& path) {
+    const auto found = ids->find(path);
+    return found == ids->end() ? std::string() : found->second;
+  };
+}
+
+/// Everything that turns samples into stacks, and must outlive that.
+class Reading {
+ public:
+  static Result<std::unique_ptr<Reading>> open(const StacksOptions& options,
+                                               const Console& console) {
+    Result<Recording> recording = open_recording(options.recording);
+    if (!recording) return Failure(std::move(recording.error()));
+    ModuleCacheOptions cache;
+    cache.debug_directories = {"/usr/lib/debug"};
+    if (options.debuginfod) {
+      Result<Debuginfod> servers = Debuginfod::open();
+      if (!servers) return Failure(std::move(servers.error()));
+      cache.fetch = asking(*servers, console);
+    }
+    std::unique_ptr<Reading> reading(new Reading(*std::move(recording), std::move(cache)));
+    const Result<void> ready = reading->prepare(options);
+    if (!ready) return Failure(ready.error());
+    return reading;
+  }
+
+  const Recording& recording() const noexcept { return recording_; }
+  StackReader& reader() noexcept { return *reader_; }
+
+  /// What was missing or refused on the way.
+  void warn(const Console& console) const {
+    for (const Error& error : refused_) console.warn(error.message);
+    for (const Error& error : reader_->failures()) console.warn(error.message);
+  }
+
+ private:
+  Reading(Recording recording, ModuleCacheOptions cache)
+      : recording_(std::move(recording)), cache_(std::move(cache)) {}
+
+  Result<void> prepare(const StacksOptions& options) {
+    StackOptions stacks = options.stacks;
+    stacks.names = names_of(options);
+    stacks.open_module = open_below(cache_, options.symfs, recorded_build_ids(recording_));
+    RecordedJitOptions jit;
+    jit.roots = roots_from_environment();
+    jit.directory = options.map_dir;
+    jit.symfs = options.symfs;
+    jit.any_owner = options.any_owner;
+    jit.maps = options.maps;
+    jit.dumps = options.dumps;
+    stacks.find_jit = find_recorded_jit(recording_.facts(), std::move(jit), refused_);
+    if (!options.kallsyms.empty()) {
+      Result<Input> kallsyms = Input::open(options.kallsyms);
+      if (!kallsyms) return Failure(std::move(kallsyms.error()));
+      kallsyms_ = *std::move(kallsyms);
+      stacks.kallsyms = kallsyms_->text();
+    }
+    reader_.emplace(recording_, std::move(stacks));
+    return {};
+  }
+
+  Recording recording_;
+  ModuleCache cache_;
+  std::vector<Error> refused_;
+  std::optional<Input> kallsyms_;
+  std::optional<StackReader> reader_;
+};
+
+std::string share_of(std::uint64_t position, std::uint64_t size) {
+  return size == 0 ? "" : " (" + std::to_string(position * 100 / size) + " %)";
+}
+
+void note_losses(const StackStatistics& statistics, const Console& console) {
+  const auto say = [&](std::uint64_t count, const std::string& what) {
+    if (count != 0) console.warn(std::to_string(count) + " " + what);
+  };
+  say(statistics.lost, "events were lost when this was recorded");
+  say(statistics.lost_bytes, "bytes of the recording make no sense, and are left out");
+  say(statistics.out_of_order, "records came too late to be put in order");
+}
+
+ExitCode read_all(Reading& reading, StackWriter* writer, const Console& console) {
+  const std::string what = "reading " + reading.recording().input().name();
+  const Step step(console, what);
+  const std::uint64_t size = reading.recording().input().facts().size;
+  std::uint64_t percent = 0;
+  Diagnostics problems(1);
+  reading.reader().read(
+      [&](const StackSample& sample) {
+        if (writer != nullptr) writer->add(sample);
+      },
+      problems,
+      [&](std::uint64_t position) {
+        if (size == 0 || std::exchange(percent, position * 100 / size) == percent) return;
+        console.progress().change(what + share_of(position, size));
+      });
+  if (reading.recording().input().was_truncated()) {
+    return console.fail(reading.recording().input().name() + " was cut off while it was read");
+  }
+  return ExitCode::ok;
+}
+
+void write_table(const StacksOptions& options, const StackStatistics& statistics,
+                 const Console& console) {
+  if (options.format == "jsonl") {
+    write_stack_lines(statistics, console.out());
+  } else {
+    write_stack_table(statistics, console.out());
+  }
+}
+
+}  // namespace
+
+ExitCode write_stacks(const StacksOptions& options, const Console& console) {
+  const bool only_table = options.stats && options.output == "-";
+  const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
+  if (format == StackFormat::pprof && options.output == "-" && !only_table &&
+      console.out_is_terminal()) {
+    return console.fail("a pprof profile is nothing for a terminal: name a file with -o");
+  }
+  Result<std::unique_ptr<Reading>> reading = Reading::open(options, console);
+  if (!reading) return console.fail(reading.error());
+  StackReader& reader = (*reading)->reader();
+  std::optional<OutputFile> out;
+  std::unique_ptr<StackWriter> writer;
+  if (!only_table) {
+    Result<OutputFile> opened = open_output(options.output);
+    if (!opened) return console.fail(opened.error());
+    out.emplace(*std::move(opened));
+    StackProfile profile = profile_of((*reading)->recording());
+    profile.exporter = std::string("perfmap ") + PERFMAP_VERSION;
+    StackWriter::Options writing = options.writing;
+    writing.lines = options.lines || options.inlines;
+    writer = StackWriter::make(format, *out, reader.table(), std::move(profile), writing);
+  }
+  const ExitCode read = read_all(**reading, writer.get(), console);
+  if (read != ExitCode::ok) return read;
+  if (writer != nullptr) {
+    const Result<void> finished = writer->finish();
+    const Result<void> written = finished ? out->commit() : finished;
+    if (!written) return console.fail(written.error());
+  }
+  if (options.stats) write_table(options, reader.statistics(), console);
+  (*reading)->warn(console);
+  note_losses(reader.statistics(), console);
+  return ExitCode::ok;
+}
+
+}  // namespace perfmap::app

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <array>
+#include <perfmap/json_writer.hpp>
+#include <perfmap/unwound_frame.hpp>
+
+#include "stacks_options.hpp"
+
+namespace perfmap::app {
+namespace {
+
+constexpr std::size_t kEnds = 7;
+constexpr std::size_t kSources = 11;
+
+std::uint64_t ended(const StackCounts& counts, StackEnd end) {
+  return counts.ends[static_cast<std::size_t>(end)];
+}
+
+std::string source_name(std::size_t source) {
+  const auto value = static_cast<FrameSource>(source);
+  return value == FrameSource::initial ? "registers" : std::string(to_string(value));
+}
+
+std::string percent(std::uint64_t part, std::uint64_t all) {
+  if (all == 0) return "-";
+  const std::uint64_t tenths = (part * 1000 + all / 2) / all;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
+}
+
+std::string padded(std::string text, std::size_t width, bool left = false) {
+  const std::size_t blanks = text.size() < width ? width - text.size() : 0;
+  return left ? text + std::string(blanks, ' ') : std::string(blanks, ' ') + text;
+}
+
+/// Columns as wide as their widest cell.
+void write_rows(const std::vector<std::vector<std::string>>& rows, OutputFile& out) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool is_last = i + 1 == row.size();
+      line += padded(row[i], is_last ? 0 : widths[i], i == 1) + (is_last ? "\n" : "  ");
+    }
+    out.write(line);
+  }
+}
+
+std::vector<std::string> row_of(const StackCounts& counts, const std::string& pid,
+                                std::string_view comm) {
+  const std::uint64_t other = counts.samples - ended(counts, StackEnd::root) -
+                              ended(counts, StackEnd::truncated) -
+                              ended(counts, StackEnd::callchain);
+  const std::uint64_t deep = counts.samples == 0 ? 0 : counts.frames * 10 / counts.samples;
+  return {pid,
+          one_line(comm, true),
+          std::to_string(counts.samples),
+          percent(ended(counts, StackEnd::root), counts.samples),
+          percent(ended(counts, StackEnd::truncated), counts.samples),
+          percent(other, counts.samples),
+          percent(ended(counts, StackEnd::callchain), counts.samples),
+          std::to_string(deep / 10) + "." + std::to_string(deep % 10),
+          std::to_string(counts.unnamed_jit),
+          source_name(static_cast<std::size_t>(counts.worst_source()))};
+}
+
+void write_line(const StackCounts& counts, bool is_total, OutputFile& out) {
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("schema");
+  json.string("perfmap.stack-stats/1");
+  json.key("pid");
+  if (is_total) {
+    json.null();
+  } else {
+    json.integer(counts.pid);
+    json.text_members("comm", counts.comm);
+  }
+  const auto number = [&](std::string_view key, std::uint64_t value) {
+    json.key(key);
+    json.number(value);
+  };
+  number("samples", counts.samples);
+  number("frames", counts.frames);
+  number("full_copies", counts.full_copies);
+  number("stitched", counts.stitched);
+  number("unnamed_jit_frames", counts.unnamed_jit);
+  json.key("ends");
+  json.begin_object();
+  for (std::size_t i = 0; i < kEnds; ++i)
+    number(to_string(static_cast<StackEnd>(i)), counts.ends[i]);
+  json.end_object();
+  json.key("sources");
+  json.begin_object();
+  for (std::size_t i = 0; i < kSources; ++i) number(source_name(i), counts.sources[i]);
+  json.end_object();
+  json.end_object();
+  json.newline();
+}
+
+}  // namespace
+
+void write_stack_table(const StackStatistics& statistics, OutputFile& out) {
+  std::vector<std::vector<std::string>> rows = {{"PID", "COMM", "SAMPLES", "ROOT", "TRUNCATED",
+                                                 "OTHER", "CALLCHAIN", "FRAMES", "UNNAMED",
+                                                 "WORST SOURCE"}};
+  for (const StackCounts& counts : statistics.processes) {
+    rows.push_back(row_of(counts, std::to_string(counts.pid), counts.comm));
+  }
+  rows.push_back(row_of(statistics.total, "all", ""));
+  write_rows(rows, out);
+  std::string sources = "frames by source:";
+  for (std::size_t i = 0; i < kSources; ++i) {
+    const std::uint64_t count = statistics.total.sources[i];
+    if (count != 0) sources += " " + source_name(i) + " " + std::to_string(count);
+  }
+  out.write(sources + "\n");
+}
+
+void write_stack_lines(const StackStatistics& statistics, OutputFile& out) {
+  for (const StackCounts& counts : statistics.processes) write_line(counts, false, out);
+  write_line(statistics.total, true, out);
+}
+
+}  // namespace perfmap::app
