@@ -30,7 +30,7 @@ using ExpectedBuildId = std::function<std::string(const std::string& path)>;
 /// The same for processes of another machine, or that have gone: files are looked for below `root`
 /// by the paths that the processes knew; no link leads out of it. Empty: on this machine. A file
 /// whose build-id is not the one that the region, `expected`, or the living process's own file
-/// tells, is refused.
+/// tells, is refused. A vdso is our own, where that has the build-id that is told.
 PERFMAP_API ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
                                                   ExpectedBuildId expected = {});
 

@@ -1,6 +1,7 @@
 #include "perfmap/process_modules.hpp"
 
 #include <string>
+#include <unistd.h>
 
 #include "perfmap/proc_source.hpp"
 
@@ -15,6 +16,8 @@ Failure gone(const Region& region) {
                   0,
                   {}});
 }
+
+Failure no_file() { return Failure({Errc::unsupported, "the region shows no file", 0, {}}); }
 
 /// Each process has a copy in memory, which no stat(2) tells apart: the bytes do.
 Answer open_vdso(ModuleCache& cache, const Region& region, const ProcSource& process) {
@@ -54,6 +57,21 @@ Answer open_file(ModuleCache& cache, const Region& region, const ProcSource* pro
   return cache.open(**std::move(file), **root);
 }
 
+/// Ours, if it is the one that the process had: the kernel's own file, which is nowhere on disk.
+Answer open_own_vdso(ModuleCache& cache, std::string_view wanted) {
+  const ProcSource::Seen<ProcSource> self = ProcSource::open(::getpid());
+  MappedFiles files;
+  const auto memory = self && *self ? (*self)->memory_map(files) : ProcSource::Seen<MemoryMap>();
+  if (memory && *memory && !wanted.empty()) {
+    for (const Region& own : (*memory)->regions) {
+      if (own.file->kind != RegionKind::vdso) continue;
+      Answer module = open_vdso(cache, own, **self);
+      if (module && (*module)->build_id() == wanted) return module;
+    }
+  }
+  return Failure({Errc::unsupported, "the process had the vdso of another kernel", 0, {}});
+}
+
 /// Of the file that the process has, as far as that can be read.
 std::string own_build_id(const Region& region, const ProcSource& process) {
   ProcSource::Seen<Input> file = process.open_region(region);
@@ -66,8 +84,7 @@ std::string own_build_id(const Region& region, const ProcSource& process) {
 
 ProcessTracker::OpenModule open_through(ModuleCache& cache) {
   return [&cache](const Region& region, const ProcSource* process) -> Answer {
-    if (region.file == nullptr)
-      return Failure({Errc::unsupported, "the region shows nothing", 0, {}});
+    if (region.file == nullptr) return no_file();
     const bool is_vdso = region.file->kind == RegionKind::vdso;
     return is_vdso && process != nullptr ? open_vdso(cache, region, *process)
                                          : open_file(cache, region, process);
@@ -78,12 +95,12 @@ ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
                                       ExpectedBuildId expected) {
   return [&cache, below = std::move(root), expected = std::move(expected)](
              const Region& region, const ProcSource* process) -> Answer {
-    if (region.file == nullptr || !region.file->is_file()) {
-      return Failure({Errc::unsupported, "the region shows no file", 0, {}});
-    }
+    if (region.file == nullptr) return no_file();
     const std::string& path = region.file->name;
     std::string wanted = region.file->build_id;
     if (wanted.empty() && expected) wanted = expected(path);
+    if (region.file->kind == RegionKind::vdso) return open_own_vdso(cache, wanted);
+    if (!region.file->is_file()) return no_file();
     if (wanted.empty() && process != nullptr) wanted = own_build_id(region, *process);
     if (!wanted.empty()) {
       if (auto known = cache.find_build_id(wanted)) return known;

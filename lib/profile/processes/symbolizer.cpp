@@ -97,7 +97,8 @@ bool Symbolizer::name_by_module(Batch& batch, const Region& region, AddressName&
   Batch::Opened& opened = place->second;
   if (is_new) {
     auto module = tracker_.module_of(batch.pid, region);
-    opened.failed = !module && module.error().code != Errc::bad_format;
+    const Errc why = module ? Errc::internal : module.error().code;
+    opened.failed = !module && why != Errc::bad_format && why != Errc::unsupported;
     if (module) opened.module = *std::move(module);
     if (opened.failed) fail(module.error());
   }
