@@ -7,7 +7,7 @@
 namespace perfmap {
 namespace {
 
-std::string number(std::uint64_t value) { return std::to_string(value); }
+std::string number(auto value) { return std::to_string(value); }
 
 void add(Diagnosis& diagnosis, std::string_view id, Severity severity, std::string message,
          std::string fix) {

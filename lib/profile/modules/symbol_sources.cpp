@@ -77,7 +77,7 @@ void SymbolSources::add_section(const Module& module, const ElfSectionFacts& sec
 void SymbolSources::add_symbols_of(const Module& module) {
   if (module.type() == ET_REL) return;
   ReadingRoom room(module.bytes().size());
-  for (const std::uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
+  for (const auto type : {std::uint32_t{SHT_SYMTAB}, std::uint32_t{SHT_DYNSYM}}) {
     for (const ElfSectionFacts& section : module.sections()) {
       if (section.type == type) add_section(module, section, room);
     }
