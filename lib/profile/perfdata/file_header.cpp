@@ -49,12 +49,11 @@ Failure bad_format(std::string message) {
 
 /// One after the other, each as long as it says. All ids together are no more than fit into the
 /// file, whatever the sections say.
-void read_events(std::string_view file, const Section& section, std::uint64_t entry_size,
-                 Description& description) {
+void read_events(std::string_view file, const Section& section, Description& description) {
   const std::endian order = order_of(description.is_swapped);
   std::string_view rest = bytes_of(file, section);
   std::uint64_t most_ids = file.size() / 8;
-  for (std::uint64_t n = section.size / entry_size; n > 0 && !rest.empty(); --n) {
+  while (!rest.empty()) {
     std::optional<Attributes> attributes = read_attributes(rest, order);
     if (!attributes || rest.size() < attributes->size + std::size_t{16}) return;
     Cursor tail(rest.substr(attributes->size), order);
@@ -101,7 +100,7 @@ Result<RecordBytes> read_sections(std::string_view file, std::uint64_t size,
   if (entry_size < kSmallestAttributes + 16) {
     return bad_format("its events are described in " + std::to_string(entry_size) + " bytes each");
   }
-  read_events(file, attributes, entry_size, description);
+  read_events(file, attributes, description);
 
   RecordBytes records{data.offset, file.size(), data.offset};
   description.facts.was_killed = data.size == 0;
