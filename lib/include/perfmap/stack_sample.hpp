@@ -114,13 +114,13 @@ struct StackSample {
   pid_t tid = 0;
   std::uint32_t cpu = UINT32_MAX;  ///< UINT32_MAX: not recorded
   std::uint64_t period = 1;
-  std::uint32_t event = 0;        ///< position in StackProfile::events
-  std::string_view comm;          ///< the thread's name at that time
-  std::string_view process_comm;  ///< that of its process
+  std::uint32_t event = 0;             ///< position in StackProfile::events
+  std::string_view comm = {};          ///< the thread's name at that time
+  std::string_view process_comm = {};  ///< that of its process
   StackEnd end = StackEnd::no_info;
   bool was_stitched = false;
   /// The leaf first. Inlined frames stand before the frame that holds them, with its ip.
-  std::span<const StackFrame> frames;
+  std::span<const StackFrame> frames = {};
 };
 
 }  // namespace perfmap

@@ -1,0 +1,86 @@
+"""Reads a pprof profile by the field numbers of its profile.proto, with nothing but the standard library."""
+import gzip
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+
+
+def fields(data):
+    """(number, value) of each field: an int, or the bytes."""
+    at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        if tag & 7 == 0:
+            value, at = varint(data, at)
+        else:
+            assert tag & 7 == 2, f"wire type {tag & 7}"
+            size, at = varint(data, at)
+            value, at = data[at:at + size], at + size
+            assert len(value) == size, "a field is longer than its message"
+        yield tag >> 3, value
+
+
+def packed(data):
+    at, values = 0, []
+    while at < len(data):
+        value, at = varint(data, at)
+        values.append(value)
+    return values
+
+
+def message(data, **names):
+    """A dict of the fields that names number: NAME=3 for one, NAME=[3] for many."""
+    found = {name: [] if isinstance(number, list) else 0 for name, number in names.items()}
+    for number, value in fields(data):
+        for name, wanted in names.items():
+            if wanted == number:
+                found[name] = value
+            elif wanted == [number]:
+                found[name].append(value)
+        assert number in [n[0] if isinstance(n, list) else n for n in names.values()], f"field {number}"
+    return found
+
+
+class Profile:
+    def __init__(self, compressed):
+        whole = message(gzip.decompress(compressed), types=[1], samples=[2], mappings=[3], locations=[4],
+                        functions=[5], strings=[6], time=9, duration=10, period_type=11, period=12, default=14)
+        self.strings = [text.decode() for text in whole["strings"]]
+        assert self.strings[0] == ""
+        text = self.strings.__getitem__
+        types = [message(one, type=1, unit=2) for one in whole["types"]]
+        self.types = [(text(one["type"]), text(one["unit"])) for one in types]
+        self.mappings, self.functions, self.locations = {}, {}, {}
+        for one in whole["mappings"]:
+            mapping = message(one, id=1, start=2, limit=3, offset=4, file=5, build_id=6, f=7, n=8, l=9, i=10)
+            self.mappings[mapping["id"]] = text(mapping["file"])
+        for one in whole["functions"]:
+            function = message(one, id=1, name=2, system_name=3, file=4)
+            self.functions[function["id"]] = text(function["name"])
+            text(function["system_name"]), text(function["file"])
+        for one in whole["locations"]:
+            location = message(one, id=1, mapping=2, address=3, lines=[4])
+            assert location["mapping"] == 0 or location["mapping"] in self.mappings
+            lines = [message(line, function=1, line=2, column=3) for line in location["lines"]]
+            self.locations[location["id"]] = [self.functions[line["function"]] for line in lines]
+        for table in (self.mappings, self.functions, self.locations):
+            assert 0 not in table and list(table) == sorted(table)
+        self.samples = []
+        for one in whole["samples"]:
+            sample = message(one, locations=[1], values=[2], labels=[3])
+            labels = [message(label, key=1, str=2, num=3) for label in sample["labels"]]
+            values = packed(b"".join(sample["values"]))
+            assert len(values) == len(self.types)
+            names = [name for number in packed(b"".join(sample["locations"]))
+                     for name in self.locations[number] or ["[unknown]"]]
+            self.samples.append({
+                "names": names, "values": values,
+                "labels": {text(label["key"]): text(label["str"]) or label["num"] for label in labels}})
