@@ -48,7 +48,7 @@ PERFMAP_API std::optional<StackFormat> stack_format(std::string_view name) noexc
 /// Writes stacks in one format. Samples come in the order of their times.
 ///
 /// folded, pprof and html hold each distinct stack once, speedscope and firefox four to twelve
-/// bytes a sample, perf-script and jsonl nothing. What is written depends on nothing but what came
+/// bytes a sample, perf-script the text of each distinct place, jsonl nothing. What is written depends on nothing but what came
 /// in: it is the same at every run.
 class PERFMAP_API StackWriter {
  public:

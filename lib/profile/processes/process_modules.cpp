@@ -1,5 +1,6 @@
 #include "perfmap/process_modules.hpp"
 
+#include <mutex>
 #include <string>
 #include <unistd.h>
 
@@ -57,20 +58,33 @@ Answer open_file(ModuleCache& cache, const Region& region, const ProcSource* pro
   return cache.open(**std::move(file), **root);
 }
 
-/// Ours, if it is the one that the process had: the kernel's own file, which is nowhere on disk.
-Answer open_own_vdso(ModuleCache& cache, std::string_view wanted) {
+/// Ours: it is in memory alone, and the same for all processes of a kernel.
+std::shared_ptr<const Module> open_own_vdso(ModuleCache& cache) {
   const ProcSource::Seen<ProcSource> self = ProcSource::open(::getpid());
   MappedFiles files;
   const auto memory = self && *self ? (*self)->memory_map(files) : ProcSource::Seen<MemoryMap>();
-  if (memory && *memory && !wanted.empty()) {
-    for (const Region& own : (*memory)->regions) {
-      if (own.file->kind != RegionKind::vdso) continue;
-      Answer module = open_vdso(cache, own, **self);
-      if (module && (*module)->build_id() == wanted) return module;
-    }
+  if (!memory || !*memory) return nullptr;
+  for (const Region& own : (*memory)->regions) {
+    if (own.file->kind != RegionKind::vdso) continue;
+    const Answer module = open_vdso(cache, own, **self);
+    return module ? *module : nullptr;
   }
-  return Failure({Errc::unsupported, "the process had the vdso of another kernel", 0, {}});
+  return nullptr;
 }
+
+/// Looked for once.
+class OwnVdso {
+ public:
+  Answer open(ModuleCache& cache, std::string_view wanted) {
+    std::call_once(once_, [&] { module_ = open_own_vdso(cache); });
+    if (module_ != nullptr && !wanted.empty() && module_->build_id() == wanted) return module_;
+    return Failure({Errc::unsupported, "the process had the vdso of another kernel", 0, {}});
+  }
+
+ private:
+  std::once_flag once_;
+  std::shared_ptr<const Module> module_;
+};
 
 /// Of the file that the process has, as far as that can be read.
 std::string own_build_id(const Region& region, const ProcSource& process) {
@@ -93,13 +107,14 @@ ProcessTracker::OpenModule open_through(ModuleCache& cache) {
 
 ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
                                       ExpectedBuildId expected) {
-  return [&cache, below = std::move(root), expected = std::move(expected)](
-             const Region& region, const ProcSource* process) -> Answer {
+  return [&cache, below = std::move(root), expected = std::move(expected),
+          vdso = std::make_shared<OwnVdso>()](const Region& region,
+                                              const ProcSource* process) -> Answer {
     if (region.file == nullptr) return no_file();
     const std::string& path = region.file->name;
     std::string wanted = region.file->build_id;
     if (wanted.empty() && expected) wanted = expected(path);
-    if (region.file->kind == RegionKind::vdso) return open_own_vdso(cache, wanted);
+    if (region.file->kind == RegionKind::vdso) return vdso->open(cache, wanted);
     if (!region.file->is_file()) return no_file();
     if (wanted.empty() && process != nullptr) wanted = own_build_id(region, *process);
     if (!wanted.empty()) {

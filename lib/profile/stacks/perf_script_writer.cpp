@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <cinttypes>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "stacks/shown_frames.hpp"
 #include "stacks/writers.hpp"
@@ -63,38 +66,50 @@ class PerfScriptWriter : public StackWriter {
     input_.out.write(": \n");
   }
 
+  /// The text of a place is made once: most samples have the same callers.
   void write_frame(const StackFrame& frame, std::uint64_t offset) {
-    const FramePlace& place = input_.table.place(frame.place);
-    const FrameFunction& function = frames_.function(frames_.of_place(frame.place));
     // perf unwinds to the address before the return address; the kernel, to that itself.
     const bool is_before = frame.is_return && frame.source != FrameSource::callchain &&
                            frame.source != FrameSource::kernel;
-    print(32, "\t%16" PRIx64 " ", place.map_address - (is_before ? 1 : 0));
-    if (function.name.empty()) {
-      input_.out.write("[unknown]");
-    } else {
-      write_text(function.name);
-      print(32, "+0x%" PRIx64, offset - (is_before && offset != 0 ? 1 : 0));
-    }
-    write_module(function, place);
-    if (input_.options.lines && place.line != 0) {
-      input_.out.write("  ");
-      write_text(function.file);
-      print(16, ":%" PRIu32 "\n", place.line);
-    }
+    if (is_inlined(frame)) return input_.out.write(text_of(frame.place, is_before, offset));
+    std::vector<std::string>& texts = texts_[is_before ? 1 : 0];
+    if (frame.place >= texts.size()) texts.resize(input_.table.places());
+    std::string& text = texts[frame.place];
+    if (text.empty()) text = text_of(frame.place, is_before, offset);
+    input_.out.write(text);
   }
 
-  void write_module(const FrameFunction& function, const FramePlace& place) {
-    if (function.kind == FrameKind::inlined) return input_.out.write(" (inlined)\n");
+  std::string text_of(std::uint32_t number, bool is_before, std::uint64_t offset) {
+    const FramePlace& place = input_.table.place(number);
+    const FrameFunction& function = frames_.function(frames_.of_place(number));
+    char address[32];
+    std::snprintf(address, sizeof address, "\t%16" PRIx64 " ",
+                  place.map_address - (is_before ? 1 : 0));
+    std::string text = address;
+    if (function.name.empty()) {
+      text += "[unknown]";
+    } else {
+      std::snprintf(address, sizeof address, "+0x%" PRIx64,
+                    offset - (is_before && offset != 0 ? 1 : 0));
+      text += escaped(function.name) + address;
+    }
+    text += module_text(function, place);
+    if (input_.options.lines && place.line != 0) {
+      text += "  " + escaped(function.file) + ":" + std::to_string(place.line) + "\n";
+    }
+    return text;
+  }
+
+  std::string module_text(const FrameFunction& function, const FramePlace& place) const {
+    if (function.kind == FrameKind::inlined) return " (inlined)\n";
     std::string_view module = function.module;
     if (module.empty()) module = input_.table.mapping(place.mapping).path;
-    input_.out.write(" (");
-    write_text(module.empty() ? "[unknown]" : module);
-    input_.out.write(")\n");
+    return " (" + (module.empty() ? std::string("[unknown]") : escaped(module)) + ")\n";
   }
 
   WriterInput input_;
   ShownFrames frames_;
+  std::array<std::vector<std::string>, 2> texts_;  // by place
   std::size_t event_width_ = 0;
 };
 

@@ -27,7 +27,14 @@ PlaceFinder::PlaceFinder(RecordedProcesses& processes, const StackOptions& optio
     : options_(options),
       kernel_(kernel),
       table_(table),
-      symbolizer_(processes.tracker(), symbolizer_options(options)) {}
+      symbolizer_(processes.tracker(), symbolizer_options(options)),
+      recent_(std::size_t{1} << kRecentBits) {}
+
+PlaceFinder::Recent& PlaceFinder::recent(const RawStack& stack,
+                                         const UnwoundFrame& frame) noexcept {
+  const std::uint64_t mixed = (frame.pc + stack.moment->id * 0x85ebca77U) * 0x9e3779b97f4a7c15U;
+  return recent_[mixed >> (64 - kRecentBits)];
+}
 
 PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFrame& frame) const {
   const Address address = looked_up(frame);
@@ -60,6 +67,11 @@ void PlaceFinder::prepare(std::span<const RawStack> stacks) {
   std::unordered_set<Key, HashKey> asked;
   for (const RawStack& stack : stacks) {
     for (const UnwoundFrame& frame : stack.frames) {
+      const Recent& last = recent(stack, frame);
+      if (last.address == frame.pc && last.moment == stack.moment->id &&
+          last.is_return == frame.is_return) {
+        continue;
+      }
       const Located at = locate(stack, frame);
       if (find(at.key, stack.time) != nullptr) continue;
       if (frame.source == FrameSource::kernel) {
@@ -114,13 +126,24 @@ void PlaceFinder::name_all(const ProcessMoment& moment, std::span<const Wanted> 
   }
 }
 
-std::uint64_t PlaceFinder::frames_of(const RawStack& stack, std::vector<StackFrame>& frames) const {
+std::uint64_t PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& frames) {
   std::uint64_t unnamed = 0;
   for (const UnwoundFrame& frame : stack.frames) {
-    const Places* const places = find(locate(stack, frame).key, stack.time);
-    if (places == nullptr) continue;
-    for (std::uint32_t i = 0; i < places->count; ++i) {
-      frames.push_back({frame.pc, all_[places->first + i], frame.source, frame.is_return});
+    Recent& last = recent(stack, frame);
+    Recent found{frame.pc, stack.moment->id, frame.is_return, 0, 0};
+    if (last.address == found.address && last.moment == found.moment &&
+        last.is_return == found.is_return) {
+      found = last;
+    } else {
+      const Places* const places = find(locate(stack, frame).key, stack.time);
+      if (places == nullptr) continue;
+      found.first = places->first;
+      found.count = places->count;
+      // Code that comes and goes is looked up by its time.
+      if (places->since == 0 && places->until == UINT64_MAX) last = found;
+    }
+    for (std::uint32_t i = 0; i < found.count; ++i) {
+      frames.push_back({frame.pc, all_[found.first + i], frame.source, frame.is_return});
     }
     const FrameFunction& function = table_.function_of(frames.back().place);
     if (function.kind == FrameKind::jit && function.name.empty()) ++unnamed;

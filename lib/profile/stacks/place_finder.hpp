@@ -25,8 +25,9 @@ class PlaceFinder {
 
   /// Looks up what is not known yet.
   void prepare(std::span<const RawStack> stacks);
-  /// The frames of one of these stacks. Answers how many have no name though a runtime made them.
-  std::uint64_t frames_of(const RawStack& stack, std::vector<StackFrame>& frames) const;
+  /// The frames of the next of these stacks. Answers how many have no name though a runtime made
+  /// them.
+  std::uint64_t next(const RawStack& stack, std::vector<StackFrame>& frames);
   std::span<const Error> failures() const noexcept { return symbolizer_.failures(); }
 
  private:
@@ -51,6 +52,15 @@ class PlaceFinder {
     std::uint64_t since = 0;  ///< of code that comes and goes
     std::uint64_t until = UINT64_MAX;
   };
+  /// An address as it was found last: most stacks of a process have the same callers.
+  struct Recent {
+    Address address = 0;
+    std::uint32_t moment = 0;  ///< 0: the place is free
+    bool is_return = false;
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+  };
+  static constexpr unsigned kRecentBits = 13;
   struct Wanted {
     Key key;
     Address address = 0;  ///< as sampled
@@ -64,6 +74,7 @@ class PlaceFinder {
   static Address looked_up(const UnwoundFrame& frame) noexcept {
     return frame.pc - (frame.is_return ? 1 : 0);
   }
+  Recent& recent(const RawStack& stack, const UnwoundFrame& frame) noexcept;
   Located locate(const RawStack& stack, const UnwoundFrame& frame) const;
   const Places* find(const Key& key, std::uint64_t time) const;
   void name_all(const ProcessMoment& moment, std::span<const Wanted> wanted);
@@ -80,6 +91,7 @@ class PlaceFinder {
   Symbolizer symbolizer_;
   std::unordered_map<Key, std::vector<Places>, HashKey> known_;
   std::vector<std::uint32_t> all_;
+  std::vector<Recent> recent_;
   std::vector<std::shared_ptr<const void>> keepers_;  // of what keys speak of
   std::map<std::pair<const void*, std::uint64_t>, std::uint32_t> mappings_;
 };

@@ -107,7 +107,7 @@ void StackReader::State::visit_stacks(std::vector<RawStack> stacks,
   places.prepare(stacks);
   for (const RawStack& stack : stacks) {
     frames.clear();
-    const std::uint64_t unnamed = places.frames_of(stack, frames);
+    const std::uint64_t unnamed = places.next(stack, frames);
     StackCounts& counted = counts[stack.pid];
     if (counted.samples == 0) counted.pid = stack.pid;
     counted.comm = stack.process_comm;

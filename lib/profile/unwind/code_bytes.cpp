@@ -64,11 +64,15 @@ CodeBytes CodeFinder::of_module(const CodeRegion& region, Address address) const
   const std::size_t before = std::min<std::uint64_t>(CodeBytes::kBefore, address - region.begin);
   CodeBytes found = around(region.module->bytes_at(vaddr - before), before);
   found.offset.reset();
-  const auto symbol = region.module->find_symbol(vaddr);
-  if (!symbol) return found;
-  found.offset = vaddr - symbol->range.begin;
-  found.after = found.after.substr(0, symbol->range.size - *found.offset);
   return found;
+}
+
+void CodeFinder::place(const CodeRegion& region, Address address, CodeBytes& code) const {
+  if (region.module == nullptr) return;
+  const auto symbol = region.module->find_symbol(address + region.delta);
+  if (!symbol) return;
+  code.offset = address + region.delta - symbol->range.begin;
+  code.after = code.after.substr(0, symbol->range.size - *code.offset);
 }
 
 CodeBytes CodeFinder::of_runtime(const CodeRegion& region, Address address, std::uint64_t time) {

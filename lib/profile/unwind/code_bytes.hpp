@@ -16,7 +16,7 @@ struct CodeBytes {
 
   std::string_view before;              ///< up to the address
   std::string_view after;               ///< from it on, to the end of its function at most
-  std::optional<std::uint64_t> offset;  ///< of the address in its function
+  std::optional<std::uint64_t> offset;  ///< of the address in its function; see CodeFinder::place()
 };
 
 /// Code of a runtime, as a jitdump has it.
@@ -34,6 +34,9 @@ class CodeFinder {
 
   /// `region` covers the address. The views live until the next call.
   CodeBytes bytes(const CodeRegion& region, Address address, std::uint64_t time);
+  /// Adds what symbols tell: the offset, and where the function ends. They may have to be read for
+  /// that, which takes long.
+  void place(const CodeRegion& region, Address address, CodeBytes& code) const;
   /// Of jitdumps alone.
   std::optional<DumpedCode> dumped(Address address, std::uint64_t time) const;
 
