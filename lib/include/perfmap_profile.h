@@ -340,6 +340,89 @@ PERFMAP_C_API perfmap_status perfmap_tracker_name(perfmap_tracker* tracker, int3
  * other. */
 PERFMAP_C_API uint64_t perfmap_preferred_regs_mask(uint32_t machine);
 
+/* --- Stacks --------------------------------------------------------------------------------------
+ *
+ * From a thread's registers and a copy of its stack, such as perf's samples have, to its callers.
+ */
+
+/* A process made ready: what it had mapped at that moment, the files of its code, and its map and
+ * dumps. Never changes; may be used by several threads, and after the tracker has ended. */
+typedef struct perfmap_unwind_space perfmap_unwind_space;
+
+/* Of the process that had the pid at `time`. Of a living one ask again when it has mapped
+ * something, and after perfmap_tracker_refresh_jit(). NOT_FOUND: nobody had it. End it with
+ * perfmap_unwind_detach(). */
+PERFMAP_C_API perfmap_status perfmap_unwind_attach(perfmap_tracker* tracker, int32_t pid,
+                                                   uint64_t time, perfmap_unwind_space** out,
+                                                   perfmap_error* error);
+PERFMAP_C_API void perfmap_unwind_detach(perfmap_unwind_space* space);
+
+/* Remembers what it computed: one for each thread, and one thread at a time. */
+typedef struct perfmap_unwinder perfmap_unwinder;
+
+typedef struct perfmap_unwinder_options {
+  size_t struct_size;    /* set by the caller to sizeof(perfmap_unwinder_options) */
+  uint32_t most_frames;  /* 0 is 1024 */
+  int32_t scan;          /* not 0: guesses where nothing is known */
+  int32_t jit_cfi_first; /* not 0: for runtimes whose code keeps no frame pointers */
+} perfmap_unwinder_options;
+
+/* `options` may be NULL. End it with perfmap_unwinder_end(). */
+PERFMAP_C_API perfmap_status perfmap_unwinder_begin(const perfmap_unwinder_options* options,
+                                                    perfmap_unwinder** out, perfmap_error* error);
+PERFMAP_C_API void perfmap_unwinder_end(perfmap_unwinder* unwinder);
+
+typedef struct perfmap_sample {
+  size_t struct_size;        /* set by the caller to sizeof(perfmap_sample) */
+  uint32_t machine;          /* e_machine of ELF: EM_X86_64 or EM_AARCH64 */
+  int32_t is_stack_full;     /* not 0: there was no room for more of the stack */
+  uint64_t time;             /* for code of jitdumps: CLOCK_MONOTONIC, or PERFMAP_NOW */
+  uint64_t register_mask;    /* bit n: register n of Linux, arch/.../include/uapi/asm/perf_regs.h */
+  const uint64_t* registers; /* one a bit, ascending */
+  size_t register_count;
+  const void* stack; /* from the stack pointer on */
+  size_t stack_size;
+} perfmap_sample;
+
+typedef enum perfmap_frame_source {
+  PERFMAP_FRAME_INITIAL = 0, /* the sample's own registers */
+  PERFMAP_FRAME_LEAF = 1,    /* by the code of a leaf */
+  PERFMAP_FRAME_EH_CFI = 2,
+  PERFMAP_FRAME_DEBUG_FRAME = 3,
+  PERFMAP_FRAME_JIT_CFI = 4,
+  PERFMAP_FRAME_FRAME_POINTER = 5,
+  PERFMAP_FRAME_PLT = 6,
+  PERFMAP_FRAME_SCAN = 7 /* a guess */
+} perfmap_frame_source;
+
+typedef struct perfmap_frame {
+  size_t struct_size; /* of the library's struct */
+  uint64_t pc;        /* a caller's is its return address */
+  uint64_t sp;
+  int32_t source;    /* a perfmap_frame_source; later releases may know more */
+  int32_t is_return; /* not 0: names are those of pc - 1 */
+} perfmap_frame;
+
+typedef enum perfmap_stack_end {
+  PERFMAP_STACK_ROOT = 0,      /* at the thread's first function */
+  PERFMAP_STACK_TRUNCATED = 1, /* at the end of the copy, which was full */
+  PERFMAP_STACK_NO_INFO = 2,   /* at code that nothing is known about */
+  PERFMAP_STACK_BAD_MEMORY = 3,
+  PERFMAP_STACK_LOOP = 4,
+  PERFMAP_STACK_LIMIT = 5
+} perfmap_stack_end;
+
+/* Called for each frame, the leaf first; any answer but 0 ends the frames. */
+typedef int (*perfmap_take_frame)(const perfmap_frame* frame, void* context);
+
+/* `end`, which may be NULL, gets a perfmap_stack_end. Reads nothing but the sample and the files of
+ * the code. Fails with INVALID_ARGUMENT for a machine that is not known. */
+PERFMAP_C_API perfmap_status perfmap_unwind_sample(perfmap_unwinder* unwinder,
+                                                   const perfmap_unwind_space* space,
+                                                   const perfmap_sample* sample,
+                                                   perfmap_take_frame take, void* context,
+                                                   int32_t* end, perfmap_error* error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <sys/types.h>
 #include <vector>
 
 #include "perfmap/address_space.hpp"
@@ -13,9 +14,12 @@
 #include "perfmap/jit_sources.hpp"
 #include "perfmap/module.hpp"
 #include "perfmap/registers.hpp"
+#include "perfmap/result.hpp"
 #include "perfmap/unwound_frame.hpp"
 
 namespace perfmap {
+
+class ProcessTracker;
 
 /// The registers of a thread: what perf's sample has, or ptrace(2), or a signal handler.
 struct UserRegisters {
@@ -54,6 +58,18 @@ class PERFMAP_API UnwindSpace {
 
   /// O(regions), and what open_module takes.
   static std::shared_ptr<const UnwindSpace> make(const AddressSpace& space, const Options& options);
+  /// Of the process that had the pid at that time, with the modules and the runtimes' sources that
+  /// the tracker has for it; `options` needs neither. Of a live profiler's process, ask again when
+  /// it has mapped something, or its sources were refreshed. Files that could not be opened go to
+  /// `failures`, if there is one. nullptr: nobody had the pid.
+  static std::shared_ptr<const UnwindSpace> attach(ProcessTracker& tracker, pid_t pid,
+                                                   std::uint64_t time, Options options,
+                                                   std::vector<Error>* failures);
+  static std::shared_ptr<const UnwindSpace> attach(ProcessTracker& tracker, pid_t pid,
+                                                   std::uint64_t time,
+                                                   std::vector<Error>* failures = nullptr) {
+    return attach(tracker, pid, time, Options(), failures);
+  }
   UnwindSpace(const UnwindSpace&) = delete;
   UnwindSpace& operator=(const UnwindSpace&) = delete;
   ~UnwindSpace();

@@ -103,36 +103,11 @@ void RecordedProcesses::look_for_jit(pid_t pid, Process& process, const AddressS
   tracker_.attach_jit(pid, std::move(found));
 }
 
-std::vector<std::shared_ptr<const JitSources>> RecordedProcesses::sources_of(pid_t pid) const {
-  constexpr int kMostParents = 16;
-  std::vector<std::shared_ptr<const JitSources>> sources;
-  for (int i = 0; i < kMostParents; ++i) {
-    const ProcessInfo* const info = tracker_.find(pid);
-    if (auto own = tracker_.jit(pid)) sources.push_back(std::move(own));
-    if (info == nullptr || info->began != ProcessBegin::forked) break;
-    pid = info->parent;
-  }
-  return sources;
-}
-
-std::shared_ptr<const UnwindSpace> RecordedProcesses::unwind_space(pid_t pid,
-                                                                   const AddressSpace& space) {
-  UnwindSpace::Options options;
-  options.jit = sources_of(pid);
-  options.open_module = [&](const Region& region) -> std::shared_ptr<const Module> {
-    auto module = tracker_.module_of(pid, region);
-    if (module) return *std::move(module);
-    const Errc code = module.error().code;
-    if (code != Errc::bad_format && code != Errc::unsupported) fail(std::move(module.error()));
-    return nullptr;
-  };
-  return UnwindSpace::make(space, options);
-}
-
 std::shared_ptr<const ProcessMoment> RecordedProcesses::moment(pid_t pid) {
   static const auto kNothing = std::make_shared<const AddressSpace>();
   auto space = tracker_.at(pid);
-  if (space == nullptr) space = kNothing;
+  const bool is_known = space != nullptr;
+  if (!is_known) space = kNothing;
   Process& process = process_of(pid);
   look_for_jit(pid, process, *space);
   if (process.last != nullptr && process.last->place.space == space) return process.last;
@@ -140,16 +115,10 @@ std::shared_ptr<const ProcessMoment> RecordedProcesses::moment(pid_t pid) {
   made->id = ++moments_;
   made->program = std::uint64_t{static_cast<std::uint32_t>(pid)} << 32 | process.generation;
   made->place = {pid, ProcessTracker::kNow, space, process.jit};
-  made->unwind = unwind_space(pid, *space);
+  made->unwind = is_known ? UnwindSpace::attach(tracker_, pid, ProcessTracker::kNow, &failures_)
+                          : UnwindSpace::make(*space, {});
   process.last = made;
   return made;
-}
-
-void RecordedProcesses::fail(Error error) {
-  const auto is_known = [&](const Error& e) { return e.message == error.message; };
-  if (std::none_of(failures_.begin(), failures_.end(), is_known)) {
-    failures_.push_back(std::move(error));
-  }
 }
 
 }  // namespace perfmap

@@ -55,9 +55,6 @@ class RecordedProcesses {
   std::string_view intern(std::string_view comm);
   Process& process_of(pid_t pid);
   void look_for_jit(pid_t pid, Process& process, const AddressSpace& space);
-  std::vector<std::shared_ptr<const JitSources>> sources_of(pid_t pid) const;
-  std::shared_ptr<const UnwindSpace> unwind_space(pid_t pid, const AddressSpace& space);
-  void fail(Error error);
 
   const StackOptions& options_;
   ProcessTracker tracker_;
