@@ -118,6 +118,8 @@ for width, height, dark in ((390, 844, False), (1280, 800, True)):
     show("shape=flame&group=processes&search=a")
     assert text_of("total") == str(whole)
     assert browser.value("document.documentElement.scrollWidth <= innerWidth"), width
+    assert browser.value('[".search", "#out", "#group", "#details dl"].every((one) => '
+                         'document.querySelector(one).getBoundingClientRect().right <= innerWidth)'), width
 browser.value('document.querySelector(\'input[value="icicle"]\').click()')
 assert is_at("group=processes", "search=a")
 show("shape=cube&only=nothing&zoom=-1&search=%00%3Cb%3E")

@@ -2,6 +2,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "perfmap/written_name.hpp"
 #include "stacks/shown_frames.hpp"
 #include "stacks/writers.hpp"
 
@@ -48,7 +49,10 @@ class PerfScriptWriter : public StackWriter {
     return input_.table.function_of(frame.place).kind == FrameKind::inlined;
   }
 
-  void write_text(std::string_view text) { input_.out.write(escaped(text)); }
+  void write_text(std::string_view text) {
+    if (is_written_as_is(text)) return input_.out.write(text);
+    input_.out.write(escaped(text));
+  }
 
   void write_header(const StackSample& sample) {
     write_text(sample.comm);
