@@ -18,6 +18,7 @@ DOORS = [  # what is included, and the only place that may
     (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"), "lib/profile/modules/"),
     (re.compile(r"^lzma\.h"), "lib/profile/modules/"),
     (re.compile(r"^zstd\.h"), "lib/profile/perfdata/"),
+    (re.compile(r"^protozero/"), "lib/profile/stacks/"),
     (re.compile(r"^CLI/"), "apps/"),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)

@@ -1,43 +1,47 @@
-"""The flame graph page in headless Chromium: it loads without a word on the console, its numbers are those of the
-data, and its address searches, zooms, turns and filters. flame_page.py WRITE_STACKS"""
-import html
+"""The flame graph page in headless Chromium, with a mouse and a keyboard: it says nothing on the console, its
+numbers are those of the data, and its address holds what it shows. flame_page.py WRITE_STACKS"""
+import collections
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-if browser is None:
+sys.path.insert(0, str(ROOT / "tests/support"))
+from browser import Browser
+
+program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if program is None:
     print("skipped: there is no Chromium")
     sys.exit(77)
-
-scratch = tempfile.TemporaryDirectory()
+signal.alarm(240)
+scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 page = pathlib.Path(scratch.name) / "page.html"
+try:
+    browser = Browser(program, f"{scratch.name}/browser")
+except (EOFError, BrokenPipeError):
+    print(f"skipped: {program} does not run here")
+    sys.exit(77)
 
 
-def look(address, size="1280,800"):
-    """The page's document after its script ran."""
-    run = subprocess.run(
-        [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr",
-         f"--user-data-dir={scratch.name}/browser", f"--window-size={size}", "--virtual-time-budget=3000",
-         "--dump-dom", f"file://{page}#{address}"], capture_output=True, text=True, timeout=120)
-    if not run.stdout.strip():
-        print(f"skipped: {browser} does not run here")
-        sys.exit(77)
-    said = [line for line in run.stderr.splitlines() if "CONSOLE" in line]
-    assert not said, said
-    return run.stdout
+def write_page(text):
+    page.write_bytes(subprocess.run([sys.argv[1], "html"], input=text, capture_output=True, check=True).stdout)
 
 
-def text_of(document, id):
-    return html.unescape(re.sub("<[^>]*>", "", re.search(rf'<(\w+)[^>]* id="{id}"[^>]*>(.*?)</\1>', document, re.S)[2]))
+def show(address=""):
+    browser.open("about:blank")
+    browser.open(f"file://{page}#{address}")
 
 
-def numbers(document):
-    return {id: text_of(document, id) for id in ("name", "total", "self", "share", "of-parent", "matched", "kind")}
+def text_of(id):
+    return browser.value(f'document.getElementById("{id}").textContent')
+
+
+def is_at(*parts):
+    return sorted(browser.value("location.hash").lstrip("#").split("&")) == sorted(parts or ("",))
 
 
 def share(part, whole):
@@ -45,48 +49,96 @@ def share(part, whole):
 
 
 text = (ROOT / "tests/wild/stacks/node-jitdump.txt").read_text()
-page.write_bytes(subprocess.run([sys.argv[1], "html"], input=text.encode(), capture_output=True, check=True).stdout)
+write_page(text.encode())
 blocks = [block for block in text.split("\n\n") if block.strip()]
 whole = len(blocks)
-having = lambda *words: sum(any(word.lower() in block.lower() for word in words) for block in blocks)
+having = lambda word: sum(word.lower() in block.lower() for block in blocks)
+browser.size(1280, 800)
 
-plain = look("")
-assert numbers(plain) == {"name": "all", "total": str(whole), "self": "0", "share": "100 %", "of-parent": "100 %",
-                          "matched": "", "kind": ""}
-assert re.search(r'<dt>Samples</dt><dd>%d</dd>' % whole, plain)
-assert "<canvas" in plain and re.search(r'<canvas [^>]*width="\d{3,}"', plain)
+show()
+assert [text_of(id) for id in ("name", "total", "self", "share", "of-parent", "matched", "kind")] == \
+    ["all", str(whole), "0", "100 %", "100 %", "", ""]
+assert browser.value('document.querySelector("#facts dd").textContent') == str(whole)
+assert browser.value('document.getElementById("boxes").width') >= 1000
+assert browser.value('document.documentElement.scrollWidth <= innerWidth')
 
-# A search counts samples once, however often they have the name.
-for word in ("sieve", "v8::internal::", "SIEVE", "no such function"):
-    found = having(f" {word}") if "::" in word else having(word)
-    assert text_of(look(f"search={word.replace(' ', '+')}"), "matched") == f"{found} samples, {share(found, whole)}", word
+# A search, typed: samples count once, however often they have the name; the address keeps it.
+browser.key("/", "/")
+for letter in "sieve":
+    browser.key(letter, letter)
+assert text_of("matched") == f"{having('sieve')} samples, {share(having('sieve'), whole)}"
+assert is_at("search=sieve")
+for word in ("v8::internal::", "SIEVE", "no such function"):
+    found = having(word)
+    show(f"search={word.replace(' ', '+')}")
+    assert text_of("matched") == f"{found} samples, {share(found, whole)}", word
 
-# Zoomed into each thread, and into a function: of what is above it, and of all.
-zoomed = numbers(look("zoom=1"))
-assert zoomed["name"].startswith("node (pid ") and zoomed["total"] == str(whole)
-main = numbers(look("zoom=3&group=all"))
-assert int(main["total"]) <= whole and main["share"] == share(int(main["total"]), whole) and main["kind"]
-assert 'id="out" type="button" disabled' in plain and 'id="out" type="button" disabled' not in look("zoom=3")
-assert numbers(look("zoom=99999999"))["name"] == "all"
+# The mouse: over a box it is described, a click zooms, Escape, the button and going back undo that.
+show("group=all")
+top = browser.value('document.getElementById("graph").getBoundingClientRect().top')
+browser.mouse(100, top + 21 * 1.5)
+name, total = text_of("name"), int(text_of("total"))
+roots = collections.Counter(re.match(r"\t *\w+ (.*?)(?:\+0x\w+)? \(", b.split("\n")[-1])[1] for b in blocks)
+assert (name, total) == roots.most_common(1)[0], (name, total, roots)
+assert text_of("share") == share(total, whole) and text_of("kind") == "native"
+assert browser.value('!document.getElementById("tip").hidden')
+browser.mouse(100, top + 21 * 1.5, click=True)
+zoomed = browser.value("location.hash")
+assert "zoom=" in zoomed and not browser.value('document.getElementById("out").disabled')
+browser.key("Escape")
+assert is_at("group=all") and browser.value('document.getElementById("out").disabled')
+browser.value("history.back()")
+assert browser.value("location.hash") == zoomed
+browser.value('document.getElementById("out").click()')
+assert is_at("group=all")
+
+# The keyboard: down to the first function, along its row, and into it.
+browser.value('document.getElementById("boxes").focus()')
+for key in ("ArrowDown", "ArrowDown"):
+    browser.key(key)
+assert text_of("name") == name
+browser.key("ArrowRight")
+assert int(text_of("total")) <= total and text_of("name") != "all"
+browser.key("Enter")
+assert browser.value("location.hash") not in ("", zoomed) and "zoom=" in browser.value("location.hash")
+browser.key("Home")
+assert is_at("group=all")
 
 # Leaf first: what stands below the root are leaves.
-leaf = numbers(look("order=inverted&group=all&zoom=1"))
+show("order=inverted&group=all&zoom=1")
 leaves = [re.match(r"\t *\w+ (.*?)(?:\+0x\w+)? \(", block.split("\n")[1])[1] for block in blocks if "\n" in block]
-assert int(leaf["total"]) == leaves.count(leaf["name"]), leaf
+assert int(text_of("total")) == leaves.count(text_of("name"))
 
-# Kinds pick out; every shape and size draws.
-kernel = look("only=kernel")
-assert re.search(r'<button[^>]*value="kernel"[^>]*aria-pressed="true"', kernel)
-assert text_of(kernel, "matched").split()[0] == str(having("([kernel."))
-for address, size in (("shape=flame&group=processes", "390,844"), ("order=inverted&search=a", "800,600")):
-    assert numbers(look(address, size))["total"] == str(whole)
-assert numbers(look("shape=cube&only=nothing&zoom=-1&search=%00%3Cb%3E"))["total"] == str(whole)
+# A kind, pressed; shapes, colours and sizes; an address that means nothing.
+show()
+browser.value('document.querySelector(\'#kinds button[value="kernel"]\').click()')
+assert text_of("matched").split()[0] == str(having("([kernel.")) and is_at("only=kernel")
+for width, height, dark in ((390, 844, False), (1280, 800, True)):
+    browser.size(width, height, dark)
+    show("shape=flame&group=processes&search=a")
+    assert text_of("total") == str(whole)
+    assert browser.value("document.documentElement.scrollWidth <= innerWidth"), width
+    assert browser.value('[".search", "#out", "#group", "#details dl"].every((one) => '
+                         'document.querySelector(one).getBoundingClientRect().right <= innerWidth)'), width
+browser.value('document.querySelector(\'input[value="icicle"]\').click()')
+assert is_at("group=processes", "search=a")
+show("shape=cube&only=nothing&zoom=-1&search=%00%3Cb%3E")
+assert text_of("total") == str(whole)
+show("zoom=99999999")
+assert text_of("name") == "all"
 
 # Names that would be code are text.
 evil = "</script><script>console.error(1)</script><img src=x onerror=console.error(2)>"
-page.write_bytes(subprocess.run(
-    [sys.argv[1], "html"], check=True, capture_output=True,
-    input=f"a{evil}  1/1    1.000000000:  1 cpu-clock: \n\t 10 {evil}+0x1 (/bin/x)\n\n".encode()).stdout)
-hostile = look("zoom=3")
-assert text_of(hostile, "name") == evil and "<img" not in hostile
-print(f"{browser} shows {whole} samples")
+write_page(f"a{evil}  1/1    1.000000000:  1 cpu-clock: \n\t 10 {evil}+0x1 (/bin/x)\n\n".encode())
+show("zoom=3")
+assert text_of("name") == evil and browser.value('document.querySelectorAll("img").length') == 0
+
+# 300 000 boxes, most of them narrow.
+write_page("".join(
+    f"x  1/1    {i}.000000000:  1 cpu-clock: \n" + "".join(f"\t {d} f{i * 7919 % (d * d + 1)}+0x1 (/x)\n" for d in range(50, 0, -1)) + "\n"
+    for i in range(1, 6001)).encode())
+show("search=f1")
+assert text_of("total") == "6,000" and text_of("matched")
+assert browser.said == [], browser.said
+browser.close()
+print(f"{program} shows {whole} samples")

@@ -45,11 +45,29 @@ enum class StackFormat : std::uint8_t {
 PERFMAP_API std::string_view to_string(StackFormat format) noexcept;
 PERFMAP_API std::optional<StackFormat> stack_format(std::string_view name) noexcept;
 
-/// Writes stacks in one format. Samples come in the order of their times.
+/// Writes stacks in one format. Samples come in the order of their times. One thread at a time.
 ///
-/// folded, pprof and html hold each distinct stack once, speedscope and firefox four to twelve
-/// bytes a sample, perf-script the text of each distinct place, jsonl nothing. What is written depends on nothing but what came
-/// in: it is the same at every run.
+///   folded       "comm;root;…;leaf N", sorted by bytes. N is the number of samples, as in what
+///                stackcollapse-perf.pl and inferno make of perf script. A ';' in a name becomes
+///                ':'.
+///   perf-script  as `perf script --ns -F comm,pid,tid,time,period,event,ip,sym,symoff,dso` of perf
+///                6 prints recordings with stacks, with the CPU where that was recorded
+///   speedscope   a sampled profile for each thread and event; weights are periods where those are
+///                times, otherwise 1
+///   firefox      version 66 of profiler.firefox.com's processed profile; a thread for each thread
+///                and event
+///   pprof        gzip; samples of a thread that are equal are one. The first value is the number
+///                of samples, the others are sums of periods by event
+///   html         one page without any other file: a flame graph
+///   jsonl        docs/schema/perfmap.stack-1.json
+///
+/// A frame without a name is "[module]" by its file's name, or "[unknown]". Names are bytes: where
+/// the format is text, control bytes and what is not UTF-8 become \xNN; in JSON the latter is
+/// U+FFFD.
+///
+/// folded, pprof and html hold each distinct stack once, speedscope four to twelve bytes a sample,
+/// firefox sixteen, perf-script the text of each distinct place, jsonl nothing. What is written
+/// depends on nothing but what came in: it is the same at every run.
 class PERFMAP_API StackWriter {
  public:
   struct Options {
@@ -59,7 +77,8 @@ class PERFMAP_API StackWriter {
     /// folded: kernel, inlined and JIT frames have the marks _[k], _[i], _[j].
     bool marks = true;
     bool with_pid = false;  ///< folded: the first frame is "comm-PID/TID"
-    bool lines = false;     ///< text forms show file:line
+    /// folded and perf-script show file:line, and speedscope's frames have lines.
+    bool lines = false;
   };
 
   /// Borrows the output and the table.
@@ -67,6 +86,7 @@ class PERFMAP_API StackWriter {
                                            const FrameTable& table, StackProfile profile,
                                            Options options);
   virtual ~StackWriter();
+  /// Amortised O(frames), besides what is written. Places have to be those of the table.
   virtual void add(const StackSample& sample) = 0;
   /// Writes what is left; the caller flushes or commits the output. Once, at the end.
   virtual Result<void> finish() = 0;

@@ -88,7 +88,7 @@ const drawBox = (box, top, colors) => {
   pen.fillRect(box.x, top, wide, ROW - 1);
   pen.globalAlpha = isDim ? 0.5 : 1;
   if (wide > 22) {
-    pen.fillStyle = isDim ? colors.text : colors.ink;
+    pen.fillStyle = isDim || (box.above && isDark.matches) ? colors.text : colors.ink;
     pen.fillText(fitted(tree.name(box.node), wide - 10), box.x + 5, top + ROW / 2);
   }
   pen.globalAlpha = 1;

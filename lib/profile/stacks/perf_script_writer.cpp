@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "perfmap/written_name.hpp"
 #include "stacks/shown_frames.hpp"
 #include "stacks/writers.hpp"
 
@@ -51,7 +52,10 @@ class PerfScriptWriter : public StackWriter {
     return input_.table.function_of(frame.place).kind == FrameKind::inlined;
   }
 
-  void write_text(std::string_view text) { input_.out.write(escaped(text)); }
+  void write_text(std::string_view text) {
+    if (is_written_as_is(text)) return input_.out.write(text);
+    input_.out.write(escaped(text));
+  }
 
   void write_header(const StackSample& sample) {
     write_text(sample.comm);

@@ -1,0 +1,91 @@
+"""Drives headless Chromium through its --remote-debugging-pipe with nothing but the standard library: messages of
+the DevTools protocol, JSON with a NUL after each, on descriptors 3 and 4."""
+import json
+import os
+import subprocess
+
+
+class Browser:
+    def __init__(self, program, profile):
+        to_us, from_browser = os.pipe()
+        to_browser, from_us = os.pipe()
+
+        def place():
+            # Copies above both numbers first: either may be one of the pipes' own.
+            reading, writing = os.dup2(to_browser, 60), os.dup2(from_browser, 61)
+            os.dup2(reading, 3)
+            os.dup2(writing, 4)
+
+        self.process = subprocess.Popen(
+            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"],
+            preexec_fn=place, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_browser), os.close(from_browser)
+        self.reader, self.writer = os.fdopen(to_us, "rb"), os.fdopen(from_us, "wb")
+        self.number, self.session, self.rest, self.said = 0, None, b"", []
+        targets = self.call("Target.getTargets")["targetInfos"]
+        page = next(target for target in targets if target["type"] == "page")
+        self.session = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method, **parameters):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        self.writer.write(json.dumps(message).encode() + b"\0")
+        self.writer.flush()
+        while True:
+            answer = self.read()
+            if answer.get("id") == self.number:
+                assert "error" not in answer, answer
+                return answer["result"]
+
+    def read(self):
+        """The next message; what the page says on its console is kept in `said`."""
+        while b"\0" not in self.rest:
+            piece = os.read(self.reader.fileno(), 1 << 20)
+            if not piece:
+                raise EOFError("the browser has gone")
+            self.rest += piece
+        message, self.rest = self.rest.split(b"\0", 1)
+        message = json.loads(message)
+        if message.get("method") in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"):
+            self.said.append(message["params"])
+        return message
+
+    def open(self, address):
+        self.call("Page.navigate", url=address)
+        while self.read().get("method") != "Page.loadEventFired":
+            pass
+
+    def value(self, expression):
+        """Of a JavaScript expression, once the page has drawn what is due."""
+        answer = self.call("Runtime.evaluate", returnByValue=True, awaitPromise=True,
+                           expression=f"new Promise((yes) => requestAnimationFrame(() => setTimeout(() => yes({expression}))))")
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def key(self, key, text=""):
+        for kind in ("keyDown", "keyUp"):
+            more = {"text": text} if text and kind == "keyDown" else {}
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, **more)
+
+    def mouse(self, x, y, click=False):
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        for kind in ("mousePressed", "mouseReleased") if click else ():
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def size(self, width, height, dark=False):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def close(self):
+        try:
+            self.session = None
+            self.call("Browser.close")
+        except (EOFError, BrokenPipeError):
+            pass
+        self.process.wait(30)
