@@ -12,8 +12,8 @@ namespace {
 /// How many records next() gives at most: as many as a near cache holds.
 constexpr std::size_t kMostAtOnce = 1024;
 /// What is held of rounds that do not end is let go at these limits, sorted as far as it is known.
-constexpr std::size_t kMostRecords = std::size_t{1} << 24;
-constexpr std::uint64_t kMostExpanded = std::uint64_t{1} << 30;
+constexpr std::size_t kMostRecords = std::size_t{1} << 23;
+constexpr std::uint64_t kMostExpanded = std::uint64_t{1} << 29;
 
 }  // namespace
 
@@ -29,6 +29,7 @@ struct Recording::Reader::State {
     drop_given();
     while (given == ready) {
       const std::optional<FoundRecord> found = stream.next(problems);
+      if (stream.has_compressed()) description.facts.is_compressed = true;
       if (!found) {
         end_round(UINT64_MAX);
         return;
@@ -45,7 +46,6 @@ struct Recording::Reader::State {
   }
 
   void hold(const FoundRecord& found) {
-    if (found.was_compressed) description.facts.is_compressed = true;
     if (found.header.type >= static_cast<std::uint32_t>(RecordType::header_attr)) describe(found);
     const EventFinder::Found of =
         description.finder.find(found.header, found.bytes, description.is_swapped);

@@ -38,6 +38,8 @@ class RecordStream {
 
   std::uint64_t position() const noexcept { return at_; }
   std::uint64_t lost_bytes() const noexcept { return lost_; }
+  /// There was a compressed record.
+  bool has_compressed() const noexcept { return holder_ != 0; }
   Expander& expander() noexcept { return expander_; }
 
  private:

@@ -33,7 +33,8 @@ void sort_by_time(std::vector<RecordView>& records, std::vector<RecordView>& scr
       const std::size_t end = i + 2 < begins.size() ? begins[i + 2] : middle;
       std::merge(at(records, begin), at(records, middle), at(records, middle), at(records, end),
                  at(scratch, begin), kByTime);
-      begins[kept++] = begin;
+      // What came in rounds is in order again once each round is.
+      if (begin == 0 || kByTime(scratch[begin], scratch[begin - 1])) begins[kept++] = begin;
     }
     begins[kept++] = records.size();
     begins.resize(kept);
