@@ -239,10 +239,10 @@ class PERFMAP_API Recording {
   ///
   /// Holds 48 bytes for each record of two rounds, as many again to sort them, and their bytes
   /// where they were compressed. Of rounds that do not end, or a recording without any, no more
-  /// than 8 Mi records and 512 MiB of bytes that were compressed are held: then what there is comes,
-  /// and what should have come earlier is counted as late. Zstd holds at most 128 MiB more. O(log
-  /// k) a record for k stretches of a round that are in order. Borrows the recording. One thread at
-  /// a time.
+  /// than 8 Mi records and 512 MiB of bytes that were compressed are held: then what there is
+  /// comes, and what should have come earlier is counted as late. Zstd holds at most 128 MiB more.
+  /// O(log k) a record for k stretches of a round that are in order. Borrows the recording. One
+  /// thread at a time.
   class PERFMAP_API Reader {
    public:
     explicit Reader(const Recording& recording);
