@@ -125,8 +125,9 @@ struct RecordView {
   /// those that stand before it in the file.
   std::uint64_t time = 0;
   std::uint64_t offset = 0;  ///< in the file; of a compressed one, that of the record that holds it
-  std::uint32_t event = 0;   ///< position in events()
-  std::uint16_t misc = 0;    ///< PERF_RECORD_MISC_…
+  /// Position in events(); 0 where it cannot be told, and where a torn recording has none.
+  std::uint32_t event = 0;
+  std::uint16_t misc = 0;  ///< PERF_RECORD_MISC_…
   RecordType type = RecordType::sample;
   bool is_swapped = false;
   std::string_view bytes;  ///< all of it, the 8 bytes of its header included
