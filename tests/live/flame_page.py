@@ -133,6 +133,11 @@ write_page(f"a{evil}  1/1    1.000000000:  1 cpu-clock: \n\t 10 {evil}+0x1 (/bin
 show("zoom=3")
 assert text_of("name") == evil and browser.value('document.querySelectorAll("img").length') == 0
 
+# A page without samples is one, too.
+write_page(b"")
+show()
+assert (text_of("name"), text_of("total")) == ("all", "0")
+
 # 300 000 boxes, most of them narrow.
 write_page("".join(
     f"x  1/1    {i}.000000000:  1 cpu-clock: \n" + "".join(f"\t {d} f{i * 7919 % (d * d + 1)}+0x1 (/x)\n" for d in range(50, 0, -1)) + "\n"
