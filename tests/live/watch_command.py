@@ -12,7 +12,8 @@ import time
 
 PERFMAP = os.path.realpath(sys.argv[1])
 SCHEMAS = pathlib.Path(sys.argv[2])
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "support"))
 from json_schema import check
 
 
