@@ -107,21 +107,36 @@ std::string share_of(std::uint64_t position, std::uint64_t size) {
   return size == 0 ? "" : " (" + std::to_string(position * 100 / size) + " %)";
 }
 
+/// What a damaged recording does not have: the first damages one by one, others in a sum.
+void note_damage(const Recording& recording, const StackStatistics& statistics,
+                 const Diagnostics& problems, const Console& console) {
+  const std::string& name = recording.input().name();
+  if (recording.facts().was_killed) {
+    console.warn(name + ": its recorder was killed: what it had not written is missing");
+  }
+  for (const Diagnostic& problem : problems.items()) {
+    console.warn(name + ":+0x" + hex_text(problem.where.offset) + ": " + problem.message);
+  }
+  if (problems.total() > problems.items().size()) {
+    console.warn(name + ": " + std::to_string(problems.total()) + " damages, " +
+                 std::to_string(statistics.lost_bytes) + " bytes of records are left out");
+  }
+}
+
 void note_losses(const StackStatistics& statistics, const Console& console) {
   const auto say = [&](std::uint64_t count, const std::string& what) {
     if (count != 0) console.warn(std::to_string(count) + " " + what);
   };
   say(statistics.lost, "events were lost when this was recorded");
-  say(statistics.lost_bytes, "bytes of the recording make no sense, and are left out");
   say(statistics.out_of_order, "records came too late to be put in order");
 }
 
-ExitCode read_all(Reading& reading, StackWriter* writer, const Console& console) {
+ExitCode read_all(Reading& reading, StackWriter* writer, Diagnostics& problems,
+                  const Console& console) {
   const std::string what = "reading " + reading.recording().input().name();
   const Step step(console, what);
   const std::uint64_t size = reading.recording().input().facts().size;
   std::uint64_t percent = 0;
-  Diagnostics problems(1);
   reading.reader().read(
       [&](const StackSample& sample) {
         if (writer != nullptr) writer->add(sample);
@@ -170,7 +185,8 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
     writing.lines = options.lines || options.inlines;
     writer = StackWriter::make(format, *out, reader.table(), std::move(profile), writing);
   }
-  const ExitCode read = read_all(**reading, writer.get(), console);
+  Diagnostics problems(3);
+  const ExitCode read = read_all(**reading, writer.get(), problems, console);
   if (read != ExitCode::ok) return read;
   if (writer != nullptr) {
     const Result<void> finished = writer->finish();
@@ -179,6 +195,7 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   }
   if (options.stats) write_table(options, reader.statistics(), console);
   (*reading)->warn(console);
+  note_damage((*reading)->recording(), reader.statistics(), problems, console);
   note_losses(reader.statistics(), console);
   return ExitCode::ok;
 }

@@ -2,6 +2,7 @@
 # A case is a folder with `cmd` (the arguments), its input files, and any of `stdin`, `stdout`,
 # `stderr` and `exit`; a missing file means empty, or 0. With UPDATE_GOLDEN=1 in the environment the
 # expected files are rewritten instead of compared: read the diff before you commit it.
+# `with` names folders of tests/, one a line, whose files are there, too.
 # It runs in a copy of the folder; files in `expected/` are compared with what the command left.
 cmake_minimum_required(VERSION 3.22)
 file(READ ${case}/cmd arguments)
@@ -9,6 +10,12 @@ separate_arguments(arguments UNIX_COMMAND "${arguments}")
 set(work ${scratch})
 file(REMOVE_RECURSE ${work})
 file(COPY ${case}/ DESTINATION ${work})
+if(EXISTS ${case}/with)
+  file(STRINGS ${case}/with folders)
+  foreach(folder IN LISTS folders)
+    file(COPY ${CMAKE_CURRENT_LIST_DIR}/../${folder}/ DESTINATION ${work})
+  endforeach()
+endif()
 set(input /dev/null)
 if(EXISTS ${case}/stdin)
   set(input ${case}/stdin)

@@ -1,4 +1,4 @@
-"""Real output of to-json, info, diff, doctor and resolve fits docs/schema, by the part of JSON Schema that the
+"""Real output of to-json, info, diff, doctor, resolve and stacks fits docs/schema, by the part of JSON Schema that the
 schemas use; and the check itself refuses what does not fit."""
 import json
 import os
@@ -90,6 +90,23 @@ for options in ([], ["--lines", "--inlines"], ["--no-demangle"]):
     assert ("inlined" in document["answers"][0]) == ("--inlines" in options)
     assert refuses({**document, "answers": [{"address": "10", "name": None}]}, RESOLVE)
 
+STACK, STATS = load("perfmap.stack-1"), load("perfmap.stack-stats-1")
+recordings = [*sorted((ROOT / "tests/wild/tally").glob("*.data")),
+              *sorted((ROOT / "tests/wild/recordings").glob("*/perf.data")),
+              *sorted((ROOT / "tests/wild/node").glob("*.data"))]
+for path in recordings:
+    options = [path, "--format", "jsonl", "--symfs", ROOT / "tests/wild/tally",
+               "--map-dir", ROOT / "tests/wild/node"]
+    samples = [json.loads(line) for line in text("stacks", *options, "--inlines").splitlines()]
+    for sample in samples:
+        check(sample, STACK, STACK)
+    stats = [json.loads(line) for line in text("stacks", *options, "--stats").splitlines()]
+    for process in stats:
+        check(process, STATS, STATS)
+    assert samples and sum(one["samples"] for one in stats[:-1]) == len(samples) == stats[-1]["samples"]
+    assert stats[-1]["pid"] is None and refuses({**stats[0], "ends": {}}, STATS)
+    assert refuses({**samples[0], "time": 1}, STACK) and refuses({**samples[0], "more": 1}, STACK)
+
 DOCTOR = load("perfmap.doctor-1")
 with subprocess.Popen(["sleep", "60"]) as sleeper:
     for pid in (os.getpid(), sleeper.pid):
@@ -99,4 +116,4 @@ with subprocess.Popen(["sleep", "60"]) as sleeper:
         assert refuses({**document, "findings": [{"id": "no-map"}]}, DOCTOR)
         assert document["runtime"] == ("cpython" if pid == os.getpid() else None)
     sleeper.kill()
-print(f"{count} entries of {len(maps)} maps and {len(dumps)} dumps fit the schemas")
+print(f"{count} entries of {len(maps)} maps, {len(dumps)} dumps and {len(recordings)} recordings fit the schemas")

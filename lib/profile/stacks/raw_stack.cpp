@@ -42,8 +42,13 @@ class CallchainReader {
 
 }  // namespace
 
-std::optional<Machine> machine_of(std::string_view arch, std::uint64_t abi) noexcept {
+std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters& user) noexcept {
   constexpr std::uint64_t k32Bit = 1;
+  const std::uint64_t abi = user.abi;
+  if (arch.empty() && abi != k32Bit) {
+    // The kernel numbers 24 registers of x86-64, and 33 of aarch64.
+    return user.mask >> 24 == 0 ? Machine::x86_64 : Machine::aarch64;
+  }
   if (arch == "x86_64") return abi == k32Bit ? Machine::x86 : Machine::x86_64;
   if (arch == "aarch64" || arch == "arm64") return abi == k32Bit ? Machine::arm : Machine::aarch64;
   if (arch.starts_with("arm")) return Machine::arm;
@@ -64,7 +69,7 @@ void StackMaker::make(const RecordedSample& sample, RawStack& stack) {
 }
 
 bool StackMaker::unwind(const RecordedSample& sample, RawStack& stack) {
-  const auto machine = machine_of(arch_, sample.user.abi);
+  const auto machine = machine_of(arch_, sample.user);
   if (!machine) return false;
   user_.registers.machine = *machine;
   user_.registers.mask = sample.user.mask;

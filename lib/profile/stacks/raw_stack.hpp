@@ -32,7 +32,8 @@ struct RawStack {
 };
 
 /// The machine that the registers of a sample are of; nothing for machines that we do not know.
-std::optional<Machine> machine_of(std::string_view arch, std::uint64_t abi) noexcept;
+/// Where the recording does not say (its end is missing), the registers themselves do.
+std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters& user) noexcept;
 
 /// Unwinds samples. Borrows what its unwinder needs; one for each thread.
 class StackMaker {
