@@ -56,7 +56,7 @@ const PlaceFinder::Places* PlaceFinder::find(const Key& key, std::uint64_t time)
   const auto found = known_.find(key);
   if (found == known_.end()) return nullptr;
   for (const Places& places : found->second) {
-    if (time >= places.since && time < places.until) return &places;
+    if (time >= places.since && (time < places.until || places.until == UINT64_MAX)) return &places;
   }
   return nullptr;
 }
@@ -73,7 +73,7 @@ void PlaceFinder::prepare(std::span<const RawStack> stacks) {
         continue;
       }
       const Located at = locate(stack, frame);
-      if (find(at.key, stack.time) != nullptr) continue;
+      if (find(at.key, stack.source_time) != nullptr) continue;
       if (frame.source == FrameSource::kernel) {
         name_kernel(at.key);
         continue;
@@ -83,7 +83,7 @@ void PlaceFinder::prepare(std::span<const RawStack> stacks) {
       if (is_file && !asked.insert(at.key).second) continue;
       auto& wanted = by_moment[stack.moment.get()];
       if (wanted.empty()) moments.push_back(stack.moment.get());
-      wanted.push_back({at.key, looked_up(frame), stack.time});
+      wanted.push_back({at.key, looked_up(frame), stack.source_time});
     }
   }
   for (const ProcessMoment* const moment : moments) name_all(*moment, by_moment[moment]);
@@ -135,7 +135,7 @@ std::uint64_t PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& 
         last.is_return == found.is_return) {
       found = last;
     } else {
-      const Places* const places = find(locate(stack, frame).key, stack.time);
+      const Places* const places = find(locate(stack, frame).key, stack.source_time);
       if (places == nullptr) continue;
       found.first = places->first;
       found.count = places->count;
