@@ -11,12 +11,14 @@ namespace perfmap {
 
 /// The code around an address, as far as somebody has it.
 struct CodeBytes {
-  static constexpr std::size_t kBefore = 16;  ///< as much as is looked at
+  static constexpr std::size_t kBefore = 96;  ///< as much as is looked at
   static constexpr std::size_t kAfter = 64;
 
-  std::string_view before;              ///< up to the address
-  std::string_view after;               ///< from it on, to the end of its function at most
-  std::optional<std::uint64_t> offset;  ///< of the address in its function; see CodeFinder::place()
+  std::string_view before;  ///< up to the address
+  std::string_view after;   ///< from it on; in ELF files beyond its function's end, too
+  /// Of the address in its function. In ELF files, whose symbols take long to read, as the padding
+  /// between functions tells; nothing where that is not near.
+  std::optional<std::uint64_t> offset;
 };
 
 /// Code of a runtime, as a jitdump has it.
@@ -34,9 +36,6 @@ class CodeFinder {
 
   /// `region` covers the address. The views live until the next call.
   CodeBytes bytes(const CodeRegion& region, Address address, std::uint64_t time);
-  /// Adds what symbols tell: the offset, and where the function ends. They may have to be read for
-  /// that, which takes long.
-  void place(const CodeRegion& region, Address address, CodeBytes& code) const;
   /// Of jitdumps alone.
   std::optional<DumpedCode> dumped(Address address, std::uint64_t time) const;
 

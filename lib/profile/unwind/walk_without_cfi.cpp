@@ -4,14 +4,10 @@ namespace perfmap {
 namespace {
 
 template <class Arch>
-std::optional<LeafFrame> leaf_frame(CodeFinder& finder, const CodeRegion& region, Address pc,
-                                    std::uint64_t time) {
-  CodeBytes code = finder.bytes(region, pc, time);
+std::optional<LeafFrame> leaf_frame(const CodeBytes& code) {
   if constexpr (Arch::kHasLinkRegister) {
-    if (wants_offset_aarch64(code)) finder.place(region, pc, code);
     return leaf_frame_aarch64(code);
   } else {
-    if (wants_offset_x86_64(code)) finder.place(region, pc, code);
     return leaf_frame_x86_64(code);
   }
 }
@@ -45,7 +41,7 @@ bool Walk<Arch>::leaf(UnwindRule::Kind kind, const CodeRegion* region) {
   std::optional<LeafFrame> frame;
   if (region != nullptr) {
     CodeFinder finder(space_);
-    frame = leaf_frame<Arch>(finder, *region, pc(), time_);
+    frame = leaf_frame<Arch>(finder.bytes(*region, pc(), time_));
   } else if (kind == UnwindRule::Kind::no_code) {
     // A call of a null pointer, or of what is no function any more: it came this far and no
     // farther.
