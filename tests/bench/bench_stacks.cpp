@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <malloc.h>
 #include <optional>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -122,7 +123,8 @@ Memory memory_of_reading(const std::string& path) {
 }
 
 void print_memory(const std::string& name) {
-  // In a process of its own, that nothing has been freed in yet.
+  // In a process of its own, and without what was freed before it began.
+  ::malloc_trim(0);
   void* const shared =
       ::mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return;

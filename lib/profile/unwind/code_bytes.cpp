@@ -17,16 +17,6 @@ CodeBytes around(std::string_view code, std::uint64_t offset) {
   return found;
 }
 
-/// Functions begin at multiples of 16, behind a return, a trap or what fills the gap.
-std::optional<std::uint64_t> offset_by_padding(std::string_view before, Address address) {
-  constexpr std::string_view kEnds = "\xc3\xcc\x90";
-  for (std::uint64_t offset = address % 16; offset < before.size(); offset += 16) {
-    const char last = before[before.size() - offset - 1];
-    if (kEnds.find(last) != std::string_view::npos) return offset;
-  }
-  return std::nullopt;
-}
-
 /// What names an address in the sources of a process, or of those it was forked from.
 struct Named {
   const JitSources* sources = nullptr;
@@ -73,8 +63,16 @@ CodeBytes CodeFinder::of_module(const CodeRegion& region, Address address) const
   const Address vaddr = address + region.delta;
   const std::size_t before = std::min<std::uint64_t>(CodeBytes::kBefore, address - region.begin);
   CodeBytes found = around(region.module->bytes_at(vaddr - before), before);
-  found.offset = offset_by_padding(found.before, vaddr);
+  found.offset.reset();
   return found;
+}
+
+void CodeFinder::place(const CodeRegion& region, Address address, CodeBytes& code) const {
+  if (region.module == nullptr) return;
+  const auto function = functions_.find(*region.module, address + region.delta);
+  if (!function) return;
+  code.offset = address + region.delta - function->begin;
+  code.after = code.after.substr(0, function->size - *code.offset);
 }
 
 CodeBytes CodeFinder::of_runtime(const CodeRegion& region, Address address, std::uint64_t time) {

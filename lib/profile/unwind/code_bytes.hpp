@@ -6,19 +6,18 @@
 
 #include "perfmap/jitdump.hpp"
 #include "unwind/code_region.hpp"
+#include "unwind/function_bounds.hpp"
 
 namespace perfmap {
 
 /// The code around an address, as far as somebody has it.
 struct CodeBytes {
-  static constexpr std::size_t kBefore = 96;  ///< as much as is looked at
+  static constexpr std::size_t kBefore = 16;  ///< as much as is looked at
   static constexpr std::size_t kAfter = 64;
 
-  std::string_view before;  ///< up to the address
-  std::string_view after;   ///< from it on; in ELF files beyond its function's end, too
-  /// Of the address in its function. In ELF files, whose symbols take long to read, as the padding
-  /// between functions tells; nothing where that is not near.
-  std::optional<std::uint64_t> offset;
+  std::string_view before;              ///< up to the address
+  std::string_view after;               ///< from it on, to the end of its function at most
+  std::optional<std::uint64_t> offset;  ///< of the address in its function; see CodeFinder::place()
 };
 
 /// Code of a runtime, as a jitdump has it.
@@ -32,10 +31,14 @@ struct DumpedCode {
 /// Finds code in the files of a space, and what is known of its functions.
 class CodeFinder {
  public:
-  explicit CodeFinder(const UnwindSpace::State& space) noexcept : space_(space) {}
+  CodeFinder(const UnwindSpace::State& space, FunctionBounds& functions) noexcept
+      : space_(space), functions_(functions) {}
 
   /// `region` covers the address. The views live until the next call.
   CodeBytes bytes(const CodeRegion& region, Address address, std::uint64_t time);
+  /// Adds what symbols tell: the offset, and where the function ends. They may have to be read for
+  /// that, which takes its time.
+  void place(const CodeRegion& region, Address address, CodeBytes& code) const;
   /// Of jitdumps alone.
   std::optional<DumpedCode> dumped(Address address, std::uint64_t time) const;
 
@@ -45,6 +48,7 @@ class CodeFinder {
   void read(const CodeRegion& region, Address address, CodeBytes& code);
 
   const UnwindSpace::State& space_;
+  FunctionBounds& functions_;
   std::array<char, CodeBytes::kBefore + CodeBytes::kAfter> room_ = {};
 };
 

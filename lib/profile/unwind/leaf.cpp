@@ -20,24 +20,24 @@ bool is_prologue(std::string_view code) noexcept {
   return code.starts_with('\x55') && begins_with_mov_fp(code.substr(1));
 }
 
-/// A return and what fills the gap behind a function, or the next one.
-bool ends_function(std::string_view code) noexcept {
-  if (code.starts_with("\xcc\xcc"sv)) return true;
-  constexpr std::string_view kBehind = "\xcc\x90\x66\x0f\x55\xf3"sv;
-  return code.size() > 1 && code[0] == '\xc3' && kBehind.find(code[1]) != std::string_view::npos;
+bool has_prologue(std::string_view code) noexcept {
+  constexpr std::size_t kNear = 48;
+  for (std::size_t i = 0; i < std::min(code.size(), kNear); ++i) {
+    if (is_prologue(code.substr(i))) return true;
+  }
+  return false;
 }
 
 /// A function may do some work before it makes its frame: its prologue is still ahead.
 bool has_prologue_ahead(const CodeBytes& code) noexcept {
   constexpr std::uint64_t kFarFromBegin = 96;
-  constexpr std::size_t kNear = 48;
-  if (!code.offset || *code.offset >= kFarFromBegin) return false;
-  for (std::size_t i = 0; i < std::min(code.after.size(), kNear); ++i) {
-    const std::string_view rest = code.after.substr(i);
-    if (is_prologue(rest)) return true;
-    if (ends_function(rest)) return false;
-  }
-  return false;
+  return code.offset && *code.offset < kFarFromBegin && has_prologue(code.after);
+}
+
+/// What fills the gap between functions, or ends the one before.
+bool is_padding(std::string_view before) noexcept {
+  return before.empty() || before.ends_with('\xcc') || before.ends_with('\x90') ||
+         before.ends_with('\xc3') || before.ends_with('\0');
 }
 
 /// Entries of a linkage table: jmp *GOT(%rip); push $n; jmp PLT0, with endbr64 or bnd prefixes.
@@ -73,6 +73,10 @@ constexpr std::uint64_t pushed_bytes(std::uint32_t word) noexcept {
 
 }  // namespace
 
+bool wants_offset_x86_64(const CodeBytes& code) noexcept {
+  return is_padding(code.before) || has_prologue(code.after);
+}
+
 std::optional<LeafFrame> leaf_frame_x86_64(const CodeBytes& code) noexcept {
   const std::string_view after = code.after;
   if (code.offset == 0) return kNothingPushed;
@@ -87,6 +91,8 @@ std::optional<LeafFrame> leaf_frame_x86_64(const CodeBytes& code) noexcept {
   if (after.empty() && code.offset == 1) return kFramePointerPushed;
   return std::nullopt;
 }
+
+bool wants_offset_aarch64(const CodeBytes&) noexcept { return true; }
 
 std::optional<LeafFrame> leaf_frame_aarch64(const CodeBytes& code) noexcept {
   constexpr std::uint32_t kReturn = 0xd65f03c0, kMoveFp = 0x910003fd;

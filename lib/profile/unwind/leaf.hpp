@@ -18,6 +18,11 @@ struct LeafFrame {
   bool is_plt = false;  ///< a linkage table's entry
 };
 
+/// Whether it takes CodeBytes::offset to tell, which may not be known yet: the function may begin
+/// here, or make its frame soon.
+bool wants_offset_x86_64(const CodeBytes& code) noexcept;
+bool wants_offset_aarch64(const CodeBytes& code) noexcept;
+
 /// Nothing where the code does not tell, as in the midst of a function.
 std::optional<LeafFrame> leaf_frame_x86_64(const CodeBytes& code) noexcept;
 std::optional<LeafFrame> leaf_frame_aarch64(const CodeBytes& code) noexcept;

@@ -103,6 +103,7 @@ void RuleCache::forget() noexcept {
   std::fill(places_.begin(), places_.end(), UnwindRule());
   used_ = 0;
   rows_.clear();
+  functions_.clear();
   modules_.clear();
 }
 

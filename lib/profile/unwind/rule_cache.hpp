@@ -11,6 +11,7 @@
 #include "modules/cfi_rule.hpp"
 #include "perfmap/unwinder.hpp"
 #include "unwind/code_region.hpp"
+#include "unwind/function_bounds.hpp"
 #include "unwind/machine_registers.hpp"
 
 namespace perfmap {
@@ -75,6 +76,8 @@ class RuleCache {
     return region;
   }
   const CfiRow& row(const UnwindRule& rule) const noexcept { return rows_[rule.row]; }
+  /// Of modules that rules were asked of.
+  FunctionBounds& functions() noexcept { return functions_; }
   std::uint64_t made() const noexcept { return made_; }
 
  private:
@@ -103,6 +106,7 @@ class RuleCache {
   std::array<const CodeRegion*, 2> regions_ = {};  // of that space, the latest first
   std::deque<CfiRow> rows_;
   std::unordered_map<const Module*, std::shared_ptr<const Module>> modules_;  // that rules are of
+  FunctionBounds functions_;
   std::uint64_t made_ = 0;
 };
 
