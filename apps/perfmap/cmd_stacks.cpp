@@ -94,9 +94,25 @@ void add_unwinding(CLI::App& command, StackOptions& stacks) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
+void add_source(CLI::App& command, const std::string& name, Source::As as,
+                std::vector<Source>& sources, const std::string& help) {
+  command
+      .add_option_function<std::vector<std::string>>(
+          name,
+          [as, &sources](const std::vector<std::string>& paths) {
+            for (const std::string& path : paths) sources.push_back({path, as});
+          },
+          help)
+      ->allow_extra_args(false)
+      ->trigger_on_parse()
+      ->type_name(kFile);
+}
+
 void add_files(CLI::App& command, StacksOptions& options) {
-  add_list(command, "-m,--map", options.maps, "A perf map, for every process", kFile);
-  add_list(command, "-j,--jitdump", options.dumps, "A jitdump, for every process", kFile);
+  add_source(command, "-m,--map", Source::As::path, options.sources,
+             "A perf map, for every process");
+  add_source(command, "-j,--jitdump", Source::As::dump, options.sources,
+             "A jitdump, for every process");
   const auto add_path = [&](const std::string& name, std::string& value, const std::string& help,
                             const char* type) {
     command.add_option(name, value, help)

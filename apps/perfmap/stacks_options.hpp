@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "command.hpp"
+#include "source.hpp"
 
 namespace perfmap::app {
 
@@ -18,8 +19,7 @@ struct StacksOptions {
   bool lines = false;
   bool inlines = false;
   bool stats = false;
-  std::vector<std::string> maps;
-  std::vector<std::string> dumps;
+  std::vector<Source> sources;  // of names: perf maps and jitdumps
   std::string map_dir;
   std::string symfs;
   std::string kallsyms;

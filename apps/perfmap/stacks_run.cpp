@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "debug_servers.hpp"
+#include "name_sources.hpp"
 #include "opened_input.hpp"
 #include "portable.hpp"
 #include "stacks_options.hpp"
@@ -56,7 +57,7 @@ class Reading {
       cache.fetch = asking(*servers, console);
     }
     std::unique_ptr<Reading> reading(new Reading(*std::move(recording), std::move(cache)));
-    const Result<void> ready = reading->prepare(options);
+    const Result<void> ready = reading->prepare(options, console);
     if (!ready) return Failure(ready.error());
     return reading;
   }
@@ -74,7 +75,7 @@ class Reading {
   Reading(Recording recording, ModuleCacheOptions cache)
       : recording_(std::move(recording)), cache_(std::move(cache)) {}
 
-  Result<void> prepare(const StacksOptions& options) {
+  Result<void> prepare(const StacksOptions& options, const Console& console) {
     StackOptions stacks = options.stacks;
     stacks.names = names_of(options);
     stacks.open_module = open_below(cache_, options.symfs, recorded_build_ids(recording_));
@@ -83,8 +84,11 @@ class Reading {
     jit.directory = options.map_dir;
     jit.symfs = options.symfs;
     jit.any_owner = options.any_owner;
-    jit.maps = options.maps;
-    jit.dumps = options.dumps;
+    if (!options.sources.empty()) {
+      Result<NameSources> names = open_name_sources(options.sources, {}, console);
+      if (!names) return Failure(std::move(names.error()));
+      jit.given = std::make_shared<JitSources>(std::move(names->maps), std::move(names->dumps));
+    }
     stacks.find_jit = find_recorded_jit(recording_.facts(), std::move(jit), refused_);
     if (!options.kallsyms.empty()) {
       Result<Input> kallsyms = Input::open(options.kallsyms);

@@ -20,9 +20,8 @@ struct RecordedJitOptions {
   /// Files of anybody are believed, not only ours and root's.
   bool any_owner = false;
   Overlap overlap = Overlap::last;
-  /// For every process, instead of what could be found: what the caller names.
-  std::vector<std::string> maps = {};
-  std::vector<std::string> dumps = {};
+  /// For every process, instead of what could be found: the caller's.
+  std::shared_ptr<JitSources> given = nullptr;
 };
 
 /// For StackOptions::find_jit: finds the dumps that a process had mapped, by their paths, and

@@ -18,10 +18,6 @@ class RecordedFiles {
   RecordedFiles(const RecordedJitOptions& options, std::vector<Error>& refused)
       : options_(options), refused_(refused) {}
 
-  void add_given() {
-    for (const std::string& path : options_.maps) add_map(Input::open(path, trusting()));
-    for (const std::string& path : options_.dumps) add_dump(Input::open(path, trusting()));
-  }
   void add_of_directory(pid_t pid, const std::vector<std::string>& dumps) {
     const std::string number = std::to_string(pid);
     add_map(Input::open(options_.directory + "/perf-" + number + ".map", trusting()));
@@ -114,11 +110,9 @@ StackOptions::FindJit find_recorded_jit(const RecordingFacts& facts, RecordedJit
                                         std::vector<Error>& refused) {
   return [options = std::move(options), wall = facts.wall_ns, clock = facts.clock_ns, &refused](
              const ProcessInfo& process, const std::vector<std::string>& dumps) {
+    if (options.given != nullptr) return options.given;
     RecordedFiles files(options, refused);
-    const bool is_given = !options.maps.empty() || !options.dumps.empty();
-    if (is_given) {
-      files.add_given();
-    } else if (!options.directory.empty()) {
+    if (!options.directory.empty()) {
       files.add_of_directory(process.pid, dumps);
     } else {
       files.add_map_of(process, begin_of(process, wall, clock));

@@ -1,0 +1,172 @@
+"""Checks that a format holds what perf's text of the same samples holds: a reader of our own for each, JSON Schemas
+for those that are JSON. `written(what, format, *options)` has to be set: it answers the bytes of that format."""
+import base64
+import collections
+import hashlib
+import json
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+from json_schema import check, fits
+from pprof import Profile
+
+FRAME = re.compile(r"\t *([0-9a-f]+) (.*?)(?:\+0x([0-9a-f]+))? \(([^()]*)\)")
+JIT_MODULE = re.compile(r"/jitted-|(^|/)(perf-\d+\.map|jit-\d+(-\w+)?\.dump)$|^//anon")
+HEADER = re.compile(r"(.*?) +(\d+)/(\d+) +(?:\[\d+\] +)?(\d+\.\d{9}): +(\d+) +(\S+): ")
+written = None
+
+
+def read_script(text):
+    samples = []
+    for line in text.split("\n"):
+        if header := HEADER.fullmatch(line):
+            comm, pid, tid, time, period, event = header.groups()
+            samples.append({"comm": comm, "pid": int(pid), "tid": int(tid), "time": time,
+                            "period": int(period), "event": event, "frames": []})
+        elif line.startswith("\t"):
+            _, name, _, module = FRAME.fullmatch(line).groups()
+            shown = name
+            if name == "[unknown]" and module != "[unknown]":
+                shown = module if module.startswith("[") else f"[{module.rsplit('/', 1)[-1]}]"
+            kind = "i" if module == "inlined" else "k" if module.startswith("[kernel") else \
+                "j" if JIT_MODULE.search(module) else ""
+            samples[-1]["frames"].append((shown, kind))
+    return samples
+
+
+def names(sample):
+    return [name for name, _ in sample["frames"]]
+
+
+def check_folded(text, samples):
+    expected = collections.Counter(
+        ";".join([s["comm"], *(n.replace(";", ":") + (f"_[{k}]" if k else "") for n, k in reversed(s["frames"]))])
+        for s in samples)
+    lines = written(text, "folded").decode().splitlines()
+    assert lines == sorted(lines, key=str.encode)
+    found = dict(line.rsplit(" ", 1) for line in lines)
+    assert len(found) == len(lines)
+    assert {stack: int(number) for stack, number in found.items()} == expected
+    for option in ("pid", "no-marks", "merge-tiers", "lines"):
+        lines = written(text, "folded", option).decode().splitlines()
+        assert sum(int(line.rsplit(" ", 1)[1]) for line in lines) == len(samples)
+
+
+def check_jsonl(text, samples):
+    schema = json.loads((ROOT / "docs/schema/perfmap.stack-1.json").read_text())
+    lines = [json.loads(line) for line in written(text, "jsonl").splitlines()]
+    for line, sample in zip(lines, samples, strict=True):
+        check(line, schema, schema)
+        assert [line[key] for key in ("comm", "pid", "tid", "time", "period", "event")] == \
+            [sample[key] for key in ("comm", "pid", "tid", "time", "period", "event")]
+        assert [f["inlined"] for f in line["frames"]] == [kind == "i" for _, kind in sample["frames"]]
+    assert not fits({**lines[0], "more": 1}, schema, schema, "$")
+
+
+def check_speedscope(text, samples):
+    schema = json.loads((ROOT / "tests/schema/speedscope.json").read_text())
+    file = json.loads(written(text, "speedscope"))
+    check(file, schema, schema)
+    frames = [frame["name"] for frame in file["shared"]["frames"]]
+    found = collections.Counter()
+    for profile in file["profiles"]:
+        assert len(profile["samples"]) == len(profile["weights"])
+        assert sum(profile["weights"]) == profile["endValue"] - profile["startValue"]
+        for stack in profile["samples"]:
+            found[tuple(frames[i] for i in stack)] += 1
+    assert found == collections.Counter(tuple(reversed(names(s))) for s in samples)
+    times = sum(s["period"] for s in samples if "clock" in s["event"])
+    assert sum(p["endValue"] for p in file["profiles"] if p["unit"] == "nanoseconds") == times
+
+
+def check_indexes(shared, libs):
+    """Each column is as long as its table says, and points into the table that it is about."""
+    sizes = {name: table["length"] for name, table in shared.items() if name != "stringArray"}
+    sizes.update(strings=len(shared["stringArray"]), libs=len(libs))
+    for name, table in shared.items():
+        if name != "stringArray":
+            assert all(len(column) == table["length"] for key, column in table.items() if key != "length"), name
+    for table, column, target in (
+            ("stackTable", "frame", "frameTable"), ("frameTable", "func", "funcTable"),
+            ("frameTable", "nativeSymbol", "nativeSymbols"), ("funcTable", "name", "strings"),
+            ("funcTable", "resource", "resourceTable"), ("funcTable", "source", "sources"),
+            ("nativeSymbols", "libIndex", "libs"), ("nativeSymbols", "name", "strings"),
+            ("resourceTable", "lib", "libs"), ("resourceTable", "name", "strings"),
+            ("sources", "filename", "strings")):
+        assert all(i is None or -1 <= i < sizes[target] for i in shared[table][column]), (table, column)
+    assert all(step <= i for i, step in enumerate(shared["stackTable"]["prefixOffset"]))
+
+
+def firefox_names(shared, stack):
+    while True:
+        function = shared["frameTable"]["func"][shared["stackTable"]["frame"][stack]]
+        yield shared["stringArray"][shared["funcTable"]["name"][function]]
+        step = shared["stackTable"]["prefixOffset"][stack]
+        if step == 0:
+            return
+        stack -= step
+
+
+def check_firefox(text, samples):
+    schema = json.loads((ROOT / "tests/schema/firefox-66.json").read_text())
+    file = json.loads(written(text, "firefox"))
+    check(file, schema, schema)
+    assert not fits({**file, "threads": [{}]}, schema, schema, "$")
+    shared = file["shared"]
+    check_indexes(shared, file["libs"])
+    categories = file["meta"]["categories"]
+    for category, sub in zip(shared["frameTable"]["category"], shared["frameTable"]["subcategory"]):
+        assert sub < len(categories[category]["subcategories"])
+    found = collections.Counter()
+    for thread in file["threads"]:
+        columns = thread["samples"]
+        assert all(len(columns[key]) == columns["length"] for key in ("stack", "timeDeltas", "weight"))
+        for stack in columns["stack"]:
+            found[tuple(firefox_names(shared, stack)) if stack is not None else ()] += 1
+    assert found == collections.Counter(tuple(names(s)) for s in samples)
+    assert len({(t["pid"], t["tid"]) for t in file["threads"]}) == len(file["threads"])
+
+
+def check_pprof(text, samples):
+    profile = Profile(written(text, "pprof"))
+    assert profile.types[0] == ("samples", "count")
+    times = [i for i, (_, unit) in enumerate(profile.types) if unit == "nanoseconds"]
+    assert len(times) != 1 or profile.types[times[0]][0] == "cpu"
+    found = collections.Counter()
+    for sample in profile.samples:
+        found[tuple(sample["names"]), sample["labels"]["tid"], sample["labels"]["comm"]] += sample["values"][0]
+    assert found == collections.Counter((tuple(names(s)), s["tid"], s["comm"]) for s in samples)
+    assert times and sum(s["values"][i] for s in profile.samples for i in times) == sum(
+        s["period"] for s in samples if "clock" in s["event"])
+
+
+def policy_hash(page, tag):
+    text = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.S)[1]
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def check_html(text, samples):
+    page = written(text, "html").decode()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
+    assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
+    assert f"'sha256-{policy_hash(page, 'script')}'" in policy and f"'sha256-{policy_hash(page, 'style')}'" in policy
+    assert not re.search(r'(src|href)="|url\(|@import', page.replace("http://www.w3.org/2000/svg", ""))
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+    assert data["samples"] == sum(data["counts"]) == len(samples)
+    parents, found = data["parents"], collections.Counter()
+    for node, number in enumerate(data["counts"]):
+        path = []
+        while node:
+            assert parents[node] < node
+            path.append(data["frames"][node])
+            node = parents[node]
+        if number:
+            *frames, thread, _ = path
+            found[tuple(data["names"][i] for i in frames), data["labels"][thread]] += number
+    assert found == collections.Counter((tuple(names(s)), f"{s['comm']} (tid {s['tid']})") for s in samples)
+
+
+def check_all(what, samples):
+    for look in (check_folded, check_jsonl, check_speedscope, check_firefox, check_pprof, check_html):
+        look(what, samples)
