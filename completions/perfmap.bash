@@ -10,7 +10,7 @@ _perfmap() {
   local command= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      resolve|lint|merge|tidy|info|diff|doctor|write|copy|to-json|from-json|convert|watch|snapshot|gc|completions|help) command=$word; break ;;
+      resolve|lint|merge|tidy|info|diff|doctor|stacks|inject|write|copy|to-json|from-json|convert|watch|snapshot|gc|completions|help) command=$word; break ;;
     esac
   done
   if [[ $previous == --color ]]; then
@@ -111,6 +111,43 @@ _perfmap() {
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format' -- "$current"))
       else
         COMPREPLY=()
+      fi ;;
+    stacks)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'folded perf-script speedscope firefox pprof html jsonl' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        --tid) COMPREPLY=(); return ;;
+        --comm) COMPREPLY=(); return ;;
+        --event) COMPREPLY=(); return ;;
+        --time) COMPREPLY=(); return ;;
+        --max-stack) COMPREPLY=(); return ;;
+        --threads) COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        --map-dir) compopt -o default; COMPREPLY=(); return ;;
+        --symfs) compopt -o default; COMPREPLY=(); return ;;
+        --kallsyms) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format -o --output -p --pid --tid --comm --event --time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads -m --map -j --jitdump --map-dir --symfs --kallsyms --any-owner --debuginfod' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    inject)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        --map-dir) compopt -o default; COMPREPLY=(); return ;;
+        --symfs) compopt -o default; COMPREPLY=(); return ;;
+        --elf-dir) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output -j --jitdump --map-dir --symfs --elf-dir --any-owner' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
       fi ;;
     write)
       case $previous in
@@ -220,9 +257,9 @@ _perfmap() {
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
       else
-        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor write copy to-json from-json convert watch snapshot gc completions help' -- "$current"))
+        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks inject write copy to-json from-json convert watch snapshot gc completions help' -- "$current"))
       fi ;;
-    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor write copy to-json from-json convert watch snapshot gc completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks inject write copy to-json from-json convert watch snapshot gc completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
   esac
 }
 complete -F _perfmap perfmap
