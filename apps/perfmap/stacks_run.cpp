@@ -8,6 +8,7 @@
 #include "name_sources.hpp"
 #include "opened_input.hpp"
 #include "portable.hpp"
+#include "recording_input.hpp"
 #include "stacks_options.hpp"
 
 namespace perfmap::app {
@@ -19,15 +20,6 @@ Names names_of(const StacksOptions& options) {
   if (options.addresses) return Names::none;
   if (options.inlines) return Names::inlines;
   return options.lines ? Names::lines : Names::symbols;
-}
-
-Result<Recording> open_recording(const std::string& path) {
-  OpenPolicy policy;
-  policy.keep_descriptor = false;
-  Result<Input> input =
-      path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
-  if (!input) return Failure(std::move(input.error()));
-  return Recording::open(*std::move(input));
 }
 
 /// The build-ids of files, as perf noted them at the end of the recording.

@@ -46,7 +46,7 @@ class KnownPlaces {
     const auto found = runs_.find(key);
     if (found == runs_.end()) return {};
     for (const PlaceRun& run : found->second) {
-      if (time >= run.since && time < run.until) return run;
+      if (time >= run.since && (time < run.until || run.until == UINT64_MAX)) return run;
     }
     return {};
   }
