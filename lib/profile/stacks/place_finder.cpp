@@ -122,7 +122,7 @@ std::uint64_t PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& 
   std::uint64_t unnamed = 0;
   for (const UnwoundFrame& frame : stack.frames) {
     Recent& last = recent(stack, frame);
-    Recent found{frame.pc, stack.moment->id, frame.is_return, 0, 0};
+    Recent found{frame.pc, stack.moment->id, frame.is_return, false, 0, 0};
     if (last.address == found.address && last.moment == found.moment &&
         last.is_return == found.is_return) {
       found = last;
@@ -131,14 +131,14 @@ std::uint64_t PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& 
       if (places.count == 0) continue;
       found.first = places.first;
       found.count = places.count;
+      found.is_unnamed = is_unnamed(all_[found.first + found.count - 1]);
       // Code that comes and goes is looked up by its time.
       if (places.is_forever()) last = found;
     }
     for (std::uint32_t i = 0; i < found.count; ++i) {
       frames.push_back({frame.pc, all_[found.first + i], frame.source, frame.is_return});
     }
-    const FrameFunction& function = table_.function_of(frames.back().place);
-    if (function.kind == FrameKind::jit && function.name.empty()) ++unnamed;
+    if (found.is_unnamed) ++unnamed;
   }
   return unnamed;
 }

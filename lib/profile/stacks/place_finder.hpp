@@ -38,6 +38,7 @@ class PlaceFinder {
     Address address = 0;
     std::uint32_t moment = 0;  ///< 0: the place is free
     bool is_return = false;
+    bool is_unnamed = false;  ///< a runtime's code, of which nobody has a name
     std::uint32_t first = 0;
     std::uint32_t count = 0;
   };
@@ -52,6 +53,10 @@ class PlaceFinder {
     Key key;
     const Region* region = nullptr;
   };
+  bool is_unnamed(std::uint32_t place) const noexcept {
+    const FrameFunction& function = table_.function_of(place);
+    return function.kind == FrameKind::jit && function.name.empty();
+  }
   static Address looked_up(const UnwoundFrame& frame) noexcept {
     return frame.pc - (frame.is_return ? 1 : 0);
   }
