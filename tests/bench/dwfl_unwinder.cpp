@@ -69,7 +69,7 @@ bool DwflUnwinder::get_thread(Dwfl*, pid_t, void* space, void** thread) {
 
 bool DwflUnwinder::read_memory(Dwfl*, Dwarf_Addr address, Dwarf_Word* result, void* space) {
   constexpr unsigned kSp = 7;
-  const RecordedUser& user = *static_cast<Space*>(space)->sample;
+  const test::RecordedUser& user = *static_cast<Space*>(space)->sample;
   const std::uint64_t at = address - user.registers.values[kSp];
   if (at >= user.stack.size() || user.stack.size() - at < sizeof *result) return false;
   std::memcpy(result, user.stack.data() + at, sizeof *result);
@@ -114,7 +114,7 @@ void DwflUnwinder::report(Space& space, const Region& region,
                        page(bias + end + 0xfff));
 }
 
-void DwflUnwinder::prepare(const RecordedUser& user, const ModuleOf& module_of) {
+void DwflUnwinder::prepare(const test::RecordedUser& user, const ModuleOf& module_of) {
   static const Dwfl_Callbacks kCallbacks = {find_elf, find_no_debug, nullptr, nullptr};
   static const Dwfl_Thread_Callbacks kThreads = {next_thread,   get_thread, read_memory,
                                                  set_registers, nullptr,    nullptr};
@@ -135,7 +135,7 @@ void DwflUnwinder::prepare(const RecordedUser& user, const ModuleOf& module_of) 
   ::dwfl_attach_state(space.dwfl, any, user.pid, &kThreads, &space);
 }
 
-std::size_t DwflUnwinder::unwind(const RecordedUser& user) {
+std::size_t DwflUnwinder::unwind(const test::RecordedUser& user) {
   Space& space = spaces_[user.space.get()];
   space.sample = &user;
   std::size_t frames = 0;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/recorded_samples.hpp"
+#include "support/recorded_samples.hpp"
 
 namespace perfmap::bench {
 
@@ -22,14 +22,14 @@ class DwflUnwinder {
 
   using ModuleOf = std::function<std::shared_ptr<const Module>(const Region& region)>;
   /// Makes the address space known.
-  void prepare(const RecordedUser& user, const ModuleOf& module_of);
+  void prepare(const test::RecordedUser& user, const ModuleOf& module_of);
   /// Answers how many frames there are.
-  std::size_t unwind(const RecordedUser& user);
+  std::size_t unwind(const test::RecordedUser& user);
 
  private:
   struct Space {
     Dwfl* dwfl = nullptr;
-    const RecordedUser* sample = nullptr;
+    const test::RecordedUser* sample = nullptr;
   };
   /// Of a file, for all address spaces.
   struct File {

@@ -19,7 +19,6 @@ place.mkdir(parents=True, exist_ok=True)
 def native():
     program = recorded.compile_program(place, "tree", ["-O2"])
     recorded.record(place / "native.data", [program, "120"], frequency=4000)
-    recorded.record(place / "small.data", [program, "10"], frequency=400)
 
 
 def static():
@@ -28,8 +27,21 @@ def static():
 
 
 def debug():
-    program = recorded.compile_program(place, "tree", ["-O2", "-g"], name="tree-g")
-    recorded.record(place / "debug.data", [program, "60"], frequency=500)
+    """Of a program with much debug information: that of prepare_lines.py, or a fifth of it."""
+    work, units = place.parent / "lines", 40
+    if not (work / "program").exists():
+        work, units = place / "heavy", 8
+    if not (work / "program").exists():
+        make = [sys.executable, SUPPORT / "make_program.py", "--heavy", work, str(units)]
+        subprocess.run(make, check=True)
+    names = [f"unit_{unit}" for unit in range(units)]
+    (work / "loop.cpp").write_text(
+        "".join(f"long {name}(int);\n" for name in names) +
+        "int main() {\n  long all = 0;\n  for (int i = 0; i < 20000; ++i) all += " +
+        " + ".join(f"{name}(i)" for name in names) + ";\n  return all == 1;\n}\n")
+    objects = [f"{name}.o" for name in names]
+    subprocess.run(["g++", "-O2", "-g", "loop.cpp", *objects, "-o", "loop"], cwd=work, check=True)
+    recorded.record(place / "debug.data", [work / "loop"], frequency=999)
 
 
 def processes():
@@ -46,6 +58,12 @@ def node():
     recorded.record(place / "node.data", ["node", *flags, script, "5000"], frequency=999, cwd=work)
 
 
+def small():
+    """Of an interpreter, with the libraries that such have."""
+    code = "import json, re, decimal, ssl\nfor i in range(7000): json.loads(json.dumps({str(j): [j] for j in range(60)}))"
+    recorded.record(place / "small.data", ["python3", "-c", code], frequency=499)
+
+
 def java():
     if not shutil.which("javac"):
         raise recorded.CannotRecord("there is no javac")
@@ -53,11 +71,12 @@ def java():
     work.mkdir(exist_ok=True)
     subprocess.run(["javac", "-d", work, SUPPORT / "recorded" / "Work.java"], check=True)
     command = ["java", "-XX:+PreserveFramePointer", "-cp", work, "Work", "4000"]
-    recorded.record(place / "java.data", command, frequency=499, cwd=work)
+    recorded.record(place / "java.data", command, frequency=499, stack=65528, cwd=work)
 
 
 for name, make in [("native", native), ("static", static), ("debug", debug),
-                   ("processes", processes), ("node", node), ("java", java)]:
+                   ("processes", processes), ("node", node), ("java", java),
+                   ("small", small)]:
     if (place / f"{name}.data").exists():
         continue
     try:

@@ -14,9 +14,9 @@ constexpr std::uint64_t kMostSymbols = std::uint64_t{1} << 23;
 constexpr std::size_t kMostStrings = 200;
 
 /// What assemblers leave for themselves: ARM's and RISC-V's marks of where data begins, and local
-/// labels.
+/// labels. The name may go on behind its NUL.
 bool is_mark(std::string_view name) noexcept {
-  return name.empty() || name.front() == '$' || name.starts_with(".L");
+  return name.empty() || name.front() == '\0' || name.front() == '$' || name.starts_with(".L");
 }
 
 std::optional<SymbolKind> kind_of(const ElfSymbolFields& symbol) noexcept {
@@ -58,7 +58,7 @@ void SymbolSources::add_section(const Module& module, const ElfSectionFacts& sec
     // Enough of the name to tell: the rest is read when somebody asks.
     const std::string_view name =
         raw.name < strings.size() ? strings.substr(raw.name, 16) : std::string_view();
-    if (!kind || is_mark(name.substr(0, name.find('\0')))) continue;
+    if (!kind || is_mark(name)) continue;
     FoundSymbol found;
     found.begin = raw.value;
     // Thumb code has odd addresses in symbols, and even ones in memory.

@@ -1,8 +1,10 @@
 #include "modules/symbol_table.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cassert>
+#include <numeric>
 #include <tuple>
 
 #include "modules/elf_layout.hpp"
@@ -16,6 +18,48 @@ bool is_before(const FoundSymbol& a, const FoundSymbol& b) noexcept {
     return std::tuple(s.size == 0, s.binding, s.kind, s.underscores, s.order);
   };
   return a.begin != b.begin ? a.begin < b.begin : merit(a) > merit(b);
+}
+
+/// Digits of the upper half of each number, from the least on; those of equal halves stay in order.
+void sort_by_upper_half(std::vector<std::uint64_t>& numbers) {
+  constexpr unsigned kBits = 11;
+  std::vector<std::uint64_t> sorted(numbers.size());
+  for (unsigned shift = 32; shift < 64; shift += kBits) {
+    const auto digit = [&](std::uint64_t n) { return n >> shift & ((1U << kBits) - 1); };
+    std::array<std::size_t, (std::size_t{1} << kBits) + 1> begins{};
+    for (const std::uint64_t number : numbers) ++begins[digit(number) + 1];
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    for (const std::uint64_t number : numbers) sorted[begins[digit(number)]++] = number;
+    numbers.swap(sorted);
+  }
+}
+
+/// In the order of is_before(). Large tables are sorted by digits of their addresses, which takes a
+/// third of the time that comparing takes.
+void sort_symbols(std::vector<FoundSymbol>& found) {
+  constexpr std::size_t kLarge = 4096;
+  const auto [first, last] = std::minmax_element(
+      found.begin(), found.end(),
+      [](const FoundSymbol& a, const FoundSymbol& b) { return a.begin < b.begin; });
+  const Address base = first->begin;
+  if (found.size() < kLarge || last->begin - base > UINT32_MAX) {
+    std::sort(found.begin(), found.end(), is_before);
+    return;
+  }
+  std::vector<std::uint64_t> order;
+  order.reserve(found.size());
+  for (std::size_t i = 0; i < found.size(); ++i) order.push_back((found[i].begin - base) << 32 | i);
+  sort_by_upper_half(order);
+  std::vector<FoundSymbol> sorted;
+  sorted.reserve(found.size());
+  for (const std::uint64_t number : order) sorted.push_back(found[number & UINT32_MAX]);
+  for (auto begin = sorted.begin(); begin != sorted.end();) {
+    auto end = begin + 1;
+    while (end != sorted.end() && end->begin == begin->begin) ++end;
+    if (end - begin > 1) std::sort(begin, end, is_before);
+    begin = end;
+  }
+  found = std::move(sorted);
 }
 
 }  // namespace
@@ -108,7 +152,7 @@ SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string
     return areas.room_at(s.begin) == 0 || s.name >= strings_[s.strings].size();
   });
   if (found.empty()) return;
-  std::sort(found.begin(), found.end(), is_before);
+  sort_symbols(found);
   base_ = found.front().begin;
   while (found.back().begin - base_ >= kMostSpan) found.pop_back();
   const auto room_at = [&](Address address) {

@@ -28,6 +28,10 @@ class PerfScriptWriter : public StackWriter {
   void add(const StackSample& sample) override {
     write_header(sample);
     for (std::size_t i = 0; i < sample.frames.size(); ++i) {
+      if (const std::string* const text = known_text(sample.frames[i])) {
+        input_.out.write(*text);
+        continue;
+      }
       // perf gives an inlined function the offset of the one that holds it.
       std::size_t holder = i;
       while (is_inlined(sample.frames[holder]) && holder + 1 < sample.frames.size() &&
@@ -70,17 +74,26 @@ class PerfScriptWriter : public StackWriter {
     input_.out.write(": \n");
   }
 
+  /// perf unwinds to the address before the return address; the kernel, to that itself.
+  static bool is_before(const StackFrame& frame) noexcept {
+    return frame.is_return && frame.source != FrameSource::callchain &&
+           frame.source != FrameSource::kernel;
+  }
+
   /// The text of a place is made once: most samples have the same callers.
+  const std::string* known_text(const StackFrame& frame) const noexcept {
+    const std::vector<std::string>& texts = texts_[is_before(frame) ? 1 : 0];
+    const bool is_known = frame.place < texts.size() && !texts[frame.place].empty();
+    return is_known ? &texts[frame.place] : nullptr;
+  }
+
   void write_frame(const StackFrame& frame, std::uint64_t offset) {
-    // perf unwinds to the address before the return address; the kernel, to that itself.
-    const bool is_before = frame.is_return && frame.source != FrameSource::callchain &&
-                           frame.source != FrameSource::kernel;
-    if (is_inlined(frame)) return input_.out.write(text_of(frame.place, is_before, offset));
-    std::vector<std::string>& texts = texts_[is_before ? 1 : 0];
-    if (frame.place >= texts.size()) texts.resize(input_.table.places());
-    std::string& text = texts[frame.place];
-    if (text.empty()) text = text_of(frame.place, is_before, offset);
+    std::string text = text_of(frame.place, is_before(frame), offset);
     input_.out.write(text);
+    if (is_inlined(frame)) return;
+    std::vector<std::string>& texts = texts_[is_before(frame) ? 1 : 0];
+    if (frame.place >= texts.size()) texts.resize(input_.table.places());
+    texts[frame.place] = std::move(text);
   }
 
   std::string text_of(std::uint32_t number, bool is_before, std::uint64_t offset) {

@@ -53,21 +53,45 @@ PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFra
   return {{whose, address, frame.is_return}, region};
 }
 
+PlaceFinder::Found PlaceFinder::found_of(const Places& places) const noexcept {
+  if (places.count == 0) return {};
+  const FrameFunction& function = table_.function_of(all_[places.first + places.count - 1]);
+  const bool is_unnamed = function.kind == FrameKind::jit && function.name.empty();
+  return {places.first, places.count, is_unnamed};
+}
+
+/// Whether it is known what the frame stands for, which then is noted.
+bool PlaceFinder::find_known(const RawStack& stack, const UnwoundFrame& frame, const Key& key) {
+  const Places places = known_.find(key, stack.source_time);
+  if (places.count == 0) return false;
+  found_.push_back(found_of(places));
+  // Code that comes and goes is looked up by its time.
+  if (places.is_forever())
+    recent(stack, frame) = {frame.pc, stack.moment->id, frame.is_return, found_.back()};
+  return true;
+}
+
 void PlaceFinder::prepare(std::span<const RawStack> stacks) {
   std::unordered_map<const ProcessMoment*, std::vector<Wanted>> by_moment;
   std::vector<const ProcessMoment*> moments;  // in the order in which they come
   std::unordered_set<Key, HashPlaceKey> asked;
+  std::vector<Pending> pending;
+  found_.clear();
+  next_ = 0;
   for (const RawStack& stack : stacks) {
     for (const UnwoundFrame& frame : stack.frames) {
       const Recent& last = recent(stack, frame);
       if (last.address == frame.pc && last.moment == stack.moment->id &&
           last.is_return == frame.is_return) {
+        found_.push_back(last.found);
         continue;
       }
       const Located at = locate(stack, frame);
-      if (is_known(at.key, stack.source_time)) continue;
+      if (find_known(stack, frame, at.key)) continue;
+      pending.push_back({found_.size(), at.key, stack.source_time});
+      found_.emplace_back();
       if (frame.source == FrameSource::kernel) {
-        name_kernel(at.key);
+        if (asked.insert(at.key).second) name_kernel(at.key);
         continue;
       }
       // Code of a runtime may be another a moment later.
@@ -79,6 +103,7 @@ void PlaceFinder::prepare(std::span<const RawStack> stacks) {
     }
   }
   for (const ProcessMoment* const moment : moments) name_all(*moment, by_moment[moment]);
+  for (const Pending& one : pending) found_[one.frame] = found_of(known_.find(one.key, one.time));
 }
 
 void PlaceFinder::name_kernel(const Key& key) {
@@ -121,24 +146,11 @@ void PlaceFinder::name_all(const ProcessMoment& moment, std::span<const Wanted> 
 std::uint64_t PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& frames) {
   std::uint64_t unnamed = 0;
   for (const UnwoundFrame& frame : stack.frames) {
-    Recent& last = recent(stack, frame);
-    Recent found{frame.pc, stack.moment->id, frame.is_return, 0, 0};
-    if (last.address == found.address && last.moment == found.moment &&
-        last.is_return == found.is_return) {
-      found = last;
-    } else {
-      const Places places = known_.find(locate(stack, frame).key, stack.source_time);
-      if (places.count == 0) continue;
-      found.first = places.first;
-      found.count = places.count;
-      // Code that comes and goes is looked up by its time.
-      if (places.is_forever()) last = found;
-    }
+    const Found& found = found_[next_++];
     for (std::uint32_t i = 0; i < found.count; ++i) {
       frames.push_back({frame.pc, all_[found.first + i], frame.source, frame.is_return});
     }
-    const FrameFunction& function = table_.function_of(frames.back().place);
-    if (function.kind == FrameKind::jit && function.name.empty()) ++unnamed;
+    if (found.is_unnamed) ++unnamed;
   }
   return unnamed;
 }

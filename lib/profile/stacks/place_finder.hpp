@@ -23,7 +23,7 @@ class PlaceFinder {
   PlaceFinder(RecordedProcesses& processes, const StackOptions& options,
               const KernelSymbols& kernel, FrameTable& table);
 
-  /// Looks up what is not known yet.
+  /// Finds out what their frames stand for.
   void prepare(std::span<const RawStack> stacks);
   /// The frames of the next of these stacks. Answers how many have no name though a runtime made
   /// them.
@@ -33,13 +33,24 @@ class PlaceFinder {
  private:
   using Key = PlaceKey;
   using Places = PlaceRun;
+  /// The places of a frame, in all_.
+  struct Found {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+    bool is_unnamed = false;  ///< a runtime's code, of which nobody has a name
+  };
   /// An address as it was found last: most stacks of a process have the same callers.
   struct Recent {
     Address address = 0;
     std::uint32_t moment = 0;  ///< 0: the place is free
     bool is_return = false;
-    std::uint32_t first = 0;
-    std::uint32_t count = 0;
+    Found found = {};
+  };
+  /// A frame, by its position in found_, that has to be looked up first.
+  struct Pending {
+    std::size_t frame = 0;
+    Key key;
+    std::uint64_t time = 0;
   };
   static constexpr unsigned kRecentBits = 13;
   struct Wanted {
@@ -52,10 +63,12 @@ class PlaceFinder {
     Key key;
     const Region* region = nullptr;
   };
+  Found found_of(const Places& places) const noexcept;
   static Address looked_up(const UnwoundFrame& frame) noexcept {
     return frame.pc - (frame.is_return ? 1 : 0);
   }
   Recent& recent(const RawStack& stack, const UnwoundFrame& frame) noexcept;
+  bool find_known(const RawStack& stack, const UnwoundFrame& frame, const Key& key);
   Located locate(const RawStack& stack, const UnwoundFrame& frame) const;
   bool is_known(const Key& key, std::uint64_t time) const noexcept {
     return known_.find(key, time).count != 0;
@@ -75,6 +88,8 @@ class PlaceFinder {
   KnownPlaces known_;
   std::vector<std::uint32_t> all_;
   std::vector<Recent> recent_;
+  std::vector<Found> found_;                          // of all frames that were prepared
+  std::size_t next_ = 0;                              // of these
   std::vector<std::shared_ptr<const void>> keepers_;  // of what keys speak of
   std::map<std::pair<const void*, std::uint64_t>, std::uint32_t> mappings_;
 };

@@ -56,7 +56,16 @@ std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters&
   return std::nullopt;
 }
 
+/// Frames are found in room that is there already, and kept in as much as they take.
 void StackMaker::make(const RecordedSample& sample, RawStack& stack) {
+  room_.clear();
+  stack.frames.swap(room_);
+  fill(sample, stack);
+  stack.frames.swap(room_);
+  stack.frames.assign(room_.begin(), room_.end());
+}
+
+void StackMaker::fill(const RecordedSample& sample, RawStack& stack) {
   const bool is_unwound = sample.user.abi != 0 && !sample.user_stack.empty();
   CallchainReader(sample.callchain, stack).read(sample.mode, with_kernel_, !is_unwound);
   if (is_unwound && unwind(sample, stack)) return;

@@ -47,12 +47,14 @@ class StackMaker {
   const Unwinder& unwinder() const noexcept { return unwinder_; }
 
  private:
+  void fill(const RecordedSample& sample, RawStack& stack);
   bool unwind(const RecordedSample& sample, RawStack& stack);
 
   std::string_view arch_;
   bool with_kernel_;
   Unwinder unwinder_;
   UserSample user_;
+  std::vector<UnwoundFrame> room_;
 };
 
 /// The user's part of a callchain, which came later than its sample.

@@ -56,6 +56,7 @@ void RecordedProcesses::on_mmap(const MmapEvent& event) {
   if (std::find(process.dumps.begin(), process.dumps.end(), path) != process.dumps.end()) return;
   process.dumps.push_back(path);
   process.wants_jit = true;
+  process.last = nullptr;
 }
 
 void RecordedProcesses::on_fork(const ForkEvent& event) {
@@ -99,7 +100,6 @@ void RecordedProcesses::look_for_jit(pid_t pid, Process& process, const AddressS
   auto found = options_.find_jit(*info, process.dumps);
   if (found == nullptr) return;
   process.jit = found;
-  process.last = nullptr;
   tracker_.attach_jit(pid, std::move(found));
 }
 
@@ -109,8 +109,8 @@ std::shared_ptr<const ProcessMoment> RecordedProcesses::moment(pid_t pid) {
   const bool is_known = space != nullptr;
   if (!is_known) space = kNothing;
   Process& process = process_of(pid);
-  look_for_jit(pid, process, *space);
   if (process.last != nullptr && process.last->place.space == space) return process.last;
+  look_for_jit(pid, process, *space);
   auto made = std::make_shared<ProcessMoment>();
   made->id = ++moments_;
   made->program = std::uint64_t{static_cast<std::uint32_t>(pid)} << 32 | process.generation;

@@ -9,7 +9,7 @@
 #include "perfmap/recording.hpp"
 #include "perfmap/unwinder.hpp"
 
-namespace perfmap::bench {
+namespace perfmap::test {
 
 /// A sample of a recording, with all that is known of its process at that time.
 struct RecordedUser {
@@ -44,4 +44,4 @@ class RecordedUsers {
   std::vector<RecordedUser> samples_;
 };
 
-}  // namespace perfmap::bench
+}  // namespace perfmap::test

@@ -1,4 +1,4 @@
-#include "bench/recorded_samples.hpp"
+#include "support/recorded_samples.hpp"
 
 #include <bit>
 #include <cstdlib>
@@ -6,7 +6,7 @@
 
 #include "perfmap/process_modules.hpp"
 
-namespace perfmap::bench {
+namespace perfmap::test {
 namespace {
 
 ProcessTracker::Options tracker_options(ModuleCache& cache) {
@@ -72,4 +72,4 @@ std::shared_ptr<const Module> RecordedUsers::module_of(pid_t pid, const Region& 
   return module ? *std::move(module) : nullptr;
 }
 
-}  // namespace perfmap::bench
+}  // namespace perfmap::test

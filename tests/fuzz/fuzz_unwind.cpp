@@ -1,0 +1,129 @@
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "perfmap/process_tracker.hpp"
+#include "perfmap/unwinder.hpp"
+#include "support/cfi_bytes.hpp"
+#include "support/elf_bytes.hpp"
+
+namespace {
+
+using namespace perfmap;
+
+constexpr Address kCode = 0x40'1000;
+constexpr Address kJit = 0x70'0000;
+constexpr Address kStack = 0x7ffe'0000;
+constexpr std::uint64_t kSize = 0x1000;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+/// Takes the input from its begin; zeros when it is used up.
+struct Taker {
+  std::string_view left;
+
+  std::uint64_t number(unsigned bytes) {
+    std::uint64_t value = 0;
+    for (unsigned i = 0; i < bytes && !left.empty(); ++i, left.remove_prefix(1))
+      value = value << 8 | static_cast<unsigned char>(left.front());
+    return value;
+  }
+  std::string_view bytes(std::size_t most) {
+    const std::string_view taken = left.substr(0, most);
+    left.remove_prefix(taken.size());
+    return taken;
+  }
+  /// Mostly near something: two bytes tell where.
+  std::uint64_t address() {
+    const std::uint64_t value = number(2);
+    const std::uint64_t offset = value & 0x1fff;
+    switch (value >> 13) {
+      case 0: return offset;
+      case 1: return kJit + offset;
+      case 2: return number(8);
+      case 3:
+      case 4: return kStack + offset;
+      default: return kCode + offset;
+    }
+  }
+};
+
+std::shared_ptr<const Module> module_with(const Target& target, std::string_view frames,
+                                          std::string_view code) {
+  std::string text(code);
+  text.resize(kSize, '\xc3');
+  test::ElfBytes elf(target, 0x1000, std::move(text));
+  elf.section({".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0x8000, std::string(frames)});
+  elf.symbols({{"f", 0x1400, 0x300}, {"g", 0x1500, 0x100}});
+  auto module = Module::open(Input::from_text(elf.text(), "/bin/program"));
+  require(module.has_value());
+  return *module;
+}
+
+void map(ProcessTracker& tracker, std::string_view name, Address begin, std::uint64_t offset) {
+  MmapEvent event;
+  event.pid = 7;
+  event.range = {begin, kSize};
+  event.offset = offset;
+  event.name = name;
+  event.access = {true, false, true, false};
+  tracker.on_mmap(event);
+}
+
+bool is_code(Address pc) { return pc - kCode <= kSize || pc - kJit <= kSize; }
+
+void check(const UserSample& sample, const UnwindSpace& space, const Unwinder::Options& options) {
+  std::vector<UnwoundFrame> frames;
+  Unwinder unwinder(options);
+  const StackEnd end = unwinder.unwind(sample, space, frames);
+  require(frames.size() <= options.most_frames);
+  require(sample.is_stack_full || end != StackEnd::truncated);
+  for (std::size_t i = 1; i < frames.size(); ++i) {
+    require(is_code(frames[i].pc));
+    require(options.scan || frames[i].source != FrameSource::scan);
+  }
+  // What is known by now changes nothing.
+  std::vector<UnwoundFrame> again;
+  require(unwinder.unwind(sample, space, again) == end && again == frames);
+}
+
+}  // namespace
+
+/// Whatever registers, stack, frames and code there are: frames lie in code, and end. The first
+/// byte has options, two more the size of .eh_frame.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Taker input{{reinterpret_cast<const char*>(data), size}};
+  const std::uint64_t flags = input.number(1);
+  const bool is_arm = (flags & 1) != 0;
+  const std::string_view frames = input.bytes(input.number(2) % 1024);
+  const std::string_view code = input.bytes(input.number(1));
+  const auto module = module_with(is_arm ? test::kArm : test::kX86, frames, code);
+  ProcessTracker tracker;
+  map(tracker, "/bin/program", kCode, module->find_section(".text")->offset);
+  map(tracker, "//anon", kJit, 0);
+  UnwindSpace::Options options;
+  options.open_module = [&](const Region& r) { return r.file->is_file() ? module : nullptr; };
+  const auto space = UnwindSpace::make(*tracker.at(7), options);
+  UserSample sample;
+  sample.registers.machine = is_arm ? Machine::aarch64 : Machine::x86_64;
+  sample.registers.mask = preferred_regs_mask(sample.registers.machine);
+  for (std::uint64_t left = sample.registers.mask; left != 0; left &= left - 1)
+    sample.registers.values[static_cast<std::size_t>(std::countr_zero(left))] = input.address();
+  sample.registers.values[is_arm ? 31 : 7] = kStack;
+  std::vector<std::uint64_t> words;
+  while (!input.left.empty()) words.push_back(input.address());
+  // On the heap, with nothing behind it, so that a sanitizer sees what is read there.
+  const std::size_t bytes = words.size() * 8 - (words.empty() ? 0 : flags >> 5);
+  const std::unique_ptr<char[]> stack(new char[bytes]);
+  if (bytes != 0) std::memcpy(stack.get(), words.data(), bytes);
+  sample.stack = {stack.get(), bytes};
+  sample.is_stack_full = (flags & 2) != 0;
+  check(sample, *space, {64, (flags & 4) != 0, (flags & 8) != 0});
+  return 0;
+}

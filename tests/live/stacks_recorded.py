@@ -1,0 +1,203 @@
+"""Stacks of recordings that perf makes now: they reach the root, callers are those that the source has, and perf's
+own frames are among ours. stacks_recorded.py PERFMAP"""
+import collections
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+import recorded
+from recorded import CannotRecord
+
+PERFMAP = sys.argv[1]
+CALLERS = {
+    "busy": {"in_frame_of_any_size", "in_aligned_frame", "in_handler", "interrupted", "thrower"},
+    "in_frame_of_any_size": {"in_aligned_frame"}, "in_aligned_frame": {"all_shapes"},
+    "interrupted": {"all_shapes"}, "in_vdso": {"all_shapes"}, "thrower": {"catcher"},
+    "catcher": {"all_shapes"}, "called_back": {"all_shapes"}, "all_shapes": {"many"},
+}
+VARIANTS = {
+    "pie": ("g++", ["-O2", "-pie", "-fPIE"]),
+    "no-pie": ("g++", ["-O2", "-no-pie"]),
+    "static": ("g++", ["-O2", "-static"]),
+    "lld": ("g++", ["-O2", "-fuse-ld=lld"]),
+    "clang": ("clang++-16", ["-O2"]),
+}
+skipped = []
+
+
+def stacks(data, *options):
+    return subprocess.run([PERFMAP, "stacks", data, *options], capture_output=True, text=True, check=True).stdout
+
+
+def samples_of(data, *options):
+    lines = [json.loads(line) for line in stacks(data, "--format", "jsonl", *options).splitlines()]
+    return [line for line in lines if "frames" in line]
+
+
+def total_of(data, *options):
+    return json.loads(stacks(data, "--stats", "--format", "jsonl", *options).splitlines()[-1])
+
+
+def check_rooted(name, data, reach):
+    total = total_of(data)
+    whole = total["samples"] - total["full_copies"]
+    share = min(total["ends"]["root"], whole) / max(whole, 1)
+    print(f"{name}: {total['samples']} samples, {total['full_copies']} with a full copy; "
+          f"{100 * share:.2f} % of the others reach the root")
+    assert whole >= 20, f"{name}: too few samples to tell"
+    assert share >= reach, (name, total)
+
+
+def check_threads(name, data):
+    one = stacks(data, "--format", "perf-script", "--threads", "1")
+    for threads in ("2", "8"):
+        assert stacks(data, "--format", "perf-script", "--threads", threads) == one, (name, threads)
+
+
+def check_callers(name, data):
+    """Of functions that the source has; what a library is called by may be called between."""
+    seen = collections.Counter()
+    for sample in samples_of(data):
+        frames = [(frame["name"] or "").split("(")[0] for frame in sample["frames"]]
+        # Who throws overwrites its own return address before it goes there.
+        if sample["end"] != "root" or any(frame.startswith("_Unwind_") for frame in frames):
+            continue
+        own = [frame for frame in frames if frame in CALLERS or frame in ("in_handler", "many", "main")]
+        if sample["pid"] == sample["tid"] and "many" in own:
+            assert own[-1] == "main", (name, sample)
+        for callee, caller in zip(own, own[1:]):
+            if callee in CALLERS:
+                assert caller in CALLERS[callee], (name, callee, caller, sample)
+            if callee == "in_handler":
+                assert caller == "interrupted", (name, sample)
+            seen[callee] += 1
+    missing = (set(CALLERS) | {"in_handler"}) - set(seen)
+    assert len(missing) <= 1, (name, missing)  # few samples hit what is short
+
+
+def addresses(text):
+    """(tid, time): addresses, from perf script's text of -F tid,time,ip or of our format."""
+    found = {}
+    frames = None
+    for line in text.splitlines():
+        if not line.strip():
+            frames = None
+        elif frames is None:
+            words = line.split()
+            at = next(i for i, word in enumerate(words) if word.endswith(":"))
+            tid = next(word for word in reversed(words[:at]) if not word.startswith("[")).split("/")[-1]
+            frames = found.setdefault((int(tid), words[at].rstrip(":").split(".")[0],
+                                       words[at].rstrip(":").split(".")[1][:6]), [])
+        else:
+            frames.append(int(line.split()[0], 16))
+    return found
+
+
+def compare_with_perf(data):
+    """How many frames perf has, how many of them are ours at the same place, and stacks that are the same."""
+    perf = subprocess.run(["perf", "script", "-i", data, "-F", "tid,time,ip", "--no-inline"],
+                          capture_output=True, text=True, check=True).stdout
+    theirs = addresses(perf)
+    ours = addresses(stacks(data, "--addresses", "--format", "perf-script"))
+    assert set(theirs) <= set(ours), "samples are missing"
+    total = same = longer = shorter = 0
+    for key, stack in theirs.items():
+        stack = [ip for ip in stack if ip < 0xffff_ffff_ffff_f000]  # where perf ran out of the copy
+        own = ours[key]
+        # The trampoline of a signal has not been called: perf prints the address before it.
+        same += sum(a == b or a + 1 == b for a, b in zip(stack, own))
+        total += len(stack)
+        longer += len(own) > len(stack)
+        shorter += len(own) < len(stack)
+    return total, same, longer, shorter
+
+
+def check_against_perf(name, data):
+    total, same, longer, shorter = compare_with_perf(data)
+    print(f"{name}: {100 * same / total:.3f} % of perf's {total} frames; {longer} stacks longer, {shorter} shorter")
+    assert same / total >= 0.999, name
+    return longer
+
+
+def check_native(place):
+    for name, (compiler, flags) in VARIANTS.items():
+        try:
+            program = recorded.compile_program(place, "shapes", flags, f"shapes-{name}", compiler)
+            data = recorded.record(place / f"{name}.data", [program, "1500"], frequency=1999)
+        except CannotRecord as reason:
+            skipped.append(f"{name}: {reason}")
+            continue
+        check_rooted(name, data, 0.99)
+        check_callers(name, data)
+        check_threads(name, data)
+        check_against_perf(name, data)
+
+
+def check_processes(place):
+    """The children of a shell inherit its memory, and drop it at exec, which perf does not see."""
+    program = recorded.compile_program(place, "tree", ["-O2"])
+    loop = f"for i in 1 2 3 4 5 6; do {program} 3; done; ({program} 3 & {program} 3; wait)"
+    data = recorded.record(place / "processes.data", ["sh", "-c", loop], frequency=1999)
+    check_rooted("processes", data, 0.98)
+    check_threads("processes", data)
+    rooted = collections.Counter()
+    for sample in samples_of(data):
+        names = [frame["name"] or "" for frame in sample["frames"]]
+        if sample["end"] == "root" and any(name.startswith("(anonymous namespace)::deep") for name in names):
+            assert "main" in names, sample
+            rooted[sample["pid"]] += 1
+    assert len(rooted) == 8, rooted
+
+
+def check_node(place):
+    script = recorded.SOURCES / "load.js"
+    for name, flag in (("node-dump", "--perf-prof"), ("node-map", "--perf-basic-prof")):
+        work = place / name
+        work.mkdir()
+        flags = ["--interpreted-frames-native-stack", flag]
+        data = recorded.record(place / f"{name}.data", ["node", *flags, script, "2000"], cwd=work, stack=32768)
+        check_rooted(name, data, 0.98)
+        check_threads(name, data)
+        named = collections.Counter()
+        for sample in samples_of(data):
+            named.update({found[1] for frame in sample["frames"]
+                          if (found := re.match(r"(?:JS:|LazyCompile:)?[~*^+]*(round|fib)\b", frame["name"] or ""))})
+        assert named["round"] > 20 and named["fib"] > 10, named
+
+
+def check_java(place):
+    work = place / "java"
+    work.mkdir()
+    made = subprocess.run(["javac", "-d", work, recorded.SOURCES / "Work.java"], capture_output=True, text=True)
+    if made.returncode != 0:
+        raise CannotRecord(f"javac: {made.stderr}")
+    command = ["java", "-XX:+PreserveFramePointer", "-cp", work, "Work", "3000"]
+    data = recorded.record(place / "java.data", command, cwd=work, stack=65528)
+    check_rooted("java", data, 0.98)
+    check_threads("java", data)
+
+
+def attempt(what, check, place):
+    try:
+        check(place)
+    except (CannotRecord, FileNotFoundError) as reason:
+        skipped.append(f"{what}: {reason}")
+
+
+with tempfile.TemporaryDirectory() as directory:
+    place = pathlib.Path(directory)
+    try:
+        recorded.record(place / "first.data", ["/bin/true"])
+    except CannotRecord as reason:
+        print(f"skipped: {reason}")
+        sys.exit(77)
+    check_native(place)
+    for what, check in (("processes", check_processes), ("node", check_node), ("java", check_java)):
+        attempt(what, check, place)
+for reason in skipped:
+    print(f"not checked: {reason}")
