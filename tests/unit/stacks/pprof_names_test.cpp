@@ -216,7 +216,7 @@ TEST_CASE("Locations that processes share are told apart by the label pid") {
   CHECK(report.named == 2);
   CHECK(report.without_process == 1);
   CHECK(names_in(text) == std::vector<std::vector<std::string>>{
-                              {"seven", "seven"}, {"eight", "eight::two"}, {"?"}, {"?"}});
+                              {"seven", "seven"}, {"eight", "eight"}, {"?"}, {"?"}});
 }
 
 TEST_CASE("A compressed profile stays compressed, and does not become what it likes") {
