@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <perfmap/debuginfod.hpp>
 #include <perfmap/module_cache.hpp>
 #include <perfmap/pprof_names.hpp>
@@ -171,6 +172,17 @@ Result<void> check_not_terminal(const StacksOptions& options, const Console& con
                        {}});
 }
 
+/// A directory that is not there would only be missed in silence.
+Result<void> check_directories(const StacksOptions& options) {
+  for (const std::string& path : {options.map_dir, options.symfs}) {
+    std::error_code error;
+    if (path.empty() || std::filesystem::is_directory(path, error)) continue;
+    if (!error) error = std::make_error_code(std::errc::not_a_directory);
+    return Failure(Error{Errc::not_found, "cannot open " + path + ": " + error.message(), 0, {}});
+  }
+  return {};
+}
+
 }  // namespace
 
 ExitCode write_stacks(const StacksOptions& options, const Console& console) {
@@ -180,6 +192,8 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
     const Result<void> fits = check_not_terminal(options, console);
     if (!fits) return console.fail(fits.error());
   }
+  const Result<void> there = check_directories(options);
+  if (!there) return console.fail(there.error());
   Result<Input> input = open_input(options.recording);
   if (!input) return console.fail(input.error());
   if (!is_recording(input->text()) && may_be_pprof(input->text())) {
