@@ -10,7 +10,7 @@ _perfmap() {
   local command= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      resolve|lint|merge|tidy|info|diff|doctor|stacks|write|copy|to-json|from-json|convert|watch|snapshot|gc|completions|help) command=$word; break ;;
+      resolve|lint|merge|tidy|info|diff|doctor|stacks|inject|write|copy|to-json|from-json|convert|watch|snapshot|gc|completions|help) command=$word; break ;;
     esac
   done
   if [[ $previous == --color ]]; then
@@ -135,6 +135,20 @@ _perfmap() {
       else
         compopt -o default; COMPREPLY=()
       fi ;;
+    inject)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        --map-dir) compopt -o default; COMPREPLY=(); return ;;
+        --symfs) compopt -o default; COMPREPLY=(); return ;;
+        --elf-dir) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output -j --jitdump --map-dir --symfs --elf-dir --any-owner' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
     write)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
@@ -243,9 +257,9 @@ _perfmap() {
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
       else
-        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks write copy to-json from-json convert watch snapshot gc completions help' -- "$current"))
+        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks inject write copy to-json from-json convert watch snapshot gc completions help' -- "$current"))
       fi ;;
-    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks write copy to-json from-json convert watch snapshot gc completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks inject write copy to-json from-json convert watch snapshot gc completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
   esac
 }
 complete -F _perfmap perfmap

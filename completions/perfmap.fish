@@ -1,7 +1,7 @@
 # fish completion for perfmap; made by 'perfmap completions fish'.
 complete -c perfmap -f
 function __perfmap_no_command
-  not __fish_seen_subcommand_from resolve lint merge tidy info diff doctor stacks write copy to-json from-json convert watch snapshot gc completions help
+  not __fish_seen_subcommand_from resolve lint merge tidy info diff doctor stacks inject write copy to-json from-json convert watch snapshot gc completions help
 end
 complete -c perfmap -n '__perfmap_no_command' -l version -d 'Print the version'
 complete -c perfmap -n '__perfmap_no_command' -s h -l help -d 'Print this help'
@@ -16,6 +16,7 @@ complete -c perfmap -n __perfmap_no_command -a info -d 'Say what a map holds'
 complete -c perfmap -n __perfmap_no_command -a diff -d 'Say which names appeared, vanished or moved'
 complete -c perfmap -n __perfmap_no_command -a doctor -d 'Say why names of a process are missing'
 complete -c perfmap -n __perfmap_no_command -a stacks -d 'Make stacks with names of a perf recording'
+complete -c perfmap -n __perfmap_no_command -a inject -d 'Write a perf recording again, so that perf names JIT code'
 complete -c perfmap -n __perfmap_no_command -a write -d 'Append entries to a map or a jitdump'
 complete -c perfmap -n __perfmap_no_command -a copy -d 'Append a map to another'
 complete -c perfmap -n __perfmap_no_command -a to-json -d 'Print a map as JSON'
@@ -152,6 +153,17 @@ complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l kallsyms -r -F -d
 complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l any-owner -d 'Believe maps and dumps whoever owns them'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l debuginfod -d 'Ask the servers of DEBUGINFOD_URLS for debug files that are not here'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks' -F -d 'A recording of perf record, a pprof profile, or \'-\''
+complete -c perfmap -n '__fish_seen_subcommand_from inject' -s h -l help -d 'Print this help'
+complete -c perfmap -n '__fish_seen_subcommand_from inject' -l color -x -a 'auto always never' -d 'Colour: auto, always or never'
+complete -c perfmap -n '__fish_seen_subcommand_from inject' -s q -l quiet -d 'No notes or warnings'
+complete -c perfmap -n '__fish_seen_subcommand_from inject' -s v -l verbose -d 'Say how long each step took'
+complete -c perfmap -n '__fish_seen_subcommand_from inject' -s o -l output -r -F -d 'The recording to write'
+complete -c perfmap -n '__fish_seen_subcommand_from inject' -s j -l jitdump -r -F -d 'A jitdump, of the processes that had mapped one of its name or of that in its header; instead of those that the recording names'
+complete -c perfmap -n '__fish_seen_subcommand_from inject' -l map-dir -r -F -d 'Where the processes\' jitdumps are'
+complete -c perfmap -n '__fish_seen_subcommand_from inject' -l symfs -r -F -d 'Where the files of processes are, by their paths'
+complete -c perfmap -n '__fish_seen_subcommand_from inject' -l elf-dir -r -F -d 'Where the ELF files are put (default: beside the new recording)'
+complete -c perfmap -n '__fish_seen_subcommand_from inject' -l any-owner -d 'Believe dumps whoever owns them'
+complete -c perfmap -n '__fish_seen_subcommand_from inject' -F -d 'A recording of perf record, or \'-\''
 complete -c perfmap -n '__fish_seen_subcommand_from write' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from write' -l color -x -a 'auto always never' -d 'Colour: auto, always or never'
 complete -c perfmap -n '__fish_seen_subcommand_from write' -s q -l quiet -d 'No notes or warnings'
@@ -239,4 +251,4 @@ complete -c perfmap -n '__fish_seen_subcommand_from help' -s h -l help -d 'Print
 complete -c perfmap -n '__fish_seen_subcommand_from help' -l color -x -a 'auto always never' -d 'Colour: auto, always or never'
 complete -c perfmap -n '__fish_seen_subcommand_from help' -s q -l quiet -d 'No notes or warnings'
 complete -c perfmap -n '__fish_seen_subcommand_from help' -s v -l verbose -d 'Say how long each step took'
-complete -c perfmap -n '__fish_seen_subcommand_from help' -a 'resolve lint merge tidy info diff doctor stacks write copy to-json from-json convert watch snapshot gc completions help' -d 'The command to explain'
+complete -c perfmap -n '__fish_seen_subcommand_from help' -a 'resolve lint merge tidy info diff doctor stacks inject write copy to-json from-json convert watch snapshot gc completions help' -d 'The command to explain'

@@ -35,6 +35,7 @@ void declare_from_json(CLI::App& command, Action& action);
 void declare_gc(CLI::App& command, Action& action);
 void declare_help(CLI::App& command, Action& action);
 void declare_info(CLI::App& command, Action& action);
+void declare_inject(CLI::App& command, Action& action);
 void declare_lint(CLI::App& command, Action& action);
 void declare_merge(CLI::App& command, Action& action);
 void declare_resolve(CLI::App& command, Action& action);

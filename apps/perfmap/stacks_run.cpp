@@ -10,6 +10,7 @@
 #include "name_sources.hpp"
 #include "opened_input.hpp"
 #include "portable.hpp"
+#include "recording_input.hpp"
 #include "stacks_options.hpp"
 
 namespace perfmap::app {
@@ -21,12 +22,6 @@ Names names_of(const StacksOptions& options) {
   if (options.addresses) return Names::none;
   if (options.inlines) return Names::inlines;
   return options.lines ? Names::lines : Names::symbols;
-}
-
-Result<Input> open_input(const std::string& path) {
-  OpenPolicy policy;
-  policy.keep_descriptor = false;
-  return path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
 }
 
 /// The build-ids of files, as perf noted them at the end of the recording.
@@ -194,7 +189,7 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   }
   const Result<void> there = check_directories(options);
   if (!there) return console.fail(there.error());
-  Result<Input> input = open_input(options.recording);
+  Result<Input> input = open_recording_input(options.recording);
   if (!input) return console.fail(input.error());
   if (!is_recording(input->text()) && may_be_pprof(input->text())) {
     const Result<void> fits = check_not_terminal(options, console);

@@ -23,10 +23,17 @@ void write_map(const std::string& path, const test::SyntheticMap& wishes) {
   std::ofstream(path, std::ios::binary) << test::synthetic_map(wishes);
 }
 
+void write_maps(const bench::Files& files) {
+  write_map(files.plain, {.entries = 1'000'000, .seed = 1});
+  write_map(files.reused, {.entries = 1'000'000, .reused_percent = 20, .seed = 2});
+  write_map(files.large, {.entries = 10'000'000, .seed = 3});
+}
+
 struct Area {
   std::string_view name;
   void (*run)(const bench::Files& files);
-  bool one_core = true;  // children included; threads get all of them
+  bool one_core = true;    // children included; threads get all of them
+  bool reads_maps = true;  // those of Files
 };
 
 constexpr std::array kAreas = {
@@ -36,6 +43,7 @@ constexpr std::array kAreas = {
     Area{"commands", bench::bench_commands},
     Area{"modules", bench::bench_modules},
     Area{"processes", bench::bench_processes},
+    Area{"stacks", bench::bench_stacks, true, false},
     Area{"trampoline", bench::bench_trampoline},
     Area{"writer", bench::bench_writer},
     Area{"own-map", bench::bench_own_map},
@@ -70,13 +78,15 @@ int main(int count, char** arguments) {
   const bench::Files files{arguments[1], std::string(name) + "/1m.map",
                            std::string(name) + "/reused.map", std::string(name) + "/10m.map",
                            std::string(name) + "/out"};
-  write_map(files.plain, {.entries = 1'000'000, .seed = 1});
-  write_map(files.reused, {.entries = 1'000'000, .reused_percent = 20, .seed = 2});
-  write_map(files.large, {.entries = 10'000'000, .seed = 3});
-  const std::vector<std::string_view> wanted(arguments + 2, arguments + count);
+  const std::vector<std::string_view> names(arguments + 2, arguments + count);
+  const auto is_wanted = [&](const Area& area) {
+    return names.empty() || std::ranges::find(names, area.name) != names.end();
+  };
+  if (std::ranges::any_of(kAreas, [&](const Area& a) { return a.reads_maps && is_wanted(a); }))
+    write_maps(files);
   bench::print_head();
   for (const Area& area : kAreas) {
-    if (!wanted.empty() && std::ranges::find(wanted, area.name) == wanted.end()) continue;
+    if (!is_wanted(area)) continue;
     use_cores(area.one_core);
     area.run(files);
   }

@@ -1,13 +1,7 @@
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <spawn.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "bench/areas.hpp"
 #include "bench/measure.hpp"
@@ -20,42 +14,6 @@ const std::string kPlace = PERFMAP_LINES_DIR;
 const std::string kProgram = kPlace + "/program";
 
 std::string addresses(int count) { return kPlace + "/addresses_" + std::to_string(count); }
-
-/// CPU time of a process with all that it does, its input a file; NaN where it cannot be run.
-double cpu_ms(std::vector<std::string> command, const std::string& input) {
-  std::vector<char*> arguments;
-  for (std::string& word : command) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-  pid_t child = 0;
-  const int error =
-      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  rusage usage{};
-  int status = 0;
-  if (error != 0 || ::wait4(child, &status, 0, &usage) != child || status != 0) return NAN;
-  const auto in_ms = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
-  };
-  return in_ms(usage.ru_utime) + in_ms(usage.ru_stime);
-}
-
-/// CPU times of the two in one run, taken in turn, of the median ratio.
-Paired compare_cpu(int rounds, const std::function<double()>& ours,
-                   const std::function<double()>& limit) {
-  std::vector<Paired> runs;
-  for (int round = 0; round <= rounds; ++round) {
-    const double mine = ours();
-    const double theirs = limit();
-    if (round != 0) runs.push_back({mine, theirs, mine / theirs});
-  }
-  std::ranges::sort(runs, {}, &Paired::ratio);
-  return runs[runs.size() / 2];
-}
 
 std::vector<Address> read_addresses(int count) {
   std::ifstream file(addresses(count));

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fcntl.h>
 #include <fstream>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace perfmap::bench {
 namespace {
@@ -39,6 +43,51 @@ Paired compare(int rounds, const std::function<void()>& ours, const std::functio
     ratios.push_back(mine / theirs);
   }
   return {median(a), median(b), median(ratios)};
+}
+
+double cpu_ms(std::vector<std::string> command, const std::string& input) {
+  std::vector<char*> arguments;
+  for (std::string& word : command) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  const int error =
+      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  rusage usage{};
+  int status = 0;
+  if (error != 0 || ::wait4(child, &status, 0, &usage) != child || status != 0) return NAN;
+  const auto in_ms = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
+  };
+  return in_ms(usage.ru_utime) + in_ms(usage.ru_stime);
+}
+
+double thread_ms(const std::function<void()>& work) {
+  const auto now = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
+  };
+  const double start = now();
+  work();
+  return now() - start;
+}
+
+Paired compare_cpu(int rounds, const std::function<double()>& ours,
+                   const std::function<double()>& limit) {
+  std::vector<Paired> runs;
+  for (int round = 0; round <= rounds; ++round) {
+    const double mine = ours();
+    const double theirs = limit();
+    if (round != 0) runs.push_back({mine, theirs, mine / theirs});
+  }
+  std::ranges::sort(runs, {}, &Paired::ratio);
+  return runs[runs.size() / 2];
 }
 
 double status_kb(const std::string& key) {

@@ -19,6 +19,15 @@ struct Paired {
 };
 Paired compare(int rounds, const std::function<void()>& ours, const std::function<void()>& limit);
 
+/// CPU time of a process and its children, its input a file, its output thrown away; NaN where it
+/// cannot be run, or fails.
+double cpu_ms(std::vector<std::string> command, const std::string& input = "/dev/null");
+/// CPU time that `work` takes of this thread.
+double thread_ms(const std::function<void()>& work);
+/// CPU times of the two in one run, taken in turn, of the median ratio.
+Paired compare_cpu(int rounds, const std::function<double()>& ours,
+                   const std::function<double()>& limit);
+
 /// Kilobytes of a line such as "RssAnon:" of our own status.
 double status_kb(const std::string& key);
 

@@ -133,6 +133,18 @@ write_page(f"a{evil}  1/1    1.000000000:  1 cpu-clock: \n\t 10 {evil}+0x1 (/bin
 show("zoom=3")
 assert text_of("name") == evil and browser.value('document.querySelectorAll("img").length') == 0
 
+# A function's source, and the lines of it that samples are at.
+for before, after in (('"files":[0', '"files":[1'), ('"first_lines":[0', '"first_lines":[12'), ('"last_lines":[0', '"last_lines":[40')):
+    assert before in page.read_text()
+    page.write_text(page.read_text().replace(before, after))
+show("zoom=3")
+assert text_of("place") == "/bin/x · /bin/x:12–40"
+
+# A page without samples is one, too.
+write_page(b"")
+show()
+assert (text_of("name"), text_of("total")) == ("all", "0")
+
 # 300 000 boxes, most of them narrow.
 write_page("".join(
     f"x  1/1    {i}.000000000:  1 cpu-clock: \n" + "".join(f"\t {d} f{i * 7919 % (d * d + 1)}+0x1 (/x)\n" for d in range(50, 0, -1)) + "\n"

@@ -13,6 +13,8 @@ import time
 PERFMAP = os.path.realpath(sys.argv[1])
 SCHEMAS = pathlib.Path(sys.argv[2])
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "support"))
+from json_schema import check
 
 
 def sleeper():
@@ -101,7 +103,7 @@ def it_costs_little_where_nothing_happens(tmp):
     process.wait()
 
 
-def json_fits_its_schemas(tmp, check):
+def json_fits_its_schemas(tmp):
     process = sleeper()
     append(f"{tmp}/perf-{process.pid}.map", "1000 10 one \udcff\n".encode(
         errors="surrogateescape").decode("latin-1"))
@@ -111,14 +113,14 @@ def json_fits_its_schemas(tmp, check):
     time.sleep(1)
     code, _, said = run("snapshot", str(process.pid), "-o", f"{tmp}/bundle", tmp=tmp)
     assert code == 0 and f"took process {process.pid} (sleep)" in said, said
-    check(json.loads(pathlib.Path(f"{tmp}/bundle/manifest.json").read_text()), "snapshot")
+    check_schema(json.loads(pathlib.Path(f"{tmp}/bundle/manifest.json").read_text()), "snapshot")
     process.kill()
     process.wait()
     out, _ = watch.communicate(timeout=10)
     events = [json.loads(line) for line in out.splitlines()]
     assert {"found", "entry", "load"} <= {event["event"] for event in events}, events
     for event in events:
-        check(event, "watch")
+        check_schema(event, "watch")
     code, out, _ = run("tidy", f"{tmp}/bundle", tmp=tmp)
     assert code == 0 and " loaded\n" in out and " one " in out, out
     code, out, _ = run("resolve", "1004", "-s", f"{tmp}/bundle", "--format", "jsonl", tmp=tmp)
@@ -126,7 +128,7 @@ def json_fits_its_schemas(tmp, check):
     append(f"{tmp}/perf-{os.getpid()}.map", "")
     code, out, said = run("gc", "--dry-run", "--one-namespace", "--format", "json", tmp=tmp)
     found = json.loads(out)
-    check(found, "gc")
+    check_schema(found, "gc")
     assert code == 0 and found["removed"] >= 2 and found["kept"] >= 1, found
     code, out, said = run("gc", "--one-namespace", tmp=tmp)
     assert code == 0 and f"/perf-{process.pid}.map: no process {process.pid}\n" in out, out
@@ -135,27 +137,18 @@ def json_fits_its_schemas(tmp, check):
     assert os.path.exists(f"{tmp}/bundle/tmp/perf-{process.pid}.map")
 
 
-def checker():
-    """The part of JSON Schema that the schemas use, as another test reads it."""
-    source = (ROOT / "meta/check_schema.py").read_text()
-    names = {}
-    begin, end = source.index("TYPES ="), source.index("def refuses")
-    exec("import re\n" + source[begin:end], names)  # pylint: disable=exec-used
-
-    def check(value, name):
-        schema = json.loads((SCHEMAS / f"perfmap.{name}-1.json").read_text())
-        names["check"](value, schema, schema)
-    return check
+def check_schema(value, name):
+    schema = json.loads((SCHEMAS / f"perfmap.{name}-1.json").read_text())
+    check(value, schema, schema)
 
 
 def main():
-    check = checker()
     for test in (entries_come_until_the_process_ends, a_signal_ends_it_with_totals,
                  a_closed_pipe_ends_it, it_costs_little_where_nothing_happens):
         with tempfile.TemporaryDirectory() as tmp:
             test(tmp)
     with tempfile.TemporaryDirectory() as tmp:
-        json_fits_its_schemas(tmp, check)
+        json_fits_its_schemas(tmp)
 
 
 main()

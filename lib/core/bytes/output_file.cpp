@@ -78,6 +78,16 @@ Result<OutputFile> OutputFile::replace(const Input& input) {
   return replace(input.name(), &input.facts());
 }
 
+Result<OutputFile> OutputFile::replace_itself(const std::string& path) {
+  OutputFile file;
+  file.name_ = path;
+  file.owns_ = true;
+  file.final_path_ = path;
+  file.fd_ = create_beside(path, 0666, file.temporary_path_);
+  if (file.fd_ < 0) return Failure(system_error("cannot write " + path, errno));
+  return file;
+}
+
 // `target` holds no link any more, and rename() follows none, so a file that is the one wanted here
 // is the one that is replaced in the end, or another that was put in its very place.
 Result<OutputFile> OutputFile::replace(const std::string& path, const FileFacts* only) {

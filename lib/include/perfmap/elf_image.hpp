@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "perfmap/export.hpp"
 #include "perfmap/jit_details.hpp"
@@ -50,5 +52,32 @@ struct ElfImageCounts {
 PERFMAP_API Result<ElfImageCounts> write_elf_image(const Timeline& timeline,
                                                    const JitDetails& details, std::uint64_t time,
                                                    OutputFile& out);
+
+/// Where the code of a LOAD record lies in an ELF file that has all code of a dump.
+struct CodeInElf {
+  std::uint64_t load = 0;    ///< offset of the record in the dump
+  std::uint64_t offset = 0;  ///< in the ELF file, and its address there
+  std::uint64_t size = 0;
+
+  friend bool operator==(const CodeInElf&, const CodeInElf&) = default;
+};
+
+struct ElfOfAllCode {
+  ElfImageCounts counts;
+  std::vector<CodeInElf> code;  ///< by `load`
+};
+
+/// Writes the code of every LOAD record, whatever was at its address before and after, as one ELF
+/// file (ET_DYN) that can be mapped piece by piece: an offset in the file is the address there.
+/// What lay side by side does so here, where nothing came to the same addresses before it. Code of
+/// size 0 is left out; code whose bytes the dump lacks has a section of its own, of type NOBITS.
+/// Symbols, lines, frames and failures are as above.
+///
+/// `machine` is the ELF machine of the code where the caller knows it better than the dump's
+/// header, which is often wrong.
+PERFMAP_API Result<ElfOfAllCode> write_elf_of_all_code(const Timeline& timeline,
+                                                       const JitDetails& details,
+                                                       std::optional<std::uint16_t> machine,
+                                                       OutputFile& out);
 
 }  // namespace perfmap

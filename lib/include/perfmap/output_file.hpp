@@ -21,6 +21,9 @@ class PERFMAP_API OutputFile {
   /// Replaces the regular file that `input` was opened from. Fails with refused where its path
   /// leads to another file by now: in /tmp others may put a link there, and we may be root.
   static Result<OutputFile> replace(const Input& input);
+  /// Replaces whatever has that name, links and special files too, by a new file of the caller's:
+  /// for names that the user did not choose, in a directory where others may put something first.
+  static Result<OutputFile> replace_itself(const std::string& path);
   /// Writes to a descriptor that the caller keeps open, such as 1.
   static OutputFile to_descriptor(int fd, std::string name);
 

@@ -32,4 +32,9 @@ PERFMAP_API StackOptions::FindJit find_recorded_jit(const RecordingFacts& facts,
                                                     RecordedJitOptions options,
                                                     std::vector<Error>& refused);
 
+/// Opens the dump that a recorded process had mapped at a path, found in the same way: for
+/// InjectOptions::open_dump. `maps` and `dumps` of the options do not count.
+PERFMAP_API std::function<Result<Jitdump>(const std::string& path)> open_recorded_dump(
+    RecordedJitOptions options);
+
 }  // namespace perfmap

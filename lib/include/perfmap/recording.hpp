@@ -125,8 +125,9 @@ struct RecordView {
   /// those that stand before it in the file.
   std::uint64_t time = 0;
   std::uint64_t offset = 0;  ///< in the file; of a compressed one, that of the record that holds it
-  std::uint32_t event = 0;   ///< position in events()
-  std::uint16_t misc = 0;    ///< PERF_RECORD_MISC_…
+  /// Position in events(); 0 where it cannot be told, and where a torn recording has none.
+  std::uint32_t event = 0;
+  std::uint16_t misc = 0;  ///< PERF_RECORD_MISC_…
   RecordType type = RecordType::sample;
   bool is_swapped = false;
   std::string_view bytes;  ///< all of it, the 8 bytes of its header included
@@ -239,10 +240,10 @@ class PERFMAP_API Recording {
   ///
   /// Holds 48 bytes for each record of two rounds, as many again to sort them, and their bytes
   /// where they were compressed. Of rounds that do not end, or a recording without any, no more
-  /// than 8 Mi records and 512 MiB of bytes that were compressed are held: then what there is comes,
-  /// and what should have come earlier is counted as late. Zstd holds at most 128 MiB more. O(log
-  /// k) a record for k stretches of a round that are in order. Borrows the recording. One thread at
-  /// a time.
+  /// than 8 Mi records and 512 MiB of bytes that were compressed are held: then what there is
+  /// comes, and what should have come earlier is counted as late. Zstd holds at most 128 MiB more.
+  /// O(log k) a record for k stretches of a round that are in order. Borrows the recording. One
+  /// thread at a time.
   class PERFMAP_API Reader {
    public:
     explicit Reader(const Recording& recording);

@@ -26,6 +26,13 @@ struct TimeConversion {
     const std::uint64_t rest = ticks & ((std::uint64_t{1} << shift) - 1);
     return zero + quotient * mult + (rest * mult >> shift);
   }
+  /// The first tick that to_ns() makes `ns` or later of; 0 for times before the counter began.
+  constexpr std::uint64_t to_ticks(std::uint64_t ns) const noexcept {
+    if (ns <= zero || mult == 0) return 0;
+    __extension__ using Wide = unsigned __int128;
+    const Wide ticks = ((Wide{ns - zero} << shift) + mult - 1) / mult;
+    return ticks > UINT64_MAX ? UINT64_MAX : static_cast<std::uint64_t>(ticks);
+  }
 };
 
 /// What a timeline can be asked.

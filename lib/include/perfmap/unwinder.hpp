@@ -95,7 +95,7 @@ class PERFMAP_API UnwindSpace {
 /// executable memory but the first. A frame costs 20 to 50 ns where its code was seen before, else
 /// about a microsecond.
 ///
-/// One thread at a time: an Unwinder for each. It holds 1 MiB, and 150 bytes for each address of
+/// One thread at a time: an Unwinder for each. It holds 128 to 256 bytes for each address of
 /// code that it has seen, at most 64 MiB.
 class PERFMAP_API Unwinder {
  public:

@@ -29,6 +29,18 @@ std::optional<std::string_view> read_letters(DwarfCursor& cursor, std::string_vi
   return rest.substr(0, size);
 }
 
+/// What the pointer is relative to does not matter, but its alignment does.
+void skip_personality(DwarfCursor& data, const CfiPointers& pointers) noexcept {
+  const std::uint8_t encoding = data.u8();
+  if (encoding == DW_EH_PE_omit) return;
+  const std::uint8_t direct = encoding & 0x7f;
+  if (direct == DW_EH_PE_aligned) {
+    read_cfi_pointer(data, direct, pointers);
+  } else {
+    read_cfi_number(data, direct, pointers);
+  }
+}
+
 /// Personalities and language data are passed over: who reads the file throws no exceptions.
 bool read_augmentation(std::string_view letters, DwarfCursor& cursor, const CfiSection& section,
                        CfiCie& cie) noexcept {
@@ -43,17 +55,7 @@ bool read_augmentation(std::string_view letters, DwarfCursor& cursor, const CfiS
     switch (letter) {
       case 'R': cie.encoding = data.u8(); break;
       case 'L': data.u8(); break;
-      case 'P': {
-        const std::uint8_t encoding = data.u8() & 0x7f;
-        // What it is relative to does not matter, but its alignment does.
-        const auto pointers = pointers_of(section, cie.address_size);
-        if (encoding == DW_EH_PE_aligned) {
-          read_cfi_pointer(data, encoding, pointers);
-        } else if (encoding != (DW_EH_PE_omit & 0x7f)) {
-          read_cfi_number(data, encoding, pointers);
-        }
-        break;
-      }
+      case 'P': skip_personality(data, pointers_of(section, cie.address_size)); break;
       case 'S': cie.is_signal_frame = true; break;
       case 'B': cie.uses_b_key = true; break;
       case 'G': break;       // memory tags are of no matter here

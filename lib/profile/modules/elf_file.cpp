@@ -66,7 +66,7 @@ void ElfFile::lay_out() {
   const ElfSizes sizes(target_);
   std::uint64_t at = sizes.header + std::uint64_t{sizes.segment} * segment_count();
   for (const ElfSection& section : sections_) {
-    at = rounded_up(at, section.alignment);
+    at = std::max(rounded_up(at, section.alignment), section.offset);
     offsets_.push_back(at);
     if (section.type != SHT_NOBITS) at += section.size;
   }
@@ -82,7 +82,7 @@ std::string ElfFile::header() const {
   h.e_ident[EI_CLASS] = target_.is_64 ? ELFCLASS64 : ELFCLASS32;
   h.e_ident[EI_DATA] = target_.order == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
   h.e_ident[EI_VERSION] = EV_CURRENT;
-  h.e_type = ET_EXEC;
+  h.e_type = type_;
   h.e_machine = target_.machine;
   h.e_version = EV_CURRENT;
   h.e_flags = target_.flags;

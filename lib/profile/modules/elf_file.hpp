@@ -37,6 +37,7 @@ struct ElfSection {
   std::uint64_t address = 0;
   std::uint64_t size = 0;
   std::uint64_t alignment = 1;
+  std::uint64_t offset = 0;  ///< where it begins in the file at the earliest; aligned
   std::uint64_t entry_size = 0;
   std::uint32_t link = 0;
   std::uint32_t info = 0;
@@ -45,12 +46,13 @@ struct ElfSection {
   std::function<void(ElfSink&)> write = {};
 };
 
-/// An executable ELF file, laid out first and then written from its beginning to its end, so that
+/// An ELF file, laid out first and then written from its beginning to its end, so that
 /// it can go through a pipe: headers, segments, sections in their order, names of sections, the
 /// build-id (whose content is known last), section headers.
 class ElfFile {
  public:
-  explicit ElfFile(const Target& target) : target_(target) {}
+  /// `type` is ET_EXEC or ET_DYN.
+  ElfFile(const Target& target, std::uint16_t type) : target_(target), type_(type) {}
 
   /// Answers with its number. At most 0xfeff of them.
   std::uint32_t add(ElfSection section);
@@ -71,6 +73,7 @@ class ElfFile {
   std::uint64_t offset_of_sections() const noexcept;
 
   Target target_;
+  std::uint16_t type_;
   std::vector<ElfSection> sections_;
   std::vector<std::uint64_t> offsets_;  // of sections_, in the file
   std::vector<std::uint32_t> names_;    // of sections_, in text_of_names_

@@ -38,6 +38,8 @@ struct ImageCluster {
   bool has_section = true;  ///< false: there are too many clusters, and larger ones
   std::uint32_t first = 0;  ///< of the pieces in it; they are consecutive
   std::uint32_t count = 0;
+  std::uint64_t alignment = 1;  ///< of its section in the file
+  std::uint64_t offset = 0;     ///< the file has it there, or behind
 };
 
 /// What was there at a time.

@@ -23,19 +23,20 @@ std::uint32_t flags_of(std::uint16_t machine, std::endian order) noexcept {
 
 }  // namespace
 
-Target target_of(const std::optional<JitdumpHeader>& header) noexcept {
+Target target_of(const std::optional<JitdumpHeader>& header, std::uint16_t machine) noexcept {
   Target target;
-  target.machine = static_cast<std::uint16_t>(host_elf_machine());
-  if (header) {
-    target.order = header->order;
-    if (header->elf_mach != EM_NONE && header->elf_mach <= UINT16_MAX) {
-      target.machine = static_cast<std::uint16_t>(header->elf_mach);
-    }
-  }
+  target.machine = machine;
+  if (header) target.order = header->order;
   target.is_64 =
-      std::find(kMachinesOf32.begin(), kMachinesOf32.end(), target.machine) == kMachinesOf32.end();
-  target.flags = flags_of(target.machine, target.order);
+      std::find(kMachinesOf32.begin(), kMachinesOf32.end(), machine) == kMachinesOf32.end();
+  target.flags = flags_of(machine, target.order);
   return target;
+}
+
+Target target_of(const std::optional<JitdumpHeader>& header) noexcept {
+  const bool says = header && header->elf_mach != EM_NONE && header->elf_mach <= UINT16_MAX;
+  return target_of(header,
+                   static_cast<std::uint16_t>(says ? header->elf_mach : host_elf_machine()));
 }
 
 }  // namespace perfmap

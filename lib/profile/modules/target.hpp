@@ -22,5 +22,7 @@ struct Target {
 
 /// The machine of a dump; the one that we run on where the dump does not say.
 Target target_of(const std::optional<JitdumpHeader>& header) noexcept;
+/// The same where it is known to be `machine`.
+Target target_of(const std::optional<JitdumpHeader>& header, std::uint16_t machine) noexcept;
 
 }  // namespace perfmap

@@ -18,7 +18,13 @@ void Expander::make_room() {
   constexpr std::size_t kLeast = 1024;
   if (!chunks_.empty() && kChunk - end_ >= kLeast) return;
   const std::string_view rest = available();
-  Chunk next{std::make_unique_for_overwrite<char[]>(kChunk), round_};
+  if (!chunks_.empty() && !chunks_.back().is_used) {
+    std::memmove(chunks_.back().bytes.get(), rest.data(), rest.size());
+    at_ = 0;
+    end_ = rest.size();
+    return;
+  }
+  Chunk next{std::make_unique_for_overwrite<char[]>(kChunk), round_, false};
   if (!rest.empty()) std::memcpy(next.bytes.get(), rest.data(), rest.size());
   chunks_.push_back(std::move(next));
   at_ = 0;

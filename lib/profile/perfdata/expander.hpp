@@ -31,12 +31,15 @@ class Expander {
 
   /// What has been expanded and not been consumed; in one piece.
   std::string_view available() const noexcept;
-  /// At most as much as is available.
+  /// At most as much as is available; it stays until release_before().
   void consume(std::size_t size) noexcept {
     if (size == 0) return;
     at_ += size;
     chunks_.back().round = round_;
+    chunks_.back().is_used = true;
   }
+  /// The same of what nobody looks at any more.
+  void skip(std::size_t size) noexcept { at_ += size; }
 
   /// Bytes in all chunks.
   std::uint64_t held() const noexcept { return chunks_.size() * kChunk; }
@@ -50,6 +53,7 @@ class Expander {
   struct Chunk {
     std::unique_ptr<char[]> bytes;
     std::uint64_t round = 0;  // the last one that it has records of
+    bool is_used = false;     // it has some
   };
   struct Free {
     void operator()(ZSTD_DCtx_s* context) const noexcept;

@@ -66,18 +66,6 @@ void read_events(std::string_view file, const Section& section, Description& des
   }
 }
 
-/// 256 bits, of a foreign machine as words of 64 bits, or, where those make no sense, of 32: every
-/// recording has a HOSTNAME.
-std::array<std::uint64_t, 4> read_bitmap(std::string_view bytes, bool swapped) noexcept {
-  std::array<std::uint64_t, 4> bits{};
-  for (std::size_t i = 0; i < bits.size(); ++i) {
-    bits.at(i) = read_word(bytes.data() + 8 * i, swapped);
-  }
-  if (!swapped || (bits[0] >> kHostname & 1) != 0) return bits;
-  for (std::uint64_t& word : bits) word = word << 32 | word >> 32;
-  return bits;
-}
-
 void read_features(std::string_view file, std::uint64_t table,
                    const std::array<std::uint64_t, 4>& bits, Description& description) {
   if (table >= file.size()) return;
@@ -134,6 +122,16 @@ Result<RecordBytes> read_file_header(std::string_view file, Description& descrip
     return bad_format("its header has " + std::to_string(size) + " bytes");
   }
   return read_sections(file, size, description);
+}
+
+std::array<std::uint64_t, 4> read_bitmap(std::string_view bytes, bool swapped) noexcept {
+  std::array<std::uint64_t, 4> bits{};
+  for (std::size_t i = 0; i < bits.size(); ++i) {
+    bits.at(i) = read_word(bytes.data() + 8 * i, swapped);
+  }
+  if (!swapped || (bits[0] >> kHostname & 1) != 0) return bits;
+  for (std::uint64_t& word : bits) word = word << 32 | word >> 32;
+  return bits;
 }
 
 bool is_recording(std::string_view bytes) noexcept { return swapped_by_magic(bytes).has_value(); }

@@ -36,6 +36,7 @@ struct Recording::Reader::State {
       }
       if (found->header.is(RecordType::finished_round)) {
         end_round(std::exchange(latest_of_round, latest));
+        if (ready == 0) drop_given();
         continue;
       }
       hold(*found);

@@ -52,13 +52,13 @@ void RecordStream::skip_expanded_damage(Diagnostics& problems) {
   const std::string_view bytes = expander_.available();
   const std::size_t next = find_records(bytes, 0, swapped_);
   if (next > 0) lose(problems, holder_, next, "of a compressed record are no record");
-  expander_.consume(next);
+  expander_.skip(next);
   is_astray_ = next == bytes.size();
 }
 
 void RecordStream::drop_expanded(Diagnostics& problems, const char* why) {
   const std::size_t rest = expander_.available().size();
-  expander_.consume(rest);
+  expander_.skip(rest);
   if (rest > 0) lose(problems, holder_, rest, why);
 }
 

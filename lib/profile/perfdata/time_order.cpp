@@ -20,6 +20,7 @@ std::vector<std::size_t> stretches(const std::vector<RecordView>& records) {
 }  // namespace
 
 void sort_by_time(std::vector<RecordView>& records, std::vector<RecordView>& scratch) {
+  if (records.size() < 2) return;
   std::vector<std::size_t> begins = stretches(records);
   if (begins.size() > 2) scratch.resize(records.size());
   while (begins.size() > 2) {

@@ -22,7 +22,7 @@ constexpr std::array<Category, kCodeClasses> kCategories{{
     {"JIT: middle tier", "magenta"},
     {"JIT: optimised", "green"},
     {"JIT: runtime's own", "purple"},
-    {"JIT", "brown"},
+    {"JIT", "green"},
 }};
 
 }  // namespace

@@ -10,7 +10,7 @@ const SHOWN_LETTERS = 400;
 
 // Hue, saturation and lightness of the classes of code.
 const PAINTS = [[40, 6, 80], [22, 88, 72], [212, 72, 78], [188, 52, 80], [354, 80, 79], [46, 88, 70],
-  [318, 58, 80], [142, 48, 70], [262, 62, 83], [32, 42, 73]];
+  [318, 58, 80], [150, 46, 69], [262, 62, 83], [84, 44, 71]];
 const LABEL_PAINT = [220, 14, 88];
 
 let hovered = -1;

@@ -4,10 +4,18 @@ const byId = (id) => document.getElementById(id);
 const count = new Intl.NumberFormat("en");
 const percent = (part, whole) => whole > 0 ? (100 * part / whole).toFixed(part === whole ? 0 : 2) + " %" : "–";
 
+// "file.c:12", or of several lines that samples are at "file.c:12–40".
+const fileOf = (key) => {
+  const file = data.strings[data.files[key]];
+  const [first, last] = [data.first_lines[key], data.last_lines[key]];
+  if (!file || !first) return file;
+  return `${file}:${first}` + (last > first ? `–${last}` : "");
+};
+
 const describe = (node) => {
   const key = tree.keys[node];
   const isCode = node !== 0 && key >= 0;
-  const file = isCode ? data.strings[data.files[key]] : "";
+  const file = isCode ? fileOf(key) : "";
   const module = isCode ? data.strings[data.modules[key]] : "";
   const kind = isCode ? kinds[kindOfFunction[key]] : null;
   byId("name").textContent = tree.name(node).slice(0, 2000);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "perfmap/visible.hpp"
@@ -45,7 +46,7 @@ class HtmlWriter : public StackWriter {
     std::uint32_t node = tree_.child(0, label(sample.process_comm, " (pid ", sample.pid));
     node = tree_.child(node, label(sample.comm, " (tid ", sample.tid));
     for (std::size_t i = sample.frames.size(); i-- > 0;) {
-      node = tree_.child(node, frames_.of_place(sample.frames[i].place));
+      node = tree_.child(node, frame_of(sample.frames[i].place));
     }
     if (node >= counts_.size()) counts_.resize(tree_.size());
     ++counts_[node];
@@ -72,6 +73,23 @@ class HtmlWriter : public StackWriter {
   }
 
  private:
+  /// Source lines of a function that samples are at; 0: none is known.
+  struct Lines {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+  };
+
+  std::uint32_t frame_of(std::uint32_t place) {
+    const std::uint32_t frame = frames_.of_place(place);
+    if (frame >= lines_.size()) lines_.resize(frame + 1);
+    if (const std::uint32_t line = input_.table.place(place).line; line != 0) {
+      Lines& lines = lines_[frame];
+      lines.first = lines.first == 0 ? line : std::min(lines.first, line);
+      lines.last = std::max(lines.last, line);
+    }
+    return frame;
+  }
+
   /// Labels are the frames of the first two levels.
   std::uint32_t label(std::string_view comm, std::string_view what, pid_t id) {
     return labels_.add(std::string(comm).append(what) + std::to_string(id) + ")");
@@ -114,6 +132,8 @@ class HtmlWriter : public StackWriter {
     });
     numbers("modules", frames_.size(), string_of(&FrameFunction::module));
     numbers("files", frames_.size(), string_of(&FrameFunction::file));
+    numbers("first_lines", frames_.size(), [&](std::uint32_t i) { return lines_[i].first; });
+    numbers("last_lines", frames_.size(), [&](std::uint32_t i) { return lines_[i].last; });
     numbers("tiers", frames_.size(), string_of(&FrameFunction::tier));
     numbers("classes", frames_.size(), [&](std::uint32_t i) {
       return static_cast<unsigned>(code_class(frames_.function(i)));
@@ -133,6 +153,7 @@ class HtmlWriter : public StackWriter {
 
   WriterInput input_;
   ShownFrames frames_;
+  std::vector<Lines> lines_;  // of frames
   StringPool labels_;
   StackTree tree_;
   std::vector<std::uint64_t> counts_;  // of samples that end at a node

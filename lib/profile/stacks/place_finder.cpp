@@ -1,6 +1,7 @@
 #include "stacks/place_finder.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace perfmap {
@@ -52,19 +53,10 @@ PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFra
   return {{whose, address, frame.is_return}, region};
 }
 
-const PlaceFinder::Places* PlaceFinder::find(const Key& key, std::uint64_t time) const {
-  const auto found = known_.find(key);
-  if (found == known_.end()) return nullptr;
-  for (const Places& places : found->second) {
-    if (time >= places.since && time < places.until) return &places;
-  }
-  return nullptr;
-}
-
 void PlaceFinder::prepare(std::span<const RawStack> stacks) {
   std::unordered_map<const ProcessMoment*, std::vector<Wanted>> by_moment;
   std::vector<const ProcessMoment*> moments;  // in the order in which they come
-  std::unordered_set<Key, HashKey> asked;
+  std::unordered_set<Key, HashPlaceKey> asked;
   for (const RawStack& stack : stacks) {
     for (const UnwoundFrame& frame : stack.frames) {
       const Recent& last = recent(stack, frame);
@@ -73,7 +65,7 @@ void PlaceFinder::prepare(std::span<const RawStack> stacks) {
         continue;
       }
       const Located at = locate(stack, frame);
-      if (find(at.key, stack.time) != nullptr) continue;
+      if (is_known(at.key, stack.source_time)) continue;
       if (frame.source == FrameSource::kernel) {
         name_kernel(at.key);
         continue;
@@ -83,7 +75,7 @@ void PlaceFinder::prepare(std::span<const RawStack> stacks) {
       if (is_file && !asked.insert(at.key).second) continue;
       auto& wanted = by_moment[stack.moment.get()];
       if (wanted.empty()) moments.push_back(stack.moment.get());
-      wanted.push_back({at.key, looked_up(frame), stack.time});
+      wanted.push_back({at.key, looked_up(frame), stack.source_time});
     }
   }
   for (const ProcessMoment* const moment : moments) name_all(*moment, by_moment[moment]);
@@ -105,7 +97,7 @@ void PlaceFinder::name_kernel(const Key& key) {
   mapping.kind = FrameKind::kernel;
   place.mapping = table_.add(mapping);
   place.function = table_.add(function);
-  known_[key] = {{static_cast<std::uint32_t>(all_.size()), 1, 0, UINT64_MAX}};
+  known_.add(key, {static_cast<std::uint32_t>(all_.size()), 1, 0, UINT64_MAX});
   all_.push_back(table_.add(place));
 }
 
@@ -120,9 +112,9 @@ void PlaceFinder::name_all(const ProcessMoment& moment, std::span<const Wanted> 
   keepers_.push_back(moment.place.jit);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     // Several samples may have asked for it.
-    if (find(wanted[i].key, wanted[i].time) != nullptr) continue;
+    if (is_known(wanted[i].key, wanted[i].time)) continue;
     const Region* const region = moment.place.space->find(wanted[i].address);
-    known_[wanted[i].key].push_back(of_address(names[i], wanted[i], region));
+    known_.add(wanted[i].key, of_address(names[i], wanted[i], region));
   }
 }
 
@@ -135,12 +127,12 @@ std::uint64_t PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& 
         last.is_return == found.is_return) {
       found = last;
     } else {
-      const Places* const places = find(locate(stack, frame).key, stack.time);
-      if (places == nullptr) continue;
-      found.first = places->first;
-      found.count = places->count;
+      const Places places = known_.find(locate(stack, frame).key, stack.source_time);
+      if (places.count == 0) continue;
+      found.first = places.first;
+      found.count = places.count;
       // Code that comes and goes is looked up by its time.
-      if (places->since == 0 && places->until == UINT64_MAX) last = found;
+      if (places.is_forever()) last = found;
     }
     for (std::uint32_t i = 0; i < found.count; ++i) {
       frames.push_back({frame.pc, all_[found.first + i], frame.source, frame.is_return});

@@ -4,13 +4,13 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "perfmap/stack_sample.hpp"
 #include "perfmap/stacks.hpp"
 #include "perfmap/symbolizer.hpp"
 #include "stacks/kernel_symbols.hpp"
+#include "stacks/known_places.hpp"
 #include "stacks/raw_stack.hpp"
 
 namespace perfmap {
@@ -31,27 +31,8 @@ class PlaceFinder {
   std::span<const Error> failures() const noexcept { return symbolizer_.failures(); }
 
  private:
-  /// What an address of a process stands for, in every process where that is the same code.
-  struct Key {
-    const void* what = nullptr;  ///< a MappedFile, or the sources of a runtime's code, or nothing
-    std::uint64_t where = 0;     ///< offset in the file, or address
-    bool is_return = false;
-    bool operator==(const Key&) const = default;
-  };
-  struct HashKey {
-    std::size_t operator()(const Key& key) const noexcept {
-      return (reinterpret_cast<std::uintptr_t>(key.what) ^
-              (key.where << 1 | (key.is_return ? 1U : 0U))) *
-             0x9e3779b97f4a7c15U;
-    }
-  };
-  /// Places of one address, the innermost first, in all_.
-  struct Places {
-    std::uint32_t first = 0;
-    std::uint32_t count = 0;
-    std::uint64_t since = 0;  ///< of code that comes and goes
-    std::uint64_t until = UINT64_MAX;
-  };
+  using Key = PlaceKey;
+  using Places = PlaceRun;
   /// An address as it was found last: most stacks of a process have the same callers.
   struct Recent {
     Address address = 0;
@@ -76,7 +57,9 @@ class PlaceFinder {
   }
   Recent& recent(const RawStack& stack, const UnwoundFrame& frame) noexcept;
   Located locate(const RawStack& stack, const UnwoundFrame& frame) const;
-  const Places* find(const Key& key, std::uint64_t time) const;
+  bool is_known(const Key& key, std::uint64_t time) const noexcept {
+    return known_.find(key, time).count != 0;
+  }
   void name_all(const ProcessMoment& moment, std::span<const Wanted> wanted);
   void name_kernel(const Key& key);
   Places of_address(const AddressName& name, const Wanted& wanted, const Region* region);
@@ -89,7 +72,7 @@ class PlaceFinder {
   const KernelSymbols& kernel_;
   FrameTable& table_;
   Symbolizer symbolizer_;
-  std::unordered_map<Key, std::vector<Places>, HashKey> known_;
+  KnownPlaces known_;
   std::vector<std::uint32_t> all_;
   std::vector<Recent> recent_;
   std::vector<std::shared_ptr<const void>> keepers_;  // of what keys speak of

@@ -81,7 +81,7 @@ bool StackMaker::unwind(const RecordedSample& sample, RawStack& stack) {
   }
   user_.stack = sample.user_stack;
   user_.is_stack_full = sample.is_stack_full();
-  user_.time = sample.time;
+  user_.time = stack.source_time;
   stack.is_full = user_.is_stack_full;
   stack.end = unwinder_.unwind(user_, *stack.moment->unwind, stack.frames);
   return true;

@@ -16,6 +16,7 @@ namespace perfmap {
 /// A sample's stack as addresses, kept when its record has gone.
 struct RawStack {
   std::uint64_t time = 0;
+  std::uint64_t source_time = 0;  ///< the same by the clock of the process's jitdumps
   std::uint64_t period = 1;
   pid_t pid = 0;
   pid_t tid = 0;

@@ -21,9 +21,7 @@ class RecordedFiles {
   void add_of_directory(pid_t pid, const std::vector<std::string>& dumps) {
     const std::string number = std::to_string(pid);
     add_map(Input::open(options_.directory + "/perf-" + number + ".map", trusting()));
-    for (const std::string& dump : dumps) {
-      add_dump(Input::open(options_.directory + dump.substr(dump.rfind('/')), trusting()));
-    }
+    for (const std::string& dump : dumps) add_dump(open_dump(dump));
     if (dumps.empty()) {
       add_dump(Input::open(options_.directory + "/jit-" + number + ".dump", trusting()));
     }
@@ -48,6 +46,19 @@ class RecordedFiles {
     return std::make_shared<JitSources>(std::move(maps_), std::move(dumps_), options_.overlap);
   }
 
+  Result<Input> open_dump(const std::string& path) const {
+    if (!options_.directory.empty()) {
+      const std::string name = path.substr(path.rfind('/') + 1);
+      return Input::open(options_.directory + "/" + name, trusting());
+    }
+    if (options_.symfs.empty()) return Input::open(path, suspicious());
+    const int root = ::open(options_.symfs.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) return Failure(system_error("cannot open " + options_.symfs, errno));
+    Result<Input> opened = Input::open_below(root, path, options_.symfs + path, trusting());
+    ::close(root);
+    return opened;
+  }
+
  private:
   /// Of what the user named, or copied to a directory of his own.
   static OpenPolicy trusting() {
@@ -62,14 +73,6 @@ class RecordedFiles {
     policy.follow_link = false;
     if (!options_.any_owner) policy.owners = {0, ::geteuid()};
     return policy;
-  }
-  Result<Input> open_dump(const std::string& path) const {
-    if (options_.symfs.empty()) return Input::open(path, suspicious());
-    const int root = ::open(options_.symfs.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (root < 0) return Failure(system_error("cannot open " + options_.symfs, errno));
-    Result<Input> opened = Input::open_below(root, path, options_.symfs + path, trusting());
-    ::close(root);
-    return opened;
   }
   /// Another process may have its pid by now.
   bool still_lives(const ProcessInfo& process) const {
@@ -119,6 +122,16 @@ StackOptions::FindJit find_recorded_jit(const RecordingFacts& facts, RecordedJit
       files.add_dumps(dumps);
     }
     return files.take();
+  };
+}
+
+std::function<Result<Jitdump>(const std::string& path)> open_recorded_dump(
+    RecordedJitOptions options) {
+  return [options = std::move(options)](const std::string& path) -> Result<Jitdump> {
+    std::vector<Error> unused;
+    Result<Input> input = RecordedFiles(options, unused).open_dump(path);
+    if (!input) return Failure(std::move(input.error()));
+    return Jitdump(*std::move(input));
   };
 }
 

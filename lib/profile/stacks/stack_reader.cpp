@@ -5,6 +5,7 @@
 #include "stacks/held_stacks.hpp"
 #include "stacks/kernel_symbols.hpp"
 #include "stacks/place_finder.hpp"
+#include "stacks/source_clock.hpp"
 #include "stacks/stack_filter.hpp"
 #include "stacks/stack_jobs.hpp"
 
@@ -32,6 +33,7 @@ struct StackReader::State {
   FrameTable table;
   KernelSymbols kernel;
   RecordedProcesses processes;
+  SourceClock clock;
   PlaceFinder places;
   StackJobs jobs;
   HeldStacks held;
@@ -46,6 +48,7 @@ struct StackReader::State {
         reader(from),
         kernel(options.kallsyms),
         processes(options),
+        clock(from.facts().time_conversion),
         places(processes, options, kernel, table),
         jobs(from.facts().arch, options),
         held(options.stitch, options.unwind.most_frames) {}
@@ -99,6 +102,7 @@ void StackReader::State::take_sample(const RecordView& record) {
     return;
   }
   stack.moment = processes.moment(sample->pid);
+  stack.source_time = clock.at(record.time, event, *stack.moment);
   jobs.add(record, event, std::move(stack));
 }
 
@@ -140,6 +144,7 @@ void StackReader::State::finish() {
     const auto is_known = [&](const Error& e) { return e.message == failure.message; };
     if (std::none_of(failures.begin(), failures.end(), is_known)) failures.push_back(failure);
   }
+  if (clock.failure()) failures.push_back(*clock.failure());
   if (kernel.is_hidden()) {
     failures.push_back(
         {Errc::refused, "kallsyms shows no addresses: it was read without privilege", 0, {}});

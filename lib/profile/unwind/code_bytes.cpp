@@ -69,10 +69,10 @@ CodeBytes CodeFinder::of_module(const CodeRegion& region, Address address) const
 
 void CodeFinder::place(const CodeRegion& region, Address address, CodeBytes& code) const {
   if (region.module == nullptr) return;
-  const auto symbol = region.module->find_symbol(address + region.delta);
-  if (!symbol) return;
-  code.offset = address + region.delta - symbol->range.begin;
-  code.after = code.after.substr(0, symbol->range.size - *code.offset);
+  const auto function = functions_.find(*region.module, address + region.delta);
+  if (!function) return;
+  code.offset = address + region.delta - function->begin;
+  code.after = code.after.substr(0, function->size - *code.offset);
 }
 
 CodeBytes CodeFinder::of_runtime(const CodeRegion& region, Address address, std::uint64_t time) {

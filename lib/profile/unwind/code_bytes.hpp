@@ -6,6 +6,7 @@
 
 #include "perfmap/jitdump.hpp"
 #include "unwind/code_region.hpp"
+#include "unwind/function_bounds.hpp"
 
 namespace perfmap {
 
@@ -30,12 +31,13 @@ struct DumpedCode {
 /// Finds code in the files of a space, and what is known of its functions.
 class CodeFinder {
  public:
-  explicit CodeFinder(const UnwindSpace::State& space) noexcept : space_(space) {}
+  CodeFinder(const UnwindSpace::State& space, FunctionBounds& functions) noexcept
+      : space_(space), functions_(functions) {}
 
   /// `region` covers the address. The views live until the next call.
   CodeBytes bytes(const CodeRegion& region, Address address, std::uint64_t time);
   /// Adds what symbols tell: the offset, and where the function ends. They may have to be read for
-  /// that, which takes long.
+  /// that, which takes its time.
   void place(const CodeRegion& region, Address address, CodeBytes& code) const;
   /// Of jitdumps alone.
   std::optional<DumpedCode> dumped(Address address, std::uint64_t time) const;
@@ -46,6 +48,7 @@ class CodeFinder {
   void read(const CodeRegion& region, Address address, CodeBytes& code);
 
   const UnwindSpace::State& space_;
+  FunctionBounds& functions_;
   std::array<char, CodeBytes::kBefore + CodeBytes::kAfter> room_ = {};
 };
 

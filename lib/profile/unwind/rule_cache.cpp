@@ -57,7 +57,10 @@ bool simplify(const CfiRow& row, UnwindRule& rule) {
 
 }  // namespace
 
-RuleCache::RuleCache() : recent_(std::size_t{1} << kBits) {}
+const UnwindRule RuleCache::kNoCode = {};
+const UnwindRule RuleCache::kNoInformation = {.kind = UnwindRule::Kind::no_information};
+
+RuleCache::RuleCache() : places_(std::size_t{1} << kFirstBits) {}
 
 template <class Arch>
 UnwindRule RuleCache::compute(const Module& module, Address vaddr) {
@@ -81,36 +84,50 @@ UnwindRule RuleCache::compute(const Module& module, Address vaddr) {
   return rule;
 }
 
+UnwindRule& RuleCache::free_place(const Module& module, Address vaddr) noexcept {
+  std::size_t at = slot_of(&module, vaddr);
+  while (places_[at].module != nullptr) at = (at + 1) & (places_.size() - 1);
+  return places_[at];
+}
+
+void RuleCache::grow() {
+  std::vector<UnwindRule> before(2 * places_.size());
+  before.swap(places_);
+  --shift_;
+  for (const UnwindRule& rule : before) {
+    if (rule.module != nullptr) free_place(*rule.module, rule.vaddr) = rule;
+  }
+}
+
 void RuleCache::forget() noexcept {
-  of_files_.clear();
+  std::fill(places_.begin(), places_.end(), UnwindRule());
+  used_ = 0;
   rows_.clear();
+  functions_.clear();
   modules_.clear();
-  std::fill(recent_.begin(), recent_.end(), UnwindRule());
 }
 
 template <class Arch>
-void RuleCache::make(const UnwindSpace::State& space, Address pc, UnwindRule& place) {
-  UnwindRule rule;
-  if (const CodeRegion* const region = space.find(pc)) {
-    rule.kind = UnwindRule::Kind::no_information;
-    if (region->module != nullptr) {
-      if (of_files_.size() >= kMostRules || rows_.size() >= kMostRows) forget();
-      const Address vaddr = pc + region->delta;
-      const auto [found, is_new] = of_files_.try_emplace(Place{region->module, vaddr});
-      if (is_new) {
-        found->second = compute<Arch>(*region->module, vaddr);
-        auto& keeper = modules_[region->module];
-        if (keeper == nullptr) keeper = space.keeper_of(region->module);
-      }
-      rule = found->second;
-    }
+const UnwindRule& RuleCache::make(const UnwindSpace::State& space, const Module& module,
+                                  Address vaddr) {
+  const bool is_full = 2 * (used_ + 1) > places_.size();
+  if (rows_.size() >= kMostRows || (is_full && places_.size() >= kMostPlaces)) {
+    forget();
+  } else if (is_full) {
+    grow();
   }
-  rule.pc = pc;
-  rule.space = space.id;
-  place = rule;
+  UnwindRule rule = compute<Arch>(module, vaddr);
+  rule.vaddr = vaddr;
+  rule.module = &module;
+  auto& keeper = modules_[&module];
+  if (keeper == nullptr) keeper = space.keeper_of(&module);
+  ++used_;
+  return free_place(module, vaddr) = rule;
 }
 
-template void RuleCache::make<X86_64>(const UnwindSpace::State&, Address, UnwindRule&);
-template void RuleCache::make<Aarch64>(const UnwindSpace::State&, Address, UnwindRule&);
+template const UnwindRule& RuleCache::make<X86_64>(const UnwindSpace::State&, const Module&,
+                                                   Address);
+template const UnwindRule& RuleCache::make<Aarch64>(const UnwindSpace::State&, const Module&,
+                                                    Address);
 
 }  // namespace perfmap

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "modules/cfi_rule.hpp"
 #include "perfmap/unwinder.hpp"
 #include "unwind/code_region.hpp"
+#include "unwind/function_bounds.hpp"
 #include "unwind/machine_registers.hpp"
 
 namespace perfmap {
@@ -26,8 +28,8 @@ struct alignas(64) UnwindRule {
   static constexpr std::int16_t kKept = INT16_MIN;
   static constexpr std::size_t kMostSaved = 11;
 
-  Address pc = 0;
-  std::uint32_t space = 0;  ///< 0: the place is free
+  Address vaddr = 0;
+  const Module* module = nullptr;  ///< nullptr: the place is free
   std::uint32_t row = 0;
   std::int32_t cfa_offset = 0;
   Kind kind = Kind::no_code;
@@ -40,50 +42,71 @@ struct alignas(64) UnwindRule {
 };
 static_assert(sizeof(UnwindRule) == 64);
 
-/// Rules by address: those used last for any space, and all that were computed for the files.
+/// Rules by file and address there, whatever process it is mapped in: all that were computed.
 class RuleCache {
  public:
   RuleCache();
 
-  /// What `find` answered is valid until it is asked for more than 1000 rules, unless they fall
-  /// together: whoever needs one beside the next one copies it.
+  /// What `find` answered is valid until it is asked again.
   template <class Arch>
   const UnwindRule& find(const UnwindSpace::State& space, Address pc) {
-    UnwindRule& place =
-        recent_[(pc * 0x9e3779b97f4a7c15U + space.id * 0x85ebca77U) >> (64 - kBits)];
-    if (place.pc == pc && place.space == space.id) [[likely]]
-      return place;
-    make<Arch>(space, pc, place);
-    return place;
+    const CodeRegion* const region = region_at(space, pc);
+    if (region == nullptr) return kNoCode;
+    if (region->module == nullptr) return kNoInformation;
+    const Address vaddr = pc + region->delta;
+    const std::size_t last = places_.size() - 1;
+    for (std::size_t at = slot_of(region->module, vaddr);; at = (at + 1) & last) {
+      const UnwindRule& rule = places_[at];
+      if (rule.vaddr == vaddr && rule.module == region->module) [[likely]]
+        return rule;
+      if (rule.module == nullptr) return make<Arch>(space, *region->module, vaddr);
+    }
+  }
+  /// The region that covers the address, or null: mostly that of the last frames.
+  const CodeRegion* region_at(const UnwindSpace::State& space, Address pc) noexcept {
+    if (space.id != space_) [[unlikely]] {
+      space_ = space.id;
+      regions_ = {};
+    }
+    for (const CodeRegion* const region : regions_) {
+      if (region != nullptr && pc - region->begin < region->end - region->begin) return region;
+    }
+    const CodeRegion* const region = space.find(pc);
+    if (region != nullptr) regions_ = {region, regions_[0]};
+    return region;
   }
   const CfiRow& row(const UnwindRule& rule) const noexcept { return rows_[rule.row]; }
+  /// Of modules that rules were asked of.
+  FunctionBounds& functions() noexcept { return functions_; }
   std::uint64_t made() const noexcept { return made_; }
 
  private:
-  static constexpr unsigned kBits = 14;
-  static constexpr std::size_t kMostRules = 300000;
+  static constexpr unsigned kFirstBits = 10;
+  static constexpr std::size_t kMostPlaces = std::size_t{1} << 19;
   static constexpr std::size_t kMostRows = 20000;
-  struct Place {
-    const Module* module;
-    Address vaddr;
-    bool operator==(const Place&) const = default;
-  };
-  struct HashPlace {
-    std::size_t operator()(const Place& place) const noexcept {
-      return (place.vaddr ^ reinterpret_cast<std::uintptr_t>(place.module)) * 0x9e3779b97f4a7c15U;
-    }
-  };
+  static const UnwindRule kNoCode;
+  static const UnwindRule kNoInformation;
 
+  std::size_t slot_of(const Module* module, Address vaddr) const noexcept {
+    const auto which = reinterpret_cast<std::uintptr_t>(module) / alignof(std::max_align_t);
+    return ((vaddr + which * 0x85ebca77U) * 0x9e3779b97f4a7c15U) >> shift_;
+  }
   template <class Arch>
-  void make(const UnwindSpace::State& space, Address pc, UnwindRule& place);
+  const UnwindRule& make(const UnwindSpace::State& space, const Module& module, Address vaddr);
   template <class Arch>
   UnwindRule compute(const Module& module, Address vaddr);
+  UnwindRule& free_place(const Module& module, Address vaddr) noexcept;
+  void grow();
   void forget() noexcept;
 
-  std::vector<UnwindRule> recent_;
-  std::unordered_map<Place, UnwindRule, HashPlace> of_files_;
+  std::vector<UnwindRule> places_;  // no more than half of them in use
+  unsigned shift_ = 64 - kFirstBits;
+  std::size_t used_ = 0;
+  std::uint32_t space_ = 0;
+  std::array<const CodeRegion*, 2> regions_ = {};  // of that space, the latest first
   std::deque<CfiRow> rows_;
-  std::unordered_map<const Module*, std::shared_ptr<const Module>> modules_;  // that keys speak of
+  std::unordered_map<const Module*, std::shared_ptr<const Module>> modules_;  // that rules are of
+  FunctionBounds functions_;
   std::uint64_t made_ = 0;
 };
 

@@ -10,6 +10,7 @@ StackEnd Walk<Arch>::run() {
   registers_.values[Arch::kPc] = Arch::code_address(pc());
   frames_.push_back({pc(), sp(), FrameSource::initial, false});
   if (!registers_.has(Arch::kSp)) return StackEnd::no_info;
+  memory_.approach(sp());
   for (std::size_t count = 1;; ++count) {
     const UnwindRule& rule = rule_here();
     if (count >= options_.most_frames) {
@@ -120,6 +121,7 @@ template <class Arch>
 void Walk<Arch>::go_to(Address to, Address new_sp, FrameSource source, bool is_return) {
   registers_.set(Arch::kPc, to);
   registers_.set(Arch::kSp, new_sp);
+  memory_.approach(new_sp);
   is_return_ = is_return;
   frames_.push_back({to, new_sp, source, is_return});
 }

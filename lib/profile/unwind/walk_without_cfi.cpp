@@ -44,7 +44,7 @@ template <class Arch>
 bool Walk<Arch>::leaf(UnwindRule::Kind kind, const CodeRegion* region) {
   std::optional<LeafFrame> frame;
   if (region != nullptr) {
-    CodeFinder finder(space_);
+    CodeFinder finder(space_, rules_.functions());
     frame = leaf_frame<Arch>(finder, *region, pc(), time_);
   } else if (kind == UnwindRule::Kind::no_code) {
     // A call of a null pointer, or of what is no function any more: it came this far and no
@@ -88,7 +88,7 @@ bool Walk<Arch>::frame_pointer() {
 
 template <class Arch>
 typename Walk<Arch>::Step Walk<Arch>::jit_cfi() {
-  const auto code = CodeFinder(space_).dumped(place(), time_);
+  const auto code = CodeFinder(space_, rules_.functions()).dumped(place(), time_);
   const auto row = code ? jit_.find(*code, machine_number(Arch::kMachine)) : std::nullopt;
   if (!row || row->return_register >= kMostRegisters) return Step::failed;
   if (row->registers[row->return_register].how == RegisterHow::undefined) return Step::failed;
@@ -129,7 +129,7 @@ template <class Arch>
 bool Walk<Arch>::is_call_before(Address address) {
   const CodeRegion* const region = space_.find(address - 1);
   if (region == nullptr) return false;
-  CodeFinder finder(space_);
+  CodeFinder finder(space_, rules_.functions());
   const CodeBytes code = finder.bytes(*region, address, time_);
   if (code.before.empty()) return region->module == nullptr && code.offset.value_or(0) != 0;
   if constexpr (Arch::kHasLinkRegister) {

@@ -1,5 +1,8 @@
 // What goes wrong for those who read records the obvious way.
 
+#include <algorithm>
+#include <malloc.h>
+
 #include "support/compressed_records.hpp"
 #include "support/recording_reading.hpp"
 
@@ -126,6 +129,37 @@ TEST_CASE("a damaged compressed record costs what was in it, and a new stream is
   CHECK(times_of(contents) == Times{1, 3, 4, 5, 6, 7, 8, 9, 10, 11});
   CHECK(contents.lost_bytes > 0);
   CHECK(contents.problems.total() > 0);
+}
+
+TEST_CASE("what was compressed is held for two rounds, and damage in it for none", "[perfdata]") {
+  constexpr std::size_t kRound = std::size_t{4} << 20;
+  const RecordingBytes bytes;
+  const EventShape shape;
+  CompressedRecords compressed(bytes);
+  std::string data;
+  std::uint64_t written = 0;
+  for (std::uint64_t round = 1; round <= 12; ++round) {
+    std::string plain;
+    for (; plain.size() < kRound; ++written) plain += bytes.record(100, std::string(4088, 'x'));
+    plain += bytes.sample(shape, at(round)) + std::string(kRound, '\0');
+    for (int i = 0; i < 8; ++i) plain += bytes.sample(shape, at(round));
+    written += 9;
+    data += compressed.unaligned(plain) + bytes.finished_round();
+  }
+  const Recording recording = recording_of(bytes.file({shape}, data));
+  const auto held_now = [] { return ::mallinfo2().hblkhd + ::mallinfo2().uordblks; };
+  const std::size_t before = held_now();
+  Recording::Reader reader(recording);
+  Diagnostics problems(1);
+  std::uint64_t read = 0;
+  std::size_t most = 0;
+  for (auto group = reader.next(problems); !group.empty(); group = reader.next(problems)) {
+    read += group.size();
+    most = std::max(most, held_now());
+  }
+  CHECK(read == written);
+  CHECK(reader.lost_bytes() == 12 * kRound);
+  CHECK(most - std::min(most, before) < 5 * kRound);
 }
 
 TEST_CASE("a recording cut within a record gives those before it", "[perfdata]") {

@@ -190,6 +190,18 @@ TEST_CASE("what is no recording is refused with a reason", "[perfdata]") {
   CHECK(!is_recording("PERFILE"));
 }
 
+TEST_CASE("a file of a recording in a directory is refused, as the others have the records",
+          "[perfdata]") {
+  const RecordingBytes bytes;
+  RecordingBytes::Parts parts;
+  parts.features[3] = bytes.bytes().string("alpha").text();
+  parts.features[24] = bytes.bytes().u64(1).text();
+  const auto opened = Recording::open(
+      Input::from_text(bytes.file({EventShape()}, bytes.finished_round(), parts), "x"));
+  REQUIRE(!opened);
+  CHECK(opened.error().code == Errc::unsupported);
+}
+
 TEST_CASE("a pipe's recording tells of itself as it goes on", "[perfdata]") {
   const std::endian order = GENERATE(from_range(kOrders));
   const RecordingBytes bytes(order);

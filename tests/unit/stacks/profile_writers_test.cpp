@@ -84,6 +84,9 @@ TEST_CASE("the page has the tree of processes, threads and functions", "[stacks]
   CHECK(data["samples"] == 6);
   CHECK(data["labels"] == json({"", "app (pid 7)", "app (tid 7)", "worker (a b) (tid 8)"}));
   CHECK(data["parents"].size() == data["counts"].size());
+  CHECK(data["names"][1] == "main");
+  CHECK(data["first_lines"][1] == 12);
+  CHECK(data["last_lines"][1] == 12);
   std::uint64_t total = 0;
   for (const std::uint64_t count : data["counts"]) total += count;
   CHECK(total == 6);

@@ -39,7 +39,7 @@ constexpr Explanation kExplanations[] = {
      "Bytes that are no record: a last record that was cut off when the process died, or two "
      "writers at once. A child that CPython forked writes the rest of its parent's buffer into "
      "its parent's dump. perf stops here without a word; perfmap goes on at the next record that "
-     "makes sense."},
+     "makes sense. The same is said of recordings (perf.data) that are damaged or were cut off."},
     {&rule::kUnknownRecord,
      "A record of a kind that the format does not have, or not yet. Readers skip it by its size; "
      "one of 16 bytes ends reading for perf."},

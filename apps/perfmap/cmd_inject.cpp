@@ -1,0 +1,146 @@
+#include <CLI/CLI.hpp>
+#include <climits>
+#include <cstdlib>
+#include <perfmap/inject.hpp>
+#include <perfmap/recorded_jit.hpp>
+
+#include "command.hpp"
+#include "opened_input.hpp"
+#include "options.hpp"
+#include "portable.hpp"
+#include "recording_input.hpp"
+
+namespace perfmap::app {
+namespace {
+
+struct Options {
+  std::string recording;
+  std::string output;
+  std::string elf_dir;
+  std::vector<std::string> dumps;
+  std::string map_dir;
+  std::string symfs;
+  bool any_owner = false;
+};
+
+std::string counted(std::uint64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// Beside OUT, and by its name: another recording's may have the same pids.
+Result<std::string> elf_prefix(const Options& options) {
+  const std::size_t slash = options.output.rfind('/');
+  std::string directory = options.elf_dir;
+  if (directory.empty()) {
+    directory = slash == std::string::npos ? "." : options.output.substr(0, slash + 1);
+  }
+  char* const real = ::realpath(directory.c_str(), nullptr);
+  if (real == nullptr) return Failure(system_error("cannot open " + directory, errno));
+  std::string prefix(real);
+  std::free(real);
+  if (prefix != "/") prefix += '/';
+  return prefix + options.output.substr(slash + 1) + ".";
+}
+
+Result<InjectOptions> options_of(const Options& options) {
+  InjectOptions inject;
+  Result<std::string> prefix = elf_prefix(options);
+  if (!prefix) return Failure(std::move(prefix.error()));
+  inject.elf_prefix = *std::move(prefix);
+  RecordedJitOptions jit;
+  jit.roots = roots_from_environment();
+  jit.directory = options.map_dir;
+  jit.symfs = options.symfs;
+  jit.any_owner = options.any_owner;
+  inject.open_dump = open_recorded_dump(std::move(jit));
+  for (const std::string& path : options.dumps) {
+    Result<Input> input = Input::open(path);
+    if (!input) return Failure(std::move(input.error()));
+    inject.dumps.emplace_back(*std::move(input));
+    if (!inject.dumps.back().header()) {
+      return Failure({Errc::bad_format, path + " is no jitdump", 0, {}});
+    }
+  }
+  return inject;
+}
+
+void say(const InjectReport& report, const Console& console) {
+  for (const Error& error : report.failures) console.warn(error.message);
+  for (const InjectedDump& dump : report.dumps) {
+    console.note("mapped the code of " + dump.path + " for process " + std::to_string(dump.pid) +
+                 ": " + counted(dump.counts.functions, "function") + " in " + dump.elf);
+    if (!dump.is_timed) {
+      console.warn("the recording and " + dump.path +
+                   " have different clocks (perf record -k mono has the right one): all of its "
+                   "code was mapped at once, and what was overlaid later has the later names");
+    }
+    if (dump.counts.without_code != 0) {
+      console.note("the dump has no code bytes of " +
+                   counted(dump.counts.without_code, "function"));
+    }
+  }
+  if (report.dumps.empty() && report.failures.empty()) {
+    console.warn("no process of the recording had mapped a jitdump, so that nothing was put in");
+  }
+  if (report.lost_bytes != 0) {
+    console.warn(counted(report.lost_bytes, "byte") +
+                 " of the recording make no sense, and are left out");
+  }
+}
+
+ExitCode run(const Options& options, const Console& console) {
+  if (options.output == "-") {
+    return console.fail("a recording is nothing for standard output: name a file with -o");
+  }
+  Result<Recording> recording = open_recording(options.recording);
+  if (!recording) return console.fail(recording.error());
+  const Result<InjectOptions> inject = options_of(options);
+  if (!inject) return console.fail(inject.error());
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  Diagnostics problems(1);
+  const Step step(console, "writing " + options.output);
+  const Result<InjectReport> report = inject_jit(*recording, *inject, *out, problems);
+  if (!report) return console.fail(report.error());
+  const Result<void> written = out->commit();
+  if (!written) return console.fail(written.error());
+  say(*report, console);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void declare_inject(CLI::App& command, Action& action) {
+  const auto options = std::make_shared<Options>();
+  const auto last = CLI::MultiOptionPolicy::TakeLast;
+  command.add_option("recording", options->recording, "A recording of perf record, or '-'")
+      ->type_name(kFile)
+      ->required();
+  command.add_option("-o,--output", options->output, "The recording to write")
+      ->type_name(kFile)
+      ->required()
+      ->multi_option_policy(last);
+  command
+      .add_option("-j,--jitdump", options->dumps,
+                  "A jitdump, of the processes that had mapped one of its name or of that in its "
+                  "header; instead of those that the recording names")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name(kFile);
+  command.add_option("--map-dir", options->map_dir, "Where the processes' jitdumps are")
+      ->type_name("DIR")
+      ->multi_option_policy(last);
+  command.add_option("--symfs", options->symfs, "Where the files of processes are, by their paths")
+      ->type_name("DIR")
+      ->multi_option_policy(last);
+  command
+      .add_option("--elf-dir", options->elf_dir,
+                  "Where the ELF files are put (default: beside the new recording)")
+      ->type_name("DIR")
+      ->multi_option_policy(last);
+  command.add_flag("--any-owner", options->any_owner, "Believe dumps whoever owns them");
+  command.callback(
+      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+}
+
+}  // namespace perfmap::app

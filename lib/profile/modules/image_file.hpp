@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+#include "modules/image_code.hpp"
+#include "perfmap/jit_details.hpp"
+#include "perfmap/output_file.hpp"
+
+namespace perfmap {
+
+/// Writes an ELF file of that code, which is in clusters, with its symbols, frames and lines.
+/// `type` is ET_EXEC, or ET_DYN where the addresses are not those that the code had. Fails with
+/// too_large.
+Result<void> write_image_file(const Timeline& timeline, const JitDetails& details,
+                              const Target& target, ImageCode&& code, std::uint16_t type,
+                              ElfImageCounts& counts, OutputFile& out);
+
+}  // namespace perfmap

@@ -1,0 +1,190 @@
+#include "perfmap/inject.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "perfdata/rewritten_file.hpp"
+#include "stacks/injected_records.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::size_t kLargestRecord = 65535;
+
+std::string_view name_of(std::string_view path) noexcept {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// One run of inject_jit().
+class Injection {
+ public:
+  Injection(const Recording& recording, const InjectOptions& options, RecordingSurvey survey)
+      : recording_(recording),
+        options_(options),
+        survey_(std::move(survey)),
+        records_(survey_.events, survey_.facts.is_swapped) {}
+
+  Result<void> take_dumps() {
+    if (!options_.dumps.empty()) return take_given();
+    for (const DumpMarker& marker : survey_.markers) {
+      Result<Jitdump> dump = options_.open_dump(marker.path);
+      if (!dump) {
+        report_.failures.push_back(std::move(dump.error()));
+        continue;
+      }
+      const Result<void> taken = take(*std::move(dump), marker.pid, marker.path, marker.time);
+      if (!taken) return taken;
+    }
+    return {};
+  }
+
+  Result<InjectReport> write(OutputFile& out, Diagnostics& problems) {
+    std::stable_sort(mappings_.begin(), mappings_.end(),
+                     [](const CodeMapping& a, const CodeMapping& b) { return a.time < b.time; });
+    hidden_ = hidden_records(survey_.changes, mappings_, pids_);
+    const std::uint64_t size = size_of_records();
+    const RewrittenFile file(recording_);
+    file.write_begin(size, out);
+    const std::uint64_t written = write_records(out, problems);
+    if (written != size || recording_.input().was_truncated()) {
+      return Failure({Errc::io, recording_.input().name() + " changed while it was read", 0, {}});
+    }
+    file.write_end(size, out);
+    Result<void> done = out.flush();
+    for (OutputFile& elf : elves_) {
+      if (done) done = elf.commit();
+    }
+    if (!done) return Failure(done.error());
+    report_.hidden = hidden_.size();
+    report_.lost_bytes = survey_.lost_bytes;
+    report_.out_of_order = survey_.out_of_order;
+    return std::move(report_);
+  }
+
+ private:
+  Result<void> take_given() {
+    for (const Jitdump& dump : options_.dumps) {
+      const std::string& path = dump.input().name();
+      bool is_mapped = false;
+      for (const DumpMarker& marker : survey_.markers) {
+        if (name_of(marker.path) != name_of(path)) continue;
+        is_mapped = true;
+        const Result<void> taken = take(dump, marker.pid, path, marker.time);
+        if (!taken) return taken;
+      }
+      if (is_mapped || !dump.header()) continue;
+      const Result<void> taken =
+          take(dump, static_cast<pid_t>(dump.header()->pid), path, survey_.first_time);
+      if (!taken) return taken;
+    }
+    return {};
+  }
+
+  std::string elf_name(pid_t pid) {
+    const std::string number = std::to_string(pid);
+    std::string name = options_.elf_prefix + "jitted-" + number + ".so";
+    for (int i = 2; !names_.insert(name).second; ++i) {
+      name = options_.elf_prefix + "jitted-" + number + "." + std::to_string(i) + ".so";
+    }
+    return name;
+  }
+
+  Result<void> take(Jitdump dump, pid_t pid, const std::string& path, std::uint64_t mapped_at) {
+    if (!dump.header()) {
+      report_.failures.push_back({Errc::bad_format, path + " is no jitdump", 0, {}});
+      return {};
+    }
+    InjectedDump injected{pid, path, elf_name(pid), {}, 0, true};
+    if (records_.size_of(injected.elf) > kLargestRecord) {
+      return Failure({Errc::too_large, injected.elf + " is too long a name", 0, {}});
+    }
+    const bool has_ticks = dump.has_tsc_times();
+    injected.is_timed =
+        has_ticks ? survey_.facts.time_conversion.has_value() : survey_.is_monotonic();
+    const auto machine = machine_recorded(dump, survey_.facts.arch);
+    Diagnostics problems(1);  // reporting these is the business of lint
+    const Timeline timeline(std::move(dump), problems,
+                            has_ticks ? survey_.facts.time_conversion : std::nullopt);
+    Result<OutputFile> elf = OutputFile::replace_itself(injected.elf);
+    if (!elf) return Failure(std::move(elf.error()));
+    const Result<ElfOfAllCode> made =
+        write_elf_of_all_code(timeline, JitDetails(timeline.dump()), machine, *elf);
+    if (!made) return Failure(made.error());
+    std::vector<CodeMapping> mappings =
+        code_mappings(timeline, made->code, injected.is_timed, mapped_at);
+    if (timeline.dump().input().was_truncated()) {
+      return Failure({Errc::io, path + " was cut off while it was read", 0, {}});
+    }
+    for (CodeMapping& mapping : mappings) mapping.dump = static_cast<std::uint32_t>(pids_.size());
+    mappings_.insert(mappings_.end(), mappings.begin(), mappings.end());
+    injected.counts = made->counts;
+    injected.mappings = mappings.size();
+    report_.dumps.push_back(std::move(injected));
+    pids_.push_back(pid);
+    elves_.push_back(*std::move(elf));
+    return {};
+  }
+
+  std::uint64_t size_of_records() {
+    std::uint64_t size = survey_.bytes;
+    for (const MemoryChange& change : survey_.changes) {
+      if (hidden_.contains(change.number)) size -= change.size;
+    }
+    for (const CodeMapping& mapping : mappings_) size += make(mapping).size();
+    return size;
+  }
+
+  std::string_view make(const CodeMapping& mapping) {
+    return records_.make(pids_[mapping.dump], mapping, report_.dumps[mapping.dump].elf);
+  }
+
+  /// Answers with their bytes.
+  std::uint64_t write_records(OutputFile& out, Diagnostics& problems) {
+    std::uint64_t written = 0;
+    const auto put = [&](std::string_view record) {
+      out.write(record);
+      written += record.size();
+    };
+    std::uint64_t number = 0;
+    auto next = mappings_.begin();
+    Recording::Reader reader(recording_);
+    for (auto records = reader.next(problems); !records.empty(); records = reader.next(problems)) {
+      for (const RecordView& record : records) {
+        // What is about the recording, such as what its events are, comes first.
+        const bool is_about = record.type >= RecordType::header_attr;
+        for (; !is_about && next != mappings_.end() && next->time <= record.time; ++next) {
+          put(make(*next));
+        }
+        if (!hidden_.contains(number++) && is_kept(record)) put(record.bytes);
+      }
+    }
+    for (; next != mappings_.end(); ++next) put(make(*next));
+    return written;
+  }
+
+  const Recording& recording_;
+  const InjectOptions& options_;
+  RecordingSurvey survey_;
+  MmapRecords records_;
+  std::vector<CodeMapping> mappings_;
+  std::vector<pid_t> pids_;  // of dumps, as mappings number them
+  std::unordered_set<std::uint64_t> hidden_;
+  std::set<std::string> names_;
+  std::vector<OutputFile> elves_;
+  InjectReport report_;
+};
+
+}  // namespace
+
+Result<InjectReport> inject_jit(const Recording& recording, const InjectOptions& options,
+                                OutputFile& out, Diagnostics& problems) {
+  Diagnostics ignored(1);  // the same is said when it is written
+  Result<RecordingSurvey> surveyed = survey(recording, ignored);
+  if (!surveyed) return Failure(std::move(surveyed.error()));
+  Injection injection(recording, options, *std::move(surveyed));
+  const Result<void> taken = injection.take_dumps();
+  if (!taken) return Failure(taken.error());
+  return injection.write(out, problems);
+}
+
+}  // namespace perfmap

@@ -1,0 +1,33 @@
+#include "stacks/source_clock.hpp"
+
+#include <ctime>
+
+namespace perfmap {
+
+std::uint64_t SourceClock::at(std::uint64_t time, const RecordedEvent& event,
+                              const ProcessMoment& moment) {
+  if (moment.place.jit == nullptr) return time;
+  const auto timelines = moment.place.jit->resolver().timelines();
+  if (timelines.empty()) return time;
+  if (!timelines.front().dump().has_tsc_times()) {
+    if (event.clock == CLOCK_MONOTONIC) return time;
+    return incomparable("its clock is not CLOCK_MONOTONIC: record with 'perf record -k mono'");
+  }
+  // perf's conversion makes times of its own clock.
+  if (conversion_ && !event.clock) return conversion_->to_ticks(time);
+  return incomparable("their times are ticks: record without -k");
+}
+
+std::uint64_t SourceClock::incomparable(const char* why) {
+  if (!failure_) {
+    failure_ = Error{Errc::unsupported,
+                     std::string("jitdumps name code as it was at their end, as the recording's "
+                                 "times are of another clock; ") +
+                         why,
+                     0,
+                     {}};
+  }
+  return Timeline::kEnd;
+}
+
+}  // namespace perfmap

@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <malloc.h>
+#include <optional>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/areas.hpp"
+#include "bench/dwfl_unwinder.hpp"
+#include "bench/measure.hpp"
+#include "bench/recorded_samples.hpp"
+#include "perfmap/process_modules.hpp"
+#include "perfmap/stacks.hpp"
+
+namespace perfmap::bench {
+namespace {
+
+const std::string kPlace = PERFMAP_STACKS_DIR;
+
+std::string recording(const std::string& name) { return kPlace + "/" + name + ".data"; }
+bool has(const std::string& name) { return std::filesystem::exists(recording(name)); }
+
+using Command = std::vector<std::string>;
+
+Command addresses(const Files& files, const std::string& data) {
+  return {files.program, "stacks",      data, "--addresses",
+          "--format",    "perf-script", "-o", "/dev/null"};
+}
+
+/// How many times as much CPU time the others take.
+void print_times(const std::string& figure, int rounds, const Command& ours,
+                 const std::vector<Command>& theirs, double reach) {
+  const auto all = [&] {
+    double total = 0;
+    for (const Command& command : theirs) total += cpu_ms(command);
+    return total;
+  };
+  const Paired found = compare_cpu(
+      rounds, [&] { return cpu_ms(ours); }, all);
+  print_row(figure, ms(found.ours_ms), ms(found.limit_ms), 1 / found.ratio, reach, false);
+}
+
+std::size_t unwind_all(const RecordedUsers& users, Unwinder& unwinder) {
+  std::vector<UnwoundFrame> frames;
+  std::size_t count = 0;
+  for (const RecordedUser& user : users.samples()) {
+    frames.clear();
+    unwinder.unwind(user.sample(), *user.unwind, frames);
+    count += frames.size();
+  }
+  return count;
+}
+
+/// Both know where everything is; neither has unwound anything yet in the round that does not
+/// count.
+void bench_unwinding(const std::string& name) {
+  RecordedUsers users(recording(name));
+  Unwinder ours;
+  DwflUnwinder theirs;
+  for (const RecordedUser& user : users.samples()) {
+    theirs.prepare(user, [&](const Region& region) { return users.module_of(user.pid, region); });
+  }
+  std::size_t our_frames = 0;
+  std::size_t their_frames = 0;
+  const auto ours_ms = [&] { return thread_ms([&] { our_frames = unwind_all(users, ours); }); };
+  const auto theirs_ms = [&] {
+    their_frames = 0;
+    return thread_ms([&] {
+      for (const RecordedUser& user : users.samples()) their_frames += theirs.unwind(user);
+    });
+  };
+  const Paired found = compare_cpu(5, ours_ms, theirs_ms);
+  const auto count = static_cast<double>(users.samples().size());
+  print_row(name + ": unwinding a sample, libdwfl", ns_each(found.ours_ms, count),
+            ns_each(found.limit_ms, count), 1 / found.ratio, 7, false);
+  std::printf("  (%zu samples, %zu frames; libdwfl finds %zu)\n", users.samples().size(),
+              our_frames, their_frames);
+}
+
+/// Of the samples whose copy of the stack is not full.
+void print_rooted(const std::string& name) {
+  const RecordedUsers users(recording(name));
+  Unwinder unwinder;
+  std::vector<UnwoundFrame> frames;
+  double whole = 0;
+  double rooted = 0;
+  for (const RecordedUser& user : users.samples()) {
+    frames.clear();
+    const StackEnd end = unwinder.unwind(user.sample(), *user.unwind, frames);
+    if (user.is_stack_full) continue;
+    ++whole;
+    rooted += end == StackEnd::root ? 1 : 0;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f", whole);
+  print_row(name + ": % of stacks that reach the root", text, "-", 100 * rooted / whole, 98, false);
+}
+
+struct Memory {
+  double most_kb;
+  double samples;
+};
+
+/// What is neither the recording's nor ELF files' bytes, at its most, as of each round of records.
+Memory memory_of_reading(const std::string& path) {
+  ModuleCache cache;
+  StackOptions options;
+  options.names = StackOptions::Names::none;
+  options.open_module = open_below(cache, "");
+  const double before = status_kb("RssAnon:");
+  Memory memory{0, 0};
+  const Result<Recording> recorded = Recording::open(*Input::open(path));
+  StackReader reader(*recorded, std::move(options));
+  Diagnostics problems(1);
+  const auto look = [&] {
+    memory.most_kb = std::max(memory.most_kb, status_kb("RssAnon:") - before);
+  };
+  reader.read([&](const StackSample&) { ++memory.samples; }, problems,
+              [&](std::uint64_t) { look(); });
+  return memory;
+}
+
+void print_memory(const std::string& name) {
+  // In a process of its own, and without what was freed before it began.
+  ::malloc_trim(0);
+  void* const shared =
+      ::mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return;
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    *static_cast<Memory*>(shared) = memory_of_reading(recording(name));
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  const Memory memory = *static_cast<Memory*>(shared);
+  ::munmap(shared, sizeof(Memory));
+  const double limit = 64 * 1024 + 16 * memory.samples / 1024;
+  const auto mib = [](double kb) { return std::to_string(static_cast<int>(kb / 1024)) + " MiB"; };
+  print_row(name + ": memory beyond the files", mib(memory.most_kb), mib(limit),
+            memory.most_kb / limit, 1);
+}
+
+void bench_whole_runs(const Files& files) {
+  struct Run {
+    std::string name;
+    double reach;
+    int rounds;
+  };
+  for (const Run& one : {Run{"native", 6, 7}, Run{"small", 15, 15}, Run{"node", 15, 5},
+                         Run{"java", 15, 5}, Run{"processes", 15, 5}}) {
+    if (!has(one.name)) continue;
+    const std::string data = recording(one.name);
+    print_times(one.name + ": addresses, perf script -F ip", one.rounds, addresses(files, data),
+                {{"perf", "script", "-i", data, "-F", "ip", "--no-inline"}}, one.reach);
+  }
+}
+
+void bench_names(const Files& files) {
+  if (has("debug")) {
+    const std::string data = recording("debug");
+    print_times(
+        "debug: with inlines, perf script", 1,
+        {files.program, "stacks", data, "--inlines", "--format", "perf-script", "-o", "/dev/null"},
+        {{"perf", "script", "-i", data}}, 40);
+  }
+  if (has("node")) {
+    const std::string data = recording("node");
+    const std::string injected = kPlace + "/injected.data";
+    print_times("node: names, perf inject --jit + script", 1,
+                {files.program, "stacks", data, "--format", "perf-script", "-o", "/dev/null"},
+                {{"perf", "inject", "--jit", "-i", data, "-o", injected},
+                 {"perf", "script", "-i", injected, "--no-inline"}},
+                50);
+    std::filesystem::remove(injected);
+  }
+}
+
+}  // namespace
+
+void bench_stacks(const Files& files) {
+  std::fflush(stdout);
+  const std::string prepare = std::string("python3 ") + PERFMAP_PREPARE_STACKS + " " + kPlace;
+  if (std::system(prepare.c_str()) != 0) return;
+  constexpr const char* kAll[] = {"native", "processes", "node", "java", "static"};
+  for (const std::string name : {"native", "processes", "node"}) {
+    if (has(name)) bench_unwinding(name);
+  }
+  bench_whole_runs(files);
+  bench_names(files);
+  for (const std::string name : kAll) {
+    if (has(name)) print_rooted(name);
+  }
+  for (const std::string name : {"native", "processes", "node"}) {
+    if (has(name)) print_memory(name);
+  }
+}
+
+}  // namespace perfmap::bench

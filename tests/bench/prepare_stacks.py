@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Records what bench_stacks.cpp measures, unless it is there: prepare_stacks.py DIR
+
+Prints what cannot be recorded here, and why.
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+
+SUPPORT = pathlib.Path(__file__).resolve().parent.parent / "support"
+sys.path.insert(0, str(SUPPORT))
+import recorded  # noqa: E402
+
+place = pathlib.Path(sys.argv[1]).resolve()
+place.mkdir(parents=True, exist_ok=True)
+
+
+def native():
+    program = recorded.compile_program(place, "tree", ["-O2"])
+    recorded.record(place / "native.data", [program, "120"], frequency=4000)
+    recorded.record(place / "small.data", [program, "10"], frequency=400)
+
+
+def static():
+    program = recorded.compile_program(place, "tree", ["-O2", "-static"], name="tree-static")
+    recorded.record(place / "static.data", [program, "40"], frequency=1000)
+
+
+def debug():
+    program = recorded.compile_program(place, "tree", ["-O2", "-g"], name="tree-g")
+    recorded.record(place / "debug.data", [program, "60"], frequency=500)
+
+
+def processes():
+    source = SUPPORT / "recorded" / "tree.cpp"
+    loop = f"for i in $(seq 12); do g++ -O1 -c {source} -o {place}/tree.o; done"
+    recorded.record(place / "processes.data", ["sh", "-c", loop], frequency=500)
+
+
+def node():
+    work = place / "node"
+    work.mkdir(exist_ok=True)
+    flags = ["--perf-prof", "--interpreted-frames-native-stack"]
+    script = SUPPORT / "recorded" / "load.js"
+    recorded.record(place / "node.data", ["node", *flags, script, "5000"], frequency=999, cwd=work)
+
+
+def java():
+    if not shutil.which("javac"):
+        raise recorded.CannotRecord("there is no javac")
+    work = place / "java"
+    work.mkdir(exist_ok=True)
+    subprocess.run(["javac", "-d", work, SUPPORT / "recorded" / "Work.java"], check=True)
+    command = ["java", "-XX:+PreserveFramePointer", "-cp", work, "Work", "4000"]
+    recorded.record(place / "java.data", command, frequency=499, cwd=work)
+
+
+for name, make in [("native", native), ("static", static), ("debug", debug),
+                   ("processes", processes), ("node", node), ("java", java)]:
+    if (place / f"{name}.data").exists():
+        continue
+    try:
+        make()
+    except recorded.CannotRecord as reason:
+        print(f"no recording of {name}: {reason}")

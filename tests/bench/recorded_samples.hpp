@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "perfmap/module_cache.hpp"
+#include "perfmap/process_tracker.hpp"
+#include "perfmap/recording.hpp"
+#include "perfmap/unwinder.hpp"
+
+namespace perfmap::bench {
+
+/// A sample of a recording, with all that is known of its process at that time.
+struct RecordedUser {
+  UserRegisters registers;
+  std::string stack;
+  bool is_stack_full = false;
+  std::uint64_t time = 0;
+  pid_t pid = 0;
+  pid_t tid = 0;
+  std::shared_ptr<const AddressSpace> space;
+  std::shared_ptr<const UnwindSpace> unwind;
+
+  UserSample sample() const { return {registers, stack, is_stack_full, time}; }
+};
+
+/// The x86-64 samples of a recording that have a copy of the stack, and what was mapped in their
+/// processes: unwinding them reads no file any more but for call frame information.
+class RecordedUsers {
+ public:
+  /// Aborts where it cannot be read.
+  explicit RecordedUsers(const std::string& path);
+
+  const std::vector<RecordedUser>& samples() const noexcept { return samples_; }
+  /// The module that a region shows, or null.
+  std::shared_ptr<const Module> module_of(pid_t pid, const Region& region);
+
+ private:
+  void take(const RecordView& record, const RecordedEvent& event);
+
+  ModuleCache cache_;
+  ProcessTracker tracker_;
+  std::vector<RecordedUser> samples_;
+};
+
+}  // namespace perfmap::bench

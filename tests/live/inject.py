@@ -1,0 +1,95 @@
+"""Debian's perf on what `perfmap inject` writes, against what `perf inject --jit` does: inject.py PERFMAP
+77: perf or node is not here, or perf may not record."""
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+perfmap = os.path.abspath(sys.argv[1])
+PROGRAM = """
+function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+function sieve(n) {
+  const marks = new Uint8Array(n);
+  let count = 0;
+  for (let i = 2; i < n; ++i) {
+    if (marks[i]) continue;
+    ++count;
+    for (let k = 2 * i; k < n; k += i) marks[k] = 1;
+  }
+  return count;
+}
+const words = [];
+for (let i = 0; i < 3000; ++i) words.push('word' + (i * 7919 % 3001));
+const end = Date.now() + 1500;
+let sum = 0;
+while (Date.now() < end) {
+  sum += fib(18) + sieve(20000);
+  sum += words.slice().sort((a, b) => a < b ? -1 : 1).join('').replace(/d1+/g, '').length;
+}
+console.log(sum > 0);
+"""
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(77)
+
+
+def run(*command, **more):
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300,
+                            **more)
+    assert result.returncode == 0, (command, result.returncode, result.stdout[-2000:],
+                                    result.stderr[-2000:])
+    return result.stdout
+
+
+def leaves(recording):
+    """(time, address) of each sample, and how perf names its leaf."""
+    text = run("perf", "script", "-i", recording, "-G", "--ns", "-F", "tid,time,ip,sym,dso")
+    found = {}
+    for line in text.splitlines():
+        match = re.match(r"\s*(\d+)\s+([\d.]+):\s+([0-9a-f]+) (.*) \(([^()]*)\)$", line)
+        if match:
+            found[match[1], match[2], match[3]] = (match[4], match[5])
+    return found
+
+
+for tool in ("perf", "node"):
+    if not shutil.which(tool):
+        skip(f"no {tool} here")
+with tempfile.TemporaryDirectory() as work:
+    os.chdir(work)
+    probe = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-k", "mono", "-o", "probe.data",
+                            "true"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        skip(f"perf may not record here: {probe.stderr.splitlines()[:1]}")
+    open("app.js", "w").write(PROGRAM)
+    run("perf", "record", "-q", "-e", "cpu-clock", "-F", "499", "-k", "mono", "-g", "-o", "perf.data",
+        "node", "--perf-prof", "--interpreted-frames-native-stack", "app.js")
+    run("perf", "inject", "--jit", "-i", "perf.data", "-o", "theirs.data")
+    run(perfmap, "inject", "perf.data", "-o", "ours.data", "--any-owner")
+    theirs, ours = leaves("theirs.data"), leaves("ours.data")
+    assert theirs.keys() == ours.keys(), len(theirs.keys() ^ ours.keys())
+    jit = {at: name for at, (name, dso) in theirs.items() if "/jitted-" in dso}
+    assert len(jit) >= 100, f"only {len(jit)} samples of JIT code"
+    same = {at for at, name in jit.items() if ours[at][0] == name}
+    different = collections.Counter((jit[at], ours[at]) for at in jit.keys() - same)
+    for (their, our), count in different.most_common(10):
+        print(f"{count} x {their}: {our}")
+    share = len(same) / len(jit)
+    print(f"{len(same)} of {len(jit)} samples of JIT code have the name that perf inject gives")
+    assert share >= 0.99
+    assert all(".jitted-" in ours[at][1] for at in same)
+    elves = [name for name in os.listdir(".") if name.startswith("ours.data.jitted-")]
+    assert len(elves) == 1, elves
+
+    top = collections.Counter(name for name in jit.values() if "sieve" in name).most_common(1)[0][0]
+    report = run("perf", "report", "--stdio", "-i", "ours.data", "--no-children", "-g", "none")
+    assert top in report, report[:3000]
+    text = run("perf", "annotate", "--stdio", "-i", "ours.data", "-s", top)
+    lines = re.findall(r"(?m)^\s*[\d.]*\s*:\s+[0-9a-f]+:\s+\w+", text)
+    assert len(lines) >= 10, text[:3000]
+    print(f"perf annotate shows {len(lines)} instructions of {top}")

@@ -1,0 +1,41 @@
+"""Recordings made by perf record of small programs of tests/support/recorded."""
+import pathlib
+import shutil
+import subprocess
+
+SOURCES = pathlib.Path(__file__).resolve().parent / "recorded"
+
+
+class CannotRecord(Exception):
+    """Says why."""
+
+
+def compile_program(place, source, flags, name=None, compiler="g++"):
+    """Of recorded/SOURCE.cpp. Answers where the program is."""
+    program = pathlib.Path(place) / (name or source)
+    if not shutil.which(compiler):
+        raise CannotRecord(f"there is no {compiler}")
+    command = [compiler, "-std=c++17", *flags, SOURCES / f"{source}.cpp", "-o", program, "-pthread"]
+    made = subprocess.run(command, capture_output=True, text=True)
+    if made.returncode != 0:
+        raise CannotRecord(f"{compiler} {' '.join(flags)}: {made.stderr.strip().splitlines()[-1]}")
+    return program
+
+
+def record(data, command, frequency=999, stack=16384, cwd=None, timeout=120):
+    """Writes `data`, or nothing. User space only: most machines allow no more."""
+    for needed in ("perf", str(command[0])):
+        if not shutil.which(needed):
+            raise CannotRecord(f"there is no {needed}")
+    partial = pathlib.Path(f"{data}.partial").resolve()
+    perf = ["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock:u", "-F", str(frequency),
+            "--call-graph", f"dwarf,{stack}", "-o", str(partial), "--", *map(str, command)]
+    try:
+        made = subprocess.run(perf, capture_output=True, text=True, cwd=cwd, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise CannotRecord("perf record takes too long") from None
+    if made.returncode != 0 or not partial.exists():
+        said = made.stderr.strip().splitlines() or ["it says nothing"]
+        raise CannotRecord(f"perf record: {said[0]}")
+    partial.rename(data)
+    return data

@@ -1,0 +1,218 @@
+#include "perfmap/inject.hpp"
+
+#include <ctime>
+#include <fstream>
+#include <sstream>
+
+#include "support/elf_reader.hpp"
+#include "support/jitdump_bytes.hpp"
+#include "support/recording_bytes.hpp"
+#include "support/recording_reading.hpp"
+#include "support/scratch.hpp"
+#include "support/written.hpp"
+
+namespace perfmap::test {
+namespace {
+
+using Options = InjectOptions;
+
+/// A recording, and what became of it.
+struct Injected {
+  Scratch scratch;
+  InjectReport report;
+  std::string bytes;
+  RecordingContents contents;
+
+  Injected(const std::string& recording, std::vector<std::string> dumps, bool given = false) {
+    Options options;
+    options.elf_prefix = scratch / "out.";
+    if (given) {
+      for (std::string& dump : dumps) {
+        options.dumps.push_back(dump_of(std::move(dump)));
+      }
+    }
+    options.open_dump = [&](const std::string& path) -> Result<Jitdump> {
+      if (dumps.empty()) return Failure({Errc::not_found, "no " + path, 0, {}});
+      return dump_of(dumps.front());
+    };
+    const Recording opened = recording_of(recording);
+    Diagnostics problems(0);
+    bytes = written([&](OutputFile& out) {
+      Result<InjectReport> made = inject_jit(opened, options, out, problems);
+      REQUIRE(made);
+      report = *std::move(made);
+    });
+    contents = read_all(bytes);
+  }
+
+  std::vector<MmapEvent> mappings() const {
+    std::vector<MmapEvent> found;
+    for (const RecordWithBytes& record : contents.records) {
+      if (const auto event = decode_mmap(record.borrowed())) found.push_back(*event);
+    }
+    return found;
+  }
+  /// The function whose code perf would see at an address.
+  std::string name_at(Address address, std::uint64_t time) const {
+    const MmapEvent* in_force = nullptr;
+    const std::vector<MmapEvent> all = mappings();
+    for (const MmapEvent& event : all) {
+      if (event.time <= time && event.range.contains(address)) in_force = &event;
+    }
+    if (in_force == nullptr) return "";
+    const std::string file(in_force->name);
+    if (!file.ends_with(".so")) return file;
+    const ElfReader elf(read_file(file));
+    const std::uint64_t offset = address - in_force->range.begin + in_force->offset;
+    for (const ElfSymbol& symbol : elf.symbols()) {
+      if (symbol.range.contains(offset)) return symbol.name;
+    }
+    return "";
+  }
+};
+
+EventShape monotonic() {
+  EventShape shape;
+  shape.flags |= 1 << 25;
+  shape.clock = CLOCK_MONOTONIC;
+  return shape;
+}
+
+std::string mmap_record(const RecordingBytes& b, const EventShape& shape, std::uint64_t time,
+                        AddressRange range, const std::string& name) {
+  Bytes body = b.bytes();
+  body.u32(42).u32(42).u64(range.begin).u64(range.size).u64(0).zeros(24).u32(5).u32(2);
+  body.padded(name).raw(b.trailer(shape, {.time = time, .pid = 42, .tid = 42}));
+  return b.record(10, body.text(), 2);
+}
+
+std::string marker(const RecordingBytes& b, const EventShape& shape) {
+  return mmap_record(b, shape, 1, {0x7000, 0x1000}, "/tmp/jit-42.dump");
+}
+
+}  // namespace
+
+TEST_CASE("code that came to an address later is mapped from then on", "[inject]") {
+  const auto order = GENERATE(std::endian::little, std::endian::big);
+  const RecordingBytes b(order);
+  const EventShape shape = monotonic();
+  DumpBytes dump(order);
+  dump.header().load(20, 0x4000, "first", "abcdefgh", 1).load(40, 0x4000, "second", "ijkl", 2);
+  dump.load(30, 0x4008, "neighbour", "mnop", 3).move(50, 0x4008, 0x5000, 4, 3);
+  const Injected made(b.file({shape}, marker(b, shape)), {dump.text()});
+
+  CHECK(made.name_at(0x4001, 19).empty());
+  CHECK(made.name_at(0x4001, 20) == "first");
+  CHECK(made.name_at(0x4001, 40) == "second");
+  CHECK(made.name_at(0x4005, 41) == "first");
+  CHECK(made.name_at(0x4009, 49) == "neighbour");
+  CHECK(made.name_at(0x4009, 50) == "//anon");
+  CHECK(made.name_at(0x5001, 49).empty());
+  CHECK(made.name_at(0x5001, 50) == "neighbour");
+  REQUIRE(made.report.dumps.size() == 1);
+  CHECK(made.report.dumps[0].is_timed);
+  CHECK(made.report.dumps[0].counts.functions == 3);
+  CHECK(made.report.dumps[0].mappings == 5);
+  CHECK(made.contents.facts.is_swapped == (order != std::endian::native));
+}
+
+TEST_CASE("what is mapped of the file are the code's own bytes", "[inject]") {
+  const RecordingBytes b;
+  DumpBytes dump;
+  dump.header({.elf_mach = 0, .flags = 0x10}).load(20, 0x4010, "first", "abcdefgh", 1);
+  dump.load(40, 0x4010, "second", "ijkl", 2).load_of_size(40, 0x9000, 64, "no bytes", 3);
+  const Injected made(b.file({monotonic()}, marker(b, monotonic())), {dump.text()});
+  const std::vector<MmapEvent> all = made.mappings();
+  REQUIRE(all.size() == 4);
+  const std::string elf = read_file(std::string(all[1].name));
+  CHECK(all[1].name == made.scratch / "out.jitted-42.so");
+  CHECK(elf.substr(all[1].offset, 8) == "abcdefgh");
+  CHECK(elf.substr(all[2].offset, 4) == "ijkl");
+  CHECK(made.name_at(0x9001, 50) == "no bytes");
+  CHECK(made.report.dumps[0].counts.without_code == 1);
+  CHECK(ElfReader(elf).header().e_type == ET_DYN);
+}
+
+TEST_CASE("memory without a name does not hide code that is there already", "[inject]") {
+  const RecordingBytes b;
+  const EventShape shape = monotonic();
+  DumpBytes dump;
+  dump.header().load(20, 0x4000, "first", "abcdefgh", 1);
+  const std::string data = marker(b, shape) +
+                           mmap_record(b, shape, 10, {0x4000, 0x1000}, "//anon") +
+                           mmap_record(b, shape, 30, {0x4000, 0x1000}, "//anon") +
+                           mmap_record(b, shape, 31, {0x8000, 0x1000}, "//anon") +
+                           mmap_record(b, shape, 32, {0x4000, 0x1000}, "/memfd:jit (deleted)");
+  const Injected made(b.file({shape}, data), {dump.text()});
+  CHECK(made.report.hidden == 2);
+  CHECK(made.name_at(0x4001, 15) == "//anon");
+  CHECK(made.name_at(0x4001, 35) == "first");
+  CHECK(made.name_at(0x8001, 35) == "//anon");
+}
+
+TEST_CASE("without the dump's clock all code is there from its marker on", "[inject]") {
+  const RecordingBytes b;
+  DumpBytes dump;
+  dump.header().load(7000, 0x4000, "first", "abcdefgh", 1).load(9000, 0x4000, "second", "ijkl", 2);
+  const Injected made(b.file({EventShape()}, marker(b, EventShape())), {dump.text()});
+  REQUIRE(made.report.dumps.size() == 1);
+  CHECK_FALSE(made.report.dumps[0].is_timed);
+  CHECK(made.name_at(0x4001, 1) == "second");
+  CHECK(made.name_at(0x4005, 1) == "first");
+}
+
+TEST_CASE("a dump that cannot be read is named, and the recording is as it was", "[inject]") {
+  const RecordingBytes b;
+  const std::string before = b.file({monotonic()}, marker(b, monotonic()));
+  const Injected made(before, {});
+  CHECK(made.report.dumps.empty());
+  REQUIRE(made.report.failures.size() == 1);
+  CHECK(made.report.failures[0].message == "no /tmp/jit-42.dump");
+  CHECK(made.contents.records.size() == 1);
+}
+
+TEST_CASE("a recording written again has all that the old one had", "[inject][wild]") {
+  const std::string name =
+      GENERATE("two-events", "compressed", "pipe", "namespaces", "killed", "cut", "group");
+  CAPTURE(name);
+  const std::string old = read_file(PERFMAP_TESTS_DIR "/wild/recordings/" + name + "/perf.data");
+  const RecordingContents before = read_all(old);
+  const Injected made(old, {});
+  const RecordingContents& after = made.contents;
+
+  REQUIRE(after.records.size() == before.records.size());
+  for (std::size_t i = 0; i < after.records.size(); ++i) {
+    REQUIRE(after.records[i].bytes == before.records[i].bytes);
+  }
+  CHECK(after.lost_bytes == 0);
+  CHECK(after.events.size() == before.events.size());
+  CHECK(after.events[0].name == before.events[0].name);
+  CHECK(after.facts.hostname == before.facts.hostname);
+  CHECK(after.facts.build_ids.size() == before.facts.build_ids.size());
+  CHECK(after.facts.is_pipe == before.facts.is_pipe);
+  CHECK_FALSE(after.facts.is_compressed);
+}
+
+TEST_CASE("every sample of Node.js's code falls into what perf names it", "[inject][wild]") {
+  const std::string wild = PERFMAP_TESTS_DIR "/wild/node/";
+  const Injected made(read_file(wild + "perf-683.data"), {read_file(wild + "jit-683-samples.dump")},
+                      true);
+  std::ifstream truth(wild + "inject-683.tsv");
+  std::string line;
+  std::getline(truth, line);
+  std::size_t rows = 0;
+  while (std::getline(truth, line) && rows < 60) {  // each reads the ELF file
+    CAPTURE(line);
+    std::istringstream fields(line);
+    std::uint64_t time = 0;
+    Address ip = 0;
+    std::string name;
+    fields >> time >> std::hex >> ip >> std::ws;
+    std::getline(fields, name);
+    CHECK(made.name_at(ip, time) == name);
+    ++rows;
+  }
+  CHECK(rows == 60);
+}
+
+}  // namespace perfmap::test

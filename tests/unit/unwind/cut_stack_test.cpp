@@ -1,0 +1,123 @@
+// Copies of stacks that end too early: no frame is made up, and no byte behind them is read.
+
+#include <random>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "support/unwind_world.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::UnwindWorld;
+
+constexpr std::uint64_t kRoot = 0x401150;
+
+/// Bytes that end where a page does that may not be read.
+class GuardedBytes {
+ public:
+  explicit GuardedBytes(std::string_view bytes) : size_(bytes.size()) {
+    page_ = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    room_ = (size_ + page_ - 1) / page_ * page_ + page_;
+    void* const place =
+        ::mmap(nullptr, room_ + page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(place != MAP_FAILED);
+    begin_ = static_cast<char*>(place);
+    REQUIRE(::mprotect(begin_ + room_, page_, PROT_NONE) == 0);
+    std::copy(bytes.begin(), bytes.end(), begin_ + room_ - size_);
+  }
+  GuardedBytes(const GuardedBytes&) = delete;
+  GuardedBytes& operator=(const GuardedBytes&) = delete;
+  ~GuardedBytes() { ::munmap(begin_, room_ + page_); }
+  std::string_view text() const { return {begin_ + room_ - size_, size_}; }
+
+ private:
+  std::size_t size_, page_ = 0, room_ = 0;
+  char* begin_ = nullptr;
+};
+
+std::vector<UnwoundFrame> frames_of(const UnwindWorld& world, const UserSample& sample,
+                                    StackEnd& end, const Unwinder::Options& options = {}) {
+  std::vector<UnwoundFrame> frames;
+  end = Unwinder(options).unwind(sample, world.space(), frames);
+  return frames;
+}
+
+}  // namespace
+
+TEST_CASE("A stack cut anywhere has the first of its frames, and no others", "[unwind]") {
+  UnwindWorld world({.frames = test::frames_of_all_kinds()});
+  const auto at = UnwindWorld::kStack;
+  // rsp + 32; rbp + 16; rsp + 8; a PLT entry; the root.
+  const std::vector<std::uint64_t> stack = {1, at + 48, 3,        0x401088, 5,
+                                            6, 0,       0x401010, 0x401112, kRoot};
+  UserSample whole = world.thread(0x401048, stack);
+  StackEnd end = StackEnd::loop;
+  const auto truth = frames_of(world, whole, end);
+  REQUIRE(end == StackEnd::root);
+  REQUIRE(truth.size() == 5);
+  for (std::size_t size = 0; size < whole.stack.size(); ++size) {
+    CAPTURE(size);
+    const GuardedBytes cut(whole.stack.substr(0, size));
+    UserSample sample = whole;
+    sample.stack = cut.text();
+    sample.is_stack_full = true;
+    const auto found = frames_of(world, sample, end);
+    CHECK(end == StackEnd::truncated);
+    REQUIRE(found.size() < truth.size());
+    CHECK(std::equal(found.begin(), found.end(), truth.begin()));
+    sample.is_stack_full = false;
+    CHECK(frames_of(world, sample, end) == found);
+    CHECK(end != StackEnd::truncated);
+    CHECK(end != StackEnd::root);
+  }
+}
+
+TEST_CASE("Whatever registers and stacks hold, frames are code, ascend and come to an end",
+          "[unwind][property]") {
+  const auto seed = GENERATE(range(0u, 40u));
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  std::string code(0x1000, '\0');
+  for (char& byte : code)
+    byte = static_cast<char>("\x55\x48\x89\xe5\xc3\x5d\xff\x25\xe8\x90"[random() % 10]);
+  UnwindWorld world({.frames = test::frames_of_all_kinds(),
+                     .code = code,
+                     .symbols = {{"f", 0x1400, 0x300}, {"g", 0x1500, 0x100}},
+                     .map = "700000 100 a\n700100 ff00 b\n"});
+  const auto address = [&]() -> std::uint64_t {
+    switch (random() % 8) {
+      case 0: return random();
+      case 1: return UnwindWorld::kJit + random() % 0x10010;
+      case 2:
+      case 3: return UnwindWorld::kStack + random() % 0x800;
+      case 4: return UnwindWorld::kStack + random() % 0x100 * 8;
+      default: return UnwindWorld::kCode - 8 + random() % 0x1010;
+    }
+  };
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::uint64_t> words(random() % 200);
+    for (auto& word : words) word = address();
+    UserSample sample = world.thread(address(), words);
+    const GuardedBytes stack(sample.stack.substr(0, random() % (sample.stack.size() + 1)));
+    sample.stack = stack.text();
+    sample.is_stack_full = random() % 2 == 0;
+    for (const unsigned number : {0u, 1u, 2u, 3u, 6u, 20u, 21u})
+      sample.registers.values[number] = address();
+    if (random() % 4 == 0) sample.registers.mask &= random();
+    const Unwinder::Options options{50, random() % 2 == 0, random() % 2 == 0};
+    StackEnd end = StackEnd::root;
+    const auto frames = frames_of(world, sample, end, options);
+    REQUIRE(frames.size() <= 50);
+    for (std::size_t i = 1; i < frames.size(); ++i) {
+      const Address pc = frames[i].pc;
+      const bool in_file = pc - UnwindWorld::kCode <= 0x1000;
+      REQUIRE((in_file || pc - UnwindWorld::kJit <= 0x10000));
+      // But for a signal's, which says where it was.
+      if (frames[i].is_return) REQUIRE(frames[i].sp > frames[i - 1].sp);
+      REQUIRE((frames[i].source != FrameSource::scan || options.scan));
+    }
+  }
+}
+
+}  // namespace perfmap

@@ -1,0 +1,126 @@
+// What call frame information says, followed from made-up registers and stacks.
+
+#include "support/unwind_world.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::UnwindWorld;
+
+constexpr std::uint64_t kRoot = 0x401150;
+
+UnwindWorld world() { return UnwindWorld({.frames = test::frames_of_all_kinds()}); }
+
+}  // namespace
+
+TEST_CASE("The CFA is the stack pointer, and what was pushed lies below it", "[unwind]") {
+  auto w = world();
+  CHECK(w.unwound(w.thread(0x401010, {kRoot})) == "leaf 401010, eh-cfi 401150+: root");
+  CHECK(w.unwound(w.thread(0x401048, {1, 2, 3, 0x401010, kRoot})) ==
+        "leaf 401048, eh-cfi 401010+, eh-cfi 401150+: root");
+}
+
+TEST_CASE("The CFA is the frame pointer that a callee saved", "[unwind]") {
+  auto w = world();
+  const auto stack = UnwindWorld::kStack;
+  auto sample = w.thread(0x401088, {7, 7, stack + 40, 0x401088, 7, 0, kRoot});
+  sample.registers.values[test::kRbp] = stack + 16;
+  CHECK(w.unwound(sample) == "leaf 401088, eh-cfi 401088+, eh-cfi 401150+: root");
+  // A callee that pushed it at CFA - 24, and knows nothing of frames itself.
+  CHECK(w.unwound(w.thread(0x401048, {7, stack + 40, 7, 0x401088, 7, 0, kRoot})) ==
+        "leaf 401048, eh-cfi 401088+, eh-cfi 401150+: root");
+}
+
+TEST_CASE("Expressions tell the CFA of frames that were aligned", "[unwind]") {
+  auto w = world();
+  const auto stack = UnwindWorld::kStack;
+  auto sample = w.thread(0x4010c8, {7, stack + 48, 0, 7, 7, kRoot});
+  sample.registers.values[test::kRbp] = stack + 16;
+  CHECK(w.unwound(sample) == "leaf 4010c8, eh-cfi 401150+: root");
+}
+
+TEST_CASE("At each byte of a linkage table's entry its caller is found", "[unwind]") {
+  auto w = world();
+  for (unsigned at = 0; at < 16; ++at) {
+    CAPTURE(at);
+    // From the 11th byte on an index lies on the stack.
+    const std::vector<std::uint64_t> before = {0x401010, kRoot};
+    const std::vector<std::uint64_t> after = {5, 0x401010, kRoot};
+    const auto found = w.unwound(w.thread(0x401110 + at, at < 11 ? before : after));
+    CHECK(found.ends_with("eh-cfi 401010+, eh-cfi 401150+: root"));
+  }
+}
+
+TEST_CASE("Values that are offsets of the CFA, and callers in registers", "[unwind]") {
+  auto w = world();
+  const auto stack = UnwindWorld::kStack;
+  // r12 is CFA - 16 = the stack pointer; its caller's CFA is r12 + 8.
+  CHECK(w.unwound(w.thread(0x401188, {7, 0x401210, kRoot}))
+            .starts_with("leaf 401188, eh-cfi 401210+"));
+  auto sample = w.thread(0x401210, {7, 7, kRoot});
+  sample.registers.values[test::kR12] = stack + 16;
+  CHECK(w.unwound(sample) == "leaf 401210, eh-cfi 401150+: root");
+  sample = w.thread(0x4011c8, {7, 7, kRoot});
+  sample.registers.values[test::kRdx] = 0x401010;
+  CHECK(w.unwound(sample) == "leaf 4011c8, eh-cfi 401010+, eh-cfi 401150+: root");
+}
+
+TEST_CASE("What a signal interrupted, and its trampoline, are no return addresses", "[unwind]") {
+  auto w = world();
+  const auto stack = UnwindWorld::kStack;
+  for (const Address trampoline : {0x401280, 0x401300}) {
+    CAPTURE(trampoline);
+    // The handler returns to the trampoline's first byte; registers are saved from there on.
+    std::vector<std::uint64_t> words(60, 7);
+    words[0] = static_cast<std::uint64_t>(trampoline);
+    words[1 + 0xa0 / 8] = stack + 8 * 50;  // rsp
+    words[1 + 0xa8 / 8] = 0x401000;        // rip: at the first byte of a function
+    words[1 + 0x78 / 8] = 0;               // rbp
+    words[50] = kRoot;
+    char expected[128];
+    std::snprintf(expected, sizeof expected,
+                  "leaf 401010, eh-cfi %llx, eh-cfi 401000, eh-cfi 401150+: root",
+                  static_cast<unsigned long long>(trampoline));
+    CHECK(w.unwound(w.thread(0x401010, words)) == expected);
+  }
+}
+
+TEST_CASE("Without a register that a rule wants nothing is made up", "[unwind]") {
+  auto w = world();
+  auto sample = w.thread(0x401088, {kRoot});
+  sample.registers.mask &= ~(std::uint64_t{1} << test::kRbp);
+  CHECK(w.unwound(sample) == "leaf 401088: no-info");
+  sample = w.thread(0x401010, {kRoot});
+  sample.registers.mask &= ~(std::uint64_t{1} << test::kRsp);
+  CHECK(w.unwound(sample) == "leaf 401010: no-info");
+  sample.registers.mask = 0;
+  CHECK(w.unwound(sample) == ": no-info");
+}
+
+TEST_CASE("A call of a null pointer has a caller", "[unwind]") {
+  auto w = world();
+  CHECK(w.unwound(w.thread(0, {0x401010, kRoot})) == "leaf 0, leaf 401010+, eh-cfi 401150+: root");
+  CHECK(w.unwound(w.thread(0x123456, {0x401010, kRoot})) ==
+        "leaf 123456, leaf 401010+, eh-cfi 401150+: root");
+}
+
+TEST_CASE("Stacks that lead nowhere end, and say how", "[unwind]") {
+  auto w = world();
+  CHECK(w.unwound(w.thread(0x401010, {0x5000})) == "leaf 401010: bad-memory");
+  CHECK(w.unwound(w.thread(0x401010, {0})) == "leaf 401010: root");
+  CHECK(w.unwound(w.thread(0x401010, {})) == "leaf 401010: bad-memory");
+  auto sample = w.thread(0x401088, {7, 7, UnwindWorld::kStack, 0x401088});
+  sample.registers.values[test::kRbp] = UnwindWorld::kStack + 16;
+  CHECK(w.unwound(sample) == "leaf 401088, eh-cfi 401088+: loop");
+}
+
+TEST_CASE("No more frames than asked for, and the root is the root", "[unwind]") {
+  auto w = world();
+  const auto sample = w.thread(0x401010, {0x401010, 0x401010, kRoot});
+  CHECK(w.unwound(sample, {.most_frames = 1}) == "leaf 401010: limit");
+  CHECK(w.unwound(sample, {.most_frames = 3}) ==
+        "leaf 401010, eh-cfi 401010+, eh-cfi 401010+: limit");
+  CHECK(w.unwound(sample, {.most_frames = 4}).ends_with("401150+: root"));
+}
+
+}  // namespace perfmap

@@ -1,0 +1,88 @@
+#include "perfmap/stack_stitcher.hpp"
+
+#include "support/catch.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+/// Frames at these addresses, 16 bytes of stack each.
+std::vector<UnwoundFrame> stack_of(std::initializer_list<Address> pcs, Address sp = 0x1000) {
+  std::vector<UnwoundFrame> frames;
+  for (const Address pc : pcs) {
+    frames.push_back(
+        {pc, sp, frames.empty() ? FrameSource::initial : FrameSource::eh_cfi, !frames.empty()});
+    sp += 16;
+  }
+  return frames;
+}
+
+}  // namespace
+
+TEST_CASE("A cut stack goes on as that of another sample of the thread did", "[stitch]") {
+  StackStitcher stitcher;
+  stitcher.learn(1, 7, kSecond, stack_of({0xa, 0xb, 0xc, 0xd}), StackEnd::root);
+  auto cut = stack_of({0xf, 0xb});
+  CHECK(stitcher.repair(1, 7, 2 * kSecond, cut) == StackEnd::root);
+  REQUIRE(cut.size() == 4);
+  CHECK(cut[2] == UnwoundFrame{0xc, 0x1020, FrameSource::stitched, true});
+  CHECK(cut[3] == UnwoundFrame{0xd, 0x1030, FrameSource::stitched, true});
+}
+
+TEST_CASE("Another thread, another program, another place and another time are no help",
+          "[stitch]") {
+  StackStitcher stitcher;
+  stitcher.learn(1, 7, kSecond, stack_of({0xa, 0xb, 0xc}), StackEnd::root);
+  struct Row {
+    std::uint64_t process;
+    pid_t tid;
+    std::uint64_t time;
+    Address sp;
+  };
+  for (const Row& row : {Row{2, 7, kSecond, 0x1000}, Row{1, 8, kSecond, 0x1000},
+                         Row{1, 7, 7 * kSecond, 0x1000}, Row{1, 7, kSecond, 0x1008}}) {
+    auto cut = stack_of({0xf, 0xb}, row.sp);
+    CHECK(stitcher.repair(row.process, row.tid, row.time, cut) == StackEnd::truncated);
+    CHECK(cut.size() == 2);
+  }
+}
+
+TEST_CASE("Of several that go on differently, the nearest in time is believed", "[stitch]") {
+  StackStitcher stitcher;
+  stitcher.learn(1, 7, 1 * kSecond, stack_of({0xa, 0xb, 0xc}), StackEnd::root);
+  stitcher.learn(1, 7, 3 * kSecond, stack_of({0xa, 0xb, 0xd}), StackEnd::root);
+  const auto caller_at = [&](std::uint64_t time) {
+    auto cut = stack_of({0xf, 0xb});
+    stitcher.repair(1, 7, time, cut);
+    return cut.size() == 3 ? cut[2].pc : 0;
+  };
+  CHECK(caller_at(kSecond / 2) == 0xc);
+  CHECK(caller_at(kSecond + 1) == 0xc);
+  CHECK(caller_at(3 * kSecond - 1) == 0xd);
+  CHECK(caller_at(5 * kSecond) == 0xd);
+}
+
+TEST_CASE("A leaf's place leads nowhere, and stacks that end early are not completed by it",
+          "[stitch]") {
+  StackStitcher stitcher;
+  stitcher.learn(1, 7, kSecond, stack_of({0xa, 0xb, 0xc}), StackEnd::truncated);
+  auto leaf = stack_of({0xa});
+  CHECK(stitcher.repair(1, 7, kSecond, leaf) == StackEnd::truncated);
+  CHECK(leaf.size() == 1);
+  auto cut = stack_of({0xf, 0xb});
+  CHECK(stitcher.repair(1, 7, kSecond, cut) == StackEnd::truncated);
+  CHECK(cut.size() == 3);
+}
+
+TEST_CASE("No more frames than asked for", "[stitch]") {
+  StackStitcher stitcher({.most_frames = 3});
+  stitcher.learn(1, 7, kSecond, stack_of({0xa, 0xb, 0xc, 0xd, 0xe}), StackEnd::root);
+  auto cut = stack_of({0xf, 0xb});
+  CHECK(stitcher.repair(1, 7, kSecond, cut) == StackEnd::limit);
+  CHECK(cut.size() == 3);
+  std::vector<UnwoundFrame> nothing;
+  CHECK(stitcher.repair(1, 7, kSecond, nothing) == StackEnd::truncated);
+}
+
+}  // namespace perfmap

@@ -1,0 +1,211 @@
+// Code that no file describes: its bytes, frame pointers, jitdumps, and guesses.
+
+#include "support/jitdump_bytes.hpp"
+#include "support/unwind_world.hpp"
+#include "unwind/leaf.hpp"
+
+namespace perfmap {
+namespace {
+
+using namespace std::string_literals;
+using test::UnwindWorld;
+
+constexpr std::uint64_t kRoot = 0x401150;
+constexpr Address kJit = UnwindWorld::kJit;
+constexpr Address kStack = UnwindWorld::kStack;
+
+/// push %rbp; mov %rsp,%rbp; sub $16,%rsp; nop; mov %rbp,%rsp; pop %rbp; ret
+const std::string kFunction = "\x55\x48\x89\xe5\x48\x83\xec\x10\x90\x48\x89\xec\x5d\xc3"s;
+
+std::string dump_with(const std::string& code) {
+  return test::DumpBytes().header().load(1, kJit, "f", code).text();
+}
+
+/// A thread at each byte of kFunction, as the processor would have it, called from 0x401010.
+UserSample in_function(UnwindWorld& world, Address begin, std::size_t at) {
+  const std::uint64_t fp = kStack + 0x100;  // the caller's
+  std::vector<std::uint64_t> stack = {0x401010, kRoot};
+  std::uint64_t rbp = fp;
+  if (at >= 1 && at <= 12) stack.insert(stack.begin(), fp);
+  if (at >= 8 && at <= 11) stack.insert(stack.begin(), {7, 7});
+  if (at >= 4 && at <= 12) rbp = kStack + 8 * (stack.size() - 3);
+  UserSample sample = world.thread(begin + at, stack);
+  sample.registers.values[test::kRbp] = rbp;
+  return sample;
+}
+
+CodeBytes bytes_at(const std::string& code, std::size_t at) {
+  const std::string_view all = code;
+  return {all.substr(0, at), all.substr(at), at};
+}
+
+}  // namespace
+
+TEST_CASE("Through prologue and epilogue the caller stays the same", "[unwind][leaf]") {
+  // Where each instruction of kFunction begins.
+  const auto at = static_cast<std::size_t>(GENERATE(0, 1, 4, 8, 9, 12, 13));
+  CAPTURE(at);
+  SECTION("of a runtime's code") {
+    UnwindWorld world({.frames = test::frames_of_all_kinds(), .dump = dump_with(kFunction)});
+    CHECK(world.unwound(in_function(world, kJit, at)).ends_with(" 401010+, eh-cfi 401150+: root"));
+  }
+  SECTION("of a file's code that has no frames") {
+    UnwindWorld world({.frames = test::frames_of_all_kinds(),
+                       .code = std::string(0x400, '\x90') + kFunction,
+                       .symbols = {{"f", 0x1400, kFunction.size()}}});
+    CHECK(world.unwound(in_function(world, 0x401400, at))
+              .ends_with(" 401010+, eh-cfi 401150+: root"));
+  }
+}
+
+TEST_CASE("What the code at an address tells of a leaf on x86-64", "[unwind][leaf]") {
+  struct Row {
+    std::string code;
+    std::size_t at;
+    std::optional<std::uint64_t> return_at;
+    bool saves_fp = false;
+    bool is_plt = false;
+  };
+  const std::string far(100, '\x90');
+  const Row rows[] = {
+      {"\x90\x90", 0, 0},
+      {"\x90\xc3", 1, 0},
+      {"\x90\xc2\x08\0"s, 1, 0},
+      {"\x90\x5d\xc3", 1, 8, true},
+      {"\x90\x5d\xc2\x08\0"s, 1, 8, true},
+      {"\x90\x55\x48\x89\xe5", 1, 0},
+      {"\x90\x55\x48\x8b\xec", 1, 0},
+      {"\x90\x55\x48\x89\xe5", 2, 8, true},
+      {"\x90\x55\x48\x8b\xec", 2, 8, true},
+      {"\x90\x90\x90\x55\x48\x89\xe5", 1, 0},            // the prologue is ahead
+      {far + "\x90\x55\x48\x89\xe5", 99, std::nullopt},  // too far from the begin
+      {"\x90\x90\x90\x90\x90", 2, std::nullopt},
+      {"\x90\xff\x25\0\0\0\0"s, 1, 0, false, true},
+      {"\x90\xf3\x0f\x1e\xfa\xff\x25\0\0\0\0"s, 1, 0, false, true},
+      {"\x90\xf3\x0f\x1e\xfa\xf2\xff\x25\0\0\0\0"s, 1, 0, false, true},
+      {"\x90\x68\x01\0\0\0\xe9\0\0\0\0"s, 1, 0, false, true},
+      {"\x90\x68\x01\0\0\0\xe9\0\0\0\0"s, 6, 8, false, true},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(&row - rows);
+    const auto frame = leaf_frame_x86_64(bytes_at(row.code, row.at));
+    REQUIRE(frame.has_value() == row.return_at.has_value());
+    if (!frame) continue;
+    CHECK(frame->return_at == *row.return_at);
+    CHECK(frame->popped == *row.return_at + 8);
+    CHECK(frame->saved_fp.has_value() == row.saves_fp);
+    CHECK(frame->is_plt == row.is_plt);
+  }
+  // Of a map that tells where a function begins alone.
+  CHECK(leaf_frame_x86_64({{}, {}, 0})->return_at == 0);
+  CHECK(leaf_frame_x86_64({{}, {}, 1})->return_at == 8);
+  CHECK_FALSE(leaf_frame_x86_64({{}, {}, 2}));
+}
+
+TEST_CASE("What the code at an address tells of a leaf on aarch64", "[unwind][leaf]") {
+  // stp x29, x30, [sp, #-32]!; mov x29, sp; nop; ldp x29, x30, [sp], #32; ret
+  const std::string code =
+      "\xfd\x7b\xbe\xa9\xfd\x03\x00\x91\x1f\x20\x03\xd5\xfd\x7b\xc2\xa8\xc0\x03\x5f\xd6"s;
+  const auto at = [&](std::size_t offset) { return leaf_frame_aarch64(bytes_at(code, offset)); };
+  REQUIRE(at(0));
+  CHECK(at(0)->in_link_register);
+  REQUIRE(at(4));
+  CHECK_FALSE(at(4)->in_link_register);
+  CHECK(at(4)->return_at == 8);
+  CHECK(at(4)->popped == 32);
+  CHECK(at(4)->saved_fp == 0u);
+  CHECK_FALSE(at(8));
+  CHECK_FALSE(at(12));
+  REQUIRE(at(16));
+  CHECK(at(16)->in_link_register);
+}
+
+TEST_CASE("On aarch64 the link register has the caller, signed or not", "[unwind]") {
+  const std::string code = "\x1f\x20\x03\xd5\xc0\x03\x5f\xd6"s;  // nop; ret
+  UnwindWorld world({.code = std::string(0x400, '\0') + code,
+                     .symbols = {{"f", 0x1400, 8}, {"g", 0x1500, 0x40}},
+                     .target = test::kArm});
+  UserSample sample = world.thread(0x401404, {0, 0, 0, 0});
+  sample.registers.values[test::kLr] = 0x00c3'0000'0040'1510;
+  CHECK(world.unwound(sample).starts_with("leaf 401404, leaf 401510+"));
+  // And so it is on the stack, where frame pointers lead to it.
+  sample = world.thread(0x401510, {7, 7, 0, 0xff55'0000'0040'1520});
+  sample.registers.values[test::kX29] = kStack + 16;
+  CHECK(world.unwound(sample).starts_with("leaf 401510, frame-pointer 401520+"));
+}
+
+TEST_CASE("Frame pointers are followed as far as they make sense", "[unwind]") {
+  UnwindWorld world({.frames = test::frames_of_all_kinds(), .map = "700000 1000 f\n"});
+  const auto with = [&](std::uint64_t rbp, const std::vector<std::uint64_t>& stack) {
+    UserSample sample = world.thread(kJit + 0x80, stack);
+    sample.registers.values[test::kRbp] = rbp;
+    return world.unwound(sample);
+  };
+  CHECK(with(kStack + 8, {7, kStack + 32, kJit + 0x90, 7, 0, kRoot}) ==
+        "leaf 700080, frame-pointer 700090+, frame-pointer 401150+: root");
+  const std::string alone = "leaf 700080: no-info";
+  CHECK(with(kStack + 4, {7, 7, kJit + 0x90}) == alone);           // not aligned
+  CHECK(with(kStack - 8, {7, 7, kJit + 0x90}) == alone);           // below the stack
+  CHECK(with(kStack + 8, {7, 7}) == alone);                        // outside
+  CHECK(with(kStack, {kStack + 16, 0x123456}) == alone);           // leads to no code
+  CHECK(with(kStack + 8, {7, kStack + 8, kJit + 0x90}) == alone);  // does not ascend
+  CHECK(with(kStack + 8, {7, kStack, kJit + 0x90}) == alone);      // descends
+}
+
+TEST_CASE("Code is that of its time", "[unwind][jit]") {
+  const std::string leaf = "\x90\x90\xc3\x90"s;
+  const std::string other = "\x90\x90\x5d\xc3"s;
+  UnwindWorld world({.frames = test::frames_of_all_kinds(),
+                     .dump = test::DumpBytes()
+                                 .header()
+                                 .load(1, kJit, "first", leaf)
+                                 .load(50, kJit, "second", other, 2)
+                                 .text()});
+  UserSample sample = world.thread(kJit + 2, {kStack + 0x100, 0x401010, kRoot});
+  sample.time = 60;
+  CHECK(world.unwound(sample) == "leaf 700002, leaf 401010+, eh-cfi 401150+: root");
+  sample = world.thread(kJit + 2, {0x401010, kRoot});
+  sample.time = 20;
+  CHECK(world.unwound(sample) == "leaf 700002, leaf 401010+, eh-cfi 401150+: root");
+}
+
+TEST_CASE("A jitdump's unwinding information leads on where nothing else does", "[unwind][jit]") {
+  const std::string code(0x40, '\x90');
+  const std::string frames = test::CfiBytes().fde(kJit, 0x40, "\x0e\x18"s).text();
+  UnwindWorld world({.frames = test::frames_of_all_kinds(),
+                     .dump = test::DumpBytes()
+                                 .header()
+                                 .unwinding(1, frames, 0, frames.size())
+                                 .load(1, kJit, "f", code)
+                                 .text()});
+  const std::vector<std::uint64_t> stack = {7, 7, 0x401010, kRoot, 0, kRoot};
+  UserSample sample = world.thread(kJit + 0x20, stack);
+  CHECK(world.unwound(sample) == "leaf 700020, jit-cfi 401010+, eh-cfi 401150+: root");
+  // Frame pointers come first, unless one knows better.
+  sample.registers.values[test::kRbp] = kStack + 32;
+  CHECK(world.unwound(sample) == "leaf 700020, frame-pointer 401150+: root");
+  CHECK(world.unwound(sample, {.jit_cfi_first = true}) ==
+        "leaf 700020, jit-cfi 401010+, eh-cfi 401150+: root");
+}
+
+TEST_CASE("Of a perf map alone, the first two bytes of a function tell", "[unwind][jit]") {
+  UnwindWorld world({.frames = test::frames_of_all_kinds(), .map = "700000 40 f\n"});
+  CHECK(world.unwound(world.thread(kJit, {0x401010, kRoot})) ==
+        "leaf 700000, leaf 401010+, eh-cfi 401150+: root");
+  CHECK(world.unwound(world.thread(kJit + 1, {kStack + 64, 0x401010, kRoot})) ==
+        "leaf 700001, leaf 401010+, eh-cfi 401150+: root");
+  CHECK(world.unwound(world.thread(kJit + 2, {0x401010, kRoot})) == "leaf 700002: no-info");
+}
+
+TEST_CASE("A guess is made only if asked for, and marked", "[unwind]") {
+  // A call ends at 0x401410; what is at 0x401420 follows none.
+  UnwindWorld world({.frames = test::frames_of_all_kinds(),
+                     .code = std::string(0x40b - 0, '\x90') + "\xe8\0\0\0\0"s,
+                     .map = "700000 1000 f\n"});
+  const std::vector<std::uint64_t> stack = {0x401420, 7, 0x401410, 0x401420, 8};
+  CHECK(world.unwound(world.thread(kJit + 0x80, stack)) == "leaf 700080: no-info");
+  CHECK(world.unwound(world.thread(kJit + 0x80, stack), {.scan = true}) ==
+        "leaf 700080, scan 401410+: no-info");
+}
+
+}  // namespace perfmap
