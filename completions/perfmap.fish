@@ -152,7 +152,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l symfs -r -F -d 'W
 complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l kallsyms -r -F -d 'Name the kernel\'s frames by a copy of /proc/kallsyms'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l any-owner -d 'Believe maps and dumps whoever owns them'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l debuginfod -d 'Ask the servers of DEBUGINFOD_URLS for debug files that are not here'
-complete -c perfmap -n '__fish_seen_subcommand_from stacks' -F -d 'A recording of perf record, or \'-\''
+complete -c perfmap -n '__fish_seen_subcommand_from stacks' -F -d 'A recording of perf record, a pprof profile, or \'-\''
 complete -c perfmap -n '__fish_seen_subcommand_from inject' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from inject' -l color -x -a 'auto always never' -d 'Colour: auto, always or never'
 complete -c perfmap -n '__fish_seen_subcommand_from inject' -s q -l quiet -d 'No notes or warnings'

@@ -134,7 +134,9 @@ void add_files(CLI::App& command, StacksOptions& options) {
 void declare_stacks(CLI::App& command, Action& action) {
   const auto options = std::make_shared<StacksOptions>();
   options->stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
-  command.add_option("recording", options->recording, "A recording of perf record, or '-'")
+  command
+      .add_option("recording", options->recording,
+                  "A recording of perf record, a pprof profile, or '-'")
       ->type_name(kFile)
       ->required();
   add_format(command, options->format,

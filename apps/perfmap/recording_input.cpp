@@ -2,11 +2,14 @@
 
 namespace perfmap::app {
 
-Result<Recording> open_recording(const std::string& path) {
+Result<Input> open_recording_input(const std::string& path) {
   OpenPolicy policy;
   policy.keep_descriptor = false;
-  Result<Input> input =
-      path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
+  return path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
+}
+
+Result<Recording> open_recording(const std::string& path) {
+  Result<Input> input = open_recording_input(path);
   if (!input) return Failure(std::move(input.error()));
   return Recording::open(*std::move(input));
 }

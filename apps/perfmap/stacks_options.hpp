@@ -30,6 +30,10 @@ struct StacksOptions {
 /// Writes the stacks of a recording.
 ExitCode write_stacks(const StacksOptions& options, const Console& console);
 
+/// Writes an existing pprof profile with names for its JIT code.
+ExitCode write_named_profile(const StacksOptions& options, const Input& profile,
+                             const Console& console);
+
 /// How the stacks of each process ended, and how their frames were found.
 void write_stack_table(const StackStatistics& statistics, OutputFile& out);
 /// The same as JSON lines, one a process and one for all.

@@ -1,5 +1,7 @@
+#include <filesystem>
 #include <perfmap/debuginfod.hpp>
 #include <perfmap/module_cache.hpp>
+#include <perfmap/pprof_names.hpp>
 #include <perfmap/process_modules.hpp>
 #include <perfmap/recorded_jit.hpp>
 #include <unordered_map>
@@ -37,9 +39,9 @@ ExpectedBuildId recorded_build_ids(const Recording& recording) {
 /// Everything that turns samples into stacks, and must outlive that.
 class Reading {
  public:
-  static Result<std::unique_ptr<Reading>> open(const StacksOptions& options,
+  static Result<std::unique_ptr<Reading>> open(Input input, const StacksOptions& options,
                                                const Console& console) {
-    Result<Recording> recording = open_recording(options.recording);
+    Result<Recording> recording = Recording::open(std::move(input));
     if (!recording) return Failure(std::move(recording.error()));
     ModuleCacheOptions cache;
     cache.debug_directories = {"/usr/lib/debug"};
@@ -157,16 +159,43 @@ void write_table(const StacksOptions& options, const StackStatistics& statistics
   }
 }
 
+Result<void> check_not_terminal(const StacksOptions& options, const Console& console) {
+  if (options.output != "-" || !console.out_is_terminal()) return {};
+  return Failure(Error{Errc::invalid_argument,
+                       "a pprof profile is nothing for a terminal: name a file with -o",
+                       0,
+                       {}});
+}
+
+/// A directory that is not there would only be missed in silence.
+Result<void> check_directories(const StacksOptions& options) {
+  for (const std::string& path : {options.map_dir, options.symfs}) {
+    std::error_code error;
+    if (path.empty() || std::filesystem::is_directory(path, error)) continue;
+    if (!error) error = std::make_error_code(std::errc::not_a_directory);
+    return Failure(Error{Errc::not_found, "cannot open " + path + ": " + error.message(), 0, {}});
+  }
+  return {};
+}
+
 }  // namespace
 
 ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   const bool only_table = options.stats && options.output == "-";
   const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
-  if (format == StackFormat::pprof && options.output == "-" && !only_table &&
-      console.out_is_terminal()) {
-    return console.fail("a pprof profile is nothing for a terminal: name a file with -o");
+  if (format == StackFormat::pprof && !only_table) {
+    const Result<void> fits = check_not_terminal(options, console);
+    if (!fits) return console.fail(fits.error());
   }
-  Result<std::unique_ptr<Reading>> reading = Reading::open(options, console);
+  const Result<void> there = check_directories(options);
+  if (!there) return console.fail(there.error());
+  Result<Input> input = open_recording_input(options.recording);
+  if (!input) return console.fail(input.error());
+  if (!is_recording(input->text()) && may_be_pprof(input->text())) {
+    const Result<void> fits = check_not_terminal(options, console);
+    return fits ? write_named_profile(options, *input, console) : console.fail(fits.error());
+  }
+  Result<std::unique_ptr<Reading>> reading = Reading::open(*std::move(input), options, console);
   if (!reading) return console.fail(reading.error());
   StackReader& reader = (*reading)->reader();
   std::optional<OutputFile> out;

@@ -1,5 +1,6 @@
 """The command `stacks`: each format of real recordings holds what their perf-script text holds; threads change no
 byte; hostile recordings, odd options, full disks, closed pipes and interrupts. stacks_command.py PERFMAP FUZZ_CORPUS"""
+import gzip
 import os
 import pathlib
 import signal
@@ -12,6 +13,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 import stack_checks
+from pprof import Profile
 
 WILD = ROOT / "tests/wild"
 FORMATS = ("folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl")
@@ -47,6 +49,24 @@ def check_formats():
         stack_checks.check_all(recording, samples)
         count += len(samples)
     print(f"{count} samples are in every format")
+
+
+def check_pprof_names(directory):
+    node, profile, named = WILD / "node", pathlib.Path(directory) / "a.pb.gz", pathlib.Path(directory) / "b.pb.gz"
+    recording = [node / "perf-603.data", "--symfs", node, "--format", "pprof"]
+    output(*recording, "--map-dir", directory, "-o", profile)
+    output(profile, "--map-dir", node, "-o", named)
+    without, later, at_once = (Profile(data) for data in (
+        profile.read_bytes(), named.read_bytes(), output(*recording, "--map", node / "perf-603.map")))
+    count = 0
+    for first, second, third in zip(without.samples, later.samples, at_once.samples, strict=True):
+        assert (first["values"], first["labels"]) == (second["values"], second["labels"])
+        for unnamed, name, expected in zip(first["names"], second["names"], third["names"], strict=True):
+            assert name == (expected if unnamed == "[anon]" else unnamed)
+            count += name != unnamed
+    assert count > 100 and gzip.decompress(output(named, "--map-dir", node)) == gzip.decompress(named.read_bytes())
+    profile.unlink(), named.unlink()
+    print(f"{count} frames of a profile have the names that the recording gives them")
 
 
 def many_samples(directory, times):
@@ -163,6 +183,7 @@ def on_terminal(*options):
 with tempfile.TemporaryDirectory() as directory:
     check_formats()
     check_options()
+    check_pprof_names(directory)
     many, samples = many_samples(directory, 120)
     check_threads(many, samples)
     check_ends(many, directory)

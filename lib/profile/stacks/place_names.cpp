@@ -26,8 +26,8 @@ PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wante
   const Address ip = wanted.address + (wanted.key.is_return ? 1 : 0);
   const FrameFunction function = function_of(name, region);
   FramePlace place;
-  const bool is_file = region != nullptr &&
-                       (region->file->is_file() || region->file->kind == RegionKind::vdso);
+  const bool is_file =
+      region != nullptr && (region->file->is_file() || region->file->kind == RegionKind::vdso);
   place.map_address = is_file ? ip - region->range.begin + region->offset : ip;
   place.vaddr = name.vaddr ? *name.vaddr + (wanted.key.is_return ? 1 : 0) : ip;
   if (name.range) place.offset = ip - name.range->begin;

@@ -1,0 +1,256 @@
+#include "perfmap/pprof_names.hpp"
+
+#include <map>
+#include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
+#include <vector>
+
+#include "stacks/gunzip.hpp"
+#include "stacks/gzip_stream.hpp"
+#include "support/catch.hpp"
+#include "support/written.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::string_view kUnknown = "\xf2\x06\x03odd";  // field 110, which nobody knows
+
+class ProfileBytes {
+ public:
+  explicit ProfileBytes(const std::vector<std::string>& strings) {
+    for (const std::string& text : strings) writer_.add_string(6, text);
+  }
+  void sample(const std::vector<std::uint64_t>& locations, std::int64_t pid) {
+    std::string message;
+    {
+      protozero::pbf_writer writer(message);
+      writer.add_packed_uint64(1, locations.begin(), locations.end());
+      const std::vector<std::int64_t> values = {1};
+      writer.add_packed_int64(2, values.begin(), values.end());
+      if (pid != 0) {
+        protozero::pbf_writer label(writer, 3);
+        label.add_int64(1, 1);
+        label.add_int64(3, pid);
+      }
+    }
+    writer_.add_message(2, message + std::string(kUnknown));
+  }
+  void mapping(std::uint64_t id, std::uint64_t begin, std::uint64_t end, std::int64_t file) {
+    protozero::pbf_writer writer(writer_, 3);
+    writer.add_uint64(1, id);
+    writer.add_uint64(2, begin);
+    writer.add_uint64(3, end);
+    writer.add_int64(5, file);
+  }
+  void location(std::uint64_t id, std::uint64_t mapping, std::uint64_t address,
+                std::uint64_t function = 0) {
+    std::string message;
+    {
+      protozero::pbf_writer writer(message);
+      writer.add_uint64(1, id);
+      writer.add_uint64(2, mapping);
+      writer.add_uint64(3, address);
+      if (function != 0) protozero::pbf_writer(writer, 4).add_uint64(1, function);
+    }
+    writer_.add_message(4, message + std::string(kUnknown));
+  }
+  void function(std::uint64_t id, std::int64_t name) {
+    protozero::pbf_writer writer(writer_, 5);
+    writer.add_uint64(1, id);
+    writer.add_int64(2, name);
+  }
+  std::string take() { return bytes_ + std::string(kUnknown); }
+
+ private:
+  std::string bytes_;
+  protozero::pbf_writer writer_{bytes_};
+};
+
+std::shared_ptr<JitSources> sources(const std::string& text) {
+  std::vector<Map> maps;
+  maps.emplace_back(Input::from_text(text, "perf-1.map"));
+  return std::make_shared<JitSources>(std::move(maps), std::vector<Jitdump>());
+}
+
+/// The names of each sample's locations, the leaf first; "?" for one without.
+std::vector<std::vector<std::string>> names_in(const std::string& bytes) {
+  std::vector<std::string> strings;
+  std::map<std::uint64_t, std::int64_t> functions;
+  std::map<std::uint64_t, std::uint64_t> locations;
+  std::vector<std::vector<std::uint64_t>> samples;
+  for (protozero::pbf_reader reader(bytes); reader.next();) {
+    if (reader.tag() == 6) {
+      strings.push_back(reader.get_string());
+      continue;
+    }
+    if (reader.tag() != 2 && reader.tag() != 4 && reader.tag() != 5) {
+      reader.skip();
+      continue;
+    }
+    const protozero::data_view view = reader.get_view();
+    protozero::pbf_reader part(view);
+    std::uint64_t id = 0;
+    if (reader.tag() == 2) samples.emplace_back();
+    while (part.next()) {
+      if (reader.tag() == 2 && part.tag() == 1) {
+        for (const std::uint64_t one : part.get_packed_uint64()) samples.back().push_back(one);
+      } else if ((reader.tag() == 4 || reader.tag() == 5) && part.tag() == 1) {
+        id = part.get_uint64();
+        if (reader.tag() == 4) locations[id] = 0;
+      } else if (reader.tag() == 4 && part.tag() == 4) {
+        protozero::pbf_reader line(part.get_message());
+        REQUIRE(line.next(1));
+        locations[id] = line.get_uint64();
+      } else if (reader.tag() == 5 && part.tag() == 2) {
+        functions[id] = part.get_int64();
+      } else {
+        part.skip();
+      }
+    }
+  }
+  std::vector<std::vector<std::string>> names;
+  for (const auto& sample : samples) {
+    names.emplace_back();
+    for (const std::uint64_t location : sample) {
+      const std::uint64_t function = locations.at(location);
+      names.back().push_back(
+          function == 0 ? "?" : strings.at(static_cast<std::size_t>(functions.at(function))));
+    }
+  }
+  return names;
+}
+
+std::pair<PprofNamed, std::string> named(const std::string& bytes, PprofNaming naming) {
+  PprofNamed report;
+  const std::string text = test::written([&](OutputFile& out) {
+    const Result<PprofNamed> done = name_pprof(bytes, naming, out);
+    REQUIRE(done);
+    report = *done;
+  });
+  return {report, text};
+}
+
+Errc error_of(std::string_view bytes, PprofNaming naming = {}) {
+  Errc code = Errc::internal;
+  const std::string text = test::written([&](OutputFile& out) {
+    const Result<PprofNamed> done = name_pprof(bytes, naming, out);
+    REQUIRE(!done);
+    code = done.error().code;
+  });
+  CHECK(text.empty());
+  return code;
+}
+
+std::string compressed(const std::string& bytes) {
+  return test::written([&](OutputFile& out) {
+    GzipStream gzip(out);
+    gzip.write(bytes);
+    gzip.finish();
+  });
+}
+
+/// 1 and 2 in anonymous memory, 3 in a file, 4 in no mapping, 5 has a name, 6 is called as ours
+/// are.
+std::string a_profile() {
+  ProfileBytes profile({"", "pid", "//anon", "/usr/bin/node", "known", "[anon]"});
+  profile.sample({1, 2, 3, 4, 5, 6}, 7);
+  profile.mapping(1, 0x1000, 0x2000, 2);
+  profile.mapping(2, 0x4000, 0x5000, 3);
+  profile.location(1, 1, 0x1100);
+  profile.location(2, 1, 0x1200);
+  profile.location(3, 2, 0x4100);
+  profile.location(4, 0, 0x7100);
+  profile.location(5, 1, 0x1300, 1);
+  profile.location(6, 1, 0x1400, 2);
+  profile.function(1, 4);
+  profile.function(2, 5);
+  return profile.take();
+}
+
+constexpr const char* kMap =
+    "1100 80 first\n1180 80 second\n1300 10 third\n1400 10 sixth\n4100 10 no\n7000 100 seventh\n";
+
+}  // namespace
+
+TEST_CASE("JIT code of a profile gets names, and nothing else does") {
+  const std::string bytes = a_profile();
+  REQUIRE(may_be_pprof(bytes));
+  pid_t asked = 0;
+  const auto [report, text] = named(bytes, {.find = [&](pid_t pid) {
+                                      asked = pid;
+                                      return sources(kMap);
+                                    }});
+  CHECK(asked == 7);
+  CHECK(report.locations == 6);
+  CHECK(report.jit == 4);
+  CHECK(report.named == 4);
+  // The second and the fourth are callers' addresses at the end of their code.
+  CHECK(names_in(text) == std::vector<std::vector<std::string>>{
+                              {"first", "second", "?", "seventh", "known", "sixth"}});
+  CHECK(std::string_view(text).find(kUnknown) != std::string_view::npos);
+}
+
+TEST_CASE("A profile without JIT code, or without sources for it, is copied byte for byte") {
+  const std::string bytes = a_profile();
+  CHECK(named(bytes, {}).second == bytes);
+  const auto none = [](pid_t) { return sources("9999 1 elsewhere\n"); };
+  CHECK(named(bytes, {.find = none}).second == bytes);
+}
+
+TEST_CASE("Locations that processes share are told apart by the label pid") {
+  ProfileBytes profile({"", "pid", "//anon"});
+  profile.sample({1, 2}, 7);
+  profile.sample({1, 2}, 8);
+  profile.sample({2}, 9);
+  profile.sample({1}, 0);
+  profile.mapping(1, 0x1000, 0x2000, 2);
+  profile.location(1, 1, 0x1100);
+  profile.location(2, 1, 0x1180);
+  const auto find = [](pid_t pid) -> std::shared_ptr<JitSources> {
+    if (pid == 7) return sources("1100 100 seven\n");
+    if (pid == 8) return sources("1100 80 eight\n1180 80 eight::two\n");
+    return nullptr;
+  };
+  const auto [report, text] = named(profile.take(), {.find = find});
+  CHECK(report.jit == 2);
+  CHECK(report.named == 2);
+  CHECK(report.without_process == 1);
+  CHECK(names_in(text) == std::vector<std::vector<std::string>>{
+                              {"seven", "seven"}, {"eight", "eight"}, {"?"}, {"?"}});
+}
+
+TEST_CASE("A compressed profile stays compressed, and does not become what it likes") {
+  const std::string bytes = a_profile();
+  const auto find = [](pid_t) { return sources(kMap); };
+  const std::string plain = named(bytes, {.find = find}).second;
+  const std::string packed = compressed(bytes);
+  REQUIRE(may_be_pprof(packed));
+  const std::string answer = named(packed, {.find = find}).second;
+  REQUIRE(is_gzip(answer));
+  CHECK(*gunzip(answer, 1 << 20) == plain);
+  // Members one behind the other are one.
+  CHECK(named(compressed(bytes.substr(0, 20)) + compressed(bytes.substr(20)), {.find = find})
+            .second == answer);
+  CHECK(error_of(packed.substr(0, packed.size() / 2)) == Errc::bad_format);
+  CHECK(error_of(packed + "rest") == Errc::bad_format);
+  CHECK(error_of(packed, {.most_bytes = 100}) == Errc::too_large);
+  const std::string bomb = compressed(std::string(std::size_t{80} << 20, '\0'));
+  CHECK(error_of(bomb) == Errc::too_large);
+}
+
+TEST_CASE("What is no profile is refused") {
+  const std::string bytes = a_profile();
+  CHECK(error_of("") == Errc::bad_format);
+  CHECK(error_of("1000 10 a map\n") == Errc::bad_format);
+  CHECK(error_of(bytes.substr(0, bytes.size() - 2)) == Errc::bad_format);
+  CHECK(!may_be_pprof(""));
+  CHECK(!may_be_pprof("1000 10 a map\n"));
+  CHECK(!may_be_pprof("{\"schema\":1}"));
+  CHECK(!may_be_pprof("PERFILE2"));
+  CHECK(!may_be_pprof(bytes.substr(0, bytes.size() - 2)));
+  ProfileBytes profile({"", "pid"});
+  profile.location(UINT64_MAX, 0, 1);
+  CHECK(error_of(profile.take()) == Errc::bad_format);
+}
+
+}  // namespace perfmap
