@@ -107,11 +107,13 @@ _perfmap() {
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
+        --map-dir) compopt -o default; COMPREPLY=(); return ;;
+        --symfs) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format --map-dir --symfs --any-owner' -- "$current"))
       else
-        COMPREPLY=()
+        compopt -o default; COMPREPLY=()
       fi ;;
     stacks)
       case $previous in

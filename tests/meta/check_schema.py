@@ -90,6 +90,13 @@ for options in ([], ["--lines", "--inlines"], ["--no-demangle"]):
     assert ("inlined" in document["answers"][0]) == ("--inlines" in options)
     assert refuses({**document, "answers": [{"address": "10", "name": None}]}, RESOLVE)
 
+RECORDING = load("perfmap.doctor-recording-1")
+for name in ("two-events", "cut-dwarf"):
+    document = output("doctor", str(ROOT / f"tests/wild/recordings/{name}/perf.data"), "--format", "json",
+                      "--symfs", "/nowhere")
+    check(document, RECORDING, RECORDING)
+assert refuses({**document, "findings": [{"id": "clock"}]}, RECORDING)
+
 DOCTOR = load("perfmap.doctor-1")
 with subprocess.Popen(["sleep", "60"]) as sleeper:
     for pid in (os.getpid(), sleeper.pid):
