@@ -1,24 +1,32 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
-#include <perfmap/doctor.hpp>
+#include <perfmap/doctor_recording.hpp>
+#include <perfmap/module_cache.hpp>
+#include <perfmap/recorded_jit.hpp>
+#include <thread>
 #include <unistd.h>
 
 #include "command.hpp"
 #include "opened_input.hpp"
 #include "options.hpp"
+#include "recording_input.hpp"
 
 namespace perfmap::app {
 namespace {
 
 struct Options {
-  std::string pid;
+  std::string subject;
   std::string format;
+  std::string map_dir;
+  std::string symfs;
+  bool any_owner = false;
 };
 
 ExitCode fail(const Console& console, const Options& options, const Error& error) {
   const bool forbidden = error.sys_errno == EACCES || error.sys_errno == EPERM;
   if (!forbidden || ::geteuid() == 0) return console.fail(error);
-  return console.fail(error.message + "; try 'sudo perfmap doctor " + options.pid + "'");
+  return console.fail(error.message + "; try 'sudo perfmap doctor " + options.subject + "'");
 }
 
 Result<Diagnosis> examine(pid_t pid, const Console& console) {
@@ -26,8 +34,7 @@ Result<Diagnosis> examine(pid_t pid, const Console& console) {
   return diagnose(pid, {roots_from_environment(), ::geteuid()});
 }
 
-ExitCode run(const Options& options, const Console& console) {
-  const pid_t pid = pid_of_source({options.pid, Source::As::pid});
+ExitCode run_process(pid_t pid, const Options& options, const Console& console) {
   const Result<Diagnosis> diagnosis = examine(pid, console);
   if (!diagnosis) return fail(console, options, diagnosis.error());
   if (options.format == "json") {
@@ -38,15 +45,74 @@ ExitCode run(const Options& options, const Console& console) {
   return diagnosis->misses_names() ? ExitCode::findings : ExitCode::ok;
 }
 
+RecordingDiagnosis examine(const Recording& recording, const Options& options,
+                           std::vector<Error>& refused, const Console& console) {
+  const Step step(console, "examining " + options.subject);
+  ModuleCacheOptions caching;
+  caching.debug_directories = {"/usr/lib/debug"};
+  ModuleCache cache(std::move(caching));
+  RecordedJitOptions jit;
+  jit.roots = roots_from_environment();
+  jit.directory = options.map_dir;
+  jit.symfs = options.symfs;
+  jit.any_owner = options.any_owner;
+  RecordingDoctorOptions how;
+  how.open_module = open_below(cache, options.symfs, recorded_build_ids(recording));
+  how.find_jit = find_recorded_jit(recording.facts(), std::move(jit), refused);
+  how.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
+  Diagnostics problems(1);
+  return diagnose_recording(recording, how, problems);
+}
+
+ExitCode run_recording(const Options& options, const Console& console) {
+  const Result<Recording> recording = open_recording(options.subject);
+  if (!recording && recording.error().code == Errc::not_found) {
+    return console.fail("'" + options.subject + "' is no process id, and there is no such file");
+  }
+  if (!recording) return console.fail(recording.error());
+  std::vector<Error> refused;
+  const RecordingDiagnosis diagnosis = examine(*recording, options, refused, console);
+  if (recording->input().was_truncated()) {
+    return console.fail(options.subject + " was cut off while it was read");
+  }
+  if (options.format == "json") {
+    write_recording_doctor_json(console.out(), diagnosis);
+  } else {
+    write_recording_doctor_text(console.out(), diagnosis, console.color_out());
+  }
+  for (const Error& error : refused) console.warn(error.message);
+  for (const Error& error : diagnosis.failures) console.warn(error.message);
+  return diagnosis.misses_names() ? ExitCode::findings : ExitCode::ok;
+}
+
+ExitCode run(const Options& options, const Console& console) {
+  const pid_t pid = pid_of_source({options.subject});
+  return pid != 0 ? run_process(pid, options, console) : run_recording(options, console);
+}
+
 }  // namespace
 
 void declare_doctor(CLI::App& command, Action& action) {
   const auto options = std::make_shared<Options>();
-  command.add_option("pid", options->pid, "A running process")
-      ->check(is_pid())
-      ->type_name("PID")
+  const auto last = CLI::MultiOptionPolicy::TakeLast;
+  command
+      .add_option("subject", options->subject,
+                  "A running process, or a recording of perf record: a pid, a path, or '-'")
+      ->type_name(kSource)
       ->required();
   add_format(command, options->format, {"text", "json"});
+  command
+      .add_option("--map-dir", options->map_dir,
+                  "Where perf-PID.map and jit-PID.dump of a recording's processes are")
+      ->type_name("DIR")
+      ->multi_option_policy(last);
+  command
+      .add_option("--symfs", options->symfs,
+                  "Where the ELF files of a recording's processes are, by their paths")
+      ->type_name("DIR")
+      ->multi_option_policy(last);
+  command.add_flag("--any-owner", options->any_owner,
+                   "Believe maps and dumps of a recording's processes whoever owns them");
   command.callback(
       [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
 }

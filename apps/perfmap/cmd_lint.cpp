@@ -7,6 +7,7 @@
 #include "command.hpp"
 #include "lint_fix.hpp"
 #include "lint_process.hpp"
+#include "lint_recording.hpp"
 #include "lint_report.hpp"
 #include "lint_source.hpp"
 #include "options.hpp"
@@ -28,6 +29,7 @@ struct Options {
   bool statistics = false;
   bool list_rules = false;
   std::string explain;
+  std::string recording;
   FixOptions fix;
 };
 
@@ -141,6 +143,10 @@ ExitCode run(const Options& options, const Console& console) {
   const Result<void> checked =
       check_processes(*sources, all, make_collector(options), options.opening, console);
   if (!checked) return console.fail(checked.error());
+  if (!options.recording.empty()) {
+    const Result<void> held = check_recording(options.recording, *sources, all, console);
+    if (!held) return console.fail(held.error());
+  }
   if (!is_whole(console, sources->files)) return ExitCode::failed;
   print_answer(console, options, sources->files, all);
   if (!is_whole(console, sources->files)) return ExitCode::failed;
@@ -211,6 +217,11 @@ void declare_lint(CLI::App& command, Action& action) {
   add_source_options(command, options->opening);
   add_format(command, options->format, {"pretty", "gcc", "json", "jsonl", "sarif", "github"});
   declare_selection(command, *options);
+  command
+      .add_option("--recording", options->recording,
+                  "Also hold the files against this recording (perf.data) of their processes")
+      ->type_name(kFile)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   command.add_flag("--statistics", options->statistics, "Count findings by rule instead");
   CLI::Option* const fix =
       command.add_flag("--fix", options->fix.fix, "Rewrite the map as tidy does, or the dump");

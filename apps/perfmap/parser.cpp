@@ -17,7 +17,7 @@ constexpr std::array kCommands = {
     Command{"tidy", "Make a map without conflicts of one", declare_tidy},
     Command{"info", "Say what a map holds", declare_info},
     Command{"diff", "Say which names appeared, vanished or moved", declare_diff},
-    Command{"doctor", "Say why names of a process are missing", declare_doctor},
+    Command{"doctor", "Say why names of a process or recording are missing", declare_doctor},
     Command{"stacks", "Make stacks with names of a perf recording", declare_stacks},
     Command{"inject", "Write a perf recording again, so that perf names JIT code", declare_inject},
     Command{"write", "Append entries to a map or a jitdump", declare_write},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <perfmap/process_modules.hpp>
 #include <perfmap/recording.hpp>
 #include <string>
 
@@ -9,5 +10,8 @@ namespace perfmap::app {
 Result<Input> open_recording_input(const std::string& path);
 /// Opens a recording as it was named on the command line; "-" is standard input.
 Result<Recording> open_recording(const std::string& path);
+
+/// The build-ids of files, as perf noted them at the end of the recording.
+ExpectedBuildId recorded_build_ids(const Recording& recording);
 
 }  // namespace perfmap::app

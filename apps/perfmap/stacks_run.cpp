@@ -4,7 +4,6 @@
 #include <perfmap/pprof_names.hpp>
 #include <perfmap/process_modules.hpp>
 #include <perfmap/recorded_jit.hpp>
-#include <unordered_map>
 
 #include "debug_servers.hpp"
 #include "name_sources.hpp"
@@ -22,18 +21,6 @@ Names names_of(const StacksOptions& options) {
   if (options.addresses) return Names::none;
   if (options.inlines) return Names::inlines;
   return options.lines ? Names::lines : Names::symbols;
-}
-
-/// The build-ids of files, as perf noted them at the end of the recording.
-ExpectedBuildId recorded_build_ids(const Recording& recording) {
-  auto ids = std::make_shared<std::unordered_map<std::string, std::string>>();
-  for (const RecordedBuildId& one : recording.facts().build_ids) {
-    if (!one.is_kernel) ids->try_emplace(one.path, one.build_id);
-  }
-  return [ids](const std::string& path) {
-    const auto found = ids->find(path);
-    return found == ids->end() ? std::string() : found->second;
-  };
 }
 
 /// Everything that turns samples into stacks, and must outlive that.

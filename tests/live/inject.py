@@ -92,4 +92,17 @@ with tempfile.TemporaryDirectory() as work:
     text = run("perf", "annotate", "--stdio", "-i", "ours.data", "-s", top)
     lines = re.findall(r"(?m)^\s*[\d.]*\s*:\s+[0-9a-f]+:\s+\w+", text)
     assert len(lines) >= 10, text[:3000]
+    dump = next(name for name in os.listdir(".") if re.fullmatch(r"jit-\d+\.dump", name))
+    content = bytearray(open(dump, "rb").read())
+    content[12:16] = bytes(4)  # the machine
+    content[32:40] = (1 << 4).to_bytes(8, sys.byteorder)  # a flag that there is not
+    open(dump, "wb").write(content)
+    refused = subprocess.run(["perf", "inject", "--jit", "-i", "perf.data", "-o", "refused.data"],
+                             capture_output=True)
+    assert refused.returncode != 0, "perf takes unknown flags now"
+    run(perfmap, "inject", "perf.data", "-o", "mended.data", "--any-owner")
+    mended = leaves("mended.data")
+    assert all(mended[at][0] == name for at, (name, _) in ours.items())
+    text = run("perf", "annotate", "--stdio", "-i", "mended.data", "-s", top)
+    assert len(re.findall(r"(?m)^\s*[\d.]*\s*:\s+[0-9a-f]+:\s+\w+", text)) == len(lines)
     print(f"perf annotate shows {len(lines)} instructions of {top}")

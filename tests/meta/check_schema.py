@@ -107,6 +107,13 @@ for path in recordings:
     assert stats[-1]["pid"] is None and refuses({**stats[0], "ends": {}}, STATS)
     assert refuses({**samples[0], "time": 1}, STACK) and refuses({**samples[0], "more": 1}, STACK)
 
+RECORDING = load("perfmap.doctor-recording-1")
+for name in ("two-events", "cut-dwarf"):
+    document = output("doctor", str(ROOT / f"tests/wild/recordings/{name}/perf.data"), "--format", "json",
+                      "--symfs", "/nowhere")
+    check(document, RECORDING, RECORDING)
+assert refuses({**document, "findings": [{"id": "clock"}]}, RECORDING)
+
 DOCTOR = load("perfmap.doctor-1")
 with subprocess.Popen(["sleep", "60"]) as sleeper:
     for pid in (os.getpid(), sleeper.pid):

@@ -95,14 +95,17 @@ inline constexpr Rule kUnalignedCode{"JD214", Severity::info, Fix::none, Reader:
 inline constexpr Rule kMissingLines{"JD215", Severity::warning, Fix::none, Reader::none, "a LOAD without source lines, while others have them", 82};
 inline constexpr Rule kOddClose{"JD216", Severity::info, Fix::none, Reader::perf | Reader::samply, "records behind a CLOSE", 83};
 inline constexpr Rule kTimeGoesBack{"JD301", Severity::error, Fix::unsafe, Reader::none, "times go back", 84};
-inline constexpr Rule kNoTimes{"JD303", Severity::warning, Fix::none, Reader::perf, "all times are 0 or the same", 85};
-inline constexpr Rule kOverlappingCode{"JD304", Severity::info, Fix::none, Reader::none, "code was written over other code", 86};
-inline constexpr Rule kOddPadding{"JD305", Severity::warning, Fix::safe, Reader::perf, "a LOAD has bytes behind its code", 87};
-inline constexpr Rule kOddThread{"JD306", Severity::warning, Fix::none, Reader::none, "thread 0, or records of several processes", 88};
-inline constexpr Rule kManyLoads{"JD307", Severity::info, Fix::none, Reader::perf, "more than 50 000 functions", 89};
-inline constexpr Rule kOtherName{"XF001", Severity::warning, Fix::none, Reader::none, "map and dump name the same code differently", 90};
-inline constexpr Rule kOnlyInOne{"XF002", Severity::warning, Fix::none, Reader::none, "code that only the map or only the dump has", 91};
-inline constexpr Rule kTwoMaps{"XF003", Severity::warning, Fix::none, Reader::none, "two maps for one process", 92};
+inline constexpr Rule kOtherClock{"JD302", Severity::error, Fix::none, Reader::perf | Reader::samply, "times do not meet those of the recording", 85};
+inline constexpr Rule kNoTimes{"JD303", Severity::warning, Fix::none, Reader::perf, "all times are 0 or the same", 86};
+inline constexpr Rule kOverlappingCode{"JD304", Severity::info, Fix::none, Reader::none, "code was written over other code", 87};
+inline constexpr Rule kOddPadding{"JD305", Severity::warning, Fix::safe, Reader::perf, "a LOAD has bytes behind its code", 88};
+inline constexpr Rule kOddThread{"JD306", Severity::warning, Fix::none, Reader::none, "thread 0, or records of several processes", 89};
+inline constexpr Rule kManyLoads{"JD307", Severity::info, Fix::none, Reader::perf, "more than 50 000 functions", 90};
+inline constexpr Rule kOtherName{"XF001", Severity::warning, Fix::none, Reader::none, "map and dump name the same code differently", 91};
+inline constexpr Rule kOnlyInOne{"XF002", Severity::warning, Fix::none, Reader::none, "code that only the map or only the dump has", 92};
+inline constexpr Rule kTwoMaps{"XF003", Severity::warning, Fix::none, Reader::none, "two maps for one process", 93};
+inline constexpr Rule kUnnamedSamples{"XF004", Severity::warning, Fix::none, Reader::none, "samples in a runtime's memory that neither map nor dump names", 94};
+inline constexpr Rule kOlderThanRecording{"XF005", Severity::warning, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "the map is older than the recording", 95};
 // clang-format on
 
 /// All rules, by id. Static storage.

@@ -34,6 +34,8 @@ void add_perf_findings(const DoctorCase& facts, Diagnosis& diagnosis);
 
 /// The map, or the dump, that is used; null where there is none.
 const LookedFor* used_file(const Diagnosis& diagnosis, bool is_dump) noexcept;
+/// A finding for people, with its fix.
+void write_finding(OutputFile& out, const DoctorFinding& finding, bool color);
 std::string visible(std::string_view bytes);
 /// "812 B", "13 KiB", "1.2 MiB"
 std::string size_text(std::uint64_t bytes);

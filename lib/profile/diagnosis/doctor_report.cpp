@@ -51,16 +51,6 @@ std::string_view color_of(Severity severity) noexcept {
   return {};
 }
 
-void write_finding(OutputFile& out, const DoctorFinding& finding, bool color) {
-  std::string line = "\n";
-  if (color) line += color_of(finding.severity);
-  line += to_string(finding.severity);
-  line += color ? ":\x1b[0m " : ": ";
-  line += finding.message + " [" + std::string(finding.id) + "]\n";
-  if (!finding.fix.empty()) line += "  fix: " + finding.fix + "\n";
-  out.write(line);
-}
-
 std::string_view conclusion(const Diagnosis& diagnosis) {
   if (!diagnosis.concerns_jit()) {
     return "\nno JIT here: every name comes from ELF files\n";
@@ -127,6 +117,16 @@ void string_or_null(JsonWriter& json, std::string_view key, std::string_view val
 }
 
 }  // namespace
+
+void write_finding(OutputFile& out, const DoctorFinding& finding, bool color) {
+  std::string line = "\n";
+  if (color) line += color_of(finding.severity);
+  line += to_string(finding.severity);
+  line += color ? ":\x1b[0m " : ": ";
+  line += finding.message + " [" + std::string(finding.id) + "]\n";
+  if (!finding.fix.empty()) line += "  fix: " + finding.fix + "\n";
+  out.write(line);
+}
 
 void write_doctor_text(OutputFile& out, const Diagnosis& diagnosis, bool color) {
   const auto row = [&out](std::string_view key, const std::string& value) {

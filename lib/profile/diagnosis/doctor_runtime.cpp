@@ -186,6 +186,24 @@ FoundRuntime find_runtime(const ProcSource& process, const ProcessView& view) {
   return found;
 }
 
+FoundRuntime find_runtime(const std::set<std::string>& files) {
+  for (const bool is_the_program : {true, false}) {
+    for (const Row& row : kRows) {
+      const auto& stems = is_the_program ? row.programs : row.libraries;
+      for (const std::string& file : files) {
+        const auto fits = [&](std::string_view stem) {
+          return is_the_program ? is_program(base_name(file), stem)
+                                : is_library(base_name(file), stem);
+        };
+        if (std::none_of(stems.begin(), stems.end(), fits)) continue;
+        return {
+            row.runtime, (is_the_program ? "executable " : "library ") + file, {}, is_the_program};
+      }
+    }
+  }
+  return {};
+}
+
 Version parse_version(std::string_view text) noexcept {
   Version version;
   const char* const end = text.data() + text.size();

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <compare>
+#include <set>
+#include <string>
 
 #include "diagnosis/doctor_view.hpp"
 
@@ -15,6 +17,9 @@ struct FoundRuntime {
 
 /// By the program's name, else the names of its memory, else those of its libraries.
 FoundRuntime find_runtime(const ProcSource& process, const ProcessView& view);
+
+/// The same of a process of which only the files are known that it has mapped to run.
+FoundRuntime find_runtime(const std::set<std::string>& files);
 
 /// Of "3.11.7" 3 and 11; zeros where there is nothing.
 struct Version {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "perfdata/rewritten_file.hpp"
 #include "stacks/injected_records.hpp"
@@ -10,6 +11,8 @@ namespace perfmap {
 namespace {
 
 constexpr std::size_t kLargestRecord = 65535;
+/// Each is a file to write, and a recording may name any number of them.
+constexpr std::size_t kMostDumps = 1000;
 
 std::string_view name_of(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);
@@ -94,13 +97,20 @@ class Injection {
       report_.failures.push_back({Errc::bad_format, path + " is no jitdump", 0, {}});
       return {};
     }
+    const FileFacts& facts = dump.input().facts();
+    if (facts.is_file && !known_.emplace(pid, facts.device, facts.inode).second) return {};
+    if (pids_.size() == kMostDumps) {
+      report_.failures.push_back({Errc::too_large, path + " is one dump too many", 0, {}});
+      return {};
+    }
     InjectedDump injected{pid, path, elf_name(pid), {}, 0, true};
     if (records_.size_of(injected.elf) > kLargestRecord) {
       return Failure({Errc::too_large, injected.elf + " is too long a name", 0, {}});
     }
     const bool has_ticks = dump.has_tsc_times();
     injected.is_timed =
-        has_ticks ? survey_.facts.time_conversion.has_value() : survey_.is_monotonic();
+        survey_.first_time != 0 &&
+        (has_ticks ? survey_.facts.time_conversion.has_value() : survey_.is_monotonic());
     const auto machine = machine_recorded(dump, survey_.facts.arch);
     Diagnostics problems(1);  // reporting these is the business of lint
     const Timeline timeline(std::move(dump), problems,
@@ -109,7 +119,10 @@ class Injection {
     if (!elf) return Failure(std::move(elf.error()));
     const Result<ElfOfAllCode> made =
         write_elf_of_all_code(timeline, JitDetails(timeline.dump()), machine, *elf);
-    if (!made) return Failure(made.error());
+    if (!made) {
+      report_.failures.push_back({made.error().code, path + ": " + made.error().message, 0, {}});
+      return {};
+    }
     std::vector<CodeMapping> mappings =
         code_mappings(timeline, made->code, injected.is_timed, mapped_at);
     if (timeline.dump().input().was_truncated()) {
@@ -170,6 +183,7 @@ class Injection {
   std::vector<pid_t> pids_;  // of dumps, as mappings number them
   std::unordered_set<std::uint64_t> hidden_;
   std::set<std::string> names_;
+  std::set<std::tuple<pid_t, std::uint64_t, std::uint64_t>> known_;  // dumps, by their files
   std::vector<OutputFile> elves_;
   InjectReport report_;
 };

@@ -27,7 +27,8 @@ constexpr Explanation kExplanations[] = {
      "JITDUMP_USE_ARCH_TIMESTAMP, or choose the clock in the runtime's options."},
     {&rule::kUnknownMachine,
      "elf_mach in the header is no machine that Linux runs on. CPython 3.13.0 writes 0. perf does "
-     "not look at it; others cannot disassemble the code."},
+     "not look at it; others cannot disassemble the code. With --recording also a machine whose "
+     "code cannot run on the one that the recording was made on."},
     {&rule::kForeignPid,
      "The header, the records and the file's name (jit-PID.dump) should say the same process. perf "
      "passes over a dump whose name has another pid than the process that mapped it, and files "
@@ -78,7 +79,8 @@ constexpr Explanation kExplanations[] = {
      "some names."},
     {&rule::kUnwindingSizes,
      "The sizes of the unwinding information and of its header have to fit into the record, and "
-     "what is mapped is room for all of it, or nothing. perf lays out the function's file by them."},
+     "what is mapped is room for all of it, or nothing. perf lays out the function's file by "
+     "them."},
     {&rule::kBadUnwinding,
      "perf wants .eh_frame with a description of this very function, as it will lie behind its "
      "code, and then .eh_frame_hdr with a table of encoding 0x3b. The text of the specification "
@@ -97,6 +99,12 @@ constexpr Explanation kExplanations[] = {
      "The time of a record is more than a second before that of the record before it. Threads may "
      "write a little late, but not so much: the clock was changed, or dumps were joined. perfmap "
      "and perf sort by time, and may name the wrong function for an address that was used twice."},
+    {&rule::kOtherClock,
+     "Only with --recording. Jitdumps have the time of CLOCK_MONOTONIC, and perf record another "
+     "clock unless it is asked for that one: -k mono. perf inject then fails, and others give "
+     "samples the names of other times. The same where the times are ticks and the recording has "
+     "no conversion of them, or where the dump's code was loaded after the recording, or before "
+     "the process had mapped it: then the dump is of another run."},
     {&rule::kNoTimes,
      "The LOAD records are all of one time, as in a dump that was made of a perf map. Nobody can "
      "tell which of two functions at one address a sample meant; perf drops samples before that "
@@ -125,6 +133,16 @@ constexpr Explanation kExplanations[] = {
     {&rule::kTwoMaps,
      "There are two maps for one process, such as its own in a container and one that was left or "
      "copied into the host's /tmp. Profilers differ about which one they take."},
+    {&rule::kUnnamedSamples,
+     "Only with --recording. So many samples of the process lie in executable memory that no file "
+     "names, and neither its map nor its dumps had code there at their times. The runtime writes "
+     "some of its code nowhere, began to write late, or has lost entries: `perfmap doctor` of the "
+     "recording says what to pass to it."},
+    {&rule::kOlderThanRecording,
+     "Only with --recording. The map was last changed before the recording began, so that code "
+     "that was made meanwhile is not in it, or it is of an earlier process that had the same "
+     "pid. A runtime that had compiled everything by then writes no more: then this is no "
+     "fault."},
 };
 
 }  // namespace

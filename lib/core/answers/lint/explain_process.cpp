@@ -66,7 +66,8 @@ constexpr Explanation kExplanations[] = {
      "the "
      "entry hides the symbol. Node.js does so for builtins, which are part of its program."},
     {&rule::kNoMarker,
-     "Only of a pid. perf learns of a dump by an executable mapping of it, which the runtime makes "
+     "Only of a pid, or with --recording, which then has the process but no mapping of the dump. "
+     "perf learns of a dump by an executable mapping of it, which the runtime makes "
      "for that alone (PROT_READ and PROT_EXEC, its first page). Without it perf inject does not "
      "see "
      "the dump; a mapping that is not executable is seen where perf record ran with --data. One "
