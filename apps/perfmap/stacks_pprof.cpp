@@ -12,6 +12,11 @@ namespace {
 std::string_view meaningless_option(const StacksOptions& options) {
   const StackFilter& filter = options.stacks.filter;
   if (options.stats) return "--stats";
+  if (options.addresses) return "--addresses";
+  if (options.lines) return "--lines";
+  if (options.inlines) return "--inlines";
+  if (options.stacks.stitch) return "--stitch";
+  if (options.writing.merge_tiers) return "--merge-tiers";
   if (options.format != "folded" && options.format != "pprof") return "--format";
   if (!filter.tids.empty()) return "--tid";
   if (!filter.comms.empty()) return "--comm";
