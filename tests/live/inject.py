@@ -83,6 +83,7 @@ with tempfile.TemporaryDirectory() as work:
     print(f"{len(same)} of {len(jit)} samples of JIT code have the name that perf inject gives")
     assert share >= 0.99
     assert all(".jitted-" in ours[at][1] for at in same)
+    first_dump = next(name for name in os.listdir(".") if re.fullmatch(r"jit-\d+\.dump", name))
     elves = [name for name in os.listdir(".") if name.startswith("ours.data.jitted-")]
     assert len(elves) == 1, elves
 
@@ -92,11 +93,24 @@ with tempfile.TemporaryDirectory() as work:
     text = run("perf", "annotate", "--stdio", "-i", "ours.data", "-s", top)
     lines = re.findall(r"(?m)^\s*[\d.]*\s*:\s+[0-9a-f]+:\s+\w+", text)
     assert len(lines) >= 10, text[:3000]
-    dump = next(name for name in os.listdir(".") if re.fullmatch(r"jit-\d+\.dump", name))
-    content = bytearray(open(dump, "rb").read())
+    # Through JIT code perf's own unwinder gets as far as it does with perf inject's files.
+    os.mkdir("dwarf")
+    run("perf", "record", "-q", "-e", "cpu-clock", "-F", "99", "-k", "mono", "--call-graph",
+        "dwarf,16384", "-o", "dwarf/perf.data", "node", "--perf-prof",
+        "--interpreted-frames-native-stack", "app.js")
+    frames = {}
+    run("perf", "inject", "--jit", "-i", "dwarf/perf.data", "-o", "dwarf/theirs.data")
+    run(perfmap, "inject", "dwarf/perf.data", "-o", "dwarf/ours.data", "--any-owner")
+    for name in ("theirs", "ours"):
+        text = run("perf", "script", "--no-inline", "-i", f"dwarf/{name}.data", "-F", "ip,sym,dso")
+        frames[name] = text.count("jitted-")
+    print(f"unwound through JIT code: {frames}")
+    assert frames["ours"] >= 0.95 * frames["theirs"] > 0
+
+    content = bytearray(open(first_dump, "rb").read())
     content[12:16] = bytes(4)  # the machine
     content[32:40] = (1 << 4).to_bytes(8, sys.byteorder)  # a flag that there is not
-    open(dump, "wb").write(content)
+    open(first_dump, "wb").write(content)
     refused = subprocess.run(["perf", "inject", "--jit", "-i", "perf.data", "-o", "refused.data"],
                              capture_output=True)
     assert refused.returncode != 0, "perf takes unknown flags now"

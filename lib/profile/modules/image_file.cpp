@@ -1,5 +1,7 @@
 #include "modules/image_file.hpp"
 
+#include <dwarf.h>
+
 #include "modules/elf_file.hpp"
 #include "modules/elf_structures.hpp"
 #include "modules/image_dwarf.hpp"
@@ -160,12 +162,24 @@ bool is_too_large(const Image& image, const ImageDwarf& dwarf) noexcept {
          dwarf.info.size() > kMost || dwarf.ranges.size() > kMost;
 }
 
+/// .eh_frame_hdr with an empty table. perf's libunwind goes on by frame pointers where a table has
+/// nothing for an address, and gives up where there is no table.
+TargetBytes empty_frame_table(const Target& target) {
+  TargetBytes bytes(target);
+  bytes.u8(1).u8(DW_EH_PE_pcrel | DW_EH_PE_sdata4).u8(DW_EH_PE_udata4);
+  bytes.u8(DW_EH_PE_datarel | DW_EH_PE_sdata4);
+  bytes.u32(0).u32(0).u32(0).u32(0);  // .eh_frame; how many; and an entry for who counts from 1
+  return bytes;
+}
+
 Result<void> write_sections(const Image& image, const ImageDwarf& dwarf, std::uint16_t type,
                             OutputFile& out) {
   ElfFile file(image.target, type);
   add_symbols(file, image, add_code(file, image));
   add_bytes(file, ".strtab", SHT_STRTAB, image.code.names);
   add_bytes(file, ".eh_frame", SHT_PROGBITS, image.frames.bytes(), image.target.address_size());
+  const TargetBytes table = empty_frame_table(image.target);
+  if (type == ET_DYN) add_bytes(file, ".eh_frame_hdr", SHT_PROGBITS, table.view(), 4);
   add_bytes(file, ".debug_abbrev", SHT_PROGBITS, dwarf.abbreviations.view());
   add_bytes(file, ".debug_info", SHT_PROGBITS, dwarf.info.view());
   add_lines(file, image);
