@@ -79,29 +79,31 @@ std::vector<std::vector<std::string>> names_in(const std::string& bytes) {
   std::map<std::uint64_t, std::uint64_t> locations;
   std::vector<std::vector<std::uint64_t>> samples;
   for (protozero::pbf_reader reader(bytes); reader.next();) {
-    if (reader.tag() == 6) {
+    const protozero::pbf_tag_type kind = reader.tag();  // gone once the field has been taken
+    if (kind == 6) {
       strings.push_back(reader.get_string());
       continue;
     }
-    if (reader.tag() != 2 && reader.tag() != 4 && reader.tag() != 5) {
+    if (kind != 2 && kind != 4 && kind != 5) {
       reader.skip();
       continue;
     }
     const protozero::data_view view = reader.get_view();
     protozero::pbf_reader part(view);
     std::uint64_t id = 0;
-    if (reader.tag() == 2) samples.emplace_back();
+    if (kind == 2) samples.emplace_back();
     while (part.next()) {
-      if (reader.tag() == 2 && part.tag() == 1) {
+      const protozero::pbf_tag_type field = part.tag();
+      if (kind == 2 && field == 1) {
         for (const std::uint64_t one : part.get_packed_uint64()) samples.back().push_back(one);
-      } else if ((reader.tag() == 4 || reader.tag() == 5) && part.tag() == 1) {
+      } else if ((kind == 4 || kind == 5) && field == 1) {
         id = part.get_uint64();
-        if (reader.tag() == 4) locations[id] = 0;
-      } else if (reader.tag() == 4 && part.tag() == 4) {
+        if (kind == 4) locations[id] = 0;
+      } else if (kind == 4 && field == 4) {
         protozero::pbf_reader line(part.get_message());
         REQUIRE(line.next(1));
         locations[id] = line.get_uint64();
-      } else if (reader.tag() == 5 && part.tag() == 2) {
+      } else if (kind == 5 && field == 2) {
         functions[id] = part.get_int64();
       } else {
         part.skip();
