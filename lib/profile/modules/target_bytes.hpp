@@ -11,12 +11,12 @@ namespace perfmap {
 /// Bytes put together for a target: what DWARF and frames are made with.
 class TargetBytes {
  public:
-  explicit TargetBytes(const Target& target) : target_(&target) {}
+  explicit TargetBytes(const Target& target) : target_(target) {}
 
   TargetBytes& u8(std::uint64_t value) { return number(value, 1); }
   TargetBytes& u16(std::uint64_t value) { return number(value, 2); }
   TargetBytes& u32(std::uint64_t value) { return number(value, 4); }
-  TargetBytes& address(std::uint64_t value) { return number(value, target_->address_size()); }
+  TargetBytes& address(std::uint64_t value) { return number(value, target_.address_size()); }
   TargetBytes& uleb(std::uint64_t value) {
     for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
     bytes_ += static_cast<char>(value);
@@ -44,11 +44,11 @@ class TargetBytes {
 
   std::size_t size() const noexcept { return bytes_.size(); }
   std::string_view view() const noexcept { return bytes_; }
-  const Target& target() const noexcept { return *target_; }
+  const Target& target() const noexcept { return target_; }
 
  private:
   char byte(std::uint64_t value, unsigned i, unsigned size) const noexcept {
-    const unsigned place = target_->order == std::endian::little ? i : size - 1 - i;
+    const unsigned place = target_.order == std::endian::little ? i : size - 1 - i;
     return static_cast<char>(value >> (8 * place));
   }
   TargetBytes& number(std::uint64_t value, unsigned size) {
@@ -56,7 +56,7 @@ class TargetBytes {
     return *this;
   }
 
-  const Target* target_;
+  Target target_;
   std::string bytes_;
 };
 
