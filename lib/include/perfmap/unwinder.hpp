@@ -88,8 +88,8 @@ class PERFMAP_API UnwindSpace {
 /// also of its debug file and of .gnu_debugdata). Where code has none, as that of a JIT, of a
 /// runtime's builtins, and assembler code: the bytes of the code, if it is a leaf (what it is about
 /// to do with the stack); the chain of frame pointers, as far as it makes sense; unwinding
-/// information in a jitdump; and, if asked for, a guess. Wherever one of them leads to what is no
-/// code, the next one is tried.
+/// information in a jitdump; and, if asked for, a guess. Where one of these leads to what is no
+/// code, the next one is tried; call frame information of a file has the last word.
 ///
 /// Never reads outside of the sample and of code, never loops, and gives no frame outside of
 /// executable memory but the first. A frame costs 20 to 50 ns where its code was seen before, else

@@ -1,6 +1,4 @@
-#include <algorithm>
-#include <numeric>
-
+#include "modules/gap_filling.hpp"
 #include "modules/image_code.hpp"
 
 namespace perfmap {
@@ -13,27 +11,10 @@ constexpr std::uint64_t kFreeFilling = std::uint64_t{1} << 20;
 /// Readers go through sections and segments one by one, and 16 bits count both.
 constexpr std::size_t kMostSections = 4096;
 
-/// Which gaps between pieces with code are filled: the shortest first, up to as many bytes as there
-/// is code. `code_pieces` are their numbers; the answer says it of the gap behind each.
 std::vector<bool> gaps_to_fill(const ImageCode& code, const std::vector<std::uint32_t>& with_code) {
-  std::vector<bool> filled(with_code.size(), false);
-  if (with_code.empty()) return filled;
-  const auto gap = [&](std::uint32_t i) {
-    return code.pieces[with_code[i + 1]].range.begin - code.pieces[with_code[i]].range.end();
-  };
-  std::uint64_t budget = kFreeFilling;
-  for (const std::uint32_t piece : with_code) budget += code.pieces[piece].range.size;
-  std::vector<std::uint32_t> order(with_code.size() - 1);
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return std::pair(gap(a), a) < std::pair(gap(b), b);
-  });
-  for (const std::uint32_t i : order) {
-    if (gap(i) > kLongestFilling || gap(i) > budget) break;
-    budget -= gap(i);
-    filled[i] = true;
-  }
-  return filled;
+  std::vector<AddressRange> ranges;
+  for (const std::uint32_t piece : with_code) ranges.push_back(code.pieces[piece].range);
+  return perfmap::gaps_to_fill(ranges, {kLongestFilling, kFreeFilling});
 }
 
 void append(ImageCode& code, std::uint32_t piece, bool has_code, bool joins) {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
+
+#include "modules/gap_filling.hpp"
 
 namespace perfmap {
 namespace {
@@ -29,26 +30,11 @@ class Layer {
   std::map<Address, Address> taken_;
 };
 
-/// Which gaps behind code are filled: the shortest first. `layer` is by address.
+/// `layer` is by address.
 std::vector<bool> gaps_to_fill(const std::vector<OrderedCode>& all, const Numbers& layer) {
-  std::vector<bool> filled(layer.size(), false);
-  if (layer.empty()) return filled;
-  const auto gap = [&](std::uint32_t i) {
-    return all[layer[i + 1]].range.begin - all[layer[i]].range.end();
-  };
-  std::uint64_t budget = kFreeFilling;
-  for (const std::uint32_t i : layer) budget += all[i].range.size;
-  Numbers order(layer.size() - 1);
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return std::pair(gap(a), a) < std::pair(gap(b), b);
-  });
-  for (const std::uint32_t i : order) {
-    if (gap(i) > kLongestFilling || gap(i) > budget) break;
-    budget -= gap(i);
-    filled[i] = true;
-  }
-  return filled;
+  std::vector<AddressRange> ranges;
+  for (const std::uint32_t i : layer) ranges.push_back(all[i].range);
+  return perfmap::gaps_to_fill(ranges, {kLongestFilling, kFreeFilling});
 }
 
 /// The first place from `at` on that is aligned as the address is.
