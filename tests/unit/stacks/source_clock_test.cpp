@@ -1,0 +1,98 @@
+#include "stacks/source_clock.hpp"
+
+#include <ctime>
+
+#include "stacks/raw_stack.hpp"
+#include "support/catch.hpp"
+#include "support/jitdump_bytes.hpp"
+
+namespace perfmap {
+namespace {
+
+/// A process with one dump, whose times are the processor's ticks or not.
+ProcessMoment moment(bool has_ticks) {
+  test::DumpBytes bytes;
+  bytes.header({.flags = has_ticks ? JitdumpHeader::kArchTimestamp : 0}).load(5, 0x1000, "a", "x");
+  std::vector<Jitdump> dumps;
+  dumps.emplace_back(Input::from_text(bytes.text(), "jit-42.dump"));
+  ProcessMoment made;
+  made.place.jit = std::make_shared<JitSources>(std::vector<Map>(), std::move(dumps));
+  return made;
+}
+
+RecordedEvent with_clock(std::optional<std::int32_t> clock) {
+  RecordedEvent event;
+  event.clock = clock;
+  return event;
+}
+
+Words words(std::string& room, std::initializer_list<std::uint64_t> values) {
+  for (const std::uint64_t value : values) {
+    room.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return {room, false};
+}
+
+}  // namespace
+
+TEST_CASE("times of CLOCK_MONOTONIC are those of dumps; others stand for the end", "[stacks]") {
+  SourceClock clock({});
+  CHECK(clock.at(7, with_clock(CLOCK_MONOTONIC), moment(false)) == 7);
+  CHECK(clock.at(7, with_clock({}), ProcessMoment()) == 7);  // nobody asks
+  CHECK_FALSE(clock.failure());
+  CHECK(clock.at(7, with_clock({}), moment(false)) == Timeline::kEnd);
+  REQUIRE(clock.failure());
+  CHECK(clock.failure()->message.ends_with("perf record -k mono'"));
+}
+
+TEST_CASE("dumps in ticks are asked in ticks, as the recording converts them", "[stacks]") {
+  const TimeConversion conversion{10, 512, 1000};  // two ticks a nanosecond, from 1000 on
+  SourceClock clock(conversion);
+  CHECK(clock.at(1050, with_clock({}), moment(true)) == 100);
+  CHECK(clock.at(1000, with_clock({}), moment(true)) == 0);
+  CHECK(clock.at(3, with_clock({}), moment(true)) == 0);
+  CHECK_FALSE(clock.failure());
+  CHECK(clock.at(1050, with_clock(CLOCK_MONOTONIC), moment(true)) == Timeline::kEnd);
+  CHECK(clock.failure());
+}
+
+TEST_CASE("the first tick of a nanosecond is found for any conversion", "[stacks]") {
+  for (const TimeConversion& conversion :
+       {TimeConversion{0, 1, 0}, TimeConversion{31, 715827883, 17}, TimeConversion{10, 3, 5},
+        TimeConversion{32, 4294967295U, 1}, TimeConversion{63, 4294967295U, 0}}) {
+    for (std::uint64_t ns = conversion.zero + 1; ns < conversion.zero + 4000; ns += 97) {
+      CAPTURE(conversion.shift, conversion.mult, ns);
+      const std::uint64_t ticks = conversion.to_ticks(ns);
+      if (ticks == UINT64_MAX || conversion.shift > 32) continue;  // to_ns() holds 64 bits alone
+      CHECK(conversion.to_ns(ticks) >= ns);
+      CHECK((ticks == 0 || conversion.to_ns(ticks - 1) < ns));
+    }
+  }
+  CHECK(TimeConversion{63, 1, 0}.to_ticks(UINT64_MAX) == UINT64_MAX);
+  CHECK(TimeConversion{0, 0, 0}.to_ticks(5) == 0);
+}
+
+TEST_CASE("a callchain's user part may come later", "[stacks]") {
+  constexpr auto kKernel = static_cast<std::uint64_t>(-128);
+  constexpr auto kUser = static_cast<std::uint64_t>(-512);
+  constexpr auto kDeferred = static_cast<std::uint64_t>(-640);
+  std::string first;
+  std::string later;
+  RecordedSample sample;
+  sample.mode = CpuMode::kernel;
+  sample.callchain = words(first, {kKernel, 0xffff1, 0xffff2, kDeferred, 77});
+  RawStack stack;
+  const StackOptions options;
+  StackMaker("x86_64", options).make(sample, stack);
+  CHECK(stack.cookie == 77);
+  CHECK(stack.end == StackEnd::callchain);
+  REQUIRE(stack.frames.size() == 2);
+  CHECK(stack.frames[1] == UnwoundFrame{0xffff2, 0, FrameSource::kernel, true});
+
+  add_deferred(words(later, {kUser, 0x10, 0x20}), stack);
+  REQUIRE(stack.frames.size() == 4);
+  CHECK(stack.frames[2] == UnwoundFrame{0x10, 0, FrameSource::callchain, false});
+  CHECK(stack.frames[3] == UnwoundFrame{0x20, 0, FrameSource::callchain, true});
+}
+
+}  // namespace perfmap
