@@ -1,6 +1,7 @@
 // Names addresses of a living process, with the functions that were inlined there:
 // symbolize PID ADDRESS...
 
+#include <cstdlib>
 #include <iostream>
 #include <perfmap/process_modules.hpp>
 #include <perfmap/symbolizer.hpp>
@@ -30,7 +31,7 @@ int main(int count, char** arguments) {
   perfmap::ProcessTracker::Options options;
   options.open_module = perfmap::open_through(cache);
   perfmap::ProcessTracker tracker(std::move(options));
-  const pid_t pid = std::stoi(arguments[1]);
+  const pid_t pid = std::atoi(arguments[1]);
   const auto imported = tracker.import(pid);  // what is mapped; again when that may have changed
   if (!imported || *imported == perfmap::Imported::vanished) {
     std::cerr << (imported ? "no such process" : imported.error().message) << '\n';
@@ -40,7 +41,13 @@ int main(int count, char** arguments) {
 
   perfmap::Symbolizer symbolizer(tracker, {perfmap::Symbolizer::Detail::inlines});
   for (int i = 2; i < count; ++i) {
-    print(symbolizer.find(pid, {std::stoull(arguments[i], nullptr, 16)}));
+    char* end = arguments[i];
+    const perfmap::Address address = std::strtoull(arguments[i], &end, 16);
+    if (end == arguments[i] || *end != '\0') {
+      std::cerr << "not an address: '" << arguments[i] << "'\n";
+      return 2;
+    }
+    print(symbolizer.find(pid, {address}));
   }
   return 0;
 }

@@ -24,6 +24,8 @@ test "$("$work/cpp/profile_consumer" "$dump" "$work/cpp/dump.elf")" = "47 functi
 
 sleep 60 &
 pid=$!
+until test "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$(command -v sleep)")"; do :; done
+until grep -q ' r-xp .*libc\.' "/proc/$pid/maps"; do :; done # until its loader has mapped it
 address=$(sed -n 's/-.* r-xp .*libc\..*//p' "/proc/$pid/maps" | head -n 1)
 "$work/cpp/symbolize" "$pid" "$address" 10 | grep -qx 'no name: unmapped'
 kill "$pid"
