@@ -25,6 +25,7 @@ VARIANTS = {
     "no-pie": ("g++", ["-O2", "-no-pie"]),
     "static": ("g++", ["-O2", "-static"]),
     "lld": ("g++", ["-O2", "-fuse-ld=lld"]),
+    "unoptimised": ("g++", ["-O0"]),
     "clang": ("clang++-16", ["-O2"]),
 }
 skipped = []

@@ -74,12 +74,14 @@ typename Walk<Arch>::Step Walk<Arch>::simple(const UnwindRule& rule) {
   return arrive({value, cfa, rule.source, false});
 }
 
+/// What lies below the stack pointer has been popped, which gcc's rules between that and `ret` do
+/// not tell: the register has its caller's value again.
 template <class Arch>
 void Walk<Arch>::restore(unsigned number, Address from) {
   std::uint64_t value = 0;
   if (memory_.read(from, value)) {
     registers_.set(number, value);
-  } else {
+  } else if (is_return_ || from >= sp()) {
     was_cut_ = was_cut_ || memory_.was_cut_before(from);
     registers_.forget(number);
   }

@@ -31,6 +31,13 @@ TEST_CASE("The CFA is the frame pointer that a callee saved", "[unwind]") {
         "leaf 401048, eh-cfi 401088+, eh-cfi 401150+: root");
 }
 
+TEST_CASE("At `ret` what was popped has its caller's value, whatever the rules say", "[unwind]") {
+  auto w = world();
+  auto sample = w.thread(0x401240, {0x401088, 7, 0, kRoot});
+  sample.registers.values[test::kRbp] = UnwindWorld::kStack + 16;
+  CHECK(w.unwound(sample) == "leaf 401240, eh-cfi 401088+, eh-cfi 401150+: root");
+}
+
 TEST_CASE("Expressions tell the CFA of frames that were aligned", "[unwind]") {
   auto w = world();
   const auto stack = UnwindWorld::kStack;
