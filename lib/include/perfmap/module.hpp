@@ -141,11 +141,12 @@ class PERFMAP_API Module {
   std::string_view bytes_at(Address vaddr) const noexcept;
 
   /// The separate debug file, or null. It was found by build-id or by .gnu_debuglink, and its
-  /// build-id (or, where this module has none, its checksum) is right. Looked for once, at opening.
-  const Module* debug_file() const noexcept;
+  /// build-id (or, where this module has none, its checksum) is right. Looked for once: when it is
+  /// wanted first; below a root of its own, at opening, as that may go.
+  const Module* debug_file() const;
   /// The file that .gnu_debugaltlink of this file (not of debug_file()) names, by the same rules,
   /// or null.
-  const Module* alternate_file() const noexcept;
+  const Module* alternate_file() const;
 
   /// Who owns an address: of all symbols that cover it the one that begins last, so that the inner
   /// one answers; of those that begin together a global before a weak before a local, a function

@@ -32,24 +32,37 @@ Result<std::shared_ptr<const Module>> ModuleOpener::open(Input input, std::strin
                                                          Company company) {
   Result<ElfLayout> layout = read_elf_layout(input.text(), input.name());
   if (!layout) return Failure(std::move(layout.error()));
-  std::unique_ptr<Module::State> made(
-      new Module::State{std::move(input), std::move(path), *std::move(layout)});
-  Module::State& state = *made;
-  state.root = files.root;
-  const std::shared_ptr<const Module> module(new Module(std::move(made)));
-  const auto opener = [&files](Company of_candidate) {
-    return [&files, of_candidate](Input found, const DebugFiles::Place& place) {
-      const ModuleFiles there{place.root, files.debug_directories, files.fetch};
-      return open(std::move(found), place.path, there, of_candidate).value_or(nullptr);
-    };
-  };
-  if (company == Company::all) {
-    state.debug = DebugFiles(files, opener(Company::alternate)).find_debug(*module);
-  }
-  if (company != Company::none) {
-    state.alternate = DebugFiles(files, opener(Company::none)).find_alternate(*module);
+  std::unique_ptr<Module::State> state(
+      new Module::State{std::move(input), std::move(path), *std::move(layout), files, company});
+  const std::shared_ptr<const Module> module(new Module(std::move(state)));
+  // A process's root goes with the process.
+  if (!files.root.empty()) {
+    module->state_->debug_of(*module);
+    module->state_->alternate_of(*module);
   }
   return module;
+}
+
+namespace {
+
+DebugFiles files_of(const ModuleFiles& files, ModuleOpener::Company of_candidate) {
+  return {files, [&files, of_candidate](Input found, const DebugFiles::Place& place) {
+            const ModuleFiles there{place.root, files.debug_directories, files.fetch};
+            return ModuleOpener::open(std::move(found), place.path, there, of_candidate)
+                .value_or(nullptr);
+          }};
+}
+
+}  // namespace
+
+const Module* Module::State::debug_of(const Module& module) const {
+  if (company != Company::all) return nullptr;
+  return debug.get([&] { return files_of(files, Company::alternate).find_debug(module); }).get();
+}
+
+const Module* Module::State::alternate_of(const Module& module) const {
+  if (company == Company::none) return nullptr;
+  return alternate.get([&] { return files_of(files, Company::none).find_alternate(module); }).get();
 }
 
 Result<std::shared_ptr<const Module>> Module::open(const std::string& path,
@@ -73,8 +86,8 @@ bool Module::is_64() const noexcept { return state_->layout.is_64; }
 std::endian Module::byte_order() const noexcept { return state_->layout.order; }
 Address Module::entry() const noexcept { return state_->layout.entry; }
 std::string_view Module::build_id() const noexcept { return state_->layout.build_id; }
-const Module* Module::debug_file() const noexcept { return state_->debug.get(); }
-const Module* Module::alternate_file() const noexcept { return state_->alternate.get(); }
+const Module* Module::debug_file() const { return state_->debug_of(*this); }
+const Module* Module::alternate_file() const { return state_->alternate_of(*this); }
 
 std::span<const LoadSegment> Module::segments() const noexcept { return state_->layout.segments; }
 std::span<const ElfSectionFacts> Module::sections() const noexcept {
@@ -132,10 +145,9 @@ std::uint64_t Module::bytes_held() const noexcept {
                        state_->demangled.bytes() + sections().size() * sizeof(ElfSectionFacts);
   if (state_->has_lines.load(std::memory_order_acquire)) held += state_->lines->stats().bytes;
   if (const auto* const cfi = state_->cfi.made()) held += (*cfi)->bytes_held();
-  const auto* const packed = state_->packed.made();
-  for (const Module* other :
-       {debug_file(), alternate_file(), packed != nullptr ? packed->get() : nullptr}) {
-    if (other != nullptr) held += other->bytes_held();
+  for (const auto* other : {&state_->debug, &state_->alternate, &state_->packed}) {
+    const auto* const made = other->made();
+    if (made != nullptr && *made != nullptr) held += (*made)->bytes_held();
   }
   return held;
 }

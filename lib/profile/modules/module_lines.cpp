@@ -16,8 +16,9 @@ const DebugIndex* Module::State::debug_index(const Module& module) {
   std::call_once(lines_once, [&] {
     if (!has_dwarf(module)) return;
     DebugOptions options;
-    if (alternate != nullptr) options.alternate = alternate->state_->input;
-    options.open_split = [below = root](const std::string& file) {
+    if (const Module* const shared = alternate_of(module))
+      options.alternate = shared->state_->input;
+    options.open_split = [below = files.root](const std::string& file) {
       return open_module_file(below, file);
     };
     Result<DebugIndex> index = DebugIndex::from_input(input, std::move(options));

@@ -16,13 +16,23 @@
 
 namespace perfmap {
 
-/// What a Module is made of. All but the symbols is there from the beginning.
+/// What a Module is made of. Only input and layout are there from the beginning.
 struct Module::State {
+  /// Which of the files that belong to it are looked for.
+  enum class Company : std::uint8_t { all, alternate, none };
+
   Input input;
   std::string path;
   ElfLayout layout;
-  std::shared_ptr<const Module> debug = nullptr;
-  std::shared_ptr<const Module> alternate = nullptr;
+  ModuleFiles files;
+  Company company = Company::none;
+
+  /// Null where there is none. Look for it when they are asked first: most modules of a process
+  /// are never asked for more than their own bytes.
+  const Module* debug_of(const Module& module) const;
+  const Module* alternate_of(const Module& module) const;
+  Late<std::shared_ptr<const Module>> debug = {};
+  Late<std::shared_ptr<const Module>> alternate = {};
 
   struct Symbols {
     SymbolSources::Made made;
@@ -41,7 +51,6 @@ struct Module::State {
   Late<std::shared_ptr<const Module>> packed = {};
   Late<std::unique_ptr<const CfiTable>> cfi = {};
 
-  std::string root = {};  ///< of files that belong to this one
   std::once_flag lines_once = {};
   std::atomic<bool> has_lines{false};
   std::optional<DebugIndex> lines = std::nullopt;
@@ -49,11 +58,10 @@ struct Module::State {
   const DebugIndex* debug_index(const Module& module);
 };
 
-/// Opens a module and the files that belong to it.
+/// Opens a module, and knows which files belong to it.
 class ModuleOpener {
  public:
-  /// Which of those are looked for.
-  enum class Company : std::uint8_t { all, alternate, none };
+  using Company = Module::State::Company;
   static Result<std::shared_ptr<const Module>> open(Input input, std::string path,
                                                     const ModuleFiles& files, Company company);
 };

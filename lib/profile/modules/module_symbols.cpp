@@ -45,7 +45,7 @@ const SymbolTable& Module::State::symbols(const Module& module) {
     const Module* const packed_one = packed_module(module);
     SymbolSources sources;
     sources.add_symbols_of(module);
-    if (debug != nullptr) sources.add_symbols_of(*debug);
+    if (const Module* const separate = debug_of(module)) sources.add_symbols_of(*separate);
     if (packed_one != nullptr) sources.add_symbols_of(*packed_one);
     sources.add_linkage_of(module);
     symbols.made = std::move(sources).table(code_areas_of(module));
