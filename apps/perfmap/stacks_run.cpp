@@ -4,6 +4,7 @@
 #include <perfmap/pprof_names.hpp>
 #include <perfmap/process_modules.hpp>
 #include <perfmap/recorded_jit.hpp>
+#include <set>
 
 #include "debug_servers.hpp"
 #include "name_sources.hpp"
@@ -116,14 +117,30 @@ void note_losses(const StackStatistics& statistics, const Console& console) {
   say(statistics.out_of_order, "records came too late to be put in order");
 }
 
-ExitCode read_all(Reading& reading, StackWriter* writer, Diagnostics& problems,
-                  const Console& console) {
+/// Formats that have no place for the event add up what should not be.
+void note_events(const StacksOptions& options, const Recording& recording,
+                 const std::set<std::uint32_t>& seen, const Console& console) {
+  const bool has_place = options.format != "folded" && options.format != "html" &&
+                         !(options.stats && options.output == "-");
+  if (has_place || seen.size() < 2) return;
+  std::string names;
+  for (const std::uint32_t event : seen) {
+    if (event < recording.events().size())
+      names += (names.empty() ? "" : ", ") + recording.events()[event].name;
+  }
+  console.note("samples of several events are counted together: " + names +
+               " (--event NAME chooses)");
+}
+
+ExitCode read_all(Reading& reading, StackWriter* writer, std::set<std::uint32_t>& events,
+                  Diagnostics& problems, const Console& console) {
   const std::string what = "reading " + reading.recording().input().name();
   const Step step(console, what);
   const std::uint64_t size = reading.recording().input().facts().size;
   std::uint64_t percent = 0;
   reading.reader().read(
       [&](const StackSample& sample) {
+        events.insert(sample.event);
         if (writer != nullptr) writer->add(sample);
       },
       problems,
@@ -198,7 +215,8 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
     writer = StackWriter::make(format, *out, reader.table(), std::move(profile), writing);
   }
   Diagnostics problems(3);
-  const ExitCode read = read_all(**reading, writer.get(), problems, console);
+  std::set<std::uint32_t> events;
+  const ExitCode read = read_all(**reading, writer.get(), events, problems, console);
   if (read != ExitCode::ok) return read;
   if (writer != nullptr) {
     const Result<void> finished = writer->finish();
@@ -207,6 +225,7 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   }
   if (options.stats) write_table(options, reader.statistics(), console);
   (*reading)->warn(console);
+  note_events(options, (*reading)->recording(), events, console);
   note_damage((*reading)->recording(), reader.statistics(), problems, console);
   note_losses(reader.statistics(), console);
   return ExitCode::ok;

@@ -11,6 +11,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 import recorded
+from pprof import Profile
 from recorded import CannotRecord
 
 PERFMAP = sys.argv[1]
@@ -58,6 +59,13 @@ def check_threads(name, data):
     one = stacks(data, "--format", "perf-script", "--threads", "1")
     for threads in ("2", "8"):
         assert stacks(data, "--format", "perf-script", "--threads", threads) == one, (name, threads)
+
+
+def check_pprof(data):
+    """Each address lies in the mapping that it is said to be of, wherever a process has the file."""
+    command = [PERFMAP, "stacks", data, "--format", "pprof"]
+    profile = Profile(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert len(profile.mappings) > 1 and len(profile.samples) > 20
 
 
 def check_callers(name, data):
@@ -146,6 +154,9 @@ def check_processes(place):
     data = recorded.record(place / "processes.data", ["sh", "-c", loop], frequency=1999)
     check_rooted("processes", data, 0.98)
     check_threads("processes", data)
+    check_pprof(data)
+    total, same, longer, _ = compare_with_perf(data)
+    print(f"processes: {longer} stacks longer than perf's; {100 * same / total:.1f} % of its {total} frames")
     rooted = collections.Counter()
     for sample in samples_of(data):
         names = [frame["name"] or "" for frame in sample["frames"]]
@@ -164,6 +175,7 @@ def check_node(place):
         data = recorded.record(place / f"{name}.data", ["node", *flags, script, "2000"], cwd=work, stack=32768)
         check_rooted(name, data, 0.98)
         check_threads(name, data)
+        check_pprof(data)
         named = collections.Counter()
         for sample in samples_of(data):
             named.update({found[1] for frame in sample["frames"]

@@ -59,16 +59,18 @@ class Profile:
         types = [message(one, type=1, unit=2) for one in whole["types"]]
         self.types = [(text(one["type"]), text(one["unit"])) for one in types]
         self.mappings, self.functions, self.locations = {}, {}, {}
+        bounds = {}
         for one in whole["mappings"]:
             mapping = message(one, id=1, start=2, limit=3, offset=4, file=5, build_id=6, f=7, n=8, l=9, i=10)
             self.mappings[mapping["id"]] = text(mapping["file"])
+            bounds[mapping["id"]] = range(mapping["start"], mapping["limit"])
         for one in whole["functions"]:
             function = message(one, id=1, name=2, system_name=3, file=4)
             self.functions[function["id"]] = text(function["name"])
             text(function["system_name"]), text(function["file"])
         for one in whole["locations"]:
             location = message(one, id=1, mapping=2, address=3, lines=[4])
-            assert location["mapping"] == 0 or location["mapping"] in self.mappings
+            assert location["mapping"] == 0 or location["address"] in bounds[location["mapping"]], location
             lines = [message(line, function=1, line=2, column=3) for line in location["lines"]]
             self.locations[location["id"]] = [self.functions[line["function"]] for line in lines]
         for table in (self.mappings, self.functions, self.locations):

@@ -21,6 +21,7 @@ struct StackProfile {
     bool is_time = false;      ///< a sample's period is nanoseconds
     std::uint64_t period = 0;  ///< or, with `is_frequency`, samples a second; 0: not known
     bool is_frequency = false;
+    bool is_sampled = true;  ///< false: it only brings what was mapped, and never samples
   };
   std::vector<Event> events = {};
   std::string title = {};    ///< the recording's file name

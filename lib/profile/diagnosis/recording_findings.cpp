@@ -105,9 +105,25 @@ void check_build_ids(const RecordingCase& facts, RecordingDiagnosis& diagnosis) 
       "perf record --buildid-mmap ...");
 }
 
+/// Whether the program was started, by perf, so that it writes a map or a dump.
+bool was_told_to_name(const RecordedProcessState& process, const RecordingDiagnosis& diagnosis) {
+  const auto has = [&](std::string_view option) {
+    return std::any_of(diagnosis.command_line.begin(), diagnosis.command_line.end(),
+                       [&](const std::string& word) { return word.starts_with(option); });
+  };
+  switch (process.runtime) {
+    case HostRuntime::node: return has("--perf-basic-prof") || has("--perf-prof");
+    case HostRuntime::jvm: return has("-XX:+DumpPerfMapAtExit");
+    case HostRuntime::cpython: return has("-Xperf") || has("perf_jit");
+    default: return false;
+  }
+}
+
 /// As if it had been found alive, with a command line that nobody knows.
 std::string naming_command_of(const RecordedProcessState& process) {
-  if (process.runtime == HostRuntime::jvm) return "java -XX:+DumpPerfMapAtExit ...";
+  if (process.runtime == HostRuntime::jvm) {
+    return "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit ...";
+  }
   ProcessView view;
   view.executable = to_string(process.runtime);
   if (process.runtime == HostRuntime::cpython) view.executable = "python3";
@@ -131,12 +147,19 @@ void check_process(const RecordedProcessState& process, RecordingDiagnosis& diag
   const std::string who =
       "process " + std::to_string(process.counts.pid) + " (" + visible(process.counts.comm) + ")";
   if (process.unnamed_jit != 0) {
+    // All of them: what the program wrote was not found.
+    const bool is_file_elsewhere =
+        process.unnamed_jit == process.jit_frames && was_told_to_name(process, diagnosis);
     add(diagnosis, "unnamed-jit",
         matters(process.unnamed_jit, process.jit_frames) ? Severity::warning : Severity::info,
         std::to_string(process.unnamed_jit) + " of " + std::to_string(process.jit_frames) +
             " frames of code that " + std::string(title_of(process.runtime)) + " made in " + who +
-            " have no name (" + percent(process.unnamed_jit, process.jit_frames) + ")",
-        naming_command_of(process), process.counts.pid);
+            " have no name (" + percent(process.unnamed_jit, process.jit_frames) + ")" +
+            (is_file_elsewhere ? ", and the map or jitdump that it was told to write is not here"
+                               : ""),
+        is_file_elsewhere ? "perfmap stacks --map-dir DIR " + visible(diagnosis.path)
+                          : naming_command_of(process),
+        process.counts.pid);
   }
   if (process.ends_in_jit != 0) {
     add(diagnosis, "frame-pointers",

@@ -17,10 +17,6 @@ Symbolizer::Options symbolizer_options(const StackOptions& options) {
   return result;
 }
 
-bool is_mapped_file(const Region& region) noexcept {
-  return region.file->is_file() || region.file->kind == RegionKind::vdso;
-}
-
 }  // namespace
 
 PlaceFinder::PlaceFinder(RecordedProcesses& processes, const StackOptions& options,

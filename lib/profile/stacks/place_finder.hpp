@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "perfmap/stack_sample.hpp"
@@ -14,6 +15,11 @@
 #include "stacks/raw_stack.hpp"
 
 namespace perfmap {
+
+/// Whether a region shows a file's bytes, at whatever address.
+inline bool is_mapped_file(const Region& region) noexcept {
+  return region.file->is_file() || region.file->kind == RegionKind::vdso;
+}
 
 /// Names the addresses of stacks. Each place of code is looked up once: code of files by file and
 /// offset, whatever process it is in; code of runtimes by process and address, for as long as it
@@ -91,7 +97,8 @@ class PlaceFinder {
   std::vector<Found> found_;                          // of all frames that were prepared
   std::size_t next_ = 0;                              // of these
   std::vector<std::shared_ptr<const void>> keepers_;  // of what keys speak of
-  std::map<std::pair<const void*, std::uint64_t>, std::uint32_t> mappings_;
+  // By what is mapped, how much of it from which offset on, and, of memory, where.
+  std::map<std::tuple<const void*, std::uint64_t, std::uint64_t, Address>, std::uint32_t> mappings_;
 };
 
 }  // namespace perfmap

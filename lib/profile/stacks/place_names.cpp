@@ -8,7 +8,7 @@ FrameKind kind_of(const AddressName& name, const Region* region) noexcept {
   if (name.entry) return FrameKind::jit;
   if (name.module != nullptr) return FrameKind::native;
   if (region == nullptr) return FrameKind::unknown;
-  if (region->file->is_file() || region->file->kind == RegionKind::vdso) {
+  if (is_mapped_file(*region)) {
     return name.why == NoName::unreadable ? FrameKind::unknown : FrameKind::native;
   }
   return jit_room(*region) == JitRoom::likely ? FrameKind::jit : FrameKind::unknown;
@@ -26,8 +26,7 @@ PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wante
   const Address ip = wanted.address + (wanted.key.is_return ? 1 : 0);
   const FrameFunction function = function_of(name, region);
   FramePlace place;
-  const bool is_file =
-      region != nullptr && (region->file->is_file() || region->file->kind == RegionKind::vdso);
+  const bool is_file = region != nullptr && is_mapped_file(*region);
   place.map_address = is_file ? ip - region->range.begin + region->offset : ip;
   place.vaddr = name.vaddr ? *name.vaddr + (wanted.key.is_return ? 1 : 0) : ip;
   if (name.range) place.offset = ip - name.range->begin;
@@ -105,11 +104,13 @@ void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
   places.until = code->until;
 }
 
-/// One for all processes that map the same part of a file.
+/// One for all processes that map the same part of a file; others lie where they do.
 std::uint32_t PlaceFinder::mapping_of(const AddressName& name, const Region* region,
                                       FrameKind kind) {
   if (region == nullptr) return 0;
-  const auto [place, is_new] = mappings_.try_emplace({region->file.get(), region->offset});
+  const Address where = is_mapped_file(*region) ? 0 : region->range.begin;
+  const auto [place, is_new] =
+      mappings_.try_emplace({region->file.get(), region->offset, region->range.size, where});
   if (!is_new) return place->second;
   FrameMapping mapping;
   mapping.range = region->range;

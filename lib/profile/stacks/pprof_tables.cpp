@@ -40,6 +40,9 @@ std::string hex(std::string_view bytes) {
   return text;
 }
 
+/// Where the kernel's half of the addresses begins on all machines.
+constexpr Address kKernel = Address{1} << 63;
+
 /// A process is named after its program's file, cut to 15 bytes.
 bool is_program(const FrameMapping& mapping, std::string_view comm) {
   return mapping.kind == FrameKind::native && !comm.empty() &&
@@ -61,6 +64,17 @@ void PprofTables::add_mapping(std::uint32_t number, std::string_view process_com
   std::swap(mappings_.front(), mappings_.back());
 }
 
+/// Of a file that lies elsewhere in another process, or twice in one, there is one mapping, which
+/// all addresses are of.
+Address PprofTables::address_of(const StackFrame& frame) const {
+  const FramePlace& place = table_.place(frame.place);
+  const FrameMapping& mapping = table_.mapping(place.mapping);
+  const Address before = frame.is_return ? 1 : 0;
+  const Address moved = mapping.range.begin + (place.map_address - mapping.offset);
+  const bool is_file = place.mapping != 0 && place.map_address != frame.ip;
+  return (is_file && mapping.range.contains(moved - before) ? moved : frame.ip) - before;
+}
+
 std::uint32_t PprofTables::location_of(std::span<const StackFrame> frames,
                                        std::string_view process_comm) {
   std::uint32_t node = 0;
@@ -70,7 +84,7 @@ std::uint32_t PprofTables::location_of(std::span<const StackFrame> frames,
   }
   const StackFrame& holder = frames.back();
   add_mapping(table_.place(holder.place).mapping, process_comm);
-  return locations_.add({node, holder.ip - (holder.is_return ? 1 : 0)}) + 1;
+  return locations_.add({node, address_of(holder)}) + 1;
 }
 
 void PprofTables::write_mapping(std::uint32_t id, std::string& message) {
@@ -78,8 +92,9 @@ void PprofTables::write_mapping(std::uint32_t id, std::string& message) {
   message.clear();
   protozero::pbf_writer writer(message);
   writer.add_uint64(mapping::id, id);
-  writer.add_uint64(mapping::memory_start, shown.range.begin);
-  writer.add_uint64(mapping::memory_limit, shown.range.end());
+  const bool is_kernel = shown.kind == FrameKind::kernel;
+  writer.add_uint64(mapping::memory_start, is_kernel ? kKernel : shown.range.begin);
+  writer.add_uint64(mapping::memory_limit, is_kernel ? UINT64_MAX : shown.range.end());
   writer.add_uint64(mapping::file_offset, shown.offset);
   const bool is_nameless_jit = shown.path.empty() && shown.kind == FrameKind::jit;
   writer.add_int64(mapping::filename,

@@ -61,6 +61,7 @@ class PprofTables {
   }
 
  private:
+  Address address_of(const StackFrame& frame) const;
   struct Location {
     std::uint32_t lines;  // a node of lines_
     Address address;

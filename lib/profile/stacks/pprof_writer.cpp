@@ -22,9 +22,11 @@ enum : std::uint32_t { type = 1, unit = 2 };
 class PprofWriter : public StackWriter {
  public:
   explicit PprofWriter(WriterInput input)
-      : input_(std::move(input)),
-        tables_(input_.table, input_.options.merge_tiers, strings_),
-        values_each_(1 + input_.profile.events.size()) {}
+      : input_(std::move(input)), tables_(input_.table, input_.options.merge_tiers, strings_) {
+    for (const StackProfile::Event& event : input_.profile.events) {
+      columns_.push_back(event.is_sampled ? values_each_++ : 0);
+    }
+  }
 
   void add(const StackSample& sample) override {
     if (values_.empty()) first_time_ = sample.time;
@@ -35,7 +37,8 @@ class PprofWriter : public StackWriter {
     if (values_.size() <= number * values_each_) values_.resize(values_.size() + values_each_);
     std::uint64_t* const values = &values_[number * values_each_];
     ++values[0];
-    if (sample.event + 1 < values_each_) values[sample.event + 1] += sample.period;
+    const std::size_t column = sample.event < columns_.size() ? columns_[sample.event] : 0;
+    if (column != 0) values[column] += sample.period;
   }
 
   Result<void> finish() override {
@@ -124,22 +127,28 @@ class PprofWriter : public StackWriter {
   void write_head(std::string& head) {
     protozero::pbf_writer writer(head);
     writer.add_message(pprof::sample_type, value_type("samples", "count"));
-    for (const StackProfile::Event& event : input_.profile.events) {
-      writer.add_message(pprof::sample_type, type_of(event));
-    }
     const StackProfile& profile = input_.profile;
+    const StackProfile::Event* first = nullptr;
+    for (const StackProfile::Event& event : profile.events) {
+      if (!event.is_sampled) continue;
+      writer.add_message(pprof::sample_type, type_of(event));
+      if (first == nullptr) first = &event;
+    }
     if (profile.wall_ns != 0) {
       writer.add_int64(pprof::time_nanos,
                        static_cast<std::int64_t>(profile.wall_ns + first_time_ - profile.clock_ns));
     }
     writer.add_int64(pprof::duration_nanos, static_cast<std::int64_t>(last_time_ - first_time_));
-    if (profile.events.empty()) return;
-    const StackProfile::Event& event = profile.events.front();
-    writer.add_message(pprof::period_type, type_of(event));
-    writer.add_int64(pprof::default_sample_type, strings_.add(type_name(event)));
-    if (!event.is_frequency) {
-      writer.add_int64(pprof::period, static_cast<std::int64_t>(event.period));
-    }
+    if (first == nullptr) return;
+    writer.add_message(pprof::period_type, type_of(*first));
+    writer.add_int64(pprof::default_sample_type, strings_.add(type_name(*first)));
+    writer.add_int64(pprof::period, static_cast<std::int64_t>(period_of(*first)));
+  }
+
+  /// Of samples so many a second, how far apart they should be, where that is a time; 0: not known.
+  static std::uint64_t period_of(const StackProfile::Event& event) noexcept {
+    if (!event.is_frequency) return event.period;
+    return event.is_time && event.period != 0 ? 1'000'000'000 / event.period : 0;
   }
 
   void write_sample(std::uint32_t number, std::string& message) {
@@ -169,8 +178,9 @@ class PprofWriter : public StackWriter {
   WriterInput input_;
   StringPool strings_;
   PprofTables tables_;
-  const std::size_t values_each_;
-  StackTree tree_;  // of locations
+  std::size_t values_each_ = 1;
+  std::vector<std::size_t> columns_;  // the value of each event; 0: it has none
+  StackTree tree_;                    // of locations
   Numbered<Thread, HashOf> threads_;
   Numbered<Sample, HashOf> samples_;
   std::vector<std::uint64_t> values_;  // as many for each sample

@@ -102,8 +102,11 @@ class SpeedscopeWriter : public StackWriter {
     const auto& [pid, tid, event] = key;
     const bool is_time = !thread.weights.empty();
     std::string name = thread_label(thread.comm, pid, tid);
-    if (input_.profile.events.size() > 1 && event < input_.profile.events.size()) {
-      name += " (" + input_.profile.events[event].name + ")";
+    const auto& events = input_.profile.events;
+    const auto sampled =
+        std::count_if(events.begin(), events.end(), [](const auto& e) { return e.is_sampled; });
+    if (sampled > 1 && event < events.size()) {
+      name += " (" + events[event].name + ")";
     }
     json_.begin_object();
     text("type", "sampled");

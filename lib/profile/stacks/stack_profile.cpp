@@ -17,6 +17,13 @@ constexpr std::array<FrameSource, 11> kByTrust = {
     FrameSource::plt,       FrameSource::leaf,     FrameSource::jit_cfi, FrameSource::frame_pointer,
     FrameSource::callchain, FrameSource::stitched, FrameSource::scan};
 
+/// What perf record adds where it has no other event that brings mappings.
+bool is_dummy(const RecordedEvent& event) noexcept {
+  constexpr std::uint32_t kSoftware = 1;
+  constexpr std::uint64_t kDummy = 9;
+  return event.type == kSoftware && event.config == kDummy;
+}
+
 }  // namespace
 
 FrameSource StackCounts::worst_source() const noexcept {
@@ -30,7 +37,8 @@ StackProfile profile_of(const Recording& recording) {
   const RecordingFacts& facts = recording.facts();
   StackProfile profile;
   for (const RecordedEvent& event : recording.events()) {
-    profile.events.push_back({event.name, counts_time(event), event.period, event.is_frequency});
+    profile.events.push_back(
+        {event.name, counts_time(event), event.period, event.is_frequency, !is_dummy(event)});
   }
   profile.title = recording.input().name();
   for (const std::string& word : facts.command_line) {
