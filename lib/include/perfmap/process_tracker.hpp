@@ -53,6 +53,7 @@ struct ForkEvent {
   pid_t tid = 0;
   pid_t parent = 0;
   std::uint64_t time = 0;
+  pid_t parent_tid = 0;  ///< the thread that made it, and that it has its name of; 0: not known
 };
 
 /// A thread's new name. `exec`: the process runs another program (PERF_RECORD_MISC_COMM_EXEC).

@@ -82,7 +82,8 @@ std::optional<ForkEvent> decode_fork(const RecordView& record) noexcept {
   event.pid = body.i32();
   event.parent = body.i32();
   event.tid = body.i32();
-  body.skip(4 + 8);  // the parent's thread; the time
+  event.parent_tid = body.i32();
+  body.skip(8);  // the time
   if (!body.ok()) return std::nullopt;
   return event;
 }

@@ -61,7 +61,8 @@ void RecordedProcesses::on_mmap(const MmapEvent& event) {
 
 void RecordedProcesses::on_fork(const ForkEvent& event) {
   tracker_.on_fork(event);
-  const auto parent = comms_.find(event.parent);
+  auto parent = comms_.find(event.parent_tid);
+  if (parent == comms_.end()) parent = comms_.find(event.parent);
   if (parent != comms_.end()) comms_[event.tid] = parent->second;
 }
 

@@ -86,6 +86,7 @@ TEST_CASE("without sample ids a fork has its own time, and others that of those 
   CHECK(decoded->pid == 44);
   CHECK(decoded->tid == 45);
   CHECK(decoded->parent == 42);
+  CHECK(decoded->parent_tid == 43);
 }
 
 TEST_CASE(
