@@ -1,7 +1,6 @@
 #include "modules/dwarf_abbreviations.hpp"
 
 #include <algorithm>
-#include <dwarf.h>
 
 #include "modules/dwarf_values.hpp"
 
@@ -12,6 +11,44 @@ constexpr std::size_t kMostAttributes = 256;  // of one abbreviation
 constexpr std::size_t kMostOfAll = std::size_t{1} << 18;
 constexpr std::size_t kMostAbbreviations = std::size_t{1} << 16;
 
+std::uint8_t stops_of(const Abbreviation& at) noexcept {
+  const bool is_function = at.tag == DW_TAG_subprogram;
+  const bool is_outer = at.tag == DW_TAG_inlined_subroutine || (is_function && at.may_have_code);
+  return static_cast<std::uint8_t>((is_outer ? unsigned(StopAt::outer_code) : 0U) |
+                                   (is_function ? unsigned(StopAt::functions) : 0U));
+}
+
+/// Behind a number or a text, of those that are as short as usual; null for others.
+const char* behind_leb(const char* at, const char* end) noexcept {
+  for (int i = 0; i < 10 && at != end; ++i) {
+    if ((static_cast<unsigned char>(*at++) & 0x80) == 0) return at;
+  }
+  return nullptr;
+}
+const char* behind_block(const char* at, const char* end) noexcept {
+  if (at == end || (static_cast<unsigned char>(*at) & 0x80) != 0) return nullptr;
+  const auto size = static_cast<unsigned char>(*at++);
+  return end - at < size ? nullptr : at + size;
+}
+const char* behind_text(const char* at, const char* end) noexcept {
+  while (at != end && *at != 0) ++at;
+  return at == end ? nullptr : at + 1;
+}
+const char* behind_value(const char* at, const char* end, std::uint16_t form) noexcept {
+  switch (form) {
+    case 0: return at;
+    case DW_FORM_exprloc: return behind_block(at, end);
+    case DW_FORM_string: return behind_text(at, end);
+    case DW_FORM_udata:
+    case DW_FORM_sdata:
+    case DW_FORM_strx:
+    case DW_FORM_addrx:
+    case DW_FORM_loclistx:
+    case DW_FORM_rnglistx: return behind_leb(at, end);
+    default: return nullptr;
+  }
+}
+
 }  // namespace
 
 AbbreviationTable::AbbreviationTable(std::string_view section, std::endian order,
@@ -21,8 +58,11 @@ AbbreviationTable::AbbreviationTable(std::string_view section, std::endian order
   while (read(cursor, unit) && (last == 0 || abbreviations_.back().code != last)) {
   }
   bytes_read_ = cursor.position() - first;
-  // Codes are 1, 2, 3 from every compiler; find() looks there first.
   std::ranges::stable_sort(abbreviations_, {}, &Abbreviation::code);
+  is_dense_ = true;
+  for (std::size_t i = 0; i < abbreviations_.size(); ++i) {
+    is_dense_ = is_dense_ && abbreviations_[i].code == i + 1;
+  }
 }
 
 bool AbbreviationTable::read(DwarfCursor& cursor, const DwarfUnit& unit) {
@@ -44,8 +84,12 @@ bool AbbreviationTable::read(DwarfCursor& cursor, const DwarfUnit& unit) {
     attributes_.push_back(
         {static_cast<std::uint16_t>(name), static_cast<std::uint16_t>(form), implicit});
     add_step(unit, attributes_.back().form, made);
+    made.may_have_code |= name == DW_AT_low_pc || name == DW_AT_ranges;
   }
   made.attribute_count = static_cast<std::uint32_t>(attributes_.size()) - made.first_attribute;
+  made.stops = stops_of(made);
+  made.is_fixed = made.step_count == 0 || (made.step_count == 1 && steps_.back().form == 0);
+  if (made.is_fixed && made.step_count != 0) made.size = steps_.back().fixed;
   if (cursor.ok()) abbreviations_.push_back(made);
   return cursor.ok() && abbreviations_.size() < kMostAbbreviations;
 }
@@ -63,20 +107,55 @@ void AbbreviationTable::add_step(const DwarfUnit& unit, std::uint16_t form, Abbr
   }
 }
 
-const Abbreviation* AbbreviationTable::find(std::uint64_t code) const noexcept {
-  if (code - 1 < abbreviations_.size() && abbreviations_[code - 1].code == code) {
-    return &abbreviations_[code - 1];
-  }
+const Abbreviation* AbbreviationTable::search(std::uint64_t code) const noexcept {
   const auto found = std::ranges::lower_bound(abbreviations_, code, {}, &Abbreviation::code);
   return found != abbreviations_.end() && found->code == code ? &*found : nullptr;
 }
 
-void AbbreviationTable::skip(DwarfCursor& cursor, const DwarfUnit& unit,
-                             const Abbreviation& of) const noexcept {
-  for (const Step& step : std::span(steps_).subspan(of.first_step, of.step_count)) {
-    cursor.skip(step.fixed);
-    if (step.form != 0) read_value(cursor, unit, {0, step.form, 0});
+/// Behind a DIE's attributes; null where that is not as easy as usual.
+const char* AbbreviationTable::behind(const char* at, const char* end,
+                                      const Abbreviation& of) const noexcept {
+  const Step* const steps = steps_.data() + of.first_step;
+  for (std::uint32_t i = 0; i < of.step_count && at != nullptr; ++i) {
+    if (static_cast<std::size_t>(end - at) < steps[i].fixed) return nullptr;
+    at = behind_value(at + steps[i].fixed, end, steps[i].form);
   }
+  return at;
+}
+
+void AbbreviationTable::skip_plain(DwarfCursor& cursor, StopAt stop, std::uint64_t least,
+                                   std::uint64_t& depth) const noexcept {
+  const std::string_view bytes = cursor.rest();
+  const char* at = bytes.data();
+  const char* const end = at + bytes.size();
+  while (is_dense_ && end - at > 2 && depth < kMostDieDepth) {
+    const char* next = at;
+    unsigned code = static_cast<unsigned char>(*next++);
+    if (code >= 0x80) {
+      const auto upper = static_cast<unsigned char>(*next++);
+      if (upper >= 0x80) break;
+      code = (code & 0x7fU) | unsigned{upper} << 7;
+    }
+    if (code == 0) {
+      if (depth <= least) break;
+      --depth;
+    } else {
+      if (code > abbreviations_.size()) break;
+      const Abbreviation& found = abbreviations_[code - 1];
+      if ((found.stops & static_cast<std::uint8_t>(stop)) != 0) break;
+      const bool fits = static_cast<std::size_t>(end - next) >= found.size;
+      next = !found.is_fixed ? behind(next, end, found) : fits ? next + found.size : nullptr;
+      if (next == nullptr) break;
+      depth += found.has_children ? 1 : 0;
+    }
+    at = next;
+  }
+  cursor.skip(static_cast<std::uint64_t>(at - bytes.data()));
+}
+
+void AbbreviationTable::skip_rare(DwarfCursor& cursor, const DwarfUnit& unit,
+                                  std::uint16_t form) noexcept {
+  read_value(cursor, unit, {0, form, 0});
 }
 
 std::size_t AbbreviationTable::bytes() const noexcept {

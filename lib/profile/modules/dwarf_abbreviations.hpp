@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <dwarf.h>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "modules/dwarf_unit.hpp"
 
 namespace perfmap {
+
+/// Beyond it, no DIE is read.
+inline constexpr std::size_t kMostDieDepth = std::size_t{1} << 20;
 
 struct AttributeForm {
   std::uint16_t name = 0;
@@ -20,11 +24,19 @@ struct Abbreviation {
   std::uint64_t code = 0;
   std::uint16_t tag = 0;
   bool has_children = false;
+  bool may_have_code = false;  ///< says where code begins, or which ranges it has
+  std::uint8_t stops = 0;      ///< StopAt: what of it
+  bool is_fixed = false;       ///< every DIE takes `size` bytes behind its code
+  std::uint32_t size = 0;
   std::uint32_t first_attribute = 0;
   std::uint32_t attribute_count = 0;
   std::uint32_t first_step = 0;
   std::uint32_t step_count = 0;
 };
+
+/// Where AbbreviationTable::skip_plain() stops: at functions and inlined calls that are no part of
+/// a function that is known by now, or at those within one.
+enum class StopAt : std::uint8_t { outer_code = 1, functions = 2 };
 
 /// The abbreviations of one unit (DWARF 5, 7.5.3), made for going over DIEs fast: neighbouring
 /// attributes of fixed size are skipped in one addition.
@@ -36,12 +48,27 @@ class AbbreviationTable {
   AbbreviationTable(std::string_view section, std::endian order, const DwarfUnit& unit,
                     std::uint64_t last = 0);
 
-  const Abbreviation* find(std::uint64_t code) const noexcept;
+  const Abbreviation* find(std::uint64_t code) const noexcept {
+    // Codes are 1, 2, 3 from every compiler.
+    if (code - 1 < abbreviations_.size() && abbreviations_[code - 1].code == code) {
+      return &abbreviations_[code - 1];
+    }
+    return search(code);
+  }
   std::span<const AttributeForm> attributes(const Abbreviation& of) const noexcept {
     return std::span(attributes_).subspan(of.first_attribute, of.attribute_count);
   }
+  /// Moves the cursor over DIEs, and over ends of levels as long as `depth` does not fall below
+  /// `least`. Stops before what needs a closer look.
+  void skip_plain(DwarfCursor& cursor, StopAt stop, std::uint64_t least,
+                  std::uint64_t& depth) const noexcept;
   /// Moves the cursor from the first attribute of a DIE behind its last.
-  void skip(DwarfCursor& cursor, const DwarfUnit& unit, const Abbreviation& of) const noexcept;
+  void skip(DwarfCursor& cursor, const DwarfUnit& unit, const Abbreviation& of) const noexcept {
+    for (const Step& step : std::span(steps_).subspan(of.first_step, of.step_count)) {
+      cursor.skip(step.fixed);
+      if (step.form != 0) skip_variable(cursor, unit, step.form);
+    }
+  }
   std::size_t bytes() const noexcept;
   std::uint64_t bytes_read() const noexcept { return bytes_read_; }
 
@@ -50,12 +77,22 @@ class AbbreviationTable {
     std::uint32_t fixed = 0;  // bytes
     std::uint16_t form = 0;   // of variable size, behind them; 0: none
   };
+  const char* behind(const char* at, const char* end, const Abbreviation& of) const noexcept;
+  static void skip_variable(DwarfCursor& cursor, const DwarfUnit& unit,
+                            std::uint16_t form) noexcept {
+    if (form == DW_FORM_exprloc) return cursor.skip(cursor.uleb());
+    if (form == DW_FORM_string) return cursor.skip_c_string();
+    skip_rare(cursor, unit, form);
+  }
+  static void skip_rare(DwarfCursor& cursor, const DwarfUnit& unit, std::uint16_t form) noexcept;
+  const Abbreviation* search(std::uint64_t code) const noexcept;
   bool read(DwarfCursor& cursor, const DwarfUnit& unit);
   void add_step(const DwarfUnit& unit, std::uint16_t form, Abbreviation& of);
 
   std::vector<Abbreviation> abbreviations_;
   std::vector<AttributeForm> attributes_;
   std::vector<Step> steps_;
+  bool is_dense_ = false;  // codes are 1, 2, 3
   std::uint64_t bytes_read_ = 0;
 };
 

@@ -15,6 +15,9 @@ struct CodePlace {
   void take(std::uint16_t name, const DwarfValue& value) noexcept;
 };
 
+/// Entries of lists that DIEs of so many bytes may name: a few may have one long list.
+constexpr std::uint64_t range_budget(std::uint64_t bytes) noexcept { return 4096 + bytes; }
+
 /// Adds the ranges of a DIE to `out`: those that are not empty and begin where the file has code.
 /// Each entry of a list that is looked at takes one from `budget`, and reading ends where that is
 /// 0: any number of DIEs may name the same long list.

@@ -7,30 +7,29 @@ namespace perfmap {
 namespace {
 
 constexpr std::size_t kMostFrames = 256;
-/// Beyond what a unit's own bytes allow: a small unit may have one long list.
-constexpr std::uint64_t kLeastRangeBudget = 4096;
-constexpr std::size_t kMostDepth = std::size_t{1} << 20;
 
 }  // namespace
 
-/// The walk over the DIEs of one unit.
+/// The walk over the DIEs of a unit, or of a part of it.
 class ScopeWalk {
  public:
-  ScopeWalk(const UnitRoot& root, const AbbreviationTable& table, std::uint64_t most_bytes,
-            ScopeIndex& out)
+  ScopeWalk(const UnitRoot& root, const AbbreviationTable& table, const DieRange& dies,
+            std::uint64_t most_bytes, ScopeIndex& out)
       : context_(root.context),
         unit_(*root.context.unit),
         table_(table),
         most_bytes_(most_bytes),
         out_(out),
         cursor_(context_.file->sections().info.substr(0, unit_.end), context_.file->order(),
-                unit_.first_die),
-        budget_(std::min(kLeastRangeBudget + (unit_.end - unit_.offset),
-                         most_bytes / sizeof(Partition::Claim))) {}
+                dies.first),
+        budget_(
+            std::min(range_budget(dies.end - dies.first), most_bytes / sizeof(Partition::Claim))) {}
 
   void run() {
+    const std::uint64_t first = cursor_.position();
     while (!cursor_.at_end() && has_room() && step()) {
     }
+    out_.bytes_read_ = cursor_.position() - first;
     out_.partition_ = Partition(std::move(claims_));
     out_.scopes_.shrink_to_fit();
   }
@@ -39,7 +38,7 @@ class ScopeWalk {
   bool has_room() const noexcept {
     return out_.scopes_.size() * sizeof(Scope) + claims_.size() * 2 * sizeof(Partition::Claim) <
                most_bytes_ &&
-           outer_.size() < kMostDepth;
+           outer_.size() < kMostDieDepth;
   }
   /// One DIE; false at the end.
   bool step() {
@@ -54,8 +53,12 @@ class ScopeWalk {
     const Abbreviation* const found = table_.find(code);
     if (found == nullptr) return false;
     std::uint32_t inside = nearest_;
-    if (found->tag == DW_TAG_subprogram || found->tag == DW_TAG_inlined_subroutine) {
+    if (found->tag == DW_TAG_inlined_subroutine ||
+        (found->tag == DW_TAG_subprogram && found->may_have_code)) {
       inside = read_scope(die, *found);
+    } else if (found->tag == DW_TAG_subprogram) {
+      inside = Partition::kNobody;
+      table_.skip(cursor_, unit_, *found);
     } else {
       table_.skip(cursor_, unit_, *found);
     }
@@ -111,8 +114,8 @@ class ScopeWalk {
 };
 
 ScopeIndex::ScopeIndex(const UnitRoot& root, const AbbreviationTable& abbreviations,
-                       std::uint64_t most_bytes) {
-  ScopeWalk(root, abbreviations, most_bytes, *this).run();
+                       const DieRange& dies, std::uint64_t most_bytes) {
+  ScopeWalk(root, abbreviations, dies, most_bytes, *this).run();
 }
 
 std::vector<Scope> ScopeIndex::chain(std::uint64_t address) const {
