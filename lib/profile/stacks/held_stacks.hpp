@@ -26,7 +26,7 @@ class HeldStacks {
  private:
   // A thread that never comes back to user space must not hold up all others for ever.
   static constexpr std::size_t kMostWaiting = 100000;
-  static constexpr std::size_t kLeastTogether = 4096;
+  static constexpr std::size_t kLeastTogether = 256;
   static constexpr std::uint64_t kDistance = std::uint64_t{5} * 1000 * 1000 * 1000;
 
   bool may_leave(const RawStack& stack) const noexcept;
