@@ -37,11 +37,11 @@ def debug():
     names = [f"unit_{unit}" for unit in range(units)]
     (work / "loop.cpp").write_text(
         "".join(f"long {name}(int);\n" for name in names) +
-        "int main() {\n  long all = 0;\n  for (int i = 0; i < 4000; ++i) all += " +
+        "int main() {\n  long all = 0;\n  for (int i = 0; i < 8000; ++i) all += " +
         " + ".join(f"{name}(i)" for name in names) + ";\n  return all == 1;\n}\n")
     objects = [f"{name}.o" for name in names]
     subprocess.run(["g++", "-O2", "-g", "loop.cpp", *objects, "-o", "loop"], cwd=work, check=True)
-    recorded.record(place / "debug.data", [work / "loop"], frequency=999)
+    recorded.record(place / "debug.data", [work / "loop"], frequency=999, stack=8192)
 
 
 def processes():
