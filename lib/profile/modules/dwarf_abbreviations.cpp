@@ -55,7 +55,8 @@ AbbreviationTable::AbbreviationTable(std::string_view section, std::endian order
                                      const DwarfUnit& unit, std::uint64_t last) {
   DwarfCursor cursor(section, order, unit.abbreviations);
   const std::uint64_t first = cursor.position();
-  while (read(cursor, unit) && (last == 0 || abbreviations_.back().code != last)) {
+  if (last != 0) skip_to(cursor, last);
+  while (read(cursor, unit) && last == 0) {
   }
   bytes_read_ = cursor.position() - first;
   std::ranges::stable_sort(abbreviations_, {}, &Abbreviation::code);
@@ -63,6 +64,28 @@ AbbreviationTable::AbbreviationTable(std::string_view section, std::endian order
   for (std::size_t i = 0; i < abbreviations_.size(); ++i) {
     is_dense_ = is_dense_ && abbreviations_[i].code == i + 1;
   }
+}
+
+/// Goes by the same rules as read(), and keeps nothing.
+void AbbreviationTable::skip_to(DwarfCursor& cursor, std::uint64_t code) noexcept {
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < kMostAbbreviations && cursor.ok(); ++i) {
+    DwarfCursor next = cursor;
+    const std::uint64_t found = next.uleb();
+    if (found == 0 || found == code) return;
+    next.uleb();  // the tag
+    next.u8();
+    for (std::size_t count = 0; next.ok(); ++count, ++all) {
+      const std::uint64_t name = next.uleb();
+      const std::uint64_t form = next.uleb();
+      if (form == DW_FORM_implicit_const) next.sleb();
+      if (name == 0 && form == 0) break;
+      const bool too_many = count >= kMostAttributes || all >= kMostOfAll;
+      if (form > 0xffff || name > 0xffff || too_many) next.fail();
+    }
+    cursor = next;
+  }
+  cursor.fail();
 }
 
 bool AbbreviationTable::read(DwarfCursor& cursor, const DwarfUnit& unit) {

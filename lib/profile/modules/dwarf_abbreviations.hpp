@@ -43,8 +43,8 @@ enum class StopAt : std::uint8_t { outer_code = 1, functions = 2 };
 class AbbreviationTable {
  public:
   /// O(bytes of the table). What stands behind damage is missing, and so is what stands behind
-  /// the code `last`, if the table has that. As damage count more than 256 attributes of one
-  /// abbreviation, some of which take no byte in a DIE, and more of all than compilers need.
+  /// the code `last`, or before it, if that is not 0. As damage count more than 256 attributes of
+  /// one abbreviation, some of which take no byte in a DIE, and more of all than compilers need.
   AbbreviationTable(std::string_view section, std::endian order, const DwarfUnit& unit,
                     std::uint64_t last = 0);
 
@@ -86,6 +86,7 @@ class AbbreviationTable {
   }
   static void skip_rare(DwarfCursor& cursor, const DwarfUnit& unit, std::uint16_t form) noexcept;
   const Abbreviation* search(std::uint64_t code) const noexcept;
+  static void skip_to(DwarfCursor& cursor, std::uint64_t code) noexcept;
   bool read(DwarfCursor& cursor, const DwarfUnit& unit);
   void add_step(const DwarfUnit& unit, std::uint16_t form, Abbreviation& of);
 
