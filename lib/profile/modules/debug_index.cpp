@@ -25,9 +25,12 @@ class Frames {
     std::vector<SourceFrame> frames(chain.empty() && row != nullptr ? 1 : chain.size());
     if (row != nullptr && !frames.empty()) place(frames[0], row->file, row->line, row->column);
     for (std::size_t i = 0; i < chain.size(); ++i) {
-      name(frames[i], chain[i]);
+      const DieNames names = names_of(functions_->root.context, chain[i].die);
+      frames[i].function = names.name;
+      frames[i].linkage_name = names.linkage_name;
+      frames[i].inlined = chain[i].is_inlined;
       if (!chain[i].is_inlined || i + 1 == chain.size()) continue;
-      place(frames[i + 1], chain[i].call_file, chain[i].call_line, chain[i].call_column);
+      place(frames[i + 1], names.call_file, names.call_line, names.call_column);
     }
     return frames;
   }
@@ -39,13 +42,6 @@ class Frames {
     frame.line = line;
     frame.column = column;
   }
-  void name(SourceFrame& frame, const Scope& scope) const {
-    const DieNames names = names_of(functions_->root.context, scope.die);
-    frame.function = names.name;
-    frame.linkage_name = names.linkage_name;
-    frame.inlined = scope.is_inlined;
-  }
-
   /// Neighbours often belong to the same function.
   std::vector<Scope> chain_at(Address vaddr) {
     if (functions_ == nullptr) return {};

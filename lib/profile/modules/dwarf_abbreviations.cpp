@@ -96,6 +96,7 @@ bool AbbreviationTable::read(DwarfCursor& cursor, const DwarfUnit& unit) {
   made.has_children = cursor.u8() != 0;
   made.first_attribute = static_cast<std::uint32_t>(attributes_.size());
   made.first_step = static_cast<std::uint32_t>(steps_.size());
+  made.first_place = static_cast<std::uint32_t>(places_.size());
   while (cursor.ok()) {
     const std::uint64_t name = cursor.uleb();
     const std::uint64_t form = cursor.uleb();
@@ -106,13 +107,18 @@ bool AbbreviationTable::read(DwarfCursor& cursor, const DwarfUnit& unit) {
     if (form > 0xffff || name > 0xffff || too_many) cursor.fail();
     attributes_.push_back(
         {static_cast<std::uint16_t>(name), static_cast<std::uint16_t>(form), implicit});
+    attributes_.back().offset = made.size;
+    made.size += fixed_size(unit, attributes_.back().form).value_or(0);
     add_step(unit, attributes_.back().form, made);
-    made.may_have_code |= name == DW_AT_low_pc || name == DW_AT_ranges;
+    if (name == DW_AT_low_pc || name == DW_AT_high_pc || name == DW_AT_ranges) {
+      made.may_have_code |= name != DW_AT_high_pc;
+      places_.push_back(attributes_.back());
+      ++made.place_count;
+    }
   }
   made.attribute_count = static_cast<std::uint32_t>(attributes_.size()) - made.first_attribute;
   made.stops = stops_of(made);
   made.is_fixed = made.step_count == 0 || (made.step_count == 1 && steps_.back().form == 0);
-  if (made.is_fixed && made.step_count != 0) made.size = steps_.back().fixed;
   if (cursor.ok()) abbreviations_.push_back(made);
   return cursor.ok() && abbreviations_.size() < kMostAbbreviations;
 }
@@ -182,7 +188,8 @@ void AbbreviationTable::skip_rare(DwarfCursor& cursor, const DwarfUnit& unit,
 }
 
 std::size_t AbbreviationTable::bytes() const noexcept {
-  return abbreviations_.size() * sizeof(Abbreviation) + attributes_.size() * sizeof(AttributeForm) +
+  return abbreviations_.size() * sizeof(Abbreviation) +
+         (attributes_.size() + places_.size()) * sizeof(AttributeForm) +
          steps_.size() * sizeof(Step);
 }
 

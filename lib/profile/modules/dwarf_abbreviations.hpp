@@ -18,6 +18,7 @@ struct AttributeForm {
   std::uint16_t name = 0;
   std::uint16_t form = 0;
   std::int64_t implicit = 0;  ///< the value itself, for DW_FORM_implicit_const
+  std::uint32_t offset = 0;   ///< from the first attribute, where Abbreviation::is_fixed
 };
 
 struct Abbreviation {
@@ -28,6 +29,8 @@ struct Abbreviation {
   std::uint8_t stops = 0;      ///< StopAt: what of it
   bool is_fixed = false;       ///< every DIE takes `size` bytes behind its code
   std::uint32_t size = 0;
+  std::uint32_t first_place = 0;
+  std::uint32_t place_count = 0;
   std::uint32_t first_attribute = 0;
   std::uint32_t attribute_count = 0;
   std::uint32_t first_step = 0;
@@ -36,7 +39,7 @@ struct Abbreviation {
 
 /// Where AbbreviationTable::skip_plain() stops: at functions and inlined calls that are no part of
 /// a function that is known by now, or at those within one.
-enum class StopAt : std::uint8_t { outer_code = 1, functions = 2 };
+enum class StopAt : std::uint8_t { outer_code = 1, functions = 2, both = 3 };
 
 /// The abbreviations of one unit (DWARF 5, 7.5.3), made for going over DIEs fast: neighbouring
 /// attributes of fixed size are skipped in one addition.
@@ -57,6 +60,10 @@ class AbbreviationTable {
   }
   std::span<const AttributeForm> attributes(const Abbreviation& of) const noexcept {
     return std::span(attributes_).subspan(of.first_attribute, of.attribute_count);
+  }
+  /// Those that say where code is: DW_AT_low_pc, DW_AT_high_pc and DW_AT_ranges.
+  std::span<const AttributeForm> places(const Abbreviation& of) const noexcept {
+    return std::span(places_).subspan(of.first_place, of.place_count);
   }
   /// Moves the cursor over DIEs, and over ends of levels as long as `depth` does not fall below
   /// `least`. Stops before what needs a closer look.
@@ -92,6 +99,7 @@ class AbbreviationTable {
 
   std::vector<Abbreviation> abbreviations_;
   std::vector<AttributeForm> attributes_;
+  std::vector<AttributeForm> places_;
   std::vector<Step> steps_;
   bool is_dense_ = false;  // codes are 1, 2, 3
   std::uint64_t bytes_read_ = 0;

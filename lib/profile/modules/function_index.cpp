@@ -60,10 +60,7 @@ class FunctionWalk {
 
   /// Whether it has code.
   bool read_function(std::uint64_t die, const Abbreviation& abbreviation) {
-    CodePlace place;
-    for_each_attribute(
-        cursor_, unit_, table_, abbreviation,
-        [&](std::uint16_t name, const DwarfValue& value) { place.take(name, value); });
+    const CodePlace place = read_place(cursor_, unit_, table_, abbreviation);
     ranges_.clear();
     append_ranges(context_, place, budget_, ranges_);
     if (ranges_.empty()) return false;

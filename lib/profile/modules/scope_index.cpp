@@ -28,6 +28,7 @@ class ScopeWalk {
   void run() {
     const std::uint64_t first = cursor_.position();
     while (!cursor_.at_end() && has_room() && step()) {
+      table_.skip_plain(cursor_, StopAt::both, outer_.empty() ? 1 : outer_.back().depth, depth_);
     }
     out_.bytes_read_ = cursor_.position() - first;
     out_.partition_ = Partition(std::move(claims_));
@@ -35,51 +36,50 @@ class ScopeWalk {
   }
 
  private:
+  /// An open scope, or a function without code, and the scope that it lies in.
+  struct Level {
+    std::uint64_t depth = 0;
+    std::uint32_t outer = Partition::kNobody;
+  };
+
   bool has_room() const noexcept {
     return out_.scopes_.size() * sizeof(Scope) + claims_.size() * 2 * sizeof(Partition::Claim) <
                most_bytes_ &&
-           outer_.size() < kMostDieDepth;
+           depth_ < kMostDieDepth;
   }
   /// One DIE; false at the end.
   bool step() {
     const std::uint64_t die = cursor_.position();
     const std::uint64_t code = cursor_.uleb();
     if (code == 0) {
-      if (outer_.empty()) return false;
-      nearest_ = outer_.back();
-      outer_.pop_back();
-      return !outer_.empty();
+      if (depth_ == 0) return false;
+      if (!outer_.empty() && outer_.back().depth == depth_) {
+        nearest_ = outer_.back().outer;
+        outer_.pop_back();
+      }
+      return --depth_ != 0;
     }
     const Abbreviation* const found = table_.find(code);
     if (found == nullptr) return false;
-    std::uint32_t inside = nearest_;
-    if (found->tag == DW_TAG_inlined_subroutine ||
-        (found->tag == DW_TAG_subprogram && found->may_have_code)) {
-      inside = read_scope(die, *found);
-    } else if (found->tag == DW_TAG_subprogram) {
-      inside = Partition::kNobody;
+    if (found->has_children) ++depth_;
+    if (found->tag != DW_TAG_subprogram && found->tag != DW_TAG_inlined_subroutine) {
       table_.skip(cursor_, unit_, *found);
-    } else {
-      table_.skip(cursor_, unit_, *found);
+      return cursor_.ok() && depth_ != 0;
     }
+    const std::uint32_t inside = read_scope(die, *found);
     if (found->has_children) {
-      outer_.push_back(nearest_);
+      outer_.push_back({depth_, nearest_});
       nearest_ = inside;
     }
-    return cursor_.ok() && !outer_.empty();
+    return cursor_.ok() && depth_ != 0;
   }
 
   /// The scope that children of this DIE lie in.
   std::uint32_t read_scope(std::uint64_t die, const Abbreviation& abbreviation) {
-    CodePlace place;
+    const CodePlace place = read_place(cursor_, unit_, table_, abbreviation);
     Scope scope;
     scope.die = die;
     scope.is_inlined = abbreviation.tag == DW_TAG_inlined_subroutine;
-    for_each_attribute(cursor_, unit_, table_, abbreviation,
-                       [&](std::uint16_t name, const DwarfValue& value) {
-                         place.take(name, value);
-                         take_call(scope, name, value);
-                       });
     ranges_.clear();
     append_ranges(context_, place, budget_, ranges_);
     // An inlined call without code may have children with some; a function without is a
@@ -92,14 +92,6 @@ class ScopeWalk {
     return number;
   }
 
-  static void take_call(Scope& scope, std::uint16_t name, const DwarfValue& value) {
-    const auto number =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(value.number, UINT32_MAX));
-    if (name == DW_AT_call_file) scope.call_file = number;
-    if (name == DW_AT_call_line) scope.call_line = number;
-    if (name == DW_AT_call_column) scope.call_column = number;
-  }
-
   const UnitContext& context_;
   const DwarfUnit& unit_;
   const AbbreviationTable& table_;
@@ -108,7 +100,8 @@ class ScopeWalk {
   DwarfCursor cursor_;
   std::uint64_t budget_;
   std::uint32_t nearest_ = Partition::kNobody;
-  std::vector<std::uint32_t> outer_;  // of each open level: the scope around it
+  std::uint64_t depth_ = 0;
+  std::vector<Level> outer_;
   std::vector<CodeRange> ranges_;
   std::vector<Partition::Claim> claims_;
 };

@@ -13,9 +13,6 @@ namespace perfmap {
 struct Scope {
   std::uint64_t die = 0;  ///< offset into .debug_info
   std::uint32_t parent = Partition::kNobody;
-  std::uint32_t call_file = 0;
-  std::uint32_t call_line = 0;
-  std::uint32_t call_column = 0;
   bool is_inlined = false;
 };
 
@@ -49,6 +46,10 @@ class ScopeIndex {
 struct DieNames {
   std::string_view name;
   std::string_view linkage_name;
+  /// Where an inlined call is.
+  std::uint32_t call_file = 0;
+  std::uint32_t call_line = 0;
+  std::uint32_t call_column = 0;
 };
 
 /// The names of a DIE, taken where need be from what it is an instance or the definition of: at
