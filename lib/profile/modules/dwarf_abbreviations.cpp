@@ -60,9 +60,19 @@ AbbreviationTable::AbbreviationTable(std::string_view section, std::endian order
   }
   bytes_read_ = cursor.position() - first;
   std::ranges::stable_sort(abbreviations_, {}, &Abbreviation::code);
-  is_dense_ = true;
+  if (last == 0) make_plans();
+}
+
+void AbbreviationTable::make_plans() {
   for (std::size_t i = 0; i < abbreviations_.size(); ++i) {
-    is_dense_ = is_dense_ && abbreviations_[i].code == i + 1;
+    if (abbreviations_[i].code != i + 1) return;
+  }
+  plans_.resize(abbreviations_.size() + 1);
+  plans_[0].stops = static_cast<std::uint8_t>(StopAt::both);
+  for (const Abbreviation& one : abbreviations_) {
+    const bool is_fixed = one.is_fixed && one.size <= UINT16_MAX;
+    const auto size = static_cast<std::uint16_t>(is_fixed ? one.size : 0);
+    plans_[one.code] = {size, one.stops, is_fixed, one.has_children};
   }
 }
 
@@ -157,7 +167,9 @@ void AbbreviationTable::skip_plain(DwarfCursor& cursor, StopAt stop, std::uint64
   const std::string_view bytes = cursor.rest();
   const char* at = bytes.data();
   const char* const end = at + bytes.size();
-  while (is_dense_ && end - at > 2 && depth < kMostDieDepth) {
+  const std::span<const Plan> plans = plans_;
+  std::uint64_t level = depth;
+  while (end - at > 2 && level < kMostDieDepth) {
     const char* next = at;
     unsigned code = static_cast<unsigned char>(*next++);
     if (code >= 0x80) {
@@ -166,19 +178,25 @@ void AbbreviationTable::skip_plain(DwarfCursor& cursor, StopAt stop, std::uint64
       code = (code & 0x7fU) | unsigned{upper} << 7;
     }
     if (code == 0) {
-      if (depth <= least) break;
-      --depth;
-    } else {
-      if (code > abbreviations_.size()) break;
-      const Abbreviation& found = abbreviations_[code - 1];
-      if ((found.stops & static_cast<std::uint8_t>(stop)) != 0) break;
-      const bool fits = static_cast<std::size_t>(end - next) >= found.size;
-      next = !found.is_fixed ? behind(next, end, found) : fits ? next + found.size : nullptr;
-      if (next == nullptr) break;
-      depth += found.has_children ? 1 : 0;
+      if (level <= least) break;
+      --level;
+      at = next;
+      continue;
     }
+    if (code >= plans.size()) break;
+    const Plan plan = plans[code];
+    if ((plan.stops & static_cast<std::uint8_t>(stop)) != 0) break;
+    if (!plan.is_fixed) {
+      next = behind(next, end, abbreviations_[code - 1]);
+      if (next == nullptr) break;
+    } else {
+      if (end - next < plan.size) break;
+      next += plan.size;
+    }
+    level += plan.has_children ? 1 : 0;
     at = next;
   }
+  depth = level;
   cursor.skip(static_cast<std::uint64_t>(at - bytes.data()));
 }
 

@@ -93,6 +93,14 @@ class AbbreviationTable {
   }
   static void skip_rare(DwarfCursor& cursor, const DwarfUnit& unit, std::uint16_t form) noexcept;
   const Abbreviation* search(std::uint64_t code) const noexcept;
+  /// What skip_plain() has to know, by code.
+  struct Plan {
+    std::uint16_t size = 0;  // where is_fixed
+    std::uint8_t stops = 0;
+    bool is_fixed : 1 = false;
+    bool has_children : 1 = false;
+  };
+  void make_plans();
   static void skip_to(DwarfCursor& cursor, std::uint64_t code) noexcept;
   bool read(DwarfCursor& cursor, const DwarfUnit& unit);
   void add_step(const DwarfUnit& unit, std::uint16_t form, Abbreviation& of);
@@ -101,7 +109,7 @@ class AbbreviationTable {
   std::vector<AttributeForm> attributes_;
   std::vector<AttributeForm> places_;
   std::vector<Step> steps_;
-  bool is_dense_ = false;  // codes are 1, 2, 3
+  std::vector<Plan> plans_;  // empty where codes are not 1, 2, 3
   std::uint64_t bytes_read_ = 0;
 };
 
