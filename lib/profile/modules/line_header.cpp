@@ -62,6 +62,8 @@ std::vector<LineFile> read_entries(DwarfCursor& cursor, const DwarfUnit& forms) 
 }
 
 void make_steps(LineHeader& header) noexcept {
+  constexpr std::string_view kOperands("\0\1\1\1\1\0\0", DW_LNS_set_basic_block);
+  header.is_usual = header.operand_counts.starts_with(kOperands) && header.line_range != 0;
   const unsigned range = std::max<unsigned>(header.line_range, 1);
   for (unsigned opcode = header.opcode_base; opcode < header.steps.size(); ++opcode) {
     const unsigned adjusted = opcode - header.opcode_base;

@@ -47,7 +47,8 @@ struct LineHeader {
   std::uint8_t opcode_base = 0;
   std::string_view operand_counts;  ///< of the standard opcodes, from 1
   std::string_view program;
-  bool ok = false;  ///< false: `program` is empty
+  bool ok = false;        ///< false: `program` is empty
+  bool is_usual = false;  ///< the standard opcodes up to DW_LNS_set_basic_block have their operands
   /// What a special opcode adds.
   struct Step {
     std::uint32_t bytes = 0;
