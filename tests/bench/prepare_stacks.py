@@ -27,11 +27,10 @@ def static():
 
 
 def debug():
-    """Of a program with much debug information: that of prepare_lines.py, or a fifth of it."""
+    """Of a program with much debug information, that of prepare_lines.py."""
     work, units = place.parent / "lines", 40
     if not (work / "program").exists():
-        work, units = place / "heavy", 8
-    if not (work / "program").exists():
+        print(f"compiling a program of {units} units, which takes some minutes", flush=True)
         make = [sys.executable, SUPPORT / "make_program.py", "--heavy", work, str(units)]
         subprocess.run(make, check=True)
     names = [f"unit_{unit}" for unit in range(units)]
