@@ -24,7 +24,6 @@ class FunctionWalk {
       table_.skip_plain(cursor_, stop, levels_.empty() ? 1 : levels_.back().depth, depth_);
     }
     out_.partition_ = Partition(std::move(claims_));
-    out_.dies_.push_back(unit_.end);
     out_.dies_.shrink_to_fit();
   }
 

@@ -23,16 +23,15 @@ class FunctionIndex {
 
   /// The number of the one that comes last in the unit, or kNobody.
   std::uint32_t find(std::uint64_t address) const noexcept { return partition_.find(address); }
-  DieRange dies_of(std::uint32_t number) const noexcept {
-    return {dies_[number], dies_[number + std::size_t{1}]};
-  }
+  /// Offset into .debug_info.
+  std::uint64_t die_of(std::uint32_t number) const noexcept { return dies_[number]; }
   std::size_t bytes() const noexcept {
     return dies_.capacity() * sizeof(std::uint64_t) + partition_.bytes();
   }
 
  private:
   friend class FunctionWalk;
-  std::vector<std::uint64_t> dies_;  // ascending, and the unit's end
+  std::vector<std::uint64_t> dies_;  // ascending
   Partition partition_;
 };
 

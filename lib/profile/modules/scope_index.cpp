@@ -13,24 +13,23 @@ constexpr std::size_t kMostFrames = 256;
 /// The walk over the DIEs of a unit, or of a part of it.
 class ScopeWalk {
  public:
-  ScopeWalk(const UnitRoot& root, const AbbreviationTable& table, const DieRange& dies,
+  ScopeWalk(const UnitRoot& root, const AbbreviationTable& table, std::uint64_t die,
             std::uint64_t most_bytes, ScopeIndex& out)
       : context_(root.context),
         unit_(*root.context.unit),
         table_(table),
         most_bytes_(most_bytes),
         out_(out),
-        cursor_(context_.file->sections().info.substr(0, unit_.end), context_.file->order(),
-                dies.first),
-        budget_(
-            std::min(range_budget(dies.end - dies.first), most_bytes / sizeof(Partition::Claim))) {}
+        cursor_(context_.file->sections().info.substr(0, unit_.end), context_.file->order(), die),
+        budget_(std::min(range_budget(unit_.end - die), most_bytes / sizeof(Partition::Claim))) {}
 
   void run() {
     const std::uint64_t first = cursor_.position();
+    const std::uint64_t budget = budget_;
     while (!cursor_.at_end() && has_room() && step()) {
       table_.skip_plain(cursor_, StopAt::both, outer_.empty() ? 1 : outer_.back().depth, depth_);
     }
-    out_.bytes_read_ = cursor_.position() - first;
+    out_.work_ = cursor_.position() - first + (budget - budget_);
     out_.partition_ = Partition(std::move(claims_));
     out_.scopes_.shrink_to_fit();
   }
@@ -107,8 +106,8 @@ class ScopeWalk {
 };
 
 ScopeIndex::ScopeIndex(const UnitRoot& root, const AbbreviationTable& abbreviations,
-                       const DieRange& dies, std::uint64_t most_bytes) {
-  ScopeWalk(root, abbreviations, dies, most_bytes, *this).run();
+                       std::uint64_t die, std::uint64_t most_bytes) {
+  ScopeWalk(root, abbreviations, die, most_bytes, *this).run();
 }
 
 std::vector<Scope> ScopeIndex::chain(std::uint64_t address) const {

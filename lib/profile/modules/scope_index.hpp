@@ -16,31 +16,26 @@ struct Scope {
   bool is_inlined = false;
 };
 
-/// The DIEs that an index is made of: one with all of its children.
-struct DieRange {
-  std::uint64_t first = 0;  ///< offset into .debug_info
-  std::uint64_t end = 0;    ///< of the bytes that they take, or more
-};
-
 /// Which function, or inlined call, each address of a unit belongs to: the deepest. One walk over
 /// DIEs, without recursion; O(n log n) in their bytes.
 class ScopeIndex {
  public:
-  /// Holds at most about `most_bytes`; what is behind that, or behind damage, is missing.
-  ScopeIndex(const UnitRoot& root, const AbbreviationTable& abbreviations, const DieRange& dies,
+  /// Of the DIE at an offset into .debug_info, and all of its children. Holds at most about
+  /// `most_bytes`; what is behind that, or behind damage, is missing.
+  ScopeIndex(const UnitRoot& root, const AbbreviationTable& abbreviations, std::uint64_t die,
              std::uint64_t most_bytes);
 
   /// The scopes that contain the address, from the innermost out, at most 256.
   std::vector<Scope> chain(std::uint64_t address) const;
   std::size_t bytes() const noexcept;
-  /// Of the DIEs that were gone over.
-  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+  /// Bytes of DIEs and entries of lists that were gone over.
+  std::uint64_t work() const noexcept { return work_; }
 
  private:
   friend class ScopeWalk;
   std::vector<Scope> scopes_;  // parents before children
   Partition partition_;
-  std::uint64_t bytes_read_ = 0;
+  std::uint64_t work_ = 0;
 };
 
 struct DieNames {

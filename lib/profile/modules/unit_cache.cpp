@@ -61,11 +61,10 @@ std::shared_ptr<const UnitFunctions> UnitCache::functions(std::uint32_t unit) {
 std::shared_ptr<const ScopeIndex> UnitCache::scopes(std::uint32_t unit, const UnitFunctions& of,
                                                     std::uint32_t function) {
   const bool is_one = function != FunctionIndex::kNobody && of.room.load() > 0;
-  const DwarfUnit& dies_unit = *of.root.context.unit;
-  const DieRange dies =
-      is_one ? of.functions.dies_of(function) : DieRange{dies_unit.first_die, dies_unit.end};
+  const std::uint64_t die =
+      is_one ? of.functions.die_of(function) : of.root.context.unit->first_die;
   const Key key = is_one ? Key{unit, Kind::scopes, function} : Key{unit, Kind::all_scopes, 0};
-  const auto made = get(key, [&] { return make_scopes(of, dies); });
+  const auto made = get(key, [&] { return make_scopes(of, die); });
   return std::static_pointer_cast<const ScopeIndex>(made);
 }
 
@@ -127,12 +126,13 @@ UnitCache::Made UnitCache::make_functions(const DwarfUnit& unit) {
   return {made, bytes};
 }
 
-UnitCache::Made UnitCache::make_scopes(const UnitFunctions& of, const DieRange& dies) const {
+UnitCache::Made UnitCache::make_scopes(const UnitFunctions& of, std::uint64_t die) const {
   const UnitContext& context = of.root.context;
   auto made = std::make_shared<const ScopeIndex>(
-      of.root, *context.file->abbreviations(*context.unit), dies, options_.most_bytes);
-  of.room -= static_cast<std::int64_t>(made->bytes_read());
-  const std::uint64_t bytes = sizeof(ScopeIndex) + made->bytes();
+      of.root, *context.file->abbreviations(*context.unit), die, options_.most_bytes);
+  of.room -= static_cast<std::int64_t>(made->work());
+  constexpr std::uint64_t kPlace = sizeof(ScopeIndex) + 192;  // in the list and the map
+  const std::uint64_t bytes = kPlace + made->bytes();
   return {std::move(made), bytes};
 }
 

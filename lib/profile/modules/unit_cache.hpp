@@ -27,7 +27,8 @@ struct UnitFunctions {
   std::shared_ptr<const DwarfFile> split;
   UnitRoot root;
   FunctionIndex functions;
-  /// What may still be read of DIEs of single functions: they may lie within each other.
+  /// ScopeIndex::work() that may still be done for single functions: they may lie within each
+  /// other.
   mutable std::atomic<std::int64_t> room{0};
 };
 
@@ -62,7 +63,7 @@ class UnitCache {
   void hold(const Key& key, const Made& made);
   Made make_lines(const DwarfUnit& unit) const;
   Made make_functions(const DwarfUnit& unit);
-  Made make_scopes(const UnitFunctions& of, const DieRange& dies) const;
+  Made make_scopes(const UnitFunctions& of, std::uint64_t die) const;
   std::shared_ptr<const DwarfFile> open_split(const UnitRoot& skeleton) const;
 
   std::shared_ptr<const DwarfFile> file_;
