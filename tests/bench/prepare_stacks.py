@@ -27,21 +27,20 @@ def static():
 
 
 def debug():
-    """Of a program with much debug information: that of prepare_lines.py, or a fifth of it."""
+    """Of a program with much debug information, that of prepare_lines.py."""
     work, units = place.parent / "lines", 40
     if not (work / "program").exists():
-        work, units = place / "heavy", 8
-    if not (work / "program").exists():
+        print(f"compiling a program of {units} units, which takes some minutes", flush=True)
         make = [sys.executable, SUPPORT / "make_program.py", "--heavy", work, str(units)]
         subprocess.run(make, check=True)
     names = [f"unit_{unit}" for unit in range(units)]
     (work / "loop.cpp").write_text(
         "".join(f"long {name}(int);\n" for name in names) +
-        "int main() {\n  long all = 0;\n  for (int i = 0; i < 20000; ++i) all += " +
+        "int main() {\n  long all = 0;\n  for (int i = 0; i < 8000; ++i) all += " +
         " + ".join(f"{name}(i)" for name in names) + ";\n  return all == 1;\n}\n")
     objects = [f"{name}.o" for name in names]
     subprocess.run(["g++", "-O2", "-g", "loop.cpp", *objects, "-o", "loop"], cwd=work, check=True)
-    recorded.record(place / "debug.data", [work / "loop"], frequency=999)
+    recorded.record(place / "debug.data", [work / "loop"], frequency=999, stack=8192)
 
 
 def processes():

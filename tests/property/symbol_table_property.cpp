@@ -3,7 +3,7 @@
 #include <random>
 #include <tuple>
 
-#include "modules/symbol_table.hpp"
+#include "modules/symbol_blocks.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {
@@ -36,9 +36,26 @@ Case random_case(unsigned seed) {
     symbol.underscores = static_cast<std::uint8_t>(below(2));
     symbol.kind = static_cast<SymbolKind>(below(4));
     c.symbols.push_back(symbol);
-    c.names += "f" + std::to_string(i) + '\0';
+    c.names += std::string(symbol.underscores, '_') + "f" + std::to_string(i) + '\0';
   }
   return c;
+}
+
+/// With symbols among them that are none: what assemblers leave for themselves.
+std::vector<FoundSymbol> with_marks(const Case& c, unsigned seed, std::string& names) {
+  std::mt19937 random(seed + 1);
+  std::vector<FoundSymbol> mixed;
+  names = c.names;
+  for (const FoundSymbol& symbol : c.symbols) {
+    FoundSymbol mark = symbol;
+    mark.name = static_cast<std::uint32_t>(names.size());
+    mark.begin += random() % 8;
+    mark.kind = SymbolKind::label;
+    names += random() % 2 == 0 ? std::string("$x\0", 3) : std::string(".L7\0", 4);
+    if (random() % 3 == 0) mixed.push_back(mark);
+    mixed.push_back(symbol);
+  }
+  return mixed;
 }
 
 bool in_area(const Case& c, Address address) {
@@ -118,6 +135,40 @@ TEST_CASE("the symbol table gives the same answers as a scan", "[symbols][proper
   for (std::size_t i = 1; i < table.piece_count(); ++i) {
     CHECK(table.piece_begin(i - 1) < table.piece_begin(i));
   }
+}
+
+TEST_CASE("blocks of symbols give the same answers as a scan", "[symbols][property]") {
+  const auto seed = GENERATE(range(0u, 3000u));
+  CAPTURE(seed);
+  const Case c = random_case(seed);
+  std::string names;
+  const std::vector<FoundSymbol> mixed = with_marks(c, seed, names);
+  const auto blocks = SymbolBlocks::of(mixed, {names}, CodeAreas(c.areas));
+  REQUIRE(blocks.has_value() == !mixed.empty());
+  const Address base = seed % 3 == 0 ? UINT64_MAX - kSpan - 1 : seed % 3 == 1 ? 0 : 0x400000;
+  const SymbolTable table(c.symbols, {c.names}, CodeAreas(c.areas));
+  std::uint64_t steps = 0;
+  for (Address offset = 0; blocks && offset < kSpan; ++offset) {
+    CAPTURE(offset);
+    const auto found = blocks->find(base + offset, steps);
+    const FoundSymbol* const expected = owner_the_slow_way(c, base + offset);
+    REQUIRE(found.has_value() == (expected != nullptr));
+    if (!found) continue;
+    CHECK(found->name == std::string_view(c.names.c_str() + expected->name));
+    CHECK(found->kind == expected->kind);
+    CHECK(found->id < blocks->size());
+    CHECK(found->range == table.find(base + offset)->range);
+  }
+}
+
+TEST_CASE("symbols that lie too far apart for blocks have none", "[symbols]") {
+  FoundSymbol near;
+  FoundSymbol far;
+  far.begin = std::uint64_t{1} << 40;
+  near.size = far.size = 16;
+  const CodeAreas areas({{0, 64}, {far.begin, 64}});
+  CHECK_FALSE(SymbolBlocks::of({near, far}, {std::string_view("f")}, areas));
+  CHECK_FALSE(SymbolBlocks::of({}, {}, areas));
 }
 
 }  // namespace perfmap

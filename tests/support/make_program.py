@@ -8,6 +8,7 @@ inlined several levels deep, functions in namespaces, lambdas and cold code. $CX
 with FLAG..., -O2 -g if there are none, to DIR/program; the objects stay, for split DWARF.
 --heavy includes more of the standard library: about 1.2 MB of .debug_info a unit.
 """
+import concurrent.futures
 import os
 import pathlib
 import random
@@ -146,9 +147,13 @@ def main():
     (place / "main.cpp").write_text(declared + body)
     compiler = os.environ.get("CXX", "g++")
     names = ["main"] + [f"unit_{unit}" for unit in range(units)]
-    for name in names:
+
+    def compile_one(name):
         subprocess.run([compiler, "-std=c++20", *flags, "-c", f"{name}.cpp", "-o", f"{name}.o"],
                        cwd=place, check=True)
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(compile_one, names))
     subprocess.run([compiler, *flags, *[f"{name}.o" for name in names], "-o", "program"],
                    cwd=place, check=True)
 

@@ -69,9 +69,10 @@ struct DebugIndexStats {
 /// or of its separate debug file. Addresses are those of the file (ELF virtual addresses), not of a
 /// process.
 ///
-/// Opening goes over the heads of all units, O(units); the lines and the functions of a unit are
-/// indexed when first asked for, in a time linear in its size but for a logarithm. A look-up in an
-/// indexed unit is O(log n), and reads the names from the mapped file.
+/// Opening goes over the heads of all units, O(units); where the lines and the functions of a unit
+/// are is indexed when first asked for, in a time linear in its size but for a logarithm, and so is
+/// what a single function or sequence of lines holds. A look-up in what is indexed is O(log n), and
+/// reads the names from the mapped file.
 ///
 /// Where a function's code is counts as the DWARF says it, DW_AT_ranges included, as far as the
 /// file has executable segments there: linkers leave the DWARF of functions that they dropped, with

@@ -155,7 +155,9 @@ class PERFMAP_API Module {
   /// .gnu_debugdata, debug_file() and linkage tables (x86-64, i386, aarch64) together; data,
   /// mapping symbols ($x, $d) and assembler-local ones (.L) do not count.
   ///
-  /// The first call builds a table, O(n log n); then O(log n) at worst, and allocates nothing.
+  /// The first call reads the symbols, O(n). Of very many it makes no table yet: look-ups compare
+  /// those near the address, until they have taken as long as the table would have. That is made in
+  /// O(n log n), and from then on a look-up takes O(log n) at worst, and allocates nothing.
   /// Object files (ET_REL) have no symbols here, as their addresses mean nothing yet.
   std::optional<Symbol> find_symbol(Address vaddr) const;
   /// How many symbols may answer.

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 #include <sys/types.h>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "perfmap/address_space.hpp"
@@ -102,10 +104,14 @@ class PERFMAP_API Symbolizer {
   void fail(Error error);
   void note_missing(const Module& module, const DebugIndex& index);
   void add_frames(std::span<AddressName> answers);
-  void take_chain(std::vector<SourceFrame> chain, AddressName& answer) const;
+  void take_chain(std::vector<SourceFrame> chain, AddressName& answer);
+  void name_frame(SourceFrame& frame);
+  void add_frames_of(const Module& module, std::span<AddressName* const> asked);
 
   ProcessTracker& tracker_;
   Options options_;
+  std::unordered_set<const Module*> indexed_;              // of which debug_index() was asked for
+  std::unordered_map<std::string, std::string> readable_;  // by linkage name
   std::vector<Error> failures_;
 };
 

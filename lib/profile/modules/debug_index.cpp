@@ -13,21 +13,24 @@ bool has_code(const DwarfUnit& unit) {
   return unit.type == DW_UT_compile || unit.type == DW_UT_skeleton;
 }
 
-/// Reads a unit's frames from its two indexes.
+/// Reads a unit's frames from its indexes.
 class Frames {
  public:
-  Frames(const UnitLines* lines, const UnitScopes* scopes) : lines_(lines), scopes_(scopes) {}
+  Frames(UnitCache& cache, std::uint32_t unit)
+      : cache_(cache), unit_(unit), lines_(cache.lines(unit)), functions_(cache.functions(unit)) {}
 
-  std::vector<SourceFrame> at(Address vaddr) const {
+  std::vector<SourceFrame> at(Address vaddr) {
     const LineRow* const row = lines_ == nullptr ? nullptr : lines_->rows.find(vaddr);
-    const std::vector<Scope> chain =
-        scopes_ == nullptr ? std::vector<Scope>{} : scopes_->scopes.chain(vaddr);
+    const std::vector<Scope> chain = chain_at(vaddr);
     std::vector<SourceFrame> frames(chain.empty() && row != nullptr ? 1 : chain.size());
     if (row != nullptr && !frames.empty()) place(frames[0], row->file, row->line, row->column);
     for (std::size_t i = 0; i < chain.size(); ++i) {
-      name(frames[i], chain[i]);
+      const DieNames names = names_of(functions_->root.context, chain[i].die);
+      frames[i].function = names.name;
+      frames[i].linkage_name = names.linkage_name;
+      frames[i].inlined = chain[i].is_inlined;
       if (!chain[i].is_inlined || i + 1 == chain.size()) continue;
-      place(frames[i + 1], chain[i].call_file, chain[i].call_line, chain[i].call_column);
+      place(frames[i + 1], names.call_file, names.call_line, names.call_column);
     }
     return frames;
   }
@@ -39,15 +42,23 @@ class Frames {
     frame.line = line;
     frame.column = column;
   }
-  void name(SourceFrame& frame, const Scope& scope) const {
-    const DieNames names = names_of(scopes_->root.context, scope.die);
-    frame.function = names.name;
-    frame.linkage_name = names.linkage_name;
-    frame.inlined = scope.is_inlined;
+  /// Neighbours often belong to the same function.
+  std::vector<Scope> chain_at(Address vaddr) {
+    if (functions_ == nullptr) return {};
+    const std::uint32_t function = functions_->functions.find(vaddr);
+    if (scopes_ == nullptr || function != function_) {
+      scopes_ = cache_.scopes(unit_, *functions_, function);
+      function_ = function;
+    }
+    return scopes_->chain(vaddr);
   }
 
-  const UnitLines* lines_;
-  const UnitScopes* scopes_;
+  UnitCache& cache_;
+  std::uint32_t unit_;
+  std::shared_ptr<const UnitLines> lines_;
+  std::shared_ptr<const UnitFunctions> functions_;
+  std::uint32_t function_ = FunctionIndex::kNobody;
+  std::shared_ptr<const ScopeIndex> scopes_;  // of that function
 };
 
 }  // namespace
@@ -87,9 +98,7 @@ std::uint32_t DebugIndex::Impl::unit_of(Address vaddr) const noexcept {
 void DebugIndex::Impl::find(std::uint32_t unit, std::span<const std::size_t> which,
                             std::span<const Address> vaddrs,
                             std::span<std::vector<SourceFrame>> found) const {
-  const auto lines = cache_.lines(unit);
-  const auto scopes = cache_.scopes(unit);
-  const Frames frames(lines.get(), scopes.get());
+  Frames frames(cache_, unit);
   for (const std::size_t i : which) found[i] = frames.at(vaddrs[i]);
 }
 

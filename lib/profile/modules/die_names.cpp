@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <dwarf.h>
 
 #include "modules/scope_index.hpp"
@@ -10,7 +11,28 @@ constexpr int kMostSteps = 8;
 /// Names as far as one DIE has them, and where to go on.
 struct Step {
   DwarfValue name, linkage_name, origin;
+  std::uint64_t call_file = 0;
+  std::uint64_t call_line = 0;
+  std::uint64_t call_column = 0;
+
+  void take(std::uint16_t attribute, const DwarfValue& value) noexcept {
+    switch (attribute) {
+      case DW_AT_name: name = value; break;
+      case DW_AT_linkage_name:
+      case DW_AT_MIPS_linkage_name: linkage_name = value; break;
+      case DW_AT_abstract_origin:
+      case DW_AT_specification: origin = value; break;
+      case DW_AT_call_file: call_file = value.number; break;
+      case DW_AT_call_line: call_line = value.number; break;
+      case DW_AT_call_column: call_column = value.number; break;
+      default: break;
+    }
+  }
 };
+
+std::uint32_t narrow(std::uint64_t number) noexcept {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(number, UINT32_MAX));
+}
 
 Step read_step(const UnitContext& context, std::uint64_t die) {
   const DwarfUnit& unit = *context.unit;
@@ -20,15 +42,7 @@ Step read_step(const UnitContext& context, std::uint64_t die) {
   Step step;
   if (found == nullptr) return step;
   for_each_attribute(cursor, unit, *table, *found,
-                     [&](std::uint16_t name, const DwarfValue& value) {
-                       if (name == DW_AT_name) step.name = value;
-                       if (name == DW_AT_linkage_name || name == DW_AT_MIPS_linkage_name) {
-                         step.linkage_name = value;
-                       }
-                       if (name == DW_AT_abstract_origin || name == DW_AT_specification) {
-                         step.origin = value;
-                       }
-                     });
+                     [&](std::uint16_t name, const DwarfValue& value) { step.take(name, value); });
   return step;
 }
 
@@ -51,6 +65,11 @@ DieNames names_of(const UnitContext& context, std::uint64_t die) {
   DieNames names;
   for (int i = 0; i < kMostSteps; ++i) {
     const Step step = read_step(at, die);
+    if (i == 0) {
+      names.call_file = narrow(step.call_file);
+      names.call_line = narrow(step.call_line);
+      names.call_column = narrow(step.call_column);
+    }
     if (names.name.empty()) names.name = text_of(at, step.name);
     if (names.linkage_name.empty()) names.linkage_name = text_of(at, step.linkage_name);
     if (!names.name.empty() && !names.linkage_name.empty()) break;

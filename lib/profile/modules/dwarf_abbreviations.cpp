@@ -1,7 +1,6 @@
 #include "modules/dwarf_abbreviations.hpp"
 
 #include <algorithm>
-#include <dwarf.h>
 
 #include "modules/dwarf_values.hpp"
 
@@ -12,17 +11,91 @@ constexpr std::size_t kMostAttributes = 256;  // of one abbreviation
 constexpr std::size_t kMostOfAll = std::size_t{1} << 18;
 constexpr std::size_t kMostAbbreviations = std::size_t{1} << 16;
 
+std::uint8_t stops_of(const Abbreviation& at) noexcept {
+  const bool is_function = at.tag == DW_TAG_subprogram;
+  const bool is_outer = at.tag == DW_TAG_inlined_subroutine || (is_function && at.may_have_code);
+  return static_cast<std::uint8_t>((is_outer ? unsigned(StopAt::outer_code) : 0U) |
+                                   (is_function ? unsigned(StopAt::functions) : 0U));
+}
+
+/// Behind a number or a text, of those that are as short as usual; null for others.
+const char* behind_leb(const char* at, const char* end) noexcept {
+  for (int i = 0; i < 10 && at != end; ++i) {
+    if ((static_cast<unsigned char>(*at++) & 0x80) == 0) return at;
+  }
+  return nullptr;
+}
+const char* behind_block(const char* at, const char* end) noexcept {
+  if (at == end || (static_cast<unsigned char>(*at) & 0x80) != 0) return nullptr;
+  const auto size = static_cast<unsigned char>(*at++);
+  return end - at < size ? nullptr : at + size;
+}
+const char* behind_text(const char* at, const char* end) noexcept {
+  while (at != end && *at != 0) ++at;
+  return at == end ? nullptr : at + 1;
+}
+const char* behind_value(const char* at, const char* end, std::uint16_t form) noexcept {
+  switch (form) {
+    case 0: return at;
+    case DW_FORM_exprloc: return behind_block(at, end);
+    case DW_FORM_string: return behind_text(at, end);
+    case DW_FORM_udata:
+    case DW_FORM_sdata:
+    case DW_FORM_strx:
+    case DW_FORM_addrx:
+    case DW_FORM_loclistx:
+    case DW_FORM_rnglistx: return behind_leb(at, end);
+    default: return nullptr;
+  }
+}
+
 }  // namespace
 
 AbbreviationTable::AbbreviationTable(std::string_view section, std::endian order,
                                      const DwarfUnit& unit, std::uint64_t last) {
   DwarfCursor cursor(section, order, unit.abbreviations);
   const std::uint64_t first = cursor.position();
-  while (read(cursor, unit) && (last == 0 || abbreviations_.back().code != last)) {
+  if (last != 0) skip_to(cursor, last);
+  while (read(cursor, unit) && last == 0) {
   }
   bytes_read_ = cursor.position() - first;
-  // Codes are 1, 2, 3 from every compiler; find() looks there first.
   std::ranges::stable_sort(abbreviations_, {}, &Abbreviation::code);
+  if (last == 0) make_plans();
+}
+
+void AbbreviationTable::make_plans() {
+  for (std::size_t i = 0; i < abbreviations_.size(); ++i) {
+    if (abbreviations_[i].code != i + 1) return;
+  }
+  plans_.resize(abbreviations_.size() + 1);
+  plans_[0].stops = static_cast<std::uint8_t>(StopAt::both);
+  for (const Abbreviation& one : abbreviations_) {
+    const bool is_fixed = one.is_fixed && one.size <= UINT16_MAX;
+    const auto size = static_cast<std::uint16_t>(is_fixed ? one.size : 0);
+    plans_[one.code] = {size, one.stops, is_fixed, one.has_children};
+  }
+}
+
+/// Goes by the same rules as read(), and keeps nothing.
+void AbbreviationTable::skip_to(DwarfCursor& cursor, std::uint64_t code) noexcept {
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < kMostAbbreviations && cursor.ok(); ++i) {
+    DwarfCursor next = cursor;
+    const std::uint64_t found = next.uleb();
+    if (found == 0 || found == code) return;
+    next.uleb();  // the tag
+    next.u8();
+    for (std::size_t count = 0; next.ok(); ++count, ++all) {
+      const std::uint64_t name = next.uleb();
+      const std::uint64_t form = next.uleb();
+      if (form == DW_FORM_implicit_const) next.sleb();
+      if (name == 0 && form == 0) break;
+      const bool too_many = count >= kMostAttributes || all >= kMostOfAll;
+      if (form > 0xffff || name > 0xffff || too_many) next.fail();
+    }
+    cursor = next;
+  }
+  cursor.fail();
 }
 
 bool AbbreviationTable::read(DwarfCursor& cursor, const DwarfUnit& unit) {
@@ -33,6 +106,7 @@ bool AbbreviationTable::read(DwarfCursor& cursor, const DwarfUnit& unit) {
   made.has_children = cursor.u8() != 0;
   made.first_attribute = static_cast<std::uint32_t>(attributes_.size());
   made.first_step = static_cast<std::uint32_t>(steps_.size());
+  made.first_place = static_cast<std::uint32_t>(places_.size());
   while (cursor.ok()) {
     const std::uint64_t name = cursor.uleb();
     const std::uint64_t form = cursor.uleb();
@@ -43,9 +117,18 @@ bool AbbreviationTable::read(DwarfCursor& cursor, const DwarfUnit& unit) {
     if (form > 0xffff || name > 0xffff || too_many) cursor.fail();
     attributes_.push_back(
         {static_cast<std::uint16_t>(name), static_cast<std::uint16_t>(form), implicit});
+    attributes_.back().offset = made.size;
+    made.size += fixed_size(unit, attributes_.back().form).value_or(0);
     add_step(unit, attributes_.back().form, made);
+    if (name == DW_AT_low_pc || name == DW_AT_high_pc || name == DW_AT_ranges) {
+      made.may_have_code |= name != DW_AT_high_pc;
+      places_.push_back(attributes_.back());
+      ++made.place_count;
+    }
   }
   made.attribute_count = static_cast<std::uint32_t>(attributes_.size()) - made.first_attribute;
+  made.stops = stops_of(made);
+  made.is_fixed = made.step_count == 0 || (made.step_count == 1 && steps_.back().form == 0);
   if (cursor.ok()) abbreviations_.push_back(made);
   return cursor.ok() && abbreviations_.size() < kMostAbbreviations;
 }
@@ -63,24 +146,68 @@ void AbbreviationTable::add_step(const DwarfUnit& unit, std::uint16_t form, Abbr
   }
 }
 
-const Abbreviation* AbbreviationTable::find(std::uint64_t code) const noexcept {
-  if (code - 1 < abbreviations_.size() && abbreviations_[code - 1].code == code) {
-    return &abbreviations_[code - 1];
-  }
+const Abbreviation* AbbreviationTable::search(std::uint64_t code) const noexcept {
   const auto found = std::ranges::lower_bound(abbreviations_, code, {}, &Abbreviation::code);
   return found != abbreviations_.end() && found->code == code ? &*found : nullptr;
 }
 
-void AbbreviationTable::skip(DwarfCursor& cursor, const DwarfUnit& unit,
-                             const Abbreviation& of) const noexcept {
-  for (const Step& step : std::span(steps_).subspan(of.first_step, of.step_count)) {
-    cursor.skip(step.fixed);
-    if (step.form != 0) read_value(cursor, unit, {0, step.form, 0});
+/// Behind a DIE's attributes; null where that is not as easy as usual.
+const char* AbbreviationTable::behind(const char* at, const char* end,
+                                      const Abbreviation& of) const noexcept {
+  const Step* const steps = steps_.data() + of.first_step;
+  for (std::uint32_t i = 0; i < of.step_count && at != nullptr; ++i) {
+    if (static_cast<std::size_t>(end - at) < steps[i].fixed) return nullptr;
+    at = behind_value(at + steps[i].fixed, end, steps[i].form);
   }
+  return at;
+}
+
+void AbbreviationTable::skip_plain(DwarfCursor& cursor, StopAt stop, std::uint64_t least,
+                                   std::uint64_t& depth) const noexcept {
+  const std::string_view bytes = cursor.rest();
+  const char* at = bytes.data();
+  const char* const end = at + bytes.size();
+  const std::span<const Plan> plans = plans_;
+  std::uint64_t level = depth;
+  while (end - at > 2 && level < kMostDieDepth) {
+    const char* next = at;
+    unsigned code = static_cast<unsigned char>(*next++);
+    if (code >= 0x80) {
+      const auto upper = static_cast<unsigned char>(*next++);
+      if (upper >= 0x80) break;
+      code = (code & 0x7fU) | unsigned{upper} << 7;
+    }
+    if (code == 0) {
+      if (level <= least) break;
+      --level;
+      at = next;
+      continue;
+    }
+    if (code >= plans.size()) break;
+    const Plan plan = plans[code];
+    if ((plan.stops & static_cast<std::uint8_t>(stop)) != 0) break;
+    if (!plan.is_fixed) {
+      next = behind(next, end, abbreviations_[code - 1]);
+      if (next == nullptr) break;
+    } else {
+      if (end - next < plan.size) break;
+      next += plan.size;
+    }
+    level += plan.has_children ? 1 : 0;
+    at = next;
+  }
+  depth = level;
+  cursor.skip(static_cast<std::uint64_t>(at - bytes.data()));
+}
+
+void AbbreviationTable::skip_rare(DwarfCursor& cursor, const DwarfUnit& unit,
+                                  std::uint16_t form) noexcept {
+  read_value(cursor, unit, {0, form, 0});
 }
 
 std::size_t AbbreviationTable::bytes() const noexcept {
-  return abbreviations_.size() * sizeof(Abbreviation) + attributes_.size() * sizeof(AttributeForm) +
+  return abbreviations_.size() * sizeof(Abbreviation) +
+         (attributes_.size() + places_.size()) * sizeof(AttributeForm) +
          steps_.size() * sizeof(Step);
 }
 

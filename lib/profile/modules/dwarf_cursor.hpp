@@ -42,14 +42,11 @@ class DwarfCursor {
   }
   /// Bits beyond the 64th are dropped; more than 20 bytes are no number.
   std::uint64_t uleb() noexcept {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < kMostLebBits; shift += 7) {
-      const std::uint8_t byte = u8();
-      if (shift < 64) value |= std::uint64_t{byte & 0x7fU} << shift;
-      if ((byte & 0x80) == 0) return value;
+    // Most are small.
+    if (at_ < bytes_.size() && (bytes_[at_] & 0x80) == 0) {
+      return static_cast<unsigned char>(bytes_[at_++]);
     }
-    fail();
-    return 0;
+    return long_uleb();
   }
   std::int64_t sleb() noexcept {
     std::uint64_t value = 0;
@@ -72,7 +69,10 @@ class DwarfCursor {
     at_ += taken.size();
     return taken;
   }
-  void skip(std::uint64_t count) noexcept { bytes(count); }
+  void skip(std::uint64_t count) noexcept {
+    if (count > bytes_.size() - at_) return fail();
+    at_ += count;
+  }
   /// The bytes before the next NUL, which is skipped.
   std::string_view c_string() noexcept {
     const std::string_view rest = bytes_.substr(at_);
@@ -83,6 +83,11 @@ class DwarfCursor {
     }
     at_ += nul + 1;
     return rest.substr(0, nul);
+  }
+  /// The same, for texts that are short.
+  void skip_c_string() noexcept {
+    while (at_ < bytes_.size() && bytes_[at_] != 0) ++at_;
+    skip(1);
   }
   /// The length that begins a unit, and whether it is one of 64 bits.
   struct Length {
@@ -104,11 +109,22 @@ class DwarfCursor {
   bool ok() const noexcept { return ok_; }
   bool at_end() const noexcept { return at_ == bytes_.size(); }
   std::uint64_t position() const noexcept { return at_; }
+  std::string_view rest() const noexcept { return bytes_.substr(at_); }
   std::uint64_t left() const noexcept { return bytes_.size() - at_; }
 
  private:
   static constexpr unsigned kMostLebBits = 140;
 
+  std::uint64_t long_uleb() noexcept {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < kMostLebBits; shift += 7) {
+      const std::uint8_t byte = u8();
+      if (shift < 64) value |= std::uint64_t{byte & 0x7fU} << shift;
+      if ((byte & 0x80) == 0) return value;
+    }
+    fail();
+    return 0;
+  }
   std::uint64_t u24() noexcept {
     const std::string_view three = bytes(3);
     if (three.empty()) return 0;

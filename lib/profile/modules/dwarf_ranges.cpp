@@ -105,6 +105,26 @@ void CodePlace::take(std::uint16_t name, const DwarfValue& value) noexcept {
   if (name == DW_AT_ranges) ranges = value;
 }
 
+CodePlace read_place(DwarfCursor& cursor, const DwarfUnit& unit, const AbbreviationTable& table,
+                     const Abbreviation& abbreviation) {
+  CodePlace place;
+  if (!abbreviation.is_fixed) {
+    for (const AttributeForm& form : table.attributes(abbreviation)) {
+      const DwarfValue value = read_value(cursor, unit, form);
+      if (cursor.ok()) place.take(form.name, value);
+    }
+    return place;
+  }
+  for (const AttributeForm& form : table.places(abbreviation)) {
+    DwarfCursor at = cursor;
+    at.skip(form.offset);
+    const DwarfValue value = read_value(at, unit, form);
+    if (at.ok()) place.take(form.name, value);
+  }
+  cursor.skip(abbreviation.size);
+  return place;
+}
+
 void append_ranges(const UnitContext& context, const CodePlace& place, std::uint64_t& budget,
                    std::vector<CodeRange>& out) {
   RangeReader reader(context, budget, out);

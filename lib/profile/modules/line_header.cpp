@@ -1,5 +1,6 @@
 #include "modules/line_header.hpp"
 
+#include <algorithm>
 #include <dwarf.h>
 #include <utility>
 
@@ -60,6 +61,17 @@ std::vector<LineFile> read_entries(DwarfCursor& cursor, const DwarfUnit& forms) 
   return entries;
 }
 
+void make_steps(LineHeader& header) noexcept {
+  constexpr std::string_view kOperands("\0\1\1\1\1\0\0", DW_LNS_set_basic_block);
+  header.is_usual = header.operand_counts.starts_with(kOperands) && header.line_range != 0;
+  const unsigned range = std::max<unsigned>(header.line_range, 1);
+  for (unsigned opcode = header.opcode_base; opcode < header.steps.size(); ++opcode) {
+    const unsigned adjusted = opcode - header.opcode_base;
+    header.steps[opcode] = {adjusted / range * header.minimum_length,
+                            header.line_base + static_cast<int>(adjusted % range)};
+  }
+}
+
 }  // namespace
 
 LineHeader read_line_header(const UnitContext& context, std::uint64_t offset, LineNames& names) {
@@ -97,6 +109,7 @@ LineHeader read_line_header(const UnitContext& context, std::uint64_t offset, Li
     read_old_names(lists, names);
   }
   header.program = section.substr(program, end - program);
+  make_steps(header);
   header.ok = true;
   return header;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <dwarf.h>
+#include <utility>
 
 #include "modules/dwarf_file.hpp"
 #include "modules/line_header.hpp"
@@ -11,22 +12,18 @@ namespace {
 
 constexpr std::size_t kUsualPath = 128;
 
-}  // namespace
-
-/// Runs the opcodes (DWARF 5, 6.2.5).
+/// Runs the opcodes (DWARF 5, 6.2.5) from `at` on, and tells the sink what they make.
+template <class Sink>
 class LineMachine {
  public:
-  LineMachine(const UnitContext& context, const LineHeader& header, LineRows& out,
-              std::uint64_t most_rows)
-      : header_(header),
-        out_(out),
-        most_rows_(most_rows),
-        file_(*context.file),
-        cursor_(header.program, context.file->order()) {}
+  LineMachine(const LineHeader& header, std::endian order, std::uint64_t at, Sink& sink)
+      : header_(header), sink_(sink), order_(order), cursor_(header.program, order, at) {}
 
   void run() {
-    while (!cursor_.at_end() && cursor_.ok() && out_.rows_.size() < most_rows_) step(cursor_.u8());
-    out_.rows_.resize(first_);  // of a sequence without an end
+    while (!cursor_.at_end() && cursor_.ok() && !sink_.is_done()) {
+      sink_.run_ahead(header_, cursor_, row_);
+      if (!cursor_.at_end() && !sink_.is_done()) step(cursor_.u8());
+    }
   }
 
  private:
@@ -34,37 +31,40 @@ class LineMachine {
     if (opcode >= header_.opcode_base) return special(opcode);
     if (opcode == 0) return extended();
     switch (opcode) {
-      case DW_LNS_copy: return emit();
+      case DW_LNS_copy: return sink_.emit(row_);
       case DW_LNS_advance_pc: return advance(cursor_.uleb());
       case DW_LNS_advance_line: return add_lines(cursor_.sleb());
       case DW_LNS_set_file: row_.file = narrow(cursor_.uleb()); return;
       case DW_LNS_set_column: row_.column = narrow(cursor_.uleb()); return;
       case DW_LNS_const_add_pc:
         if (header_.line_range == 0) return cursor_.fail();
-        return advance((255U - header_.opcode_base) / header_.line_range);
+        row_.address += header_.steps[255].bytes;
+        return;
       case DW_LNS_fixed_advance_pc: row_.address += cursor_.u16(); return;
       default: skip_operands(opcode);
     }
   }
   void special(std::uint8_t opcode) {
     if (header_.line_range == 0) return cursor_.fail();
-    const unsigned adjusted = opcode - header_.opcode_base;
-    advance(adjusted / header_.line_range);
-    add_lines(header_.line_base + static_cast<int>(adjusted % header_.line_range));
-    emit();
+    row_.address += header_.steps[opcode].bytes;
+    add_lines(header_.steps[opcode].lines);
+    sink_.emit(row_);
   }
   void extended() {
     const std::uint64_t length = cursor_.uleb();
-    DwarfCursor operands(cursor_.bytes(length), file_.order());
+    DwarfCursor operands(cursor_.bytes(length), order_);
     switch (operands.u8()) {
-      case DW_LNE_end_sequence: return end_sequence();
+      case DW_LNE_end_sequence:
+        sink_.end_sequence(row_.address, cursor_.position());
+        row_ = kInitial;
+        return;
       case DW_LNE_set_address:
         row_.address =
             operands.sized(static_cast<unsigned>(std::min<std::uint64_t>(length, 9) - 1));
         return;
       case DW_LNE_define_file: {
         const std::string_view name = operands.c_string();
-        out_.names_.files.push_back({{ValueKind::text, 0, name}, operands.uleb()});
+        sink_.define_file({{ValueKind::text, 0, name}, operands.uleb()});
         return;
       }
       default: return;
@@ -79,54 +79,170 @@ class LineMachine {
   static std::uint32_t narrow(std::uint64_t number) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(number, UINT32_MAX));
   }
-  void emit() { out_.rows_.push_back(row_); }
-
-  void end_sequence() {
-    const auto rows = std::span(out_.rows_).subspan(first_);
-    if (!std::ranges::is_sorted(rows, {}, &LineRow::address)) {
-      std::ranges::stable_sort(rows, {}, &LineRow::address);
-    }
-    const bool kept =
-        !rows.empty() && rows.front().address < row_.address && file_.is_code(rows.front().address);
-    if (kept) {
-      out_.sequences_.push_back({rows.front().address, row_.address, first_, rows.size()});
-    } else {
-      out_.rows_.resize(first_);
-    }
-    first_ = out_.rows_.size();
-    row_ = kInitial;
-  }
 
   static constexpr LineRow kInitial{0, 1, 1, 0};
 
   const LineHeader& header_;
-  LineRows& out_;
-  std::uint64_t most_rows_;
-  const DwarfFile& file_;
+  Sink& sink_;
+  std::endian order_;
   DwarfCursor cursor_;
   LineRow row_ = kInitial;
-  std::size_t first_ = 0;  // row of the sequence
+};
+
+}  // namespace
+
+/// Where sequences are, without their rows.
+class LineRows::Survey {
+ public:
+  Survey(LineRows& out, const DwarfFile& file, std::uint64_t most_rows)
+      : out_(out), file_(file), most_rows_(most_rows) {}
+
+  bool is_done() const noexcept { return out_.row_count_ + now_.count >= most_rows_; }
+  void emit(const LineRow& row) noexcept {
+    if (now_.count++ == 0) now_.begin = last_ = row.address;
+    now_.is_sorted = now_.is_sorted && row.address >= last_;
+    now_.begin = std::min(now_.begin, row.address);
+    last_ = row.address;
+  }
+  void end_sequence(std::uint64_t end, std::uint64_t next) {
+    now_.end = end;
+    if (now_.count != 0 && now_.begin < end && file_.is_code(now_.begin)) {
+      out_.sequences_.push_back(now_);
+      out_.row_count_ += now_.count;
+    }
+    now_ = {};
+    now_.program = next;
+  }
+  void define_file(const LineFile& file) { out_.names_.files.push_back(file); }
+  /// Over the usual opcodes, which are most, at a fraction of the cost: only addresses count here,
+  /// and these only rise.
+  void run_ahead(const LineHeader& header, DwarfCursor& cursor, LineRow& row) noexcept {
+    constexpr std::ptrdiff_t kLongest = 3;
+    if (!header.is_usual || row.address >> 63 != 0) return;
+    const std::string_view rest = cursor.rest();
+    const auto* at = reinterpret_cast<const unsigned char*>(rest.data());
+    const unsigned char* const end = at + rest.size();
+    const std::uint64_t most = most_rows_ - out_.row_count_ - now_.count;
+    std::uint64_t address = row.address;
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    std::uint64_t count = 0;
+    while (end - at >= kLongest && count < most) {
+      const unsigned opcode = *at;
+      if (opcode >= header.opcode_base || opcode == DW_LNS_copy) {
+        address += header.steps[opcode].bytes;  // of DW_LNS_copy 0
+        if (count++ == 0) first = address;
+        last = address;
+        ++at;
+        continue;
+      }
+      const unsigned char* const next = behind_usual(at, end);
+      if (next == nullptr) break;
+      if (opcode == DW_LNS_advance_pc) {
+        address += (next - at == 2 ? at[1] : (at[1] & 0x7fU) | unsigned{at[2]} << 7) *
+                   std::uint64_t{header.minimum_length};
+      }
+      at = next;
+    }
+    cursor.skip(static_cast<std::uint64_t>(reinterpret_cast<const char*>(at) - rest.data()));
+    row.address = address;
+    if (count != 0) add_rising(first, last, count);
+  }
+
+ private:
+  void add_rising(std::uint64_t first, std::uint64_t last, std::uint64_t count) noexcept {
+    if (now_.count == 0) now_.begin = last_ = first;
+    now_.is_sorted = now_.is_sorted && first >= last_;
+    now_.begin = std::min(now_.begin, first);
+    now_.count += count;
+    last_ = last;
+  }
+  /// Behind an opcode that makes no row, with an operand of a byte or two, if any; else null.
+  static const unsigned char* behind_usual(const unsigned char* at,
+                                           const unsigned char* end) noexcept {
+    switch (*at) {
+      case DW_LNS_negate_stmt:
+      case DW_LNS_set_basic_block: return at + 1;
+      case DW_LNS_advance_pc:
+      case DW_LNS_advance_line:
+      case DW_LNS_set_file:
+      case DW_LNS_set_column:
+        if (at[1] < 0x80) return at + 2;
+        return at[2] < 0x80 ? at + 3 : nullptr;
+      case 0:
+        if (at[2] != DW_LNE_set_discriminator || at[1] == 0) return nullptr;
+        return at[1] <= end - at - 2 ? at + 2 + at[1] : nullptr;
+      default: return nullptr;
+    }
+  }
+
+  LineRows& out_;
+  const DwarfFile& file_;
+  std::uint64_t most_rows_;
+  Sequence now_;
+  std::uint64_t last_ = 0;
+};
+
+/// The rows of one sequence: no more than there were, as the file may have changed.
+class LineRows::Maker {
+ public:
+  explicit Maker(const Sequence& of) : most_(of.count) { rows_.reserve(of.count); }
+
+  bool is_done() const noexcept { return has_ended_; }
+  void emit(const LineRow& row) {
+    if (rows_.size() < most_) rows_.push_back(row);
+  }
+  void end_sequence(std::uint64_t /*end*/, std::uint64_t /*next*/) noexcept { has_ended_ = true; }
+  void define_file(const LineFile& /*file*/) noexcept {}
+  void run_ahead(const LineHeader& /*header*/, DwarfCursor& /*cursor*/, LineRow& /*row*/) noexcept {
+  }
+  Rows take() && { return std::move(rows_); }
+
+ private:
+  std::size_t most_;
+  Rows rows_;
+  bool has_ended_ = false;
 };
 
 LineRows::LineRows(const UnitContext& context, std::string_view compile_directory,
-                   std::uint64_t offset, std::uint64_t most_bytes) {
+                   std::uint64_t offset, std::uint64_t most_bytes)
+    : order_(context.file->order()) {
   names_.compile_directory = compile_directory;
-  const LineHeader header = read_line_header(context, offset, names_);
-  if (!header.ok) return;
-  LineMachine(context, header, *this, most_bytes / sizeof(LineRow)).run();
+  header_ = read_line_header(context, offset, names_);
+  if (!header_.ok) return;
+  Survey survey(*this, *context.file, most_bytes / sizeof(LineRow));
+  LineMachine(header_, order_, 0, survey).run();
   std::ranges::sort(sequences_, {}, &Sequence::end);
-  rows_.shrink_to_fit();
+  sequences_.shrink_to_fit();
+  made_ = std::make_unique<Made[]>(sequences_.size());
 }
 
-const LineRow* LineRows::find(std::uint64_t address) const noexcept {
+const LineRows::Rows& LineRows::rows_of(std::size_t number) const {
+  std::atomic<const Rows*>& made = made_[number].rows;
+  if (const Rows* const known = made.load(std::memory_order_acquire)) return *known;
+  const Sequence& sequence = sequences_[number];
+  Maker maker(sequence);
+  LineMachine(header_, order_, sequence.program, maker).run();
+  auto rows = std::make_unique<Rows>(std::move(maker).take());
+  if (!sequence.is_sorted) std::ranges::stable_sort(*rows, {}, &LineRow::address);
+  const Rows* expected = nullptr;
+  if (!made.compare_exchange_strong(expected, rows.get(), std::memory_order_acq_rel)) {
+    return *expected;
+  }
+  return *rows.release();
+}
+
+const LineRow* LineRows::find(std::uint64_t address) const {
   const auto sequence = std::ranges::upper_bound(sequences_, address, {}, &Sequence::end);
   if (sequence == sequences_.end() || address < sequence->begin) return nullptr;
-  const auto rows = std::span(rows_).subspan(sequence->first, sequence->count);
-  return &*(std::ranges::upper_bound(rows, address, {}, &LineRow::address) - 1);
+  const Rows& rows = rows_of(static_cast<std::size_t>(sequence - sequences_.begin()));
+  const auto after = std::ranges::upper_bound(rows, address, {}, &LineRow::address);
+  return after == rows.begin() ? nullptr : &*(after - 1);
 }
 
 std::size_t LineRows::bytes() const noexcept {
-  return rows_.capacity() * sizeof(LineRow) + sequences_.capacity() * sizeof(Sequence) +
+  return row_count_ * sizeof(LineRow) +
+         sequences_.capacity() * (sizeof(Sequence) + sizeof(Made) + sizeof(Rows)) +
          (names_.files.capacity() + names_.directories.capacity()) * sizeof(LineFile);
 }
 

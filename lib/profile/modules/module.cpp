@@ -142,7 +142,7 @@ std::string_view Module::bytes_at(Address vaddr) const noexcept {
 
 std::uint64_t Module::bytes_held() const noexcept {
   std::uint64_t held = sizeof(State) + bytes().size() + state_->symbol_bytes.load() +
-                       state_->demangled.bytes() + sections().size() * sizeof(ElfSectionFacts);
+                       state_->demangled_bytes() + sections().size() * sizeof(ElfSectionFacts);
   if (state_->has_lines.load(std::memory_order_acquire)) held += state_->lines->stats().bytes;
   if (const auto* const cfi = state_->cfi.made()) held += (*cfi)->bytes_held();
   for (const auto* other : {&state_->debug, &state_->alternate, &state_->packed}) {

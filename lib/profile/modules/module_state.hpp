@@ -39,12 +39,30 @@ struct Module::State {
   };
   /// Makes them for the first who asks. `module` is the one whose state this is.
   const SymbolTable& symbols(const Module& module);
+  template <class Gather>
+  const SymbolTable& symbols_of(const Module& module, const Gather& gather);
+  SymbolSources symbol_sources(const Module& module) const;
+
+  /// What answers until that has taken as long as making the table takes.
+  struct FirstSymbols {
+    std::optional<SymbolSources::MadeBlocks> made;
+    mutable std::atomic<std::int64_t> steps_left{0};
+    mutable DemangledNames demangled;
+  };
+  /// Without blocks where the table is made as fast.
+  const FirstSymbols& first_symbols(const Module& module);
+  std::optional<Symbol> find_first(const Module& module, Address vaddr);
+  Late<std::unique_ptr<const FirstSymbols>> first = {};
 
   std::once_flag once = {};
   std::atomic<bool> is_made{false};
   Symbols made = {};
   std::atomic<std::uint64_t> symbol_bytes{0};
   DemangledNames demangled = {};
+  std::uint64_t demangled_bytes() const noexcept {
+    const auto* const early = first.made();
+    return demangled.bytes() + (early != nullptr ? (*early)->demangled.bytes() : 0);
+  }
 
   /// What .gnu_debugdata holds, or null.
   const Module* packed_module(const Module& module) const;

@@ -13,34 +13,38 @@ namespace perfmap {
 struct Scope {
   std::uint64_t die = 0;  ///< offset into .debug_info
   std::uint32_t parent = Partition::kNobody;
-  std::uint32_t call_file = 0;
-  std::uint32_t call_line = 0;
-  std::uint32_t call_column = 0;
   bool is_inlined = false;
 };
 
 /// Which function, or inlined call, each address of a unit belongs to: the deepest. One walk over
-/// the unit's DIEs, without recursion; O(n log n) in the unit's bytes.
+/// DIEs, without recursion; O(n log n) in their bytes.
 class ScopeIndex {
  public:
-  ScopeIndex() = default;
-  /// Holds at most about `most_bytes`; what is behind that, or behind damage, is missing.
-  ScopeIndex(const UnitRoot& root, const AbbreviationTable& abbreviations,
+  /// Of the DIE at an offset into .debug_info, and all of its children. Holds at most about
+  /// `most_bytes`; what is behind that, or behind damage, is missing.
+  ScopeIndex(const UnitRoot& root, const AbbreviationTable& abbreviations, std::uint64_t die,
              std::uint64_t most_bytes);
 
   /// The scopes that contain the address, from the innermost out, at most 256.
   std::vector<Scope> chain(std::uint64_t address) const;
   std::size_t bytes() const noexcept;
+  /// Bytes of DIEs and entries of lists that were gone over.
+  std::uint64_t work() const noexcept { return work_; }
 
  private:
   friend class ScopeWalk;
   std::vector<Scope> scopes_;  // parents before children
   Partition partition_;
+  std::uint64_t work_ = 0;
 };
 
 struct DieNames {
   std::string_view name;
   std::string_view linkage_name;
+  /// Where an inlined call is.
+  std::uint32_t call_file = 0;
+  std::uint32_t call_line = 0;
+  std::uint32_t call_column = 0;
 };
 
 /// The names of a DIE, taken where need be from what it is an instance or the definition of: at

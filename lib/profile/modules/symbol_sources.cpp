@@ -13,12 +13,6 @@ namespace {
 constexpr std::uint64_t kMostSymbols = std::uint64_t{1} << 23;
 constexpr std::size_t kMostStrings = 200;
 
-/// What assemblers leave for themselves: ARM's and RISC-V's marks of where data begins, and local
-/// labels. The name may go on behind its NUL.
-bool is_mark(std::string_view name) noexcept {
-  return name.empty() || name.front() == '\0' || name.front() == '$' || name.starts_with(".L");
-}
-
 std::optional<SymbolKind> kind_of(const ElfSymbolFields& symbol) noexcept {
   if (symbol.section == SHN_UNDEF || symbol.section == SHN_ABS || symbol.section == SHN_COMMON) {
     return std::nullopt;
@@ -36,8 +30,25 @@ std::uint8_t rank_of(unsigned binding) noexcept {
   return binding == STB_WEAK ? 1 : 2;
 }
 
-std::uint8_t underscores_of(std::string_view name) noexcept {
-  return static_cast<std::uint8_t>(std::min(name.find_first_not_of('_'), std::size_t{255}));
+/// Reads names, which lie all over the place.
+void read_names(std::vector<FoundSymbol>& found, const std::vector<std::string_view>& strings) {
+  constexpr std::size_t kAhead = 16;
+  const auto text = [&](const FoundSymbol& symbol) {
+    const std::string_view all = strings[symbol.strings];
+    return symbol.name < all.size() ? all.substr(symbol.name, kEnoughOfName) : std::string_view();
+  };
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (i + kAhead < found.size()) __builtin_prefetch(text(found[i + kAhead]).data());
+    FoundSymbol symbol = found[i];
+    const std::string_view name = text(symbol);
+    if (symbol.kind != SymbolKind::plt) {
+      if (is_mark(name)) continue;
+      symbol.underscores = underscores_of(name);
+    }
+    found[kept++] = symbol;
+  }
+  found.resize(kept);
 }
 
 }  // namespace
@@ -51,14 +62,12 @@ void SymbolSources::add_section(const Module& module, const ElfSectionFacts& sec
   const std::uint64_t count = symbols.size() / each;
   const auto source = static_cast<std::uint8_t>(strings_.size());
   strings_.push_back(strings);
+  found_.reserve(std::min(found_.size() + count, kMostSymbols));
   for (std::uint64_t i = 1; i < count && found_.size() < kMostSymbols; ++i) {
     const ElfSymbolFields raw(
         ElfFields(symbols.substr(i * each, each), module.byte_order(), module.is_64()));
     const std::optional<SymbolKind> kind = kind_of(raw);
-    // Enough of the name to tell: the rest is read when somebody asks.
-    const std::string_view name =
-        raw.name < strings.size() ? strings.substr(raw.name, 16) : std::string_view();
-    if (!kind || is_mark(name)) continue;
+    if (!kind) continue;
     FoundSymbol found;
     found.begin = raw.value;
     // Thumb code has odd addresses in symbols, and even ones in memory.
@@ -68,7 +77,6 @@ void SymbolSources::add_section(const Module& module, const ElfSectionFacts& sec
     found.order = static_cast<std::uint32_t>(found_.size());
     found.strings = source;
     found.binding = rank_of(raw.binding());
-    found.underscores = underscores_of(name);
     found.kind = *kind;
     found_.push_back(found);
   }
@@ -103,7 +111,14 @@ void SymbolSources::add_linkage_of(const Module& module) {
   strings_.push_back(*made_);
 }
 
+std::optional<SymbolSources::MadeBlocks> SymbolSources::blocks(const CodeAreas& areas) && {
+  auto blocks = SymbolBlocks::of(found_, std::move(strings_), areas);
+  if (!blocks) return std::nullopt;
+  return MadeBlocks{*std::move(blocks), std::move(made_)};
+}
+
 SymbolSources::Made SymbolSources::table(const CodeAreas& areas) && {
+  read_names(found_, strings_);
   SymbolTable table(std::move(found_), std::move(strings_), areas);
   return {std::move(table), std::move(made_)};
 }

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "modules/elf_layout.hpp"
+#include "modules/symbol_blocks.hpp"
 #include "modules/symbol_table.hpp"
 #include "perfmap/module.hpp"
 
@@ -20,12 +22,20 @@ class SymbolSources {
   /// Entries of linkage tables.
   void add_linkage_of(const Module& module);
 
+  std::size_t size() const noexcept { return found_.size(); }
+
   /// `names` are those that were made: the table borrows them, too.
   struct Made {
     SymbolTable table;
     std::unique_ptr<const std::string> names;
   };
   Made table(const CodeAreas& areas) &&;
+  struct MadeBlocks {
+    SymbolBlocks blocks;
+    std::unique_ptr<const std::string> names;
+  };
+  /// None where code lies too far apart.
+  std::optional<MadeBlocks> blocks(const CodeAreas& areas) &&;
 
  private:
   void add_section(const Module& module, const ElfSectionFacts& section, ReadingRoom& room);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,11 @@ class CodeAreas {
   explicit CodeAreas(std::vector<AddressRange> ranges);
   /// What is left of the area from an address on; 0 outside of all. O(log n).
   std::uint64_t room_at(Address address) const noexcept;
+  /// From the first to the end of the last.
+  AddressRange whole() const noexcept {
+    if (ranges_.empty()) return {};
+    return {ranges_.front().begin, ranges_.back().end() - ranges_.front().begin};
+  }
 
  private:
   std::vector<AddressRange> ranges_;  // ascending, disjoint
@@ -36,6 +42,18 @@ struct FoundSymbol {
   std::uint8_t underscores = 0;
   SymbolKind kind = SymbolKind::function;
 };
+
+/// So much of a name tells the following.
+inline constexpr std::size_t kEnoughOfName = 16;
+/// What assemblers leave for themselves: ARM's and RISC-V's marks of where data begins, and local
+/// labels. The name may go on behind its NUL.
+inline bool is_mark(std::string_view name) noexcept {
+  return name.empty() || name.front() == '\0' || name.front() == '$' || name.starts_with(".L");
+}
+/// How many it begins with, up to 255.
+inline std::uint8_t underscores_of(std::string_view name) noexcept {
+  return static_cast<std::uint8_t>(std::min(name.find_first_not_of('_'), std::size_t{255}));
+}
 
 /// Which symbol owns an address: the address space is cut into pieces, once, and each has one
 /// owner. The rules are those of Module::find_symbol(). Immutable.

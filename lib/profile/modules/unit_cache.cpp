@@ -48,17 +48,27 @@ UnitCache::UnitCache(std::shared_ptr<const DwarfFile> file, DebugOptions options
     : file_(std::move(file)), options_(std::move(options)) {}
 
 std::shared_ptr<const UnitLines> UnitCache::lines(std::uint32_t unit) {
-  const auto made = get(std::uint64_t{unit} * 2, [&] { return make_lines(file_->units()[unit]); });
+  const auto made = get({unit, Kind::lines, 0}, [&] { return make_lines(file_->units()[unit]); });
   return std::static_pointer_cast<const UnitLines>(made);
 }
 
-std::shared_ptr<const UnitScopes> UnitCache::scopes(std::uint32_t unit) {
+std::shared_ptr<const UnitFunctions> UnitCache::functions(std::uint32_t unit) {
   const auto made =
-      get(std::uint64_t{unit} * 2 + 1, [&] { return make_scopes(file_->units()[unit]); });
-  return std::static_pointer_cast<const UnitScopes>(made);
+      get({unit, Kind::functions, 0}, [&] { return make_functions(file_->units()[unit]); });
+  return std::static_pointer_cast<const UnitFunctions>(made);
 }
 
-std::shared_ptr<const void> UnitCache::get(std::uint64_t key, const std::function<Made()>& make) {
+std::shared_ptr<const ScopeIndex> UnitCache::scopes(std::uint32_t unit, const UnitFunctions& of,
+                                                    std::uint32_t function) {
+  const bool is_one = function != FunctionIndex::kNobody && of.room.load() > 0;
+  const std::uint64_t die =
+      is_one ? of.functions.die_of(function) : of.root.context.unit->first_die;
+  const Key key = is_one ? Key{unit, Kind::scopes, function} : Key{unit, Kind::all_scopes, 0};
+  const auto made = get(key, [&] { return make_scopes(of, die); });
+  return std::static_pointer_cast<const ScopeIndex>(made);
+}
+
+std::shared_ptr<const void> UnitCache::get(const Key& key, const std::function<Made()>& make) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = by_key_.find(key); found != by_key_.end()) {
@@ -73,7 +83,7 @@ std::shared_ptr<const void> UnitCache::get(std::uint64_t key, const std::functio
   return made.index;
 }
 
-void UnitCache::hold(std::uint64_t key, const Made& made) {
+void UnitCache::hold(const Key& key, const Made& made) {
   held_.push_front({key, made});
   by_key_[key] = held_.begin();
   bytes_ += made.bytes;
@@ -92,24 +102,38 @@ UnitCache::Made UnitCache::make_lines(const DwarfUnit& unit) const {
   return {std::make_shared<const UnitLines>(UnitLines{root, std::move(rows)}), bytes};
 }
 
-UnitCache::Made UnitCache::make_scopes(const DwarfUnit& unit) {
-  UnitScopes made{nullptr, root_of(*file_, unit), {}};
-  if (!made.root.split_name.empty()) {
-    made.split = open_split(made.root);
-    if (made.split == nullptr) {
+UnitCache::Made UnitCache::make_functions(const DwarfUnit& unit) {
+  const auto made = std::make_shared<UnitFunctions>();
+  made->root = root_of(*file_, unit);
+  if (!made->root.split_name.empty()) {
+    made->split = open_split(made->root);
+    if (made->split == nullptr) {
       const std::lock_guard lock(mutex_);
       ++split_missing_;
       return {};
     }
-    const DwarfUnit& split = *split_unit(*made.split, made.root);
-    made.root = read_split_root(*made.split, split, *made.split->abbreviations(split), made.root);
+    const DwarfUnit& split = *split_unit(*made->split, made->root);
+    made->root =
+        read_split_root(*made->split, split, *made->split->abbreviations(split), made->root);
   }
-  const UnitContext& context = made.root.context;
-  made.scopes =
-      ScopeIndex(made.root, *context.file->abbreviations(*context.unit), options_.most_bytes);
+  const UnitContext& context = made->root.context;
+  made->functions =
+      FunctionIndex(made->root, *context.file->abbreviations(*context.unit), options_.most_bytes);
+  constexpr std::uint64_t kTimes = 4;  // proper ones are read once, each for itself
+  made->room = static_cast<std::int64_t>(kTimes * (context.unit->end - context.unit->offset));
   const std::uint64_t bytes =
-      made.scopes.bytes() + (made.split == nullptr ? 0 : made.split->input().text().size());
-  return {std::make_shared<const UnitScopes>(std::move(made)), bytes};
+      made->functions.bytes() + (made->split == nullptr ? 0 : made->split->input().text().size());
+  return {made, bytes};
+}
+
+UnitCache::Made UnitCache::make_scopes(const UnitFunctions& of, std::uint64_t die) const {
+  const UnitContext& context = of.root.context;
+  auto made = std::make_shared<const ScopeIndex>(
+      of.root, *context.file->abbreviations(*context.unit), die, options_.most_bytes);
+  of.room -= static_cast<std::int64_t>(made->work());
+  constexpr std::uint64_t kPlace = sizeof(ScopeIndex) + 192;  // in the list and the map
+  const std::uint64_t bytes = kPlace + made->bytes();
+  return {std::move(made), bytes};
 }
 
 std::shared_ptr<const DwarfFile> UnitCache::open_split(const UnitRoot& skeleton) const {

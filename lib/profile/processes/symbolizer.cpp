@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <functional>
+#include <thread>
 #include <unordered_map>
 
 #include "perfmap/demangle.hpp"
@@ -24,11 +25,25 @@ std::optional<Address> vaddr_of(const Module& module, const Region& region, Addr
   return module.file_offset_to_vaddr(address - region.range.begin + region.offset);
 }
 
-/// As symbols are named: in the language of the source, or as ELF files have it.
-void name_frame(SourceFrame& frame, bool readable) {
-  if (frame.linkage_name.empty()) return;
-  auto demangled = readable ? demangle(frame.linkage_name) : frame.linkage_name;
-  if (demangled) frame.function = *std::move(demangled);
+/// A module and what of it was asked for.
+struct Asked {
+  const Module* module = nullptr;
+  std::vector<AddressName*> answers;
+};
+
+/// The one with the most addresses first, else as they come.
+std::vector<Asked> by_module(std::span<AddressName> answers, bool all) {
+  std::vector<Asked> found;
+  std::unordered_map<const Module*, std::size_t> places;
+  for (AddressName& answer : answers) {
+    if (!answer.vaddr || (!all && !answer.name.empty())) continue;
+    const auto [place, is_new] = places.try_emplace(answer.module.get(), found.size());
+    if (is_new) found.push_back({answer.module.get(), {}});
+    found[place->second].answers.push_back(&answer);
+  }
+  std::ranges::stable_sort(found, std::ranges::greater(),
+                           [](const Asked& one) { return one.answers.size(); });
+  return found;
 }
 
 }  // namespace
@@ -151,9 +166,24 @@ void Symbolizer::note_missing(const Module& module, const DebugIndex& index) {
         {}});
 }
 
+/// As symbols are named: in the language of the source, or as ELF files have it. Most functions are
+/// inlined many times.
+void Symbolizer::name_frame(SourceFrame& frame) {
+  if (frame.linkage_name.empty()) return;
+  if (!options_.demangle) {
+    frame.function = frame.linkage_name;
+    return;
+  }
+  constexpr std::size_t kMostKept = std::size_t{1} << 14;
+  if (readable_.size() >= kMostKept) readable_.clear();
+  const auto [place, is_new] = readable_.try_emplace(frame.linkage_name);
+  if (is_new) place->second = demangle(frame.linkage_name).value_or(std::string());
+  if (!place->second.empty()) frame.function = place->second;
+}
+
 /// Functions without a symbol are named, too.
-void Symbolizer::take_chain(std::vector<SourceFrame> chain, AddressName& answer) const {
-  for (SourceFrame& frame : chain) name_frame(frame, options_.demangle);
+void Symbolizer::take_chain(std::vector<SourceFrame> chain, AddressName& answer) {
+  for (SourceFrame& frame : chain) name_frame(frame);
   if (answer.name.empty() && !chain.empty()) answer.name = chain.back().function;
   if (options_.detail == Detail::inlines) answer.frames = std::move(chain);
   if (options_.detail != Detail::lines || chain.empty()) return;
@@ -163,29 +193,41 @@ void Symbolizer::take_chain(std::vector<SourceFrame> chain, AddressName& answer)
 
 /// Each module is asked once, for all of its addresses.
 void Symbolizer::add_frames(std::span<AddressName> answers) {
-  std::map<const Module*, std::vector<AddressName*>> by_module;
-  for (AddressName& answer : answers) {
-    const bool is_wanted = options_.detail != Detail::symbols || answer.name.empty();
-    if (answer.vaddr && is_wanted) by_module[answer.module.get()].push_back(&answer);
+  const std::vector<Asked> asked = by_module(answers, options_.detail != Detail::symbols);
+  std::vector<const Module*> later;
+  for (const Asked& one : asked) {
+    if (indexed_.insert(one.module).second && &one != asked.data()) later.push_back(one.module);
   }
-  for (const auto& [module, asked] : by_module) {
-    const DebugIndex* const index = module->debug_index();
-    if (index == nullptr) continue;
-    std::vector<AddressName*> chained;
-    std::vector<Address> vaddrs;
-    for (AddressName* const answer : asked) {
-      if (options_.detail == Detail::lines && !answer->name.empty()) {
-        const std::optional<SourceLine> line = index->find_line(*answer->vaddr);
-        if (line) answer->frames = {{{}, {}, line->file, line->line, line->column, false}};
-        continue;
+  // What is compressed takes long to open, on one thread.
+  std::jthread opener;
+  if (options_.threads > 1 && !later.empty()) {
+    opener = std::jthread([&later] {
+      try {
+        for (const Module* const module : later) module->debug_index();
+      } catch (...) {  // NOLINT(bugprone-empty-catch): whoever asks again gets it, too
       }
-      chained.push_back(answer);
-      vaddrs.push_back(*answer->vaddr);
-    }
-    auto chains = index->find_all(vaddrs, options_.threads);
-    for (std::size_t i = 0; i < chained.size(); ++i) take_chain(std::move(chains[i]), *chained[i]);
-    note_missing(*module, *index);
+    });
   }
+  for (const Asked& one : asked) add_frames_of(*one.module, one.answers);
+}
+
+void Symbolizer::add_frames_of(const Module& module, std::span<AddressName* const> asked) {
+  const DebugIndex* const index = module.debug_index();
+  if (index == nullptr) return;
+  std::vector<AddressName*> chained;
+  std::vector<Address> vaddrs;
+  for (AddressName* const answer : asked) {
+    if (options_.detail == Detail::lines && !answer->name.empty()) {
+      const std::optional<SourceLine> line = index->find_line(*answer->vaddr);
+      if (line) answer->frames = {{{}, {}, line->file, line->line, line->column, false}};
+      continue;
+    }
+    chained.push_back(answer);
+    vaddrs.push_back(*answer->vaddr);
+  }
+  auto chains = index->find_all(vaddrs, options_.threads);
+  for (std::size_t i = 0; i < chained.size(); ++i) take_chain(std::move(chains[i]), *chained[i]);
+  note_missing(module, *index);
 }
 
 }  // namespace perfmap

@@ -39,6 +39,7 @@ void HeldStacks::repair(RawStack& stack) {
 
 std::vector<RawStack> HeldStacks::release(bool is_end) {
   std::vector<RawStack> leaving;
+  if (!is_end && held_.size() < kLeastTogether) return leaving;
   while (!held_.empty() && (is_end || may_leave(held_.front()))) {
     RawStack& stack = held_.front();
     if (stitcher_ && stack.end == StackEnd::truncated) repair(stack);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cinttypes>
 #include <cstdio>
 #include <string>
@@ -28,8 +29,9 @@ class PerfScriptWriter : public StackWriter {
   void add(const StackSample& sample) override {
     write_header(sample);
     for (std::size_t i = 0; i < sample.frames.size(); ++i) {
-      if (const std::string* const text = known_text(sample.frames[i])) {
-        input_.out.write(*text);
+      const Text* const known = known_text(sample.frames[i]);
+      if (known != nullptr && !known->is_inlined) {
+        input_.out.write(known->text);
         continue;
       }
       // perf gives an inlined function the offset of the one that holds it.
@@ -38,7 +40,12 @@ class PerfScriptWriter : public StackWriter {
              sample.frames[holder + 1].ip == sample.frames[i].ip) {
         ++holder;
       }
-      write_frame(sample.frames[i], input_.table.place(sample.frames[holder].place).offset);
+      const std::uint64_t offset = input_.table.place(sample.frames[holder].place).offset;
+      if (known != nullptr && known->offset == offset) {
+        input_.out.write(known->text);
+      } else {
+        write_frame(sample.frames[i], offset);
+      }
     }
     input_.out.write("\n");
   }
@@ -46,6 +53,12 @@ class PerfScriptWriter : public StackWriter {
   Result<void> finish() override { return {}; }
 
  private:
+  struct Text {
+    std::string text;
+    std::uint64_t offset = 0;
+    bool is_inlined = false;
+  };
+
   template <class... Values>
   void print(std::size_t most, const char* format, Values... values) {
     const int count = std::snprintf(input_.out.room(most), most, format, values...);
@@ -81,34 +94,38 @@ class PerfScriptWriter : public StackWriter {
   }
 
   /// The text of a place is made once: most samples have the same callers.
-  const std::string* known_text(const StackFrame& frame) const noexcept {
-    const std::vector<std::string>& texts = texts_[is_before(frame) ? 1 : 0];
-    const bool is_known = frame.place < texts.size() && !texts[frame.place].empty();
+  const Text* known_text(const StackFrame& frame) const noexcept {
+    const std::vector<Text>& texts = texts_[is_before(frame) ? 1 : 0];
+    const bool is_known = frame.place < texts.size() && !texts[frame.place].text.empty();
     return is_known ? &texts[frame.place] : nullptr;
   }
 
   void write_frame(const StackFrame& frame, std::uint64_t offset) {
-    std::string text = text_of(frame.place, is_before(frame), offset);
-    input_.out.write(text);
-    if (is_inlined(frame)) return;
-    std::vector<std::string>& texts = texts_[is_before(frame) ? 1 : 0];
+    std::vector<Text>& texts = texts_[is_before(frame) ? 1 : 0];
     if (frame.place >= texts.size()) texts.resize(input_.table.places());
-    texts[frame.place] = std::move(text);
+    Text& text = texts[frame.place];
+    text = {text_of(frame.place, is_before(frame), offset), offset, is_inlined(frame)};
+    input_.out.write(text.text);
+  }
+
+  static void append_hex(std::string& text, std::uint64_t number, std::size_t width = 0) {
+    char digits[16];
+    const char* const end = std::to_chars(digits, digits + sizeof digits, number, 16).ptr;
+    const auto count = static_cast<std::size_t>(end - digits);
+    if (count < width) text.append(width - count, ' ');
+    text.append(digits, count);
   }
 
   std::string text_of(std::uint32_t number, bool is_before, std::uint64_t offset) {
     const FramePlace& place = input_.table.place(number);
     const FrameFunction& function = frames_.function(frames_.of_place(number));
-    char address[32];
-    std::snprintf(address, sizeof address, "\t%16" PRIx64 " ",
-                  place.map_address - (is_before ? 1 : 0));
-    std::string text = address;
+    std::string text = "\t";
+    append_hex(text, place.map_address - (is_before ? 1 : 0), 16);
     if (function.name.empty()) {
-      text += "[unknown]";
+      text += " [unknown]";
     } else {
-      std::snprintf(address, sizeof address, "+0x%" PRIx64,
-                    offset - (is_before && offset != 0 ? 1 : 0));
-      text += escaped(function.name) + address;
+      text.append(" ").append(escaped(function.name)).append("+0x");
+      append_hex(text, offset - (is_before && offset != 0 ? 1 : 0));
     }
     text += module_text(function, place);
     if (input_.options.lines && place.line != 0) {
@@ -126,7 +143,7 @@ class PerfScriptWriter : public StackWriter {
 
   WriterInput input_;
   ShownFrames frames_;
-  std::array<std::vector<std::string>, 2> texts_;  // by place
+  std::array<std::vector<Text>, 2> texts_;  // by place
   std::size_t event_width_ = 0;
 };
 

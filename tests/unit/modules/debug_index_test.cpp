@@ -142,6 +142,45 @@ TEST_CASE("code that the linker dropped answers for no address", "[lines]") {
   CHECK(index->find(0x1100)[0].function.empty());
 }
 
+TEST_CASE("functions within functions have frames of their own", "[lines]") {
+  Unit unit;
+  const std::uint64_t small = unit.offset();
+  unit.function("small", 0, 0).end();
+  unit.function("outer", 0x1000, 0x100).inlined(small, 0x1000, 8, 70);
+  unit.function("declared", 0, 0).function("inner", 0x1200, 0x10);
+  unit.inlined(small, 0x1204, 4, 71).end().end().end().end();
+  unit.inlined(small, 0x1040, 8, 72).end().end();
+  unit.inlined(small, 0x1300, 8, 73).inlined(small, 0x1304, 4, 74).end().end();
+  const auto index = index_of(unit);
+  const auto names = [&](Address vaddr) {
+    std::string text;
+    for (const SourceFrame& frame : index->find(vaddr)) {
+      text += frame.function + (frame.inlined ? "<" : ".") + std::to_string(frame.line) + " ";
+    }
+    return text;
+  };
+  CHECK(names(0x1000) == "small<1 outer.70 ");
+  CHECK(names(0x1009) == "outer.1 ");
+  CHECK(names(0x1041) == "small<5 outer.72 ");
+  CHECK(names(0x1205) == "small<5 inner.71 ");
+  CHECK(names(0x1209) == "inner.5 ");
+  CHECK(names(0x1301) == "small<5 ");
+  CHECK(names(0x1305) == "small<5 small<74 ");
+  CHECK(names(0x1400) == ".5 ");
+}
+
+TEST_CASE("functions that lie within each other are not read over and over", "[lines][hostile]") {
+  constexpr unsigned kMany = 3000;
+  Unit unit;
+  for (unsigned i = 0; i < kMany; ++i) unit.function("f" + std::to_string(i), 0x1000 + i, 1);
+  for (unsigned i = 0; i < kMany; ++i) unit.end();
+  const auto index = index_of(unit);
+  for (unsigned i = 0; i < kMany; ++i) {
+    REQUIRE(index->find(0x1000 + i)[0].function == "f" + std::to_string(i));
+  }
+  CHECK(index->stats().built < 30);
+}
+
 TEST_CASE("references in a circle end, and so do those that lead nowhere", "[lines][hostile]") {
   Unit unit;
   const std::uint64_t first = unit.offset();

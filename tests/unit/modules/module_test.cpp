@@ -179,4 +179,32 @@ TEST_CASE("what is no ELF file says why", "[module]") {
   CHECK(why(odd) == "x is no ELF file: its byte order is unknown");
 }
 
+TEST_CASE("of very many symbols the first look-ups say what all others do", "[module]") {
+  constexpr Address kCount = 5000;
+  std::vector<TestSymbol> symbols;
+  for (Address i = 0; i < kCount; ++i) {
+    const std::string digits = std::to_string(i);
+    symbols.push_back({"_ZN1a" + std::to_string(digits.size() + 1) + "f" + digits + "Ev",
+                       0x1000 + i * 16, i % 3 == 0 ? 0U : 20U});
+  }
+  ElfBytes elf(kLittle64, 0x1000, std::string(kCount * 16, '\x90'));
+  elf.symbols(symbols);
+  const auto early = module_of(elf);
+  const auto late = module_of(elf);
+  const std::size_t count = late->symbol_count();
+  CHECK(count == kCount - kCount / 3);  // those without size lie within others, but for the first
+  for (Address at = 0x1000; at < 0x1000 + kCount * 16; at += 4) {
+    const auto symbol = early->find_symbol(at);
+    const auto expected = late->find_symbol(at);
+    REQUIRE(symbol.has_value() == expected.has_value());
+    if (!symbol) continue;
+    CHECK(symbol->name == expected->name);
+    CHECK(symbol->range == expected->range);
+    CHECK(symbol->kind == expected->kind);
+    CHECK(early->demangled(*symbol) == late->demangled(*expected));
+    CHECK(early->demangled(*symbol).starts_with("a::f"));
+  }
+  CHECK(early->symbol_count() == count);
+}
+
 }  // namespace perfmap
