@@ -98,6 +98,7 @@ ExitCode run(const Options& options, const Console& console) {
   if (!inject) return console.fail(inject.error());
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
+  out->make_private();  // as the recording is, which has stacks and registers
   Diagnostics problems(1);
   const Step step(console, "writing " + options.output);
   const Result<InjectReport> report = inject_jit(*recording, *inject, *out, problems);

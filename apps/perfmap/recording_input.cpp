@@ -1,6 +1,9 @@
 #include "recording_input.hpp"
 
 #include <memory>
+#include <perfmap/process_modules.hpp>
+#include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unordered_map>
 
 namespace perfmap::app {
@@ -11,20 +14,42 @@ Result<Input> open_recording_input(const std::string& path) {
   return path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
 }
 
+Result<void> check_other_file(const std::string& output, const Input& recording) {
+  const FileFacts& facts = recording.facts();
+  struct stat there {};
+  if (output == "-" || !facts.is_regular || ::stat(output.c_str(), &there) != 0) return {};
+  if (there.st_dev != facts.device || there.st_ino != facts.inode) return {};
+  return Failure(Error{Errc::refused, "cannot write to " + output + ": it is what is read", 0, {}});
+}
+
 Result<Recording> open_recording(const std::string& path) {
   Result<Input> input = open_recording_input(path);
   if (!input) return Failure(std::move(input.error()));
   return Recording::open(*std::move(input));
 }
 
+namespace {
+
+/// As far as a recording tells: of a kernel of that name on a machine of that name.
+bool is_of_this_machine(const RecordingFacts& facts) {
+  struct utsname here {};
+  return ::uname(&here) == 0 && !facts.hostname.empty() && facts.hostname == here.nodename &&
+         facts.os_release == here.release && facts.arch == here.machine;
+}
+
+}  // namespace
+
 ExpectedBuildId recorded_build_ids(const Recording& recording) {
   auto ids = std::make_shared<std::unordered_map<std::string, std::string>>();
   for (const RecordedBuildId& one : recording.facts().build_ids) {
     if (!one.is_kernel) ids->try_emplace(one.path, one.build_id);
   }
-  return [ids](const std::string& path) {
+  // Recordings that perf compressed, or wrote into a pipe, have no build-ids.
+  const bool may_have_our_vdso = is_of_this_machine(recording.facts());
+  return [ids, may_have_our_vdso](const std::string& path) {
     const auto found = ids->find(path);
-    return found == ids->end() ? std::string() : found->second;
+    if (found != ids->end()) return found->second;
+    return may_have_our_vdso && path == "[vdso]" ? own_vdso_build_id() : std::string();
   };
 }
 

@@ -8,6 +8,8 @@ namespace perfmap::app {
 
 /// The bytes of a recording as it was named on the command line, whatever they are.
 Result<Input> open_recording_input(const std::string& path);
+/// Fails where writing there would replace the recording, which nobody can make again.
+Result<void> check_other_file(const std::string& output, const Input& recording);
 /// Opens a recording as it was named on the command line; "-" is standard input.
 Result<Recording> open_recording(const std::string& path);
 

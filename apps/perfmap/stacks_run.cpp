@@ -109,6 +109,18 @@ void note_damage(const Recording& recording, const StackStatistics& statistics,
   }
 }
 
+/// A name that was mistyped looks like a recording without samples.
+void note_filters(const Recording& recording, const StackStatistics& statistics,
+                  const Console& console) {
+  if (statistics.total.samples != 0 || statistics.filtered == 0) return;
+  std::string names;
+  for (const RecordedEvent& event : recording.events()) {
+    names += (names.empty() ? "" : ", ") + event.name;
+  }
+  console.note("none of " + std::to_string(statistics.filtered) +
+               " samples passes the filters; the recording's events are " + names);
+}
+
 void note_losses(const StackStatistics& statistics, const Console& console) {
   const auto say = [&](std::uint64_t count, const std::string& what) {
     if (count != 0) console.warn(std::to_string(count) + " " + what);
@@ -195,6 +207,8 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   if (!there) return console.fail(there.error());
   Result<Input> input = open_recording_input(options.recording);
   if (!input) return console.fail(input.error());
+  const Result<void> other = check_other_file(options.output, *input);
+  if (!other) return console.fail(other.error());
   if (!is_recording(input->text()) && may_be_pprof(input->text())) {
     const Result<void> fits = check_not_terminal(options, console);
     return fits ? write_named_profile(options, *input, console) : console.fail(fits.error());
@@ -226,6 +240,7 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   if (options.stats) write_table(options, reader.statistics(), console);
   (*reading)->warn(console);
   note_events(options, (*reading)->recording(), events, console);
+  note_filters((*reading)->recording(), reader.statistics(), console);
   note_damage((*reading)->recording(), reader.statistics(), problems, console);
   note_losses(reader.statistics(), console);
   return ExitCode::ok;

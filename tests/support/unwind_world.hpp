@@ -134,6 +134,7 @@ inline std::string frames_of_all_kinds() {
   frames.fde(0x11c0, 0x40, "\x0e\x10\x09\x10\x01"s);      // the caller is in rdx
   frames.fde(0x1200, 0x40, "\x0c\x0c\x08"s);              // CFA = r12 + 8
   frames.fde(0x1240, 0x20, "\x86\x02"s);                  // rsp + 8, as if rbp were not popped yet
+  frames.fde(0x1260, 0x10, "\x0e\0\x09\x10\x05"s);        // rsp, and the caller in rdi, as vfork
   CfiBytes signals({.letters = "zRS"});
   const std::string trampoline =
       "\x0f\x04\x77\xa0\x01\x06\x10\x10\x03\x77\xa8\x01\x10\x06\x03\x77\xf8\0"s;

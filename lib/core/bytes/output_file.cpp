@@ -155,6 +155,10 @@ void OutputFile::discard() noexcept {
 
 bool OutputFile::is_terminal() const noexcept { return ::isatty(fd_) == 1; }
 
+void OutputFile::make_private() noexcept {
+  if (!final_path_.empty()) ::fchmod(fd_, 0600);
+}
+
 void OutputFile::protect_terminal() { shows_ = is_terminal(); }
 
 char* OutputFile::room(std::size_t most) {

@@ -35,6 +35,9 @@ class PERFMAP_API OutputFile {
   /// target gets them as they are. For output that holds names as they were read.
   void protect_terminal();
 
+  /// The new file is its owner's alone: for copies of what processes had in memory.
+  void make_private() noexcept;
+
   /// Buffered. A failure sticks, and flush() and commit() report it; further bytes are ignored.
   void write(std::string_view bytes);
   /// Room for at least `most` bytes at the end of the buffer, for a formatter that knows its bound;

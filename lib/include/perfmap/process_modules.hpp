@@ -27,6 +27,10 @@ PERFMAP_API ProcessTracker::OpenModule open_through(ModuleCache& cache);
 /// Tells the build-id that the file at a path had, raw; empty where that is not known.
 using ExpectedBuildId = std::function<std::string(const std::string& path)>;
 
+/// That of this machine's vdso, raw; empty where it has none, or none that can be read. For
+/// recordings of this machine that tell no build-id of theirs.
+PERFMAP_API std::string own_vdso_build_id();
+
 /// The same for processes of another machine, or that have gone: files are looked for below `root`
 /// by the paths that the processes knew; no link leads out of it. Empty: on this machine. A file
 /// whose build-id is not the one that the region, `expected`, or the living process's own file

@@ -96,6 +96,12 @@ std::string own_build_id(const Region& region, const ProcSource& process) {
 
 }  // namespace
 
+std::string own_vdso_build_id() {
+  ModuleCache cache;
+  const auto own = open_own_vdso(cache);
+  return own != nullptr ? std::string(own->build_id()) : std::string();
+}
+
 ProcessTracker::OpenModule open_through(ModuleCache& cache) {
   return [&cache](const Region& region, const ProcSource* process) -> Answer {
     if (region.file == nullptr) return no_file();

@@ -28,8 +28,8 @@ StackEnd Walk<Arch>::run() {
   }
 }
 
-/// The trampoline that a signal handler returns to was never called: its first address is where it
-/// is, and the rules there say so.
+/// The trampoline that a signal handler returns to was never called, nor was what a coroutine's
+/// first function returns to: its first address is where it is, and the rules there say so.
 template <class Arch>
 const UnwindRule& Walk<Arch>::rule_here() {
   const UnwindRule& before = rules_.template find<Arch>(space_, place());
@@ -40,7 +40,8 @@ const UnwindRule& Walk<Arch>::rule_here() {
       return before;
     }
     const UnwindRule& exact = rules_.template find<Arch>(space_, pc());
-    if (!exact.is_signal) return rules_.template find<Arch>(space_, place());
+    const bool begins_here = exact.is_signal || exact.kind == UnwindRule::Kind::root;
+    if (!begins_here) return rules_.template find<Arch>(space_, place());
   }
   is_return_ = false;
   frames_.back().is_return = false;
@@ -107,9 +108,10 @@ typename Walk<Arch>::Step Walk<Arch>::by_row(const CfiRow& row, FrameSource sour
 template <class Arch>
 typename Walk<Arch>::Step Walk<Arch>::arrive(const Arrival& arrival) {
   const Address to = Arch::code_address(arrival.return_address);
-  if (to == 0) return end(StackEnd::root);
-  // A leaf without a frame has its caller's stack pointer, where calls do not push.
-  const bool may_be_level = Arch::kHasLinkRegister && !is_return_;
+  if (to == 0) return end(was_guessed_ ? StackEnd::no_info : StackEnd::root);
+  // A leaf without a frame has its caller's stack pointer where calls do not push, and where it has
+  // popped the return address into a register, as vfork() does.
+  const bool may_be_level = !is_return_;
   if (!arrival.was_interrupted && (may_be_level ? arrival.sp < sp() : arrival.sp <= sp())) {
     return end(StackEnd::loop);
   }
@@ -125,6 +127,7 @@ void Walk<Arch>::go_to(Address to, Address new_sp, FrameSource source, bool is_r
   registers_.set(Arch::kSp, new_sp);
   memory_.approach(new_sp);
   is_return_ = is_return;
+  was_guessed_ = was_guessed_ || source == FrameSource::scan;
   frames_.push_back({to, new_sp, source, is_return});
 }
 

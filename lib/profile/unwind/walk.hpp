@@ -82,8 +82,9 @@ class Walk {
   std::uint64_t time_;
   DwarfRegisters registers_;
   StackMemory memory_;
-  bool is_return_ = false;  ///< the pc is a return address
-  bool was_cut_ = false;    ///< a register is not known because the copy of the stack was full
+  bool is_return_ = false;    ///< the pc is a return address
+  bool was_cut_ = false;      ///< a register is not known because the copy of the stack was full
+  bool was_guessed_ = false;  ///< a frame is one that scan() found
   StackEnd end_ = StackEnd::no_info;
 };
 

@@ -34,7 +34,9 @@ typename Walk<Arch>::Step Walk<Arch>::without_information(UnwindRule::Kind kind)
   if (frame_pointer()) return Step::done;
   if (!options_.jit_cfi_first && region != nullptr && jit_cfi() == Step::done) return Step::done;
   if (options_.scan && scan()) return Step::done;
-  if (region != nullptr && is_entry(*region, place())) return end(StackEnd::root);
+  if (region != nullptr && is_entry(*region, place()) && !was_guessed_) {
+    return end(StackEnd::root);
+  }
   const bool is_cut =
       registers_.has(Arch::kFp) && memory_.was_cut_before(registers_.values[Arch::kFp]);
   return end(is_cut ? StackEnd::truncated : StackEnd::no_info);

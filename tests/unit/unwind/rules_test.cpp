@@ -8,6 +8,7 @@ namespace {
 using test::UnwindWorld;
 
 constexpr std::uint64_t kRoot = 0x401150;
+constexpr unsigned kRdi = 5;  // perf's number
 
 UnwindWorld world() { return UnwindWorld({.frames = test::frames_of_all_kinds()}); }
 
@@ -70,6 +71,16 @@ TEST_CASE("Values that are offsets of the CFA, and callers in registers", "[unwi
   sample = w.thread(0x4011c8, {7, 7, kRoot});
   sample.registers.values[test::kRdx] = 0x401010;
   CHECK(w.unwound(sample) == "leaf 4011c8, eh-cfi 401010+, eh-cfi 401150+: root");
+}
+
+TEST_CASE("Who has popped its return address has its caller's stack pointer", "[unwind]") {
+  auto w = world();
+  auto sample = w.thread(0x401264, {kRoot});
+  sample.registers.mask |= std::uint64_t{1} << kRdi;
+  sample.registers.values[kRdi] = 0x401010;
+  CHECK(w.unwound(sample) == "leaf 401264, eh-cfi 401010+, eh-cfi 401150+: root");
+  sample.registers.values[kRdi] = 0x401264;  // by itself
+  CHECK(w.unwound(sample) == "leaf 401264, eh-cfi 401264+: loop");
 }
 
 TEST_CASE("What a signal interrupted, and its trampoline, are no return addresses", "[unwind]") {
