@@ -28,8 +28,8 @@ StackEnd Walk<Arch>::run() {
   }
 }
 
-/// The trampoline that a signal handler returns to was never called, nor was what a coroutine's
-/// first function returns to: its first address is where it is, and the rules there say so.
+/// The trampoline that a signal handler returns to was never called: its first address is where it
+/// is, and the rules there say so.
 template <class Arch>
 const UnwindRule& Walk<Arch>::rule_here() {
   const UnwindRule& before = rules_.template find<Arch>(space_, place());
@@ -40,8 +40,7 @@ const UnwindRule& Walk<Arch>::rule_here() {
       return before;
     }
     const UnwindRule& exact = rules_.template find<Arch>(space_, pc());
-    const bool begins_here = exact.is_signal || exact.kind == UnwindRule::Kind::root;
-    if (!begins_here) return rules_.template find<Arch>(space_, place());
+    if (!exact.is_signal) return rules_.template find<Arch>(space_, place());
   }
   is_return_ = false;
   frames_.back().is_return = false;
