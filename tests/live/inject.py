@@ -83,6 +83,7 @@ with tempfile.TemporaryDirectory() as work:
     print(f"{len(same)} of {len(jit)} samples of JIT code have the name that perf inject gives")
     assert share >= 0.99
     assert all(".jitted-" in ours[at][1] for at in same)
+    assert os.stat("ours.data").st_mode & 0o077 == 0, "others may read what was in memory"
     first_dump = next(name for name in os.listdir(".") if re.fullmatch(r"jit-\d+\.dump", name))
     elves = [name for name in os.listdir(".") if name.startswith("ours.data.jitted-")]
     assert len(elves) == 1, elves

@@ -147,6 +147,15 @@ def check_native(place):
         check_against_perf(name, data)
 
 
+def check_without_build_ids(place):
+    """A recording of this machine, which does not tell which vdso that was."""
+    program = recorded.compile_program(place, "shapes", ["-O2"])
+    data = recorded.record(place / "no-build-ids.data", [program, "1500"], frequency=1999, options=["-B"])
+    in_vdso = [frame for sample in samples_of(data) for frame in sample["frames"] if frame["module"] == "[vdso]"]
+    assert len(in_vdso) > 10 and all(frame["name"] for frame in in_vdso), in_vdso[:3]
+    check_rooted("no-build-ids", data, 0.99)
+
+
 def check_processes(place):
     """The children of a shell inherit its memory, and drop it at exec, which perf does not see."""
     program = recorded.compile_program(place, "tree", ["-O2"])
@@ -210,7 +219,7 @@ with tempfile.TemporaryDirectory() as directory:
         print(f"skipped: {reason}")
         sys.exit(77)
     check_native(place)
-    for what, check in (("processes", check_processes), ("node", check_node), ("java", check_java)):
+    for what, check in (("no build-ids", check_without_build_ids), ("processes", check_processes), ("node", check_node), ("java", check_java)):
         attempt(what, check, place)
 for reason in skipped:
     print(f"not checked: {reason}")
