@@ -219,7 +219,8 @@ with tempfile.TemporaryDirectory() as directory:
         print(f"skipped: {reason}")
         sys.exit(77)
     check_native(place)
-    for what, check in (("no build-ids", check_without_build_ids), ("processes", check_processes), ("node", check_node), ("java", check_java)):
+    for what, check in (("no build-ids", check_without_build_ids), ("processes", check_processes),
+                        ("node", check_node), ("java", check_java)):
         attempt(what, check, place)
 for reason in skipped:
     print(f"not checked: {reason}")
