@@ -15,10 +15,10 @@
     return sum + c;                                           \
   }
 
-#define EIGHT(n)                                                                            \
-  FUNCTION(n##0)                                                                            \
-  FUNCTION(n##1) FUNCTION(n##2) FUNCTION(n##3) FUNCTION(n##4) FUNCTION(n##5) FUNCTION(n##6) \
-      FUNCTION(n##7)
+#define EIGHT(n) \
+  FUNCTION(n##0) \
+  FUNCTION(n##1) \
+  FUNCTION(n##2) FUNCTION(n##3) FUNCTION(n##4) FUNCTION(n##5) FUNCTION(n##6) FUNCTION(n##7)
 
 EIGHT(1)
 EIGHT(2)
