@@ -165,7 +165,7 @@ void bench_names(const Files& files) {
                           "--format",    "perf-script", "-o", "/dev/null"};
     // perf leaves the work to addr2line, whose time does not count as its own.
     const Paired found = compare(
-        1, [&] { run(ours); },
+        3, [&] { run(ours); },
         [&] {
           run({"perf", "script", "-i", data});
         });
