@@ -21,6 +21,7 @@ void bench_commands(const Files& files);
 void bench_modules(const Files& files);
 void bench_processes(const Files& files);
 void bench_stacks(const Files& files);
+void bench_stacks_threads(const Files& files);
 void bench_trampoline(const Files& files);
 void bench_writer(const Files& files);
 void bench_writer_threads(const Files& files);

@@ -49,6 +49,7 @@ constexpr std::array kAreas = {
     Area{"own-map", bench::bench_own_map},
     Area{"mapped", bench::bench_mapped_writer},
     Area{"lines", bench::bench_lines_threads, false},
+    Area{"stacks", bench::bench_stacks_threads, false, false},
     Area{"writer", bench::bench_writer_threads, false},
     Area{"own-map", bench::bench_own_map_threads, false},
     Area{"mapped", bench::bench_mapped_writer_threads, false},

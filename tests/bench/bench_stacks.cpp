@@ -159,19 +159,6 @@ void bench_whole_runs(const Files& files) {
 }
 
 void bench_names(const Files& files) {
-  if (has("debug")) {
-    const std::string data = recording("debug");
-    const Command ours = {files.program, "stacks",      data, "--inlines",
-                          "--format",    "perf-script", "-o", "/dev/null"};
-    // perf leaves the work to addr2line, whose time does not count as its own.
-    const Paired found = compare(
-        3, [&] { run(ours); },
-        [&] {
-          run({"perf", "script", "-i", data});
-        });
-    print_row("debug: with inlines, perf script", ms(found.ours_ms), ms(found.limit_ms),
-              1 / found.ratio, 40, false);
-  }
   if (has("node")) {
     const std::string data = recording("node");
     const std::string injected = kPlace + "/injected.data";
@@ -202,6 +189,22 @@ void bench_stacks(const Files& files) {
   for (const std::string name : {"native", "processes", "node"}) {
     if (has(name)) print_memory(name);
   }
+}
+
+/// What threads make faster, and what perf leaves to addr2line, which works beside it.
+void bench_stacks_threads(const Files& files) {
+  if (!has("debug")) return;
+  const std::string data = recording("debug");
+  const Command ours = {files.program, "stacks",      data, "--inlines",
+                        "--format",    "perf-script", "-o", "/dev/null"};
+  // perf leaves the work to addr2line, whose time does not count as its own.
+  const Paired found = compare(
+      3, [&] { run(ours); },
+      [&] {
+        run({"perf", "script", "-i", data});
+      });
+  print_row("debug: with inlines, perf script", ms(found.ours_ms), ms(found.limit_ms),
+            1 / found.ratio, 40, false);
 }
 
 }  // namespace perfmap::bench
