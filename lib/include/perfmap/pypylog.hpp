@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "perfmap/diagnostic.hpp"
+#include "perfmap/export.hpp"
+
+namespace perfmap {
+
+/// The digits of a time in a log, read in both bases: PyPy writes hexadecimal ones, its
+/// documentation shows decimal ones, and digits alone do not tell. Where a number does not fit, the
+/// reading is UINT64_MAX.
+struct PypylogTick {
+  std::uint64_t hex = 0;
+  std::uint64_t dec = 0;  ///< of no meaning where the digits hold a letter
+
+  friend bool operator==(const PypylogTick&, const PypylogTick&) = default;
+};
+
+/// In which base a log's times are to be read.
+enum class TickBase : std::uint8_t { automatic, hex, dec };
+/// "auto", "hex", "dec".
+PERFMAP_API std::string_view to_string(TickBase base) noexcept;
+PERFMAP_API std::optional<TickBase> parse_tick_base(std::string_view name) noexcept;
+/// A number without prefix, in both bases; nothing where that is none. `has_letter` is set where it
+/// holds one of a-f.
+PERFMAP_API std::optional<PypylogTick> parse_tick(std::string_view digits,
+                                                  bool& has_letter) noexcept;
+
+/// What a log consists of. Borrowed from the text that the reader was fed.
+struct PypylogEvent {
+  enum class Kind : std::uint8_t {
+    open,   ///< "[1a2b] {category"
+    close,  ///< "[1a2c] category}"
+    text,   ///< lines between them, each with its newline but for the last of all
+  };
+  static constexpr std::uint32_t kNoThread = UINT32_MAX;
+
+  Kind kind = Kind::text;
+  bool has_letter = false;  ///< the tick has a digit that only a hexadecimal number has
+  /// Of the "N# " before the line, as builds of PyPy with transactional memory write it; of text,
+  /// that of its first line.
+  std::uint32_t thread = kNoThread;
+  PypylogTick tick = {};
+  std::string_view text = {};   ///< the category; or the lines, as they stand in the log
+  std::uint64_t offset = 0;     ///< in the log, of the first line
+  std::uint64_t line = 0;       ///< its number, from 1
+};
+
+/// Splits a log of PyPy (PYPYLOG=…) into its section lines and the text between them:
+///
+///     [acc21dcd7d5] {jit-backend-addr
+///     Loop 1 (f;/tmp/t.py:8-10~#12 FOR_ITER) has address 0x7f6865c72a5b to 0x7f6865c72c40 …
+///     [acc21ddafe7] jit-backend-addr}
+///
+/// Colours of a terminal (ESC [ … m) and carriage returns at the ends of section lines are not part
+/// of anything. Sections are not matched here: lines of several threads and processes may be mixed.
+/// A line that begins like a section line and is none is text.
+///
+/// A log is fed in pieces of whole lines, so its size does not matter: nothing is held but the
+/// positions of the present piece's lines that may be section lines. Goes over text at some GB/s.
+/// One thread at a time. Sources: PyPy, rpython/translator/c/src/debug_print.c and
+/// rpython/tool/logparser.py.
+class PERFMAP_API PypylogReader {
+ public:
+  /// The next piece, behind all that was fed before. Only the log's last may end without newline.
+  /// Borrowed until next() has nothing more.
+  void feed(std::string_view lines);
+  /// The next event of what was fed; nothing where it needs more. Text comes only where `text` is
+  /// true: otherwise it is passed by.
+  std::optional<PypylogEvent> next(bool text);
+
+ private:
+  void search();
+  std::optional<PypylogEvent> take_text(std::uint32_t end);
+
+  std::string_view fed_;
+  std::uint64_t offset_ = 0;  // of fed_ in the log
+  std::uint64_t line_ = 1;    // at at_
+  std::uint32_t at_ = 0;      // what comes next, in fed_
+  std::uint32_t searched_ = 0;
+  std::vector<std::uint32_t> candidates_;  // starts of lines that may be section lines
+  std::size_t candidate_ = 0;
+};
+
+/// `line` without the colours, the thread's prefix (if `thread`, which the log's section lines
+/// have) and the end of line that it may have.
+PERFMAP_API std::string_view plain_pypylog_line(std::string_view line, bool thread) noexcept;
+
+}  // namespace perfmap
