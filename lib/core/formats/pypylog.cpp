@@ -110,7 +110,21 @@ bool take_head(const char*& at, const char* end, std::uint32_t& thread, Number& 
     if (at == end || *at != '[') return false;
   }
   number = take_number(++at, end);
-  if (!number.has_digits || end - at < 3 || at[0] != ']' || at[1] != ' ') return false;
+  return number.has_digits;
+}
+
+/// The same of a line whose number may be known already.
+bool take_head(const char*& at, const char* end, const LineStart& start, std::uint32_t& thread,
+               Number& number) noexcept {
+  if (start.digits == 0) {
+    if (!take_head(at, end, thread, number)) return false;
+  } else {
+    thread = PypylogEvent::kNoThread;
+    number = {{start.hex, 0}, start.has_letter, true};
+    if (!start.has_letter) number.tick.dec = decimal_of({at + 1, start.digits});
+    at += 1 + start.digits;
+  }
+  if (end - at < 3 || at[0] != ']' || at[1] != ' ') return false;
   at += 2;
   return true;
 }
@@ -144,7 +158,7 @@ struct PypylogReader::State {
     const char* const end = fed.data() + fed.size();
     const char* at_line = fed.data() + start.offset;
     Number number;
-    if (!take_head(at_line, end, section.thread, number)) return false;
+    if (!take_head(at_line, end, start, section.thread, number)) return false;
     const std::string_view whole = rest_of_line(at_line, end);
     if (whole.empty()) return false;
     const bool is_plain = whole.back() != '\r' && whole.back() != 'm';
@@ -177,7 +191,7 @@ struct PypylogReader::State {
     const char* at_line = fed.data() + next.offset;
     std::uint32_t thread = 0;
     Number number;
-    if (!take_head(at_line, end, thread, number) || thread != section.thread) return;
+    if (!take_head(at_line, end, next, thread, number) || thread != section.thread) return;
     const std::size_t size = section.text.size();
     if (static_cast<std::size_t>(end - at_line) < size + 2) return;
     if (std::memcmp(at_line, section.text.data(), size) != 0) return;

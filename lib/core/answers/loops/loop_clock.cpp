@@ -58,6 +58,13 @@ PypylogTick LoopClock::tick_of(ThreadClock& thread, const PypylogEvent& event) {
   return thread.last;
 }
 
+/// Makes a message only of what will be kept.
+void LoopClock::report(const Rule& rule, const Location& where, std::string_view what,
+                       std::string_view name) {
+  if (!problems_.count(rule)) return;
+  problems_.keep({&rule, where, std::string(what) + std::string(name)});
+}
+
 void LoopClock::show(const ThreadClock& thread, const PypylogTick& tick) const {
   const std::uint64_t begin = order_.key(thread.last);
   visit_({thread.number, begin, order_.key(tick) - begin, thread.loop, thread.open});
@@ -121,8 +128,8 @@ void LoopClock::close(ThreadClock& thread, const PypylogEvent& event) {
   if (found == thread.open.rend()) {
     account(thread, tick_of(thread, event));
     if (event.category != PypylogEvent::kNoCategory) category_of(event);
-    problems_.add(rule::kUnopenedSection, place_of(event),
-                  "a section ends that did not begin: " + std::string(event.text));
+    report(rule::kUnopenedSection, place_of(event),
+           "a section ends that did not begin: ", event.text);
     return;
   }
   const Meaning meaning = categories_[event.category].meaning;
@@ -131,8 +138,8 @@ void LoopClock::close(ThreadClock& thread, const PypylogEvent& event) {
   }
   account(thread, tick_of(thread, event));
   for (; thread.open.back() != event.category; pop(thread)) {
-    problems_.add(rule::kUnendedSection, place_of(event),
-                  "a section does not end: " + categories_[thread.open.back()].name);
+    report(rule::kUnendedSection, place_of(event),
+           "a section does not end: ", categories_[thread.open.back()].name);
   }
   pop(thread);
   if (meaning == Meaning::tells) loops_.end(event);
@@ -255,7 +262,7 @@ void LoopClock::leave(ThreadClock& thread, std::uint32_t loop, const Location& w
   const CompiledLoop& left = loops_.all()[loop];
   const std::uint32_t expected = is_ignored(left) ? left.loop : loop;
   if (thread.loop != expected) {
-    problems_.add(rule::kOtherLoop, where, "a loop is left that was not entered: " + left.name);
+    report(rule::kOtherLoop, where, "a loop is left that was not entered: ", left.name);
   }
   thread.loop = CompiledLoop::kNone;
   thread.is_in_inner_bridge = false;
@@ -274,8 +281,8 @@ void LoopClock::finish() {
     if (thread.event.meaning != Meaning::nothing) leave_unnamed(thread, {});
     settle(thread, thread.last);
     for (std::size_t i = 0; i < thread.open.size(); ++i) {
-      problems_.add(rule::kUnendedSection, {},
-                    "the log ends in a section: " + categories_[thread.open[i]].name);
+      report(rule::kUnendedSection, {},
+             "the log ends in a section: ", categories_[thread.open[i]].name);
     }
   }
   if (order_.base != TickBase::automatic) return;

@@ -42,6 +42,8 @@ class LoopClock {
   ThreadClock* thread_of(const PypylogEvent& event);
   PypylogTick tick_of(ThreadClock& thread, const PypylogEvent& event);
   void account(ThreadClock& thread, const PypylogTick& tick);
+  void report(const Rule& rule, const Location& where, std::string_view what,
+              std::string_view name);
   void show(const ThreadClock& thread, const PypylogTick& tick) const;
   void open(ThreadClock& thread, const PypylogEvent& event);
   void close(ThreadClock& thread, const PypylogEvent& event);
