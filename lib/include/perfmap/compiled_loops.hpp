@@ -112,9 +112,10 @@ class PERFMAP_API CompiledLoops {
   /// "bridge 139…" (as jit-backend-counts has it), or any other name; made where there is none.
   /// CompiledLoop::kNone for an empty name.
   std::uint32_t find_or_add(std::string_view name);
-  /// The one that the text of a jit-profile section names: find_or_add() of a line without a
-  /// comment. Texts that came lately are known at a glance.
-  std::uint32_t named_by(std::string_view text);
+  /// The one that the line in a jit-profile section names: find_or_add() without its comment.
+  std::uint32_t named_by(std::string_view line);
+  /// The latest of those that are called as this one is.
+  std::uint32_t latest(std::uint32_t loop) const noexcept;
   /// The one that a user names: as above, or only its number, address or function. CompiledLoop::
   /// kNone where there is none.
   std::uint32_t find(std::string_view name) const;
