@@ -1,6 +1,7 @@
 #include "formats/jitlog_text.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/hex.hpp"
@@ -64,9 +65,39 @@ void append_unambiguous(std::string& out, std::string_view name) {
 /// Two letters that keep a short name from getting brackets, and are taken off again.
 constexpr std::string_view kLonger = "xx";
 
-char* copy(char* out, std::string_view text) noexcept {
-  std::memcpy(out, text.data(), text.size());
-  return out + text.size();
+/// The eight digits of `value`, the first one in the lowest byte in memory.
+std::uint64_t eight_digits(std::uint32_t value) noexcept {
+  std::uint64_t digits = __builtin_bswap32(value);
+  digits = (digits | digits << 16) & 0x0000ffff0000ffff;
+  digits = (digits | digits << 8) & 0x00ff00ff00ff00ff;
+  digits = (digits >> 4 | digits << 8) & 0x0f0f0f0f0f0f0f0f;
+  const std::uint64_t letters = (digits + 0x0606060606060606) >> 4 & 0x0101010101010101;
+  const std::uint64_t text = digits + 0x3030303030303030 + letters * ('a' - '0' - 10);
+  return std::endian::native == std::endian::little ? text : __builtin_bswap64(text);
+}
+
+/// A number as text, all in registers.
+struct Digits {
+  explicit Digits(std::uint64_t value) noexcept
+      : count(value == 0 ? 1 : (67U - static_cast<unsigned>(__builtin_clzll(value))) / 4) {
+    const std::uint64_t shifted = value << (64 - 4 * count);
+    high = eight_digits(static_cast<std::uint32_t>(shifted >> 32));
+    low = eight_digits(static_cast<std::uint32_t>(shifted));
+  }
+  char* write(char* out) const noexcept {
+    std::memcpy(out, &high, sizeof high);
+    std::memcpy(out + sizeof high, &low, sizeof low);
+    return out + count;
+  }
+  std::uint64_t high;
+  std::uint64_t low;
+  unsigned count;
+};
+
+template <std::size_t Most>
+char* write(char* out, const JitlogPiece<Most>& piece) noexcept {
+  std::memcpy(out, piece.bytes.data(), Most);
+  return out + piece.size;
 }
 
 }  // namespace
@@ -90,13 +121,18 @@ bool is_jitlog_name(std::string_view name) {
 }
 
 char* write_jitlog_section(char* out, const JitlogCategory& category, std::uint64_t tick,
-                           std::string_view payload, std::string_view prefix) noexcept {
-  char digits[17] = {'['};
-  const std::string_view begin(digits, write_hex(digits + 1, tick));
-  char* at = copy(copy(copy(out, prefix), begin), category.opening);
-  at = copy(copy(at, prefix), payload);
+                           std::string_view payload, const JitlogPrefix& prefix) noexcept {
+  const Digits digits(tick);
+  char* at = write(out, prefix);
+  *at++ = '[';
+  at = write(digits.write(at), category.opening);
+  at = write(at, prefix);
+  std::memcpy(at, payload.data(), payload.size());
+  at += payload.size();
   *at++ = '\n';
-  return copy(copy(copy(at, prefix), begin), category.closing);
+  at = write(at, prefix);
+  *at++ = '[';
+  return write(digits.write(at), category.closing);
 }
 
 bool begins_as_jitlog(std::string_view text) noexcept {

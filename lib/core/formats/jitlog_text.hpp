@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,24 +15,42 @@ void append_jitlog_name(std::string& out, std::string_view name);
 /// Whether it is written as it is.
 bool is_jitlog_name(std::string_view name);
 
-/// "jit-profile-enter", which makes lines of
-struct JitlogCategory {
-  std::string_view opening;  ///< "] {jit-profile-enter\n"
-  std::string_view closing;  ///< "] jit-profile-enter}\n"
-};
-inline constexpr JitlogCategory kJitlogEnter = {"] {jit-profile-enter\n", "] jit-profile-enter}\n"};
-inline constexpr JitlogCategory kJitlogExit = {"] {jit-profile-exit\n", "] jit-profile-exit}\n"};
-inline constexpr JitlogCategory kJitlogClock = {"] {jit-profile-clock\n", "] jit-profile-clock}\n"};
+/// A few bytes that are copied as fast as a number: with what lies behind them.
+template <std::size_t Most>
+struct JitlogPiece {
+  constexpr JitlogPiece() = default;
+  constexpr explicit JitlogPiece(std::string_view given)
+      : size(given.copy(bytes.data(), bytes.size())) {}
+  constexpr std::string_view text() const noexcept { return {bytes.data(), size}; }
 
-/// How many bytes a section with that payload has at most.
-constexpr std::size_t most_jitlog_section(std::size_t payload, std::size_t prefix) noexcept {
-  constexpr std::size_t kTickLine = 1 + 16 + kJitlogEnter.opening.size();
-  return 3 * prefix + 2 * kTickLine + payload + 1;
+  std::array<char, Most> bytes{};
+  std::size_t size = 0;
+};
+
+/// Which thread a line is of: "4294967295# ", or nothing.
+using JitlogPrefix = JitlogPiece<16>;
+
+struct JitlogCategory {
+  JitlogPiece<32> opening;
+  JitlogPiece<32> closing;
+};
+inline constexpr JitlogCategory kJitlogEnter{JitlogPiece<32>("] {jit-profile-enter\n"),
+                                             JitlogPiece<32>("] jit-profile-enter}\n")};
+inline constexpr JitlogCategory kJitlogExit{JitlogPiece<32>("] {jit-profile-exit\n"),
+                                            JitlogPiece<32>("] jit-profile-exit}\n")};
+inline constexpr JitlogCategory kJitlogClock{JitlogPiece<32>("] {jit-profile-clock\n"),
+                                             JitlogPiece<32>("] jit-profile-clock}\n")};
+
+/// How much room a section with that payload wants at most.
+constexpr std::size_t room_for_jitlog_section(std::size_t payload) noexcept {
+  constexpr std::size_t kLine =
+      sizeof(JitlogPrefix::bytes) + 1 + 16 + sizeof(JitlogPiece<32>::bytes);
+  return 3 * kLine + payload;
 }
 
-/// Writes a section whose lines begin with `prefix`, and answers with its end. There is room.
+/// Writes a section, and answers with its end. Bytes behind that, within the room, may change.
 char* write_jitlog_section(char* out, const JitlogCategory& category, std::uint64_t tick,
-                           std::string_view payload, std::string_view prefix) noexcept;
+                           std::string_view payload, const JitlogPrefix& prefix) noexcept;
 
 /// Whether `text`, the beginning of a file, is that of a PYPYLOG: a tick, perhaps behind the number
 /// of a thread, that opens a section.

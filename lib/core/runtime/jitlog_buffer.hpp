@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string_view>
 
+#include "formats/jitlog_text.hpp"
 #include "perfmap/jitlog_writer.hpp"
 #include "runtime/spin_mutex.hpp"
 
@@ -22,15 +22,11 @@ struct JitlogEvent {
 /// What one thread has recorded. Its owner alone adds events, without a lock; whoever has the lock
 /// may read those that are there, and write them. Only the owner, with the lock, begins anew.
 struct JitlogBuffer {
-  static constexpr std::size_t kText = std::size_t{32} << 10;
+  static constexpr std::size_t kText = std::size_t{128} << 10;
 
   explicit JitlogBuffer(std::uint32_t size)
       : capacity(size), events(std::make_unique_for_overwrite<JitlogEvent[]>(size)) {}
 
-  std::string_view prefix() const noexcept { return {prefix_text.data(), prefix_size}; }
-  void set_prefix(std::string_view given) noexcept {
-    prefix_size = given.copy(prefix_text.data(), prefix_text.size());
-  }
   void clear() noexcept {
     count.store(0, std::memory_order_release);  // first: a child that is made in between has none
     written = 0;
@@ -45,9 +41,8 @@ struct JitlogBuffer {
   bool used = true;              // by a thread; with the lock of the list
   std::uint64_t first_tick = 0;  // no event of the thread is before it
   JitlogBuffer* next = nullptr;  // in the log's list
-  std::size_t prefix_size = 0;
-  std::array<char, 13> prefix_text;  // of each line: "4294967295# "
-  std::array<char, kText> text;      // on its way to the file
+  JitlogPrefix prefix;           // of each line
+  std::array<char, kText> text;  // on its way to the file
 };
 
 }  // namespace perfmap

@@ -114,7 +114,7 @@ int JitlogEngine::join(JitlogBuffer*& buffer) {
   joined.first_tick = clock_.empty() ? 0 : tick_with_letter();
   ++threads_;
   owner_ = tid;
-  if (!options_.one_thread) joined.set_prefix(std::to_string(threads_) + "# ");
+  if (!options_.one_thread) joined.prefix = JitlogPrefix(std::to_string(threads_) + "# ");
   buffer = &joined;
   return 0;
 }
@@ -144,16 +144,15 @@ std::uint64_t JitlogEngine::tick_with_letter() const noexcept {
 JitlogEngine::Block JitlogEngine::format(JitlogBuffer& buffer, std::uint32_t end) const noexcept {
   char* const begin = buffer.text.data();
   const char* const limit = begin + buffer.text.size();
-  const std::string_view prefix = buffer.prefix();
   char* at = begin;
   std::uint32_t i = buffer.written;
   for (; i != end; ++i) {
     const JitlogEvent& event = buffer.events[i];
     const std::string_view name = loops_.name(event.loop);
     const auto room = static_cast<std::size_t>(limit - at);
-    if (most_jitlog_section(name.size(), prefix.size()) > room) break;
+    if (room_for_jitlog_section(name.size()) > room) break;
     at = write_jitlog_section(at, event.is_exit != 0 ? kJitlogExit : kJitlogEnter, event.tick, name,
-                              prefix);
+                              buffer.prefix);
   }
   return {{begin, static_cast<std::size_t>(at - begin)}, i};
 }
@@ -163,7 +162,7 @@ std::string_view JitlogEngine::clock_section(const JitlogBuffer& buffer,
                                              ClockText& bytes) const noexcept {
   if (begun_ || clock_.empty() || clock_.size() > kMostClock) return {};
   return {bytes.data(), write_jitlog_section(bytes.data(), kJitlogClock, buffer.first_tick, clock_,
-                                             buffer.prefix())};
+                                             buffer.prefix)};
 }
 
 int JitlogEngine::write_out(JitlogBuffer& buffer, bool begins_anew) noexcept {

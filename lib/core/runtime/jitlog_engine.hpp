@@ -75,8 +75,9 @@ class JitlogEngine final : public ForkAware, public std::enable_shared_from_this
       return write_full(buffer);
     return 0;
   }
-  int record_newly(JitlogLoop loop, bool is_exit) noexcept;
-  int write_full(JitlogBuffer& buffer) noexcept;
+  // Apart from the usual way, which has no need for a frame of its own then.
+  [[gnu::noinline, gnu::cold]] int record_newly(JitlogLoop loop, bool is_exit) noexcept;
+  [[gnu::noinline, gnu::cold]] int write_full(JitlogBuffer& buffer) noexcept;
   int enter_thread(JitlogBuffer*& buffer);
   int join(JitlogBuffer*& buffer);
   JitlogBuffer& unused_buffer();
@@ -99,7 +100,7 @@ class JitlogEngine final : public ForkAware, public std::enable_shared_from_this
   };
   Block format(JitlogBuffer& buffer, std::uint32_t end) const noexcept;
   static constexpr std::size_t kMostClock = 48;
-  using ClockText = std::array<char, most_jitlog_section(kMostClock, 16)>;
+  using ClockText = std::array<char, room_for_jitlog_section(kMostClock)>;
   std::string_view clock_section(const JitlogBuffer& buffer, ClockText& bytes) const noexcept;
   int write_out(JitlogBuffer& buffer, bool begins_anew) noexcept;
   void write_all() noexcept;

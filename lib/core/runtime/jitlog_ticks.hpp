@@ -53,7 +53,7 @@ class JitlogTicks {
   static std::string counter_name() { return {}; }
 #endif
 
-  std::uint64_t now_elsewhere() const noexcept {
+  [[gnu::noinline]] std::uint64_t now_elsewhere() const noexcept {
     if (script_ != nullptr) return script_(context_);
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC, &now);

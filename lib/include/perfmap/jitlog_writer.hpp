@@ -32,7 +32,7 @@ struct JitlogOptions {
   /// others get EPERM.
   bool one_thread = false;
   /// How many events a thread keeps before it writes them. 1: one that was recorded is in the file;
-  /// 0: kUsualBuffer. 16 bytes each, and 32 KiB a thread.
+  /// 0: kUsualBuffer. 16 bytes each, and 128 KiB a thread.
   std::uint32_t buffer_events = 0;
   /// What becomes of a log in a child: see JitlogWriter.
   ForkPolicy fork = ForkPolicy::fresh;
