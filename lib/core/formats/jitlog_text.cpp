@@ -108,16 +108,11 @@ void append_jitlog_name(std::string& out, std::string_view name) {
     out += '?';
     return;
   }
-  const std::string_view kept = name.substr(first, name.find_last_not_of(' ') - first + 1);
-  std::string escaped(kLonger);
-  append_portable_name(escaped, kept);
+  std::string longer(kLonger);
+  longer += name.substr(first, name.find_last_not_of(' ') - first + 1);
+  std::string escaped;
+  append_portable_name(escaped, longer);
   append_unambiguous(out, std::string_view(escaped).substr(kLonger.size()));
-}
-
-bool is_jitlog_name(std::string_view name) {
-  std::string written;
-  append_jitlog_name(written, name);
-  return written == name;
 }
 
 char* write_jitlog_section(char* out, const JitlogCategory& category, std::uint64_t tick,

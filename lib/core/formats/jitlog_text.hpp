@@ -12,8 +12,6 @@ namespace perfmap {
 
 /// Appends `name` as it is written.
 void append_jitlog_name(std::string& out, std::string_view name);
-/// Whether it is written as it is.
-bool is_jitlog_name(std::string_view name);
 
 /// A few bytes that are copied as fast as a number: with what lies behind them.
 template <std::size_t Most>

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <array>
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -22,8 +20,6 @@ struct JitlogEvent {
 /// What one thread has recorded. Its owner alone adds events, without a lock; whoever has the lock
 /// may read those that are there, and write them. Only the owner, with the lock, begins anew.
 struct JitlogBuffer {
-  static constexpr std::size_t kText = std::size_t{128} << 10;
-
   explicit JitlogBuffer(std::uint32_t size)
       : capacity(size), events(std::make_unique_for_overwrite<JitlogEvent[]>(size)) {}
 
@@ -42,7 +38,6 @@ struct JitlogBuffer {
   std::uint64_t first_tick = 0;  // no event of the thread is before it
   JitlogBuffer* next = nullptr;  // in the log's list
   JitlogPrefix prefix;           // of each line
-  std::array<char, kText> text;  // on its way to the file
 };
 
 }  // namespace perfmap

@@ -33,7 +33,11 @@ bool has_letter(std::uint64_t tick) noexcept {
 }  // namespace
 
 JitlogEngine::JitlogEngine(const JitlogOptions& options, const JitlogTicks& ticks)
-    : options_(options), ticks_(ticks), clock_(ticks.name()), serial_(next_serial()) {}
+    : options_(options),
+      ticks_(ticks),
+      clock_(ticks.name()),
+      serial_(next_serial()),
+      text_(std::make_unique_for_overwrite<char[]>(kText)) {}
 
 JitlogEngine::~JitlogEngine() {
   close();
@@ -141,9 +145,10 @@ std::uint64_t JitlogEngine::tick_with_letter() const noexcept {
 }
 
 /// A part of the events that are to be written, as many as there is room for.
-JitlogEngine::Block JitlogEngine::format(JitlogBuffer& buffer, std::uint32_t end) const noexcept {
-  char* const begin = buffer.text.data();
-  const char* const limit = begin + buffer.text.size();
+JitlogEngine::Block JitlogEngine::format(const JitlogBuffer& buffer,
+                                         std::uint32_t end) const noexcept {
+  char* const begin = text_.get();
+  const char* const limit = begin + kText;
   char* at = begin;
   std::uint32_t i = buffer.written;
   for (; i != end; ++i) {
@@ -168,11 +173,11 @@ std::string_view JitlogEngine::clock_section(const JitlogBuffer& buffer,
 int JitlogEngine::write_out(JitlogBuffer& buffer, bool begins_anew) noexcept {
   const std::lock_guard lock(buffer.mutex);
   const std::uint32_t end = buffer.count.load(std::memory_order_acquire);
+  const std::lock_guard file_lock(file_mutex_);
   ClockText clock;
   int error = 0;
   while (buffer.written != end) {
     const Block block = format(buffer, end);
-    const std::lock_guard file_lock(file_mutex_);
     error = file_.append(clock_section(buffer, clock), block.text);
     begun_ = begun_ || error == 0;
     if (error != 0) lost_ += end - buffer.written;

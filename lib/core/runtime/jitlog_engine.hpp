@@ -94,11 +94,14 @@ class JitlogEngine final : public ForkAware, public std::enable_shared_from_this
   std::string own_path() const;
   bool has_pid() const noexcept;
 
+  /// As much as a thread usually has: file systems make larger pieces of longer writes, so that a
+  /// byte costs half as much as in writes of 64 KiB.
+  static constexpr std::size_t kText = std::size_t{512} << 10;
   struct Block {
     std::string_view text;
     std::uint32_t end;  // of its events
   };
-  Block format(JitlogBuffer& buffer, std::uint32_t end) const noexcept;
+  Block format(const JitlogBuffer& buffer, std::uint32_t end) const noexcept;
   static constexpr std::size_t kMostClock = 48;
   using ClockText = std::array<char, room_for_jitlog_section(kMostClock)>;
   std::string_view clock_section(const JitlogBuffer& buffer, ClockText& bytes) const noexcept;
@@ -133,7 +136,8 @@ class JitlogEngine final : public ForkAware, public std::enable_shared_from_this
 
   alignas(64) SpinMutex file_mutex_;
   JitlogFile file_;
-  bool begun_ = false;  // the log has bytes
+  std::unique_ptr<char[]> text_;  // on its way to the file
+  bool begun_ = false;            // the log has bytes
 };
 
 }  // namespace perfmap

@@ -32,7 +32,7 @@ struct JitlogOptions {
   /// others get EPERM.
   bool one_thread = false;
   /// How many events a thread keeps before it writes them. 1: one that was recorded is in the file;
-  /// 0: kUsualBuffer. 16 bytes each, and 128 KiB a thread.
+  /// 0: kUsualBuffer. 16 bytes each.
   std::uint32_t buffer_events = 0;
   /// What becomes of a log in a child: see JitlogWriter.
   ForkPolicy fork = ForkPolicy::fresh;
@@ -58,11 +58,12 @@ struct JitlogOptions {
 /// a `[` that would begin a section \x5b; what is longer than kMostPortableName is cut there.
 /// A name in PyPy's own form, `Loop 1 (f;x.py:1~#12 FOR_ITER)`, stays as it is.
 ///
-/// enter() and exit() store 16 bytes into a buffer of the calling thread, without a lock, in at
-/// most 25 ns. Whoever fills its buffer writes it: whole sections, with one write(2) for some 300
-/// of them, one thread at a time; 60 ns an event with all that. So a thread's events are in order
-/// in the log, and those of several threads are interleaved in blocks. A thread's buffer is written
-/// when the thread ends, too.
+/// enter() and exit() store 16 bytes into a buffer of the calling thread, without a lock: at most
+/// 25 ns by the counter, by CLOCK_MONOTONIC at most 15 ns more than reading it takes. Whoever fills
+/// its buffer writes it: whole sections, up to 512 KiB with one write(2), one thread at a time; with
+/// all that an event takes about 60 ns, of which the file system's part grows with the name. So a
+/// thread's events are in order in the log, and those of several threads are interleaved in blocks.
+/// A thread's buffer is written when the thread ends, too.
 ///
 /// A process that is killed loses at most buffer_events events of each thread, the last ones, and
 /// leaves, where that happened in the middle of a write(2), half a section at the end of the log.
