@@ -37,6 +37,7 @@ JitlogEngine::JitlogEngine(const JitlogOptions& options, const JitlogTicks& tick
       ticks_(ticks),
       clock_(ticks.name()),
       serial_(next_serial()),
+      generation_(ForkGuard::generation()),
       text_(std::make_unique_for_overwrite<char[]>(kText)) {}
 
 JitlogEngine::~JitlogEngine() {

@@ -47,7 +47,8 @@ void JitlogEngine::refuse(int error) noexcept {
   note(error);
 }
 
-/// In a child, once: lets go of the parent's log, as the policy says.
+/// In a child, once: lets go of the parent's log, as the policy says. Of one that was being written
+/// when the child was made nobody knows what it held: the child's begins empty then.
 void JitlogEngine::enter_process() {
   const State parents = state_;
   generation_ = ForkGuard::generation();
@@ -105,7 +106,9 @@ int JitlogEngine::inherit() {
   if (error != 0) return error;
   path_ = path;
   JitlogThread::renew(*this, generation_);
-  drop_events(JitlogThread::find(*this, generation_));
+  JitlogBuffer* const kept = JitlogThread::find(*this, generation_);
+  owner_ = kept != nullptr ? ::gettid() : 0;
+  drop_events(kept);
   return 0;
 }
 

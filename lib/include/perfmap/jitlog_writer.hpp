@@ -72,7 +72,8 @@ struct JitlogOptions {
 /// What cannot be written is lost, counted by lost(): whole sections. The call that wrote answers
 /// with the reason, and so do flush() and close() from then on; recording goes on, and so does
 /// writing, where there is room again. Where the process's limit of file sizes would be passed
-/// (EFBIG) nothing is written, and the kernel has no reason to send SIGXFSZ.
+/// (EFBIG) nothing is written, and the kernel has no reason to send SIGXFSZ. A pipe whose reader has
+/// gone raises SIGPIPE, as for every write.
 ///
 /// In a child, however it was made, nothing is written into the parent's log, and what the parent's
 /// threads have buffered is the parent's. A child has a log of its own where the path holds `%d`,
