@@ -13,9 +13,9 @@ JitlogLoop JitlogLoops::add(std::string name) {
   const Place at = place(next);
   if (at.chunk >= kChunks) return 0;
   auto& chunk = chunks_[at.chunk];
-  if (chunk == nullptr) chunk = std::make_unique<const std::string*[]>(std::size_t{1} << at.chunk);
+  if (chunk == nullptr) chunk = std::make_unique<std::string_view[]>(std::size_t{1} << at.chunk);
   const auto added = numbers_.emplace(std::move(name), next);
-  chunk[at.index] = &added.first->first;
+  chunk[at.index] = added.first->first;
   count_.store(next, std::memory_order_release);
   return next;
 }

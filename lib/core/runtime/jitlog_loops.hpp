@@ -27,7 +27,7 @@ class JitlogLoops {
   /// has() it.
   std::string_view name(JitlogLoop loop) const noexcept {
     const Place at = place(loop);
-    return *chunks_[at.chunk][at.index];
+    return chunks_[at.chunk][at.index];
   }
 
   /// Around fork(2), so that a child finds them whole.
@@ -48,7 +48,7 @@ class JitlogLoops {
 
   SpinMutex mutex_;
   std::unordered_map<std::string, JitlogLoop> numbers_;  // whose keys stay where they are
-  std::array<std::unique_ptr<const std::string*[]>, kChunks> chunks_;
+  std::array<std::unique_ptr<std::string_view[]>, kChunks> chunks_;  // of numbers_
   std::atomic<std::uint32_t> count_{0};
 };
 
