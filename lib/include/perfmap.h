@@ -291,8 +291,8 @@ PERFMAP_C_API void perfmap_jitdump_free(perfmap_jitdump* dump);
  * says what the hexadecimal ticks are: "tsc", "cntvct N Hz", "CLOCK_MONOTONIC ns".
  *
  * An event takes no lock, and by the counter at most 25 ns; with being written, about 60: whoever
- * fills its thread's buffer writes that, in whole sections. A thread's events are in order; those of
- * several threads are interleaved in blocks. Buffers are also written when their threads end, by
+ * fills its thread's buffer writes that, in whole sections. A thread's events are in order; those
+ * of several threads are interleaved in blocks. Buffers are also written when their threads end, by
  * flush and by close. A process that is killed loses at most buffer_events events of each thread,
  * the last ones, and may leave half a section at the end of the log.
  *
