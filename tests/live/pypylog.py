@@ -40,7 +40,7 @@ def branches(n):
 def nested(n):
     return sum(i * j & 3 for i in range(n) for j in range(100))
 
-for _ in range(25):
+for _ in range(60):
     print(arithmetic(4000000), branches(300000), nested(4000))
 """
 
