@@ -62,11 +62,13 @@ void LoopSections::place(OpenSection& section, std::string_view name, Address be
   CompiledLoop& loop = all[index];
   loop.name = name;
   loop.compiled = section.tick;
+  loop.placed = where.offset;
   loop.thread = section.thread;
   if (end < begin || end - begin > kMostCode) {
     problems.add(rule::kOddCode, where, "the addresses of " + loop.name + " make no sense");
   } else {
     loop.code = AddressRange::clamped(begin, end - begin);
+    loop.operations_end = loop.code.end();
   }
   adopt(index);
   if (section.placed.size() == kMostPlacedAtOnce) section.placed.erase(section.placed.begin());
