@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "perfmap/input.hpp"
+#include "perfmap/loop_profile.hpp"
 #include "support/catch.hpp"
 #include "support/jitlog_reading.hpp"
 #include "support/scratch.hpp"
@@ -65,6 +67,22 @@ TEST_CASE("what is read back is the profile that was recorded", "[live][jitlog]"
   const auto profile = found.profile();
   CHECK(profile.at("entry bridge") >= 1'000'000);
   CHECK(profile.at("loop0") >= 3'000'000);
+
+  Result<Input> input = Input::open(scratch / "log");
+  REQUIRE(input);
+  LoopProfile read({.base = TickBase::automatic});
+  read_pypylog(*input, read);
+  read.finish();
+  CHECK(read.base() == TickBase::hex);
+  CHECK(read.problems().total() == 0);
+  REQUIRE(read.threads().size() == 1);
+  CHECK(read.threads()[0].number == 1);
+  for (const auto& [name, entries] : {std::pair{"entry bridge", 1U}, {"loop0", 2U}}) {
+    const std::uint32_t number = read.loops().find(name);
+    REQUIRE(number != CompiledLoop::kNone);
+    CHECK(read.times()[number].ticks == profile.at(name));
+    CHECK(read.times()[number].entered == entries);
+  }
   CHECK(found.sections[1].tick >= begin);
   CHECK(found.sections[3].tick <= end);
 }
