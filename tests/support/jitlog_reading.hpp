@@ -7,6 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "perfmap/input.hpp"
+#include "perfmap/loop_profile.hpp"
+#include "support/catch.hpp"
 #include "support/scratch.hpp"
 
 namespace perfmap::test {
@@ -106,5 +109,15 @@ inline ReadJitlog parse_jitlog(const std::string& text) {
 }
 
 inline ReadJitlog read_jitlog(const std::string& path) { return parse_jitlog(read_file(path)); }
+
+/// The same as the library reads it.
+inline LoopProfile profile_in(const std::string& path) {
+  const Result<Input> input = Input::open(path);
+  REQUIRE(input);
+  LoopProfile profile({});
+  read_pypylog(*input, profile);
+  profile.finish();
+  return profile;
+}
 
 }  // namespace perfmap::test
