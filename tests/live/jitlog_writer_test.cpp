@@ -66,7 +66,7 @@ TEST_CASE("what is read back is the profile that was recorded", "[live][jitlog]"
   CHECK(profile.at("entry bridge") >= 1'000'000);
   CHECK(profile.at("loop0") >= 3'000'000);
 
-  const LoopProfile read = profile_in(scratch / "log");
+  const LoopProfile read = test::profile_in(scratch / "log");
   CHECK(read.base() == TickBase::hex);
   CHECK(read.problems().total() == 0);
   REQUIRE(read.threads().size() == 1);
