@@ -30,6 +30,7 @@ constexpr std::array kAll = {
     &kTimeGoesBack,     &kOtherClock,     &kNoTimes,        &kOverlappingCode,
     &kOddPadding,       &kOddThread,      &kManyLoads,      &kOtherName,
     &kOnlyInOne,        &kTwoMaps,        &kUnnamedSamples, &kOlderThanRecording,
+    &kTickRunsBack, &kUnopenedSection, &kUnendedSection, &kOddTick, &kUnnamedLoop, &kOtherLoop, &kTooManySections, &kOddCode,
 };
 static_assert(kAll.size() <= Diagnostics::kRules);
 

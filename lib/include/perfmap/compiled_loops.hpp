@@ -45,15 +45,15 @@ struct CompiledLoop {
     std::uint32_t bridge = kNone;  ///< which of the loops() goes out of it
   };
   struct Label {
-    std::uint64_t token = 0;                    ///< TargetToken(…)
-    std::optional<std::uint64_t> count = {};    ///< times that it was passed
+    std::uint64_t token = 0;                  ///< TargetToken(…)
+    std::optional<std::uint64_t> count = {};  ///< times that it was passed
   };
 
   Kind kind = Kind::loop;
-  std::uint64_t id = 0;    ///< the loop's number; the address of the bridge's guard; else 0
+  std::uint64_t id = 0;  ///< the loop's number; the address of the bridge's guard; else 0
   /// As the log has it: "Loop 1 (f;/tmp/t.py:8-10~#12 FOR_ITER)", "bridge out of Guard 0x7f…".
   std::string name = {};
-  std::string type = {};   ///< "loop", "entry bridge"; empty where the log has no operations of it
+  std::string type = {};  ///< "loop", "entry bridge"; empty where the log has no operations of it
   std::string function = {}, file = {};  ///< of its first debug merge point, else of its name
   std::uint32_t first_line = 0, line = 0;
   /// All of its machine code: from where it is entered up to its end, failures' code included.
@@ -65,11 +65,11 @@ struct CompiledLoop {
   std::uint32_t thread = PypylogEvent::kNoThread;
   std::vector<Guard> guards = {};
   std::vector<Label> labels = {};
-  std::uint64_t jumps_to = 0;               ///< the token that its last operation jumps to
+  std::uint64_t jumps_to = 0;                 ///< the token that its last operation jumps to
   std::optional<std::uint64_t> entries = {};  ///< how often it was entered, by jit-backend-counts
-  std::uint32_t owner = kNone;  ///< of a bridge: which loop or bridge has its guard
-  std::uint32_t loop = kNone;   ///< of a bridge: the loop that it belongs to, over other bridges
-  bool is_inner = false;        ///< a bridge that jumps back to its own loop
+  std::uint32_t owner = kNone;                ///< of a bridge: which loop or bridge has its guard
+  std::uint32_t loop = kNone;  ///< of a bridge: the loop that it belongs to, over other bridges
+  bool is_inner = false;       ///< a bridge that jumps back to its own loop
 
   /// Times that its labels were passed, by jit-backend-counts; without labels, its entries.
   std::optional<std::uint64_t> iterations() const noexcept;
@@ -97,9 +97,9 @@ class PERFMAP_API CompiledLoops {
 
   /// Whether take() has a use for the text of such a section.
   bool wants(std::string_view category) const noexcept;
-  /// Text in a section of that category that was opened at `opened`, whole lines of it; `text` is an
-  /// event of kind text. begin() has to be called when a section that it wants() begins, end() when
-  /// it ends. Sections of several threads may be open at once, one a thread.
+  /// Text in a section of that category that was opened at `opened`, whole lines of it; `text` is
+  /// an event of kind text. begin() has to be called when a section that it wants() begins, end()
+  /// when it ends. Sections of several threads may be open at once, one a thread.
   void begin(const PypylogEvent& opened);
   void take(const PypylogEvent& text, Diagnostics& problems);
   void end(const PypylogEvent& closed);
@@ -113,7 +113,7 @@ class PERFMAP_API CompiledLoops {
   std::uint32_t find_or_add(std::string_view name);
   /// The one that a user names: as above, or only its number, address or function. CompiledLoop::
   /// kNone where there is none.
-  std::uint32_t find(std::string_view name) const noexcept;
+  std::uint32_t find(std::string_view name) const;
 
  private:
   struct State;

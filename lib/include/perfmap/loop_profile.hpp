@@ -28,20 +28,20 @@ struct LoopSpan {
 /// The time that a log's sections and loops took, in ticks of the log.
 ///
 /// A loop's time begins with the section line that opens a jit-profile-enter section naming it, and
-/// ends where the next one, or a jit-profile-exit section, is opened: entering a loop leaves the one
-/// before. An inner bridge is entered without leaving its loop, unless they are counted. Other
+/// ends where the next one, or a jit-profile-exit section, is opened: entering a loop leaves the
+/// one before. An inner bridge is entered without leaving its loop, unless they are counted. Other
 /// sections within, such as those of the garbage collector, are the loop's time.
 ///
-/// A category's time is what its sections took without those inside them. Each thread is for itself.
-/// A time that runs backwards counts as the latest before it. So of each thread, and of all together,
-/// to the tick: loops + outside = categories + rest = last - first.
+/// A category's time is what its sections took without those inside them. Each thread is for
+/// itself. A time that runs backwards counts as the latest before it. So of each thread, and of all
+/// together, to the tick: loops + outside = categories + rest = last - first.
 ///
 /// A section that does not end, ends with the one around it, or with the log. One that ends without
 /// having begun is passed over: what the log does not say is not guessed.
 ///
-/// Memory is proportional to the depth of sections, of which 4096 are followed, and to the numbers of
-/// loops, categories and threads (65 536 each of the latter two; what is more counts as rest). One
-/// thread at a time.
+/// Memory is proportional to the depth of sections, of which 4096 are followed, and to the numbers
+/// of loops, categories and threads (65 536 each of the latter two; what is more counts as rest).
+/// One thread at a time.
 class PERFMAP_API LoopProfile {
  public:
   struct Options {
@@ -78,8 +78,8 @@ class PERFMAP_API LoopProfile {
   LoopProfile& operator=(LoopProfile&&) noexcept;
   ~LoopProfile();
 
-  /// The log's next bytes, cut anywhere between lines. Only its last line may lack the newline: then
-  /// it counts if it closes a section, and otherwise is not finished yet.
+  /// The log's next bytes, cut anywhere between lines. Only its last line may lack the newline:
+  /// then it counts if it closes a section, and otherwise is not finished yet.
   void add(std::string_view lines);
   /// At the end of the log, once. Everything below is for afterwards.
   void finish();

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "perfmap/diagnostic.hpp"
 #include "perfmap/export.hpp"
@@ -25,7 +25,7 @@ enum class TickBase : std::uint8_t { automatic, hex, dec };
 /// "auto", "hex", "dec".
 PERFMAP_API std::string_view to_string(TickBase base) noexcept;
 PERFMAP_API std::optional<TickBase> parse_tick_base(std::string_view name) noexcept;
-/// A number without prefix, in both bases; nothing where that is none. `has_letter` is set where it
+/// A number without prefix, in both bases; nothing where that is none. `has_letter` says whether it
 /// holds one of a-f.
 PERFMAP_API std::optional<PypylogTick> parse_tick(std::string_view digits,
                                                   bool& has_letter) noexcept;
@@ -45,9 +45,9 @@ struct PypylogEvent {
   /// that of its first line.
   std::uint32_t thread = kNoThread;
   PypylogTick tick = {};
-  std::string_view text = {};   ///< the category; or the lines, as they stand in the log
-  std::uint64_t offset = 0;     ///< in the log, of the first line
-  std::uint64_t line = 0;       ///< its number, from 1
+  std::string_view text = {};  ///< the category; or the lines, as they stand in the log
+  std::uint64_t offset = 0;    ///< in the log, of the first line
+  std::uint64_t line = 0;      ///< its number, from 1
 };
 
 /// Splits a log of PyPy (PYPYLOG=…) into its section lines and the text between them:
@@ -66,6 +66,12 @@ struct PypylogEvent {
 /// rpython/tool/logparser.py.
 class PERFMAP_API PypylogReader {
  public:
+  PypylogReader();
+  explicit PypylogReader(std::string_view whole_log) : PypylogReader() { feed(whole_log); }
+  PypylogReader(PypylogReader&&) noexcept;
+  PypylogReader& operator=(PypylogReader&&) noexcept;
+  ~PypylogReader();
+
   /// The next piece, behind all that was fed before. Only the log's last may end without newline.
   /// Borrowed until next() has nothing more.
   void feed(std::string_view lines);
@@ -74,20 +80,15 @@ class PERFMAP_API PypylogReader {
   std::optional<PypylogEvent> next(bool text);
 
  private:
-  void search();
-  std::optional<PypylogEvent> take_text(std::uint32_t end);
-
-  std::string_view fed_;
-  std::uint64_t offset_ = 0;  // of fed_ in the log
-  std::uint64_t line_ = 1;    // at at_
-  std::uint32_t at_ = 0;      // what comes next, in fed_
-  std::uint32_t searched_ = 0;
-  std::vector<std::uint32_t> candidates_;  // starts of lines that may be section lines
-  std::size_t candidate_ = 0;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 /// `line` without the colours, the thread's prefix (if `thread`, which the log's section lines
 /// have) and the end of line that it may have.
 PERFMAP_API std::string_view plain_pypylog_line(std::string_view line, bool thread) noexcept;
+
+/// The number in the "N# " that a line begins with, or kNoThread.
+PERFMAP_API std::uint32_t pypylog_thread(std::string_view line) noexcept;
 
 }  // namespace perfmap

@@ -106,6 +106,14 @@ inline constexpr Rule kOnlyInOne{"XF002", Severity::warning, Fix::none, Reader::
 inline constexpr Rule kTwoMaps{"XF003", Severity::warning, Fix::none, Reader::none, "two maps for one process", 93};
 inline constexpr Rule kUnnamedSamples{"XF004", Severity::warning, Fix::none, Reader::none, "samples in a runtime's memory that neither map nor dump names", 94};
 inline constexpr Rule kOlderThanRecording{"XF005", Severity::warning, Fix::none, Reader::perf | Reader::bcc | Reader::blazesym | Reader::samply, "the map is older than the recording", 95};
+inline constexpr Rule kTickRunsBack{"PL101", Severity::warning, Fix::none, Reader::none, "a time that runs backwards", 96};
+inline constexpr Rule kUnopenedSection{"PL102", Severity::warning, Fix::none, Reader::none, "a section ends that did not begin", 97};
+inline constexpr Rule kUnendedSection{"PL103", Severity::info, Fix::none, Reader::none, "a section that does not end", 98};
+inline constexpr Rule kOddTick{"PL104", Severity::warning, Fix::none, Reader::none, "a time that cannot be read in the log's base", 99};
+inline constexpr Rule kUnnamedLoop{"PL105", Severity::warning, Fix::none, Reader::none, "a jit-profile section without a loop's name", 100};
+inline constexpr Rule kOtherLoop{"PL106", Severity::warning, Fix::none, Reader::none, "a loop is left that was not entered", 101};
+inline constexpr Rule kTooManySections{"PL107", Severity::warning, Fix::none, Reader::none, "more sections, categories or threads than are followed", 102};
+inline constexpr Rule kOddCode{"PL108", Severity::warning, Fix::none, Reader::none, "addresses of a loop that make no sense", 103};
 // clang-format on
 
 /// All rules, by id. Static storage.

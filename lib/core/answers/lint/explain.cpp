@@ -174,7 +174,8 @@ std::string_view find_in(std::span<const Explanation> explanations, const Rule& 
 
 std::string_view explanation(const Rule& rule) noexcept {
   const std::span<const Explanation> all[] = {kExplanations, lint_rules::dump_explanations(),
-                                              lint_rules::process_explanations()};
+                                              lint_rules::process_explanations(),
+                                              lint_rules::log_explanations()};
   for (const std::span<const Explanation> some : all) {
     if (const std::string_view text = find_in(some, rule); !text.empty()) return text;
   }

@@ -16,5 +16,7 @@ struct Explanation {
 std::span<const Explanation> dump_explanations() noexcept;
 /// Those of rules about processes and their runtimes.
 std::span<const Explanation> process_explanations() noexcept;
+/// Those of the PL rules.
+std::span<const Explanation> log_explanations() noexcept;
 
 }  // namespace perfmap::lint_rules

@@ -46,10 +46,15 @@ class Lister {
   std::vector<ListedPlace> places_;
 };
 
-void take_lines(std::string_view text, bool threads, Lister& lister) {
+/// Lines of `thread` alone: where a log has threads, text may be of several.
+void take_lines(std::string_view text, std::uint32_t thread, Lister& lister) {
+  const bool has_threads = thread != PypylogEvent::kNoThread;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
-    lister.take(plain_pypylog_line(text.substr(0, end), threads));
+    const std::string_view line = text.substr(0, end);
+    if (!has_threads || pypylog_thread(line) == thread) {
+      lister.take(plain_pypylog_line(line, has_threads));
+    }
     text.remove_prefix(end);
   }
 }
@@ -59,15 +64,14 @@ void take_lines(std::string_view text, bool threads, Lister& lister) {
 std::vector<ListedPlace> list_operations(const CompiledLoop& loop, std::string_view log) {
   const std::uint64_t begin = std::min<std::uint64_t>(loop.operations.offset, log.size());
   Lister lister(loop);
-  PypylogReader reader;
-  reader.feed(log.substr(begin, loop.operations.size));
+  PypylogReader reader(log.substr(begin, loop.operations.size));
   std::uint64_t depth = 0;  // of sections within that of the operations
   while (const auto event = reader.next(true)) {
-    if (event->thread != loop.thread) continue;
-    if (event->kind == PypylogEvent::Kind::open) ++depth;
-    if (event->kind == PypylogEvent::Kind::close && depth != 0) --depth;
-    if (event->kind == PypylogEvent::Kind::text && depth == 0) {
-      take_lines(event->text, loop.thread != PypylogEvent::kNoThread, lister);
+    if (event->kind == PypylogEvent::Kind::text) {
+      if (depth == 0) take_lines(event->text, loop.thread, lister);
+    } else if (event->thread == loop.thread) {
+      const bool opens = event->kind == PypylogEvent::Kind::open;
+      depth = opens ? depth + 1 : depth - std::min<std::uint64_t>(depth, 1);
     }
   }
   return lister.finish();

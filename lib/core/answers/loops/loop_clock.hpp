@@ -1,0 +1,75 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "answers/loops/categories.hpp"
+#include "answers/loops/thread_clock.hpp"
+#include "perfmap/loop_profile.hpp"
+
+namespace perfmap::loops {
+
+/// Sums of a loop or a category, in both bases.
+struct Sum {
+  PypylogTick ticks = {};
+  std::uint64_t entered = 0;
+};
+
+/// Accounts for the time between a log's section lines.
+class LoopClock {
+ public:
+  explicit LoopClock(LoopProfile::Options options);
+
+  bool wants_text() const noexcept { return wanting_ != 0; }
+  void take(const PypylogEvent& event);
+  void finish();
+
+  const TickOrder& order() const noexcept { return order_; }
+  bool has_events() const noexcept { return has_events_; }
+  const CompiledLoops& loops() const noexcept { return loops_; }
+  const Categories& categories() const noexcept { return categories_; }
+  std::span<const Sum> times() const noexcept { return times_; }
+  std::span<const Sum> category_times() const noexcept { return category_times_; }
+  std::span<const ThreadClock> threads() const noexcept { return threads_; }
+  const Diagnostics& problems() const noexcept { return problems_; }
+
+ private:
+  ThreadClock* find_thread(std::uint32_t number) noexcept;
+  ThreadClock* thread_of(const PypylogEvent& event);
+  PypylogTick tick_of(ThreadClock& thread, const PypylogEvent& event);
+  void account(ThreadClock& thread, const PypylogTick& tick);
+  void show(const ThreadClock& thread, const PypylogTick& tick) const;
+  void open(ThreadClock& thread, const PypylogEvent& event);
+  void close(ThreadClock& thread, const PypylogEvent& event);
+  void push(ThreadClock& thread, std::uint32_t category);
+  void pop(ThreadClock& thread);
+  void take_text(const PypylogEvent& event);
+  void take_name(ThreadClock& thread, std::string_view line, const Location& where);
+  void enter(ThreadClock& thread, std::uint32_t loop);
+  void leave(ThreadClock& thread, std::uint32_t loop, const Location& where);
+  void leave_unnamed(ThreadClock& thread, const Location& where);
+  void settle(ThreadClock& thread, const PypylogTick& tick);
+  Sum& time_of(std::uint32_t loop);
+  bool is_ignored(const CompiledLoop& loop) const noexcept {
+    return loop.is_inner && !count_inner_bridges_;
+  }
+  bool wants(std::uint32_t category) const noexcept {
+    return category != Categories::kNone && categories_[category].meaning != Meaning::nothing;
+  }
+
+  TickOrder order_;
+  bool count_inner_bridges_;
+  std::function<void(const LoopSpan&)> visit_;
+  bool has_events_ = false;
+  std::size_t wanting_ = 0;  // threads whose innermost section's text is of interest
+  std::size_t recent_ = 0;   // the thread of the last event
+  Diagnostics problems_{8};
+  CompiledLoops loops_;
+  Categories categories_;
+  std::vector<Sum> times_;
+  std::vector<Sum> category_times_;
+  std::vector<ThreadClock> threads_;
+};
+
+}  // namespace perfmap::loops
