@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/hex.hpp"
+#include "formats/map_line.hpp"
 
 namespace perfmap {
 namespace {
@@ -26,14 +27,58 @@ constexpr std::array kMagics = {
     Magic{"BZh", SourceKind::bzip2},
 };
 
-/// "[1a2b3c] {category", after an ANSI colour if PyPy wrote to a terminal.
-bool opens_section(std::string_view text) noexcept {
-  if (text.starts_with("\x1b[")) text.remove_prefix(std::min(text.find('m') + 1, text.size()));
-  if (!text.starts_with('[')) return false;
-  text.remove_prefix(1);
+constexpr bool is_word(char byte) noexcept {
+  return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+         (byte >= '0' && byte <= '9') || byte == '-' || byte == '_';
+}
+
+std::size_t digits_in(std::string_view text) noexcept {
   std::size_t digits = 0;
   while (digits < text.size() && hex_digit(text[digits]) >= 0) ++digits;
-  return digits != 0 && text.substr(digits).starts_with("] {");
+  return digits;
+}
+
+/// Takes off the colours that PyPy writes to a terminal.
+std::string_view behind_colours(std::string_view text) noexcept {
+  while (text.starts_with("\x1b[")) {
+    const std::size_t end = text.find_first_not_of("0123456789;", 2);
+    if (end == std::string_view::npos || text[end] != 'm') break;
+    text.remove_prefix(end + 1);
+  }
+  return text;
+}
+
+/// Takes off the "N# " of a log of several threads.
+std::string_view behind_thread(std::string_view text) noexcept {
+  const std::size_t end = text.find_first_not_of("0123456789");
+  const bool is_prefix = end != 0 && end != std::string_view::npos && end <= 10;
+  return is_prefix && text.substr(end).starts_with("# ") ? text.substr(end + 2) : text;
+}
+
+/// "[1a2b3c] {category" or "[1a2b3c] category}", as PyPy writes them.
+bool is_section_line(std::string_view line) noexcept {
+  line = behind_colours(behind_thread(behind_colours(line)));
+  if (!line.starts_with('[')) return false;
+  const std::size_t digits = digits_in(line.substr(1));
+  line.remove_prefix(1 + digits);
+  if (digits == 0 || !line.starts_with("] ")) return false;
+  line.remove_prefix(2);
+  const bool opens = line.starts_with('{');
+  if (opens) line.remove_prefix(1);
+  const auto end = std::find_if_not(line.begin(), line.end(), is_word);
+  return end != line.begin() && (opens || (end != line.end() && *end == '}'));
+}
+
+/// A log may begin with the rest of a section. What it holds is never the line of a perf map.
+bool is_log(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (is_section_line(line)) return true;
+    LineFault fault;
+    if (read_map_line(line, 0, fault)) return false;
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return false;
 }
 
 }  // namespace
@@ -43,10 +88,9 @@ SourceKind detect_kind(std::string_view bytes) noexcept {
   for (const Magic& magic : kMagics) {
     if (bytes.starts_with(magic.bytes)) return magic.kind;
   }
-  if (opens_section(bytes)) return SourceKind::pypylog;
   const std::size_t first = bytes.find_first_not_of(" \t\r\n");
-  const bool brace = first != std::string_view::npos && bytes[first] == '{';
-  return brace ? SourceKind::json : SourceKind::perf_map;
+  if (first != std::string_view::npos && bytes[first] == '{') return SourceKind::json;
+  return is_log(bytes) ? SourceKind::pypylog : SourceKind::perf_map;
 }
 
 std::string_view to_string(SourceKind kind) noexcept {

@@ -14,7 +14,7 @@ enum class SourceKind : std::uint8_t {
   json,       ///< ours: the first byte that is not white space is `{`
   jitdump,    ///< magic in either byte order
   perf_data,  ///< PERFILE2
-  pypylog,    ///< the first line opens a section: "[hex] {category"
+  pypylog,    ///< a line opens or closes a section, "[hex] {category"; none before is a map's
   gzip,
   xz,
   zstd,
