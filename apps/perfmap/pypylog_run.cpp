@@ -1,0 +1,71 @@
+#include <perfmap/loop_json.hpp>
+
+#include "portable.hpp"
+#include "pypylog_output.hpp"
+#include "recording_input.hpp"
+
+namespace perfmap::app {
+namespace {
+
+/// Bytes of the log that are wanted again, after the times.
+bool wants_bytes(const PypylogOptions& options) {
+  return !options.annotate.empty() || (options.format != "text" && options.format != "json");
+}
+
+Result<void> check_options(const PypylogOptions& options) {
+  const auto refused = [](std::string why) {
+    return Failure(Error{Errc::invalid_argument, std::move(why), 0, {}});
+  };
+  if (!options.annotate.empty() && options.format != "text") {
+    return refused("--annotate prints text, not " + options.format + "; html has all loops");
+  }
+  const bool is_table = options.format == "text" || options.format == "json";
+  if (options.by != LoopKey::loop && !is_table) {
+    return refused("--by is for text and json, not " + options.format);
+  }
+  return {};
+}
+
+/// What the options ask for, into `out`; false where that has no answer, which is told.
+Result<void> write_answer(const PypylogOptions& options, LogSource& source,
+                          const LoopProfile& profile, const std::optional<SampledLoops>& samples,
+                          OutputFile& out, const Console& console) {
+  if (!options.annotate.empty()) {
+    if (write_annotated(options.annotate, source, profile, out)) return {};
+    return Failure({Errc::not_found, names_instead(options.annotate, profile), 0, {}});
+  }
+  if (options.format == "json") {
+    write_loops_json(profile, {options.by, options.top, samples}, out);
+    return {};
+  }
+  if (options.format == "text") {
+    write_loop_tables(options, profile, samples, out);
+    return {};
+  }
+  return write_loop_stacks(options, source, profile, samples, out, console);
+}
+
+}  // namespace
+
+ExitCode run_pypylog(const PypylogOptions& options, const Console& console) {
+  const Result<void> fits = check_options(options);
+  if (!fits) return console.fail(fits.error());
+  Result<LogSource> source = LogSource::open(options.log, wants_bytes(options));
+  if (!source) return console.fail(source.error());
+  LoopProfile profile(profile_options(options));
+  const Result<void> read = source->read(profile, console);
+  if (!read) return console.fail(read.error());
+  const Result<void> ticks = check_ticks(options, profile);
+  if (!ticks) return console.fail(ticks.error());
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  out->protect_terminal();
+  const std::optional<SampledLoops> samples;
+  const Result<void> answered = write_answer(options, *source, profile, samples, *out, console);
+  const Result<void> written = answered ? out->commit() : answered;
+  if (!written) return console.fail(written.error());
+  note_log(*source, profile, console);
+  return ExitCode::ok;
+}
+
+}  // namespace perfmap::app
