@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/hex.hpp"
+#include "formats/categories.hpp"
 #include "formats/pypylog_lines.hpp"
 
 namespace perfmap {
@@ -11,20 +12,15 @@ namespace {
 
 using Kind = PypylogEvent::Kind;
 
-constexpr std::size_t kMostCategory = 200;  // bytes
+/// What a byte is among digits.
+enum : std::uint8_t { kNoDigit = 0x80, kLetter = 0x20, kValue = 0x0f };
 
-/// What a byte may be part of.
-enum : std::uint8_t { kNothing = 0x80, kWord = 0x40, kValue = 0x0f };
-
-/// For each byte, the digit it is, and whether a category may hold it.
 constexpr std::array<std::uint8_t, 256> make_bytes() noexcept {
   std::array<std::uint8_t, 256> table{};
   for (unsigned i = 0; i < 256; ++i) {
     const char byte = static_cast<char>(i);
     const int digit = hex_digit(byte);
-    const bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
-    const bool word = letter || (byte >= '0' && byte <= '9') || byte == '_' || byte == '-';
-    table[i] = static_cast<std::uint8_t>((digit < 0 ? kNothing : digit) | (word ? kWord : 0));
+    table[i] = static_cast<std::uint8_t>(digit < 0 ? kNoDigit : digit | (digit > 9 ? kLetter : 0));
   }
   return table;
 }
@@ -32,33 +28,39 @@ constexpr std::array<std::uint8_t, 256> kBytes = make_bytes();
 
 std::uint8_t class_of(char byte) noexcept { return kBytes[static_cast<unsigned char>(byte)]; }
 
+std::uint64_t decimal_of(std::string_view digits) noexcept {
+  std::uint64_t value = 0;
+  for (const char digit : digits) {
+    const auto unit = static_cast<std::uint64_t>(digit - '0');
+    if (__builtin_mul_overflow(value, std::uint64_t{10}, &value) ||
+        __builtin_add_overflow(value, unit, &value)) {
+      return UINT64_MAX;
+    }
+  }
+  return value;
+}
+
 /// The digits at `at`, which it moves behind them.
 struct Number {
   PypylogTick tick = {};
   bool has_letter = false;
-  unsigned digits = 0;
+  bool has_digits = false;
 };
 Number take_number(const char*& at, const char* end) noexcept {
-  Number number;
   const char* const begin = at;
   std::uint64_t hex = 0;
-  std::uint64_t dec = 0;
-  unsigned letters = 0;
-  bool hex_full = false;
-  bool dec_full = false;
+  unsigned seen = 0;
   for (; at != end; ++at) {
     const unsigned digit = class_of(*at);
-    if ((digit & kNothing) != 0) break;
-    const unsigned value = digit & kValue;
-    hex_full |= hex >> 60 != 0;
-    dec_full |= __builtin_mul_overflow(dec, std::uint64_t{10}, &dec) ||
-                __builtin_add_overflow(dec, std::uint64_t{value}, &dec);
-    hex = hex << 4 | value;
-    letters |= value > 9 ? 1 : 0;
+    if ((digit & kNoDigit) != 0) break;
+    hex = hex << 4 | (digit & kValue);
+    seen |= digit;
   }
-  number.tick = {hex_full ? UINT64_MAX : hex, dec_full ? UINT64_MAX : dec};
-  number.has_letter = letters != 0;
-  number.digits = static_cast<unsigned>(std::min<std::ptrdiff_t>(at - begin, 64));
+  const std::string_view digits(begin, static_cast<std::size_t>(at - begin));
+  const std::size_t zeros = std::min(digits.find_first_not_of('0'), digits.size());
+  if (digits.size() - zeros > 16) hex = UINT64_MAX;
+  Number number{{hex, 0}, (seen & kLetter) != 0, !digits.empty()};
+  if (!number.has_letter) number.tick.dec = decimal_of(digits);
   return number;
 }
 
@@ -85,49 +87,52 @@ std::uint32_t take_thread(const char*& at, const char* end) noexcept {
   return static_cast<std::uint32_t>(number);
 }
 
-/// What may stand behind a section line: colours, a carriage return.
-bool is_line_end(const char* at, const char* end) noexcept {
-  while (at != end) {
-    const char* const before = at;
-    skip_colours(at, end);
-    if (at != end && *at == '\r') ++at;
-    if (at == before) return false;
+/// `text` without what may stand behind a section line: colours, a carriage return.
+std::string_view without_line_end(std::string_view text) noexcept {
+  for (;;) {
+    if (text.ends_with('\r')) text.remove_suffix(1);
+    const std::size_t escape = text.ends_with('m') ? text.rfind('\x1b') : std::string_view::npos;
+    if (escape == std::string_view::npos) return text;
+    const char* at = text.data() + escape;
+    skip_colours(at, text.data() + text.size());
+    if (at != text.data() + text.size()) return text;
+    text.remove_suffix(text.size() - escape);
   }
+}
+
+/// "[1a2b] " with what may stand before it; what follows begins at `at`.
+bool take_head(const char*& at, const char* end, std::uint32_t& thread, Number& number) noexcept {
+  thread = PypylogEvent::kNoThread;
+  if (*at != '[') {
+    skip_colours(at, end);
+    thread = take_thread(at, end);
+    skip_colours(at, end);
+    if (at == end || *at != '[') return false;
+  }
+  number = take_number(++at, end);
+  return number.has_digits;
+}
+
+/// The same of a line whose number may be known already.
+bool take_head(const char*& at, const char* end, const LineStart& start, std::uint32_t& thread,
+               Number& number) noexcept {
+  if (start.digits == 0) {
+    if (!take_head(at, end, thread, number)) return false;
+  } else {
+    thread = PypylogEvent::kNoThread;
+    number = {{start.hex, 0}, start.has_letter, true};
+    if (!start.has_letter) number.tick.dec = decimal_of({at + 1, start.digits});
+    at += 1 + start.digits;
+  }
+  if (end - at < 3 || at[0] != ']' || at[1] != ' ') return false;
+  at += 2;
   return true;
 }
 
-/// "{category" or "category}".
-bool take_category(const char* at, const char* end, PypylogEvent& event) noexcept {
-  const bool opens = at != end && *at == '{';
-  if (opens) ++at;
-  const char* stop = at;
-  while (stop != end && (class_of(*stop) & kWord) != 0) ++stop;
-  const auto size = static_cast<std::size_t>(stop - at);
-  if (size == 0 || size > kMostCategory) return false;
-  event.kind = opens ? Kind::open : Kind::close;
-  event.text = {at, size};
-  if (!opens && (stop == end || *stop++ != '}')) return false;
-  return stop == end || is_line_end(stop, end);
-}
-
-/// A whole line without its newline.
-bool parse_section_line(std::string_view line, PypylogEvent& event) noexcept {
-  const char* at = line.data();
-  const char* const end = at + line.size();
-  if (*at != '[') {
-    skip_colours(at, end);
-    event.thread = take_thread(at, end);
-    skip_colours(at, end);
-    if (at == end || *at != '[') return false;
-  } else {
-    event.thread = PypylogEvent::kNoThread;
-  }
-  ++at;
-  const Number number = take_number(at, end);
-  if (number.digits == 0 || end - at < 3 || at[0] != ']' || at[1] != ' ') return false;
-  event.tick = number.tick;
-  event.has_letter = number.has_letter;
-  return take_category(at + 2, end, event);
+std::string_view rest_of_line(const char* at, const char* end) noexcept {
+  const void* const newline = std::memchr(at, '\n', static_cast<std::size_t>(end - at));
+  const char* const stop = newline == nullptr ? end : static_cast<const char*>(newline);
+  return {at, static_cast<std::size_t>(stop - at)};
 }
 
 }  // namespace
@@ -138,52 +143,95 @@ struct PypylogReader::State {
   std::uint64_t line = 1;         // at the beginning of fed
   std::uint64_t at = 0;           // what comes next, in fed
   std::uint64_t newlines_at = 0;  // in fed before it
+  Categories categories;
   LineStarts starts;
   std::vector<LineStart> found;
   std::size_t next_found = 0;
-  // A section line behind text that was handed out first.
-  std::optional<PypylogEvent> waiting;
-  std::uint64_t waiting_end = 0;
+  PypylogEvent section;
+  std::uint64_t section_end = 0;       // in fed
+  std::uint64_t section_newlines = 0;  // in fed before that
+  bool is_section_waiting = false;     // behind text that was handed out first
+  PypylogEvent text;
 
-  std::string_view line_at(std::uint64_t start) const noexcept {
-    const void* const newline = std::memchr(fed.data() + start, '\n', fed.size() - start);
-    const std::uint64_t end =
-        newline == nullptr
-            ? fed.size()
-            : static_cast<std::uint64_t>(static_cast<const char*>(newline) - fed.data());
-    return fed.substr(start, end - start);
+  /// Whether the line there is a section line; then it is `section`.
+  bool parse(const LineStart& start) {
+    const char* const end = fed.data() + fed.size();
+    const char* at_line = fed.data() + start.offset;
+    Number number;
+    if (!take_head(at_line, end, start, section.thread, number)) return false;
+    const std::string_view whole = rest_of_line(at_line, end);
+    if (whole.empty()) return false;
+    const bool is_plain = whole.back() != '\r' && whole.back() != 'm';
+    const Categories::Ending ending = categories.parse(is_plain ? whole : without_line_end(whole));
+    if (ending.kind == Kind::text) return false;
+    section.kind = ending.kind;
+    section.tick = number.tick;
+    section.has_letter = number.has_letter;
+    section.category = ending.category;
+    section.text = ending.name;
+    section.offset = offset + start.offset;
+    section.line = line + start.newlines;
+    section_newlines = start.newlines + 1;
+    section_end = behind_line(whole);
+    if (ending.kind == Kind::open && next_found != found.size()) close_at(start, found[next_found]);
+    return true;
   }
 
-  /// The next section line; `end` is where the line behind it begins.
-  bool find(PypylogEvent& event, std::uint64_t& end) {
+  std::uint64_t behind_line(std::string_view end_of_line) const noexcept {
+    const auto end =
+        static_cast<std::uint64_t>(end_of_line.data() + end_of_line.size() - fed.data());
+    return end + (end < fed.size() ? 1 : 0);
+  }
+
+  /// Makes a whole section of one that is open, if the next that may be a section line closes it.
+  void close_at(const LineStart& opened, const LineStart& next) noexcept {
+    const std::uint64_t lines = next.newlines - opened.newlines;
+    if (lines > 2) return;
+    const char* const end = fed.data() + fed.size();
+    const char* at_line = fed.data() + next.offset;
+    std::uint32_t thread = 0;
+    Number number;
+    if (!take_head(at_line, end, next, thread, number) || thread != section.thread) return;
+    const std::size_t size = section.text.size();
+    if (static_cast<std::size_t>(end - at_line) < size + 2) return;
+    if (std::memcmp(at_line, section.text.data(), size) != 0) return;
+    if (at_line[size] != '}' || at_line[size + 1] != '\n') return;
+    section.kind = Kind::whole;
+    section.closed = number.tick;
+    section.has_letter |= number.has_letter;
+    section.inside = fed.substr(section_end, next.offset - section_end);
+    section.inside_offset = offset + section_end;
+    section_newlines = next.newlines + 1;
+    section_end = behind_line({at_line, size + 1});
+    ++next_found;
+  }
+
+  /// The next section line.
+  bool find() {
     for (;;) {
       if (next_found == found.size()) {
         next_found = 0;
         if (!starts.next(found)) return false;
-        continue;
+      } else if (parse(found[next_found++])) {
+        return true;
       }
-      const LineStart start = found[next_found++];
-      const std::string_view text = line_at(start.offset);
-      if (!parse_section_line(text, event)) continue;
-      event.offset = offset + start.offset;
-      event.line = line + start.newlines;
-      end = std::min<std::uint64_t>(start.offset + text.size() + 1, fed.size());
-      return true;
     }
   }
 
-  void pass(const PypylogEvent& section, std::uint64_t end) noexcept {
-    at = end;
-    newlines_at = section.line - line + 1;
+  const PypylogEvent* pass_section() noexcept {
+    at = section_end;
+    newlines_at = section_newlines;
+    is_section_waiting = false;
+    return &section;
   }
 
-  PypylogEvent text_up_to(std::uint64_t end) const noexcept {
-    PypylogEvent event;
-    event.text = fed.substr(at, end - at);
-    event.thread = pypylog_thread(event.text);
-    event.offset = offset + at;
-    event.line = line + newlines_at;
-    return event;
+  const PypylogEvent* pass_text(std::uint64_t end) noexcept {
+    text.text = fed.substr(at, end - at);
+    text.thread = pypylog_thread(text.text);
+    text.offset = offset + at;
+    text.line = line + newlines_at;
+    at = end;
+    return &text;
   }
 };
 
@@ -204,29 +252,16 @@ void PypylogReader::feed(std::string_view lines) {
   state.next_found = 0;
 }
 
-std::optional<PypylogEvent> PypylogReader::next(bool text) {
+const PypylogEvent* PypylogReader::next(bool text) {
   State& state = *state_;
-  if (state.waiting) {
-    state.pass(*state.waiting, state.waiting_end);
-    return std::exchange(state.waiting, std::nullopt);
-  }
-  PypylogEvent event;
-  std::uint64_t end = 0;
-  const bool found = state.find(event, end);
-  const std::uint64_t start = found ? event.offset - state.offset : state.fed.size();
+  if (state.is_section_waiting) return state.pass_section();
+  const bool found = state.find();
+  const std::uint64_t start = found ? state.section.offset - state.offset : state.fed.size();
   if (text && start != state.at) {
-    const PypylogEvent before = state.text_up_to(start);
-    if (found) {
-      state.waiting = event;
-      state.waiting_end = end;
-    } else {
-      state.at = state.fed.size();
-    }
-    return before;
+    state.is_section_waiting = found;
+    return state.pass_text(start);
   }
-  if (!found) return std::nullopt;
-  state.pass(event, end);
-  return event;
+  return found ? state.pass_section() : nullptr;
 }
 
 std::string_view to_string(TickBase base) noexcept {
@@ -245,7 +280,7 @@ std::optional<PypylogTick> parse_tick(std::string_view digits, bool& has_letter)
   const char* at = digits.data();
   const Number number = take_number(at, digits.data() + digits.size());
   has_letter = number.has_letter;
-  if (number.digits == 0 || at != digits.data() + digits.size()) return std::nullopt;
+  if (!number.has_digits || at != digits.data() + digits.size()) return std::nullopt;
   return number.tick;
 }
 

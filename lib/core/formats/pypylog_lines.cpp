@@ -4,15 +4,14 @@
 #include <bit>
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "formats/hex_field.hpp"
 
 namespace perfmap {
 namespace {
 
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kSlice = std::size_t{32} << 10;
+constexpr std::size_t kNumberReach = 17;  // bytes that are loaded for one, from the '['
 
 bool may_begin_section(char byte) noexcept {
   return byte == '[' || byte == '\x1b' || (byte >= '0' && byte <= '9');
@@ -21,6 +20,7 @@ bool may_begin_section(char byte) noexcept {
 /// What has been found so far, and where to go on.
 struct Search {
   const char* text;
+  std::uint64_t size;  // of the text
   std::uint64_t at;
   std::uint64_t newlines;
   bool at_start;
@@ -29,7 +29,8 @@ struct Search {
 void search_plainly(Search& search, std::uint64_t end, std::vector<LineStart>& found) {
   for (; search.at < end; ++search.at) {
     const char byte = search.text[search.at];
-    if (search.at_start && may_begin_section(byte)) found.push_back({search.at, search.newlines});
+    if (search.at_start && may_begin_section(byte))
+      found.push_back({.offset = search.at, .newlines = search.newlines});
     search.at_start = byte == '\n';
     search.newlines += search.at_start ? 1 : 0;
   }
@@ -61,6 +62,16 @@ __attribute__((target("avx2,popcnt,bmi"), always_inline)) inline Masks masks_of(
   return masks;
 }
 
+__attribute__((target("avx2,popcnt,bmi"), always_inline)) inline void read_number(
+    const char* text, LineStart& start) noexcept {
+  if (text[start.offset] != '[') return;
+  const HexField number = load_hex(text + start.offset + 1);
+  if (number.digits > 15) return;
+  start.hex = number.value;
+  start.digits = static_cast<std::uint8_t>(number.digits);
+  start.has_letter = (number.letters & ((1U << number.digits) - 1)) != 0;
+}
+
 /// Whole blocks before `end`; what is left of less than one stays.
 __attribute__((target("avx2,popcnt,bmi"))) void search_blocks(Search& search, std::uint64_t end,
                                                               std::vector<LineStart>& found) {
@@ -70,8 +81,10 @@ __attribute__((target("avx2,popcnt,bmi"))) void search_blocks(Search& search, st
     for (std::uint64_t hits = starts & masks.marks; hits != 0; hits &= hits - 1) {
       const unsigned bit = static_cast<unsigned>(std::countr_zero(hits));
       const std::uint64_t before = masks.newlines & ((std::uint64_t{1} << bit) - 1);
-      found.push_back(
-          {search.at + bit, search.newlines + static_cast<unsigned>(std::popcount(before))});
+      LineStart& start = found.emplace_back();
+      start.offset = search.at + bit;
+      start.newlines = search.newlines + static_cast<unsigned>(std::popcount(before));
+      if (search.size - start.offset > kNumberReach) read_number(search.text, start);
     }
     search.newlines += static_cast<unsigned>(std::popcount(masks.newlines));
     search.at_start = masks.newlines >> 63 != 0;
@@ -96,7 +109,7 @@ bool LineStarts::next(std::vector<LineStart>& found) {
   found.clear();
   if (searched_ == text_.size()) return false;
   const std::uint64_t end = std::min<std::uint64_t>(searched_ + kSlice, text_.size());
-  Search search{text_.data(), searched_, newlines_, at_start_};
+  Search search{text_.data(), text_.size(), searched_, newlines_, at_start_};
   if (has_vectors()) search_blocks(search, end, found);
   search_plainly(search, end, found);
   searched_ = search.at;

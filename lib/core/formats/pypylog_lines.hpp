@@ -12,6 +12,10 @@ namespace perfmap {
 struct LineStart {
   std::uint64_t offset = 0;    ///< in the text
   std::uint64_t newlines = 0;  ///< in the text before it
+  /// The number behind a '[', where it was read on the way: then it has 1 to 15 digits.
+  std::uint64_t hex = 0;
+  std::uint8_t digits = 0;
+  bool has_letter = false;
 };
 
 /// Finds them, some KiB of text at a time. The text begins with the start of a line.

@@ -110,7 +110,11 @@ class PERFMAP_API CompiledLoops {
 
   /// The one that an event names, such as "Loop 1", "Loop 1 (f;…)", "bridge out of Guard 0x7f…",
   /// "bridge 139…" (as jit-backend-counts has it), or any other name; made where there is none.
+  /// CompiledLoop::kNone for an empty name.
   std::uint32_t find_or_add(std::string_view name);
+  /// The one that the text of a jit-profile section names: find_or_add() of a line without a
+  /// comment. Texts that came lately are known at a glance.
+  std::uint32_t named_by(std::string_view text, bool has_thread);
   /// The one that a user names: as above, or only its number, address or function. CompiledLoop::
   /// kNone where there is none.
   std::uint32_t find(std::string_view name) const;

@@ -36,18 +36,26 @@ struct PypylogEvent {
     open,   ///< "[1a2b] {category"
     close,  ///< "[1a2c] category}"
     text,   ///< lines between them, each with its newline but for the last of all
+    whole,  ///< a section of no more than one line: opened and closed, with its text, at once
   };
   static constexpr std::uint32_t kNoThread = UINT32_MAX;
+  static constexpr std::uint32_t kNoCategory = UINT32_MAX;
 
   Kind kind = Kind::text;
-  bool has_letter = false;  ///< the tick has a digit that only a hexadecimal number has
+  bool has_letter = false;  ///< a tick has a digit that only a hexadecimal number has
   /// Of the "N# " before the line, as builds of PyPy with transactional memory write it; of text,
   /// that of its first line.
   std::uint32_t thread = kNoThread;
   PypylogTick tick = {};
-  std::string_view text = {};  ///< the category; or the lines, as they stand in the log
-  std::uint64_t offset = 0;    ///< in the log, of the first line
-  std::uint64_t line = 0;      ///< its number, from 1
+  PypylogTick closed = {};  ///< whole: when it was closed
+  /// Numbers count up from 0 in the order in which a log's categories appear; kNoCategory for text,
+  /// and for those behind the first 65 536.
+  std::uint32_t category = kNoCategory;
+  std::string_view text = {};    ///< the category; or the lines, as they stand in the log
+  std::string_view inside = {};  ///< whole: the line in it, or nothing
+  std::uint64_t inside_offset = 0;
+  std::uint64_t offset = 0;  ///< in the log, of the first line
+  std::uint64_t line = 0;    ///< its number, from 1
 };
 
 /// Splits a log of PyPy (PYPYLOG=…) into its section lines and the text between them:
@@ -75,9 +83,9 @@ class PERFMAP_API PypylogReader {
   /// The next piece, behind all that was fed before. Only the log's last may end without newline.
   /// Borrowed until next() has nothing more.
   void feed(std::string_view lines);
-  /// The next event of what was fed; nothing where it needs more. Text comes only where `text` is
-  /// true: otherwise it is passed by.
-  std::optional<PypylogEvent> next(bool text);
+  /// The next event of what was fed, until the next call; nullptr where it needs more. Text comes
+  /// only where `text` is true: otherwise it is passed by.
+  const PypylogEvent* next(bool text);
 
  private:
   struct State;

@@ -70,6 +70,7 @@ void CompiledLoops::end(const PypylogEvent& closed) {
 }
 
 void CompiledLoops::take(const PypylogEvent& text, Diagnostics& problems) {
+  if (state_->open.empty()) return;
   Location where{text.offset, text.line, 1};
   std::string_view rest = text.text;
   while (!rest.empty()) {
@@ -97,6 +98,15 @@ std::span<const CodeBytes> CompiledLoops::code_bytes() const noexcept {
 
 std::uint32_t CompiledLoops::find_or_add(std::string_view name) {
   return state_->sections.names.find_or_add(name, state_->sections.all);
+}
+
+std::uint32_t CompiledLoops::named_by(std::string_view text, bool has_thread) {
+  loops::LoopNames& names = state_->sections.names;
+  const std::uint32_t recent = names.find_recent(text);
+  if (recent != CompiledLoop::kNone) return recent;
+  const std::uint32_t found = find_or_add(event_name(plain_pypylog_line(text, has_thread)));
+  if (found != CompiledLoop::kNone) names.remember(text, found);
+  return found;
 }
 
 std::uint32_t CompiledLoops::find(std::string_view name) const {

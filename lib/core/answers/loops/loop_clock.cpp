@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "formats/pypy_lines.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap::loops {
@@ -59,6 +58,13 @@ PypylogTick LoopClock::tick_of(ThreadClock& thread, const PypylogEvent& event) {
   return thread.last;
 }
 
+/// Makes a message only of what will be kept.
+void LoopClock::report(const Rule& rule, const Location& where, std::string_view what,
+                       std::string_view name) {
+  if (!problems_.count(rule)) return;
+  problems_.keep({&rule, where, std::string(what) + std::string(name)});
+}
+
 void LoopClock::show(const ThreadClock& thread, const PypylogTick& tick) const {
   const std::uint64_t begin = order_.key(thread.last);
   visit_({thread.number, begin, order_.key(tick) - begin, thread.loop, thread.open});
@@ -69,9 +75,7 @@ void LoopClock::account(ThreadClock& thread, const PypylogTick& tick) {
   if (visit_ && order_.base != TickBase::automatic && order_.less(thread.last, tick)) {
     show(thread, tick);
   }
-  const std::uint32_t innermost = thread.innermost();
-  (innermost == Categories::kNone ? thread.rest : category_times_[innermost].ticks) +=
-      tick - thread.last;
+  (thread.open.empty() ? thread.rest : categories_[thread.open.back()].ticks) += tick - thread.last;
   thread.last = tick;
 }
 
@@ -87,52 +91,55 @@ void LoopClock::pop(ThreadClock& thread) {
   wanting_ += wants(thread.innermost()) ? 1 : 0;
 }
 
+/// The reader's numbers count up.
+CategorySum& LoopClock::category_of(const PypylogEvent& event) {
+  if (event.category < categories_.size()) return categories_[event.category];
+  CategorySum& category = categories_.emplace_back();
+  category.name = event.text;
+  if (loops_.wants(event.text)) category.meaning = Meaning::tells;
+  if (event.text == "jit-profile-enter") category.meaning = Meaning::enter;
+  if (event.text == "jit-profile-exit") category.meaning = Meaning::leave;
+  return category;
+}
+
 void LoopClock::open(ThreadClock& thread, const PypylogEvent& event) {
-  const std::uint32_t category = categories_.number(event.text, [&](std::string_view name) {
-    if (name == "jit-profile-enter") return Meaning::enter;
-    if (name == "jit-profile-exit") return Meaning::leave;
-    return loops_.wants(name) ? Meaning::tells : Meaning::nothing;
-  });
   const PypylogTick tick = tick_of(thread, event);
   account(thread, tick);
-  if (category == Categories::kNone || thread.open.size() == ThreadClock::kMostDepth) {
+  if (event.category == PypylogEvent::kNoCategory ||
+      thread.open.size() == ThreadClock::kMostDepth) {
     problems_.add(rule::kTooManySections, place_of(event), "a section too many");
     return;
   }
-  if (category_times_.size() <= category) category_times_.resize(category + std::size_t{1});
+  CategorySum& category = category_of(event);
   const bool counts = order_.covers(event.tick);
-  category_times_[category].entered += counts ? 1 : 0;
-  push(thread, category);
-  const Meaning meaning = categories_[category].meaning;
-  if (meaning == Meaning::tells) {
+  category.entered += counts ? 1 : 0;
+  push(thread, event.category);
+  if (category.meaning == Meaning::tells) {
     loops_.begin(event);
-  } else if (meaning != Meaning::nothing) {
+  } else if (category.meaning != Meaning::nothing) {
     has_events_ = true;
     if (thread.event.meaning != Meaning::nothing) leave_unnamed(thread, place_of(event));
-    thread.event = {meaning, counts, tick};
+    thread.event = {category.meaning, counts, tick};
   }
 }
 
 void LoopClock::close(ThreadClock& thread, const PypylogEvent& event) {
-  const auto names_it = [&](std::uint32_t category) {
-    return categories_[category].name == event.text;
-  };
-  const auto found = std::find_if(thread.open.rbegin(), thread.open.rend(), names_it);
+  const auto found = std::find(thread.open.rbegin(), thread.open.rend(), event.category);
   if (found == thread.open.rend()) {
     account(thread, tick_of(thread, event));
-    problems_.add(rule::kUnopenedSection, place_of(event),
-                  "a section ends that did not begin: " + std::string(event.text));
+    if (event.category != PypylogEvent::kNoCategory) category_of(event);
+    report(rule::kUnopenedSection, place_of(event),
+           "a section ends that did not begin: ", event.text);
     return;
   }
-  const Meaning meaning = categories_[*found].meaning;
+  const Meaning meaning = categories_[event.category].meaning;
   if (thread.event.meaning != Meaning::nothing && thread.event.meaning == meaning) {
     leave_unnamed(thread, place_of(event));
   }
   account(thread, tick_of(thread, event));
-  while (!names_it(thread.innermost())) {
-    problems_.add(rule::kUnendedSection, place_of(event),
-                  "a section does not end: " + categories_[thread.innermost()].name);
-    pop(thread);
+  for (; thread.open.back() != event.category; pop(thread)) {
+    report(rule::kUnendedSection, place_of(event),
+           "a section does not end: ", categories_[thread.open.back()].name);
   }
   pop(thread);
   if (meaning == Meaning::tells) loops_.end(event);
@@ -145,7 +152,58 @@ void LoopClock::take(const PypylogEvent& event) {
   }
   ThreadClock* const thread = thread_of(event);
   if (thread == nullptr) return;
-  (event.kind == PypylogEvent::Kind::open) ? open(*thread, event) : close(*thread, event);
+  if (event.kind == PypylogEvent::Kind::open) {
+    open(*thread, event);
+  } else if (event.kind == PypylogEvent::Kind::close) {
+    close(*thread, event);
+  } else {
+    take_whole(*thread, event);
+  }
+}
+
+/// A section that is opened and closed at once. Nobody has to be shown what was open meanwhile.
+void LoopClock::take_whole(ThreadClock& thread, const PypylogEvent& event) {
+  const bool is_new = event.category >= categories_.size();  // or there are too many
+  const bool is_simple = !visit_ && !is_new && thread.open.size() < ThreadClock::kMostDepth &&
+                         thread.event.meaning == Meaning::nothing &&
+                         categories_[event.category].meaning != Meaning::tells;
+  if (!is_simple) {
+    take_parts(thread, event);
+    return;
+  }
+  CategorySum& category = categories_[event.category];
+  const PypylogTick opened = tick_of(thread, event);
+  account(thread, opened);
+  const bool counts = order_.covers(event.tick);
+  category.entered += counts ? 1 : 0;
+  if (category.meaning != Meaning::nothing) {
+    has_events_ = true;
+    thread.event = {category.meaning, counts, opened};
+    take_name(thread, event.inside, place_of(event));
+    if (thread.event.meaning != Meaning::nothing) leave_unnamed(thread, place_of(event));
+  }
+  PypylogEvent closing = event;
+  closing.tick = event.closed;
+  const PypylogTick closed = tick_of(thread, closing);
+  category.ticks += closed - opened;
+  thread.last = closed;
+}
+
+void LoopClock::take_parts(ThreadClock& thread, const PypylogEvent& event) {
+  PypylogEvent part = event;
+  part.kind = PypylogEvent::Kind::open;
+  open(thread, part);
+  if (wants_text() && !event.inside.empty()) {
+    part.kind = PypylogEvent::Kind::text;
+    part.text = event.inside;
+    part.offset = event.inside_offset;
+    part.line = event.line + 1;
+    take_text(part);
+  }
+  part = event;
+  part.kind = PypylogEvent::Kind::close;
+  part.tick = event.closed;
+  close(thread, part);
 }
 
 /// Lines in jit-profile sections name loops; others may tell of them.
@@ -159,7 +217,7 @@ void LoopClock::take_text(const PypylogEvent& event) {
     if (!has_thread && (thread == nullptr || thread->event.meaning == Meaning::nothing)) break;
     const std::size_t size = std::min(rest.find('\n'), rest.size() - 1) + 1;
     if (thread != nullptr && thread->event.meaning != Meaning::nothing) {
-      take_name(*thread, plain_pypylog_line(rest.substr(0, size), has_thread), where);
+      take_name(*thread, rest.substr(0, size), where);
     }
     where.offset += size;
     ++where.line;
@@ -170,9 +228,8 @@ void LoopClock::take_text(const PypylogEvent& event) {
 }
 
 void LoopClock::take_name(ThreadClock& thread, std::string_view line, const Location& where) {
-  const std::string_view name = event_name(line);
-  if (name.empty()) return;
-  const std::uint32_t loop = loops_.find_or_add(name);
+  const std::uint32_t loop = loops_.named_by(line, thread.number != PypylogEvent::kNoThread);
+  if (loop == CompiledLoop::kNone) return;
   settle(thread, thread.event.tick);
   (thread.event.meaning == Meaning::enter) ? enter(thread, loop) : leave(thread, loop, where);
   thread.event = {};
@@ -205,7 +262,7 @@ void LoopClock::leave(ThreadClock& thread, std::uint32_t loop, const Location& w
   const CompiledLoop& left = loops_.all()[loop];
   const std::uint32_t expected = is_ignored(left) ? left.loop : loop;
   if (thread.loop != expected) {
-    problems_.add(rule::kOtherLoop, where, "a loop is left that was not entered: " + left.name);
+    report(rule::kOtherLoop, where, "a loop is left that was not entered: ", left.name);
   }
   thread.loop = CompiledLoop::kNone;
   thread.is_in_inner_bridge = false;
@@ -224,8 +281,8 @@ void LoopClock::finish() {
     if (thread.event.meaning != Meaning::nothing) leave_unnamed(thread, {});
     settle(thread, thread.last);
     for (std::size_t i = 0; i < thread.open.size(); ++i) {
-      problems_.add(rule::kUnendedSection, {},
-                    "the log ends in a section: " + categories_[thread.open[i]].name);
+      report(rule::kUnendedSection, {},
+             "the log ends in a section: ", categories_[thread.open[i]].name);
     }
   }
   if (order_.base != TickBase::automatic) return;

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "answers/loops/categories.hpp"
 #include "answers/loops/thread_clock.hpp"
 #include "perfmap/loop_profile.hpp"
 
@@ -14,6 +13,11 @@ namespace perfmap::loops {
 struct Sum {
   PypylogTick ticks = {};
   std::uint64_t entered = 0;
+};
+
+struct CategorySum : Sum {
+  std::string name = {};
+  Meaning meaning = Meaning::nothing;
 };
 
 /// Accounts for the time between a log's section lines.
@@ -28,9 +32,8 @@ class LoopClock {
   const TickOrder& order() const noexcept { return order_; }
   bool has_events() const noexcept { return has_events_; }
   const CompiledLoops& loops() const noexcept { return loops_; }
-  const Categories& categories() const noexcept { return categories_; }
+  std::span<const CategorySum> categories() const noexcept { return categories_; }
   std::span<const Sum> times() const noexcept { return times_; }
-  std::span<const Sum> category_times() const noexcept { return category_times_; }
   std::span<const ThreadClock> threads() const noexcept { return threads_; }
   const Diagnostics& problems() const noexcept { return problems_; }
 
@@ -39,9 +42,14 @@ class LoopClock {
   ThreadClock* thread_of(const PypylogEvent& event);
   PypylogTick tick_of(ThreadClock& thread, const PypylogEvent& event);
   void account(ThreadClock& thread, const PypylogTick& tick);
+  void report(const Rule& rule, const Location& where, std::string_view what,
+              std::string_view name);
   void show(const ThreadClock& thread, const PypylogTick& tick) const;
   void open(ThreadClock& thread, const PypylogEvent& event);
   void close(ThreadClock& thread, const PypylogEvent& event);
+  CategorySum& category_of(const PypylogEvent& event);
+  void take_whole(ThreadClock& thread, const PypylogEvent& event);
+  void take_parts(ThreadClock& thread, const PypylogEvent& event);
   void push(ThreadClock& thread, std::uint32_t category);
   void pop(ThreadClock& thread);
   void take_text(const PypylogEvent& event);
@@ -55,7 +63,8 @@ class LoopClock {
     return loop.is_inner && !count_inner_bridges_;
   }
   bool wants(std::uint32_t category) const noexcept {
-    return category != Categories::kNone && categories_[category].meaning != Meaning::nothing;
+    return category != PypylogEvent::kNoCategory &&
+           categories_[category].meaning != Meaning::nothing;
   }
 
   TickOrder order_;
@@ -66,9 +75,8 @@ class LoopClock {
   std::size_t recent_ = 0;   // the thread of the last event
   Diagnostics problems_{8};
   CompiledLoops loops_;
-  Categories categories_;
   std::vector<Sum> times_;
-  std::vector<Sum> category_times_;
+  std::vector<CategorySum> categories_;  // by PypylogEvent::category
   std::vector<ThreadClock> threads_;
 };
 

@@ -6,6 +6,8 @@
 namespace perfmap::loops {
 namespace {
 
+constexpr std::size_t kMostRemembered = 512;  // bytes of a text
+
 std::string numbered_key(bool is_bridge, std::uint64_t id) {
   return (is_bridge ? "b" : "l") + to_hex(id);
 }
@@ -42,17 +44,19 @@ std::uint32_t LoopNames::identity_of(std::string_view name) {
 std::uint32_t LoopNames::add(std::string_view name, std::vector<CompiledLoop>& all) {
   const auto index = static_cast<std::uint32_t>(all.size());
   all.push_back(loop_called(name));
-  latest_[identity_of(name)] = index;
+  identity_of_loop_.push_back(identity_of(name));
+  latest_[identity_of_loop_.back()] = index;
   return index;
 }
 
 std::uint32_t LoopNames::find_or_add(std::string_view name, std::vector<CompiledLoop>& all) {
-  auto known = spellings_.find(name);
-  if (known == spellings_.end()) {
-    known = spellings_.emplace(std::string(name), identity_of(name)).first;
-  }
-  const std::uint32_t latest = latest_[known->second];
-  return latest != kNone ? latest : add(name, all);
+  if (name.empty()) return kNone;
+  const std::uint32_t identity = identity_of(name);
+  return latest_[identity] != kNone ? latest_[identity] : add(name, all);
+}
+
+void LoopNames::remember(std::string_view text, std::uint32_t loop) {
+  if (text.size() <= kMostRemembered) recent_.put(text, identity_of_loop_[loop]);
 }
 
 std::uint32_t LoopNames::find_key(const Key& key) const {

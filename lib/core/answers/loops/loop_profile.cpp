@@ -26,9 +26,8 @@ void LoopProfile::State::settle() {
   for (std::size_t i = 0; i < clock.times().size(); ++i) {
     times[i] = {value(clock.times()[i].ticks), clock.times()[i].entered};
   }
-  for (std::size_t i = 0; i < clock.categories().all().size(); ++i) {
-    categories.push_back({clock.categories().all()[i].name, value(clock.category_times()[i].ticks),
-                          clock.category_times()[i].entered});
+  for (const loops::CategorySum& category : clock.categories()) {
+    categories.push_back({category.name, value(category.ticks), category.entered});
   }
   for (const loops::ThreadClock& thread : clock.threads()) {
     threads.push_back({thread.number, value(thread.first), value(thread.last),
@@ -51,7 +50,9 @@ void LoopProfile::add(std::string_view lines) {
   }
   State& state = *state_;
   state.reader.feed(lines);
-  while (const auto event = state.reader.next(state.clock.wants_text())) state.clock.take(*event);
+  while (const PypylogEvent* const event = state.reader.next(state.clock.wants_text())) {
+    state.clock.take(*event);
+  }
 }
 
 void LoopProfile::finish() {

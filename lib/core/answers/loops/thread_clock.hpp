@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "answers/loops/categories.hpp"
 #include "perfmap/compiled_loops.hpp"
 #include "perfmap/pypylog.hpp"
 
@@ -40,6 +39,9 @@ struct TickOrder {
   }
 };
 
+/// What a profile has to know of a section by its category.
+enum class Meaning : std::uint8_t { nothing, enter, leave, tells };
+
 /// A jit-profile section that is open.
 struct LoopEvent {
   Meaning meaning = Meaning::nothing;  ///< nothing: there is none
@@ -64,7 +66,7 @@ struct ThreadClock {
   std::vector<std::uint32_t> open = {};  // categories of sections, outermost first
 
   std::uint32_t innermost() const noexcept {
-    return open.empty() ? Categories::kNone : open.back();
+    return open.empty() ? PypylogEvent::kNoCategory : open.back();
   }
 };
 

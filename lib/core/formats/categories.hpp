@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/recent_texts.hpp"
+#include "perfmap/pypylog.hpp"
+
+namespace perfmap {
+
+/// How section lines end, "{category" or "category}", and categories by numbers.
+class Categories {
+ public:
+  static constexpr std::uint32_t kNone = PypylogEvent::kNoCategory;
+  static constexpr std::size_t kMost = 65536;
+
+  struct Ending {
+    PypylogEvent::Kind kind = PypylogEvent::Kind::text;  ///< text: that is none
+    std::uint32_t category = kNone;                      ///< kNone, too, where there are too many
+    std::string_view name = {};                          ///< of the text that was asked about
+  };
+  Ending parse(std::string_view ending);
+
+ private:
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::uint32_t number_of(std::string_view category);
+
+  RecentTexts<256> recent_;  // endings
+  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_;
+};
+
+}  // namespace perfmap
