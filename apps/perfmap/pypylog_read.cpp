@@ -101,7 +101,7 @@ void note_log(const LogSource& source, const LoopProfile& profile, const Console
   const bool is_hex = profile.base() == TickBase::hex;
   console.note(source.name() + ": ticks are read as " + (is_hex ? "hexadecimal" : "decimal") +
                " numbers");
-  if (!profile.has_events()) {
+  if (!profile.has_events() && !profile.loops().all().empty()) {
     console.note(source.name() +
                  ": no jit-profile events: loops have no ticks, and are ranked by counts");
   }

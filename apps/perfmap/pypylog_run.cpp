@@ -1,4 +1,5 @@
 #include <perfmap/loop_json.hpp>
+#include <perfmap/loop_page.hpp>
 
 #include "portable.hpp"
 #include "pypylog_output.hpp"
@@ -40,6 +41,11 @@ Result<void> write_answer(const PypylogOptions& options, LogSource& source,
   }
   if (options.format == "text") {
     write_loop_tables(options, profile, samples, out);
+    return {};
+  }
+  if (options.format == "html") {
+    const std::string exporter = std::string("perfmap ") + PERFMAP_VERSION;
+    write_loop_page(profile, {source.name(), exporter, samples}, source.text(), out);
     return {};
   }
   return write_loop_stacks(options, source, profile, samples, out, console);

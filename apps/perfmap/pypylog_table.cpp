@@ -38,7 +38,7 @@ class LoopTable {
       table.push_back(with_texts(measures(sum_of_rows(left_out)),
                                  "and " + std::to_string(left_out.size()) + " more"));
     }
-    table.push_back(outside(sum_of_rows(rows)));
+    if (profile_.has_events() || samples_) table.push_back(outside(sum_of_rows(rows)));
     const std::size_t texts = table.front().size() - text_columns();
     write_rows(table, {texts, texts + 1, texts + 2}, out);
   }
@@ -150,8 +150,10 @@ void write_threads(const LoopProfile& profile, OutputFile& out) {
 
 void write_loop_tables(const PypylogOptions& options, const LoopProfile& profile,
                        const std::optional<SampledLoops>& samples, OutputFile& out) {
-  LoopTable(options, profile, samples).write(out);
-  out.write("\n");
+  if (!profile.loops().all().empty()) {
+    LoopTable(options, profile, samples).write(out);
+    out.write("\n");
+  }
   write_categories(profile, out);
   if (profile.threads().size() < 2) return;
   out.write("\n");

@@ -12,11 +12,10 @@ std::size_t width_of(const std::string& cell) {
       cell.begin(), cell.end(), [](char byte) { return (byte & '\xc0') != '\x80'; }));
 }
 
-std::string padded(const std::string& text, std::size_t width, bool left, bool is_last) {
+std::string padded(const std::string& text, std::size_t width, bool left) {
   const std::size_t own = width_of(text);
   const std::string blanks(own < width ? width - own : 0, ' ');
-  if (!left) return blanks + text;
-  return is_last ? text : text + blanks;
+  return left ? text + blanks : blanks + text;
 }
 
 }  // namespace
@@ -31,10 +30,10 @@ void write_rows(const std::vector<TableRow>& rows, std::initializer_list<std::si
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const bool is_left = std::find(left.begin(), left.end(), i) != left.end();
-      line += padded(row[i], widths[i], is_left, i + 1 == row.size());
-      line += i + 1 == row.size() ? "\n" : "  ";
+      line += (i == 0 ? "" : "  ") + padded(row[i], widths[i], is_left);
     }
-    out.write(line);
+    line.resize(line.find_last_not_of(' ') + 1);
+    out.write(line + "\n");
   }
 }
 

@@ -16,7 +16,7 @@ class Lister {
   }
 
   void take(std::string_view line) {
-    if (line.empty() || line.starts_with("--end of ") || parse_operations_title(line)) return;
+    if (line.empty() || line.ends_with("--end of the loop--") || parse_operations_title(line)) return;
     const auto parsed = parse_operation_line(line);
     if (parsed && parsed->operation == "debug_merge_point") {
       places_.push_back({parse_pypy_place(parsed->place)});
