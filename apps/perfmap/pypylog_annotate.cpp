@@ -53,9 +53,8 @@ class Annotation {
       row("code", "0x" + hex_text(loop_.code.begin) + ", " + std::to_string(loop_.code.size) +
                       " bytes");
     }
-    if (profile_.has_events()) {
-      const std::uint64_t ticks = profile_.times()[number_].ticks;
-      row("ticks", std::to_string(ticks) + ", " + percent(ticks, profile_.ticks()));
+    if (const auto ticks = ticks_of_loop(profile_, number_)) {
+      row("ticks", std::to_string(*ticks) + ", " + percent(*ticks, profile_.ticks()));
     }
     if (const auto entered = times_entered(profile_, number_)) {
       row("entered", std::to_string(*entered));
@@ -114,11 +113,11 @@ class Annotation {
   TableRow bridge_row(const FailedGuard& failed) const {
     const CompiledLoop::Guard& guard = loop_.guards[failed.guard];
     const CompiledLoop& bridge = profile_.loops().all()[guard.bridge];
-    const bool timed = profile_.has_events();
+    const auto ticks = ticks_of_loop(profile_, guard.bridge);
     return {"0x" + hex_text(guard.address),
             plain(guard.operation),
             failed.failures ? std::to_string(*failed.failures) : "-",
-            timed ? std::to_string(profile_.times()[guard.bridge].ticks) : "-",
+            ticks ? std::to_string(*ticks) : "-",
             plain(bridge.name),
             bridge.file.empty() ? "-" : plain(bridge.file) + ":" + std::to_string(bridge.line)};
   }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "opened_input.hpp"
+#include "recording_input.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -44,6 +45,10 @@ Result<LogSource> LogSource::open(const std::string& path, bool keep) {
     source.blocks_ = *std::move(blocks);
   }
   return source;
+}
+
+Result<void> LogSource::check_output(const std::string& path) const {
+  return input_ ? check_other_file(path, *input_) : Result<void>();
 }
 
 /// Whether there was anything.
@@ -96,14 +101,16 @@ Result<void> check_ticks(const PypylogOptions& options, const LoopProfile& profi
   return {};
 }
 
-void note_log(const LogSource& source, const LoopProfile& profile, const Console& console) {
+void note_log(const LogSource& source, const LoopProfile& profile, bool has_samples,
+              const Console& console) {
   if (profile.threads().empty()) return;
   const bool is_hex = profile.base() == TickBase::hex;
   console.note(source.name() + ": ticks are read as " + (is_hex ? "hexadecimal" : "decimal") +
                " numbers");
   if (!profile.has_events() && !profile.loops().all().empty()) {
+    const std::string rank = has_samples ? "samples" : "counts";
     console.note(source.name() +
-                 ": no jit-profile events: loops have no ticks, and are ranked by counts");
+                 ": no jit-profile events: loops have no ticks, and are ranked by " + rank);
   }
   const Diagnostics& problems = profile.problems();
   const auto& items = problems.items();

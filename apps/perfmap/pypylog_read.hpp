@@ -21,6 +21,8 @@ class LogSource {
   /// All of it.
   std::string_view text() const noexcept { return input_->text(); }
   const Input& input() const noexcept { return *input_; }
+  /// Fails where that is what is read.
+  Result<void> check_output(const std::string& path) const;
   /// Fails where the bytes are of another kind, or hold no line of a log, or were cut off meanwhile.
   Result<void> read(LoopProfile& profile, const Console& console);
 
@@ -38,6 +40,7 @@ LoopProfile::Options profile_options(const PypylogOptions& options);
 Result<void> check_ticks(const PypylogOptions& options, const LoopProfile& profile);
 
 /// What was read how, and what is wrong with the log, in a few lines.
-void note_log(const LogSource& source, const LoopProfile& profile, const Console& console);
+void note_log(const LogSource& source, const LoopProfile& profile, bool has_samples,
+              const Console& console);
 
 }  // namespace perfmap::app

@@ -3,7 +3,6 @@
 
 #include "portable.hpp"
 #include "pypylog_output.hpp"
-#include "recording_input.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -58,6 +57,8 @@ ExitCode run_pypylog(const PypylogOptions& options, const Console& console) {
   if (!fits) return console.fail(fits.error());
   Result<LogSource> source = LogSource::open(options.log, wants_bytes(options));
   if (!source) return console.fail(source.error());
+  const Result<void> other = source->check_output(options.output);
+  if (!other) return console.fail(other.error());
   LoopProfile profile(profile_options(options));
   const Result<void> read = source->read(profile, console);
   if (!read) return console.fail(read.error());
@@ -70,7 +71,7 @@ ExitCode run_pypylog(const PypylogOptions& options, const Console& console) {
   const Result<void> answered = write_answer(options, *source, profile, samples, *out, console);
   const Result<void> written = answered ? out->commit() : answered;
   if (!written) return console.fail(written.error());
-  note_log(*source, profile, console);
+  note_log(*source, profile, samples.has_value(), console);
   return ExitCode::ok;
 }
 

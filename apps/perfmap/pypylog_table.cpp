@@ -59,11 +59,10 @@ class LoopTable {
   }
 
   TableRow measures(const LoopRow& row) const {
-    const bool timed = profile_.has_events();
-    const std::uint64_t entered = timed ? row.entered.value_or(0) : 0;
-    TableRow cells = {timed ? percent(row.ticks, profile_.ticks()) : "-",
-                      timed ? std::to_string(row.ticks) : "-", count_text(row.entered),
-                      entered == 0 ? "-" : std::to_string(row.ticks / entered)};
+    const bool has_mean = row.ticks && row.entered.value_or(0) != 0;
+    TableRow cells = {row.ticks ? percent(*row.ticks, profile_.ticks()) : "-",
+                      count_text(row.ticks), count_text(row.entered),
+                      has_mean ? std::to_string(*row.ticks / *row.entered) : "-"};
     if (has_iterations_) cells.push_back(count_text(row.iterations));
     if (samples_) {
       cells.push_back(std::to_string(row.samples));
@@ -108,7 +107,7 @@ class LoopTable {
 
   TableRow outside(const LoopRow& all) const {
     LoopRow row;
-    row.ticks = profile_.outside();
+    if (profile_.has_events()) row.ticks = profile_.outside();
     if (samples_) row.samples = samples_->total - std::min(samples_->total, all.samples);
     return with_texts(measures(row), "outside of any loop");
   }

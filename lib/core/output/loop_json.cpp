@@ -65,17 +65,17 @@ class LoopsJson {
   }
 
   void measures(const LoopRow& row) {
-    ticks("ticks", row.ticks);
+    known("ticks", row.ticks);
     json_.key("share");
-    if (profile_.has_events()) {
-      json_.decimal(scaled_ratio(row.ticks, profile_.ticks(), kMillion), 6);
+    if (row.ticks) {
+      json_.decimal(scaled_ratio(*row.ticks, profile_.ticks(), kMillion), 6);
     } else {
       json_.null();
     }
     known("entered", row.entered);
     json_.key("mean");
-    if (profile_.has_events() && row.entered.value_or(0) != 0) {
-      json_.decimal(scaled_ratio(row.ticks, *row.entered, 10), 1);
+    if (row.ticks && row.entered.value_or(0) != 0) {
+      json_.decimal(scaled_ratio(*row.ticks, *row.entered, 10), 1);
     } else {
       json_.null();
     }

@@ -73,7 +73,8 @@ class LoopPage {
     const CompiledLoop& loop = profile_.loops().all()[row.loop];
     std::string cells;
     if (profile_.has_events()) {
-      cells += share(row.ticks, profile_.ticks()) + page_number(std::to_string(row.ticks));
+      cells += row.ticks ? share(*row.ticks, profile_.ticks()) : page_number("–");
+      cells += page_number(page_count(row.ticks));
     }
     if (samples_) {
       cells += share(row.samples, samples_->total) + page_number(std::to_string(row.samples));

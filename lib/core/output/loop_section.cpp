@@ -50,9 +50,8 @@ class LoopSection {
       fact("Type", page_text(loop_.type) + (loop_.is_inner ? ", inner" : ""));
     }
     if (loop_.owner != CompiledLoop::kNone) fact("Guard of", link_to(loop_.owner));
-    if (profile_.has_events()) {
-      const std::uint64_t ticks = profile_.times()[number_].ticks;
-      fact("Ticks", std::to_string(ticks) + ", " + page_percent(ticks, profile_.ticks()));
+    if (const auto ticks = ticks_of_loop(profile_, number_)) {
+      fact("Ticks", std::to_string(*ticks) + ", " + page_percent(*ticks, profile_.ticks()));
     }
     if (const auto entered = times_entered(profile_, number_)) {
       fact("Entered", std::to_string(*entered));

@@ -29,7 +29,8 @@ struct SampledLoops {
 struct LoopRow {
   std::uint32_t loop = CompiledLoop::kNone;  ///< the only one, or the first of several
   std::uint64_t loops = 0;                   ///< how many they are
-  std::uint64_t ticks = 0;                   ///< of no meaning unless LoopProfile::has_events()
+  /// Those of an inner bridge are its loop's, unless LoopProfile::counts_inner_bridges().
+  std::optional<std::uint64_t> ticks = {};
   /// By events, or else by jit-backend-counts.
   std::optional<std::uint64_t> entered = {};
   std::optional<std::uint64_t> iterations = {};
@@ -50,6 +51,10 @@ PERFMAP_API std::vector<LoopRow> loop_rows(const LoopProfile& profile, LoopKey k
 
 /// The sum of some of these rows.
 PERFMAP_API LoopRow sum_of_rows(std::span<const LoopRow> rows);
+
+/// The time of a loop or bridge, as in LoopRow.
+PERFMAP_API std::optional<std::uint64_t> ticks_of_loop(const LoopProfile& profile,
+                                                       std::uint32_t loop);
 
 /// How often a loop or bridge was entered; nothing where the log does not say.
 PERFMAP_API std::optional<std::uint64_t> times_entered(const LoopProfile& profile,

@@ -21,8 +21,8 @@ void add_to(Sum& sum, const Sum& more) {
 void add_to(LoopRow& row, const LoopRow& more) {
   if (row.loops == 0) row.loop = more.loop;
   row.loops += more.loops;
-  row.ticks += more.ticks;
   row.samples += more.samples;
+  add_to(row.ticks, more.ticks);
   add_to(row.entered, more.entered);
   add_to(row.iterations, more.iterations);
 }
@@ -36,7 +36,7 @@ std::vector<LoopRow> rows_of_loops(const LoopProfile& profile,
     LoopRow row;
     row.loop = i;
     row.loops = 1;
-    if (profile.has_events()) row.ticks = profile.times()[i].ticks;
+    row.ticks = ticks_of_loop(profile, i);
     row.entered = times_entered(profile, i);
     row.iterations = loops[i].iterations();
     if (samples && i < samples->by_loop.size()) row.samples = samples->by_loop[i];
@@ -79,9 +79,8 @@ std::vector<LoopRow> loop_rows(const LoopProfile& profile, LoopKey key,
                                const std::optional<SampledLoops>& samples) {
   std::vector<LoopRow> rows = rows_of_loops(profile, samples);
   if (key != LoopKey::loop) rows = grouped(rows, profile.loops().all(), key);
-  const bool by_ticks = profile.has_events();
-  const auto weight = [&](const LoopRow& row) {
-    return std::tuple(by_ticks ? row.ticks : 0, row.samples, row.iterations.value_or(0),
+  const auto weight = [](const LoopRow& row) {
+    return std::tuple(row.ticks.value_or(0), row.samples, row.iterations.value_or(0),
                       row.entered.value_or(0));
   };
   std::stable_sort(rows.begin(), rows.end(), [&](const LoopRow& a, const LoopRow& b) {
@@ -94,6 +93,13 @@ LoopRow sum_of_rows(std::span<const LoopRow> rows) {
   LoopRow sum;
   for (const LoopRow& row : rows) add_to(sum, row);
   return sum;
+}
+
+std::optional<std::uint64_t> ticks_of_loop(const LoopProfile& profile, std::uint32_t loop) {
+  if (!profile.has_events()) return std::nullopt;
+  const std::uint64_t ticks = profile.times()[loop].ticks;
+  const bool is_its_loops = profile.loops().all()[loop].is_inner && !profile.counts_inner_bridges();
+  return is_its_loops && ticks == 0 ? std::nullopt : std::optional(ticks);
 }
 
 std::optional<std::uint64_t> times_entered(const LoopProfile& profile, std::uint32_t loop) {
