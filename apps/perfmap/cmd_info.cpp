@@ -56,9 +56,7 @@ void print_json(const Console& console, const Map& map, const Opening& opening,
   json.key("source");
   json.string(map.input().name());
   json.key("kind");
-  json.string(opening.kind == SourceKind::json      ? "json"
-              : opening.kind == SourceKind::jitdump ? "jitdump"
-                                                    : "perf-map");
+  json.string(kind_id(opening.kind));
   number("bytes", opening.bytes);
   number("entries", info.entries);
   number("bad_lines", info.lost_lines);

@@ -210,7 +210,7 @@ void declare_selection(CLI::App& command, Options& options) {
 
 void declare_lint(CLI::App& command, Action& action) {
   const auto options = std::make_shared<Options>();
-  options->opening.takes_json = false;
+  options->opening.takes_others = false;
   options->opening.needs_magic = false;
   command.add_option("source", options->sources, "Maps and jitdumps: paths, '-' or pids")
       ->type_name(kSource);

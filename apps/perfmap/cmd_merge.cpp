@@ -55,9 +55,11 @@ Result<void> check_lines(const Options& options) {
   for (const std::string& source : options.sources) {
     if (pid_of_source({source}) != 0) continue;
     const Result<Input> input = Input::open(source, {.regular_only = true});
-    if (!input || detect_kind(input->text()) != SourceKind::jitdump) continue;
+    const SourceKind kind = input ? detect_kind(input->text()) : SourceKind::perf_map;
+    if (kind != SourceKind::jitdump && kind != SourceKind::pypylog) continue;
     return Failure({Errc::unsupported,
-                    source + " is a jitdump: --check and --keep are about lines; lint checks it",
+                    source + " is " + with_article(kind) + ": --check and --keep are about lines" +
+                        (kind == SourceKind::jitdump ? "; lint checks it" : ""),
                     0,
                     {}});
   }
@@ -69,7 +71,9 @@ ExitCode merge_to_jitdump(const Options& options, const Console& console) {
     return console.fail("--overlap is for maps: jitdumps have times");
   std::vector<Source> named;
   for (const std::string& source : options.sources) named.push_back({source});
-  Result<std::vector<OpenedInput>> opened = open_all_inputs(named, options.source, console);
+  SourceOptions opening = options.source;
+  opening.dump_pid = pid_of_dump(options.output);
+  Result<std::vector<OpenedInput>> opened = open_all_inputs(named, opening, console);
   if (!opened) return console.fail(opened.error());
   const Result<std::vector<Jitdump>> dumps =
       dumps_of(*std::move(opened), options.source, options.output, console);

@@ -15,12 +15,7 @@ Diagnostics problems_for(const ConvertOptions& options) {
   return Diagnostics(options.to == "json" ? kMostProblemsInJson : kMostProblemsSaid);
 }
 
-JsonOrigin origin_of(const Opening& opening) {
-  return {opening.kind == SourceKind::json      ? "json"
-          : opening.kind == SourceKind::jitdump ? "jitdump"
-                                                : "perf-map",
-          opening.bytes};
-}
+JsonOrigin origin_of(const Opening& opening) { return {kind_id(opening.kind), opening.bytes}; }
 
 /// Entries as a perf map holds them, in order and with their exact names; lines that make no sense
 /// stay behind.
@@ -90,7 +85,9 @@ void declare_conversion(CLI::App& command, ConvertOptions& options) {
 
 ExitCode convert(const ConvertOptions& options, const Console& console) {
   if (may_stream(options)) return stream_jsonl(options, console);
-  Result<std::vector<OpenedInput>> opened = open_inputs(options.source, options.opening, console);
+  SourceOptions opening = options.opening;
+  opening.dump_pid = pid_of_dump(options.output);
+  Result<std::vector<OpenedInput>> opened = open_inputs(options.source, opening, console);
   if (!opened) return console.fail(opened.error());
   return convert_inputs(options, *std::move(opened), console);
 }

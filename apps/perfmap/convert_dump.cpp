@@ -27,12 +27,6 @@ ExitCode commit(OutputFile& out, const Input& input, const Console& console) {
   return written ? ExitCode::ok : console.fail(written.error());
 }
 
-void note_without_code(const Console& console, std::uint64_t count) {
-  if (count == 0) return;
-  console.note("zeros stand for the code of " + counted(count, "function", "functions") +
-               ", which nobody knows");
-}
-
 /// N of PREFIX N SUFFIX; 0 of other names.
 std::uint32_t pid_of_name(const std::string& path, std::string_view prefix,
                           std::string_view suffix) {
@@ -45,7 +39,7 @@ std::uint32_t pid_of_name(const std::string& path, std::string_view prefix,
 
 /// perf goes by the name of the dump; a map may be called after its process, too.
 std::uint32_t pid_of_map(const std::string& map, const std::string& output) {
-  const std::uint32_t pid = pid_of_name(output, "jit-", ".dump");
+  const std::uint32_t pid = pid_of_dump(output);
   return pid != 0 ? pid : pid_of_name(map, "perf-", ".map");
 }
 
@@ -60,6 +54,14 @@ Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, const
 }
 
 }  // namespace
+
+std::uint32_t pid_of_dump(const std::string& path) { return pid_of_name(path, "jit-", ".dump"); }
+
+void note_without_code(const Console& console, std::uint64_t count) {
+  if (count == 0) return;
+  console.note("zeros stand for the code of " + counted(count, "function", "functions") +
+               ", which nobody knows");
+}
 
 ExitCode convert_dump_to_json(const ConvertOptions& options, OpenedInput opened,
                               const Console& console) {
@@ -94,6 +96,10 @@ Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const Sou
   std::vector<Jitdump> dumps;
   for (OpenedInput& one : opened) {
     note_without_code(console, one.without_code);
+    if (one.made_from == SourceKind::pypylog) {
+      console.note("the ticks of " + one.input.name() +
+                   " are no times of a jitdump, and become 0; 'perfmap pypylog' converts them");
+    }
     if (one.kind == SourceKind::jitdump) {
       dumps.push_back(dump_of(std::move(one), options));
       continue;
@@ -134,7 +140,7 @@ ExitCode write_merged_dumps(const std::vector<Jitdump>& dumps, OutputFile& out,
 
 ExitCode convert_to_jitdump(const ConvertOptions& options, std::vector<OpenedInput> opened,
                             const Console& console) {
-  const bool as_it_was = opened.size() == 1 && opened.front().was_json;
+  const bool as_it_was = opened.size() == 1 && opened.front().made_from;
   Result<std::vector<Jitdump>> dumps =
       dumps_of(std::move(opened), options.opening, options.output, console);
   if (!dumps) return console.fail(dumps.error());

@@ -99,7 +99,7 @@ void print_json(OutputFile& out, const Jitdump& dump, SourceKind kind, const Dum
   json.key("source");
   json.string(dump.input().name());
   json.key("kind");
-  json.string(kind == SourceKind::json ? "json" : "jitdump");
+  json.string(kind_id(kind));
   number("bytes", info.bytes);
   print_header(json, dump);
   print_records(json, info);

@@ -9,6 +9,8 @@
 #include <perfmap/snapshot.hpp>
 #include <unistd.h>
 
+#include "log_source.hpp"
+
 namespace perfmap::app {
 namespace {
 
@@ -46,7 +48,7 @@ Result<OpenedInput> dump_of_json(const Input& input) {
   Result<DumpBytes> dump = dump_from_json(input.text());
   if (!dump) return Failure(placed(std::move(dump.error()), input.name()));
   OpenedInput opened{Input::from_text(std::move(dump->bytes), input.name()), SourceKind::jitdump};
-  opened.was_json = true;
+  opened.made_from = SourceKind::json;
   opened.without_code = dump->without_code;
   return opened;
 }
@@ -103,6 +105,13 @@ std::string with_article(SourceKind kind) {
   return (counted ? "a " : "") + std::string(to_string(kind));
 }
 
+std::string_view kind_id(SourceKind kind) noexcept {
+  return kind == SourceKind::json      ? "json"
+         : kind == SourceKind::jitdump ? "jitdump"
+         : kind == SourceKind::pypylog ? "pypylog"
+                                       : "perf-map";
+}
+
 void add_source_options(CLI::App& command, SourceOptions& options) {
   command.add_option("--kind", options.kind, "Take sources for this kind, whatever they hold")
       ->check(CLI::IsMember({"perf-map", "jitdump", "pypylog", "json"}))
@@ -144,13 +153,15 @@ Error unsupported(const std::string& name, SourceKind kind) {
 
 Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool growing) {
   const SourceKind kind = kind_of(input, options);
+  const bool is_other = kind == SourceKind::json || kind == SourceKind::pypylog;
   const bool taken = kind == SourceKind::perf_map || kind == SourceKind::jitdump ||
-                     (kind == SourceKind::json && options.takes_json);
+                     (is_other && options.takes_others);
   if (!taken) return Failure(unsupported(input.name(), kind));
   const bool is_dump = input.text().empty() || detect_kind(input.text()) == SourceKind::jitdump;
   if (kind == SourceKind::jitdump && options.needs_magic && !is_dump) {
     return Failure(no_dump(input));
   }
+  if (kind == SourceKind::pypylog) return dump_of_log(input, options.dump_pid);
   if (kind == SourceKind::json && is_dump_json(input.text())) return dump_of_json(input);
   return OpenedInput{std::move(input), kind, growing};
 }

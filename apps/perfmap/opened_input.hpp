@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <perfmap/jitdump.hpp>
 #include <perfmap/process_files.hpp>
 #include <perfmap/source_kind.hpp>
@@ -28,7 +29,9 @@ struct SourceOptions {
   bool any_owner = false;      ///< --any-owner: files found through a pid may belong to anybody
   bool stop_at_close = false;  ///< --stop-at-close
   bool needs_magic = true;     ///< false: --kind jitdump takes what is none, to say so in its way
-  bool takes_json = true;      ///< false: only what a producer wrote, for what goes by lines
+  /// false: maps and dumps alone, and nothing that one is made of; for what goes by their lines.
+  bool takes_others = true;
+  std::uint32_t dump_pid = 0;  ///< of a jitdump that is made of a log, which names no process
   std::string map_dir = {};    ///< where perf-PID.map and jit-PID.dump of processes are, if said
 };
 void add_source_options(CLI::App& command, SourceOptions& options);
@@ -37,8 +40,8 @@ void add_source_options(CLI::App& command, SourceOptions& options);
 struct OpenedInput {
   Input input;
   SourceKind kind = SourceKind::perf_map;
-  bool growing = false;            ///< somebody may still write to it
-  bool was_json = false;           ///< a jitdump that was JSON of ours
+  bool growing = false;                      ///< somebody may still write to it
+  std::optional<SourceKind> made_from = {};  ///< of a jitdump that was JSON of ours, or a log
   std::uint64_t without_code = 0;  ///< such a dump's LOADs with zeros for code; see DumpBytes
 };
 
@@ -54,17 +57,20 @@ Result<void> check_stdin(const std::vector<Source>& sources);
 
 /// "a jitdump", "JSON", "gzip data".
 std::string with_article(SourceKind kind);
+/// "perf-map", "jitdump", "pypylog", "json": as --kind and JSON have them.
+std::string_view kind_id(SourceKind kind) noexcept;
 /// "N is a jitdump, which this command does not take".
 Error unsupported(const std::string& name, SourceKind kind);
 
-/// What a source was before it was made a map or dump of: jitdump, JSON or perf map.
+/// What a source was before it was made a map or dump of.
 inline SourceKind written_kind(const OpenedInput& opened) {
-  return opened.was_json ? SourceKind::json : opened.kind;
+  return opened.made_from.value_or(opened.kind);
 }
 
 /// What stands behind a SOURCE: a file or standard input; or, of a process or a snapshot of one,
 /// its map and then its jitdumps, at least one of them. Names the source where it cannot be opened,
-/// or is of a kind that no command takes: only maps, JSON and jitdumps come back.
+/// or is of a kind that no command takes. Only maps, JSON of maps and jitdumps come back, some of
+/// which were made of JSON or of a log of PyPy.
 Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceOptions& options,
                                              const Console& console);
 /// The same of several sources, of which one at most may be standard input.

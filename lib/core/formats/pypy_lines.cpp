@@ -167,9 +167,9 @@ std::optional<CountLine> parse_count_line(std::string_view line) noexcept {
   return parsed;
 }
 
-std::optional<CodeLine> parse_code_line(std::string_view line) noexcept {
+std::optional<CodeDumpLine> parse_code_line(std::string_view line) noexcept {
   if (!take(line, "CODE_DUMP @")) return std::nullopt;
-  CodeLine parsed;
+  CodeDumpLine parsed;
   const auto [end, error] =
       std::from_chars(line.data(), line.data() + line.size(), parsed.address, 16);
   if (error != std::errc()) return std::nullopt;

@@ -65,10 +65,10 @@ struct CountLine {
 std::optional<CountLine> parse_count_line(std::string_view line) noexcept;
 
 /// "CODE_DUMP @7f… +0  4889…" in jit-backend-dump.
-struct CodeLine {
+struct CodeDumpLine {
   Address address = 0;
   std::string_view hex;
 };
-std::optional<CodeLine> parse_code_line(std::string_view line) noexcept;
+std::optional<CodeDumpLine> parse_code_line(std::string_view line) noexcept;
 
 }  // namespace perfmap

@@ -59,6 +59,9 @@ struct CompiledLoop {
   /// All of its machine code: from where it is entered up to its end, failures' code included.
   /// Size 0: the log does not say.
   AddressRange code = {};
+  /// Where the code of its operations ends and that of their failures begins. 0: the log does not
+  /// say.
+  Address operations_end = 0;
   PypylogTick compiled = {};  ///< when the section began that tells its addresses, or operations
   /// What its jit-log-opt section holds, without the section lines.
   LogSpan operations = {};

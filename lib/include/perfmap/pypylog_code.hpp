@@ -20,6 +20,7 @@ struct LoopDumpOptions {
   /// all times are 0, and later code is told by the order of the records.
   std::optional<TimeConversion> conversion = {};
   TickBase base = TickBase::hex;  ///< of the ticks; automatic is hex
+  bool bare = false;              ///< LOADs alone, without code: who wants names needs no more
 };
 
 /// The machine code of a log's loops and bridges as a jitdump: a LOAD for each one whose addresses
@@ -31,15 +32,16 @@ struct LoopDumpOptions {
 /// text that they were made of. Where bytes are missing there are zeros; see DumpBytes.
 ///
 /// Before a LOAD comes a DEBUG_INFO where the operations tell their offsets and have debug merge
-/// points: the lines of the program. The code of failing guards, which stands behind that of the
-/// operations, has line 0.
+/// points: the lines of the program. What comes before them, and the code of failing guards behind
+/// all operations, is of the line where the function begins.
 ///
 /// Fails with too_large as dump_of_map() does. O(n log n + bytes of the log that belong to loops).
 PERFMAP_API Result<DumpBytes> dump_of_loops(const CompiledLoops& loops, std::string_view log,
                                             const LoopDumpOptions& options);
 
 /// The same as a perf map: a line for each piece of memory that belonged to some loop or bridge in
-/// the end, by address, without overlaps. O(n log n).
-PERFMAP_API MapText map_of_loops(const CompiledLoops& loops);
+/// the end, by address, without overlaps. Fails as dump_of_loops() does, which names alone
+/// can make happen. O(n log n).
+PERFMAP_API Result<MapText> map_of_loops(const CompiledLoops& loops);
 
 }  // namespace perfmap

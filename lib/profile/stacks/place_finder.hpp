@@ -83,6 +83,7 @@ class PlaceFinder {
   void name_kernel(const Key& key);
   Places of_address(const AddressName& name, const Wanted& wanted, const Region* region);
   void add_frames(const AddressName& name, FrameFunction function, FramePlace place);
+  void add_jit_line(const AddressName& name, FrameFunction& function, FramePlace& place) const;
   FrameFunction function_of(const AddressName& name, const Region* region) const;
   void set_jit_span(const AddressName& name, const Wanted& wanted, Places& places) const;
   std::uint32_t mapping_of(const AddressName& name, const Region* region, FrameKind kind);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "perfmap/names.hpp"
 #include "stacks/place_finder.hpp"
 
@@ -24,19 +26,34 @@ std::string_view shown_name(const MappedFile& file) noexcept {
 PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wanted& wanted,
                                             const Region* region) {
   const Address ip = wanted.address + (wanted.key.is_return ? 1 : 0);
-  const FrameFunction function = function_of(name, region);
+  FrameFunction function = function_of(name, region);
   FramePlace place;
   const bool is_file = region != nullptr && is_mapped_file(*region);
   place.map_address = is_file ? ip - region->range.begin + region->offset : ip;
   place.vaddr = name.vaddr ? *name.vaddr + (wanted.key.is_return ? 1 : 0) : ip;
   if (name.range) place.offset = ip - name.range->begin;
   place.mapping = mapping_of(name, region, function.kind);
+  add_jit_line(name, function, place);
   Places places;
   places.first = static_cast<std::uint32_t>(all_.size());
   set_jit_span(name, wanted, places);
   add_frames(name, function, place);
   places.count = static_cast<std::uint32_t>(all_.size()) - places.first;
   return places;
+}
+
+/// Of code of a JIT, as its dump has it.
+void PlaceFinder::add_jit_line(const AddressName& name, FrameFunction& function,
+                               FramePlace& place) const {
+  const bool is_wanted = options_.names == StackOptions::Names::lines ||
+                         options_.names == StackOptions::Names::inlines;
+  if (!is_wanted || !name.entry || name.sources == nullptr) return;
+  const CodeLine* const line =
+      line_at(name.sources->resolver().lines(*name.entry), name.entry->address_at_load);
+  if (line == nullptr || line->line <= 0) return;
+  place.line = static_cast<std::uint32_t>(line->line);
+  place.column = static_cast<std::uint32_t>(std::max(line->column, 0));
+  if (!line->file.empty()) function.file = line->file;
 }
 
 /// The innermost first; the last is the function that has the code, with its symbol's name.

@@ -1,8 +1,19 @@
 #include "stacks/source_clock.hpp"
 
+#include <algorithm>
 #include <ctime>
 
 namespace perfmap {
+namespace {
+
+/// What was made of a map or of a log has no times: whatever is asked for, all of it is there.
+bool has_times(const Timeline& timeline) {
+  Diagnostics ignored(1);
+  const auto first = Jitdump::Reader(timeline.dump()).next(ignored);
+  return first && first->time != 0;
+}
+
+}  // namespace
 
 std::uint64_t SourceClock::at(std::uint64_t time, const RecordedEvent& event,
                               const ProcessMoment& moment) {
@@ -11,6 +22,7 @@ std::uint64_t SourceClock::at(std::uint64_t time, const RecordedEvent& event,
   if (timelines.empty()) return time;
   if (!timelines.front().dump().has_tsc_times()) {
     if (event.clock == CLOCK_MONOTONIC) return time;
+    if (std::none_of(timelines.begin(), timelines.end(), has_times)) return time;
     return incomparable("its clock is not CLOCK_MONOTONIC: record with 'perf record -k mono'");
   }
   // perf's conversion makes times of its own clock.

@@ -10,9 +10,10 @@ namespace perfmap {
 namespace {
 
 /// A process with one dump, whose times are the processor's ticks or not.
-ProcessMoment moment(bool has_ticks) {
+ProcessMoment moment(bool has_ticks, std::uint64_t loaded = 5) {
   test::DumpBytes bytes;
-  bytes.header({.flags = has_ticks ? JitdumpHeader::kArchTimestamp : 0}).load(5, 0x1000, "a", "x");
+  bytes.header({.flags = has_ticks ? JitdumpHeader::kArchTimestamp : 0})
+      .load(loaded, 0x1000, "a", "x");
   std::vector<Jitdump> dumps;
   dumps.emplace_back(Input::from_text(bytes.text(), "jit-42.dump"));
   ProcessMoment made;
@@ -43,6 +44,12 @@ TEST_CASE("times of CLOCK_MONOTONIC are those of dumps; others stand for the end
   CHECK(clock.at(7, with_clock({}), moment(false)) == Timeline::kEnd);
   REQUIRE(clock.failure());
   CHECK(clock.failure()->message.ends_with("perf record -k mono'"));
+}
+
+TEST_CASE("a dump without times is there at any time of any clock", "[stacks]") {
+  SourceClock clock({});
+  CHECK(clock.at(7, with_clock({}), moment(false, 0)) == 7);
+  CHECK_FALSE(clock.failure());
 }
 
 TEST_CASE("dumps in ticks are asked in ticks, as the recording converts them", "[stacks]") {

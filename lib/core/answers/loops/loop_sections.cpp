@@ -67,6 +67,7 @@ void LoopSections::place(OpenSection& section, std::string_view name, Address be
     problems.add(rule::kOddCode, where, "the addresses of " + loop.name + " make no sense");
   } else {
     loop.code = AddressRange::clamped(begin, end - begin);
+    loop.operations_end = loop.code.end();
   }
   adopt(index);
   if (section.placed.size() == kMostPlacedAtOnce) section.placed.erase(section.placed.begin());

@@ -14,7 +14,10 @@ namespace perfmap {
 ///
 /// Offsets count from where PyPy began to write the code, which is before the first address that
 /// the log tells, and depends on the release. The last one is that of the end of the operations,
-/// whose address the log does tell. O(operations).
+/// whose address the log does tell.
+///
+/// Code of no operation, or of one before the first debug merge point, is that of the line where
+/// the function begins, as compilers have it of what they make themselves. O(operations).
 std::vector<LineRecord> lines_of(const CompiledLoop& loop, std::string_view log);
 
 }  // namespace perfmap

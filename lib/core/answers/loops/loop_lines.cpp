@@ -1,4 +1,4 @@
-#include "answers/loop_lines.hpp"
+#include "answers/loops/loop_lines.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -36,10 +36,12 @@ class LineCollector {
   /// Those within `code`; `end` is where its operations end.
   std::vector<LineRecord> placed(const AddressRange& code, Address end) {
     if (!end_ || *end_ > end || lines_.empty()) return {};
-    add(*end_, 0, lines_.back().file);
+    add(*end_, home_.line, home_.file);
     const Address base = end - *end_;
     for (LineRecord& line : lines_) line.address += base;
     std::erase_if(lines_, [&](const LineRecord& line) { return !code.contains(line.address); });
+    const bool is_gap = lines_.empty() || lines_.front().address != code.begin;
+    if (is_gap) lines_.insert(lines_.begin(), record(code.begin, home_.line, home_.file));
     return std::move(lines_);
   }
 
@@ -47,20 +49,29 @@ class LineCollector {
   void enter(const PypyPlace& place) noexcept {
     if (place.file.empty() || place.line == 0 || place.line > INT32_MAX) return;
     place_ = place;
+    if (is_known_) return;
     is_known_ = true;
+    home_ = place;
+    if (place.first_line != 0 && place.first_line <= INT32_MAX) home_.line = place.first_line;
+  }
+
+  static LineRecord record(Address address, std::uint32_t line, std::string_view file) noexcept {
+    return {address, static_cast<std::int32_t>(line), 0, file, false};
   }
 
   /// The latest operation at an offset is the one that has code there: those before it have none.
   void add(std::uint64_t offset, std::uint32_t number, std::string_view file) {
     if (!lines_.empty() && offset < lines_.back().address) return;
     if (!lines_.empty() && offset == lines_.back().address) lines_.pop_back();
-    const auto line = static_cast<std::int32_t>(number);
-    if (!lines_.empty() && lines_.back().line == line && lines_.back().file == file) return;
-    lines_.push_back({offset, line, 0, file, false});
+    const LineRecord line = record(offset, number, file);
+    const bool goes_on =
+        !lines_.empty() && lines_.back().line == line.line && lines_.back().file == file;
+    if (!goes_on) lines_.push_back(line);
   }
 
   std::vector<LineRecord> lines_;
   PypyPlace place_;
+  PypyPlace home_;  // where the function begins that the first place is in
   bool is_known_ = false;
   std::optional<std::uint64_t> end_;
 };

@@ -1,4 +1,4 @@
-#include "answers/loop_images.hpp"
+#include "answers/loops/loop_images.hpp"
 
 #include <algorithm>
 

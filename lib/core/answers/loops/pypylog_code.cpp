@@ -1,10 +1,11 @@
 #include "perfmap/pypylog_code.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
-#include "answers/loop_images.hpp"
-#include "answers/loop_lines.hpp"
+#include "answers/loops/loop_images.hpp"
+#include "answers/loops/loop_lines.hpp"
 #include "perfmap/jitdump_encode.hpp"
 #include "perfmap/jitdump_writer.hpp"
 
@@ -15,9 +16,9 @@ namespace {
 std::uint32_t machine_of(const CompiledLoops& loops, std::string_view log) noexcept {
   constexpr std::uint64_t kFarthest = 4096;
   constexpr std::array kMachines = {
-      std::pair{std::string_view("x86_64"), 62}, std::pair{std::string_view("x86"), 3},
+      std::pair{std::string_view("x86_64"), 62},   std::pair{std::string_view("x86"), 3},
       std::pair{std::string_view("aarch64"), 183}, std::pair{std::string_view("arm"), 40},
-      std::pair{std::string_view("ppc64le"), 21}, std::pair{std::string_view("ppc"), 21},
+      std::pair{std::string_view("ppc64le"), 21},  std::pair{std::string_view("ppc"), 21},
       std::pair{std::string_view("s390x"), 22}};
   if (loops.code_bytes().empty()) return host_elf_machine();
   const std::uint64_t end = std::min<std::uint64_t>(loops.code_bytes()[0].hex.offset, log.size());
@@ -58,16 +59,7 @@ class LoopDumper {
  private:
   bool write(std::uint32_t number, JitdumpEncoder& encoder, DumpBytes& dump) {
     const CompiledLoop& loop = loops_.all()[number];
-    const std::uint64_t time = time_of(loop, options_);
-    const std::vector<LineRecord> lines = lines_of(loop, log_);
-    if (!lines.empty() && !write(lines, loop, time, encoder)) return false;
-    const bool has_room = loop.code.size <= JitdumpWriter::kMostZeros || images_.has(number);
-    const std::uint64_t size = has_room ? loop.code.size : 0;
-    if (size > DumpBytes::kMostBytes) return false;
-    if (dump.bytes.size() + size + loop.name.size() >= DumpBytes::kMostBytes) return false;
-    code_.clear();
-    const bool whole = has_room && images_.append(loop, number, log_, code_);
-    dump.without_code += whole ? 0 : 1;
+    if (!write_lines(loop, encoder) || !take_code(loop, number, dump)) return false;
     LoadRecord load;
     load.range = loop.code;
     load.pid = load.tid = options_.pid;
@@ -76,15 +68,30 @@ class LoopDumper {
     load.code_index = std::uint64_t{number} + 1;
     load.name = loop.name;
     load.code = code_;
-    return encoder.load(time, load);
+    return encoder.load(time_of(loop, options_), load);
   }
 
-  static bool write(const std::vector<LineRecord>& lines, const CompiledLoop& loop,
-                    std::uint64_t time, JitdumpEncoder& encoder) {
+  /// Code that nobody knows is zeros, as far as those are few.
+  bool take_code(const CompiledLoop& loop, std::uint32_t number, DumpBytes& dump) {
+    code_.clear();
+    const bool has_code = loop.code.size <= JitdumpWriter::kMostZeros || images_.has(number);
+    const std::uint64_t size = has_code && !options_.bare ? loop.code.size : 0;
+    if (size > DumpBytes::kMostBytes) return false;
+    if (dump.bytes.size() + size + loop.name.size() >= DumpBytes::kMostBytes) return false;
+    if (options_.bare) return true;
+    const bool is_whole = size != 0 && images_.append(loop, number, log_, code_);
+    dump.without_code += is_whole ? 0 : 1;
+    return true;
+  }
+
+  bool write_lines(const CompiledLoop& loop, JitdumpEncoder& encoder) const {
+    if (options_.bare) return true;
+    const std::vector<LineRecord> lines = lines_of(loop, log_);
+    if (lines.empty()) return true;
     std::uint64_t size = DebugInfoRecord::kFixed;
     for (const LineRecord& line : lines) size += DebugInfoRecord::kSmallestLine + line.file.size();
     constexpr std::string_view kZeros("\0\0\0\0\0\0\0", 7);
-    return encoder.debug_info(time, loop.code.begin, lines,
+    return encoder.debug_info(time_of(loop, options_), loop.code.begin, lines,
                               kZeros.substr(0, jitdump_padding(size)));
   }
 
@@ -96,24 +103,6 @@ class LoopDumper {
   std::string code_;
 };
 
-/// Only where they are, for a timeline.
-std::string placements_of(const CompiledLoops& loops) {
-  std::string bytes;
-  JitdumpEncoder encoder(bytes);
-  encoder.header({.elf_mach = host_elf_machine()});
-  for (const std::uint32_t number : placed_loops(loops.all())) {
-    const CompiledLoop& loop = loops.all()[number];
-    LoadRecord load;
-    load.range = loop.code;
-    load.vma = loop.code.begin;
-    load.code_size = loop.code.size;
-    load.code_index = std::uint64_t{number} + 1;
-    load.name = loop.name;
-    if (!encoder.load(0, load)) break;  // a name of 4 GiB
-  }
-  return bytes;
-}
-
 }  // namespace
 
 Result<DumpBytes> dump_of_loops(const CompiledLoops& loops, std::string_view log,
@@ -123,9 +112,11 @@ Result<DumpBytes> dump_of_loops(const CompiledLoops& loops, std::string_view log
   return Failure({Errc::too_large, "its code makes a jitdump of more than 1 GiB", 0, {}});
 }
 
-MapText map_of_loops(const CompiledLoops& loops) {
+Result<MapText> map_of_loops(const CompiledLoops& loops) {
   Diagnostics problems(1);
-  return map_text_at(Timeline(Jitdump(Input::from_text(placements_of(loops), "")), problems));
+  Result<DumpBytes> bare = dump_of_loops(loops, {}, {.bare = true});
+  if (!bare) return Failure(std::move(bare.error()));
+  return map_text_at(Timeline(Jitdump(Input::from_text(std::move(bare->bytes), "")), problems));
 }
 
 }  // namespace perfmap

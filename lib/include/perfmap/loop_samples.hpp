@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <sys/types.h>
+#include <vector>
+
+#include "perfmap/compiled_loops.hpp"
+#include "perfmap/diagnostic.hpp"
+#include "perfmap/export.hpp"
+#include "perfmap/pypylog.hpp"
+#include "perfmap/recording.hpp"
+#include "perfmap/result.hpp"
+
+namespace perfmap {
+
+/// How many samples of a recording fell into the machine code of each loop and bridge of a log.
+struct LoopSamples {
+  std::vector<std::uint64_t> by_loop;  ///< by the position in CompiledLoops::all()
+  std::uint64_t in_loops = 0;          ///< their sum
+  std::uint64_t total = 0;             ///< all samples of the process, the kernel's included
+  std::uint64_t others = 0;            ///< samples of other processes
+  pid_t pid = 0;                       ///< the process; 0 where no sample is in a loop
+  /// Each sample was counted for the code that was there at its time, and not in the end.
+  bool by_time = false;
+  std::optional<TimeConversion> conversion = {};  ///< the recording's, if it has one
+};
+
+/// Counts samples of all events by where the process was: what the kernel did for a loop, such as
+/// a page fault, is the loop's, as far as the samples have callchains. What other functions did
+/// that the loop called is theirs.
+///
+/// A log is of one process, a recording may be of several: the one that has most samples in loops
+/// counts, of equals the lowest pid, whichever programs it ran. What shows a file at that time is
+/// not PyPy's code, whatever its address. Where the recording says how its times relate to the
+/// processor's ticks (TIME_CONV), and some loop was there before its last sample, a sample counts
+/// for the loop that was there at its time. Otherwise it counts for the one that was there last.
+///
+/// `base` is that of the log's ticks, automatic is hex. O(records + samples · log² loops). Holds
+/// the processes' memory maps and a number for each loop and process that has samples of it. Damage
+/// goes to `problems`. Fails with too_large as dump_of_loops() does.
+PERFMAP_API Result<LoopSamples> count_loop_samples(const Recording& recording,
+                                                   const CompiledLoops& loops, TickBase base,
+                                                   Diagnostics& problems);
+
+}  // namespace perfmap

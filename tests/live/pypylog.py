@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""A program that PyPy runs under perf record: every sample in the machine code of a loop or bridge has the name that
+PyPy's log has for it, and the line, whoever is asked: perfmap resolve, perfmap stacks, perf itself. pypylog.py PERFMAP"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+import pypylog
+
+PERFMAP = sys.argv[1]
+PROGRAM = """
+class Point:
+    def __init__(self, x):
+        self.x = x
+
+def arithmetic(n):
+    total = 0
+    for i in range(n):
+        total += i * 3 % 7
+    return total
+
+def branches(n):
+    total = 0
+    for i in range(n):
+        if i % 3 == 0:
+            total ^= i
+        elif i % 5:
+            total += Point(i).x
+        else:
+            total -= len(str(i))
+    return total
+
+def nested(n):
+    return sum(i * j & 3 for i in range(n) for j in range(100))
+
+for _ in range(25):
+    print(arithmetic(4000000), branches(300000), nested(4000))
+"""
+
+
+class CannotRecord(Exception):
+    """Says why."""
+
+
+def run(*command, **options):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True,
+                          errors="surrogateescape", timeout=60, **options).stdout
+
+
+def record(place):
+    for needed in ("perf", "pypy3"):
+        if not shutil.which(needed):
+            raise CannotRecord(f"there is no {needed}")
+    program, log, data = place / "program.py", place / "run.pypylog", place / "perf.data"
+    program.write_text(PROGRAM)
+    made = subprocess.run(
+        ["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "499", "-g", "-o", data, "pypy3", program],
+        env={**os.environ, "PYPYLOG": f"jit-log-opt,jit-backend,jit-summary:{log}"}, capture_output=True, text=True,
+        timeout=60)
+    if made.returncode != 0 or not data.exists():
+        raise CannotRecord(f"perf record: {(made.stderr.strip().splitlines() or ['it says nothing'])[0]}")
+    return log, data
+
+
+def samples_by_perf(data):
+    """(pid, ip, name) of each, as perf script has it."""
+    samples = []
+    for line in run("perf", "script", "-i", data, "-G", "-F", "pid,ip,sym").splitlines():
+        found = re.match(r" *(\d+) +([0-9a-f]+) (.*)", line)
+        if found:
+            samples.append((int(found[1]), int(found[2], 16), found[3]))
+    return samples
+
+
+def check_resolve(samples, loops, *source):
+    """Names, and in JSON the lines."""
+    ips = sorted({ip for _, ip, _ in samples})
+    answers = run(PERFMAP, "resolve", "-", "--format", "jsonl", "--lines", *source,
+                  input="".join(f"{ip:x}\n" for ip in ips)).splitlines()
+    assert len(answers) == len(ips), source
+    lines = 0
+    for ip, answer in zip(ips, map(json.loads, answers)):
+        loop = pypylog.loop_at(loops, ip)
+        assert answer["name"] == loop.name, (source, answer, loop.name)
+        assert answer["offset"] == ip - loop.begin, (source, answer)
+        lines += check_line(answer.get("file"), answer.get("source_line"), loop, ip) if source[0] == "-s" else 0
+    return lines
+
+
+def check_line(file, line, loop, ip):
+    wanted = loop.line_at(ip)
+    assert (file, line) == wanted, (file, line, wanted, loop.name, hex(ip))
+    return 1
+
+
+def check_stacks(data, log, loops, wanted):
+    """Every sample of them, by its stack's leaf."""
+    named = 0
+    for text in run(PERFMAP, "stacks", data, "--map", log, "--lines", "--format", "jsonl").splitlines():
+        sample = json.loads(text)
+        leaf = sample.get("frames", [{}])[0]
+        loop = pypylog.loop_at(loops, int(leaf["ip"], 16)) if leaf else None
+        if loop:
+            assert leaf["name"] == loop.name, (leaf, loop.name)
+            named += 1
+            check_line(leaf.get("file"), leaf.get("line"), loop, int(leaf["ip"], 16))
+    assert named == wanted, (named, wanted)
+
+
+def check_perf(data, pid, map_text, loops, wanted):
+    """perf itself, by the map where it looks for one."""
+    path = pathlib.Path(f"/tmp/perf-{pid}.map")
+    with open(path, "x") as out:
+        out.write(map_text)
+    try:
+        samples = samples_by_perf(data)
+    finally:
+        path.unlink()
+    named = 0
+    for _, ip, name in samples:
+        if loop := pypylog.loop_at(loops, ip):
+            assert name == loop.name, (hex(ip), name, loop.name)
+            named += 1
+    assert named == wanted, (named, wanted)
+
+
+def check(place):
+    log, data = record(place)
+    loops = pypylog.loops_of(log)
+    samples = [one for one in samples_by_perf(data) if pypylog.loop_at(loops, one[1])]
+    assert len(loops) >= 5 and len(samples) >= 50, (len(loops), len(samples))
+    made = place / "made.map"
+    run(PERFMAP, "convert", log, "--to", "perf-map", "-o", made)
+    lines = check_resolve(samples, loops, "-s", log)
+    check_resolve(samples, loops, "-s", log, "--kind", "pypylog")
+    check_resolve(samples, loops, "--map", made)
+    dump = place / f"jit-{samples[0][0]}.dump"
+    run(PERFMAP, "convert", log, "--to", "jitdump", "-o", dump)
+    check_resolve(samples, loops, "--jitdump", dump)
+    check_stacks(data, log, loops, len(samples))
+    check_perf(data, samples[0][0], made.read_text(), loops, len(samples))
+    print(f"{len(samples)} samples in {len(loops)} loops and bridges are named as the log does, by perf and by us; "
+          f"they have lines at {lines} addresses")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            check(pathlib.Path(scratch))
+        except CannotRecord as why:
+            print(f"skipped: {why}")
+            return 77
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,77 @@
+#include "perfmap/source_kind.hpp"
+
+#include <filesystem>
+#include <string>
+
+#include "perfmap/input.hpp"
+#include "support/catch.hpp"
+
+namespace perfmap {
+
+TEST_CASE("a log of PyPy is told by a section line, in colour, of a thread or with CRLF",
+          "[kind]") {
+  for (const char* const log : {
+           "[acc21dcd7d5] {jit-backend-addr\nLoop 1 has address",
+           "\x1b[1m\x1b[31m[acc5d8c27e4] {jit-backend-addr\r\n\x1b[0mLoop 1",
+           "0# [1a] {gc-minor\n0# [1b] gc-minor}\n",
+           "\x1b[31m12# [1a] {gc-minor\n",
+           "[1] {x",
+           "[1b] gc-minor}\n[1c] {gc-minor\n",
+           "\x1b[31m[acc5d8da454] jit-backend-addr}\r\n",
+       }) {
+    CAPTURE(std::string(log));
+    CHECK(detect_kind(log) == SourceKind::pypylog);
+  }
+}
+
+TEST_CASE("a log that begins within a section is one", "[kind]") {
+  for (const std::string first : {
+           "          end: 0x7f501b136df7\n",
+           "+299: i5 = getfield_gc_i(p0, descr=<FieldS pypy.interpreter.pyframe 72>)\n",
+           "49BB08BFE82D507F0000498B1B\n",
+           "31m[acc5] {jit\n",
+           "entry 1:3\nTargetToken(139982029537312):4\n",
+           "bridge out of Guard 0x7f501b258458 with 48 ops\n[p0, p1]\n",
+       }) {
+    CAPTURE(first);
+    CHECK(detect_kind(first + "[acc1] jit-log-opt-bridge}\n[acc2] {gc-minor\n") ==
+          SourceKind::pypylog);
+  }
+}
+
+TEST_CASE("what looks like a section line makes no log of a map or of JSON", "[kind]") {
+  for (const char* const map : {
+           "1000 10 f\n[1a] {gc-minor\n[1b] gc-minor}\n",
+           "# written by hand\n0x1000 0x10 [1a] {gc-minor\n[1a] {gc-minor\n",
+           "1000 10 [1a] {x\n",
+           "[1a] \n[] {x\n[1g] {x\n[1a]{x\n[1a] {\n[1a] x\n[1a] x }\n",
+           "[stack]\n[anon] {f\n",
+           "1# 2\n#[1a] {x\n",
+           "12345678901# [1a] {x\n",
+       }) {
+    CAPTURE(std::string(map));
+    CHECK(detect_kind(map) == SourceKind::perf_map);
+  }
+  CHECK(detect_kind("\n {\"a\":\n[1a] {x\n") == SourceKind::json);
+  CHECK(detect_kind(std::string(4096, 'x') + "\n[1a] {x\n") == SourceKind::perf_map);
+}
+
+TEST_CASE("each real map is a map, and each real log a log", "[kind][wild]") {
+  const std::filesystem::path wild = PERFMAP_TESTS_DIR "/wild";
+  unsigned maps = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(wild)) {
+    if (!entry.is_regular_file()) continue;
+    const Result<Input> input = Input::open(entry.path());
+    REQUIRE(input);
+    CAPTURE(entry.path().string());
+    const SourceKind kind = detect_kind(input->text());
+    if (entry.path().extension() == ".map") {
+      ++maps;
+      CHECK(kind == SourceKind::perf_map);
+    }
+    if (entry.path().filename() == "pypylog") CHECK(kind == SourceKind::pypylog);
+  }
+  CHECK(maps >= 3);
+}
+
+}  // namespace perfmap
