@@ -22,6 +22,9 @@ Result<void> check_options(const PypylogOptions& options) {
   if (!options.annotate.empty() && options.format != "text") {
     return refused("--annotate prints text, not " + options.format + "; html has all loops");
   }
+  if (options.log == "-" && options.recording == "-") {
+    return refused("standard input is either the log or the recording");
+  }
   if (!options.to.empty()) {
     const bool is_plain = options.annotate.empty() && options.format == "text" &&
                           options.by == LoopKey::loop && !options.from && !options.until;
