@@ -70,7 +70,7 @@ void add_span(CLI::App& command, PypylogOptions& options) {
           "nowhere; may be given once of each")
       ->allow_extra_args(false)
       ->check(is_tick(true))
-      ->type_name("perf-map|jitdump|TICK");
+      ->type_name("TICK:{perf-map,jitdump}");
 }
 
 void add_reading(CLI::App& command, PypylogOptions& options) {

@@ -20,6 +20,7 @@ void bench_lines_threads(const Files& files);
 void bench_commands(const Files& files);
 void bench_modules(const Files& files);
 void bench_processes(const Files& files);
+void bench_pypylog(const Files& files);
 void bench_stacks(const Files& files);
 void bench_stacks_threads(const Files& files);
 void bench_trampoline(const Files& files);

@@ -43,6 +43,7 @@ constexpr std::array kAreas = {
     Area{"commands", bench::bench_commands},
     Area{"modules", bench::bench_modules},
     Area{"processes", bench::bench_processes},
+    Area{"pypylog", bench::bench_pypylog, true, false},
     Area{"stacks", bench::bench_stacks, true, false},
     Area{"trampoline", bench::bench_trampoline},
     Area{"writer", bench::bench_writer},

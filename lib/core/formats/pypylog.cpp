@@ -1,68 +1,15 @@
 #include "perfmap/pypylog.hpp"
 
-#include <array>
 #include <cstring>
 
-#include "base/hex.hpp"
 #include "formats/categories.hpp"
 #include "formats/pypylog_lines.hpp"
+#include "formats/pypylog_tick.hpp"
 
 namespace perfmap {
 namespace {
 
 using Kind = PypylogEvent::Kind;
-
-/// What a byte is among digits.
-enum : std::uint8_t { kNoDigit = 0x80, kLetter = 0x20, kValue = 0x0f };
-
-constexpr std::array<std::uint8_t, 256> make_bytes() noexcept {
-  std::array<std::uint8_t, 256> table{};
-  for (unsigned i = 0; i < 256; ++i) {
-    const char byte = static_cast<char>(i);
-    const int digit = hex_digit(byte);
-    table[i] = static_cast<std::uint8_t>(digit < 0 ? kNoDigit : digit | (digit > 9 ? kLetter : 0));
-  }
-  return table;
-}
-constexpr std::array<std::uint8_t, 256> kBytes = make_bytes();
-
-std::uint8_t class_of(char byte) noexcept { return kBytes[static_cast<unsigned char>(byte)]; }
-
-std::uint64_t decimal_of(std::string_view digits) noexcept {
-  std::uint64_t value = 0;
-  for (const char digit : digits) {
-    const auto unit = static_cast<std::uint64_t>(digit - '0');
-    if (__builtin_mul_overflow(value, std::uint64_t{10}, &value) ||
-        __builtin_add_overflow(value, unit, &value)) {
-      return UINT64_MAX;
-    }
-  }
-  return value;
-}
-
-/// The digits at `at`, which it moves behind them.
-struct Number {
-  PypylogTick tick = {};
-  bool has_letter = false;
-  bool has_digits = false;
-};
-Number take_number(const char*& at, const char* end) noexcept {
-  const char* const begin = at;
-  std::uint64_t hex = 0;
-  unsigned seen = 0;
-  for (; at != end; ++at) {
-    const unsigned digit = class_of(*at);
-    if ((digit & kNoDigit) != 0) break;
-    hex = hex << 4 | (digit & kValue);
-    seen |= digit;
-  }
-  const std::string_view digits(begin, static_cast<std::size_t>(at - begin));
-  const std::size_t zeros = std::min(digits.find_first_not_of('0'), digits.size());
-  if (digits.size() - zeros > 16) hex = UINT64_MAX;
-  Number number{{hex, 0}, (seen & kLetter) != 0, !digits.empty()};
-  if (!number.has_letter) number.tick.dec = decimal_of(digits);
-  return number;
-}
 
 /// Passes by "ESC [ … m".
 void skip_colours(const char*& at, const char* end) noexcept {
@@ -198,7 +145,7 @@ struct PypylogReader::State {
     if (at_line[size] != '}' || at_line[size + 1] != '\n') return;
     section.kind = Kind::whole;
     section.closed = number.tick;
-    section.has_letter |= number.has_letter;
+    section.closed_has_letter = number.has_letter;
     section.inside = fed.substr(section_end, next.offset - section_end);
     section.inside_offset = offset + section_end;
     section_newlines = next.newlines + 1;
@@ -264,26 +211,6 @@ const PypylogEvent* PypylogReader::next(bool text) {
   return found ? state.pass_section() : nullptr;
 }
 
-std::string_view to_string(TickBase base) noexcept {
-  constexpr std::array<std::string_view, 3> kNames = {"auto", "hex", "dec"};
-  return kNames[static_cast<std::size_t>(base)];
-}
-
-std::optional<TickBase> parse_tick_base(std::string_view name) noexcept {
-  for (const TickBase base : {TickBase::automatic, TickBase::hex, TickBase::dec}) {
-    if (to_string(base) == name) return base;
-  }
-  return std::nullopt;
-}
-
-std::optional<PypylogTick> parse_tick(std::string_view digits, bool& has_letter) noexcept {
-  const char* at = digits.data();
-  const Number number = take_number(at, digits.data() + digits.size());
-  has_letter = number.has_letter;
-  if (!number.has_digits || at != digits.data() + digits.size()) return std::nullopt;
-  return number.tick;
-}
-
 std::uint32_t pypylog_thread(std::string_view line) noexcept {
   const char* at = line.data();
   const char* const end = at + std::min<std::size_t>(line.size(), 64);
@@ -291,12 +218,12 @@ std::uint32_t pypylog_thread(std::string_view line) noexcept {
   return take_thread(at, end);
 }
 
-std::string_view plain_pypylog_line(std::string_view line, bool thread) noexcept {
+std::string_view plain_pypylog_line(std::string_view line) noexcept {
   const char* at = line.data();
   const char* end = at + line.size();
   while (end != at && (end[-1] == '\n' || end[-1] == '\r')) --end;
   skip_colours(at, end);
-  if (thread) take_thread(at, end);
+  take_thread(at, end);
   skip_colours(at, end);
   return {at, static_cast<std::size_t>(end - at)};
 }

@@ -117,7 +117,7 @@ class PERFMAP_API CompiledLoops {
   std::uint32_t find_or_add(std::string_view name);
   /// The one that the text of a jit-profile section names: find_or_add() of a line without a
   /// comment. Texts that came lately are known at a glance.
-  std::uint32_t named_by(std::string_view text, bool has_thread);
+  std::uint32_t named_by(std::string_view text);
   /// The one that a user names: as above, or only its number, address or function. CompiledLoop::
   /// kNone where there is none.
   std::uint32_t find(std::string_view name) const;

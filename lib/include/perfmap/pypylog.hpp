@@ -42,7 +42,8 @@ struct PypylogEvent {
   static constexpr std::uint32_t kNoCategory = UINT32_MAX;
 
   Kind kind = Kind::text;
-  bool has_letter = false;  ///< a tick has a digit that only a hexadecimal number has
+  bool has_letter = false;  ///< the tick has a digit that only a hexadecimal number has
+  bool closed_has_letter = false;
   /// Of the "N# " before the line, as builds of PyPy with transactional memory write it; of text,
   /// that of its first line.
   std::uint32_t thread = kNoThread;
@@ -92,9 +93,8 @@ class PERFMAP_API PypylogReader {
   std::unique_ptr<State> state_;
 };
 
-/// `line` without the colours, the thread's prefix (if `thread`, which the log's section lines
-/// have) and the end of line that it may have.
-PERFMAP_API std::string_view plain_pypylog_line(std::string_view line, bool thread) noexcept;
+/// `line` without the colours, the thread's number and the end of line that it may have.
+PERFMAP_API std::string_view plain_pypylog_line(std::string_view line) noexcept;
 
 /// The number in the "N# " that a line begins with, or kNoThread.
 PERFMAP_API std::uint32_t pypylog_thread(std::string_view line) noexcept;

@@ -77,11 +77,8 @@ void CompiledLoops::take(const PypylogEvent& text, Diagnostics& problems) {
     const std::size_t newline = rest.find('\n');
     const std::size_t size = newline == std::string_view::npos ? rest.size() : newline + 1;
     const std::string_view whole = rest.substr(0, size);
-    const bool has_thread = text.thread != PypylogEvent::kNoThread;
-    std::uint32_t thread = text.thread;
-    if (has_thread) thread = pypylog_thread(whole);
-    if (OpenSection* const section = state_->section_of(thread); section != nullptr) {
-      const std::string_view line = plain_pypylog_line(whole, has_thread);
+    if (OpenSection* const section = state_->section_of(pypylog_thread(whole))) {
+      const std::string_view line = plain_pypylog_line(whole);
       const auto before = static_cast<std::uint64_t>(line.data() - whole.data());
       state_->sections.take(*section, line, where.offset + before, size - before, where, problems);
     }
@@ -100,11 +97,11 @@ std::uint32_t CompiledLoops::find_or_add(std::string_view name) {
   return state_->sections.names.find_or_add(name, state_->sections.all);
 }
 
-std::uint32_t CompiledLoops::named_by(std::string_view text, bool has_thread) {
+std::uint32_t CompiledLoops::named_by(std::string_view text) {
   loops::LoopNames& names = state_->sections.names;
   const std::uint32_t recent = names.find_recent(text);
   if (recent != CompiledLoop::kNone) return recent;
-  const std::uint32_t found = find_or_add(event_name(plain_pypylog_line(text, has_thread)));
+  const std::uint32_t found = find_or_add(event_name(plain_pypylog_line(text)));
   if (found != CompiledLoop::kNone) names.remember(text, found);
   return found;
 }

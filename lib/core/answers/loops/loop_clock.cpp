@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::size_t kMostThreads = 65536;
 
-Location place_of(const PypylogEvent& event) noexcept { return {event.offset, event.line, 1}; }
-
 }  // namespace
 
 LoopClock::LoopClock(LoopProfile::Options options)
@@ -119,7 +117,7 @@ void LoopClock::open(ThreadClock& thread, const PypylogEvent& event) {
   } else if (category.meaning != Meaning::nothing) {
     has_events_ = true;
     if (thread.event.meaning != Meaning::nothing) leave_unnamed(thread, place_of(event));
-    thread.event = {category.meaning, counts, tick};
+    begin_event(thread, {category.meaning, counts, tick});
   }
 }
 
@@ -178,12 +176,13 @@ void LoopClock::take_whole(ThreadClock& thread, const PypylogEvent& event) {
   category.entered += counts ? 1 : 0;
   if (category.meaning != Meaning::nothing) {
     has_events_ = true;
-    thread.event = {category.meaning, counts, opened};
+    begin_event(thread, {category.meaning, counts, opened});
     take_name(thread, event.inside, place_of(event));
     if (thread.event.meaning != Meaning::nothing) leave_unnamed(thread, place_of(event));
   }
   PypylogEvent closing = event;
   closing.tick = event.closed;
+  closing.has_letter = event.closed_has_letter;
   const PypylogTick closed = tick_of(thread, closing);
   category.ticks += closed - opened;
   thread.last = closed;
@@ -203,77 +202,8 @@ void LoopClock::take_parts(ThreadClock& thread, const PypylogEvent& event) {
   part = event;
   part.kind = PypylogEvent::Kind::close;
   part.tick = event.closed;
+  part.has_letter = event.closed_has_letter;
   close(thread, part);
-}
-
-/// Lines in jit-profile sections name loops; others may tell of them.
-void LoopClock::take_text(const PypylogEvent& event) {
-  Location where = place_of(event);
-  const bool has_thread = event.thread != PypylogEvent::kNoThread;
-  std::uint32_t number = event.thread;
-  std::string_view rest = event.text;
-  while (!rest.empty()) {
-    ThreadClock* const thread = find_thread(number);
-    if (!has_thread && (thread == nullptr || thread->event.meaning == Meaning::nothing)) break;
-    const std::size_t size = std::min(rest.find('\n'), rest.size() - 1) + 1;
-    if (thread != nullptr && thread->event.meaning != Meaning::nothing) {
-      take_name(*thread, rest.substr(0, size), where);
-    }
-    where.offset += size;
-    ++where.line;
-    rest.remove_prefix(size);
-    if (has_thread) number = pypylog_thread(rest);
-  }
-  loops_.take(event, problems_);
-}
-
-void LoopClock::take_name(ThreadClock& thread, std::string_view line, const Location& where) {
-  const std::uint32_t loop = loops_.named_by(line, thread.number != PypylogEvent::kNoThread);
-  if (loop == CompiledLoop::kNone) return;
-  settle(thread, thread.event.tick);
-  (thread.event.meaning == Meaning::enter) ? enter(thread, loop) : leave(thread, loop, where);
-  thread.event = {};
-}
-
-Sum& LoopClock::time_of(std::uint32_t loop) {
-  if (times_.size() <= loop) times_.resize(loop + std::size_t{1});
-  return times_[loop];
-}
-
-/// Since the last change the thread was in its present loop, or in none.
-void LoopClock::settle(ThreadClock& thread, const PypylogTick& tick) {
-  (thread.loop == CompiledLoop::kNone ? thread.outside : time_of(thread.loop).ticks) +=
-      tick - thread.changed;
-  thread.changed = tick;
-}
-
-void LoopClock::enter(ThreadClock& thread, std::uint32_t loop) {
-  const CompiledLoop& entered = loops_.all()[loop];
-  const bool is_ignored_bridge = is_ignored(entered);
-  const std::uint32_t counted = is_ignored_bridge ? entered.loop : loop;
-  // The jump back from an inner bridge is no entry of its loop.
-  const bool returns = thread.is_in_inner_bridge && thread.loop == loop;
-  if (thread.event.counts && !returns) ++time_of(loop).entered;
-  thread.loop = counted;
-  thread.is_in_inner_bridge = is_ignored_bridge;
-}
-
-void LoopClock::leave(ThreadClock& thread, std::uint32_t loop, const Location& where) {
-  const CompiledLoop& left = loops_.all()[loop];
-  const std::uint32_t expected = is_ignored(left) ? left.loop : loop;
-  if (thread.loop != expected) {
-    report(rule::kOtherLoop, where, "a loop is left that was not entered: ", left.name);
-  }
-  thread.loop = CompiledLoop::kNone;
-  thread.is_in_inner_bridge = false;
-}
-
-void LoopClock::leave_unnamed(ThreadClock& thread, const Location& where) {
-  problems_.add(rule::kUnnamedLoop, where, "no loop is named");
-  settle(thread, thread.event.tick);
-  thread.loop = CompiledLoop::kNone;
-  thread.is_in_inner_bridge = false;
-  thread.event = {};
 }
 
 void LoopClock::finish() {

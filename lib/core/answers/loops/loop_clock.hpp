@@ -20,6 +20,10 @@ struct CategorySum : Sum {
   Meaning meaning = Meaning::nothing;
 };
 
+inline Location place_of(const PypylogEvent& event) noexcept {
+  return {event.offset, event.line, 1};
+}
+
 /// Accounts for the time between a log's section lines.
 class LoopClock {
  public:
@@ -53,6 +57,9 @@ class LoopClock {
   void take_parts(ThreadClock& thread, const PypylogEvent& event);
   void push(ThreadClock& thread, std::uint32_t category);
   void pop(ThreadClock& thread);
+  void begin_event(ThreadClock& thread, const LoopEvent& event);
+  void end_event(ThreadClock& thread);
+  bool is_naming(const ThreadClock& thread) const noexcept;
   void take_text(const PypylogEvent& event);
   void take_name(ThreadClock& thread, std::string_view line, const Location& where);
   void enter(ThreadClock& thread, std::uint32_t loop);
@@ -72,6 +79,7 @@ class LoopClock {
   bool count_inner_bridges_;
   std::function<void(const LoopSpan&)> visit_;
   bool has_events_ = false;
+  std::size_t unnamed_ = 0;  // threads in a jit-profile section that has named no loop yet
   std::size_t wanting_ = 0;  // threads whose innermost section's text is of interest
   std::size_t recent_ = 0;   // the thread of the last event
   Diagnostics problems_{8};

@@ -45,7 +45,7 @@ LoopProfile::~LoopProfile() = default;
 
 void LoopProfile::add(std::string_view lines) {
   if (!lines.empty() && lines.back() != '\n' && lines.back() != '}' &&
-      !plain_pypylog_line(lines, false).ends_with('}')) {
+      !plain_pypylog_line(lines).ends_with('}')) {
     lines = lines.substr(0, lines.rfind('\n') + 1);  // not finished yet
   }
   State& state = *state_;
