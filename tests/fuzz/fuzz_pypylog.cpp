@@ -1,6 +1,7 @@
 #include <cstdlib>
 
 #include "perfmap/loop_profile.hpp"
+#include "perfmap/pypylog_code.hpp"
 
 namespace {
 
@@ -49,15 +50,42 @@ void check_loops(const LoopProfile& profile, std::size_t size) {
   }
 }
 
+/// A dump of the loops reads back as them. What claims much code takes long, and no more.
+void check_dump(const CompiledLoops& loops, std::string_view log) {
+  constexpr std::uint64_t kMostCode = 1 << 16;
+  std::uint64_t claimed = 0;
+  for (const CompiledLoop& loop : loops.all()) claimed += loop.code.size;
+  Result<DumpBytes> bytes = dump_of_loops(
+      loops, log, {.conversion = TimeConversion{1, 3, 7}, .bare = claimed > kMostCode});
+  require(bytes.has_value());
+  const Jitdump dump(Input::from_text(std::move(bytes->bytes), "dump"));
+  Diagnostics problems(1);
+  std::size_t loads = 0;
+  dump.for_each(problems, [&](const JitRecord& record) {
+    const auto load = decode_load(record);
+    if (!load) return;
+    ++loads;
+    require(load->code_index - 1 < loops.all().size());
+    const CompiledLoop& loop = loops.all()[load->code_index - 1];
+    require(load->range == loop.code && load->name == loop.name.substr(0, loop.name.find('\0')));
+  });
+  require(problems.total() == 0);
+  std::size_t placed = 0;
+  for (const CompiledLoop& loop : loops.all()) placed += loop.code.size != 0 ? 1 : 0;
+  require(loads == placed);
+  require(map_of_loops(loops).has_value());
+}
+
 }  // namespace
 
-/// However a log is cut into pieces, it says the same, and its times add up.
+/// However a log is cut into pieces, it says the same, its times add up, and a dump has its loops.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view log(reinterpret_cast<const char*>(data), size);
   const LoopProfile whole = profile_of(log, log.size());
   const LoopProfile parts = profile_of(log, 16);
   check_sums(whole);
   check_loops(whole, size);
+  check_dump(whole.loops(), log);
   require(whole.ticks() == parts.ticks() && whole.outside() == parts.outside());
   require(whole.rest() == parts.rest() && whole.times().size() == parts.times().size());
   require(whole.problems().total() == parts.problems().total());

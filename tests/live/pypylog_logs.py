@@ -30,8 +30,13 @@ def entries_of(log):
 def check(log):
     entries = list(entries_of(log))
     loops = pypylog.loops_of(log)
+    if not all(loop.is_whole for loop in loops[:-1]):
+        # Several processes wrote it at once: whose parts are whose, nobody can tell.
+        assert {loop.name for loop in loops} == {name for _, _, name in entries}, log.name
+        print(f"{log.relative_to(ROOT)}: mixed, {len(entries)} entries")
+        return len(loops)
     named = 0
-    for number, loop in enumerate(loops):
+    for loop in loops:
         for address in (loop.begin, (loop.begin + loop.end) // 2, loop.end - 1):
             wanted = pypylog.loop_at(loops, address).name
             found = [name for begin, end, name in entries if begin <= address < end]

@@ -13,6 +13,7 @@ OPERATION = re.compile(r"\+(\d+): (.*)")
 class Loop:
     def __init__(self, name, begin, end):
         self.name, self.begin, self.end = name, begin, end
+        self.is_whole = False  # its parts followed, up to its end
         self.base = None  # what offsets of operations count from
         self.home = None  # file and line where the function begins
         self.lines = []  # (offset, (file, line)), by offset
@@ -39,7 +40,7 @@ def loops_of(path):
                 elif found[1] in ("function", "jump target"):
                     loops[-1].begin = address
                 elif found[1] == "end":
-                    loops[-1].end = address
+                    loops[-1].end, loops[-1].is_whole = address, True
             elif found := TITLE.match(line):
                 told, place = by_name.get(found[1]), None
             elif found := MERGE_POINT.match(line):

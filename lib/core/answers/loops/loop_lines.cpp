@@ -82,11 +82,10 @@ std::vector<LineRecord> lines_of(const CompiledLoop& loop, std::string_view log)
   const LogSpan span = loop.operations;
   if (loop.operations_end == 0 || span.offset > log.size()) return {};
   std::string_view text = log.substr(span.offset, span.size);
-  const bool has_threads = loop.thread != PypylogEvent::kNoThread;
   LineCollector collector;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
-    collector.take(plain_pypylog_line(line, has_threads));
+    collector.take(plain_pypylog_line(line));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
   }
   return collector.placed(loop.code, loop.operations_end);
