@@ -126,8 +126,7 @@ void declare_pypylog(CLI::App& command, Action& action) {
   CLI::Option* const by =
       command
           .add_option_function<std::string>(
-              "--by",
-              [options](const std::string& name) { options->by = *parse_loop_key(name); },
+              "--by", [options](const std::string& name) { options->by = *parse_loop_key(name); },
               "A row for each loop (default), or for all loops of a function or file")
           ->check(CLI::IsMember({"loop", "function", "file"}))
           ->type_name("KEY")

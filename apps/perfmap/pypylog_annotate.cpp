@@ -25,7 +25,8 @@ class Annotation {
   void write() {
     write_heading();
     const std::vector<ListedPlace> places = list_operations(loop_, source_.text());
-    if (places.empty()) out_.write("\nThe log has no operations of it (PYPYLOG=jit-log-opt:FILE).\n");
+    if (places.empty())
+      out_.write("\nThe log has no operations of it (PYPYLOG=jit-log-opt:FILE).\n");
     const ListedPlace* before = nullptr;
     for (const ListedPlace& place : places) {
       if (before == nullptr || !is_same_line(before->place, place.place)) write_line(place.place);
@@ -50,8 +51,8 @@ class Annotation {
     if (!loop_.type.empty()) row("type", plain(loop_.type) + (loop_.is_inner ? ", inner" : ""));
     if (loop_.owner != CompiledLoop::kNone) row("guard of", name_of(loop_.owner));
     if (loop_.code.size != 0) {
-      row("code", "0x" + hex_text(loop_.code.begin) + ", " + std::to_string(loop_.code.size) +
-                      " bytes");
+      row("code",
+          "0x" + hex_text(loop_.code.begin) + ", " + std::to_string(loop_.code.size) + " bytes");
     }
     if (const auto ticks = ticks_of_loop(profile_, number_)) {
       row("ticks", std::to_string(*ticks) + ", " + percent(*ticks, profile_.ticks()));
@@ -62,9 +63,7 @@ class Annotation {
     if (const auto times = loop_.iterations()) row("iterations", std::to_string(*times));
   }
 
-  std::string name_of(std::uint32_t loop) const {
-    return plain(profile_.loops().all()[loop].name);
-  }
+  std::string name_of(std::uint32_t loop) const { return plain(profile_.loops().all()[loop].name); }
 
   void write_line(const PypyPlace& place) {
     out_.write("\n");

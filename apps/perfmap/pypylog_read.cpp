@@ -14,8 +14,7 @@ constexpr std::size_t kShownProblems = 3;
 
 bool is_regular(const std::string& path) {
   struct stat status {};
-  const int failed =
-      path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
+  const int failed = path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
   // What cannot be opened is told by Input.
   return failed != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode);
 }
@@ -34,7 +33,8 @@ Result<void> check_kind(std::string_view text, const std::string& name) {
 Result<LogSource> LogSource::open(const std::string& path, bool keep) {
   LogSource source(path);
   if (keep || is_regular(path)) {
-    Result<Input> input = path == "-" ? Input::from_descriptor(STDIN_FILENO, "-") : Input::open(path);
+    Result<Input> input =
+        path == "-" ? Input::from_descriptor(STDIN_FILENO, "-") : Input::open(path);
     if (!input) return Failure(std::move(input.error()));
     source.input_ = *std::move(input);
   } else if (path == "-") {
@@ -76,8 +76,8 @@ Result<void> LogSource::read(LoopProfile& profile, const Console& console) {
   if (!any) return Failure(any.error());
   profile.finish();
   if (!*any || !profile.threads().empty()) return {};
-  return Failure({Errc::bad_format, name_ + " is no PYPYLOG: no line of it opens or closes a section",
-                  0, {}});
+  return Failure(
+      {Errc::bad_format, name_ + " is no PYPYLOG: no line of it opens or closes a section", 0, {}});
 }
 
 LoopProfile::Options profile_options(const PypylogOptions& options) {

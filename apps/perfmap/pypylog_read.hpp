@@ -23,7 +23,8 @@ class LogSource {
   const Input& input() const noexcept { return *input_; }
   /// Fails where that is what is read.
   Result<void> check_output(const std::string& path) const;
-  /// Fails where the bytes are of another kind, or hold no line of a log, or were cut off meanwhile.
+  /// Fails where the bytes are of another kind, or hold no line of a log, or were cut off
+  /// meanwhile.
   Result<void> read(LoopProfile& profile, const Console& console);
 
  private:

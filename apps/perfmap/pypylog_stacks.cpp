@@ -23,8 +23,8 @@ std::unique_ptr<StackWriter> make_writer(const PypylogOptions& options, const Fr
 Result<void> write_spans(const PypylogOptions& options, LogSource& source,
                          const LoopProfile& profile, OutputFile& out, const Console& console) {
   LoopStacks stacks(profile);
-  const auto writer = make_writer(options, stacks.table(),
-                                  profile_called(stacks.profile(), source.name()), out);
+  const auto writer =
+      make_writer(options, stacks.table(), profile_called(stacks.profile(), source.name()), out);
   LoopProfile::Options reading = profile_options(options);
   reading.base = profile.base();
   reading.visit = [&](const LoopSpan& span) { stacks.add(span, *writer); };

@@ -101,8 +101,8 @@ class LoopTable {
     if (failed.empty() || failed.front().failures.value_or(0) == 0) return "-";
     const CompiledLoop::Guard& guard = profile_.loops().all()[loop].guards[failed.front().guard];
     const std::uint64_t times = *failed.front().failures;
-    return plain(guard.operation) + " 0x" + hex_text(guard.address) + ", " +
-           std::to_string(times) + (times == 1 ? " time" : " times");
+    return plain(guard.operation) + " 0x" + hex_text(guard.address) + ", " + std::to_string(times) +
+           (times == 1 ? " time" : " times");
   }
 
   TableRow outside(const LoopRow& all) const {
@@ -137,10 +137,9 @@ void write_threads(const LoopProfile& profile, OutputFile& out) {
   std::vector<TableRow> table = {{"THREAD", "TICKS", "OUTSIDE", "INTERPRET"}};
   for (const LoopProfile::Thread& thread : profile.threads()) {
     const bool is_numbered = thread.number != PypylogEvent::kNoThread;
-    table.push_back({is_numbered ? std::to_string(thread.number) : "-",
-                     std::to_string(thread.ticks()),
-                     profile.has_events() ? std::to_string(thread.outside) : "-",
-                     std::to_string(thread.rest)});
+    table.push_back(
+        {is_numbered ? std::to_string(thread.number) : "-", std::to_string(thread.ticks()),
+         profile.has_events() ? std::to_string(thread.outside) : "-", std::to_string(thread.rest)});
   }
   write_rows(table, {}, out);
 }

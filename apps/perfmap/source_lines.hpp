@@ -9,8 +9,8 @@
 
 namespace perfmap::app {
 
-/// Lines of source files that somebody else named: of regular files whose name ends in .py, and of no
-/// link. Where there is none, nothing.
+/// Lines of source files that somebody else named: of regular files whose name ends in .py, and of
+/// no link. Where there is none, nothing.
 class SourceLines {
  public:
   /// Without the blanks around it. O(file) the first time.

@@ -8,8 +8,8 @@ namespace {
 
 /// Of UTF-8, as far as it is: bytes that begin a character.
 std::size_t width_of(const std::string& cell) {
-  return static_cast<std::size_t>(std::count_if(
-      cell.begin(), cell.end(), [](char byte) { return (byte & '\xc0') != '\x80'; }));
+  return static_cast<std::size_t>(
+      std::count_if(cell.begin(), cell.end(), [](char byte) { return (byte & '\xc0') != '\x80'; }));
 }
 
 std::string padded(const std::string& text, std::size_t width, bool left) {

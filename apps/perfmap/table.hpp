@@ -11,8 +11,9 @@ namespace perfmap::app {
 
 using TableRow = std::vector<std::string>;
 
-/// Rows of a table, of which the first is the heading: columns are as wide as their widest cell, and
-/// two blanks apart. Those that are named stand at the left of their column, the others at the right.
+/// Rows of a table, of which the first is the heading: columns are as wide as their widest cell,
+/// and two blanks apart. Those that are named stand at the left of their column, the others at the
+/// right.
 void write_rows(const std::vector<TableRow>& rows, std::initializer_list<std::size_t> left,
                 OutputFile& out);
 

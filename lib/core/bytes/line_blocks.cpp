@@ -16,8 +16,8 @@ struct LineBlocks::State {
   int fd = -1;
   std::string name;
   std::string buffer;
-  std::size_t size = 0;    // of what was read into it
-  std::size_t handed = 0;  // of that, what next() gave
+  std::size_t size = 0;      // of what was read into it
+  std::size_t handed = 0;    // of that, what next() gave
   bool is_skipping = false;  // the rest of a line that was too long
   bool at_end = false;
 

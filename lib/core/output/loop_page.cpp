@@ -63,8 +63,9 @@ class LoopPage {
     out_.write("<div class=\"wide\"><table><tr>");
     if (profile_.has_events()) out_.write("<th class=\"n\">Share<th class=\"n\">Ticks");
     if (samples_) out_.write("<th class=\"n\">Of samples<th class=\"n\">Samples");
-    out_.write("<th class=\"n\">Entered<th class=\"n\">Iterations<th>Loop<th>Where<th>Guard that "
-               "failed most</tr>\n");
+    out_.write(
+        "<th class=\"n\">Entered<th class=\"n\">Iterations<th>Loop<th>Where<th>Guard that "
+        "failed most</tr>\n");
     for (const LoopRow& row : rows_) out_.write(page_element("tr", cells_of(row)) + "\n");
     out_.write("</table></div>\n");
   }
@@ -95,13 +96,14 @@ class LoopPage {
   }
 
   void write_categories() {
-    out_.write("<div class=\"wide\"><table><tr><th class=\"n\">Share<th class=\"n\">Ticks"
-               "<th class=\"n\">Sections<th>Category</tr>\n");
+    out_.write(
+        "<div class=\"wide\"><table><tr><th class=\"n\">Share<th class=\"n\">Ticks"
+        "<th class=\"n\">Sections<th>Category</tr>\n");
     const auto row = [&](std::uint64_t ticks, const std::string& sections,
                          const std::string& name) {
       out_.write(page_element("tr", share(ticks, profile_.ticks()) +
-                                        page_number(std::to_string(ticks)) +
-                                        page_number(sections) + page_cell(name)) +
+                                        page_number(std::to_string(ticks)) + page_number(sections) +
+                                        page_cell(name)) +
                  "\n");
     };
     for (const std::uint32_t i : ranked_categories(profile_)) {

@@ -22,8 +22,8 @@ class LoopSection {
     for (const ListedPlace& one : places) {
       if (before == nullptr || !is_same_line(*before, one.place)) {
         if (is_open) out_.write("</table>");
-        out_.write(page_element("h3", page_place(one.place.function, one.place.file,
-                                                 one.place.line)));
+        out_.write(
+            page_element("h3", page_place(one.place.function, one.place.file, one.place.line)));
         out_.write("<table class=\"code\">");
         is_open = true;
       }
@@ -58,8 +58,8 @@ class LoopSection {
     }
     if (const auto times = loop_.iterations()) fact("Iterations", std::to_string(*times));
     if (loop_.code.size != 0) {
-      fact("Code", "0x" + to_hex(loop_.code.begin) + ", " + std::to_string(loop_.code.size) +
-                       " bytes");
+      fact("Code",
+           "0x" + to_hex(loop_.code.begin) + ", " + std::to_string(loop_.code.size) + " bytes");
     }
     fact("Guards", std::to_string(loop_.guards.size()));
     out_.write("</dl>");
@@ -88,16 +88,17 @@ class LoopSection {
         count = times_entered(profile_, bridge);
         text += " → " + link_to(bridge);
       }
-      out_.write(page_element(
-          "tr", page_number(count ? std::to_string(*count) : "") + page_cell(text)));
+      out_.write(
+          page_element("tr", page_number(count ? std::to_string(*count) : "") + page_cell(text)));
     }
   }
 
   void write_bridges() {
     const std::vector<FailedGuard> failed = failed_guards(profile_, number_);
     if (failed.empty()) return;
-    out_.write("<h3>Bridges</h3><table><tr><th>Guard<th>Operation<th class=\"n\">Entered"
-               "<th>Bridge<th>Where</tr>");
+    out_.write(
+        "<h3>Bridges</h3><table><tr><th>Guard<th>Operation<th class=\"n\">Entered"
+        "<th>Bridge<th>Where</tr>");
     for (const FailedGuard& one : failed) {
       const CompiledLoop::Guard& guard = loop_.guards[one.guard];
       const CompiledLoop& bridge = profile_.loops().all()[guard.bridge];

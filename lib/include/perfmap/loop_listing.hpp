@@ -17,8 +17,9 @@ struct ListedOperation {
   std::uint32_t label = CompiledLoop::kNone;  ///< in CompiledLoop::labels
 };
 
-/// Operations that were made for one bytecode; those before the first that the log names come with a
-/// place that is empty. A bytecode may have none: everything it did was known when the loop was made.
+/// Operations that were made for one bytecode; those before the first that the log names come with
+/// a place that is empty. A bytecode may have none: everything it did was known when the loop was
+/// made.
 struct ListedPlace {
   PypyPlace place = {};
   std::vector<ListedOperation> operations = {};

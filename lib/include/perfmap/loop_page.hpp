@@ -20,7 +20,8 @@ struct LoopPageOptions {
 /// loop its operations by the lines of the program, with counts and links from guards to their
 /// bridges. `log` is the whole log; see list_operations().
 ///
-/// The page has no script. Names are text in it, whatever they hold, as append_visible() shows them.
+/// The page has no script. Names are text in it, whatever they hold, as append_visible() shows
+/// them.
 PERFMAP_API void write_loop_page(const LoopProfile& profile, const LoopPageOptions& options,
                                  std::string_view log, OutputFile& out);
 

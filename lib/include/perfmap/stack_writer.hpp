@@ -22,8 +22,8 @@ struct StackProfile {
     std::uint64_t period = 0;  ///< or, with `is_frequency`, samples a second; 0: not known
     bool is_frequency = false;
     bool is_sampled = true;  ///< false: it only brings what was mapped, and never samples
-    /// A sample stands for as many as its period says, in a unit of its own, such as ticks of a log.
-    /// For folded and speedscope.
+    /// A sample stands for as many as its period says, in a unit of its own, such as ticks of a
+    /// log. For folded and speedscope.
     bool is_weighted = false;
   };
   std::vector<Event> events = {};
@@ -52,8 +52,8 @@ PERFMAP_API std::optional<StackFormat> stack_format(std::string_view name) noexc
 /// Writes stacks in one format. Samples come in the order of their times. One thread at a time.
 ///
 ///   folded       "comm;root;…;leaf N", sorted by bytes. N is the number of samples, as in what
-///                stackcollapse-perf.pl and inferno make of perf script, or the sum of their weights.
-///                A ';' in a name becomes ':'.
+///                stackcollapse-perf.pl and inferno make of perf script, or the sum of their
+///                weights. A ';' in a name becomes ':'.
 ///   perf-script  as `perf script --ns -F comm,pid,tid,time,period,event,ip,sym,symoff,dso` of perf
 ///                6 prints recordings with stacks, with the CPU where that was recorded
 ///   speedscope   a sampled profile for each thread and event; weights are periods where those are

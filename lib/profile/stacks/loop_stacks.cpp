@@ -1,5 +1,6 @@
 #include "perfmap/loop_stacks.hpp"
 
+#include <algorithm>
 #include <string>
 
 namespace perfmap {
@@ -79,7 +80,7 @@ void add_sampled_loops(const LoopProfile& profile, const SampledLoops& samples,
     writer.add(sample);
   };
   for (const LoopRow& row : loop_rows(profile, LoopKey::loop, samples)) {
-    outside -= row.samples;
+    outside -= std::min(outside, row.samples);
     add(place_of_loop(table, profile.loops().all()[row.loop]), row.samples);
   }
   add(place_of_name(table, "[outside]"), outside);

@@ -116,10 +116,9 @@ class SpeedscopeWriter : public StackWriter {
     text("name", name);
     text("unit", thread.is_time ? "nanoseconds" : "none");
     number("startValue", 0);
-    number("endValue",
-           has_weights
-               ? std::accumulate(thread.weights.begin(), thread.weights.end(), std::uint64_t{0})
-               : thread.stacks.size());
+    number("endValue", has_weights ? std::accumulate(thread.weights.begin(), thread.weights.end(),
+                                                     std::uint64_t{0})
+                                   : thread.stacks.size());
     json_.key("samples");
     json_.begin_array();
     for (const std::uint32_t node : thread.stacks) write_stack(node);

@@ -16,7 +16,8 @@ class Lister {
   }
 
   void take(std::string_view line) {
-    if (line.empty() || line.ends_with("--end of the loop--") || parse_operations_title(line)) return;
+    if (line.empty() || line.ends_with("--end of the loop--") || parse_operations_title(line))
+      return;
     const auto parsed = parse_operation_line(line);
     if (parsed && parsed->operation == "debug_merge_point") {
       places_.push_back({parse_pypy_place(parsed->place)});
@@ -53,7 +54,7 @@ void take_lines(std::string_view text, std::uint32_t thread, Lister& lister) {
     const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
     const std::string_view line = text.substr(0, end);
     if (!has_threads || pypylog_thread(line) == thread) {
-      lister.take(plain_pypylog_line(line, has_threads));
+      lister.take(plain_pypylog_line(line));
     }
     text.remove_prefix(end);
   }

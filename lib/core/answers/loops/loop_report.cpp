@@ -83,9 +83,8 @@ std::vector<LoopRow> loop_rows(const LoopProfile& profile, LoopKey key,
     return std::tuple(row.ticks.value_or(0), row.samples, row.iterations.value_or(0),
                       row.entered.value_or(0));
   };
-  std::stable_sort(rows.begin(), rows.end(), [&](const LoopRow& a, const LoopRow& b) {
-    return weight(a) > weight(b);
-  });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const LoopRow& a, const LoopRow& b) { return weight(a) > weight(b); });
   return rows;
 }
 
