@@ -66,8 +66,8 @@ void add_span(CLI::App& command, PypylogOptions& options) {
               if (!is_target(text)) options.until = parse_typed_tick(text);
             }
           },
-          "perf-map or jitdump: write one of the loops' code; a tick: time from there on counts "
-          "nowhere; may be given once of each")
+          "perf-map or jitdump: write the loops' code as such; a tick: time from there on counts "
+          "nowhere")
       ->allow_extra_args(false)
       ->check(is_tick(true))
       ->type_name("TICK:{perf-map,jitdump}");

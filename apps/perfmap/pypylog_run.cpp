@@ -28,7 +28,7 @@ Result<void> check_options(const PypylogOptions& options) {
   if (!options.to.empty()) {
     const bool is_plain = options.annotate.empty() && options.format == "text" &&
                           options.by == LoopKey::loop && !options.from && !options.until;
-    if (!is_plain) return refused("--to " + options.to + " writes all loops, in that format");
+    if (!is_plain) return refused("--to " + options.to + " writes all loops, and nothing else");
   }
   const bool is_table = options.format == "text" || options.format == "json";
   if (options.by != LoopKey::loop && !is_table) {

@@ -39,7 +39,7 @@ void write_rows(const std::vector<TableRow>& rows, std::initializer_list<std::si
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return "-";
-  const std::uint64_t tenths = (scaled_ratio(part, whole, 10'000) + 5) / 10;
+  const std::uint64_t tenths = (scaled_ratio(part, whole, 4) + 5) / 10;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
 }
 

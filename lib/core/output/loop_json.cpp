@@ -7,8 +7,6 @@
 namespace perfmap {
 namespace {
 
-constexpr std::uint64_t kMillion = 1'000'000;
-
 /// Writes the document's parts in turn.
 class LoopsJson {
  public:
@@ -58,7 +56,7 @@ class LoopsJson {
   }
   void share(std::string_view key, std::uint64_t part, std::uint64_t whole) {
     json_.key(key);
-    json_.decimal(scaled_ratio(part, whole, kMillion), 6);
+    json_.decimal(scaled_ratio(part, whole, 6), 6);
   }
   void known_line(std::uint32_t line) {
     known("line", line == 0 ? std::nullopt : std::optional<std::uint64_t>(line));
@@ -68,14 +66,14 @@ class LoopsJson {
     known("ticks", row.ticks);
     json_.key("share");
     if (row.ticks) {
-      json_.decimal(scaled_ratio(*row.ticks, profile_.ticks(), kMillion), 6);
+      json_.decimal(scaled_ratio(*row.ticks, profile_.ticks(), 6), 6);
     } else {
       json_.null();
     }
     known("entered", row.entered);
     json_.key("mean");
     if (row.ticks && row.entered.value_or(0) != 0) {
-      json_.decimal(scaled_ratio(*row.ticks, *row.entered, 10), 1);
+      json_.decimal(scaled_ratio(*row.ticks, *row.entered, 1), 1);
     } else {
       json_.null();
     }

@@ -26,7 +26,7 @@ class LoopPage {
     write_facts(options);
     if (!rows_.empty()) write_loops();
     write_categories();
-    for (const LoopRow& row : rows_) write_loop_section(profile_, row.loop, log, out_);
+    write_sections(log);
     out_.write("</body>");
     out_.write(frame.after_body);
   }
@@ -52,9 +52,20 @@ class LoopPage {
     }
   }
 
+  /// Sections of many threads may lie over each other, and each is gone over for its own loop.
+  void write_sections(std::string_view log) {
+    constexpr std::uint64_t kMostTimes = 16;
+    std::uint64_t left = log.size() * kMostTimes;
+    for (const LoopRow& row : rows_) {
+      const std::uint64_t size = profile_.loops().all()[row.loop].operations.size;
+      write_loop_section(profile_, row.loop, size <= left ? log : std::string_view(), out_);
+      left -= std::min(left, size);
+    }
+  }
+
   /// A share and a bar that is as long.
   static std::string share(std::uint64_t part, std::uint64_t whole) {
-    const std::uint64_t thousandths = scaled_ratio(part, whole, 1000);
+    const std::uint64_t thousandths = scaled_ratio(part, whole, 3);
     return page_number(page_percent(part, whole) + "<meter max=\"1000\" value=\"" +
                        std::to_string(std::min<std::uint64_t>(thousandths, 1000)) + "\"></meter>");
   }

@@ -16,9 +16,18 @@ class LoopSection {
     out_.write("<section id=\"loop-" + std::to_string(number_) + "\">");
     out_.write(page_element("h2", page_text(loop_.name)));
     write_facts();
+    if (log.empty() && !loop_.operations.empty()) {
+      out_.write("<p>Its operations are left out.</p>");
+    }
+    write_operations(list_operations(loop_, log));
+    write_bridges();
+    out_.write("</section>\n");
+  }
+
+ private:
+  void write_operations(const std::vector<ListedPlace>& places) {
     const PypyPlace* before = nullptr;
     bool is_open = false;
-    const std::vector<ListedPlace> places = list_operations(loop_, log);
     for (const ListedPlace& one : places) {
       if (before == nullptr || !is_same_line(*before, one.place)) {
         if (is_open) out_.write("</table>");
@@ -31,11 +40,8 @@ class LoopSection {
       before = &one.place;
     }
     if (is_open) out_.write("</table>");
-    write_bridges();
-    out_.write("</section>\n");
   }
 
- private:
   static bool is_same_line(const PypyPlace& a, const PypyPlace& b) {
     return a.function == b.function && a.file == b.file && a.line == b.line;
   }
@@ -124,7 +130,7 @@ std::string page_count(const std::optional<std::uint64_t>& count) {
 
 std::string page_percent(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return "–";
-  const std::uint64_t hundredths = scaled_ratio(part, whole, 10'000);
+  const std::uint64_t hundredths = scaled_ratio(part, whole, 4);
   const std::string rest = std::to_string(hundredths % 100);
   return std::to_string(hundredths / 100) + (rest.size() < 2 ? ".0" : ".") + rest + " %";
 }

@@ -71,9 +71,9 @@ PERFMAP_API std::string_view short_name(const CompiledLoop& loop) noexcept;
 /// The categories of a log by their numbers, most time first.
 PERFMAP_API std::vector<std::uint32_t> ranked_categories(const LoopProfile& profile);
 
-/// floor(`part` / `whole` * `scale`), for shares and means; 0 where there is no whole. For what
-/// does not fit, the highest there is.
+/// `part` / `whole` with that many decimals, cut off, as a whole number: scaled_ratio(2, 3, 2) is
+/// 66. 0 where there is no whole; for what does not fit, the highest there is.
 PERFMAP_API std::uint64_t scaled_ratio(std::uint64_t part, std::uint64_t whole,
-                                       std::uint64_t scale) noexcept;
+                                       unsigned decimals) noexcept;
 
 }  // namespace perfmap

@@ -92,13 +92,13 @@ TEST_CASE("a guard has failed as often as its bridge was entered", "[pypylog]") 
 }
 
 TEST_CASE("ratios of any numbers are right, or as high as they can be", "[pypylog]") {
-  CHECK(scaled_ratio(1, 3, 1000) == 333);
-  CHECK(scaled_ratio(7, 2, 10) == 35);
-  CHECK(scaled_ratio(5, 0, 1000) == 0);
-  CHECK(scaled_ratio(UINT64_MAX, UINT64_MAX, 1'000'000) == 1'000'000);
-  CHECK(scaled_ratio(UINT64_MAX - 1, UINT64_MAX, 1000) == 999);
-  CHECK(scaled_ratio(UINT64_MAX / 2, UINT64_MAX, 1000) == 499);
-  CHECK(scaled_ratio(UINT64_MAX, 1, 10) == UINT64_MAX);
+  CHECK(scaled_ratio(1, 3, 3) == 333);
+  CHECK(scaled_ratio(7, 2, 1) == 35);
+  CHECK(scaled_ratio(5, 0, 3) == 0);
+  CHECK(scaled_ratio(UINT64_MAX, UINT64_MAX, 6) == 1'000'000);
+  CHECK(scaled_ratio(UINT64_MAX - 1, UINT64_MAX, 3) == 999);
+  CHECK(scaled_ratio(UINT64_MAX / 2, UINT64_MAX, 3) == 499);
+  CHECK(scaled_ratio(UINT64_MAX, 1, 1) == UINT64_MAX);
 }
 
 }  // namespace perfmap

@@ -136,18 +136,24 @@ std::vector<std::uint32_t> ranked_categories(const LoopProfile& profile) {
   return order;
 }
 
-std::uint64_t scaled_ratio(std::uint64_t part, std::uint64_t whole, std::uint64_t scale) noexcept {
+// By hand, as products of such numbers have more than 64 bits.
+std::uint64_t scaled_ratio(std::uint64_t part, std::uint64_t whole, unsigned decimals) noexcept {
   if (whole == 0) return 0;
-  // Twenty bits of either are more than anybody sees of a share.
-  while (part % whole > UINT64_MAX / scale && whole > 1) {
-    part >>= 1;
-    whole >>= 1;
+  std::uint64_t result = part / whole;
+  std::uint64_t rest = part % whole;
+  for (; decimals != 0; --decimals) {
+    std::uint64_t digit = 0;
+    std::uint64_t next = 0;  // 10 * rest modulo whole
+    for (int i = 0; i < 10; ++i) {
+      const bool carries = next >= whole - rest;
+      next = carries ? next - (whole - rest) : next + rest;
+      digit += carries ? 1 : 0;
+    }
+    rest = next;
+    if (result > (UINT64_MAX - digit) / 10) return UINT64_MAX;
+    result = result * 10 + digit;
   }
-  const std::uint64_t times = part / whole;
-  if (times > UINT64_MAX / scale) return UINT64_MAX;
-  const std::uint64_t rest = part % whole * scale / whole;
-  const std::uint64_t all = times * scale + rest;
-  return all < rest ? UINT64_MAX : all;
+  return result;
 }
 
 }  // namespace perfmap
