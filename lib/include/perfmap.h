@@ -2,7 +2,7 @@
  *
  * Reads, checks, merges, queries and writes perf maps: the files /tmp/perf-PID.map in which JIT
  * runtimes name their code for profilers. Writes jitdumps, which hold that code, its lines and its
- * unwinding information as well.
+ * unwinding information as well, and logs of the loops that a tracing JIT runs.
  *
  * Rules that hold for every function here:
  *  - Handles are opaque; X_free(NULL) does nothing. No other pointer may be NULL unless its
@@ -269,6 +269,88 @@ PERFMAP_C_API perfmap_status perfmap_jitdump_move(perfmap_jitdump* dump, uint64_
 PERFMAP_C_API perfmap_status perfmap_jitdump_close(perfmap_jitdump* dump, perfmap_error* error);
 /* Closes, too, with nobody to tell of a failure. */
 PERFMAP_C_API void perfmap_jitdump_free(perfmap_jitdump* dump);
+
+/* --- Writing a log of loops ----------------------------------------------------------------------
+ *
+ * A tracing JIT records which loop it is in, and readers of PyPy's logs (PYPYLOG) say which share
+ * of the time went to which loop. A number is asked for once for each loop or bridge; an event is
+ * one call:
+ *
+ *   perfmap_jitlog_loop(log, "loop1", 5, &loop, &error);    when it has been made
+ *   perfmap_jitlog_enter(log, loop);                        whenever it is entered
+ *   perfmap_jitlog_exit(log, loop);                         whenever it is left for no other one
+ *
+ * Entering a loop leaves the one that the thread was in. What is written, by thread 3 at tick 2b3c:
+ *
+ *   3# [2b3c] {jit-profile-enter
+ *   3# loop1
+ *   3# [2b3c] jit-profile-enter}
+ *
+ * An event has one time. Every line has the number of its thread, counted from 1 in the order of
+ * their first events (unless one_thread is asked for), and the first section, jit-profile-clock,
+ * says what the hexadecimal ticks are: "tsc", "cntvct N Hz", "CLOCK_MONOTONIC ns".
+ *
+ * An event takes no lock, and by the counter at most 25 ns; with being written, about 60: whoever
+ * fills its thread's buffer writes that, in whole sections. A thread's events are in order; those
+ * of several threads are interleaved in blocks. Buffers are also written when their threads end, by
+ * flush and by close. A process that is killed loses at most buffer_events events of each thread,
+ * the last ones, and may leave half a section at the end of the log.
+ *
+ * After fork() the child never writes into its parent's log, nor what the parent has buffered. It
+ * has a log of its own where the path holds "%d", which stands for the pid: one that begins with
+ * its first event, with PERFMAP_FORK_INHERIT one that begins with what the parent had recorded;
+ * with PERFMAP_FORK_OFF, or without "%d", its events are dropped, successfully. It has the parent's
+ * loops.
+ *
+ * Any thread may call any of these at any time, but for freeing; no signal handler may.
+ */
+
+typedef struct perfmap_jitlog perfmap_jitlog;
+
+typedef enum perfmap_jitlog_clock {
+  PERFMAP_JITLOG_COUNTER = 0,  /* rdtsc on x86, cntvct_el0 on aarch64; elsewhere UNSUPPORTED */
+  PERFMAP_JITLOG_MONOTONIC = 1 /* CLOCK_MONOTONIC nanoseconds */
+} perfmap_jitlog_clock;
+
+typedef struct perfmap_jitlog_options {
+  size_t struct_size;     /* set by the caller to sizeof(perfmap_jitlog_options) */
+  int32_t clock;          /* a perfmap_jitlog_clock */
+  int32_t names;          /* a perfmap_name_policy */
+  int own_log;            /* not 0: links, all but regular files with one name, and others' files
+                           * are refused */
+  int one_thread;         /* not 0: no thread numbers; a second thread's events are REFUSED */
+  uint32_t buffer_events; /* of each thread, 16 bytes each; 1: an event that was recorded is in the
+                           * file; 0: 4096 */
+  int32_t fork;           /* a perfmap_fork_policy */
+} perfmap_jitlog_options;
+
+/* Begins the log at `path`, 0600; each "%d" in it is the pid. A log that is there is emptied, as
+ * PyPy does; anything else but an empty file is BAD_FORMAT, and one that a writer of this library
+ * has open is IO and EBUSY. `options` may be NULL. Release with perfmap_jitlog_free(). */
+PERFMAP_C_API perfmap_status perfmap_jitlog_open(const char* path,
+                                                 const perfmap_jitlog_options* options,
+                                                 perfmap_jitlog** out, perfmap_error* error);
+/* The number, from 1, of the loop or bridge of that name; the same for the same name. Bytes that
+ * would be misread are escaped, or, with PERFMAP_NAMES_REFUSE, refused (INVALID_ARGUMENT, EILSEQ).
+ */
+PERFMAP_C_API perfmap_status perfmap_jitlog_loop(perfmap_jitlog* log, const char* name,
+                                                 size_t name_size, uint32_t* loop,
+                                                 perfmap_error* error);
+/* The calling thread has entered the loop; has left it for the interpreter. INVALID_ARGUMENT for a
+ * number that was not given; REFUSED: see one_thread; IO where the log is closed, or this call was
+ * to write the buffer and could not: perfmap_jitlog_flush() says why. */
+PERFMAP_C_API perfmap_status perfmap_jitlog_enter(perfmap_jitlog* log, uint32_t loop);
+PERFMAP_C_API perfmap_status perfmap_jitlog_exit(perfmap_jitlog* log, uint32_t loop);
+/* Writes what all threads have recorded. What cannot be written is lost, in whole sections, and
+ * from then on this and close answer with the first reason, while recording goes on. Nothing is
+ * written that would pass the process's limit of file sizes (EFBIG). */
+PERFMAP_C_API perfmap_status perfmap_jitlog_flush(perfmap_jitlog* log, perfmap_error* error);
+/* The same, and ends the log. */
+PERFMAP_C_API perfmap_status perfmap_jitlog_close(perfmap_jitlog* log, perfmap_error* error);
+/* How many events could not be written. */
+PERFMAP_C_API uint64_t perfmap_jitlog_lost(const perfmap_jitlog* log);
+/* Closes, too, with nobody to tell of a failure. */
+PERFMAP_C_API void perfmap_jitlog_free(perfmap_jitlog* log);
 
 /* --- Trampolines ---------------------------------------------------------------------------------
  *

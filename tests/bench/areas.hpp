@@ -15,6 +15,7 @@ struct Files {
 
 void bench_index(const Files& files);
 void bench_jitdump(const Files& files);
+void bench_jitlog(const Files& files);
 void bench_lines(const Files& files);
 void bench_lines_threads(const Files& files);
 void bench_commands(const Files& files);

@@ -39,6 +39,7 @@ struct Area {
 constexpr std::array kAreas = {
     Area{"index", bench::bench_index},
     Area{"jitdump", bench::bench_jitdump},
+    Area{"jitlog", bench::bench_jitlog, true, false},
     Area{"lines", bench::bench_lines},
     Area{"commands", bench::bench_commands},
     Area{"modules", bench::bench_modules},

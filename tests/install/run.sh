@@ -42,6 +42,10 @@ rm "/tmp/perf-$pid.map"
 cc -std=c99 -pedantic -Wall -Werror "$source/examples/jit.c" $cflags -o "$work/jit"
 LD_LIBRARY_PATH=$lib "$work/jit" "$work" 1 || test $? -eq 77
 # shellcheck disable=SC2086
+cc -std=c99 -pedantic -Wall -Werror "$source/examples/jitlog.c" $cflags -o "$work/jitlog"
+LD_LIBRARY_PATH=$lib "$work/jitlog" "$work/loops.log"
+grep -q '# outer loop' "$work/loops.log"
+# shellcheck disable=SC2086
 cc -std=c99 -pedantic -Wall -Werror "$source"/examples/interpreter/*.c $cflags -lm \
   -o "$work/interpreter"
 LD_LIBRARY_PATH=$lib "$work/interpreter" none "$source/examples/interpreter/demo.lisp" >/dev/null

@@ -40,7 +40,7 @@ def branches(n):
 def nested(n):
     return sum(i * j & 3 for i in range(n) for j in range(100))
 
-for _ in range(25):
+for _ in range(60):
     print(arithmetic(4000000), branches(300000), nested(4000))
 """
 
@@ -131,6 +131,18 @@ def check_perf(data, pid, map_text, loops, wanted):
     assert named == wanted, (named, wanted)
 
 
+def check_code(place, log, samples):
+    """The code bytes that the log has are those that ran: each sampled address begins an instruction."""
+    if not shutil.which("objdump"):
+        return print("there is no objdump to tell instructions")
+    run(PERFMAP, "convert", log, "--to", "elf", "-o", place / "code.elf")
+    code = run("objdump", "-d", place / "code.elf")
+    begins = {int(at, 16) for at in re.findall(r"^ *([0-9a-f]+):\t", code, re.M)}
+    within = [hex(ip) for _, ip, _ in samples if ip not in begins]
+    # Where constants lie between instructions, objdump may lose its way for some bytes.
+    assert len(within) * 50 <= len(samples), within
+
+
 def check(place):
     log, data = record(place)
     loops = pypylog.loops_of(log)
@@ -145,6 +157,7 @@ def check(place):
     run(PERFMAP, "convert", log, "--to", "jitdump", "-o", dump)
     check_resolve(samples, loops, "--jitdump", dump)
     check_stacks(data, log, loops, len(samples))
+    check_code(place, log, samples)
     check_perf(data, samples[0][0], made.read_text(), loops, len(samples))
     print(f"{len(samples)} samples in {len(loops)} loops and bridges are named as the log does, by perf and by us; "
           f"they have lines at {lines} addresses")

@@ -1,40 +1,75 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace perfmap {
 
-/// Numbers of texts that came lately, so that one which comes again and again is looked up by a
-/// glance. A text takes the place of another that falls into its slot: never more than kSlots are
-/// held, and nothing takes longer, whatever comes.
+/// Short texts that came lately, each in a slot of its own, so that one which comes again and again
+/// is known at a glance. A text takes the slot of another that falls into it: never more than
+/// kSlots are held, and nothing takes longer, whatever comes.
 template <std::size_t kSlots>
 class RecentTexts {
   static_assert((kSlots & (kSlots - 1)) == 0 && kSlots <= 1 << 24);
 
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::size_t kMostBytes = 124;
 
-  /// kNone where it did not come lately.
-  std::uint32_t find(std::string_view text) const noexcept {
-    if (slots_.empty()) return kNone;
-    const Slot& slot = slots_[slot_of(text)];
-    return slot.text == text ? slot.number : kNone;
-  }
-  void put(std::string_view text, std::uint32_t number) {
+  /// Where a text is, and whether it was not there before. kNone for one that is empty or too long.
+  struct Found {
+    std::uint32_t slot = kNone;
+    bool is_new = false;
+  };
+  /// `readable` is how many bytes may be read from the text's beginning. What can be told by loads
+  /// of one length is: texts differ in length, and which comes next cannot be guessed.
+  Found put(std::string_view text, std::size_t readable) {
+    if (text.empty() || text.size() > kMostBytes) return {};
     if (slots_.empty()) slots_.resize(kSlots);
-    Slot& slot = slots_[slot_of(text)];
-    slot.text = text;
-    slot.number = number;
+    const std::size_t at = slot_of(text);
+    Slot& slot = slots_[at];
+    const bool same = readable >= sizeof slot.bytes ? slot.equals(text) : slot.view() == text;
+    if (!same) slot.set(text);
+    return {static_cast<std::uint32_t>(at), !same};
   }
 
  private:
-  struct Slot {
-    std::string text;
-    std::uint32_t number = kNone;
+  struct alignas(64) Slot {
+    std::array<char, 124> bytes{};
+    std::uint32_t size = 0;
+
+    std::string_view view() const noexcept { return {bytes.data(), size}; }
+    void set(std::string_view text) noexcept {
+      size = static_cast<std::uint32_t>(text.size());
+      std::memcpy(bytes.data(), text.data(), text.size());
+    }
+#if defined(__SSE2__)
+    bool equals(std::string_view text) const noexcept {
+      std::array<std::uint64_t, 2> same{};
+      for (unsigned i = 0; i < 7; ++i) {
+        const auto* const mine = reinterpret_cast<const __m128i*>(bytes.data()) + i;
+        const auto* const other = reinterpret_cast<const __m128i*>(text.data()) + i;
+        const __m128i equal = _mm_cmpeq_epi8(_mm_load_si128(mine), _mm_loadu_si128(other));
+        same[i / 4] |= std::uint64_t(static_cast<unsigned>(_mm_movemask_epi8(equal)))
+                       << (i % 4 * 16);
+      }
+      if (text.size() > 112) return view() == text;
+      const std::uint64_t low =
+          text.size() < 64 ? (std::uint64_t{1} << text.size()) - 1 : UINT64_MAX;
+      const std::uint64_t high =
+          text.size() > 64 ? (std::uint64_t{1} << (text.size() - 64)) - 1 : 0;
+      return size == text.size() && ((~same[0] & low) | (~same[1] & high)) == 0;
+    }
+#else
+    bool equals(std::string_view text) const noexcept { return view() == text; }
+#endif
   };
 
   static std::uint64_t word(const char* at) noexcept {

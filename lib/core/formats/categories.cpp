@@ -26,19 +26,22 @@ std::uint32_t Categories::number_of(std::string_view category) {
   return number;
 }
 
-Categories::Ending Categories::parse(std::string_view ending) {
+Categories::Ending Categories::parse_new(std::string_view ending) {
   if (ending.size() < 2 || ending.size() > kMostBytes) return {};
   const bool opens = ending.front() == '{';
   if (!opens && ending.back() != '}') return {};
   const std::string_view name = opens ? ending.substr(1) : ending.substr(0, ending.size() - 1);
-  const Kind kind = opens ? Kind::open : Kind::close;
-  if (const std::uint32_t known = recent_.find(ending); known != recent_.kNone) {
-    return {kind, known, name};
-  }
   if (!std::all_of(name.begin(), name.end(), is_word)) return {};
-  const std::uint32_t number = number_of(name);
-  if (number != kNone) recent_.put(ending, number);
-  return {kind, number, name};
+  return {opens ? Kind::open : Kind::close, number_of(name), name};
+}
+
+Categories::Ending Categories::parse(std::string_view ending, std::size_t readable) {
+  const auto [slot, is_new] = recent_.put(ending, readable);
+  if (slot == recent_.kNone) return parse_new(ending);
+  Ending& known = known_[slot];
+  if (is_new) known = parse_new(ending);
+  known.name = ending.substr(known.kind == Kind::open ? 1 : 0, ending.size() - 1);
+  return known;
 }
 
 }  // namespace perfmap

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,15 +23,18 @@ class Categories {
     std::uint32_t category = kNone;                      ///< kNone, too, where there are too many
     std::string_view name = {};                          ///< of the text that was asked about
   };
-  Ending parse(std::string_view ending);
+  /// `readable` as for RecentTexts::put().
+  Ending parse(std::string_view ending, std::size_t readable);
 
  private:
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
+  Ending parse_new(std::string_view ending);
   std::uint32_t number_of(std::string_view category);
 
-  RecentTexts<256> recent_;  // endings
+  RecentTexts<256> recent_;        // endings
+  std::array<Ending, 256> known_;  // without names
   std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_;
 };
 

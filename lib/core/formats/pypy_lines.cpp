@@ -180,6 +180,7 @@ std::optional<CodeDumpLine> parse_code_line(std::string_view line) noexcept {
     return std::nullopt;
   }
   parsed.hex = trimmed(line);
+  if (parsed.hex.empty()) return std::nullopt;
   return parsed;
 }
 

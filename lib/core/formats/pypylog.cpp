@@ -91,8 +91,9 @@ struct PypylogReader::State {
   std::uint64_t at = 0;           // what comes next, in fed
   std::uint64_t newlines_at = 0;  // in fed before it
   Categories categories;
+  RecentTexts<PypylogEvent::kSlots> insides;
   LineStarts starts;
-  std::vector<LineStart> found;
+  std::span<const LineStart> found;
   std::size_t next_found = 0;
   PypylogEvent section;
   std::uint64_t section_end = 0;       // in fed
@@ -109,7 +110,8 @@ struct PypylogReader::State {
     const std::string_view whole = rest_of_line(at_line, end);
     if (whole.empty()) return false;
     const bool is_plain = whole.back() != '\r' && whole.back() != 'm';
-    const Categories::Ending ending = categories.parse(is_plain ? whole : without_line_end(whole));
+    const Categories::Ending ending = categories.parse(
+        is_plain ? whole : without_line_end(whole), static_cast<std::size_t>(end - whole.data()));
     if (ending.kind == Kind::text) return false;
     section.kind = ending.kind;
     section.tick = number.tick;
@@ -148,6 +150,9 @@ struct PypylogReader::State {
     section.closed_has_letter = number.has_letter;
     section.inside = fed.substr(section_end, next.offset - section_end);
     section.inside_offset = offset + section_end;
+    const auto known = insides.put(section.inside, fed.size() - section_end);
+    section.inside_slot = known.slot;
+    section.is_inside_new = known.is_new;
     section_newlines = next.newlines + 1;
     section_end = behind_line({at_line, size + 1});
     ++next_found;
@@ -157,8 +162,10 @@ struct PypylogReader::State {
   bool find() {
     for (;;) {
       if (next_found == found.size()) {
+        const auto more = starts.next();
+        if (!more) return false;
+        found = *more;
         next_found = 0;
-        if (!starts.next(found)) return false;
       } else if (parse(found[next_found++])) {
         return true;
       }
@@ -194,8 +201,8 @@ void PypylogReader::feed(std::string_view lines) {
   state.fed = lines;
   state.at = 0;
   state.newlines_at = 0;
-  state.starts = LineStarts(lines);
-  state.found.clear();
+  state.starts.begin(lines);
+  state.found = {};
   state.next_found = 0;
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kSlice = std::size_t{32} << 10;
-constexpr std::size_t kNumberReach = 17;  // bytes that are loaded for one, from the '['
+constexpr std::size_t kMostFound = kSlice / 2 + 3;  // a line has two bytes; two more may be written
+constexpr std::size_t kNumberReach = 17;            // bytes that are loaded for one, from the '['
 
 bool may_begin_section(char byte) noexcept {
   return byte == '[' || byte == '\x1b' || (byte >= '0' && byte <= '9');
@@ -26,14 +27,17 @@ struct Search {
   bool at_start;
 };
 
-void search_plainly(Search& search, std::uint64_t end, std::vector<LineStart>& found) {
+/// All before `end`; answers one past the last that was written.
+LineStart* search_plainly(Search& search, std::uint64_t end, LineStart* out) noexcept {
   for (; search.at < end; ++search.at) {
     const char byte = search.text[search.at];
-    if (search.at_start && may_begin_section(byte))
-      found.push_back({.offset = search.at, .newlines = search.newlines});
+    if (search.at_start && may_begin_section(byte)) {
+      *out++ = {search.at, search.newlines, 0, 0, false};
+    }
     search.at_start = byte == '\n';
     search.newlines += search.at_start ? 1 : 0;
   }
+  return out;
 }
 
 #if defined(__x86_64__)
@@ -72,50 +76,74 @@ __attribute__((target("avx2,popcnt,bmi"), always_inline)) inline void read_numbe
   start.has_letter = (number.letters & ((1U << number.digits) - 1)) != 0;
 }
 
+/// Writes where the lines of a block begin. There are seldom more than two, and how many there are
+/// cannot be guessed: two are always written, and what is too much is overwritten.
+__attribute__((target("avx2,popcnt,bmi,bmi2"), always_inline)) inline LineStart* write_starts(
+    const Search& search, const Masks& masks, std::uint64_t hits, LineStart* out) noexcept {
+  LineStart* const end = out + std::popcount(hits);
+  for (unsigned i = 0; i < 2 || out < end; ++i) {
+    const auto bit = static_cast<unsigned>(_tzcnt_u64(hits));
+    const std::uint64_t before = _bzhi_u64(masks.newlines, bit);
+    out->offset = search.at + bit;
+    out->newlines = search.newlines + static_cast<unsigned>(std::popcount(before));
+    hits &= hits - 1;
+    ++out;
+  }
+  return end;
+}
+
 /// Whole blocks before `end`; what is left of less than one stays.
-__attribute__((target("avx2,popcnt,bmi"))) void search_blocks(Search& search, std::uint64_t end,
-                                                              std::vector<LineStart>& found) {
+__attribute__((target("avx2,popcnt,bmi,bmi2"))) LineStart* search_blocks(
+    Search& search, std::uint64_t end, LineStart* const found) noexcept {
+  LineStart* out = found;
   for (; end - search.at >= kBlock; search.at += kBlock) {
     const Masks masks = masks_of(search.text + search.at);
     const std::uint64_t starts = masks.newlines << 1 | (search.at_start ? 1 : 0);
-    for (std::uint64_t hits = starts & masks.marks; hits != 0; hits &= hits - 1) {
-      const unsigned bit = static_cast<unsigned>(std::countr_zero(hits));
-      const std::uint64_t before = masks.newlines & ((std::uint64_t{1} << bit) - 1);
-      LineStart& start = found.emplace_back();
-      start.offset = search.at + bit;
-      start.newlines = search.newlines + static_cast<unsigned>(std::popcount(before));
-      if (search.size - start.offset > kNumberReach) read_number(search.text, start);
-    }
+    out = write_starts(search, masks, starts & masks.marks, out);
     search.newlines += static_cast<unsigned>(std::popcount(masks.newlines));
     search.at_start = masks.newlines >> 63 != 0;
   }
+  for (LineStart* start = found; start != out; ++start) {
+    start->digits = 0;
+    if (search.size - start->offset > kNumberReach) read_number(search.text, *start);
+  }
+  return out;
 }
 
 bool has_vectors() noexcept {
-  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  static const bool has =
+      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("bmi2") != 0;
   return has;
 }
 
 #else
 
-void search_blocks(Search&, std::uint64_t, std::vector<LineStart>&) {}
+LineStart* search_blocks(Search&, std::uint64_t, LineStart* found) noexcept { return found; }
 bool has_vectors() noexcept { return false; }
 
 #endif
 
 }  // namespace
 
-bool LineStarts::next(std::vector<LineStart>& found) {
-  found.clear();
-  if (searched_ == text_.size()) return false;
+LineStarts::LineStarts() : found_(std::make_unique_for_overwrite<LineStart[]>(kMostFound)) {}
+
+void LineStarts::begin(std::string_view text) noexcept {
+  text_ = text;
+  searched_ = newlines_ = 0;
+  at_start_ = true;
+}
+
+std::optional<std::span<const LineStart>> LineStarts::next() {
+  if (searched_ == text_.size()) return std::nullopt;
   const std::uint64_t end = std::min<std::uint64_t>(searched_ + kSlice, text_.size());
   Search search{text_.data(), text_.size(), searched_, newlines_, at_start_};
-  if (has_vectors()) search_blocks(search, end, found);
-  search_plainly(search, end, found);
+  LineStart* out = found_.get();
+  if (has_vectors()) out = search_blocks(search, end, out);
+  out = search_plainly(search, end, out);
   searched_ = search.at;
   newlines_ = search.newlines;
   at_start_ = search.at_start;
-  return true;
+  return std::span<const LineStart>(found_.get(), out);
 }
 
 }  // namespace perfmap

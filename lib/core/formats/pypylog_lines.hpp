@@ -2,34 +2,37 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string_view>
-#include <vector>
 
 namespace perfmap {
 
 /// The start of a line that may be a section line of PYPYLOG: its first byte is '[', the escape
 /// that begins a colour, or a digit of a thread's number.
 struct LineStart {
-  std::uint64_t offset = 0;    ///< in the text
-  std::uint64_t newlines = 0;  ///< in the text before it
+  std::uint64_t offset;    ///< in the text
+  std::uint64_t newlines;  ///< in the text before it
   /// The number behind a '[', where it was read on the way: then it has 1 to 15 digits.
-  std::uint64_t hex = 0;
-  std::uint8_t digits = 0;
-  bool has_letter = false;
+  std::uint64_t hex;
+  std::uint8_t digits;
+  bool has_letter;
 };
 
 /// Finds them, some KiB of text at a time. The text begins with the start of a line.
 class LineStarts {
  public:
-  LineStarts() = default;
-  explicit LineStarts(std::string_view text) noexcept : text_(text) {}
+  LineStarts();
 
-  /// Replaces `found` by the starts in the next bytes; false where there are no more bytes.
-  bool next(std::vector<LineStart>& found);
+  void begin(std::string_view text) noexcept;
+  /// Those in the next bytes, until the next call; nothing where there are no more bytes.
+  std::optional<std::span<const LineStart>> next();
   /// In what was searched.
   std::uint64_t newlines() const noexcept { return newlines_; }
 
  private:
+  std::unique_ptr<LineStart[]> found_;
   std::string_view text_;
   std::uint64_t searched_ = 0;
   std::uint64_t newlines_ = 0;

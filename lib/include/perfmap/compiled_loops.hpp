@@ -62,6 +62,7 @@ struct CompiledLoop {
   /// Where the code of its operations ends and that of their failures begins. 0: the log does not
   /// say.
   Address operations_end = 0;
+  std::uint64_t placed = 0;   ///< offset in the log of the line that tells its addresses
   PypylogTick compiled = {};  ///< when the section began that tells its addresses, or operations
   /// What its jit-log-opt section holds, without the section lines.
   LogSpan operations = {};
@@ -115,9 +116,10 @@ class PERFMAP_API CompiledLoops {
   /// "bridge 139…" (as jit-backend-counts has it), or any other name; made where there is none.
   /// CompiledLoop::kNone for an empty name.
   std::uint32_t find_or_add(std::string_view name);
-  /// The one that the text of a jit-profile section names: find_or_add() of a line without a
-  /// comment. Texts that came lately are known at a glance.
-  std::uint32_t named_by(std::string_view text);
+  /// The one that the line in a jit-profile section names: find_or_add() without its comment.
+  std::uint32_t named_by(std::string_view line);
+  /// The latest of those that are called as this one is.
+  std::uint32_t latest(std::uint32_t loop) const noexcept;
   /// The one that a user names: as above, or only its number, address or function. CompiledLoop::
   /// kNone where there is none.
   std::uint32_t find(std::string_view name) const;

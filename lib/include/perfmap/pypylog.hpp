@@ -40,6 +40,8 @@ struct PypylogEvent {
   };
   static constexpr std::uint32_t kNoThread = UINT32_MAX;
   static constexpr std::uint32_t kNoCategory = UINT32_MAX;
+  static constexpr std::uint32_t kNoSlot = UINT32_MAX;
+  static constexpr std::uint32_t kSlots = 8192;
 
   Kind kind = Kind::text;
   bool has_letter = false;  ///< the tick has a digit that only a hexadecimal number has
@@ -55,6 +57,11 @@ struct PypylogEvent {
   std::string_view text = {};    ///< the category; or the lines, as they stand in the log
   std::string_view inside = {};  ///< whole: the line in it, or nothing
   std::uint64_t inside_offset = 0;
+  /// Which of the slots it has in which the reader keeps short lines that came lately, so that what
+  /// is known of one need not be found out again; kNoSlot for none. Until another is new there,
+  /// what comes with that slot is the same.
+  std::uint32_t inside_slot = kNoSlot;
+  bool is_inside_new = false;
   std::uint64_t offset = 0;  ///< in the log, of the first line
   std::uint64_t line = 0;    ///< its number, from 1
 };

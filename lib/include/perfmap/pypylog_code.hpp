@@ -24,7 +24,7 @@ struct LoopDumpOptions {
 };
 
 /// The machine code of a log's loops and bridges as a jitdump: a LOAD for each one whose addresses
-/// the log tells, in the order of their ticks, named as the log names them. The code_index is one
+/// the log tells, in the order in which it does, named as the log names them. The code_index is one
 /// more than the position in loops.all().
 ///
 /// Code is what the log's jit-backend-dump sections say, as it was in the end, or when other code

@@ -146,7 +146,7 @@ std::string naming_command(const DoctorCase& facts, bool has_jit) {
     case HostRuntime::jvm: return jcmd_command(facts);
     case HostRuntime::cpython: return python_command(facts);
     case HostRuntime::pypy:
-      return with_environment(view, {"PYPYLOG=jit-backend-addr,jit-log-opt-loop:/tmp/pypy-%d.log"});
+      return with_environment(view, {"PYPYLOG=jit-backend,jit-log-opt:/tmp/pypy-%d.log"});
     case HostRuntime::dotnet: return dotnet_command(view);
     case HostRuntime::erlang: return erlang_command(view);
     case HostRuntime::ruby: return ruby_command(facts);

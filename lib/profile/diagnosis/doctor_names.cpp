@@ -125,7 +125,9 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
       message = "LuaJIT writes a perf map only if it was built so, and this one does not";
       break;
     case HostRuntime::pypy:
-      message = "PyPy writes no perf map; its log has the addresses and names of its loops";
+      message =
+          "PyPy writes no perf map; its log has the addresses and names of its loops, and serves "
+          "'perfmap stacks --map' as one";
       break;
     default:
       message = title(facts) + " was not told to write a perf map, so its functions have no names";

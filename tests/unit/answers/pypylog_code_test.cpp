@@ -28,6 +28,10 @@ class LogText {
                                            "\n       failures: 0x" + failures +
                                            "\n            end: 0x" + end + "\n");
   }
+  LogText& back_to(int tick) {
+    tick_ = tick;
+    return *this;
+  }
   const std::string& text() const noexcept { return text_; }
 
  private:
@@ -123,6 +127,20 @@ TEST_CASE("code in whose place another was compiled stays as it was until then",
   second.replace(0xc, 4, 4, '\xee');
   CHECK(dumped.loads[0].code == first);
   CHECK(dumped.loads[1].code == second);
+}
+
+TEST_CASE("what stands later in the log is later, although its ticks run back", "[pypylog]") {
+  LogText log;
+  log.back_to(1000).dump("1000", 0x20, "aa").place(kLoop, "1000", "1010", "1020");
+  log.back_to(10).dump("1000", 0x20, "bb").place(kOther, "1000", "1010", "1020");
+  const Dumped dumped = dump_of(log.text());
+  REQUIRE(dumped.loads.size() == 2);
+  CHECK(dumped.loads[0].name == kLoop);
+  CHECK(dumped.loads[0].code == std::string(0x20, '\xaa'));
+  CHECK(dumped.loads[1].code == std::string(0x20, '\xbb'));
+  const Result<MapText> map = map_of_loops(read(log.text()).loops());
+  REQUIRE(map);
+  CHECK(map->text == std::string("1000 20 ") + kOther + "\n");
 }
 
 TEST_CASE("code that the log does not have is zeros, and counted", "[pypylog]") {

@@ -38,7 +38,7 @@ TEST_CASE("every runtime is told to name its code by its own command line", "[do
       {"pypy",
        "/usr/bin/pypy3.9-c",
        {"pypy3", "a.py"},
-       "PYPYLOG=jit-backend-addr,jit-log-opt-loop:/tmp/pypy-%d.log pypy3 a.py"},
+       "PYPYLOG=jit-backend,jit-log-opt:/tmp/pypy-%d.log pypy3 a.py"},
       {"dotnet",
        "/usr/share/dotnet/dotnet",
        {"dotnet", "app.dll"},

@@ -273,6 +273,20 @@ TEST_CASE("colours and carriage returns of a terminal are no part of anything", 
   CHECK(ticks_of(profile_of(log)) == Ticks{{"", 1}, {"loop0", 20}});
 }
 
+TEST_CASE("a log of many pieces is read once, and each line by what it is", "[pypylog]") {
+  std::string log;
+  for (unsigned i = 0; i < 4000; ++i) {
+    const std::string name = "loop" + std::to_string(i % 7);
+    log += enter(100 * i, name) + "[" + std::to_string(100 * i + 50) + "] {gc-minor\n" + name +
+           "\n[" + std::to_string(100 * i + 60) + "] gc-minor}\n" + leave(100 * i + 70, name);
+  }
+  const LoopProfile profile = profile_of(log);
+  CHECK(entered(profile, "loop0") == 572);
+  CHECK(profile.times()[profile.loops().find("loop6")].ticks == 571 * 70);
+  CHECK(category(profile, "gc-minor") == 40000);
+  CHECK(profile.problems().total() == 0);
+}
+
 TEST_CASE("hostile nesting and names cost bounded memory and no time", "[pypylog]") {
   std::string deep;
   for (unsigned i = 0; i < 10000; ++i) deep += "[" + std::to_string(i) + "] {a\n";

@@ -97,13 +97,12 @@ std::uint32_t CompiledLoops::find_or_add(std::string_view name) {
   return state_->sections.names.find_or_add(name, state_->sections.all);
 }
 
-std::uint32_t CompiledLoops::named_by(std::string_view text) {
-  loops::LoopNames& names = state_->sections.names;
-  const std::uint32_t recent = names.find_recent(text);
-  if (recent != CompiledLoop::kNone) return recent;
-  const std::uint32_t found = find_or_add(event_name(plain_pypylog_line(text)));
-  if (found != CompiledLoop::kNone) names.remember(text, found);
-  return found;
+std::uint32_t CompiledLoops::latest(std::uint32_t loop) const noexcept {
+  return state_->sections.names.latest(loop);
+}
+
+std::uint32_t CompiledLoops::named_by(std::string_view line) {
+  return find_or_add(event_name(plain_pypylog_line(line)));
 }
 
 std::uint32_t CompiledLoops::find(std::string_view name) const {

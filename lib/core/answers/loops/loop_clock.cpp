@@ -161,6 +161,9 @@ void LoopClock::take(const PypylogEvent& event) {
 
 /// A section that is opened and closed at once. Nobody has to be shown what was open meanwhile.
 void LoopClock::take_whole(ThreadClock& thread, const PypylogEvent& event) {
+  if (event.is_inside_new && !named_in_slots_.empty()) {
+    named_in_slots_[event.inside_slot] = CompiledLoop::kNone;
+  }
   const bool is_new = event.category >= categories_.size();  // or there are too many
   const bool is_simple = !visit_ && !is_new && thread.open.size() < ThreadClock::kMostDepth &&
                          thread.event.meaning == Meaning::nothing &&
@@ -177,7 +180,7 @@ void LoopClock::take_whole(ThreadClock& thread, const PypylogEvent& event) {
   if (category.meaning != Meaning::nothing) {
     has_events_ = true;
     begin_event(thread, {category.meaning, counts, opened});
-    take_name(thread, event.inside, place_of(event));
+    take_loop(thread, loop_in(event), place_of(event));
     if (thread.event.meaning != Meaning::nothing) leave_unnamed(thread, place_of(event));
   }
   PypylogEvent closing = event;

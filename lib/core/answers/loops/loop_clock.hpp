@@ -62,6 +62,8 @@ class LoopClock {
   bool is_naming(const ThreadClock& thread) const noexcept;
   void take_text(const PypylogEvent& event);
   void take_name(ThreadClock& thread, std::string_view line, const Location& where);
+  std::uint32_t loop_in(const PypylogEvent& event);
+  void take_loop(ThreadClock& thread, std::uint32_t loop, const Location& where);
   void enter(ThreadClock& thread, std::uint32_t loop);
   void leave(ThreadClock& thread, std::uint32_t loop, const Location& where);
   void leave_unnamed(ThreadClock& thread, const Location& where);
@@ -84,6 +86,7 @@ class LoopClock {
   std::size_t recent_ = 0;   // the thread of the last event
   Diagnostics problems_{8};
   CompiledLoops loops_;
+  std::vector<std::uint32_t> named_in_slots_;  // by PypylogEvent::inside_slot
   std::vector<Sum> times_;
   std::vector<CategorySum> categories_;  // by PypylogEvent::category
   std::vector<ThreadClock> threads_;

@@ -42,7 +42,19 @@ void LoopClock::take_text(const PypylogEvent& event) {
 }
 
 void LoopClock::take_name(ThreadClock& thread, std::string_view line, const Location& where) {
-  const std::uint32_t loop = loops_.named_by(line);
+  take_loop(thread, loops_.named_by(line), where);
+}
+
+/// The loop that a whole section names; those of lines that came lately are known.
+std::uint32_t LoopClock::loop_in(const PypylogEvent& event) {
+  if (event.inside_slot == PypylogEvent::kNoSlot) return loops_.named_by(event.inside);
+  if (named_in_slots_.empty()) named_in_slots_.assign(PypylogEvent::kSlots, CompiledLoop::kNone);
+  std::uint32_t& known = named_in_slots_[event.inside_slot];
+  known = known == CompiledLoop::kNone ? loops_.named_by(event.inside) : loops_.latest(known);
+  return known;
+}
+
+void LoopClock::take_loop(ThreadClock& thread, std::uint32_t loop, const Location& where) {
   if (loop == CompiledLoop::kNone) return;
   settle(thread, thread.event.tick);
   (thread.event.meaning == Meaning::enter) ? enter(thread, loop) : leave(thread, loop, where);

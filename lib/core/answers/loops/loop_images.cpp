@@ -28,9 +28,8 @@ std::vector<std::uint32_t> placed_loops(std::span<const CompiledLoop> loops) {
   for (std::uint32_t i = 0; i < loops.size(); ++i) {
     if (loops[i].code.size != 0) order.push_back(i);
   }
-  // Digits that are read in the other base are in the same order.
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return loops[a].compiled.hex < loops[b].compiled.hex;
+    return loops[a].placed < loops[b].placed;
   });
   return order;
 }
@@ -46,7 +45,7 @@ LoopImages::LoopImages(const CompiledLoops& loops, std::span<const std::uint32_t
   };
   for (const std::uint32_t number : order) {
     const CompiledLoop& loop = loops.all()[number];
-    while (next != writes.end() && next->time.hex <= loop.compiled.hex) write_next();
+    while (next != writes.end() && next->hex.offset < loop.placed) write_next();
     place(loop.code, number);
   }
   while (next != writes.end()) write_next();

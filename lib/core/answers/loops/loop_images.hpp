@@ -11,8 +11,7 @@
 
 namespace perfmap {
 
-/// The numbers of the loops that have machine code, by the tick at which they got it; those of one
-/// tick in their order.
+/// The numbers of the loops that have machine code, in the order in which the log places them.
 std::vector<std::uint32_t> placed_loops(std::span<const CompiledLoop> loops);
 
 /// Which bytes of a log's jit-backend-dump sections are the code of which loop.

@@ -6,8 +6,6 @@
 namespace perfmap::loops {
 namespace {
 
-constexpr std::size_t kMostRemembered = 512;  // bytes of a text
-
 std::string numbered_key(bool is_bridge, std::uint64_t id) {
   return (is_bridge ? "b" : "l") + to_hex(id);
 }
@@ -53,10 +51,6 @@ std::uint32_t LoopNames::find_or_add(std::string_view name, std::vector<Compiled
   if (name.empty()) return kNone;
   const std::uint32_t identity = identity_of(name);
   return latest_[identity] != kNone ? latest_[identity] : add(name, all);
-}
-
-void LoopNames::remember(std::string_view text, std::uint32_t loop) {
-  if (text.size() <= kMostRemembered) recent_.put(text, identity_of_loop_[loop]);
 }
 
 std::uint32_t LoopNames::find_key(const Key& key) const {

@@ -6,7 +6,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/recent_texts.hpp"
 #include "perfmap/compiled_loops.hpp"
 
 namespace perfmap::loops {
@@ -19,12 +18,10 @@ class LoopNames {
 
   /// The latest loop of that name, made in `all` where there is none; kNone without a name.
   std::uint32_t find_or_add(std::string_view name, std::vector<CompiledLoop>& all);
-  /// The latest of what a text named when it came lately, or kNone.
-  std::uint32_t find_recent(std::string_view text) const noexcept {
-    const std::uint32_t identity = recent_.find(text);
-    return identity == recent_.kNone ? kNone : latest_[identity];
+  /// The latest of those that are called as this one is.
+  std::uint32_t latest(std::uint32_t loop) const noexcept {
+    return latest_[identity_of_loop_[loop]];
   }
-  void remember(std::string_view text, std::uint32_t loop);
   /// The latest of that name, or kNone.
   std::uint32_t find(std::string_view name) const;
   /// A new one, which is the latest from now on. `name` says what it is.
@@ -42,7 +39,6 @@ class LoopNames {
   std::uint32_t find_key(const Key& key) const;
 
   std::unordered_map<Key, std::uint32_t, Hash, std::equal_to<>> identities_;
-  RecentTexts<16384> recent_;          // identities
   std::vector<std::uint32_t> latest_;  // of an identity
   std::vector<std::uint32_t> identity_of_loop_;
 };

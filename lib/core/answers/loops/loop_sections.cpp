@@ -62,6 +62,7 @@ void LoopSections::place(OpenSection& section, std::string_view name, Address be
   CompiledLoop& loop = all[index];
   loop.name = name;
   loop.compiled = section.tick;
+  loop.placed = where.offset;
   loop.thread = section.thread;
   if (end < begin || end - begin > kMostCode) {
     problems.add(rule::kOddCode, where, "the addresses of " + loop.name + " make no sense");

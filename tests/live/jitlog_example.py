@@ -1,0 +1,37 @@
+"""examples/jitlog.c records what it does: jitlog_example.py JITLOG. A reader of its own, in which
+entering a loop leaves the one before, finds its two loops, as often entered as they are by hand."""
+import collections
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+SECTION = re.compile(r"(\d+)# \[([0-9a-f]+)\] \{([\w-]+)\n\1# (.*)\n\1# \[\2\] \3\}\n")
+
+with tempfile.TemporaryDirectory() as scratch:
+    child = subprocess.Popen([sys.argv[1], os.path.join(scratch, "%d.log")])
+    assert child.wait() == 0
+    with open(os.path.join(scratch, f"{child.pid}.log"), encoding="utf-8") as file:
+        text = file.read()
+
+assert SECTION.sub("", text) == "", "something is no section"
+sections = [(int(tick, 16), kind, name) for _, tick, kind, name in SECTION.findall(text)]
+assert sections[0][1] == "jit-profile-clock", sections[0]
+
+ticks = collections.Counter()
+entered = collections.Counter()
+inside, since = None, 0
+for tick, kind, name in sections[1:]:
+    assert tick >= since, "time ran backwards"
+    if inside is not None:
+        ticks[inside] += tick - since
+    inside, since = (name if kind == "jit-profile-enter" else None), tick
+    entered[name] += kind == "jit-profile-enter"
+
+# The inner loop is compiled in the outer one's first round, that one in its third, behind which
+# each inner loop's end enters it again.
+assert entered == {"inner loop": 100, "outer loop": 99}, entered
+assert inside is None, "it ends in a loop"
+assert ticks["inner loop"] > 5 * ticks["outer loop"] > 0, ticks
+print(f"{len(sections)} sections, {sum(ticks.values())} ticks in loops")
