@@ -149,7 +149,7 @@ _perfmap() {
         --ticks) COMPREPLY=($(compgen -W 'auto hex dec' -- "$current")); return ;;
         --inner-bridges) COMPREPLY=($(compgen -W 'ignore count' -- "$current")); return ;;
         --from) COMPREPLY=(); return ;;
-        --to) COMPREPLY=(); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map jitdump' -- "$current")); return ;;
         --perf-data) compopt -o default; COMPREPLY=(); return ;;
         --time-conv) COMPREPLY=(); return ;;
       esac

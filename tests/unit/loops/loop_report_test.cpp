@@ -91,6 +91,20 @@ TEST_CASE("a guard has failed as often as its bridge was entered", "[pypylog]") 
   CHECK(failed[1].failures == 2U);
 }
 
+TEST_CASE("a bridge that only an event names has failed its guard, too", "[pypylog]") {
+  const LoopProfile profile = profile_of(
+      "[a0] {jit-log-opt-loop\n"
+      "# Loop 1 (f;/srv/t.py:3-4~#8 FOR_ITER) : loop with 1 ops\n"
+      "+1: guard_true(i1, descr=<Guard0x10>) []\n"
+      "[a1] jit-log-opt-loop}\n"
+      "[a2] {jit-profile-enter\n"
+      "bridge out of Guard 0x10\n"
+      "[a3] jit-profile-enter}\n");
+  REQUIRE(failed_guards(profile, 0).size() == 1);
+  CHECK(failed_guards(profile, 0)[0].failures == 1U);
+  CHECK(profile.loops().all()[1].loop == 0);
+}
+
 TEST_CASE("ratios of any numbers are right, or as high as they can be", "[pypylog]") {
   CHECK(scaled_ratio(1, 3, 3) == 333);
   CHECK(scaled_ratio(7, 2, 1) == 35);
