@@ -101,7 +101,8 @@ class Annotation {
 
   void write_bridges() {
     const std::vector<FailedGuard> failed = failed_guards(profile_, number_);
-    out_.write("\n" + std::to_string(loop_.guards.size()) + " guards, " +
+    const std::size_t guards = loop_.guards.size();
+    out_.write("\n" + std::to_string(guards) + (guards == 1 ? " guard, " : " guards, ") +
                std::to_string(failed.size()) + " with a bridge\n");
     if (failed.empty()) return;
     std::vector<TableRow> rows = {{"GUARD", "OPERATION", "ENTERED", "TICKS", "BRIDGE", "WHERE"}};
