@@ -13,15 +13,16 @@
 namespace perfmap {
 
 /// Short texts that came lately, each in a slot of its own, so that one which comes again and again
-/// is known at a glance. A text takes the slot of another that falls into it: never more than
-/// kSlots are held, and nothing takes longer, whatever comes.
-template <std::size_t kSlots>
+/// is known at a glance. A text falls to one of two slots, and takes the one that has been held
+/// longer: never more than kSlots are held, and nothing takes longer, whatever comes.
+template <std::size_t kSlots, std::size_t kSlotBytes>
 class RecentTexts {
   static_assert((kSlots & (kSlots - 1)) == 0 && kSlots <= 1 << 24);
+  static_assert(kSlotBytes % 32 == 0 && kSlotBytes <= 128);
 
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  static constexpr std::size_t kMostBytes = 124;
+  static constexpr std::size_t kMostBytes = kSlotBytes - 16;
 
   /// Where a text is, and whether it was not there before. kNone for one that is empty or too long.
   struct Found {
@@ -33,17 +34,24 @@ class RecentTexts {
   Found put(std::string_view text, std::size_t readable) {
     if (text.empty() || text.size() > kMostBytes) return {};
     if (slots_.empty()) slots_.resize(kSlots);
-    const std::size_t at = slot_of(text);
-    Slot& slot = slots_[at];
-    const bool same = readable >= sizeof slot.bytes ? slot.equals(text) : slot.view() == text;
-    if (!same) slot.set(text);
-    return {static_cast<std::uint32_t>(at), !same};
+    const std::size_t first = slot_of(text) & ~std::size_t{1};
+    const bool can_load = readable >= kMostBytes;
+    for (const std::size_t at : {first, first + 1}) {
+      if (can_load ? slots_[at].equals(text) : slots_[at].view() == text) {
+        return {static_cast<std::uint32_t>(at), false};
+      }
+    }
+    const std::size_t older = first + (slots_[first].is_second_older ? 1 : 0);
+    slots_[first].is_second_older = older == first;
+    slots_[older].set(text);
+    return {static_cast<std::uint32_t>(older), true};
   }
 
  private:
-  struct alignas(64) Slot {
-    std::array<char, 124> bytes{};
+  struct alignas(32) Slot {
+    std::array<char, kMostBytes> bytes{};
     std::uint32_t size = 0;
+    bool is_second_older = false;  // of a pair's first
 
     std::string_view view() const noexcept { return {bytes.data(), size}; }
     void set(std::string_view text) noexcept {
@@ -53,14 +61,13 @@ class RecentTexts {
 #if defined(__SSE2__)
     bool equals(std::string_view text) const noexcept {
       std::array<std::uint64_t, 2> same{};
-      for (unsigned i = 0; i < 7; ++i) {
+      for (unsigned i = 0; i < kMostBytes / 16; ++i) {
         const auto* const mine = reinterpret_cast<const __m128i*>(bytes.data()) + i;
         const auto* const other = reinterpret_cast<const __m128i*>(text.data()) + i;
         const __m128i equal = _mm_cmpeq_epi8(_mm_load_si128(mine), _mm_loadu_si128(other));
         same[i / 4] |= std::uint64_t(static_cast<unsigned>(_mm_movemask_epi8(equal)))
                        << (i % 4 * 16);
       }
-      if (text.size() > 112) return view() == text;
       const std::uint64_t low =
           text.size() < 64 ? (std::uint64_t{1} << text.size()) - 1 : UINT64_MAX;
       const std::uint64_t high =

@@ -33,7 +33,7 @@ class Categories {
   Ending parse_new(std::string_view ending);
   std::uint32_t number_of(std::string_view category);
 
-  RecentTexts<256> recent_;        // endings
+  RecentTexts<256, 64> recent_;    // endings
   std::array<Ending, 256> known_;  // without names
   std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_;
 };

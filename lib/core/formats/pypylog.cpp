@@ -91,7 +91,7 @@ struct PypylogReader::State {
   std::uint64_t at = 0;           // what comes next, in fed
   std::uint64_t newlines_at = 0;  // in fed before it
   Categories categories;
-  RecentTexts<PypylogEvent::kSlots> insides;
+  RecentTexts<PypylogEvent::kSlots, 128> insides;
   LineStarts starts;
   std::span<const LineStart> found;
   std::size_t next_found = 0;

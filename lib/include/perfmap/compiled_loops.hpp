@@ -105,7 +105,8 @@ class PERFMAP_API CompiledLoops {
   /// an event of kind text. begin() has to be called when a section that it wants() begins, end()
   /// when it ends. Sections of several threads may be open at once, one a thread.
   void begin(const PypylogEvent& opened);
-  void take(const PypylogEvent& text, Diagnostics& problems);
+  /// Answers whether there was a section for it.
+  bool take(const PypylogEvent& text, Diagnostics& problems);
   void end(const PypylogEvent& closed);
 
   std::span<const CompiledLoop> all() const noexcept;

@@ -69,8 +69,8 @@ void CompiledLoops::end(const PypylogEvent& closed) {
     state_->open.erase(state_->open.begin() + (section - state_->open.data()));
 }
 
-void CompiledLoops::take(const PypylogEvent& text, Diagnostics& problems) {
-  if (state_->open.empty()) return;
+bool CompiledLoops::take(const PypylogEvent& text, Diagnostics& problems) {
+  if (state_->open.empty()) return false;
   Location where{text.offset, text.line, 1};
   std::string_view rest = text.text;
   while (!rest.empty()) {
@@ -86,6 +86,7 @@ void CompiledLoops::take(const PypylogEvent& text, Diagnostics& problems) {
     ++where.line;
     rest.remove_prefix(size);
   }
+  return true;
 }
 
 std::span<const CompiledLoop> CompiledLoops::all() const noexcept { return state_->sections.all; }

@@ -27,7 +27,7 @@ ThreadClock* LoopClock::find_thread(std::uint32_t number) noexcept {
   return &*found;
 }
 
-ThreadClock* LoopClock::thread_of(const PypylogEvent& event) {
+ThreadClock* LoopClock::find_or_add_thread(const PypylogEvent& event) {
   if (ThreadClock* const known = find_thread(event.thread)) return known;
   if (threads_.size() == kMostThreads) {
     problems_.add(rule::kTooManySections, place_of(event), "a thread too many");
@@ -37,11 +37,10 @@ ThreadClock* LoopClock::thread_of(const PypylogEvent& event) {
   return &threads_.back();
 }
 
-/// The time of an event as it counts: never before the latest of its thread.
-PypylogTick LoopClock::tick_of(ThreadClock& thread, const PypylogEvent& event) {
-  PypylogTick tick = event.tick;
-  if (event.has_letter && order_.base == TickBase::automatic) order_.base = TickBase::hex;
-  if (event.has_letter && order_.base == TickBase::dec) {
+PypylogTick LoopClock::odd_tick_of(ThreadClock& thread, const PypylogEvent& event, PypylogTick tick,
+                                   bool has_letter) {
+  if (has_letter && order_.base == TickBase::automatic) order_.base = TickBase::hex;
+  if (has_letter && order_.base == TickBase::dec) {
     problems_.add(rule::kOddTick, place_of(event), "a time that is no decimal number");
     if (thread.has_started) return thread.last;
     tick = {};
@@ -114,9 +113,11 @@ void LoopClock::open(ThreadClock& thread, const PypylogEvent& event) {
   push(thread, event.category);
   if (category.meaning == Meaning::tells) {
     loops_.begin(event);
+    ++version_;
   } else if (category.meaning != Meaning::nothing) {
     has_events_ = true;
-    if (thread.event.meaning != Meaning::nothing) leave_unnamed(thread, place_of(event));
+    if (thread.event.meaning != Meaning::nothing)
+      leave_unnamed(thread, thread.event, place_of(event));
     begin_event(thread, {category.meaning, counts, tick});
   }
 }
@@ -132,7 +133,7 @@ void LoopClock::close(ThreadClock& thread, const PypylogEvent& event) {
   }
   const Meaning meaning = categories_[event.category].meaning;
   if (thread.event.meaning != Meaning::nothing && thread.event.meaning == meaning) {
-    leave_unnamed(thread, place_of(event));
+    leave_unnamed(thread, thread.event, place_of(event));
   }
   account(thread, tick_of(thread, event));
   for (; thread.open.back() != event.category; pop(thread)) {
@@ -161,9 +162,7 @@ void LoopClock::take(const PypylogEvent& event) {
 
 /// A section that is opened and closed at once. Nobody has to be shown what was open meanwhile.
 void LoopClock::take_whole(ThreadClock& thread, const PypylogEvent& event) {
-  if (event.is_inside_new && !named_in_slots_.empty()) {
-    named_in_slots_[event.inside_slot] = CompiledLoop::kNone;
-  }
+  if (event.is_inside_new && !named_in_slots_.empty()) named_in_slots_[event.inside_slot] = {};
   const bool is_new = event.category >= categories_.size();  // or there are too many
   const bool is_simple = !visit_ && !is_new && thread.open.size() < ThreadClock::kMostDepth &&
                          thread.event.meaning == Meaning::nothing &&
@@ -179,14 +178,15 @@ void LoopClock::take_whole(ThreadClock& thread, const PypylogEvent& event) {
   category.entered += counts ? 1 : 0;
   if (category.meaning != Meaning::nothing) {
     has_events_ = true;
-    begin_event(thread, {category.meaning, counts, opened});
-    take_loop(thread, loop_in(event), place_of(event));
-    if (thread.event.meaning != Meaning::nothing) leave_unnamed(thread, place_of(event));
+    const LoopEvent change{category.meaning, counts, opened};
+    const NamedLoop& named = loop_in(event);
+    if (named.loop != CompiledLoop::kNone) {
+      take_loop(thread, change, named, event);
+    } else {
+      leave_unnamed(thread, change, place_of(event));
+    }
   }
-  PypylogEvent closing = event;
-  closing.tick = event.closed;
-  closing.has_letter = event.closed_has_letter;
-  const PypylogTick closed = tick_of(thread, closing);
+  const PypylogTick closed = tick_of(thread, event, event.closed, event.closed_has_letter);
   category.ticks += closed - opened;
   thread.last = closed;
 }
@@ -211,7 +211,7 @@ void LoopClock::take_parts(ThreadClock& thread, const PypylogEvent& event) {
 
 void LoopClock::finish() {
   for (ThreadClock& thread : threads_) {
-    if (thread.event.meaning != Meaning::nothing) leave_unnamed(thread, {});
+    if (thread.event.meaning != Meaning::nothing) leave_unnamed(thread, thread.event, {});
     settle(thread, thread.last);
     for (std::size_t i = 0; i < thread.open.size(); ++i) {
       report(rule::kUnendedSection, {},

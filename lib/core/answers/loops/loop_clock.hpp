@@ -24,6 +24,14 @@ inline Location place_of(const PypylogEvent& event) noexcept {
   return {event.offset, event.line, 1};
 }
 
+/// A loop that an event names, and what that means for its time.
+struct NamedLoop {
+  std::uint64_t version = 0;  // of what is known of loops; 0: nothing
+  std::uint32_t loop = CompiledLoop::kNone;
+  std::uint32_t counted = CompiledLoop::kNone;  // whose time it is
+  bool is_ignored = false;                      // an inner bridge, whose time is its loop's
+};
+
 /// Accounts for the time between a log's section lines.
 class LoopClock {
  public:
@@ -44,8 +52,25 @@ class LoopClock {
 
  private:
   ThreadClock* find_thread(std::uint32_t number) noexcept;
-  ThreadClock* thread_of(const PypylogEvent& event);
-  PypylogTick tick_of(ThreadClock& thread, const PypylogEvent& event);
+  ThreadClock* thread_of(const PypylogEvent& event) {
+    if (recent_ < threads_.size() && threads_[recent_].number == event.thread) {
+      return &threads_[recent_];
+    }
+    return find_or_add_thread(event);
+  }
+  ThreadClock* find_or_add_thread(const PypylogEvent& event);
+  PypylogTick tick_of(ThreadClock& thread, const PypylogEvent& event) {
+    return tick_of(thread, event, event.tick, event.has_letter);
+  }
+  /// The time of an event as it counts: never before the latest of its thread.
+  PypylogTick tick_of(ThreadClock& thread, const PypylogEvent& event, const PypylogTick& tick,
+                      bool has_letter) {
+    const bool is_plain = order_.base == TickBase::hex && !order_.from && !order_.to &&
+                          thread.has_started && tick.hex >= thread.last.hex;
+    return is_plain ? tick : odd_tick_of(thread, event, tick, has_letter);
+  }
+  PypylogTick odd_tick_of(ThreadClock& thread, const PypylogEvent& event, PypylogTick tick,
+                          bool has_letter);
   void account(ThreadClock& thread, const PypylogTick& tick);
   void report(const Rule& rule, const Location& where, std::string_view what,
               std::string_view name);
@@ -61,16 +86,21 @@ class LoopClock {
   void end_event(ThreadClock& thread);
   bool is_naming(const ThreadClock& thread) const noexcept;
   void take_text(const PypylogEvent& event);
-  void take_name(ThreadClock& thread, std::string_view line, const Location& where);
-  std::uint32_t loop_in(const PypylogEvent& event);
-  void take_loop(ThreadClock& thread, std::uint32_t loop, const Location& where);
-  void enter(ThreadClock& thread, std::uint32_t loop);
-  void leave(ThreadClock& thread, std::uint32_t loop, const Location& where);
-  void leave_unnamed(ThreadClock& thread, const Location& where);
-  void settle(ThreadClock& thread, const PypylogTick& tick);
-  Sum& time_of(std::uint32_t loop);
-  bool is_ignored(const CompiledLoop& loop) const noexcept {
-    return loop.is_inner && !count_inner_bridges_;
+  void take_name(ThreadClock& thread, const PypylogEvent& line);
+  NamedLoop named(std::uint32_t loop) const noexcept;
+  const NamedLoop& loop_in(const PypylogEvent& event);
+  void take_loop(ThreadClock& thread, const LoopEvent& change, const NamedLoop& named,
+                 const PypylogEvent& at);
+  void leave_unnamed(ThreadClock& thread, const LoopEvent& change, const Location& where);
+  Sum& time_of(std::uint32_t loop) {
+    if (times_.size() <= loop) times_.resize(loop + std::size_t{1});
+    return times_[loop];
+  }
+  /// Since the last change the thread was in its present loop, or in none.
+  void settle(ThreadClock& thread, const PypylogTick& tick) {
+    (thread.loop == CompiledLoop::kNone ? thread.outside : time_of(thread.loop).ticks) +=
+        tick - thread.changed;
+    thread.changed = tick;
   }
   bool wants(std::uint32_t category) const noexcept {
     return category != PypylogEvent::kNoCategory &&
@@ -86,7 +116,8 @@ class LoopClock {
   std::size_t recent_ = 0;   // the thread of the last event
   Diagnostics problems_{8};
   CompiledLoops loops_;
-  std::vector<std::uint32_t> named_in_slots_;  // by PypylogEvent::inside_slot
+  std::vector<NamedLoop> named_in_slots_;  // by PypylogEvent::inside_slot
+  std::uint64_t version_ = 1;
   std::vector<Sum> times_;
   std::vector<CategorySum> categories_;  // by PypylogEvent::category
   std::vector<ThreadClock> threads_;
