@@ -10,7 +10,7 @@ _perfmap() {
   local command= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      resolve|lint|merge|tidy|info|diff|doctor|stacks|inject|write|copy|to-json|from-json|convert|watch|snapshot|gc|completions|help) command=$word; break ;;
+      resolve|lint|merge|tidy|info|diff|doctor|stacks|pypylog|inject|write|copy|to-json|from-json|convert|watch|snapshot|gc|completions|help) command=$word; break ;;
     esac
   done
   if [[ $previous == --color ]]; then
@@ -41,14 +41,14 @@ _perfmap() {
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'pretty gcc json jsonl sarif github' -- "$current")); return ;;
-        --select) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005' -- "${current##*,}")); return ;;
-        --ignore) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005' -- "${current##*,}")); return ;;
+        --select) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005 PL101 PL102 PL103 PL104 PL105 PL106 PL107 PL108' -- "${current##*,}")); return ;;
+        --ignore) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005 PL101 PL102 PL103 PL104 PL105 PL106 PL107 PL108' -- "${current##*,}")); return ;;
         --severity) COMPREPLY=($(compgen -W 'info warning error' -- "$current")); return ;;
         --fail-level) COMPREPLY=($(compgen -W 'info warning error never' -- "$current")); return ;;
         --reader) COMPREPLY=($(compgen -W 'perf bcc blazesym samply all' -- "$current")); return ;;
         --max-findings) COMPREPLY=(); return ;;
         --recording) compopt -o default; COMPREPLY=(); return ;;
-        --explain) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005' -- "$current")); return ;;
+        --explain) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005 PL101 PL102 PL103 PL104 PL105 PL106 PL107 PL108' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close --format --select --ignore --severity --fail-level --reader --max-findings --recording --statistics --fix --diff --force --rules --explain' -- "$current"))
@@ -135,6 +135,26 @@ _perfmap() {
       esac
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format -o --output -p --pid --tid --comm --event --time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads -m --map -j --jitdump --map-dir --symfs --kallsyms --any-owner --debuginfod' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    pypylog)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json speedscope folded html' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --by) COMPREPLY=($(compgen -W 'loop function file' -- "$current")); return ;;
+        --top) COMPREPLY=(); return ;;
+        --annotate) COMPREPLY=(); return ;;
+        --ticks) COMPREPLY=($(compgen -W 'auto hex dec' -- "$current")); return ;;
+        --inner-bridges) COMPREPLY=($(compgen -W 'ignore count' -- "$current")); return ;;
+        --from) COMPREPLY=(); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map jitdump' -- "$current")); return ;;
+        --perf-data) compopt -o default; COMPREPLY=(); return ;;
+        --time-conv) COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format -o --output --by --top --annotate --ticks --inner-bridges --from --to --perf-data --time-conv' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -260,9 +280,9 @@ _perfmap() {
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
       else
-        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks inject write copy to-json from-json convert watch snapshot gc completions help' -- "$current"))
+        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks pypylog inject write copy to-json from-json convert watch snapshot gc completions help' -- "$current"))
       fi ;;
-    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks inject write copy to-json from-json convert watch snapshot gc completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks pypylog inject write copy to-json from-json convert watch snapshot gc completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
   esac
 }
 complete -F _perfmap perfmap

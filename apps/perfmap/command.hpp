@@ -38,6 +38,7 @@ void declare_info(CLI::App& command, Action& action);
 void declare_inject(CLI::App& command, Action& action);
 void declare_lint(CLI::App& command, Action& action);
 void declare_merge(CLI::App& command, Action& action);
+void declare_pypylog(CLI::App& command, Action& action);
 void declare_resolve(CLI::App& command, Action& action);
 void declare_snapshot(CLI::App& command, Action& action);
 void declare_stacks(CLI::App& command, Action& action);

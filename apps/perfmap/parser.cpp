@@ -19,6 +19,7 @@ constexpr std::array kCommands = {
     Command{"diff", "Say which names appeared, vanished or moved", declare_diff},
     Command{"doctor", "Say why names of a process or recording are missing", declare_doctor},
     Command{"stacks", "Make stacks with names of a perf recording", declare_stacks},
+    Command{"pypylog", "Say where the time of a PyPy program went, by loop", declare_pypylog},
     Command{"inject", "Write a perf recording again, so that perf names JIT code", declare_inject},
     Command{"write", "Append entries to a map or a jitdump", declare_write},
     Command{"copy", "Append a map to another", declare_copy},

@@ -1,9 +1,9 @@
-#include <algorithm>
 #include <array>
 #include <perfmap/json_writer.hpp>
 #include <perfmap/unwound_frame.hpp>
 
 #include "stacks_options.hpp"
+#include "table.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -18,33 +18,6 @@ std::uint64_t ended(const StackCounts& counts, StackEnd end) {
 std::string source_name(std::size_t source) {
   const auto value = static_cast<FrameSource>(source);
   return value == FrameSource::initial ? "registers" : std::string(to_string(value));
-}
-
-std::string percent(std::uint64_t part, std::uint64_t all) {
-  if (all == 0) return "-";
-  const std::uint64_t tenths = (part * 1000 + all / 2) / all;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
-}
-
-std::string padded(std::string text, std::size_t width, bool left = false) {
-  const std::size_t blanks = text.size() < width ? width - text.size() : 0;
-  return left ? text + std::string(blanks, ' ') : std::string(blanks, ' ') + text;
-}
-
-/// Columns as wide as their widest cell.
-void write_rows(const std::vector<std::vector<std::string>>& rows, OutputFile& out) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const bool is_last = i + 1 == row.size();
-      line += padded(row[i], is_last ? 0 : widths[i], i == 1) + (is_last ? "\n" : "  ");
-    }
-    out.write(line);
-  }
 }
 
 std::vector<std::string> row_of(const StackCounts& counts, const std::string& pid,
@@ -109,7 +82,7 @@ void write_stack_table(const StackStatistics& statistics, OutputFile& out) {
     rows.push_back(row_of(counts, std::to_string(counts.pid), counts.comm));
   }
   rows.push_back(row_of(statistics.total, "all", ""));
-  write_rows(rows, out);
+  write_rows(rows, {1, 9}, out);
   std::string sources = "frames by source:";
   for (std::size_t i = 0; i < kSources; ++i) {
     const std::uint64_t count = statistics.total.sources[i];

@@ -76,7 +76,7 @@ struct CompiledLoop {
   bool is_inner = false;       ///< a bridge that jumps back to its own loop
 
   /// Times that its labels were passed, by jit-backend-counts; without labels, its entries.
-  std::optional<std::uint64_t> iterations() const noexcept;
+  PERFMAP_API std::optional<std::uint64_t> iterations() const noexcept;
 };
 
 /// What a jit-backend-dump section holds: bytes that were written to memory.

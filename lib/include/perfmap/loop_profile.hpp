@@ -84,6 +84,8 @@ class PERFMAP_API LoopProfile {
   /// At the end of the log, once. Everything below is for afterwards.
   void finish();
 
+  /// Whether inner bridges have times of their own.
+  bool counts_inner_bridges() const noexcept;
   /// The base that times were read in: hex or dec.
   TickBase base() const noexcept;
   /// Whether there is a jit-profile-enter or -exit section, by which loops have times.

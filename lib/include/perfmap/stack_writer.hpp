@@ -22,6 +22,9 @@ struct StackProfile {
     std::uint64_t period = 0;  ///< or, with `is_frequency`, samples a second; 0: not known
     bool is_frequency = false;
     bool is_sampled = true;  ///< false: it only brings what was mapped, and never samples
+    /// A sample stands for as many as its period says, in a unit of its own, such as ticks of a
+    /// log. For folded and speedscope.
+    bool is_weighted = false;
   };
   std::vector<Event> events = {};
   std::string title = {};    ///< the recording's file name
@@ -49,12 +52,12 @@ PERFMAP_API std::optional<StackFormat> stack_format(std::string_view name) noexc
 /// Writes stacks in one format. Samples come in the order of their times. One thread at a time.
 ///
 ///   folded       "comm;root;…;leaf N", sorted by bytes. N is the number of samples, as in what
-///                stackcollapse-perf.pl and inferno make of perf script. A ';' in a name becomes
-///                ':'.
+///                stackcollapse-perf.pl and inferno make of perf script, or the sum of their
+///                weights. A ';' in a name becomes ':'.
 ///   perf-script  as `perf script --ns -F comm,pid,tid,time,period,event,ip,sym,symoff,dso` of perf
 ///                6 prints recordings with stacks, with the CPU where that was recorded
 ///   speedscope   a sampled profile for each thread and event; weights are periods where those are
-///                times, otherwise 1
+///                times or weights, otherwise 1
 ///   firefox      version 66 of profiler.firefox.com's processed profile; a thread for each thread
 ///                and event
 ///   pprof        gzip; samples of a thread that are equal are one. The first value is the number

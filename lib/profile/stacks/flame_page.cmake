@@ -1,22 +1,7 @@
 # Puts the flame graph page together: one file with its style and script in it, which a content
 # security policy allows by their hashes and nothing else.
 
-# The SHA-256 of a text as such a policy has it: in base64.
-function(policy_hash text out)
-  string(SHA256 hex "${text}")
-  set(alphabet "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-  set(base64 "")
-  foreach(at RANGE 0 60 6) # 64 digits: ten groups of six, and four
-    string(SUBSTRING "${hex}0000" ${at} 6 digits)
-    foreach(shift IN ITEMS 18 12 6 0)
-      math(EXPR value "(0x${digits} >> ${shift}) & 63")
-      string(SUBSTRING "${alphabet}" ${value} 1 letter)
-      string(APPEND base64 ${letter})
-    endforeach()
-  endforeach()
-  string(SUBSTRING ${base64} 0 43 base64)
-  set(${out} "${base64}=" PARENT_SCOPE)
-endfunction()
+include(${PROJECT_SOURCE_DIR}/cmake/policy_hash.cmake)
 
 set(script "")
 foreach(part IN ITEMS model layout draw page)

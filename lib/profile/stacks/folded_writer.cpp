@@ -41,7 +41,7 @@ class FoldedWriter : public StackWriter {
       node = tree_.child(node, label_of(sample.frames[i].place));
     }
     if (node >= counts_.size()) counts_.resize(tree_.size());
-    ++counts_[node];
+    counts_[node] += event_of(input_.profile, sample).is_weighted ? sample.period : 1;
   }
 
   Result<void> finish() override {
@@ -143,7 +143,7 @@ class FoldedWriter : public StackWriter {
   StringPool labels_;
   std::vector<std::uint32_t> labels_of_frames_;  // 0: not made yet
   StackTree tree_;                               // of labels
-  std::vector<std::uint64_t> counts_;            // of samples that end at a node
+  std::vector<std::uint64_t> counts_;            // of samples that end at a node, or weights
 };
 
 }  // namespace

@@ -26,6 +26,7 @@ std::string escaped(std::string_view name) {
 
 std::string thread_label(std::string_view comm, pid_t pid, pid_t tid) {
   std::string label(comm);
+  if (pid < 0) return label;
   label += (label.empty() ? "" : " ") + std::to_string(pid);
   if (tid != pid) label += "/" + std::to_string(tid);
   return label;

@@ -18,7 +18,8 @@ std::string_view file_name_of(std::string_view path) noexcept;
 /// Control bytes and what is not UTF-8 as \xNN, so that a name is one word of one line.
 std::string escaped(std::string_view name);
 
-/// The name of a thread in a list of many: "comm PID/TID", or "comm PID" of a process's first.
+/// The name of a thread in a list of many: "comm PID/TID", or "comm PID" of a process's first;
+/// "comm" where the pid is negative: not known.
 std::string thread_label(std::string_view comm, pid_t pid, pid_t tid);
 
 /// Places as one sees them: by function, the tiers of one as one if so asked, and by line if so

@@ -26,7 +26,9 @@ class SpeedscopeWriter : public StackWriter {
     SampledThread& thread = threads_[{sample.pid, sample.tid, sample.event}];
     if (thread.comm != sample.comm) thread.comm = sample.comm;
     thread.stacks.push_back(node);
-    if (event_of(input_.profile, sample).is_time) thread.weights.push_back(sample.period);
+    const StackProfile::Event& event = event_of(input_.profile, sample);
+    if (event.is_time || event.is_weighted) thread.weights.push_back(sample.period);
+    thread.is_time = event.is_time;
   }
 
   Result<void> finish() override {
@@ -56,7 +58,8 @@ class SpeedscopeWriter : public StackWriter {
   struct SampledThread {
     std::string comm;
     std::vector<std::uint32_t> stacks;
-    std::vector<std::uint64_t> weights;  // of events that are times
+    std::vector<std::uint64_t> weights;  // of events that are times, or weighted
+    bool is_time = false;
   };
 
   void text(std::string_view key, std::string_view value) {
@@ -100,7 +103,7 @@ class SpeedscopeWriter : public StackWriter {
 
   void write_profile(const ThreadProfiles::Key& key, const SampledThread& thread) {
     const auto& [pid, tid, event] = key;
-    const bool is_time = !thread.weights.empty();
+    const bool has_weights = !thread.weights.empty();
     std::string name = thread_label(thread.comm, pid, tid);
     const auto& events = input_.profile.events;
     const auto sampled =
@@ -111,11 +114,11 @@ class SpeedscopeWriter : public StackWriter {
     json_.begin_object();
     text("type", "sampled");
     text("name", name);
-    text("unit", is_time ? "nanoseconds" : "none");
+    text("unit", thread.is_time ? "nanoseconds" : "none");
     number("startValue", 0);
-    number("endValue",
-           is_time ? std::accumulate(thread.weights.begin(), thread.weights.end(), std::uint64_t{0})
-                   : thread.stacks.size());
+    number("endValue", has_weights ? std::accumulate(thread.weights.begin(), thread.weights.end(),
+                                                     std::uint64_t{0})
+                                   : thread.stacks.size());
     json_.key("samples");
     json_.begin_array();
     for (const std::uint32_t node : thread.stacks) write_stack(node);
@@ -123,7 +126,7 @@ class SpeedscopeWriter : public StackWriter {
     json_.key("weights");
     json_.begin_array();
     for (std::size_t i = 0; i < thread.stacks.size(); ++i) {
-      json_.number(is_time ? thread.weights[i] : 1);
+      json_.number(has_weights ? thread.weights[i] : 1);
     }
     json_.end_array();
     json_.end_object();

@@ -95,7 +95,7 @@ std::span<const CodeBytes> CompiledLoops::code_bytes() const noexcept {
 }
 
 std::uint32_t CompiledLoops::find_or_add(std::string_view name) {
-  return state_->sections.names.find_or_add(name, state_->sections.all);
+  return state_->sections.find_or_add(name);
 }
 
 std::uint32_t CompiledLoops::latest(std::uint32_t loop) const noexcept {

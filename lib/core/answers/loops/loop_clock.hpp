@@ -43,6 +43,7 @@ class LoopClock {
 
   const TickOrder& order() const noexcept { return order_; }
   bool has_events() const noexcept { return has_events_; }
+  bool counts_inner_bridges() const noexcept { return count_inner_bridges_; }
   const CompiledLoops& loops() const noexcept { return loops_; }
   std::span<const CategorySum> categories() const noexcept { return categories_; }
   std::span<const Sum> times() const noexcept { return times_; }

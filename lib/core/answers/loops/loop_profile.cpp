@@ -60,6 +60,9 @@ void LoopProfile::finish() {
   state_->settle();
 }
 
+bool LoopProfile::counts_inner_bridges() const noexcept {
+  return state_->clock.counts_inner_bridges();
+}
 TickBase LoopProfile::base() const noexcept { return state_->clock.order().base; }
 bool LoopProfile::has_events() const noexcept { return state_->clock.has_events(); }
 const CompiledLoops& LoopProfile::loops() const noexcept { return state_->clock.loops(); }

@@ -171,13 +171,19 @@ void LoopSections::settle_jump(std::uint32_t index) {
   loop.is_inner = target != labels_.end() && loop.loop != kNone && target->second.loop == loop.loop;
 }
 
+std::uint32_t LoopSections::find_or_add(std::string_view name) {
+  const std::size_t before = all.size();
+  const std::uint32_t index = names.find_or_add(name, all);
+  if (all.size() != before) adopt(index);
+  return index;
+}
+
 void LoopSections::take_count(OpenSection& section, std::string_view line) {
   const auto parsed = parse_count_line(line);
   if (!parsed) return;
   if (parsed->of == CountLine::Of::bridge) {
     const std::uint32_t bridge = names.find_bridge(parsed->id);
-    section.loop =
-        bridge != kNone ? bridge : names.add("bridge " + std::to_string(parsed->id), all);
+    section.loop = bridge != kNone ? bridge : find_or_add("bridge " + std::to_string(parsed->id));
     all[section.loop].entries = parsed->count;
   } else if (parsed->of == CountLine::Of::entry) {
     const std::uint32_t loop = names.find_loop(parsed->id);

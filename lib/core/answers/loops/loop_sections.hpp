@@ -32,6 +32,9 @@ class LoopSections {
   void take(OpenSection& section, std::string_view line, std::uint64_t offset, std::uint64_t size,
             const Location& where, Diagnostics& problems);
 
+  /// The one that an event or a count names.
+  std::uint32_t find_or_add(std::string_view name);
+
   std::vector<CompiledLoop> all;
   std::vector<CodeBytes> code;
   LoopNames names;

@@ -1,0 +1,16 @@
+# The SHA-256 of a text as a content security policy has it: in base64.
+function(policy_hash text out)
+  string(SHA256 hex "${text}")
+  set(alphabet "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+  set(base64 "")
+  foreach(at RANGE 0 60 6) # 64 digits: ten groups of six, and four
+    string(SUBSTRING "${hex}0000" ${at} 6 digits)
+    foreach(shift IN ITEMS 18 12 6 0)
+      math(EXPR value "(0x${digits} >> ${shift}) & 63")
+      string(SUBSTRING "${alphabet}" ${value} 1 letter)
+      string(APPEND base64 ${letter})
+    endforeach()
+  endforeach()
+  string(SUBSTRING ${base64} 0 43 base64)
+  set(${out} "${base64}=" PARENT_SCOPE)
+endfunction()

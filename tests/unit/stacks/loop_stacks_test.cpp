@@ -1,0 +1,81 @@
+#include "perfmap/loop_stacks.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/catch.hpp"
+#include "support/written.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr const char* kLog =
+    "[100] {jit-profile-enter\n"
+    "loop;1\n"
+    "[101] jit-profile-enter}\n"
+    "[150] {gc-minor\n"
+    "[170] gc-minor}\n"
+    "[200] {jit-profile-exit\n"
+    "loop;1\n"
+    "[201] jit-profile-exit}\n";
+
+LoopProfile read(std::string_view log, LoopProfile::Options options) {
+  LoopProfile profile(std::move(options));
+  profile.add(log);
+  profile.finish();
+  return profile;
+}
+
+std::string stacks_in(StackFormat format, std::string_view log) {
+  const LoopProfile profile = read(log, {});
+  LoopStacks stacks(profile);
+  return test::written([&](OutputFile& out) {
+    const auto writer = StackWriter::make(format, out, stacks.table(), stacks.profile(), {});
+    LoopProfile::Options again;
+    again.base = profile.base();
+    again.visit = [&](const LoopSpan& span) { stacks.add(span, *writer); };
+    read(log, std::move(again));
+    REQUIRE(writer->finish());
+  });
+}
+
+}  // namespace
+
+TEST_CASE("spans are stacks of the loop and its open sections, with ticks as weights",
+          "[pypylog]") {
+  CHECK(stacks_in(StackFormat::folded, kLog) ==
+        "main;[outside];jit-profile-exit 1\n"
+        "main;loop:1_[j] 79\n"
+        "main;loop:1_[j];gc-minor 20\n"
+        "main;loop:1_[j];jit-profile-enter 1\n");
+}
+
+TEST_CASE("a log without events does not tell loops", "[pypylog]") {
+  CHECK(stacks_in(StackFormat::folded, "3# [10] {gc-minor\n3# [15] gc-minor}\n3# [20] {a\n") ==
+        "thread 3;interpret 5\n"
+        "thread 3;interpret;gc-minor 5\n");
+}
+
+TEST_CASE("a profile of ticks has weights without a unit", "[pypylog]") {
+  const auto json = nlohmann::json::parse(stacks_in(StackFormat::speedscope, kLog));
+  const auto& profile = json["profiles"][0];
+  CHECK(profile["name"] == "main");
+  CHECK(profile["unit"] == "none");
+  CHECK(profile["endValue"] == 101);
+  CHECK(profile["weights"] == std::vector<int>{1, 49, 20, 30, 1});
+}
+
+TEST_CASE("samples of loops and those of none are all samples", "[pypylog]") {
+  const LoopProfile profile = read(kLog, {});
+  const std::uint64_t counts[] = {4};
+  FrameTable table;
+  StackProfile about;
+  about.events.push_back({.name = "samples", .is_weighted = true});
+  CHECK(test::written([&](OutputFile& out) {
+          const auto writer = StackWriter::make(StackFormat::folded, out, table, about, {});
+          add_sampled_loops(profile, {counts, 7}, "pypy", table, *writer);
+          REQUIRE(writer->finish());
+        }) == "pypy;[outside] 3\npypy;loop:1_[j] 4\n");
+}
+
+}  // namespace perfmap
