@@ -149,12 +149,12 @@ def check(place):
     samples = [one for one in samples_by_perf(data) if pypylog.loop_at(loops, one[1])]
     assert len(loops) >= 5 and len(samples) >= 50, (len(loops), len(samples))
     made = place / "made.map"
-    run(PERFMAP, "convert", log, "--to", "perf-map", "-o", made)
+    run(PERFMAP, "pypylog", log, "--to", "perf-map", "-o", made)
     lines = check_resolve(samples, loops, "-s", log)
     check_resolve(samples, loops, "-s", log, "--kind", "pypylog")
     check_resolve(samples, loops, "--map", made)
     dump = place / f"jit-{samples[0][0]}.dump"
-    run(PERFMAP, "convert", log, "--to", "jitdump", "-o", dump)
+    run(PERFMAP, "pypylog", log, "--to", "jitdump", "--perf-data", data, "-o", dump)
     check_resolve(samples, loops, "--jitdump", dump)
     check_stacks(data, log, loops, len(samples))
     check_code(place, log, samples)
