@@ -16,7 +16,7 @@ class Writer {
     text_.clear();
     if (wishes_.compiled) trace(number % wishes_.loops);
     if (wishes_.compiled && number < wishes_.loops) compile(number);
-    for (unsigned i = 0; i < 400; ++i) run();
+    for (unsigned i = 0; i < 150; ++i) run();
     return std::move(text_);
   }
 

@@ -57,10 +57,11 @@ NamedLoop LoopClock::named(std::uint32_t loop) const noexcept {
 const NamedLoop& LoopClock::loop_in(const PypylogEvent& event) {
   if (named_in_slots_.empty()) named_in_slots_.resize(PypylogEvent::kSlots + std::size_t{1});
   NamedLoop& known = named_in_slots_[std::min(event.inside_slot, PypylogEvent::kSlots)];
-  const bool is_known = event.inside_slot != PypylogEvent::kNoSlot && !event.is_inside_new &&
-                        known.version == version_;
-  if (is_known) return known;
-  const std::uint32_t loop = loops_.named_by(event.inside);
+  const bool came_lately = event.inside_slot != PypylogEvent::kNoSlot && !event.is_inside_new &&
+                           known.loop != CompiledLoop::kNone;
+  if (came_lately && known.version == version_) return known;
+  const std::uint32_t loop =
+      came_lately ? loops_.latest(known.loop) : loops_.named_by(event.inside);
   known = loop == CompiledLoop::kNone ? NamedLoop{} : named(loop);
   return known;
 }
