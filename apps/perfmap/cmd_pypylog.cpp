@@ -139,6 +139,11 @@ void declare_pypylog(CLI::App& command, Action& action) {
       .add_option("--annotate", options->annotate,
                   "Print the operations of that loop by the lines they are of: its number, name or "
                   "function, or a guard's address")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return std::string(text.empty() ? "no loop is named" : "");
+          },
+          ""))
       ->type_name("LOOP")
       ->multi_option_policy(kLast)
       ->excludes(by)

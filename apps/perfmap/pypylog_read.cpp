@@ -98,7 +98,25 @@ Result<void> check_ticks(const PypylogOptions& options, const LoopProfile& profi
                     0,
                     {}});
   }
+  const bool is_hex = profile.base() == TickBase::hex;
+  const auto value = [&](const TypedTick& tick) { return is_hex ? tick.tick.hex : tick.tick.dec; };
+  if (options.from && options.until && value(*options.until) < value(*options.from)) {
+    return Failure({Errc::invalid_argument,
+                    "--to " + options.until->text + " is before --from " + options.from->text,
+                    0,
+                    {}});
+  }
   return {};
+}
+
+/// By what loops are ranked that have no ticks.
+static std::string rank_of(const LoopProfile& profile, bool has_samples) {
+  const auto loops = profile.loops().all();
+  const bool has_counts = std::any_of(loops.begin(), loops.end(), [](const CompiledLoop& loop) {
+    return loop.iterations().has_value();
+  });
+  if (has_samples) return "are ranked by samples";
+  return has_counts ? "are ranked by counts" : "stand in the order of the log";
 }
 
 void note_log(const LogSource& source, const LoopProfile& profile, bool has_samples,
@@ -108,9 +126,8 @@ void note_log(const LogSource& source, const LoopProfile& profile, bool has_samp
   console.note(source.name() + ": ticks are read as " + (is_hex ? "hexadecimal" : "decimal") +
                " numbers");
   if (!profile.has_events() && !profile.loops().all().empty()) {
-    const std::string rank = has_samples ? "samples" : "counts";
-    console.note(source.name() +
-                 ": no jit-profile events: loops have no ticks, and are ranked by " + rank);
+    console.note(source.name() + ": no jit-profile events: loops have no ticks, and " +
+                 rank_of(profile, has_samples));
   }
   const Diagnostics& problems = profile.problems();
   const auto& items = problems.items();

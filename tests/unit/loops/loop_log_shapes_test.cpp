@@ -43,6 +43,14 @@ TEST_CASE("a time that runs backwards counts 0 and is reported", "[pypylog]") {
   CHECK(profile.problems().items()[0].where.line == 4);
 }
 
+TEST_CASE("a time that runs backwards is reported at its own line", "[pypylog]") {
+  const LoopProfile profile =
+      profile_of("[100] {a\n[150] {b\nx\n[60] b}\n[50] {c\n[40] c}\n[200] a}\n");
+  std::vector<std::uint64_t> lines;
+  for (const Diagnostic& problem : profile.problems().items()) lines.push_back(problem.where.line);
+  CHECK(lines == std::vector<std::uint64_t>{4, 5, 6});
+}
+
 TEST_CASE("a section that is closed by the one around it ends there", "[pypylog]") {
   const LoopProfile profile = profile_of("[10] {a\n[20] {b\n[30] {c\n[50] a}\n[60] {a\n[61] a}\n");
   CHECK(category(profile, "a") == 11);

@@ -37,11 +37,11 @@ ThreadClock* LoopClock::find_or_add_thread(const PypylogEvent& event) {
   return &threads_.back();
 }
 
-PypylogTick LoopClock::odd_tick_of(ThreadClock& thread, const PypylogEvent& event, PypylogTick tick,
-                                   bool has_letter) {
+PypylogTick LoopClock::odd_tick_of(ThreadClock& thread, PypylogTick tick, bool has_letter,
+                                   const Location& where) {
   if (has_letter && order_.base == TickBase::automatic) order_.base = TickBase::hex;
   if (has_letter && order_.base == TickBase::dec) {
-    problems_.add(rule::kOddTick, place_of(event), "a time that is no decimal number");
+    problems_.add(rule::kOddTick, where, "a time that is no decimal number");
     if (thread.has_started) return thread.last;
     tick = {};
   }
@@ -51,7 +51,7 @@ PypylogTick LoopClock::odd_tick_of(ThreadClock& thread, const PypylogEvent& even
     thread.first = thread.last = thread.changed = tick;
   }
   if (!order_.less(tick, thread.last)) return tick;
-  problems_.add(rule::kTickRunsBack, place_of(event), "the time runs backwards");
+  problems_.add(rule::kTickRunsBack, where, "the time runs backwards");
   return thread.last;
 }
 
@@ -186,7 +186,7 @@ void LoopClock::take_whole(ThreadClock& thread, const PypylogEvent& event) {
       leave_unnamed(thread, change, place_of(event));
     }
   }
-  const PypylogTick closed = tick_of(thread, event, event.closed, event.closed_has_letter);
+  const PypylogTick closed = closed_of(thread, event);
   category.ticks += closed - opened;
   thread.last = closed;
 }
@@ -204,6 +204,8 @@ void LoopClock::take_parts(ThreadClock& thread, const PypylogEvent& event) {
   }
   part = event;
   part.kind = PypylogEvent::Kind::close;
+  part.offset = end_of(event).offset;
+  part.line = end_of(event).line;
   part.tick = event.closed;
   part.has_letter = event.closed_has_letter;
   close(thread, part);

@@ -24,6 +24,12 @@ inline Location place_of(const PypylogEvent& event) noexcept {
   return {event.offset, event.line, 1};
 }
 
+/// Of the line that closes a whole section.
+inline Location end_of(const PypylogEvent& event) noexcept {
+  const bool has_line = !event.inside.empty();
+  return {event.inside_offset + event.inside.size(), event.line + (has_line ? 2 : 1), 1};
+}
+
 /// A loop that an event names, and what that means for its time.
 struct NamedLoop {
   std::uint64_t version = 0;  // of what is known of loops; 0: nothing
@@ -59,18 +65,23 @@ class LoopClock {
     return find_or_add_thread(event);
   }
   ThreadClock* find_or_add_thread(const PypylogEvent& event);
-  PypylogTick tick_of(ThreadClock& thread, const PypylogEvent& event) {
-    return tick_of(thread, event, event.tick, event.has_letter);
-  }
   /// The time of an event as it counts: never before the latest of its thread.
-  PypylogTick tick_of(ThreadClock& thread, const PypylogEvent& event, const PypylogTick& tick,
-                      bool has_letter) {
-    const bool is_plain = order_.base == TickBase::hex && !order_.from && !order_.to &&
-                          thread.has_started && tick.hex >= thread.last.hex;
-    return is_plain ? tick : odd_tick_of(thread, event, tick, has_letter);
+  PypylogTick tick_of(ThreadClock& thread, const PypylogEvent& event) {
+    return is_plain(thread, event.tick)
+               ? event.tick
+               : odd_tick_of(thread, event.tick, event.has_letter, place_of(event));
   }
-  PypylogTick odd_tick_of(ThreadClock& thread, const PypylogEvent& event, PypylogTick tick,
-                          bool has_letter);
+  PypylogTick closed_of(ThreadClock& thread, const PypylogEvent& event) {
+    return is_plain(thread, event.closed)
+               ? event.closed
+               : odd_tick_of(thread, event.closed, event.closed_has_letter, end_of(event));
+  }
+  bool is_plain(const ThreadClock& thread, const PypylogTick& tick) const noexcept {
+    return order_.base == TickBase::hex && !order_.from && !order_.to && thread.has_started &&
+           tick.hex >= thread.last.hex;
+  }
+  PypylogTick odd_tick_of(ThreadClock& thread, PypylogTick tick, bool has_letter,
+                          const Location& where);
   void account(ThreadClock& thread, const PypylogTick& tick);
   void report(const Rule& rule, const Location& where, std::string_view what,
               std::string_view name);
