@@ -19,6 +19,16 @@ Number take_number(std::string_view& text) noexcept {
   return value;
 }
 
+/// The same of a number that is always hexadecimal.
+Number take_address(std::string_view& text) noexcept {
+  if (text.starts_with("0x")) text.remove_prefix(2);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
 bool take(std::string_view& text, std::string_view prefix) noexcept {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());
@@ -93,11 +103,13 @@ std::optional<PlacedLine> parse_placed_line(std::string_view line) noexcept {
   const std::size_t has = line.rfind(kHas);
   if (has == std::string_view::npos || has == 0) return std::nullopt;
   std::string_view rest = line.substr(has + kHas.size());
-  const Number begin = take_number(rest);
+  const Number begin = take_address(rest);
   if (!begin || !take(rest, " to ")) return std::nullopt;
-  const Number end = take_number(rest);
+  const Number end = take_address(rest);
   if (!end) return std::nullopt;
-  return PlacedLine{line.substr(0, has), *begin, *end};
+  const bool has_bootstrap = take(rest, " (bootstrap ");
+  const Number bootstrap = has_bootstrap ? take_address(rest) : Number();
+  return PlacedLine{line.substr(0, has), *begin, *end, bootstrap.value_or(0)};
 }
 
 std::optional<PartLine> parse_part_line(std::string_view line) noexcept {

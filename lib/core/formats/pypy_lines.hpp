@@ -23,11 +23,12 @@ LoopName parse_loop_name(std::string_view name) noexcept;
 /// "Loop N (…)".
 std::string_view event_name(std::string_view line) noexcept;
 
-/// "NAME has address 0x… to 0x… (bootstrap 0x…)" in jit-backend-addr.
+/// "NAME has address 0x… to 0x… (bootstrap 0x…)" in jit-backend-addr; PyPy before 2.3 has no 0x.
 struct PlacedLine {
   std::string_view name;
   Address begin = 0;
   Address end = 0;
+  Address bootstrap = 0;  ///< where it is entered, which is before; 0: not said, as of bridges
 };
 std::optional<PlacedLine> parse_placed_line(std::string_view line) noexcept;
 

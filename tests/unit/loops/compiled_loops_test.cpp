@@ -72,6 +72,17 @@ TEST_CASE("machine code reaches from where it is entered to its end", "[pypylog]
   CHECK(bridge.code == AddressRange{0x2000, 0x180});
 }
 
+TEST_CASE("addresses of old releases have no 0x, and no parts", "[pypylog]") {
+  const LoopProfile profile = profile_of(addresses(
+      "Loop 0 (<code object f. file 't.py'. line 2> #9 FOR_ITER) has address 1080 to 1200 "
+      "(bootstrap 1000)\nbridge out of Guard 5 has address 2000 to 2100\n"));
+  REQUIRE(profile.loops().all().size() == 2);
+  CHECK(profile.loops().all()[0].code == AddressRange{0x1000, 0x200});
+  CHECK(profile.loops().all()[0].function == "f");
+  CHECK(profile.loops().all()[1].code == AddressRange{0x2000, 0x100});
+  CHECK(profile.loops().all()[1].id == 5);
+}
+
 TEST_CASE("lines of two processes in one section find their loops by their addresses",
           "[pypylog]") {
   const LoopProfile profile = profile_of(

@@ -46,28 +46,30 @@ void LoopSections::take(OpenSection& section, std::string_view line, std::uint64
 void LoopSections::take_address(OpenSection& section, std::string_view line, const Location& where,
                                 Diagnostics& problems) {
   if (const auto placed = parse_placed_line(line)) {
-    place(section, placed->name, placed->begin, placed->end, where, problems);
+    place(section, *placed, where, problems);
   } else if (const auto part = parse_part_line(line)) {
     take_part(section, part->part, part->address, where, problems);
   }
 }
 
-void LoopSections::place(OpenSection& section, std::string_view name, Address begin, Address end,
-                         const Location& where, Diagnostics& problems) {
-  std::uint32_t index = names.find(name);
+void LoopSections::place(OpenSection& section, const PlacedLine& line, const Location& where,
+                         Diagnostics& problems) {
+  std::uint32_t index = names.find(line.name);
   // What has an address already, or was told of before it had one, is another by the same name.
   const bool is_known =
       index != kNone && all[index].code.size == 0 && all[index].operations.empty();
-  if (!is_known) index = names.add(name, all);
+  if (!is_known) index = names.add(line.name, all);
   CompiledLoop& loop = all[index];
-  loop.name = name;
+  loop.name = line.name;
   loop.compiled = section.tick;
   loop.placed = where.offset;
   loop.thread = section.thread;
-  if (end < begin || end - begin > kMostCode) {
+  const bool is_entered_before = line.bootstrap != 0 && line.bootstrap < line.begin;
+  const Address begin = is_entered_before ? line.bootstrap : line.begin;
+  if (line.end < line.begin || line.end - begin > kMostCode) {
     problems.add(rule::kOddCode, where, "the addresses of " + loop.name + " make no sense");
   } else {
-    loop.code = AddressRange::clamped(begin, end - begin);
+    loop.code = AddressRange::clamped(begin, line.end - begin);
     loop.operations_end = loop.code.end();
   }
   adopt(index);

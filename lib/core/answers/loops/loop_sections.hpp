@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "answers/loops/loop_names.hpp"
+#include "formats/pypy_lines.hpp"
 #include "perfmap/compiled_loops.hpp"
 
 namespace perfmap::loops {
@@ -47,8 +48,8 @@ class LoopSections {
 
   void take_address(OpenSection& section, std::string_view line, const Location& where,
                     Diagnostics& problems);
-  void place(OpenSection& section, std::string_view name, Address begin, Address end,
-             const Location& where, Diagnostics& problems);
+  void place(OpenSection& section, const PlacedLine& line, const Location& where,
+             Diagnostics& problems);
   void take_part(OpenSection& section, std::string_view part, Address address,
                  const Location& where, Diagnostics& problems);
   void take_operation(OpenSection& section, std::string_view line);
