@@ -151,10 +151,11 @@ _perfmap() {
         --from) COMPREPLY=(); return ;;
         --to) COMPREPLY=($(compgen -W 'perf-map jitdump' -- "$current")); return ;;
         --perf-data) compopt -o default; COMPREPLY=(); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
         --time-conv) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format -o --output --by --top --annotate --ticks --inner-bridges --from --to --perf-data --time-conv' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format -o --output --by --top --annotate --ticks --inner-bridges --from --to --perf-data -p --pid --time-conv' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;

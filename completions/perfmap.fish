@@ -172,6 +172,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from pypylog' -l inner-bridges -x
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog' -l from -x -d 'Time before that tick counts nowhere'
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog' -l to -x -a 'perf-map jitdump' -d 'perf-map or jitdump: write the loops\' code as such; a tick: time from there on counts nowhere'
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog' -l perf-data -r -F -d 'Count the samples of that recording of the same run that fell into each loop'
+complete -c perfmap -n '__fish_seen_subcommand_from pypylog' -s p -l pid -x -d 'The process that wrote the log, where the recording has several'
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog' -l time-conv -x -d 'How ticks become nanoseconds of a jitdump, as TIME_CONV of a recording has it'
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog' -F -d 'The log: what PyPy wrote with PYPYLOG=…, or \'-\''
 complete -c perfmap -n '__fish_seen_subcommand_from inject' -s h -l help -d 'Print this help'

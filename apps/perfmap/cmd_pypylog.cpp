@@ -101,6 +101,12 @@ void add_sampling(CLI::App& command, PypylogOptions& options) {
                   "Count the samples of that recording of the same run that fell into each loop")
       ->type_name(kFile)
       ->multi_option_policy(kLast);
+  command
+      .add_option("-p,--pid", options.pid,
+                  "The process that wrote the log, where the recording has several")
+      ->check(is_pid())
+      ->type_name("PID")
+      ->multi_option_policy(kLast);
   const auto is_conversion = [](const std::string& text) {
     return parse_conversion(text) ? "" : "'" + text + "' is no SHIFT,MULT,ZERO";
   };

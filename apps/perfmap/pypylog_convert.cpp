@@ -54,7 +54,8 @@ ExitCode write_map(const LoopCodeOptions& options, const Input& log, const LoopP
 Result<LoopDumpOptions> dump_options(const LoopCodeOptions& options, const LoopProfile& profile,
                                      const Console& console) {
   LoopDumpOptions dump;
-  dump.pid = pid_of_dump(options.output);
+  dump.pid =
+      options.pid != 0 ? static_cast<std::uint32_t>(options.pid) : pid_of_dump(options.output);
   dump.conversion = options.time_conv;
   dump.base = profile.base();
   if (options.recording.empty()) return dump;
@@ -65,7 +66,7 @@ Result<LoopDumpOptions> dump_options(const LoopCodeOptions& options, const LoopP
   Diagnostics problems(1);
   const Step step(console, "reading " + options.recording);
   const Result<LoopSamples> samples =
-      count_loop_samples(*recording, profile.loops(), dump.base, problems);
+      samples_of(*recording, profile, options.log, options.pid, problems);
   if (!samples) return Failure(samples.error());
   if (dump.pid == 0) dump.pid = static_cast<std::uint32_t>(samples->pid);
   if (!dump.conversion) dump.conversion = samples->conversion;
@@ -97,6 +98,31 @@ ExitCode write_dump(const LoopCodeOptions& options, const Input& log, const Loop
 }
 
 }  // namespace
+
+/// The log of a process whose PYPYLOG had %d in it is called by its pid.
+static bool names(const std::string& log, pid_t pid) {
+  const std::string_view name = std::string_view(log).substr(log.rfind('/') + 1);
+  const std::string digits = std::to_string(pid);
+  const std::size_t at = name.find(digits);
+  if (at == std::string_view::npos) return false;
+  const auto is_digit = [&](std::size_t i) {
+    return i < name.size() && name[i] >= '0' && name[i] <= '9';
+  };
+  return !(at != 0 && is_digit(at - 1)) && !is_digit(at + digits.size());
+}
+
+Result<LoopSamples> samples_of(const Recording& recording, const LoopProfile& profile,
+                               const std::string& log, pid_t pid, Diagnostics& problems) {
+  Result<LoopSamples> samples =
+      count_loop_samples(recording, profile.loops(), profile.base(), problems, pid);
+  if (!samples || pid != 0) return samples;
+  for (const LoopSamples::Process& process : samples->processes) {
+    if (process.pid == samples->pid || !names(log, process.pid)) continue;
+    Diagnostics again(0);
+    return count_loop_samples(recording, profile.loops(), profile.base(), again, process.pid);
+  }
+  return samples;
+}
 
 ExitCode convert_loops(const LoopCodeOptions& options, const Console& console) {
   const Result<Input> log = open_log(options.log);

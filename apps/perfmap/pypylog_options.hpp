@@ -29,6 +29,7 @@ struct PypylogOptions {
   TickBase ticks = TickBase::automatic;
   std::string annotate;   ///< a loop as the user names it
   std::string recording;  ///< of perf, made of the same run
+  pid_t pid = 0;          ///< whose log it is, where the recording has several processes
   std::optional<TimeConversion> time_conversion;
 };
 

@@ -132,7 +132,8 @@ void note_log(const LogSource& source, const LoopProfile& profile, bool has_samp
   const Diagnostics& problems = profile.problems();
   const auto& items = problems.items();
   for (std::size_t i = 0; i < std::min(items.size(), kShownProblems); ++i) {
-    console.warn(source.name() + ":" + std::to_string(items[i].where.line) + ": " +
+    const std::uint64_t line = items[i].where.line;  // 0: at the log's end
+    console.warn(source.name() + (line == 0 ? "" : ":" + std::to_string(line)) + ": " +
                  items[i].message);
   }
   if (problems.total() > kShownProblems) {

@@ -61,6 +61,21 @@ Result<void> write_answer(const PypylogOptions& options, LogSource& source,
   return write_loop_stacks(options, source, profile, samples, out, console);
 }
 
+/// Processes that one of the others forked may run other code at the same addresses.
+void note_other_processes(const PypylogOptions& options, const LoopSamples& samples,
+                          const Console& console) {
+  if (options.pid != 0) return;
+  std::string others;
+  for (const LoopSamples::Process& process : samples.processes) {
+    if (process.pid == samples.pid) continue;
+    others += (others.empty() ? "" : ", ") + std::to_string(process.pid);
+  }
+  if (others.empty()) return;
+  console.warn(options.recording + ": the log is taken for that of process " +
+               std::to_string(samples.pid) + "; others have samples there, too: " + others +
+               " (--pid says whose log it is)");
+}
+
 /// Which samples of the recording fell into which loops, and what to say of that.
 Result<std::optional<LoopSamples>> count_samples(const PypylogOptions& options,
                                                  const LoopProfile& profile,
@@ -70,17 +85,19 @@ Result<std::optional<LoopSamples>> count_samples(const PypylogOptions& options,
   const Result<Recording> recording = open_recording(options.recording);
   if (!recording) return Failure(recording.error());
   Diagnostics problems(1);
-  Result<LoopSamples> samples =
-      count_loop_samples(*recording, profile.loops(), profile.base(), problems);
+  Result<LoopSamples> samples = samples_of(*recording, profile, options.log, options.pid, problems);
   if (!samples) return Failure(std::move(samples.error()));
   if (samples->pid == 0) {
-    console.warn(options.recording + ": no sample is in the code of a loop of that log");
+    console.warn(options.recording + ": no sample " +
+                 (options.pid != 0 ? "of process " + std::to_string(options.pid) + " " : "") +
+                 "is in the code of a loop of that log");
   } else {
     console.note(options.recording + ": " + std::to_string(samples->in_loops) + " of " +
                  std::to_string(samples->total) + " samples of process " +
                  std::to_string(samples->pid) + " are in loops" +
                  (samples->by_time ? "" : ", by the code that was there in the end"));
   }
+  note_other_processes(options, *samples, console);
   if (problems.total() != 0) {
     console.warn(options.recording + ": " + std::to_string(problems.total()) + " damages");
   }
@@ -118,7 +135,7 @@ ExitCode run_pypylog(const PypylogOptions& options, const Console& console) {
   if (!fits) return console.fail(fits.error());
   if (options.to.empty()) return print_profile(options, console);
   return convert_loops({options.log, options.to, options.output, options.time_conversion,
-                        options.recording, options.ticks},
+                        options.recording, options.ticks, options.pid},
                        console);
 }
 

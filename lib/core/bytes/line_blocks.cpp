@@ -1,6 +1,7 @@
 #include "perfmap/line_blocks.hpp"
 
 #include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,15 +19,17 @@ struct LineBlocks::State {
   std::string buffer;
   std::size_t size = 0;      // of what was read into it
   std::size_t handed = 0;    // of that, what next() gave
+  std::size_t kept = 0;      // of that, what was there before the last read
   bool is_skipping = false;  // the rest of a line that was too long
   bool at_end = false;
 
-  /// Keeps what was not handed out, and reads behind it.
+  /// Keeps what was not handed out, and reads behind it. Of that, no line has ended yet.
   Result<void> fill() {
-    buffer.erase(0, handed);
+    std::memmove(buffer.data(), buffer.data() + handed, size - handed);
     size -= handed;
     handed = 0;
-    buffer.resize(size + kBlock);
+    kept = size;
+    if (buffer.size() < size + kBlock) buffer.resize(size + size / 2 + kBlock);
     ssize_t count = 0;
     do {
       count = ::read(fd, buffer.data() + size, kBlock);
@@ -79,8 +82,8 @@ Result<std::string_view> LineBlocks::next() {
       state.is_skipping = newline == std::string_view::npos;
       continue;
     }
-    const std::size_t newline = text.rfind('\n');
-    if (newline != std::string_view::npos) return state.hand_out(newline + 1);
+    const std::size_t newline = text.substr(state.kept).rfind('\n');
+    if (newline != std::string_view::npos) return state.hand_out(state.kept + newline + 1);
     if (text.size() > kMostLine) {
       state.is_skipping = true;
       state.buffer[state.size - 1] = '\n';

@@ -41,9 +41,9 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// The number behind the last `mark` in the text, or 0.
+/// The number behind the first `mark` in the text, or 0.
 std::uint64_t number_behind(std::string_view text, std::string_view mark) noexcept {
-  const std::size_t found = text.rfind(mark);
+  const std::size_t found = text.find(mark);
   if (found == std::string_view::npos) return 0;
   text.remove_prefix(found + mark.size());
   return take_number(text).value_or(0);

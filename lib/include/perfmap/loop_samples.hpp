@@ -21,6 +21,13 @@ struct LoopSamples {
   std::uint64_t total = 0;             ///< all samples of the process, the kernel's included
   std::uint64_t others = 0;            ///< samples of other processes
   pid_t pid = 0;                       ///< the process; 0 where no sample is in a loop
+  struct Process {
+    pid_t pid = 0;
+    std::uint64_t in_loops = 0;
+  };
+  /// All that have samples where the log has loops, by pid: those that were forked have the memory
+  /// of the log's process, and may have code of their own at the same addresses.
+  std::vector<Process> processes = {};
   /// Each sample was counted for the code that was there at its time, and not in the end.
   bool by_time = false;
   std::optional<TimeConversion> conversion = {};  ///< the recording's, if it has one
@@ -30,8 +37,9 @@ struct LoopSamples {
 /// a page fault, is the loop's, as far as the samples have callchains. What other functions did
 /// that the loop called is theirs.
 ///
-/// A log is of one process, a recording may be of several: the one that has most samples in loops
-/// counts, of equals the lowest pid, whichever programs it ran. What shows a file at that time is
+/// A log is of one process, a recording may be of several: `pid` says which counts. 0: the one that
+/// has most samples in loops, of equals the lowest pid, but none that another of those has forked,
+/// since a log is its parent's. Whichever programs it ran. What shows a file at that time is
 /// not PyPy's code, whatever its address. Where the recording says how its times relate to the
 /// processor's ticks (TIME_CONV), and some loop was there before its last sample, a sample counts
 /// for the loop that was there at its time. Otherwise it counts for the one that was there last.
@@ -41,6 +49,6 @@ struct LoopSamples {
 /// goes to `problems`. Fails with too_large as dump_of_loops() does.
 PERFMAP_API Result<LoopSamples> count_loop_samples(const Recording& recording,
                                                    const CompiledLoops& loops, TickBase base,
-                                                   Diagnostics& problems);
+                                                   Diagnostics& problems, pid_t pid = 0);
 
 }  // namespace perfmap

@@ -52,24 +52,25 @@ class LoopSampleCounter {
     } else if (const auto comm = decode_comm(record)) {
       processes_.on_comm(*comm);
     } else if (const auto fork = decode_fork(record)) {
+      if (fork->pid != fork->parent) parents_[fork->pid] = fork->parent;
       processes_.on_fork(*fork);
     } else if (const auto exit = decode_exit(record)) {
       processes_.on_exit(*exit);
     }
   }
 
-  /// The process with most samples in loops; of equals the lowest pid.
-  void fill(LoopSamples& samples) const {
-    const auto best = std::max_element(counted_.begin(), counted_.end(), [](auto& a, auto& b) {
-      return a.second.in_loops < b.second.in_loops;
-    });
-    for (const auto& [pid, counted] : counted_) samples.others += counted.total;
-    if (best == counted_.end() || best->second.in_loops == 0) return;
-    samples.pid = best->first;
-    samples.total = best->second.total;
+  void fill(LoopSamples& samples, pid_t wanted) const {
+    for (const auto& [pid, counted] : counted_) {
+      samples.others += counted.total;
+      if (counted.in_loops != 0) samples.processes.push_back({pid, counted.in_loops});
+    }
+    const auto chosen = counted_.find(wanted != 0 ? wanted : likeliest());
+    if (chosen == counted_.end() || chosen->second.in_loops == 0) return;
+    samples.pid = chosen->first;
+    samples.total = chosen->second.total;
     samples.others -= samples.total;
-    samples.in_loops = best->second.in_loops;
-    for (const auto& [offset, count] : best->second.by_load) {
+    samples.in_loops = chosen->second.in_loops;
+    for (const auto& [offset, count] : chosen->second.by_load) {
       const auto record = timeline_.dump().record_at(offset);
       const auto load = record ? decode_load(*record) : std::nullopt;
       if (load) samples.by_loop[load->code_index - 1] += count;
@@ -77,6 +78,36 @@ class LoopSampleCounter {
   }
 
  private:
+  bool is_in_loops(pid_t pid) const {
+    const auto found = counted_.find(pid);
+    return found != counted_.end() && found->second.in_loops != 0;
+  }
+
+  /// Forked by a process whose samples are in loops, too, maybe over others.
+  bool is_descendant(pid_t pid) const {
+    for (std::size_t steps = 0; steps <= parents_.size(); ++steps) {
+      const auto parent = parents_.find(pid);
+      if (parent == parents_.end()) return false;
+      pid = parent->second;
+      if (is_in_loops(pid)) return true;
+    }
+    return false;
+  }
+
+  /// The process with most samples in loops; of equals the lowest pid. Those that it has forked
+  /// have its memory, and other code in it later; of a log without %d in its name they have no
+  /// part.
+  pid_t likeliest() const {
+    pid_t best = 0;
+    std::uint64_t most = 0;
+    for (const auto& [pid, counted] : counted_) {
+      if (counted.in_loops <= most || is_descendant(pid)) continue;
+      best = pid;
+      most = counted.in_loops;
+    }
+    return best;
+  }
+
   void take_sample(const RecordView& record, std::span<const RecordedEvent> events) {
     if (record.event >= events.size()) return;
     const auto sample = decode_sample(record, events[record.event]);
@@ -100,12 +131,13 @@ class LoopSampleCounter {
   bool by_time_;
   ProcessTracker processes_;
   std::map<pid_t, Counted> counted_;
+  std::unordered_map<pid_t, pid_t> parents_;
 };
 
 }  // namespace
 
 Result<LoopSamples> count_loop_samples(const Recording& recording, const CompiledLoops& loops,
-                                       TickBase base, Diagnostics& problems) {
+                                       TickBase base, Diagnostics& problems, pid_t pid) {
   LoopSamples samples;
   samples.by_loop.resize(loops.all().size());
   samples.conversion = recording.facts().time_conversion;
@@ -121,7 +153,7 @@ Result<LoopSamples> count_loop_samples(const Recording& recording, const Compile
   for (auto records = reader.next(problems); !records.empty(); records = reader.next(problems)) {
     for (const RecordView& record : records) counter.take(record, reader.events());
   }
-  counter.fill(samples);
+  counter.fill(samples, pid);
   return samples;
 }
 

@@ -115,6 +115,19 @@ TEST_CASE("a loop that is compiled again under its number is another", "[pypylog
   CHECK(profile.loops().find("1") == 1);
 }
 
+TEST_CASE("of two loops with one number the counts are the later's, all of them", "[pypylog]") {
+  const LoopProfile profile = profile_of(
+      addresses(kLoopLines) +
+      "[1] {jit-log-opt-loop\n# Loop 1 (f;/t.py:8-10~#12 FOR_ITER) : loop with 4 ops\n"
+      "+1: label(p0, descr=TargetToken(77))\n[2] jit-log-opt-loop}\n" +
+      addresses(kLoopLines) +
+      "[f0] {jit-backend-counts\nentry 1:5\nTargetToken(77):1000\n[f1] jit-backend-counts}\n");
+  REQUIRE(profile.loops().all().size() == 2);
+  CHECK(!profile.loops().all()[0].iterations());
+  CHECK(profile.loops().all()[1].iterations() == 1000U);
+  CHECK(profile.loops().all()[1].entries == 5U);
+}
+
 TEST_CASE("counts find loops, labels and bridges, whether or not their operations are told",
           "[pypylog]") {
   const std::string counts =

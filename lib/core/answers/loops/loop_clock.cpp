@@ -19,12 +19,10 @@ LoopClock::LoopClock(LoopProfile::Options options)
 
 ThreadClock* LoopClock::find_thread(std::uint32_t number) noexcept {
   if (recent_ < threads_.size() && threads_[recent_].number == number) return &threads_[recent_];
-  const auto found = std::find_if(threads_.begin(), threads_.end(), [&](const ThreadClock& thread) {
-    return thread.number == number;
-  });
-  if (found == threads_.end()) return nullptr;
-  recent_ = static_cast<std::size_t>(found - threads_.begin());
-  return &*found;
+  const auto found = thread_numbers_.find(number);
+  if (found == thread_numbers_.end()) return nullptr;
+  recent_ = found->second;
+  return &threads_[recent_];
 }
 
 ThreadClock* LoopClock::find_or_add_thread(const PypylogEvent& event) {
@@ -33,6 +31,7 @@ ThreadClock* LoopClock::find_or_add_thread(const PypylogEvent& event) {
     problems_.add(rule::kTooManySections, place_of(event), "a thread too many");
     return nullptr;
   }
+  thread_numbers_.emplace(event.thread, threads_.size());
   threads_.push_back({.number = event.thread});
   return &threads_.back();
 }
@@ -213,7 +212,7 @@ void LoopClock::take_parts(ThreadClock& thread, const PypylogEvent& event) {
 
 void LoopClock::finish() {
   for (ThreadClock& thread : threads_) {
-    if (thread.event.meaning != Meaning::nothing) leave_unnamed(thread, thread.event, {});
+    if (thread.event.meaning != Meaning::nothing) leave_loop(thread, thread.event);
     settle(thread, thread.last);
     for (std::size_t i = 0; i < thread.open.size(); ++i) {
       report(rule::kUnendedSection, {},

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "answers/loops/thread_clock.hpp"
@@ -103,6 +104,7 @@ class LoopClock {
   void take_loop(ThreadClock& thread, const LoopEvent& change, const NamedLoop& named,
                  const PypylogEvent& at);
   void leave_unnamed(ThreadClock& thread, const LoopEvent& change, const Location& where);
+  void leave_loop(ThreadClock& thread, const LoopEvent& change);
   Sum& time_of(std::uint32_t loop) {
     if (times_.size() <= loop) times_.resize(loop + std::size_t{1});
     return times_[loop];
@@ -132,6 +134,7 @@ class LoopClock {
   std::vector<Sum> times_;
   std::vector<CategorySum> categories_;  // by PypylogEvent::category
   std::vector<ThreadClock> threads_;
+  std::unordered_map<std::uint32_t, std::size_t> thread_numbers_;  // positions in threads_
 };
 
 }  // namespace perfmap::loops

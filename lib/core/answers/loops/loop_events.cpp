@@ -87,6 +87,11 @@ void LoopClock::take_loop(ThreadClock& thread, const LoopEvent& change, const Na
 
 void LoopClock::leave_unnamed(ThreadClock& thread, const LoopEvent& change, const Location& where) {
   problems_.add(rule::kUnnamedLoop, where, "no loop is named");
+  leave_loop(thread, change);
+}
+
+/// Nobody knows for what.
+void LoopClock::leave_loop(ThreadClock& thread, const LoopEvent& change) {
   settle(thread, change.tick);
   thread.loop = CompiledLoop::kNone;
   thread.is_in_inner_bridge = false;

@@ -180,6 +180,13 @@ std::uint32_t LoopSections::find_or_add(std::string_view name) {
   return index;
 }
 
+/// Whether `entered`, whose entries were just counted, has the number of the loop that has a label,
+/// and is another: two processes share the log, and the later is meant.
+bool LoopSections::is_meant_instead(std::uint32_t entered, std::uint32_t labelled) const {
+  return entered != kNone && entered != labelled && all[entered].kind == all[labelled].kind &&
+         all[entered].id == all[labelled].id;
+}
+
 void LoopSections::take_count(OpenSection& section, std::string_view line) {
   const auto parsed = parse_count_line(line);
   if (!parsed) return;
@@ -191,7 +198,8 @@ void LoopSections::take_count(OpenSection& section, std::string_view line) {
     const std::uint32_t loop = names.find_loop(parsed->id);
     section.loop = loop != kNone ? loop : names.add("Loop " + std::to_string(parsed->id), all);
     all[section.loop].entries = parsed->count;
-  } else if (const auto known = labels_.find(parsed->id); known != labels_.end()) {
+  } else if (const auto known = labels_.find(parsed->id);
+             known != labels_.end() && !is_meant_instead(section.loop, known->second.loop)) {
     all[known->second.loop].labels[known->second.label].count = parsed->count;
   } else if (section.loop != kNone) {
     all[section.loop].labels.push_back({parsed->id, parsed->count});  // of the entry before it

@@ -57,6 +57,7 @@ class LoopSections {
   void add_guard(std::uint32_t index, Address address, std::string_view operation);
   void adopt(std::uint32_t bridge);
   void settle_jump(std::uint32_t index);
+  bool is_meant_instead(std::uint32_t entered, std::uint32_t labelled) const;
   void take_count(OpenSection& section, std::string_view line);
 
   std::unordered_map<Address, GuardOf> guards_;
