@@ -97,19 +97,27 @@ class Made {
     data_ += bytes_.record(10, body.text(), 2);
     return *this;
   }
+  Made& fork(std::uint32_t child, std::uint32_t parent, std::uint64_t time) {
+    Bytes body = bytes_.bytes();
+    body.u32(child).u32(parent).u32(child).u32(parent).u64(time);
+    body.raw(bytes_.trailer(shape_, {.time = time, .pid = child, .tid = child}));
+    data_ += bytes_.record(7, body.text());
+    return *this;
+  }
   /// Times are 1000 and twice the ticks.
   Made& conversion() {
     data_ += bytes_.record(79, bytes_.bytes().u64(1).u64(4).u64(1000).text());
     return *this;
   }
-  LoopSamples counted(const LoopProfile& profile, std::uint64_t last) const {
+  LoopSamples counted(const LoopProfile& profile, std::uint64_t last, pid_t pid = 0) const {
     RecordingBytes::Parts parts;
     parts.features[21] = bytes_.bytes().u64(1).u64(last).text();
     const auto recording = Recording::open(
         Input::from_text(bytes_.file({shape_}, data_ + bytes_.finished_round(), parts), "made"));
     REQUIRE(recording);
     Diagnostics problems(1);
-    const auto samples = count_loop_samples(*recording, profile.loops(), TickBase::dec, problems);
+    const auto samples =
+        count_loop_samples(*recording, profile.loops(), TickBase::dec, problems, pid);
     REQUIRE(samples);
     CHECK(problems.total() == 0);
     return *samples;
@@ -160,6 +168,26 @@ TEST_CASE("every address that perf sampled in a loop has its name in the dump of
   Diagnostics problems(1);
   check_names(Resolver({}, std::move(dumps), Overlap::last, problems, problems));
   CHECK(problems.total() == 0);
+}
+
+TEST_CASE("samples of a forked process are not its parent's, whose log it is", "[pypylog]") {
+  Made made;
+  made.sample(7, 10, 0x1010).fork(8, 7, 20);
+  for (std::uint64_t time = 30; time < 35; ++time) made.sample(8, time, 0x1030);
+  const LoopProfile profile = two_loops();
+
+  const LoopSamples parent = made.counted(profile, 40);
+  CHECK(parent.pid == 7);
+  CHECK(parent.by_loop == Counts{0, 1});
+  CHECK(parent.others == 5);
+  REQUIRE(parent.processes.size() == 2);
+  CHECK(parent.processes[1].pid == 8);
+  CHECK(parent.processes[1].in_loops == 5);
+
+  const LoopSamples child = made.counted(profile, 40, 8);
+  CHECK(child.pid == 8);
+  CHECK(child.by_loop == Counts{5, 0});
+  CHECK(made.counted(profile, 40, 9).pid == 0);
 }
 
 TEST_CASE("samples of a recording are counted for the loops whose code they are in",
