@@ -16,7 +16,11 @@ std::optional<TypedTick> parse_typed_tick(const std::string& text) {
   bool has_letter = false;
   const auto tick = parse_tick(digits, has_letter);
   if (!tick) return std::nullopt;
-  return TypedTick{text, *tick, has_prefix || has_letter};
+  const bool is_hex = has_prefix || has_letter;
+  const bool is_too_long =
+      digits.size() > 16 && tick->hex == UINT64_MAX && (is_hex || tick->dec == UINT64_MAX);
+  if (is_too_long) return std::nullopt;
+  return TypedTick{text, *tick, is_hex};
 }
 
 bool is_target(const std::string& text) { return text == "perf-map" || text == "jitdump"; }
