@@ -26,12 +26,27 @@ class Categories {
   /// `readable` as for RecentTexts::put().
   Ending parse(std::string_view ending, std::size_t readable);
 
+  /// The ending that stands at `line`, newline and all, if it is one of the two that were parsed
+  /// last; kind text where it is none, or fewer than 32 bytes are readable. Which of the two it is
+  /// cannot be guessed, and takes no branch.
+  Ending find_last(const char* line, std::size_t readable) const noexcept;
+
  private:
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
+  void remember(const Ending& opening) noexcept;
   Ending parse_new(std::string_view ending);
   std::uint32_t number_of(std::string_view category);
+
+  /// "{category\n", and what it is.
+  struct Last {
+    alignas(16) std::array<char, 32> bytes{};
+    std::uint32_t mask = 0;  // of the bytes that count; 0: none
+    Ending ending = {};
+  };
+  std::array<Last, 2> last_;
+  std::size_t older_ = 0;
 
   RecentTexts<256, 64> recent_;    // endings
   std::array<Ending, 256> known_;  // without names

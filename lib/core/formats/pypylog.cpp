@@ -107,12 +107,14 @@ struct PypylogReader::State {
     const char* at_line = fed.data() + start.offset;
     Number number;
     if (!take_head(at_line, end, start, section.thread, number)) return false;
-    const std::string_view whole = rest_of_line(at_line, end);
-    if (whole.empty()) return false;
-    const bool is_plain = whole.back() != '\r' && whole.back() != 'm';
-    const Categories::Ending ending = categories.parse(
-        is_plain ? whole : without_line_end(whole), static_cast<std::size_t>(end - whole.data()));
-    if (ending.kind == Kind::text) return false;
+    Categories::Ending ending =
+        categories.find_last(at_line, static_cast<std::size_t>(end - at_line));
+    std::string_view whole(at_line, ending.name.size() + 1);
+    if (ending.kind == Kind::text) {
+      whole = rest_of_line(at_line, end);
+      ending = parse_ending(whole);
+      if (ending.kind == Kind::text) return false;
+    }
     section.kind = ending.kind;
     section.tick = number.tick;
     section.has_letter = number.has_letter;
@@ -124,6 +126,13 @@ struct PypylogReader::State {
     section_end = behind_line(whole);
     if (ending.kind == Kind::open && next_found != found.size()) close_at(start, found[next_found]);
     return true;
+  }
+
+  Categories::Ending parse_ending(std::string_view whole) {
+    if (whole.empty()) return {};
+    const bool is_plain = whole.back() != '\r' && whole.back() != 'm';
+    const auto readable = static_cast<std::size_t>(fed.data() + fed.size() - whole.data());
+    return categories.parse(is_plain ? whole : without_line_end(whole), readable);
   }
 
   std::uint64_t behind_line(std::string_view end_of_line) const noexcept {
