@@ -15,17 +15,17 @@ class LoopsJson {
 
   void write() {
     json_.begin_object();
-    text("schema", "perfmap.pypylog/1");
-    text("tick_base", to_string(profile_.base()));
+    json_.member("schema", "perfmap.pypylog/1");
+    json_.member("tick_base", to_string(profile_.base()));
     json_.key("has_events");
     json_.boolean(profile_.has_events());
-    number("total_ticks", profile_.ticks());
+    json_.member("total_ticks", profile_.ticks());
     ticks("outside_ticks", profile_.outside());
-    if (options_.samples) number("total_samples", options_.samples->total);
+    if (options_.samples) json_.member("total_samples", options_.samples->total);
     write_loops();
     if (options_.by != LoopKey::loop) write_groups();
     write_categories();
-    number("rest_ticks", profile_.rest());
+    json_.member("rest_ticks", profile_.rest());
     write_threads();
     write_problems();
     json_.end_object();
@@ -33,14 +33,6 @@ class LoopsJson {
   }
 
  private:
-  void text(std::string_view key, std::string_view value) {
-    json_.key(key);
-    json_.string(value);
-  }
-  void number(std::string_view key, std::uint64_t value) {
-    json_.key(key);
-    json_.number(value);
-  }
   void known(std::string_view key, const std::optional<std::uint64_t>& value) {
     json_.key(key);
     value ? json_.number(*value) : json_.null();
@@ -79,7 +71,7 @@ class LoopsJson {
     }
     known("iterations", row.iterations);
     if (!options_.samples) return;
-    number("samples", row.samples);
+    json_.member("samples", row.samples);
     share("samples_share", row.samples, options_.samples->total);
   }
 
@@ -98,8 +90,8 @@ class LoopsJson {
     const LoopRow sum = sum_of_rows(rows);
     json_.key("left_out");
     json_.begin_object();
-    number("rows", rows.size());
-    number("loops", sum.loops);
+    json_.member("rows", rows.size());
+    json_.member("loops", sum.loops);
     measures(sum);
     json_.end_object();
   }
@@ -108,7 +100,7 @@ class LoopsJson {
     const CompiledLoop& loop = profile_.loops().all()[row.loop];
     json_.begin_object();
     json_.name_members(loop.name);
-    text("kind", loop.kind == CompiledLoop::Kind::loop ? "loop" : "bridge");
+    json_.member("kind", loop.kind == CompiledLoop::Kind::loop ? "loop" : "bridge");
     known_text("type", loop.type);
     measures(row);
     known_text("function", loop.function);
@@ -119,7 +111,7 @@ class LoopsJson {
     json_.boolean(loop.is_inner);
     known_text("owner", name_of(loop.owner));
     known_text("loop", name_of(loop.loop));
-    number("guards", loop.guards.size());
+    json_.member("guards", loop.guards.size());
     write_failed_guards(row.loop);
     json_.end_object();
   }
@@ -134,7 +126,7 @@ class LoopsJson {
     json_.begin_object();
     json_.key("begin");
     json_.address(loop.code.begin);
-    number("size", loop.code.size);
+    json_.member("size", loop.code.size);
     json_.end_object();
   }
 
@@ -160,7 +152,7 @@ class LoopsJson {
     const auto shown = std::min<std::uint64_t>(rows.size(), options_.most);
     json_.key("by");
     json_.begin_object();
-    text("key", to_string(options_.by));
+    json_.member("key", to_string(options_.by));
     json_.key("rows");
     json_.begin_array();
     for (const LoopRow& row : std::span(rows).first(shown)) write_group(row);
@@ -175,7 +167,7 @@ class LoopsJson {
     if (options_.by == LoopKey::function) known_text("function", loop.function);
     known_text("file", loop.file);
     if (options_.by == LoopKey::function) known_line(loop.first_line);
-    number("loops", row.loops);
+    json_.member("loops", row.loops);
     measures(row);
     json_.end_object();
   }
@@ -187,9 +179,9 @@ class LoopsJson {
       const LoopProfile::Category& category = profile_.categories()[i];
       json_.begin_object();
       json_.name_members(category.name);
-      number("ticks", category.ticks);
+      json_.member("ticks", category.ticks);
       share("share", category.ticks, profile_.ticks());
-      number("sections", category.sections);
+      json_.member("sections", category.sections);
       json_.end_object();
     }
     json_.end_array();
@@ -202,11 +194,11 @@ class LoopsJson {
       json_.begin_object();
       const bool is_numbered = thread.number != PypylogEvent::kNoThread;
       known("number", is_numbered ? std::optional<std::uint64_t>(thread.number) : std::nullopt);
-      number("first", thread.first);
-      number("last", thread.last);
-      number("ticks", thread.ticks());
+      json_.member("first", thread.first);
+      json_.member("last", thread.last);
+      json_.member("ticks", thread.ticks());
       ticks("outside_ticks", thread.outside);
-      number("rest_ticks", thread.rest);
+      json_.member("rest_ticks", thread.rest);
       json_.end_object();
     }
     json_.end_array();
@@ -217,14 +209,14 @@ class LoopsJson {
     json_.begin_array();
     for (const Diagnostic& problem : profile_.problems().items()) {
       json_.begin_object();
-      text("rule", problem.rule->id);
-      number("line", problem.where.line);
-      number("offset", problem.where.offset);
-      text("message", problem.message);
+      json_.member("rule", problem.rule->id);
+      json_.member("line", problem.where.line);
+      json_.member("offset", problem.where.offset);
+      json_.member("message", problem.message);
       json_.end_object();
     }
     json_.end_array();
-    number("problems_total", profile_.problems().total());
+    json_.member("problems_total", profile_.problems().total());
   }
 
   const LoopProfile& profile_;

@@ -41,6 +41,16 @@ class PERFMAP_API JsonWriter {
   /// A line end, between two documents of a stream or for people's eyes.
   void newline();
 
+  /// A key and its value.
+  void member(std::string_view name, std::string_view bytes) {
+    key(name);
+    string(bytes);
+  }
+  void member(std::string_view name, std::uint64_t value) {
+    key(name);
+    number(value);
+  }
+
   /// The members "name" and, where the bytes are not UTF-8, "name_bytes" (base64 of them).
   void name_members(std::string_view bytes) { text_members("name", bytes); }
   /// The same under another name: KEY and KEY_bytes.

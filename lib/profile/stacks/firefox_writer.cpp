@@ -54,14 +54,6 @@ class FirefoxWriter : public StackWriter {
  private:
   static constexpr std::uint32_t kNoStack = UINT32_MAX;
 
-  void text(std::string_view key, std::string_view value) {
-    json_.key(key);
-    json_.string(value);
-  }
-  void number(std::string_view key, std::uint64_t value) {
-    json_.key(key);
-    json_.number(value);
-  }
   void milliseconds(std::string_view key, std::uint64_t ns) {
     json_.key(key);
     json_.decimal(ns, kMilliseconds);
@@ -95,35 +87,36 @@ class FirefoxWriter : public StackWriter {
     boolean("debug", false);
     json_.key("extensions");
     json_.begin_object();
-    number("length", 0);
+    json_.member("length", 0);
     empty_arrays({"baseURL", "id", "name"});
     json_.end_object();
     milliseconds("interval", interval());
-    number("preprocessedProfileVersion", kVersion);
-    number("processType", 0);
-    text("product", profile.command.empty() ? profile.title : profile.command);
-    text("oscpu", profile.os_release.empty() ? profile.arch
-                                             : "Linux " + profile.os_release + " " + profile.arch);
+    json_.member("preprocessedProfileVersion", kVersion);
+    json_.member("processType", 0);
+    json_.member("product", profile.command.empty() ? profile.title : profile.command);
+    json_.member("oscpu", profile.os_release.empty()
+                              ? profile.arch
+                              : "Linux " + profile.os_release + " " + profile.arch);
     write_units();
     milliseconds("startTime",
                  profile.wall_ns == 0 ? 0 : profile.wall_ns + first_time_ - profile.clock_ns);
-    number("startTimeAsClockMonotonicNanosecondsSinceBoot", first_time_);
+    json_.member("startTimeAsClockMonotonicNanosecondsSinceBoot", first_time_);
     boolean("symbolicated", true);
     empty_arrays({"pausedRanges"});
-    number("version", 24);
+    json_.member("version", 24);
     boolean("usesOnlyOneStackType", true);
     boolean("sourceCodeIsNotOnSearchfox", true);
     empty_arrays({"markerSchema"});
-    text("importedFrom", profile.exporter);
+    json_.member("importedFrom", profile.exporter);
     json_.end_object();
   }
 
   void write_units() {
     json_.key("sampleUnits");
     json_.begin_object();
-    text("time", "ms");
-    text("eventDelay", "ms");
-    text("threadCPUDelta", "µs");
+    json_.member("time", "ms");
+    json_.member("eventDelay", "ms");
+    json_.member("threadCPUDelta", "µs");
     json_.end_object();
   }
 
@@ -133,17 +126,17 @@ class FirefoxWriter : public StackWriter {
     const bool is_first = thread.event == 0;  // others of the same thread need names of their own
     const std::string tid = std::to_string(thread.tid);
     json_.begin_object();
-    text("name", is_first ? thread.comm : thread.comm + " (" + event + ")");
+    json_.member("name", is_first ? thread.comm : thread.comm + " (" + event + ")");
     boolean("isMainThread", thread.pid == thread.tid && is_first);
     empty_arrays({"pausedRanges"});
-    text("pid", std::to_string(thread.pid));
-    text("processName", thread.process_comm);
+    json_.member("pid", std::to_string(thread.pid));
+    json_.member("processName", thread.process_comm);
     json_.key("processShutdownTime");
     json_.null();
-    number("processStartupTime", 0);
-    text("processType", "default");
+    json_.member("processStartupTime", 0);
+    json_.member("processType", "default");
     milliseconds("registerTime", thread.times.front());
-    text("tid", is_first ? tid : tid + "." + std::to_string(thread.event));
+    json_.member("tid", is_first ? tid : tid + "." + std::to_string(thread.event));
     json_.key("unregisterTime");
     json_.null();
     boolean("showMarkersInTimeline", false);
@@ -151,7 +144,7 @@ class FirefoxWriter : public StackWriter {
     write_samples(thread, has_event && input_.profile.events[thread.event].is_time);
     json_.key("markers");
     json_.begin_object();
-    number("length", 0);
+    json_.member("length", 0);
     empty_arrays({"category", "data", "endTime", "name", "phase", "startTime"});
     json_.end_object();
     json_.end_object();
@@ -159,8 +152,8 @@ class FirefoxWriter : public StackWriter {
 
   void write_samples(const ThreadProfile& thread, bool is_time) {
     json_.begin_object();
-    number("length", thread.stacks.size());
-    text("weightType", "samples");
+    json_.member("length", thread.stacks.size());
+    json_.member("weightType", "samples");
     column("stack", thread.stacks, [&](std::uint32_t stack) {
       if (stack == kNoStack) return json_.null();
       json_.number(stack);

@@ -16,13 +16,13 @@ class JsonlWriter : public StackWriter {
 
   void add(const StackSample& sample) override {
     json_.begin_object();
-    text("time", seconds_text(sample.time));
-    number("pid", static_cast<std::uint64_t>(sample.pid));
-    number("tid", static_cast<std::uint64_t>(sample.tid));
-    text("comm", sample.comm);
-    text("event", event_of(input_.profile, sample).name);
-    number("period", sample.period);
-    text("end", to_string(sample.end));
+    json_.member("time", seconds_text(sample.time));
+    json_.member("pid", static_cast<std::uint64_t>(sample.pid));
+    json_.member("tid", static_cast<std::uint64_t>(sample.tid));
+    json_.member("comm", sample.comm);
+    json_.member("event", event_of(input_.profile, sample).name);
+    json_.member("period", sample.period);
+    json_.member("end", to_string(sample.end));
     json_.key("frames");
     json_.begin_array();
     for (const StackFrame& frame : sample.frames) write_frame(frame);
@@ -34,15 +34,6 @@ class JsonlWriter : public StackWriter {
   Result<void> finish() override { return {}; }
 
  private:
-  void text(std::string_view key, std::string_view value) {
-    json_.key(key);
-    json_.string(value);
-  }
-  void number(std::string_view key, std::uint64_t value) {
-    json_.key(key);
-    json_.number(value);
-  }
-
   void write_frame(const StackFrame& frame) {
     const FramePlace& place = input_.table.place(frame.place);
     const FrameFunction& function = frames_.function(frames_.of_place(frame.place));
@@ -55,14 +46,14 @@ class JsonlWriter : public StackWriter {
     } else {
       json_.string(function.name);
     }
-    number("offset", place.offset);
-    text("module",
-         function.module.empty() ? input_.table.mapping(place.mapping).path : function.module);
-    text("source", to_string(frame.source));
+    json_.member("offset", place.offset);
+    json_.member("module", function.module.empty() ? input_.table.mapping(place.mapping).path
+                                                   : function.module);
+    json_.member("source", to_string(frame.source));
     json_.key("inlined");
     json_.boolean(function.kind == FrameKind::inlined);
-    text("file", function.file);
-    number("line", place.line);
+    json_.member("file", function.file);
+    json_.member("line", place.line);
     json_.end_object();
   }
 

@@ -33,7 +33,7 @@ class SpeedscopeWriter : public StackWriter {
 
   Result<void> finish() override {
     json_.begin_object();
-    text("$schema", "https://www.speedscope.app/file-format-schema.json");
+    json_.member("$schema", "https://www.speedscope.app/file-format-schema.json");
     json_.key("shared");
     json_.begin_object();
     json_.key("frames");
@@ -45,10 +45,10 @@ class SpeedscopeWriter : public StackWriter {
     json_.begin_array();
     for (const auto& [key, thread] : threads_) write_profile(key, thread);
     json_.end_array();
-    text("name", input_.profile.title);
+    json_.member("name", input_.profile.title);
     json_.key("activeProfileIndex");
     json_.number(busiest());
-    text("exporter", exporter());
+    json_.member("exporter", exporter());
     json_.end_object();
     json_.newline();
     return {};
@@ -61,15 +61,6 @@ class SpeedscopeWriter : public StackWriter {
     std::vector<std::uint64_t> weights;  // of events that are times, or weighted
     bool is_time = false;
   };
-
-  void text(std::string_view key, std::string_view value) {
-    json_.key(key);
-    json_.string(value);
-  }
-  void number(std::string_view key, std::uint64_t value) {
-    json_.key(key);
-    json_.number(value);
-  }
 
   /// "perfmap@1.2.3", as the format has it.
   std::string exporter() const {
@@ -94,10 +85,10 @@ class SpeedscopeWriter : public StackWriter {
   void write_frame(std::uint32_t frame) {
     const FrameFunction& function = frames_.function(frame);
     json_.begin_object();
-    text("name", shown_name(function));
+    json_.member("name", shown_name(function));
     const std::string_view file = function.file.empty() ? function.module : function.file;
-    if (!file.empty()) text("file", file);
-    if (frames_.line(frame) != 0) number("line", frames_.line(frame));
+    if (!file.empty()) json_.member("file", file);
+    if (frames_.line(frame) != 0) json_.member("line", frames_.line(frame));
     json_.end_object();
   }
 
@@ -112,13 +103,13 @@ class SpeedscopeWriter : public StackWriter {
       name += " (" + events[event].name + ")";
     }
     json_.begin_object();
-    text("type", "sampled");
-    text("name", name);
-    text("unit", thread.is_time ? "nanoseconds" : "none");
-    number("startValue", 0);
-    number("endValue", has_weights ? std::accumulate(thread.weights.begin(), thread.weights.end(),
-                                                     std::uint64_t{0})
-                                   : thread.stacks.size());
+    json_.member("type", "sampled");
+    json_.member("name", name);
+    json_.member("unit", thread.is_time ? "nanoseconds" : "none");
+    json_.member("startValue", 0);
+    json_.member("endValue", has_weights ? std::accumulate(thread.weights.begin(),
+                                                           thread.weights.end(), std::uint64_t{0})
+                                         : thread.stacks.size());
     json_.key("samples");
     json_.begin_array();
     for (const std::uint32_t node : thread.stacks) write_stack(node);
