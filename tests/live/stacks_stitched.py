@@ -9,21 +9,37 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import recorded
 
+RECORDINGS = 3  # of a machine that is busy with other things, one may be of little but its noise
+
+
+def misses(said):
+    """Lines that tell of more mistakes than a stitcher may make."""
+    for line in said.splitlines():
+        size, cut, exact, short, wrong = map(int, re.findall(r"\d+", line))
+        # Of 8 KiB little is left to tell stacks apart by; few are cut at 32 KiB.
+        if wrong > 2 + (0.015 if size == 8 else 0.005) * cut:
+            yield line
+        elif size >= 16 and cut >= 50 and exact < 0.8 * cut:
+            yield line
+
+
+def record_and_check(place):
+    # A compiler: deep stacks, whose outer frames stay for a while.
+    compiler = next((name for name in ("clang++-16", "clang++", "g++") if shutil.which(name)), "g++")
+    command = [compiler, "-std=c++17", "-O2", "-c", recorded.SOURCES / "tree.cpp", "-o", place / "tree.o"]
+    data = recorded.record(place / "compiler.data", command, frequency=1999, stack=65528)
+    return subprocess.run([sys.argv[1], data, "8", "16", "32"], capture_output=True, text=True, check=True).stdout
+
+
 with tempfile.TemporaryDirectory() as directory:
-    place = pathlib.Path(directory)
-    try:
-        # A compiler: deep stacks, whose outer frames stay for a while.
-        compiler = next((name for name in ("clang++-16", "clang++", "g++") if shutil.which(name)), "g++")
-        command = [compiler, "-std=c++17", "-O2", "-c", recorded.SOURCES / "tree.cpp", "-o", place / "tree.o"]
-        data = recorded.record(place / "compiler.data", command, frequency=1999, stack=65528)
-    except recorded.CannotRecord as reason:
-        print(f"skipped: {reason}")
-        sys.exit(77)
-    said = subprocess.run([sys.argv[1], data, "8", "16", "32"], capture_output=True, text=True, check=True).stdout
-print(said, end="")
-for line in said.splitlines():
-    size, cut, exact, short, wrong = map(int, re.findall(r"\d+", line))
-    # Of 8 KiB little is left to tell stacks apart by; few are cut at 32 KiB.
-    assert wrong <= 2 + (0.03 if size == 8 else 0.005) * cut, line
-    if size >= 16 and cut >= 50:
-        assert exact >= 0.8 * cut, line
+    for attempt in range(RECORDINGS):
+        try:
+            said = record_and_check(pathlib.Path(directory))
+        except recorded.CannotRecord as reason:
+            print(f"skipped: {reason}")
+            sys.exit(77)
+        print(said, end="")
+        found = list(misses(said))
+        if not found:
+            break
+    assert not found, found
