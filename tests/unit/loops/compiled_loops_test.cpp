@@ -175,6 +175,25 @@ TEST_CASE("a bridge out of a bridge belongs to the loop, and is inner where it j
   CHECK(second.is_inner);
 }
 
+TEST_CASE("bridges that own each other in a circle, or themselves, belong to no loop",
+          "[pypylog]") {
+  const auto bridge = [](const std::string& guard, const std::string& inside) {
+    return "[1] {jit-log-opt-bridge\n# bridge out of Guard 0x" + guard +
+           " with 2 ops\n+1: label(p0, descr=TargetToken(7))\n+2: guard_true(i0, descr=<Guard0x" +
+           inside + ">) [p0]\n+3: jump(p0, descr=TargetToken(7))\n[2] jit-log-opt-bridge}\n";
+  };
+  const LoopProfile profile =
+      profile_of(bridge("a1", "a2") + bridge("a2", "a1") + bridge("a3", "a3"));
+  REQUIRE(profile.loops().all().size() == 3);
+  CHECK(profile.loops().all()[0].owner == 1);
+  CHECK(profile.loops().all()[1].owner == 0);
+  CHECK(profile.loops().all()[2].owner == CompiledLoop::kNone);
+  for (const CompiledLoop& one : profile.loops().all()) {
+    CHECK(one.loop == CompiledLoop::kNone);
+    CHECK_FALSE(one.is_inner);
+  }
+}
+
 TEST_CASE("operations and code bytes are found again in the log", "[pypylog]") {
   const std::string log =
       "[1] {jit-log-opt-loop\n# Loop 1 (f) : loop with 1 ops\n+1: finish()\n[2] jit-log-opt-loop}\n"
