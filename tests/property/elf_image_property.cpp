@@ -5,6 +5,7 @@
 #include "support/elf_of.hpp"
 #include "support/elf_reader.hpp"
 #include "support/scratch.hpp"
+#include "support/tests_dir.hpp"
 
 namespace perfmap {
 namespace {
@@ -100,8 +101,7 @@ TEST_CASE("an ELF image says of every address what the dump says", "[elf][proper
 }
 
 TEST_CASE("whatever is damaged in a dump, the ELF file of the rest is sound", "[elf][property]") {
-  const std::string whole =
-      test::read_file(std::string(PERFMAP_TESTS_DIR) + "/wild/node/jit-683-lines.dump");
+  const std::string whole = test::read_file(test::tests_dir("/wild/node/jit-683-lines.dump"));
   REQUIRE(whole.size() > 1000);
   std::mt19937 random(GENERATE(range(0u, 60u)));
   std::string bytes = whole;

@@ -5,6 +5,7 @@
 
 #include "perfmap/names.hpp"
 #include "support/catch.hpp"
+#include "support/tests_dir.hpp"
 
 namespace perfmap {
 namespace {
@@ -61,7 +62,7 @@ TEST_CASE("what is decoded lies inside the raw name, whatever the name", "[prope
 TEST_CASE("a real name with a byte changed, or cut anywhere, is decoded all the same",
           "[property][names]") {
   const std::string file = GENERATE("node-20.txt", "openjdk-17.txt");
-  std::ifstream names(PERFMAP_TESTS_DIR "/wild/names/" + file);
+  std::ifstream names(test::tests_dir("/wild/names/" + file));
   std::mt19937 random(12);
   std::size_t lines = 0;
   for (std::string line; std::getline(names, line); ++lines) {

@@ -9,12 +9,13 @@
 #include "perfmap/jitdump_json.hpp"
 #include "perfmap/resolver.hpp"
 #include "support/catch.hpp"
+#include "support/tests_dir.hpp"
 #include "support/written.hpp"
 
 namespace perfmap {
 namespace {
 
-std::string wild(const std::string& name) { return PERFMAP_TESTS_DIR "/wild/" + name; }
+std::string wild(const std::string& name) { return test::tests_dir("/wild/" + name); }
 
 Jitdump dump_of(const std::string& name) {
   Result<Input> input = Input::open(wild(name));

@@ -8,11 +8,12 @@
 #include "perfmap/names.hpp"
 #include "perfmap/perf_script.hpp"
 #include "support/catch.hpp"
+#include "support/tests_dir.hpp"
 
 namespace perfmap {
 namespace {
 
-std::string wild(const std::string& name) { return PERFMAP_TESTS_DIR "/wild/" + name; }
+std::string wild(const std::string& name) { return test::tests_dir("/wild/" + name); }
 
 Index index_of(const std::string& name) {
   Result<Input> input = Input::open(wild(name));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "support/catch.hpp"
+#include "support/tests_dir.hpp"
 
 namespace perfmap {
 namespace {
@@ -168,7 +169,7 @@ TEST_CASE("tiers of one function share a name, and nothing else does", "[names]"
 TEST_CASE("every name that real runtimes wrote is known to be theirs", "[wild][names]") {
   const auto [file, runtime] = GENERATE(table<std::string, Runtime>(
       {{"node-20.txt", Runtime::v8}, {"openjdk-17.txt", Runtime::hotspot}}));
-  std::ifstream names(PERFMAP_TESTS_DIR "/wild/names/" + file);
+  std::ifstream names(test::tests_dir("/wild/names/" + file));
   std::size_t lines = 0;
   for (std::string raw; std::getline(names, raw); ++lines) {
     CAPTURE(raw);

@@ -5,6 +5,7 @@
 
 #include "perfmap/input.hpp"
 #include "support/catch.hpp"
+#include "support/tests_dir.hpp"
 
 namespace perfmap {
 
@@ -57,7 +58,7 @@ TEST_CASE("what looks like a section line makes no log of a map or of JSON", "[k
 }
 
 TEST_CASE("each real map is a map, and each real log a log", "[kind][wild]") {
-  const std::filesystem::path wild = PERFMAP_TESTS_DIR "/wild";
+  const std::filesystem::path wild = test::tests_dir("/wild");
   unsigned maps = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(wild)) {
     if (!entry.is_regular_file()) continue;

@@ -9,6 +9,7 @@
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 #include "support/scratch.hpp"
+#include "support/tests_dir.hpp"
 
 namespace perfmap {
 namespace {
@@ -265,7 +266,7 @@ TEST_CASE("details follow a dump that grows", "[details]") {
 
 TEST_CASE("every line of a real dump of V8 lies in its function and has its file",
           "[details][wild]") {
-  Result<Input> input = Input::open(PERFMAP_TESTS_DIR "/wild/node/jit-683-lines.dump");
+  Result<Input> input = Input::open(test::tests_dir("/wild/node/jit-683-lines.dump"));
   REQUIRE(input);
   const Jitdump dump(*std::move(input));
   const JitDetails details(dump);

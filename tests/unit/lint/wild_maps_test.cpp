@@ -2,6 +2,7 @@
 
 #include "support/catch.hpp"
 #include "support/lint_findings.hpp"
+#include "support/tests_dir.hpp"
 
 namespace perfmap {
 namespace {
@@ -10,7 +11,7 @@ using Rules = std::set<std::string>;
 
 /// The rules that find something in a map which a real runtime has written, but for where it lies.
 Rules rules_in(const std::string& name) {
-  const Result<Input> input = Input::open(std::string(PERFMAP_TESTS_DIR) + "/wild/" + name);
+  const Result<Input> input = Input::open(test::tests_dir("/wild/" + name));
   REQUIRE(input);
   Diagnostics problems(1);
   for (const Rule* rule : rule::all()) {

@@ -2,12 +2,13 @@
 #include "modules/target.hpp"
 #include "perfmap/jit_details.hpp"
 #include "support/catch.hpp"
+#include "support/tests_dir.hpp"
 
 using namespace perfmap;
 
 TEST_CASE("Frames of a Node.js dump give rules for its functions, and for nothing beside them",
           "[cfi]") {
-  auto input = Input::open(PERFMAP_TESTS_DIR "/wild/node/jit-3021-samples.dump");
+  auto input = Input::open(test::tests_dir("/wild/node/jit-3021-samples.dump"));
   REQUIRE(input);
   const Jitdump dump(*std::move(input));
   const JitDetails details(dump);

@@ -10,6 +10,7 @@
 
 #include "support/recording_reading.hpp"
 #include "support/scratch.hpp"
+#include "support/tests_dir.hpp"
 
 namespace perfmap::test {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 constexpr std::uint64_t kDwarf = 1U << 13;
 constexpr std::uint64_t kGroup = 1U << 3;
 
-std::string folder() { return PERFMAP_TESTS_DIR "/wild/recordings/"; }
+std::string folder() { return test::tests_dir("/wild/recordings/"); }
 
 std::vector<std::string> recordings() {
   std::vector<std::string> names;

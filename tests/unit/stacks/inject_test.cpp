@@ -9,6 +9,7 @@
 #include "support/recording_bytes.hpp"
 #include "support/recording_reading.hpp"
 #include "support/scratch.hpp"
+#include "support/tests_dir.hpp"
 #include "support/written.hpp"
 
 namespace perfmap::test {
@@ -182,7 +183,7 @@ TEST_CASE("a recording written again has all that the old one had", "[inject][wi
   const std::string name =
       GENERATE("two-events", "compressed", "pipe", "namespaces", "killed", "cut", "group");
   CAPTURE(name);
-  const std::string old = read_file(PERFMAP_TESTS_DIR "/wild/recordings/" + name + "/perf.data");
+  const std::string old = read_file(test::tests_dir("/wild/recordings/" + name + "/perf.data"));
   const RecordingContents before = read_all(old);
   const Injected made(old, {});
   const RecordingContents& after = made.contents;
@@ -201,7 +202,7 @@ TEST_CASE("a recording written again has all that the old one had", "[inject][wi
 }
 
 TEST_CASE("every sample of Node.js's code falls into what perf names it", "[inject][wild]") {
-  const std::string wild = PERFMAP_TESTS_DIR "/wild/node/";
+  const std::string wild = test::tests_dir("/wild/node/");
   const Injected made(read_file(wild + "perf-683.data"), {read_file(wild + "jit-683-samples.dump")},
                       true);
   std::ifstream truth(wild + "inject-683.tsv");

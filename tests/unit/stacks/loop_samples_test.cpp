@@ -9,6 +9,7 @@
 #include "perfmap/resolver.hpp"
 #include "support/catch.hpp"
 #include "support/recording_bytes.hpp"
+#include "support/tests_dir.hpp"
 
 namespace perfmap {
 namespace {
@@ -18,7 +19,7 @@ using test::EventShape;
 using test::RecordingBytes;
 
 std::string profile_path(const std::string& name) {
-  return PERFMAP_TESTS_DIR "/wild/pypy/profile/" + name;
+  return test::tests_dir("/wild/pypy/profile/" + name);
 }
 
 Input open(const std::string& name) {

@@ -10,11 +10,12 @@
 #include "perfmap/process_modules.hpp"
 #include "perfmap/stacks.hpp"
 #include "support/catch.hpp"
+#include "support/tests_dir.hpp"
 
 namespace perfmap {
 namespace {
 
-const std::string kPlace = PERFMAP_TESTS_DIR "/wild/stacks/tiny";
+const std::string kPlace = test::tests_dir("/wild/stacks/tiny");
 
 struct ReadStack {
   std::vector<std::string> names;
