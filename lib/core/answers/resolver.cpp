@@ -40,7 +40,7 @@ struct Resolver::State {
       return true;
     }
     const Address at_load = load->range.begin + (query.address - code->range.begin);
-    answer.found = {load->name, code->range, map_count() + number, code->load, at_load};
+    answer.found = {load->name, code->range, map_count() + number, code->load, at_load, {}};
     return true;
   }
 
@@ -59,7 +59,7 @@ struct Resolver::State {
       answer.why = Unresolved::unreadable;
       return;
     }
-    answer.found = {entry->name, entry->range, hit.map(), entry->offset, address};
+    answer.found = {entry->name, entry->range, hit.map(), entry->offset, address, {}};
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "perfmap/address.hpp"
 #include "perfmap/diagnostic.hpp"
+#include "perfmap/doubt.hpp"
 #include "perfmap/export.hpp"
 #include "perfmap/index.hpp"
 #include "perfmap/jit_details.hpp"
@@ -34,6 +35,7 @@ struct ResolvedName {
   std::size_t source = 0;    ///< position among the maps, or maps().size() + that among the dumps
   std::uint64_t offset = 0;  ///< of the map's line, or of the LOAD record, in the source
   Address address_at_load = 0;  ///< where the code at the address was when it was loaded
+  Doubts doubts = {};
 
   friend bool operator==(const ResolvedName&, const ResolvedName&) = default;
 };

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "perfmap/address.hpp"
+#include "perfmap/doubt.hpp"
 #include "perfmap/export.hpp"
 #include "perfmap/unwound_frame.hpp"
 
@@ -52,6 +53,7 @@ struct FramePlace {
   Address map_address = 0;
   /// In the ELF file, before relocation; otherwise as it is.
   Address vaddr = 0;
+  Doubts doubts = {};  ///< of its name
 
   friend bool operator==(const FramePlace&, const FramePlace&) = default;
 };

@@ -13,6 +13,7 @@
 
 #include "perfmap/address_space.hpp"
 #include "perfmap/debug_index.hpp"
+#include "perfmap/doubt.hpp"
 #include "perfmap/export.hpp"
 #include "perfmap/jit_sources.hpp"
 #include "perfmap/module.hpp"
@@ -51,6 +52,7 @@ struct AddressName {
   /// code. Functions are in the language of their source. Of modules only.
   std::vector<SourceFrame> frames;
   NoName why = NoName::gone;
+  Doubts doubts = {};  ///< of the name
 
   bool has_name() const noexcept { return !name.empty() || entry; }
 };

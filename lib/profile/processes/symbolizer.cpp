@@ -147,6 +147,7 @@ bool Symbolizer::name_by_jit(Batch& batch, const Query& query, AddressName& answ
   answer.name = found.found->name;
   answer.range = found.found->range;
   answer.entry = found.found;
+  answer.doubts.add(found.found->doubts);
   answer.sources = std::move(sources);
   return true;
 }

@@ -31,6 +31,7 @@ struct HashOf {
         .add(place.offset)
         .add(place.map_address)
         .add(place.vaddr)
+        .add(std::uint64_t{place.doubts.bits})
         .value();
   }
 };

@@ -33,6 +33,7 @@ PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wante
   place.vaddr = name.vaddr ? *name.vaddr + (wanted.key.is_return ? 1 : 0) : ip;
   if (name.range) place.offset = ip - name.range->begin;
   place.mapping = mapping_of(name, region, function.kind);
+  place.doubts = name.doubts;
   add_jit_line(name, function, place);
   Places places;
   places.first = static_cast<std::uint32_t>(all_.size());
