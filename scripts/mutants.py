@@ -1,0 +1,373 @@
+#!/usr/bin/env python3
+"""Changes single lines of the library and lists the changes that no test notices.
+
+mutants.py [--build DIR] [--count N] [--seed S] [--at LINE] [--list] [--fresh] [PATH...]
+
+PATHs are .cpp files or folders of lib/core and lib/profile, all of it by default. N of their mutants
+(default 50; 0: all) are chosen by the seed: the choice for one line does not depend on other lines.
+The build of DIR (default build/release) has to be complete and its tests have to pass. One object
+is compiled for a mutant, from a copy of its source, and the tests are linked with it in
+build/mutants: neither the checkout nor DIR is changed, and several runs may share them.
+
+A mutant runs against the unit and property tests of its folder and of its header, then against all
+of them, then, in the shared libraries, against the golden, capi and live tests. One that does not
+compile is not counted. One that runs for too long, or grows beyond 3 GB, is found.
+
+The journal build/mutants/journal.jsonl keeps results, so that a run may be interrupted and repeated:
+mutants that were found count while their file is the same, survivors while the tests are, too.
+scripts/mutants-accepted.txt has the survivors that change nothing that a test may see, and why.
+Exits with 1 where another one survives.
+"""
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import mutations
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WORK = ROOT / "build/mutants"
+ACCEPTED = ROOT / "scripts/mutants-accepted.txt"
+MOST_MEMORY = 3 << 30
+CHEAP = ["-O0", "-g0", "-w", "-U_FORTIFY_SOURCE"]  # behind the build's own, as the last counts
+LIVE = {  # the live tests of a folder; golden and capi tests are for all of them
+    "runtime": "writer|jitlog|mapped|fork|first-call|jitdump-perf|interpreter|cpython",
+    "processes": "tracker|snapshot|watch|resolve-|lint-pid",
+    "snapshots": "snapshot|resolve-process",
+    "diagnosis": "doctor|lint-pid",
+    "perfdata": "stacks-(command|formats)|perf-oracle|truncated|inject",
+    "stacks": "stacks-(command|formats|recorded)|inject",
+    "unwind": "stacks-(command|recorded|stitched)",
+    "modules": "lines-|module-symbols|elf-image|resolve-process|inject",
+    "loops": "pypylog",
+    "bytes": "progress|truncated|streams|watch|write-jitdump",
+    "index": "watch|perf-oracle|tracker",
+    "output": "resolve-process|watch",
+}
+
+
+class Failed(Exception):
+    """What keeps mutants from being judged."""
+
+
+def digest(*texts):
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def tests_digest():
+    """Of all that decides whether a survivor still survives."""
+    files = sorted(path for folder in ("lib", "apps", "tests")
+                   for path in (ROOT / folder).rglob("*")
+                   if path.is_file() and path.suffix not in (".pyc", ".dump", ".data"))
+    return digest(*(f"{path}\0{hashlib.sha256(path.read_bytes()).hexdigest()}" for path in files))
+
+
+def sources(paths):
+    found = set()
+    for path in paths or ["lib/core", "lib/profile"]:
+        full = (pathlib.Path.cwd() / path).resolve()
+        if not full.exists():
+            full = ROOT / path
+        inside = full.rglob("*.cpp") if full.is_dir() else [full]
+        found.update(str(file.resolve().relative_to(ROOT)) for file in inside)
+    return sorted(found)
+
+
+def accepted():
+    """The changes with a reason; one without is an error."""
+    found = set()
+    for entry in re.split(r"\n\s*\n", ACCEPTED.read_text() if ACCEPTED.exists() else ""):
+        lines = [line for line in entry.splitlines() if line and not line.startswith("#")]
+        if not lines:
+            continue
+        if len(lines) < 4 or lines[1][:2] != "- " or lines[2][:2] != "+ ":
+            raise Failed(f"{ACCEPTED.name}: an entry is a path, '- line', '+ line' and a reason: {lines[0]}")
+        found.add("\n".join(lines[:3]) + "\n")
+    return found
+
+
+def memory_of(pid):
+    try:
+        pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def run(command, seconds, **options):
+    """(exit status or a word, output). Ends all that it started."""
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT,
+                                 stdin=subprocess.DEVNULL, start_new_session=True, **options)
+        status, end, nap = None, time.monotonic() + seconds, 0.005
+        try:
+            while status is None:
+                try:
+                    status = child.wait(nap)
+                except subprocess.TimeoutExpired:
+                    nap = min(2 * nap, 0.2)
+                    if time.monotonic() > end:
+                        status = "timeout"
+                    elif memory_of(child.pid) > MOST_MEMORY:
+                        status = "memory"
+        finally:
+            try:
+                os.killpg(child.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            child.wait()
+        output.seek(0)
+        return status, output.read()
+
+
+class Build:
+    """A finished build, and the commands that made it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        compiled = json.loads((folder / "compile_commands.json").read_text())
+        self.compilers = {entry["file"]: entry for entry in compiled}
+        linker = next((name for name in ("mold", "lld", "gold") if shutil.which(f"ld.{name}")), None)
+        self.linker = [f"-fuse-ld={linker}"] if linker else []
+        self.links = {}
+
+    def compile(self, source, text, place):
+        """The object of `text` in the place of `source`, or None."""
+        entry = self.compilers.get(str(ROOT / source))
+        if entry is None:
+            raise Failed(f"{source} is not a part of {self.folder}")
+        command = shlex.split(entry["command"])
+        if os.path.basename(command[0]) == "ccache":  # a mutant is compiled once
+            command = command[1:]
+        changed = place / pathlib.Path(source).name
+        changed.write_text(text)
+        made = place / "mutant.o"
+        at = command.index("-o")
+        self.replaced = command[at + 1]
+        command[at + 1] = str(made)
+        command = [str(changed) if word == entry["file"] else word for word in command]
+        command += CHEAP + ["-iquote", str((ROOT / source).parent)]
+        status, _ = run(command, 120, cwd=entry["directory"])
+        return made if status == 0 else None
+
+    def link_command(self, target):
+        if target not in self.links:
+            done = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", target],
+                                  capture_output=True, text=True, check=True)
+            line = done.stdout.splitlines()[-1].removeprefix(": && ")
+            self.links[target] = shlex.split(line.split(" && :")[0])
+        return self.links[target]
+
+    def link(self, target, made, out):
+        command = self.link_command(target)
+        if os.path.basename(command[0]) == "ccache":
+            command = command[1:]
+        command = [str(made) if word == self.replaced else word for word in command]
+        command[command.index("-o") + 1] = str(out)
+        status, said = run([*command, *self.linker], 300, cwd=self.folder)
+        if status != 0:
+            raise Failed(f"{target} cannot be linked: {said[-2000:]}")
+
+
+def near_tests(source):
+    """Catch2's tags of the files that test this source."""
+    path = pathlib.Path(source)
+    header = "/".join(path.with_suffix(".hpp").parts[2:])
+    public = f"perfmap/{path.stem}.hpp"
+    found = []
+    for folder in ("unit", "property"):
+        for test in sorted((ROOT / "tests" / folder).rglob("*.cpp")):
+            text = test.read_text()
+            if (test.parent.name == path.parent.name or f'"{header}"' in text or
+                    f"<{public}>" in text or f'"{public}"' in text):
+                found.append(f"[#{test.stem}]")
+    return ",".join(found)
+
+
+class Judge:
+    """Runs tests against mutants, each kind once without any to see how long it takes."""
+
+    def __init__(self, build, place, level):
+        self.build, self.place, self.level = build, place, level
+        self.times = {}
+        self.environment = {**os.environ, "TMPDIR": str(place / "tmp")}
+
+    def patience(self, key, command, **options):
+        if key not in self.times:
+            begin = time.monotonic()
+            status, said = run(command, 1800, **options)
+            if status != 0:
+                raise Failed(f"tests fail without any change: {' '.join(command)}\n{said[-3000:]}")
+            self.times[key] = time.monotonic() - begin
+        return 4 * self.times[key] + 20
+
+    def unit(self, program, filters):
+        key = filters or "all"
+        arguments = ["--abort", "--filenames-as-tags", *([filters] if filters else [])]
+        options = {"cwd": self.place, "env": self.environment}
+        original = str(self.build.folder / "tests/unit_tests")
+        seconds = self.patience(key, [original, *arguments], **options)
+        status, said = run([str(program), *arguments], seconds, **options)
+        if status == 0:
+            return None
+        title = re.search(r"^-{20,}\n(\S[^\n]*)\n", said, re.M)
+        return f"unit: {title[1] if title else status}"
+
+    def shared(self, source, made):
+        """Tests that ask the shared libraries, which those of the mutant stand in for."""
+        core = source.startswith("lib/core")
+        name = "libperfmap.so" if core else "libperfmap-profile.so"
+        library = next(self.build.folder.glob(f"lib/**/{name}.*.*.*"))
+        command = self.build.link_command(str(library.relative_to(self.build.folder)))
+        soname = next(word for word in command if word.startswith("-Wl,-soname,")).split(",")[2]
+        (self.place / "lib").mkdir(exist_ok=True)
+        self.build.link(str(library.relative_to(self.build.folder)), made, self.place / "lib" / soname)
+        live = LIVE.get(pathlib.Path(source).parent.name, "")
+        pattern = r"^(golden\.|capi\." + (rf"|live\.({live})" if live else "") + ")"
+        command = ["ctest", "--test-dir", str(self.build.folder), "-R", pattern, "-j",
+                   str(os.cpu_count()), "--timeout", "120", "--stop-on-failure"]
+        with open(self.build.folder / "Testing.lock", "w") as lock:  # they write where they are
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            seconds = self.patience(pattern, command)
+            status, said = run(command, seconds, env={
+                **self.environment, "LD_LIBRARY_PATH": str(self.place / "lib")})
+        if status == 0:
+            return None
+        failed = re.search(r"Test\s+#\d+: (\S+) \.*\s*\*\*\*", said)
+        return failed[1] if failed else str(status)
+
+    def __call__(self, mutant, text):
+        """(result, by what)."""
+        lines = text.split("\n")
+        lines[mutant.line - 1] = mutant.after
+        shutil.rmtree(self.place / "tmp", ignore_errors=True)
+        (self.place / "tmp").mkdir()
+        made = self.build.compile(mutant.path, "\n".join(lines), self.place)
+        if made is None:
+            return "does not compile", ""
+        program = self.place / "unit_tests"
+        self.build.link("tests/unit_tests", made, program)
+        near = near_tests(mutant.path)
+        by = (self.unit(program, near) if near else None) or self.unit(program, "")
+        if by is None and self.level == "all":
+            by = self.shared(mutant.path, made)
+        return ("found", by) if by else ("survived", "")
+
+
+class Journal:
+    def __init__(self, fresh):
+        self.path = WORK / "journal.jsonl"
+        self.tests = tests_digest()
+        self.known = {}
+        if fresh:
+            self.path.unlink(missing_ok=True)
+        if self.path.exists():
+            for line in self.path.read_text().splitlines():
+                try:
+                    entry = json.loads(line)
+                except ValueError:  # torn where a run was killed
+                    continue
+                self.known[entry["key"]] = entry
+
+    @staticmethod
+    def key(mutant, text):
+        return digest(mutant.path, str(mutant.line), mutant.after, text)
+
+    def find(self, mutant, text):
+        entry = self.known.get(self.key(mutant, text))
+        if entry and (entry["result"] != "survived" or entry["tests"] == self.tests):
+            return entry["result"], entry["by"]
+        return None
+
+    def add(self, mutant, text, result, by):
+        with open(self.path, "a") as file:
+            file.write(json.dumps({"key": self.key(mutant, text), "at": f"{mutant.path}:{mutant.line}",
+                                   "before": mutant.before.strip(), "after": mutant.after.strip(),
+                                   "result": result, "by": by, "tests": self.tests}) + "\n")
+
+
+def choose(paths, seed, line):
+    """All mutants in the seed's order, and the texts of their files."""
+    texts = {path: (ROOT / path).read_text() for path in sources(paths)}
+    found = {(mutant.path, mutant.line, mutant.after): mutant for path, text in texts.items()
+             for mutant in mutations.mutants(path, text) if line in (None, mutant.line)}
+    order = sorted(found.values(), key=lambda mutant: digest(seed, mutant.change()))
+    return order, texts
+
+
+def judge_all(arguments, place):
+    order, texts = choose(arguments.paths, arguments.seed, arguments.at)
+    most = arguments.count or len(order)
+    if arguments.list:
+        for mutant in order[:most]:
+            print(f"{mutant.path}:{mutant.line}\n{mutant.change()}")
+        return 0
+    reasons = accepted()
+    judge = Judge(Build(arguments.build.resolve()), place, arguments.tests)
+    journal = Journal(arguments.fresh)
+    counts = {"found": 0, "survived": 0, "accepted": 0, "does not compile": 0}
+    survivors = []
+    for mutant in order:
+        judged = counts["found"] + counts["survived"] + counts["accepted"]
+        if judged == most:
+            break
+        text = texts[mutant.path]
+        begin = time.monotonic()
+        known = journal.find(mutant, text)
+        result, by = known or judge(mutant, text)
+        if not known:
+            journal.add(mutant, text, result, by)
+        if result == "survived" and mutant.change() in reasons:
+            result = "accepted"
+        counts[result] += 1
+        if result == "survived":
+            survivors.append(mutant)
+        if result != "does not compile":
+            spent = "before" if known else f"{time.monotonic() - begin:.1f} s"
+            print(f"[{judged + 1}/{most}] {result:9} {mutant.path}:{mutant.line} ({spent}) {by}", flush=True)
+    print()
+    for mutant in survivors:
+        print(f"{mutant.path}:{mutant.line}: survived\n{mutant.change()}")
+    judged = counts["found"] + counts["survived"] + counts["accepted"]
+    print(f"{judged} mutants: {counts['found']} found, {counts['survived']} survived, {counts['accepted']} "
+          f"accepted with a reason ({counts['does not compile']} more do not compile)")
+    return 1 if survivors else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", metavar="PATH")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", metavar="DIR")
+    parser.add_argument("--count", type=int, default=50, metavar="N", help="how many (0: all)")
+    parser.add_argument("--seed", default="1", metavar="S")
+    parser.add_argument("--at", type=int, metavar="LINE", help="those of this line")
+    parser.add_argument("--tests", choices=("all", "unit"), default="all",
+                        help="unit: neither golden, capi nor live tests")
+    parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
+    parser.add_argument("--fresh", action="store_true", help="forget the results of earlier runs")
+    arguments = parser.parse_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=WORK, prefix="run-") as place:
+        try:
+            return judge_all(arguments, pathlib.Path(place))
+        except Failed as why:
+            print(f"mutants: {why}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            print("mutants: interrupted; the same command goes on from here", file=sys.stderr)
+            return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
