@@ -14,7 +14,7 @@ for file in share/bash-completion/completions/perfmap share/zsh/site-functions/_
   test -s "$work/prefix/$file"
 done
 
-cmake -S "$source/tests/install/cpp" -B "$work/cpp" -DCMAKE_PREFIX_PATH="$work/prefix" \
+cmake -S "$source/tests/install/cpp" -B "$work/cpp" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" \
   -DEXAMPLES="$source/examples" >/dev/null
 cmake --build "$work/cpp" >/dev/null
 printf '1000 10 foo\n' >"$work/perf.map"

@@ -51,6 +51,10 @@ class Watch:
         return touched
 
 
+class CannotPrepare(Exception):
+    """This machine does not allow an enemy like that."""
+
+
 class Enemy:
     """A process in a root of its own, which it may write to. `prepare` runs in it as root, before
     it becomes the enemy's; `said` is where it has mapped /lib/evil.so."""
@@ -74,7 +78,11 @@ class Enemy:
                 signal.pause()
         os.close(write)
         with os.fdopen(read) as said:
-            self.said = int(said.readline())
+            line = said.readline()
+        if not line:
+            os.waitpid(self.pid, 0)
+            raise CannotPrepare
+        self.said = int(line)
 
     def __enter__(self):
         return self
@@ -249,9 +257,12 @@ def check_mount_namespace(work, jail):
         (jail / "etc/shadow").write_text(f"0 ffffffffffffff {SECRET}\n")
 
     shadow = Watch("/etc/shadow")
-    with Enemy(jail, prepare) as enemy:
-        said = attack("a mount namespace", enemy, shadow)
-        assert "PM062" in said, said
+    try:
+        with Enemy(jail, prepare) as enemy:
+            said = attack("a mount namespace", enemy, shadow)
+            assert "PM062" in said, said
+    except CannotPrepare:
+        print("skipped in part: no mount namespace may be made here")
 
 
 def main():

@@ -2,6 +2,7 @@
 public headers stand alone; nothing in the tree is about anything but the project."""
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -10,9 +11,20 @@ MOST_LINES = 300
 LONG_BY_NATURE = {"lib/include/perfmap.h", "lib/include/perfmap_profile.h"}  # one idea, told in one piece
 problems = []
 
-# What somebody's runtime or editor left beside the sources is not the project's.
-LISTED = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True)
-FILES = sorted(ROOT / name for name in LISTED.stdout.split("\0") if name) or sorted(ROOT.rglob("*"))
+
+
+def project_files():
+    """What somebody's runtime or editor left beside the sources is not the project's."""
+    listed = ""
+    if shutil.which("git") and (ROOT / ".git").exists():
+        listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True).stdout
+    if listed:
+        return sorted(ROOT / name for name in listed.split("\0") if name)
+    print("no git here: all files are looked at")
+    return [path for path in sorted(ROOT.rglob("*")) if path.suffix != ".log" and "__pycache__" not in path.parts]
+
+
+FILES = project_files()
 
 for source in sorted((ROOT / "apps/perfmap").glob("cmd_*.cpp")):
     command = source.stem.removeprefix("cmd_").replace("_", "-")
