@@ -23,7 +23,7 @@ def have(tool):
     if shutil.which(tool):
         ran.append(tool)
         return True
-    print(f"skipped: no {tool} here")
+    print(f"skipped in part: no {tool} here")
     return False
 
 

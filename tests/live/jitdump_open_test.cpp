@@ -13,6 +13,7 @@
 #include "support/dump_contents.hpp"
 #include "support/jitdump_bytes.hpp"
 #include "support/scratch.hpp"
+#include "support/skip.hpp"
 
 namespace perfmap {
 namespace {
@@ -165,7 +166,7 @@ TEST_CASE("links, directories and files of others are refused in /tmp", "[live][
   ::unlink(path.c_str());
   scratch.write(own_name(::getpid()), "theirs");
   if (::chown(path.c_str(), 12345, 12345) != 0) {
-    WARN("skipped in part: this user cannot give files away");
+    test::skip_part("this user cannot give files away");
     return;
   }
   CHECK(JitdumpWriter::open_own(scratch.path()).error().sys_errno == EPERM);

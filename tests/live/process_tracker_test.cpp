@@ -18,6 +18,7 @@
 #include "perfmap/proc_source.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
+#include "support/skip.hpp"
 
 namespace perfmap {
 namespace {
@@ -133,7 +134,7 @@ TEST_CASE("a file that was deleted is read through the mapping", "[process]") {
   const std::string found = file_at(child.pid(), child.said());
   // Without the privilege to use map_files there is no answer, but no wrong one, either.
   if (found.starts_with("cannot")) {
-    WARN("skipped in part: " + found);
+    test::skip_part(found);
     return;
   }
   CHECK(found.starts_with("the mapped one"));
@@ -150,7 +151,7 @@ TEST_CASE("a path means what it means in the process's mount namespace", "[proce
     return map_file(path);
   });
   if (child.said() == 0) {
-    WARN("skipped: no mount namespace may be made here");
+    test::skip("no mount namespace may be made here");
     return;
   }
   CHECK(file_at(child.pid(), child.said()).starts_with("the container's"));
@@ -222,7 +223,7 @@ TEST_CASE("the vdso is read from the process's memory", "[process]") {
     if (region.file->kind != RegionKind::vdso) continue;
     const auto bytes = (*process)->read_memory(region.range);
     if (!bytes) {
-      WARN("skipped: " + bytes.error().message);
+      test::skip(bytes.error().message);
       continue;
     }
     CHECK((*bytes)->size() == region.range.size);

@@ -134,7 +134,7 @@ def check_perf(data, pid, map_text, loops, wanted):
 def check_code(place, log, samples):
     """The code bytes that the log has are those that ran: each sampled address begins an instruction."""
     if not shutil.which("objdump"):
-        return print("there is no objdump to tell instructions")
+        return print("skipped in part: no objdump here")
     run(PERFMAP, "convert", log, "--to", "elf", "-o", place / "code.elf")
     code = run("objdump", "-d", place / "code.elf")
     begins = {int(at, 16) for at in re.findall(r"^ *([0-9a-f]+):\t", code, re.M)}

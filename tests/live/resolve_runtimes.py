@@ -80,7 +80,7 @@ def check_jit(what, pid, path, regions):
 def check_files(what, pid, regions):
     """Addresses of mapped files, in processes that elfutils can look into."""
     if shutil.which("eu-addr2line") is None:
-        print(f"{what}: no eu-addr2line to ask")
+        print(f"skipped in part: {what}: no eu-addr2line to ask")
         return
     asked = [chance.randrange(b, e) for b, e, _ in regions for _ in range(60)]
     theirs = subprocess.run(["eu-addr2line", "-S", "-p", str(pid)], input="".join(f"0x{a:x}\n" for a in asked),
@@ -131,7 +131,7 @@ def jvm(scratch):
             done = subprocess.run(["jcmd", str(process.pid), "Compiler.perfmap"], capture_output=True, text=True, timeout=60)
             os.kill(process.pid, 19)
             if not os.path.exists(path):
-                print("JVM: it wrote no map:", done.stdout.strip().replace("\n", " "))
+                print("skipped in part: JVM: it wrote no map:", done.stdout.strip().replace("\n", " "))
                 return
             check("JVM", process.pid, path)
         finally:
@@ -175,7 +175,7 @@ def main():
     cpython()
     for program, test in (("node", lambda: with_scratch(node)), ("jcmd", lambda: with_scratch(jvm))):
         if shutil.which(program) is None or (program == "jcmd" and shutil.which("javac") is None):
-            print(f"no {program} here")
+            print(f"skipped in part: no {program} here")
         else:
             test()
     return 0

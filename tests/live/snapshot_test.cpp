@@ -15,6 +15,7 @@
 #include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
+#include "support/skip.hpp"
 #include "support/stepped_child.hpp"
 
 namespace perfmap {
@@ -83,7 +84,7 @@ TEST_CASE("a process in a container is kept under the pid that we see", "[snapsh
     return test::in_container([] { std::ofstream("/tmp/perf-1.map") << "1000 10 inside\n"; });
   });
   if (child.said() == 0) {
-    WARN("skipped: no pid and mount namespaces may be made here");
+    test::skip("no pid and mount namespaces may be made here");
     return;
   }
   const auto pid = static_cast<pid_t>(child.said());
@@ -99,7 +100,7 @@ TEST_CASE("a living process's files are no garbage, and its pid in a container c
   // A directory that the container shares with us.
   Child child([&] { return test::in_container([] {}); });
   if (child.said() == 0) {
-    WARN("skipped: no pid and mount namespaces may be made here");
+    test::skip("no pid and mount namespaces may be made here");
     return;
   }
   const auto pid = static_cast<pid_t>(child.said());

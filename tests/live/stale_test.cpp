@@ -11,6 +11,7 @@
 #include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/own_map.hpp"
+#include "support/skip.hpp"
 
 namespace perfmap {
 namespace {
@@ -102,7 +103,7 @@ TEST_CASE("a file that has another name, too, is refused", "[live]") {
 
 TEST_CASE("another user's map stays, and that is reported", "[live]") {
   if (::geteuid() != 0) {
-    WARN("skipped: this user cannot give files away");
+    test::skip("this user cannot give files away");
     return;
   }
   const auto give_away = [](const std::string& path) {

@@ -9,6 +9,7 @@
 #include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
+#include "support/skip.hpp"
 
 namespace perfmap::test {
 
@@ -49,7 +50,7 @@ inline bool can_map(const Scratch& scratch) {
   auto writer = MapWriter::open(scratch / "probe.map", kMapped);
   const bool can =
       writer && writer->write(0x1000, 0x10, "probe") && has_filler(scratch / "probe.map");
-  if (!can) WARN("skipped: nothing can be reserved on the file system of /tmp");
+  if (!can) test::skip("nothing can be reserved on the file system of /tmp");
   return can;
 }
 

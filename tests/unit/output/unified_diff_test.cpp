@@ -5,6 +5,7 @@
 
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
+#include "support/skip.hpp"
 
 namespace perfmap {
 namespace {
@@ -63,7 +64,7 @@ TEST_CASE("a missing last newline is said as diff says it", "[diff]") {
 
 TEST_CASE("patch makes the one text of the other", "[diff][property]") {
   if (std::system("patch --version > /dev/null 2>&1") != 0) {
-    WARN("patch(1) is not installed: not tested");
+    test::skip("patch(1) is not installed");
     return;
   }
   const auto seed = GENERATE(range(0u, 60u));

@@ -13,6 +13,7 @@
 #include "processes/safe_open.hpp"
 #include "support/catch.hpp"
 #include "support/planted_process.hpp"
+#include "support/skip.hpp"
 
 namespace perfmap {
 namespace {
@@ -136,7 +137,7 @@ TEST_CASE("what stands in the place of a file of /proc is not opened", "[proc][h
   }
   SECTION("a device") {
     if (::mknod(planted.path("maps").c_str(), S_IFCHR | 0600, makedev(1, 5)) != 0) {
-      WARN("skipped: only root can make a device");
+      test::skip("only root can make a device");
       return;
     }
     CHECK(outcome(process.memory_map(files)) == "refused");
@@ -202,7 +203,7 @@ TEST_CASE("the file of a region is found below the process's root, and nowhere e
     if (::mknod(device.c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0) {
       CHECK(open("/lib/null", device) == "refused");
     } else {
-      WARN("skipped in part: only root can make a device");
+      test::skip_part("only root can make a device");
     }
     const OwnedFd kernels(::open("/proc/version", O_PATH | O_CLOEXEC));
     REQUIRE(!open_found(kernels, "version"));

@@ -1,0 +1,51 @@
+"""scripts/run_tests.py counts tests and what they skip, and hides runtimes: on four tests of its own."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+RUN_TESTS = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts/run_tests.py"
+TESTS = """
+add_test(good "/bin/sh" "-c" "echo fine")
+add_test(partly "/bin/sh" "-c" "echo 'skipped: a title: only root can'; echo '  skipped in part: no dwz'")
+add_test(not-here "/bin/sh" "-c" "echo 'skipped: no node here'; exit 77")
+set_tests_properties(not-here PROPERTIES SKIP_RETURN_CODE 77)
+add_test(sees-node "/bin/sh" "-c" "command -v node && command -v sed")
+"""
+
+
+def said(*arguments, **environment):
+    run = subprocess.run([sys.executable, RUN_TESTS, *arguments], capture_output=True, text=True,
+                         env={**os.environ, **environment})
+    return run.returncode, run.stdout
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    build = pathlib.Path(scratch, "build")
+    programs = pathlib.Path(scratch, "bin")
+    build.mkdir(), programs.mkdir()
+    (build / "CTestTestfile.cmake").write_text(TESTS)
+    (programs / "node").write_text("#!/bin/sh\n")
+    (programs / "node").chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+
+    assert said("run", build, PATH=path, PERFMAP_LIVE="on")[0] == 0
+    status, text = said("summary", build, PERFMAP_LIVE="on")
+    assert status == 0, text
+    assert text.splitlines()[-4:] == [
+        f"skipped: partly: a title: only root can ({build})",
+        f"skipped: partly: no dwz ({build})",
+        f"skipped: not-here: no node here ({build})",
+        "3 passed, 0 failed, 3 skipped"], text
+
+    assert said("run", build, PATH=path, PERFMAP_LIVE="off")[0] != 0
+    status, text = said("summary", build, build, PERFMAP_LIVE="off")
+    assert status == 1, text
+    assert text.splitlines()[-2:] == ["PERFMAP_LIVE=off: real runtimes and the browser were left out",
+                                      "4 passed, 2 failed, 6 skipped"], text
+
+    (build / "tests.xml").unlink()
+    status, text = said("summary", build)
+    assert (status, text.splitlines()[-1]) == (1, "0 passed, 1 failed, 0 skipped"), text
+print("tests, and what they skip, are counted")
