@@ -55,7 +55,7 @@ std::shared_ptr<const Module> must(ModuleCache::Answer module) {
 
 void bench_symbols(const Table& table, const std::string& path) {
   const double build_ms = time_ms([&] { sink = (*Module::open(path))->symbol_count(); });
-  print_row("symbols, 300 k: open and make the table (no figure asked)", ms(build_ms), "-", 1, 1);
+  print_row("symbols, 300 k: open and make the table", ms(build_ms), "-", 1, kNotAsked);
   const auto module = *Module::open(path);
   const auto find = [&] {
     for (const Address address : table.asked)
@@ -70,7 +70,7 @@ void bench_symbols(const Table& table, const std::string& path) {
   };
   const Paired found = compare(5, find, upper_bound);
   print_row("  look-up, warm, random, against upper_bound", ns_each(found.ours_ms, kCount),
-            ns_each(found.limit_ms, kCount), found.ratio, 1.0);
+            ns_each(found.limit_ms, kCount), found.ratio, kNotAsked);
   const double each = found.ours_ms * 1e6 / static_cast<double>(kCount);
   print_row("  the same, against 150 ns", ns_each(found.ours_ms, kCount), "150 ns", each / 150,
             1.0);
@@ -89,8 +89,8 @@ void bench_hits(const std::string& path) {
     for (int i = 0; i < kHits; ++i) sink = sink + must(cache.open(path))->machine();
   });
   const double one_ms = time_ms([&] { by_key(kHits); });
-  print_row("module cache, hit by path (no figure asked)", ns_each(path_ms, kHits), "-", 1, 1);
-  print_row("  hit by key (no figure asked)", ns_each(one_ms, kHits), "-", 1, 1);
+  print_row("module cache, hit by path", ns_each(path_ms, kHits), "-", 1, kNotAsked);
+  print_row("  hit by key", ns_each(one_ms, kHits), "-", 1, kNotAsked);
 }
 
 }  // namespace

@@ -127,9 +127,9 @@ void bench_processes(const Files& files) {
   print_row("  memory of a further process, against 100 kB",
             kilobytes((all.bytes - one.bytes) / (kProcesses - 1)), kilobytes(kEach),
             (all.bytes - one.bytes) / (kProcesses - 1) / kEach, 1.0);
-  print_row("  time of the first, with its symbol tables (no figure asked)", ms(one_ms), "-", 1, 1);
-  print_row("  time of a further process (no figure asked)",
-            ms((all_ms - one_ms) / (kProcesses - 1)), "-", 1, 1);
+  print_row("  time of the first, with its symbol tables", ms(one_ms), "-", 1, kNotAsked);
+  print_row("  time of a further process", ms((all_ms - one_ms) / (kProcesses - 1)), "-", 1,
+            kNotAsked);
 }
 
 }  // namespace perfmap::bench

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <filesystem>
+#include <sstream>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ double peak_mb(const std::vector<std::string>& command) {
   }
   int status = 0;
   rusage usage{};
-  ::wait4(child, &status, 0, &usage);
+  expect(::wait4(child, &status, 0, &usage) == child && status == 0, command[0] + " fails");
   return double(usage.ru_maxrss) / 1024;
 }
 
@@ -48,6 +49,18 @@ void against_wc(const std::string& figure, const std::string& program, const std
   print_row(figure, ours, ms(paired.limit_ms), paired.ratio, 5);
 }
 
+/// All ticks, and those outside of loops, as the script adds them up.
+void expect_totals(const std::string& program, const std::string& log) {
+  const std::string json = output_of({program, "pypylog", "--format", "json", log});
+  std::istringstream script(output_of({"python3", PERFMAP_READ_PYPYLOG, log}));
+  std::string total;
+  std::string outside;
+  script >> total >> outside;
+  expect(json.find("\"total_ticks\":" + total + ",") != std::string::npos &&
+             json.find("\"outside_ticks\":" + outside + ",") != std::string::npos,
+         "pypylog and the script disagree");
+}
+
 }  // namespace
 
 void bench_pypylog(const Files& files) {
@@ -58,6 +71,7 @@ void bench_pypylog(const Files& files) {
   test::write_synthetic_log(small, {.bytes = 300'000'000});
   against_wc("PYPYLOG of 1 GB, totals, against wc -l", files.program, large);
 
+  expect_totals(files.program, small);
   const Paired script = compare(
       1,
       [&] {

@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <cctype>
+#include <cinttypes>
 #include <cstdio>
 #include <filesystem>
 #include <malloc.h>
 #include <optional>
+#include <sstream>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,8 +28,34 @@ bool has(const std::string& name) { return std::filesystem::exists(recording(nam
 using Command = std::vector<std::string>;
 
 Command addresses(const Files& files, const std::string& data) {
-  return {files.program, "stacks",      data, "--addresses",
-          "--format",    "perf-script", "-o", "/dev/null"};
+  return {files.program, "stacks", data, "--addresses", "--format", "perf-script"};
+}
+
+/// Frames of perf's text, and those of them that have names.
+struct Frames {
+  std::uint64_t all = 0;
+  std::uint64_t named = 0;
+};
+
+/// A frame is "\t    7f5bf9fca65a name (file)", or the address alone.
+Frames frames_of(const Command& command) {
+  std::istringstream text(output_of(command));
+  Frames frames;
+  for (std::string line; std::getline(text, line);) {
+    const std::size_t at = line.find_first_not_of(" \t");
+    if (at == 0 || at == std::string::npos || std::isxdigit(line[at]) == 0) continue;
+    ++frames.all;
+    const std::size_t name = line.find(' ', at);
+    frames.named += name != std::string::npos && line.compare(name, 11, " [unknown] ") != 0;
+  }
+  return frames;
+}
+
+/// Where perf has more of them than we, the row has no figure.
+void expect_frames(const std::string& what, std::uint64_t ours, std::uint64_t theirs) {
+  std::printf("  (%s: %" PRIu64 ", of perf %" PRIu64 ")\n", what.c_str(), ours, theirs);
+  expect(ours > 0 && static_cast<double>(ours) >= 0.999 * static_cast<double>(theirs),
+         "perf has more " + what);
 }
 
 /// How many times as much CPU time the others take.
@@ -153,22 +182,25 @@ void bench_whole_runs(const Files& files) {
                          Run{"java", 15, 5}, Run{"processes", 15, 5}}) {
     if (!has(one.name)) continue;
     const std::string data = recording(one.name);
-    print_times(one.name + ": addresses, perf script -F ip", one.rounds, addresses(files, data),
-                {{"perf", "script", "-i", data, "-F", "ip", "--no-inline"}}, one.reach);
+    const Command theirs = {"perf", "script", "-i", data, "-F", "ip", "--no-inline"};
+    attempt(one.name + ": addresses", [&] {
+      print_times(one.name + ": addresses, perf script -F ip", one.rounds, addresses(files, data),
+                  {theirs}, one.reach);
+      expect_frames("frames", frames_of(addresses(files, data)).all, frames_of(theirs).all);
+    });
   }
 }
 
+/// From the recording to named stacks, jitdump included.
 void bench_names(const Files& files) {
-  if (has("node")) {
-    const std::string data = recording("node");
-    const std::string injected = kPlace + "/injected.data";
-    print_times("node: names, perf inject --jit + script", 1,
-                {files.program, "stacks", data, "--format", "perf-script", "-o", "/dev/null"},
-                {{"perf", "inject", "--jit", "-i", data, "-o", injected},
-                 {"perf", "script", "-i", injected, "--no-inline"}},
-                50);
-    std::filesystem::remove(injected);
-  }
+  const std::string data = recording("node");
+  const std::string injected = kPlace + "/injected.data";
+  const Command ours = {files.program, "stacks", data, "--format", "perf-script"};
+  const Command theirs = {"perf", "script", "-i", injected, "--no-inline"};
+  print_times("node: names, perf inject --jit + script", 3, ours,
+              {{"perf", "inject", "--jit", "-i", data, "-o", injected}, theirs}, 50);
+  expect_frames("named frames", frames_of(ours).named, frames_of(theirs).named);
+  std::filesystem::remove(injected);
 }
 
 }  // namespace
@@ -176,13 +208,13 @@ void bench_names(const Files& files) {
 void bench_stacks(const Files& files) {
   std::fflush(stdout);
   const std::string prepare = std::string("python3 ") + PERFMAP_PREPARE_STACKS + " " + kPlace;
-  if (std::system(prepare.c_str()) != 0) return;
+  expect(std::system(prepare.c_str()) == 0, "cannot record");
   constexpr const char* kAll[] = {"native", "processes", "node", "java", "static"};
   for (const std::string name : {"native", "processes", "node"}) {
     if (has(name)) bench_unwinding(name);
   }
   bench_whole_runs(files);
-  bench_names(files);
+  if (has("node")) attempt("node: names", [&] { bench_names(files); });
   for (const std::string name : kAll) {
     if (has(name)) print_rooted(name);
   }
@@ -195,8 +227,7 @@ void bench_stacks(const Files& files) {
 void bench_stacks_threads(const Files& files) {
   if (!has("debug")) return;
   const std::string data = recording("debug");
-  const Command ours = {files.program, "stacks",      data, "--inlines",
-                        "--format",    "perf-script", "-o", "/dev/null"};
+  const Command ours = {files.program, "stacks", data, "--inlines", "--format", "perf-script"};
   // perf leaves the work to addr2line, whose time does not count as its own.
   const Paired found = compare(
       3, [&] { run(ours); },
@@ -205,6 +236,8 @@ void bench_stacks_threads(const Files& files) {
       });
   print_row("debug: with inlines, perf script", ms(found.ours_ms), ms(found.limit_ms),
             1 / found.ratio, 40, false);
+  expect_frames("named frames", frames_of(ours).named,
+                frames_of({"perf", "script", "-i", data}).named);
 }
 
 }  // namespace perfmap::bench

@@ -15,6 +15,6 @@ place = pathlib.Path(sys.argv[1])
 if not (place / "program").exists():
     make = [sys.executable, SUPPORT / "make_program.py", "--heavy", place, "40"]
     subprocess.run(make, check=True)
-for count in (1, 100, 10000):
+for count in (1, 100, 200, 10000):
     addresses = frames.random_addresses(str(place / "program"), count)
     (place / f"addresses_{count}").write_text("".join(f"{address:#x}\n" for address in addresses))
