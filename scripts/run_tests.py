@@ -33,9 +33,11 @@ def path_without_runtimes(folder):
         except OSError:
             continue
         for name in programs:
-            link = pathlib.Path(folder, name)
-            if not RUNTIMES.fullmatch(name) and not link.is_symlink():
-                link.symlink_to(pathlib.Path(place, name).absolute())
+            link, program = pathlib.Path(folder, name), pathlib.Path(place, name).absolute()
+            # A compiler that is ccache's looks for the real one further on in its PATH.
+            hidden = RUNTIMES.fullmatch(name) or (name != "ccache" and program.resolve().name == "ccache")
+            if not hidden and not link.is_symlink():
+                link.symlink_to(program)
     return folder
 
 
