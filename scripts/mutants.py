@@ -78,6 +78,8 @@ def sources(paths):
         full = (pathlib.Path.cwd() / path).resolve()
         if not full.exists():
             full = ROOT / path
+        if not full.exists():
+            raise Failed(f"there is no {path}")
         inside = full.rglob("*.cpp") if full.is_dir() else [full]
         found.update(str(file.resolve().relative_to(ROOT)) for file in inside)
     return sorted(found)
