@@ -8,7 +8,7 @@
 # bare root, and the packages that were fetched stay for the next run; without them it starts anew.
 #
 #   PERFMAP_BARE_AS=root|user  only this one
-#   PERFMAP_BARE_CCACHE=DIR    compile with ccache, whose cache this is
+#   PERFMAP_BARE_CCACHE=DIR    compile with ccache, whose cache this is; as root only
 #   PERFMAP_LIVE, PERFMAP_JOBS as for ./dev test
 set -euo pipefail
 
@@ -22,11 +22,10 @@ if [ "${1:-}" = --inside ]; then # in a mount namespace of its own, as nothing s
   environment=(-i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     PERFMAP_LIVE="${PERFMAP_LIVE:-on}" PERFMAP_JOBS="${PERFMAP_JOBS:-$(nproc)}" PERFMAP_CCACHE=off)
   packages=()
-  if [ -n "${PERFMAP_BARE_CCACHE:-}" ]; then
+  if [ "$user" = root ] && [ -n "${PERFMAP_BARE_CCACHE:-}" ]; then
     mkdir -p "$root/ccache" && mount --bind "$PERFMAP_BARE_CCACHE" "$root/ccache"
     packages+=(ccache)
-    environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR="$([ "$user" = root ] && echo /root || echo /home/user)"
-      CCACHE_UMASK=000 CCACHE_NOHASHDIR=1 PERFMAP_CCACHE=on)
+    environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/root CCACHE_NOHASHDIR=1 PERFMAP_CCACHE=on)
   fi
   [ "$user" = root ] || packages+=(sudo)
   inside() { chroot "$root" env "${environment[@]}" "$@"; }
@@ -56,7 +55,7 @@ END
   if [ "$user" = root ]; then
     inside HOME=/root bash /tmp/run.sh
   else
-    inside su --login user --whitelist-environment=PERFMAP_LIVE,PERFMAP_JOBS,PERFMAP_CCACHE,CCACHE_DIR,CCACHE_BASEDIR,CCACHE_UMASK,CCACHE_NOHASHDIR \
+    inside su --login user --whitelist-environment=PERFMAP_LIVE,PERFMAP_JOBS,PERFMAP_CCACHE \
       --command 'bash /tmp/run.sh'
   fi
   exit
@@ -87,6 +86,7 @@ make_base() {
   [ -z "$security" ] || echo "deb $security bookworm-security main" >>"$place/base.partial/etc/apt/sources.list"
   [ ! -d /etc/apt/auth.conf.d ] || cp -a /etc/apt/auth.conf.d/. "$place/base.partial/etc/apt/auth.conf.d/"
   apt-config dump | grep -E '^Acquire::[a-z]+::Proxy ' >"$place/base.partial/etc/apt/apt.conf.d/99proxy" || true
+  echo force-unsafe-io >"$place/base.partial/etc/dpkg/dpkg.cfg.d/unsafe-io" # a lost root is made again
   cp -L /etc/resolv.conf /etc/hosts "$place/base.partial/etc/"
   mv "$place/base.partial" "$place/base"
 }
