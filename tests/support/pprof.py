@@ -86,3 +86,35 @@ class Profile:
             self.samples.append({
                 "names": names, "values": values,
                 "labels": {text(label["key"]): text(label["str"]) or label["num"] for label in labels}})
+
+
+def text_of(compressed):
+    """All that is in a profile, in order and by ids, much as `pprof -raw` prints it."""
+    whole = message(gzip.decompress(compressed), types=[1], samples=[2], mappings=[3], locations=[4],
+                    functions=[5], strings=[6], time=9, duration=10, period_type=11, period=12, default=14)
+    text = [one.decode() for one in whole["strings"]].__getitem__
+    kind = lambda one: "/".join(map(text, message(one, type=1, unit=2).values()))
+    signed = lambda value: value - (1 << 64) if value >> 63 else value
+    lines = ["types " + " ".join(map(kind, whole["types"])) + f", default {text(whole['default'])}",
+             f"period {signed(whole['period'])} {kind(whole['period_type']) if whole['period_type'] else ''}".rstrip(),
+             f"time {signed(whole['time'])}, duration {signed(whole['duration'])}"]
+    for one in whole["mappings"]:
+        m = message(one, id=1, start=2, limit=3, offset=4, file=5, build_id=6, functions=7, files=8, lines=9, inlined=10)
+        has = "".join(name[0] for name in ("functions", "files", "lines", "inlined") if m[name])
+        lines.append(f"mapping {m['id']}: {m['start']:#x}-{m['limit']:#x} offset {m['offset']:#x} "
+                     f"{text(m['file'])} build-id {text(m['build_id']) or '-'} has {has}")
+    for one in whole["functions"]:
+        f = message(one, id=1, name=2, system_name=3, file=4)
+        lines.append(f"function {f['id']}: {text(f['name'])} | {text(f['system_name'])} | {text(f['file'])}")
+    for one in whole["locations"]:
+        place = message(one, id=1, mapping=2, address=3, lines=[4])
+        at = [message(line, function=1, line=2, column=3) for line in place["lines"]]
+        lines.append(f"location {place['id']}: {place['address']:#x} mapping {place['mapping']}" +
+                     "".join(f", function {line['function']} at {line['line']}:{line['column']}" for line in at))
+    for one in whole["samples"]:
+        sample = message(one, locations=[1], values=[2], labels=[3])
+        labels = [message(label, key=1, str=2, num=3) for label in sample["labels"]]
+        lines.append("sample " + " ".join(map(str, packed(b"".join(sample["values"])))) + ": locations " +
+                     " ".join(map(str, packed(b"".join(sample["locations"])))) + "; " +
+                     " ".join(f"{text(label['key'])}={text(label['str']) or label['num']}" for label in labels))
+    return "\n".join(lines) + "\n"
