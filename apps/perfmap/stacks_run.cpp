@@ -7,6 +7,7 @@
 #include <set>
 
 #include "debug_servers.hpp"
+#include "doubt_note.hpp"
 #include "name_sources.hpp"
 #include "opened_input.hpp"
 #include "portable.hpp"
@@ -226,6 +227,7 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
     profile.exporter = std::string("perfmap ") + PERFMAP_VERSION;
     StackWriter::Options writing = options.writing;
     writing.lines = options.lines || options.inlines;
+    writing.doubt_kinds = console.verbose();
     writer = StackWriter::make(format, *out, reader.table(), std::move(profile), writing);
   }
   Diagnostics problems(3);
@@ -243,6 +245,8 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   note_filters((*reading)->recording(), reader.statistics(), console);
   note_damage((*reading)->recording(), reader.statistics(), problems, console);
   note_losses(reader.statistics(), console);
+  const StackCounts& total = reader.statistics().total;
+  note_doubts({total.frames, total.doubtful, total.doubts}, "frames", console);
   return ExitCode::ok;
 }
 

@@ -34,7 +34,7 @@ std::vector<std::string> row_of(const StackCounts& counts, const std::string& pi
           percent(other, counts.samples),
           percent(ended(counts, StackEnd::callchain), counts.samples),
           std::to_string(deep / 10) + "." + std::to_string(deep % 10),
-          std::to_string(counts.unnamed_jit),
+          std::to_string(counts.unnamed),
           source_name(static_cast<std::size_t>(counts.worst_source()))};
 }
 
@@ -58,7 +58,9 @@ void write_line(const StackCounts& counts, bool is_total, OutputFile& out) {
   number("frames", counts.frames);
   number("full_copies", counts.full_copies);
   number("stitched", counts.stitched);
+  number("unnamed_frames", counts.unnamed);
   number("unnamed_jit_frames", counts.unnamed_jit);
+  number("doubtful_frames", counts.doubtful);
   json.key("ends");
   json.begin_object();
   for (std::size_t i = 0; i < kEnds; ++i)
@@ -67,6 +69,10 @@ void write_line(const StackCounts& counts, bool is_total, OutputFile& out) {
   json.key("sources");
   json.begin_object();
   for (std::size_t i = 0; i < kSources; ++i) number(source_name(i), counts.sources[i]);
+  json.end_object();
+  json.key("doubts");
+  json.begin_object();
+  for (unsigned i = 0; i < kDoubtCount; ++i) number(to_string(doubt_at(i)), counts.doubts[i]);
   json.end_object();
   json.end_object();
   json.newline();
@@ -89,6 +95,9 @@ void write_stack_table(const StackStatistics& statistics, OutputFile& out) {
     if (count != 0) sources += " " + source_name(i) + " " + std::to_string(count);
   }
   out.write(sources + "\n");
+  if (statistics.total.unnamed == 0) return;
+  out.write("frames without a name: " + std::to_string(statistics.total.unnamed) + ", " +
+            std::to_string(statistics.total.unnamed_jit) + " of them in JIT memory\n");
 }
 
 void write_stack_lines(const StackStatistics& statistics, OutputFile& out) {

@@ -3,6 +3,7 @@ byte; hostile recordings, odd options, full disks, closed pipes and interrupts. 
 import gzip
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -170,6 +171,36 @@ def check_options():
     print("options mean what they say")
 
 
+def check_doubts():
+    """The summary, what --verbose adds to it, and readers of marked text."""
+    stitched = [WILD / "tally/cut.data", "--symfs", WILD / "tally", "--stitch"]
+
+    def said(*options):
+        done = subprocess.run([sys.argv[1], *options, "stacks", *map(str, stitched), "--format", "perf-script"],
+                              capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout, done.stderr
+
+    text, summary = said()
+    marked = text.count("\t(?)\n")
+    frames = len(re.findall(r"^\t", text, re.M))
+    assert 0 < marked < frames
+    doubtful = f"perfmap: {marked} of {frames} frames are doubtful: {marked} stitched-frame"
+    assert summary == f"{doubtful} (--verbose explains)\n", summary
+    verbose_text, explained = said("--verbose")
+    assert f"{doubtful}\nperfmap: stitched-frame: this frame comes from another sample" in explained, explained
+    assert verbose_text == text.replace("\t(?)", "\t(?stitched-frame)")
+    assert said("--quiet") == (text, "")
+    # The expression that stackcollapse-perf.pl, speedscope and the Firefox Profiler have.
+    for line, plain in zip(verbose_text.split("\n"), text.replace("\t(?)", "").split("\n"), strict=True):
+        expression = re.compile(r"^\s*(\w+)\s*(.+) \((\S*)\)")
+        found, expected = expression.match(line), expression.match(plain)
+        assert (found and found.groups()) == (expected and expected.groups()), line
+    again = subprocess.run([sys.argv[1], "-q", "resolve", "--perf-script", "--map", "/dev/null"], input=verbose_text,
+                           capture_output=True, text=True, check=True).stdout
+    assert again == verbose_text
+    print(f"{marked} doubtful frames are counted, marked and read")
+
+
 def on_terminal(*options):
     master, slave = os.openpty()
     done = subprocess.run([sys.argv[1], "stacks", *map(str, tally), *options], stdout=slave, stderr=slave, timeout=60)
@@ -183,6 +214,7 @@ def on_terminal(*options):
 with tempfile.TemporaryDirectory() as directory:
     check_formats()
     check_options()
+    check_doubts()
     check_pprof_names(directory)
     many, samples = many_samples(directory, 120)
     check_threads(many, samples)

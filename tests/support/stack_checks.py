@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 from json_schema import check, fits
 from pprof import Profile
 
-FRAME = re.compile(r"\t *([0-9a-f]+) (.*?)(?:\+0x([0-9a-f]+))? \(([^()]*)\)")
+FRAME = re.compile(r"\t *([0-9a-f]+) (.*?)(?:\+0x([0-9a-f]+))? \(([^()]*)\)(?:\t\(\?[a-z,-]*\))?")
 JIT_MODULE = re.compile(r"/jitted-|(^|/)(perf-\d+\.map|jit-\d+(-\w+)?\.dump)$|^//anon")
 HEADER = re.compile(r"(.*?) +(\d+)/(\d+) +(?:\[\d+\] +)?(\d+\.\d{9}): +(\d+) +(\S+): ")
 written = None

@@ -65,6 +65,7 @@ class Stacks {
         sample.event = one.event;
         sample.comm = one.comm;
         sample.process_comm = "app";
+        sample.program = program;
         sample.end = StackEnd::root;
         sample.frames = one.frames;
         writer->add(sample);
@@ -82,6 +83,7 @@ class Stacks {
   FrameTable table;
   StackProfile profile;
   std::vector<Sample> samples;
+  std::uint32_t program = 0;  ///< mapping of the process's main binary
 };
 
 inline constexpr FrameFunction kMain{

@@ -129,6 +129,13 @@ struct UnknownFrame {
   std::string_view dso;
 };
 
+/// What `perfmap stacks` puts after a doubtful frame: a tab and "(?)" or "(?KIND,KIND)".
+std::string_view mark_of(std::string_view line) noexcept {
+  const std::size_t tab = line.rfind('\t');
+  if (tab == std::string_view::npos || tab == 0 || line[tab - 1] != ')') return {};
+  return line.substr(tab).starts_with("\t(?") ? line.substr(tab) : std::string_view();
+}
+
 /// Where a sample is one line, its frame stands behind the header, and perhaps an address (-F
 /// addr).
 bool may_precede_frame(std::string_view before) {
@@ -198,7 +205,8 @@ bool PerfScriptFilter::find_frame(pid_t pid, Address address, Name& name) {
 }
 
 bool PerfScriptFilter::rename(std::string_view line, bool own_line, std::string& out) {
-  const auto frame = parse_unknown(line, own_line);
+  const std::string_view mark = mark_of(line);
+  const auto frame = parse_unknown(line.substr(0, line.size() - mark.size()), own_line);
   const auto named = frame ? jit_process(frame->dso) : std::nullopt;
   if (!named) return false;
   Name name;
@@ -208,7 +216,7 @@ bool PerfScriptFilter::rename(std::string_view line, bool own_line, std::string&
   }
   out.append(frame->before).append(frame->address_text).append(" ").append(name.name);
   if (offsets_) out.append("+0x").append(to_hex(frame->address - name.begin));
-  out.append(" (").append(frame->dso).append(")");
+  out.append(" (").append(frame->dso).append(")").append(mark);
   return true;
 }
 

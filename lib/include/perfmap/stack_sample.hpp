@@ -109,6 +109,9 @@ struct StackFrame {
   bool is_return = false;  ///< the names are those of ip - 1
 };
 
+/// Why a frame is in doubt: its name, and how it was found.
+PERFMAP_API Doubts doubts_of(const StackFrame& frame, const FramePlace& place) noexcept;
+
 /// A sample and its stack, with names. Borrowed from whoever made it, until the next one.
 struct StackSample {
   std::uint64_t time = 0;  ///< nanoseconds of the recording's clock
@@ -119,6 +122,9 @@ struct StackSample {
   std::uint32_t event = 0;             ///< position in StackProfile::events
   std::string_view comm = {};          ///< the thread's name at that time
   std::string_view process_comm = {};  ///< that of its process
+  /// The first executable mapping of the process's main binary, for FrameTable::mapping(), whether
+  /// or not a frame is there; 0: not known.
+  std::uint32_t program = 0;
   StackEnd end = StackEnd::no_info;
   bool was_stitched = false;
   /// The leaf first. Inlined frames stand before the frame that holds them, with its ip.

@@ -55,13 +55,16 @@ PERFMAP_API std::optional<StackFormat> stack_format(std::string_view name) noexc
 ///                stackcollapse-perf.pl and inferno make of perf script, or the sum of their
 ///                weights. A ';' in a name becomes ':'.
 ///   perf-script  as `perf script --ns -F comm,pid,tid,time,period,event,ip,sym,symoff,dso` of perf
-///                6 prints recordings with stacks, with the CPU where that was recorded
+///                6 prints recordings with stacks, with the CPU where that was recorded. After a
+///                doubtful frame there are a tab and "(?)", which readers of this text skip
 ///   speedscope   a sampled profile for each thread and event; weights are periods where those are
 ///                times or weights, otherwise 1
 ///   firefox      version 66 of profiler.firefox.com's processed profile; a thread for each thread
 ///                and event
 ///   pprof        gzip; samples of a thread that are equal are one. The first value is the number
-///                of samples, the others are sums of periods by event
+///                of samples, the others are sums of periods by event. The first mapping is the
+///                main binary of the first process. A sample with doubtful frames has the label
+///                "doubts"
 ///   html         one page without any other file: a flame graph
 ///   jsonl        docs/schema/perfmap.stack-1.json
 ///
@@ -83,6 +86,8 @@ class PERFMAP_API StackWriter {
     bool with_pid = false;  ///< folded: the first frame is "comm-PID/TID"
     /// folded and perf-script show file:line, and speedscope's frames have lines.
     bool lines = false;
+    /// perf-script: the mark of a doubtful frame has the kinds of doubt, "(?scanned-frame)".
+    bool doubt_kinds = false;
   };
 
   /// Borrows the output and the table.

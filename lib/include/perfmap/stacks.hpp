@@ -68,9 +68,12 @@ struct PERFMAP_API StackCounts {
   std::uint64_t frames = 0;
   std::uint64_t full_copies = 0;  ///< samples whose copy of the stack had no room for all of it
   std::uint64_t stitched = 0;     ///< stacks
-  std::uint64_t unnamed_jit = 0;  ///< frames in a runtime's memory that nobody has a name for
-  std::array<std::uint64_t, 7> ends = {};      ///< by StackEnd
-  std::array<std::uint64_t, 11> sources = {};  ///< frames by FrameSource
+  std::uint64_t unnamed = 0;      ///< frames that nobody has a name for
+  std::uint64_t unnamed_jit = 0;  ///< those of them in a runtime's memory
+  std::uint64_t doubtful = 0;     ///< frames that doubts_of() has any doubt of
+  std::array<std::uint64_t, kDoubtCount> doubts = {};  ///< frames by doubt, as doubt_at() counts
+  std::array<std::uint64_t, 7> ends = {};              ///< by StackEnd
+  std::array<std::uint64_t, 11> sources = {};          ///< frames by FrameSource
 
   /// The least trustworthy way in which any of its frames was found.
   FrameSource worst_source() const noexcept;

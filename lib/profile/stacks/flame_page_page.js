@@ -17,11 +17,13 @@ const describe = (node) => {
   const isCode = node !== 0 && key >= 0;
   const file = isCode ? fileOf(key) : "";
   const module = isCode ? data.strings[data.modules[key]] : "";
+  const doubts = isCode && data.doubts ? data.strings[data.doubts[key]] : "";
+  const doubtful = doubts && "doubtful: " + doubts.replaceAll(",", ", ");
   const kind = isCode ? kinds[kindOfFunction[key]] : null;
   byId("name").textContent = tree.name(node).slice(0, 2000);
   byId("kind").textContent = kind ? (kind.isJit && kind.name !== "JIT" ? "JIT " : "") + kind.name : "";
   byId("kind").style.backgroundColor = kind ? kindPaint(kindOfFunction[key]) : "";
-  byId("place").textContent = [module, file].filter(Boolean).join(" · ");
+  byId("place").textContent = [module, file, doubtful].filter(Boolean).join(" · ");
   byId("place").title = byId("place").textContent.slice(0, 2000);
   byId("total").textContent = count.format(tree.totals[node]);
   byId("self").textContent = count.format(tree.selfs[node]);

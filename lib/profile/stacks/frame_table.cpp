@@ -49,6 +49,13 @@ std::string_view to_string(FrameKind kind) noexcept {
   return "";
 }
 
+Doubts doubts_of(const StackFrame& frame, const FramePlace& place) noexcept {
+  Doubts doubts = place.doubts;
+  if (frame.source == FrameSource::scan) doubts.add(Doubt::scanned_frame);
+  if (frame.source == FrameSource::stitched) doubts.add(Doubt::stitched_frame);
+  return doubts;
+}
+
 struct FrameTable::State {
   State() {
     functions.add({});

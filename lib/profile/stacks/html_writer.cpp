@@ -46,7 +46,7 @@ class HtmlWriter : public StackWriter {
     std::uint32_t node = tree_.child(0, label(sample.process_comm, " (pid ", sample.pid));
     node = tree_.child(node, label(sample.comm, " (tid ", sample.tid));
     for (std::size_t i = sample.frames.size(); i-- > 0;) {
-      node = tree_.child(node, frame_of(sample.frames[i].place));
+      node = tree_.child(node, frame_of(sample.frames[i]));
     }
     if (node >= counts_.size()) counts_.resize(tree_.size());
     ++counts_[node];
@@ -79,10 +79,15 @@ class HtmlWriter : public StackWriter {
     std::uint32_t last = 0;
   };
 
-  std::uint32_t frame_of(std::uint32_t place) {
-    const std::uint32_t frame = frames_.of_place(place);
+  std::uint32_t frame_of(const StackFrame& sampled) {
+    const FramePlace& place = input_.table.place(sampled.place);
+    const std::uint32_t frame = frames_.of_place(sampled.place);
     if (frame >= lines_.size()) lines_.resize(frame + 1);
-    if (const std::uint32_t line = input_.table.place(place).line; line != 0) {
+    if (frame >= doubts_.size()) doubts_.resize(frame + 1);
+    const Doubts doubts = doubts_of(sampled, place);
+    doubts_[frame].add(doubts);
+    has_doubts_ = has_doubts_ || doubts.any();
+    if (const std::uint32_t line = place.line; line != 0) {
       Lines& lines = lines_[frame];
       lines.first = lines.first == 0 ? line : std::min(lines.first, line);
       lines.last = std::max(lines.last, line);
@@ -138,6 +143,10 @@ class HtmlWriter : public StackWriter {
     numbers("classes", frames_.size(), [&](std::uint32_t i) {
       return static_cast<unsigned>(code_class(frames_.function(i)));
     });
+    if (has_doubts_) {
+      numbers("doubts", frames_.size(),
+              [&](std::uint32_t i) { return strings.add(to_string(doubts_[i])); });
+    }
     column("strings", strings.size(),
            [&](std::uint32_t i) { write_page_string(input_.out, strings[i]); });
     column("labels", labels_.size(),
@@ -153,7 +162,9 @@ class HtmlWriter : public StackWriter {
 
   WriterInput input_;
   ShownFrames frames_;
-  std::vector<Lines> lines_;  // of frames
+  std::vector<Lines> lines_;    // of frames
+  std::vector<Doubts> doubts_;  // of frames, in any sample
+  bool has_doubts_ = false;
   StringPool labels_;
   StackTree tree_;
   std::vector<std::uint64_t> counts_;  // of samples that end at a node

@@ -54,7 +54,18 @@ class JsonlWriter : public StackWriter {
     json_.boolean(function.kind == FrameKind::inlined);
     json_.member("file", function.file);
     json_.member("line", place.line);
+    write_doubts(doubts_of(frame, place));
     json_.end_object();
+  }
+
+  void write_doubts(Doubts doubts) {
+    if (!doubts.any()) return;
+    json_.key("doubts");
+    json_.begin_array();
+    for (unsigned i = 0; i < kDoubtCount; ++i) {
+      if (doubts.has(doubt_at(i))) json_.string(to_string(doubt_at(i)));
+    }
+    json_.end_array();
   }
 
   WriterInput input_;

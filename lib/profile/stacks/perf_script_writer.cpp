@@ -93,18 +93,25 @@ class PerfScriptWriter : public StackWriter {
            frame.source != FrameSource::kernel;
   }
 
+  /// What the text of a place depends on, besides the place: 0 to 5.
+  static std::size_t kind_of(const StackFrame& frame) noexcept {
+    const bool is_scanned = frame.source == FrameSource::scan;
+    const bool is_stitched = frame.source == FrameSource::stitched;
+    return (is_before(frame) ? 1 : 0) + (is_scanned ? 2 : is_stitched ? 4 : 0);
+  }
+
   /// The text of a place is made once: most samples have the same callers.
   const Text* known_text(const StackFrame& frame) const noexcept {
-    const std::vector<Text>& texts = texts_[is_before(frame) ? 1 : 0];
+    const std::vector<Text>& texts = texts_[kind_of(frame)];
     const bool is_known = frame.place < texts.size() && !texts[frame.place].text.empty();
     return is_known ? &texts[frame.place] : nullptr;
   }
 
   void write_frame(const StackFrame& frame, std::uint64_t offset) {
-    std::vector<Text>& texts = texts_[is_before(frame) ? 1 : 0];
+    std::vector<Text>& texts = texts_[kind_of(frame)];
     if (frame.place >= texts.size()) texts.resize(input_.table.places());
     Text& text = texts[frame.place];
-    text = {text_of(frame.place, is_before(frame), offset), offset, is_inlined(frame)};
+    text = {text_of(frame, offset), offset, is_inlined(frame)};
     input_.out.write(text.text);
   }
 
@@ -116,34 +123,41 @@ class PerfScriptWriter : public StackWriter {
     text.append(digits, count);
   }
 
-  std::string text_of(std::uint32_t number, bool is_before, std::uint64_t offset) {
-    const FramePlace& place = input_.table.place(number);
-    const FrameFunction& function = frames_.function(frames_.of_place(number));
+  std::string text_of(const StackFrame& frame, std::uint64_t offset) {
+    const FramePlace& place = input_.table.place(frame.place);
+    const FrameFunction& function = frames_.function(frames_.of_place(frame.place));
+    const std::uint64_t before = is_before(frame) ? 1 : 0;
     std::string text = "\t";
-    append_hex(text, place.map_address - (is_before ? 1 : 0), 16);
+    append_hex(text, place.map_address - before, 16);
     if (function.name.empty()) {
       text += " [unknown]";
     } else {
       text.append(" ").append(escaped(function.name)).append("+0x");
-      append_hex(text, offset - (is_before && offset != 0 ? 1 : 0));
+      append_hex(text, offset - (offset != 0 ? before : 0));
     }
-    text += module_text(function, place);
+    text += module_text(function, place) + mark_of(doubts_of(frame, place)) + "\n";
     if (input_.options.lines && place.line != 0) {
       text += "  " + escaped(function.file) + ":" + std::to_string(place.line) + "\n";
     }
     return text;
   }
 
+  /// Readers of this text take what stands before a tab, as they do not look past the module.
+  std::string mark_of(Doubts doubts) const {
+    if (!doubts.any()) return {};
+    return "\t(?" + (input_.options.doubt_kinds ? to_string(doubts) : std::string()) + ")";
+  }
+
   std::string module_text(const FrameFunction& function, const FramePlace& place) const {
-    if (function.kind == FrameKind::inlined) return " (inlined)\n";
+    if (function.kind == FrameKind::inlined) return " (inlined)";
     std::string_view module = function.module;
     if (module.empty()) module = input_.table.mapping(place.mapping).path;
-    return " (" + (module.empty() ? std::string("[unknown]") : escaped(module)) + ")\n";
+    return " (" + (module.empty() ? std::string("[unknown]") : escaped(module)) + ")";
   }
 
   WriterInput input_;
   ShownFrames frames_;
-  std::array<std::vector<Text>, 2> texts_;  // by place
+  std::array<std::vector<Text>, 6> texts_;  // by kind_of() and place
   std::size_t event_width_ = 0;
 };
 

@@ -17,6 +17,12 @@ Symbolizer::Options symbolizer_options(const StackOptions& options) {
   return result;
 }
 
+void count_doubts(Doubts doubts, FrameCounts& counts) noexcept {
+  if (!doubts.any()) return;
+  ++counts.doubtful;
+  for (unsigned i = 0; i < kDoubtCount; ++i) counts.doubts[i] += doubts.has(doubt_at(i)) ? 1 : 0;
+}
+
 }  // namespace
 
 PlaceFinder::PlaceFinder(RecordedProcesses& processes, const StackOptions& options,
@@ -52,8 +58,7 @@ PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFra
 PlaceFinder::Found PlaceFinder::found_of(const Places& places) const noexcept {
   if (places.count == 0) return {};
   const FrameFunction& function = table_.function_of(all_[places.first + places.count - 1]);
-  const bool is_unnamed = function.kind == FrameKind::jit && function.name.empty();
-  return {places.first, places.count, is_unnamed};
+  return {places.first, places.count, function.name.empty(), function.kind == FrameKind::jit};
 }
 
 /// Whether it is known what the frame stands for, which then is noted.
@@ -139,16 +144,19 @@ void PlaceFinder::name_all(const ProcessMoment& moment, std::span<const Wanted> 
   }
 }
 
-std::uint64_t PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& frames) {
-  std::uint64_t unnamed = 0;
+FrameCounts PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& frames) {
+  FrameCounts counts;
   for (const UnwoundFrame& frame : stack.frames) {
     const Found& found = found_[next_++];
     for (std::uint32_t i = 0; i < found.count; ++i) {
       frames.push_back({frame.pc, all_[found.first + i], frame.source, frame.is_return});
     }
-    if (found.is_unnamed) ++unnamed;
+    if (found.is_unnamed) ++(found.is_jit ? counts.unnamed_jit : counts.unnamed);
+    if (found.count != 0)
+      count_doubts(doubts_of(frames.back(), table_.place(frames.back().place)), counts);
   }
-  return unnamed;
+  counts.unnamed += counts.unnamed_jit;
+  return counts;
 }
 
 }  // namespace perfmap

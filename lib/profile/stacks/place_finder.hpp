@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -21,6 +22,14 @@ inline bool is_mapped_file(const Region& region) noexcept {
   return region.file->is_file() || region.file->kind == RegionKind::vdso;
 }
 
+/// Of the frames of a stack, those that were inlined not counted.
+struct FrameCounts {
+  std::uint64_t unnamed = 0;
+  std::uint64_t unnamed_jit = 0;
+  std::uint64_t doubtful = 0;
+  std::array<std::uint64_t, kDoubtCount> doubts = {};  ///< as doubt_at() counts
+};
+
 /// Names the addresses of stacks. Each place of code is looked up once: code of files by file and
 /// offset, whatever process it is in; code of runtimes by process and address, for as long as it
 /// was there.
@@ -31,9 +40,8 @@ class PlaceFinder {
 
   /// Finds out what their frames stand for.
   void prepare(std::span<const RawStack> stacks);
-  /// The frames of the next of these stacks. Answers how many have no name though a runtime made
-  /// them.
-  std::uint64_t next(const RawStack& stack, std::vector<StackFrame>& frames);
+  /// The frames of the next of these stacks.
+  FrameCounts next(const RawStack& stack, std::vector<StackFrame>& frames);
   std::span<const Error> failures() const noexcept { return symbolizer_.failures(); }
 
  private:
@@ -43,7 +51,8 @@ class PlaceFinder {
   struct Found {
     std::uint32_t first = 0;
     std::uint32_t count = 0;
-    bool is_unnamed = false;  ///< a runtime's code, of which nobody has a name
+    bool is_unnamed = false;
+    bool is_jit = false;
   };
   /// An address as it was found last: most stacks of a process have the same callers.
   struct Recent {

@@ -43,25 +43,42 @@ std::string hex(std::string_view bytes) {
 /// Where the kernel's half of the addresses begins on all machines.
 constexpr Address kKernel = Address{1} << 63;
 
-/// A process is named after its program's file, cut to 15 bytes.
-bool is_program(const FrameMapping& mapping, std::string_view comm) {
-  return mapping.kind == FrameKind::native && !comm.empty() &&
-         file_name_of(mapping.path).substr(0, 15) == comm;
-}
-
 }  // namespace
 
-/// pprof takes the first mapping for the program.
 void PprofTables::add_mapping(std::uint32_t number, std::string_view process_comm) {
   if (number == 0) return;
   if (number >= mapping_ids_.size()) mapping_ids_.resize(table_.mappings());
   if (mapping_ids_[number] != 0) return;
   mappings_.push_back(number);
   mapping_ids_[number] = static_cast<std::uint32_t>(mappings_.size());
-  if (main_found_ || !is_program(table_.mapping(number), process_comm)) return;
-  main_found_ = true;
-  std::swap(mapping_ids_[mappings_.front()], mapping_ids_[number]);
-  std::swap(mappings_.front(), mappings_.back());
+  const FrameMapping& mapping = table_.mapping(number);
+  const bool is_program =
+      mapping.kind == FrameKind::native && is_named_after(process_comm, mapping.path);
+  if (named_after_ == 0 && is_program) named_after_ = number;
+}
+
+/// The mapping of the main binary that frames are of, if there is one.
+std::uint32_t PprofTables::main_mapping() const noexcept {
+  if (program_ == 0) return named_after_;
+  const std::string_view path = table_.mapping(program_).path;
+  const auto found = std::ranges::find_if(mappings_, [&](std::uint32_t number) {
+    const FrameMapping& mapping = table_.mapping(number);
+    return mapping.kind != FrameKind::jit && mapping.path == path;
+  });
+  return found == mappings_.end() ? program_ : *found;
+}
+
+/// pprof takes the first mapping for the main binary, which need not have any frames.
+void PprofTables::put_main_first() {
+  const std::uint32_t main = main_mapping();
+  if (main == 0) return;
+  const auto place = std::ranges::find(mappings_, main);
+  if (place != mappings_.end()) mappings_.erase(place);
+  mappings_.insert(mappings_.begin(), main);
+  mapping_ids_.resize(table_.mappings());
+  for (std::size_t i = 0; i < mappings_.size(); ++i) {
+    mapping_ids_[mappings_[i]] = static_cast<std::uint32_t>(i + 1);
+  }
 }
 
 /// Of a file that lies elsewhere in another process, or twice in one, there is one mapping, which

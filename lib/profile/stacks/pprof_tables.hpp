@@ -38,6 +38,11 @@ class PprofTables {
   /// The location of `frames`: any number of inlined ones, and the one that holds them.
   std::uint32_t location_of(std::span<const StackFrame> frames, std::string_view process_comm);
 
+  /// The mapping of the main binary of a sample's process; 0: not known. The first one counts.
+  void note_program(std::uint32_t mapping) noexcept {
+    if (program_ == 0) program_ = mapping;
+  }
+
   bool is_inlined(const StackFrame& frame) const {
     return table_.function_of(frame.place).kind == FrameKind::inlined;
   }
@@ -46,6 +51,7 @@ class PprofTables {
   template <class Emit>
   void write(Emit emit) {
     std::string message;
+    put_main_first();
     for (std::uint32_t id = 1; id <= mappings_.size(); ++id) {
       write_mapping(id, message);
       emit(pprof::mapping, message);
@@ -74,6 +80,8 @@ class PprofTables {
   };
 
   void add_mapping(std::uint32_t number, std::string_view process_comm);
+  std::uint32_t main_mapping() const noexcept;
+  void put_main_first();
   void write_mapping(std::uint32_t id, std::string& message);
   void write_location(std::uint32_t id, std::string& message);
   void write_function(std::uint32_t id, std::string& message);
@@ -85,7 +93,8 @@ class PprofTables {
   Numbered<Location, HashOf> locations_;
   std::vector<std::uint32_t> mappings_;     // by id: their numbers in the table
   std::vector<std::uint32_t> mapping_ids_;  // of numbers in the table; 0: none yet
-  bool main_found_ = false;
+  std::uint32_t program_ = 0;               // its mapping in the table, if the samples tell
+  std::uint32_t named_after_ = 0;           // the first mapping that a process is named after
 };
 
 }  // namespace perfmap

@@ -33,7 +33,8 @@ class PprofWriter : public StackWriter {
     last_time_ = sample.time;
     const std::uint32_t comm = strings_.add(escaped(sample.comm));
     const std::uint32_t thread = threads_.add({sample.pid, sample.tid, comm});
-    const std::uint32_t number = samples_.add({stack_of(sample), thread});
+    tables_.note_program(sample.program);
+    const std::uint32_t number = samples_.add({stack_of(sample), thread, doubts_of(sample)});
     if (values_.size() <= number * values_each_) values_.resize(values_.size() + values_each_);
     std::uint64_t* const values = &values_[number * values_each_];
     ++values[0];
@@ -75,6 +76,7 @@ class PprofWriter : public StackWriter {
   struct Sample {
     std::uint32_t stack;
     std::uint32_t thread;
+    Doubts doubts;  // of any of its frames
     friend bool operator==(const Sample&, const Sample&) = default;
   };
   struct HashOf {
@@ -86,9 +88,20 @@ class PprofWriter : public StackWriter {
           .value();
     }
     std::size_t operator()(const Sample& sample) const noexcept {
-      return Hash().add(std::uint64_t{sample.stack} << 32 | sample.thread).value();
+      return Hash()
+          .add(std::uint64_t{sample.stack} << 32 | sample.thread)
+          .add(std::uint64_t{sample.doubts.bits})
+          .value();
     }
   };
+
+  Doubts doubts_of(const StackSample& sample) const noexcept {
+    Doubts doubts;
+    for (const StackFrame& frame : sample.frames) {
+      doubts.add(perfmap::doubts_of(frame, input_.table.place(frame.place)));
+    }
+    return doubts;
+  }
 
   std::uint32_t stack_of(const StackSample& sample) {
     std::uint32_t node = 0;
@@ -166,6 +179,10 @@ class PprofWriter : public StackWriter {
     add_label(writer, "pid", label_field::num, thread.pid);
     add_label(writer, "tid", label_field::num, thread.tid);
     add_label(writer, "comm", label_field::str, thread.comm);
+    const Doubts doubts = samples_[number].doubts;
+    if (doubts.any()) {
+      add_label(writer, "doubts", label_field::str, strings_.add(to_string(doubts)));
+    }
   }
 
   void add_label(protozero::pbf_writer& writer, std::string_view key, std::uint32_t field,

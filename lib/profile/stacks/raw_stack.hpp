@@ -24,6 +24,7 @@ struct RawStack {
   std::uint32_t event = 0;
   std::string_view comm;
   std::string_view process_comm;
+  std::uint32_t program = 0;  ///< as StackSample has it
   std::shared_ptr<const ProcessMoment> moment;
   std::vector<UnwoundFrame> frames;  ///< those of the kernel first
   StackEnd end = StackEnd::no_info;

@@ -9,6 +9,10 @@ std::string_view file_name_of(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);
 }
 
+bool is_named_after(std::string_view comm, std::string_view path) noexcept {
+  return !comm.empty() && file_name_of(path).substr(0, 15) == comm;
+}
+
 std::string shown_name(const FrameFunction& function) {
   if (!function.name.empty()) return std::string(function.name);
   std::string_view module = file_name_of(function.module);

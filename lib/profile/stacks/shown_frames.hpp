@@ -15,6 +15,9 @@ std::string shown_name(const FrameFunction& function);
 /// What follows the last '/'.
 std::string_view file_name_of(std::string_view path) noexcept;
 
+/// Whether a process that runs that file has that name at first: the kernel keeps 15 bytes.
+bool is_named_after(std::string_view comm, std::string_view path) noexcept;
+
 /// Control bytes and what is not UTF-8 as \xNN, so that a name is one word of one line.
 std::string escaped(std::string_view name);
 

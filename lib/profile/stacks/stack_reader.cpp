@@ -5,6 +5,7 @@
 #include "stacks/held_stacks.hpp"
 #include "stacks/kernel_symbols.hpp"
 #include "stacks/place_finder.hpp"
+#include "stacks/recorded_programs.hpp"
 #include "stacks/source_clock.hpp"
 #include "stacks/stack_filter.hpp"
 #include "stacks/stack_jobs.hpp"
@@ -12,12 +13,15 @@
 namespace perfmap {
 namespace {
 
-void count(const RawStack& stack, std::uint64_t unnamed, StackCounts& counts) {
+void count(const RawStack& stack, const FrameCounts& frames, StackCounts& counts) {
   ++counts.samples;
   counts.frames += stack.frames.size();
   counts.full_copies += stack.is_full ? 1 : 0;
   counts.stitched += stack.was_stitched ? 1 : 0;
-  counts.unnamed_jit += unnamed;
+  counts.unnamed += frames.unnamed;
+  counts.unnamed_jit += frames.unnamed_jit;
+  counts.doubtful += frames.doubtful;
+  for (unsigned i = 0; i < kDoubtCount; ++i) counts.doubts[i] += frames.doubts[i];
   ++counts.ends[static_cast<std::size_t>(stack.end)];
   for (const UnwoundFrame& frame : stack.frames) {
     ++counts.sources[static_cast<std::size_t>(frame.source)];
@@ -33,6 +37,7 @@ struct StackReader::State {
   FrameTable table;
   KernelSymbols kernel;
   RecordedProcesses processes;
+  RecordedPrograms programs;
   SourceClock clock;
   PlaceFinder places;
   StackJobs jobs;
@@ -48,6 +53,7 @@ struct StackReader::State {
         reader(from),
         kernel(options.kallsyms),
         processes(options),
+        programs(from.facts(), table),
         clock(from.facts().time_conversion),
         places(processes, options, kernel, table),
         jobs(from.facts().arch, options),
@@ -78,7 +84,7 @@ void StackReader::State::take(const RecordView& record) {
         held.take(*chain);
       }
       return;
-    default: processes.take(record);
+    default: processes.take(record); programs.take(record);
   }
 }
 
@@ -97,6 +103,7 @@ void StackReader::State::take_sample(const RecordView& record) {
   stack.event = record.event;
   stack.comm = processes.comm_of(sample->pid, sample->tid);
   stack.process_comm = processes.comm_of(sample->pid, sample->pid);
+  stack.program = programs.of(sample->pid);
   if (!passes(options.filter, stack, event.name)) {
     ++statistics.filtered;
     return;
@@ -111,12 +118,12 @@ void StackReader::State::visit_stacks(std::vector<RawStack> stacks,
   places.prepare(stacks);
   for (const RawStack& stack : stacks) {
     frames.clear();
-    const std::uint64_t unnamed = places.next(stack, frames);
+    const FrameCounts counted_frames = places.next(stack, frames);
     StackCounts& counted = counts[stack.pid];
     if (counted.samples == 0) counted.pid = stack.pid;
     counted.comm = stack.process_comm;
-    count(stack, unnamed, counted);
-    count(stack, unnamed, statistics.total);
+    count(stack, counted_frames, counted);
+    count(stack, counted_frames, statistics.total);
     StackSample sample;
     sample.time = stack.time;
     sample.pid = stack.pid;
@@ -126,6 +133,7 @@ void StackReader::State::visit_stacks(std::vector<RawStack> stacks,
     sample.event = stack.event;
     sample.comm = stack.comm;
     sample.process_comm = stack.process_comm;
+    sample.program = stack.program;
     sample.end = stack.end;
     sample.was_stitched = stack.was_stitched;
     sample.frames = frames;

@@ -1,0 +1,44 @@
+#include "perfmap/perf_script.hpp"
+
+#include "support/catch.hpp"
+
+namespace perfmap {
+namespace {
+
+std::string filtered(const std::vector<std::string>& lines) {
+  PerfScriptFilter filter(
+      [](pid_t, const Query& query, PerfScriptFilter::Name& name) {
+        if (query.address - 0x7000 >= 0x100) return false;
+        name = {"jitted", 0x7000};
+        return true;
+      },
+      [](pid_t) { return 0; });
+  std::string out;
+  filter.filter("app     7/7         1.010000000:   10101010   cpu-clock: ", out);
+  out.clear();
+  for (const std::string& line : lines) {
+    filter.filter(line, out);
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("frames that are marked as doubtful are renamed, and keep their mark", "[perf-script]") {
+  CHECK(filtered({"\t            124b main+0x4b (/bin/app)\t(?)",
+                  "\t            7010 [unknown] (/tmp/perf-7.map)\t(?)",
+                  "\t            7020 [unknown] (//anon)\t(?scanned-frame,guessed-owner)",
+                  "\t            9020 [unknown] (//anon)\t(?)"}) ==
+        "\t            124b main+0x4b (/bin/app)\t(?)\n"
+        "\t            7010 jitted+0x10 (/tmp/perf-7.map)\t(?)\n"
+        "\t            7020 jitted+0x20 (//anon)\t(?scanned-frame,guessed-owner)\n"
+        "\t            9020 [unknown] (//anon)\t(?)\n");
+}
+
+TEST_CASE("what only looks like a mark is a part of the module's name", "[perf-script]") {
+  const std::string line = "\t            7010 [unknown] (/tmp/perf-7.map\t(?)";
+  CHECK(filtered({line}) == line + "\n");
+}
+
+}  // namespace perfmap
