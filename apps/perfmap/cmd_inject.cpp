@@ -2,6 +2,8 @@
 #include <climits>
 #include <cstdlib>
 #include <perfmap/inject.hpp>
+#include <perfmap/module_cache.hpp>
+#include <perfmap/process_modules.hpp>
 #include <perfmap/recorded_jit.hpp>
 
 #include "command.hpp"
@@ -42,8 +44,10 @@ Result<std::string> elf_prefix(const Options& options) {
   return prefix + options.output.substr(slash + 1) + ".";
 }
 
-Result<InjectOptions> options_of(const Options& options) {
+Result<InjectOptions> options_of(const Options& options, const Recording& recording,
+                                 ModuleCache& cache) {
   InjectOptions inject;
+  inject.open_module = open_below(cache, options.symfs, recorded_build_ids(recording));
   Result<std::string> prefix = elf_prefix(options);
   if (!prefix) return Failure(std::move(prefix.error()));
   inject.elf_prefix = *std::move(prefix);
@@ -74,6 +78,10 @@ void say(const InjectReport& report, const Console& console) {
                    " have different clocks (perf record -k mono has the right one): all of its "
                    "code was mapped at once, and what was overlaid later has the later names");
     }
+    if (dump.in_elf_files != 0) {
+      console.note("left out " + counted(dump.in_elf_files, "function") +
+                   " of the dump where an ELF file is mapped, which has their names");
+    }
     if (dump.counts.without_code != 0) {
       console.note("the dump has no code bytes of " +
                    counted(dump.counts.without_code, "function"));
@@ -94,7 +102,8 @@ ExitCode run(const Options& options, const Console& console) {
   }
   Result<Recording> recording = open_recording(options.recording);
   if (!recording) return console.fail(recording.error());
-  const Result<InjectOptions> inject = options_of(options);
+  ModuleCache cache;
+  const Result<InjectOptions> inject = options_of(options, *recording, cache);
   if (!inject) return console.fail(inject.error());
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());

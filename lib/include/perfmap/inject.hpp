@@ -11,6 +11,7 @@
 #include "perfmap/export.hpp"
 #include "perfmap/jitdump.hpp"
 #include "perfmap/output_file.hpp"
+#include "perfmap/process_tracker.hpp"
 #include "perfmap/recording.hpp"
 #include "perfmap/result.hpp"
 
@@ -22,6 +23,8 @@ struct InjectOptions {
   /// Dumps of the caller, instead: each belongs to the processes that had mapped a file of its
   /// name, or, where none had, to the one of its header.
   std::vector<Jitdump> dumps = {};
+  /// As StackOptions has it, to tell which mapped files are ELF files. Nothing: all are.
+  ProcessTracker::OpenModule open_module = {};
   /// ELF files have the name PREFIXjitted-PID.so. Absolute: the recording names them so. A link of
   /// that name is replaced, not followed.
   std::string elf_prefix = {};
@@ -29,11 +32,13 @@ struct InjectOptions {
 
 /// A dump whose code is part of a recording now.
 struct InjectedDump {
-  pid_t pid = 0;     ///< as the recording has it
-  std::string path;  ///< of the dump
-  std::string elf;
-  ElfImageCounts counts;
+  pid_t pid = 0;          ///< as the recording has it
+  std::string path = {};  ///< of the dump
+  std::string elf = {};
+  ElfImageCounts counts = {};
   std::uint64_t mappings = 0;  ///< records that were put into the recording
+  /// Pieces of code that were left out, because an ELF file is mapped where they are.
+  std::uint64_t in_elf_files = 0;
   /// False: the recording has another clock than the dump, and all of the code was put where the
   /// process mapped its dump, in the order in which it was loaded.
   bool is_timed = true;
@@ -56,6 +61,9 @@ struct InjectReport {
 /// and, where code was moved away and nothing else has its place, one of anonymous memory. Left out
 /// are records of anonymous memory that come where code of a dump is already, as a runtime's
 /// mprotect() makes them: for perf they would hide it.
+///
+/// Code that a dump has where an ELF file is mapped, such as V8's builtins in node's own file, is
+/// not mapped: readers have its names from that file, and would lose the file.
 ///
 /// Goes over the recording twice; holds 40 bytes a piece of code and a mapping of anonymous memory,
 /// and what Recording::Reader, Timeline and write_elf_of_all_code() do. Writes ELF files when `out`

@@ -6,6 +6,7 @@
 
 #include "perfdata/rewritten_file.hpp"
 #include "stacks/injected_records.hpp"
+#include "stacks/injected_space.hpp"
 
 namespace perfmap {
 namespace {
@@ -25,6 +26,7 @@ class Injection {
       : recording_(recording),
         options_(options),
         survey_(std::move(survey)),
+        elf_(std::move(survey_.processes)),
         records_(survey_.events, survey_.facts.is_swapped) {}
 
   Result<void> take_dumps() {
@@ -103,7 +105,7 @@ class Injection {
       report_.failures.push_back({Errc::too_large, path + " is one dump too many", 0, {}});
       return {};
     }
-    InjectedDump injected{pid, path, elf_name(pid), {}, 0, true};
+    InjectedDump injected{.pid = pid, .path = path, .elf = elf_name(pid)};
     if (records_.size_of(injected.elf) > kLargestRecord) {
       return Failure({Errc::too_large, injected.elf + " is too long a name", 0, {}});
     }
@@ -125,6 +127,7 @@ class Injection {
     }
     std::vector<CodeMapping> mappings =
         code_mappings(timeline, made->code, injected.is_timed, mapped_at);
+    injected.in_elf_files = elf_.cut(mappings, pid);
     if (timeline.dump().input().was_truncated()) {
       return Failure({Errc::io, path + " was cut off while it was read", 0, {}});
     }
@@ -178,6 +181,7 @@ class Injection {
   const Recording& recording_;
   const InjectOptions& options_;
   RecordingSurvey survey_;
+  ElfRegions elf_;
   MmapRecords records_;
   std::vector<CodeMapping> mappings_;
   std::vector<pid_t> pids_;  // of dumps, as mappings number them
@@ -193,7 +197,7 @@ class Injection {
 Result<InjectReport> inject_jit(const Recording& recording, const InjectOptions& options,
                                 OutputFile& out, Diagnostics& problems) {
   Diagnostics ignored(1);  // the same is said when it is written
-  Result<RecordingSurvey> surveyed = survey(recording, ignored);
+  Result<RecordingSurvey> surveyed = survey(recording, options.open_module, ignored);
   if (!surveyed) return Failure(std::move(surveyed.error()));
   Injection injection(recording, options, *std::move(surveyed));
   const Result<void> taken = injection.take_dumps();

@@ -30,6 +30,12 @@ bool is_anonymous(std::string_view name) {
 
 class Surveyor {
  public:
+  explicit Surveyor(ProcessTracker::OpenModule open_module) {
+    ProcessTracker::Options options;
+    options.open_module = std::move(open_module);
+    found.processes = ProcessTracker(std::move(options));
+  }
+
   void take(const RecordView& record) {
     const std::uint64_t number = count_++;
     if (!is_kept(record)) return;
@@ -37,8 +43,13 @@ class Surveyor {
     if (found.first_time == 0) found.first_time = record.time;
     if (const auto event = decode_mmap(record)) {
       take_mmap(*event, number, static_cast<std::uint32_t>(record.bytes.size()));
-    } else if (const auto comm = decode_comm(record); comm && comm->exec) {
-      found.changes.push_back({number, record.time, comm->pid, 0, {}});
+    } else if (const auto comm = decode_comm(record)) {
+      found.processes.on_comm(*comm);
+      if (comm->exec) found.changes.push_back({number, record.time, comm->pid, 0, {}});
+    } else if (const auto fork = decode_fork(record)) {
+      found.processes.on_fork(*fork);
+    } else if (const auto exit = decode_exit(record)) {
+      found.processes.on_exit(*exit);
     }
   }
 
@@ -47,6 +58,7 @@ class Surveyor {
  private:
   void take_mmap(const MmapEvent& event, std::uint64_t number, std::uint32_t size) {
     if (event.pid < 0) return;
+    found.processes.on_mmap(event);
     if (is_dump(event.name)) {
       std::string path(event.name);
       if (known_.emplace(event.pid, path).second) {
@@ -74,8 +86,9 @@ bool is_kept(const RecordView& record) noexcept {
   return Words(record.bytes.substr(8, 8), record.is_swapped)[0] != kCompressed;
 }
 
-Result<RecordingSurvey> survey(const Recording& recording, Diagnostics& problems) {
-  Surveyor surveyor;
+Result<RecordingSurvey> survey(const Recording& recording, ProcessTracker::OpenModule open_module,
+                               Diagnostics& problems) {
+  Surveyor surveyor(std::move(open_module));
   Recording::Reader reader(recording);
   for (auto records = reader.next(problems); !records.empty(); records = reader.next(problems)) {
     for (const RecordView& record : records) {

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "perfmap/process_tracker.hpp"
 #include "perfmap/recording.hpp"
 
 namespace perfmap {
@@ -33,6 +34,7 @@ struct RecordingSurvey {
   std::vector<RecordedEvent> events;
   std::vector<DumpMarker> markers;    ///< each dump of a process once
   std::vector<MemoryChange> changes;  ///< in the order of records
+  ProcessTracker processes;           ///< that has had all events
   std::uint64_t bytes = 0;            ///< of the records that are kept
   std::uint64_t first_time = 0;       ///< of a record that has one
   std::uint64_t lost_bytes = 0;
@@ -46,6 +48,7 @@ struct RecordingSurvey {
 bool is_kept(const RecordView& record) noexcept;
 
 /// Goes over the recording once. Fails with unsupported where bytes of it lie outside of records.
-Result<RecordingSurvey> survey(const Recording& recording, Diagnostics& problems);
+Result<RecordingSurvey> survey(const Recording& recording, ProcessTracker::OpenModule open_module,
+                               Diagnostics& problems);
 
 }  // namespace perfmap

@@ -24,8 +24,10 @@ struct Injected {
   std::string bytes;
   RecordingContents contents;
 
-  Injected(const std::string& recording, std::vector<std::string> dumps, bool given = false) {
+  Injected(const std::string& recording, std::vector<std::string> dumps, bool given = false,
+           ProcessTracker::OpenModule open_module = {}) {
     Options options;
+    options.open_module = std::move(open_module);
     options.elf_prefix = scratch / "out.";
     if (given) {
       for (std::string& dump : dumps) {
@@ -158,6 +160,53 @@ TEST_CASE("memory without a name does not hide code that is there already", "[in
   CHECK(made.name_at(0x8001, 35) == "//anon");
 }
 
+TEST_CASE("what happens at one time counts as if code came first", "[inject]") {
+  const RecordingBytes b;
+  const EventShape shape = monotonic();
+  DumpBytes dump;
+  dump.header().load(20, 0x4000, "first", "abcdefgh", 1);
+  const std::string data = marker(b, shape) +
+                           mmap_record(b, shape, 20, {0x4000, 0x1000}, "//anon") +
+                           b.sample(shape, {.ip = 0x4001, .time = 20, .pid = 42, .tid = 42});
+  const Injected made(b.file({shape}, data), {dump.text()});
+  CHECK(made.report.hidden == 1);
+  REQUIRE(made.contents.records.size() == 3);
+  CHECK(decode_mmap(made.contents.records[1].borrowed())->range == AddressRange{0x4000, 8});
+  CHECK(made.contents.records[2].view.type == RecordType::sample);
+}
+
+TEST_CASE("code of a dump where an ELF file is mapped is left out", "[inject]") {
+  const RecordingBytes b;
+  const EventShape shape = monotonic();
+  const bool is_elf = GENERATE(true, false);
+  CAPTURE(is_elf);
+  DumpBytes dump;
+  dump.header().load(20, 0x4800, "builtin", "abcdefgh", 1);
+  dump.load(21, 0x3ffc, "up to it", "ijklmnop", 2).load(22, 0x5000, "after it", "qrst", 3);
+  dump.move(25, 0x4800, 0x4900, 8, 1).load(40, 0x4800, "later", "uvwx", 4);
+  const std::string data = marker(b, shape) +
+                           mmap_record(b, shape, 5, {0x4000, 0x1000}, "/usr/bin/node") +
+                           mmap_record(b, shape, 30, {0x4000, 0x1000}, "//anon");
+  int asked = 0;
+  const auto no_elf = [&](const Region& region,
+                          const ProcSource*) -> Result<std::shared_ptr<const Module>> {
+    if (region.file->name == "/usr/bin/node") ++asked;
+    return Failure({Errc::bad_format, "not an ELF file", 0, {}});
+  };
+  const Injected made(b.file({shape}, data), {dump.text()}, false,
+                      is_elf ? ProcessTracker::OpenModule() : no_elf);
+  REQUIRE(made.report.dumps.size() == 1);
+  CHECK(made.report.dumps[0].in_elf_files == (is_elf ? 2 : 0));
+  CHECK(made.report.dumps[0].mappings == (is_elf ? 3 : 6));
+  CHECK(made.name_at(0x4801, 20) == (is_elf ? "/usr/bin/node" : "builtin"));
+  CHECK(made.name_at(0x4901, 26) == (is_elf ? "/usr/bin/node" : "builtin"));
+  CHECK(made.name_at(0x3ffd, 22) == "up to it");
+  CHECK(made.name_at(0x4001, 22) == (is_elf ? "/usr/bin/node" : "up to it"));
+  CHECK(made.name_at(0x5001, 22) == "after it");
+  CHECK(made.name_at(0x4801, 40) == "later");
+  CHECK(asked == (is_elf ? 0 : 1));
+}
+
 TEST_CASE("without the dump's clock all code is there from its marker on", "[inject]") {
   const RecordingBytes b;
   DumpBytes dump;
@@ -201,7 +250,8 @@ TEST_CASE("a recording written again has all that the old one had", "[inject][wi
   CHECK_FALSE(after.facts.is_compressed);
 }
 
-TEST_CASE("every sample of Node.js's code falls into what perf names it", "[inject][wild]") {
+TEST_CASE("samples of Node.js's code fall into what perf names it, or into the program's file",
+          "[inject][wild]") {
   const std::string wild = test::tests_dir("/wild/node/");
   const Injected made(read_file(wild + "perf-683.data"), {read_file(wild + "jit-683-samples.dump")},
                       true);
@@ -209,6 +259,7 @@ TEST_CASE("every sample of Node.js's code falls into what perf names it", "[inje
   std::string line;
   std::getline(truth, line);
   std::size_t rows = 0;
+  std::size_t builtins = 0;
   while (std::getline(truth, line) && rows < 60) {  // each reads the ELF file
     CAPTURE(line);
     std::istringstream fields(line);
@@ -217,10 +268,13 @@ TEST_CASE("every sample of Node.js's code falls into what perf names it", "[inje
     std::string name;
     fields >> time >> std::hex >> ip >> std::ws;
     std::getline(fields, name);
-    CHECK(escaped(made.name_at(ip, time)) == name);
+    const bool is_builtin = ip < 0x10000000;  // where node's own file is mapped
+    CHECK(escaped(made.name_at(ip, time)) == (is_builtin ? "/usr/bin/node" : name));
+    builtins += is_builtin ? 1 : 0;
     ++rows;
   }
   CHECK(rows == 60);
+  CHECK(builtins == 9);
 }
 
 }  // namespace perfmap::test

@@ -1,0 +1,50 @@
+#include "stacks/injected_space.hpp"
+
+#include <algorithm>
+
+#include "perfmap/module.hpp"
+
+namespace perfmap {
+
+/// As Symbolizer asks: an ELF file is the answer wherever it is mapped, and of a file that is none,
+/// or that cannot be read, dumps are.
+bool ElfRegions::is_elf(pid_t pid, const Region& region) {
+  if (!region.file->is_file() && region.file->kind != RegionKind::vdso) return false;
+  if (!tracker_.options().open_module) return true;
+  const auto [place, is_new] = known_.try_emplace(region.file);
+  if (is_new) place->second = tracker_.module_of(pid, region).has_value();
+  return place->second;
+}
+
+void ElfRegions::look(pid_t pid, std::uint64_t time, Ranges& ranges) {
+  auto space = tracker_.at(pid, time);
+  if (space == ranges.space) return;
+  ranges.elf.clear();
+  if (space != nullptr) {
+    for (const Region& region : space->regions()) {
+      if (is_elf(pid, region)) ranges.elf.push_back(region.range);
+    }
+  }
+  ranges.space = std::move(space);
+}
+
+std::uint64_t ElfRegions::cut(std::vector<CodeMapping>& mappings, pid_t pid) {
+  Ranges ranges;
+  std::uint64_t dropped = 0;
+  std::erase_if(mappings, [&](CodeMapping& mapping) {
+    look(pid, mapping.time, ranges);
+    AddressRange& code = mapping.range;
+    const auto next = std::ranges::partition_point(
+        ranges.elf, [&](const AddressRange& elf) { return elf.end() <= code.begin; });
+    if (next == ranges.elf.end() || next->begin >= code.end()) return false;
+    if (next->begin > code.begin) {
+      code.size = next->begin - code.begin;
+      return false;
+    }
+    if (mapping.offset != CodeMapping::kNothing) ++dropped;
+    return true;
+  });
+  return dropped;
+}
+
+}  // namespace perfmap
