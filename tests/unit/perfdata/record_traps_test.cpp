@@ -227,6 +227,32 @@ TEST_CASE("a record that comes after its round is over is counted, and not lost"
   CHECK(contents.out_of_order == 1);
 }
 
+TEST_CASE("records of one time keep their order, also those of two processors", "[perfdata]") {
+  const RecordingBytes b;
+  const EventShape shape;
+  const auto mapping = [&](std::uint64_t time) {
+    Bytes body = b.bytes();
+    body.u32(42).u32(42).u64(0x1000).u64(0x1000).u64(0).padded("/bin/app");
+    return b.record(1, body.raw(b.trailer(shape, {.time = time, .pid = 42, .tid = 42})).text());
+  };
+  const auto sample = [&](std::uint64_t time) {
+    return b.sample(shape, {.ip = 0x1001, .time = time, .pid = 42, .tid = 42});
+  };
+  const auto order_of = [&](const std::string& data) {
+    std::string order;
+    for (const RecordWithBytes& record : read_all(recording_of(b.file({shape}, data))).records) {
+      order += record.view.type == RecordType::sample ? 's' : 'm';
+      order += std::to_string(record.view.time) + " ";
+    }
+    return order;
+  };
+  CHECK(order_of(mapping(5) + sample(5)) == "m5 s5 ");
+  CHECK(order_of(sample(5) + mapping(5)) == "s5 m5 ");
+  CHECK(order_of(mapping(5) + sample(9) + sample(5) + mapping(9)) == "m5 s5 s9 m9 ");
+  CHECK(order_of(sample(5) + mapping(9) + mapping(5) + sample(9)) == "s5 m5 m9 s9 ");
+  CHECK(order_of(mapping(5) + sample(7) + sample(5) + sample(6) + mapping(5)) == "m5 s5 m5 s6 s7 ");
+}
+
 TEST_CASE("records of two processors are put in order without any round", "[perfdata]") {
   const RecordingBytes bytes;
   const EventShape shape;
