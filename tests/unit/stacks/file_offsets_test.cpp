@@ -12,8 +12,9 @@
 namespace perfmap::test {
 namespace {
 
-constexpr Address kFirst = 0x10000;   // shows the file from its begin, up to `aligned`
+constexpr Address kFirst = 0x10000;   // shows the file from `_start` to `with_room`
 constexpr Address kSecond = 0x50000;  // shows what follows
+constexpr std::uint64_t kBegin = 0x180;
 constexpr std::uint64_t kCut = 0x230;
 constexpr std::uint64_t kUser = static_cast<std::uint64_t>(-512);
 
@@ -37,9 +38,10 @@ Recording recording() {
                     {.ip = chain[1], .time = 10 + pid, .pid = pid, .tid = pid, .callchain = chain});
   };
   return recording_of(b.file(
-      {shape}, mapping(shape, 7, {kFirst, kCut}, 0) + mapping(shape, 7, {kSecond, 0xc0}, kCut) +
+      {shape}, mapping(shape, 7, {kFirst, kCut - kBegin}, kBegin) +
+                   mapping(shape, 7, {kSecond, 0xc0}, kCut) +
                    mapping(shape, 8, {kSecond + 0x9000, 0xc0}, kCut) +
-                   sample(7, {kFirst + 0x194, kSecond + 0x35, kSecond + 0x75}) +
+                   sample(7, {kFirst + 0x14, kFirst + 0x75, kSecond + 0x35, kSecond + 0x75}) +
                    sample(8, {kSecond + 0x9000 + 0x34, kSecond + 0x9000 + 0x75})));
 }
 
@@ -78,13 +80,15 @@ std::vector<Seen> frames_of(const Recording& recording) {
 
 TEST_CASE("each piece of a file has its own offset, names and mapping", "[stacks]") {
   const std::vector<Seen> seen = frames_of(recording());
-  REQUIRE(seen.size() == 5);
-  CHECK(seen[0] == Seen{"leaf", 4, 0x194, 0x400194, kFirst, 0});
-  CHECK(seen[1] == Seen{"recursive", 5, 0x265, 0x400265, kSecond, kCut});
-  CHECK(seen[2] == Seen{"run", 5, 0x2a5, 0x4002a5, kSecond, kCut});
+  REQUIRE(seen.size() == 6);
+  CHECK(seen[0] == Seen{"leaf", 4, 0x194, 0x400194, kFirst, kBegin});
+  // As far from the begin of its piece as the last one.
+  CHECK(seen[1] == Seen{"with_room", 0x25, 0x1f5, 0x4001f5, kFirst, kBegin});
+  CHECK(seen[2] == Seen{"recursive", 5, 0x265, 0x400265, kSecond, kCut});
+  CHECK(seen[3] == Seen{"run", 5, 0x2a5, 0x4002a5, kSecond, kCut});
   // The same piece in another process is one mapping, wherever it lies there.
-  CHECK(seen[3] == Seen{"recursive", 4, 0x264, 0x400264, kSecond, kCut});
-  CHECK(seen[4] == Seen{"run", 5, 0x2a5, 0x4002a5, kSecond, kCut});
+  CHECK(seen[4] == Seen{"recursive", 4, 0x264, 0x400264, kSecond, kCut});
+  CHECK(seen[5] == Seen{"run", 5, 0x2a5, 0x4002a5, kSecond, kCut});
 }
 
 }  // namespace perfmap::test
