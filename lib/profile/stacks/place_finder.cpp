@@ -34,7 +34,7 @@ PlaceFinder::Recent& PlaceFinder::recent(const RawStack& stack,
 }
 
 PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFrame& frame) const {
-  const Address address = looked_up(frame);
+  const Address address = frame.pc - (frame.is_return ? 1 : 0);
   if (frame.source == FrameSource::kernel) return {{&kernel_, address, frame.is_return}, nullptr};
   const Symbolizer::Moment& moment = stack.moment->place;
   const Region* const region = moment.space->find(address);
@@ -53,7 +53,7 @@ PlaceFinder::Found PlaceFinder::found_of(const Places& places) const noexcept {
   if (places.count == 0) return {};
   const FrameFunction& function = table_.function_of(all_[places.first + places.count - 1]);
   const bool is_unnamed = function.kind == FrameKind::jit && function.name.empty();
-  return {places.first, places.count, is_unnamed};
+  return {places.first, places.count, is_unnamed, are_returns_[places.first]};
 }
 
 /// Whether it is known what the frame stands for, which then is noted.
@@ -95,13 +95,22 @@ void PlaceFinder::prepare(std::span<const RawStack> stacks) {
       if (is_file && !asked.insert(at.key).second) continue;
       auto& wanted = by_moment[stack.moment.get()];
       if (wanted.empty()) moments.push_back(stack.moment.get());
-      wanted.push_back({at.key, looked_up(frame), stack.source_time});
+      const ReturnSite site = frame.is_return
+                                  ? stack.moment->unwind->return_site(frame.pc, stack.source_time)
+                                  : ReturnSite{false, false};
+      wanted.push_back({at.key, frame.pc, site, stack.source_time});
     }
   }
   for (const ProcessMoment* const moment : moments) name_all(*moment, by_moment[moment]);
   for (const Pending& one : pending) found_[one.frame] = found_of(known_.find(one.key, one.time));
 }
 
+void PlaceFinder::add_place(std::uint32_t number, bool is_return) {
+  all_.push_back(number);
+  are_returns_.push_back(is_return);
+}
+
+/// Nobody has the kernel's code.
 void PlaceFinder::name_kernel(const Key& key) {
   FrameFunction function;
   function.kind = FrameKind::kernel;
@@ -112,6 +121,8 @@ void PlaceFinder::name_kernel(const Key& key) {
     function.name = function.system_name = found->name;
     function.module = found->module;
     place.offset = place.map_address - found->begin;
+    const auto next = kernel_.find(place.map_address);
+    if (next && next->begin != found->begin) place.doubts.add(Doubt::guessed_call);
   }
   FrameMapping mapping;
   mapping.path = function.module;
@@ -119,12 +130,12 @@ void PlaceFinder::name_kernel(const Key& key) {
   place.mapping = table_.add(mapping);
   place.function = table_.add(function);
   known_.add(key, {static_cast<std::uint32_t>(all_.size()), 1, 0, UINT64_MAX});
-  all_.push_back(table_.add(place));
+  add_place(table_.add(place), key.is_return);
 }
 
 void PlaceFinder::name_all(const ProcessMoment& moment, std::span<const Wanted> wanted) {
   std::vector<Query> queries;
-  for (const Wanted& one : wanted) queries.push_back({one.address, one.time});
+  for (const Wanted& one : wanted) queries.push_back({one.address(), one.time});
   std::vector<AddressName> names(queries.size());
   if (options_.names != StackOptions::Names::none) {
     symbolizer_.find_all(moment.place, queries, names);
@@ -134,7 +145,7 @@ void PlaceFinder::name_all(const ProcessMoment& moment, std::span<const Wanted> 
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     // Several samples may have asked for it.
     if (is_known(wanted[i].key, wanted[i].time)) continue;
-    const Region* const region = moment.place.space->find(wanted[i].address);
+    const Region* const region = moment.place.space->find(wanted[i].address());
     known_.add(wanted[i].key, of_address(names[i], wanted[i], region));
   }
 }
@@ -144,7 +155,7 @@ std::uint64_t PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& 
   for (const UnwoundFrame& frame : stack.frames) {
     const Found& found = found_[next_++];
     for (std::uint32_t i = 0; i < found.count; ++i) {
-      frames.push_back({frame.pc, all_[found.first + i], frame.source, frame.is_return});
+      frames.push_back({frame.pc, all_[found.first + i], frame.source, found.is_return});
     }
     if (found.is_unnamed) ++unnamed;
   }

@@ -44,6 +44,7 @@ class PlaceFinder {
     std::uint32_t first = 0;
     std::uint32_t count = 0;
     bool is_unnamed = false;  ///< a runtime's code, of which nobody has a name
+    bool is_return = false;   ///< named by the address before
   };
   /// An address as it was found last: most stacks of a process have the same callers.
   struct Recent {
@@ -61,8 +62,12 @@ class PlaceFinder {
   static constexpr unsigned kRecentBits = 13;
   struct Wanted {
     Key key;
-    Address address = 0;  ///< as sampled
+    Address pc = 0;  ///< as sampled
+    ReturnSite site;
     std::uint64_t time = 0;
+
+    /// Which has the name.
+    Address address() const noexcept { return pc - (site.is_return ? 1 : 0); }
   };
 
   struct Located {
@@ -70,9 +75,6 @@ class PlaceFinder {
     const Region* region = nullptr;
   };
   Found found_of(const Places& places) const noexcept;
-  static Address looked_up(const UnwoundFrame& frame) noexcept {
-    return frame.pc - (frame.is_return ? 1 : 0);
-  }
   Recent& recent(const RawStack& stack, const UnwoundFrame& frame) noexcept;
   bool find_known(const RawStack& stack, const UnwoundFrame& frame, const Key& key);
   Located locate(const RawStack& stack, const UnwoundFrame& frame) const;
@@ -81,8 +83,10 @@ class PlaceFinder {
   }
   void name_all(const ProcessMoment& moment, std::span<const Wanted> wanted);
   void name_kernel(const Key& key);
+  void add_place(std::uint32_t number, bool is_return);
   Places of_address(const AddressName& name, const Wanted& wanted, const Region* region);
-  void add_frames(const AddressName& name, FrameFunction function, FramePlace place);
+  void add_frames(const AddressName& name, FrameFunction function, FramePlace place,
+                  bool is_return);
   void add_jit_line(const AddressName& name, FrameFunction& function, FramePlace& place) const;
   FrameFunction function_of(const AddressName& name, const Region* region) const;
   void set_jit_span(const AddressName& name, const Wanted& wanted, Places& places) const;
@@ -94,6 +98,7 @@ class PlaceFinder {
   Symbolizer symbolizer_;
   KnownPlaces known_;
   std::vector<std::uint32_t> all_;
+  std::vector<bool> are_returns_;  // of these, whether they were named by the address before
   std::vector<Recent> recent_;
   std::vector<Found> found_;                          // of all frames that were prepared
   std::size_t next_ = 0;                              // of these

@@ -25,20 +25,21 @@ std::string_view shown_name(const MappedFile& file) noexcept {
 
 PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wanted& wanted,
                                             const Region* region) {
-  const Address ip = wanted.address + (wanted.key.is_return ? 1 : 0);
+  const Address ip = wanted.pc;
   FrameFunction function = function_of(name, region);
   FramePlace place;
   const bool is_file = region != nullptr && is_mapped_file(*region);
   place.map_address = is_file ? ip - region->range.begin + region->offset : ip;
-  place.vaddr = name.vaddr ? *name.vaddr + (wanted.key.is_return ? 1 : 0) : ip;
+  place.vaddr = name.vaddr ? *name.vaddr + (wanted.site.is_return ? 1 : 0) : ip;
   if (name.range) place.offset = ip - name.range->begin;
   place.mapping = mapping_of(name, region, function.kind);
   place.doubts = name.doubts;
+  if (wanted.site.is_guess) place.doubts.add(Doubt::guessed_call);
   add_jit_line(name, function, place);
   Places places;
   places.first = static_cast<std::uint32_t>(all_.size());
   set_jit_span(name, wanted, places);
-  add_frames(name, function, place);
+  add_frames(name, function, place, wanted.site.is_return);
   places.count = static_cast<std::uint32_t>(all_.size()) - places.first;
   return places;
 }
@@ -58,7 +59,8 @@ void PlaceFinder::add_jit_line(const AddressName& name, FrameFunction& function,
 }
 
 /// The innermost first; the last is the function that has the code, with its symbol's name.
-void PlaceFinder::add_frames(const AddressName& name, FrameFunction function, FramePlace place) {
+void PlaceFinder::add_frames(const AddressName& name, FrameFunction function, FramePlace place,
+                             bool is_return) {
   const std::size_t inlined = name.frames.empty() ? 0 : name.frames.size() - 1;
   for (std::size_t i = 0; i < inlined; ++i) {
     const SourceFrame& source = name.frames[i];
@@ -72,7 +74,7 @@ void PlaceFinder::add_frames(const AddressName& name, FrameFunction function, Fr
     at.line = source.line;
     at.column = source.column;
     at.offset = 0;
-    all_.push_back(table_.add(at));
+    add_place(table_.add(at), is_return);
   }
   if (!name.frames.empty()) {
     function.file = name.frames.back().file;
@@ -80,7 +82,7 @@ void PlaceFinder::add_frames(const AddressName& name, FrameFunction function, Fr
     place.column = name.frames.back().column;
   }
   place.function = table_.add(function);
-  all_.push_back(table_.add(place));
+  add_place(table_.add(place), is_return);
 }
 
 /// Views of it live as long as `name`; FrameTable copies them.
@@ -116,7 +118,7 @@ void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
   places.until = wanted.time == UINT64_MAX ? wanted.time : wanted.time + 1;
   const std::size_t maps = sources->resolver().maps().size();
   if (!name.entry || name.entry->source < maps || timelines.size() != 1) return;
-  const auto code = timelines.front().find(wanted.address, wanted.time);
+  const auto code = timelines.front().find(wanted.address(), wanted.time);
   if (!code) return;
   places.since = code->since;
   places.until = code->until;
