@@ -53,7 +53,7 @@ PlaceFinder::Found PlaceFinder::found_of(const Places& places) const noexcept {
   if (places.count == 0) return {};
   const FrameFunction& function = table_.function_of(all_[places.first + places.count - 1]);
   const bool is_unnamed = function.kind == FrameKind::jit && function.name.empty();
-  return {places.first, places.count, is_unnamed, are_returns_[places.first]};
+  return {places.first, places.count, is_unnamed, places.is_return};
 }
 
 /// Whether it is known what the frame stands for, which then is noted.
@@ -95,19 +95,11 @@ void PlaceFinder::prepare(std::span<const RawStack> stacks) {
       if (is_file && !asked.insert(at.key).second) continue;
       auto& wanted = by_moment[stack.moment.get()];
       if (wanted.empty()) moments.push_back(stack.moment.get());
-      const ReturnSite site = frame.is_return
-                                  ? stack.moment->unwind->return_site(frame.pc, stack.source_time)
-                                  : ReturnSite{false, false};
-      wanted.push_back({at.key, frame.pc, site, stack.source_time});
+      wanted.push_back({at.key, frame.pc, stack.source_time, {frame.is_return, false}});
     }
   }
   for (const ProcessMoment* const moment : moments) name_all(*moment, by_moment[moment]);
   for (const Pending& one : pending) found_[one.frame] = found_of(known_.find(one.key, one.time));
-}
-
-void PlaceFinder::add_place(std::uint32_t number, bool is_return) {
-  all_.push_back(number);
-  are_returns_.push_back(is_return);
 }
 
 /// Nobody has the kernel's code.
@@ -129,11 +121,20 @@ void PlaceFinder::name_kernel(const Key& key) {
   mapping.kind = FrameKind::kernel;
   place.mapping = table_.add(mapping);
   place.function = table_.add(function);
-  known_.add(key, {static_cast<std::uint32_t>(all_.size()), 1, 0, UINT64_MAX});
-  add_place(table_.add(place), key.is_return);
+  known_.add(key, {static_cast<std::uint32_t>(all_.size()), 1, 0, UINT64_MAX, key.is_return});
+  all_.push_back(table_.add(place));
 }
 
-void PlaceFinder::name_all(const ProcessMoment& moment, std::span<const Wanted> wanted) {
+/// Nearly every caller has the call right before its pc: names are asked for at once as if all had,
+/// and what the code says is looked at once for each place.
+void PlaceFinder::look_at_call(const ProcessMoment& moment, Wanted& wanted, AddressName& name) {
+  wanted.site = moment.unwind->return_site(wanted.pc, wanted.time);
+  if (wanted.site.is_return || options_.names == StackOptions::Names::none) return;
+  const Query query{wanted.pc, wanted.time};
+  symbolizer_.find_all(moment.place, {&query, 1}, {&name, 1});
+}
+
+void PlaceFinder::name_all(const ProcessMoment& moment, std::span<Wanted> wanted) {
   std::vector<Query> queries;
   for (const Wanted& one : wanted) queries.push_back({one.address(), one.time});
   std::vector<AddressName> names(queries.size());
@@ -145,6 +146,7 @@ void PlaceFinder::name_all(const ProcessMoment& moment, std::span<const Wanted> 
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     // Several samples may have asked for it.
     if (is_known(wanted[i].key, wanted[i].time)) continue;
+    if (wanted[i].key.is_return) look_at_call(moment, wanted[i], names[i]);
     const Region* const region = moment.place.space->find(wanted[i].address());
     known_.add(wanted[i].key, of_address(names[i], wanted[i], region));
   }

@@ -63,10 +63,9 @@ class PlaceFinder {
   struct Wanted {
     Key key;
     Address pc = 0;  ///< as sampled
-    ReturnSite site;
     std::uint64_t time = 0;
+    ReturnSite site = {};  ///< where its name is; at first, where it most likely is
 
-    /// Which has the name.
     Address address() const noexcept { return pc - (site.is_return ? 1 : 0); }
   };
 
@@ -81,12 +80,11 @@ class PlaceFinder {
   bool is_known(const Key& key, std::uint64_t time) const noexcept {
     return known_.find(key, time).count != 0;
   }
-  void name_all(const ProcessMoment& moment, std::span<const Wanted> wanted);
+  void name_all(const ProcessMoment& moment, std::span<Wanted> wanted);
+  void look_at_call(const ProcessMoment& moment, Wanted& wanted, AddressName& name);
   void name_kernel(const Key& key);
-  void add_place(std::uint32_t number, bool is_return);
   Places of_address(const AddressName& name, const Wanted& wanted, const Region* region);
-  void add_frames(const AddressName& name, FrameFunction function, FramePlace place,
-                  bool is_return);
+  void add_frames(const AddressName& name, FrameFunction function, FramePlace place);
   void add_jit_line(const AddressName& name, FrameFunction& function, FramePlace& place) const;
   FrameFunction function_of(const AddressName& name, const Region* region) const;
   void set_jit_span(const AddressName& name, const Wanted& wanted, Places& places) const;
@@ -98,7 +96,6 @@ class PlaceFinder {
   Symbolizer symbolizer_;
   KnownPlaces known_;
   std::vector<std::uint32_t> all_;
-  std::vector<bool> are_returns_;  // of these, whether they were named by the address before
   std::vector<Recent> recent_;
   std::vector<Found> found_;                          // of all frames that were prepared
   std::size_t next_ = 0;                              // of these

@@ -37,9 +37,10 @@ PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wante
   if (wanted.site.is_guess) place.doubts.add(Doubt::guessed_call);
   add_jit_line(name, function, place);
   Places places;
+  places.is_return = wanted.site.is_return;
   places.first = static_cast<std::uint32_t>(all_.size());
   set_jit_span(name, wanted, places);
-  add_frames(name, function, place, wanted.site.is_return);
+  add_frames(name, function, place);
   places.count = static_cast<std::uint32_t>(all_.size()) - places.first;
   return places;
 }
@@ -59,8 +60,7 @@ void PlaceFinder::add_jit_line(const AddressName& name, FrameFunction& function,
 }
 
 /// The innermost first; the last is the function that has the code, with its symbol's name.
-void PlaceFinder::add_frames(const AddressName& name, FrameFunction function, FramePlace place,
-                             bool is_return) {
+void PlaceFinder::add_frames(const AddressName& name, FrameFunction function, FramePlace place) {
   const std::size_t inlined = name.frames.empty() ? 0 : name.frames.size() - 1;
   for (std::size_t i = 0; i < inlined; ++i) {
     const SourceFrame& source = name.frames[i];
@@ -74,7 +74,7 @@ void PlaceFinder::add_frames(const AddressName& name, FrameFunction function, Fr
     at.line = source.line;
     at.column = source.column;
     at.offset = 0;
-    add_place(table_.add(at), is_return);
+    all_.push_back(table_.add(at));
   }
   if (!name.frames.empty()) {
     function.file = name.frames.back().file;
@@ -82,7 +82,7 @@ void PlaceFinder::add_frames(const AddressName& name, FrameFunction function, Fr
     place.column = name.frames.back().column;
   }
   place.function = table_.add(function);
-  add_place(table_.add(place), is_return);
+  all_.push_back(table_.add(place));
 }
 
 /// Views of it live as long as `name`; FrameTable copies them.

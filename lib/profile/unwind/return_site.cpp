@@ -49,6 +49,11 @@ std::optional<Machine> machine_of_dump(const Jitdump& dump) noexcept {
   return machine_of(static_cast<std::uint16_t>(header->elf_mach));
 }
 
+bool has_dumps(const UnwindSpace::State& space) noexcept {
+  return std::any_of(space.jit.begin(), space.jit.end(),
+                     [](const auto& sources) { return !sources->resolver().timelines().empty(); });
+}
+
 /// `region` covers the byte before the pc.
 void find_code(const UnwindSpace::State& space, const CodeRegion& region, Address pc,
                std::uint64_t time, CodeBefore& code) {
@@ -58,7 +63,8 @@ void find_code(const UnwindSpace::State& space, const CodeRegion& region, Addres
     code.bytes = before_in_module(*region.module, pc + region.delta);
     return;
   }
-  if (const auto dumped = find_dumped(space, pc - 1, time)) {
+  const auto dumped = has_dumps(space) ? find_dumped(space, pc - 1, time) : std::nullopt;
+  if (dumped) {
     code.machine = machine_of_dump(*dumped->dump).value_or(code.machine);
     code.bytes = up_to(code_of(*dumped), dumped->offset + 1);
   }
@@ -91,7 +97,8 @@ std::optional<AddressRange> named_range(const UnwindSpace::State& space, const C
 
 ReturnSite UnwindSpace::return_site(Address pc, std::uint64_t time) const {
   const CodeRegion* const before = state_->find(pc - 1);
-  const CodeRegion* const here = state_->find(pc);
+  const bool is_one = before != nullptr && pc < before->end;
+  const CodeRegion* const here = is_one ? before : state_->find(pc);
   if (here != nullptr && is_signal_return_at(*here, pc)) return {false, false};
   if (before == nullptr) return {here == nullptr, false};
   CodeBefore code;

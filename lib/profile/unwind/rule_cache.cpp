@@ -130,6 +130,7 @@ const UnwindRule& RuleCache::make(const UnwindSpace::State& space, const Module&
   UnwindRule rule = compute<Arch>(module, vaddr);
   rule.vaddr = vaddr;
   rule.module = &module;
+  rule.is_plain = rule.kind == UnwindRule::Kind::simple && !rule.ends_without_call;
   auto& keeper = modules_[&module];
   if (keeper == nullptr) keeper = space.keeper_of(&module);
   ++used_;

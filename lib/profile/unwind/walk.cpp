@@ -41,8 +41,7 @@ StackEnd Walk<Arch>::run() {
 template <class Arch>
 const UnwindRule& Walk<Arch>::rule_here() {
   const UnwindRule& before = rules_.template find<Arch>(space_, place());
-  if (!is_return_ || (before.kind == UnwindRule::Kind::simple && !before.ends_without_call))
-    return before;
+  if (!is_return_ || before.is_plain) return before;
   if (!before.is_signal) {
     const bool is_other = before.ends_without_call;
     if (has_rules(before) && !is_other) return before;
