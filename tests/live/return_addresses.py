@@ -30,7 +30,7 @@ spin(T) ->
   end.
 main() ->
   Self = self(),
-  Until = element(1, statistics(runtime)) + 1000,
+  Until = element(1, statistics(runtime)) + 600,
   [spawn(fun() -> spin(Until), Self ! done end) || _ <- lists:seq(1, 4)],
   [receive done -> ok end || _ <- lists:seq(1, 4)],
   halt().
@@ -43,7 +43,7 @@ def made(i)
 end
 start = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
 i = 0
-while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - start < 1.5
+while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - start < 1.0
   fib(10)
   made(i += 1)
 end
@@ -140,7 +140,7 @@ def ends(data):
 def check_continuations(place):
     program = recorded.compile_program(place, "continuations", FLAGS)
     for call_graph in ("fp", "dwarf,4096"):
-        data = recorded.record(place / f"continuations-{call_graph}.data", [program, "700"], call_graph=call_graph)
+        data = recorded.record(place / f"continuations-{call_graph}.data", [program, "500"], call_graph=call_graph)
         if call_graph == "fp":
             _, ours, other = compare("continuations, -g", data)
             assert not other, other
@@ -155,7 +155,7 @@ def check_continuations(place):
 
 def check_signals(place):
     program = recorded.compile_program(place, "signals", FLAGS)
-    data = recorded.record(place / "signals.data", [program, "700"], call_graph="fp")
+    data = recorded.record(place / "signals.data", [program, "500"], call_graph="fp")
     theirs, ours, other = compare("signals, -g", data)
     assert names(theirs, "__restore_rt") > 20
     assert names(ours, "__restore_rt") == names(theirs, "__restore_rt"), other
