@@ -405,7 +405,7 @@ typedef struct perfmap_frame {
 
 typedef enum perfmap_stack_end {
   PERFMAP_STACK_ROOT = 0,      /* at the thread's first function */
-  PERFMAP_STACK_TRUNCATED = 1, /* at the end of the copy, which was full */
+  PERFMAP_STACK_TRUNCATED = 1, /* at the end of the copy, or a page that was not there */
   PERFMAP_STACK_NO_INFO = 2,   /* at code that nothing is known about */
   PERFMAP_STACK_BAD_MEMORY = 3,
   PERFMAP_STACK_LOOP = 4,

@@ -22,14 +22,14 @@ def compile_program(place, source, flags, name=None, compiler="g++"):
     return program
 
 
-def record(data, command, frequency=999, stack=16384, cwd=None, timeout=120, options=()):
+def record(data, command, frequency=999, stack=16384, cwd=None, timeout=120, options=(), call_graph=None):
     """Writes `data`, or nothing. User space only: most machines allow no more."""
     for needed in ("perf", str(command[0])):
         if not shutil.which(needed):
             raise CannotRecord(f"there is no {needed}")
     partial = pathlib.Path(f"{data}.partial").resolve()
     perf = ["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock:u", "-F", str(frequency),
-            "--call-graph", f"dwarf,{stack}", "-o", str(partial), *options, "--", *map(str, command)]
+            "--call-graph", call_graph or f"dwarf,{stack}", "-o", str(partial), *options, "--", *map(str, command)]
     try:
         made = subprocess.run(perf, capture_output=True, text=True, cwd=cwd, timeout=timeout)
     except subprocess.TimeoutExpired:

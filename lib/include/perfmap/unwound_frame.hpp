@@ -29,7 +29,7 @@ PERFMAP_API std::string_view to_string(FrameSource source) noexcept;
 /// How a stack ended.
 enum class StackEnd : std::uint8_t {
   root,        ///< at the thread's first function
-  truncated,   ///< at the end of the copy of the stack, which was full
+  truncated,   ///< at the end of the copy of the stack: full, or ended at a page by the kernel
   no_info,     ///< at code that nothing is known about
   bad_memory,  ///< what is known led out of the stack, or to no code
   loop,        ///< the caller's frame did not lie above
@@ -44,9 +44,9 @@ struct UnwoundFrame {
   Address pc = 0;  ///< a caller's is its return address
   Address sp = 0;  ///< the stack pointer there
   FrameSource source = FrameSource::initial;
-  /// The pc is a return address: it may belong to the next function already, so names are those of
-  /// pc - 1. Not so for the leaf, for what a signal interrupted, and for the trampoline of a
-  /// signal.
+  /// The pc was found where return addresses are: it may belong to the next function already, so
+  /// names are those of pc - 1 unless UnwindSpace::return_site() says otherwise. Not so for the
+  /// leaf, for what a signal interrupted, and for the trampoline of a signal.
   bool is_return = false;
 
   friend bool operator==(const UnwoundFrame&, const UnwoundFrame&) = default;

@@ -76,8 +76,10 @@ perfmap_status perfmap_unwind_sample(perfmap_unwinder* unwinder, const perfmap_u
         unwinder->unwinder.unwind(sample_of(asked, *machine), *space->space, unwinder->frames);
     if (end != nullptr) *end = static_cast<int32_t>(ended);
     for (const perfmap::UnwoundFrame& frame : unwinder->frames) {
+      const bool is_return =
+          frame.is_return && space->space->return_site(frame.pc, asked.time).is_return;
       const perfmap_frame told{sizeof told, frame.pc, frame.sp, static_cast<int32_t>(frame.source),
-                               frame.is_return ? 1 : 0};
+                               is_return ? 1 : 0};
       if (take(&told, context) != 0) break;
     }
     return PERFMAP_OK;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <queue>
 
+#include "processes/region_offsets.hpp"
+
 namespace perfmap {
 namespace {
 
@@ -46,13 +48,7 @@ class Painter {
     if (from.file == nullptr) return;
     out_.push_back(from);
     out_.back().range = {begin, end - begin};
-    if (has_offsets(from)) out_.back().offset += begin - from.range.begin;
-  }
-
-  static bool has_offsets(const Region& region) noexcept {
-    return region.file->kind != RegionKind::anonymous && region.file->kind != RegionKind::heap &&
-           region.file->kind != RegionKind::stack &&
-           region.file->kind != RegionKind::named_anonymous;
+    if (has_offsets(*from.file)) out_.back().offset += begin - from.range.begin;
   }
 
   std::vector<Region>& out_;

@@ -22,6 +22,15 @@ Generation::Generation(ProcessInfo info, std::shared_ptr<const AddressSpace> beg
 
 void Generation::change(std::uint64_t time, Region region) {
   last_time_ = std::max(last_time_, time);
+  const bool is_code = region.file != nullptr && region.access.execute;
+  if (!code_ && is_code) return add_change(std::move(region));
+  if (!code_) code_.emplace(*at(ProcessTracker::kNow));
+  std::vector<Region> left;
+  code_->take(region, left);
+  for (Region& part : left) add_change(std::move(part));
+}
+
+void Generation::add_change(Region region) {
   changes_.push_back({last_time_, std::move(region)});
   const Kept& kept = kept_.back();
   if (changes_.size() - kept.changes < kept.space->regions().size() + kFewChanges) return;
@@ -31,6 +40,7 @@ void Generation::change(std::uint64_t time, Region region) {
 void Generation::replace(std::uint64_t time, std::shared_ptr<const AddressSpace> space) {
   last_time_ = std::max(last_time_, time);
   kept_.push_back({last_time_, changes_.size(), std::move(space)});
+  code_.reset();
 }
 
 const Generation::Kept& Generation::nearest(std::uint64_t time,
@@ -80,6 +90,7 @@ void Generation::forget_memory() {
   changes_ = {};
   kept_ = {{info_.since, 0, std::make_shared<AddressSpace>()}};
   last_ = kept_.front();
+  code_.reset();
   began_with = last_.space;
   jit.reset();
   jit_before.clear();

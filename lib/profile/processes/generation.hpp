@@ -9,6 +9,7 @@
 #include "perfmap/address_space.hpp"
 #include "perfmap/process_tracker.hpp"
 #include "perfmap/result.hpp"
+#include "processes/code_ranges.hpp"
 
 namespace perfmap {
 
@@ -25,7 +26,8 @@ class Generation {
     return info_.since <= time && (time < info_.until || info_.until == ProcessTracker::kNow);
   }
 
-  /// Times never go back: an earlier one counts as the last.
+  /// Times never go back: an earlier one counts as the last. What was executable stays so for as
+  /// long as it is mapped.
   void change(std::uint64_t time, Region region);
   void replace(std::uint64_t time, std::shared_ptr<const AddressSpace> space);
   std::shared_ptr<const AddressSpace> at(std::uint64_t time);
@@ -70,12 +72,14 @@ class Generation {
   };
   const Kept& nearest(std::uint64_t time, std::size_t changes) const noexcept;
   Kept made_of(const Kept& kept, std::size_t changes) const;
+  void add_change(Region region);
 
   ProcessInfo info_;
   std::vector<Change> changes_;
   std::vector<Kept> kept_;  // never empty
   Kept last_;               // that was asked for
   std::uint64_t last_time_;
+  std::optional<CodeRanges> code_;  // that there is now; made by the first change that may end some
   std::unordered_set<pid_t> threads_;
 };
 

@@ -1,23 +1,9 @@
 #include <algorithm>
 
+#include "processes/region_offsets.hpp"
 #include "processes/tracker_state.hpp"
 
 namespace perfmap {
-namespace {
-
-/// Of anonymous memory perf's offset is the address, and that of /proc is 0.
-std::uint64_t offset_of(const MmapEvent& event, RegionKind kind) noexcept {
-  switch (kind) {
-    case RegionKind::anonymous:
-    case RegionKind::named_anonymous:
-    case RegionKind::heap:
-    case RegionKind::stack: return 0;
-    default: return event.offset;
-  }
-}
-
-}  // namespace
-
 void ProcessTracker::on_mmap(const MmapEvent& event) {
   MappedFile file = classify_mapping(event.name);
   file.device_major = event.device_major;
@@ -25,8 +11,9 @@ void ProcessTracker::on_mmap(const MmapEvent& event) {
   file.inode = event.inode;
   file.generation = event.inode_generation;
   file.build_id = event.build_id;
+  // Of anonymous memory perf's offset is the address, and that of /proc is 0.
   Region region{AddressRange::clamped(event.range.begin, event.range.size),
-                offset_of(event, file.kind), nullptr, event.access};
+                has_offsets(file) ? event.offset : 0, nullptr, event.access};
   region.file = state_->files.intern(std::move(file));
   state_->begun(event.pid, event.time).change(event.time, std::move(region));
 }

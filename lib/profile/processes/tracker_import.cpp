@@ -64,15 +64,20 @@ Result<Imported> ProcessTracker::import(pid_t pid, std::uint64_t time) {
   const Look& look = **seen;
   Generation* known = state.living(pid);
   Imported answer = Imported::changed;
+  std::shared_ptr<const AddressSpace> space = look.space;
   if (known == nullptr || !is_same_program(*known, look)) {
     const bool executed = known != nullptr && known->info().start_ticks == look.status.start;
     const ProcessBegin how = executed ? ProcessBegin::executed : ProcessBegin::imported;
-    known = &state.begin(pid, time, how, look.space);
+    known = &state.begin(pid, time, how, std::move(space));
     answer = Imported::began;
-  } else if (*known->at(kNow) == *look.space) {
-    answer = Imported::unchanged;
   } else {
-    known->replace(time, look.space);
+    const auto before = known->at(kNow);
+    space = with_former_code(*before, std::move(space));
+    if (*before == *space) {
+      answer = Imported::unchanged;
+    } else {
+      known->replace(time, std::move(space));
+    }
   }
   known->image = look.image;
   known->info().start_ticks = look.status.start;

@@ -28,6 +28,7 @@ struct PlaceRun {
   std::uint32_t count = 0;  ///< never 0 of those that are known
   std::uint64_t since = 0;  ///< of code that comes and goes
   std::uint64_t until = UINT64_MAX;
+  bool is_return = false;  ///< named by the address before
 
   bool is_forever() const noexcept { return since == 0 && until == UINT64_MAX; }
 };
@@ -41,7 +42,7 @@ class KnownPlaces {
   /// count is 0 where none is known.
   PlaceRun find(const PlaceKey& key, std::uint64_t time) const noexcept {
     const Slot& slot = slots_[place_of(key)];
-    if (slot.count != 0) return {slot.first, slot.count, 0, UINT64_MAX};
+    if (slot.count != 0) return {slot.first, slot.count, 0, UINT64_MAX, slot.is_return != 0};
     if (runs_.empty()) return {};
     const auto found = runs_.find(key);
     if (found == runs_.end()) return {};
@@ -57,16 +58,19 @@ class KnownPlaces {
       return;
     }
     if (2 * ++used_ > slots_.size()) grow();
-    slots_[place_of(key)] = {key, run.first, run.count};
+    slots_[place_of(key)] = {key, run.first, run.count & kMostPlaces, run.is_return ? 1U : 0U};
   }
 
  private:
   static constexpr std::size_t kFirst = 1024;
+  static constexpr std::uint32_t kMostPlaces = UINT32_MAX >> 1;
   struct Slot {
     PlaceKey key;
     std::uint32_t first = 0;
-    std::uint32_t count = 0;  // 0: free
+    std::uint32_t count : 31 = 0;  // 0: free
+    std::uint32_t is_return : 1 = 0;
   };
+  static_assert(sizeof(Slot) == 32);
 
   std::size_t place_of(const PlaceKey& key) const noexcept {
     std::size_t at = HashPlaceKey()(key) >> 16 & (slots_.size() - 1);

@@ -40,7 +40,7 @@ PlaceFinder::Recent& PlaceFinder::recent(const RawStack& stack,
 }
 
 PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFrame& frame) const {
-  const Address address = looked_up(frame);
+  const Address address = frame.pc - (frame.is_return ? 1 : 0);
   if (frame.source == FrameSource::kernel) return {{&kernel_, address, frame.is_return}, nullptr};
   const Symbolizer::Moment& moment = stack.moment->place;
   const Region* const region = moment.space->find(address);
@@ -58,7 +58,8 @@ PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFra
 PlaceFinder::Found PlaceFinder::found_of(const Places& places) const noexcept {
   if (places.count == 0) return {};
   const FrameFunction& function = table_.function_of(all_[places.first + places.count - 1]);
-  return {places.first, places.count, function.name.empty(), function.kind == FrameKind::jit};
+  return {places.first, places.count, function.name.empty(), function.kind == FrameKind::jit,
+          places.is_return};
 }
 
 /// Whether it is known what the frame stands for, which then is noted.
@@ -100,13 +101,14 @@ void PlaceFinder::prepare(std::span<const RawStack> stacks) {
       if (is_file && !asked.insert(at.key).second) continue;
       auto& wanted = by_moment[stack.moment.get()];
       if (wanted.empty()) moments.push_back(stack.moment.get());
-      wanted.push_back({at.key, looked_up(frame), stack.source_time});
+      wanted.push_back({at.key, frame.pc, stack.source_time, {frame.is_return, false}});
     }
   }
   for (const ProcessMoment* const moment : moments) name_all(*moment, by_moment[moment]);
   for (const Pending& one : pending) found_[one.frame] = found_of(known_.find(one.key, one.time));
 }
 
+/// Nobody has the kernel's code.
 void PlaceFinder::name_kernel(const Key& key) {
   FrameFunction function;
   function.kind = FrameKind::kernel;
@@ -117,19 +119,30 @@ void PlaceFinder::name_kernel(const Key& key) {
     function.name = function.system_name = found->name;
     function.module = found->module;
     place.offset = place.map_address - found->begin;
+    const auto next = kernel_.find(place.map_address);
+    if (next && next->begin != found->begin) place.doubts.add(Doubt::guessed_call);
   }
   FrameMapping mapping;
   mapping.path = function.module;
   mapping.kind = FrameKind::kernel;
   place.mapping = table_.add(mapping);
   place.function = table_.add(function);
-  known_.add(key, {static_cast<std::uint32_t>(all_.size()), 1, 0, UINT64_MAX});
+  known_.add(key, {static_cast<std::uint32_t>(all_.size()), 1, 0, UINT64_MAX, key.is_return});
   all_.push_back(table_.add(place));
 }
 
-void PlaceFinder::name_all(const ProcessMoment& moment, std::span<const Wanted> wanted) {
+/// Nearly every caller has the call right before its pc: names are asked for at once as if all had,
+/// and what the code says is looked at once for each place.
+void PlaceFinder::look_at_call(const ProcessMoment& moment, Wanted& wanted, AddressName& name) {
+  wanted.site = moment.unwind->return_site(wanted.pc, wanted.time);
+  if (wanted.site.is_return || options_.names == StackOptions::Names::none) return;
+  const Query query{wanted.pc, wanted.time};
+  symbolizer_.find_all(moment.place, {&query, 1}, {&name, 1});
+}
+
+void PlaceFinder::name_all(const ProcessMoment& moment, std::span<Wanted> wanted) {
   std::vector<Query> queries;
-  for (const Wanted& one : wanted) queries.push_back({one.address, one.time});
+  for (const Wanted& one : wanted) queries.push_back({one.address(), one.time});
   std::vector<AddressName> names(queries.size());
   if (options_.names != StackOptions::Names::none) {
     symbolizer_.find_all(moment.place, queries, names);
@@ -139,7 +152,8 @@ void PlaceFinder::name_all(const ProcessMoment& moment, std::span<const Wanted> 
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     // Several samples may have asked for it.
     if (is_known(wanted[i].key, wanted[i].time)) continue;
-    const Region* const region = moment.place.space->find(wanted[i].address);
+    if (wanted[i].key.is_return) look_at_call(moment, wanted[i], names[i]);
+    const Region* const region = moment.place.space->find(wanted[i].address());
     known_.add(wanted[i].key, of_address(names[i], wanted[i], region));
   }
 }
@@ -149,7 +163,7 @@ FrameCounts PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& fr
   for (const UnwoundFrame& frame : stack.frames) {
     const Found& found = found_[next_++];
     for (std::uint32_t i = 0; i < found.count; ++i) {
-      frames.push_back({frame.pc, all_[found.first + i], frame.source, frame.is_return});
+      frames.push_back({frame.pc, all_[found.first + i], frame.source, found.is_return});
     }
     if (found.is_unnamed) ++(found.is_jit ? counts.unnamed_jit : counts.unnamed);
     if (found.count != 0)

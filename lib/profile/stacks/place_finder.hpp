@@ -52,7 +52,8 @@ class PlaceFinder {
     std::uint32_t first = 0;
     std::uint32_t count = 0;
     bool is_unnamed = false;
-    bool is_jit = false;
+    bool is_jit = false;     ///< a runtime's code
+    bool is_return = false;  ///< named by the address before
   };
   /// An address as it was found last: most stacks of a process have the same callers.
   struct Recent {
@@ -70,8 +71,11 @@ class PlaceFinder {
   static constexpr unsigned kRecentBits = 13;
   struct Wanted {
     Key key;
-    Address address = 0;  ///< as sampled
+    Address pc = 0;  ///< as sampled
     std::uint64_t time = 0;
+    ReturnSite site = {};  ///< where its name is; at first, where it most likely is
+
+    Address address() const noexcept { return pc - (site.is_return ? 1 : 0); }
   };
 
   struct Located {
@@ -79,16 +83,14 @@ class PlaceFinder {
     const Region* region = nullptr;
   };
   Found found_of(const Places& places) const noexcept;
-  static Address looked_up(const UnwoundFrame& frame) noexcept {
-    return frame.pc - (frame.is_return ? 1 : 0);
-  }
   Recent& recent(const RawStack& stack, const UnwoundFrame& frame) noexcept;
   bool find_known(const RawStack& stack, const UnwoundFrame& frame, const Key& key);
   Located locate(const RawStack& stack, const UnwoundFrame& frame) const;
   bool is_known(const Key& key, std::uint64_t time) const noexcept {
     return known_.find(key, time).count != 0;
   }
-  void name_all(const ProcessMoment& moment, std::span<const Wanted> wanted);
+  void name_all(const ProcessMoment& moment, std::span<Wanted> wanted);
+  void look_at_call(const ProcessMoment& moment, Wanted& wanted, AddressName& name);
   void name_kernel(const Key& key);
   Places of_address(const AddressName& name, const Wanted& wanted, const Region* region);
   void add_frames(const AddressName& name, FrameFunction function, FramePlace place);

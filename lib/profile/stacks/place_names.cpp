@@ -25,17 +25,19 @@ std::string_view shown_name(const MappedFile& file) noexcept {
 
 PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wanted& wanted,
                                             const Region* region) {
-  const Address ip = wanted.address + (wanted.key.is_return ? 1 : 0);
+  const Address ip = wanted.pc;
   FrameFunction function = function_of(name, region);
   FramePlace place;
   const bool is_file = region != nullptr && is_mapped_file(*region);
   place.map_address = is_file ? ip - region->range.begin + region->offset : ip;
-  place.vaddr = name.vaddr ? *name.vaddr + (wanted.key.is_return ? 1 : 0) : ip;
+  place.vaddr = name.vaddr ? *name.vaddr + (wanted.site.is_return ? 1 : 0) : ip;
   if (name.range) place.offset = ip - name.range->begin;
   place.mapping = mapping_of(name, region, function.kind);
   place.doubts = name.doubts;
+  if (wanted.site.is_guess) place.doubts.add(Doubt::guessed_call);
   add_jit_line(name, function, place);
   Places places;
+  places.is_return = wanted.site.is_return;
   places.first = static_cast<std::uint32_t>(all_.size());
   set_jit_span(name, wanted, places);
   add_frames(name, function, place);
@@ -116,7 +118,7 @@ void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
   places.until = wanted.time == UINT64_MAX ? wanted.time : wanted.time + 1;
   const std::size_t maps = sources->resolver().maps().size();
   if (!name.entry || name.entry->source < maps || timelines.size() != 1) return;
-  const auto code = timelines.front().find(wanted.address, wanted.time);
+  const auto code = timelines.front().find(wanted.address(), wanted.time);
   if (!code) return;
   places.since = code->since;
   places.until = code->until;

@@ -12,6 +12,7 @@
 #include "stacks/pprof_tables.hpp"
 #include "stacks/proto_reader.hpp"
 #include "stacks/shown_frames.hpp"
+#include "unwind/return_site.hpp"
 
 namespace perfmap {
 namespace {
@@ -110,7 +111,8 @@ class Naming {
   std::optional<std::string_view> name_of(const JitSources& sources, const Use& use) const {
     const Address address = profile_.locations()[use.location].address;
     const auto exact = sources.find({address, Timeline::kEnd}).found;
-    if (!use.was_leaf && (!exact || exact->range.begin == address)) {
+    const bool may_be_before = !use.was_leaf && (!exact || exact->range.begin == address);
+    if (may_be_before && return_site_in(sources, address).is_return) {
       const auto before = sources.find({address - 1, Timeline::kEnd}).found;
       if (before) return before->name;
     }

@@ -1,12 +1,15 @@
+#include "unwind/calls.hpp"
+
 #include <algorithm>
 #include <cstring>
-
-#include "unwind/leaf.hpp"
 
 namespace perfmap {
 namespace {
 
-/// Bytes of `call *operand` (ff /2), but for prefixes, by its ModRM and SIB bytes.
+using namespace std::string_view_literals;
+
+/// Bytes of `call *operand` (ff /2, and ff /3 of memory), but for prefixes, by its ModRM and SIB
+/// bytes.
 std::size_t length_of_indirect_call(unsigned char modrm, unsigned char sib) noexcept {
   const unsigned mode = modrm >> 6;
   const unsigned base = modrm & 7;
@@ -16,6 +19,20 @@ std::size_t length_of_indirect_call(unsigned char modrm, unsigned char sib) noex
   if (mode == 2) return operand + 4;
   const bool has_displacement = base == 5 || (base == 4 && (sib & 7) == 5);
   return operand + (has_displacement ? 4 : 0);
+}
+
+/// A far call has no register for its operand.
+bool is_indirect_call(unsigned char modrm) noexcept {
+  const unsigned which = modrm >> 3 & 7;
+  return which == 2 || (which == 3 && modrm >> 6 != 3);
+}
+
+/// Instructions of aarch64 are little-endian, whatever the data is.
+std::uint32_t instruction(std::string_view code) noexcept {
+  std::uint32_t word = 0;
+  for (std::size_t i = sizeof word; i-- > 0;)
+    word = word << 8 | static_cast<unsigned char>(code[i]);
+  return word;
 }
 
 }  // namespace
@@ -29,19 +46,58 @@ bool ends_with_call_x86_64(std::string_view code) noexcept {
     const std::string_view call = code.substr(code.size() - length);
     const auto modrm = static_cast<unsigned char>(call[1]);
     const auto sib = static_cast<unsigned char>(length > 2 ? call[2] : 0);
-    if (call[0] != '\xff' || (modrm >> 3 & 7) != 2) continue;
+    if (call[0] != '\xff' || !is_indirect_call(modrm)) continue;
     if (length_of_indirect_call(modrm, sib) == length) return true;
   }
   return false;
 }
 
-/// bl, blr and its forms with pointer authentication. Source: Arm Architecture Reference Manual
-/// for A-profile, C6.2.
+bool ends_with_call_x86(std::string_view code) noexcept {
+  constexpr std::size_t kFar = 7;  // lcall $segment,$address
+  if (code.size() >= kFar && code[code.size() - kFar] == '\x9a') return true;
+  return ends_with_call_x86_64(code);
+}
+
+/// bl, blr, and blraa, blrab, blraaz, blrabz of pointer authentication. Source: Arm Architecture
+/// Reference Manual for A-profile, C6.2.
 bool ends_with_call_aarch64(std::string_view code) noexcept {
-  std::uint32_t word = 0;
-  if (code.size() < sizeof word) return false;
-  std::memcpy(&word, code.data() + code.size() - sizeof word, sizeof word);
-  return (word & 0xfc000000) == 0x94000000 || (word & 0xfefff000) == 0xd63f0000;
+  constexpr std::size_t kLength = 4;
+  if (code.size() < kLength) return false;
+  const std::uint32_t word = instruction(code.substr(code.size() - kLength));
+  const bool is_bl = (word & 0xfc00'0000) == 0x9400'0000;
+  const bool is_blr = (word & 0xffff'fc1f) == 0xd63f'0000;
+  const bool is_blr_zero = (word & 0xffff'f81f) == 0xd63f'081f;
+  const bool is_blr_signed = (word & 0xffff'f800) == 0xd73f'0800;
+  return is_bl || is_blr || is_blr_zero || is_blr_signed;
+}
+
+std::optional<bool> ends_with_call(Machine machine, std::string_view code) noexcept {
+  switch (machine) {
+    case Machine::x86_64: return ends_with_call_x86_64(code);
+    case Machine::x86: return ends_with_call_x86(code);
+    case Machine::aarch64: return ends_with_call_aarch64(code);
+    case Machine::arm: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// Sources: glibc, sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c; musl,
+/// src/signal/x86_64/restore.s; Linux, arch/x86/entry/vdso/vdso32/sigreturn.S,
+/// arch/arm64/kernel/vdso/sigreturn.S.
+bool is_signal_return(Machine machine, std::string_view code) noexcept {
+  switch (machine) {
+    case Machine::x86_64:
+      return code.starts_with("\x48\xc7\xc0\x0f\0\0\0\x0f\x05"sv) ||  // mov $15,%rax; syscall
+             code.starts_with("\xb8\x0f\0\0\0\x0f\x05"sv);            // mov $15,%eax; syscall
+    case Machine::x86:
+      return code.starts_with("\xb8\xad\0\0\0\xcd\x80"sv) ||  // mov $173,%eax; int $0x80
+             code.starts_with(
+                 "\x58\xb8\x77\0\0\0\xcd\x80"sv);  // pop %eax; mov $119,%eax; int $0x80
+    case Machine::aarch64:
+      return code.starts_with("\x68\x11\x80\xd2\x01\0\0\xd4"sv);  // mov x8,#139; svc #0
+    case Machine::arm: return false;
+  }
+  return false;
 }
 
 }  // namespace perfmap

@@ -42,16 +42,17 @@ std::optional<DumpedCode> dumped_code(const Named& named, Address address) {
   return DumpedCode{&dump, named.name.offset, {address - offset, load->range.size}, offset};
 }
 
+}  // namespace
+
 std::string_view code_of(const DumpedCode& dumped) {
   const auto record = dumped.dump->record_at(dumped.load);
   const auto load = record ? decode_load(*record) : std::nullopt;
   return load ? load->code : std::string_view();
 }
 
-}  // namespace
-
-std::optional<DumpedCode> CodeFinder::dumped(Address address, std::uint64_t time) const {
-  const auto named = find_named(space_, address, time);
+std::optional<DumpedCode> find_dumped(const UnwindSpace::State& space, Address address,
+                                      std::uint64_t time) {
+  const auto named = find_named(space, address, time);
   return named ? dumped_code(*named, address) : std::nullopt;
 }
 

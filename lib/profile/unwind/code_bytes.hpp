@@ -28,6 +28,12 @@ struct DumpedCode {
   std::uint64_t offset = 0;  ///< of the address, in the code as it was loaded
 };
 
+/// Of jitdumps alone, the process's own or those it was forked from.
+std::optional<DumpedCode> find_dumped(const UnwindSpace::State& space, Address address,
+                                      std::uint64_t time);
+/// All of it, as far as the dump has its bytes.
+std::string_view code_of(const DumpedCode& dumped);
+
 /// Finds code in the files of a space, and what is known of its functions.
 class CodeFinder {
  public:
@@ -39,8 +45,6 @@ class CodeFinder {
   /// Adds what symbols tell: the offset, and where the function ends. They may have to be read for
   /// that, which takes its time.
   void place(const CodeRegion& region, Address address, CodeBytes& code) const;
-  /// Of jitdumps alone.
-  std::optional<DumpedCode> dumped(Address address, std::uint64_t time) const;
 
  private:
   CodeBytes of_module(const CodeRegion& region, Address address) const;

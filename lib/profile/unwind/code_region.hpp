@@ -17,7 +17,8 @@ struct CodeRegion {
 };
 
 struct UnwindSpace::State {
-  std::uint32_t id = 0;  ///< never that of another one
+  std::uint32_t id = 0;               ///< never that of another one
+  Machine machine = Machine::x86_64;  ///< of the first module
   std::vector<CodeRegion> regions;
   std::vector<std::shared_ptr<const Module>> modules;
   std::vector<std::shared_ptr<const JitSources>> jit;

@@ -27,9 +27,4 @@ bool wants_offset_aarch64(const CodeBytes& code) noexcept;
 std::optional<LeafFrame> leaf_frame_x86_64(const CodeBytes& code) noexcept;
 std::optional<LeafFrame> leaf_frame_aarch64(const CodeBytes& code) noexcept;
 
-/// Whether the last instruction is a call: as far as its bytes tell, which may be a part of
-/// another.
-bool ends_with_call_x86_64(std::string_view code) noexcept;
-bool ends_with_call_aarch64(std::string_view code) noexcept;
-
 }  // namespace perfmap

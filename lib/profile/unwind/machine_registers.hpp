@@ -84,7 +84,7 @@ DwarfRegisters dwarf_registers(const UserRegisters& registers) noexcept {
 class StackMemory {
  public:
   StackMemory(Address begin, std::string_view bytes, bool is_full) noexcept
-      : begin_(begin), bytes_(bytes), is_full_(is_full) {}
+      : begin_(begin), bytes_(bytes), beyond_(beyond(begin + bytes.size(), bytes, is_full)) {}
 
   bool read(Address address, std::uint64_t& value) const noexcept {
     const std::uint64_t at = address - begin_;
@@ -92,10 +92,11 @@ class StackMemory {
     std::memcpy(&value, bytes_.data() + at, sizeof value);
     return true;
   }
-  /// Where a read failed: whether that is because the copy had no room for more of the stack.
+  /// Where a read failed: whether that is because the copy had no room for more of the stack, or
+  /// the kernel ended it at a page that it could not read then.
   bool was_cut_before(Address address) const noexcept {
     const Address end = begin_ + bytes_.size();
-    return is_full_ && address - begin_ + 8 > bytes_.size() && address + 8 - end < kMostStack;
+    return address - begin_ + 8 > bytes_.size() && address + 8 - end < beyond_;
   }
   bool holds(Address address, std::uint64_t size) const noexcept {
     const std::uint64_t at = address - begin_;
@@ -117,10 +118,20 @@ class StackMemory {
   }
 
  private:
-  static constexpr std::uint64_t kMostStack = std::uint64_t{1} << 30;
+  /// How far beyond its end there is more of the stack. A page that was not there may be the first
+  /// one behind a stack that is there as a whole: only what the next frame may reach counts then.
+  static constexpr std::uint64_t beyond(Address end, std::string_view bytes,
+                                        bool is_full) noexcept {
+    constexpr std::uint64_t kMostStack = std::uint64_t{1} << 30,
+                            kMostFrame = std::uint64_t{1} << 20;
+    constexpr Address kSmallestPage = 4096;
+    if (is_full) return kMostStack;
+    return !bytes.empty() && end % kSmallestPage == 0 ? kMostFrame : 0;
+  }
+
   Address begin_;
   std::string_view bytes_;
-  bool is_full_;
+  std::uint64_t beyond_;  ///< see beyond()
   std::uint64_t fetched_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "modules/cfi_table.hpp"
+#include "unwind/calls.hpp"
 
 namespace perfmap {
 namespace {
@@ -13,6 +14,14 @@ std::optional<std::int16_t> word_offset(std::int64_t bytes) noexcept {
   constexpr std::int64_t kMost = 8 * std::int64_t{std::numeric_limits<std::int16_t>::max()};
   if (bytes % 8 != 0 || bytes > kMost || bytes < -kMost) return std::nullopt;
   return static_cast<std::int16_t>(bytes / 8);
+}
+
+/// Whether no call ends at `vaddr`, as far as the module's bytes tell.
+template <class Arch>
+bool is_behind_no_call(const Module& module, Address vaddr) noexcept {
+  constexpr std::size_t kLongest = 8;
+  const std::string_view code = module.bytes_at(vaddr - kLongest).substr(0, kLongest);
+  return code.size() == kLongest && !ends_with_call(Arch::kMachine, code).value_or(true);
 }
 
 bool is_kept(const RegisterRule& rule) noexcept {
@@ -57,7 +66,7 @@ bool simplify(const CfiRow& row, UnwindRule& rule) {
 
 }  // namespace
 
-const UnwindRule RuleCache::kNoCode = {};
+const UnwindRule RuleCache::kNoCode = {.ends_without_call = true};
 const UnwindRule RuleCache::kNoInformation = {.kind = UnwindRule::Kind::no_information};
 
 RuleCache::RuleCache() : places_(std::size_t{1} << kFirstBits) {}
@@ -69,6 +78,8 @@ UnwindRule RuleCache::compute(const Module& module, Address vaddr) {
   rule.kind = UnwindRule::Kind::no_information;
   const auto row = module.machine() == machine_number(Arch::kMachine) ? cfi_of(module).row_at(vaddr)
                                                                       : std::nullopt;
+  if (!row || row->range.end() == vaddr + 1)
+    rule.ends_without_call = is_behind_no_call<Arch>(module, vaddr + 1);
   if (!row || row->return_register >= kMostRegisters) return rule;
   rule.source = row->from_debug_frame ? FrameSource::debug_frame : FrameSource::eh_cfi;
   rule.is_signal = row->is_signal_frame;
@@ -119,6 +130,7 @@ const UnwindRule& RuleCache::make(const UnwindSpace::State& space, const Module&
   UnwindRule rule = compute<Arch>(module, vaddr);
   rule.vaddr = vaddr;
   rule.module = &module;
+  rule.is_plain = rule.kind == UnwindRule::Kind::simple && !rule.ends_without_call;
   auto& keeper = modules_[&module];
   if (keeper == nullptr) keeper = space.keeper_of(&module);
   ++used_;

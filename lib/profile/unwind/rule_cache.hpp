@@ -35,6 +35,10 @@ struct alignas(64) UnwindRule {
   Kind kind = Kind::no_code;
   std::uint8_t cfa_register = 0;
   bool is_signal = false;  ///< who is called from here was interrupted
+  /// It is the last byte that the rule holds for, and of no call: whoever returns to the next one
+  /// was not called from here.
+  bool ends_without_call = false;
+  bool is_plain = false;  ///< simple, and holds for whoever returns to the next byte
   FrameSource source = FrameSource::eh_cfi;
   /// In words from the CFA, as for Arch::kSaved; kKept: it still has its value.
   std::array<std::int16_t, kMostSaved> saved = {};

@@ -77,6 +77,8 @@ std::shared_ptr<const UnwindSpace> UnwindSpace::make(const AddressSpace& space,
           {region.range.begin, region.range.begin + region.range.size, 0, nullptr});
       continue;
     }
+    if (state->modules.empty())
+      state->machine = machine_of(module->machine()).value_or(state->machine);
     add_segments(region, *module, state->regions);
     state->modules.push_back(module);
   }

@@ -3,6 +3,13 @@
 #include "unwind/row_step.hpp"
 
 namespace perfmap {
+namespace {
+
+bool has_rules(const UnwindRule& rule) noexcept {
+  return rule.kind != UnwindRule::Kind::no_information && rule.kind != UnwindRule::Kind::no_code;
+}
+
+}  // namespace
 
 template <class Arch>
 StackEnd Walk<Arch>::run() {
@@ -29,18 +36,19 @@ StackEnd Walk<Arch>::run() {
 }
 
 /// The trampoline that a signal handler returns to was never called: its first address is where it
-/// is, and the rules there say so.
+/// is, and the rules there say so. No more was a function that begins where nobody called, as a
+/// runtime's that others are told to go on with.
 template <class Arch>
 const UnwindRule& Walk<Arch>::rule_here() {
   const UnwindRule& before = rules_.template find<Arch>(space_, place());
-  if (!is_return_ || before.kind == UnwindRule::Kind::simple) return before;
+  if (!is_return_ || before.is_plain) return before;
   if (!before.is_signal) {
-    if (before.kind != UnwindRule::Kind::no_information &&
-        before.kind != UnwindRule::Kind::no_code) {
-      return before;
-    }
+    const bool is_other = before.ends_without_call;
+    if (has_rules(before) && !is_other) return before;
     const UnwindRule& exact = rules_.template find<Arch>(space_, pc());
-    if (!exact.is_signal) return rules_.template find<Arch>(space_, place());
+    if (!exact.is_signal) {
+      return is_other && has_rules(exact) ? exact : rules_.template find<Arch>(space_, place());
+    }
   }
   is_return_ = false;
   frames_.back().is_return = false;

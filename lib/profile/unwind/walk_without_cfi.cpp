@@ -1,3 +1,4 @@
+#include "unwind/calls.hpp"
 #include "unwind/walk.hpp"
 
 namespace perfmap {
@@ -37,8 +38,9 @@ typename Walk<Arch>::Step Walk<Arch>::without_information(UnwindRule::Kind kind)
   if (region != nullptr && is_entry(*region, place()) && !was_guessed_) {
     return end(StackEnd::root);
   }
+  // The return address lies behind the word that the frame pointer points to.
   const bool is_cut =
-      registers_.has(Arch::kFp) && memory_.was_cut_before(registers_.values[Arch::kFp]);
+      registers_.has(Arch::kFp) && memory_.was_cut_before(registers_.values[Arch::kFp] + 8);
   return end(is_cut ? StackEnd::truncated : StackEnd::no_info);
 }
 
@@ -90,7 +92,7 @@ bool Walk<Arch>::frame_pointer() {
 
 template <class Arch>
 typename Walk<Arch>::Step Walk<Arch>::jit_cfi() {
-  const auto code = CodeFinder(space_, rules_.functions()).dumped(place(), time_);
+  const auto code = find_dumped(space_, place(), time_);
   const auto row = code ? jit_.find(*code, machine_number(Arch::kMachine)) : std::nullopt;
   if (!row || row->return_register >= kMostRegisters) return Step::failed;
   if (row->registers[row->return_register].how == RegisterHow::undefined) return Step::failed;
@@ -134,11 +136,7 @@ bool Walk<Arch>::is_call_before(Address address) {
   CodeFinder finder(space_, rules_.functions());
   const CodeBytes code = finder.bytes(*region, address, time_);
   if (code.before.empty()) return region->module == nullptr && code.offset.value_or(0) != 0;
-  if constexpr (Arch::kHasLinkRegister) {
-    return ends_with_call_aarch64(code.before);
-  } else {
-    return ends_with_call_x86_64(code.before);
-  }
+  return ends_with_call(Arch::kMachine, code.before).value_or(false);
 }
 
 template class Walk<X86_64>;

@@ -76,18 +76,21 @@ class Unit {
 };
 
 /// One file, a.c; a line at 0x1000, the next at 0x1010, up to 0x2000. DWARF 4.
-std::string lines(unsigned line_range = 14) {
+std::string with_header(const SectionBytes& program, unsigned line_range, unsigned minimum) {
   SectionBytes header;
-  header.u8(1).u8(1).u8(1).u8(0xfb).u8(line_range).u8(13);
+  header.u8(minimum).u8(1).u8(1).u8(0xfb).u8(line_range).u8(13);
   header.raw({"\0\1\1\1\1\0\0\0\1\0\0\1", 12}).u8(0);
   header.text("a.c").uleb(0).uleb(0).uleb(0).u8(0);
+  SectionBytes unit;
+  unit.u16(4).u32(header.size()).raw(header.bytes()).raw(program.bytes());
+  return unit.with_length();
+}
+std::string lines(unsigned line_range = 14) {
   SectionBytes program;
   program.u8(0).uleb(9).u8(DW_LNE_set_address).u64(0x1000).u8(DW_LNS_copy);
   program.u8(DW_LNS_advance_pc).uleb(0x10).u8(DW_LNS_advance_line).u8(4).u8(DW_LNS_copy);
   program.u8(DW_LNS_advance_pc).uleb(0xff0).u8(0).uleb(1).u8(DW_LNE_end_sequence);
-  SectionBytes unit;
-  unit.u16(4).u32(header.size()).raw(header.bytes()).raw(program.bytes());
-  return unit.with_length();
+  return with_header(program, line_range, 1);
 }
 
 Result<DebugIndex> index_of(Unit& unit, std::string line = lines(), DebugOptions options = {}) {
@@ -229,6 +232,25 @@ TEST_CASE("functions that share a long list of ranges do not multiply it", "[lin
   CHECK(index->find(0x1100).size() == 1);
   CHECK(index->find(0x1101).empty());
   CHECK(index->stats().bytes < 64 * file.size());
+}
+
+TEST_CASE("addresses advance by instructions, or in bytes, as the opcode says", "[lines]") {
+  SectionBytes program;
+  program.u8(0).uleb(9).u8(DW_LNE_set_address).u64(0x1000).u8(DW_LNS_copy);
+  program.u8(13 + 8 + 14 * 2);  // 2 instructions, 3 lines
+  program.u8(DW_LNS_advance_pc).uleb(2).u8(DW_LNS_advance_line).u8(4).u8(DW_LNS_copy);
+  program.u8(DW_LNS_const_add_pc).u8(DW_LNS_advance_line).u8(4).u8(DW_LNS_copy);  // 17
+  program.u8(DW_LNS_fixed_advance_pc).u16(3).u8(DW_LNS_advance_line).u8(4).u8(DW_LNS_copy);
+  program.u8(DW_LNS_advance_pc).uleb(0x20).u8(0).uleb(1).u8(DW_LNE_end_sequence);
+  Unit unit;
+  const auto index = index_of(unit.function("f", 0, 0).end(), with_header(program, 14, 4));
+  const std::pair<Address, std::uint32_t> truth[] = {
+      {0x1000, 1},  {0x1007, 1},  {0x1008, 4},  {0x100f, 4},  {0x1010, 8}, {0x1053, 8},
+      {0x1054, 12}, {0x1056, 12}, {0x1057, 16}, {0x10d6, 16}, {0x10d7, 0}};
+  for (const auto& [address, number] : truth) {
+    CAPTURE(address);
+    CHECK(index->find_line(address).value_or(SourceLine{}).line == number);
+  }
 }
 
 TEST_CASE("line programs that make no sense have no lines, and functions stay",

@@ -8,6 +8,7 @@
 #include "stacks/gunzip.hpp"
 #include "stacks/gzip_stream.hpp"
 #include "support/catch.hpp"
+#include "support/jitdump_bytes.hpp"
 #include "support/written.hpp"
 
 namespace perfmap {
@@ -190,6 +191,27 @@ TEST_CASE("JIT code of a profile gets names, and nothing else does") {
   CHECK(names_in(text) == std::vector<std::vector<std::string>>{
                               {"first", "second", "?", "seventh", "known", "sixth"}});
   CHECK(std::string_view(text).find(kUnknown) != std::string_view::npos);
+}
+
+TEST_CASE("A caller is the function at its address where no call ends there, as dumps have it") {
+  const auto caller_behind = [](const std::string& end) {
+    ProfileBytes profile({"", "pid", "//anon"});
+    profile.sample({1, 2}, 7);
+    profile.mapping(1, 0x1000, 0x2000, 2);
+    profile.location(1, 1, 0x1110);
+    profile.location(2, 1, 0x1180);
+    std::vector<Jitdump> dumps;
+    dumps.emplace_back(Input::from_text(test::DumpBytes()
+                                            .header()
+                                            .load(1, 0x1100, "first", std::string(0x7b, '\0') + end)
+                                            .load(1, 0x1180, "second", "\x90")
+                                            .text(),
+                                        "jit-7.dump"));
+    const auto found = std::make_shared<JitSources>(std::vector<Map>(), std::move(dumps));
+    return names_in(named(profile.take(), {.find = [&](pid_t) { return found; }}).second)[0][1];
+  };
+  CHECK(caller_behind(std::string(5, '\0')) == "second");
+  CHECK(caller_behind("\xe8" + std::string(4, '\0')) == "first");
 }
 
 TEST_CASE("A profile without JIT code, or without sources for it, is copied byte for byte") {

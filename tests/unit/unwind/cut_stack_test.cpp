@@ -73,6 +73,33 @@ TEST_CASE("A stack cut anywhere has the first of its frames, and no others", "[u
   }
 }
 
+TEST_CASE("A copy that ends at a page, with the next frame behind it, was cut there", "[unwind]") {
+  UnwindWorld world({.frames = test::frames_of_all_kinds(), .map = "700000 1000 f\n"});
+  constexpr Address kPage = 4096;
+  // rsp + 32 leads to the first word of the next page.
+  const auto cut_at = [&](Address end, Address rbp = 0) {
+    UserSample sample = world.thread(0x401048, {1, 2, 3});
+    sample.registers.values[test::kRsp] = end - sample.stack.size();
+    if (rbp != 0) {
+      sample.registers.values[test::kRip] = UnwindWorld::kJit + 0x80;
+      sample.registers.values[test::kRbp] = rbp;
+    }
+    StackEnd found = StackEnd::loop;
+    frames_of(world, sample, found);
+    return to_string(found);
+  };
+  const Address page = UnwindWorld::kStack + kPage;
+  CHECK(cut_at(page) == "truncated");
+  CHECK(cut_at(page - 8) == "bad-memory");  // the kernel never ends one there
+  CHECK(cut_at(page + 8) == "bad-memory");
+  // Frame pointers: as far as a frame may reach, and no farther.
+  CHECK(cut_at(page, page - 8) == "truncated");
+  CHECK(cut_at(page, page + 0x8000) == "truncated");
+  CHECK(cut_at(page, page + 0x200000) == "no-info");
+  CHECK(cut_at(page, page - 0x8000) == "no-info");
+  CHECK(cut_at(page + 16, page + 0x8000) == "no-info");
+}
+
 TEST_CASE("Whatever registers and stacks hold, frames are code, ascend and come to an end",
           "[unwind][property]") {
   const auto seed = GENERATE(range(0u, 40u));

@@ -73,6 +73,17 @@ TEST_CASE("Values that are offsets of the CFA, and callers in registers", "[unwi
   CHECK(w.unwound(sample) == "leaf 4011c8, eh-cfi 401010+, eh-cfi 401150+: root");
 }
 
+TEST_CASE("A register that is an offset of the CFA is one of the caller's", "[unwind]") {
+  using namespace std::string_literals;
+  test::CfiBytes frames;
+  frames.fde(0x1000, 0x40, "\x15\x0c\x7e\x0e\x10"s);  // rsp + 16, r12 = CFA + 16
+  frames.fde(0x1040, 0x40, "\x0c\x0c\x08"s);          // CFA = r12 + 8
+  frames.fde(0x1140, 0x40, "\x07\x10"s);              // no caller
+  UnwindWorld w({.frames = frames.text()});
+  CHECK(w.unwound(w.thread(0x401010, {7, 0x401050, 8, 8, kRoot, 9})) ==
+        "leaf 401010, eh-cfi 401050+, eh-cfi 401150+: root");
+}
+
 TEST_CASE("Who has popped its return address has its caller's stack pointer", "[unwind]") {
   auto w = world();
   auto sample = w.thread(0x401264, {kRoot});

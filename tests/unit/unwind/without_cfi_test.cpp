@@ -152,6 +152,16 @@ TEST_CASE("Frame pointers are followed as far as they make sense", "[unwind]") {
   CHECK(with(kStack + 8, {7, kStack, kJit + 0x90}) == alone);      // descends
 }
 
+TEST_CASE("A frame pointer below the stack pointer is none, though the copy has the word",
+          "[unwind]") {
+  UnwindWorld world({.frames = test::frames_of_all_kinds(), .map = "700000 1000 f\n"});
+  // The file's code at 0x401088 saved a frame pointer that leads back into its own frame.
+  UserSample sample =
+      world.thread(0x401088, {kStack + 1000, kJit + 0x90, kStack, kJit + 0x80, 7, 7, 7});
+  sample.registers.values[test::kRbp] = kStack + 16;
+  CHECK(world.unwound(sample) == "leaf 401088, eh-cfi 700080+: no-info");
+}
+
 TEST_CASE("Code is that of its time", "[unwind][jit]") {
   const std::string leaf = "\x90\x90\xc3\x90"s;
   const std::string other = "\x90\x90\x5d\xc3"s;

@@ -1,0 +1,190 @@
+// Which bytes before an address are a call.
+
+#include "unwind/calls.hpp"
+
+#include <array>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace perfmap {
+namespace {
+
+using namespace std::string_literals;
+
+std::string bytes(std::initializer_list<int> values) {
+  std::string text;
+  for (const int value : values) text += static_cast<char>(value);
+  return text;
+}
+
+/// `call *operand` (ff, which 2 or 3) with every ModRM and SIB byte, and random displacements.
+std::vector<std::string> indirect_calls(int which, std::mt19937& random) {
+  std::vector<std::string> calls;
+  for (int mode = 0; mode < 4; ++mode) {
+    if (which == 3 && mode == 3) continue;
+    for (int rm = 0; rm < 8; ++rm) {
+      const bool has_sib = mode != 3 && rm == 4;
+      for (int sib = 0; sib < (has_sib ? 256 : 1); ++sib) {
+        std::string call = bytes({0xff, mode << 6 | which << 3 | rm});
+        if (has_sib) call += static_cast<char>(sib);
+        const bool no_base = mode == 0 && (rm == 5 || (has_sib && (sib & 7) == 5));
+        const int displacement = mode == 1 ? 1 : mode == 2 || no_base ? 4 : 0;
+        for (int i = 0; i < displacement; ++i) call += static_cast<char>(random());
+        calls.push_back(call);
+      }
+    }
+  }
+  return calls;
+}
+
+/// The same decision, told from the front: every way to read an instruction that ends there.
+bool reads_as_call(const std::string& code, bool is_32) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(code[i]); };
+  for (std::size_t from = 0; from < code.size(); ++from) {
+    const std::size_t size = code.size() - from;
+    if (at(from) == 0xe8 && size == 5) return true;
+    if (is_32 && at(from) == 0x9a && size == 7) return true;
+    if (at(from) != 0xff || size < 2) continue;
+    const int mode = at(from + 1) >> 6, which = at(from + 1) >> 3 & 7, rm = at(from + 1) & 7;
+    if (which != 2 && !(which == 3 && mode != 3)) continue;
+    std::size_t length = 2;
+    if (mode != 3 && rm == 4 && size < 3) continue;
+    const int base = mode != 3 && rm == 4 ? at(from + 2) & 7 : rm;
+    if (mode != 3 && rm == 4) ++length;
+    if (mode == 1) length += 1;
+    if (mode == 2 || (mode == 0 && base == 5)) length += 4;
+    if (length == size) return true;
+  }
+  return false;
+}
+
+std::string instruction(std::uint32_t word) {
+  return bytes({static_cast<int>(word & 255), static_cast<int>(word >> 8 & 255),
+                static_cast<int>(word >> 16 & 255), static_cast<int>(word >> 24)});
+}
+
+}  // namespace
+
+TEST_CASE("Every form of x86-64's call is one, whatever stands before it", "[unwind][calls]") {
+  std::mt19937 random(1);
+  std::vector<std::string> calls = {bytes({0xe8, 1, 2, 3, 4}), bytes({0xe8, 0, 0, 0, 0})};
+  for (const int which : {2, 3}) {
+    for (std::string& call : indirect_calls(which, random)) calls.push_back(std::move(call));
+  }
+  REQUIRE(calls.size() == 2 + (29 + 3 * 256) + (21 + 3 * 256));
+  for (const std::string& call : calls) {
+    CAPTURE(call.size(), static_cast<int>(static_cast<unsigned char>(call[1])));
+    CHECK(ends_with_call_x86_64(call));
+    CHECK(ends_with_call_x86(call));
+    // REX, notrack, bnd, an operand size, a segment; nothing that is an instruction.
+    for (const int prefix : {0x41, 0x48, 0x4f, 0x3e, 0xf2, 0x66, 0x64, 0x90, 0}) {
+      CHECK(ends_with_call_x86_64(bytes({prefix}) + call));
+    }
+    CHECK(ends_with_call(Machine::x86_64, call) == true);
+  }
+}
+
+TEST_CASE("What is no call is none", "[unwind][calls]") {
+  const std::string cases[] = {
+      "",
+      "\xe8"s,
+      "\xe8\0\0\0"s,
+      "\xe8\0\0\0\0\x90"s,  // call; nop
+      "\xe9\0\0\0\0"s,      // jmp
+      "\xff\xe0"s,          // jmp *%rax
+      "\xff\x25\0\0\0\0"s,  // jmp *0(%rip)
+      "\xff\xd8"s,          // a far call has no register
+      "\xff\x15\0\0\0"s,    // cut off
+      "\xff\x14"s,
+      "\x9a\0\0\0\0\0\0"s,  // a far call of i386
+      "\x90\x90\x90\x90\x90\x90"s,
+      "\xc3\x66\x2e\x0f\x1f\x84\0\0\0\0\0"s,  // ret; nopw
+      "\x0f\x05"s,                            // syscall
+      std::string(16, '\0'),
+      std::string(16, '\xcc'),
+      std::string(16, '\xff'),
+  };
+  for (const std::string& code : cases) {
+    CAPTURE(&code - cases);
+    CHECK_FALSE(ends_with_call_x86_64(code));
+  }
+  CHECK(ends_with_call_x86("\x9a\0\0\0\0\0\0"s));
+  CHECK(ends_with_call(Machine::x86, "\x9a\0\0\0\0\0\0"s) == true);
+  CHECK(ends_with_call(Machine::arm, "\xe8\0\0\0\0"s) == std::nullopt);
+}
+
+TEST_CASE("Whatever stands before an address, it is a call if it can be read as one",
+          "[unwind][calls][property]") {
+  std::mt19937 random(GENERATE(range(0u, 20u)));
+  constexpr std::array<unsigned char, 12> kOften = {0xff, 0xe8, 0x14, 0x15, 0x54, 0x94,
+                                                    0xd0, 0x9a, 0x1c, 0x25, 0x05, 0x00};
+  std::size_t calls = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::string code(random() % 17, '\0');
+    for (char& byte : code) {
+      const auto often = kOften[random() % kOften.size()];
+      byte = static_cast<char>(random() % 4 == 0 ? random() : often);
+    }
+    CAPTURE(round, code.size());
+    REQUIRE(ends_with_call_x86_64(code) == reads_as_call(code, false));
+    REQUIRE(ends_with_call_x86(code) == reads_as_call(code, true));
+    calls += ends_with_call_x86_64(code) ? 1 : 0;
+  }
+  CHECK(calls > 50);
+  CHECK(calls < 1800);
+}
+
+TEST_CASE("aarch64's calls are bl and blr, with authentication and without", "[unwind][calls]") {
+  for (const std::uint32_t word : {
+           0x94000000u, 0x97ffffffu,               // bl
+           0xd63f0000u, 0xd63f03c0u, 0xd63f03e0u,  // blr
+           0xd63f081fu, 0xd63f0bdfu,               // blraaz
+           0xd63f0c1fu, 0xd63f0fdfu,               // blrabz
+           0xd73f0800u, 0xd73f0bffu,               // blraa
+           0xd73f0c00u, 0xd73f0fffu,               // blrab
+       }) {
+    CAPTURE(word);
+    CHECK(ends_with_call_aarch64(instruction(word)));
+    CHECK(ends_with_call_aarch64("xy" + instruction(word)));
+    CHECK(ends_with_call(Machine::aarch64, instruction(word)) == true);
+  }
+  for (const std::uint32_t word : {
+           0x14000000u,  // b
+           0x90000000u,
+           0x98000000u,  // adrp, ldrsw
+           0xd61f0000u,  // br
+           0xd65f03c0u,  // ret
+           0xd61f081fu,  // braaz
+           0xd71f0800u,  // braa
+           0xd63f0001u,
+           0xd63f0400u,  // nothing
+           0xd63f0800u,  // nothing: blraaz has no second register
+           0xd503201fu,
+           0u,
+       }) {
+    CAPTURE(word);
+    CHECK_FALSE(ends_with_call_aarch64(instruction(word)));
+  }
+  CHECK_FALSE(ends_with_call_aarch64("\0\0\x94"s));
+}
+
+TEST_CASE("Where a signal's handler returns to is known by its code", "[unwind][calls]") {
+  const std::string glibc = "\x48\xc7\xc0\x0f\0\0\0\x0f\x05"s;
+  CHECK(is_signal_return(Machine::x86_64, glibc + "\x0f\x1f"s));
+  CHECK(is_signal_return(Machine::x86_64, "\xb8\x0f\0\0\0\x0f\x05"s));
+  CHECK_FALSE(is_signal_return(Machine::x86_64, glibc.substr(0, 8)));
+  CHECK_FALSE(is_signal_return(Machine::x86_64, "\x48\xc7\xc0\x0e\0\0\0\x0f\x05"s));  // another
+  CHECK_FALSE(is_signal_return(Machine::x86_64, "\x90" + glibc));
+  CHECK(is_signal_return(Machine::x86, "\xb8\xad\0\0\0\xcd\x80"s));
+  CHECK(is_signal_return(Machine::x86, "\x58\xb8\x77\0\0\0\xcd\x80"s));
+  CHECK_FALSE(is_signal_return(Machine::x86, glibc));
+  const std::string arm = instruction(0xd2801168) + instruction(0xd4000001);
+  CHECK(is_signal_return(Machine::aarch64, arm));
+  CHECK_FALSE(is_signal_return(Machine::aarch64, instruction(0xd2801168)));
+  CHECK_FALSE(is_signal_return(Machine::arm, arm));
+}
+
+}  // namespace perfmap
