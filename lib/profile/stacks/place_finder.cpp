@@ -20,7 +20,7 @@ Symbolizer::Options symbolizer_options(const StackOptions& options) {
 }  // namespace
 
 PlaceFinder::PlaceFinder(RecordedProcesses& processes, const StackOptions& options,
-                         const KernelSymbols& kernel, FrameTable& table)
+                         KernelSymbols& kernel, FrameTable& table)
     : options_(options),
       kernel_(kernel),
       table_(table),
