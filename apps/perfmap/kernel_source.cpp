@@ -10,7 +10,6 @@ constexpr const char* kKallsyms = "/proc/kallsyms";
 
 /// By the build-id, which is that of the kernel's file, whoever booted it.
 bool is_running(const RecordedKernel& kernel) {
-  if (kernel.build_id.empty() || kernel.symbol.empty()) return false;
   const Result<Input> notes = Input::open(kNotes);
   return notes && kernel_build_id(notes->text()) == kernel.build_id;
 }
@@ -27,6 +26,10 @@ Result<void> KernelSource::open(const std::string& path) {
 
 std::string_view KernelSource::text_of(const RecordedKernel& kernel) {
   if (is_given_) return text_->text();
+  if (kernel.build_id.empty() || kernel.symbol.empty()) {
+    why_ = "the recording does not say which kernel it is of";
+    return {};
+  }
   if (!is_running(kernel)) {
     why_ = "another kernel was recorded than this machine runs";
     return {};

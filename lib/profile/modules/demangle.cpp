@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cxxabi.h>
-#include <libiberty/demangle.h>
 #include <map>
 #include <memory>
 
@@ -86,17 +85,6 @@ class ExpansionBound {
   std::size_t identifier_end_ = 0;  // of the longest that may have begun
   std::map<std::string_view, std::uint64_t> first_;
 };
-
-/// D's names by libiberty, which bounds nothing: a back reference (Q) may stand for all before it.
-std::optional<std::string> demangle_d(std::string_view name) {
-  constexpr std::size_t kMostDMangled = 1024;  // it calls itself for each level of a type
-  std::uint64_t bytes = name.size();
-  for (const char c : name) bytes *= c == 'Q' && bytes <= kMostDemangled ? 2 : 1;
-  if (name.size() > kMostDMangled || bytes > kMostDemangled * 16) return std::nullopt;
-  const std::unique_ptr<char, Free> text(dlang_demangle(std::string(name).c_str(), 0));
-  if (text == nullptr || std::string_view(text.get()) == name) return std::nullopt;
-  return std::string(text.get());
-}
 
 }  // namespace
 

@@ -16,6 +16,9 @@ std::optional<std::string> demangle_rust_legacy(std::string_view name);
 /// "$2b" for a character that no assembler takes. Such names only.
 std::optional<std::string> demangle_ocaml(std::string_view name);
 
+/// D's names (libiberty).
+std::optional<std::string> demangle_d(std::string_view name);
+
 /// Whether a C++ compiler's demangler may be let at this name. A few hundred bytes can stand for
 /// gigabytes, as every reference in it may stand for all that came before. O(n log n).
 bool is_reasonable_cxx_name(std::string_view name);

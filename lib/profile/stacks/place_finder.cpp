@@ -108,7 +108,8 @@ void PlaceFinder::name_kernel(const Key& key) {
   function.module = "[kernel.kallsyms]";
   FramePlace place;
   place.map_address = place.vaddr = key.where + (key.is_return ? 1 : 0);
-  if (const auto found = kernel_.find(key.where)) {
+  const bool is_named = options_.names != StackOptions::Names::none;
+  if (const auto found = is_named ? kernel_.find(key.where) : std::nullopt) {
     function.name = function.system_name = found->name;
     function.module = found->module;
     place.offset = place.map_address - found->begin;
