@@ -1,5 +1,7 @@
 #include "kernel_source.hpp"
 
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 namespace perfmap::app {
@@ -8,10 +10,16 @@ namespace {
 constexpr const char* kNotes = "/sys/kernel/notes";
 constexpr const char* kKallsyms = "/proc/kallsyms";
 
+/// A file of the kernel's, whose size is not what it says, and which cannot be mapped. Empty if it
+/// cannot be read.
+std::string read_whole(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
 /// By the build-id, which is that of the kernel's file, whoever booted it.
 bool is_running(const RecordedKernel& kernel) {
-  const Result<Input> notes = Input::open(kNotes);
-  return notes && kernel_build_id(notes->text()) == kernel.build_id;
+  return kernel_build_id(read_whole(kNotes)) == kernel.build_id;
 }
 
 }  // namespace
@@ -34,9 +42,8 @@ std::string_view KernelSource::text_of(const RecordedKernel& kernel) {
     why_ = "another kernel was recorded than this machine runs";
     return {};
   }
-  Result<Input> text = Input::open(kKallsyms);
-  const auto address =
-      text ? kernel_symbol_address(text->text(), kernel.symbol) : std::optional<Address>();
+  Input text = Input::from_text(read_whole(kKallsyms), kKallsyms);
+  const auto address = kernel_symbol_address(text.text(), kernel.symbol);
   if (!address) {
     why_ = "only root may read the addresses in " + std::string(kKallsyms);
     return {};
@@ -46,7 +53,7 @@ std::string_view KernelSource::text_of(const RecordedKernel& kernel) {
     why_ = "this machine has booted since it was recorded";
     return {};
   }
-  text_ = *std::move(text);
+  text_ = std::move(text);
   return text_->text();
 }
 
