@@ -36,9 +36,9 @@ def check_names(recording):
     ours = run(perfmap, "stacks", recording, "--format", "perf-script")
     assert ours.returncode == 0 and "kernel" not in ours.stderr, ours.stderr
     theirs, found = kernel_frames(perf.stdout), kernel_frames(ours.stdout)
-    assert len(theirs) == len(found) > 50
+    assert len(theirs) == len(found) > 20
     pairs = [pair for one, other in zip(theirs, found) for pair in zip(one, other, strict=True)]
-    assert len(pairs) > 200, len(pairs)
+    assert len(pairs) > 100, len(pairs)
     # Of several symbols at one address perf takes another one now and then.
     different = [(their, our) for their, our in pairs if their != our]
     unnamed = [their for their, our in different if our.startswith("[")]
