@@ -11,13 +11,14 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORE = ["base", "bytes", "formats", "runtime", "index", "answers", "output", "capi"]
-PROFILE = ["perfdata", "modules", "processes", "snapshots", "unwind", "stacks", "diagnosis",
-           "capi"]
+PROFILE = ["compression", "perfdata", "modules", "processes", "snapshots", "unwind", "stacks",
+           "diagnosis", "capi"]
 DOORS = [  # what is included, and the only place that may
     (re.compile(r"^nlohmann/"), "lib/core/output/"),
     (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"), "lib/profile/modules/"),
     (re.compile(r"^lzma\.h"), "lib/profile/modules/"),
-    (re.compile(r"^zstd\.h"), "lib/profile/perfdata/"),
+    (re.compile(r"^libiberty/"), "lib/profile/modules/"),
+    (re.compile(r"^zstd\.h"), "lib/profile/compression/"),
     (re.compile(r"^protozero/"), "lib/profile/stacks/"),
     (re.compile(r"^CLI/"), "apps/"),
 ]

@@ -55,7 +55,7 @@ void AnswerWriter::write_text(const Answer& answer) {
   }
   out.write(address + " ");
   if (answer.name) {
-    write_bytes(answer.name->empty() ? "[?]" : *answer.name);
+    write_bytes(answer.shown_name().empty() ? "[?]" : answer.shown_name());
     if (answer.range) out.write("+0x" + hex_text(answer.address - answer.range->begin));
   } else {
     out.write("[unknown]");
@@ -102,7 +102,7 @@ void AnswerWriter::write_json(const Answer& answer) {
   json_.key("address");
   json_.address(answer.address);
   if (answer.name) {
-    json_.name_members(*answer.name);
+    json_.name_members(answer.shown_name());
     if (answer.range) write_range(answer.address, *answer.range);
   } else {
     json_.key("name");

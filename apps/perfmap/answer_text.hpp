@@ -21,14 +21,18 @@ struct Answer {
 
   Address address = 0;
   std::optional<std::string_view> name;
-  std::optional<AddressRange> range;    ///< of the function, where that is known
-  std::string_view why;                 ///< there is no name
-  std::string_view source;              ///< the file that has the name, or would have it
-  const Map* map = nullptr;             ///< which has it in the line at `offset`
-  std::optional<std::uint64_t> offset;  ///< of the line, or of a jitdump's record
-  std::optional<Place> place;           ///< in the source
+  std::optional<std::string> demangled;  ///< the name of a map or dump, if it is another
+  std::optional<AddressRange> range;     ///< of the function, where that is known
+  std::string_view why;                  ///< there is no name
+  std::string_view source;               ///< the file that has the name, or would have it
+  const Map* map = nullptr;              ///< which has it in the line at `offset`
+  std::optional<std::uint64_t> offset;   ///< of the line, or of a jitdump's record
+  std::optional<Place> place;            ///< in the source
   bool with_inlined = false;
   std::span<const SourceFrame> inlined;  ///< the innermost first
+
+  /// Of one that has a name.
+  std::string_view shown_name() const { return demangled ? std::string_view(*demangled) : *name; }
 };
 
 /// Prints the answers of `resolve`, one by one: perf's own frame shape, or JSON.

@@ -78,7 +78,7 @@ void declare_resolve(CLI::App& command, Action& action) {
   command.add_flag("--lines", options->lines,
                    "Print source lines, where a jitdump or debug information has them");
   command.add_flag("--inlines", options->inlines, "Print the functions that were inlined there");
-  command.add_flag("--no-demangle", options->no_demangle, "Print symbols as ELF files have them");
+  command.add_flag("--no-demangle", options->no_demangle, "Print mangled names as files have them");
   add_format(command, options->format, {"text", "json", "jsonl"});
   command.add_flag("--perf-script", options->perf_script,
                    "Name the unresolved JIT frames of 'perf script' text on stdin");

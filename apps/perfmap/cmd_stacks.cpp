@@ -150,7 +150,7 @@ void declare_stacks(CLI::App& command, Action& action) {
       ->excludes(lines)
       ->excludes(inlines);
   command.add_flag("!--no-demangle", options->stacks.demangle,
-                   "Print symbols as ELF files have them");
+                   "Print mangled names as files have them");
   command.add_flag("!--no-kernel", options->stacks.kernel, "Leave out the kernel's frames");
   command.add_flag("--merge-tiers", options->writing.merge_tiers,
                    "One frame for a function, however far its runtime has optimised it");

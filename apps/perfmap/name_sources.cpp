@@ -45,6 +45,16 @@ bool is_whole(const Console& console, const Resolver& resolver) {
          });
 }
 
+void note_without_lines(std::span<const std::string> modules, const Console& console) {
+  if (modules.empty()) return;
+  const std::string count = std::to_string(modules.size());
+  console.note((modules.size() == 1 ? modules.front() + " has" : count + " ELF files have") +
+               " no debug information: no lines and no inlined functions there" +
+               (modules.size() == 1 || console.verbose() ? "" : " (--verbose lists them)"));
+  if (modules.size() == 1 || !console.verbose()) return;
+  for (const std::string& module : modules) console.note("no debug information: " + module);
+}
+
 const Jitdump* with_ticks(const std::vector<Jitdump>& dumps) {
   const auto found = std::find_if(dumps.begin(), dumps.end(),
                                   [](const Jitdump& dump) { return dump.has_tsc_times(); });

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <perfmap/resolver.hpp>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "source.hpp"
@@ -26,6 +28,10 @@ void note_skipped(const Console& console, const Problems& problems);
 Resolver make_resolver(NameSources sources, Overlap overlap, Problems& problems,
                        const Console& console);
 bool is_whole(const Console& console, const Resolver& resolver);
+
+/// Says of which ELF files there are no lines: in one line, as most systems have debug information
+/// of few libraries.
+void note_without_lines(std::span<const std::string> modules, const Console& console);
 
 /// The first dump whose times are ticks of the processor, which nothing can be compared with.
 const Jitdump* with_ticks(const std::vector<Jitdump>& dumps);

@@ -161,6 +161,7 @@ const Jitdump* ProcessNames::with_ticks() const noexcept {
 
 bool ProcessNames::finish() const {
   for (const Error& failure : symbolizer_.failures()) console_.warn(failure.message);
+  note_without_lines(symbolizer_.without_lines(), console_);
   return true;
 }
 

@@ -1,6 +1,7 @@
 #include "resolve_answers.hpp"
 
 #include <algorithm>
+#include <perfmap/demangle.hpp>
 
 namespace perfmap::app {
 
@@ -60,6 +61,7 @@ Answer Answers::by_files(const Query& query, const Resolution& resolution) {
 void Answers::add_entry(const ResolvedName& name, Resolver& resolver, Answer& answer) const {
   const auto maps = resolver.maps();
   answer.name = name.name;
+  if (options_.demangle) answer.demangled = demangle_code(name.name);
   answer.range = name.range;
   answer.source = resolver.input(name.source).name();
   answer.map = name.source < maps.size() ? &maps[name.source] : nullptr;

@@ -29,6 +29,7 @@ class Answers {
   struct Options {
     bool lines = false;
     bool inlines = false;
+    bool demangle = true;
   };
 
   Answers(AnswerSources& sources, AnswerWriter& writer, Options options)

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <perfmap/demangle.hpp>
 #include <unistd.h>
 
 #include "debug_servers.hpp"
@@ -35,6 +36,7 @@ ExitCode resolve_by_scan(const ResolveOptions& options, const std::vector<Map>& 
     const auto entry = hits[i] ? entry_of(maps, hits[i]) : std::nullopt;
     if (entry) {
       answer.name = entry->name;
+      if (!options.no_demangle) answer.demangled = demangle_code(entry->name);
       answer.range = entry->range;
       answer.map = &maps[hits[i].map()];
       answer.offset = entry->offset;
@@ -161,7 +163,7 @@ ExitCode resolve_arguments(const ResolveOptions& options, const Console& console
   Problems problems;
   AnswerSources sources = std::move(*opened).sources(options.overlap, problems, console);
   AnswerWriter writer(console, options.format, options.lines);
-  Answers answers(sources, writer, {options.lines, options.inlines});
+  Answers answers(sources, writer, {options.lines, options.inlines, !options.no_demangle});
   for (const Address address : addresses) answers.ask({address, options.time});
   answers.answer_all();
   note_skipped(console, problems);
@@ -181,7 +183,7 @@ ExitCode resolve_stream(const ResolveOptions& options, const Console& console) {
   AnswerSources sources = std::move(*opened).sources(options.overlap, problems, console);
   note_skipped(console, problems);
   AnswerWriter writer(console, options.format, options.lines);
-  Answers answers(sources, writer, {options.lines, options.inlines});
+  Answers answers(sources, writer, {options.lines, options.inlines, !options.no_demangle});
   LineInput input(STDIN_FILENO, [&]() -> bool {
     answers.answer_all();
     return console.out().flush().has_value();

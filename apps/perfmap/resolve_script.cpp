@@ -1,3 +1,4 @@
+#include <perfmap/demangle.hpp>
 #include <perfmap/perf_script.hpp>
 #include <unistd.h>
 
@@ -15,7 +16,8 @@ ExitCode resolve_script(const ResolveOptions& options, const Console& console) {
   PerfScriptFilter filter(
       [&](pid_t pid, const Query& query, PerfScriptFilter::Name& name) {
         if (!sources->find(pid, query, name)) return false;
-        name.name = shown = one_line(name.name, console.out_is_terminal());
+        const auto readable = options.no_demangle ? std::nullopt : demangle_code(name.name);
+        name.name = shown = one_line(readable ? *readable : name.name, console.out_is_terminal());
         return true;
       },
       [](pid_t tid) { return process_of_thread(tid, roots_from_environment()); });

@@ -96,6 +96,7 @@ ExitCode write_named_profile(const StacksOptions& options, const Input& profile,
   if (!out) return console.fail(out.error());
   PprofNaming naming;
   naming.find = [&names](pid_t pid) { return names.find(pid); };
+  naming.demangle = options.stacks.demangle;
   const Step step(console, "naming");
   const Result<PprofNamed> report = name_pprof(profile.text(), naming, *out);
   if (!report) return console.fail("cannot read " + profile.name() + ": " + report.error().message);

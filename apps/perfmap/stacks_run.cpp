@@ -8,6 +8,7 @@
 
 #include "debug_servers.hpp"
 #include "doubt_note.hpp"
+#include "kernel_source.hpp"
 #include "name_sources.hpp"
 #include "opened_input.hpp"
 #include "portable.hpp"
@@ -52,6 +53,8 @@ class Reading {
   void warn(const Console& console) const {
     for (const Error& error : refused_) console.warn(error.message);
     for (const Error& error : reader_->failures()) console.warn(error.message);
+    note_without_lines(reader_->without_lines(), console);
+    kernel_.note(console);
   }
 
  private:
@@ -73,12 +76,10 @@ class Reading {
       jit.given = std::make_shared<JitSources>(std::move(names->maps), std::move(names->dumps));
     }
     stacks.find_jit = find_recorded_jit(recording_.facts(), std::move(jit), refused_);
-    if (!options.kallsyms.empty()) {
-      Result<Input> kallsyms = Input::open(options.kallsyms);
-      if (!kallsyms) return Failure(std::move(kallsyms.error()));
-      kallsyms_ = *std::move(kallsyms);
-      stacks.kallsyms = kallsyms_->text();
-    }
+    const Result<void> given =
+        options.kallsyms.empty() ? Result<void>() : kernel_.open(options.kallsyms);
+    if (!given) return Failure(given.error());
+    stacks.find_kallsyms = [this](const RecordedKernel& kernel) { return kernel_.text_of(kernel); };
     reader_.emplace(recording_, std::move(stacks));
     return {};
   }
@@ -86,7 +87,7 @@ class Reading {
   Recording recording_;
   ModuleCache cache_;
   std::vector<Error> refused_;
-  std::optional<Input> kallsyms_;
+  KernelSource kernel_;
   std::optional<StackReader> reader_;
 };
 

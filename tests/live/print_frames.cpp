@@ -29,6 +29,9 @@ Wishes read_wishes(int count, char** arguments) {
     if (word == "--one-by-one") wishes.one_by_one = true;
     if (word == "--line-only") wishes.line_only = true;
     if (word == "--alternate") wishes.options.alternate = Input::open(value).value();
+    if (word == "--package") {
+      wishes.options.open_package = [value] { return Input::open(value, {.regular_only = true}); };
+    }
     if (word == "--split") {
       wishes.options.open_split = [](const std::string& path) {
         return Input::open(path, {.regular_only = true, .bounded = true});

@@ -51,6 +51,9 @@ struct DebugOptions {
   /// trusted. Not called without need; several at once where find_all() has several threads.
   /// Without it no file is opened, and code of such units has lines but no functions.
   std::function<Result<Input>(const std::string& path)> open_split = {};
+  /// Opens the package that may have all split units (PROGRAM.dwp), which is asked before their own
+  /// files: called once, when the first of them is wanted. The same goes for whoever opens it.
+  std::function<Result<Input>()> open_package = {};
   /// Of indexes that are held; those used least recently go first. A single unit that needs more
   /// is cut there.
   std::uint64_t most_bytes = std::uint64_t{256} << 20;
@@ -63,6 +66,9 @@ struct DebugIndexStats {
   std::uint64_t built = 0;          ///< indexes made so far, of lines or of functions
   std::uint64_t bytes = 0;          ///< of indexes held now
   std::uint64_t split_missing = 0;  ///< split units looked for whose file was not there
+  std::uint64_t package_lacks = 0;  ///< of these, those that a package was asked for
+  /// Why some debug sections cannot be decompressed; empty if all can.
+  std::string damage = {};
 };
 
 /// Source files, lines and inlined calls of one ELF file, from its DWARF 2 to 5: of the executable
@@ -78,7 +84,7 @@ struct DebugIndexStats {
 /// file has executable segments there: linkers leave the DWARF of functions that they dropped, with
 /// addresses such as 0. Of overlapping functions the one that comes later in its unit answers, of
 /// overlapping units the first. .debug_aranges is not read: it says nothing that units do not.
-/// Not read: package files (.dwp), and sections compressed with anything but zlib.
+/// Sections may be compressed by zlib or zstd, and split units may lie in a package (.dwp).
 ///
 /// Hostile files: no number from the file is believed. No recursion; references in circles end
 /// after 8 steps; an address has at most 256 frames; work on a unit is bounded by its bytes, and

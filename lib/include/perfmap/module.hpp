@@ -169,8 +169,10 @@ class PERFMAP_API Module {
 
   /// Source files, lines and inlined calls, from this file's DWARF or from that of debug_file(); or
   /// null. Made by the first call, O(units); see DebugIndex. Files of split units are looked for
-  /// below ModuleFiles::root.
+  /// below ModuleFiles::root, and so is their package: PATH.dwp, and that beside debug_file().
   const DebugIndex* debug_index() const;
+  /// Why debug_index() is null although there is DWARF; null otherwise.
+  const Error* debug_failure() const;
 
   /// What it takes: mapped bytes, debug files, tables as far as they are made.
   std::uint64_t bytes_held() const noexcept;

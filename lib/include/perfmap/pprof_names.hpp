@@ -19,6 +19,7 @@ struct PprofNaming {
   /// The map and the dumps of a process, asked once for each; 0 where a sample's labels "pid" do
   /// not say which it was. nullptr: none are known.
   std::function<std::shared_ptr<JitSources>(pid_t pid)> find = {};
+  bool demangle = true;  ///< see demangle_code(); a function's system_name stays mangled
   /// What a compressed profile may become: that many times its size, but 64 MiB at least, and never
   /// more than `most_bytes`.
   std::uint64_t most_times = 64;

@@ -14,6 +14,7 @@
 
 #include "perfmap/export.hpp"
 #include "perfmap/jit_sources.hpp"
+#include "perfmap/kernel_symbols.hpp"
 #include "perfmap/process_tracker.hpp"
 #include "perfmap/recording.hpp"
 #include "perfmap/stack_sample.hpp"
@@ -56,8 +57,11 @@ struct StackOptions {
   bool stitch = false;
   ProcessTracker::OpenModule open_module = {};  ///< see open_below()
   FindJit find_jit = {};
-  std::string_view kallsyms = {};  ///< text of /proc/kallsyms; borrowed
-  bool kernel = true;              ///< frames of the kernel are part of stacks
+  /// The text of /proc/kallsyms of that kernel, empty if there is none: asked once, when the first
+  /// frame of a kernel wants a name. What it views must outlive the reader. nullptr: none.
+  using FindKallsyms = std::function<std::string_view(const RecordedKernel& kernel)>;
+  FindKallsyms find_kallsyms = {};
+  bool kernel = true;  ///< frames of the kernel are part of stacks
 };
 
 /// What became of the samples of a process: a row of a table.
@@ -118,6 +122,9 @@ class PERFMAP_API StackReader {
   const StackStatistics& statistics() const noexcept;
   /// Files that could not be opened, each once.
   std::span<const Error> failures() const noexcept;
+  /// Where lines or inlined functions were asked for: paths of the ELF files without any debug
+  /// information, each once.
+  std::span<const std::string> without_lines() const noexcept;
 
  private:
   struct State;

@@ -40,7 +40,8 @@ PERFMAP_API std::string_view to_string(NoName why) noexcept;
 /// refreshed.
 struct AddressName {
   Address address = 0;
-  std::string name;  ///< empty: see `why`, unless there is an `entry`
+  /// Empty: see `why`, unless there is an `entry`, which has the name as the runtime wrote it.
+  std::string name;
   /// Of the function, in the process's memory. Nothing where only debug information names it.
   std::optional<AddressRange> range;
   std::shared_ptr<const MappedFile> mapped;  ///< what the region shows; null where unmapped
@@ -72,7 +73,7 @@ class PERFMAP_API Symbolizer {
   };
   struct Options {
     Detail detail = Detail::symbols;
-    bool demangle = true;
+    bool demangle = true;  ///< symbols, and what runtimes write; see demangle_code()
     unsigned threads = 1;  ///< for source lines
   };
 
@@ -97,6 +98,9 @@ class PERFMAP_API Symbolizer {
 
   /// The files that could not be opened so far, each once.
   std::span<const Error> failures() const noexcept { return failures_; }
+  /// Unless for Detail::symbols: paths of the ELF files without any debug information so far, each
+  /// once. Of others whose lines cannot be had, failures() says why.
+  std::span<const std::string> without_lines() const noexcept { return without_lines_; }
 
  private:
   struct Batch;
@@ -105,6 +109,7 @@ class PERFMAP_API Symbolizer {
   bool name_by_jit(Batch& batch, const Query& query, AddressName& answer);
   void fail(Error error);
   void note_missing(const Module& module, const DebugIndex& index);
+  void note_without_lines(const Module& module);
   void add_frames(std::span<AddressName> answers);
   void take_chain(std::vector<SourceFrame> chain, AddressName& answer);
   void name_frame(SourceFrame& frame);
@@ -115,6 +120,7 @@ class PERFMAP_API Symbolizer {
   std::unordered_set<const Module*> indexed_;              // of which debug_index() was asked for
   std::unordered_map<std::string, std::string> readable_;  // by linkage name
   std::vector<Error> failures_;
+  std::vector<std::string> without_lines_;
 };
 
 }  // namespace perfmap

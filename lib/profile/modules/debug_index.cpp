@@ -116,6 +116,7 @@ DebugIndexStats DebugIndex::Impl::stats() const {
   DebugIndexStats stats;
   stats.units = units_with_code_;
   cache_.count_into(stats);
+  stats.damage = file_->damage();
   return stats;
 }
 

@@ -1,9 +1,10 @@
 #include "modules/demangle.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <cxxabi.h>
+#include <map>
 #include <memory>
 
 #include "modules/rust_symbol.hpp"
@@ -27,30 +28,69 @@ std::optional<std::string> demangle_cxx(std::string_view name) {
   return std::string(text.get());
 }
 
-/// The length of S_, S0_, T_ or T12_ at the beginning; 0 where that is none.
+bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+/// The length of S_, S0_, T_ or T12_ at the beginning; 0 if it is none of these.
 std::size_t reference_size(std::string_view text) noexcept {
   if (text.front() != 'S' && text.front() != 'T') return 0;
   std::size_t i = 1;
-  while (i < text.size() &&
-         ((text[i] >= '0' && text[i] <= '9') || (text[i] >= 'A' && text[i] <= 'Z'))) {
-    ++i;
-  }
+  while (i < text.size() && (is_digit(text[i]) || (text[i] >= 'A' && text[i] <= 'Z'))) ++i;
   return i < text.size() && text[i] == '_' ? i + 1 : 0;
 }
 
+/// An upper bound of what a mangled name expands to, from left to right. A reference stands at most
+/// for everything before it, or, if the same one came before, for everything before that one.
+class ExpansionBound {
+ public:
+  explicit ExpansionBound(std::string_view name) : name_(name) {}
+
+  bool is_at_most(std::uint64_t limit) {
+    for (std::size_t at = 0; at < name_.size() && bytes_ <= limit; ++at) {
+      skip_identifier(at);
+      ++bytes_;
+      const std::string_view rest = name_.substr(at);
+      const std::size_t size = reference_size(rest);
+      if (size != 0 && rest.front() == 'S') add_substitution(rest.substr(0, size), at);
+      if (size != 0 && rest.front() == 'T') bytes_ *= 2;
+      // A pack repeats its pattern for each element, of which the name has fewer than bytes. Of a
+      // plain parameter that is the pack itself.
+      if (rest.starts_with("Dp")) bytes_ *= is_plain_pack(rest.substr(2)) ? 2 : name_.size();
+    }
+    return bytes_ <= limit;
+  }
+
+ private:
+  /// Whether bytes from here on may be an identifier is known by its length before it. What looks
+  /// like a reference there may be none, so that later ones are not taken for repetitions of it.
+  void skip_identifier(std::size_t at) noexcept {
+    length_ = is_digit(name_[at])
+                  ? 10 * std::min(length_, name_.size()) + static_cast<std::size_t>(name_[at] - '0')
+                  : 0;
+    identifier_end_ = std::max(identifier_end_, at + 1 + length_);
+  }
+  void add_substitution(std::string_view reference, std::size_t at) {
+    const auto known = first_.find(reference);
+    if (known == first_.end() && at >= identifier_end_) first_.emplace(reference, bytes_);
+    bytes_ += known == first_.end() ? bytes_ : known->second;
+  }
+  static bool is_plain_pack(std::string_view pattern) noexcept {
+    const std::size_t type = pattern.find_first_not_of("ORKPV");
+    return type != pattern.npos && pattern[type] == 'T' &&
+           reference_size(pattern.substr(type)) != 0;
+  }
+
+  std::string_view name_;
+  std::uint64_t bytes_ = 0;
+  std::size_t length_ = 0;          // that the digits before this place say
+  std::size_t identifier_end_ = 0;  // of the longest that may have begun
+  std::map<std::string_view, std::uint64_t> first_;
+};
+
 }  // namespace
 
-bool is_reasonable_cxx_name(std::string_view name) noexcept {
-  // The longest expansion of r references: each third of them doubles and once more, which makes
-  // 3^(r/3), that is 2^(0.53 r). A pack ("Dp") repeats its pattern for each element, and those are
-  // less than half the bytes of the name. 2^22 bytes take about 20 ms.
-  const auto size = static_cast<unsigned>(std::bit_width(name.size()));
-  std::size_t bits = 100 * size;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    if (reference_size(name.substr(i)) != 0) bits += 53;
-    if (name.substr(i).starts_with("Dp")) bits += 100 * (size - 1);
-  }
-  return name.size() <= kMostMangled && bits <= 2200;
+bool is_reasonable_cxx_name(std::string_view name) {
+  constexpr std::uint64_t kMostExpanded = std::uint64_t{1} << 22;  // takes about 20 ms
+  return name.size() <= kMostMangled && ExpansionBound(name).is_at_most(kMostExpanded);
 }
 
 std::optional<std::string> demangle(std::string_view name) {
@@ -63,9 +103,29 @@ std::optional<std::string> demangle(std::string_view name) {
   } else if (mangled.starts_with("_Z")) {
     text = demangle_rust_legacy(mangled);
     if (!text) text = demangle_cxx(mangled);
+  } else if (mangled.starts_with("_D")) {
+    text = demangle_d(mangled);
+  } else if (mangled.starts_with("caml")) {
+    text = demangle_ocaml(mangled);
   }
   if (!text || text->size() > kMostDemangled) return std::nullopt;
   return *std::move(text) + std::string(name.substr(tail));
+}
+
+bool may_be_mangled(std::string_view name) noexcept {
+  return name.starts_with("_Z") || name.starts_with("_R") || name.starts_with("_D") ||
+         name.starts_with("caml");
+}
+
+std::optional<std::string> demangle_code(std::string_view name) {
+  if (!may_be_mangled(name)) return std::nullopt;
+  // No mangled name has a blank in it. A runtime may say behind one how it compiled the code.
+  const std::size_t blank = std::min(name.find(' '), name.size());
+  const std::string_view note = name.substr(blank);
+  if (!note.empty() && !note.starts_with(" [") && !note.starts_with(" (")) return std::nullopt;
+  std::optional<std::string> text = demangle(name.substr(0, blank));
+  if (!text) return std::nullopt;
+  return *std::move(text) + std::string(note);
 }
 
 }  // namespace perfmap

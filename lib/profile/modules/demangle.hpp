@@ -12,8 +12,18 @@ namespace perfmap {
 /// hash as the last part. Such names only.
 std::optional<std::string> demangle_rust_legacy(std::string_view name);
 
+/// OCaml's names: "caml", the module's path with "__" (before 5.1) or "." between its parts, and
+/// "$2b" for a character that no assembler takes. Such names only.
+std::optional<std::string> demangle_ocaml(std::string_view name);
+
+/// D's names (libiberty).
+std::optional<std::string> demangle_d(std::string_view name);
+
 /// Whether a C++ compiler's demangler may be let at this name. A few hundred bytes can stand for
-/// gigabytes, as every reference in it may stand for all that came before.
-bool is_reasonable_cxx_name(std::string_view name) noexcept;
+/// gigabytes, as every reference in it may stand for all that came before. O(n log n).
+bool is_reasonable_cxx_name(std::string_view name);
+
+/// False for names that demangle() leaves alone, without looking at all of them.
+bool may_be_mangled(std::string_view name) noexcept;
 
 }  // namespace perfmap

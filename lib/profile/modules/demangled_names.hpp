@@ -24,7 +24,7 @@ class DemangledNames {
 
   /// `count` is the same in every call, and larger than `id`.
   std::string_view of(std::uint32_t id, std::string_view name, std::uint32_t count) {
-    if (!name.starts_with("_Z") && !name.starts_with("_R")) return name;
+    if (!may_be_mangled(name)) return name;
     std::call_once(once_, [this, count] {
       names_ = std::make_unique<std::atomic<const std::string*>[]>(count);
       count_ = count;

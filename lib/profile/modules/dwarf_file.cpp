@@ -19,7 +19,7 @@ Failure failure(Errc code, const Input& input, std::string_view why) {
 
 using Member = std::string_view DwarfSections::*;
 /// After ".debug_", and ".dwo" of a split unit's file.
-constexpr std::array<std::pair<std::string_view, Member>, 9> kSections = {{
+constexpr std::array<std::pair<std::string_view, Member>, 10> kSections = {{
     {"info", &DwarfSections::info},
     {"abbrev", &DwarfSections::abbreviations},
     {"line", &DwarfSections::line},
@@ -29,6 +29,7 @@ constexpr std::array<std::pair<std::string_view, Member>, 9> kSections = {{
     {"addr", &DwarfSections::addresses},
     {"ranges", &DwarfSections::ranges},
     {"rnglists", &DwarfSections::range_lists},
+    {"cu_index", &DwarfSections::unit_index},
 }};
 
 /// "info" of .debug_info, .debug_info.dwo and .zdebug_info; else empty.
@@ -45,6 +46,9 @@ bool is_wanted(std::string_view name) {
   return std::ranges::any_of(kSections, [&](const auto& known) { return known.first == debug; }) ||
          name == ".gnu_debugaltlink" || name == ".note.gnu.build-id";
 }
+
+/// Whether a section is one of split units, for which a file may have others, too.
+bool is_split(std::string_view name) { return name.ends_with(".dwo") || name == ".debug_cu_index"; }
 
 /// A section as it is stored. libelf bounds it by the file; its own decompression is of no use
 /// here, as it writes into the mapped headers.
@@ -80,8 +84,27 @@ Result<std::shared_ptr<const DwarfFile>> DwarfFile::open(
     return failure(Errc::bad_format, made->input_, "the alternate file has another build-id");
   }
   made->alternate_ = std::move(alternate);
-  if (made->units_.empty()) return failure(Errc::unsupported, made->input_, "no DWARF");
+  if (made->units_.empty()) {
+    return failure(Errc::unsupported, made->input_,
+                   made->damage_.empty() ? "no DWARF" : made->damage_);
+  }
   return made;
+}
+
+std::shared_ptr<const DwarfFile> DwarfFile::part_of(std::shared_ptr<const DwarfFile> package,
+                                                    const DwarfSections& sections) {
+  const std::shared_ptr<DwarfFile> made(new DwarfFile(package->input_, nullptr));
+  made->order_ = package->order_;
+  made->sections_ = sections;
+  made->package_ = std::move(package);
+  made->read_units();
+  return made->units_.empty() ? nullptr : made;
+}
+
+std::uint64_t DwarfFile::bytes() const noexcept {
+  if (package_ == nullptr) return input_.text().size();
+  return sections_.info.size() + sections_.abbreviations.size() + sections_.string_offsets.size() +
+         sections_.range_lists.size();
 }
 
 Result<void> DwarfFile::read_sections(DwarfRole role, std::uint64_t most_bytes) {
@@ -96,7 +119,7 @@ Result<void> DwarfFile::read_sections(DwarfRole role, std::uint64_t most_bytes) 
   }
   // Sections may share their bytes in the file, each of them as good as the whole.
   const std::uint64_t most = std::min(most_bytes, most_inflated(input_.text().size()));
-  std::uint64_t all = 0;
+  std::uint64_t room = most;
   for (Elf_Scn* at = elf_nextscn(elf_.get(), nullptr); at != nullptr;
        at = elf_nextscn(elf_.get(), at)) {
     GElf_Shdr header;
@@ -104,25 +127,37 @@ Result<void> DwarfFile::read_sections(DwarfRole role, std::uint64_t most_bytes) 
     const char* const text = elf_strptr(elf_.get(), names, header.sh_name);
     if (text == nullptr || !is_wanted(text)) continue;
     if (std::string_view(text).starts_with(".debug_") &&
-        std::string_view(text).ends_with(".dwo") != (role == DwarfRole::split)) {
+        is_split(text) != (role == DwarfRole::split)) {
       continue;
     }
     std::string_view bytes = stored_bytes(at);
     const bool is_gnu = std::string_view(text).starts_with(".zdebug_");
     if (is_gnu || (header.sh_flags & SHF_COMPRESSED) != 0) {
       const bool is_64_bit = head.e_ident[EI_CLASS] == ELFCLASS64;
-      const auto compressed = read_compression(bytes, is_gnu, is_64_bit, order_);
-      if (!compressed) continue;
-      if (compressed->size > most - all) {
-        return failure(Errc::too_large, input_, "too much DWARF");
-      }
-      all += compressed->size;
-      inflated_.push_back(inflate_section(*compressed));
-      bytes = inflated_.back().bytes;
+      const auto expanded = expand(text, bytes, is_gnu, is_64_bit, room);
+      if (!expanded) return Failure(expanded.error());
+      bytes = *expanded;
     }
     take_section(text, bytes);
   }
   return {};
+}
+
+Result<std::string_view> DwarfFile::expand(std::string_view name, std::string_view bytes,
+                                           bool is_gnu, bool is_64_bit, std::uint64_t& room) {
+  const auto compressed = read_compression(bytes, is_gnu, is_64_bit, order_);
+  const auto note = [&](std::string_view why) {
+    if (damage_.empty()) damage_ = std::string(name) + ": " + std::string(why);
+  };
+  if (!compressed) {
+    note(compressed.error().message);
+    return std::string_view();
+  }
+  if (compressed->size > room) return failure(Errc::too_large, input_, "too much DWARF");
+  room -= compressed->size;
+  inflated_.push_back(inflate_section(*compressed));
+  if (inflated_.back().bytes.size() < compressed->size) note("damaged compressed section");
+  return inflated_.back().bytes;
 }
 
 void DwarfFile::take_section(std::string_view name, std::string_view bytes) {

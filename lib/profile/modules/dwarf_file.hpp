@@ -24,6 +24,7 @@ namespace perfmap {
 struct DwarfSections {
   std::string_view info, abbreviations, line, strings, line_strings, string_offsets, addresses,
       ranges, range_lists;
+  std::string_view unit_index;  ///< .debug_cu_index: the file is a package of split units
 };
 
 /// Which part of a program's DWARF a file has.
@@ -38,11 +39,14 @@ enum class DwarfRole : std::uint8_t {
 class DwarfFile {
  public:
   /// Fails with bad_format (no ELF file, or another alternate than the file wants), unsupported (a
-  /// relocatable file, no DWARF) or too_large (sections of more than `most_bytes` once
-  /// decompressed).
+  /// relocatable file, no DWARF, or none that can be decompressed) or too_large (sections of more
+  /// than `most_bytes` once decompressed).
   static Result<std::shared_ptr<const DwarfFile>> open(
       Input input, DwarfRole role, std::uint64_t most_bytes,
       std::shared_ptr<const DwarfFile> alternate = nullptr);
+  /// A part of a package as if it were a .dwo file. Nullptr if it has no units.
+  static std::shared_ptr<const DwarfFile> part_of(std::shared_ptr<const DwarfFile> package,
+                                                  const DwarfSections& sections);
 
   const DwarfSections& sections() const noexcept { return sections_; }
   std::endian order() const noexcept { return order_; }
@@ -55,6 +59,11 @@ class DwarfFile {
   /// False for what a linker left of code that it dropped: it lies where nothing is executable.
   bool is_code(Address address) const noexcept;
 
+  /// Why some of its sections could not be decompressed; empty if all could.
+  const std::string& damage() const noexcept { return damage_; }
+  /// Bytes that belong to it: the file's, or of a part of a package, its sections'.
+  std::uint64_t bytes() const noexcept;
+
   /// What .gnu_debugaltlink says: a path and a build-id (binary), or empty.
   std::string_view alternate_path() const noexcept { return alternate_path_; }
   std::string_view alternate_build_id() const noexcept { return alternate_build_id_; }
@@ -66,6 +75,9 @@ class DwarfFile {
     void operator()(Elf* elf) const noexcept;
   };
   DwarfFile(Input input, std::unique_ptr<Elf, ElfEnd> elf);
+  /// One section; empty bytes if it cannot be decompressed.
+  Result<std::string_view> expand(std::string_view name, std::string_view bytes, bool is_gnu,
+                                  bool is_64_bit, std::uint64_t& room);
   Result<void> read_sections(DwarfRole role, std::uint64_t most_bytes);
   void take_section(std::string_view name, std::string_view bytes);
   void read_segments();
@@ -81,6 +93,8 @@ class DwarfFile {
   std::vector<DwarfUnit> units_;
   std::string_view alternate_path_, alternate_build_id_, build_id_;
   std::shared_ptr<const DwarfFile> alternate_;
+  std::shared_ptr<const DwarfFile> package_;  // that this is a part of
+  std::string damage_;
   mutable std::mutex mutex_;
   mutable std::map<std::uint64_t, std::shared_ptr<const AbbreviationTable>> tables_;
   mutable std::size_t tables_bytes_ = 0;

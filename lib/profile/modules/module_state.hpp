@@ -72,8 +72,9 @@ struct Module::State {
   std::once_flag lines_once = {};
   std::atomic<bool> has_lines{false};
   std::optional<DebugIndex> lines = std::nullopt;
-  /// Makes it for the first who asks.
-  const DebugIndex* debug_index(const Module& module);
+  std::optional<Error> no_lines = std::nullopt;  // why, if there is DWARF
+  /// Makes it for the first who asks. `program` is what `module` has the debug information of.
+  const DebugIndex* debug_index(const Module& module, const Module& program);
 };
 
 /// Opens a module, and knows which files belong to it.

@@ -2,25 +2,28 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 #include "modules/dwarf_cursor.hpp"
+#include "perfmap/result.hpp"
 
 namespace perfmap {
 
-/// A section that is stored compressed: SHF_COMPRESSED with zlib (gABI), or GNU's older .zdebug_.
+/// A section that is stored compressed: SHF_COMPRESSED with zlib or zstd (gABI), or GNU's older
+/// .zdebug_.
 struct CompressedSection {
-  std::string_view deflated;
-  std::uint64_t size = 0;  ///< once inflated, as the file says
+  enum class Method : std::uint8_t { zlib, zstd };
+  Method method = Method::zlib;
+  std::string_view packed;
+  std::uint64_t size = 0;  ///< once decompressed, as the file says
 };
 
-/// None where the bytes are neither, or cannot be that large: deflate never makes less than a
-/// thousandth of anything.
-std::optional<CompressedSection> read_compression(std::string_view section, bool is_gnu,
-                                                  bool is_64_bit, std::endian order);
+/// Fails with unsupported if it is compressed by another method, and with bad_format if the header
+/// is cut off, or the size is out of proportion.
+Result<CompressedSection> read_compression(std::string_view section, bool is_gnu, bool is_64_bit,
+                                           std::endian order);
 
-/// Inflates into a new buffer and says how much came: less than `size` where the data are damaged.
+/// Decompresses into a new buffer and says how much came: less than `size` if the data are damaged.
 struct InflatedSection {
   std::unique_ptr<char[]> owned;
   std::string_view bytes;

@@ -110,6 +110,7 @@ UnitCache::Made UnitCache::make_functions(const DwarfUnit& unit) {
     if (made->split == nullptr) {
       const std::lock_guard lock(mutex_);
       ++split_missing_;
+      package_lacks_ += package_ == nullptr ? 0 : 1;
       return {};
     }
     const DwarfUnit& split = *split_unit(*made->split, made->root);
@@ -122,7 +123,7 @@ UnitCache::Made UnitCache::make_functions(const DwarfUnit& unit) {
   constexpr std::uint64_t kTimes = 4;  // proper ones are read once, each for itself
   made->room = static_cast<std::int64_t>(kTimes * (context.unit->end - context.unit->offset));
   const std::uint64_t bytes =
-      made->functions.bytes() + (made->split == nullptr ? 0 : made->split->input().text().size());
+      made->functions.bytes() + (made->split == nullptr ? 0 : made->split->bytes());
   return {made, bytes};
 }
 
@@ -136,7 +137,17 @@ UnitCache::Made UnitCache::make_scopes(const UnitFunctions& of, std::uint64_t di
   return {std::move(made), bytes};
 }
 
-std::shared_ptr<const DwarfFile> UnitCache::open_split(const UnitRoot& skeleton) const {
+std::shared_ptr<const DwarfFile> UnitCache::find_in_package(const UnitRoot& skeleton) {
+  std::call_once(package_once_, [&] {
+    auto input = options_.open_package ? options_.open_package() : Failure(Error{});
+    if (input) package_ = DwarfPackage::open(std::move(*input), options_.most_section_bytes);
+  });
+  auto part = package_ == nullptr ? nullptr : package_->find(skeleton.split_id);
+  return part != nullptr && split_unit(*part, skeleton) != nullptr ? part : nullptr;
+}
+
+std::shared_ptr<const DwarfFile> UnitCache::open_split(const UnitRoot& skeleton) {
+  if (auto part = find_in_package(skeleton)) return part;
   if (!options_.open_split) return nullptr;
   for (const std::string& path : split_paths(skeleton)) {
     auto input = options_.open_split(path);
@@ -153,6 +164,7 @@ void UnitCache::count_into(DebugIndexStats& stats) const {
   stats.built = built_;
   stats.bytes = bytes_;
   stats.split_missing = split_missing_;
+  stats.package_lacks = package_lacks_;
 }
 
 }  // namespace perfmap

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "modules/dwarf_package.hpp"
 #include "modules/function_index.hpp"
 #include "modules/line_program.hpp"
 #include "modules/scope_index.hpp"
@@ -64,7 +65,8 @@ class UnitCache {
   Made make_lines(const DwarfUnit& unit) const;
   Made make_functions(const DwarfUnit& unit);
   Made make_scopes(const UnitFunctions& of, std::uint64_t die) const;
-  std::shared_ptr<const DwarfFile> open_split(const UnitRoot& skeleton) const;
+  std::shared_ptr<const DwarfFile> open_split(const UnitRoot& skeleton);
+  std::shared_ptr<const DwarfFile> find_in_package(const UnitRoot& skeleton);
 
   std::shared_ptr<const DwarfFile> file_;
   DebugOptions options_;
@@ -74,6 +76,9 @@ class UnitCache {
   std::uint64_t bytes_ = 0;
   std::uint64_t built_ = 0;
   std::uint64_t split_missing_ = 0;
+  std::uint64_t package_lacks_ = 0;
+  std::once_flag package_once_;
+  std::shared_ptr<const DwarfPackage> package_;
 };
 
 }  // namespace perfmap

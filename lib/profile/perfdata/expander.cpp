@@ -1,12 +1,8 @@
 #include "perfdata/expander.hpp"
 
 #include <cstring>
-#include <new>
-#include <zstd.h>
 
 namespace perfmap {
-
-void Expander::Free::operator()(ZSTD_DCtx_s* context) const noexcept { ZSTD_freeDCtx(context); }
 
 std::string_view Expander::available() const noexcept {
   if (chunks_.empty()) return {};
@@ -32,23 +28,20 @@ void Expander::make_room() {
 }
 
 bool Expander::expand() {
-  if (context_ == nullptr) context_.reset(ZSTD_createDCtx());
-  if (context_ == nullptr) throw std::bad_alloc();
   make_room();
-  ZSTD_inBuffer from{input_.data(), input_.size(), 0};
-  ZSTD_outBuffer to{chunks_.back().bytes.get(), kChunk, end_};
-  const std::size_t result = ZSTD_decompressStream(context_.get(), &to, &from);
-  const bool is_stuck = !input_.empty() && from.pos == 0 && to.pos == end_;
-  end_ = to.pos;
-  if (ZSTD_isError(result) != 0 || is_stuck) {
-    ZSTD_DCtx_reset(context_.get(), ZSTD_reset_session_only);
+  const ZstdStream::Step step =
+      stream_.step(input_, {chunks_.back().bytes.get() + end_, kChunk - end_});
+  const bool is_stuck = !input_.empty() && step.taken == 0 && step.made == 0;
+  end_ += step.made;
+  if (step.is_damaged || is_stuck) {
+    stream_.reset();
     dropped_ = input_.size();
     input_ = {};
     output_is_full_ = false;
     return false;
   }
-  input_.remove_prefix(from.pos);
-  output_is_full_ = to.pos == to.size;
+  input_.remove_prefix(step.taken);
+  output_is_full_ = end_ == kChunk;
   return true;
 }
 

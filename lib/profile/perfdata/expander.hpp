@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-struct ZSTD_DCtx_s;
+#include "compression/zstd_stream.hpp"
 
 namespace perfmap {
 
@@ -55,13 +55,10 @@ class Expander {
     std::uint64_t round = 0;  // the last one that it has records of
     bool is_used = false;     // it has some
   };
-  struct Free {
-    void operator()(ZSTD_DCtx_s* context) const noexcept;
-  };
 
   void make_room();
 
-  std::unique_ptr<ZSTD_DCtx_s, Free> context_;
+  ZstdStream stream_;
   std::string_view input_;
   std::deque<Chunk> chunks_;
   std::size_t at_ = 0;   // in the last chunk: consumed

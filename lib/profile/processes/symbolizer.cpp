@@ -144,7 +144,9 @@ bool Symbolizer::name_by_jit(Batch& batch, const Query& query, AddressName& answ
     found = sources->find(query);
     if (!found.found) return false;
   }
-  answer.name = found.found->name;
+  const std::string_view name = found.found->name;
+  const auto readable = options_.demangle ? demangle_code(name) : std::nullopt;
+  answer.name = readable ? *readable : std::string(name);
   answer.range = found.found->range;
   answer.entry = found.found;
   answer.doubts.add(found.found->doubts);
@@ -160,11 +162,35 @@ void Symbolizer::fail(Error error) {
 }
 
 void Symbolizer::note_missing(const Module& module, const DebugIndex& index) {
-  if (index.stats().split_missing == 0) return;
+  const DebugIndexStats stats = index.stats();
+  if (!stats.damage.empty() && options_.detail != Detail::symbols) {
+    fail({Errc::unsupported,
+          "some lines of " + module.path() + " are missing: " + stats.damage,
+          0,
+          {}});
+  }
+  if (stats.split_missing == 0) return;
+  const std::string what = stats.package_lacks == 0 ? ".dwo files or the .dwp file of "
+                                                    : "in the .dwp file some units of ";
   fail({Errc::not_found,
-        "cannot find .dwo files of " + module.path() + ": some code has lines without functions",
+        "cannot find " + what + module.path() + ": some code has lines without functions",
         0,
         {}});
+}
+
+/// Each module once: it is asked with all of its addresses, but in every batch.
+void Symbolizer::note_without_lines(const Module& module) {
+  constexpr std::size_t kMostNoted = 1000;
+  if (options_.detail == Detail::symbols || without_lines_.size() >= kMostNoted ||
+      std::ranges::count(without_lines_, module.path()) != 0) {
+    return;
+  }
+  const Error* const why = module.debug_failure();
+  if (why == nullptr) {
+    without_lines_.push_back(module.path());
+  } else {
+    fail({why->code, "no lines of " + why->message, 0, {}});
+  }
 }
 
 /// As symbols are named: in the language of the source, or as ELF files have it. Most functions are
@@ -214,7 +240,7 @@ void Symbolizer::add_frames(std::span<AddressName> answers) {
 
 void Symbolizer::add_frames_of(const Module& module, std::span<AddressName* const> asked) {
   const DebugIndex* const index = module.debug_index();
-  if (index == nullptr) return;
+  if (index == nullptr) return note_without_lines(module);
   std::vector<AddressName*> chained;
   std::vector<Address> vaddrs;
   for (AddressName* const answer : asked) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,14 +20,15 @@ class KernelSymbols {
     Address begin = 0;
   };
 
-  /// Borrows the text. O(n log n). Source: Linux, kernel/kallsyms.c.
-  explicit KernelSymbols(std::string_view kallsyms);
+  /// `read` gives the text, which is borrowed: called by the first find(), O(n log n).
+  /// Source: Linux, kernel/kallsyms.c.
+  explicit KernelSymbols(std::function<std::string_view()> read) : read_(std::move(read)) {}
   /// True where addresses are hidden from whoever made the text (kptr_restrict).
   bool is_hidden() const noexcept { return is_hidden_; }
   void take(const KsymbolRecord& record);
 
   /// O(log n).
-  std::optional<Found> find(Address address) const noexcept;
+  std::optional<Found> find(Address address);
 
  private:
   struct Symbol {
@@ -38,6 +40,9 @@ class KernelSymbols {
     AddressRange range;
     std::string name;
   };
+  void take(std::string_view kallsyms);
+
+  std::function<std::string_view()> read_;  // empty once it was called
   std::vector<Symbol> symbols_;
   std::vector<Registered> registered_;  // the latest last
   bool is_hidden_ = false;

@@ -26,7 +26,7 @@ void count_doubts(Doubts doubts, FrameCounts& counts) noexcept {
 }  // namespace
 
 PlaceFinder::PlaceFinder(RecordedProcesses& processes, const StackOptions& options,
-                         const KernelSymbols& kernel, FrameTable& table)
+                         KernelSymbols& kernel, FrameTable& table)
     : options_(options),
       kernel_(kernel),
       table_(table),
@@ -115,7 +115,8 @@ void PlaceFinder::name_kernel(const Key& key) {
   function.module = "[kernel.kallsyms]";
   FramePlace place;
   place.map_address = place.vaddr = key.where + (key.is_return ? 1 : 0);
-  if (const auto found = kernel_.find(key.where)) {
+  const bool is_named = options_.names != StackOptions::Names::none;
+  if (const auto found = is_named ? kernel_.find(key.where) : std::nullopt) {
     function.name = function.system_name = found->name;
     function.module = found->module;
     place.offset = place.map_address - found->begin;

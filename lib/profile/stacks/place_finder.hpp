@@ -35,14 +35,17 @@ struct FrameCounts {
 /// was there.
 class PlaceFinder {
  public:
-  PlaceFinder(RecordedProcesses& processes, const StackOptions& options,
-              const KernelSymbols& kernel, FrameTable& table);
+  PlaceFinder(RecordedProcesses& processes, const StackOptions& options, KernelSymbols& kernel,
+              FrameTable& table);
 
   /// Finds out what their frames stand for.
   void prepare(std::span<const RawStack> stacks);
   /// The frames of the next of these stacks.
   FrameCounts next(const RawStack& stack, std::vector<StackFrame>& frames);
   std::span<const Error> failures() const noexcept { return symbolizer_.failures(); }
+  std::span<const std::string> without_lines() const noexcept {
+    return symbolizer_.without_lines();
+  }
 
  private:
   using Key = PlaceKey;
@@ -100,7 +103,7 @@ class PlaceFinder {
   std::uint32_t mapping_of(const AddressName& name, const Region* region, FrameKind kind);
 
   const StackOptions& options_;
-  const KernelSymbols& kernel_;
+  KernelSymbols& kernel_;
   FrameTable& table_;
   Symbolizer symbolizer_;
   KnownPlaces known_;

@@ -99,6 +99,7 @@ FrameFunction PlaceFinder::function_of(const AddressName& name, const Region* re
   if (name.entry && name.sources != nullptr) {
     const Resolver& resolver = name.sources->resolver();
     function.module = resolver.input(name.entry->source).name();
+    function.system_name = name.entry->name;
     const DecodedName decoded = decode_name(name.entry->name);
     function.tier = decoded.tier;
     function.file = decoded.file;

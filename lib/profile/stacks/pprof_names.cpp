@@ -6,6 +6,7 @@
 #include <protozero/pbf_writer.hpp>
 #include <unordered_map>
 
+#include "perfmap/demangle.hpp"
 #include "stacks/gunzip.hpp"
 #include "stacks/gzip_stream.hpp"
 #include "stacks/pprof_profile.hpp"
@@ -146,7 +147,7 @@ class Rewriting {
     if (is_compressed) gzip_.emplace(out);
   }
 
-  void write(std::string_view bytes) {
+  void write(std::string_view bytes, bool demangle) {
     const std::vector<const Use*> copies = naming_.copies();
     std::unordered_map<std::uint64_t, std::vector<const Use*>> by_location;
     for (const Use* copy : copies) by_location[copy->location].push_back(copy);
@@ -162,7 +163,7 @@ class Rewriting {
         emit(reader.whole());
       }
     }
-    add_functions();
+    add_functions(demangle);
     if (gzip_) gzip_->finish();
   }
 
@@ -230,18 +231,23 @@ class Rewriting {
     emit_message(pprof::sample, message_);
   }
 
-  void add_functions() {
+  void add_functions(bool demangle) {
     enum : std::uint32_t { id = 1, name = 2, system_name = 3 };
     const std::vector<std::string>& names = naming_.names();
+    std::vector<std::string> demangled;  // their strings come after all names
     for (std::size_t i = 0; i < names.size(); ++i) {
       message_.clear();
       protozero::pbf_writer writer(message_);
       writer.add_uint64(id, profile_.last_function() + i + 1);
-      writer.add_int64(name, static_cast<std::int64_t>(profile_.strings() + i));
+      const auto text = demangle ? demangle_code(names[i]) : std::nullopt;
+      const std::size_t shown = text ? names.size() + demangled.size() : i;
+      if (text) demangled.push_back(*text);
+      writer.add_int64(name, static_cast<std::int64_t>(profile_.strings() + shown));
       writer.add_int64(system_name, static_cast<std::int64_t>(profile_.strings() + i));
       emit_message(pprof::function, message_);
     }
     for (const std::string& text : names) emit_message(pprof::string_table, text);
+    for (const std::string& text : demangled) emit_message(pprof::string_table, text);
   }
 
   const PprofProfile& profile_;
@@ -289,7 +295,7 @@ Result<PprofNamed> name_pprof(std::string_view bytes, const PprofNaming& naming,
   names.find_uses();
   names.find_names(naming);
   names.settle();
-  Rewriting(profile, names, is_compressed, out).write(bytes);
+  Rewriting(profile, names, is_compressed, out).write(bytes, naming.demangle);
   return report;
 }
 

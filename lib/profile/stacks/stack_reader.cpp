@@ -13,6 +13,8 @@
 namespace perfmap {
 namespace {
 
+constexpr std::string_view kKernelName = "[kernel.kallsyms]";
+
 void count(const RawStack& stack, const FrameCounts& frames, StackCounts& counts) {
   ++counts.samples;
   counts.frames += stack.frames.size();
@@ -35,6 +37,7 @@ struct StackReader::State {
   StackOptions options;
   Recording::Reader reader;
   FrameTable table;
+  RecordedKernel recorded_kernel;
   KernelSymbols kernel;
   RecordedProcesses processes;
   RecordedPrograms programs;
@@ -51,7 +54,7 @@ struct StackReader::State {
       : recording(from),
         options(std::move(how)),
         reader(from),
-        kernel(options.kallsyms),
+        kernel([this] { return kallsyms(); }),
         processes(options),
         programs(from.facts(), table),
         clock(from.facts().time_conversion),
@@ -59,6 +62,8 @@ struct StackReader::State {
         jobs(from.facts().arch, options),
         held(options.stitch, options.unwind.most_frames) {}
 
+  std::string_view kallsyms();
+  void take_kernel(const RecordView& record);
   void take(const RecordView& record);
   void take_sample(const RecordView& record);
   void unwind() { held.add(jobs.run()); }
@@ -66,6 +71,25 @@ struct StackReader::State {
                     const std::function<void(const StackSample&)>& visit);
   void finish();
 };
+
+std::string_view StackReader::State::kallsyms() {
+  if (!options.find_kallsyms) return {};
+  for (const RecordedBuildId& one : reader.facts().build_ids) {
+    if (one.is_kernel && one.path == kKernelName) recorded_kernel.build_id = one.build_id;
+  }
+  return options.find_kallsyms(recorded_kernel);
+}
+
+/// perf maps the kernel by the name of one of its symbols, "[kernel.kallsyms]_text", and the offset
+/// of that mapping is the symbol's address.
+void StackReader::State::take_kernel(const RecordView& record) {
+  if (!recorded_kernel.symbol.empty()) return;
+  const auto mapping = decode_mmap(record);
+  if (!mapping || mapping->pid != -1 || !mapping->name.starts_with(kKernelName)) return;
+  recorded_kernel.symbol = mapping->name.substr(kKernelName.size());
+  recorded_kernel.address = mapping->offset;
+  recorded_kernel.build_id = mapping->build_id;
+}
 
 void StackReader::State::take(const RecordView& record) {
   switch (record.type) {
@@ -84,6 +108,8 @@ void StackReader::State::take(const RecordView& record) {
         held.take(*chain);
       }
       return;
+    case RecordType::mmap:
+    case RecordType::mmap2: take_kernel(record); [[fallthrough]];
     default: processes.take(record); programs.take(record);
   }
 }
@@ -166,6 +192,9 @@ StackReader::~StackReader() = default;
 const FrameTable& StackReader::table() const noexcept { return state_->table; }
 const StackStatistics& StackReader::statistics() const noexcept { return state_->statistics; }
 std::span<const Error> StackReader::failures() const noexcept { return state_->failures; }
+std::span<const std::string> StackReader::without_lines() const noexcept {
+  return state_->places.without_lines();
+}
 
 void StackReader::read(const std::function<void(const StackSample&)>& visit, Diagnostics& problems,
                        const std::function<void(std::uint64_t)>& progress) {

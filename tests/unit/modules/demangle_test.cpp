@@ -1,5 +1,9 @@
 #include "modules/demangle.hpp"
 
+#include <array>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <memory>
 #include <random>
 
 #include "modules/utf8_text.hpp"
@@ -31,6 +35,43 @@ std::string back_to(std::size_t offset) {
   return "B" + digits + "_";
 }
 
+/// Each function type has the one before it as a parameter, and once more by a reference to it.
+std::string doubled_functions(std::size_t times) {
+  static constexpr std::string_view kDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  std::string type = "1A";
+  for (std::size_t i = 0; i < times; ++i) {
+    type = "Fv" + type + "S" + (i == 0 ? "" : std::string(1, kDigits[i - 1])) + "_E";
+  }
+  return "_Z1gP" + type;
+}
+
+/// A type of C++ whose parts refer to others. Deeper ones are more often plain.
+std::string random_type(std::mt19937& random, unsigned depth) {
+  static constexpr std::array kPlain{"i", "1A", "1A", "S_", "S0_", "S1_", "S2_", "S3_"};
+  if (random() % 6 < depth) return kPlain[random() % kPlain.size()];
+  const auto types = [&] {
+    std::string text;
+    for (auto i = 1 + random() % 4; i > 0; --i) text += random_type(random, depth + 1);
+    return text;
+  };
+  switch (random() % 5) {
+    case 0: return "P" + random_type(random, depth + 1);
+    case 1: return "1BI" + types() + "E";
+    case 2: return "1BIJ" + types() + "EE";
+    case 3: return "Fv" + types() + "E";
+    default: return "1BIDpT_E";
+  }
+}
+
+/// A function template of such types.
+std::string random_cxx_name(std::mt19937& random) {
+  std::string name = "_Z1fIJ";
+  for (auto i = 1 + random() % 5; i > 0; --i) name += random_type(random, 0);
+  name += "EEv";
+  for (auto i = 1 + random() % 5; i > 0; --i) name += random_type(random, 0);
+  return name;
+}
+
 /// Each argument is a tuple that has the one before it twice.
 std::string doubled_tuples(int times) {
   std::string name = "_RINvC1f1gTuuE";
@@ -52,6 +93,62 @@ TEST_CASE("C++ names are demangled, and keep what was appended", "[demangle]") {
   CHECK_FALSE(demangle("i"));  // which would be "int"
   CHECK_FALSE(demangle("_Znonsense"));
   CHECK_FALSE(demangle(""));
+}
+
+TEST_CASE("templates' constructors keep their scope, however long their types are", "[demangle]") {
+  const std::string text =
+      "std::__cxx11::basic_string<char, std::char_traits<char>, "
+      "std::allocator<char> > const";
+  CHECK(said("_ZNSt4pairIKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEmEC4IJRS6_EJLm0EEJEJ"
+             "EEERSt5tupleIJDpT_EERSA_IJDpT1_EESt12_Index_tupleIJXspT0_EEESJ_IJXspT2_EEE") ==
+        "std::pair<" + text + ", unsigned long>::pair<" + text + "&, 0ul>(std::tuple<" + text +
+            "&>&, std::tuple<>&, std::_Index_tuple<0ul>, std::_Index_tuple<>)");
+  // What looks like a reference in an identifier is none.
+  CHECK(said("_Z1fI8S_S_S_S_EvT_") == "void f<S_S_S_S_>(S_S_S_S_)");
+}
+
+TEST_CASE("OCaml's names have dots between their parts", "[demangle]") {
+  CHECK(said("camlStdlib__List__map_123") == "Stdlib.List.map_123");
+  CHECK(said("camlStdlib__List.map_123") == "Stdlib.List.map_123");  // OCaml 5.1
+  CHECK(said("camlDune__exe__Main__entry") == "Dune.exe.Main.entry");
+  CHECK(said("camlMain__$2b$2b_7") == "Main.++_7");
+  CHECK(said("camlMain__a$") == "Main.a$");
+  CHECK(said("camlMain__a$zz$00") == "Main.a$zz$00");
+  CHECK_FALSE(demangle("camlMalloc"));
+  CHECK_FALSE(demangle("camlMalloc__"));
+  CHECK_FALSE(demangle("camlMalloc."));
+  CHECK_FALSE(demangle("caml_garbage_collection"));
+  CHECK_FALSE(demangle("caml"));
+}
+
+TEST_CASE("D's names are demangled", "[demangle]") {
+  CHECK(said("_D4core6memory2GC6mallocFNbkkxC8TypeInfoZPv") ==
+        "core.memory.GC.malloc(uint, uint, const(TypeInfo))");
+  CHECK(said("_D8demangle4testPFLAiYi") == "demangle.test");
+  CHECK(said("_Dmain") == "D main");
+  CHECK_FALSE(demangle("_D6system"));
+  CHECK_FALSE(demangle("_Draw"));
+  CHECK_FALSE(demangle("_D"));
+  CHECK_FALSE(demangle("_D4main3foo" + std::string(2000, 'A') + "i"));
+  CHECK_FALSE(demangle("_D4main3fooF" + std::string(100, 'Q') + "Zi"));
+}
+
+TEST_CASE("names of JIT code are demangled if the whole name is mangled", "[demangle]") {
+  CHECK(demangle_code("_Z4mapsi") == "maps(int)");
+  CHECK(demangle_code("_Z4mapsi [tier1]") == "maps(int) [tier1]");
+  CHECK(demangle_code("_Z4mapsi (inlined)") == "maps(int) (inlined)");
+  CHECK(demangle_code("_RNvNtCs123_4core3fmt5write") == "core::fmt::write");
+  CHECK(demangle_code("camlMain__fib_268") == "Main.fib_268");
+  CHECK(demangle_code("_ZN8__main__3addB2v1B4c8tJExx") ==
+        "__main__::add[abi:v1][abi:c8tJ](long long, "
+        "long long)");  // Numba
+  for (const char* const name :
+       {"maps", "_Z4maps i", "_Z4mapsi tier1", "JS:*_Z4mapsi /a.js:1", "_Znonsense [tier1]", "i",
+        "py::_Z4mapsi:/a.py", "$_Z4mapsi/1", "_R", "_Zz", "", " _Z4mapsi", "_Z4mapsi\n",
+        "julia__Z4mapsi_12", "void _Z4mapsi()"}) {
+    CAPTURE(name);
+    CHECK_FALSE(demangle_code(name));
+  }
 }
 
 TEST_CASE("Rust's older names lose their hash and their escapes", "[demangle]") {
@@ -97,6 +194,13 @@ TEST_CASE("names that would say gigabytes are left as they are", "[demangle][hos
   CHECK_FALSE(demangle(doubling));
   CHECK_FALSE(demangle("_Z" + std::string(10000, 'P')));
   CHECK_FALSE(is_reasonable_cxx_name("_Z1fIJ" + std::string(200, 'i') + "EEvDp1XIDp1YIDpT_EE"));
+  CHECK(is_reasonable_cxx_name(doubled_functions(10)));
+  CHECK(said(doubled_functions(2)) == "g(void (*)(void (A, A), void (A, A)))");
+  CHECK_FALSE(is_reasonable_cxx_name(doubled_functions(30)));
+  // A false reference in an identifier does not make true ones cheap.
+  CHECK_FALSE(
+      is_reasonable_cxx_name("_Z1f60S_S0_S1_S2_S3_S4_S5_S6_S7_S8_S9_SA_SB_SC_SD_SE_SF_SG_SH_SI_Sx" +
+                             doubled_functions(30).substr(5)));
   CHECK(is_reasonable_cxx_name(
       "_ZSt4moveIRKNSt6vectorIiSaIiEEEEONSt16remove_referenceIT_E4typeEOS7_"));
 
@@ -128,6 +232,23 @@ TEST_CASE("damaged names do no harm", "[demangle][hostile]") {
     if (answer && answer->size() > 65536) FAIL("too long an answer");
   }
   CHECK(readable > 4000);
+}
+
+TEST_CASE("C++ names that are let through expand to no more than their bound",
+          "[demangle][hostile]") {
+  std::mt19937 random(5);
+  std::size_t readable = 0;
+  for (int round = 0; round < 30000; ++round) {
+    const std::string name = random_cxx_name(random);
+    if (!is_reasonable_cxx_name(name)) continue;
+    int status = 0;
+    const std::unique_ptr<char, void (*)(void*)> text(
+        abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+    if (text == nullptr) continue;
+    ++readable;
+    if (std::string_view(text.get()).size() > (std::size_t{4} << 22)) FAIL(name);
+  }
+  CHECK(readable > 300);
 }
 
 TEST_CASE("Punycode is decoded by the rules of its RFC", "[demangle]") {

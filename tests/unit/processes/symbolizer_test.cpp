@@ -98,6 +98,37 @@ TEST_CASE("in executable memory that no ELF file names maps answer", "[symbolize
   CHECK(said(tracker, 0x10020) == (is_code ? "not-covered" : "no-source"));
 }
 
+TEST_CASE("mangled names of a map are demangled unless nobody wants that", "[symbolizer]") {
+  ProcessTracker tracker = tracker_of_files();
+  map(tracker, 0x10000, "//anon");
+  attach(tracker, "10010 10 _Z4mapsi\n10020 10 _Z4maps i\n");
+  CHECK(said(tracker, 0x10018) == "maps(int)+8 jit");
+  CHECK(said(tracker, 0x10028) == "_Z4maps i+8 jit");
+  Symbolizer plain(tracker, {.demangle = false});
+  CHECK(plain.find(kPid, {0x10018, Timeline::kEnd}).name == "_Z4mapsi");
+  // What the runtime wrote is there, too.
+  Symbolizer readable(tracker, {});
+  CHECK(readable.find(kPid, {0x10018, Timeline::kEnd}).entry->name == "_Z4mapsi");
+}
+
+TEST_CASE("files without lines are listed once, if lines are asked for", "[symbolizer]") {
+  ProcessTracker tracker = tracker_of_files();
+  map(tracker, 0x10000, "/lib/a.so");
+  map(tracker, 0x20000, "/lib/b.so");
+  using Detail = Symbolizer::Detail;
+  for (const Detail detail : {Detail::symbols, Detail::lines, Detail::inlines}) {
+    Symbolizer symbolizer(tracker, {.detail = detail});
+    for (const Address begin : {0x10000, 0x10000, 0x20000}) {
+      symbolizer.find(kPid, {begin + function_offset() + 1, Timeline::kEnd});
+    }
+    const auto found = symbolizer.without_lines();
+    const std::vector<std::string> expected{"/lib/a.so", "/lib/b.so"};
+    CHECK(std::vector<std::string>(found.begin(), found.end()) ==
+          (detail == Detail::symbols ? std::vector<std::string>() : expected));
+    CHECK(symbolizer.failures().empty());
+  }
+}
+
 TEST_CASE("a library in a memfd is one, if no map has the address", "[symbolizer]") {
   ProcessTracker tracker = tracker_of_files();
   map(tracker, 0x10000, "/memfd:loaded.so (deleted)");

@@ -214,6 +214,18 @@ TEST_CASE("A caller is the function at its address where no call ends there, as 
   CHECK(caller_behind("\xe8" + std::string(4, '\0')) == "first");
 }
 
+TEST_CASE("Mangled names are demangled in profiles, and stay what they were as system names") {
+  constexpr const char* kMangled = "1100 80 _Z4mapsi\n1180 80 second\n1400 10 _ZN1a1bEv\n";
+  const auto find = [&](pid_t) { return sources(kMangled); };
+  const auto [report, text] = named(a_profile(), {.find = find});
+  CHECK(names_in(text) == std::vector<std::vector<std::string>>{
+                              {"maps(int)", "second", "?", "?", "known", "a::b()"}});
+  CHECK(std::string_view(text).find("_Z4mapsi") != std::string_view::npos);
+  const auto [same, raw] = named(a_profile(), {.find = find, .demangle = false});
+  CHECK(names_in(raw).at(0).at(0) == "_Z4mapsi");
+  CHECK(std::string_view(raw).find("maps(int)") == std::string_view::npos);
+}
+
 TEST_CASE("A profile without JIT code, or without sources for it, is copied byte for byte") {
   const std::string bytes = a_profile();
   CHECK(named(bytes, {}).second == bytes);

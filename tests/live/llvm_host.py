@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""An LLVM ORC host, recorded by perf: llvm_host.py PERFMAP LIBRARY INCLUDE
+
+`perfmap stacks` against `perf inject --jit` and `perf script -v` (which prints parameters, too), frame
+by frame: no frame of JIT code that perf names is unnamed, and its name is the same, for a jitdump. For
+a perf map, whose names perf prints as they are, it is that of `c++filt`.
+77: LLVM, clang, perf or c++filt is not here, or perf may not record.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+import stack_checks  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+perfmap, library, include = (os.path.abspath(path) for path in sys.argv[1:4])
+maps = []
+FUNCTIONS = ["outer", "unsigned long work::middle<unsigned long>(unsigned long, int)",
+             "work::leaf(unsigned long)", "work::Totals::Totals(unsigned long)"]
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(77)
+
+
+def run(*command):
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300)
+    assert result.returncode == 0, (command, result.returncode, result.stdout[-2000:],
+                                    result.stderr[-2000:])
+    return result.stdout
+
+
+def tool(*names):
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    return found or skip(f"no {names[0]} here")
+
+
+def build_host():
+    config = tool("llvm-config-14", "llvm-config-15", "llvm-config-16", "llvm-config")
+    version = run(config, "--version").split(".")[0]
+    flags = run(config, "--cppflags", "--ldflags", "--libs").split()
+    if not (pathlib.Path(run(config, "--includedir").strip()) / "llvm/IR/Module.h").exists():
+        skip("no headers of LLVM here (llvm-dev)")
+    run(os.environ.get("CXX", "g++"), "-std=c++17", "-O1", HERE / "llvm_host.cpp", f"-I{include}",
+        *flags, library, f"-Wl,-rpath,{os.path.dirname(library)}", "-o", "host")
+    clang = tool(f"clang-{version}", "clang")
+    run(clang, "-std=c++20", "-O1", "-g", "-fno-omit-frame-pointer", "-emit-llvm", "-c",
+        HERE / "llvm_work.cpp", "-o", "work.bc")
+
+
+def record(kind):
+    """Samples of perf and ours: lists of (name, kind) of frames, by the address of each."""
+    data = f"{kind}.data"
+    said = run("perf", "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "499", "-g", "-o", data,
+               "./host", "work.bc", kind, "3", ".")
+    maps.append(pathlib.Path(f"/tmp/perf-{said.split()[0]}.map"))
+    theirs = data
+    if kind == "j":
+        theirs = "injected.data"
+        run("perf", "inject", "--jit", "-i", data, "-o", theirs)
+    fields = "comm,pid,tid,time,period,event,ip,sym,symoff,dso"
+    perf = run("perf", "script", "-v", "-i", theirs, "--ns", "--no-inline", "-F", fields)
+    ours = run(perfmap, "stacks", data, "--format", "perf-script")
+    return stack_checks.read_script(perf), stack_checks.read_script(ours), ours
+
+
+def jit_names(sample):
+    return [name for name, kind in sample["frames"] if kind == "j"]
+
+
+def compare(kind):
+    theirs, ours, text = record(kind)
+    assert len(theirs) == len(ours) > 20, (len(theirs), len(ours))
+    frames = 0
+    for their, our in zip(theirs, ours):
+        expected = jit_names(their)
+        if kind == "m" and expected:
+            expected = subprocess.run(["c++filt"], input="\n".join(expected), text=True,
+                                      capture_output=True, check=True).stdout.split("\n")
+        assert jit_names(our) == expected, (their, our)
+        frames += len(expected)
+        assert not any(name.startswith("_Z") for name in jit_names(our)), our
+    for function in FUNCTIONS:
+        assert function in text, function
+    assert frames > 50, frames
+    raw = run(perfmap, "stacks", f"{kind}.data", "--format", "perf-script", "--no-demangle")
+    assert "_ZN4work4leafEm" in raw and "work::" not in raw
+    print(f"{frames} frames of JIT code in {len(ours)} samples are named as perf names them ({kind})")
+
+
+for name in ("perf", "c++filt"):
+    tool(name)
+with tempfile.TemporaryDirectory() as work:
+    os.chdir(work)
+    probe = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-k", "mono", "-o",
+                            "probe.data", "true"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        skip(f"perf may not record here: {probe.stderr.splitlines()[:1]}")
+    build_host()
+    try:
+        for kind in "jm":
+            compare(kind)
+    finally:
+        for path in maps:
+            path.unlink(missing_ok=True)
