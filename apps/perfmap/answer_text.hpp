@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "console.hpp"
+#include "doubt_count.hpp"
 
 namespace perfmap::app {
 
@@ -29,6 +30,7 @@ struct Answer {
   std::optional<Place> place;           ///< in the source
   bool with_inlined = false;
   std::span<const SourceFrame> inlined;  ///< the innermost first
+  Doubts doubts;                         ///< of the name
 };
 
 /// Prints the answers of `resolve`, one by one: perf's own frame shape, or JSON.
@@ -40,6 +42,7 @@ class AnswerWriter {
   void write(const Answer& answer);
   void finish();
   std::uint64_t misses() const noexcept { return misses_; }
+  const DoubtCount& doubts() const noexcept { return doubts_; }
 
  private:
   enum class Form { text, json, jsonl };
@@ -48,6 +51,7 @@ class AnswerWriter {
   void write_range(Address address, const AddressRange& range);
   void write_origin(const Answer& answer);
   void write_inlined(const Answer& answer);
+  void write_doubts(Doubts doubts);
   void write_place(std::string_view file, std::uint64_t line);
   void write_bytes(std::string_view bytes);
 
@@ -56,6 +60,7 @@ class AnswerWriter {
   bool lines_;
   JsonWriter json_;
   std::uint64_t misses_ = 0;
+  DoubtCount doubts_;
 };
 
 }  // namespace perfmap::app
