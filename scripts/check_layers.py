@@ -13,10 +13,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORE = ["base", "bytes", "formats", "runtime", "index", "answers", "output", "capi"]
 PROFILE = ["compression", "perfdata", "modules", "processes", "snapshots", "unwind", "stacks",
            "diagnosis", "capi"]
-DOORS = [  # what is included, and the only place that may
+DOORS = [  # what is included, and the only place, or places, that may
     (re.compile(r"^nlohmann/"), "lib/core/output/"),
     (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"), "lib/profile/modules/"),
-    (re.compile(r"^lzma\.h"), "lib/profile/modules/"),
+    (re.compile(r"^lzma\.h"), ("lib/profile/compression/", "lib/profile/modules/")),
     (re.compile(r"^libiberty/"), "lib/profile/modules/"),
     (re.compile(r"^zstd\.h"), "lib/profile/compression/"),
     (re.compile(r"^protozero/"), "lib/profile/stacks/"),
@@ -29,7 +29,8 @@ def complaint(path, included):
     """Why `path` (relative to the root) may not include this, or nothing."""
     for pattern, place in DOORS:
         if pattern.match(included) and not path.startswith(place):
-            return f"only {place} may include {included}"
+            places = place if isinstance(place, str) else " and ".join(place)
+            return f"only {places} may include {included}"
     if ".." in included.split("/"):
         return f"{included} does not name its folder"
     folder = included.split("/")[0]

@@ -21,6 +21,7 @@ AnswerWriter::AnswerWriter(const Console& console, const std::string& format, bo
 
 void AnswerWriter::write(const Answer& answer) {
   if (!answer.name) ++misses_;
+  doubts_.add(answer.doubts);
   if (form_ == Form::text) return write_text(answer);
   write_json(answer);
   if (form_ == Form::jsonl) json_.newline();
@@ -62,7 +63,7 @@ void AnswerWriter::write_text(const Answer& answer) {
   }
   out.write(" (");
   write_bytes(answer.source.empty() ? "[unknown]" : answer.source);
-  out.write(")\n");
+  out.write(")" + doubt_mark(answer.doubts, console_.verbose()) + "\n");
   if (answer.place) write_place(answer.place->file, answer.place->line);
 }
 
@@ -72,6 +73,16 @@ void AnswerWriter::write_origin(const Answer& answer) {
   if (!answer.offset) return;
   json_.key(answer.map != nullptr ? "entry_line" : "record_offset");
   json_.number(answer.map != nullptr ? answer.map->line_number(*answer.offset) : *answer.offset);
+}
+
+void AnswerWriter::write_doubts(Doubts doubts) {
+  if (!doubts.any()) return;
+  json_.key("doubts");
+  json_.begin_array();
+  for (unsigned i = 0; i < kDoubtCount; ++i) {
+    if (doubts.has(doubt_at(i))) json_.string(to_string(doubt_at(i)));
+  }
+  json_.end_array();
 }
 
 void AnswerWriter::write_inlined(const Answer& answer) {
@@ -117,6 +128,7 @@ void AnswerWriter::write_json(const Answer& answer) {
     json_.number(answer.place->line);
   }
   if (answer.with_inlined) write_inlined(answer);
+  write_doubts(answer.doubts);
   json_.end_object();
 }
 

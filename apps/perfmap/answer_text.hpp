@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "console.hpp"
+#include "doubt_note.hpp"
 
 namespace perfmap::app {
 
@@ -30,6 +31,7 @@ struct Answer {
   std::optional<Place> place;            ///< in the source
   bool with_inlined = false;
   std::span<const SourceFrame> inlined;  ///< the innermost first
+  Doubts doubts;                         ///< of the name
 
   /// Of one that has a name.
   std::string_view shown_name() const { return demangled ? std::string_view(*demangled) : *name; }
@@ -44,6 +46,7 @@ class AnswerWriter {
   void write(const Answer& answer);
   void finish();
   std::uint64_t misses() const noexcept { return misses_; }
+  const DoubtCounts& doubts() const noexcept { return doubts_; }
 
  private:
   enum class Form { text, json, jsonl };
@@ -52,6 +55,7 @@ class AnswerWriter {
   void write_range(Address address, const AddressRange& range);
   void write_origin(const Answer& answer);
   void write_inlined(const Answer& answer);
+  void write_doubts(Doubts doubts);
   void write_place(std::string_view file, std::uint64_t line);
   void write_bytes(std::string_view bytes);
 
@@ -60,6 +64,7 @@ class AnswerWriter {
   bool lines_;
   JsonWriter json_;
   std::uint64_t misses_ = 0;
+  DoubtCounts doubts_;
 };
 
 }  // namespace perfmap::app

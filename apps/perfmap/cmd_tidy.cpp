@@ -25,6 +25,10 @@ ExitCode run(const Options& options, const Console& console) {
     return console.fail("process " + options.source + " has a map and a jitdump: name " +
                         opened->front().input.name());
   }
+  if (options.in_place && opened->front().was_compressed) {
+    return console.fail(opened->front().input.name() +
+                        " is compressed, and -o makes a perf map elsewhere");
+  }
   Result<Map> map = map_of_inputs(*std::move(opened), options.opening, &opening);
   if (!map) return console.fail(map.error());
   if (options.in_place) {

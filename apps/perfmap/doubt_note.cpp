@@ -20,4 +20,9 @@ void note_doubts(const DoubtCounts& counts, std::string_view what, const Console
   }
 }
 
+std::string doubt_mark(Doubts doubts, bool verbose) {
+  if (!doubts.any()) return {};
+  return verbose ? " (? " + to_string(doubts) + ")" : " (?)";
+}
+
 }  // namespace perfmap::app

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <perfmap/doubt.hpp>
+#include <string>
 #include <string_view>
 
 #include "console.hpp"
@@ -25,5 +26,9 @@ struct DoubtCounts {
 /// --verbose a line for each kind explains it. Nothing where none is doubtful. `what` is their
 /// plural, "frames".
 void note_doubts(const DoubtCounts& counts, std::string_view what, const Console& console);
+
+/// What stands after a doubtful answer in text: " (?)", or with --verbose " (? clamped-range)".
+/// Empty where there are no doubts.
+std::string doubt_mark(Doubts doubts, bool verbose);
 
 }  // namespace perfmap::app

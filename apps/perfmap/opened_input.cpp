@@ -4,53 +4,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <perfmap/jitdump_json.hpp>
+#include <perfmap/expanded_input.hpp>
 #include <perfmap/open_writers.hpp>
 #include <perfmap/snapshot.hpp>
 #include <unistd.h>
-
-#include "log_source.hpp"
 
 namespace perfmap::app {
 namespace {
 
 Result<Input> open_path(const std::string& path) {
-  if (path == "-") return Input::from_descriptor(STDIN_FILENO, "-");
-  return Input::open(path);
-}
-
-/// Nothing tells what an empty file is but what it is called.
-SourceKind kind_of_empty(const std::string& path, const std::string& wanted) {
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  const bool dump =
-      wanted.empty() ? name.starts_with("jit-") && name.ends_with(".dump") : wanted == "jitdump";
-  return dump ? SourceKind::jitdump : SourceKind::perf_map;
-}
-
-/// An empty file is empty under any kind; what is no text at all is no JSON, whatever was asked
-/// for.
-SourceKind kind_of(const Input& input, const SourceOptions& options) {
-  if (input.text().empty()) return kind_of_empty(input.name(), options.kind);
-  const SourceKind found = detect_kind(input.text());
-  if (options.kind.empty()) return found;
-  const SourceKind wanted = *parse_kind(options.kind);
-  return wanted == SourceKind::json && found > SourceKind::json ? found : wanted;
-}
-
-Error placed(Error error, const std::string& name) {
-  error.message = name + ":" + std::to_string(error.where.line) + ":" +
-                  std::to_string(error.where.column) + ": " + error.message;
-  return error;
-}
-
-/// A jitdump of what was made of one.
-Result<OpenedInput> dump_of_json(const Input& input) {
-  Result<DumpBytes> dump = dump_from_json(input.text());
-  if (!dump) return Failure(placed(std::move(dump.error()), input.name()));
-  OpenedInput opened{Input::from_text(std::move(dump->bytes), input.name()), SourceKind::jitdump};
-  opened.made_from = SourceKind::json;
-  opened.without_code = dump->without_code;
-  return opened;
+  return path == "-" ? Input::from_descriptor(STDIN_FILENO, "-") : Input::open(path);
 }
 
 /// A file that grew while it was opened is still being written: its end may be half there.
@@ -90,12 +53,6 @@ Result<std::vector<OpenedInput>> open_snapshot_inputs(const std::string& directo
                      name.substr(base.size()));
   }
   return opened;
-}
-
-/// A dump without its magic cannot be read as one, unless there is nothing to be read.
-Error no_dump(const Input& input) {
-  const SourceKind found = detect_kind(input.text());
-  return {Errc::bad_format, input.name() + " is " + with_article(found) + ", not a jitdump", 0, {}};
 }
 
 }  // namespace
@@ -149,21 +106,6 @@ Error unsupported(const std::string& name, SourceKind kind) {
   std::string message = name + " is " + with_article(kind);
   message += kind >= SourceKind::gzip ? ": unpack it first" : ", which this command does not take";
   return {Errc::unsupported, std::move(message), 0, {}};
-}
-
-Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool growing) {
-  const SourceKind kind = kind_of(input, options);
-  const bool is_other = kind == SourceKind::json || kind == SourceKind::pypylog;
-  const bool taken = kind == SourceKind::perf_map || kind == SourceKind::jitdump ||
-                     (is_other && options.takes_others);
-  if (!taken) return Failure(unsupported(input.name(), kind));
-  const bool is_dump = input.text().empty() || detect_kind(input.text()) == SourceKind::jitdump;
-  if (kind == SourceKind::jitdump && options.needs_magic && !is_dump) {
-    return Failure(no_dump(input));
-  }
-  if (kind == SourceKind::pypylog) return dump_of_log(input, options.dump_pid);
-  if (kind == SourceKind::json && is_dump_json(input.text())) return dump_of_json(input);
-  return OpenedInput{std::move(input), kind, growing};
 }
 
 /// A directory that was named is looked into as it is; only links and odd files stay out.
@@ -225,10 +167,20 @@ Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceO
   Result<Input> input = open_path(source.text);
   if (!input) return Failure(std::move(input.error()));
   const bool growing = still_grows(*input);
+  const bool compressed = is_expandable(input->text());
+  if (compressed) input = expanded(*std::move(input));
+  if (!input) return Failure(std::move(input.error()));
   SourceOptions own = options;
-  if (source.as == Source::As::dump) own.kind = "jitdump";
+  if (source.as == Source::As::dump) {
+    own.kind_is_given = options.kind == "jitdump";
+    own.kind = "jitdump";
+  }
   Result<OpenedInput> opened = as_opened(*std::move(input), own, growing);
   if (!opened) return Failure(std::move(opened.error()));
+  opened->was_compressed = compressed;
+  if (opened->was_mended) {
+    console.warn(source.text + " is damaged: its magic number is wrong");
+  }
   std::vector<OpenedInput> one;
   one.push_back(*std::move(opened));
   return one;

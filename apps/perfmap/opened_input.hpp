@@ -26,6 +26,7 @@ struct Source {
 /// How SOURCE arguments are opened.
 struct SourceOptions {
   std::string kind;            ///< --kind; empty: by content
+  bool kind_is_given = true;   ///< false: it follows from another option, and overrides nothing
   bool any_owner = false;      ///< --any-owner: files found through a pid may belong to anybody
   bool stop_at_close = false;  ///< --stop-at-close
   bool needs_magic = true;     ///< false: --kind jitdump takes what is none, to say so in its way
@@ -43,6 +44,8 @@ struct OpenedInput {
   bool growing = false;                      ///< somebody may still write to it
   std::optional<SourceKind> made_from = {};  ///< of a jitdump that was JSON of ours, or a log
   std::uint64_t without_code = 0;  ///< such a dump's LOADs with zeros for code; see DumpBytes
+  bool was_compressed = false;     ///< the file has other bytes than the input
+  bool was_mended = false;         ///< it is a jitdump whose magic number was wrong
 };
 
 /// /proc, and /tmp or what PERFMAP_TMPDIR says instead.

@@ -1,6 +1,7 @@
 #include "pypylog_convert.hpp"
 
 #include <algorithm>
+#include <perfmap/expanded_input.hpp>
 #include <perfmap/loop_samples.hpp>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@ namespace {
 
 Result<Input> open_log(const std::string& path) {
   Result<Input> log = path == "-" ? Input::from_descriptor(STDIN_FILENO, "-") : Input::open(path);
+  if (log) log = expanded(*std::move(log));
   if (!log || log->text().empty()) return log;
   const SourceKind kind = detect_kind(log->text());
   if (kind == SourceKind::pypylog) return log;

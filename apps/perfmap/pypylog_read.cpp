@@ -1,5 +1,6 @@
 #include "pypylog_read.hpp"
 
+#include <perfmap/expanded_input.hpp>
 #include <perfmap/source_kind.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@ Result<LogSource> LogSource::open(const std::string& path, bool keep) {
   if (keep || is_regular(path)) {
     Result<Input> input =
         path == "-" ? Input::from_descriptor(STDIN_FILENO, "-") : Input::open(path);
+    if (input) input = expanded(*std::move(input));
     if (!input) return Failure(std::move(input.error()));
     source.input_ = *std::move(input);
   } else if (path == "-") {
@@ -51,6 +53,22 @@ Result<void> LogSource::check_output(const std::string& path) const {
   return input_ ? check_other_file(path, *input_) : Result<void>();
 }
 
+/// What comes through a pipe and is compressed has to be there as a whole.
+Result<void> LogSource::expand_rest(std::string bytes) {
+  for (;;) {
+    const Result<std::string_view> block = blocks_->next();
+    if (!block) return Failure(block.error());
+    if (block->empty()) break;
+    bytes += *block;
+    if (bytes.size() <= kMostExpandedBytes) continue;
+    return Failure({Errc::too_large, "cannot read " + name_ + ": unpack it first", 0, {}});
+  }
+  Result<Input> input = expanded(Input::from_text(std::move(bytes), name_));
+  if (!input) return Failure(std::move(input.error()));
+  input_ = *std::move(input);
+  return {};
+}
+
 /// Whether there was anything.
 Result<bool> LogSource::feed(LoopProfile& profile) {
   if (input_) {
@@ -64,6 +82,10 @@ Result<bool> LogSource::feed(LoopProfile& profile) {
     const Result<std::string_view> block = blocks_->next();
     if (!block) return Failure(block.error());
     if (block->empty()) return !is_first;
+    if (is_first && is_expandable(*block)) {
+      const Result<void> held = expand_rest(std::string(*block));
+      return held ? feed(profile) : Failure(held.error());
+    }
     const Result<void> fits = is_first ? check_kind(*block, name_) : Result<void>();
     if (!fits) return Failure(fits.error());
     profile.add(*block);

@@ -30,6 +30,7 @@ class LogSource {
  private:
   explicit LogSource(std::string name) : name_(std::move(name)) {}
   Result<bool> feed(LoopProfile& profile);
+  Result<void> expand_rest(std::string bytes);
 
   std::string name_;
   std::optional<Input> input_;

@@ -1,24 +1,42 @@
 #include "recording_input.hpp"
 
 #include <memory>
+#include <perfmap/expanded_input.hpp>
 #include <perfmap/process_modules.hpp>
+#include <perfmap/source_kind.hpp>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unordered_map>
+
+#include "opened_input.hpp"
 
 namespace perfmap::app {
 
 Result<Input> open_recording_input(const std::string& path) {
   OpenPolicy policy;
   policy.keep_descriptor = false;
-  return path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
+  Result<Input> input =
+      path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
+  if (!input) return input;
+  const SourceKind kind = detect_kind(input->text());
+  if (kind == SourceKind::bzip2) return Failure(unsupported(path, kind));
+  if (!is_expandable(input->text())) return input;
+  Result<Input> inner = expanded(*input);
+  // A profile of pprof is compressed, too, and is so as it is: whoever takes one expands it.
+  const bool is_other =
+      inner ? !is_recording(inner->text()) : inner.error().code == Errc::bad_format;
+  return kind == SourceKind::gzip && is_other ? input : inner;
 }
 
 Result<void> check_other_file(const std::string& output, const Input& recording) {
-  const FileFacts& facts = recording.facts();
   struct stat there {};
-  if (output == "-" || !facts.is_regular || ::stat(output.c_str(), &there) != 0) return {};
-  if (there.st_dev != facts.device || there.st_ino != facts.inode) return {};
+  struct stat read {};
+  const bool is_stdin = recording.name() == "-";
+  const bool known =
+      is_stdin ? ::fstat(0, &read) == 0 : ::stat(recording.name().c_str(), &read) == 0;
+  if (output == "-" || !known || !S_ISREG(read.st_mode)) return {};
+  if (::stat(output.c_str(), &there) != 0) return {};
+  if (there.st_dev != read.st_dev || there.st_ino != read.st_ino) return {};
   return Failure(Error{Errc::refused, "cannot write to " + output + ": it is what is read", 0, {}});
 }
 

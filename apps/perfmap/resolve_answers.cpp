@@ -66,6 +66,7 @@ void Answers::add_entry(const ResolvedName& name, Resolver& resolver, Answer& an
   answer.source = resolver.input(name.source).name();
   answer.map = name.source < maps.size() ? &maps[name.source] : nullptr;
   answer.offset = name.offset;
+  answer.doubts = name.doubts;
   if (!options_.lines) return;
   const CodeLine* const line = line_at(resolver.lines(name), name.address_at_load);
   if (line == nullptr) return;
@@ -81,12 +82,14 @@ Answer Answers::by_process(const AddressName& name, ProcessNames& process) {
     Resolver& resolver = name.sources->resolver();
     add_entry(*name.entry, resolver, answer);
     answer.source = process.shown(resolver.input(name.entry->source).name());
+    answer.doubts.add(name.doubts);
     return answer;
   }
   if (name.mapped != nullptr) answer.source = name.mapped->name;
   if (!name.name.empty()) {
     answer.name = name.name;
     answer.range = name.range;
+    answer.doubts = name.doubts;
   }
   add_frames(name, answer);
   return answer;

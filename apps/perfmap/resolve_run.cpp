@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <perfmap/demangle.hpp>
 #include <unistd.h>
 
@@ -24,9 +25,10 @@ ExitCode resolve_by_scan(const ResolveOptions& options, const std::vector<Map>& 
   std::vector<Hit> hits(addresses.size());
   Diagnostics problems(1);
   AnswerWriter writer(console, options.format, options.lines);
+  std::array<bool, kScanAtMost> reused{};
   {
     const Step step(console, "scanning");
-    find_by_scan(maps, options.overlap, addresses, hits, problems);
+    find_by_scan(maps, options.overlap, addresses, hits, reused, problems);
   }
   for (std::size_t i = 0; i < hits.size(); ++i) {
     Answer answer;
@@ -41,12 +43,15 @@ ExitCode resolve_by_scan(const ResolveOptions& options, const std::vector<Map>& 
       answer.map = &maps[hits[i].map()];
       answer.offset = entry->offset;
       answer.source = answer.map->input().name();
+      answer.doubts = doubts_of(*answer.map, *entry);
+      if (reused[i]) answer.doubts.add(Doubt::reused_address);
     }
     writer.write(answer);
   }
   note_skipped(console, problems);
   if (!is_whole(console, maps)) return ExitCode::failed;
   writer.finish();
+  note_doubts(writer.doubts(), "answers", console);
   return status(options, writer);
 }
 
@@ -169,6 +174,7 @@ ExitCode resolve_arguments(const ResolveOptions& options, const Console& console
   note_skipped(console, problems);
   if (!are_whole(sources, console)) return ExitCode::failed;
   writer.finish();
+  note_doubts(writer.doubts(), "answers", console);
   return status(options, writer);
 }
 
@@ -207,8 +213,9 @@ ExitCode resolve_stream(const ResolveOptions& options, const Console& console) {
   if (input.error() != 0) {
     return console.fail(system_error("cannot read standard input", input.error()));
   }
-  if (!are_whole(sources, console) || bad_line) return ExitCode::failed;
-  return status(options, writer);
+  if (!are_whole(sources, console)) return ExitCode::failed;
+  note_doubts(writer.doubts(), "answers", console);
+  return bad_line ? ExitCode::failed : status(options, writer);
 }
 
 }  // namespace perfmap::app

@@ -2,6 +2,7 @@
 #include <perfmap/perf_script.hpp>
 #include <unistd.h>
 
+#include "doubt_note.hpp"
 #include "line_input.hpp"
 #include "resolve_options.hpp"
 #include "script_sources.hpp"
@@ -22,14 +23,17 @@ ExitCode resolve_script(const ResolveOptions& options, const Console& console) {
       },
       [](pid_t tid) { return process_of_thread(tid, roots_from_environment()); });
   LineInput input(STDIN_FILENO, [&] { return console.out().flush().has_value(); });
+  DoubtCounts doubts;
   std::string text;
   std::string_view line;
   while (input.next(line)) {
     text.clear();
     filter.filter(line, text);
+    if (text != line) doubts.add(sources->doubts());
     if (input.ended_in_newline()) text += '\n';
     console.out().write(text);
   }
+  note_doubts(doubts, "names", console);
   for (const std::string& missing : sources->missing()) console.note(missing);
   if (input.error() != 0) {
     return console.fail(system_error("cannot read standard input", input.error()));

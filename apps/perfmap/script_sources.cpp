@@ -56,6 +56,7 @@ bool ScriptSources::find(pid_t pid, const Query& query, PerfScriptFilter::Name& 
   const Resolution answer = resolver->find(query);
   if (!answer.found) return false;
   name = {answer.found->name, answer.found->range.begin};
+  doubts_ = answer.found->doubts;
   return true;
 }
 

@@ -19,6 +19,8 @@ class ScriptSources {
                                     const Console& console);
 
   bool find(pid_t pid, const Query& query, PerfScriptFilter::Name& name);
+  /// Of the name that find() answered with last.
+  Doubts doubts() const noexcept { return doubts_; }
   /// After the work: whether none of the sources was cut off under our hands.
   bool are_whole(const Console& console) const;
   /// Why the sources of some processes could not be had, one line each.
@@ -34,6 +36,7 @@ class ScriptSources {
   std::optional<Resolver> given_;
   std::unordered_map<pid_t, std::optional<Resolver>> own_;
   std::vector<std::string> missing_;
+  Doubts doubts_;
 };
 
 }  // namespace perfmap::app

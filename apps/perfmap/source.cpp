@@ -118,10 +118,16 @@ void note_skipped(const Console& console, const Diagnostics& problems) {
 }
 
 void note_skipped_records(const Console& console, const Diagnostics& problems) {
-  if (problems.total() == 0) return;
-  console.note("skipped " + std::to_string(problems.total()) +
-               (problems.total() == 1 ? " record" : " records") +
-               " that made no sense ('perfmap lint' says which)");
+  // What the reader gave up; of all others a part was taken.
+  const std::uint64_t skipped =
+      problems.count_of(rule::kDamagedRecord) + problems.count_of(rule::kUnendedName);
+  const auto note = [&](const std::string& done, std::uint64_t count, const std::string& why) {
+    if (count == 0) return;
+    console.note(done + std::to_string(count) + (count == 1 ? " record" : " records") + why +
+                 " ('perfmap lint' says which)");
+  };
+  note("skipped ", skipped, " that made no sense");
+  note("found ", problems.total() - skipped, " whose sizes contradict each other");
 }
 
 void note_unfinished(const Console& console, std::span<const Map> maps) {

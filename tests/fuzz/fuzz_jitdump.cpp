@@ -8,6 +8,7 @@
 #include <string>
 
 #include "perfmap/jit_details.hpp"
+#include "perfmap/rules.hpp"
 #include "perfmap/timeline.hpp"
 
 namespace {
@@ -27,10 +28,11 @@ void check_bodies(const JitRecord& record) {
   if (const auto load = decode_load(record)) {
     require(lies_in(load->name, record.bytes));
     require(lies_in(load->code, record.bytes) && lies_in(load->padding, record.bytes));
-    require(load->code.empty() || load->code.size() == load->code_size);
-    require(load->range.end() >= load->range.begin && load->range.size <= load->code_size);
+    require(load->code.size() <= load->code_size && load->range.size <= load->code_size);
+    require(load->code.empty() || load->range.size <= load->code.size());
+    require(load->range.last() >= load->range.begin);
   }
-  if (const auto move = decode_move(record)) require(move->range.end() >= move->range.begin);
+  if (const auto move = decode_move(record)) require(move->range.last() >= move->range.begin);
   if (const auto lines = decode_lines(record)) {
     require(lines->size() <= record.bytes.size() / DebugInfoRecord::kSmallestLine);
     for (const LineRecord& line : *lines) require(lies_in(line.file, record.bytes));
@@ -63,7 +65,7 @@ Records check_records(const Jitdump& dump) {
     records.emplace(record->offset, *record);
   }
   require(dump.first_record() + bytes + reader.lost_bytes() <= dump.bytes().size());
-  require((reader.lost_bytes() != 0) == (problems.total() != 0));
+  require((reader.lost_bytes() != 0) == (problems.count_of(rule::kDamagedRecord) != 0));
   if (!dump.options().growing && !dump.options().stop_at_close) {
     require(dump.first_record() + bytes + reader.lost_bytes() == dump.bytes().size());
   }
@@ -84,19 +86,19 @@ void check_code(const Records& records, const CodeAt& code, std::uint64_t time) 
 void check_timeline(const Timeline& timeline, const Records& records) {
   for (const auto& [offset, record] : records) {
     const auto load = decode_load(record);
-    if (!load || load->range.begin == UINT64_MAX || record.time >= Timeline::kEnd - 1) continue;
+    if (!load || record.time >= Timeline::kEnd - 1) continue;
     const auto code = timeline.find(load->range.begin, record.time);
     // Only a MOVE at the same time takes it away at once.
     require(code || timeline.move_count() != 0);
     if (code) check_code(records, *code, record.time);
   }
-  Address end = 0;
+  std::optional<Address> last;
   timeline.for_each_at(Timeline::kEnd, [&](const PlacedCode& placed) {
-    require(placed.piece.size != 0 && placed.piece.begin >= end);
-    end = placed.piece.end();
+    require(placed.piece.size != 0 && (!last || placed.piece.begin > *last));
+    last = placed.piece.last();
     require(placed.code.range.begin <= placed.piece.begin);
     require(timeline.find(placed.piece.begin) == placed.code);
-    require(timeline.find(end - 1) == placed.code);
+    require(timeline.find(*last) == placed.code);
     check_code(records, placed.code, Timeline::kEnd - 1);
   });
 }

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <string>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -58,6 +59,20 @@ int child_writes(const test::Scratch& scratch, int inherited) {
   return found[0] == inherited && found[1] == 1 && found[-1] == 0 ? 0 : 2;
 }
 
+/// A child that has its parent's number, in a namespace below its own, and the parent's map as
+/// well: that is not its own. Answers 0 where no namespace can be made.
+int same_number_writes() {
+  if (::unshare(CLONE_NEWPID) != 0) return 0;
+  return test::in_child([] {
+    if (::getpid() != 1 || test::write_entry(0, 0) != 0) return 1;
+    if (::unshare(CLONE_NEWPID) != 0) return 0;
+    return test::in_child([] {
+      if (::getpid() != 1) return 2;
+      return test::write_entry(1, 0) == -1 && errno == EBUSY ? 0 : 3;
+    });
+  });
+}
+
 }  // namespace
 
 /// The library looks for such pages when it is loaded: the filter has to be there before.
@@ -77,6 +92,7 @@ int main(int count, char** arguments) {
   check(test::in_child([&] { return child_writes(scratch, 0); }) == 0, "fork, fresh");
   check(test::in_child([&] { return child_writes(scratch, 0); }, test::bare_clone) == 0,
         "clone, fresh");
+  check(test::in_child(same_number_writes) == 0, "fork, into a namespace with the same number");
   check(ProcessMap::set_fork_policy(ForkPolicy::inherit) == 0, "the policy can be changed");
   check(test::in_child([&] { return child_writes(scratch, 1); }) == 0, "fork, inherit");
   check(test::in_child([&] { return child_writes(scratch, 1); }, test::bare_clone) == 0,

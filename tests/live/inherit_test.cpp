@@ -1,6 +1,7 @@
 // A child's map that begins with its parent's entries: when, from where, and what if it cannot.
 
 #include <dirent.h>
+#include <fstream>
 #include <string>
 #include <unistd.h>
 
@@ -56,6 +57,26 @@ TEST_CASE("the copy is there when fork returns, and after a bare clone at the fi
           const int flushed = first_call([] { return ProcessMap::flush(); });
           const int closed = first_call([] { return ProcessMap::fini(); });
           return forked * 100 + flushed * 10 + closed;
+        }) == 0);
+}
+
+TEST_CASE("a copy has the parent's last entry although somebody else has appended, too",
+          "[live][fork]") {
+  const Scratch scratch;
+  CHECK(in_child([&] {
+          use_map_in(scratch.path(), ForkPolicy::inherit);
+          if (write_entry(0, 0) != 0) return 1;
+          std::ofstream(own_map(scratch, ::getpid()), std::ios::app)
+              << "9000 10 an entry that the writer has not counted\n";
+          if (write_entry(0, 1) != 0) return 2;
+          // Without the handlers of fork(2) only the offset that both share says how far to copy.
+          return in_child(
+              [&] {
+                if (ProcessMap::flush() != 0) return 3;
+                const std::string mine = read_file(own_map(scratch, ::getpid()));
+                return mine.ends_with("1000 10 " + test::entry_name(0, 1) + "\n") ? 0 : 4;
+              },
+              bare_clone);
         }) == 0);
 }
 

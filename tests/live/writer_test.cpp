@@ -226,6 +226,33 @@ TEST_CASE("buffered entries come by size, by time, on demand and at the end", "[
   CHECK(lines_of(read_file(path)).size() == 5);
 }
 
+TEST_CASE("the oldest of the buffered entries says when they are late", "[live]") {
+  const Scratch scratch;
+  const std::string path = scratch / "late.map";
+  auto writer = MapWriter::open(path, {.buffer_bytes = 4096, .flush_after_ns = 40'000'000});
+  REQUIRE(writer);
+  REQUIRE(writer->write(0x1000, 1, "one"));
+  CHECK(read_file(path).empty());
+  for (int i = 0; i < 3; ++i) {
+    ::usleep(20'000);
+    REQUIRE(writer->write(0x1000, 1, "more"));
+  }
+  CHECK(read_file(path).starts_with("1000 1 one\n"));
+}
+
+TEST_CASE("what is buffered counts towards the cap", "[live]") {
+  const Scratch scratch;
+  const std::string path = scratch / "capped.map";
+  auto writer = MapWriter::open(path, {.buffer_bytes = 4096, .most_bytes = 22});
+  REQUIRE(writer);
+  REQUIRE(writer->write(0x1000, 1, "one"));
+  REQUIRE(writer->write(0x1000, 1, "two"));
+  const Result<void> third = writer->write(0x1000, 1, "6th");
+  CHECK((!third && third.error().sys_errno == EFBIG));
+  REQUIRE(writer->flush());
+  CHECK(read_file(path) == "1000 1 one\n1000 1 two\n");
+}
+
 TEST_CASE("no entry looks like a mapped writer's filler", "[live]") {
   const Scratch scratch;
   const std::string path = scratch / "dots.map";

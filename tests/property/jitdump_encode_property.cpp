@@ -56,7 +56,7 @@ class Random {
     LoadRecord r;
     r.code = bytes(40);
     r.code_size = r.code.size();
-    r.range = AddressRange::clamped(u64(), r.code_size);
+    r.range = AddressRange::within_space(u64(), r.code_size);
     r.pid = u32(), r.tid = u32(), r.vma = u64(), r.code_index = u64(), r.name = name();
     r.padding = bytes(8);
     return r;
@@ -64,7 +64,7 @@ class Random {
   MoveRecord move() {
     MoveRecord r;
     r.code_size = u64();
-    r.range = AddressRange::clamped(u64(), r.code_size);
+    r.range = AddressRange::within_space(u64(), r.code_size);
     r.old_address = u64(), r.pid = u32(), r.tid = u32(), r.vma = u64(), r.code_index = u64();
     return r;
   }

@@ -16,13 +16,14 @@ struct Plain {
   std::string name;
   std::uint64_t line;
 
-  std::uint64_t end() const { return begin + size; }
+  /// The last byte: at the end of the address space an end has no number.
+  std::uint64_t last() const { return begin + (size - 1); }
 };
 
 /// A crowded map: few addresses, few names, repeated lines.
 std::vector<Plain> crowd(unsigned seed) {
   std::mt19937 random(seed);
-  const std::uint64_t bases[] = {0x7f0000000000, 0, UINT64_MAX - 50, 0xfffffff0};
+  const std::uint64_t bases[] = {0x7f0000000000, 0, UINT64_MAX - 23, 0xfffffff0};
   const std::uint64_t base = bases[seed % 4];
   std::vector<Plain> entries;
   const std::uint64_t count = random() % 12;
@@ -31,6 +32,7 @@ std::vector<Plain> crowd(unsigned seed) {
                 line};
     if (random() % 6 == 0 && !entries.empty()) entry = entries[random() % entries.size()];
     entry.line = line;
+    if (entry.begin != 0) entry.size = std::min(entry.size, UINT64_MAX - entry.begin + 1);
     entries.push_back(entry);
   }
   return entries;
@@ -72,15 +74,15 @@ Findings conflicts_the_slow_way(const std::vector<Plain>& entries) {
     const Plain& before = sorted[i - 1];
     const Plain& reach =
         *std::max_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(i),
-                          [](const Plain& a, const Plain& b) { return a.end() < b.end(); });
+                          [](const Plain& a, const Plain& b) { return a.last() < b.last(); });
     if (here.begin == before.begin) {
       const bool repeated = here.name == before.name && here.size == before.size;
       found.insert(finding(here.name != before.name ? "PM101"
                            : repeated               ? "PM102"
                                                     : "PM104",
                            here, before));
-    } else if (here.begin < reach.end()) {
-      found.insert(finding(here.end() <= reach.end() ? "PM104" : "PM103", here, reach));
+    } else if (here.begin <= reach.last()) {
+      found.insert(finding(here.last() <= reach.last() ? "PM104" : "PM103", here, reach));
     }
   }
   return found;
@@ -94,7 +96,8 @@ std::set<std::uint64_t> shadowed_the_slow_way(const std::vector<Plain>& entries)
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     const Plain& entry = sorted[i];
     bool owns = false;
-    for (std::uint64_t address = entry.begin; address != entry.end(); ++address) {
+    for (std::uint64_t i = 0; i <= entry.last() - entry.begin; ++i) {
+      const std::uint64_t address = entry.begin + i;
       owns = owns || std::none_of(entries.begin(), entries.end(), [&](const Plain& other) {
                return other.line > entry.line && address - other.begin < other.size;
              });

@@ -15,6 +15,7 @@ struct Reading {
   std::vector<JitRecord> records;
   std::vector<std::string> names;  // of LOADs
   std::vector<std::string> messages;
+  std::vector<std::string> odd_sizes;  // rules that sizes within records break
   std::uint64_t lost = 0;
 };
 
@@ -27,7 +28,10 @@ inline Reading read(const Jitdump& dump) {
     if (const auto load = decode_load(*record)) reading.names.emplace_back(load->name);
   }
   for (const Diagnostic& problem : problems.items()) {
-    CHECK(problem.rule->id == rule::kDamagedRecord.id);
+    if (problem.rule->id != rule::kDamagedRecord.id) {
+      reading.odd_sizes.emplace_back(problem.rule->id);
+      continue;
+    }
     reading.messages.push_back(std::to_string(problem.where.offset) + ": " + problem.message);
   }
   reading.lost = reader.lost_bytes();

@@ -45,7 +45,7 @@ void count(const JitRecord& record, DumpInfo& info, NameCount& names) {
   if (const auto load = decode_load(record)) {
     names.add(load->name);
     info.code_bytes += load->code.size();
-    add_size(info.claimed, std::max<std::uint64_t>(load->code_size, 1));
+    add_size(info.claimed, std::max<std::uint64_t>(load->range.size, 1));
   } else if (record.is(JitRecordKind::load) ||
              (record.is(JitRecordKind::move) && !decode_move(record))) {
     ++info.bad_records;
@@ -70,7 +70,7 @@ DumpInfo dump_info(const Timeline& timeline) {
     if (!any) info.first = placed.piece.begin;
     any = true;
     const std::uint64_t size = std::max<std::uint64_t>(placed.piece.size, 1);
-    info.covered += size;
+    add_size(info.covered, size);
     info.last = placed.piece.begin + (size - 1);
   });
   return info;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "formats/jitdump_sizes.hpp"
 #include "perfmap/jit_details.hpp"
 #include "perfmap/jitdump_encode.hpp"
 #include "perfmap/timeline.hpp"
@@ -18,6 +19,7 @@ namespace {
 constexpr std::size_t kFlushAt = std::size_t{256} << 10;
 constexpr std::size_t kIndexBytes = sizeof(std::uint64_t);
 constexpr std::size_t kMoveFromAt = 32;
+constexpr std::size_t kCodeSizeAt = 40;
 
 /// A LOAD or MOVE of one of the dumps.
 struct Event {
@@ -171,7 +173,10 @@ class Merger {
       const auto detail = before ? dumps_[event.dump].record_at(*before) : std::nullopt;
       if (detail) put(*detail, {});
     }
-    put(record, {{index_offset(false), event.index}});
+    // One that says more code than it has is written with what it has.
+    const auto load = decode_load(record);
+    const std::uint64_t size = has_odd_sizes(record) ? load->code.size() : load->code_size;
+    put(record, {{index_offset(false), event.index}, {kCodeSizeAt, size}});
   }
 
   /// With where its code was: where the record has that wrong, it would mean other code by now.

@@ -103,7 +103,7 @@ MapInfo map_info(const Index& index, const Diagnostics& problems) {
                                       runtimes.begin());
   if (runtimes[static_cast<std::size_t>(info.runtime)] == 0) info.runtime = Runtime::unknown;
   const std::size_t count = index.segment_count();
-  for (std::size_t i = 0; i < count; ++i) info.covered += index.segment(i).range.size;
+  for (std::size_t i = 0; i < count; ++i) add_size(info.covered, index.segment(i).range.size);
   if (count != 0) {
     info.first = index.segment(0).range.begin;
     const AddressRange last = index.segment(count - 1).range;

@@ -25,6 +25,17 @@ void count_oddities(const AddressRange& range, PortableStats& stats) noexcept {
   if (range.size > UINT32_MAX) ++stats.huge_sizes;
 }
 
+char* write_line(char* at, const AddressRange& range, std::string_view name) noexcept {
+  at = write_hex(at, range.begin);
+  *at++ = ' ';
+  at = write_hex(at, range.size);
+  *at++ = ' ';
+  std::memcpy(at, name.data(), name.size());
+  at += name.size();
+  *at++ = '\n';
+  return at;
+}
+
 /// Formats each line where room(most) says and then tells wrote() how long it became.
 template <class Room, class Wrote>
 PortableStats format_all(const Index& index, Room room, Wrote wrote) {
@@ -42,17 +53,19 @@ PortableStats format_all(const Index& index, Room room, Wrote wrote) {
       name = changed;
       ++stats.changed_names;
     }
-    char* const line = room(name.size() + 40);
-    char* at = write_hex(line, segment.range.begin);
-    *at++ = ' ';
-    at = write_hex(at, segment.range.size);
-    *at++ = ' ';
-    std::memcpy(at, name.data(), name.size());
-    at += name.size();
-    *at++ = '\n';
-    wrote(static_cast<std::size_t>(at - line));
-    count_oddities(segment.range, stats);
-    ++stats.entries;
+    const auto write = [&](const AddressRange& range) {
+      char* const line = room(name.size() + 40);
+      wrote(static_cast<std::size_t>(write_line(line, range, name) - line));
+      count_oddities(range, stats);
+      ++stats.entries;
+    };
+    // Readers that add up the two numbers find nothing in what ends at 2^64: the last byte, which
+    // they cannot answer for, goes into a line of its own.
+    AddressRange range = segment.range;
+    const bool ends_all = range.last() == UINT64_MAX && range.size > 1;
+    if (ends_all) --range.size;
+    write(range);
+    if (ends_all) write({UINT64_MAX, 1});
   }
   return stats;
 }

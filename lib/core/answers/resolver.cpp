@@ -3,11 +3,22 @@
 #include <array>
 #include <limits>
 
+#include "answers/lint/line_rules.hpp"
+
 namespace perfmap {
 
 std::string_view to_string(Unresolved why) noexcept {
   constexpr std::array<std::string_view, 3> kNames = {"not-covered", "before-load", "unreadable"};
   return kNames[static_cast<std::size_t>(why)];
+}
+
+Doubts doubts_of(const Map& map, const Entry& entry) noexcept {
+  Doubts doubts;
+  if (map.written_size(entry) != entry.range.size) doubts.add(Doubt::clamped_range);
+  const bool is_torn = entry.name.find('\0') != std::string_view::npos ||
+                       lint_rules::glued_entry(entry.name) != std::string_view::npos;
+  if (is_torn) doubts.add(Doubt::damaged_record);
+  return doubts;
 }
 
 struct Resolver::State {
@@ -40,8 +51,24 @@ struct Resolver::State {
       return true;
     }
     const Address at_load = load->range.begin + (query.address - code->range.begin);
-    answer.found = {load->name, code->range, map_count() + number, code->load, at_load, {}};
+    answer.found = {load->name, code->range, map_count() + number,
+                    code->load, at_load,     doubts_of_code(timeline.dump(), *load, *code)};
     return true;
+  }
+
+  /// Sizes that contradict each other were cut to the least of them.
+  static Doubts doubts_of_code(const Jitdump& dump, const LoadRecord& load,
+                               const CodeAt& code) noexcept {
+    Doubts doubts;
+    if (load.range.size < load.code_size) doubts.add(Doubt::clamped_range);
+    if (code.placed == code.load) return doubts;
+    const auto record = dump.record_at(code.placed);
+    const auto move = record ? decode_move(*record) : std::nullopt;
+    if (move && code.range.size < move->code_size) doubts.add(Doubt::clamped_range);
+    if (move && code.range.size == move->code_size && code.range.size < load.range.size) {
+      doubts.add(Doubt::damaged_record);
+    }
+    return doubts;
   }
 
   /// True where no map is to be asked: what is there in the end was not there yet, either.
@@ -59,7 +86,9 @@ struct Resolver::State {
       answer.why = Unresolved::unreadable;
       return;
     }
-    answer.found = {entry->name, entry->range, hit.map(), entry->offset, address, {}};
+    Doubts doubts = doubts_of(index.maps()[hit.map()], *entry);
+    if (index.is_reused(address, hit)) doubts.add(Doubt::reused_address);
+    answer.found = {entry->name, entry->range, hit.map(), entry->offset, address, doubts};
   }
 };
 

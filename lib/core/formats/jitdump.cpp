@@ -4,6 +4,7 @@
 
 #include "formats/jitdump_fields.hpp"
 #include "formats/jitdump_resync.hpp"
+#include "formats/jitdump_sizes.hpp"
 #include "perfmap/cursor.hpp"
 #include "perfmap/rules.hpp"
 
@@ -34,6 +35,16 @@ bool is_unknown_kind(std::string_view bytes, JitRecord record, const JitRecordHi
   return false;
 }
 
+/// Whether records begin there. The size is damaged where none does, but one begins behind the 40
+/// bytes that every header has.
+bool is_end_of_header(std::string_view bytes, std::uint32_t size, std::endian order) noexcept {
+  if (size <= JitdumpHeader::kSize || size > bytes.size()) return false;
+  const JitRecordHints hints{order, 0};
+  if (read_prefix(bytes, size, order) && could_be_prefix(bytes, size, hints)) return true;
+  const std::optional<JitRecord> at_40 = read_prefix(bytes, JitdumpHeader::kSize, order);
+  return !at_40 || !is_plausible(*at_40, hints);
+}
+
 }  // namespace
 
 Jitdump::Jitdump(Input input, Options options) : input_(std::move(input)), options_(options) {
@@ -58,9 +69,7 @@ void Jitdump::read_header() noexcept {
     header.flags = cursor.u64();
     if (!cursor.ok()) return;
     header_ = header;
-    if (header.total_size > JitdumpHeader::kSize && header.total_size <= text.size()) {
-      first_record_ = header.total_size;
-    }
+    if (is_end_of_header(text, header.total_size, order)) first_record_ = header.total_size;
   }
 }
 
@@ -95,6 +104,8 @@ std::optional<JitRecord> Jitdump::Reader::next(Diagnostics& problems) {
   // What follows is looked at, too: it is read next, and garbage seldom fits twice.
   if (!closed_ && record && record->bytes.size() >= smallest_size(record->id) &&
       could_be_prefix(bytes, record->end(), {order, 0})) [[likely]] {
+    if (has_odd_sizes(*record)) [[unlikely]]
+      report_odd_sizes(*record, problems);
     take(*record);
     return record;
   }
@@ -114,6 +125,7 @@ std::optional<JitRecord> Jitdump::Reader::next_slowly(Diagnostics& problems) {
   while (!closed_ && at_ < bytes.size()) {
     std::optional<JitRecord> record = read_prefix(bytes, at_, hints.order);
     if (record && (is_plausible(*record, hints) || is_unknown_kind(bytes, *record, hints))) {
+      if (has_odd_sizes(*record)) report_odd_sizes(*record, problems);
       take(*record);
       return record;
     }

@@ -3,6 +3,7 @@
 
 #include "formats/eh_frame.hpp"
 #include "formats/jitdump_fields.hpp"
+#include "formats/jitdump_sizes.hpp"
 #include "perfmap/cursor.hpp"
 #include "perfmap/jitdump.hpp"
 
@@ -38,12 +39,15 @@ std::optional<LoadRecord> decode_load(const JitRecord& record) noexcept {
   load.code_index = body->u64();
   load.name = body->c_string();
   if (!body->ok()) return std::nullopt;
-  load.range = AddressRange::clamped(address, load.code_size);
   load.padding = body->rest();
-  // A producer may have no code to give and say its size all the same.
-  if (load.code_size <= load.padding.size()) {
-    load.code = load.padding.substr(0, load.code_size);
-    load.padding.remove_prefix(load.code_size);
+  // A producer may have no code to give and say its size all the same. One that gives less than it
+  // says does not exist: there the bytes count, which are bounded by the file.
+  std::uint64_t size = load.code_size;
+  if (size > load.padding.size() && !is_left_out_code(load.padding)) size = load.padding.size();
+  load.range = AddressRange::within_space(address, size);
+  if (size <= load.padding.size()) {
+    load.code = load.padding.substr(0, size);
+    load.padding.remove_prefix(size);
   }
   return load;
 }
@@ -60,7 +64,7 @@ std::optional<MoveRecord> decode_move(const JitRecord& record) noexcept {
   move.code_size = body->u64();
   move.code_index = body->u64();
   if (!body->ok()) return std::nullopt;
-  move.range = AddressRange::clamped(address, move.code_size);
+  move.range = AddressRange::within_space(address, move.code_size);
   return move;
 }
 

@@ -39,7 +39,7 @@ std::optional<Entry> Map::entry_at(std::uint64_t offset) const noexcept {
 }
 
 std::uint64_t Map::written_size(const Entry& entry) const noexcept {
-  if (entry.range.end() != UINT64_MAX || entry.offset >= text_.size()) return entry.range.size;
+  if (entry.range.last() != UINT64_MAX || entry.offset >= text_.size()) return entry.range.size;
   const std::string_view rest = text_.substr(entry.offset);
   return perfmap::written_size(rest.substr(0, rest.find('\n')), entry);
 }

@@ -95,15 +95,15 @@ std::optional<Entry> read_map_line(std::string_view line, std::uint64_t offset,
     fault = {&rule::kTooFewFields, rest, "expected address, size and name"};
     return std::nullopt;
   }
-  const AddressRange range = AddressRange::clamped(*begin, *size);
-  if (*size - range.size > 1) {  // by 1, code would end at 2^64
+  const AddressRange range = AddressRange::within_space(*begin, *size);
+  if (*size != range.size) {
     fault = {&rule::kAddressWrap, size_field, "address + size passes the end of the address space"};
   }
   return Entry{range, rest, offset};
 }
 
 std::uint64_t written_size(std::string_view line, const Entry& entry) noexcept {
-  if (entry.range.end() != UINT64_MAX) return entry.range.size;
+  if (entry.range.last() != UINT64_MAX) return entry.range.size;
   std::string_view rest = line;
   if (entry.offset == 0 && rest.starts_with(kByteOrderMark)) {
     rest.remove_prefix(kByteOrderMark.size());

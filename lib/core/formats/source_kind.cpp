@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <numeric>
 
+#include "base/filler.hpp"
 #include "base/hex.hpp"
+#include "formats/jitdump_resync.hpp"
 #include "formats/map_line.hpp"
+#include "perfmap/cursor.hpp"
 
 namespace perfmap {
 namespace {
@@ -81,6 +86,25 @@ bool is_log(std::string_view text) noexcept {
   return false;
 }
 
+/// Versions that there are or may be, and a size that there is room for.
+bool has_plausible_header(std::string_view bytes, std::endian order) noexcept {
+  constexpr std::uint32_t kMostVersion = 2;
+  constexpr std::uint32_t kMostSize = 4096;
+  if (bytes.size() < JitdumpHeader::kSize) return false;
+  Cursor cursor(bytes.substr(4), order);
+  const std::uint32_t version = cursor.u32();
+  const std::uint32_t size = cursor.u32();
+  return version >= 1 && version <= kMostVersion && size >= JitdumpHeader::kSize &&
+         size <= std::min<std::size_t>(kMostSize, bytes.size());
+}
+
+/// Whether one byte of the magic number is another one.
+bool is_nearly(std::string_view magic, std::string_view bytes, std::endian order) noexcept {
+  if (!has_plausible_header(bytes, order)) return false;
+  return std::inner_product(magic.begin(), magic.end(), bytes.begin(), 0, std::plus<>(),
+                            std::not_equal_to<>()) == 1;
+}
+
 }  // namespace
 
 SourceKind detect_kind(std::string_view bytes) noexcept {
@@ -91,6 +115,39 @@ SourceKind detect_kind(std::string_view bytes) noexcept {
   const std::size_t first = bytes.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && bytes[first] == '{') return SourceKind::json;
   return is_log(bytes) ? SourceKind::pypylog : SourceKind::perf_map;
+}
+
+std::optional<std::endian> order_without_magic(std::string_view bytes) noexcept {
+  for (const std::endian order : {std::endian::little, std::endian::big}) {
+    if (!has_plausible_header(bytes, order)) continue;
+    const std::uint64_t end = Cursor(bytes.substr(8), order).u32();
+    const auto record = read_prefix(bytes, end, order);
+    if (record && is_plausible(*record, {order, 0})) return order;
+  }
+  return std::nullopt;
+}
+
+bool is_damaged_jitdump(std::string_view bytes) noexcept {
+  return is_nearly("DTiJ", bytes, std::endian::little) ||
+         is_nearly("JiTD", bytes, std::endian::big);
+}
+
+bool is_binary(std::string_view bytes) noexcept {
+  bytes.remove_prefix(std::min(bytes.find_first_not_of('\0'), bytes.size()));
+  bytes = bytes.substr(0, 4096);
+  const auto is_control = [](char byte) {
+    return static_cast<unsigned char>(byte) < 0x20 && byte != '\t' && byte != '\r' &&
+           byte != '\n' && byte != '\x1b';
+  };
+  const auto controls = std::count_if(bytes.begin(), bytes.end(), is_control);
+  if (static_cast<std::size_t>(controls) * 16 <= bytes.size()) return false;
+  while (!bytes.empty()) {
+    const std::string_view line = bytes.substr(0, bytes.find('\n'));
+    LineFault fault;
+    if (read_map_line(line, 0, fault) || is_filler(line)) return false;
+    bytes.remove_prefix(std::min(line.size() + 1, bytes.size()));
+  }
+  return true;
 }
 
 std::string_view to_string(SourceKind kind) noexcept {

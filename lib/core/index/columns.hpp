@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -45,13 +46,14 @@ struct Columns {
   }
 };
 
-/// The true end of what `size` says for an entry that begins at `begin`.
-inline std::uint64_t end_of(std::uint64_t begin, std::uint32_t size, std::uint64_t line,
-                            std::span<const Map> maps) noexcept {
-  if (size != kTooLong) return begin + size;
+/// The last address of what `size` says for an entry, or a part of one, that begins at `begin`.
+/// (The end after it may be 2^64, which has no number.)
+inline std::uint64_t last_of(std::uint64_t begin, std::uint32_t size, std::uint64_t line,
+                             std::span<const Map> maps) noexcept {
+  if (size != kTooLong) return begin + (size - 1);
   const Hit hit{line};
   const auto entry = maps[hit.map()].entry_at(hit.offset());
-  return entry ? entry->range.end() : begin;  // a line that was cut off meanwhile
+  return entry ? std::max(begin, entry->range.last()) : begin;  // a line that was cut off meanwhile
 }
 
 /// Reads the entries of map number `number` from `offset`, the start of line `line`, into `out`.

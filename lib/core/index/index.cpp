@@ -155,6 +155,17 @@ std::span<const Map> Index::maps() const noexcept { return state_->maps; }
 Overlap Index::overlap() const noexcept { return state_->overlap; }
 std::uint64_t Index::entry_count() const noexcept { return state_->entries; }
 
+bool Index::is_reused(Address address, Hit hit) const noexcept {
+  const State& state = *state_;
+  for (const Run& run : state.runs) {
+    if (run.reused().contains(address, hit.map())) return true;
+    if (state.runs.size() == 1) continue;
+    const std::uint64_t line = run.find(address, state.maps);
+    if (line != UINT64_MAX && are_rivals(line, hit.line, state.maps)) return true;
+  }
+  return false;
+}
+
 Hit Index::find(Address address) const noexcept {
   const State& state = *state_;
   if (state.overlap == Overlap::perf) return {state.tree.find(address)};

@@ -20,7 +20,7 @@ class Borders {
     ends.make_room(of_.size());
     for (std::size_t i = 0; i < placements.count(); ++i) {
       ends.append(placements.begin[i], 1, 2 * i);
-      ends.append(placements.end[i], 1, 2 * i + 1);
+      if (placements.end[i] != 0) ends.append(placements.end[i], 1, 2 * i + 1);
     }
     sort_columns(ends);
     for (std::size_t i = 0; i < ends.count(); ++i) {
@@ -28,6 +28,12 @@ class Borders {
         addresses_.push_back(ends.begin[i]);
       }
       of_[ends.line[i]] = static_cast<std::uint32_t>(addresses_.size() - 1);
+    }
+    numbered_ = addresses_.size();
+    for (std::size_t i = 0; i < placements.count(); ++i) {
+      if (placements.end[i] != 0) continue;
+      if (addresses_.size() == numbered_) addresses_.push_back(0);
+      of_[2 * i + 1] = static_cast<std::uint32_t>(numbered_);
     }
   }
   std::size_t count() const noexcept { return addresses_.size(); }
@@ -37,13 +43,14 @@ class Borders {
   /// The number of the last border at or below `address`; nothing below the first.
   std::optional<std::size_t> at_most(Address address) const noexcept {
     const Address* const begin = addresses_.data();
-    const Address* const found = std::upper_bound(begin, begin + count(), address);
+    const Address* const found = std::upper_bound(begin, begin + numbered_, address);
     if (found == begin) return std::nullopt;
     return static_cast<std::size_t>(found - begin - 1);
   }
 
  private:
   Column<Address> addresses_;
+  std::size_t numbered_ = 0;  // of them, without the end of the address space
   Column<std::uint32_t> of_;
 };
 

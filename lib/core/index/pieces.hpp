@@ -14,9 +14,15 @@ namespace perfmap {
 struct Placements {
   Column<std::uint64_t> time;
   Column<std::uint64_t> begin;
-  Column<std::uint64_t> end;     ///< begin for what covers nothing
+  Column<std::uint64_t> end;     ///< 0: the end of the address space
   Column<std::uint64_t> offset;  ///< of the record, and flags
   std::uint64_t moves = 0;
+  /// MOVEs of more or fewer bytes than were loaded, by offset: only those that both have count.
+  struct OddMove {
+    std::uint64_t offset;
+    std::uint64_t size;  ///< what counts
+  };
+  std::vector<OddMove> odd_moves;
 
   static constexpr std::uint64_t kMove = std::uint64_t{1} << 63;   ///< the record is a MOVE
   static constexpr std::uint64_t kEmpty = std::uint64_t{1} << 62;  ///< its size is 0
@@ -44,6 +50,7 @@ struct Piece {
 struct Pieces {
   std::vector<Piece> all;
   /// Every address at which some placement begins or ends, ascending; pieces have their numbers.
+  /// The last one may be the end of the address space, which is written 0.
   Column<Address> borders;
   /// For each placement by a MOVE the placement that loaded the code, ascending by the first; a
   /// MOVE of what was not there has none.

@@ -10,8 +10,10 @@ Precedence::Rank Precedence::rank_of(std::uint64_t line) const noexcept {
   return {entry ? std::max<std::uint64_t>(entry->range.size, 1) : 0, line};
 }
 
-Run::Run(Columns segments)
-    : segments_(std::move(segments)), tree_({segments_.begin.data(), segments_.count()}) {}
+Run::Run(Columns segments, ReusedAddresses reused)
+    : segments_(std::move(segments)),
+      reused_(std::move(reused)),
+      tree_({segments_.begin.data(), segments_.count()}) {}
 
 std::size_t Run::gallop(std::size_t from, std::uint64_t address) const noexcept {
   const std::uint64_t* const begins = segments_.begin.data();
@@ -26,12 +28,12 @@ std::size_t Run::gallop(std::size_t from, std::uint64_t address) const noexcept 
   return static_cast<std::size_t>(std::upper_bound(begins + low, begins + high, address) - begins);
 }
 
-std::uint64_t Run::end_at(std::size_t position, std::span<const Map> maps) const noexcept {
+std::uint64_t Run::last_at(std::size_t position, std::span<const Map> maps) const noexcept {
   const std::uint64_t begin = segments_.begin[position];
   const std::uint32_t size = segments_.size[position];
-  const std::uint64_t end = end_of(begin, size, segments_.line[position], maps);
-  if (size != kTooLong || position + 1 == segments_.count()) return end;
-  return std::min(end, segments_.begin[position + 1]);
+  const std::uint64_t last = last_of(begin, size, segments_.line[position], maps);
+  if (size != kTooLong || position + 1 == segments_.count()) return last;
+  return std::min(last, segments_.begin[position + 1] - 1);
 }
 
 std::uint64_t Run::answer(std::size_t after, std::uint64_t address,
@@ -40,7 +42,7 @@ std::uint64_t Run::answer(std::size_t after, std::uint64_t address,
   const std::size_t position = after - 1;
   const std::uint32_t size = segments_.size[position];
   const std::uint64_t distance = address - segments_.begin[position];
-  const bool covers = size != kTooLong ? distance < size : address < end_at(position, maps);
+  const bool covers = size != kTooLong ? distance < size : address <= last_at(position, maps);
   return covers ? segments_.line[position] : UINT64_MAX;
 }
 
@@ -88,7 +90,7 @@ void Run::find_all(std::span<const Address> addresses, std::uint64_t* lines,
 
 Segment Run::at(std::size_t position, std::span<const Map> maps) const noexcept {
   const std::uint64_t begin = segments_.begin[position];
-  return {{begin, end_at(position, maps) - begin}, Hit{segments_.line[position]}};
+  return {{begin, last_at(position, maps) - begin + 1}, Hit{segments_.line[position]}};
 }
 
 }  // namespace perfmap

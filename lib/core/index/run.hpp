@@ -4,6 +4,7 @@
 #include <span>
 
 #include "index/columns.hpp"
+#include "index/reuse.hpp"
 #include "index/search.hpp"
 #include "perfmap/index.hpp"
 
@@ -39,8 +40,10 @@ class Run {
  public:
   Run() = default;
   /// Takes sorted, overlap-free columns.
-  explicit Run(Columns segments);
+  explicit Run(Columns segments, ReusedAddresses reused = {});
 
+  /// What the entries of these segments, and those that they hide, had by several names.
+  const ReusedAddresses& reused() const noexcept { return reused_; }
   std::size_t count() const noexcept { return segments_.count(); }
   Segment at(std::size_t position, std::span<const Map> maps) const noexcept;
 
@@ -56,9 +59,10 @@ class Run {
   void prefetch_answers(const std::size_t* positions) const noexcept;
   std::uint64_t answer(std::size_t after, std::uint64_t address,
                        std::span<const Map> maps) const noexcept;
-  std::uint64_t end_at(std::size_t position, std::span<const Map> maps) const noexcept;
+  std::uint64_t last_at(std::size_t position, std::span<const Map> maps) const noexcept;
 
   Columns segments_;
+  ReusedAddresses reused_;
   SearchTree tree_;  // over segments_.begin
 };
 

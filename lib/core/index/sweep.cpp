@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "index/run.hpp"
@@ -10,30 +9,32 @@ namespace {
 /// Collects segments in address order; two that touch and have the same owner become one.
 class Segments {
  public:
-  void add(std::uint64_t begin, std::uint64_t end, std::uint64_t line) {
-    if (begin != 0 && end_ == begin && !columns_.line.empty() && columns_.line.back() == line) {
-      columns_.size.back() = short_size(end - columns_.begin.back());
+  /// Up to `last`, the last address of all included, whose end has no number.
+  void add(std::uint64_t begin, std::uint64_t last, std::uint64_t line) {
+    if (begin != 0 && last_ == begin - 1 && !columns_.line.empty() &&
+        columns_.line.back() == line) {
+      columns_.size.back() = short_size(last - columns_.begin.back() + 1);
     } else {
       columns_.make_room(1);
-      columns_.append(begin, end - begin, line);
+      columns_.append(begin, last - begin + 1, line);
     }
-    end_ = end;
+    last_ = last;
   }
-  Run finish() {
+  Run finish(ReusedAddresses reused) {
     columns_.shrink();
-    return Run(std::move(columns_));
+    return Run(std::move(columns_), std::move(reused));
   }
 
  private:
   Columns columns_;
-  std::uint64_t end_ = 0;
+  std::uint64_t last_ = 0;
 };
 
 /// Goes over the entries in address order. `live_` is a heap of those that have begun, the one that
 /// takes precedence on top; those that have ended leave it when they come to the top.
 class Sweep {
   struct Live {
-    std::uint64_t end;
+    std::uint64_t last;
     Precedence::Rank rank;
   };
   auto order() const {
@@ -48,44 +49,37 @@ class Sweep {
     for (std::size_t i = 0; i < sorted_.count(); ++i) {
       const std::uint64_t begin = sorted_.begin[i];
       const std::uint64_t line = sorted_.line[i];
-      const std::uint64_t end = end_of(begin, sorted_.size[i], line, precedence_.maps());
-      settle(begin);
-      if (begin == UINT64_MAX) offer_top({1, line});
-      if (end <= begin) continue;
-      live_.push_back({end, {end - begin, line}});
+      const std::uint64_t last = last_of(begin, sorted_.size[i], line, precedence_.maps());
+      if (begin != 0) settle(begin - 1);
+      live_.push_back({last, {last - begin + 1, line}});
       std::push_heap(live_.begin(), live_.end(), order());
     }
     settle(UINT64_MAX);
-    if (top_) out_.add(UINT64_MAX, 0, top_->line);
-    return out_.finish();
+    return out_.finish(find_reused(sorted_, precedence_.maps()));
   }
 
  private:
-  /// The last address of all: only entries that begin there cover it, and its end has no number.
-  void offer_top(const Precedence::Rank& rank) {
-    if (!top_ || precedence_.wins(rank, *top_)) top_ = rank;
-  }
-
-  /// Says who owns everything from position_ up to `until`, where the next entry begins.
+  /// Says who owns everything from position_ up to `until`, the address before the next entry, or
+  /// the last one of all.
   void settle(std::uint64_t until) {
-    while (position_ < until && !live_.empty()) {
+    while (position_ <= until && !live_.empty()) {
       const Live& top = live_.front();
-      if (top.end <= position_) {
+      if (top.last < position_) {
         std::pop_heap(live_.begin(), live_.end(), order());
         live_.pop_back();
-      } else {
-        const std::uint64_t end = std::min(top.end, until);
-        out_.add(position_, end, top.rank.line);
-        position_ = end;
+        continue;
       }
+      const std::uint64_t last = std::min(top.last, until);
+      out_.add(position_, last, top.rank.line);
+      if (last == UINT64_MAX) return;
+      position_ = last + 1;
     }
-    position_ = until;
+    position_ = std::max(position_, until + 1);  // 0 at the very end, where no one looks any more
   }
 
   const Columns& sorted_;
   const Precedence& precedence_;
   std::vector<Live> live_;
-  std::optional<Precedence::Rank> top_;
   std::uint64_t position_ = 0;
   Segments out_;
 };
@@ -94,9 +88,8 @@ class Sweep {
 bool is_partition(const Columns& sorted, std::span<const Map> maps) noexcept {
   std::uint64_t reached = 0;
   for (std::size_t i = 0; i < sorted.count(); ++i) {
-    if (sorted.begin[i] < reached) return false;
-    reached = end_of(sorted.begin[i], sorted.size[i], sorted.line[i], maps);
-    if (reached <= sorted.begin[i]) return false;  // nothing at 2^64 - 1 can be covered
+    if (i != 0 && sorted.begin[i] <= reached) return false;
+    reached = last_of(sorted.begin[i], sorted.size[i], sorted.line[i], maps);
   }
   return true;
 }
@@ -105,11 +98,15 @@ bool is_partition(const Columns& sorted, std::span<const Map> maps) noexcept {
 class Merge {
  public:
   Merge(const Run& a, const Run& b, const Precedence& precedence)
-      : left_(a, precedence.maps()), right_(b, precedence.maps()), precedence_(precedence) {}
+      : left_(a, precedence.maps()), right_(b, precedence.maps()), precedence_(precedence) {
+    reused_.add(a.reused());
+    reused_.add(b.reused());
+  }
 
   Run run() {
     while (!left_.done() || !right_.done()) step();
-    return out_.finish();
+    reused_.settle();
+    return out_.finish(std::move(reused_));
   }
 
  private:
@@ -164,7 +161,10 @@ class Merge {
       last = taken.last();
       if (!other.done()) last = std::min(last, other.first() - 1);
     }
-    out_.add(first, last + 1, taken.line());
+    if (in_left && in_right && are_rivals(left_.line(), right_.line(), precedence_.maps())) {
+      reused_.add(first, last, Hit{taken.line()}.map());
+    }
+    out_.add(first, last, taken.line());
     left_.drop_through(last);
     right_.drop_through(last);
   }
@@ -172,6 +172,7 @@ class Merge {
   Side left_;
   Side right_;
   const Precedence& precedence_;
+  ReusedAddresses reused_;
   Segments out_;
 };
 

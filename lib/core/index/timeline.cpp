@@ -20,14 +20,16 @@ struct Timeline::State {
   Jitdump dump;
   std::optional<TimeConversion> conversion;
   std::uint64_t loads = 0;
-  std::vector<Moved> moves;  // ascending
+  std::vector<Moved> moves;                    // ascending
+  std::vector<Placements::OddMove> odd_moves;  // ascending
   PieceTree tree;
 
   explicit State(Jitdump of) : dump(std::move(of)) {}
 
   void build(Diagnostics& problems) {
     tree = {};
-    const Placements placements = read_placements(dump, conversion, problems);
+    Placements placements = read_placements(dump, conversion, problems);
+    odd_moves = std::move(placements.odd_moves);
     const Pieces pieces = make_pieces(dump, placements);
     loads = placements.count() - placements.moves;
     moves.clear();
@@ -61,12 +63,23 @@ struct Timeline::State {
     return code;
   }
 
+  /// What counts of a MOVE that contradicts its LOAD.
+  std::optional<std::uint64_t> odd_size(std::uint64_t move) const noexcept {
+    const auto found =
+        std::lower_bound(odd_moves.begin(), odd_moves.end(), move,
+                         [](const auto& one, std::uint64_t wanted) { return one.offset < wanted; });
+    if (found == odd_moves.end() || found->offset != move) return std::nullopt;
+    return found->size;
+  }
+
   std::optional<AddressRange> range_of(const PieceTree::Found& piece) const noexcept {
     const auto record = dump.record_at(piece.record);
     if (!record) return std::nullopt;
     if (piece.moved) {
-      const auto move = decode_move(*record);
-      return move ? std::optional(move->range) : std::nullopt;
+      auto move = decode_move(*record);
+      if (!move) return std::nullopt;
+      if (const auto size = odd_size(piece.record)) move->range.size = *size;
+      return move->range;
     }
     const auto load = decode_load(*record);
     return load ? std::optional(load->range) : std::nullopt;

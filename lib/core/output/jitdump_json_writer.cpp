@@ -1,5 +1,6 @@
 #include "output/jitdump_json_writer.hpp"
 
+#include "formats/jitdump_sizes.hpp"
 #include "perfmap/jitdump_encode.hpp"
 #include "perfmap/seconds.hpp"
 
@@ -46,7 +47,8 @@ bool RecordWriter::entry(const JitRecord& record) {
   if (!load) return false;
   json_.begin_object();
   address("start", load->range.begin);
-  number("size", load->code_size);
+  // Where the record has less code than it says, "body" gives what it says.
+  number("size", has_odd_sizes(record) ? load->code.size() : load->code_size);
   load_members(record, *load);
   if (load->vma != load->range.begin) address("vma", load->vma);
   if (with_code_) bytes("code", load->code);
@@ -69,7 +71,7 @@ bool RecordWriter::says_all(const JitRecord& record) {
   bool done = false;
   std::string_view padding;
   if (const auto load = decode_load(record)) {
-    done = encoder.load(record.time, *load);
+    done = !has_odd_sizes(record) && encoder.load(record.time, *load);
   } else if (const auto move = decode_move(record)) {
     encoder.move(record.time, *move);
     done = true;

@@ -73,6 +73,11 @@ class PERFMAP_API Index {
   /// Its line number in its map; see Map::line_number().
   std::uint64_t line_number(Hit hit) const;
 
+  /// Whether its map has several entries with different names at an address that `hit` is the
+  /// answer for: a map has no times, so whose code it was nobody knows. Not for Overlap::perf, of
+  /// which it is never said. O(log n); nothing is kept for maps whose entries do not overlap.
+  bool is_reused(Address address, Hit hit) const noexcept;
+
   /// find(), then entry().
   std::optional<Entry> find_entry(Address address) const noexcept;
 
@@ -102,6 +107,10 @@ class PERFMAP_API Index {
 PERFMAP_API void find_by_scan(std::span<const Map> maps, Overlap overlap,
                               std::span<const Address> addresses, std::span<Hit> hits,
                               Diagnostics& problems);
+/// The same; `reused[i]` answers Index::is_reused() for `addresses[i]`.
+PERFMAP_API void find_by_scan(std::span<const Map> maps, Overlap overlap,
+                              std::span<const Address> addresses, std::span<Hit> hits,
+                              std::span<bool> reused, Diagnostics& problems);
 
 /// The entry behind such a hit; nothing where its map was truncated since. O(line). The hit is not
 /// nobody's.

@@ -59,11 +59,13 @@ PERFMAP_API std::string_view to_string(JitRecordKind kind) noexcept;
 struct LoadRecord {
   static constexpr std::uint32_t kFixed = 56;
 
-  AddressRange range;  ///< code_addr and code_size; perf and we go by these, not by vma
+  /// code_addr and code_size; perf and we go by these, not by vma. Less than code_size where that
+  /// would pass the end of the address space, or where the record has fewer bytes of code.
+  AddressRange range;
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;  ///< Erlang writes a cut pthread id
   std::uint64_t vma = 0;
-  std::uint64_t code_size = 0;  ///< as written; range.size is less where that would wrap
+  std::uint64_t code_size = 0;  ///< as written
   std::uint64_t code_index = 0;
   std::string_view name;     ///< raw bytes up to the first NUL
   std::string_view code;     ///< behind the name; empty where the producer left it out
@@ -75,7 +77,7 @@ struct MoveRecord {
   static constexpr std::uint32_t kFixed = 64;
 
   std::uint64_t old_address = 0;
-  AddressRange range;  ///< new_code_addr and code_size
+  AddressRange range;  ///< new_code_addr and code_size; see Timeline for one its LOAD contradicts
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
   std::uint64_t vma = 0;
@@ -133,8 +135,9 @@ PERFMAP_API std::optional<std::vector<LineRecord>> decode_lines(
 ///
 /// Reads either byte order, headers longer than 40 bytes, unaligned records, unknown ids. Damage
 /// costs what is damaged: reading goes on at the next plausible record, and a diagnostic says how
-/// many bytes were lost. An empty input is an empty dump. Where the header makes no sense, records
-/// are looked for behind it all the same.
+/// many bytes were lost. A record whose sizes contradict each other gets a diagnostic, too, and the
+/// decoders take no more of it than its bytes vouch for. An empty input is an empty dump. Where the
+/// header makes no sense, records are looked for behind it all the same.
 ///
 /// Const members may be used from several threads.
 class PERFMAP_API Jitdump {

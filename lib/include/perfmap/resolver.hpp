@@ -40,6 +40,10 @@ struct ResolvedName {
   friend bool operator==(const ResolvedName&, const ResolvedName&) = default;
 };
 
+/// What is doubtful about an entry of a map by itself: its size was cut, or its line looks damaged,
+/// as where two writes met on one. O(name).
+PERFMAP_API Doubts doubts_of(const Map& map, const Entry& entry) noexcept;
+
 /// A name, or why there is none.
 struct Resolution {
   std::optional<ResolvedName> found;

@@ -69,9 +69,10 @@ struct PlacedCode {
 /// Code appears when it is loaded. A later load takes the bytes it covers from what was there,
 /// which keeps the rest; a MOVE ends the old range and starts the new one. It takes the code that
 /// had its index last, if that is at its old address; else what begins at that address; else what
-/// had the index. Records count in the order of their times; those of equal times in the order of
-/// the file. Code of size 0 answers for its first byte. A record that makes no sense goes to
-/// `problems`.
+/// had the index. Where no LOAD of its index has the size of a MOVE, the smaller of its size and
+/// the last one's counts. Records count in the order of their times; those of equal times in the
+/// order of the file. Code of size 0 answers for its first byte. A record that makes no sense goes
+/// to `problems`.
 ///
 /// Built once, O(n log n) for n records whatever they overlap, as the address space and time are
 /// cut into at most 3n disjoint rectangles; a look-up is O(log² n) at worst, and allocates nothing.

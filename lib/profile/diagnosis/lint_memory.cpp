@@ -40,7 +40,7 @@ class ExecutableMemory {
       const Region* const region = space_->find(at);
       if (region == nullptr) return at;
       at = region->range.end();
-    } while (at < range.end());
+    } while (at <= range.last() && at != 0);
     return std::nullopt;
   }
   bool has_all_of(const Map& map) const {
@@ -115,8 +115,7 @@ class EntryRules {
                                           : "it ends behind the executable memory there";
       });
     }
-    const Address last = entry.range.size == 0 ? entry.range.begin : entry.range.end() - 1;
-    for (const Address address : {entry.range.begin, last}) {
+    for (const Address address : {entry.range.begin, entry.range.last()}) {
       const Region* const region = memory_.find(address);
       const Module* const module = elf_files_.at(region);
       if (module == nullptr) continue;

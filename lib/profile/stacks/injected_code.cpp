@@ -40,8 +40,9 @@ class Mappings {
 
   void add(std::uint64_t time, const AddressRange& range, std::uint64_t load) {
     const CodeInElf* const code = find(load);
-    const std::uint64_t size = code == nullptr ? 0 : std::min(range.size, code->size);
-    if (size != 0) found_.push_back({time, {range.begin, size}, code->offset, 0});
+    if (code == nullptr) return;
+    const auto there = AddressRange::clamped(range.begin, std::min(range.size, code->size));
+    if (there.size != 0) found_.push_back({time, there, code->offset, 0});
   }
 
   /// Newer code may have taken some of it already.

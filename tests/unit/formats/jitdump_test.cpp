@@ -151,7 +151,7 @@ TEST_CASE("a code size beyond the address space ends there", "[jitdump]") {
                                    .text());
   const auto load = decode_load(read(dump).records.at(0));
   REQUIRE(load);
-  CHECK(load->range == AddressRange{UINT64_MAX - 15, 15});
+  CHECK(load->range == AddressRange{UINT64_MAX - 15, 16});
   CHECK(load->code_size == UINT64_MAX);
 }
 
@@ -175,6 +175,7 @@ TEST_CASE("lines that run over their record are no lines", "[jitdump]") {
   const Reading reading = read(dump);
   REQUIRE(reading.records.size() == 2);
   CHECK_FALSE(decode_lines(reading.records[0]));
+  CHECK(reading.odd_sizes.size() <= 1);
 }
 
 TEST_CASE("unwinding information is found in either order", "[jitdump]") {
@@ -200,6 +201,7 @@ TEST_CASE("unwinding information whose sizes do not fit is none", "[jitdump]") {
   const Reading reading = read(dump);
   REQUIRE(reading.records.size() == 2);
   CHECK_FALSE(decode_unwinding(reading.records[0]));
+  CHECK(reading.odd_sizes == std::vector<std::string>{"JD212"});
 }
 
 }  // namespace perfmap

@@ -120,7 +120,7 @@ TEST_CASE("a range that passes the end of the address space ends there", "[map]"
   const Map map = map_of("ffffffffffffff00 ffffffffffffffff wraps\n");
   const std::vector<Entry> entries = entries_of(map, found);
   REQUIRE(entries.size() == 1);
-  CHECK(entries[0].range == AddressRange{0xffffffffffffff00, 0xff});
+  CHECK(entries[0].range == AddressRange{0xffffffffffffff00, 0x100});
   REQUIRE(found.items().size() == 1);
   CHECK(found.items()[0].rule->id == rule::kAddressWrap.id);
 }

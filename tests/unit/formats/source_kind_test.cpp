@@ -5,9 +5,15 @@
 
 #include "perfmap/input.hpp"
 #include "support/catch.hpp"
+#include "support/jitdump_bytes.hpp"
 #include "support/tests_dir.hpp"
 
 namespace perfmap {
+namespace {
+
+std::string damaged_text() { return "DTiX is what this text begins with, and it goes on and on"; }
+
+}  // namespace
 
 TEST_CASE("a log of PyPy is told by a section line, in colour, of a thread or with CRLF",
           "[kind]") {
@@ -75,6 +81,43 @@ TEST_CASE("each real map is a map, and each real log a log", "[kind][wild]") {
     if (is_log) CHECK(kind == SourceKind::pypylog);
   }
   CHECK(maps >= 3);
+}
+
+TEST_CASE("a jitdump with one wrong byte in its magic number is a damaged one", "[kind]") {
+  for (const std::endian order : {std::endian::little, std::endian::big}) {
+    const std::string dump = test::DumpBytes(order).header().load(1, 0x1000, "f", "code").text();
+    CHECK_FALSE(is_damaged_jitdump(dump));
+    for (std::size_t at = 0; at < 4; ++at) {
+      for (unsigned bit = 0; bit < 8; ++bit) {
+        std::string damaged = dump;
+        damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
+        CAPTURE(at, bit);
+        CHECK(is_damaged_jitdump(damaged));
+        CHECK(order_without_magic(damaged) == order);
+      }
+    }
+    std::string other = dump;
+    other.replace(0, 2, "xx");
+    CHECK_FALSE(is_damaged_jitdump(other));
+    CHECK(order_without_magic(other) == order);
+    CHECK_FALSE(order_without_magic(other.substr(0, 40)));
+    CHECK_FALSE(is_damaged_jitdump("DTiX" + std::string(36, '\0')));
+    CHECK_FALSE(is_damaged_jitdump(damaged_text()));
+  }
+}
+
+TEST_CASE("binary data is told from text, from filler and from a file that begins with a hole",
+          "[kind]") {
+  std::string binary;
+  for (int i = 0; i < 1024; ++i) binary += static_cast<char>(i * 37);
+  CHECK(is_binary(binary));
+  CHECK_FALSE(is_binary(""));
+  CHECK_FALSE(is_binary("no map at all\n"));
+  CHECK_FALSE(is_binary("1000 10 foo\n"));
+  CHECK_FALSE(is_binary("1000 10 foo\n" + binary));
+  CHECK_FALSE(is_binary(std::string(9000, '\0') + "1000 10 foo\n"));
+  CHECK_FALSE(is_binary(std::string(9000, '\0')));
+  CHECK_FALSE(is_binary("\xc3\xbcml\xc3\xa4ut\n"));
 }
 
 }  // namespace perfmap

@@ -111,12 +111,14 @@ TEST_CASE("sizes that wrap end with the address space", "[timeline]") {
                                             .header()
                                             .load_of_size(10, 0x1000, UINT64_MAX, "all")
                                             .load_of_size(20, UINT64_MAX - 9, 100, "end")
-                                            .load_of_size(30, UINT64_MAX, 1, "none"));
+                                            .load_of_size(30, UINT64_MAX, 1, "last"));
   CHECK(name_at(timeline, 0x1000) == "all");
   CHECK(name_at(timeline, UINT64_MAX - 10) == "all");
   CHECK(name_at(timeline, UINT64_MAX - 1, 15) == "all");
   CHECK(name_at(timeline, UINT64_MAX - 1) == "end");
-  CHECK(name_at(timeline, UINT64_MAX).empty());
+  CHECK(name_at(timeline, UINT64_MAX, 15) == "all");
+  CHECK(name_at(timeline, UINT64_MAX, 25) == "end");
+  CHECK(name_at(timeline, UINT64_MAX) == "last");
 }
 
 TEST_CASE("ticks become nanoseconds where the conversion is known", "[timeline]") {

@@ -17,7 +17,7 @@ constexpr std::uint64_t kNobody = UINT64_MAX;
 /// A piece of the address space, and the offset of the line or LOAD that has it.
 struct Piece {
   std::uint64_t begin;
-  std::uint64_t end;
+  std::uint64_t last;
   std::uint64_t owner;
 };
 
@@ -33,7 +33,7 @@ std::vector<Piece> pieces_of(const Index& index) {
   pieces.reserve(index.segment_count());
   for (std::size_t i = 0; i < index.segment_count(); ++i) {
     const Segment segment = index.segment(i);
-    pieces.push_back({segment.range.begin, segment.range.end(), segment.owner.offset()});
+    pieces.push_back({segment.range.begin, segment.range.last(), segment.owner.offset()});
   }
   return pieces;
 }
@@ -41,7 +41,7 @@ std::vector<Piece> pieces_of(const Index& index) {
 std::vector<Piece> pieces_of(const Timeline& timeline) {
   std::vector<Piece> pieces;
   timeline.for_each_at(Timeline::kEnd, [&](const PlacedCode& placed) {
-    pieces.push_back({placed.piece.begin, placed.piece.end(), placed.code.load});
+    pieces.push_back({placed.piece.begin, placed.piece.last(), placed.code.load});
   });
   return pieces;
 }
@@ -97,9 +97,9 @@ class Comparison {
     for (const Piece& piece : dump) of_dump_.push_back({piece.owner, kNobody, false});
     auto load = dump.begin();
     for (const Piece& line : map) {
-      while (load != dump.end() && load->end <= line.begin) ++load;
+      while (load != dump.end() && load->last < line.begin) ++load;
       // The last that overlaps this line may overlap the next one, too.
-      for (auto at = load; at != dump.end() && at->begin < line.end; ++at) {
+      for (auto at = load; at != dump.end() && at->begin <= line.last; ++at) {
         const bool agrees = is_same_name(line.owner, at->owner);
         of_map_.push_back({line.owner, at->owner, agrees});
         of_dump_.push_back({at->owner, line.owner, agrees});

@@ -1,4 +1,5 @@
 #include "answers/lint/dump_rules.hpp"
+#include "formats/jitdump_sizes.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap::lint_rules {
@@ -68,7 +69,7 @@ void SourceLineRules::finish() {
 
 /// JD211, once a record.
 void SourceLineRules::check(const JitRecord& record, const LoadRecord* load) {
-  if (problems_.ignores(rule::kBadLines)) return;
+  if (problems_.ignores(rule::kBadLines) || has_odd_sizes(record)) return;  // as the reader says
   if (const auto problem = problem_of(record, load)) {
     report(problems_, rule::kBadLines, record.offset, [&] { return *problem; });
   }

@@ -22,11 +22,7 @@ bool has_short_pointers(const Jitdump& dump) noexcept {
 void UnwindingRules::see_unwinding(const JitRecord& record) {
   const auto info = decode_unwinding(record);
   waiting_.reset();
-  if (!info) {
-    report(problems_, rule::kUnwindingSizes, record.offset + kSizeAt,
-           [] { return std::string("its sizes do not fit into the record"); });
-    return;
-  }
+  if (!info) return;  // which the reader reports
   if (info->mapped_size != 0 && info->mapped_size < info->unwinding_size) {
     report(problems_, rule::kUnwindingSizes, record.offset + kMappedSizeAt, [&] {
       return "a mapped size of " + std::to_string(info->mapped_size) +

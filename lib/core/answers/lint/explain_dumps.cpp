@@ -47,7 +47,8 @@ constexpr Explanation kExplanations[] = {
     {&rule::kLoadSizes,
      "A LOAD is 56 bytes, a name, its NUL and the code. perf takes the code from the end of the "
      "record, others from behind the name: where the sizes do not add up they get other bytes, and "
-     "disassemble those. perf's JVMTI agent leaves code out that it does not have."},
+     "disassemble those. perf's JVMTI agent leaves code out that it does not have. Of a LOAD that "
+     "has some code, but less than it says, perfmap takes what is there."},
     {&rule::kUnendedName,
      "There is no NUL behind the name, so that readers run into the next record. perfmap leaves "
      "the function out."},

@@ -34,6 +34,10 @@ std::optional<Entry> check_syntax(std::string_view line, const Location& at, Dia
 void check_name(std::string_view line, const Location& at, std::string_view name,
                 Diagnostics& problems);
 
+/// Where another entry begins inside a name, "…ADDRESS SIZE NAME", as two writes that met leave it;
+/// npos where none does.
+std::size_t glued_entry(std::string_view name) noexcept;
+
 /// Whether a name has to go through check_name() at all: a quick and safe guess.
 bool is_unsuspicious(std::string_view name) noexcept;
 

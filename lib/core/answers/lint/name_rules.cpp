@@ -44,7 +44,8 @@ std::size_t address_before(std::string_view text, std::size_t end) noexcept {
   return digits >= 9 ? std::min<std::size_t>(digits, 12) : 0;
 }
 
-/// Where another entry begins inside a name: "…ADDRESS SIZE NAME", as two writes that met leave it.
+}  // namespace
+
 std::size_t glued_entry(std::string_view name) noexcept {
   for (std::size_t blank = name.find(' '); blank != std::string_view::npos;
        blank = name.find(' ', blank + 1)) {
@@ -54,6 +55,8 @@ std::size_t glued_entry(std::string_view name) noexcept {
   }
   return std::string_view::npos;
 }
+
+namespace {
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 constexpr bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }

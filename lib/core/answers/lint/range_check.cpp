@@ -45,22 +45,22 @@ void lint_rules::for_each_conflict(const Columns& sorted, std::span<const Map> m
                                    const std::function<void(const RangeFinding&)>& visit) {
   constexpr std::size_t kAhead = 16;
   std::size_t furthest = 0;
-  std::uint64_t reach = 0;  // the end of entry `furthest`
+  std::uint64_t reach = 0;  // the last address of entry `furthest`
   for (std::size_t i = 0; i < sorted.count(); ++i) {
     prefetch_twin(sorted, i + kAhead, maps);
     const std::uint64_t begin = sorted.begin[i];
     const std::uint64_t line = sorted.line[i];
-    const std::uint64_t end = end_of(begin, sorted.size[i], line, maps);
+    const std::uint64_t last = last_of(begin, sorted.size[i], line, maps);
     if (i != 0 && begin == sorted.begin[i - 1]) {
       const std::uint64_t before = sorted.line[i - 1];
       visit(finding(rule_for_same_start(entry_of(maps, Hit{before}).value_or(Entry{}),
                                         entry_of(maps, Hit{line}).value_or(Entry{})),
                     line, before));
-    } else if (begin < reach) {
-      visit(finding(end <= reach ? rule::kNested : rule::kOverlap, line, sorted.line[furthest]));
+    } else if (i != 0 && begin <= reach) {
+      visit(finding(last <= reach ? rule::kNested : rule::kOverlap, line, sorted.line[furthest]));
     }
-    if (end > reach) {
-      reach = end;
+    if (i == 0 || last > reach) {
+      reach = last;
       furthest = i;
     }
   }

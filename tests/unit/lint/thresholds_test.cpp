@@ -1,0 +1,50 @@
+// Where rules of lint begin to speak, and where not yet.
+
+#include <algorithm>
+#include <string>
+
+#include "support/catch.hpp"
+#include "support/lint_findings.hpp"
+
+namespace perfmap {
+namespace {
+
+/// How often a rule speaks of a map.
+std::ptrdiff_t count_of(const std::string& rule, const std::string& map) {
+  CAPTURE(rule, map);
+  const std::vector<std::string> places = test::places_of(test::lint_text(map));
+  return std::count_if(places.begin(), places.end(),
+                       [&](const std::string& place) { return place.starts_with(rule); });
+}
+
+std::string entry(const std::string& name) { return "7f0000001000 10 " + name + "\n"; }
+
+}  // namespace
+
+TEST_CASE("entries that start together are in order, one that starts a byte lower is not",
+          "[lint]") {
+  CHECK(count_of("PM113", "1000 1 first\n1000 1 second\n") == 0);
+  CHECK(count_of("PM113", "1000 1 first\n1001 1 second\n") == 0);
+  CHECK(count_of("PM113", "1000 1 first\nfff 1 second\n") == 1);
+  CHECK(count_of("PM113", "1000 1 first\nfff 1 second\nffe 1 third\n") == 1);
+}
+
+TEST_CASE("Rust's names are mangled by what follows their prefix", "[lint]") {
+  for (const char tag : std::string("CMXYNIB")) {
+    CHECK(count_of("PM031", entry(std::string("_R") + tag + "vC3foo")) == 1);
+  }
+  for (const std::string name : {"_RAvC3foo", "_Reset", "_RvC3", "_R", "_RBx", "_RB"}) {
+    CAPTURE(name);
+    CHECK(count_of("PM031", entry(name)) == (name == "_RBx" ? 1 : 0));
+  }
+}
+
+TEST_CASE("an address that is glued to a name has nine digits, or a prefix", "[lint]") {
+  CHECK(count_of("PM008", entry("py::foo123456789 10 py::other")) == 1);
+  CHECK(count_of("PM008", entry("py::foo12345678 10 py::other")) == 0);
+  CHECK(count_of("PM008", entry("py::foo0x1 10 py::other")) == 1);
+  CHECK(count_of("PM008", entry("py::foo123456789 123456789 py::other")) == 0);
+  CHECK(count_of("PM008", entry("py::foo123456789 12345678 py::other")) == 1);
+}
+
+}  // namespace perfmap
