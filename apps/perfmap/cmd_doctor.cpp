@@ -57,6 +57,12 @@ RecordingDiagnosis examine(const Recording& recording, const Options& options,
   jit.symfs = options.symfs;
   jit.any_owner = options.any_owner;
   RecordingDoctorOptions how;
+  how.roots = jit.roots;
+  how.map_dir = jit.directory;
+  how.symfs = jit.symfs;
+  how.any_owner = jit.any_owner;
+  how.refused = [&refused] { return std::span<const Error>(refused); };
+  how.reader = ::geteuid();
   how.open_module = open_below(cache, options.symfs, recorded_build_ids(recording));
   how.find_jit = find_recorded_jit(recording.facts(), std::move(jit), refused);
   how.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);

@@ -63,6 +63,7 @@ struct LookedFor {
   FileFate fate = FileFate::missing;
   std::string why;            ///< one line, for people
   std::uint64_t entries = 0;  ///< lines, or LOAD records, of a file that is used
+  std::string damage;  ///< what is damaged in a dump that is used, such as "JD201: …"; one line
 };
 
 /// Something to know about a process's names.

@@ -134,8 +134,7 @@ void add_runtime_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
     add_java(facts, has_map, diagnosis);
   } else if (facts.found.runtime == HostRuntime::node && has_map &&
              !facts.asked.interpreted_frames) {
-    add(diagnosis, "interpreted-frames", Severity::info,
-        "functions that V8 only interprets all show as InterpreterEntryTrampoline",
+    add(diagnosis, "interpreted-frames", Severity::info, std::string(kInterpretedFrames),
         naming_command(facts, true));
   }
 }
