@@ -27,17 +27,18 @@ std::string in_quotes(std::string_view word) {
   return text + "'";
 }
 
-/// "$(printf '...')": every byte that is not plain ASCII by its number. The shell drops newlines at
-/// the end.
+/// "$(printf '...')": every byte that is not plain ASCII by its number, and a first '-', which
+/// would be an option. The shell drops newlines at the end.
 std::string by_printf(std::string_view word) {
-  std::string text = "\"$(printf '";
+  constexpr std::string_view kBegin = "\"$(printf '";
+  std::string text(kBegin);
   for (const char c : word) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '\n') {
       text += "\\n";
     } else if (c == '%' || c == '\\') {
       text += {c, c};
-    } else if (byte >= 0x20 && byte < 0x7f && c != '\'') {
+    } else if (byte >= 0x20 && byte < 0x7f && c != '\'' && (c != '-' || text != kBegin)) {
       text += c;
     } else {
       text += {'\\', static_cast<char>('0' + (byte >> 6)), static_cast<char>('0' + (byte >> 3 & 7)),

@@ -2,6 +2,7 @@
 #include <array>
 #include <unistd.h>
 
+#include "diagnosis/fetch_command.hpp"
 #include "diagnosis/recording_findings.hpp"
 
 namespace perfmap {
@@ -45,6 +46,29 @@ EndCause cause_of(const EndedStacks& ends) noexcept {
   if (is_haskell(ends.function)) return EndCause::haskell;
   if (is_musl(ends.module)) return EndCause::musl;
   return ends.no_info >= ends.bad_memory ? EndCause::no_tables : EndCause::astray;
+}
+
+/// Goes on after "… end in MODULE".
+std::string_view explain(EndCause cause) noexcept {
+  switch (cause) {
+    case EndCause::fiber:
+      return ", where fibers (boost.context) begin: no caller is missing, as the code that resumed "
+             "the fiber has another stack";
+    case EndCause::haskell:
+      return ": Haskell code has a stack of its own, which cannot be unwound without debug "
+             "information; compile it with 'ghc -g'";
+    case EndCause::musl:
+      return ": musl has no unwinding information without its debug symbols (Alpine: apk add "
+             "musl-dbg)";
+    case EndCause::no_tables:
+      return ", which has no unwinding information for that code: compile it with "
+             "-fasynchronous-unwind-tables, or install its debug symbols";
+    case EndCause::astray:
+      return ", whose unwinding information leads out of the stack there, as for assembly and "
+             "code that switches stacks";
+    case EndCause::missing_file: break;
+  }
+  return {};
 }
 
 class EndAdvice {
@@ -92,8 +116,12 @@ class EndAdvice {
   void collect() {
     for (const RecordedProcessState& process : diagnosis_.processes) {
       const bool erlang = is_erlang(process.counts.pid);
+      if (is_narrow(process)) continue;
+      const bool is_named = process.unnamed_jit == 0;
       for (const EndedStacks& ends : process.ended) {
         if (erlang) {
+          // Where its code has names it has frame pointers: stacks that end in it are whole.
+          if (is_named && ends.kind == FrameKind::jit) continue;
           erlang_ends_ += ends.count();
           erlang_pid_ = process.counts.pid;
           continue;
@@ -105,6 +133,13 @@ class EndAdvice {
     std::stable_sort(
         modules_.begin(), modules_.end(),
         [](const EndedModule& a, const EndedModule& b) { return a.ends.count() > b.ends.count(); });
+  }
+
+  /// Its stacks have a finding of their own.
+  bool is_narrow(const RecordedProcessState& process) const {
+    const auto found = recording_.context.samples.processes.find(process.counts.pid);
+    return found != recording_.context.samples.processes.end() &&
+           found->second.samples_of_32_bit != 0;
   }
 
   void take(const EndedStacks& ends, pid_t pid) {
@@ -132,14 +167,23 @@ class EndAdvice {
       if (process.samples_of_32_bit != 0) pid = pid == 0 ? one : -1;
     }
     if (count == 0) return;
-    const std::string& arch = recording_.context.samples.facts.arch;
-    const bool is_wide = arch == "x86_64" || arch == "aarch64" || arch == "arm64";
-    advice_.add_change(
-        "not-unwound", matters(count, total()) ? Severity::warning : Severity::info,
-        of_all(count) + " are of 32-bit code" + (is_wide ? "" : " (" + visible(arch) + ")") +
-            ", which perfmap cannot unwind: they have one frame; the kernel can walk them where "
-            "the program was built with -fno-omit-frame-pointer",
+    add_frame_pointers(
+        "not-unwound", count,
+        of_all(count) +
+            " are of 32-bit code, which perfmap cannot unwind yet, so they have one frame; the "
+            "kernel walks stacks (-g) of programs that were compiled with -fno-omit-frame-pointer",
         [](RecordCommand& command) { command.set_call_graph(""); }, std::max(pid, 0));
+  }
+
+  /// -g is worse than copies for all that keeps no frame pointers.
+  void add_frame_pointers(std::string_view id, std::uint64_t count, const std::string& message,
+                          const RecordingAdvice::Change& change, pid_t pid) {
+    const Severity severity = matters(count, total()) ? Severity::warning : Severity::info;
+    if (count * 2 >= total()) {
+      advice_.add_change(id, severity, message, change, pid);
+    } else {
+      advice_.add_own_change(id, severity, message, change, pid);
+    }
   }
 
   /// Erlang's code runs on stacks of its own, which --call-graph dwarf does not copy.
@@ -148,11 +192,12 @@ class EndAdvice {
     const RecordedView& view = recording_.views.at(erlang_pid_);
     const AskedFor asked = flags_of(HostRuntime::erlang, view.view);
     const bool is_told = !asked.map_by.empty() || !asked.dump_by.empty();
-    advice_.add_change(
-        "own-stack", matters(erlang_ends_, total()) ? Severity::warning : Severity::info,
+    add_frame_pointers(
+        "own-stack", erlang_ends_,
         of_all(erlang_ends_) +
-            " end where Erlang's code begins: it runs on stacks of its own, of which perf copies "
-            "nothing; with frame pointers (+JPperf true) the kernel can walk them (-g)",
+            " lose their callers in Erlang: its code runs on stacks of its own, which are not "
+            "copied while it calls C; with '+JPperf true' it keeps frame pointers, by which the "
+            "kernel walks them (-g)",
         [is_told](RecordCommand& command) {
           command.set_call_graph("");
           const std::string flags = "ERL_FLAGS=+JPperf true";
@@ -194,7 +239,7 @@ class EndAdvice {
       advice_.add(
           "missing-files", severity,
           message + "; the recording is of " + visible(recording_.context.samples.facts.hostname),
-          fetch_command());
+          fetch_command(recording_.context));
     }
   }
 
@@ -204,63 +249,17 @@ class EndAdvice {
     return host.empty() || ::gethostname(own.data(), own.size() - 1) != 0 || host == own.data();
   }
 
-  /// Gets the files of the machine that recorded.
-  std::string fetch_command() const {
-    std::string files;
-    for (const EndedModule& module : modules_) {
-      if (module.cause != EndCause::missing_file || !module.ends.module.starts_with('/')) continue;
-      files += " " + shell_word(shell_word(std::string_view(module.ends.module).substr(1)));
-      if (files.size() > 4000) break;
-    }
-    const std::string directory = shell_word(recording_.context.path + ".symfs");
-    return "mkdir -p " + directory + " && ssh " +
-           shell_word(recording_.context.samples.facts.hostname) + " tar -C / -chf -" + files +
-           " | tar -C " + directory + " -xf - && perfmap doctor --symfs " + directory + " " +
-           path();
-  }
-
   void add_module(const EndedModule& module) {
     const EndedStacks& ends = module.ends;
     const std::string where = ends.module.empty() ? "unknown memory" : visible(ends.module);
     std::string message = of_all(ends.count()) + " end in " + where;
     if (ends.alone == ends.count()) message += ", all with that frame alone";
-    const auto warn = [&](const std::string& why, std::string fix) {
-      advice_.add("early-ends", Severity::warning, message + why, std::move(fix), module.pid);
-    };
-    switch (module.cause) {
-      case EndCause::fiber:
-        advice_.add("fibers", Severity::info,
-                    message +
-                        ", where their fibers (boost.context) begin: no caller is missing, "
-                        "as who resumed a fiber runs on another stack",
-                    {}, module.pid);
-        break;
-      case EndCause::haskell:
-        warn(
-            ": Haskell code keeps its own stack, which needs unwinding information; compile it "
-            "with 'ghc -g'",
-            {});
-        break;
-      case EndCause::musl:
-        warn(
-            ": musl is built without unwinding information; with its debug symbols installed "
-            "(Alpine: musl-dbg) stacks go on, or guess their callers",
-            scan_command());
-        break;
-      case EndCause::no_tables:
-        warn(
-            ", which has no unwinding information for that code; compile it with "
-            "-fasynchronous-unwind-tables, install its debug symbols, or guess its callers",
-            scan_command());
-        break;
-      case EndCause::astray:
-        warn(
-            ", whose unwinding information leads out of the stack there: code that switches "
-            "stacks, or assembly that is not described; callers can be guessed",
-            scan_command());
-        break;
-      case EndCause::missing_file: break;
-    }
+    const bool is_fiber = module.cause == EndCause::fiber;
+    const bool can_guess = !is_fiber && module.cause != EndCause::haskell;
+    advice_.add(is_fiber ? "fibers" : "early-ends", is_fiber ? Severity::info : Severity::warning,
+                message + std::string(explain(module.cause)) +
+                    (can_guess ? "; --scan guesses callers" : ""),
+                can_guess ? scan_command() : "", module.pid);
   }
 
   const RecordingCase& recording_;

@@ -74,6 +74,11 @@ class ProcessAdvice {
     return recorded_.found.runtime != HostRuntime::unknown && recorded_.found.is_the_program &&
            process_.jit_frames == 0;
   }
+  /// It was not told to name its code.
+  bool lacks_flags() const noexcept {
+    return process_.unnamed_jit != 0 && !is_any_used() && facts_.asked.map_by.empty() &&
+           facts_.asked.dump_by.empty();
+  }
   bool is_any_used() const noexcept {
     return std::any_of(process_.looked_for.begin(), process_.looked_for.end(),
                        [](const LookedFor& one) { return one.fate == FileFate::used; });
@@ -164,7 +169,7 @@ class ProcessAdvice {
     const StackFlags flags = wants_stacks_ ? stack_flags(runtime) : StackFlags();
     std::vector<std::string> variables;
     std::vector<std::string> workload = context.command->workload;
-    if (recorded_.workload_at && runtime != HostRuntime::luajit) {
+    if (recorded_.workload_at && runtime != HostRuntime::luajit && runtime != HostRuntime::erlang) {
       CommandText line = wants_names ? naming_command_line(facts_, process_.memory.regions != 0)
                                      : own_command(recorded_.view);
       for (const std::string& flag : flags.flags) {
@@ -213,8 +218,7 @@ class ProcessAdvice {
   void add_start_fix(std::string_view id, Severity severity, const std::string& message) {
     const StackFlags flags = stack_flags(recorded_.found.runtime);
     const bool has_fix = wants_stacks_ && !(flags.flags.empty() && flags.variables.empty());
-    const auto change =
-        has_fix ? change_of_start(process_.unnamed_jit != 0 && !is_any_used()) : std::nullopt;
+    const auto change = has_fix ? change_of_start(lacks_flags()) : std::nullopt;
     if (change) {
       advice_.add_change(id, severity, message, *change, process_.counts.pid);
       return;
@@ -234,10 +238,12 @@ class ProcessAdvice {
     advice_.add(id, severity, message, fix, process_.counts.pid);
   }
 
-  /// Erlang's code runs on a stack of its own, of which perf copies nothing that helps.
-  bool is_of_own_stack() {
+  /// Erlang's processes have stacks of their own, which begin in its code; see add_end_findings()
+  /// for copied ones. With +JPperf they have frame pointers.
+  bool is_of_own_stack() const {
     return recorded_.found.runtime == HostRuntime::erlang &&
-           has_stack_copies(recording_.context.samples);
+           (has_stack_copies(recording_.context.samples) || is_any_used() ||
+            !facts_.asked.map_by.empty());
   }
 
   void add_interpreted_frames() {

@@ -30,8 +30,10 @@ std::optional<std::size_t> find_program(const std::vector<std::string>& words,
     const std::string_view name = base_name(words[i]);
     if (name.empty()) continue;
     if (name == base_name(recorded.view.executable) || name == comm) return i;
-    FoundRuntime by_name = find_runtime_of_program(words[i]);
-    if (by_name.runtime != HostRuntime::unknown && by_name.runtime == recorded.found.runtime) {
+    const HostRuntime runtime = recorded.found.runtime;
+    // erl is a launcher of beam.smp, which gets its options.
+    if (runtime == HostRuntime::erlang && name == "erl") return i;
+    if (runtime != HostRuntime::unknown && find_runtime_of_program(words[i]).runtime == runtime) {
       return i;
     }
   }

@@ -170,7 +170,17 @@ void RecordingAdvice::add(std::string_view id, Severity severity, std::string me
 
 void RecordingAdvice::add_change(std::string_view id, Severity severity, std::string message,
                                  const Change& change, pid_t pid) {
-  if (severity != Severity::info) change(base_);
+  if (severity == Severity::info) {
+    add_own_change(id, severity, std::move(message), change, pid);
+    return;
+  }
+  change(base_);
+  add_own_change(
+      id, severity, std::move(message), [](RecordCommand&) {}, pid);
+}
+
+void RecordingAdvice::add_own_change(std::string_view id, Severity severity, std::string message,
+                                     const Change& change, pid_t pid) {
   changes_.emplace_back(diagnosis_.findings.size(), change);
   add(id, severity, std::move(message), {}, pid);
 }

@@ -14,8 +14,8 @@ struct RecordingCase {
   const std::map<pid_t, RecordedView>& views;
 };
 
-/// Collects findings. Those that another recording would mend have one command line: perf's, with
-/// what all warnings want, so that it has to be pasted once.
+/// Collects findings. Those for which the recording has to be made again have one command line:
+/// perf's, with what all warnings ask for, so that it has to be pasted once.
 class RecordingAdvice {
  public:
   using Change = std::function<void(RecordCommand&)>;
@@ -26,9 +26,12 @@ class RecordingAdvice {
   /// `fix` is a command of its own.
   void add(std::string_view id, Severity severity, std::string message, std::string fix = {},
            pid_t pid = 0);
-  /// `change` has to do nothing where it is made already.
+  /// The change is for all findings; an info has it for itself alone.
   void add_change(std::string_view id, Severity severity, std::string message, const Change& change,
                   pid_t pid = 0);
+  /// A change that would do harm to other processes: only in this finding's command.
+  void add_own_change(std::string_view id, Severity severity, std::string message,
+                      const Change& change, pid_t pid = 0);
   /// Sorts the findings: those that cost names first.
   void finish();
 
