@@ -29,6 +29,7 @@ class RecordedPatient {
 
   std::vector<std::string> command = {"/usr/bin/perf", "record", "-g", "--", "node", "a.js"};
   std::string program = "/usr/bin/node";
+  std::string memory = "//anon";  ///< of the code
   std::string hostname = {};
   std::uint64_t sample_type = kIp | kTid | kTime | kCallchain;
   std::vector<std::string> mapped = {};  ///< dumps, as the process maps them
@@ -92,7 +93,7 @@ class RecordedPatient {
     const RecordingBytes b;
     constexpr std::uint16_t kExec = 1 << 13;
     std::string data = record(3, b.bytes().u32(42).u32(42).padded("node"), kExec);
-    data += mapping(program, 0x400000) + mapping("//anon", kCode);
+    data += mapping(program, 0x400000) + mapping(memory, kCode);
     for (const std::string& one : mapped) data += mapping(one, 0x9000);
     if (pid_namespace != 0) {
       Bytes body = b.bytes();

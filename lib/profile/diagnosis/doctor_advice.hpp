@@ -39,6 +39,16 @@ CommandText naming_command_line(const DoctorCase& facts, bool has_jit);
 /// NAME=VALUE that tell a runtime the same, whoever starts it; none where there are no such.
 std::vector<std::string> naming_variables(HostRuntime runtime);
 
+/// What makes a runtime keep stacks that can be walked, by flags and by its environment.
+struct StackFlags {
+  std::vector<std::string> flags;
+  std::vector<std::string> variables;  ///< NAME=VALUE
+};
+StackFlags stack_flags(HostRuntime runtime);
+
+/// Where perf does not look into a map.
+std::string ignored_text(const JitMemory& memory);
+
 /// Why there are no names, or that those that are there cannot be relied on.
 void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis);
 /// What the runtime could do better.

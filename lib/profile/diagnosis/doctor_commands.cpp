@@ -197,4 +197,17 @@ std::vector<std::string> naming_variables(HostRuntime runtime) {
   return {};
 }
 
+StackFlags stack_flags(HostRuntime runtime) {
+  switch (runtime) {
+    case HostRuntime::jvm:
+      return {{"-XX:+PreserveFramePointer"}, {"JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer"}};
+    case HostRuntime::node:
+      return {{"--interpreted-frames-native-stack"},
+              {"NODE_OPTIONS=--interpreted-frames-native-stack"}};
+    case HostRuntime::cpython: return {{"-X", "perf_jit"}, {"PYTHON_PERF_JIT_SUPPORT=1"}};
+    case HostRuntime::erlang: return {{}, {"ERL_FLAGS=+JPperf true"}};
+    default: return {};
+  }
+}
+
 }  // namespace perfmap

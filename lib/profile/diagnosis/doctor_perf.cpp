@@ -56,9 +56,7 @@ void add_settings(const DoctorCase& facts, Diagnosis& diagnosis) {
 void add_ignored(const DoctorCase& facts, Diagnosis& diagnosis) {
   const JitMemory& memory = diagnosis.memory;
   if (memory.ignored_bytes == 0) return;
-  const std::string message = "perf does not look into a map for code in " +
-                              visible(memory.ignored_region) + ", where " +
-                              size_text(memory.ignored_bytes) + " have names";
+  const std::string message = ignored_text(memory);
   CommandText command = own_command(facts.view);
   if (facts.found.runtime == HostRuntime::dotnet) {
     command.environment = {"DOTNET_PerfMapEnabled=1", "DOTNET_EnableWriteXorExecute=0"};
@@ -127,6 +125,11 @@ void add_java(const DoctorCase& facts, bool has_map, Diagnosis& diagnosis) {
 }
 
 }  // namespace
+
+std::string ignored_text(const JitMemory& memory) {
+  return "perf does not look into a map for code in " + visible(memory.ignored_region) +
+         ", where " + size_text(memory.ignored_bytes) + " have names";
+}
 
 void add_runtime_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   const bool has_map = used_file(diagnosis, false) != nullptr;

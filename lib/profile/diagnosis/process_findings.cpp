@@ -7,25 +7,6 @@ namespace {
 
 constexpr std::uint64_t kFirstPidNamespace = 0xeffffffc;  // PROC_PID_INIT_INO
 
-/// What makes a runtime keep stacks that can be walked, by flags and by its environment.
-struct StackFlags {
-  std::vector<std::string> flags;
-  std::vector<std::string> variables;
-};
-
-StackFlags stack_flags(HostRuntime runtime) {
-  switch (runtime) {
-    case HostRuntime::jvm:
-      return {{"-XX:+PreserveFramePointer"}, {"JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer"}};
-    case HostRuntime::node:
-      return {{"--interpreted-frames-native-stack"},
-              {"NODE_OPTIONS=--interpreted-frames-native-stack"}};
-    case HostRuntime::cpython: return {{"-X", "perf_jit"}, {"PYTHON_PERF_JIT_SUPPORT=1"}};
-    case HostRuntime::erlang: return {{}, {"ERL_FLAGS=+JPperf true"}};
-    default: return {};
-  }
-}
-
 /// NAME=VALUE: a value that is there already is kept, and followed by what it lacks.
 void add_variable(std::vector<std::string>& environment, const std::string& variable) {
   const std::size_t equals = variable.find('=') + 1;
@@ -65,6 +46,7 @@ class ProcessAdvice {
       add_causes({}, Severity::warning);
     }
     add_damage();
+    add_ignored();
     add_stack_finding();
     add_interpreted_frames();
   }
@@ -92,6 +74,7 @@ class ProcessAdvice {
                                std::string(title_of(process_.runtime)) + " made in " +
                                process_title(process_) + " have no name (" +
                                percent_text(process_.unnamed_jit, process_.jit_frames) + ")";
+    if (add_unmarked(counts, severity)) return;
     const bool is_all = process_.unnamed_jit == process_.jit_frames;
     if (is_all && add_causes(counts + ": ", severity)) return;
     const bool is_java = process_.runtime == HostRuntime::jvm && recorded_.is_alive;
@@ -99,6 +82,18 @@ class ProcessAdvice {
         "unnamed-jit", severity,
         counts + (is_any_used() ? ", although the map or jitdump that was found names others" : ""),
         is_java ? jcmd_command(facts_) : "", process_.counts.pid);
+  }
+
+  /// A dump that nothing shows to be the process's is not used unasked.
+  bool add_unmarked(const std::string& counts, Severity severity) {
+    for (const LookedFor& file : process_.looked_for) {
+      if (!file.is_dump || file.has_marker || file.fate != FileFate::shadowed) continue;
+      advice_.add("no-marker", severity, counts + ": " + visible(file.our_path) + ": " + file.why,
+                  "perfmap stacks --jitdump " + shell_word(file.our_path) + " " + facts_.subject,
+                  process_.counts.pid);
+      return true;
+    }
+    return false;
   }
 
   /// As the live doctor finds them; false: it finds none.
@@ -201,6 +196,15 @@ class ProcessAdvice {
       advice_.add("damaged-dump", process_.unnamed_jit == 0 ? Severity::info : Severity::warning,
                   damage_text(file), damage_fix(file), process_.counts.pid);
     }
+  }
+
+  /// As .NET's memory that is mapped twice.
+  void add_ignored() {
+    const JitMemory& memory = process_.memory;
+    if (memory.ignored_bytes == 0) return;
+    advice_.add("perf-ignores-region", Severity::info,
+                process_title(process_) + ": " + ignored_text(memory) + "; perfmap does",
+                "perfmap stacks --format perf-script " + facts_.subject, process_.counts.pid);
   }
 
   /// Threads begin in native code: a stack that ends in a runtime's has lost its callers.

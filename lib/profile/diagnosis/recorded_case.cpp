@@ -150,8 +150,8 @@ class RecordedSearch {
                  ", and nothing shows that the process was that user's";
       return;
     }
-    file.fate = FileFate::unreadable;
-    file.why = "not used";
+    file.fate = FileFate::shadowed;
+    file.why = "the recording does not show that the process had mapped it";
     if (!context_.options.refused) return;
     for (const Error& error : context_.options.refused()) {
       if (error.message.find(file.our_path) == std::string::npos) continue;

@@ -196,6 +196,32 @@ TEST_CASE("a damaged dump is used as far as it goes, and where it is damaged is 
   CHECK(find_finding(found, "no-map") == nullptr);
 }
 
+TEST_CASE("a dump that the recording does not show to be mapped has to be named", "[doctor]") {
+  const RecordedPatient patient;
+  const std::string dump = RecordedPatient::write(
+      patient.tmp() + "/jit-42.dump",
+      DumpBytes().header().load_of_size(5, RecordedPatient::kCode, 0x800, "all").text());
+  const RecordingDiagnosis found = patient.diagnose();
+  CHECK(fates(found) == Words{"missing", "shadowed"});
+  const RecordingFinding* const one = find_finding(found, "no-marker");
+  REQUIRE(one != nullptr);
+  CHECK(one->finding.fix.starts_with("perfmap stacks --jitdump " + dump + " "));
+  CHECK(find_finding(found, "no-map") == nullptr);
+}
+
+TEST_CASE("memory where perf looks into no map is told, as .NET's", "[doctor]") {
+  RecordedPatient patient;
+  patient.memory = "/memfd:doublemapper (deleted)";
+  RecordedPatient::write(patient.map(), kLines);
+  const RecordingDiagnosis found = patient.diagnose();
+  CHECK(found.processes.at(0).runtime == HostRuntime::node);
+  const RecordingFinding* const one = find_finding(found, "perf-ignores-region");
+  REQUIRE(one != nullptr);
+  CHECK(one->finding.severity == Severity::info);
+  CHECK(one->finding.message.find("/memfd:doublemapper") != std::string::npos);
+  CHECK(one->finding.fix.starts_with("perfmap stacks --format perf-script "));
+}
+
 TEST_CASE("maps are looked for where --map-dir says, and not elsewhere", "[doctor]") {
   RecordedPatient patient;
   patient.map_dir = patient.planted.scratch() / "kept";
