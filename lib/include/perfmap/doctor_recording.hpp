@@ -43,9 +43,13 @@ struct RecordingDiagnosis {
   }
 };
 
+struct RecordedRefusals;
+
 struct RecordingDoctorOptions {
   ProcessTracker::OpenModule open_module = {};  ///< see open_below()
   StackOptions::FindJit find_jit = {};          ///< see find_recorded_jit()
+  /// What find_jit adds to, for findings about files of other users. May be null.
+  const RecordedRefusals* refused = nullptr;
   unsigned threads = 1;
 };
 

@@ -110,7 +110,8 @@ bool FileSearch::leads_to_map(const LookedFor& link) const {
 void FileSearch::judge_opened(const Input& input, LookedFor& file) const {
   const FileFacts& facts = input.facts();
   file.fate = FileFate::used;
-  if (facts.uid != view_.status.uid && facts.uid != 0 && facts.uid != options_.reader) {
+  if (!options_.is_snapshot && facts.uid != view_.status.uid && facts.uid != 0 &&
+      facts.uid != options_.reader) {
     file.fate = FileFate::foreign_owner;
     file.why = "belongs to user " + std::to_string(facts.uid) +
                ", who is neither the process's nor root nor you";

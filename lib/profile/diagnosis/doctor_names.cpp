@@ -132,7 +132,11 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
     default:
       message = title(facts) + " was not told to write a perf map, so its functions have no names";
   }
-  if (!has_jit && facts.found.runtime == HostRuntime::ruby) {
+  // A snapshot seldom has the command line.
+  if (facts.options.is_snapshot && facts.view.arguments.empty()) {
+    message = "The snapshot has neither a perf map nor a jitdump of " +
+              std::string(title_of(facts.found.runtime));
+  } else if (!has_jit && facts.found.runtime == HostRuntime::ruby) {
     message = "Ruby runs without YJIT, and only YJIT's code can be named";
   } else if (!has_jit && facts.found.runtime == HostRuntime::php) {
     message = "PHP runs without its JIT, and only the JIT's code can be named";
@@ -153,7 +157,8 @@ void add_unknown_jit(Diagnosis& diagnosis) {
 void add_misfit(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagnosis) {
   const JitMemory& memory = diagnosis.memory;
   if (memory.regions == 0 || memory.named_bytes != 0) return;
-  const std::string lint = "perfmap lint " + number(facts.view.pid);
+  const std::string lint = "perfmap lint " + (facts.options.is_snapshot ? shell_word(file.our_path)
+                                                                        : number(facts.view.pid));
   const std::string path = visible(file.our_path);
   if (file.entries == 0) {
     add(diagnosis, "no-entries", Severity::warning, path + ": nothing in it makes sense", lint);

@@ -4,6 +4,7 @@
 
 #include "diagnosis/doctor_runtime.hpp"
 #include "diagnosis/recording_findings.hpp"
+#include "perfmap/recorded_jit.hpp"
 
 namespace perfmap {
 namespace {
@@ -90,6 +91,7 @@ RecordingDiagnosis diagnose_recording(const Recording& recording,
   describe_processes(samples, reader.statistics(), counter, diagnosis);
   add_recorder_findings({samples, reader.statistics()}, diagnosis);
   add_process_findings(diagnosis);
+  if (options.refused != nullptr) add_foreign_findings(options.refused->foreign, diagnosis);
   std::stable_sort(diagnosis.findings.begin(), diagnosis.findings.end(),
                    [](const RecordingFinding& a, const RecordingFinding& b) {
                      return a.finding.severity > b.finding.severity;

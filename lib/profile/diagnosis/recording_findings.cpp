@@ -1,6 +1,7 @@
 #include "diagnosis/recording_findings.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "diagnosis/doctor_advice.hpp"
 
@@ -187,6 +188,26 @@ void add_recorder_findings(const RecordingCase& facts, RecordingDiagnosis& diagn
   check_clock(facts, diagnosis);
   check_losses(facts, diagnosis);
   check_build_ids(facts, diagnosis);
+}
+
+void add_foreign_findings(std::span<const ForeignFile> files, RecordingDiagnosis& diagnosis) {
+  const std::string fix = "perfmap stacks --any-owner " + shell_word(diagnosis.path);
+  std::map<pid_t, std::size_t> seen;  // position of the process's finding
+  for (const ForeignFile& file : files) {
+    const std::string what = visible(file.path) + " belongs to user " + std::to_string(file.owner) +
+                             " and was not used: " + visible(file.why);
+    const auto [known, is_new] = seen.try_emplace(file.pid, diagnosis.findings.size());
+    if (!is_new) {
+      diagnosis.findings[known->second].finding.message += "; " + what;
+      continue;
+    }
+    add(diagnosis, "foreign-owner", Severity::warning,
+        "process " + std::to_string(file.pid) + " (" + visible(file.comm) + "): " + what, fix,
+        file.pid);
+  }
+  for (RecordingFinding& one : diagnosis.findings) {
+    if (one.finding.id == "unnamed-jit" && seen.contains(one.pid)) one.finding.fix = fix;
+  }
 }
 
 void add_process_findings(RecordingDiagnosis& diagnosis) {

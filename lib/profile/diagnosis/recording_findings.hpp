@@ -1,7 +1,10 @@
 #pragma once
 
+#include <span>
+
 #include "diagnosis/recorded_samples.hpp"
 #include "perfmap/doctor_recording.hpp"
+#include "perfmap/recorded_jit.hpp"
 
 namespace perfmap {
 
@@ -15,6 +18,9 @@ struct RecordingCase {
 void add_recorder_findings(const RecordingCase& facts, RecordingDiagnosis& diagnosis);
 /// About the runtimes of processes.
 void add_process_findings(RecordingDiagnosis& diagnosis);
+/// About maps and dumps that were not used because of their owner, one for each process: code that
+/// has no name wants them, and no other flags. After add_process_findings().
+void add_foreign_findings(std::span<const ForeignFile> files, RecordingDiagnosis& diagnosis);
 
 /// The size for --call-graph dwarf,N by which most of those stacks would be whole: twice as much as
 /// was copied, and where many were cut, more. A multiple of 8, as perf wants it; 0 where it takes

@@ -101,6 +101,28 @@ TEST_CASE("lost events are told", "[doctor]") {
   CHECK(find(diagnosis_of({}), "lost-events") == nullptr);
 }
 
+TEST_CASE("files of other users are one finding a process, whose fix is that of its code",
+          "[doctor]") {
+  RecordingDiagnosis diagnosis = diagnosis_of({});
+  const std::vector<ForeignFile> files = {
+      {42, "node", "/tmp/perf-42.map", 1001, "it has 2 links"},
+      {42, "node", "/tmp/jit-42.dump", 1001, "its header names process 43"},
+      {43, "no\x1bde", "/tmp/perf-43.map", 1002, "it has 2 links"}};
+  add_foreign_findings(files, diagnosis);
+  const RecordingFinding* const found = find(diagnosis, "foreign-owner");
+  REQUIRE(found != nullptr);
+  CHECK(found->pid == 42);
+  CHECK(found->finding.severity == Severity::warning);
+  CHECK(found->finding.message ==
+        "process 42 (node): /tmp/perf-42.map belongs to user 1001 and was not used: it has 2 "
+        "links; /tmp/jit-42.dump belongs to user 1001 and was not used: its header names process "
+        "43");
+  CHECK(found->finding.fix == "perfmap stacks --any-owner perf.data");
+  CHECK(find(diagnosis, "unnamed-jit")->finding.fix == found->finding.fix);
+  CHECK(diagnosis.findings.back().pid == 43);
+  CHECK(diagnosis.findings.back().finding.message.find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("a size for copies of stacks is one that perf takes, and larger", "[doctor]") {
   CHECK(mending_stack_size(8192, 1, 100) == 16384);
   CHECK(mending_stack_size(8192, 90, 100) == 32768);
