@@ -137,7 +137,7 @@ def check_container(work):
     script = script.replace("/app60.js", f"{work}/app60.js")
     outer = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "sh", "-c", script]
     if subprocess.run(["unshare", "--pid", "--fork", "--mount", "true"], capture_output=True).returncode != 0:
-        print("not checked: a process in namespaces of its own: unshare is not allowed here")
+        print("skipped in part: a process in namespaces of its own: unshare is not allowed here")
         return
     with running(outer) as process:
         children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")

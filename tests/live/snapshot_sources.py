@@ -34,6 +34,7 @@ def bundle(directory, pid, maps, files):
         else:
             path.write_text(content)
     (directory / "tmp").mkdir(exist_ok=True)
+    (directory / f"proc/{pid}/exe").symlink_to("/usr/bin/node")
     return directory
 
 
@@ -77,6 +78,23 @@ def check_dump(work):
     assert "did not write" in refused.stderr and not (work / "none.data").exists(), refused.stderr
 
 
+def check_doctor(work):
+    """A process as it was, with the files of whoever unpacked the snapshot."""
+    code = "32466b4b0000-32466b500000 r-xp 00000000 00:00 0 \n"
+    snapshot = bundle(work / "healthy", 603, code, {"tmp/perf-603.map": WILD / "perf-603.map",
+                                                   "proc/603/cmdline": "node\0--perf-basic-prof\0app.js\0"})
+    found = json.loads(run("doctor", snapshot, "--format", "json").stdout)
+    assert found["runtime"] == "node" and found["jit_memory"]["named_bytes"] > 100, found
+    assert [one["our_path"] for one in found["looked_for"] if one["fate"] == "used"] == [
+        str(snapshot / "tmp/perf-603.map")], found
+    assert {one["id"] for one in found["findings"]} <= {"interpreted-frames"}, found
+    # Of one without a command line nobody knows the flags.
+    empty = bundle(work / "empty", 603, code, {})
+    found = json.loads(run("doctor", empty, "--format", "json", status=1).stdout)
+    assert [one["id"] for one in found["findings"]] == ["no-map"], found
+    assert found["findings"][0]["message"].startswith("The snapshot has neither a perf map nor a jitdump"), found
+
+
 def check_refusals(work):
     snapshot = work / "map"
     for arguments, why in ((["pypylog", snapshot], "is a snapshot, which holds no PYPYLOG"),
@@ -114,5 +132,6 @@ def check_no_process():
 with tempfile.TemporaryDirectory() as directory:
     check_map(pathlib.Path(directory))
     check_dump(pathlib.Path(directory))
+    check_doctor(pathlib.Path(directory))
     check_refusals(pathlib.Path(directory))
     check_no_process()

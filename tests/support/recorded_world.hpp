@@ -12,6 +12,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/planted_process.hpp"
 #include "support/recording_bytes.hpp"
+#include "support/skip.hpp"
 
 namespace perfmap::test {
 
@@ -114,7 +115,7 @@ struct RecordedWorld {
 /// Only root can make files of other users.
 inline bool may_give_away() {
   if (::geteuid() == 0) return true;
-  WARN("skipped: only root can make files of other users");
+  skip("only root can make files of other users");
   return false;
 }
 

@@ -107,7 +107,7 @@ TEST_CASE("files of other users are one finding a process, whose fix is that of 
   const std::vector<ForeignFile> files = {
       {42, "node", "/tmp/perf-42.map", 1001, "it has 2 links"},
       {42, "node", "/tmp/jit-42.dump", 1001, "its header names process 43"},
-      {43, "no\x1bde", "/tmp/perf-43.map", 1002, "it has 2 links"}};
+      {43, "no\x1b[31m", "/tmp/perf-43.map", 1002, "it has 2 links"}};
   add_foreign_findings(files, diagnosis);
   const RecordingFinding* const found = find(diagnosis, "foreign-owner");
   REQUIRE(found != nullptr);
