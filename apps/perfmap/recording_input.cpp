@@ -6,11 +6,16 @@
 #include <sys/utsname.h>
 #include <unordered_map>
 
+#include "opened_input.hpp"
+
 namespace perfmap::app {
 
 Result<Input> open_recording_input(const std::string& path) {
   OpenPolicy policy;
   policy.keep_descriptor = false;
+  auto refused = refuse_snapshot(
+      path, "which holds no recording; --map-dir takes one for the code of a recording's process");
+  if (refused) return Failure(*std::move(refused));
   return path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
 }
 

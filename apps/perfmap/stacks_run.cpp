@@ -2,14 +2,13 @@
 #include <perfmap/debuginfod.hpp>
 #include <perfmap/module_cache.hpp>
 #include <perfmap/pprof_names.hpp>
-#include <perfmap/process_modules.hpp>
-#include <perfmap/recorded_jit.hpp>
 #include <set>
 
 #include "debug_servers.hpp"
 #include "name_sources.hpp"
 #include "opened_input.hpp"
 #include "portable.hpp"
+#include "recorded_sources.hpp"
 #include "recording_input.hpp"
 #include "stacks_options.hpp"
 
@@ -49,7 +48,7 @@ class Reading {
 
   /// What was missing or refused on the way.
   void warn(const Console& console) const {
-    for (const Error& error : refused_) console.warn(error.message);
+    report_refused(refused_, console);
     for (const Error& error : reader_->failures()) console.warn(error.message);
   }
 
@@ -60,18 +59,16 @@ class Reading {
   Result<void> prepare(const StacksOptions& options, const Console& console) {
     StackOptions stacks = options.stacks;
     stacks.names = names_of(options);
-    stacks.open_module = open_below(cache_, options.symfs, recorded_build_ids(recording_));
-    RecordedJitOptions jit;
-    jit.roots = roots_from_environment();
-    jit.directory = options.map_dir;
-    jit.symfs = options.symfs;
-    jit.any_owner = options.any_owner;
+    Result<RecordedJitOptions> jit =
+        recorded_jit_options({options.map_dir, options.symfs, options.any_owner});
+    if (!jit) return Failure(std::move(jit.error()));
+    stacks.open_module = open_recorded_modules(cache_, recording_, *jit);
     if (!options.sources.empty()) {
       Result<NameSources> names = open_name_sources(options.sources, {}, console);
       if (!names) return Failure(std::move(names.error()));
-      jit.given = std::make_shared<JitSources>(std::move(names->maps), std::move(names->dumps));
+      jit->given = std::make_shared<JitSources>(std::move(names->maps), std::move(names->dumps));
     }
-    stacks.find_jit = find_recorded_jit(recording_.facts(), std::move(jit), refused_);
+    stacks.find_jit = find_recorded_jit(recording_, *std::move(jit), refused_);
     if (!options.kallsyms.empty()) {
       Result<Input> kallsyms = Input::open(options.kallsyms);
       if (!kallsyms) return Failure(std::move(kallsyms.error()));
@@ -84,7 +81,7 @@ class Reading {
 
   Recording recording_;
   ModuleCache cache_;
-  std::vector<Error> refused_;
+  RecordedRefusals refused_;
   std::optional<Input> kallsyms_;
   std::optional<StackReader> reader_;
 };

@@ -40,6 +40,7 @@ class RecordedPatient {
   bool any_owner = false;
   uid_t reader = 0;
   std::string map_dir = {};
+  RecordedRefusals refused = {};  ///< what was refused already
   PlantedProcess planted;
 
   std::string tmp() const { return planted.scratch() / "tmp"; }
@@ -56,19 +57,20 @@ class RecordedPatient {
     jit.roots = {planted.scratch() / "proc", tmp()};
     jit.any_owner = any_owner;
     jit.directory = map_dir;
-    std::vector<Error> refused;
+    refused_now_ = refused;
     RecordingDoctorOptions options;
     options.roots = jit.roots;
     options.map_dir = map_dir;
     options.any_owner = any_owner;
     options.reader = reader;
-    options.refused = [&refused] { return std::span<const Error>(refused); };
-    options.find_jit = find_recorded_jit(recording.facts(), std::move(jit), refused);
+    options.refused = &refused_now_;
+    options.find_jit = find_recorded_jit(recording, std::move(jit), refused_now_);
     Diagnostics problems(1);
     return diagnose_recording(recording, options, problems);
   }
 
  private:
+  mutable RecordedRefusals refused_now_;
   std::string record(std::uint32_t type, const Bytes& body, std::uint16_t misc = 0) const {
     const RecordingBytes b;
     return b.record(type, body.text() + b.trailer(event(), {.time = 10, .pid = 42, .tid = 42}),

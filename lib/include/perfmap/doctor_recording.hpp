@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <span>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -67,18 +65,21 @@ struct RecordingDiagnosis {
   }
 };
 
+struct RecordedRefusals;
+
 struct RecordingDoctorOptions {
   ProcessTracker::OpenModule open_module = {};  ///< see open_below()
   StackOptions::FindJit find_jit = {};          ///< see find_recorded_jit()
+  /// What find_jit adds to, for findings about files of other users. May be null.
+  const RecordedRefusals* refused = nullptr;
   unsigned threads = 1;
   /// What find_jit goes by, see RecordedJitOptions: files are looked for in the same places.
   Roots roots = {};
   std::string map_dir = {};
   std::string symfs = {};
   bool any_owner = false;
-  /// What it refused; read when it has been asked for all processes.
-  std::function<std::span<const Error>()> refused = {};
-  uid_t reader = 0;  ///< as DoctorOptions::reader
+  bool is_snapshot = false;  ///< the roots are those of a Snapshot
+  uid_t reader = 0;          ///< as DoctorOptions::reader
 };
 
 /// Examines a recording: makes its stacks once (see StackReader), and goes over it once more. Of

@@ -5,11 +5,9 @@
 #include <string_view>
 #include <vector>
 
-namespace perfmap {
+#include "perfmap/shell_word.hpp"
 
-/// A word as sh(1) reads it back to the same bytes; none of them is a control byte, so that it can
-/// be shown. A word that ends in a newline is one for bash, zsh and ksh alone.
-std::string shell_word(std::string_view word);
+namespace perfmap {
 
 /// A command line for people to type. What they have to complete themselves is "...": of enormous
 /// command lines the end.

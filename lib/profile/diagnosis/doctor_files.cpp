@@ -62,7 +62,8 @@ bool FileSearch::leads_to_map(const LookedFor& link) const {
 /// What is wrong with a file that could be opened, or nothing.
 void FileSearch::object(const Input& input, LookedFor& file) const {
   const FileFacts& facts = input.facts();
-  if (facts.uid != view_.status.uid && facts.uid != 0 && facts.uid != options_.reader) {
+  if (!options_.is_snapshot && facts.uid != view_.status.uid && facts.uid != 0 &&
+      facts.uid != options_.reader) {
     file.fate = FileFate::foreign_owner;
     file.why = "belongs to user " + std::to_string(facts.uid) +
                ", who is neither the process's nor root nor you";

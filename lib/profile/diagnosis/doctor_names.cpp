@@ -40,14 +40,8 @@ void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis&
           sudo(facts) + (file.why == "a directory" ? "rm -r " : "rm ") + path);
       break;
     case FileFate::foreign_owner:
-      if (facts.subject.empty()) {
-        add(diagnosis, "foreign-owner", Severity::error, message + "; somebody may have planted it",
-            sudo(facts) + "rm " + path);
-      } else {
-        add(diagnosis, "foreign-owner", Severity::error,
-            message + "; somebody may have planted it, so it is used only if you say so",
-            "perfmap stacks --any-owner " + facts.subject);
-      }
+      add(diagnosis, "foreign-owner", Severity::error, message + "; somebody may have planted it",
+          sudo(facts) + "rm " + path);
       break;
     case FileFate::stale:
       add(diagnosis, "stale", Severity::warning,
@@ -151,7 +145,11 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
               : "no perf map or jitdump of it is here, and " + title(facts) +
                     " writes one only when it is told to";
   }
-  if (!has_jit && facts.found.runtime == HostRuntime::ruby) {
+  // A snapshot seldom has the command line.
+  if (facts.options.is_snapshot && facts.view.arguments.empty()) {
+    message = "The snapshot has neither a perf map nor a jitdump of " +
+              std::string(title_of(facts.found.runtime));
+  } else if (!has_jit && facts.found.runtime == HostRuntime::ruby) {
     message = "Ruby runs without YJIT, and only YJIT's code can be named";
   } else if (!has_jit && facts.found.runtime == HostRuntime::php) {
     message = "PHP runs without its JIT, and only the JIT's code can be named";
@@ -179,10 +177,11 @@ void add_damage(Diagnosis& diagnosis) {
 void add_misfit(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagnosis) {
   const JitMemory& memory = diagnosis.memory;
   if (memory.regions == 0 || memory.named_bytes != 0) return;
-  const std::string lint =
-      "perfmap lint " + (facts.subject.empty()
-                             ? number(facts.view.pid)
-                             : "--recording " + facts.subject + " " + shell_word(file.our_path));
+  const std::string subject = !facts.subject.empty()
+                                  ? "--recording " + facts.subject + " " + shell_word(file.our_path)
+                              : facts.options.is_snapshot ? shell_word(file.our_path)
+                                                          : number(facts.view.pid);
+  const std::string lint = "perfmap lint " + subject;
   const std::string path = visible(file.our_path);
   if (file.entries == 0) {
     add(diagnosis, "no-entries", Severity::warning, path + ": nothing in it makes sense", lint);

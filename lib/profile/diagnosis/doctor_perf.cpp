@@ -109,7 +109,7 @@ void add_java(const DoctorCase& facts, bool has_map, Diagnosis& diagnosis) {
         "The JVM compiles nothing (-Xint), so no Java method has code to name",
         without_xint(facts.view));
   }
-  if (has_map && file_clock_ns() - facts.map_time_ns > kOldSnapshot) {
+  if (has_map && !facts.options.is_snapshot && file_clock_ns() - facts.map_time_ns > kOldSnapshot) {
     const std::int64_t minutes = (file_clock_ns() - facts.map_time_ns) / kSecond / 60;
     add(diagnosis, "snapshot", Severity::info,
         "The JVM's map is " + std::to_string(minutes) +

@@ -4,6 +4,7 @@
 
 #include "diagnosis/ended_stacks.hpp"
 #include "diagnosis/recording_findings.hpp"
+#include "perfmap/recorded_jit.hpp"
 #include "processes/start_time.hpp"
 
 namespace perfmap {

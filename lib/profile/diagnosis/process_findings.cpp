@@ -1,24 +1,12 @@
 #include <algorithm>
 
 #include "diagnosis/recording_findings.hpp"
+#include "perfmap/recorded_jit.hpp"
 
 namespace perfmap {
 namespace {
 
 constexpr std::uint64_t kFirstPidNamespace = 0xeffffffc;  // PROC_PID_INIT_INO
-
-/// NAME=VALUE: a value that is there already is kept, and followed by what it lacks.
-void add_variable(std::vector<std::string>& environment, const std::string& variable) {
-  const std::size_t equals = variable.find('=') + 1;
-  const std::string name = variable.substr(0, equals);
-  const auto same = std::find_if(environment.begin(), environment.end(),
-                                 [&](const std::string& one) { return one.starts_with(name); });
-  if (same == environment.end()) {
-    environment.push_back(variable);
-  } else if (same->find(variable.substr(equals)) == std::string::npos) {
-    *same += " " + variable.substr(equals);
-  }
-}
 
 /// Findings about one process.
 class ProcessAdvice {
@@ -40,7 +28,9 @@ class ProcessAdvice {
 
   void add() {
     wants_stacks_ = process_.ends_in_jit != 0 && !facts_.asked.frame_pointers;
-    if (process_.unnamed_jit != 0) {
+    if (add_foreign()) {
+      // Then nothing else is the cause.
+    } else if (process_.unnamed_jit != 0) {
       add_names();
     } else if (concerns() && !is_any_used() && matters(process_.counts.samples, total_)) {
       add_causes({}, Severity::warning);
@@ -69,11 +59,7 @@ class ProcessAdvice {
   void add_names() {
     const Severity severity =
         matters(process_.unnamed_jit, process_.jit_frames) ? Severity::warning : Severity::info;
-    const std::string counts = std::to_string(process_.unnamed_jit) + " of " +
-                               std::to_string(process_.jit_frames) + " frames of code that " +
-                               std::string(title_of(process_.runtime)) + " made in " +
-                               process_title(process_) + " have no name (" +
-                               percent_text(process_.unnamed_jit, process_.jit_frames) + ")";
+    const std::string counts = counts_text();
     if (add_unmarked(counts, severity)) return;
     const bool is_all = process_.unnamed_jit == process_.jit_frames;
     if (is_all && add_causes(counts + ": ", severity)) return;
@@ -82,6 +68,30 @@ class ProcessAdvice {
         "unnamed-jit", severity,
         counts + (is_any_used() ? ", although the map or jitdump that was found names others" : ""),
         is_java ? jcmd_command(facts_) : "", process_.counts.pid);
+  }
+
+  std::string counts_text() const {
+    return std::to_string(process_.unnamed_jit) + " of " + std::to_string(process_.jit_frames) +
+           " frames of code that " + std::string(title_of(process_.runtime)) + " made in " +
+           process_title(process_) + " have no name (" +
+           percent_text(process_.unnamed_jit, process_.jit_frames) + ")";
+  }
+
+  /// One finding for all files of the process that belong to another user.
+  bool add_foreign() {
+    const RecordedRefusals* const refused = recording_.context.options.refused;
+    if (refused == nullptr) return false;
+    std::string files;
+    for (const ForeignFile& file : refused->foreign) {
+      if (file.pid != process_.counts.pid) continue;
+      files += (files.empty() ? "" : "; ") + visible(file.path) + " belongs to user " +
+               std::to_string(file.owner) + " and was not used: " + visible(file.why);
+    }
+    if (files.empty()) return false;
+    const std::string before = process_.unnamed_jit == 0 ? process_title(process_) : counts_text();
+    advice_.add("foreign-owner", Severity::warning, before + ": " + files,
+                "perfmap stacks --any-owner " + facts_.subject, process_.counts.pid);
+    return true;
   }
 
   /// A dump that nothing shows to be the process's is not used unasked.
@@ -185,7 +195,7 @@ class ProcessAdvice {
       if (wants_names && variables.empty()) return std::nullopt;
     }
     return [variables, workload](RecordCommand& command) {
-      for (const std::string& one : variables) add_variable(command.environment, one);
+      for (const std::string& one : variables) command.add_variable(one);
       command.workload = workload;
     };
   }

@@ -178,6 +178,18 @@ void RecordCommand::set_call_graph(const std::string& mode) {
   mode.empty() ? set(kFramePointers) : set(kCallGraph, mode);
 }
 
+void RecordCommand::add_variable(const std::string& variable) {
+  const std::size_t equals = variable.find('=') + 1;
+  const std::string name = variable.substr(0, equals);
+  const auto same = std::find_if(environment.begin(), environment.end(),
+                                 [&](const std::string& one) { return one.starts_with(name); });
+  if (same == environment.end()) {
+    environment.push_back(variable);
+  } else if (same->find(variable.substr(equals)) == std::string::npos) {
+    *same += " " + variable.substr(equals);
+  }
+}
+
 std::string RecordCommand::text() const {
   std::string line = with_sudo ? "sudo " : "";
   if (with_sudo && !environment.empty()) line += "env ";

@@ -41,6 +41,9 @@ class RecordCommand {
   /// "dwarf,16384"; or "", for -g.
   void set_call_graph(const std::string& mode);
 
+  /// NAME=VALUE: a value that is there already is kept, and followed by what it lacks.
+  void add_variable(const std::string& variable);
+
   std::vector<std::string> environment = {};  ///< NAME=VALUE for perf and its workload
   std::string perf = "perf";
   bool with_sudo = false;

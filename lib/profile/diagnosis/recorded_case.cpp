@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "diagnosis/doctor_files.hpp"
+#include "perfmap/recorded_jit.hpp"
 #include "processes/start_time.hpp"
 
 namespace perfmap {
@@ -88,10 +89,32 @@ std::optional<RecordedView> view_living(pid_t pid, const std::string& comm,
   RecordedView living;
   living.found = find_runtime(**process, *view);
   living.view = *std::move(view);
-  living.is_alive = true;
+  living.is_alive = !context.options.is_snapshot;
   living.knows_arguments = !living.view.arguments.empty();
   living.process = **std::move(process);
   return living;
+}
+
+/// Of a file that could be used, and was not.
+void explain_unused(pid_t pid, const RecordingContext& context, LookedFor& file) {
+  const std::string_view name = base_name(file.our_path);
+  file.fate = FileFate::shadowed;
+  file.why = "the recording does not show that it is this process's";
+  const RecordedRefusals* const refused = context.options.refused;
+  if (refused == nullptr) return;
+  for (const ForeignFile& one : refused->foreign) {
+    if (one.pid != pid || base_name(one.path) != name) continue;
+    file.fate = FileFate::foreign_owner;
+    file.why = "belongs to user " + std::to_string(one.owner) + " and was not used: " + one.why;
+    return;
+  }
+  for (const Error& error : refused->others) {
+    if (error.message.find(name) == std::string::npos) continue;
+    const bool is_old = error.message.find("older") != std::string::npos;
+    file.fate = is_old ? FileFate::stale : FileFate::unreadable;
+    file.why =
+        is_old ? "older than the process: left by an earlier one of the same pid" : error.message;
+  }
 }
 
 /// The files of a process, where they are looked for when nothing of /proc can be asked.
@@ -140,26 +163,8 @@ class RecordedSearch {
 
   /// What was used is good; of the rest it is told why not.
   void object(const Input& input, LookedFor& file) const {
-    if (used_.has(recorded_.view.pid, input.facts())) return;
-    const std::uint32_t owner = input.facts().uid;
-    const bool is_trusted = !context_.options.map_dir.empty() || context_.options.any_owner;
-    if (input.text().empty()) return;  // judge_file() says so
-    if (!is_trusted && owner != 0 && owner != context_.options.reader) {
-      file.fate = FileFate::foreign_owner;
-      file.why = "belongs to user " + std::to_string(owner) +
-                 ", and nothing shows that the process was that user's";
-      return;
-    }
-    file.fate = FileFate::shadowed;
-    file.why = "the recording does not show that the process had mapped it";
-    if (!context_.options.refused) return;
-    for (const Error& error : context_.options.refused()) {
-      if (error.message.find(file.our_path) == std::string::npos) continue;
-      const bool is_old = error.message.find("older") != std::string::npos;
-      file.fate = is_old ? FileFate::stale : FileFate::unreadable;
-      file.why =
-          is_old ? "older than the process: left by an earlier one of the same pid" : error.message;
-    }
+    if (used_.has(recorded_.view.pid, input.facts()) || input.text().empty()) return;
+    explain_unused(recorded_.view.pid, context_, file);
   }
 
   const RecordedView& recorded_;
@@ -188,13 +193,12 @@ void search_gone(const RecordedView& recorded, const UsedFiles& used,
 }
 
 /// What the live search believes was used if find_jit took it, too.
-void reconcile(pid_t pid, const UsedFiles& used, Diagnosis& diagnosis) {
+void reconcile(pid_t pid, const UsedFiles& used, const RecordingContext& context,
+               Diagnosis& diagnosis) {
   for (LookedFor& file : diagnosis.looked_for) {
     if (file.fate != FileFate::used) continue;
     const Result<FileFacts> facts = look_at_path(file.our_path);
-    if (facts && used.has(pid, *facts)) continue;
-    file.fate = FileFate::shadowed;
-    file.why = "good, but written after the recording's process was looked at, or for another one";
+    if (!facts || !used.has(pid, *facts)) explain_unused(pid, context, file);
   }
 }
 
@@ -257,13 +261,14 @@ RecordedView view_recorded(pid_t pid, const std::string& comm, const RecordingCo
 void search_recorded(const RecordedView& recorded, const UsedFiles& used,
                      const RecordingContext& context, Diagnosis& diagnosis) {
   Coverage coverage(recorded.view.memory);
-  if (recorded.is_alive) {
-    const DoctorOptions options{context.options.roots, context.options.reader};
+  if (recorded.process) {
+    const DoctorOptions options{context.options.roots, context.options.reader,
+                                context.options.is_snapshot};
     FileSearch files(*recorded.process, recorded.view, options, coverage);
     files.look_for_map();
     files.look_for_dumps();
     diagnosis.looked_for = std::move(files.looked_for);
-    reconcile(recorded.view.pid, used, diagnosis);
+    reconcile(recorded.view.pid, used, context, diagnosis);
   } else {
     search_gone(recorded, used, context, coverage, diagnosis);
   }

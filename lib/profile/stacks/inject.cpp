@@ -30,13 +30,15 @@ class Injection {
   Result<void> take_dumps() {
     if (!options_.dumps.empty()) return take_given();
     for (const DumpMarker& marker : survey_.markers) {
-      Result<Jitdump> dump = options_.open_dump(marker.path);
+      Result<RecordedDump> dump = options_.open_dump(marker.pid, marker.time, marker.path);
       if (!dump) {
         report_.failures.push_back(std::move(dump.error()));
         continue;
       }
-      const Result<void> taken = take(*std::move(dump), marker.pid, marker.path, marker.time);
+      const std::size_t before = report_.dumps.size();
+      const Result<void> taken = take(std::move(dump->dump), marker.pid, marker.path, marker.time);
       if (!taken) return taken;
+      if (report_.dumps.size() > before) report_.dumps.back().doubts = dump->doubts;
     }
     return {};
   }
@@ -103,7 +105,7 @@ class Injection {
       report_.failures.push_back({Errc::too_large, path + " is one dump too many", 0, {}});
       return {};
     }
-    InjectedDump injected{pid, path, elf_name(pid), {}, 0, true};
+    InjectedDump injected{pid, path, elf_name(pid), {}, 0, true, {}};
     if (records_.size_of(injected.elf) > kLargestRecord) {
       return Failure({Errc::too_large, injected.elf + " is too long a name", 0, {}});
     }

@@ -85,6 +85,26 @@ TEST_CASE("a recording without a command has one that finds the process by name"
         "perf record -g -p \"$(pgrep -d, -x node)\" -k mono");
 }
 
+TEST_CASE("files of other users are one finding a process, and its code's only cause", "[doctor]") {
+  RecordedPatient patient;
+  patient.refused.foreign = {{42, "node", "/tmp/perf-42.map", 1001, "it has 2 links"},
+                             {42, "node", "/tmp/jit-42.du\x1bmp", 1001, "its header names 43"},
+                             {43, "node", "/tmp/perf-43.map", 1002, "it has 2 links"}};
+  const RecordingDiagnosis diagnosis = patient.diagnose();
+  const auto ids = ids_of(diagnosis);
+  CHECK(std::count(ids.begin(), ids.end(), "foreign-owner") == 1);
+  CHECK(std::count(ids.begin(), ids.end(), "no-map") == 0);
+  const RecordingFinding* const found = find_finding(diagnosis, "foreign-owner");
+  REQUIRE(found != nullptr);
+  CHECK(found->pid == 42);
+  CHECK(found->finding.severity == Severity::warning);
+  CHECK(found->finding.message ==
+        "2 of 2 frames of code that Node.js made in process 42 (node) have no name (100 %): "
+        "/tmp/perf-42.map belongs to user 1001 and was not used: it has 2 links; "
+        "/tmp/jit-42.du\\x1bmp belongs to user 1001 and was not used: its header names 43");
+  CHECK(found->finding.fix.starts_with("perfmap stacks --any-owner "));
+}
+
 TEST_CASE("a size for copies of stacks is one that perf takes, and larger", "[doctor]") {
   CHECK(mending_stack_size(8192, 1, 100) == 16384);
   CHECK(mending_stack_size(8192, 90, 100) == 32768);
