@@ -3,13 +3,13 @@
 #include <cerrno>
 #include <perfmap/doctor_recording.hpp>
 #include <perfmap/module_cache.hpp>
-#include <perfmap/recorded_jit.hpp>
 #include <thread>
 #include <unistd.h>
 
 #include "command.hpp"
 #include "opened_input.hpp"
 #include "options.hpp"
+#include "recorded_sources.hpp"
 #include "recording_input.hpp"
 
 namespace perfmap::app {
@@ -29,13 +29,12 @@ ExitCode fail(const Console& console, const Options& options, const Error& error
   return console.fail(error.message + "; try 'sudo perfmap doctor " + options.subject + "'");
 }
 
-Result<Diagnosis> examine(pid_t pid, const Console& console) {
+Result<Diagnosis> examine(pid_t pid, const DoctorOptions& how, const Console& console) {
   const Step step(console, "examining");
-  return diagnose(pid, {roots_from_environment(), ::geteuid()});
+  return diagnose(pid, how);
 }
 
-ExitCode run_process(pid_t pid, const Options& options, const Console& console) {
-  const Result<Diagnosis> diagnosis = examine(pid, console);
+ExitCode print(const Result<Diagnosis>& diagnosis, const Options& options, const Console& console) {
   if (!diagnosis) return fail(console, options, diagnosis.error());
   if (options.format == "json") {
     write_doctor_json(console.out(), *diagnosis);
@@ -45,20 +44,35 @@ ExitCode run_process(pid_t pid, const Options& options, const Console& console) 
   return diagnosis->misses_names() ? ExitCode::findings : ExitCode::ok;
 }
 
+ExitCode run_process(pid_t pid, const Options& options, const Console& console) {
+  const DoctorOptions how{.roots = roots_from_environment(), .reader = ::geteuid()};
+  return print(examine(pid, how, console), options, console);
+}
+
+ExitCode run_snapshot(const Options& options, const Console& console) {
+  const Result<Snapshot> snapshot = Snapshot::open(options.subject);
+  if (!snapshot) return console.fail(snapshot.error());
+  const DoctorOptions how{.roots = snapshot->roots(), .reader = ::geteuid(), .is_snapshot = true};
+  return print(examine(snapshot->pid(), how, console), options, console);
+}
+
 RecordingDiagnosis examine(const Recording& recording, const Options& options,
-                           std::vector<Error>& refused, const Console& console) {
+                           RecordedJitOptions jit, RecordedRefusals& refused,
+                           const Console& console) {
   const Step step(console, "examining " + options.subject);
   ModuleCacheOptions caching;
   caching.debug_directories = {"/usr/lib/debug"};
   ModuleCache cache(std::move(caching));
-  RecordedJitOptions jit;
-  jit.roots = roots_from_environment();
-  jit.directory = options.map_dir;
-  jit.symfs = options.symfs;
-  jit.any_owner = options.any_owner;
   RecordingDoctorOptions how;
-  how.open_module = open_below(cache, options.symfs, recorded_build_ids(recording));
-  how.find_jit = find_recorded_jit(recording.facts(), std::move(jit), refused);
+  how.roots = jit.snapshot != nullptr ? jit.snapshot->roots() : jit.roots;
+  how.is_snapshot = jit.snapshot != nullptr;
+  how.map_dir = jit.directory;
+  how.symfs = jit.symfs;
+  how.any_owner = jit.any_owner;
+  how.reader = ::geteuid();
+  how.open_module = open_recorded_modules(cache, recording, jit);
+  how.find_jit = find_recorded_jit(recording, std::move(jit), refused);
+  how.refused = &refused;
   how.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
   Diagnostics problems(1);
   return diagnose_recording(recording, how, problems);
@@ -70,8 +84,12 @@ ExitCode run_recording(const Options& options, const Console& console) {
     return console.fail("'" + options.subject + "' is no process id, and there is no such file");
   }
   if (!recording) return console.fail(recording.error());
-  std::vector<Error> refused;
-  const RecordingDiagnosis diagnosis = examine(*recording, options, refused, console);
+  Result<RecordedJitOptions> jit =
+      recorded_jit_options({options.map_dir, options.symfs, options.any_owner});
+  if (!jit) return console.fail(jit.error());
+  RecordedRefusals refused;
+  const RecordingDiagnosis diagnosis =
+      examine(*recording, options, *std::move(jit), refused, console);
   if (recording->input().was_truncated()) {
     return console.fail(options.subject + " was cut off while it was read");
   }
@@ -80,13 +98,16 @@ ExitCode run_recording(const Options& options, const Console& console) {
   } else {
     write_recording_doctor_text(console.out(), diagnosis, console.color_out());
   }
-  for (const Error& error : refused) console.warn(error.message);
+  for (const Error& error : refused.others) console.warn(error.message);
   for (const Error& error : diagnosis.failures) console.warn(error.message);
   return diagnosis.misses_names() ? ExitCode::findings : ExitCode::ok;
 }
 
 ExitCode run(const Options& options, const Console& console) {
   const pid_t pid = pid_of_source({options.subject});
+  if (pid == 0 && options.subject != "-" && Snapshot::is_at(options.subject)) {
+    return run_snapshot(options, console);
+  }
   return pid != 0 ? run_process(pid, options, console) : run_recording(options, console);
 }
 
@@ -97,13 +118,16 @@ void declare_doctor(CLI::App& command, Action& action) {
   const auto last = CLI::MultiOptionPolicy::TakeLast;
   command
       .add_option("subject", options->subject,
-                  "A running process, or a recording of perf record: a pid, a path, or '-'")
+                  "A running process, a snapshot of one, or a recording of perf record: a pid, a "
+                  "path, or '-'")
       ->type_name(kSource)
       ->required();
   add_format(command, options->format, {"text", "json"});
   command
-      .add_option("--map-dir", options->map_dir,
-                  "Where perf-PID.map and jit-PID.dump of a recording's processes are")
+      .add_option(
+          "--map-dir", options->map_dir,
+          "Where perf-PID.map and jit-PID.dump of a recording's processes are: a directory, or "
+          "a snapshot")
       ->type_name("DIR")
       ->multi_option_policy(last);
   command
@@ -111,8 +135,9 @@ void declare_doctor(CLI::App& command, Action& action) {
                   "Where the ELF files of a recording's processes are, by their paths")
       ->type_name("DIR")
       ->multi_option_policy(last);
-  command.add_flag("--any-owner", options->any_owner,
-                   "Believe maps and dumps of a recording's processes whoever owns them");
+  command.add_flag(
+      "--any-owner", options->any_owner,
+      "Also use maps and dumps of a recording's processes that belong to another user");
   command.callback(
       [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
 }

@@ -1,15 +1,15 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <perfmap/inject.hpp>
 #include <perfmap/module_cache.hpp>
-#include <perfmap/process_modules.hpp>
-#include <perfmap/recorded_jit.hpp>
 
 #include "command.hpp"
 #include "opened_input.hpp"
 #include "options.hpp"
 #include "portable.hpp"
+#include "recorded_sources.hpp"
 #include "recording_input.hpp"
 
 namespace perfmap::app {
@@ -45,18 +45,16 @@ Result<std::string> elf_prefix(const Options& options) {
 }
 
 Result<InjectOptions> options_of(const Options& options, const Recording& recording,
-                                 ModuleCache& cache) {
+                                 RecordedRefusals& refused, ModuleCache& cache) {
   InjectOptions inject;
-  inject.open_module = open_below(cache, options.symfs, recorded_build_ids(recording));
   Result<std::string> prefix = elf_prefix(options);
   if (!prefix) return Failure(std::move(prefix.error()));
   inject.elf_prefix = *std::move(prefix);
-  RecordedJitOptions jit;
-  jit.roots = roots_from_environment();
-  jit.directory = options.map_dir;
-  jit.symfs = options.symfs;
-  jit.any_owner = options.any_owner;
-  inject.open_dump = open_recorded_dump(std::move(jit));
+  Result<RecordedJitOptions> jit =
+      recorded_jit_options({options.map_dir, options.symfs, options.any_owner});
+  if (!jit) return Failure(std::move(jit.error()));
+  inject.open_module = open_recorded_modules(cache, recording, *jit);
+  inject.open_dump = open_recorded_dump(recording, *std::move(jit), refused);
   for (const std::string& path : options.dumps) {
     Result<Input> input = Input::open(path);
     if (!input) return Failure(std::move(input.error()));
@@ -82,6 +80,9 @@ void say(const InjectReport& report, const Console& console) {
       console.note("left out " + counted(dump.in_elf_files, "function") +
                    " of the dump where an ELF file is mapped, which has their names");
     }
+    if (dump.doubts.has(Doubt::guessed_owner)) {
+      console.note(dump.path + ": guessed-owner: " + std::string(explain(Doubt::guessed_owner)));
+    }
     if (dump.counts.without_code != 0) {
       console.note("the dump has no code bytes of " +
                    counted(dump.counts.without_code, "function"));
@@ -96,14 +97,21 @@ void say(const InjectReport& report, const Console& console) {
   }
 }
 
+/// Not missing or damaged, but there, and not believed.
+bool was_refused(const InjectReport& report) {
+  return std::any_of(report.failures.begin(), report.failures.end(),
+                     [](const Error& error) { return error.code == Errc::refused; });
+}
+
 ExitCode run(const Options& options, const Console& console) {
   if (options.output == "-") {
     return console.fail("a recording is nothing for standard output: name a file with -o");
   }
   Result<Recording> recording = open_recording(options.recording);
   if (!recording) return console.fail(recording.error());
+  RecordedRefusals refused;
   ModuleCache cache;
-  const Result<InjectOptions> inject = options_of(options, *recording, cache);
+  const Result<InjectOptions> inject = options_of(options, *recording, refused, cache);
   if (!inject) return console.fail(inject.error());
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
@@ -112,10 +120,16 @@ ExitCode run(const Options& options, const Console& console) {
   const Step step(console, "writing " + options.output);
   const Result<InjectReport> report = inject_jit(*recording, *inject, *out, problems);
   if (!report) return console.fail(report.error());
-  const Result<void> written = out->commit();
+  const bool has_nothing = report->dumps.empty() && !report->failures.empty();
+  const Result<void> written = has_nothing ? Result<void>() : out->commit();
   if (!written) return console.fail(written.error());
   say(*report, console);
-  return ExitCode::ok;
+  advise_on_foreign(refused, console);
+  if (has_nothing) {
+    return console.fail("did not write " + options.output +
+                        ": no jitdump of the recording's processes could be used");
+  }
+  return was_refused(*report) ? ExitCode::failed : ExitCode::ok;
 }
 
 }  // namespace
@@ -137,7 +151,7 @@ void declare_inject(CLI::App& command, Action& action) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name(kFile);
-  command.add_option("--map-dir", options->map_dir, "Where the processes' jitdumps are")
+  command.add_option("--map-dir", options->map_dir, "Where the processes' jitdumps are: a directory, or a snapshot")
       ->type_name("DIR")
       ->multi_option_policy(last);
   command.add_option("--symfs", options->symfs, "Where the files of processes are, by their paths")
@@ -148,7 +162,7 @@ void declare_inject(CLI::App& command, Action& action) {
                   "Where the ELF files are put (default: beside the new recording)")
       ->type_name("DIR")
       ->multi_option_policy(last);
-  command.add_flag("--any-owner", options->any_owner, "Believe dumps whoever owns them");
+  command.add_flag("--any-owner", options->any_owner, "Also use dumps that belong to another user");
   command.callback(
       [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
 }

@@ -52,7 +52,7 @@ ExitCode run(const Options& options, const Console& console) {
   const Roots roots = roots_from_environment();
   const auto process = ProcSource::open(options.pid, roots);
   if (!process) return console.fail(process.error());
-  if (!*process) return console.fail(name + " does not live");
+  if (!*process) return console.fail(no_process(options.pid));
   const auto taken = take_snapshot(**process, roots, options.directory, options.taking);
   if (!taken) return console.fail(taken.error());
   if (!*taken) return console.fail(name + " ended while it was looked at");

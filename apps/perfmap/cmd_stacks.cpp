@@ -119,12 +119,13 @@ void add_files(CLI::App& command, StacksOptions& options) {
         ->type_name(type)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   };
-  add_path("--map-dir", options.map_dir, "Where perf-PID.map and jit-PID.dump of processes are",
+  add_path("--map-dir", options.map_dir,
+           "Where perf-PID.map and jit-PID.dump of processes are: a directory, or a snapshot",
            "DIR");
   add_path("--symfs", options.symfs, "Where the ELF files of processes are, by their paths", "DIR");
   add_path("--kallsyms", options.kallsyms, "Name the kernel's frames by a copy of /proc/kallsyms",
            kFile);
-  command.add_flag("--any-owner", options.any_owner, "Believe maps and dumps whoever owns them");
+  command.add_flag("--any-owner", options.any_owner, "Also use maps and dumps that belong to another user");
   command.add_flag("--debuginfod", options.debuginfod,
                    "Ask the servers of DEBUGINFOD_URLS for debug files that are not here");
 }

@@ -224,9 +224,7 @@ ExitCode run(const Options& options, const Console& console) {
   const Roots roots = roots_from_environment();
   auto process = ProcSource::open(options.pid, roots);
   if (!process) return console.fail(process.error());
-  if (!*process) {
-    return console.fail("process " + std::to_string(options.pid) + " does not live");
-  }
+  if (!*process) return console.fail(no_process(options.pid));
   ProcessWatch watch(
       **std::move(process),
       {.roots = roots, .any_owner = options.any_owner, .new_only = options.new_only});

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <perfmap/shell_word.hpp>
 #include <perfmap/visible.hpp>
 #include <unistd.h>
 
@@ -21,10 +22,21 @@ bool wants_color(ColorWish wish, bool terminal) {
   return terminal && (no_color == nullptr || *no_color == '\0') && !is_dumb();
 }
 
+/// Whether sudo started this program, and not a shell that did.
+bool was_started_by_sudo(std::string_view program) {
+  const char* const started = std::getenv("SUDO_COMMAND");
+  if (started == nullptr) return false;
+  const auto base = [](std::string_view path) { return path.substr(path.rfind('/') + 1); };
+  const std::string_view command = started;
+  return base(command.substr(0, command.find(' '))) == base(program);
+}
+
 }  // namespace
 
-Console::Console(OutputFile& out, ColorWish color, bool quiet, bool verbose)
+Console::Console(OutputFile& out, ColorWish color, bool quiet, bool verbose,
+                 std::span<char* const> arguments)
     : out_(&out),
+      arguments_(arguments),
       quiet_(quiet),
       verbose_(verbose),
       out_is_terminal_(::isatty(STDOUT_FILENO) == 1),
@@ -32,6 +44,21 @@ Console::Console(OutputFile& out, ColorWish color, bool quiet, bool verbose)
       color_out_(wants_color(color, out_is_terminal_)),
       color_err_(wants_color(color, err_is_terminal_)),
       progress_(std::make_unique<Progress>(err_is_terminal_ && !quiet_ && !is_dumb())) {}
+
+std::string Console::command_with(const std::string& option) const {
+  if (arguments_.empty()) return option;
+  std::string command = was_started_by_sudo(arguments_.front()) ? "sudo" : "";
+  bool is_in = false;
+  for (const std::string_view word : arguments_) {
+    // Behind "--" there are no options.
+    if (word == "--" && !is_in) {
+      command += " " + option;
+      is_in = true;
+    }
+    command += (command.empty() ? "" : " ") + shell_word(word);
+  }
+  return is_in ? command : command + " " + option;
+}
 
 ExitCode Console::fail(const Error& error) const {
   return error.sys_errno == EPIPE ? ExitCode::ok : fail(error.message);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <perfmap/output_file.hpp>
 #include <perfmap/result.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,9 @@ enum class ColorWish { automatic, always, never };
 /// prefixed with "perfmap: ". Made by main(), so that a command never touches a stream by itself.
 class Console {
  public:
-  Console(OutputFile& out, ColorWish color, bool quiet, bool verbose);
+  /// `arguments` are those of main().
+  Console(OutputFile& out, ColorWish color, bool quiet, bool verbose,
+          std::span<char* const> arguments = {});
 
   /// Standard output, buffered; main() flushes it at the end.
   OutputFile& out() const { return *out_; }
@@ -29,6 +32,8 @@ class Console {
   bool color_err() const noexcept { return color_err_; }
   bool verbose() const noexcept { return verbose_; }
   Progress& progress() const noexcept { return *progress_; }
+  /// The command line of this program with an option more, for a shell.
+  std::string command_with(const std::string& option) const;
 
   /// "perfmap: error: MESSAGE"; answers ExitCode::failed, so that a command can return it.
   /// Of a pipe whose reader went away nothing is said, and the status is 0.
@@ -47,6 +52,7 @@ class Console {
   void say(std::string_view prefix, std::string_view color, std::string_view message) const;
 
   OutputFile* out_;
+  std::span<char* const> arguments_;
   bool quiet_;
   bool verbose_;
   bool out_is_terminal_;

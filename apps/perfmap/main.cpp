@@ -40,7 +40,10 @@ ExitCode run(int count, char** arguments) {
   CommonOptions common;
   Action action;
   const auto parser = make_parser(common, action, only_command(count, arguments));
-  const auto console = [&] { return Console(out, common.color, common.quiet, common.verbose); };
+  const std::span<char* const> all(arguments, static_cast<std::size_t>(count));
+  const auto console = [&] {
+    return Console(out, common.color, common.quiet, common.verbose, all);
+  };
   const std::string misspelt = misspelt_command(count, arguments);
   if (!misspelt.empty()) return console().fail(misspelt);
   try {

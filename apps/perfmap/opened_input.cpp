@@ -37,6 +37,7 @@ Result<std::vector<OpenedInput>> open_snapshot_inputs(const std::string& directo
   const Result<Snapshot> snapshot = Snapshot::open(directory);
   if (!snapshot) return Failure(snapshot.error());
   options.any_owner = true;
+  options.map_dir.clear();
   Result<std::vector<OpenedInput>> opened =
       open_process_inputs(snapshot->pid(), snapshot->roots(), options, console);
   if (!opened) {
@@ -87,6 +88,15 @@ Roots roots_from_environment() {
   return roots;
 }
 
+Error no_process(pid_t pid) {
+  return {Errc::not_found, "no process " + std::to_string(pid), 0, {}};
+}
+
+std::optional<Error> refuse_snapshot(const std::string& path, const std::string& why) {
+  if (path == "-" || !Snapshot::is_at(path)) return std::nullopt;
+  return Error{Errc::unsupported, path + " is a snapshot, " + why, 0, {}};
+}
+
 pid_t pid_of_source(const Source& source) {
   pid_t pid = 0;
   const char* const end = source.text.data() + source.text.size();
@@ -109,7 +119,18 @@ Error unsupported(const std::string& name, SourceKind kind) {
 }
 
 /// A directory that was named is looked into as it is; only links and odd files stay out.
-static Result<std::vector<OpenedInput>> open_in_map_dir(pid_t pid, const SourceOptions& options) {
+static Result<std::vector<OpenedInput>> open_in_map_dir(pid_t pid, const SourceOptions& options,
+                                                        const Console& console) {
+  if (Snapshot::is_at(options.map_dir)) {
+    const Result<Snapshot> snapshot = Snapshot::open(options.map_dir);
+    if (!snapshot) return Failure(snapshot.error());
+    if (snapshot->pid() == pid) return open_snapshot_inputs(options.map_dir, options, console);
+    return Failure({Errc::not_found,
+                    "the snapshot " + options.map_dir + " is of process " +
+                        std::to_string(snapshot->pid()) + ", not of " + std::to_string(pid),
+                    0,
+                    {}});
+  }
   const std::string number = std::to_string(pid);
   std::vector<OpenedInput> opened;
   std::optional<Error> first;
@@ -125,10 +146,14 @@ static Result<std::vector<OpenedInput>> open_in_map_dir(pid_t pid, const SourceO
   return opened;
 }
 
+static bool is_foreign(const Error& error) {
+  return error.code == Errc::refused && error.message.find("belongs to user") != std::string::npos;
+}
+
 Result<std::vector<OpenedInput>> open_process_inputs(pid_t pid, const Roots& roots,
                                                      const SourceOptions& options,
                                                      const Console& console) {
-  if (!options.map_dir.empty()) return open_in_map_dir(pid, options);
+  if (!options.map_dir.empty()) return open_in_map_dir(pid, options, console);
   std::vector<OpenedInput> opened;
   const auto take = [&](Input input) -> Result<void> {
     const bool is_empty = input.text().empty();
@@ -151,6 +176,9 @@ Result<std::vector<OpenedInput>> open_process_inputs(pid_t pid, const Roots& roo
     }
   }
   if (!opened.empty()) return opened;
+  if (!map && is_foreign(map.error())) {
+    console.note("to use files of other users, too: " + console.command_with("--any-owner"));
+  }
   return Failure(map ? Error{Errc::not_found, "no jitdump of process " + std::to_string(pid), 0, {}}
                      : std::move(map.error()));
 }

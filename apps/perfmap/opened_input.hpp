@@ -51,6 +51,12 @@ struct OpenedInput {
 /// /proc, and /tmp or what PERFMAP_TMPDIR says instead.
 Roots roots_from_environment();
 
+/// "no process 42".
+Error no_process(pid_t pid);
+/// For what takes no snapshot: "DIR is a snapshot, " and why it is not taken; nothing where the
+/// path is no snapshot.
+std::optional<Error> refuse_snapshot(const std::string& path, const std::string& why);
+
 /// The pid that a source means, or 0.
 pid_t pid_of_source(const Source& source);
 bool is_stdin(const Source& source);

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <perfmap/snapshot.hpp>
 
 namespace perfmap::app {
 namespace {
@@ -44,7 +45,9 @@ CLI::Validator is_pid() {
   return CLI::Validator(
       [](const std::string& text) {
         // Linux has none beyond 4194304.
-        return is_decimal(text, 7) && std::stoul(text) > 0 ? "" : "'" + text + "' is no process id";
+        if (is_decimal(text, 7) && std::stoul(text) > 0) return std::string();
+        const bool is_snapshot = Snapshot::is_at(text);
+        return "'" + text + "' is " + (is_snapshot ? "a snapshot, not a" : "no") + " process id";
       },
       "");
 }

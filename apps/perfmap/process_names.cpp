@@ -76,9 +76,7 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<Proce
   }
   if (*imported == Imported::vanished) {
     if (names->has_files(options)) return nullptr;
-    names->console_.note("no process " + std::to_string(names->pid_) + ", and nothing left of it");
-    names->is_gone_ = true;
-    return names;
+    return Failure(no_process(names->pid_));
   }
   // One of the kernel's, or of whoever wrote these files in another namespace.
   if (names->tracker_.at(names->pid_)->regions().empty()) return nullptr;

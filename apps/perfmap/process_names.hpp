@@ -24,7 +24,7 @@ struct ProcessNameOptions {
 class ProcessNames {
  public:
   /// null where there is no such process, but files that it left, or its memory may not be seen,
-  /// which then is said.
+  /// which then is said. Fails with not_found where there is neither.
   static Result<std::unique_ptr<ProcessNames>> open(pid_t pid, const ProcessNameOptions& options,
                                                     const Console& console);
   /// One that was packed up.

@@ -133,6 +133,8 @@ ExitCode print_profile(const PypylogOptions& options, const Console& console) {
 ExitCode run_pypylog(const PypylogOptions& options, const Console& console) {
   const Result<void> fits = check_options(options);
   if (!fits) return console.fail(fits.error());
+  const auto refused = refuse_snapshot(options.log, "which holds no PYPYLOG: name the log itself");
+  if (refused) return console.fail(*refused);
   if (options.to.empty()) return print_profile(options, console);
   return convert_loops({options.log, options.to, options.output, options.time_conversion,
                         options.recording, options.ticks, options.pid},

@@ -15,6 +15,9 @@ namespace perfmap::app {
 Result<Input> open_recording_input(const std::string& path) {
   OpenPolicy policy;
   policy.keep_descriptor = false;
+  auto refused = refuse_snapshot(
+      path, "which holds no recording; --map-dir takes one for the code of a recording's process");
+  if (refused) return Failure(*std::move(refused));
   Result<Input> input =
       path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
   if (!input) return input;

@@ -64,6 +64,12 @@ class Opened {
     for (std::size_t i = 0; i < options.sources.size(); ++i) {
       Result<std::unique_ptr<ProcessNames>> process =
           open_process(options.sources[i], options, console);
+      const bool is_missing = !process && process.error().code == Errc::not_found;
+      if (is_missing && options.sources.size() > 1) {
+        console.fail(process.error());
+        opened.misses_process_ = true;
+        continue;
+      }
       if (!process) return Failure(std::move(process.error()));
       if (*process != nullptr) {
         opened.processes_.push_back({i, *std::move(process)});
@@ -84,6 +90,8 @@ class Opened {
   /// Whether the maps alone are asked; they are in files().
   bool only_maps() const noexcept { return processes_.empty() && files_.dumps.empty(); }
   const std::vector<Map>& maps() const noexcept { return files_.maps; }
+  /// Whether one of several sources is a process that does not exist, which was reported.
+  bool misses_process() const noexcept { return misses_process_; }
   /// Whether nothing counts time in ticks.
   bool times_count() const noexcept {
     return perfmap::app::with_ticks(files_.dumps) == nullptr &&
@@ -144,6 +152,7 @@ class Opened {
 
   NameSources files_;
   bool has_files_ = false;
+  bool misses_process_ = false;
   std::size_t files_rank_ = 0;
   std::vector<AnswerSources::Process> processes_;
 };
@@ -162,8 +171,10 @@ ExitCode resolve_arguments(const ResolveOptions& options, const Console& console
   if (!opened) return console.fail(opened.error());
   std::vector<Address> addresses;
   for (const std::string& text : options.addresses) addresses.push_back(*parse_hex(text));
+  const bool misses_process = opened->misses_process();
   if (opened->only_maps() && addresses.size() <= kScanAtMost && options.overlap != Overlap::perf) {
-    return resolve_by_scan(options, opened->maps(), addresses, console);
+    const ExitCode code = resolve_by_scan(options, opened->maps(), addresses, console);
+    return misses_process ? ExitCode::failed : code;
   }
   Problems problems;
   AnswerSources sources = std::move(*opened).sources(options.overlap, problems, console);
@@ -175,7 +186,7 @@ ExitCode resolve_arguments(const ResolveOptions& options, const Console& console
   if (!are_whole(sources, console)) return ExitCode::failed;
   writer.finish();
   note_doubts(writer.doubts(), "answers", console);
-  return status(options, writer);
+  return misses_process ? ExitCode::failed : status(options, writer);
 }
 
 ExitCode resolve_stream(const ResolveOptions& options, const Console& console) {
@@ -184,6 +195,7 @@ ExitCode resolve_stream(const ResolveOptions& options, const Console& console) {
   }
   Result<Opened> opened = Opened::open(options, console);
   if (!opened) return console.fail(opened.error());
+  const bool misses_process = opened->misses_process();
   const QueryReader reader(options.time, opened->times_count());
   Problems problems;
   AnswerSources sources = std::move(*opened).sources(options.overlap, problems, console);
@@ -213,9 +225,10 @@ ExitCode resolve_stream(const ResolveOptions& options, const Console& console) {
   if (input.error() != 0) {
     return console.fail(system_error("cannot read standard input", input.error()));
   }
-  if (!are_whole(sources, console)) return ExitCode::failed;
-  note_doubts(writer.doubts(), "answers", console);
-  return bad_line ? ExitCode::failed : status(options, writer);
+  const bool is_whole = are_whole(sources, console);
+  if (is_whole) note_doubts(writer.doubts(), "answers", console);
+  if (!is_whole || bad_line || misses_process) return ExitCode::failed;
+  return status(options, writer);
 }
 
 }  // namespace perfmap::app

@@ -1,8 +1,8 @@
 #include <perfmap/pprof_names.hpp>
-#include <perfmap/recorded_jit.hpp>
 
 #include "name_sources.hpp"
 #include "portable.hpp"
+#include "recorded_sources.hpp"
 #include "stacks_options.hpp"
 
 namespace perfmap::app {
@@ -30,15 +30,13 @@ std::string_view meaningless_option(const StacksOptions& options) {
 class ProcessNames {
  public:
   ProcessNames(const StacksOptions& options, const Console& console)
-      : options_(options), console_(console) {
-    RecordedJitOptions jit;
-    jit.roots = roots_from_environment();
-    jit.directory = options.map_dir;
-    jit.any_owner = options.any_owner;
-    by_pid_ = find_recorded_jit({}, std::move(jit), refused_);
-  }
+      : options_(options), console_(console) {}
 
-  Result<void> open_given() {
+  Result<void> open() {
+    Result<RecordedJitOptions> jit =
+        recorded_jit_options({options_.map_dir, {}, options_.any_owner});
+    if (!jit) return Failure(std::move(jit.error()));
+    by_pid_ = find_recorded_jit(*std::move(jit), refused_);
     std::vector<Source> sources = options_.sources;
     const auto& pids = options_.stacks.filter.pids;
     if (sources.empty() && !pids.empty() && options_.map_dir.empty()) {
@@ -60,14 +58,12 @@ class ProcessNames {
     return process.pid == 0 ? nullptr : by_pid_(process, {});
   }
 
-  void warn() const {
-    for (const Error& error : refused_) console_.warn(error.message);
-  }
+  void warn() const { report_refused(refused_, console_); }
 
  private:
   const StacksOptions& options_;
   const Console& console_;
-  std::vector<Error> refused_;
+  RecordedRefusals refused_;
   StackOptions::FindJit by_pid_;
   std::shared_ptr<JitSources> given_;
 };
@@ -90,8 +86,8 @@ ExitCode write_named_profile(const StacksOptions& options, const Input& profile,
                         std::string(option));
   }
   ProcessNames names(options, console);
-  const Result<void> given = names.open_given();
-  if (!given) return console.fail(given.error());
+  const Result<void> opened = names.open();
+  if (!opened) return console.fail(opened.error());
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
   PprofNaming naming;

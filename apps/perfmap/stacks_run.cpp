@@ -2,8 +2,6 @@
 #include <perfmap/debuginfod.hpp>
 #include <perfmap/module_cache.hpp>
 #include <perfmap/pprof_names.hpp>
-#include <perfmap/process_modules.hpp>
-#include <perfmap/recorded_jit.hpp>
 #include <set>
 
 #include "debug_servers.hpp"
@@ -12,6 +10,7 @@
 #include "name_sources.hpp"
 #include "opened_input.hpp"
 #include "portable.hpp"
+#include "recorded_sources.hpp"
 #include "recording_input.hpp"
 #include "stacks_options.hpp"
 
@@ -51,7 +50,7 @@ class Reading {
 
   /// What was missing or refused on the way.
   void warn(const Console& console) const {
-    for (const Error& error : refused_) console.warn(error.message);
+    report_refused(refused_, console);
     for (const Error& error : reader_->failures()) console.warn(error.message);
     note_without_lines(reader_->without_lines(), console);
     kernel_.note(console);
@@ -64,18 +63,16 @@ class Reading {
   Result<void> prepare(const StacksOptions& options, const Console& console) {
     StackOptions stacks = options.stacks;
     stacks.names = names_of(options);
-    stacks.open_module = open_below(cache_, options.symfs, recorded_build_ids(recording_));
-    RecordedJitOptions jit;
-    jit.roots = roots_from_environment();
-    jit.directory = options.map_dir;
-    jit.symfs = options.symfs;
-    jit.any_owner = options.any_owner;
+    Result<RecordedJitOptions> jit =
+        recorded_jit_options({options.map_dir, options.symfs, options.any_owner});
+    if (!jit) return Failure(std::move(jit.error()));
+    stacks.open_module = open_recorded_modules(cache_, recording_, *jit);
     if (!options.sources.empty()) {
       Result<NameSources> names = open_name_sources(options.sources, {}, console);
       if (!names) return Failure(std::move(names.error()));
-      jit.given = std::make_shared<JitSources>(std::move(names->maps), std::move(names->dumps));
+      jit->given = std::make_shared<JitSources>(std::move(names->maps), std::move(names->dumps));
     }
-    stacks.find_jit = find_recorded_jit(recording_.facts(), std::move(jit), refused_);
+    stacks.find_jit = find_recorded_jit(recording_, *std::move(jit), refused_);
     const Result<void> given =
         options.kallsyms.empty() ? Result<void>() : kernel_.open(options.kallsyms);
     if (!given) return Failure(given.error());
@@ -86,7 +83,7 @@ class Reading {
 
   Recording recording_;
   ModuleCache cache_;
-  std::vector<Error> refused_;
+  RecordedRefusals refused_;
   KernelSource kernel_;
   std::optional<StackReader> reader_;
 };

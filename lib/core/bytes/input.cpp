@@ -26,12 +26,24 @@ std::string cannot_open(const std::string& name) {
   return "cannot open " + (name.empty() ? "''" : name);
 }
 
+/// "it belongs to user 1001, not to user 0 or 1000".
+std::string foreign_owner(uid_t owner, std::vector<uid_t> owners) {
+  std::sort(owners.begin(), owners.end());
+  owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
+  std::string text = "it belongs to user " + std::to_string(owner) + ", not to user ";
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    if (i != 0) text += i + 1 == owners.size() ? " or " : ", ";
+    text += std::to_string(owners[i]);
+  }
+  return text;
+}
+
 /// Why a policy does not let this file in, or nothing.
-std::string_view objection(const struct stat& status, const OpenPolicy& policy) {
+std::string objection(const struct stat& status, const OpenPolicy& policy) {
   if (policy.regular_only && !S_ISREG(status.st_mode)) return "not a regular file";
   const auto& owners = policy.owners;
   if (!owners.empty() && std::find(owners.begin(), owners.end(), status.st_uid) == owners.end()) {
-    return "its owner is neither the process's user nor root nor you";
+    return foreign_owner(status.st_uid, owners);
   }
   return {};
 }
@@ -141,8 +153,8 @@ Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bo
   struct stat status {};
   if (::fstat(fd, &status) != 0) return Failure(system_error(cannot_open(name), errno));
   if (S_ISDIR(status.st_mode)) return Failure(system_error(cannot_open(name), EISDIR));
-  if (const std::string_view why = objection(status, policy); !why.empty()) {
-    return Failure({Errc::refused, cannot_open(name) + ": " + std::string(why), 0, {}});
+  if (const std::string why = objection(status, policy); !why.empty()) {
+    return Failure({Errc::refused, cannot_open(name) + ": " + why, 0, {}});
   }
   if (policy.bounded && is_out_of_bounds(status)) {
     return Failure(

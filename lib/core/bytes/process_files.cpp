@@ -32,6 +32,23 @@ std::optional<pid_t> last_number(std::string_view status, std::string_view key) 
   return number;
 }
 
+/// The second number on the line "Uid:".
+std::optional<uid_t> effective_user(std::string_view status) {
+  const std::size_t start = status.find("\nUid:");
+  if (start == std::string_view::npos) return std::nullopt;
+  std::string_view line = status.substr(start + 5);
+  line = line.substr(0, line.find('\n'));
+  for (int skipped = 0; skipped < 2; ++skipped) {
+    line.remove_prefix(std::min(line.size(), line.find_first_of("0123456789")));
+    uid_t user = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), user);
+    if (error != std::errc()) return std::nullopt;
+    if (skipped == 1) return user;
+    line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+  }
+  return std::nullopt;
+}
+
 std::string map_name(pid_t pid) { return "perf-" + std::to_string(pid) + ".map"; }
 
 /// Puts the reasons for which no path led to a map into one line.
@@ -76,12 +93,15 @@ Target::Target(pid_t pid, const Roots& roots, bool any_owner)
   // Of a process that is gone only its files are left, and those may belong to anybody: then root,
   // we and nobody else are believed.
   if (!any_owner) policy.owners = {0, ::geteuid()};
-  if (!any_owner && lives) policy.owners.push_back(owner.st_uid);
+  if (!lives) return;
+  const Result<Input> read = Input::open(directory + "/status");
+  const std::string_view status = read ? read->text() : std::string_view();
+  // A process that changed its user has a directory of root's, until it runs another program.
+  if (!any_owner) policy.owners.push_back(effective_user(status).value_or(owner.st_uid));
   // A relative directory is one below ours, and means nothing in another process's root.
-  may_have_own_root = lives && roots.tmp.starts_with('/');
+  may_have_own_root = roots.tmp.starts_with('/');
   if (!may_have_own_root) return;
-  const Result<Input> status = Input::open(directory + "/status");
-  inner = last_number(status ? status->text() : std::string_view(), "NStgid:").value_or(pid);
+  inner = last_number(status, "NStgid:").value_or(pid);
   const std::string path = directory + "/root";
   root = Descriptor(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root.is_open()) no_root = system_error("cannot open " + path, errno);

@@ -63,6 +63,7 @@ struct LookedFor {
   FileFate fate = FileFate::missing;
   std::string why;            ///< one line, for people
   std::uint64_t entries = 0;  ///< lines, or LOAD records, of a file that is used
+  std::string damage;  ///< what is damaged in a dump that is used, such as "JD201: …"; one line
 };
 
 /// Something to know about a process's names.
@@ -110,6 +111,9 @@ struct DoctorOptions {
   Roots roots;
   /// Whose eyes: decides what perf may do, and when a command wants sudo.
   uid_t reader = 0;
+  /// The roots are those of a Snapshot: its files may belong to anybody, and there are no findings
+  /// about perf, which cannot record it.
+  bool is_snapshot = false;
 };
 
 /// Examines a live process. Nothing of it is trusted: see ProcSource and find_process_map(). Fails

@@ -13,6 +13,19 @@
 
 namespace perfmap {
 
+/// Stacks of a process that end for want of information (StackEnd::no_info) or because what is
+/// known leads astray (StackEnd::bad_memory), by the module of their last frame.
+struct EndedStacks {
+  std::string module;    ///< as FrameFunction::module; empty: nothing is mapped there
+  std::string function;  ///< in which most of them end; empty: it has no name
+  FrameKind kind = FrameKind::unknown;
+  std::uint64_t no_info = 0;
+  std::uint64_t bad_memory = 0;
+  std::uint64_t alone = 0;  ///< of those: stacks of that one frame
+
+  std::uint64_t count() const noexcept { return no_info + bad_memory; }
+};
+
 /// A process of a recording.
 struct RecordedProcessState {
   StackCounts counts;
@@ -21,6 +34,15 @@ struct RecordedProcessState {
   std::uint64_t jit_frames = 0;   ///< in memory that only runtimes have, or named by its files
   std::uint64_t unnamed_jit = 0;  ///< of those
   std::uint64_t ends_in_jit = 0;  ///< stacks that end in such memory for want of information
+  JitMemory memory = {};          ///< at its last sample
+  /// Perf maps and jitdumps; none of a process that has no such memory and no runtime.
+  std::vector<LookedFor> looked_for = {};
+  std::vector<EndedStacks> ended = {};  ///< the most frequent first
+
+  /// As Diagnosis::concerns_jit().
+  bool concerns_jit() const noexcept {
+    return runtime != HostRuntime::unknown || memory.regions != 0 || jit_frames != 0;
+  }
 };
 
 /// Something to know about a recording, and about which process, or 0.
@@ -43,15 +65,28 @@ struct RecordingDiagnosis {
   }
 };
 
+struct RecordedRefusals;
+
 struct RecordingDoctorOptions {
   ProcessTracker::OpenModule open_module = {};  ///< see open_below()
   StackOptions::FindJit find_jit = {};          ///< see find_recorded_jit()
+  /// What find_jit adds to, for findings about files of other users. May be null.
+  const RecordedRefusals* refused = nullptr;
   unsigned threads = 1;
+  /// What find_jit goes by, see RecordedJitOptions: files are looked for in the same places.
+  Roots roots = {};
+  std::string map_dir = {};
+  std::string symfs = {};
+  bool any_owner = false;
+  bool is_snapshot = false;  ///< the roots are those of a Snapshot
+  uid_t reader = 0;          ///< as DoctorOptions::reader
 };
 
 /// Examines a recording: makes its stacks once (see StackReader), and goes over it once more. Of
 /// copied stacks that are full it says which size would do for most; of processes whose runtime's
-/// code has no names, or ends stacks, what to pass to the runtime. Damage goes to `problems`.
+/// code has no names, or ends stacks, what to pass to the runtime; of other stacks that end early,
+/// in which files. A process that still lives is asked what it was started with. Fixes are whole
+/// command lines for sh(1), made of the one that the recording has. Damage goes to `problems`.
 PERFMAP_API RecordingDiagnosis diagnose_recording(const Recording& recording,
                                                   const RecordingDoctorOptions& options,
                                                   Diagnostics& problems);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "perfmap/diagnostic.hpp"
+#include "perfmap/doubt.hpp"
 #include "perfmap/elf_image.hpp"
 #include "perfmap/export.hpp"
 #include "perfmap/jitdump.hpp"
@@ -17,9 +18,16 @@
 
 namespace perfmap {
 
+/// A dump of a recorded process.
+struct RecordedDump {
+  Jitdump dump;
+  Doubts doubts = {};  ///< of its names
+};
+
 struct InjectOptions {
-  /// Opens the jitdump that a recorded process had mapped; see open_recorded_dump().
-  std::function<Result<Jitdump>(const std::string& path)> open_dump = {};
+  /// Opens the jitdump that a recorded process mapped at a time; see open_recorded_dump().
+  std::function<Result<RecordedDump>(pid_t pid, std::uint64_t time, const std::string& path)>
+      open_dump = {};
   /// Dumps of the caller, instead: each belongs to the processes that had mapped a file of its
   /// name, or, where none had, to the one of its header.
   std::vector<Jitdump> dumps = {};
@@ -42,6 +50,7 @@ struct InjectedDump {
   /// False: the recording has another clock than the dump, and all of the code was put where the
   /// process mapped its dump, in the order in which it was loaded.
   bool is_timed = true;
+  Doubts doubts = {};  ///< of its names, which an ELF file has no place for
 };
 
 struct InjectReport {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "perfmap/doubt.hpp"
 #include "perfmap/export.hpp"
 #include "perfmap/proc_source.hpp"
 #include "perfmap/process_files.hpp"
@@ -31,8 +32,9 @@ class PERFMAP_API JitSources {
   /// and whose last change is not older than the process. May find none. Nothing where the process
   /// is gone.
   static Result<std::optional<JitSources>> find(const ProcSource& process, Options options);
-  /// Those of the caller; refresh() looks for no others.
-  JitSources(std::vector<Map> maps, std::vector<Jitdump> dumps, Overlap overlap = Overlap::last);
+  /// Those of the caller; refresh() looks for no others. `doubts` are of all their names.
+  JitSources(std::vector<Map> maps, std::vector<Jitdump> dumps, Overlap overlap = Overlap::last,
+             Doubts doubts = {});
   JitSources(JitSources&&) noexcept;
   JitSources& operator=(JitSources&&) noexcept;
   ~JitSources();
@@ -44,7 +46,7 @@ class PERFMAP_API JitSources {
   /// Files that are there and not believed: not those owners', older than the process, links.
   std::span<const Error> refused() const noexcept;
 
-  /// As Resolver::find(), without what a former program left.
+  /// As Resolver::find(), without what a former program left, and with the doubts of the sources.
   Resolution find(const Query& query) const noexcept;
 
   /// Takes in what was appended, and files that are new. Where `process` is gone, or null, files

@@ -38,9 +38,11 @@ PERFMAP_API std::string own_vdso_build_id();
 PERFMAP_API ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
                                                   ExpectedBuildId expected = {});
 
-/// The same for a snapshot: by the build-ids that it has; its vdso is in it.
+/// The same for a snapshot: by the build-ids that it has; its vdso is in it. What `expected` tells,
+/// as a recording of the process does, counts before the snapshot.
 PERFMAP_API ProcessTracker::OpenModule open_of_snapshot(ModuleCache& cache,
                                                         std::shared_ptr<const Snapshot> snapshot,
-                                                        std::string root = {});
+                                                        std::string root = {},
+                                                        ExpectedBuildId expected = {});
 
 }  // namespace perfmap

@@ -5,11 +5,9 @@
 #include <string_view>
 #include <vector>
 
-namespace perfmap {
+#include "perfmap/shell_word.hpp"
 
-/// A word as a shell (bash, zsh, ksh) reads it back to the same bytes; none of them is a control
-/// byte, so that it can be shown.
-std::string shell_word(std::string_view word);
+namespace perfmap {
 
 /// A command line for people to type. What they have to complete themselves is "...": of enormous
 /// command lines the end.
@@ -20,6 +18,8 @@ struct CommandText {
   std::span<const std::string> arguments = {};
 
   std::string text() const;
+  /// The program and its arguments, all of them.
+  std::vector<std::string> words() const;
 };
 
 }  // namespace perfmap

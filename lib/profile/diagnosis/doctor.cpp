@@ -48,7 +48,7 @@ Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options) {
   search(**process, facts, diagnosis);
   add_name_findings(facts, diagnosis);
   add_runtime_findings(facts, diagnosis);
-  add_perf_findings(facts, diagnosis);
+  if (!options.is_snapshot) add_perf_findings(facts, diagnosis);
   std::stable_sort(diagnosis.findings.begin(), diagnosis.findings.end(),
                    [](const auto& a, const auto& b) { return a.severity > b.severity; });
   if (!(*process)->is_alive()) {

@@ -6,6 +6,8 @@
 
 namespace perfmap {
 
+class JsonWriter;
+
 /// What is known when findings are made.
 struct DoctorCase {
   const ProcessView& view;
@@ -14,7 +16,13 @@ struct DoctorCase {
   AskedFor asked = {};
   std::int64_t map_time_ns = 0;
   bool perf_opens_map = false;
+  bool knows_arguments = true;  ///< else nothing tells what the process was started with
+  bool is_gone = false;         ///< of a recording: the process has ended
+  std::string subject = {};     ///< what `perfmap doctor` was given, for a shell; empty: the pid
 };
+
+inline constexpr std::string_view kInterpretedFrames =
+    "functions that V8 only interprets all show as InterpreterEntryTrampoline";
 
 /// The process's own command line, to put flags into. Borrows the view.
 CommandText own_command(const ProcessView& view);
@@ -25,6 +33,22 @@ std::string jcmd_command(const DoctorCase& facts);
 /// The command with which the runtime names its code; `has_jit`: it has made some already.
 std::string naming_command(const DoctorCase& facts, bool has_jit);
 
+/// The runtime's own command line, changed so that it names its code when it is started anew; of
+/// LuaJIT there is none. Borrows the view.
+CommandText naming_command_line(const DoctorCase& facts, bool has_jit);
+/// NAME=VALUE that tell a runtime the same, whoever starts it; none where there are no such.
+std::vector<std::string> naming_variables(HostRuntime runtime);
+
+/// What makes a runtime keep stacks that can be walked, by flags and by its environment.
+struct StackFlags {
+  std::vector<std::string> flags;
+  std::vector<std::string> variables;  ///< NAME=VALUE
+};
+StackFlags stack_flags(HostRuntime runtime);
+
+/// Where perf does not look into a map.
+std::string ignored_text(const JitMemory& memory);
+
 /// Why there are no names, or that those that are there cannot be relied on.
 void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis);
 /// What the runtime could do better.
@@ -32,10 +56,18 @@ void add_runtime_findings(const DoctorCase& facts, Diagnosis& diagnosis);
 /// Why perf does not show the names that are there.
 void add_perf_findings(const DoctorCase& facts, Diagnosis& diagnosis);
 
+/// A jitdump that is damaged, and what shows where.
+std::string damage_text(const LookedFor& file);
+std::string damage_fix(const LookedFor& file);
+
 /// The map, or the dump, that is used; null where there is none.
 const LookedFor* used_file(const Diagnosis& diagnosis, bool is_dump) noexcept;
 /// A finding for people, with its fix.
 void write_finding(OutputFile& out, const DoctorFinding& finding, bool color);
+/// A line for each file, after `before`.
+void write_looked_for(OutputFile& out, const std::vector<LookedFor>& files,
+                      std::string_view before);
+void write_looked_for_json(JsonWriter& json, const LookedFor& file);
 std::string visible(std::string_view bytes);
 /// "812 B", "13 KiB", "1.2 MiB"
 std::string size_text(std::uint64_t bytes);

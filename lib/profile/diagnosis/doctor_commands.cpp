@@ -37,36 +37,45 @@ std::vector<std::string> runtime_variables(const ProcessView& view) {
   return found;
 }
 
-std::string with_environment(const ProcessView& view, std::vector<std::string> variables) {
+CommandText with_environment(const ProcessView& view, std::vector<std::string> variables) {
   CommandText command = own_command(view);
   std::move(variables.begin(), variables.end(), std::back_inserter(command.environment));
-  return command.text();
+  return command;
 }
 
-std::string with_flags(const ProcessView& view, std::vector<std::string> flags) {
+CommandText with_flags(const ProcessView& view, std::vector<std::string> flags) {
   CommandText command = own_command(view);
   command.inserted = std::move(flags);
-  return command.text();
+  return command;
 }
 
-std::string node_command(const DoctorCase& facts) {
+CommandText node_command(const DoctorCase& facts) {
   std::vector<std::string> flags;
   if (facts.asked.map_by.empty()) flags.emplace_back("--perf-basic-prof");
   if (!facts.asked.interpreted_frames) flags.emplace_back("--interpreted-frames-native-stack");
   return with_flags(facts.view, std::move(flags));
 }
 
+/// At its end: for one that is started anew.
+CommandText java_command(const DoctorCase& facts) {
+  std::vector<std::string> flags;
+  if (facts.asked.map_by.empty()) {
+    flags = {"-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"};
+  }
+  return with_flags(facts.view, std::move(flags));
+}
+
 /// The oldest that can, where that one cannot.
-std::string python_command(const DoctorCase& facts) {
+CommandText python_command(const DoctorCase& facts) {
   CommandText command = own_command(facts.view);
   const Version version = parse_version(facts.found.version);
   if (version != Version() && version < Version{3, 12}) command.program = "python3.12";
   if (facts.asked.map_by.empty()) command.inserted = {"-X", "perf"};
-  return command.text();
+  return command;
 }
 
 /// The emulator's own command line is none that people type.
-std::string erlang_command(const ProcessView& view) {
+CommandText erlang_command(const ProcessView& view) {
   static const std::vector<std::string> rest = {"..."};
   const std::string had(variable(view, "ERL_FLAGS").value_or(""));
   const auto name = std::find(view.arguments.begin(), view.arguments.end(), "-progname");
@@ -75,10 +84,10 @@ std::string erlang_command(const ProcessView& view) {
                             named ? *std::next(name) : "erl",
                             {},
                             rest};
-  return command.text();
+  return command;
 }
 
-std::string php_command(const DoctorCase& facts, bool has_jit) {
+CommandText php_command(const DoctorCase& facts, bool has_jit) {
   std::vector<std::string> flags;
   if (!has_jit) {
     flags = {"-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M"};
@@ -87,25 +96,25 @@ std::string php_command(const DoctorCase& facts, bool has_jit) {
   return with_flags(facts.view, std::move(flags));
 }
 
-std::string ruby_command(const DoctorCase& facts) {
+CommandText ruby_command(const DoctorCase& facts) {
   std::vector<std::string> flags;
   if (!facts.asked.jit) flags.emplace_back("--yjit");
   if (facts.asked.map_by.empty()) flags.emplace_back("--yjit-perf");
   return with_flags(facts.view, std::move(flags));
 }
 
-std::string wasmtime_command(const ProcessView& view) {
+CommandText wasmtime_command(const ProcessView& view) {
   CommandText command = own_command(view);
   command.inserted = {"--profile=perfmap"};
   if (!command.arguments.empty() && command.arguments.front() == "run") {
     command.inserted = {"run", "--profile=perfmap"};
     command.arguments = command.arguments.subspan(1);
   }
-  return command.text();
+  return command;
 }
 
 /// perf looks into no map for code in a memfd, which is where W^X puts it.
-std::string dotnet_command(const ProcessView& view) {
+CommandText dotnet_command(const ProcessView& view) {
   return with_environment(view, {"DOTNET_PerfMapEnabled=1", "DOTNET_EnableWriteXorExecute=0"});
 }
 
@@ -139,11 +148,11 @@ std::string jcmd_command(const DoctorCase& facts) {
          std::to_string(view.pid) + " Compiler.perfmap";
 }
 
-std::string naming_command(const DoctorCase& facts, bool has_jit) {
+CommandText naming_command_line(const DoctorCase& facts, bool has_jit) {
   const ProcessView& view = facts.view;
   switch (facts.found.runtime) {
     case HostRuntime::node: return node_command(facts);
-    case HostRuntime::jvm: return jcmd_command(facts);
+    case HostRuntime::jvm: return java_command(facts);
     case HostRuntime::cpython: return python_command(facts);
     case HostRuntime::pypy:
       return with_environment(view, {"PYPYLOG=jit-backend,jit-log-opt:/tmp/pypy-%d.log"});
@@ -152,11 +161,53 @@ std::string naming_command(const DoctorCase& facts, bool has_jit) {
     case HostRuntime::ruby: return ruby_command(facts);
     case HostRuntime::php: return php_command(facts, has_jit);
     case HostRuntime::mono: return with_flags(view, {"--jitmap"});
-    case HostRuntime::luajit: return "make XCFLAGS=-DLUAJIT_USE_PERFTOOLS";
     case HostRuntime::wasmtime: return wasmtime_command(view);
+    case HostRuntime::luajit:
     case HostRuntime::unknown: break;
   }
   return {};
+}
+
+std::string naming_command(const DoctorCase& facts, bool has_jit) {
+  switch (facts.found.runtime) {
+    case HostRuntime::jvm: return jcmd_command(facts);
+    case HostRuntime::luajit: return "make XCFLAGS=-DLUAJIT_USE_PERFTOOLS";
+    case HostRuntime::unknown: return {};
+    default: return naming_command_line(facts, has_jit).text();
+  }
+}
+
+std::vector<std::string> naming_variables(HostRuntime runtime) {
+  switch (runtime) {
+    case HostRuntime::node:
+      return {"NODE_OPTIONS=--perf-basic-prof --interpreted-frames-native-stack"};
+    case HostRuntime::jvm:
+      return {"JAVA_TOOL_OPTIONS=-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"};
+    case HostRuntime::cpython: return {"PYTHONPERFSUPPORT=1"};
+    case HostRuntime::dotnet: return {"DOTNET_PerfMapEnabled=1", "DOTNET_EnableWriteXorExecute=0"};
+    case HostRuntime::erlang: return {"ERL_FLAGS=+JPperf true"};
+    case HostRuntime::ruby: return {"RUBYOPT=--yjit --yjit-perf"};
+    case HostRuntime::mono: return {"MONO_ENV_OPTIONS=--jitmap"};
+    case HostRuntime::pypy: return {"PYPYLOG=jit-backend,jit-log-opt:/tmp/pypy-%d.log"};
+    case HostRuntime::php:
+    case HostRuntime::luajit:
+    case HostRuntime::wasmtime:
+    case HostRuntime::unknown: break;
+  }
+  return {};
+}
+
+StackFlags stack_flags(HostRuntime runtime) {
+  switch (runtime) {
+    case HostRuntime::jvm:
+      return {{"-XX:+PreserveFramePointer"}, {"JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer"}};
+    case HostRuntime::node:
+      return {{"--interpreted-frames-native-stack"},
+              {"NODE_OPTIONS=--interpreted-frames-native-stack"}};
+    case HostRuntime::cpython: return {{"-X", "perf_jit"}, {"PYTHON_PERF_JIT_SUPPORT=1"}};
+    case HostRuntime::erlang: return {{}, {"ERL_FLAGS=+JPperf true"}};
+    default: return {};
+  }
 }
 
 }  // namespace perfmap

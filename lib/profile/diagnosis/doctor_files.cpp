@@ -2,54 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "perfmap/jitdump.hpp"
-#include "perfmap/map.hpp"
-#include "processes/safe_open.hpp"
 #include "processes/start_time.hpp"
 
 namespace perfmap {
-namespace {
-
-const OpenPolicy kFoundFile{.follow_link = false, .regular_only = true, .bounded = true};
-
-std::string_view kind_of(std::uint32_t mode) noexcept {
-  if (S_ISFIFO(mode)) return "a FIFO, no file";
-  if (S_ISDIR(mode)) return "a directory";
-  if (S_ISSOCK(mode)) return "a socket";
-  return "a device";
-}
-
-FileFate fate_of(const Error& error) noexcept {
-  if (error.code == Errc::not_found) return FileFate::missing;
-  if (error.code == Errc::too_large) return FileFate::too_large;
-  if (error.code != Errc::refused) return FileFate::unreadable;
-  return error.sys_errno == ELOOP ? FileFate::link : FileFate::not_regular;
-}
-
-/// What stands behind the last ": " of an error's message.
-std::string reason_of(const Error& error) {
-  const std::size_t colon = error.message.rfind(": ");
-  return colon == std::string::npos ? error.message : error.message.substr(colon + 2);
-}
-
-bool is_dump_name(std::string_view path) noexcept {
-  std::string_view name = base_name(path);
-  if (!name.starts_with("jit-") || !name.ends_with(".dump")) return false;
-  name = name.substr(4, name.size() - 9);
-  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-}  // namespace
-
-struct FileSearch::Place {
-  std::string path;      // LookedFor::path
-  std::string our_path;  // LookedFor::our_path
-  std::string below;     // the path below the process's root; empty: on our side
-};
 
 std::string_view to_string(FileFate fate) noexcept {
   switch (fate) {
@@ -70,30 +27,26 @@ std::string_view to_string(FileFate fate) noexcept {
 }
 
 /// Where `by_process` is the path as the process means it.
-FileSearch::Place FileSearch::in_tmp(const std::string& name, bool by_process) const {
+FilePlace FileSearch::in_tmp(const std::string& name, bool by_process) const {
   const std::string path = options_.roots.tmp + "/" + name;
   if (!by_process || view_.shares_tmp) return {view_.shares_tmp ? path : "", path, ""};
   const std::string root = options_.roots.proc + "/" + std::to_string(view_.pid) + "/root";
   return {path, root + path, path};
 }
 
-Result<FileFacts> FileSearch::look(const Place& place) const {
+Result<FileFacts> FileSearch::look(const FilePlace& place) const {
   if (!place.below.empty()) {
     const auto seen = process_.look_below_root(place.below);
     if (!seen) return Failure(seen.error());
     if (!*seen) return Failure({Errc::not_found, "the process is gone", 0, {}});
     return **seen;
   }
-  struct stat status {};
-  if (::lstat(place.our_path.c_str(), &status) != 0) {
-    return Failure(system_error("cannot find " + place.our_path, errno));
-  }
-  return facts_of(status);
+  return look_at_path(place.our_path);
 }
 
-Result<Input> FileSearch::open(const Place& place) const {
-  if (place.below.empty()) return Input::open(place.our_path, kFoundFile);
-  ProcSource::Seen<Input> seen = process_.open_below_root(place.below, kFoundFile);
+Result<Input> FileSearch::open(const FilePlace& place) const {
+  if (place.below.empty()) return Input::open(place.our_path, found_file_policy());
+  ProcSource::Seen<Input> seen = process_.open_below_root(place.below, found_file_policy());
   if (!seen) return Failure(std::move(seen.error()));
   if (!*seen) return Failure({Errc::not_found, "the process is gone", 0, {}});
   return **std::move(seen);
@@ -107,46 +60,25 @@ bool FileSearch::leads_to_map(const LookedFor& link) const {
 }
 
 /// What is wrong with a file that could be opened, or nothing.
-void FileSearch::judge_opened(const Input& input, LookedFor& file) const {
+void FileSearch::object(const Input& input, LookedFor& file) const {
   const FileFacts& facts = input.facts();
-  file.fate = FileFate::used;
-  if (facts.uid != view_.status.uid && facts.uid != 0 && facts.uid != options_.reader) {
+  if (!options_.is_snapshot && facts.uid != view_.status.uid && facts.uid != 0 &&
+      facts.uid != options_.reader) {
     file.fate = FileFate::foreign_owner;
     file.why = "belongs to user " + std::to_string(facts.uid) +
                ", who is neither the process's nor root nor you";
   } else if (is_older_than(process_, options_.roots.proc, facts)) {
     file.fate = FileFate::stale;
     file.why = "older than the process: left by an earlier one of the same pid";
-  } else if (input.text().empty()) {
-    file.fate = FileFate::empty;
-    file.why = "empty";
   }
 }
 
-LookedFor FileSearch::judge(const Place& place, Input* good) const {
-  LookedFor file;
-  file.path = place.path;
-  file.our_path = place.our_path;
-  const Result<FileFacts> facts = look(place);
-  if (!facts) {
-    const bool missing = fate_of(facts.error()) == FileFate::missing;
-    file.fate = missing ? FileFate::missing : FileFate::unreachable;
-    file.why = missing ? "not there" : "cannot be looked for: " + reason_of(facts.error());
-  } else if (facts->was_link) {
-    file.fate = FileFate::link;
-    file.why = "a symbolic link, which anybody may have put there: not followed";
-  } else if (!facts->is_regular) {
-    file.fate = FileFate::not_regular;
-    file.why = kind_of(facts->mode);
-  } else if (Result<Input> input = open(place); input) {
-    judge_opened(*input, file);
-    if (file.fate == FileFate::used) *good = *std::move(input);
-  } else {
-    file.fate = fate_of(input.error());
-    file.why = file.fate == FileFate::too_large ? "too large to be believed"
-                                                : "cannot be read: " + reason_of(input.error());
-  }
-  return file;
+LookedFor FileSearch::judge(const FilePlace& place, Input* good) const {
+  return judge_file(place,
+                    {[this](const FilePlace& at) { return look(at); },
+                     [this](const FilePlace& at) { return open(at); },
+                     [this](const Input& input, LookedFor& file) { object(input, file); }},
+                    good);
 }
 
 bool FileSearch::is_known(const FileFacts& facts) {
@@ -156,7 +88,7 @@ bool FileSearch::is_known(const FileFacts& facts) {
   return false;
 }
 
-void FileSearch::try_map(const Place& place, bool perf_opens) {
+void FileSearch::try_map(const FilePlace& place, bool perf_opens) {
   Input input = Input::from_text("", "");
   LookedFor file = judge(place, &input);
   if (file.fate == FileFate::used) {
@@ -169,11 +101,7 @@ void FileSearch::try_map(const Place& place, bool perf_opens) {
       map_path_ = file.our_path;
       perf_opens_map = perf_opens;
       map_time_ns = input.facts().mtime_ns;
-      Diagnostics ignored(1);
-      Map(std::move(input), {.growing = true}).for_each(ignored, [&](const Entry& entry) {
-        ++file.entries;
-        coverage_.add(entry.range);
-      });
+      take_map(std::move(input), file, coverage_);
     }
   }
   if (file.fate == FileFate::link && perf_opens && has_map_ && leads_to_map(file)) {
@@ -208,7 +136,7 @@ void FileSearch::try_other_pids() {
 }
 
 /// Whether it is there.
-bool FileSearch::try_dump(const Place& place, bool has_marker) {
+bool FileSearch::try_dump(const FilePlace& place, bool has_marker) {
   Input input = Input::from_text("", "");
   LookedFor file = judge(place, &input);
   file.is_dump = true;
@@ -216,15 +144,7 @@ bool FileSearch::try_dump(const Place& place, bool has_marker) {
   const bool is_there = file.fate != FileFate::missing;
   if (file.fate == FileFate::used) {
     if (is_known(input.facts())) return true;
-    Diagnostics ignored(1);
-    Jitdump(std::move(input), {.growing = true}).for_each(ignored, [&](const JitRecord& record) {
-      if (const auto load = decode_load(record)) {
-        ++file.entries;
-        coverage_.add(load->range);
-      } else if (const auto move = decode_move(record)) {
-        coverage_.add(move->range);
-      }
-    });
+    take_dump(std::move(input), file, coverage_, true);
   }
   looked_for.push_back(std::move(file));
   return is_there;
@@ -233,7 +153,7 @@ bool FileSearch::try_dump(const Place& place, bool has_marker) {
 void FileSearch::look_for_dumps() {
   std::vector<std::pair<std::string, bool>> mapped;  // path, and whether executable
   for (const Region& region : view_.memory.regions) {
-    if (!region.file->is_file() || !is_dump_name(region.file->name)) continue;
+    if (!region.file->is_file() || !is_dump_of_number(region.file->name)) continue;
     const auto same = [&](const auto& one) { return one.first == region.file->name; };
     const auto known = std::find_if(mapped.begin(), mapped.end(), same);
     if (known != mapped.end()) {
@@ -245,12 +165,12 @@ void FileSearch::look_for_dumps() {
   bool found = false;
   const std::string root = options_.roots.proc + "/" + std::to_string(view_.pid) + "/root";
   for (const auto& [path, executable] : mapped) {
-    const Place theirs{path, root + path, path};
-    const Place ours{path, path, ""};
+    const FilePlace theirs{path, root + path, path};
+    const FilePlace ours{path, path, ""};
     const Result<FileFacts> a = look(theirs);
     const Result<FileFacts> b = look(ours);
     const bool same = a && b && a->device == b->device && a->inode == b->inode;
-    found = try_dump(same ? Place{path, path, path} : theirs, executable) || found;
+    found = try_dump(same ? FilePlace{path, path, path} : theirs, executable) || found;
   }
   const auto name = [](pid_t pid) { return "jit-" + std::to_string(pid) + ".dump"; };
   if (!found && options_.roots.tmp.starts_with('/')) {

@@ -2,7 +2,7 @@
 
 #include "diagnosis/doctor_coverage.hpp"
 #include "diagnosis/doctor_view.hpp"
-#include "perfmap/input.hpp"
+#include "diagnosis/found_file.hpp"
 
 namespace perfmap {
 
@@ -24,15 +24,14 @@ class FileSearch {
   bool perf_opens_map = false;
 
  private:
-  struct Place;
-  Place in_tmp(const std::string& name, bool by_process) const;
-  Result<FileFacts> look(const Place& place) const;
-  Result<Input> open(const Place& place) const;
-  LookedFor judge(const Place& place, Input* good) const;
-  void judge_opened(const Input& input, LookedFor& file) const;
-  void try_map(const Place& place, bool perf_opens);
+  FilePlace in_tmp(const std::string& name, bool by_process) const;
+  Result<FileFacts> look(const FilePlace& place) const;
+  Result<Input> open(const FilePlace& place) const;
+  LookedFor judge(const FilePlace& place, Input* good) const;
+  void object(const Input& input, LookedFor& file) const;
+  void try_map(const FilePlace& place, bool perf_opens);
   void try_other_pids();
-  bool try_dump(const Place& place, bool has_marker);
+  bool try_dump(const FilePlace& place, bool has_marker);
   bool is_known(const FileFacts& facts);
   bool leads_to_map(const LookedFor& link) const;
 

@@ -81,6 +81,7 @@ AskedFor java_flags(const ProcessView& view) {
   }
   AskedFor asked;
   for (const std::string& word : words) {
+    if (word == "-XX:+DumpPerfMapAtExit") asked.map_by = word;
     if (word == "-Xint") asked.only_interprets = true;
     if (word == "-XX:+PreserveFramePointer") asked.frame_pointers = true;
     if (word == "-XX:-PreserveFramePointer") asked.frame_pointers = false;

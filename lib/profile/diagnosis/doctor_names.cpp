@@ -25,6 +25,10 @@ bool has_finding(const Diagnosis& diagnosis, std::string_view id) {
                      [id](const DoctorFinding& one) { return one.id == id; });
 }
 
+std::string subject_of(const DoctorCase& facts) {
+  return facts.subject.empty() ? number(facts.view.pid) : facts.subject;
+}
+
 /// Of a file that is there, and is not used.
 void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagnosis) {
   const std::string path = shell_word(file.our_path);
@@ -51,7 +55,7 @@ void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis&
     case FileFate::unreadable:
       if (has_finding(diagnosis, "unreadable")) break;  // of all files it is the same
       add(diagnosis, "unreadable", Severity::warning, message,
-          facts.options.reader == 0 ? "" : "sudo perfmap doctor " + number(facts.view.pid));
+          facts.options.reader == 0 ? "" : "sudo perfmap doctor " + subject_of(facts));
       break;
     case FileFate::other_pid: {
       const std::string directory = file.our_path.substr(0, file.our_path.rfind('/') + 1);
@@ -82,6 +86,11 @@ bool has_empty(const Diagnosis& diagnosis) {
 void add_lost_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   const AskedFor& asked = facts.asked;
   const std::string by = asked.map_by.empty() ? asked.dump_by : asked.map_by;
+  if (by.empty()) {
+    add(diagnosis, "lost-map", Severity::warning,
+        title(facts) + " left an empty file: nothing was compiled yet, or the disk was full", "");
+    return;
+  }
   const std::string told = title(facts) + " was started with " + visible(by);
   if (!asked.directory.empty() && asked.directory != facts.options.roots.tmp) {
     const std::string root =
@@ -130,9 +139,17 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
           "'perfmap stacks --map' as one";
       break;
     default:
-      message = title(facts) + " was not told to write a perf map, so its functions have no names";
+      message =
+          facts.knows_arguments
+              ? title(facts) + " was not told to write a perf map, so its functions have no names"
+              : "no perf map or jitdump of it is here, and " + title(facts) +
+                    " writes one only when it is told to";
   }
-  if (!has_jit && facts.found.runtime == HostRuntime::ruby) {
+  // A snapshot seldom has the command line.
+  if (facts.options.is_snapshot && facts.view.arguments.empty()) {
+    message = "The snapshot has neither a perf map nor a jitdump of " +
+              std::string(title_of(facts.found.runtime));
+  } else if (!has_jit && facts.found.runtime == HostRuntime::ruby) {
     message = "Ruby runs without YJIT, and only YJIT's code can be named";
   } else if (!has_jit && facts.found.runtime == HostRuntime::php) {
     message = "PHP runs without its JIT, and only the JIT's code can be named";
@@ -149,11 +166,22 @@ void add_unknown_jit(Diagnosis& diagnosis) {
       "");
 }
 
+void add_damage(Diagnosis& diagnosis) {
+  for (const LookedFor& file : diagnosis.looked_for) {
+    if (file.fate != FileFate::used || file.damage.empty()) continue;
+    add(diagnosis, "damaged-dump", Severity::warning, damage_text(file), damage_fix(file));
+  }
+}
+
 /// There is a file, but what does it name?
 void add_misfit(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagnosis) {
   const JitMemory& memory = diagnosis.memory;
   if (memory.regions == 0 || memory.named_bytes != 0) return;
-  const std::string lint = "perfmap lint " + number(facts.view.pid);
+  const std::string subject = !facts.subject.empty()
+                                  ? "--recording " + facts.subject + " " + shell_word(file.our_path)
+                              : facts.options.is_snapshot ? shell_word(file.our_path)
+                                                          : number(facts.view.pid);
+  const std::string lint = "perfmap lint " + subject;
   const std::string path = visible(file.our_path);
   if (file.entries == 0) {
     add(diagnosis, "no-entries", Severity::warning, path + ": nothing in it makes sense", lint);
@@ -193,9 +221,19 @@ const LookedFor* used_file(const Diagnosis& diagnosis, bool is_dump) noexcept {
   return nullptr;
 }
 
+std::string damage_text(const LookedFor& file) {
+  return visible(file.our_path) + " is damaged, and what was there has no name; " +
+         visible(file.damage);
+}
+
+std::string damage_fix(const LookedFor& file) {
+  return "perfmap lint " + shell_word(file.our_path);
+}
+
 void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   const LookedFor* const map = used_file(diagnosis, false);
   const LookedFor* const dump = used_file(diagnosis, true);
+  if (facts.subject.empty()) add_damage(diagnosis);
   if (map != nullptr || dump != nullptr) {
     add_misfit(facts, map != nullptr ? *map : *dump, diagnosis);
     return;
@@ -206,12 +244,16 @@ void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   if (!known && diagnosis.memory.regions == 0) return;
   for (const LookedFor& file : diagnosis.looked_for) add_file_finding(facts, file, diagnosis);
   if (explains(diagnosis)) return;
-  const bool asked = !facts.asked.map_by.empty() || !facts.asked.dump_by.empty();
+  const bool asked = !facts.asked.map_by.empty() || !facts.asked.dump_by.empty() ||
+                     (!facts.knows_arguments && has_empty(diagnosis));
+  // A JVM that lives writes its map when it ends, or is asked; PyPy writes none.
+  const HostRuntime runtime = facts.found.runtime;
+  const bool writes = runtime == HostRuntime::jvm ? facts.is_gone : runtime != HostRuntime::pypy;
   if (!known) {
     add_unknown_jit(diagnosis);
   } else if (is_too_old(facts)) {
     add_too_old(facts, diagnosis);
-  } else if (asked && facts.found.runtime != HostRuntime::pypy) {
+  } else if (asked && writes) {
     add_lost_map(facts, diagnosis);
   } else {
     add_no_map(facts, diagnosis);

@@ -56,9 +56,7 @@ void add_settings(const DoctorCase& facts, Diagnosis& diagnosis) {
 void add_ignored(const DoctorCase& facts, Diagnosis& diagnosis) {
   const JitMemory& memory = diagnosis.memory;
   if (memory.ignored_bytes == 0) return;
-  const std::string message = "perf does not look into a map for code in " +
-                              visible(memory.ignored_region) + ", where " +
-                              size_text(memory.ignored_bytes) + " have names";
+  const std::string message = ignored_text(memory);
   CommandText command = own_command(facts.view);
   if (facts.found.runtime == HostRuntime::dotnet) {
     command.environment = {"DOTNET_PerfMapEnabled=1", "DOTNET_EnableWriteXorExecute=0"};
@@ -111,7 +109,7 @@ void add_java(const DoctorCase& facts, bool has_map, Diagnosis& diagnosis) {
         "The JVM compiles nothing (-Xint), so no Java method has code to name",
         without_xint(facts.view));
   }
-  if (has_map && file_clock_ns() - facts.map_time_ns > kOldSnapshot) {
+  if (has_map && !facts.options.is_snapshot && file_clock_ns() - facts.map_time_ns > kOldSnapshot) {
     const std::int64_t minutes = (file_clock_ns() - facts.map_time_ns) / kSecond / 60;
     add(diagnosis, "snapshot", Severity::info,
         "The JVM's map is " + std::to_string(minutes) +
@@ -128,14 +126,18 @@ void add_java(const DoctorCase& facts, bool has_map, Diagnosis& diagnosis) {
 
 }  // namespace
 
+std::string ignored_text(const JitMemory& memory) {
+  return "perf does not look into a map for code in " + visible(memory.ignored_region) +
+         ", where " + size_text(memory.ignored_bytes) + " have names";
+}
+
 void add_runtime_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   const bool has_map = used_file(diagnosis, false) != nullptr;
   if (facts.found.runtime == HostRuntime::jvm) {
     add_java(facts, has_map, diagnosis);
   } else if (facts.found.runtime == HostRuntime::node && has_map &&
              !facts.asked.interpreted_frames) {
-    add(diagnosis, "interpreted-frames", Severity::info,
-        "functions that V8 only interprets all show as InterpreterEntryTrampoline",
+    add(diagnosis, "interpreted-frames", Severity::info, std::string(kInterpretedFrames),
         naming_command(facts, true));
   }
 }

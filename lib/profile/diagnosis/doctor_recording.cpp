@@ -2,69 +2,49 @@
 
 #include <algorithm>
 
-#include "diagnosis/doctor_runtime.hpp"
+#include "diagnosis/ended_stacks.hpp"
 #include "diagnosis/recording_findings.hpp"
+#include "perfmap/recorded_jit.hpp"
+#include "processes/start_time.hpp"
 
 namespace perfmap {
 namespace {
 
-/// Counts what StackReader does not.
-class JitCounter {
- public:
-  explicit JitCounter(const FrameTable& table) : table_(table) {}
-
-  void take(const StackSample& sample) {
-    RecordedProcessState& process = processes[sample.pid];
-    for (const StackFrame& frame : sample.frames) {
-      const FrameFunction& function = table_.function_of(frame.place);
-      if (function.kind != FrameKind::jit) continue;
-      ++process.jit_frames;
-      if (function.name.empty()) ++process.unnamed_jit;
-    }
-    if (ends_in_jit(sample)) ++process.ends_in_jit;
+/// By the wall clock; the file was written when it was over, if it was not copied since.
+std::int64_t end_of(const Recording& recording, const RecordedSamples& samples) {
+  const RecordingFacts& facts = samples.facts;
+  if (facts.wall_ns != 0 && samples.last >= facts.clock_ns) {
+    return static_cast<std::int64_t>(facts.wall_ns + (samples.last - facts.clock_ns)) + kTimeSlack;
   }
+  const FileFacts& file = recording.input().facts();
+  return file.is_file ? file.mtime_ns + kTimeSlack : file_clock_ns();
+}
 
-  std::map<pid_t, RecordedProcessState> processes;
-
- private:
-  /// Threads begin in native code: whoever stops at a runtime's, or goes astray right behind it,
-  /// has lost the callers.
-  bool ends_in_jit(const StackSample& sample) const noexcept {
-    constexpr std::size_t kKernelsMost = 127;  // frames, by default: longer chains are cut there
-    switch (sample.end) {
-      case StackEnd::no_info:
-      case StackEnd::bad_memory: break;
-      case StackEnd::callchain:
-        if (sample.frames.size() >= kKernelsMost) return false;
-        break;
-      default: return false;
-    }
-    const auto kind = [this](const StackFrame& frame) {
-      return table_.function_of(frame.place).kind;
-    };
-    const auto last =
-        std::find_if(sample.frames.rbegin(), sample.frames.rend(),
-                     [&](const StackFrame& f) { return kind(f) != FrameKind::unknown; });
-    return last != sample.frames.rend() && kind(*last) == FrameKind::jit;
-  }
-
-  const FrameTable& table_;
-};
-
-void describe_processes(const RecordedSamples& samples, const StackStatistics& statistics,
-                        JitCounter& counter, RecordingDiagnosis& diagnosis) {
+/// Fills in what can be told of each process, and how it is seen.
+std::map<pid_t, RecordedView> describe_processes(const RecordingContext& context,
+                                                 const StackStatistics& statistics,
+                                                 StackCounter& counter, const UsedFiles& used,
+                                                 RecordingDiagnosis& diagnosis) {
+  std::map<pid_t, RecordedView> views;
   for (const StackCounts& counts : statistics.processes) {
     if (counts.samples == 0) continue;
-    RecordedProcessState process = counter.processes[counts.pid];
+    RecordedProcessState process = std::move(counter.processes[counts.pid]);
     process.counts = counts;
-    const auto files = samples.files.find(counts.pid);
-    if (files != samples.files.end()) {
-      const FoundRuntime found = find_runtime(files->second);
-      process.runtime = found.runtime;
-      process.evidence = found.evidence;
+    process.ended = counter.ended(counts.pid);
+    if (context.samples.processes.contains(counts.pid)) {
+      RecordedView view = view_recorded(counts.pid, counts.comm, context);
+      process.runtime = view.found.runtime;
+      process.evidence = view.found.evidence;
+      Diagnosis live;
+      search_recorded(view, used, context, live);
+      process.memory = std::move(live.memory);
+      if (process.concerns_jit()) process.looked_for = std::move(live.looked_for);
+      view.process.reset();  // one descriptor or two for each
+      views.emplace(counts.pid, std::move(view));
     }
     diagnosis.processes.push_back(std::move(process));
   }
+  return views;
 }
 
 }  // namespace
@@ -72,28 +52,37 @@ void describe_processes(const RecordedSamples& samples, const StackStatistics& s
 RecordingDiagnosis diagnose_recording(const Recording& recording,
                                       const RecordingDoctorOptions& options,
                                       Diagnostics& problems) {
+  UsedFiles used;
   StackOptions stacks;
   stacks.open_module = options.open_module;
-  stacks.find_jit = options.find_jit;
+  if (options.find_jit) stacks.find_jit = used.watch(options.find_jit);
   stacks.threads = options.threads;
   stacks.demangle = false;
-  StackReader reader(recording, std::move(stacks));
-  JitCounter counter(reader.table());
-  reader.read([&](const StackSample& sample) { counter.take(sample); }, problems);
   const RecordedSamples samples =
       read_samples(recording, [](pid_t, Address, std::uint64_t) { return true; });
+  StackReader reader(recording, std::move(stacks));
+  StackCounter counter(reader.table(), samples.events);
+  reader.read([&](const StackSample& sample) { counter.take(sample); }, problems);
   RecordingDiagnosis diagnosis;
   diagnosis.path = recording.input().name();
   diagnosis.command_line = samples.facts.command_line;
   diagnosis.total = reader.statistics().total;
   diagnosis.failures.assign(reader.failures().begin(), reader.failures().end());
-  describe_processes(samples, reader.statistics(), counter, diagnosis);
-  add_recorder_findings({samples, reader.statistics()}, diagnosis);
-  add_process_findings(diagnosis);
-  std::stable_sort(diagnosis.findings.begin(), diagnosis.findings.end(),
-                   [](const RecordingFinding& a, const RecordingFinding& b) {
-                     return a.finding.severity > b.finding.severity;
-                   });
+  const std::optional<RecordCommand> command = RecordCommand::parse(diagnosis.command_line);
+  const FileFacts& file = recording.input().facts();
+  const RecordingContext context{samples,
+                                 options,
+                                 command,
+                                 diagnosis.path,
+                                 file.is_file && file.uid == 0,
+                                 end_of(recording, samples)};
+  const auto views = describe_processes(context, reader.statistics(), counter, used, diagnosis);
+  const RecordingCase facts{context, reader.statistics(), views};
+  RecordingAdvice advice(command_to_repeat(facts, diagnosis), diagnosis);
+  add_recorder_findings(facts, advice);
+  add_process_findings(facts, diagnosis, advice);
+  add_end_findings(facts, diagnosis, advice);
+  advice.finish();
   return diagnosis;
 }
 

@@ -14,6 +14,13 @@ std::uint64_t ended(const StackCounts& counts, StackEnd end) noexcept {
   return counts.ends[static_cast<std::size_t>(end)];
 }
 
+/// Nothing where there are none.
+std::string early_text(const StackCounts& counts) {
+  const std::uint64_t early =
+      ended(counts, StackEnd::no_info) + ended(counts, StackEnd::bad_memory);
+  return early == 0 ? "" : std::to_string(early) + " ended early, ";
+}
+
 std::string process_text(const RecordedProcessState& process) {
   std::string text = "  " + std::to_string(process.counts.pid) + " (" +
                      visible(process.counts.comm) + "): " + std::to_string(process.counts.samples) +
@@ -38,6 +45,25 @@ void write_counts(JsonWriter& json, const StackCounts& counts) {
   json.number(ended(counts, StackEnd::truncated));
   json.key("no_info");
   json.number(ended(counts, StackEnd::no_info));
+  json.key("bad_memory");
+  json.number(ended(counts, StackEnd::bad_memory));
+}
+
+void write_ended(JsonWriter& json, const EndedStacks& ends) {
+  json.begin_object();
+  json.key("module");
+  ends.module.empty() ? json.null() : json.string(ends.module);
+  json.key("function");
+  ends.function.empty() ? json.null() : json.string(ends.function);
+  json.key("kind");
+  json.string(to_string(ends.kind));
+  json.key("no_info");
+  json.number(ends.no_info);
+  json.key("bad_memory");
+  json.number(ends.bad_memory);
+  json.key("alone");
+  json.number(ends.alone);
+  json.end_object();
 }
 
 void write_process(JsonWriter& json, const RecordedProcessState& process) {
@@ -54,6 +80,14 @@ void write_process(JsonWriter& json, const RecordedProcessState& process) {
   json.number(process.jit_frames);
   json.key("unnamed_jit_frames");
   json.number(process.unnamed_jit);
+  json.key("looked_for");
+  json.begin_array();
+  for (const LookedFor& file : process.looked_for) write_looked_for_json(json, file);
+  json.end_array();
+  json.key("early_ends");
+  json.begin_array();
+  for (const EndedStacks& ends : process.ended) write_ended(json, ends);
+  json.end_array();
   json.end_object();
 }
 
@@ -84,10 +118,13 @@ void write_recording_doctor_text(OutputFile& out, const RecordingDiagnosis& diag
   }
   out.write("samples   " + std::to_string(total.samples) +
             "; stacks: " + std::to_string(ended(total, StackEnd::root)) + " to the root, " +
-            std::to_string(ended(total, StackEnd::truncated)) + " cut, " +
+            std::to_string(ended(total, StackEnd::truncated)) + " cut, " + early_text(total) +
             std::to_string(ended(total, StackEnd::callchain)) + " as the kernel walked them\n");
   if (!diagnosis.processes.empty()) out.write("processes\n");
-  for (const RecordedProcessState& process : diagnosis.processes) out.write(process_text(process));
+  for (const RecordedProcessState& process : diagnosis.processes) {
+    out.write(process_text(process));
+    write_looked_for(out, process.looked_for, "    looked for ");
+  }
   for (const RecordingFinding& one : diagnosis.findings) write_finding(out, one.finding, color);
   if (diagnosis.misses_names()) return;
   out.write(diagnosis.findings.empty() ? "\nnothing is wrong\n"

@@ -23,25 +23,6 @@ std::string memory_text(const JitMemory& memory) {
          (memory.named_bytes == 0 ? "" : ", the rest may be unused");
 }
 
-std::string fate_text(const LookedFor& file) {
-  if (file.fate != FileFate::used) return file.why;
-  const std::string what = file.is_dump ? "load" : "entr";
-  const std::string one = file.is_dump ? "" : "y";
-  const std::string many = file.is_dump ? "s" : "ies";
-  return "used, " + std::to_string(file.entries) + " " + what + (file.entries == 1 ? one : many);
-}
-
-void write_files(OutputFile& out, const Diagnosis& diagnosis) {
-  out.write("looked for\n");
-  for (const LookedFor& file : diagnosis.looked_for) {
-    std::string line = "  " + visible(file.our_path) + ": " + fate_text(file);
-    if (!file.path.empty() && file.path != file.our_path) {
-      line += " (the process's " + visible(file.path) + ")";
-    }
-    out.write(line + "\n");
-  }
-}
-
 std::string_view color_of(Severity severity) noexcept {
   switch (severity) {
     case Severity::error: return "\x1b[1;31m";
@@ -61,27 +42,6 @@ std::string_view conclusion(const Diagnosis& diagnosis) {
   }
   return diagnosis.findings.empty() ? "\nnothing is wrong\n"
                                     : "\nno name is missing; the above is good to know\n";
-}
-
-void write_file_json(JsonWriter& json, const LookedFor& file) {
-  json.begin_object();
-  json.key("kind");
-  json.string(file.is_dump ? "jitdump" : "perf-map");
-  json.key("path");
-  file.path.empty() ? json.null() : json.string(file.path);
-  json.key("our_path");
-  json.string(file.our_path);
-  json.key("fate");
-  json.string(to_string(file.fate));
-  json.key("why");
-  json.string(file.why);
-  json.key("entries");
-  json.number(file.entries);
-  if (file.is_dump) {
-    json.key("marker");
-    json.boolean(file.has_marker);
-  }
-  json.end_object();
 }
 
 void write_memory_json(JsonWriter& json, const JitMemory& memory) {
@@ -144,7 +104,10 @@ void write_doctor_text(OutputFile& out, const Diagnosis& diagnosis, bool color) 
     row("runtime", "none that perfmap knows");
   }
   row("memory", memory_text(diagnosis.memory));
-  if (diagnosis.concerns_jit()) write_files(out, diagnosis);
+  if (diagnosis.concerns_jit()) {
+    out.write("looked for\n");
+    write_looked_for(out, diagnosis.looked_for, "  ");
+  }
   for (const DoctorFinding& finding : diagnosis.findings) write_finding(out, finding, color);
   out.write(conclusion(diagnosis));
 }
@@ -166,7 +129,7 @@ void write_doctor_json(OutputFile& out, const Diagnosis& diagnosis) {
   write_memory_json(json, diagnosis.memory);
   json.key("looked_for");
   json.begin_array();
-  for (const LookedFor& file : diagnosis.looked_for) write_file_json(json, file);
+  for (const LookedFor& file : diagnosis.looked_for) write_looked_for_json(json, file);
   json.end_array();
   json.key("findings");
   json.begin_array();

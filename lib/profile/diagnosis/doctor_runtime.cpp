@@ -174,34 +174,26 @@ std::string_view title_of(HostRuntime runtime) noexcept {
   return row == nullptr ? "this program" : row->title;
 }
 
-FoundRuntime find_runtime(const ProcSource& process, const ProcessView& view) {
+FoundRuntime find_runtime(const ProcessView& view) {
   FoundRuntime found = by_program(view);
   if (found.runtime == HostRuntime::unknown) found = by_regions(view);
   if (found.runtime == HostRuntime::unknown) found = by_libraries(view);
   if (found.runtime == HostRuntime::cpython) {
     found.version = version_in_names(view, "python", "libpython");
-  } else if (found.runtime == HostRuntime::jvm) {
-    found.version = java_version(process, view);
   }
   return found;
 }
 
-FoundRuntime find_runtime(const std::set<std::string>& files) {
-  for (const bool is_the_program : {true, false}) {
-    for (const Row& row : kRows) {
-      const auto& stems = is_the_program ? row.programs : row.libraries;
-      for (const std::string& file : files) {
-        const auto fits = [&](std::string_view stem) {
-          return is_the_program ? is_program(base_name(file), stem)
-                                : is_library(base_name(file), stem);
-        };
-        if (std::none_of(stems.begin(), stems.end(), fits)) continue;
-        return {
-            row.runtime, (is_the_program ? "executable " : "library ") + file, {}, is_the_program};
-      }
-    }
-  }
-  return {};
+FoundRuntime find_runtime(const ProcSource& process, const ProcessView& view) {
+  FoundRuntime found = find_runtime(view);
+  if (found.runtime == HostRuntime::jvm) found.version = java_version(process, view);
+  return found;
+}
+
+FoundRuntime find_runtime_of_program(const std::string& path) {
+  ProcessView view;
+  view.executable = path;
+  return by_program(view);
 }
 
 Version parse_version(std::string_view text) noexcept {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <compare>
-#include <set>
 #include <string>
 
 #include "diagnosis/doctor_view.hpp"
@@ -18,8 +17,10 @@ struct FoundRuntime {
 /// By the program's name, else the names of its memory, else those of its libraries.
 FoundRuntime find_runtime(const ProcSource& process, const ProcessView& view);
 
-/// The same of a process of which only the files are known that it has mapped to run.
-FoundRuntime find_runtime(const std::set<std::string>& files);
+/// The same by the view alone: of a process that is gone.
+FoundRuntime find_runtime(const ProcessView& view);
+/// By the program's path alone.
+FoundRuntime find_runtime_of_program(const std::string& path);
 
 /// Of "3.11.7" 3 and 11; zeros where there is nothing.
 struct Version {

@@ -69,10 +69,12 @@ Result<ProcessView> view_process(const ProcSource& process, const Roots& roots) 
   view.pid = process.pid();
   MappedFiles files;
   if (!take(process.status(), view.status, view.pid, error) ||
-      !take(process.memory_map(files), view.memory, view.pid, error) ||
-      !take(process.command_line(), view.arguments, view.pid, error)) {
+      !take(process.memory_map(files), view.memory, view.pid, error)) {
     return Failure(std::move(error));
   }
+  // Snapshots seldom have one.
+  const bool has_arguments = take(process.command_line(), view.arguments, view.pid, error);
+  if (!has_arguments && error.code != Errc::not_found) return Failure(std::move(error));
   // What overwrites its arguments, to show a title, leaves NULs behind it.
   while (!view.arguments.empty() && view.arguments.back().empty()) view.arguments.pop_back();
   // A kernel thread has no program, and who may read the map may lack the rest.

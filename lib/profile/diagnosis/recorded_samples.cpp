@@ -29,15 +29,18 @@ class SampleReader {
       case RecordType::comm:
         if (const auto event = decode_comm(record)) {
           found.pids.insert(event->pid);
-          if (event->exec) found.files.erase(event->pid);
+          if (event->exec) take_exec(event->pid);
           tracker_.on_comm(*event);
         }
         break;
       case RecordType::fork:
-        if (const auto event = decode_fork(record)) tracker_.on_fork(*event);
+        if (const auto event = decode_fork(record)) take_fork(*event);
         break;
       case RecordType::exit:
         if (const auto event = decode_exit(record)) tracker_.on_exit(*event);
+        break;
+      case RecordType::namespaces:
+        if (const auto event = decode_namespaces(record)) take_namespaces(*event);
         break;
       case RecordType::sample:
         if (record.event >= events.size()) break;
@@ -55,19 +58,48 @@ class SampleReader {
     tracker_.on_mmap(event);
     found.pids.insert(event.pid);
     if (event.access.execute && event.name.starts_with('/')) {
-      found.files[event.pid].emplace(event.name);
+      std::string& program = found.processes[event.pid].program;
+      if (program.empty()) program = event.name;
     }
     if (is_dump_name(event.name)) {
       found.markers.push_back({event.pid, event.time, std::string(event.name)});
     }
   }
 
+  void take_exec(pid_t pid) {
+    RecordedProcess& process = found.processes[pid];
+    process.program.clear();
+    process.executed = ++executed_;
+  }
+
+  void take_fork(const ForkEvent& event) {
+    tracker_.on_fork(event);
+    if (event.pid == event.parent) return;
+    const auto parent = found.processes.find(event.parent);
+    RecordedProcess process;
+    if (parent != found.processes.end()) {
+      process.program = parent->second.program;
+      process.executed = parent->second.executed;
+    }
+    found.processes[event.pid] = std::move(process);
+  }
+
+  void take_namespaces(const NamespacesRecord& event) {
+    constexpr std::size_t kPid = 3;  // enum in perf_event.h: net, uts, ipc, pid, ...
+    if (event.namespaces.size() <= kPid) return;
+    found.processes[event.pid].pid_namespace = event.namespaces[kPid].inode;
+  }
+
   void take_sample(const RecordedSample& sample) {
     if (found.first == 0) found.first = sample.time;
     found.last = std::max(found.last, sample.time);
     found.pids.insert(sample.pid);
+    RecordedProcess& process = found.processes[sample.pid];
+    auto space = tracker_.at(sample.pid);
+    if (space != nullptr) process.memory = space;
+    constexpr std::uint64_t k32Bit = 1;  // PERF_SAMPLE_REGS_ABI_32
+    process.samples_of_32_bit += sample.user.abi == k32Bit ? 1 : 0;
     if (sample.mode != CpuMode::user) return;
-    const auto space = tracker_.at(sample.pid);
     const Region* const region = space == nullptr ? nullptr : space->find(sample.ip);
     if (region == nullptr || jit_room(*region) != JitRoom::likely) return;
     JitSamples& jit = found.jit[sample.pid];
@@ -81,6 +113,7 @@ class SampleReader {
   const IsNamed& is_named_;
   ProcessTracker tracker_;
   std::size_t pages_ = 0;
+  std::uint64_t executed_ = 0;
 };
 
 }  // namespace

@@ -3,12 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
+#include <memory>
 #include <string>
 #include <sys/types.h>
 #include <unordered_set>
 #include <vector>
 
+#include "perfmap/address_space.hpp"
 #include "perfmap/recording.hpp"
 
 namespace perfmap {
@@ -19,6 +20,19 @@ struct JitSamples {
   std::uint64_t count = 0;
   std::uint64_t unnamed = 0;
   std::map<Address, std::uint64_t> pages;  ///< where the unnamed ones are, by page
+};
+
+/// A process as its events show it.
+struct RecordedProcess {
+  /// Memory at its last sample; null where it has none, or nothing is known of it.
+  std::shared_ptr<const AddressSpace> memory;
+  /// The file that was mapped to run first after exec: the program. Empty: nothing tells.
+  std::string program;
+  /// The how manieth exec of the recording made it what it is, or its parent; 0: none that was
+  /// recorded.
+  std::uint64_t executed = 0;
+  std::uint64_t samples_of_32_bit = 0;  ///< by the registers that were sampled
+  std::uint64_t pid_namespace = 0;      ///< inode; 0: not recorded
 };
 
 /// What a recording says of its processes.
@@ -32,8 +46,7 @@ struct RecordedSamples {
   };
   std::vector<Marker> markers;  ///< dumps that processes had mapped
   std::map<pid_t, JitSamples> jit;
-  /// What processes have mapped to run, as of the last program.
-  std::map<pid_t, std::set<std::string>> files;
+  std::map<pid_t, RecordedProcess> processes;
   RecordingFacts facts;
   std::vector<RecordedEvent> events;
 

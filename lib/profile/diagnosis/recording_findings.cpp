@@ -11,167 +11,213 @@ constexpr std::uint32_t kLargestStack = 65528;  // perf refuses more
 constexpr std::uint64_t kCallchain = 1U << 5;   // PERF_SAMPLE_CALLCHAIN
 constexpr std::uint64_t kUserStack = 1U << 13;  // PERF_SAMPLE_STACK_USER
 
-void add(RecordingDiagnosis& diagnosis, std::string_view id, Severity severity, std::string message,
-         std::string fix = {}, pid_t pid = 0) {
-  diagnosis.findings.push_back({{id, severity, std::move(message), std::move(fix)}, pid});
+bool any_event_has(const RecordedSamples& samples, std::uint64_t bits) noexcept {
+  return std::any_of(samples.events.begin(), samples.events.end(),
+                     [bits](const RecordedEvent& e) { return (e.sample_type & bits) != 0; });
 }
 
-std::string percent(std::uint64_t part, std::uint64_t whole) {
-  if (part != 0 && part * 100 < whole) return "under 1 %";
-  return std::to_string(part * 100 / std::max<std::uint64_t>(whole, 1)) + " %";
-}
-
-/// Less than one in a hundred is not worth another recording.
-bool matters(std::uint64_t part, std::uint64_t whole) noexcept {
-  return part != 0 && part * 100 >= whole;
-}
-
-void check_stacks(const RecordingCase& facts, RecordingDiagnosis& diagnosis) {
-  const auto& events = facts.samples.events;
-  const bool has_stacks = std::any_of(events.begin(), events.end(), [](const RecordedEvent& e) {
-    return (e.sample_type & (kCallchain | kUserStack)) != 0;
-  });
-  if (!has_stacks) {
-    add(diagnosis, "no-stacks", Severity::warning, "samples have an address, and no stack",
-        "perf record -g ...");
+void check_stacks(const RecordingCase& facts, RecordingAdvice& advice) {
+  const RecordedSamples& samples = facts.context.samples;
+  if (!has_stacks(samples)) {
+    advice.add_change("no-stacks", Severity::warning, "samples have an address, and no stack",
+                      [](RecordCommand& command) { command.set_call_graph(""); });
     return;
   }
   const StackCounts& total = facts.statistics.total;
   const std::uint64_t cut = total.ends[static_cast<std::size_t>(StackEnd::truncated)];
   if (cut == 0) return;
   std::uint32_t copied = 0;
-  for (const RecordedEvent& event : events) copied = std::max(copied, event.user_stack);
+  for (const RecordedEvent& event : samples.events) copied = std::max(copied, event.user_stack);
   const std::uint32_t size = mending_stack_size(copied, cut, total.samples);
-  add(diagnosis, "cut-stacks", matters(cut, total.samples) ? Severity::warning : Severity::info,
-      std::to_string(cut) + " of " + std::to_string(total.samples) + " stacks (" +
-          percent(cut, total.samples) + ") are cut where the copy of " + std::to_string(copied) +
-          " bytes ends",
-      size == 0 ? "perfmap stacks --stitch " + visible(diagnosis.path)
-                : "perf record --call-graph dwarf," + std::to_string(size) + " ...");
+  const Severity severity = matters(cut, total.samples) ? Severity::warning : Severity::info;
+  const std::string message = std::to_string(cut) + " of " + std::to_string(total.samples) +
+                              " stacks (" + percent_text(cut, total.samples) +
+                              ") are cut where the copy of " + std::to_string(copied) +
+                              " bytes ends";
+  if (size == 0) {
+    advice.add("cut-stacks", severity, message,
+               "perfmap stacks --stitch " + shell_word(facts.context.path));
+  } else {
+    advice.add_change("cut-stacks", severity, message, [size](RecordCommand& command) {
+      command.set_call_graph("dwarf," + std::to_string(size));
+    });
+  }
 }
 
-/// `failures` of the diagnosis are there already.
-void check_files(const RecordingCase& facts, RecordingDiagnosis& diagnosis) {
-  const StackCounts& total = facts.statistics.total;
-  const std::uint64_t ended = total.ends[static_cast<std::size_t>(StackEnd::no_info)];
-  if (diagnosis.failures.empty() || ended == 0) return;
-  const std::size_t count = diagnosis.failures.size();
-  add(diagnosis, "missing-files",
-      matters(ended, total.samples) ? Severity::warning : Severity::info,
-      std::to_string(ended) + " of " + std::to_string(total.samples) +
-          " stacks end at code of which nothing is known, and " + std::to_string(count) +
-          (count == 1 ? " file" : " files") + " of the recording could not be read here",
-      "perfmap doctor --symfs DIR " + visible(diagnosis.path));
-}
-
-void check_clock(const RecordingCase& facts, RecordingDiagnosis& diagnosis) {
-  if (facts.samples.markers.empty() || facts.samples.is_monotonic()) return;
-  add(diagnosis, "clock", Severity::error,
-      "process " + std::to_string(facts.samples.markers.front().pid) + " wrote a jitdump, " +
-          visible(facts.samples.markers.front().path) +
+void check_clock(const RecordingCase& facts, RecordingAdvice& advice) {
+  const RecordedSamples& samples = facts.context.samples;
+  if (samples.markers.empty() || samples.is_monotonic()) return;
+  advice.add_change(
+      "clock", Severity::error,
+      "process " + std::to_string(samples.markers.front().pid) + " wrote a jitdump, " +
+          visible(samples.markers.front().path) +
           ", and the recording has another clock: perf inject fails, and code may get names of "
           "other times",
-      "perf record -k mono ...");
+      [](RecordCommand& command) { command.set(RecordCommand::kClock, "mono"); });
 }
 
-void check_losses(const RecordingCase& facts, RecordingDiagnosis& diagnosis) {
+void check_losses(const RecordingCase& facts, RecordingAdvice& advice) {
   const StackStatistics& statistics = facts.statistics;
-  if (facts.samples.facts.was_killed) {
-    add(diagnosis, "killed", Severity::warning,
-        "perf did not come to its end: what it writes last, such as build-ids, is missing");
+  if (facts.context.samples.facts.was_killed) {
+    advice.add("killed", Severity::warning,
+               "perf did not come to its end: what it writes last, such as build-ids, is missing");
   }
   if (statistics.lost_bytes != 0) {
-    add(diagnosis, "damaged", Severity::warning,
-        std::to_string(statistics.lost_bytes) + " bytes of the recording make no sense");
+    advice.add("damaged", Severity::warning,
+               std::to_string(statistics.lost_bytes) + " bytes of the recording make no sense");
   }
-  if (statistics.lost != 0) {
-    add(diagnosis, "lost-events",
-        matters(statistics.lost, statistics.total.samples) ? Severity::warning : Severity::info,
-        "perf lost " + std::to_string(statistics.lost) +
-            " events, and with them perhaps what was mapped",
-        "perf record -m 16M ...");
-  }
+  if (statistics.lost == 0) return;
+  const auto& events = facts.context.samples.events;
+  const auto frequency = std::find_if(events.begin(), events.end(), [](const RecordedEvent& one) {
+    return one.is_frequency && one.period > 1;
+  });
+  // Others than root may lock half a mebibyte only.
+  const bool may_lock = facts.context.options.reader == 0 || frequency == events.end();
+  const std::uint64_t half = may_lock ? 0 : frequency->period / 2;
+  advice.add_change(
+      "lost-events",
+      matters(statistics.lost, statistics.total.samples) ? Severity::warning : Severity::info,
+      "perf lost " + std::to_string(statistics.lost) +
+          " events, and with them perhaps what was mapped",
+      [half](RecordCommand& command) {
+        half == 0 ? command.set(RecordCommand::kPages, "16M")
+                  : command.set(RecordCommand::kFrequency, std::to_string(half));
+      });
 }
 
-void check_build_ids(const RecordingCase& facts, RecordingDiagnosis& diagnosis) {
-  const RecordingFacts& recording = facts.samples.facts;
+void check_build_ids(const RecordingCase& facts, RecordingAdvice& advice) {
+  const RecordingFacts& recording = facts.context.samples.facts;
   if (recording.was_killed || recording.is_pipe || !recording.build_ids.empty()) return;
-  const auto& events = facts.samples.events;
+  const auto& events = facts.context.samples.events;
   if (std::any_of(events.begin(), events.end(), [](const auto& e) { return e.has_build_ids; })) {
     return;
   }
-  add(diagnosis, "no-build-ids", Severity::info,
+  advice.add_change(
+      "no-build-ids", Severity::info,
       "the recording has no build-ids: files that were replaced since are not noticed",
-      "perf record --buildid-mmap ...");
+      [](RecordCommand& command) {
+        command.remove({'B', "no-buildid"});
+        command.set({0, "buildid-mmap"});
+      });
 }
 
-/// Whether the program was started, by perf, so that it writes a map or a dump.
-bool was_told_to_name(const RecordedProcessState& process, const RecordingDiagnosis& diagnosis) {
-  const auto has = [&](std::string_view option) {
-    return std::any_of(diagnosis.command_line.begin(), diagnosis.command_line.end(),
-                       [&](const std::string& word) { return word.starts_with(option); });
-  };
-  switch (process.runtime) {
-    case HostRuntime::node: return has("--perf-basic-prof") || has("--perf-prof");
-    case HostRuntime::jvm: return has("-XX:+DumpPerfMapAtExit");
-    case HostRuntime::cpython: return has("-Xperf") || has("perf_jit");
-    default: return false;
+/// A regular expression for pgrep(1) that is that name.
+std::string pattern_of(std::string_view comm) {
+  std::string pattern;
+  for (const char c : comm) {
+    if (std::string_view(".[]()*+?{}|^$\\").find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
   }
+  return pattern;
 }
 
-/// As if it had been found alive, with a command line that nobody knows.
-std::string naming_command_of(const RecordedProcessState& process) {
-  if (process.runtime == HostRuntime::jvm) {
-    return "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit ...";
-  }
-  ProcessView view;
-  view.executable = to_string(process.runtime);
-  if (process.runtime == HostRuntime::cpython) view.executable = "python3";
-  const DoctorOptions options;
-  DoctorCase facts{view, options};
-  facts.found.runtime = process.runtime;
-  return naming_command(facts, true);
+const RecordedProcessState* busiest(const RecordingDiagnosis& diagnosis) noexcept {
+  const auto most = std::max_element(
+      diagnosis.processes.begin(), diagnosis.processes.end(),
+      [](const auto& a, const auto& b) { return a.counts.samples < b.counts.samples; });
+  return most == diagnosis.processes.end() ? nullptr : &*most;
 }
 
-std::string stack_command_of(HostRuntime runtime) {
-  switch (runtime) {
-    case HostRuntime::jvm: return "java -XX:+PreserveFramePointer ...";
-    case HostRuntime::node: return "node --interpreted-frames-native-stack ...";
-    case HostRuntime::cpython: return "python3 -X perf_jit ...";
-    case HostRuntime::erlang: return "erl +JPperf true ...";
-    default: return {};
+/// What there is of a command where the recording has none.
+RecordCommand command_of_events(const RecordedSamples& samples) {
+  RecordCommand command;
+  std::uint32_t copied = 0;
+  for (const RecordedEvent& event : samples.events) copied = std::max(copied, event.user_stack);
+  if (copied != 0) {
+    command.set_call_graph("dwarf," + std::to_string(copied));
+  } else if (has_stacks(samples)) {
+    command.set_call_graph("");
   }
+  command.workload = {"sleep", "10"};
+  return command;
 }
 
-void check_process(const RecordedProcessState& process, RecordingDiagnosis& diagnosis) {
-  const std::string who =
-      "process " + std::to_string(process.counts.pid) + " (" + visible(process.counts.comm) + ")";
-  if (process.unnamed_jit != 0) {
-    // All of them: what the program wrote was not found.
-    const bool is_file_elsewhere =
-        process.unnamed_jit == process.jit_frames && was_told_to_name(process, diagnosis);
-    add(diagnosis, "unnamed-jit",
-        matters(process.unnamed_jit, process.jit_frames) ? Severity::warning : Severity::info,
-        std::to_string(process.unnamed_jit) + " of " + std::to_string(process.jit_frames) +
-            " frames of code that " + std::string(title_of(process.runtime)) + " made in " + who +
-            " have no name (" + percent(process.unnamed_jit, process.jit_frames) + ")" +
-            (is_file_elsewhere ? ", and the map or jitdump that it was told to write is not here"
-                               : ""),
-        is_file_elsewhere ? "perfmap stacks --map-dir DIR " + visible(diagnosis.path)
-                          : naming_command_of(process),
-        process.counts.pid);
+bool lives(std::string_view pids, const RecordingCase& facts) {
+  while (!pids.empty()) {
+    const std::size_t end = std::min(pids.find(','), pids.size());
+    const int pid = std::atoi(std::string(pids.substr(0, end)).c_str());
+    const auto view = facts.views.find(pid);
+    const bool is_there = view != facts.views.end()
+                              ? view->second.is_alive
+                              : process_lives(pid, facts.context.options.roots);
+    if (!is_there) return false;
+    pids.remove_prefix(std::min(pids.size(), end + 1));
   }
-  if (process.ends_in_jit != 0) {
-    add(diagnosis, "frame-pointers",
-        matters(process.ends_in_jit, process.counts.samples) ? Severity::warning : Severity::info,
-        std::to_string(process.ends_in_jit) + " of " + std::to_string(process.counts.samples) +
-            " stacks of " + who + " end in code of " + std::string(title_of(process.runtime)) +
-            ", which kept no frame pointers there",
-        stack_command_of(process.runtime), process.counts.pid);
-  }
+  return true;
 }
 
 }  // namespace
+
+RecordCommand command_to_repeat(const RecordingCase& facts, const RecordingDiagnosis& diagnosis) {
+  const RecordingContext& context = facts.context;
+  RecordCommand command = context.command ? *context.command : command_of_events(context.samples);
+  if (command.value_of(RecordCommand::kOutput) == "-") command.remove(RecordCommand::kOutput);
+  const auto pids = command.value_of(RecordCommand::kPid);
+  const RecordedProcessState* const process = busiest(diagnosis);
+  if (process != nullptr && (!context.command || (pids && !lives(*pids, facts)))) {
+    command.set_shell_text(
+        RecordCommand::kPid,
+        "\"$(pgrep -d, -x " + shell_word(pattern_of(process->counts.comm)) + ")\"");
+  }
+  command.with_sudo = context.is_of_root && context.options.reader != 0;
+  return command;
+}
+
+void RecordingAdvice::add(std::string_view id, Severity severity, std::string message,
+                          std::string fix, pid_t pid) {
+  diagnosis_.findings.push_back({{id, severity, std::move(message), std::move(fix)}, pid});
+}
+
+void RecordingAdvice::add_change(std::string_view id, Severity severity, std::string message,
+                                 const Change& change, pid_t pid) {
+  if (severity == Severity::info) {
+    add_own_change(id, severity, std::move(message), change, pid);
+    return;
+  }
+  change(base_);
+  add_own_change(
+      id, severity, std::move(message), [](RecordCommand&) {}, pid);
+}
+
+void RecordingAdvice::add_own_change(std::string_view id, Severity severity, std::string message,
+                                     const Change& change, pid_t pid) {
+  changes_.emplace_back(diagnosis_.findings.size(), change);
+  add(id, severity, std::move(message), {}, pid);
+}
+
+void RecordingAdvice::finish() {
+  for (const auto& [position, change] : changes_) {
+    RecordCommand command = base_;
+    change(command);
+    diagnosis_.findings[position].finding.fix = command.text();
+  }
+  std::stable_sort(diagnosis_.findings.begin(), diagnosis_.findings.end(),
+                   [](const RecordingFinding& a, const RecordingFinding& b) {
+                     return a.finding.severity > b.finding.severity;
+                   });
+}
+
+std::string percent_text(std::uint64_t part, std::uint64_t whole) {
+  if (part != 0 && part * 100 < whole) return "under 1 %";
+  return std::to_string(part * 100 / std::max<std::uint64_t>(whole, 1)) + " %";
+}
+
+bool matters(std::uint64_t part, std::uint64_t whole) noexcept {
+  return part != 0 && part * 100 >= whole;
+}
+
+std::string process_title(const RecordedProcessState& process) {
+  return "process " + std::to_string(process.counts.pid) + " (" + visible(process.counts.comm) +
+         ")";
+}
+
+bool has_stack_copies(const RecordedSamples& samples) noexcept {
+  return any_event_has(samples, kUserStack);
+}
+
+bool has_stacks(const RecordedSamples& samples) noexcept {
+  return any_event_has(samples, kUserStack | kCallchain);
+}
 
 std::uint32_t mending_stack_size(std::uint32_t copied, std::uint64_t cut,
                                  std::uint64_t samples) noexcept {
@@ -181,16 +227,11 @@ std::uint32_t mending_stack_size(std::uint32_t copied, std::uint64_t cut,
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted / 8 * 8, kLargestStack));
 }
 
-void add_recorder_findings(const RecordingCase& facts, RecordingDiagnosis& diagnosis) {
-  check_stacks(facts, diagnosis);
-  check_files(facts, diagnosis);
-  check_clock(facts, diagnosis);
-  check_losses(facts, diagnosis);
-  check_build_ids(facts, diagnosis);
-}
-
-void add_process_findings(RecordingDiagnosis& diagnosis) {
-  for (const RecordedProcessState& process : diagnosis.processes) check_process(process, diagnosis);
+void add_recorder_findings(const RecordingCase& facts, RecordingAdvice& advice) {
+  check_stacks(facts, advice);
+  check_clock(facts, advice);
+  check_losses(facts, advice);
+  check_build_ids(facts, advice);
 }
 
 }  // namespace perfmap

@@ -9,9 +9,11 @@ JitSources::JitSources(JitSources&&) noexcept = default;
 JitSources& JitSources::operator=(JitSources&&) noexcept = default;
 JitSources::~JitSources() = default;
 
-JitSources::JitSources(std::vector<Map> maps, std::vector<Jitdump> dumps, Overlap overlap)
+JitSources::JitSources(std::vector<Map> maps, std::vector<Jitdump> dumps, Overlap overlap,
+                       Doubts doubts)
     : state_(std::make_unique<State>()) {
   state_->options.overlap = overlap;
+  state_->doubts = doubts;
   for (Map& map : maps) state_->sources.push_back({std::move(map)});
   for (Jitdump& dump : dumps) state_->sources.push_back({std::move(dump)});
   state_->build();
@@ -37,6 +39,7 @@ std::span<const Error> JitSources::refused() const noexcept { return state_->ref
 Resolution JitSources::find(const Query& query) const noexcept {
   Resolution answer = state_->resolver->find(query);
   if (!answer.found) return answer;
+  answer.found->doubts.add(state_->doubts);
   if (answer.found->offset >= state_->sources[answer.found->source].former_bytes) return answer;
   return {};
 }

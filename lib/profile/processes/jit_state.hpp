@@ -33,6 +33,7 @@ struct JitSources::State {
   std::vector<Input> found_now;    // by look(), for take_new()
   std::vector<JitSource> sources;  // maps first, as the resolver numbers them
   std::vector<Error> refused;
+  Doubts doubts;  // of every name
   std::optional<Resolver> resolver;
   Diagnostics problems{1};
 

@@ -32,13 +32,15 @@ class Injection {
   Result<void> take_dumps() {
     if (!options_.dumps.empty()) return take_given();
     for (const DumpMarker& marker : survey_.markers) {
-      Result<Jitdump> dump = options_.open_dump(marker.path);
+      Result<RecordedDump> dump = options_.open_dump(marker.pid, marker.time, marker.path);
       if (!dump) {
         report_.failures.push_back(std::move(dump.error()));
         continue;
       }
-      const Result<void> taken = take(*std::move(dump), marker.pid, marker.path, marker.time);
+      const std::size_t before = report_.dumps.size();
+      const Result<void> taken = take(std::move(dump->dump), marker.pid, marker.path, marker.time);
       if (!taken) return taken;
+      if (report_.dumps.size() > before) report_.dumps.back().doubts = dump->doubts;
     }
     return {};
   }

@@ -50,6 +50,25 @@ TEST_CASE("a process's map is not believed when it is a link, a FIFO or another 
   }
 }
 
+TEST_CASE("a process's user is the effective one of its status", "[process]") {
+  // The kernel gives the directory of a process that changed its user to root.
+  const Scratch scratch;
+  const Roots roots{.proc = scratch / "proc", .tmp = "/tmp"};
+  const std::string path = scratch.write("proc/42/root/tmp/perf-42.map", "1000 10 foo\n");
+  if (::chown(path.c_str(), 7, 7) != 0) {
+    WARN("skipped: only root can give a file to somebody else");
+    return;
+  }
+  scratch.write("proc/42/status", "Name:\tnode\nUid:\t0\t7\t0\t0\nNStgid:\t42\n");
+  CHECK(find_process_map(42, roots));
+  scratch.write("proc/42/status", "Name:\tnode\nUid:\t7\t8\t7\t7\nNStgid:\t42\n");
+  const Result<Input> refused = find_process_map(42, roots);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == Errc::refused);
+  CHECK(refused.error().message.find("it belongs to user 7, not to user 0 or 8") !=
+        std::string::npos);
+}
+
 TEST_CASE("a process's jitdumps are those that it has mapped, or else the one in its /tmp",
           "[process]") {
   const Scratch scratch;

@@ -1,104 +1,108 @@
 #include "perfmap/doctor_recording.hpp"
 
-#include <algorithm>
-
 #include "diagnosis/recording_findings.hpp"
 #include "support/catch.hpp"
-#include "support/recording_bytes.hpp"
-#include "support/recording_reading.hpp"
+#include "support/recorded_patient.hpp"
 #include "support/written.hpp"
 
 namespace perfmap::test {
 namespace {
 
-constexpr Address kCode = 0x7000000;
-
-struct Shape {
-  std::uint64_t sample_type = kIp | kTid | kTime | kCallchain;
-  std::string program = "/usr/bin/node";
-  bool marker = false;
-  std::uint64_t lost = 0;
-};
-
-std::string mapping(const EventShape& shape, const std::string& name, Address begin) {
-  const RecordingBytes b;
-  Bytes body = b.bytes();
-  body.u32(42).u32(42).u64(begin).u64(0x1000).u64(0).zeros(24).u32(5).u32(2).padded(name);
-  body.raw(b.trailer(shape, {.time = 10, .pid = 42, .tid = 42}));
-  return b.record(10, body.text(), 2);
-}
-
-RecordingDiagnosis diagnosis_of(const Shape& shape) {
-  const RecordingBytes b;
-  EventShape event;
-  event.sample_type = shape.sample_type;
-  std::string data = mapping(event, shape.program, 0x400000) + mapping(event, "//anon", kCode);
-  if (shape.marker) data += mapping(event, "/tmp/jit-42.dump", 0x9000);
-  if (shape.lost != 0) {
-    Bytes body = b.bytes();
-    body.u64(0).u64(shape.lost).raw(b.trailer(event, {.time = 15, .pid = 42, .tid = 42}));
-    data += b.record(2, body.text());
-  }
-  constexpr std::uint64_t kUser = static_cast<std::uint64_t>(-512);
-  data += b.sample(event, {.ip = kCode + 8,
-                           .time = 20,
-                           .pid = 42,
-                           .tid = 42,
-                           .callchain = {kUser, kCode + 8, kCode + 0x20}});
-  Diagnostics problems(1);
-  return diagnose_recording(recording_of(b.file({event}, data)), {}, problems);
-}
-
-const RecordingFinding* find(const RecordingDiagnosis& diagnosis, std::string_view id) {
-  const auto found =
-      std::find_if(diagnosis.findings.begin(), diagnosis.findings.end(),
-                   [&](const RecordingFinding& one) { return one.finding.id == id; });
-  return found == diagnosis.findings.end() ? nullptr : &*found;
+std::string fix_of(const RecordingDiagnosis& diagnosis, std::string_view id) {
+  const RecordingFinding* const found = find_finding(diagnosis, id);
+  return found == nullptr ? "none" : found->finding.fix;
 }
 
 }  // namespace
 
-TEST_CASE("code that nothing names is told with its runtime and the flag", "[doctor]") {
-  const RecordingDiagnosis diagnosis = diagnosis_of({});
-  REQUIRE(diagnosis.processes.size() == 1);
-  CHECK(diagnosis.processes[0].runtime == HostRuntime::node);
-  CHECK(diagnosis.processes[0].jit_frames == 2);
-  CHECK(diagnosis.processes[0].unnamed_jit == 2);
-  const RecordingFinding* const found = find(diagnosis, "unnamed-jit");
-  REQUIRE(found != nullptr);
-  CHECK(found->pid == 42);
-  CHECK(found->finding.severity == Severity::warning);
-  CHECK(found->finding.message.find("2 of 2 frames of code that Node.js made") == 0);
-  CHECK(found->finding.fix.find("--perf-basic-prof") != std::string::npos);
-  CHECK(diagnosis.misses_names());
-}
-
 TEST_CASE("the runtime of a recorded process is that of its program or libraries", "[doctor]") {
-  CHECK(diagnosis_of({.program = "/opt/jdk/lib/server/libjvm.so"}).processes[0].runtime ==
-        HostRuntime::jvm);
-  CHECK(diagnosis_of({.program = "/usr/bin/python3.12"}).processes[0].runtime ==
-        HostRuntime::cpython);
-  CHECK(diagnosis_of({.program = "/usr/bin/cat"}).processes[0].runtime == HostRuntime::unknown);
+  const auto runtime_of = [](const std::string& program) {
+    RecordedPatient patient;
+    patient.program = program;
+    return patient.diagnose().processes.at(0).runtime;
+  };
+  CHECK(runtime_of("/opt/jdk/lib/server/libjvm.so") == HostRuntime::jvm);
+  CHECK(runtime_of("/usr/bin/python3.12") == HostRuntime::cpython);
+  CHECK(runtime_of("/usr/bin/cat") == HostRuntime::unknown);
 }
 
-TEST_CASE("samples without stacks want -g", "[doctor]") {
-  const RecordingDiagnosis diagnosis = diagnosis_of({.sample_type = kIp | kTid | kTime});
-  REQUIRE(find(diagnosis, "no-stacks") != nullptr);
-  CHECK(find(diagnosis, "no-stacks")->finding.fix == "perf record -g ...");
-  CHECK(find(diagnosis_of({}), "no-stacks") == nullptr);
+TEST_CASE("samples without stacks want -g, and nothing that needs stacks", "[doctor]") {
+  RecordedPatient patient;
+  CHECK(find_finding(patient.diagnose(), "no-stacks") == nullptr);
+  CHECK(find_finding(patient.diagnose(), "frame-pointers") != nullptr);
+  patient.sample_type = kIp | kTid | kTime;
+  patient.command = {"perf", "record", "-F", "99", "./x"};
+  const RecordingDiagnosis found = patient.diagnose();
+  REQUIRE(find_finding(found, "no-stacks") != nullptr);
+  CHECK(find_finding(found, "frame-pointers") == nullptr);
+  CHECK(fix_of(found, "no-stacks").ends_with("perf record -F 99 -g -- ./x"));
 }
 
 TEST_CASE("a jitdump and another clock than its own are an error", "[doctor]") {
-  const RecordingDiagnosis diagnosis = diagnosis_of({.marker = true});
-  REQUIRE(find(diagnosis, "clock") != nullptr);
-  CHECK(find(diagnosis, "clock")->finding.severity == Severity::error);
-  CHECK(find(diagnosis, "clock")->finding.fix == "perf record -k mono ...");
-  CHECK(find(diagnosis_of({}), "clock") == nullptr);
+  RecordedPatient patient;
+  CHECK(find_finding(patient.diagnose(), "clock") == nullptr);
+  patient.mapped = {"/tmp/none/jit-42.dump"};
+  patient.command = {"perf", "record", "-g", "-k", "tai", "node", "--perf-prof", "a.js"};
+  const RecordingDiagnosis found = patient.diagnose();
+  REQUIRE(find_finding(found, "clock") != nullptr);
+  CHECK(found.findings[0].finding.severity == Severity::error);
+  CHECK(fix_of(found, "clock") ==
+        "perf record -g -k mono -- node --interpreted-frames-native-stack --perf-prof a.js");
 }
 
-TEST_CASE("lost events are told", "[doctor]") {
-  REQUIRE(find(diagnosis_of({.lost = 7}), "lost-events") != nullptr);
-  CHECK(find(diagnosis_of({}), "lost-events") == nullptr);
+TEST_CASE("all warnings have one command, with what each of them wants", "[doctor]") {
+  RecordedPatient patient;
+  patient.mapped = {"/tmp/none/jit-42.dump"};
+  const std::string all =
+      "perf record -g -k mono -m 16M -- node --perf-basic-prof "
+      "--interpreted-frames-native-stack a.js";
+  patient.lost = 7;
+  const RecordingDiagnosis found = patient.diagnose();
+  CHECK(fix_of(found, "clock") == all);
+  CHECK(fix_of(found, "no-map") == all);
+  CHECK(fix_of(found, "lost-events") == all);
+  CHECK(fix_of(found, "frame-pointers") == all);
+  // What is good to know only has its own besides.
+  CHECK(fix_of(found, "no-build-ids").find(" --buildid-mmap ") != std::string::npos);
+  CHECK(all.find("--buildid-mmap") == std::string::npos);
+}
+
+TEST_CASE("lost events are told; who is not root records less often", "[doctor]") {
+  RecordedPatient patient;
+  CHECK(find_finding(patient.diagnose(), "lost-events") == nullptr);
+  patient.lost = 7;
+  CHECK(fix_of(patient.diagnose(), "lost-events").find("-m 16M") != std::string::npos);
+}
+
+TEST_CASE("a recording without a command has one that finds the process by name", "[doctor]") {
+  RecordedPatient patient;
+  patient.command = {};
+  patient.mapped = {"/tmp/none/jit-42.dump"};
+  CHECK(fix_of(patient.diagnose(), "clock") ==
+        "perf record -g -p \"$(pgrep -d, -x node)\" -k mono -- sleep 10");
+  patient.command = {"perf", "record", "-g", "-o", "-", "-p", "42"};
+  CHECK(fix_of(patient.diagnose(), "clock") ==
+        "perf record -g -p \"$(pgrep -d, -x node)\" -k mono");
+}
+
+TEST_CASE("files of other users are one finding a process, and its code's only cause", "[doctor]") {
+  RecordedPatient patient;
+  patient.refused.foreign = {{42, "node", "/tmp/perf-42.map", 1001, "it has 2 links"},
+                             {42, "node", "/tmp/jit-42.du\x1bmp", 1001, "its header names 43"},
+                             {43, "node", "/tmp/perf-43.map", 1002, "it has 2 links"}};
+  const RecordingDiagnosis diagnosis = patient.diagnose();
+  const auto ids = ids_of(diagnosis);
+  CHECK(std::count(ids.begin(), ids.end(), "foreign-owner") == 1);
+  CHECK(std::count(ids.begin(), ids.end(), "no-map") == 0);
+  const RecordingFinding* const found = find_finding(diagnosis, "foreign-owner");
+  REQUIRE(found != nullptr);
+  CHECK(found->pid == 42);
+  CHECK(found->finding.severity == Severity::warning);
+  CHECK(found->finding.message ==
+        "2 of 2 frames of code that Node.js made in process 42 (node) have no name (100 %): "
+        "/tmp/perf-42.map belongs to user 1001 and was not used: it has 2 links; "
+        "/tmp/jit-42.du\\x1bmp belongs to user 1001 and was not used: its header names 43");
+  CHECK(found->finding.fix.starts_with("perfmap stacks --any-owner "));
 }
 
 TEST_CASE("a size for copies of stacks is one that perf takes, and larger", "[doctor]") {

@@ -191,10 +191,11 @@ TEST_CASE("words are quoted so that a shell reads them back", "[doctor]") {
   CHECK(shell_word("--a=b/c.d") == "--a=b/c.d");
   CHECK(shell_word("") == "''");
   CHECK(shell_word("a b;$(c)") == "'a b;$(c)'");
-  CHECK(shell_word("it's") == "$'it\\x27s'");
+  CHECK(shell_word("it's") == "'it'\\''s'");
   CHECK(shell_word("\x1b[31m\n") == "$'\\x1b[31m\\x0a'");
+  CHECK(shell_word("\x1b\n1%") == "\"$(printf '\\033\\n1%%')\"");
   CHECK(shell_word("ä") == "'ä'");
-  CHECK(shell_word("\xff\\") == "$'\\xff\\x5c'");
+  CHECK(shell_word("\xff\\") == "\"$(printf '\\377\\\\')\"");
 }
 
 }  // namespace perfmap

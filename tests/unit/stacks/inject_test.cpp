@@ -34,9 +34,9 @@ struct Injected {
         options.dumps.push_back(dump_of(std::move(dump)));
       }
     }
-    options.open_dump = [&](const std::string& path) -> Result<Jitdump> {
+    options.open_dump = [&](pid_t, std::uint64_t, const std::string& path) -> Result<RecordedDump> {
       if (dumps.empty()) return Failure({Errc::not_found, "no " + path, 0, {}});
-      return dump_of(dumps.front());
+      return RecordedDump{dump_of(dumps.front())};
     };
     const Recording opened = recording_of(recording);
     Diagnostics problems(0);

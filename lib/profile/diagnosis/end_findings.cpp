@@ -1,0 +1,280 @@
+#include <algorithm>
+#include <array>
+#include <unistd.h>
+
+#include "diagnosis/fetch_command.hpp"
+#include "diagnosis/recording_findings.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::size_t kMostModules = 8;  // that are named one by one
+
+/// Why stacks end in a module, as far as names tell.
+enum class EndCause : std::uint8_t { missing_file, fiber, haskell, musl, no_tables, astray };
+
+/// A module in which stacks of several processes end.
+struct EndedModule {
+  EndedStacks ends;
+  EndCause cause = EndCause::no_tables;
+  pid_t pid = 0;  ///< 0: several
+};
+
+/// Boost.Context's assembly, where a coroutine begins or is left.
+bool is_fiber(const EndedStacks& ends) noexcept {
+  constexpr std::array<std::string_view, 4> kNames = {"make_fcontext", "jump_fcontext",
+                                                      "ontop_fcontext", "trampoline_fcontext"};
+  const std::string_view name = base_name(ends.module);
+  return name.starts_with("libboost_context") ||
+         std::find(kNames.begin(), kNames.end(), ends.function) != kNames.end();
+}
+
+/// GHC's names: Main_work_info, stg_ap_pp_fast, base_GHCziBase_map_info.
+bool is_haskell(std::string_view function) noexcept {
+  return function.starts_with("stg_") || function.ends_with("_info") ||
+         function.ends_with("_info_itable");
+}
+
+bool is_musl(std::string_view module) noexcept {
+  return base_name(module).starts_with("ld-musl") ||
+         module.find("-musl/") != std::string_view::npos;
+}
+
+EndCause cause_of(const EndedStacks& ends) noexcept {
+  if (ends.kind == FrameKind::unknown) return EndCause::missing_file;
+  if (is_fiber(ends)) return EndCause::fiber;
+  if (is_haskell(ends.function)) return EndCause::haskell;
+  if (is_musl(ends.module)) return EndCause::musl;
+  return ends.no_info >= ends.bad_memory ? EndCause::no_tables : EndCause::astray;
+}
+
+/// Goes on after "… end in MODULE".
+std::string_view explain(EndCause cause) noexcept {
+  switch (cause) {
+    case EndCause::fiber:
+      return ", where fibers (boost.context) begin: no caller is missing, as the code that resumed "
+             "the fiber has another stack";
+    case EndCause::haskell:
+      return ": Haskell code has a stack of its own, which cannot be unwound without debug "
+             "information; compile it with 'ghc -g'";
+    case EndCause::musl:
+      return ": musl has no unwinding information without its debug symbols (Alpine: apk add "
+             "musl-dbg)";
+    case EndCause::no_tables:
+      return ", which has no unwinding information for that code: compile it with "
+             "-fasynchronous-unwind-tables, or install its debug symbols";
+    case EndCause::astray:
+      return ", whose unwinding information leads out of the stack there, as for assembly and "
+             "code that switches stacks";
+    case EndCause::missing_file: break;
+  }
+  return {};
+}
+
+class EndAdvice {
+ public:
+  EndAdvice(const RecordingCase& recording, const RecordingDiagnosis& diagnosis,
+            RecordingAdvice& advice)
+      : recording_(recording), diagnosis_(diagnosis), advice_(advice) {}
+
+  void add() {
+    collect();
+    add_narrow();
+    add_erlang();
+    add_missing();
+    std::uint64_t rest = 0;
+    std::size_t named = 0;
+    for (const EndedModule& module : modules_) {
+      if (module.cause == EndCause::missing_file) continue;
+      if (!matters(module.ends.count(), total()) || named == kMostModules) {
+        rest += module.ends.count();
+        continue;
+      }
+      ++named;
+      add_module(module);
+    }
+    if (!matters(rest, total())) return;
+    advice_.add("early-ends", Severity::warning,
+                of_all(rest) + " end early in other files, none of them in 1 %", scan_command());
+  }
+
+ private:
+  std::uint64_t total() const noexcept { return diagnosis_.total.samples; }
+  std::string path() const { return shell_word(recording_.context.path); }
+  std::string scan_command() const { return "perfmap stacks --scan " + path(); }
+  std::string of_all(std::uint64_t count) const {
+    return std::to_string(count) + " of " + std::to_string(total()) + " stacks (" +
+           percent_text(count, total()) + ")";
+  }
+
+  bool is_erlang(pid_t pid) const {
+    const auto view = recording_.views.find(pid);
+    return view != recording_.views.end() && view->second.found.runtime == HostRuntime::erlang &&
+           has_stack_copies(recording_.context.samples);
+  }
+
+  void collect() {
+    for (const RecordedProcessState& process : diagnosis_.processes) {
+      const bool erlang = is_erlang(process.counts.pid);
+      if (is_narrow(process)) continue;
+      const bool is_named = process.unnamed_jit == 0;
+      for (const EndedStacks& ends : process.ended) {
+        if (erlang) {
+          // Where its code has names it has frame pointers: stacks that end in it are whole.
+          if (is_named && ends.kind == FrameKind::jit) continue;
+          erlang_ends_ += ends.count();
+          erlang_pid_ = process.counts.pid;
+          continue;
+        }
+        if (ends.kind == FrameKind::jit || ends.kind == FrameKind::kernel) continue;
+        take(ends, process.counts.pid);
+      }
+    }
+    std::stable_sort(
+        modules_.begin(), modules_.end(),
+        [](const EndedModule& a, const EndedModule& b) { return a.ends.count() > b.ends.count(); });
+  }
+
+  /// Its stacks have a finding of their own.
+  bool is_narrow(const RecordedProcessState& process) const {
+    const auto found = recording_.context.samples.processes.find(process.counts.pid);
+    return found != recording_.context.samples.processes.end() &&
+           found->second.samples_of_32_bit != 0;
+  }
+
+  void take(const EndedStacks& ends, pid_t pid) {
+    const auto same = [&](const EndedModule& one) {
+      return one.ends.module == ends.module && one.ends.kind == ends.kind;
+    };
+    const auto known = std::find_if(modules_.begin(), modules_.end(), same);
+    if (known == modules_.end()) {
+      modules_.push_back({ends, cause_of(ends), pid});
+      return;
+    }
+    known->ends.no_info += ends.no_info;
+    known->ends.bad_memory += ends.bad_memory;
+    known->ends.alone += ends.alone;
+    known->pid = known->pid == pid ? pid : 0;
+  }
+
+  /// Code of 32 bits: registers are those of another machine.
+  void add_narrow() {
+    if (!has_stack_copies(recording_.context.samples)) return;
+    std::uint64_t count = 0;
+    pid_t pid = 0;
+    for (const auto& [one, process] : recording_.context.samples.processes) {
+      count += process.samples_of_32_bit;
+      if (process.samples_of_32_bit != 0) pid = pid == 0 ? one : -1;
+    }
+    if (count == 0) return;
+    add_frame_pointers(
+        "not-unwound", count,
+        of_all(count) +
+            " are of 32-bit code, which perfmap cannot unwind yet, so they have one frame; the "
+            "kernel walks stacks (-g) of programs that were compiled with -fno-omit-frame-pointer",
+        [](RecordCommand& command) { command.set_call_graph(""); }, std::max(pid, 0));
+  }
+
+  /// -g is worse than copies for all that keeps no frame pointers.
+  void add_frame_pointers(std::string_view id, std::uint64_t count, const std::string& message,
+                          const RecordingAdvice::Change& change, pid_t pid) {
+    const Severity severity = matters(count, total()) ? Severity::warning : Severity::info;
+    if (count * 2 >= total()) {
+      advice_.add_change(id, severity, message, change, pid);
+    } else {
+      advice_.add_own_change(id, severity, message, change, pid);
+    }
+  }
+
+  /// Erlang's code runs on stacks of its own, which --call-graph dwarf does not copy.
+  void add_erlang() {
+    if (erlang_ends_ == 0) return;
+    const RecordedView& view = recording_.views.at(erlang_pid_);
+    const AskedFor asked = flags_of(HostRuntime::erlang, view.view);
+    const bool is_told = !asked.map_by.empty() || !asked.dump_by.empty();
+    add_frame_pointers(
+        "own-stack", erlang_ends_,
+        of_all(erlang_ends_) +
+            " lose their callers in Erlang: its code runs on stacks of its own, which are not "
+            "copied while it calls C; with '+JPperf true' it keeps frame pointers, by which the "
+            "kernel walks them (-g)",
+        [is_told](RecordCommand& command) {
+          command.set_call_graph("");
+          const std::string flags = "ERL_FLAGS=+JPperf true";
+          auto& had = command.environment;
+          if (!is_told && std::find(had.begin(), had.end(), flags) == had.end()) {
+            had.push_back(flags);
+          }
+        },
+        erlang_pid_);
+  }
+
+  /// Stacks that end in files that cannot be read here.
+  void add_missing() {
+    std::uint64_t ended = 0;
+    std::string names;
+    std::size_t files = 0;
+    for (const EndedModule& module : modules_) {
+      if (module.cause != EndCause::missing_file) continue;
+      ended += module.ends.count();
+      if (!module.ends.module.starts_with('/')) continue;
+      if (++files <= 3) names += (names.empty() ? "" : ", ") + visible(module.ends.module);
+    }
+    if (ended == 0) return;
+    if (files == 0) {
+      if (!matters(ended, total())) return;
+      advice_.add("early-ends", Severity::warning,
+                  of_all(ended) + " end at addresses where nothing is mapped that is known",
+                  scan_command());
+      return;
+    }
+    if (files > 3) names += " and " + std::to_string(files - 3) + " more";
+    const Severity severity = matters(ended, total()) ? Severity::warning : Severity::info;
+    const std::string message = of_all(ended) +
+                                " end at code of which nothing is known, in files that " +
+                                "could not be read here as they were: " + names;
+    if (is_of_here()) {
+      advice_.add_change("missing-files", severity, message, [](RecordCommand&) {});
+    } else {
+      advice_.add(
+          "missing-files", severity,
+          message + "; the recording is of " + visible(recording_.context.samples.facts.hostname),
+          fetch_command(recording_.context));
+    }
+  }
+
+  bool is_of_here() const {
+    const std::string& host = recording_.context.samples.facts.hostname;
+    std::array<char, 256> own = {};
+    return host.empty() || ::gethostname(own.data(), own.size() - 1) != 0 || host == own.data();
+  }
+
+  void add_module(const EndedModule& module) {
+    const EndedStacks& ends = module.ends;
+    const std::string where = ends.module.empty() ? "unknown memory" : visible(ends.module);
+    std::string message = of_all(ends.count()) + " end in " + where;
+    if (ends.alone == ends.count()) message += ", all with that frame alone";
+    const bool is_fiber = module.cause == EndCause::fiber;
+    const bool can_guess = !is_fiber && module.cause != EndCause::haskell;
+    advice_.add(is_fiber ? "fibers" : "early-ends", is_fiber ? Severity::info : Severity::warning,
+                message + std::string(explain(module.cause)) +
+                    (can_guess ? "; --scan guesses callers" : ""),
+                can_guess ? scan_command() : "", module.pid);
+  }
+
+  const RecordingCase& recording_;
+  const RecordingDiagnosis& diagnosis_;
+  RecordingAdvice& advice_;
+  std::vector<EndedModule> modules_;
+  std::uint64_t erlang_ends_ = 0;
+  pid_t erlang_pid_ = 0;
+};
+
+}  // namespace
+
+void add_end_findings(const RecordingCase& facts, const RecordingDiagnosis& diagnosis,
+                      RecordingAdvice& advice) {
+  EndAdvice(facts, diagnosis, advice).add();
+}
+
+}  // namespace perfmap

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace perfmap {
+
+/// A command line of perf record, taken apart so that options can be changed and the whole pasted
+/// into a shell. Source for the options: Linux, tools/perf/builtin-record.c.
+class RecordCommand {
+ public:
+  /// An option by its letter (0: none) and its long name, without dashes.
+  struct Name {
+    char letter = 0;
+    std::string_view name;
+  };
+  static constexpr Name kCallGraph{0, "call-graph"};
+  static constexpr Name kFramePointers{'g', {}};
+  static constexpr Name kClock{'k', "clockid"};
+  static constexpr Name kFrequency{'F', "freq"};
+  static constexpr Name kOutput{'o', "output"};
+  static constexpr Name kPages{'m', "mmap-pages"};
+  static constexpr Name kPid{'p', "pid"};
+  static constexpr Name kThread{'t', "tid"};
+
+  RecordCommand() = default;
+  /// Nothing for any other command than `perf record`.
+  static std::optional<RecordCommand> parse(std::span<const std::string> words);
+
+  bool has(Name name) const noexcept;
+  /// The value of the last such option; nothing where there is none.
+  std::optional<std::string_view> value_of(Name name) const noexcept;
+  void remove(Name name);
+  /// Replaces all such options. Without `value`: an option that has none.
+  void set(Name name, std::optional<std::string> value = std::nullopt);
+  /// The value is inserted as it is: for what the shell has to expand.
+  void set_shell_text(Name name, std::string text);
+  /// "dwarf,16384"; or "", for -g.
+  void set_call_graph(const std::string& mode);
+
+  /// NAME=VALUE: a value that is there already is kept, and followed by what it lacks.
+  void add_variable(const std::string& variable);
+
+  std::vector<std::string> environment = {};  ///< NAME=VALUE for perf and its workload
+  std::string perf = "perf";
+  bool with_sudo = false;
+  std::vector<std::string> workload = {};  ///< the program that perf starts, and its arguments
+
+  /// One line for sh(1), without "..."; empty where it would be longer than people paste.
+  std::string text() const;
+
+ private:
+  struct Option {
+    char letter = 0;
+    std::string name;                       ///< long, where it was given so
+    std::optional<std::string> value = {};  ///< as it was given
+    bool is_shell_text = false;             ///< of the value
+    bool is(Name other) const noexcept;
+    std::string text() const;
+  };
+  void take_long(std::span<const std::string> words, std::size_t& at);
+  void take_letters(std::span<const std::string> words, std::size_t& at);
+
+  std::vector<Option> options_;
+};
+
+}  // namespace perfmap

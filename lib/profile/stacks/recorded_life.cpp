@@ -1,0 +1,173 @@
+#include "stacks/recorded_life.hpp"
+
+#include <algorithm>
+#include <sys/utsname.h>
+
+namespace perfmap {
+namespace {
+
+/// Times beyond are not those of a clock that anybody has.
+constexpr std::uint64_t kLatest = UINT64_MAX / 4;
+
+/// a + (b - c); nothing where a number makes no sense.
+std::optional<std::int64_t> shifted(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {
+  if (a == 0 || a > kLatest || b > kLatest || c > kLatest) return std::nullopt;
+  const auto sum =
+      static_cast<std::int64_t>(a) + static_cast<std::int64_t>(b) - static_cast<std::int64_t>(c);
+  return sum > 0 ? std::optional(sum) : std::nullopt;
+}
+
+}  // namespace
+
+struct RecordedLives::Events {
+  std::unordered_map<pid_t, std::vector<Span>> spans;  // of each pid, in the order of their times
+  std::uint64_t first_time = 0;                        // of a record that has one
+  std::uint64_t last_time = 0;
+
+  explicit Events(const Recording& recording) {
+    Diagnostics ignored(1);  // whoever makes the stacks reports them
+    Recording::Reader reader(recording);
+    for (auto records = reader.next(ignored); !records.empty(); records = reader.next(ignored)) {
+      for (const RecordView& record : records) take(record);
+    }
+  }
+
+ private:
+  void take(const RecordView& record) {
+    if (first_time == 0) first_time = record.time;
+    last_time = std::max(last_time, record.time);
+    switch (record.type) {
+      case RecordType::mmap:
+      case RecordType::mmap2:
+        if (const auto event = decode_mmap(record)) living(event->pid, event->time);
+        break;
+      case RecordType::comm:
+        if (const auto event = decode_comm(record)) on_comm(*event);
+        break;
+      case RecordType::fork:
+        if (const auto event = decode_fork(record)) on_fork(*event);
+        break;
+      case RecordType::exit:
+        if (const auto event = decode_exit(record)) on_exit(*event);
+        break;
+      default: break;
+    }
+  }
+
+  Span& begin(pid_t pid, std::uint64_t time, ProcessBegin how) {
+    Span span;
+    span.begin = time;
+    span.process.pid = pid;
+    span.process.began = how;
+    span.process.since = time;
+    span.process.until = time;
+    spans[pid].push_back(std::move(span));
+    return spans[pid].back();
+  }
+  Span& living(pid_t pid, std::uint64_t time) {
+    auto& all = spans[pid];
+    if (all.empty() || all.back().has_ended) return begin(pid, time, ProcessBegin::seen);
+    return all.back();
+  }
+
+  void on_comm(const CommEvent& event) {
+    ProcessInfo& process = living(event.pid, event.time).process;
+    if (event.exec) {
+      process.began = ProcessBegin::executed;
+      process.since = event.time;
+    }
+    if (event.pid == event.tid) process.comm = event.comm;
+  }
+  void on_fork(const ForkEvent& event) {
+    if (event.pid == event.parent) return;  // a thread
+    const std::string comm = living(event.parent, event.time).process.comm;
+    begin(event.pid, event.time, ProcessBegin::forked).process.comm = comm;
+  }
+  /// Threads may end after the first one.
+  void on_exit(const ExitEvent& event) {
+    const auto found = spans.find(event.pid);
+    if (found == spans.end()) return;
+    Span& span = found->second.back();
+    span.has_ended = span.has_ended || event.tid == event.pid;
+    span.process.until = std::max(span.process.until, event.time);
+  }
+};
+
+const RecordedLives::Events& RecordedLives::events() {
+  if (events_ == nullptr) events_ = std::make_shared<const Events>(*recording_);
+  return *events_;
+}
+
+bool RecordedLives::is_of_this_machine() const {
+  struct utsname here {};
+  const std::string& hostname = recording_->facts().hostname;
+  return hostname.empty() || ::uname(&here) != 0 || hostname == here.nodename;
+}
+
+bool RecordedLives::is_exact() const noexcept { return recording_->facts().wall_ns != 0; }
+
+// What the recorder makes up of processes that were there before has no time of its own.
+std::optional<std::int64_t> RecordedLives::began_at(const ProcessInfo& process) {
+  const bool was_seen =
+      process.began == ProcessBegin::forked || process.began == ProcessBegin::executed;
+  if (!is_exact() || !was_seen || process.since < recording_->facts().clock_ns) return {};
+  return wall_ns(process.since);
+}
+
+bool RecordedLives::may_have_begun(const ProcessInfo& process, std::int64_t start_ns,
+                                   std::int64_t slack) {
+  const auto seen = first_seen(process);
+  if (seen && start_ns > *seen + slack) return false;
+  const bool is_fork = process.began == ProcessBegin::forked;
+  const auto fork = is_fork ? began_at(process) : std::nullopt;
+  return !fork || start_ns >= *fork - slack;
+}
+
+std::optional<std::int64_t> RecordedLives::wall_ns(std::uint64_t time) {
+  const RecordingFacts& facts = recording_->facts();
+  if (is_exact()) return shifted(facts.wall_ns, time, facts.clock_ns);
+  const FileFacts& file = recording_->input().facts();
+  if (!file.is_regular || file.mtime_ns <= 0) return std::nullopt;
+  const std::uint64_t last = facts.last_sample != 0 ? facts.last_sample : events().last_time;
+  // What was recorded was written afterwards.
+  return shifted(static_cast<std::uint64_t>(file.mtime_ns), std::min(time, last), last);
+}
+
+std::uint64_t RecordedLives::begin_time() {
+  const RecordingFacts& facts = recording_->facts();
+  if (is_exact()) return facts.clock_ns;
+  return facts.first_sample != 0 ? facts.first_sample : events().first_time;
+}
+
+std::optional<std::int64_t> RecordedLives::first_seen(const ProcessInfo& process) {
+  const bool is_before = process.since == 0 || (is_exact() && process.since < begin_time());
+  return wall_ns(is_before ? begin_time() : process.since);
+}
+
+const RecordedLives::Span* RecordedLives::span_of(pid_t pid, std::uint64_t time) {
+  const auto found = events().spans.find(pid);
+  if (found == events().spans.end()) return nullptr;
+  const std::vector<Span>& all = found->second;
+  const auto later = std::find_if(all.begin() + 1, all.end(),
+                                  [time](const Span& one) { return one.begin > time; });
+  return &*(later - 1);
+}
+
+std::optional<RecordedLives::Life> RecordedLives::life_of(const ProcessInfo& process) {
+  const Span* const span = span_of(process.pid, process.since);
+  const bool has_ended = span != nullptr && span->has_ended;
+  const auto begin = first_seen(process);
+  const auto end = wall_ns(has_ended ? span->process.until : events().last_time);
+  if (!begin || !end) return std::nullopt;
+  return Life{*begin, *end};
+}
+
+ProcessInfo RecordedLives::find(pid_t pid, std::uint64_t time) {
+  if (const Span* const span = span_of(pid, time)) return span->process;
+  ProcessInfo unknown;
+  unknown.pid = pid;
+  unknown.since = time;
+  return unknown;
+}
+
+}  // namespace perfmap

@@ -1,0 +1,332 @@
+"""Recordings are examined, and each fix that is printed is pasted into a shell and works:
+doctor_recording.py PERFMAP. 77: nothing can be recorded here."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
+WORK_C = """
+#include <stdlib.h>
+#include <time.h>
+volatile double sink;
+__attribute__((noinline)) double leaf(int n) { double s = 0; for (int i = 1; i < n; i++) s += 1.0 / i; return s; }
+__attribute__((noinline)) double middle(int n, int depth) {
+  char room[512];
+  for (int i = 0; i < 512; i += 64) ((volatile char *)room)[i] = 1;
+  double s = depth > 0 ? middle(n, depth - 1) : leaf(n);
+  return s + room[64];
+}
+int main(int count, char **words) {
+  struct timespec a, b;
+  clock_gettime(CLOCK_MONOTONIC, &a);
+  do {
+    for (int i = 0; i < 50; i++) sink += middle(2000, count > 2 ? atoi(words[2]) : 1);
+    clock_gettime(CLOCK_MONOTONIC, &b);
+  } while (b.tv_sec - a.tv_sec + (b.tv_nsec - a.tv_nsec) / 1e9 < atof(words[1]));
+  return 0;
+}
+"""
+NODE = ("function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += i % 7; return s }"
+        "const end = Date.now() + SECONDS * 1000; let x = 0; while (Date.now() < end) x += hot(10000)")
+JAVA = ("public class T { static int f(int n) { int s = 0; for (int i = 0; i < n; i++) s += i % 7; return s; }"
+        " public static void main(String[] a) { long end = System.currentTimeMillis() + 1500, x = 0;"
+        " while (System.currentTimeMillis() < end) x += f(10000); } }")
+ERLANG = ("lists:foldl(fun(X, A) -> lists:sum([Y rem 7 || Y <- lists:seq(1, 1000)]) + A + X end, 0,"
+          " lists:seq(1, 5000)), halt().")
+PERF = ["perf", "record", "-q", "-o", "perf.data", "-e", "cpu-clock:u", "-F", "199"]
+done, left_out = [], []
+
+
+def run(command, **options):
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+def record(options, workload=()):
+    """Overwrites perf.data."""
+    made = run([*PERF, *options, *(["--", *workload] if workload else [])])
+    assert made.returncode == 0, made
+
+
+def doctor(*options, status=None):
+    found = run([PERFMAP, "doctor", "perf.data", "--format", "json", *options])
+    assert found.returncode in (0, 1), found
+    assert status is None or found.returncode == status, found
+    return json.loads(found.stdout)
+
+
+def ids(found):
+    return [one["id"] for one in found["findings"]]
+
+
+def fix_of(found, name):
+    fixes = [one["fix"] for one in found["findings"] if one["id"] == name]
+    assert len(fixes) == 1, (name, found["findings"])
+    return fixes[0]
+
+
+def paste(fix):
+    """As a person does."""
+    assert fix and "..." not in fix and " DIR" not in fix, fix
+    ran = run(["sh", "-c", fix])
+    assert ran.returncode == 0, (fix, ran)
+    return ran
+
+
+def mends(name, found, also=()):
+    """Pastes the fix: then the recording no longer has that finding."""
+    fix = fix_of(found, name)
+    paste(fix)
+    again = doctor()
+    for one in (name, *also):
+        assert one not in ids(again), (fix, again["findings"])
+    return again
+
+
+def compiled(name, *flags, compiler="gcc", source="work.c"):
+    return run([compiler, *flags, source, "-o", name]).returncode == 0
+
+
+def main_process(found):
+    return max(found["processes"], key=lambda one: one["samples"])
+
+
+def check_healthy():
+    assert compiled("good", "-O1", "-g", "-fno-optimize-sibling-calls")
+    record(["--call-graph", "dwarf"], ["./good", "0.5"])
+    found = doctor(status=0)
+    assert found["findings"] == [] and main_process(found)["looked_for"] == [], found
+    text = run([PERFMAP, "doctor", "perf.data"]).stdout
+    assert text.endswith("\nnothing is wrong\n"), text
+    record(["-g"], ["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do ls / > /dev/null; ./good 0.05; done"])
+    assert doctor(status=0)["findings"] == [], doctor()
+
+
+def check_perf_options():
+    record([], ["./good", "0.5"])
+    found = doctor(status=1)
+    assert ids(found) == ["no-stacks"], found
+    mends("no-stacks", found)
+    record(["--call-graph", "dwarf,4096"], ["./good", "0.5", "20"])
+    mends("cut-stacks", doctor(status=1))
+    record(["-g", "-B"], ["./good", "0.3"])
+    found = doctor(status=0)
+    assert ids(found) == ["no-build-ids"], found
+    mends("no-build-ids", found)
+
+
+def check_attached():
+    """The process has ended: another one of that name is recorded."""
+    shutil.copy("good", "it.is+good")
+    with subprocess.Popen(["./it.is+good", "60"]) as process:
+        time.sleep(0.2)
+        record(["-p", str(process.pid)], ["sleep", "0.3"])
+        process.kill()
+    fix = fix_of(doctor(status=1), "no-stacks")
+    assert f"{process.pid}" not in fix, fix
+    with subprocess.Popen(["./it.is+good", "60"]) as process:
+        time.sleep(0.3)
+        paste(fix)
+        process.kill()
+    again = doctor()
+    assert main_process(again)["pid"] == process.pid and "no-stacks" not in ids(again), again
+
+
+def check_no_tables():
+    assert compiled("bare", "-O2", "-fno-asynchronous-unwind-tables", "-fomit-frame-pointer")
+    record(["--call-graph", "dwarf"], ["./bare", "0.5"])
+    found = doctor(status=1)
+    assert ids(found) == ["early-ends"], found
+    message = found["findings"][0]["message"]
+    assert re.match(r"\d+ of \d+ stacks \((9\d|100) %\) end in /.*/bare", message), message
+    assert main_process(found)["early_ends"][0]["module"].endswith("/bare"), found
+    assert ";main;" in paste(found["findings"][0]["fix"]).stdout
+
+
+def check_32_bit():
+    assert compiled("narrow", "-O1", "-m32", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")
+    record(["--call-graph", "dwarf"], ["./narrow", "0.5"])
+    found = doctor(status=1)
+    assert ids(found) == ["not-unwound"], found
+    mends("not-unwound", found)
+    stacks = run([PERFMAP, "stacks", "perf.data"]).stdout
+    assert ";main;middle;middle;leaf" in stacks, stacks
+
+
+def check_musl():
+    assert compiled("musl", "-O2", compiler="musl-gcc")
+    record(["--call-graph", "dwarf"], ["./musl", "0.5"])
+    found = doctor(status=1)
+    assert ids(found) == ["early-ends"] and "musl" in found["findings"][0]["message"], found
+    assert "_start;" in paste(found["findings"][0]["fix"]).stdout
+
+
+def check_fibers():
+    pathlib.Path("fiber.cpp").write_text("""
+        #include <boost/context/fiber.hpp>
+        #include <ctime>
+        volatile double sink;
+        __attribute__((noinline)) void work() { for (int i = 1; i < 100000; i++) sink = sink + 1.0 / i; }
+        int main() {
+          boost::context::fiber f{[](boost::context::fiber &&back) {
+            for (;;) { work(); back = std::move(back).resume(); }
+            return std::move(back);
+          }};
+          for (clock_t end = clock() + CLOCKS_PER_SEC / 2; clock() < end;) f = std::move(f).resume();
+          _exit(0);
+        }
+        """)
+    made = run(["g++", "-O1", "-include", "unistd.h", "fiber.cpp", "-o", "fiber", "-lboost_context"])
+    assert made.returncode == 0, made
+    record(["--call-graph", "dwarf"], ["./fiber"])
+    found = doctor(status=0)
+    assert ids(found) == ["fibers"] and found["findings"][0]["fix"] is None, found
+
+
+def check_files():
+    """Of another machine: ssh gets them."""
+    shutil.copy("good", "moved")
+    pathlib.Path("bin/ssh").write_text("#!/bin/sh\n[ \"$1\" = far.away ] || exit 1\nshift\n"
+                                       "mv hidden moved && exec sh -c \"$*\"\n")
+    os.chmod("bin/ssh", 0o755)
+    made = run(["unshare", "--uts", "sh", "-c", "hostname far.away && exec \"$@\"", "sh", *PERF,
+                "--call-graph", "dwarf", "--", "./moved", "0.4"])
+    assert made.returncode == 0, made
+    os.rename("moved", "hidden")
+    found = doctor(status=1)
+    assert ids(found) == ["missing-files"], found
+    assert "far.away" in found["findings"][0]["message"], found
+    again = paste(found["findings"][0]["fix"]).stdout
+    assert "nothing is wrong" in again, again
+
+
+def check_node():
+    pathlib.Path("app.js").write_text(NODE.replace("SECONDS", "0.8"))
+    record(["-g"], ["node", "app.js"])
+    found = doctor(status=1)
+    process = main_process(found)
+    assert process["runtime"] == "node" and process["unnamed_jit_frames"] > 10, found
+    assert [one["fate"] for one in process["looked_for"]] == ["missing", "missing"], found
+    again = mends("no-map", found, also=["lost-map", "unnamed-jit", "interpreted-frames"])
+    assert main_process(again)["unnamed_jit_frames"] == 0, again
+    assert main_process(again)["looked_for"][0]["fate"] == "used", again
+    # What names it is lost: no flag is proposed that was set.
+    pathlib.Path(main_process(again)["looked_for"][0]["our_path"]).unlink()
+    again = mends("lost-map", doctor(status=1), also=["no-map"])
+    # By way of a script, whose command line is not node's.
+    pathlib.Path("run.sh").write_text("exec node \"$1\"\n")
+    record(["-g"], ["sh", "run.sh", "app.js"])
+    again = mends("no-map", doctor(status=1))
+    assert main_process(again)["unnamed_jit_frames"] == 0, again
+    # An empty one.
+    pathlib.Path(main_process(again)["looked_for"][0]["our_path"]).write_text("")
+    found = doctor(status=1)
+    assert main_process(found)["looked_for"][0]["fate"] == "empty" and "lost-map" in ids(found), found
+
+
+def check_attached_node():
+    pathlib.Path("long.js").write_text(NODE.replace("SECONDS", "60"))
+    with subprocess.Popen(["node", "long.js"]) as process:
+        time.sleep(0.5)
+        record(["-g", "-p", str(process.pid)], ["sleep", "0.5"])
+        fix = fix_of(doctor(status=1), "no-map")
+        assert fix == "node --perf-basic-prof --interpreted-frames-native-stack long.js", fix
+        process.kill()
+    # It is gone, and its command line with it.
+    fix = fix_of(doctor(status=1), "no-map")
+    with subprocess.Popen(["sh", "-c", fix + "; exec node long.js"]) as process:
+        time.sleep(1)
+        record(["-g", "-p", str(process.pid)], ["sleep", "0.5"])
+        found = doctor()
+        assert main_process(found)["unnamed_jit_frames"] == 0, (fix, found)
+        process.kill()
+
+
+def check_dump():
+    record(["-g"], ["node", "--perf-prof", "app.js"])
+    found = doctor(status=1)
+    assert ids(found)[0] == "clock" and found["findings"][0]["severity"] == "error", found
+    again = mends("clock", found)
+    dump = pathlib.Path(main_process(again)["looked_for"][-1]["our_path"])
+    with dump.open("r+b") as file:  # in the middle of it
+        file.seek(dump.stat().st_size // 2)
+        file.write(b"\xff" * 3000)
+    found = doctor()
+    file = main_process(found)["looked_for"][-1]
+    assert file["fate"] == "used" and file["damage"].startswith("JD201: "), file
+    assert "JD201" in run(["sh", "-c", fix_of(found, "damaged-dump")]).stdout
+
+
+def check_java():
+    pathlib.Path("T.java").write_text(JAVA)
+    assert run(["javac", "T.java"]).returncode == 0
+    record(["-g"], ["java", "T"])
+    found = doctor(status=1)
+    assert {"no-map", "frame-pointers"} <= set(ids(found)), found
+    again = mends("no-map", found, also=["frame-pointers"])
+    assert main_process(again)["unnamed_jit_frames"] == 0, again
+
+
+def check_erlang():
+    record(["--call-graph", "dwarf,65528"], ["erl", "-noshell", "-eval", ERLANG])
+    again = mends("own-stack", doctor(status=1), also=["no-map", "frame-pointers", "early-ends"])
+    process = main_process(again)
+    assert process["jit_frames"] > 0 and process["unnamed_jit_frames"] == 0, again
+
+
+def attempt(name, check, *needed):
+    missing = [one for one in needed if not shutil.which(one)]
+    if missing:
+        left_out.append(f"{name}: there is no {missing[0]}")
+    else:
+        check()
+        done.append(name)
+
+
+def can_compile(*command):
+    return run([*command, "-x", "c++" if "++" in command[0] else "c", "-", "-o", "/dev/null"],
+               input="int main() {}").returncode == 0
+
+
+HOME = tempfile.TemporaryDirectory()
+os.chdir(HOME.name)
+os.mkdir("bin")
+os.symlink(PERFMAP, "bin/perfmap")
+os.environ["PATH"] = f"{HOME.name}/bin:" + os.environ["PATH"]
+pathlib.Path("work.c").write_text(WORK_C)
+if not shutil.which("perf") or not can_compile("gcc"):
+    print("skipped: there is no perf, or no gcc")
+    sys.exit(77)
+if run([*PERF, "--", "true"]).returncode != 0:
+    print("skipped: perf may not record here")
+    sys.exit(77)
+attempt("healthy", check_healthy)
+attempt("perf's options", check_perf_options)
+attempt("attached", check_attached, "pgrep")
+attempt("no unwinding tables", check_no_tables)
+if can_compile("gcc", "-m32"):
+    attempt("32 bits", check_32_bit)
+else:
+    left_out.append("32 bits: gcc has no -m32")
+attempt("musl", check_musl, "musl-gcc")
+if can_compile("g++", "-lboost_context", "-include", "boost/context/fiber.hpp"):
+    attempt("fibers", check_fibers)
+else:
+    left_out.append("fibers: there is no Boost.Context")
+if os.geteuid() == 0 and run(["unshare", "--uts", "hostname", "x"]).returncode == 0:
+    attempt("files of another machine", check_files)
+else:
+    left_out.append("files of another machine: no host may have another name here")
+attempt("node", check_node, "node")
+attempt("attached node", check_attached_node, "node")
+attempt("dump", check_dump, "node")
+attempt("java", check_java, "java", "javac")
+attempt("erlang", check_erlang, "erl")
+print("fixes that were pasted:", ", ".join(done))
+for one in left_out:
+    print("left out:", one)

@@ -1,0 +1,165 @@
+"""Programs of another user that root records: no frame that perf names is unnamed here, while they live and when
+they are gone; files that could be anybody's are refused with the command that takes them. other_user.py PERFMAP
+77: not root, or perf, node or setpriv is not here."""
+import contextlib
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+from named_frames import compare, run, skip
+
+PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
+USER = 65534
+AS_USER = ["setpriv", "--reuid", str(USER), "--regid", str(USER), "--clear-groups"]
+RECORD = ["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "499", "-g"]
+PROGRAM = """
+function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+function words(n) { let s = ''; for (let i = 0; i < n; ++i) s += 'w' + (i * 7919 % n); return s.length; }
+const end = Date.now() + SECONDS * 1000;
+let sum = 0;
+while (Date.now() < end) sum += fib(18) + words(500);
+console.log(sum > 0);
+"""
+
+
+def node(work, flag, seconds):
+    path = pathlib.Path(work, f"app{seconds}.js")
+    path.write_text(PROGRAM.replace("SECONDS", str(seconds)))
+    return [*AS_USER, "node", flag, "--interpreted-frames-native-stack", str(path)]
+
+
+def made_by(data):
+    """The process whose map or dump the recording wants."""
+    text = run("perf", "script", "-f", "-i", data, "-F", "pid,comm")
+    return int(re.findall(r"node\s+(\d+)", text)[0])
+
+
+@contextlib.contextmanager
+def running(command, **options):
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def stacks(*arguments):
+    return subprocess.run([PERFMAP, "stacks", *arguments], capture_output=True, text=True)
+
+
+def check_alive(work):
+    """sudo perf record -p $(pgrep node)."""
+    with running(node(work, "--perf-basic-prof", 60), cwd=work) as process:
+        time.sleep(1.5)
+        run(*RECORD, "-o", "alive.data", "-p", str(process.pid), "--", "sleep", "2")
+        compare(PERFMAP, "alive, attached", "alive.data", 200)
+        assert "foreign-owner" not in stacks("alive.data").stderr
+        doctor = subprocess.run([PERFMAP, "doctor", "alive.data", "--format", "json"], capture_output=True, text=True)
+        assert "foreign-owner" not in doctor.stdout, doctor.stdout
+        map_path = pathlib.Path(f"/tmp/perf-{process.pid}.map")
+        process.kill()
+        process.wait()
+        # A map that was last written before it was recorded could be an earlier process's.
+        os.utime(map_path, (1, 1))
+        check_command("alive.data", map_path)
+        map_path.unlink()
+
+
+def check_command(data, map_path):
+    """What is printed for a file that is refused can be pasted."""
+    refused = stacks(data, "--format", "jsonl")
+    assert refused.returncode == 0, refused.stderr
+    assert f"foreign-owner: {map_path} of process" in refused.stderr, refused.stderr
+    assert f"belongs to user {USER} and was not used: it was last written before" in refused.stderr, refused.stderr
+    command = re.findall(r"(?m)^perfmap: to use files of other users, too: (.*)$", refused.stderr)[0]
+    assert shlex.split(command) == [PERFMAP, "stacks", data, "--format", "jsonl", "--any-owner"], command
+    pasted = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert "fib" in pasted.stdout and "foreign-owner" not in pasted.stderr, pasted.stderr
+    doctor = subprocess.run([PERFMAP, "doctor", data], capture_output=True, text=True)
+    assert doctor.returncode == 1 and f"{map_path} belongs to user {USER}" in doctor.stdout, doctor.stdout
+    assert f"perfmap stacks --any-owner {data}" in doctor.stdout and "--perf-basic-prof" not in doctor.stdout
+    compare(PERFMAP, "gone, with --any-owner", data, 200, "--any-owner")
+
+
+def check_gone(work):
+    """The whole life is recorded: the map is guessed to be the process's, with and without -k."""
+    for name, clock in (("monotonic", ["-k", "mono"]), ("perf's clock", [])):
+        run(*RECORD, *clock, "-o", "gone.data", "--", *node(work, "--perf-basic-prof", 2), cwd=work)
+        map_path = pathlib.Path(f"/tmp/perf-{made_by('gone.data')}.map")
+        assert map_path.stat().st_uid == USER
+        compare(PERFMAP, f"gone, {name}", "gone.data", 200)
+        assert "foreign-owner" not in stacks("gone.data").stderr
+        # A copy that somebody made afterwards has another time, whatever it says of its last writing.
+        facts = map_path.stat()
+        text = map_path.read_bytes()
+        time.sleep(2.1)
+        map_path.unlink()
+        map_path.write_bytes(text)
+        os.chown(map_path, USER, USER)
+        os.utime(map_path, ns=(facts.st_mtime_ns, facts.st_mtime_ns))
+        said = stacks("gone.data").stderr
+        assert "it was changed after the process was seen last" in said, said
+        map_path.unlink()
+
+
+def check_inject(work):
+    run(*RECORD, "-k", "mono", "-o", "dump.data", "--", *node(work, "--perf-prof", 2), cwd=work)
+    dump = next(pathlib.Path(work).glob("jit-*.dump"))
+    compare(PERFMAP, "a dump, gone", "dump.data", 0)
+    said = subprocess.run([PERFMAP, "inject", "dump.data", "-o", "out.data"], capture_output=True, text=True)
+    assert said.returncode == 0 and "guessed-owner" in said.stderr, said
+    run("perf", "inject", "--jit", "-f", "-i", "dump.data", "-o", "theirs.data")
+    # Builtins lie in node's ELF file, which calls them otherwise than the dump.
+    compare(PERFMAP, "a dump, against perf inject", "dump.data", 200, theirs="theirs.data", wanted="JS:|LazyCompile:")
+    report = run("perf", "script", "-f", "-i", "out.data", "-F", "ip,sym")
+    assert "fib" in report, report[:2000]
+    os.unlink("out.data")
+    os.link(dump, f"{dump}.other")
+    refused = subprocess.run([PERFMAP, "inject", "dump.data", "-o", "out.data"], capture_output=True, text=True)
+    assert refused.returncode == 2 and not os.path.exists("out.data"), refused
+    assert "it has 2 links" in refused.stderr and "did not write out.data" in refused.stderr, refused.stderr
+    command = re.findall(r"(?m)^perfmap: to use files of other users, too: (.*)$", refused.stderr)[0]
+    subprocess.run(command, shell=True, capture_output=True, check=True)
+    assert "fib" in run("perf", "script", "-f", "-i", "out.data", "-F", "ip,sym")
+
+
+def check_container(work):
+    """In its own /tmp, under a pid of its own."""
+    script = f"mount -t tmpfs -o mode=1777 none /tmp && exec {shlex.join(node('/', '--perf-basic-prof', 60))}"
+    script = script.replace("/app60.js", f"{work}/app60.js")
+    outer = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "sh", "-c", script]
+    if subprocess.run(["unshare", "--pid", "--fork", "--mount", "true"], capture_output=True).returncode != 0:
+        print("not checked: a process in namespaces of its own: unshare is not allowed here")
+        return
+    with running(outer) as process:
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        time.sleep(2)
+        pid = int(children.read_text())
+        assert pathlib.Path(f"/proc/{pid}/root/tmp/perf-1.map").exists()
+        run(*RECORD, "-o", "inside.data", "-p", str(pid), "--", "sleep", "2")
+        compare(PERFMAP, "in a container", "inside.data", 200)
+
+
+if os.geteuid() != 0:
+    skip("only root can be another user")
+for tool in ("perf", "node", "setpriv"):
+    if not shutil.which(tool):
+        skip(f"no {tool} here")
+with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+    os.chmod(directory, 0o777)
+    os.chdir(directory)
+    probe = subprocess.run([*RECORD, "-o", "probe.data", "--", *AS_USER, "true"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        skip(f"perf may not record here: {probe.stderr.splitlines()[:1]}")
+    check_gone(directory)
+    check_alive(directory)
+    check_inject(directory)
+    check_container(directory)

@@ -1,0 +1,139 @@
+"""PostgreSQL's LLVM JIT under its own user, recorded by root: no frame that perf names after perf inject is unnamed
+here, while the backend lives and when it is gone. postgres_jit.py PERFMAP
+77: not root, or PostgreSQL with llvmjit, perf or setpriv is not here."""
+import contextlib
+import glob
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+from named_frames import compare, run, skip
+
+PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
+QUERY = "select sum(i*3.5+sqrt(i)) from (select generate_series(1,600000) i) t where i%7<>3;"
+
+
+def find_server():
+    """The newest one that has llvmjit."""
+    found = [path for path in glob.glob("/usr/lib/postgresql/*/bin/postgres")
+             if pathlib.Path(path).parent.parent.joinpath("lib/llvmjit.so").exists()]
+    return pathlib.Path(max(found)).parent if found else None
+
+
+def as_user(user):
+    return ["setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups"]
+
+
+@contextlib.contextmanager
+def server(binaries, user, place):
+    data = place / "data"
+    run(*as_user(user), str(binaries / "initdb"), "-D", str(data), "-A", "trust", "-U", "postgres")
+    settings = {"listen_addresses": "", "unix_socket_directories": str(place), "jit": "on", "jit_above_cost": "0",
+                "jit_inline_above_cost": "0", "jit_optimize_above_cost": "0", "jit_profiling_support": "on",
+                "max_parallel_workers_per_gather": "0", "fsync": "off"}
+    options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    with open(place / "log", "w") as log:
+        process = subprocess.Popen([*as_user(user), str(binaries / "postgres"), "-D", str(data), *options],
+                                   stdout=log, stderr=log, env={**os.environ, "JITDUMPDIR": str(place)})
+    try:
+        for _ in range(100):
+            if (place / ".s.PGSQL.5432").exists() and "ready to accept" in (place / "log").read_text():
+                break
+            time.sleep(0.1)
+        else:
+            skip(f"PostgreSQL does not start: {(place / 'log').read_text()[-300:]}")
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+class Session:
+    """A connection, and the backend that serves it."""
+
+    def __init__(self, place):
+        self.psql = subprocess.Popen(["psql", "-h", str(place), "-U", "postgres", "-At", "-q"], text=True,
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.pid = int(self.ask("select pg_backend_pid();"))
+
+    def ask(self, query):
+        self.psql.stdin.write(query + "\n")
+        self.psql.stdin.flush()
+        return self.psql.stdout.readline()
+
+    def end(self):
+        self.psql.stdin.close()
+        self.psql.wait()
+        while pathlib.Path(f"/proc/{self.pid}").exists():
+            time.sleep(0.05)
+
+
+def record(session, data):
+    """A session that begins and ends while perf looks, so that its life is recorded to its end."""
+    perf = subprocess.Popen(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "499", "-k", "mono", "-g", "-o", data,
+                             "-p", str(session.pid)], stdout=subprocess.DEVNULL)
+    time.sleep(1)
+    for _ in range(3):
+        session.ask(QUERY)
+    return perf
+
+
+def check(place):
+    session = Session(place)
+    perf = record(session, "alive.data")
+    perf.send_signal(2)
+    perf.wait()
+    run("perf", "inject", "--jit", "-f", "-i", "alive.data", "-o", "alive.theirs")
+    check_names("the backend lives", "alive")
+    session.end()
+    session = Session(place)
+    perf = record(session, "gone.data")
+    session.end()
+    perf.wait()
+    run("perf", "inject", "--jit", "-f", "-i", "gone.data", "-o", "gone.theirs")
+    check_names("the backend is gone", "gone")
+    said = subprocess.run([PERFMAP, "inject", "gone.data", "-o", "gone.ours"], capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+    ours = run("perf", "script", "-f", "-i", "gone.ours", "-F", "ip,sym,dso")
+    theirs = run("perf", "script", "-f", "-i", "gone.theirs", "-F", "ip,sym,dso")
+    assert ours.count("evalexpr") == theirs.count("evalexpr") > 50, (ours.count("evalexpr"), theirs.count("evalexpr"))
+
+
+def check_names(what, name):
+    stacks = compare(PERFMAP, what, f"{name}.data", 200, theirs=f"{name}.theirs")
+    compiled = [frame for stack in stacks.values() for _, frame, _ in stack if frame and frame.startswith("evalexpr_")]
+    assert len(compiled) > 50, f"{what}: only {len(compiled)} frames of compiled expressions"
+    said = subprocess.run([PERFMAP, "doctor", f"{name}.data"], capture_output=True, text=True).stdout
+    assert "foreign-owner" not in said, said
+
+
+if os.geteuid() != 0:
+    skip("only root can be another user")
+for tool in ("perf", "setpriv", "psql"):
+    if not shutil.which(tool):
+        skip(f"no {tool} here")
+binaries = find_server()
+if binaries is None:
+    skip("no PostgreSQL with llvmjit here")
+try:
+    user = pwd.getpwnam("postgres")
+except KeyError:
+    user = pwd.getpwnam("nobody")
+with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+    place = pathlib.Path(directory)
+    os.chown(place, user.pw_uid, user.pw_gid)
+    os.chmod(place, 0o755)
+    os.chdir(place)
+    probe = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-k", "mono", "-o", "probe.data", "true"],
+                           capture_output=True, text=True)
+    if probe.returncode != 0:
+        skip(f"perf may not record here: {probe.stderr.splitlines()[:1]}")
+    with server(binaries, user, place):
+        check(place)

@@ -1,0 +1,74 @@
+"""Which frames of a recording have names: by perf script, and by perfmap stacks."""
+import re
+import subprocess
+import sys
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(77)
+
+
+def run(*command, **more):
+    made = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300, **more)
+    assert made.returncode == 0, (command, made.returncode, made.stdout[-2000:], made.stderr[-2000:])
+    return made.stdout
+
+
+def frames(text):
+    """(tid, microseconds): the frames as (address, name or None, file), from perf script's text or our format's."""
+    found = {}
+    stack = None
+    for line in text.splitlines():
+        if not line.strip():
+            stack = None
+        elif stack is None:
+            at = re.search(r"(?:^|\s|/)(\d+)\s+(?:\[\d+\]\s+)?(\d+)\.(\d{6})\d*:", line)
+            stack = found.setdefault((int(at[1]), int(at[2]), int(at[3])), [])
+        else:
+            address, name = line.split(None, 1)
+            name, module = re.match(r"(.*) (\([^()]*(?:\([^()]*\)[^()]*)*\))$", name).groups()
+            stack.append((int(address, 16), None if name.startswith("[unknown]") else name, module))
+    return found
+
+
+def without_offset(name):
+    return re.sub(r"\+0x[0-9a-f]+$", "", name)
+
+
+def compare(perfmap, what, data, least, *options, theirs=None, wanted=""):
+    """Fails where a frame that perf names has no name here. `least`: how many frames perf has to name.
+    `wanted`: a regular expression for the names that count."""
+    script = ["perf", "script", "-f", "--no-inline", "-i", theirs or data, "-F", "tid,time,ip,sym,dso"]
+    perf = frames(run(*script))
+    ours = frames(run(perfmap, "stacks", data, "--format", "perf-script", *options))
+    compiled = {name for stack in perf.values() for _, name, module in stack if name and
+                re.search(r"/perf-\d+\.map|/jitted-", module)}
+    named = stray = 0
+    missing = []
+    for key, stack in perf.items():
+        own = ours.get(key, [])
+        known = {address: name for address, name, _ in own if name is not None}
+        unmapped = {address for address, _, module in own if module == "([unknown])"}
+        for address, name, _ in stack:
+            if name is None or not re.match(wanted, name):
+                continue
+            named += 1
+            # Of a frame pointer that is none there may be an address where nothing is mapped, for which perf takes a
+            # library as its file has it.
+            if address in unmapped and name not in compiled:
+                stray += 1
+                continue
+            # In files that perf inject makes, perf prints addresses of the file.
+            if address not in known and without_offset(name) not in map(without_offset, known.values()):
+                missing.append((key, hex(address), name))
+    total = sum(len(stack) for stack in ours.values())
+    have = sum(name is not None for stack in ours.values() for _, name, _ in stack)
+    print(f"{what}: perf names {named} of {sum(map(len, perf.values()))} frames; here {have} of {total} have names, "
+          f"{len(missing)} of perf's are missing")
+    for key, address, name in missing[:10]:
+        print(key, address, name, "perf:", perf[key], "here:", ours.get(key))
+    assert not missing, missing[:10]
+    assert stray * 1000 <= named, (what, stray)
+    assert named >= least, (what, named)
+    return ours

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "perfmap/doctor_recording.hpp"
+#include "perfmap/recorded_jit.hpp"
+#include "support/catch.hpp"
+#include "support/planted_process.hpp"
+#include "support/recording_bytes.hpp"
+#include "support/recording_reading.hpp"
+
+namespace perfmap::test {
+
+/// A recording of process 42, which perf has started, for diagnose_recording(): two frames of it
+/// lie in memory that a JIT may own. Files are looked for below a directory of its own; there
+/// process 42 lives if `lives`.
+class RecordedPatient {
+ public:
+  static constexpr Address kCode = 0x7000000;
+
+  RecordedPatient() {
+    std::filesystem::create_directories(tmp());
+    std::filesystem::create_directories(planted.scratch() / "proc");
+  }
+
+  std::vector<std::string> command = {"/usr/bin/perf", "record", "-g", "--", "node", "a.js"};
+  std::string program = "/usr/bin/node";
+  std::string memory = "//anon";  ///< of the code
+  std::string hostname = {};
+  std::uint64_t sample_type = kIp | kTid | kTime | kCallchain;
+  std::vector<std::string> mapped = {};  ///< dumps, as the process maps them
+  std::uint64_t lost = 0;
+  std::uint64_t pid_namespace = 0;
+  std::uint32_t clock = 0;
+  bool lives = false;
+  bool any_owner = false;
+  uid_t reader = 0;
+  std::string map_dir = {};
+  RecordedRefusals refused = {};  ///< what was refused already
+  PlantedProcess planted;
+
+  std::string tmp() const { return planted.scratch() / "tmp"; }
+  std::string map() const { return tmp() + "/perf-42.map"; }
+  static std::string write(const std::string& path, std::string_view text) {
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+
+  RecordingDiagnosis diagnose() const {
+    if (!lives) planted.vanish();
+    const Recording recording = recording_of(bytes());
+    RecordedJitOptions jit;
+    jit.roots = {planted.scratch() / "proc", tmp()};
+    jit.any_owner = any_owner;
+    jit.directory = map_dir;
+    refused_now_ = refused;
+    RecordingDoctorOptions options;
+    options.roots = jit.roots;
+    options.map_dir = map_dir;
+    options.any_owner = any_owner;
+    options.reader = reader;
+    options.refused = &refused_now_;
+    options.find_jit = find_recorded_jit(recording, std::move(jit), refused_now_);
+    Diagnostics problems(1);
+    return diagnose_recording(recording, options, problems);
+  }
+
+ private:
+  mutable RecordedRefusals refused_now_;
+  std::string record(std::uint32_t type, const Bytes& body, std::uint16_t misc = 0) const {
+    const RecordingBytes b;
+    return b.record(type, body.text() + b.trailer(event(), {.time = 10, .pid = 42, .tid = 42}),
+                    misc);
+  }
+  EventShape event() const {
+    EventShape shape;
+    shape.sample_type = sample_type;
+    if (clock != 0) {
+      shape.flags |= std::uint64_t{1} << 25;  // use_clockid
+      shape.clock = clock;
+    }
+    if ((sample_type & kStackUser) != 0) shape.stack_user = 8192;
+    return shape;
+  }
+  std::string mapping(const std::string& name, Address begin) const {
+    Bytes body = RecordingBytes().bytes();
+    body.u32(42).u32(42).u64(begin).u64(0x1000).u64(0).zeros(24).u32(5).u32(2).padded(name);
+    return record(10, body, 2);
+  }
+  std::string bytes() const {
+    const RecordingBytes b;
+    constexpr std::uint16_t kExec = 1 << 13;
+    std::string data = record(3, b.bytes().u32(42).u32(42).padded("node"), kExec);
+    data += mapping(program, 0x400000) + mapping(memory, kCode);
+    for (const std::string& one : mapped) data += mapping(one, 0x9000);
+    if (pid_namespace != 0) {
+      Bytes body = b.bytes();
+      body.u32(42).u32(42).u64(4);
+      for (unsigned i = 0; i < 4; ++i) body.u64(4).u64(i == 3 ? pid_namespace : i);
+      data += record(16, body);
+    }
+    if (lost != 0) data += record(2, b.bytes().u64(0).u64(lost));
+    constexpr std::uint64_t kUser = static_cast<std::uint64_t>(-512);
+    data += b.sample(event(), {.ip = kCode + 8,
+                               .time = 20,
+                               .pid = 42,
+                               .tid = 42,
+                               .callchain = {kUser, kCode + 8, kCode + 0x20}});
+    RecordingBytes::Parts parts;
+    if (!hostname.empty()) parts.features[3] = b.bytes().string(hostname).text();
+    parts.features[6] = b.bytes().string("x86_64").text();
+    if (!command.empty()) {
+      Bytes words = b.bytes();
+      words.u32(command.size());
+      for (const std::string& word : command) words.string(word);
+      parts.features[11] = words.text();
+    }
+    return b.file({event()}, data, parts);
+  }
+};
+
+inline const RecordingFinding* find_finding(const RecordingDiagnosis& diagnosis,
+                                            std::string_view id) {
+  const auto found =
+      std::find_if(diagnosis.findings.begin(), diagnosis.findings.end(),
+                   [&](const RecordingFinding& one) { return one.finding.id == id; });
+  return found == diagnosis.findings.end() ? nullptr : &*found;
+}
+
+inline std::vector<std::string> ids_of(const RecordingDiagnosis& diagnosis) {
+  std::vector<std::string> ids;
+  for (const RecordingFinding& one : diagnosis.findings) ids.emplace_back(one.finding.id);
+  return ids;
+}
+
+}  // namespace perfmap::test

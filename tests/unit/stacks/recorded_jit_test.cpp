@@ -1,0 +1,264 @@
+// Whose files are those of a recorded process: while it lives, and when it is gone.
+
+#include "support/recorded_world.hpp"
+
+namespace perfmap::test {
+namespace {
+
+namespace fs = std::filesystem;
+using World = RecordedWorld;
+
+}  // namespace
+
+TEST_CASE("files of the user of a recorded process that lives are used", "[owners]") {
+  if (!may_give_away()) return;
+  World world;
+  const Recording recording = world.recording({});
+  const std::string map = world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
+  World::give(map, kUser);
+  DumpBytes dump;
+  dump.header({.pid = 3}).load_of_size(5, 0x2000, 0x10, "loaded");
+  World::give(world.planted.put("root/opt/jit-3.dump", dump.text()), kUser);
+  const auto sources = world.find(recording, {"/opt/jit-3.dump"});
+  CHECK(name_at(sources, 0x1000) == "own|");
+  CHECK(name_at(sources, 0x2000) == "loaded|");
+  CHECK(world.refused.foreign.empty());
+  CHECK(world.refused.others.empty());
+}
+
+TEST_CASE("files of a third user are refused while the process lives", "[owners]") {
+  if (!may_give_away()) return;
+  World world;
+  const Recording recording = world.recording({});
+  world.put_map(1234);
+  World::give(world.planted.put("root/opt/jit-3.dump", DumpBytes().header().text()), 1234);
+  CHECK(world.find(recording, {"/opt/jit-3.dump"}) == nullptr);
+  REQUIRE(world.refused.foreign.size() == 2);
+  CHECK(to_string(world.refused.foreign[0]) ==
+        "foreign-owner: " + world.tmp() +
+            "/perf-42.map of process 42 (node) belongs to user 1234 and was not used: the process "
+            "lives, and is of user 7");
+  CHECK(world.refused.foreign[1].owner == 1234);
+}
+
+TEST_CASE("a process that has the pid by now is not the one that was recorded", "[owners]") {
+  if (!may_give_away()) return;
+  World world;
+  const std::string map = world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
+  World::give(map, kUser);
+  const Recording recording = world.recording({});
+  CHECK(name_at(world.find(recording), 0x1000) == "own|");
+  SECTION("it began later") { world.start(-10); }
+  SECTION("it began before the fork that was recorded") { world.start(-50); }
+  CHECK(world.find(recording) == nullptr);
+}
+
+TEST_CASE("a recording of another machine is of no process here", "[owners]") {
+  World world;
+  world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
+  const Recording here = world.recording({});
+  CHECK(name_at(world.find(here), 0x1000) == "own|");
+  const Recording elsewhere = world.recording({.hostname = "no-machine-has-this-name"});
+  CHECK(world.find(elsewhere) == nullptr);
+}
+
+TEST_CASE("without a clock to compare, the living process needs the same name", "[owners]") {
+  World world;
+  world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
+  const World::Shape shape{.exit = 0, .has_clock = false};
+  CHECK(name_at(world.find(world.recording(shape)), 0x1000) == "own|");
+  SECTION("another name") {
+    world.planted.start(1000, 'S', "java");
+    CHECK(world.find(world.recording(shape)) == nullptr);
+  }
+  SECTION("it began after the recording was written") {
+    static_cast<void>(world.recording(shape));
+    set_time(world.planted.scratch() / "perf.data", -600);
+    auto input = Input::open(world.planted.scratch() / "perf.data");
+    REQUIRE(input);
+    const auto old = Recording::open(*std::move(input));
+    REQUIRE(old);
+    CHECK(world.find(*old) == nullptr);
+  }
+}
+
+TEST_CASE("files of a user are guessed to be a dead process's, and marked", "[owners]") {
+  if (!may_give_away()) return;
+  const bool has_clock = GENERATE(true, false);
+  World world;
+  world.planted.vanish();
+  const Recording recording = world.recording({.exit = 0, .has_clock = has_clock});
+  world.put_map(kUser);
+  const std::string dump = world.put_dump(kUser);
+  const auto sources = world.find(recording, {dump});
+  CHECK(name_at(sources, 0x1000) == "from the map|guessed-owner");
+  CHECK(name_at(sources, 0x2000) == "loaded|guessed-owner");
+  CHECK(world.refused.foreign.empty());
+}
+
+TEST_CASE("our own files and root's are no guess", "[owners]") {
+  World world;
+  world.planted.vanish();
+  const Recording recording = world.recording({});
+  world.planted.scratch().write("host/perf-42.map", "1000 10 from the map\n");
+  CHECK(name_at(world.find(recording), 0x1000) == "from the map|");
+}
+
+TEST_CASE("a guess needs each of its conditions", "[owners]") {
+  if (!may_give_away()) return;
+  World world;
+  world.planted.vanish();
+  Recording recording = world.recording({});
+  const std::string map = world.put_map(kUser);
+  std::string why;
+  SECTION("one link") {
+    fs::create_hard_link(map, map + ".other");
+    why = "it has 2 links";
+  }
+  SECTION("written after the process began") {
+    set_time(map, -40);
+    why = "cannot use " + map + ": it is older than its process";
+  }
+  SECTION("not changed after its end") {
+    recording = world.recording({.exit = -10});
+    why = "it was changed after the process was seen last";
+  }
+  SECTION("not changed after its end, whatever it says of its last writing") {
+    recording = world.recording({.exit = -10});
+    set_time(map, -20);
+    why = "it was changed after the process was seen last";
+  }
+  CHECK(world.find(recording) == nullptr);
+  REQUIRE(world.refused.foreign.size() + world.refused.others.size() == 1);
+  CHECK((world.refused.foreign.empty() ? world.refused.others[0].message
+                                       : world.refused.foreign[0].why) == why);
+}
+
+TEST_CASE("a dump is guessed only by a header of its process", "[owners]") {
+  if (!may_give_away()) return;
+  World world;
+  world.planted.vanish();
+  const Recording recording = world.recording({});
+  const std::string dump = world.put_dump(kUser, 43);
+  world.put_map(kUser);
+  const auto sources = world.find(recording, {dump});
+  CHECK(name_at(sources, 0x1000) == "from the map|guessed-owner");
+  CHECK(name_at(sources, 0x2000) == "-");
+  REQUIRE(world.refused.foreign.size() == 1);
+  CHECK(world.refused.foreign[0].why == "its header names process 43");
+}
+
+TEST_CASE("files of several owners are no guess, but what fails does not count", "[owners]") {
+  if (!may_give_away()) return;
+  World world;
+  world.planted.vanish();
+  const Recording recording = world.recording({});
+  const std::string dump = world.put_dump(kUser);
+  const std::string map = world.put_map(1234);
+  SECTION("both could be") {
+    CHECK(world.find(recording, {dump}) == nullptr);
+    REQUIRE(world.refused.foreign.size() == 2);
+    CHECK(world.refused.foreign[1].why == "other files of the process have another owner");
+  }
+  SECTION("root's is there, too") {
+    World::give(map, 0);
+    const auto sources = world.find(recording, {dump});
+    CHECK(name_at(sources, 0x1000) == "from the map|");
+    CHECK(name_at(sources, 0x2000) == "-");
+  }
+  SECTION("one was planted, and has two links") {
+    fs::create_hard_link(map, map + ".other");
+    CHECK(name_at(world.find(recording, {dump}), 0x2000) == "loaded|guessed-owner");
+  }
+}
+
+TEST_CASE("links and FIFOs in the place of recorded files are refused", "[owners]") {
+  World world;
+  world.planted.vanish();
+  const Recording recording = world.recording({});
+  const std::string path = world.tmp() + "/perf-42.map";
+  SECTION("a link") {
+    fs::create_symlink(world.planted.scratch().write("elsewhere", "1000 10 own\n"), path);
+  }
+  SECTION("a FIFO") { REQUIRE(::mkfifo(path.c_str(), 0666) == 0); }
+  CHECK(world.find(recording) == nullptr);
+  REQUIRE(world.refused.others.size() == 1);
+  CHECK(world.refused.others[0].code == Errc::refused);
+}
+
+TEST_CASE("with any owner nothing is guessed, and nothing marked", "[owners]") {
+  if (!may_give_away()) return;
+  World world;
+  world.planted.vanish();
+  const Recording recording = world.recording({.exit = -10});
+  world.put_map(kUser);
+  RecordedJitOptions options = world.options();
+  options.any_owner = true;
+  const auto find = find_recorded_jit(recording, std::move(options), world.refused);
+  CHECK(name_at(find(world.process(), {}), 0x1000) == "from the map|");
+}
+
+TEST_CASE("a dump for another recording is found by the same rules", "[owners]") {
+  if (!may_give_away()) return;
+  World world;
+  world.planted.vanish();
+  const Recording recording = world.recording({});
+  const std::string path = world.put_dump(kUser);
+  const auto open = open_recorded_dump(recording, world.options(), world.refused);
+  const auto dump = open(kPid, at(-20), path);
+  REQUIRE(dump);
+  CHECK(dump->doubts.has(Doubt::guessed_owner));
+  CHECK(open(kPid, at(-20), path + "x").error().code == Errc::not_found);
+  fs::create_hard_link(path, path + ".other");
+  const auto refused = open(kPid, at(-20), path);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == Errc::refused);
+  CHECK(refused.error().message.ends_with("and was not used: it has 2 links"));
+  CHECK(world.refused.foreign.size() == 1);
+}
+
+TEST_CASE("a snapshot has the files of its process, and of no other", "[owners]") {
+  World world;
+  const Recording recording = world.recording({});
+  world.planted.put("maps", "1000-9000 r-xp 00000000 00:00 0 \n");
+  world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
+  const auto process = ProcSource::open(kPid, world.options().roots);
+  REQUIRE(process);
+  REQUIRE(*process);
+  const std::string directory = world.planted.scratch() / "bundle";
+  REQUIRE(take_snapshot(**process, world.options().roots, directory));
+  auto snapshot = Snapshot::open(directory);
+  REQUIRE(snapshot);
+  world.planted.vanish();
+  RecordedJitOptions options;
+  options.snapshot = std::make_shared<const Snapshot>(*std::move(snapshot));
+  ProcessInfo recorded = world.process();
+  const auto find = find_recorded_jit(recording, options, world.refused);
+  CHECK(name_at(find(recorded, {}), 0x1000) == "own|");
+  SECTION("of another process there is nothing") { recorded.pid = 43; }
+  SECTION("nor of a later one that got its pid") {
+    recorded.since = at(-10);
+    CHECK(find(recorded, {}) == nullptr);
+    REQUIRE(world.refused.others.size() == 1);
+    CHECK(world.refused.others[0].message.ends_with("is another one of the same pid"));
+  }
+  CHECK(find(recorded, {}) == nullptr);
+}
+
+TEST_CASE("names of a snapshot that was taken of any owner's files are marked", "[owners]") {
+  if (!may_give_away()) return;
+  World world;
+  const Recording recording = world.recording({});
+  world.planted.put("maps", "1000-9000 r-xp 00000000 00:00 0 \n");
+  const std::string map = world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
+  World::give(map, 1234);
+  const auto process = ProcSource::open(kPid, world.options().roots);
+  const std::string directory = world.planted.scratch() / "bundle";
+  REQUIRE(take_snapshot(**process, world.options().roots, directory, {.any_owner = true}));
+  RecordedJitOptions options;
+  options.snapshot = std::make_shared<const Snapshot>(*Snapshot::open(directory));
+  const auto find = find_recorded_jit(recording, options, world.refused);
+  CHECK(name_at(find(world.process(), {}), 0x1000) == "own|guessed-owner");
+}
+
+}  // namespace perfmap::test
