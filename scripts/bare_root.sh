@@ -25,7 +25,8 @@ if [ "${1:-}" = --inside ]; then # in a mount namespace of its own, as nothing s
   if [ "$user" = root ] && [ -n "${PERFMAP_BARE_CCACHE:-}" ]; then
     mkdir -p "$root/ccache" && mount --bind "$PERFMAP_BARE_CCACHE" "$root/ccache"
     packages+=(ccache)
-    environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/root CCACHE_NOHASHDIR=1 PERFMAP_CCACHE=on)
+    environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/root CCACHE_NOHASHDIR=1 PERFMAP_CCACHE=on
+      LANG="${LANG:-}") # which ccache hashes
   fi
   [ "$user" = root ] || packages+=(sudo)
   inside() { chroot "$root" env "${environment[@]}" "$@"; }
