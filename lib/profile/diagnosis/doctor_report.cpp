@@ -28,7 +28,11 @@ std::string fate_text(const LookedFor& file) {
   const std::string what = file.is_dump ? "load" : "entr";
   const std::string one = file.is_dump ? "" : "y";
   const std::string many = file.is_dump ? "s" : "ies";
-  return "used, " + std::to_string(file.entries) + " " + what + (file.entries == 1 ? one : many);
+  const std::string whose = file.inherited_from == 0 ? ""
+                                                     : ", for memory inherited from process " +
+                                                           std::to_string(file.inherited_from);
+  return "used, " + std::to_string(file.entries) + " " + what + (file.entries == 1 ? one : many) +
+         whose;
 }
 
 void write_files(OutputFile& out, const Diagnosis& diagnosis) {
@@ -80,6 +84,10 @@ void write_file_json(JsonWriter& json, const LookedFor& file) {
   if (file.is_dump) {
     json.key("marker");
     json.boolean(file.has_marker);
+  }
+  if (file.inherited_from != 0) {
+    json.key("inherited_from");
+    json.number(static_cast<std::uint64_t>(file.inherited_from));
   }
   json.end_object();
 }

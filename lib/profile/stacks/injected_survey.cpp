@@ -39,6 +39,8 @@ class Surveyor {
       take_mmap(*event, number, static_cast<std::uint32_t>(record.bytes.size()));
     } else if (const auto comm = decode_comm(record); comm && comm->exec) {
       found.changes.push_back({number, record.time, comm->pid, 0, {}});
+    } else if (const auto fork = decode_fork(record); fork && fork->pid != fork->parent) {
+      found.changes.push_back({number, record.time, fork->pid, 0, {}, fork->parent});
     }
   }
 

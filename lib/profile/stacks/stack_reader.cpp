@@ -32,8 +32,8 @@ struct StackReader::State {
   Recording::Reader reader;
   FrameTable table;
   KernelSymbols kernel;
-  RecordedProcesses processes;
   SourceClock clock;
+  RecordedProcesses processes;
   PlaceFinder places;
   StackJobs jobs;
   HeldStacks held;
@@ -47,8 +47,8 @@ struct StackReader::State {
         options(std::move(how)),
         reader(from),
         kernel(options.kallsyms),
-        processes(options),
         clock(from.facts().time_conversion),
+        processes(options, clock),
         places(processes, options, kernel, table),
         jobs(from.facts().arch, options),
         held(options.stitch, options.unwind.most_frames) {}
@@ -101,8 +101,11 @@ void StackReader::State::take_sample(const RecordView& record) {
     ++statistics.filtered;
     return;
   }
-  stack.moment = processes.moment(sample->pid);
-  stack.source_time = clock.at(record.time, event, *stack.moment);
+  stack.moment = processes.moment(*sample, event);
+  stack.source_time = record.time;
+  if (const auto& names = stack.moment->names; names != nullptr) {
+    stack.source_time = clock.at(record.time, event, names->sources);
+  }
   jobs.add(record, event, std::move(stack));
 }
 
