@@ -1,7 +1,6 @@
 """Names in recordings of processes that fork and exec, frame by frame against perf: none that perf has is missing.
 forked_names.py PERFMAP INTERPRETER WORKERS"""
 import collections
-import json
 import pathlib
 import re
 import subprocess
@@ -28,68 +27,75 @@ def record(data, command, event="cpu-clock:u", cwd=None):
     return data
 
 
-def perf_frames(data):
-    """(pid, microseconds) -> [{address: symbol}] of the user's frames, as perf script prints them."""
-    text = subprocess.run(["perf", "script", "-i", data, "--no-inline", "-F", "pid,tid,time,ip,sym"],
-                          capture_output=True, text=True, check=True).stdout
+def frames_of(text):
+    """(pid, microseconds) -> [[(address, symbol)]] of the user's frames, from the text of perf script."""
     found = collections.defaultdict(list)
-    frames = {}
+    frames = []
     for line in text.splitlines():
-        if header := re.match(r"\s*(\d+)/\d+\s+(?:\[\d+\]\s+)?(\d+)\.(\d{6}):", line):
-            frames = {}
+        if header := re.search(r"\b(\d+)/\d+\s+(?:\[\d+\]\s+)?(\d+)\.(\d{6})\d*:", line):
+            frames = []
             found[int(header[1]), int(header[2] + header[3])].append(frames)
         elif line.strip():
             address, _, symbol = line.strip().partition(" ")
             if int(address, 16) < KERNEL:
-                frames[int(address, 16)] = symbol
+                frames.append((int(address, 16), re.sub(r"(\+0x[0-9a-f]+)? \([^()]*\)$", "", symbol)))
     return found
+
+
+def perf_frames(data):
+    return frames_of(subprocess.run(["perf", "script", "-i", data, "--no-inline", "-F", "pid,tid,time,ip,sym"],
+                                    capture_output=True, text=True, check=True).stdout)
 
 
 def own_frames(data):
-    """The same by perfmap stacks: {address: (name, is it of a JIT)}."""
-    text = subprocess.run([PERFMAP, "stacks", data, "--format", "jsonl"], capture_output=True, text=True,
-                          check=True).stdout
-    found = collections.defaultdict(list)
-    for line in text.splitlines():
-        sample = json.loads(line)
-        if "frames" not in sample:
-            continue
-        frames = {int(str(frame["ip"]), 0): frame["name"] for frame in sample["frames"]}
-        found[sample["pid"], int(sample["time"].replace(".", "")[:-3])].append(frames)
-    return found
+    return frames_of(subprocess.run([PERFMAP, "stacks", data, "--format", "perf-script"],
+                                    capture_output=True, text=True, check=True).stdout)
 
 
-def compare(name, data):
-    """Answers with our names by process."""
-    theirs, ours = perf_frames(data), own_frames(data)
-    named = missing = 0
-    by_process = collections.defaultdict(collections.Counter)
-    examples = collections.Counter()
+def unnamed_here(theirs, ours):
+    """How many frames perf names, and those of them that have no name here."""
+    named = 0
+    missing = collections.Counter()
     for key, samples in theirs.items():
+        assert len(samples) == len(ours[key]), (key, samples, ours[key])
         for sample, own in zip(samples, ours[key]):
-            for address, symbol in sample.items():
+            names = dict(own)
+            for address, symbol in sample:
                 if symbol == UNKNOWN:
                     continue
                 named += 1
-                if not own.get(address):
-                    missing += 1
-                    examples[symbol] += 1
-    for (pid, _), samples in ours.items():
-        for frames in samples:
-            by_process[pid].update(name or UNKNOWN for name in frames.values())
-    print(f"{name}: {sum(map(len, theirs.values()))} samples, perf names {named} frames, {missing} of them are unnamed here")
-    assert named > 0, name
-    assert missing == 0, (name, examples.most_common(10))
-    return by_process
+                if names.get(address, UNKNOWN) == UNKNOWN:
+                    missing[symbol] += 1
+    return named, missing
+
+
+def names_by_process(frames):
+    found = collections.defaultdict(collections.Counter)
+    for (pid, _), samples in frames.items():
+        for sample in samples:
+            found[pid].update(symbol for _, symbol in sample)
+    return found
+
+
+def compare(name, data, ours=None):
+    """Answers with our names by process."""
+    theirs = perf_frames(data)
+    ours = ours or own_frames(data)
+    named, missing = unnamed_here(theirs, ours)
+    print(f"{name}: {sum(map(len, theirs.values()))} samples, perf names {named} frames, "
+          f"{missing.total()} of them are unnamed here")
+    assert named > 0 and not missing, (name, missing.most_common(10))
+    return names_by_process(ours)
 
 
 def check_shapes(place):
     program = recorded.compile_program(place, "prefork", ["-O2", "-fno-omit-frame-pointer"])
     callers = {"child": 2, "silent": 1, "chain": 2, "orphan": 1, "executed": 1, "own-map": 1, "protect": 1}
     for shape, wanted in callers.items():
-        data = record(place / f"{shape}.data", [program, "150", shape])
-        if shape == "orphan":
-            subprocess.run(["sleep", "0.3"], check=True)
+        command = [program, "150", shape]
+        if shape == "orphan":  # perf ends with the process that it started
+            command = ["sh", "-c", f"{program} 150 orphan; sleep 0.5"]
+        data = record(place / f"{shape}.data", command)
         by_process = compare(shape, data)
         users = {pid for pid, names in by_process.items() if names["made_by_parent"] >= 10}
         assert len(users) == wanted, (shape, by_process)
@@ -119,25 +125,13 @@ def check_interpreter(place):
 
 
 def compare_injected(name, data):
-    """perf names the code of dumps after an injection: ours, and its own."""
-    by_process = None
+    """perf names the code of dumps after an injection: its own, and ours."""
+    ours = own_frames(data)
     for tool, command in (("perf", ["perf", "inject", "--jit", "-i", data, "-o"]),
                           ("perfmap", [PERFMAP, "inject", data, "-o"])):
         jitted = pathlib.Path(f"{data}.{tool}")
         subprocess.run([*command, jitted], capture_output=True, check=True, cwd=data.parent)
-        theirs, ours = perf_frames(jitted), own_frames(data)
-        named = missing = 0
-        for key, samples in theirs.items():
-            for sample, own in zip(samples, ours[key]):
-                known = [(address, symbol) for address, symbol in sample.items() if symbol != UNKNOWN]
-                named += len(known)
-                missing += sum(not own.get(address) for address, _ in known)
-        print(f"{name}: after {tool} inject perf names {named} frames, {missing} of them are unnamed here")
-        assert named > 0 and missing == 0, name
-    by_process = collections.defaultdict(collections.Counter)
-    for (pid, _), samples in own_frames(data).items():
-        for frames in samples:
-            by_process[pid].update(frame or UNKNOWN for frame in frames.values())
+        by_process = compare(f"{name}, injected by {tool}", jitted, ours)
     return by_process
 
 

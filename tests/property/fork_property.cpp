@@ -178,7 +178,7 @@ std::string answer(ProcessTracker& tracker, pid_t pid, Address address, std::uin
 }  // namespace
 
 TEST_CASE("inherited memory has the names that a copy of it would have", "[tracker][property]") {
-  const auto seed = GENERATE(range(0u, 200u));
+  const auto seed = GENERATE(range(0u, 60u));
   CAPTURE(seed);
   std::mt19937 random(seed);
   const std::vector<Event> events = random_events(random, 80);
@@ -195,13 +195,18 @@ TEST_CASE("inherited memory has the names that a copy of it would have", "[track
   for (const auto& [time, processes] : history) {
     for (pid_t pid = 1; pid <= kPids; ++pid) {
       const auto process = processes.find(pid);
+      std::vector<std::string> expected(kEnd, "-");
+      std::vector<std::string> found;
       for (Address address = 0; address < kEnd; ++address) {
-        CAPTURE(time, pid, address);
-        const std::string expected =
-            process == processes.end() ? "-" : world.name_at(process->second, address);
-        REQUIRE(answer(tracker, pid, address, time) == expected);
-        if (expected != "-") ++named;
+        if (process != processes.end()) {
+          expected[address] = world.name_at(process->second, address);
+        }
+        found.push_back(answer(tracker, pid, address, time));
+        named += expected[address] == "-" ? 0 : 1;
       }
+      if (found == expected) continue;  // most are, and a check of each takes long
+      CAPTURE(time, pid);
+      CHECK(found == expected);
     }
   }
   CHECK(named > 0);

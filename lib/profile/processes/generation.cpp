@@ -21,7 +21,8 @@ Generation::Generation(ProcessInfo info, std::shared_ptr<const AddressSpace> beg
 
 /// Whatever is mapped now is mapped into empty memory.
 void Generation::end_passing(std::uint64_t time) {
-  if (passing_ == nullptr || passed_at_ != ProcessTracker::kNow) return;
+  if (passing_ == nullptr || is_mapped_) return;
+  is_mapped_ = true;
   passed_at_ = time;
   vdso.reset();
   kept_.push_back({time, changes_.size(), std::make_shared<AddressSpace>()});
@@ -83,7 +84,7 @@ void Generation::forget_before(std::uint64_t time) {
   std::erase_if(kept_, [time](const Kept& kept) { return kept.time <= time; });
   for (Kept& kept : kept_) kept.changes -= forgotten;
   kept_.insert(kept_.begin(), {std::min(time, last_time_), 0, space});
-  if (passed_at_ <= time) passing_.reset();
+  if (is_mapped_ && passed_at_ <= time) passing_.reset();
   last_ = kept_.front();
 }
 

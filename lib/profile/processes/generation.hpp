@@ -45,7 +45,8 @@ class Generation {
 
   /// Of the memory at that time. Never null.
   const std::shared_ptr<JitLineage>& line(std::uint64_t time) const noexcept {
-    return passing_ != nullptr && time < passed_at_ ? passing_ : line_;
+    const bool has_passed = passing_ == nullptr || (is_mapped_ && time >= passed_at_);
+    return has_passed ? line_ : passing_;
   }
   const std::shared_ptr<JitLineage>& line() const noexcept { return line_; }
   std::shared_ptr<JitSources>& jit() noexcept { return line_->jit; }  // its own
@@ -77,8 +78,9 @@ class Generation {
 
   ProcessInfo info_;
   std::shared_ptr<JitLineage> line_;
-  std::shared_ptr<JitLineage> passing_;  // until passed_at_
-  std::uint64_t passed_at_ = ProcessTracker::kNow;
+  std::shared_ptr<JitLineage> passing_;  // until passed_at_, if is_mapped_
+  std::uint64_t passed_at_ = 0;
+  bool is_mapped_ = false;  // has been, by the program after an exec
   std::vector<Change> changes_;
   std::vector<Kept> kept_;  // never empty
   Kept last_;               // that was asked for
