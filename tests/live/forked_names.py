@@ -59,12 +59,13 @@ def unnamed_here(theirs, ours):
     for key, samples in theirs.items():
         assert len(samples) == len(ours[key]), (key, samples, ours[key])
         for sample, own in zip(samples, ours[key]):
-            names = dict(own)
-            for address, symbol in sample:
+            # After an injection perf prints addresses of the ELF file with the code.
+            names = [name for _, name in own] + [UNKNOWN] * len(sample)
+            for (_, symbol), name in zip(sample, names):
                 if symbol == UNKNOWN:
                     continue
                 named += 1
-                if names.get(address, UNKNOWN) == UNKNOWN:
+                if name == UNKNOWN:
                     missing[symbol] += 1
     return named, missing
 

@@ -60,8 +60,6 @@ void RecordedProcesses::take(const RecordView& record) {
 void RecordedProcesses::on_mmap(const MmapEvent& event) {
   if (event.pid < 0) return;  // the kernel's own
   tracker_.on_mmap(event);
-  // What the kernel maps last before it starts a program.
-  if (event.name == "[vdso]") execs_.erase(event.pid);
   if (!is_dump(event.name)) return;
   JitFiles& files = files_[process_of(event.pid).lineage.get()];
   std::string path(event.name);

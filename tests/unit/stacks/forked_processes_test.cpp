@@ -141,7 +141,6 @@ TEST_CASE("While the kernel maps a new program, its callers are those of the for
   ProcessEvents events;
   events.map(7, kCode).exec(7).kernel_sample(7, 0x1004).map(7, {0x5000, 0x1000});
   events.kernel_sample(7, 0x1004).kernel_sample(7, 0x5004);
-  SECTION("until it has mapped all of it") { events.map(7, {0x8000, 0x1000}, "[vdso]"); }
   SECTION("until the program runs") { events.sample(7, 0x5004); }
   SECTION("until it ends") { events.exit(7).fork(7, 1).map(7, {0x5000, 0x1000}); }
   events.kernel_sample(7, 0x1004).kernel_sample(7, 0x5004);
