@@ -1,6 +1,7 @@
 #include "process_names.hpp"
 
 #include <algorithm>
+#include <perfmap/living_parents.hpp>
 #include <perfmap/process_modules.hpp>
 
 #include "name_sources.hpp"
@@ -86,24 +87,40 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<Proce
 }
 
 Result<void> ProcessNames::take_jit(const ProcessNameOptions& options) {
-  if (!options.source.map_dir.empty()) {
-    Result<std::vector<OpenedInput>> opened =
-        open_process_inputs(pid_, roots_from_environment(), options.source, console_);
-    if (!opened) {
-      console_.warn(opened.error().message);
-      return {};
-    }
-    Result<NameSources> sources = name_sources_of(*std::move(opened), options.source);
-    if (!sources) return Failure(std::move(sources.error()));
-    tracker_.attach_jit(
-        pid_, std::make_shared<JitSources>(std::move(sources->maps), std::move(sources->dumps),
-                                           options.overlap));
-    return {};
-  }
+  if (!options.source.map_dir.empty()) return take_jit_of_directory(options);
   const auto jit = tracker_.refresh_jit(pid_);
   if (!jit) return Failure(jit.error());
   if (*jit == nullptr) return {};
   for (const Error& refused : (*jit)->refused()) console_.warn(refused.message);
+  return {};
+}
+
+/// The process's own files in --map-dir, and those of the processes that it was forked from.
+Result<void> ProcessNames::take_jit_of_directory(const ProcessNameOptions& options) {
+  const auto open = [&](pid_t pid) -> Result<std::shared_ptr<JitSources>> {
+    Result<std::vector<OpenedInput>> opened =
+        open_process_inputs(pid, roots_from_environment(), options.source, console_);
+    if (!opened) return Failure(std::move(opened.error()));
+    Result<NameSources> sources = name_sources_of(*std::move(opened), options.source);
+    if (!sources) return Failure(std::move(sources.error()));
+    return std::make_shared<JitSources>(std::move(sources->maps), std::move(sources->dumps),
+                                        options.overlap);
+  };
+  auto own = open(pid_);
+  if (own) tracker_.attach_jit(pid_, *own);
+  bool has_any = own.has_value();
+  const Roots& roots = tracker_.options().roots;
+  if (const auto process = ProcSource::open(pid_, roots); process && *process) {
+    for (const ProcSource& parent : living_parents(**process, roots)) {
+      auto sources = open(parent.pid());
+      if (!sources) continue;
+      attach_parent_jit(tracker_, pid_, parent.pid(), *std::move(sources));
+      has_any = true;
+    }
+  }
+  if (!own && (!has_any || own.error().code != Errc::not_found)) {
+    console_.warn(own.error().message);
+  }
   return {};
 }
 

@@ -49,6 +49,7 @@ class ProcessNames {
   static Result<std::unique_ptr<ProcessNames>> import(std::unique_ptr<ProcessNames> names,
                                                       const ProcessNameOptions& options);
   Result<void> take_jit(const ProcessNameOptions& options);
+  Result<void> take_jit_of_directory(const ProcessNameOptions& options);
   bool has_files(const ProcessNameOptions& options) const;
   void look_again();
 

@@ -3,6 +3,7 @@
  *
  *   (define x 3)  (define (f a b) ...)  (lambda (a) ...)  (if c then else)  (while c ...)
  *   (begin ...)  (set! x 4)  (f 1 2)  and the functions + - * / % < = print
+ *   (fork)  makes a copy of the process and gives 0 there;  (wait)  gives a child's exit status
  *
  * Values count references; functions that hold themselves through their scope are never freed.
  */

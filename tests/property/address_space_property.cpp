@@ -14,7 +14,9 @@ namespace perfmap {
 namespace {
 
 /// What each address shows: the file's name and the offset of that very byte.
-using Bytes = std::map<Address, std::pair<std::string, std::uint64_t>>;
+struct Bytes : std::map<Address, std::pair<std::string, std::uint64_t>> {
+  bool is_former = false;  ///< an exec has been seen, and no mapping since
+};
 
 struct Event {
   enum Kind { map, unmap, fork, exec, exit } kind;
@@ -32,12 +34,17 @@ void apply(const Event& event, std::map<pid_t, std::optional<Bytes>>& world) {
     auto& parent = world[event.other];
     if (!parent) parent.emplace();
     process = parent;
+    process->is_former = false;
     return;
   }
   if (event.kind == Event::exit) return process.reset();
   if (event.kind == Event::unmap && !process) return;
-  if (!process || event.kind == Event::exec) process.emplace();
-  if (event.kind == Event::exec) return;
+  if (!process) process.emplace();
+  if (event.kind == Event::exec) {
+    process->is_former = true;
+    return;
+  }
+  if (process->is_former && event.kind == Event::map) process.emplace();
   for (Address i = 0; i < event.range.size; ++i) {
     if (event.kind == Event::unmap) {
       process->erase(event.range.begin + i);

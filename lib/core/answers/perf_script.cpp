@@ -210,7 +210,12 @@ bool PerfScriptFilter::rename(std::string_view line, bool own_line, std::string&
   const auto named = frame ? jit_process(frame->dso) : std::nullopt;
   if (!named) return false;
   Name name;
-  if (!find_frame(*named != 0 ? *named : process(), frame->address, name)) {
+  bool is_found = *named != 0 && find_frame(*named, frame->address, name);
+  // perf goes by the process that mapped the memory; a child writes of it in a map of its own.
+  if (!is_found && (*named == 0 || process() != *named)) {
+    is_found = find_frame(process(), frame->address, name);
+  }
+  if (!is_found) {
     ++unnamed_;
     return false;
   }

@@ -22,6 +22,9 @@ constexpr std::array<Kind, kDoubtCount> kKinds = {{
      "the code before this return address is not known: it may belong to the next function"},
     {"scanned-frame", "this frame was found by a scan of the stack and may not be a caller"},
     {"stitched-frame", "this frame comes from another sample of the same thread"},
+    {"remapped-memory",
+     "the name is that of the parent process: since the fork, the process has mapped this memory "
+     "again or changed its protection"},
 }};
 
 const Kind& kind_of(Doubt one) noexcept {

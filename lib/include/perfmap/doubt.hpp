@@ -17,6 +17,8 @@ enum class Doubt : std::uint16_t {
   guessed_call = 16,  ///< a caller whose code is not known: its address may be of the next function
   scanned_frame = 32,   ///< the frame was found by a scan of the stack
   stitched_frame = 64,  ///< the frame was taken from another sample of the thread
+  /// The name is the parent's; the child mapped the memory anew, or only changed its protection.
+  remapped_memory = 128,
 };
 
 /// Reasons to doubt an answer; none of them, at first.
@@ -33,12 +35,12 @@ struct Doubts {
   friend constexpr bool operator==(Doubts, Doubts) = default;
 };
 
-inline constexpr unsigned kDoubtCount = 7;
+inline constexpr unsigned kDoubtCount = 8;
 /// The kinds in the order of their bits: 0 to kDoubtCount - 1.
 constexpr Doubt doubt_at(unsigned position) noexcept { return static_cast<Doubt>(1U << position); }
 
 /// "damaged-record", "clamped-range", "reused-address", "guessed-owner", "guessed-call",
-/// "scanned-frame", "stitched-frame".
+/// "scanned-frame", "stitched-frame", "remapped-memory".
 PERFMAP_API std::string_view to_string(Doubt one) noexcept;
 /// One sentence without a period: what the doubt is about, and what to do.
 PERFMAP_API std::string_view explain(Doubt one) noexcept;

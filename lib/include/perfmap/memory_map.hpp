@@ -69,8 +69,13 @@ struct Region {
   std::uint64_t offset = 0;  ///< of range.begin in the file; 0 where there is none
   std::shared_ptr<const MappedFile> file;
   Access access;
+  /// The program that mapped it, by the number that ProcessTracker gave it; 0: not known. A fork
+  /// keeps it. Two regions that differ in it alone are equal.
+  std::uint32_t mapped_by = 0;
 
-  friend bool operator==(const Region&, const Region&) = default;
+  friend bool operator==(const Region& a, const Region& b) {
+    return a.range == b.range && a.offset == b.offset && a.file == b.file && a.access == b.access;
+  }
 };
 
 /// Whether code that a runtime made may lie in a region.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "perfmap/address_space.hpp"
+#include "perfmap/doubt.hpp"
 #include "perfmap/export.hpp"
 #include "perfmap/index.hpp"
 #include "perfmap/process_files.hpp"
@@ -18,6 +19,7 @@
 namespace perfmap {
 
 class JitSources;
+struct JitLineage;
 class Module;
 class ProcSource;
 
@@ -75,12 +77,14 @@ struct ExitEvent {
 enum class ProcessBegin : std::uint8_t {
   seen,      ///< an event was about it
   forked,    ///< with its parent's memory
-  executed,  ///< with none: another program had the pid
+  executed,  ///< with that of the pid's former program, until it maps something itself
   imported,  ///< it was there when /proc was read
 };
 
 /// One program in one process. Its key is (pid, generation): exec, exit and reuse of the pid end a
-/// generation, and nothing of an ended one is answered for a later one.
+/// generation. Nothing of an ended one is answered for a later one, but for the memory that a
+/// program has from its parent, or, after exec and before it maps anything, from the former
+/// program.
 struct ProcessInfo {
   pid_t pid = 0;
   std::uint32_t generation = 0;  ///< of that pid; from 1
@@ -108,6 +112,7 @@ struct JitCode {
   /// whatever a map says.
   JitRoom room = JitRoom::none;
   std::shared_ptr<JitSources> sources;  ///< that know it: those of the process, or of a parent
+  Doubts doubts = {};
 };
 
 /// Knows what was mapped where, when, in which process: by the events of a recording, and by what
@@ -189,6 +194,12 @@ class PERFMAP_API ProcessTracker {
   void attach_jit(pid_t pid, std::shared_ptr<JitSources> sources);
   /// Of whoever had the pid then; nullptr where there are none.
   std::shared_ptr<JitSources> jit(pid_t pid, std::uint64_t time = kNow) const noexcept;
+  /// Where the names of that memory come from, for Symbolizer::Moment: the process's own sources
+  /// and those of the processes that it was forked from, also ones that are attached later. nullptr
+  /// where none had the pid.
+  std::shared_ptr<JitLineage> lineage(pid_t pid, std::uint64_t time = kNow) const noexcept;
+  /// The program that a lineage is of; nullptr where it was forgotten.
+  const ProcessInfo* info_of(const JitLineage& lineage) const noexcept;
   /// The code at an address, where the region there has room for such (see jit_room()): by the
   /// process's own sources, or, in what it got by fork and still has, by those of its parents. Of a
   /// process that import() found alive these are the ones that live, too, as of refresh_jit().

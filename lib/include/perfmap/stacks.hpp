@@ -42,8 +42,8 @@ struct StackOptions {
     inlines,  ///< and the functions that were inlined there
   };
   /// The perf map and jitdumps of a process that was recorded: asked once for each program that it
-  /// ran, when its first sample is there. `dumps` are the paths of jitdumps that it had mapped.
-  /// nullptr: none.
+  /// ran, when it, or a process that was forked from it, has its first sample; and again when it
+  /// has mapped another jitdump. `dumps` are the paths of those. nullptr: none.
   using FindJit = std::function<std::shared_ptr<JitSources>(const ProcessInfo& process,
                                                             const std::vector<std::string>& dumps)>;
 

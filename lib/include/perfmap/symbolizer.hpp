@@ -53,7 +53,8 @@ struct AddressName {
   /// code. Functions are in the language of their source. Of modules only.
   std::vector<SourceFrame> frames;
   NoName why = NoName::gone;
-  Doubts doubts = {};  ///< of the name
+  Doubts doubts = {};         ///< of the name
+  bool is_inherited = false;  ///< the name is of a process that this one was forked from
 
   bool has_name() const noexcept { return !name.empty() || entry; }
 };
@@ -91,6 +92,9 @@ class PERFMAP_API Symbolizer {
     std::uint64_t when = ProcessTracker::kNow;  ///< for what it was forked from
     std::shared_ptr<const AddressSpace> space;
     std::shared_ptr<JitSources> jit;
+    /// What ProcessTracker::lineage() said. Null: the tracker is asked, which may not know the
+    /// process any more; then only `jit` counts.
+    std::shared_ptr<const JitLineage> lineage = nullptr;
   };
   /// Answers for that, whatever has become of the process since.
   void find_all(const Moment& moment, std::span<const Query> queries,
@@ -106,7 +110,7 @@ class PERFMAP_API Symbolizer {
   struct Batch;
   void name(Batch& batch, const Query& query, AddressName& answer);
   bool name_by_module(Batch& batch, const Region& region, AddressName& answer);
-  bool name_by_jit(Batch& batch, const Query& query, AddressName& answer);
+  bool name_by_jit(Batch& batch, const Region& region, const Query& query, AddressName& answer);
   void fail(Error error);
   void note_missing(const Module& module, const DebugIndex& index);
   void note_without_lines(const Module& module);

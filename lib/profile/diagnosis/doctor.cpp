@@ -4,9 +4,31 @@
 
 #include "diagnosis/doctor_advice.hpp"
 #include "diagnosis/doctor_files.hpp"
+#include "perfmap/living_parents.hpp"
 
 namespace perfmap {
 namespace {
+
+/// The memory that a process has from those that it was forked from keeps their names.
+void search_parents(const ProcSource& process, DoctorCase& facts, Coverage& coverage,
+                    Diagnosis& diagnosis) {
+  for (const ProcSource& parent : living_parents(process, facts.options.roots)) {
+    const Result<ProcessView> view = view_process(parent, facts.options.roots);
+    if (!view) return;
+    FileSearch files(parent, *view, facts.options, coverage);
+    files.look_for_map();
+    files.look_for_dumps();
+    const bool has_map = used_file(diagnosis, false) != nullptr;
+    for (LookedFor& file : files.looked_for) {
+      if (file.fate != FileFate::used) continue;
+      file.inherited_from = parent.pid();
+      diagnosis.looked_for.push_back(std::move(file));
+    }
+    if (has_map || used_file(diagnosis, false) == nullptr) continue;
+    facts.map_time_ns = files.map_time_ns;
+    facts.perf_opens_map = files.perf_opens_map;
+  }
+}
 
 void search(const ProcSource& process, DoctorCase& facts, Diagnosis& diagnosis) {
   Coverage coverage(facts.view.memory);
@@ -14,9 +36,10 @@ void search(const ProcSource& process, DoctorCase& facts, Diagnosis& diagnosis) 
   files.look_for_map();
   files.look_for_dumps();
   diagnosis.looked_for = std::move(files.looked_for);
-  diagnosis.memory = coverage.result();
   facts.map_time_ns = files.map_time_ns;
   facts.perf_opens_map = files.perf_opens_map;
+  search_parents(process, facts, coverage, diagnosis);
+  diagnosis.memory = coverage.result();
 }
 
 }  // namespace

@@ -10,6 +10,9 @@ std::string fate_text(const LookedFor& file) {
   const std::string one = file.is_dump ? "" : "y";
   const std::string many = file.is_dump ? "s" : "ies";
   return "used, " + std::to_string(file.entries) + " " + what + (file.entries == 1 ? one : many) +
+         (file.inherited_from == 0
+              ? ""
+              : ", for memory inherited from process " + std::to_string(file.inherited_from)) +
          (file.damage.empty() ? "" : "; " + visible(file.damage));
 }
 
@@ -45,6 +48,10 @@ void write_looked_for_json(JsonWriter& json, const LookedFor& file) {
     json.boolean(file.has_marker);
     json.key("damage");
     file.damage.empty() ? json.null() : json.string(file.damage);
+  }
+  if (file.inherited_from != 0) {
+    json.key("inherited_from");
+    json.number(static_cast<std::uint64_t>(file.inherited_from));
   }
   json.end_object();
 }

@@ -5,6 +5,7 @@
 
 #include "perfmap/address_space.hpp"
 #include "perfmap/process_tracker.hpp"
+#include "processes/jit_lineage.hpp"
 
 namespace perfmap {
 namespace {
@@ -104,10 +105,20 @@ class SampleReader {
     if (region == nullptr || jit_room(*region) != JitRoom::likely) return;
     JitSamples& jit = found.jit[sample.pid];
     ++jit.count;
-    if (is_named_(sample.pid, sample.ip, sample.time)) return;
+    if (is_named(*region, sample)) return;
     ++jit.unnamed;
     const Address page = sample.ip / kPage * kPage;
     if (pages_ < kMostPages && jit.pages[page]++ == 0) ++pages_;
+  }
+
+  /// By the process, or by those that it has the memory from.
+  bool is_named(const Region& region, const RecordedSample& sample) const {
+    bool answer = false;
+    tracker_.lineage(sample.pid)
+        ->visit(region, sample.ip, [&](const JitLineage& one, std::uint64_t, bool) {
+          return answer = is_named_(one.pid, sample.ip, sample.time);
+        });
+    return answer;
   }
 
   const IsNamed& is_named_;

@@ -7,21 +7,32 @@ namespace {
 
 /// Below, replaying costs no more than the look-up of what to replay.
 constexpr std::size_t kFewChanges = 64;
-/// A chain of forks may be as long as it likes.
-constexpr std::size_t kMostInherited = 16;
 
 }  // namespace
 
-Generation::Generation(ProcessInfo info, std::shared_ptr<const AddressSpace> begins_with)
-    : began_with(begins_with),
-      info_(std::move(info)),
-      kept_{{info_.since, 0, begins_with}},
+Generation::Generation(ProcessInfo info, std::shared_ptr<const AddressSpace> begins_with,
+                       std::shared_ptr<JitLineage> line)
+    : info_(std::move(info)),
+      line_(std::move(line)),
+      kept_{{info_.since, 0, std::move(begins_with)}},
       last_(kept_.front()),
       last_time_(info_.since),
       threads_{info_.pid} {}
 
+/// Whatever is mapped now is mapped into empty memory.
+void Generation::end_passing(std::uint64_t time) {
+  if (passing_ == nullptr || is_mapped_) return;
+  is_mapped_ = true;
+  passed_at_ = time;
+  vdso.reset();
+  code_.reset();
+  kept_.push_back({time, changes_.size(), std::make_shared<AddressSpace>()});
+}
+
 void Generation::change(std::uint64_t time, Region region) {
   last_time_ = std::max(last_time_, time);
+  if (region.file != nullptr) end_passing(last_time_);
+  region.mapped_by = line_->id;
   const bool is_code = region.file != nullptr && region.access.execute;
   if (!code_ && is_code) return add_change(std::move(region));
   if (!code_) code_.emplace(*at(ProcessTracker::kNow));
@@ -39,6 +50,7 @@ void Generation::add_change(Region region) {
 
 void Generation::replace(std::uint64_t time, std::shared_ptr<const AddressSpace> space) {
   last_time_ = std::max(last_time_, time);
+  end_passing(last_time_);
   kept_.push_back({last_time_, changes_.size(), std::move(space)});
   code_.reset();
 }
@@ -83,6 +95,7 @@ void Generation::forget_before(std::uint64_t time) {
   std::erase_if(kept_, [time](const Kept& kept) { return kept.time <= time; });
   for (Kept& kept : kept_) kept.changes -= forgotten;
   kept_.insert(kept_.begin(), {std::min(time, last_time_), 0, space});
+  if (is_mapped_ && passed_at_ <= time) passing_.reset();
   last_ = kept_.front();
 }
 
@@ -91,17 +104,9 @@ void Generation::forget_memory() {
   kept_ = {{info_.since, 0, std::make_shared<AddressSpace>()}};
   last_ = kept_.front();
   code_.reset();
-  began_with = last_.space;
-  jit.reset();
-  jit_before.clear();
-}
-
-void Generation::inherit_jit(const Generation& parent) {
-  if (parent.jit != nullptr) jit_before.push_back(parent.jit);
-  for (const auto& sources : parent.jit_before) {
-    if (jit_before.size() == kMostInherited) break;
-    jit_before.push_back(sources);
-  }
+  passing_.reset();
+  // Children go on asking the old one.
+  line_ = std::make_shared<JitLineage>();
 }
 
 }  // namespace perfmap

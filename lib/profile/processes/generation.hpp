@@ -10,6 +10,7 @@
 #include "perfmap/process_tracker.hpp"
 #include "perfmap/result.hpp"
 #include "processes/code_ranges.hpp"
+#include "processes/jit_lineage.hpp"
 
 namespace perfmap {
 
@@ -18,7 +19,9 @@ namespace perfmap {
 /// one is kept whenever as many changes have come as it has regions, so that memory is O(changes).
 class Generation {
  public:
-  Generation(ProcessInfo info, std::shared_ptr<const AddressSpace> begins_with);
+  /// `line` is the lineage of what it maps; see pass_from() for exec.
+  Generation(ProcessInfo info, std::shared_ptr<const AddressSpace> begins_with,
+             std::shared_ptr<JitLineage> line);
 
   ProcessInfo& info() noexcept { return info_; }
   const ProcessInfo& info() const noexcept { return info_; }
@@ -37,8 +40,18 @@ class Generation {
   /// All of it: for one that has ended.
   void forget_memory();
 
-  /// After a fork: the parent's sources go on naming what the child got from it.
-  void inherit_jit(const Generation& parent);
+  /// After exec the memory stays the former program's, `passing` being its lineage, until something
+  /// is mapped: the kernel has replaced it by then, but what it calls meanwhile was called from
+  /// there.
+  void pass_from(std::shared_ptr<JitLineage> passing) { passing_ = std::move(passing); }
+
+  /// Of the memory at that time. Never null.
+  const std::shared_ptr<JitLineage>& line(std::uint64_t time) const noexcept {
+    const bool has_passed = passing_ == nullptr || (is_mapped_ && time >= passed_at_);
+    return has_passed ? line_ : passing_;
+  }
+  const std::shared_ptr<JitLineage>& line() const noexcept { return line_; }
+  std::shared_ptr<JitSources>& jit() noexcept { return line_->jit; }  // its own
 
   void add_thread(pid_t tid) { threads_.insert(tid); }
   /// Whether none is left.
@@ -47,16 +60,7 @@ class Generation {
     return threads_.empty();
   }
 
-  std::shared_ptr<JitSources> jit;                      // its own
-  std::vector<std::shared_ptr<JitSources>> jit_before;  // of what it was forked from, nearest first
-  /// The same for one that was alive when it was first seen: those that live, too, nearest first.
-  struct Original {
-    pid_t pid;
-    std::shared_ptr<JitSources> jit;
-  };
-  std::vector<Original> originals;
-  std::shared_ptr<const AddressSpace> began_with;  // where those of before count
-  std::uint64_t image = 0;                         // see ProcSource::image_id()
+  std::uint64_t image = 0;  // see ProcSource::image_id()
   /// Of this program: a 32-bit one has another than a 64-bit one, under the same name.
   std::optional<Result<std::shared_ptr<const Module>>> vdso;
 
@@ -73,8 +77,13 @@ class Generation {
   const Kept& nearest(std::uint64_t time, std::size_t changes) const noexcept;
   Kept made_of(const Kept& kept, std::size_t changes) const;
   void add_change(Region region);
+  void end_passing(std::uint64_t time);
 
   ProcessInfo info_;
+  std::shared_ptr<JitLineage> line_;
+  std::shared_ptr<JitLineage> passing_;  // until passed_at_, if is_mapped_
+  std::uint64_t passed_at_ = 0;
+  bool is_mapped_ = false;  // has been, by the program after an exec
   std::vector<Change> changes_;
   std::vector<Kept> kept_;  // never empty
   Kept last_;               // that was asked for

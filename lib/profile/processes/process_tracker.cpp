@@ -31,7 +31,8 @@ Generation& ProcessTracker::State::begun(pid_t pid, std::uint64_t time) {
 }
 
 Generation& ProcessTracker::State::begin(pid_t pid, std::uint64_t time, ProcessBegin how,
-                                         std::shared_ptr<const AddressSpace> space) {
+                                         std::shared_ptr<const AddressSpace> space,
+                                         std::shared_ptr<JitLineage> parent) {
   auto& all = processes[pid];
   ProcessInfo info;
   info.pid = pid;
@@ -45,8 +46,36 @@ Generation& ProcessTracker::State::begin(pid_t pid, std::uint64_t time, ProcessB
     info.generation = last.generation;
   }
   ++info.generation;
-  all.push_back(std::make_unique<Generation>(std::move(info), std::move(space)));
+  auto line = std::make_shared<JitLineage>();
+  line->pid = pid;
+  line->generation = info.generation;
+  line->id = ++lineages;
+  line->since = info.since;
+  if (parent != nullptr) line->began_with = space;
+  line->parent = std::move(parent);
+  all.push_back(std::make_unique<Generation>(std::move(info), std::move(space), std::move(line)));
   return *all.back();
+}
+
+Generation& ProcessTracker::State::begin_after_exec(Generation& former, std::uint64_t time) {
+  const ProcessInfo& before = former.info();
+  const pid_t parent = before.parent;
+  std::shared_ptr<const AddressSpace> space = former.at(time);
+  std::shared_ptr<JitLineage> line = former.line(time);
+  // A program that never mapped anything has no memory to pass on but what it was passed.
+  if (!line->asks_own && line->parent != nullptr) line = line->parent;
+  Generation& now = begin(before.pid, time, ProcessBegin::executed, space);
+  now.info().parent = parent;
+  auto passing = std::make_shared<JitLineage>();
+  passing->pid = now.info().pid;
+  passing->generation = now.info().generation;
+  passing->id = ++lineages;
+  passing->asks_own = false;
+  passing->since = now.info().since;
+  passing->parent = std::move(line);
+  passing->began_with = std::move(space);
+  now.pass_from(std::move(passing));
+  return now;
 }
 
 void ProcessTracker::State::end(pid_t pid, std::uint64_t time) noexcept {

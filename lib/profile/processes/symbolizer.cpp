@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "perfmap/demangle.hpp"
+#include "processes/jit_lineage.hpp"
 
 namespace perfmap {
 namespace {
@@ -69,7 +70,7 @@ Symbolizer::Symbolizer(ProcessTracker& tracker, Options options)
 
 void Symbolizer::find_all(pid_t pid, std::span<const Query> queries, std::span<AddressName> answers,
                           std::uint64_t when) {
-  find_all({pid, when, tracker_.at(pid, when), tracker_.jit(pid, when)}, queries, answers);
+  find_all({pid, when, tracker_.at(pid, when), tracker_.jit(pid, when), nullptr}, queries, answers);
 }
 
 void Symbolizer::find_all(const Moment& moment, std::span<const Query> queries,
@@ -99,7 +100,7 @@ void Symbolizer::name(Batch& batch, const Query& query, AddressName& answer) {
   if (is_file && name_by_module(batch, *region, answer)) return;
   const bool is_unreadable = is_file && answer.why == NoName::unreadable;
   answer.why = is_unreadable ? NoName::unreadable : NoName::no_source;
-  if (jit_room(*region) == JitRoom::none || name_by_jit(batch, query, answer)) return;
+  if (jit_room(*region) == JitRoom::none || name_by_jit(batch, *region, query, answer)) return;
   // A library may have been loaded from a memfd.
   const NoName why = is_unreadable ? NoName::unreadable : answer.why;
   if (kind == RegionKind::memfd && name_by_module(batch, *region, answer)) return;
@@ -131,26 +132,26 @@ bool Symbolizer::name_by_module(Batch& batch, const Region& region, AddressName&
   return true;
 }
 
-bool Symbolizer::name_by_jit(Batch& batch, const Query& query, AddressName& answer) {
-  std::shared_ptr<JitSources> sources = batch.jit;
-  Resolution found;
-  if (sources != nullptr) found = sources->find(query);
-  const bool has_any = sources != nullptr && !sources->empty();
-  answer.why = has_any ? why_of(found.why) : NoName::no_source;
-  if (!found.found) {
-    const auto inherited = tracker_.find_jit_code(batch.pid, query.address, batch.when, query.time);
-    if (!inherited) return false;
-    sources = inherited->sources;
-    found = sources->find(query);
-    if (!found.found) return false;
+bool Symbolizer::name_by_jit(Batch& batch, const Region& region, const Query& query,
+                             AddressName& answer) {
+  if (batch.lineage == nullptr) batch.lineage = tracker_.lineage(batch.pid, batch.when);
+  if (batch.lineage == nullptr && batch.jit != nullptr) {
+    auto alone = std::make_shared<JitLineage>();
+    alone->jit = batch.jit;
+    batch.lineage = std::move(alone);
   }
+  LineageAnswer found;
+  if (batch.lineage != nullptr) found = batch.lineage->find(region, query);
+  answer.why = found.why ? why_of(*found.why) : NoName::no_source;
+  if (!found.found) return false;
   const std::string_view name = found.found->name;
   const auto readable = options_.demangle ? demangle_code(name) : std::nullopt;
   answer.name = readable ? *readable : std::string(name);
   answer.range = found.found->range;
   answer.entry = found.found;
-  answer.doubts.add(found.found->doubts);
-  answer.sources = std::move(sources);
+  answer.doubts.add(found.doubts);
+  answer.is_inherited = found.is_inherited;
+  answer.sources = std::move(found.sources);
   return true;
 }
 

@@ -31,20 +31,16 @@ void ProcessTracker::on_fork(const ForkEvent& event) {
     return;
   }
   Generation& parent = state_->begun(event.parent, event.time);
-  Generation& child =
-      state_->begin(event.pid, event.time, ProcessBegin::forked, parent.at(event.time));
+  Generation& child = state_->begin(event.pid, event.time, ProcessBegin::forked,
+                                    parent.at(event.time), parent.line(event.time));
   child.info().parent = event.parent;
   child.info().comm = parent.info().comm;
-  child.inherit_jit(parent);
 }
 
 void ProcessTracker::on_comm(const CommEvent& event) {
   if (event.exec) {
     Generation& former = state_->begun(event.pid, event.time);
-    const pid_t parent = former.info().parent;
-    Generation& now = state_->begin(event.pid, event.time, ProcessBegin::executed, state_->nothing);
-    now.info().parent = parent;
-    now.info().comm = event.comm;
+    state_->begin_after_exec(former, event.time).info().comm = event.comm;
   } else if (event.pid == event.tid) {
     state_->begun(event.pid, event.time).info().comm = event.comm;
   }

@@ -60,11 +60,12 @@ Result<std::shared_ptr<JitSources>> ProcessTracker::refresh_jit(pid_t pid) {
   Generation* const known = state.living(pid);
   if (known == nullptr) return nullptr;
   const std::optional<ProcSource> process = open_known(*known, state.options.roots);
-  if (process) state.refresh_parents(*known);
-  if (known->jit != nullptr) {
-    const Result<Growth> growth = known->jit->refresh(process ? &*process : nullptr);
+  if (process) state.refresh_parents(*known, *process);
+  std::shared_ptr<JitSources>& jit = known->jit();
+  if (jit != nullptr) {
+    const Result<Growth> growth = jit->refresh(process ? &*process : nullptr);
     if (!growth) return Failure(growth.error());
-    return known->jit;
+    return jit;
   }
   if (!process) return nullptr;
   const Options& options = state.options;
@@ -72,8 +73,8 @@ Result<std::shared_ptr<JitSources>> ProcessTracker::refresh_jit(pid_t pid) {
       *process, {options.roots, options.any_owner, options.overlap, state.former_jit(pid)});
   if (!found) return Failure(found.error());
   const bool has_any = *found && (!(*found)->empty() || !(*found)->refused().empty());
-  if (has_any) known->jit = std::make_shared<JitSources>(**std::move(found));
-  return known->jit;
+  if (has_any) jit = std::make_shared<JitSources>(**std::move(found));
+  return jit;
 }
 
 /// What the last program that had the pid, and had any, had.
@@ -81,18 +82,35 @@ std::shared_ptr<JitSources> ProcessTracker::State::former_jit(pid_t pid) const {
   const auto found = processes.find(pid);
   if (found == processes.end() || found->second.empty()) return nullptr;
   for (std::size_t i = found->second.size() - 1; i-- > 0;) {
-    if (found->second[i]->jit != nullptr) return found->second[i]->jit;
+    if (found->second[i]->jit() != nullptr) return found->second[i]->jit();
   }
   return nullptr;
 }
 
 void ProcessTracker::attach_jit(pid_t pid, std::shared_ptr<JitSources> sources) {
-  state_->begun(pid, 0).jit = std::move(sources);
+  state_->begun(pid, 0).jit() = std::move(sources);
 }
 
 std::shared_ptr<JitSources> ProcessTracker::jit(pid_t pid, std::uint64_t time) const noexcept {
+  Generation* const one = state_->find(pid, time);
+  return one != nullptr ? one->jit() : nullptr;
+}
+
+std::shared_ptr<JitLineage> ProcessTracker::lineage(pid_t pid, std::uint64_t time) const noexcept {
   const Generation* const one = state_->find(pid, time);
-  return one != nullptr ? one->jit : nullptr;
+  return one != nullptr ? one->line(time) : nullptr;
+}
+
+const ProcessInfo* ProcessTracker::info_of(const JitLineage& lineage) const noexcept {
+  const auto found = state_->processes.find(lineage.pid);
+  if (found == state_->processes.end()) return nullptr;
+  const auto& all = found->second;
+  const auto one = std::lower_bound(all.begin(), all.end(), lineage.generation,
+                                    [](const auto& generation, std::uint32_t wanted) {
+                                      return generation->info().generation < wanted;
+                                    });
+  const bool is_it = one != all.end() && (*one)->info().generation == lineage.generation;
+  return is_it ? &(*one)->info() : nullptr;
 }
 
 std::optional<JitCode> ProcessTracker::find_jit_code(pid_t pid, Address address, std::uint64_t time,
@@ -102,23 +120,10 @@ std::optional<JitCode> ProcessTracker::find_jit_code(pid_t pid, Address address,
   const std::shared_ptr<const AddressSpace> space = one->at(time);
   const Region* const region = space->find(address);
   if (region == nullptr || jit_room(*region) == JitRoom::none) return std::nullopt;
-  const auto ask = [&](const std::shared_ptr<JitSources>& sources) -> std::optional<JitCode> {
-    const Resolution answer = sources->find({address, source_time});
-    if (!answer.found) return std::nullopt;
-    return JitCode{answer.found->name, answer.found->range, jit_room(*region), sources};
-  };
-  if (one->jit != nullptr) {
-    if (auto code = ask(one->jit)) return code;
-  }
-  for (const Generation::Original& original : one->originals) {
-    if (auto code = ask(original.jit)) return code;
-  }
-  const Region* const then = one->began_with->find(address);
-  if (then == nullptr || then->file != region->file) return std::nullopt;
-  for (const auto& sources : one->jit_before) {
-    if (auto code = ask(sources)) return code;
-  }
-  return std::nullopt;
+  const LineageAnswer answer = one->line(time)->find(*region, {address, source_time});
+  if (!answer.found) return std::nullopt;
+  return JitCode{answer.found->name, answer.found->range, jit_room(*region), answer.sources,
+                 answer.doubts};
 }
 
 }  // namespace perfmap

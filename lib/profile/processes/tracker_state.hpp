@@ -20,7 +20,10 @@ struct ProcessTracker::State {
   Generation& begun(pid_t pid, std::uint64_t time);
   /// Ends who has the pid, if anybody, and begins another one.
   Generation& begin(pid_t pid, std::uint64_t time, ProcessBegin how,
-                    std::shared_ptr<const AddressSpace> space);
+                    std::shared_ptr<const AddressSpace> space,
+                    std::shared_ptr<JitLineage> parent = nullptr);
+  /// After exec: with the memory of `former` until it maps something.
+  Generation& begin_after_exec(Generation& former, std::uint64_t time);
   void end(pid_t pid, std::uint64_t time) noexcept;
 
   struct OpenedModule {
@@ -31,7 +34,7 @@ struct ProcessTracker::State {
   };
   void forget_dead_modules();
   std::shared_ptr<JitSources> former_jit(pid_t pid) const;
-  void refresh_parents(Generation& child) const;
+  void refresh_parents(Generation& child, const ProcSource& process) const;
 
   Options options;
   MappedFiles files;
@@ -39,6 +42,7 @@ struct ProcessTracker::State {
   std::unordered_map<pid_t, std::vector<std::unique_ptr<Generation>>> processes;
   std::unordered_map<const MappedFile*, OpenedModule> modules;
   std::size_t modules_cleaned_at = 64;
+  std::uint32_t lineages = 0;
 };
 
 }  // namespace perfmap

@@ -37,9 +37,32 @@ class Covered {
     return after != ranges_.begin() && std::prev(after)->second > range.begin;
   }
   void clear() { ranges_.clear(); }
+  std::size_t size() const noexcept { return ranges_.size(); }
 
  private:
   std::map<Address, Address> ranges_;
+};
+
+/// By process. A child begins with a copy of its parent's, as long as all copies together are not
+/// more than events that make sense would ask for.
+class CoveredProcesses {
+ public:
+  Covered& of(pid_t pid) { return all_[pid]; }
+  void fork(pid_t parent, pid_t child) {
+    const auto found = all_.find(parent);
+    const std::size_t size = found == all_.end() ? 0 : found->second.size();
+    if (size == 0 || size > room_) {
+      all_.erase(child);
+      return;
+    }
+    room_ -= size;
+    Covered copy = found->second;
+    all_.insert_or_assign(child, std::move(copy));
+  }
+
+ private:
+  std::map<pid_t, Covered> all_;
+  std::size_t room_ = std::size_t{1} << 22;
 };
 
 }  // namespace
@@ -103,18 +126,18 @@ std::unordered_set<std::uint64_t> hidden_records(const std::vector<MemoryChange>
                                                  const std::vector<CodeMapping>& mappings,
                                                  const std::vector<pid_t>& pids) {
   std::unordered_set<std::uint64_t> hidden;
-  std::map<pid_t, Covered> covered;
+  CoveredProcesses covered;
   auto mapping = mappings.begin();
   for (const MemoryChange& change : changes) {
     for (; mapping != mappings.end() && mapping->time <= change.time; ++mapping) {
       if (mapping->offset != CodeMapping::kNothing)
-        covered[pids[mapping->dump]].add(mapping->range);
+        covered.of(pids[mapping->dump]).add(mapping->range);
     }
-    const auto found = covered.find(change.pid);
-    if (found == covered.end()) continue;
-    if (change.range.size == 0) {
-      found->second.clear();
-    } else if (found->second.meets(change.range)) {
+    if (change.parent != 0) {
+      covered.fork(change.parent, change.pid);
+    } else if (change.range.size == 0) {
+      covered.of(change.pid).clear();
+    } else if (covered.of(change.pid).meets(change.range)) {
       hidden.insert(change.number);
     }
   }

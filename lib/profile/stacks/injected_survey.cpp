@@ -48,6 +48,8 @@ class Surveyor {
       if (comm->exec) found.changes.push_back({number, record.time, comm->pid, 0, {}});
     } else if (const auto fork = decode_fork(record)) {
       found.processes.on_fork(*fork);
+      if (fork->pid != fork->parent)
+        found.changes.push_back({number, record.time, fork->pid, 0, {}, fork->parent});
     } else if (const auto exit = decode_exit(record)) {
       found.processes.on_exit(*exit);
     }

@@ -18,14 +18,15 @@ struct DumpMarker {
   std::string path;
 };
 
-/// Executable memory that no file names came somewhere; or, with an empty range, a process began to
-/// run another program, and everything went.
+/// Executable memory that no file names came somewhere; or, with an empty range, a process began
+/// with its parent's memory, or, without a parent, to run another program, and everything went.
 struct MemoryChange {
   std::uint64_t number = 0;  ///< of the record, in the order in which they are read
   std::uint64_t time = 0;
   pid_t pid = 0;
   std::uint32_t size = 0;  ///< of the record
   AddressRange range;
+  pid_t parent = 0;
 };
 
 /// What has to be known of a recording before it is written again.

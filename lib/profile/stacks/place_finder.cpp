@@ -50,9 +50,10 @@ PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFra
     return {{region->file.get(), offset, frame.is_return}, region};
   }
   // Of memory without a name, one process's is not another's.
-  const void* const whose =
-      moment.jit != nullptr ? static_cast<const void*>(moment.jit.get()) : moment.space.get();
-  return {{whose, address, frame.is_return}, region};
+  const auto& names = stack.moment->names;
+  if (names == nullptr) return {{moment.space.get(), address, frame.is_return}, region};
+  const auto origin = static_cast<std::size_t>(moment.lineage->origin_of(*region, address));
+  return {{&names->marks[origin], address, frame.is_return}, region};
 }
 
 PlaceFinder::Found PlaceFinder::found_of(const Places& places) const noexcept {
@@ -149,13 +150,13 @@ void PlaceFinder::name_all(const ProcessMoment& moment, std::span<Wanted> wanted
     symbolizer_.find_all(moment.place, queries, names);
   }
   keepers_.push_back(moment.place.space);
-  keepers_.push_back(moment.place.jit);
+  keepers_.push_back(moment.names);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     // Several samples may have asked for it.
     if (is_known(wanted[i].key, wanted[i].time)) continue;
     if (wanted[i].key.is_return) look_at_call(moment, wanted[i], names[i]);
     const Region* const region = moment.place.space->find(wanted[i].address());
-    known_.add(wanted[i].key, of_address(names[i], wanted[i], region));
+    known_.add(wanted[i].key, of_address(names[i], wanted[i], moment, region));
   }
 }
 

@@ -95,11 +95,13 @@ class PlaceFinder {
   void name_all(const ProcessMoment& moment, std::span<Wanted> wanted);
   void look_at_call(const ProcessMoment& moment, Wanted& wanted, AddressName& name);
   void name_kernel(const Key& key);
-  Places of_address(const AddressName& name, const Wanted& wanted, const Region* region);
+  Places of_address(const AddressName& name, const Wanted& wanted, const ProcessMoment& moment,
+                    const Region* region);
   void add_frames(const AddressName& name, FrameFunction function, FramePlace place);
   void add_jit_line(const AddressName& name, FrameFunction& function, FramePlace& place) const;
   FrameFunction function_of(const AddressName& name, const Region* region) const;
-  void set_jit_span(const AddressName& name, const Wanted& wanted, Places& places) const;
+  static void set_jit_span(const AddressName& name, const Wanted& wanted,
+                           const ProcessMoment& moment, Places& places);
   std::uint32_t mapping_of(const AddressName& name, const Region* region, FrameKind kind);
 
   const StackOptions& options_;

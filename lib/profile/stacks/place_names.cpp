@@ -24,7 +24,7 @@ std::string_view shown_name(const MappedFile& file) noexcept {
 }  // namespace
 
 PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wanted& wanted,
-                                            const Region* region) {
+                                            const ProcessMoment& moment, const Region* region) {
   const Address ip = wanted.pc;
   FrameFunction function = function_of(name, region);
   FramePlace place;
@@ -39,7 +39,7 @@ PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wante
   Places places;
   places.is_return = wanted.site.is_return;
   places.first = static_cast<std::uint32_t>(all_.size());
-  set_jit_span(name, wanted, places);
+  set_jit_span(name, wanted, moment, places);
   add_frames(name, function, place);
   places.count = static_cast<std::uint32_t>(all_.size()) - places.first;
   return places;
@@ -109,16 +109,22 @@ FrameFunction PlaceFinder::function_of(const AddressName& name, const Region* re
 
 /// How long the answer holds for that address.
 void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
-                               Places& places) const {
-  const auto& sources = name.sources;
-  const bool is_file = name.module != nullptr;
-  if (is_file || sources == nullptr) return;
-  const auto timelines = sources->resolver().timelines();
-  if (timelines.empty()) return;
+                               const ProcessMoment& moment, Places& places) {
+  if (name.module != nullptr || moment.names == nullptr) return;
+  const auto has_dump = [](const std::shared_ptr<JitSources>& sources) {
+    return sources != nullptr && !sources->resolver().timelines().empty();
+  };
+  const auto& sources = moment.names->sources;
+  // A parent's dump is asked for the moment of the fork, whatever the time of the sample.
+  const bool has_times = name.is_inherited ? has_dump(moment.place.jit)
+                                           : std::any_of(sources.begin(), sources.end(), has_dump);
+  if (!has_times) return;
   places.since = wanted.time;
   places.until = wanted.time == UINT64_MAX ? wanted.time : wanted.time + 1;
-  const std::size_t maps = sources->resolver().maps().size();
-  if (!name.entry || name.entry->source < maps || timelines.size() != 1) return;
+  if (!name.entry || name.is_inherited) return;
+  const Resolver& resolver = name.sources->resolver();
+  const auto timelines = resolver.timelines();
+  if (name.entry->source < resolver.maps().size() || timelines.size() != 1) return;
   const auto code = timelines.front().find(wanted.address(), wanted.time);
   if (!code) return;
   places.since = code->since;

@@ -17,6 +17,16 @@ bool is_dump(std::string_view path) noexcept {
   return name.starts_with("jit-") && name.ends_with(".dump");
 }
 
+/// The one that the kernel was called from, if the sample has it.
+std::optional<Address> first_user_address(const RecordedSample& sample) {
+  constexpr auto kUserContext = static_cast<std::uint64_t>(-512);  // PERF_CONTEXT_USER
+  const Words& chain = sample.callchain;
+  for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
+    if (chain[i] == kUserContext) return chain[i + 1];
+  }
+  return std::nullopt;
+}
+
 bool may_have_jit(const AddressSpace& space) {
   const auto regions = space.regions();
   return std::any_of(regions.begin(), regions.end(),
@@ -25,8 +35,8 @@ bool may_have_jit(const AddressSpace& space) {
 
 }  // namespace
 
-RecordedProcesses::RecordedProcesses(const StackOptions& options)
-    : options_(options), tracker_(tracker_options(options)) {}
+RecordedProcesses::RecordedProcesses(const StackOptions& options, SourceClock& clock)
+    : options_(options), clock_(clock), tracker_(tracker_options(options)) {}
 
 void RecordedProcesses::take(const RecordView& record) {
   switch (record.type) {
@@ -41,7 +51,7 @@ void RecordedProcesses::take(const RecordView& record) {
       if (const auto event = decode_fork(record)) on_fork(*event);
       break;
     case RecordType::exit:
-      if (const auto event = decode_exit(record)) tracker_.on_exit(*event);
+      if (const auto event = decode_exit(record)) on_exit(*event);
       break;
     default: break;
   }
@@ -51,16 +61,17 @@ void RecordedProcesses::on_mmap(const MmapEvent& event) {
   if (event.pid < 0) return;  // the kernel's own
   tracker_.on_mmap(event);
   if (!is_dump(event.name)) return;
-  Process& process = process_of(event.pid);
-  const std::string path(event.name);
-  if (std::find(process.dumps.begin(), process.dumps.end(), path) != process.dumps.end()) return;
-  process.dumps.push_back(path);
-  process.wants_jit = true;
-  process.last = nullptr;
+  JitFiles& files = files_[process_of(event.pid).lineage.get()];
+  std::string path(event.name);
+  if (std::find(files.dumps.begin(), files.dumps.end(), path) != files.dumps.end()) return;
+  files.dumps.push_back(std::move(path));
+  files.wants_lookup = true;
+  ++lookups_;
 }
 
 void RecordedProcesses::on_fork(const ForkEvent& event) {
   tracker_.on_fork(event);
+  if (event.pid != event.parent) execs_.erase(event.pid);
   auto parent = comms_.find(event.parent_tid);
   if (parent == comms_.end()) parent = comms_.find(event.parent);
   if (parent != comms_.end()) comms_[event.tid] = parent->second;
@@ -68,7 +79,13 @@ void RecordedProcesses::on_fork(const ForkEvent& event) {
 
 void RecordedProcesses::on_comm(const CommEvent& event) {
   tracker_.on_comm(event);
+  if (event.exec) execs_.insert_or_assign(event.pid, Exec{event.time, {}});
   comms_[event.tid] = intern(event.comm);
+}
+
+void RecordedProcesses::on_exit(const ExitEvent& event) {
+  tracker_.on_exit(event);
+  if (tracker_.find(event.pid) == nullptr) execs_.erase(event.pid);
 }
 
 std::string_view RecordedProcesses::intern(std::string_view comm) {
@@ -84,42 +101,104 @@ std::string_view RecordedProcesses::comm_of(pid_t pid, pid_t tid) const noexcept
 /// What is known of it goes when another program, or another process, has the pid.
 RecordedProcesses::Process& RecordedProcesses::process_of(pid_t pid) {
   Process& process = processes_[pid];
-  const ProcessInfo* const info = tracker_.find(pid);
-  const std::uint32_t generation = info != nullptr ? info->generation : 0;
-  if (process.generation != generation) {
+  std::shared_ptr<JitLineage> lineage = tracker_.lineage(pid);
+  if (process.lineage != lineage) {
     process = Process();
-    process.generation = generation;
+    process.lineage = std::move(lineage);
   }
   return process;
 }
 
-void RecordedProcesses::look_for_jit(pid_t pid, Process& process, const AddressSpace& space) {
-  const ProcessInfo* const info = tracker_.find(pid);
-  if (!process.wants_jit || !options_.find_jit || info == nullptr) return;
-  if (process.dumps.empty() && !may_have_jit(space)) return;
-  process.wants_jit = false;
-  auto found = options_.find_jit(*info, process.dumps);
+/// Of a program whose code `space` may have: its own, or that of a process that was forked from it.
+void RecordedProcesses::look_for_jit(JitLineage& lineage, const AddressSpace& space) {
+  if (!lineage.asks_own) return;
+  JitFiles& files = files_[&lineage];
+  if (!files.wants_lookup || (files.dumps.empty() && !may_have_jit(space))) return;
+  const ProcessInfo* const info = tracker_.info_of(lineage);
+  if (info == nullptr) return;
+  files.wants_lookup = false;
+  auto found = options_.find_jit(*info, files.dumps);
   if (found == nullptr) return;
-  process.jit = found;
-  tracker_.attach_jit(pid, std::move(found));
+  lineage.jit = std::move(found);
+  ++lookups_;
 }
 
-std::shared_ptr<const ProcessMoment> RecordedProcesses::moment(pid_t pid) {
+void RecordedProcesses::look_for_all_jit(Process& process, const AddressSpace& space) {
+  if (!options_.find_jit) return;
+  JitLineage* one = process.lineage.get();
+  for (int i = 0; one != nullptr && i < JitLineage::kMostGenerations; ++i) {
+    look_for_jit(*one, space);
+    one = one->parent.get();
+  }
+}
+
+std::shared_ptr<const JitNames> RecordedProcesses::names_of(const Process& process) {
+  auto names = std::make_shared<JitNames>();
+  const JitLineage* one = process.lineage.get();
+  for (int i = 0; one != nullptr && i < JitLineage::kMostGenerations; ++i) {
+    if (one->asks_own && one->jit != nullptr) names->sources.push_back(one->jit);
+    one = one->parent.get();
+  }
+  if (names->sources.empty()) return nullptr;
+  const auto& last = process.last;
+  const bool is_same =
+      last != nullptr && last->names != nullptr && last->names->sources == names->sources;
+  return is_same ? last->names : names;
+}
+
+/// A parent's dump is asked for the moment of the fork.
+void RecordedProcesses::set_fork_times(const Process& process, const JitNames& names,
+                                       const RecordedEvent& event) {
+  JitLineage* one = process.lineage.get();
+  for (int i = 0; one != nullptr && i < JitLineage::kMostGenerations; ++i) {
+    if (one->parent != nullptr) one->source_since = clock_.at(one->since, event, names.sources);
+    one = one->parent.get();
+  }
+}
+
+std::shared_ptr<const ProcessMoment> RecordedProcesses::moment_of(Process& process, pid_t pid,
+                                                                  std::uint64_t when,
+                                                                  const RecordedEvent& event) {
   static const auto kNothing = std::make_shared<const AddressSpace>();
-  auto space = tracker_.at(pid);
+  auto space = tracker_.at(pid, when);
   const bool is_known = space != nullptr;
   if (!is_known) space = kNothing;
-  Process& process = process_of(pid);
-  if (process.last != nullptr && process.last->place.space == space) return process.last;
-  look_for_jit(pid, process, *space);
+  const bool is_same_space = process.last != nullptr && process.last->place.space == space;
+  if (is_same_space && process.lookups == lookups_) return process.last;
+  look_for_all_jit(process, *space);
+  process.lookups = lookups_;
+  auto names = names_of(process);
+  if (is_same_space && process.last->names == names) return process.last;
+  if (names != nullptr) set_fork_times(process, *names, event);
   auto made = std::make_shared<ProcessMoment>();
   made->id = ++moments_;
-  made->program = std::uint64_t{static_cast<std::uint32_t>(pid)} << 32 | process.generation;
-  made->place = {pid, ProcessTracker::kNow, space, process.jit};
-  made->unwind = is_known ? UnwindSpace::attach(tracker_, pid, ProcessTracker::kNow, &failures_)
+  const ProcessInfo* const info = tracker_.find(pid, when);
+  const std::uint32_t generation = info != nullptr ? info->generation : 0;
+  made->program = std::uint64_t{static_cast<std::uint32_t>(pid)} << 32 | generation;
+  const auto own = process.lineage != nullptr ? process.lineage->jit : nullptr;
+  made->place = {pid, when, space, own, process.lineage};
+  made->names = std::move(names);
+  made->unwind = is_known ? UnwindSpace::attach(tracker_, pid, when, &failures_)
                           : UnwindSpace::make(*space, {});
   process.last = made;
   return made;
+}
+
+std::shared_ptr<const ProcessMoment> RecordedProcesses::moment(const RecordedSample& sample,
+                                                               const RecordedEvent& event) {
+  const pid_t pid = sample.pid;
+  auto now = moment_of(process_of(pid), pid, ProcessTracker::kNow, event);
+  const auto found = execs_.find(pid);
+  if (found == execs_.end()) return now;
+  Exec& exec = found->second;
+  if (sample.mode == CpuMode::user) {
+    execs_.erase(found);
+    return now;
+  }
+  const std::optional<Address> ip = first_user_address(sample);
+  if (!ip || now->place.space->find(*ip) != nullptr) return now;
+  if (exec.former.lineage == nullptr) exec.former.lineage = tracker_.lineage(pid, exec.time);
+  return moment_of(exec.former, pid, exec.time, event);
 }
 
 }  // namespace perfmap

@@ -14,27 +14,39 @@
 #include "perfmap/stacks.hpp"
 #include "perfmap/symbolizer.hpp"
 #include "perfmap/unwinder.hpp"
+#include "processes/jit_lineage.hpp"
+#include "stacks/source_clock.hpp"
 
 namespace perfmap {
+
+/// The sources of a process and of those that it was forked from, as long as they stay the same.
+/// Answers for memory are kept by the address of one of the marks.
+struct JitNames {
+  std::vector<std::shared_ptr<JitSources>> sources;  ///< the nearest first
+  char marks[3] = {};                                ///< one for each JitLineage::Origin
+};
 
 /// A process as long as its memory is what it is.
 struct ProcessMoment {
   std::uint32_t id = 0;       ///< never that of another one
   std::uint64_t program = 0;  ///< one program in one process: of all moments until exec or exit
   Symbolizer::Moment place;
+  std::shared_ptr<const JitNames> names;  ///< null: nobody has any
   std::shared_ptr<const UnwindSpace> unwind;
 };
 
 /// The processes of a recording, at the record that was read last.
 class RecordedProcesses {
  public:
-  explicit RecordedProcesses(const StackOptions& options);
+  RecordedProcesses(const StackOptions& options, SourceClock& clock);
 
   ProcessTracker& tracker() noexcept { return tracker_; }
   /// Any record but a sample.
   void take(const RecordView& record);
-  /// The process now. Never null.
-  std::shared_ptr<const ProcessMoment> moment(pid_t pid);
+  /// The process now, for a sample of `event`; of a sample that the kernel took before the program
+  /// of an exec ran, the one that called exec. Never null.
+  std::shared_ptr<const ProcessMoment> moment(const RecordedSample& sample,
+                                              const RecordedEvent& event);
   /// The name of a thread; lives as long as this.
   std::string_view comm_of(pid_t pid, pid_t tid) const noexcept;
   /// Files that could not be opened, each once.
@@ -42,27 +54,45 @@ class RecordedProcesses {
 
  private:
   struct Process {
-    std::uint32_t generation = 0;
-    std::vector<std::string> dumps;  ///< paths of jitdumps that it has mapped
-    bool wants_jit = true;           ///< its sources are to be looked for (again)
-    std::shared_ptr<JitSources> jit;
+    std::shared_ptr<JitLineage> lineage;  ///< null: of an unknown process
     std::shared_ptr<const ProcessMoment> last;
+    std::uint64_t lookups = 0;  ///< lookups_ when `last` was made
+  };
+  /// From an exec until the new program runs: the kernel maps it piece by piece.
+  struct Exec {
+    std::uint64_t time = 0;
+    Process former;
+  };
+  /// The files of a program, which those that were forked from it ask for, too.
+  struct JitFiles {
+    std::vector<std::string> dumps;  ///< paths of jitdumps that it has mapped
+    bool wants_lookup = true;        ///< sources are to be looked for (again)
   };
 
   void on_mmap(const MmapEvent& event);
   void on_fork(const ForkEvent& event);
   void on_comm(const CommEvent& event);
   std::string_view intern(std::string_view comm);
+  void on_exit(const ExitEvent& event);
   Process& process_of(pid_t pid);
-  void look_for_jit(pid_t pid, Process& process, const AddressSpace& space);
+  std::shared_ptr<const ProcessMoment> moment_of(Process& process, pid_t pid, std::uint64_t when,
+                                                 const RecordedEvent& event);
+  void look_for_jit(JitLineage& lineage, const AddressSpace& space);
+  void look_for_all_jit(Process& process, const AddressSpace& space);
+  static std::shared_ptr<const JitNames> names_of(const Process& process);
+  void set_fork_times(const Process& process, const JitNames& names, const RecordedEvent& event);
 
   const StackOptions& options_;
+  SourceClock& clock_;
   ProcessTracker tracker_;
   std::unordered_map<pid_t, Process> processes_;
-  std::unordered_map<pid_t, std::string_view> comms_;  // by tid
+  std::unordered_map<pid_t, Exec> execs_;
+  std::unordered_map<const JitLineage*, JitFiles> files_;  // the tracker keeps all lineages
+  std::unordered_map<pid_t, std::string_view> comms_;      // by tid
   std::unordered_set<std::string> names_;
   std::vector<Error> failures_;
   std::uint32_t moments_ = 0;
+  std::uint64_t lookups_ = 1;  // grows whenever there may be other sources
 };
 
 }  // namespace perfmap

@@ -16,10 +16,12 @@ bool has_times(const Timeline& timeline) {
 }  // namespace
 
 std::uint64_t SourceClock::at(std::uint64_t time, const RecordedEvent& event,
-                              const ProcessMoment& moment) {
-  if (moment.place.jit == nullptr) return time;
-  const auto timelines = moment.place.jit->resolver().timelines();
-  if (timelines.empty()) return time;
+                              std::span<const std::shared_ptr<JitSources>> sources) {
+  const auto has_dump = std::find_if(sources.begin(), sources.end(), [](const auto& one) {
+    return !one->resolver().timelines().empty();
+  });
+  if (has_dump == sources.end()) return time;
+  const auto timelines = (*has_dump)->resolver().timelines();
   if (!timelines.front().dump().has_tsc_times()) {
     if (event.clock == CLOCK_MONOTONIC) return time;
     if (std::none_of(timelines.begin(), timelines.end(), has_times)) return time;

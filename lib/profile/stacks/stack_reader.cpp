@@ -39,9 +39,9 @@ struct StackReader::State {
   FrameTable table;
   RecordedKernel recorded_kernel;
   KernelSymbols kernel;
-  RecordedProcesses processes;
   RecordedPrograms programs;
   SourceClock clock;
+  RecordedProcesses processes;
   PlaceFinder places;
   StackJobs jobs;
   HeldStacks held;
@@ -55,9 +55,9 @@ struct StackReader::State {
         options(std::move(how)),
         reader(from),
         kernel([this] { return kallsyms(); }),
-        processes(options),
         programs(from.facts(), table),
         clock(from.facts().time_conversion),
+        processes(options, clock),
         places(processes, options, kernel, table),
         jobs(from.facts().arch, options),
         held(options.stitch, options.unwind.most_frames) {}
@@ -134,8 +134,11 @@ void StackReader::State::take_sample(const RecordView& record) {
     ++statistics.filtered;
     return;
   }
-  stack.moment = processes.moment(sample->pid);
-  stack.source_time = clock.at(record.time, event, *stack.moment);
+  stack.moment = processes.moment(*sample, event);
+  stack.source_time = record.time;
+  if (const auto& names = stack.moment->names; names != nullptr) {
+    stack.source_time = clock.at(record.time, event, names->sources);
+  }
   jobs.add(record, event, std::move(stack));
 }
 

@@ -2,6 +2,7 @@
 
 #include "perfmap/process_tracker.hpp"
 #include "perfmap/unwinder.hpp"
+#include "processes/jit_lineage.hpp"
 
 namespace perfmap {
 namespace {
@@ -9,14 +10,12 @@ namespace {
 /// Its own, and those of the processes that it was forked from, whose code it may still have.
 std::vector<std::shared_ptr<const JitSources>> sources_of(const ProcessTracker& tracker, pid_t pid,
                                                           std::uint64_t time) {
-  constexpr int kMostParents = 16;
   std::vector<std::shared_ptr<const JitSources>> sources;
-  for (int i = 0; i < kMostParents; ++i) {
-    const ProcessInfo* const info = tracker.find(pid, time);
-    if (auto own = tracker.jit(pid, time)) sources.push_back(std::move(own));
-    if (info == nullptr || info->began != ProcessBegin::forked) break;
-    pid = info->parent;
-    time = std::min(time, info->since);
+  const std::shared_ptr<JitLineage> lineage = tracker.lineage(pid, time);
+  const JitLineage* one = lineage.get();
+  for (int i = 0; one != nullptr && i < JitLineage::kMostGenerations; ++i) {
+    if (one->asks_own && one->jit != nullptr) sources.push_back(one->jit);
+    one = one->parent.get();
   }
   return sources;
 }

@@ -216,4 +216,42 @@ TEST_CASE("an old snapshot of the JVM's is told by its age", "[doctor]") {
   CHECK(finding_of(patient.diagnose(), "snapshot").message.find("5 min") != std::string::npos);
 }
 
+TEST_CASE("a child's memory counts as named where its living parent's map names it",
+          "[doctor][fork]") {
+  const Patient patient;
+  const auto plant_parent = [&](const std::string& auxv) {
+    const test::Scratch& scratch = patient.planted.scratch();
+    // The parent of the planted process.
+    scratch.write("proc/7/stat",
+                  "7 (node) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 900 9 9 9\n");
+    scratch.write("proc/7/status",
+                  "Name:\tnode\nTgid:\t7\nPPid:\t1\nUid:\t0\t0\t0\t0\nNStgid:\t7\n");
+    scratch.write("proc/7/maps", "10000-20000 rwxp 00000000 00:00 0 \n");
+    scratch.write("proc/7/auxv", auxv);
+    scratch.write("proc/7/cmdline", "node");
+    fs::create_directories(scratch / ("proc/7/root" + patient.options.roots.tmp));
+    Patient::write(scratch / ("proc/7/root" + patient.options.roots.tmp + "/perf-7.map"),
+                   "10000 100 parent's\n");
+  };
+  patient.status("Tgid:\t42\nPPid:\t7\nNStgid:\t42\t3\n");
+  SECTION("a copy of it") {
+    plant_parent("first program");
+    const Diagnosis found = patient.diagnose();
+    CHECK(found.memory.named_bytes == 0x100);
+    CHECK(found.looked_for.back().inherited_from == 7);
+    CHECK(found.looked_for.back().fate == FileFate::used);
+    CHECK(!found.misses_names());
+    CHECK(test::text_of(found, false).find("used, 1 entry, for memory inherited from process 7") !=
+          std::string::npos);
+    CHECK(test::text_of(found, true).find("\"inherited_from\":7") != std::string::npos);
+  }
+  SECTION("another program than the parent's") {
+    plant_parent("another program");
+    const Diagnosis found = patient.diagnose();
+    CHECK(found.memory.named_bytes == 0);
+    CHECK(found.looked_for.back().inherited_from == 0);
+    CHECK(found.misses_names());
+  }
+}
+
 }  // namespace perfmap

@@ -126,6 +126,33 @@ TEST_CASE("code that came to an address later is mapped from then on", "[inject]
   CHECK(made.contents.facts.is_swapped == (order != std::endian::native));
 }
 
+TEST_CASE("a child that protects its parent's code again does not lose it", "[inject][fork]") {
+  const RecordingBytes b;
+  const EventShape shape = monotonic();
+  const auto anonymous = [&](std::uint64_t time, std::uint64_t begin) {
+    Bytes body = b.bytes();
+    body.u32(43).u32(43).u64(begin).u64(0x1000).u64(0).zeros(24).u32(5).u32(2).padded("//anon");
+    return b.record(10, body.raw(b.trailer(shape, {.time = time, .pid = 43, .tid = 43})).text(), 2);
+  };
+  const auto fork = [&](std::uint64_t time) {
+    Bytes body = b.bytes();
+    body.u32(43).u32(42).u32(43).u32(42).u64(time);
+    return b.record(7, body.raw(b.trailer(shape, {.time = time, .pid = 43, .tid = 43})).text());
+  };
+  const std::string data = marker(b, shape) + fork(30) + anonymous(31, 0x4000) +
+                           anonymous(32, 0x6000) + fork(33) + anonymous(60, 0x6000);
+  DumpBytes dump;
+  dump.header().load(20, 0x4000, "before the fork", "abcdefgh", 1);
+  dump.load(50, 0x6000, "after it", "ijkl", 2);
+  const Injected made(b.file({shape}, data), {dump.text()});
+  CHECK(made.report.hidden == 1);
+  std::vector<Address> kept;
+  for (const MmapEvent& event : made.mappings()) {
+    if (event.pid == 43) kept.push_back(event.range.begin);
+  }
+  CHECK(kept == std::vector<Address>{0x6000, 0x6000});
+}
+
 TEST_CASE("what is mapped of the file are the code's own bytes", "[inject]") {
   const RecordingBytes b;
   DumpBytes dump;

@@ -9,16 +9,16 @@
 namespace perfmap {
 namespace {
 
-/// A process with one dump, whose times are the processor's ticks or not.
-ProcessMoment moment(bool has_ticks, std::uint64_t loaded = 5) {
+using Sources = std::vector<std::shared_ptr<JitSources>>;
+
+/// One dump, whose times are the processor's ticks or not.
+Sources sources(bool has_ticks, std::uint64_t loaded = 5) {
   test::DumpBytes bytes;
   bytes.header({.flags = has_ticks ? JitdumpHeader::kArchTimestamp : 0})
       .load(loaded, 0x1000, "a", "x");
   std::vector<Jitdump> dumps;
   dumps.emplace_back(Input::from_text(bytes.text(), "jit-42.dump"));
-  ProcessMoment made;
-  made.place.jit = std::make_shared<JitSources>(std::vector<Map>(), std::move(dumps));
-  return made;
+  return {std::make_shared<JitSources>(std::vector<Map>(), std::move(dumps))};
 }
 
 RecordedEvent with_clock(std::optional<std::int32_t> clock) {
@@ -38,28 +38,31 @@ Words words(std::string& room, std::initializer_list<std::uint64_t> values) {
 
 TEST_CASE("times of CLOCK_MONOTONIC are those of dumps; others stand for the end", "[stacks]") {
   SourceClock clock({});
-  CHECK(clock.at(7, with_clock(CLOCK_MONOTONIC), moment(false)) == 7);
-  CHECK(clock.at(7, with_clock({}), ProcessMoment()) == 7);  // nobody asks
+  CHECK(clock.at(7, with_clock(CLOCK_MONOTONIC), sources(false)) == 7);
+  CHECK(clock.at(7, with_clock({}), Sources()) == 7);  // nobody asks
   CHECK_FALSE(clock.failure());
-  CHECK(clock.at(7, with_clock({}), moment(false)) == Timeline::kEnd);
+  Sources parents = {std::make_shared<JitSources>(std::vector<Map>(), std::vector<Jitdump>())};
+  parents.push_back(sources(false)[0]);
+  CHECK(clock.at(7, with_clock({}), parents) == Timeline::kEnd);
+  CHECK(clock.at(7, with_clock({}), sources(false)) == Timeline::kEnd);
   REQUIRE(clock.failure());
   CHECK(clock.failure()->message.ends_with("perf record -k mono'"));
 }
 
 TEST_CASE("a dump without times is there at any time of any clock", "[stacks]") {
   SourceClock clock({});
-  CHECK(clock.at(7, with_clock({}), moment(false, 0)) == 7);
+  CHECK(clock.at(7, with_clock({}), sources(false, 0)) == 7);
   CHECK_FALSE(clock.failure());
 }
 
 TEST_CASE("dumps in ticks are asked in ticks, as the recording converts them", "[stacks]") {
   const TimeConversion conversion{10, 512, 1000};  // two ticks a nanosecond, from 1000 on
   SourceClock clock(conversion);
-  CHECK(clock.at(1050, with_clock({}), moment(true)) == 100);
-  CHECK(clock.at(1000, with_clock({}), moment(true)) == 0);
-  CHECK(clock.at(3, with_clock({}), moment(true)) == 0);
+  CHECK(clock.at(1050, with_clock({}), sources(true)) == 100);
+  CHECK(clock.at(1000, with_clock({}), sources(true)) == 0);
+  CHECK(clock.at(3, with_clock({}), sources(true)) == 0);
   CHECK_FALSE(clock.failure());
-  CHECK(clock.at(1050, with_clock(CLOCK_MONOTONIC), moment(true)) == Timeline::kEnd);
+  CHECK(clock.at(1050, with_clock(CLOCK_MONOTONIC), sources(true)) == Timeline::kEnd);
   CHECK(clock.failure());
 }
 

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <string>
+#include <sys/types.h>
+#include <utility>
+#include <vector>
+
+#include "perfmap/stacks.hpp"
+#include "support/catch.hpp"
+#include "support/recording_bytes.hpp"
+
+namespace perfmap::test {
+
+/// Sources of text, as StackOptions::find_jit gives them.
+inline std::shared_ptr<JitSources> map_sources(const std::string& text) {
+  std::vector<Map> maps;
+  maps.emplace_back(Input::from_text(text, "map"));
+  return std::make_shared<JitSources>(std::move(maps), std::vector<Jitdump>());
+}
+inline std::shared_ptr<JitSources> dump_sources(const std::string& text) {
+  std::vector<Jitdump> dumps;
+  dumps.emplace_back(Input::from_text(text, "dump"));
+  return std::make_shared<JitSources>(std::vector<Map>(), std::move(dumps));
+}
+
+/// A recording of processes by CLOCK_MONOTONIC, each of whose records is ten nanoseconds later than
+/// the one before it.
+class ProcessEvents {
+ public:
+  ProcessEvents() {
+    shape_.sample_type |= kCallchain;
+    shape_.flags |= 1 << 25;
+    shape_.clock = CLOCK_MONOTONIC;
+  }
+
+  std::uint64_t time() const { return time_; }
+  int count() const { return count_; }  ///< of samples
+
+  ProcessEvents& map(pid_t pid, AddressRange range, const std::string& name = "//anon") {
+    Bytes body = bytes_.bytes();
+    body.u32(pid).u32(pid).u64(range.begin).u64(range.size).u64(0).zeros(24).u32(5).u32(2);
+    return add(10, body.padded(name), pid, 2);
+  }
+  ProcessEvents& fork(pid_t pid, pid_t parent) { return task(7, pid, parent); }
+  ProcessEvents& exit(pid_t pid) { return task(4, pid, pid); }
+  ProcessEvents& exec(pid_t pid, const std::string& name = "other") {
+    return add(3, bytes_.bytes().u32(pid).u32(pid).padded(name), pid, 1 << 13);
+  }
+  ProcessEvents& sample(pid_t pid, Address ip) {
+    SampleValues values = trailer(pid);
+    values.ip = ip;
+    values.callchain = {kUser, ip};
+    ++count_;
+    data_ += bytes_.sample(shape_, values);
+    return *this;
+  }
+  /// In the kernel, which was called from `caller`.
+  ProcessEvents& kernel_sample(pid_t pid, Address caller) {
+    SampleValues values = trailer(pid);
+    values.ip = 0xffffffff81000000;
+    values.callchain = {kKernel, values.ip, kUser, caller};
+    ++count_;
+    data_ += bytes_.sample(shape_, values, 1);
+    return *this;
+  }
+  /// What comes later is read in another group of records.
+  ProcessEvents& end_of_round() {
+    data_ += bytes_.finished_round();
+    return *this;
+  }
+
+  /// The name of each sample's frame in user space; "-" where it has none, and with "?" where it is
+  /// doubtful.
+  std::vector<std::string> names(const StackOptions::FindJit& find_jit) const {
+    const auto recording =
+        Recording::open(Input::from_text(bytes_.file({shape_}, data_), "perf.data"));
+    REQUIRE(recording);
+    StackOptions options;
+    options.find_jit = find_jit;
+    StackReader reader(*recording, std::move(options));
+    std::vector<std::string> found;
+    Diagnostics problems(1);
+    reader.read(
+        [&](const StackSample& one) {
+          REQUIRE(!one.frames.empty());
+          const std::uint32_t place = one.frames.back().place;
+          std::string name(reader.table().function_of(place).name);
+          if (reader.table().place(place).doubts.any()) name += "?";
+          found.push_back(name.empty() ? "-" : name);
+        },
+        problems);
+    return found;
+  }
+
+ private:
+  static constexpr auto kKernel = static_cast<std::uint64_t>(-128);  // PERF_CONTEXT_KERNEL
+  static constexpr auto kUser = static_cast<std::uint64_t>(-512);    // PERF_CONTEXT_USER
+
+  SampleValues trailer(pid_t pid) {
+    SampleValues values;
+    values.pid = values.tid = static_cast<std::uint32_t>(pid);
+    values.time = time_ += 10;
+    return values;
+  }
+  ProcessEvents& task(std::uint32_t type, pid_t pid, pid_t parent) {
+    Bytes body = bytes_.bytes();
+    body.u32(pid).u32(parent).u32(pid).u32(parent).u64(time_ + 10);
+    return add(type, body, pid, 0);
+  }
+  ProcessEvents& add(std::uint32_t type, Bytes& body, pid_t pid, std::uint16_t misc) {
+    data_ += bytes_.record(type, body.raw(bytes_.trailer(shape_, trailer(pid))).text(), misc);
+    return *this;
+  }
+
+  RecordingBytes bytes_;
+  EventShape shape_;
+  std::string data_;
+  std::uint64_t time_ = 0;
+  int count_ = 0;
+};
+
+}  // namespace perfmap::test

@@ -1,0 +1,165 @@
+// Recordings of processes that fork and exec: whose names memory has that was inherited.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/jitdump_bytes.hpp"
+#include "support/process_events.hpp"
+
+namespace perfmap::test {
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr AddressRange kCode{0x1000, 0x1000};
+
+/// Perf maps by pid. Each is opened once for each program, and no other one is asked for.
+StackOptions::FindJit maps(std::map<pid_t, std::string> texts) {
+  return
+      [texts = std::move(texts)](const ProcessInfo& process,
+                                 const std::vector<std::string>&) -> std::shared_ptr<JitSources> {
+        const auto found = texts.find(process.pid);
+        return found == texts.end() ? nullptr : map_sources(found->second);
+      };
+}
+
+}  // namespace
+
+TEST_CASE("Code that a child has from its parent keeps the parent's names", "[stacks][fork]") {
+  ProcessEvents events;
+  events.map(7, kCode);
+  SECTION("when the parent has a sample of its own, before or after the fork") {
+    events.sample(7, 0x1004).fork(8, 7).sample(8, 0x1004).sample(7, 0x1004);
+    CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"parent", "parent", "parent"});
+  }
+  SECTION("when the parent never has a sample") {
+    events.fork(8, 7).sample(8, 0x1004);
+    CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"parent"});
+  }
+  SECTION("when the child, or the parent, has exited before the names are looked up") {
+    events.fork(8, 7).exit(7).sample(8, 0x1004).exit(8);
+    CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"parent"});
+  }
+  SECTION("when the parent runs another program, or another process has its pid") {
+    events.fork(8, 7).exec(7).map(7, kCode).sample(8, 0x1004).exit(7).fork(7, 1);
+    events.map(7, kCode).end_of_round().sample(8, 0x1004);
+    int asked = 0;
+    const auto first_only = [&](const ProcessInfo& process, const std::vector<std::string>&) {
+      if (process.pid != 7 || process.generation != 1) return std::shared_ptr<JitSources>();
+      ++asked;
+      return map_sources("1000 10 parent\n");
+    };
+    CHECK(events.names(first_only) == Names{"parent", "parent"});
+    CHECK(asked == 1);
+  }
+  SECTION("through several generations") {
+    events.fork(8, 7).map(8, {0x3000, 0x1000}).fork(9, 8).exit(8).exit(7);
+    events.sample(9, 0x1004).sample(9, 0x3004);
+    CHECK(events.names(maps({{7, "1000 10 oldest\n3000 10 not mapped\n"},
+                             {8, "3000 10 parent\n"}})) == Names{"oldest", "parent"});
+  }
+  SECTION("in another group of records") {
+    events.sample(7, 0x1004).end_of_round().fork(8, 7).end_of_round().end_of_round();
+    events.sample(8, 0x1004).exit(8).end_of_round();
+    CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"parent", "parent"});
+  }
+}
+
+TEST_CASE("A child's own map names what it wrote itself, and the parent's the rest",
+          "[stacks][fork]") {
+  ProcessEvents events;
+  events.map(7, kCode).fork(8, 7).map(8, {0x5000, 0x1000});
+  events.sample(8, 0x1004).sample(8, 0x1804).sample(8, 0x5004).sample(7, 0x1804);
+  CHECK(events.names(maps({{7, "1000 10 parent\n1800 10 parent too\n5000 10 not its own\n"},
+                           {8, "1800 10 child\n5000 10 child too\n"}})) ==
+        Names{"parent", "child", "child too", "parent too"});
+}
+
+TEST_CASE("What a child maps over its parent's code has none of its names", "[stacks][fork]") {
+  ProcessEvents events;
+  events.map(7, {0x1000, 0x3000}).fork(8, 7).sample(8, 0x1004);
+  events.map(8, {0x1000, 0x1000}, "/memfd:jit (deleted)").sample(8, 0x1004);
+  events.map(8, {0x2000, 0x1000}).sample(8, 0x2004).sample(8, 0x3004).sample(7, 0x2004);
+  // mprotect() looks like a mapping of the same kind: that the name is right is not known.
+  CHECK(events.names(maps({{7, "1000 3000 parent\n"}})) ==
+        Names{"parent", "-", "parent?", "parent", "parent"});
+}
+
+TEST_CASE("A parent's jitdump names a child's code as it was at the fork", "[stacks][fork]") {
+  ProcessEvents events;
+  events.map(7, {0x9000, 0x1000}, "/tmp/jit-7.dump").map(7, kCode).fork(8, 7);
+  const std::uint64_t forked = events.time();
+  events.sample(8, 0x1004).sample(7, 0x1004).sample(8, 0x1014).fork(9, 8).sample(9, 0x1004);
+  DumpBytes dump;
+  dump.header({.pid = 7}).load_of_size(1, 0x1000, 0x10, "first", 1);
+  dump.load_of_size(forked + 1, 0x1000, 0x10, "second", 2);
+  dump.load_of_size(forked + 1, 0x1010, 0x10, "after the fork", 3);
+  std::vector<std::string> paths;
+  const auto find = [&](const ProcessInfo& process, const std::vector<std::string>& dumps) {
+    if (process.pid != 7) return std::shared_ptr<JitSources>();
+    paths = dumps;
+    return dump_sources(dump.text());
+  };
+  CHECK(events.names(find) == Names{"first", "second", "-", "first"});
+  CHECK(paths == std::vector<std::string>{"/tmp/jit-7.dump"});
+}
+
+TEST_CASE("Code that comes to an address after a sample of it is named from then on", "[stacks]") {
+  ProcessEvents events;
+  events.map(7, {0x9000, 0x1000}, "/tmp/jit-7.dump").map(7, kCode).sample(7, 0x1004);
+  const std::uint64_t before = events.time();
+  events.end_of_round().end_of_round().sample(7, 0x1004).end_of_round();
+  const std::string dump =
+      DumpBytes().header({.pid = 7}).load_of_size(before + 1, 0x1000, 0x10, "later").text();
+  const auto find = [&](const ProcessInfo&, const std::vector<std::string>&) {
+    return dump_sources(dump);
+  };
+  CHECK(events.names(find) == Names{"-", "later"});
+}
+
+TEST_CASE("Between exec and the first mapping samples are of the former program",
+          "[stacks][exec]") {
+  ProcessEvents events;
+  events.map(7, kCode).fork(8, 7).exec(8).sample(8, 0x1004).map(8, {0x5000, 0x1000});
+  events.sample(8, 0x1004).sample(8, 0x5004).map(8, kCode).sample(8, 0x1004);
+  SECTION("whose names it has from its parent") {
+    CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"parent", "-", "-", "-"});
+  }
+  SECTION("and none of the new program's map") {
+    const auto new_only = [](const ProcessInfo& process, const std::vector<std::string>&) {
+      const bool is_new = process.began == ProcessBegin::executed;
+      return is_new ? map_sources("1000 10 new\n5000 10 new too\n") : nullptr;
+    };
+    CHECK(events.names(new_only) == Names{"-", "-", "new too", "new"});
+  }
+}
+
+TEST_CASE("While the kernel maps a new program, its callers are those of the former one",
+          "[stacks][exec]") {
+  ProcessEvents events;
+  events.map(7, kCode).exec(7).kernel_sample(7, 0x1004).map(7, {0x5000, 0x1000});
+  events.kernel_sample(7, 0x1004).kernel_sample(7, 0x5004);
+  SECTION("until the program runs") { events.sample(7, 0x5004); }
+  SECTION("until it ends") { events.exit(7).fork(7, 1).map(7, {0x5000, 0x1000}); }
+  events.kernel_sample(7, 0x1004).kernel_sample(7, 0x5004);
+  const auto by_generation = [](const ProcessInfo& process, const std::vector<std::string>&) {
+    return map_sources(process.generation == 1 ? "1000 10 old\n5000 10 no more\n"
+                                               : "5000 10 new\n");
+  };
+  Names expected = {"old", "old", "new", "-", "new"};
+  if (events.count() == 6) expected.insert(expected.begin() + 3, "new");
+  CHECK(events.names(by_generation) == expected);
+}
+
+TEST_CASE("A chain of a hundred thousand forks and execs is read", "[stacks][fork][hostile]") {
+  ProcessEvents events;
+  events.map(1, kCode);
+  for (pid_t pid = 2; pid < 100'000; ++pid) events.fork(pid, pid - 1);
+  for (int i = 0; i < 1000; ++i) events.exec(99'999);
+  events.sample(40, 0x1004).sample(99'999, 0x1004);
+  CHECK(events.names(maps({{1, "1000 10 first\n"}})) == Names{"first", "-"});
+}
+
+}  // namespace perfmap::test
