@@ -96,8 +96,8 @@ std::set<std::uint64_t> shadowed_the_slow_way(const std::vector<Plain>& entries)
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     const Plain& entry = sorted[i];
     bool owns = false;
-    for (std::uint64_t i = 0; i <= entry.last() - entry.begin; ++i) {
-      const std::uint64_t address = entry.begin + i;
+    for (std::uint64_t k = 0; k <= entry.last() - entry.begin; ++k) {
+      const std::uint64_t address = entry.begin + k;
       owns = owns || std::none_of(entries.begin(), entries.end(), [&](const Plain& other) {
                return other.line > entry.line && address - other.begin < other.size;
              });
