@@ -81,7 +81,8 @@ make_base() {
     sed -n 's/^bookworm //p' | head -n 1)
   security=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' |
     sed -n 's/^bookworm-security //p' | head -n 1)
-  echo "== making a bare root of ${mirror:=https://deb.debian.org/debian}"
+  [ -n "$mirror" ] || { echo "bare-root: apt has no mirror of bookworm here" >&2; exit 1; }
+  echo "== making a bare root of $mirror"
   debootstrap --variant=minbase bookworm "$place/base.partial" "$mirror" >"$place/debootstrap.log" ||
     { tail -n 5 "$place/debootstrap.log" >&2; exit 1; }
   [ -z "$security" ] || echo "deb $security bookworm-security main" >>"$place/base.partial/etc/apt/sources.list"
