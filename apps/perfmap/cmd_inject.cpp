@@ -151,7 +151,9 @@ void declare_inject(CLI::App& command, Action& action) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name(kFile);
-  command.add_option("--map-dir", options->map_dir, "Where the processes' jitdumps are: a directory, or a snapshot")
+  command
+      .add_option("--map-dir", options->map_dir,
+                  "Where the processes' jitdumps are: a directory, or a snapshot")
       ->type_name("DIR")
       ->multi_option_policy(last);
   command.add_option("--symfs", options->symfs, "Where the files of processes are, by their paths")

@@ -125,7 +125,8 @@ void add_files(CLI::App& command, StacksOptions& options) {
   add_path("--symfs", options.symfs, "Where the ELF files of processes are, by their paths", "DIR");
   add_path("--kallsyms", options.kallsyms, "Name the kernel's frames by a copy of /proc/kallsyms",
            kFile);
-  command.add_flag("--any-owner", options.any_owner, "Also use maps and dumps that belong to another user");
+  command.add_flag("--any-owner", options.any_owner,
+                   "Also use maps and dumps that belong to another user");
   command.add_flag("--debuginfod", options.debuginfod,
                    "Ask the servers of DEBUGINFOD_URLS for debug files that are not here");
 }

@@ -4,4 +4,4 @@ namespace perfmap::test {
 
 std::string tests_dir(const std::string& path) { return PERFMAP_TESTS_DIR + path; }
 
-} // namespace perfmap::test
+}  // namespace perfmap::test

@@ -8,4 +8,4 @@ namespace perfmap::test {
 // that folder's name, so that a compiler cache serves checkouts in different places.
 std::string tests_dir(const std::string& path);
 
-} // namespace perfmap::test
+}  // namespace perfmap::test

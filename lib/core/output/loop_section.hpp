@@ -19,8 +19,8 @@ std::string page_link(std::uint32_t loop, std::string_view text);
 /// "f /tmp/t.py:10" as HTML.
 std::string page_place(std::string_view function, std::string_view file, std::uint32_t line);
 
-/// The part of the page that is about one loop: facts, operations, and bridges out of guards. Without
-/// a log it says that operations are left out.
+/// The part of the page that is about one loop: facts, operations, and bridges out of guards.
+/// Without a log it says that operations are left out.
 void write_loop_section(const LoopProfile& profile, std::uint32_t loop, std::string_view log,
                         OutputFile& out);
 

@@ -60,10 +60,10 @@ struct JitlogOptions {
 ///
 /// enter() and exit() store 16 bytes into a buffer of the calling thread, without a lock: at most
 /// 25 ns by the counter, by CLOCK_MONOTONIC at most 15 ns more than reading it takes. Whoever fills
-/// its buffer writes it: whole sections, up to 512 KiB with one write(2), one thread at a time; with
-/// all that an event takes about 60 ns, of which the file system's part grows with the name. So a
-/// thread's events are in order in the log, and those of several threads are interleaved in blocks.
-/// A thread's buffer is written when the thread ends, too.
+/// its buffer writes it: whole sections, up to 512 KiB with one write(2), one thread at a time;
+/// with all that an event takes about 60 ns, of which the file system's part grows with the name.
+/// So a thread's events are in order in the log, and those of several threads are interleaved in
+/// blocks. A thread's buffer is written when the thread ends, too.
 ///
 /// A process that is killed loses at most buffer_events events of each thread, the last ones, and
 /// leaves, where that happened in the middle of a write(2), half a section at the end of the log.
@@ -72,8 +72,8 @@ struct JitlogOptions {
 /// What cannot be written is lost, counted by lost(): whole sections. The call that wrote answers
 /// with the reason, and so do flush() and close() from then on; recording goes on, and so does
 /// writing, where there is room again. Where the process's limit of file sizes would be passed
-/// (EFBIG) nothing is written, and the kernel has no reason to send SIGXFSZ. A pipe whose reader has
-/// gone raises SIGPIPE, as for every write.
+/// (EFBIG) nothing is written, and the kernel has no reason to send SIGXFSZ. A pipe whose reader
+/// has gone raises SIGPIPE, as for every write.
 ///
 /// In a child, however it was made, nothing is written into the parent's log, and what the parent's
 /// threads have buffered is the parent's. A child has a log of its own where the path holds `%d`,

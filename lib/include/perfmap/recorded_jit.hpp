@@ -74,8 +74,8 @@ PERFMAP_API StackOptions::FindJit find_recorded_jit(RecordedJitOptions options,
 /// once more at the first call. Fails with refused for a file that is not used; a foreign one is
 /// told in `refused`, too.
 PERFMAP_API
-    std::function<Result<RecordedDump>(pid_t pid, std::uint64_t time, const std::string& path)>
-    open_recorded_dump(const Recording& recording, RecordedJitOptions options,
-                       RecordedRefusals& refused);
+std::function<Result<RecordedDump>(pid_t pid, std::uint64_t time, const std::string& path)>
+open_recorded_dump(const Recording& recording, RecordedJitOptions options,
+                   RecordedRefusals& refused);
 
 }  // namespace perfmap
