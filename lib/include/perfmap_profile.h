@@ -18,8 +18,9 @@ extern "C" {
  * Follows processes: by the events of a recording, by what /proc says of living ones, or both.
  * Times are nanoseconds of any one clock, events those of perf (Linux,
  * include/uapi/linux/perf_event.h), in the order of their times for each process. A process is
- * known by (pid, generation): exec, exit and reuse of the pid end a generation, and nothing of an
- * ended one is answered for a later one.
+ * known by (pid, generation): exec, exit and reuse of the pid end a generation. Nothing of an ended
+ * one is answered for a later one, but for the memory that a process has from its parent, or, after
+ * exec and before it maps anything, from the former program.
  */
 
 #define PERFMAP_NOW UINT64_MAX /* later than every event */
@@ -44,7 +45,7 @@ PERFMAP_C_API void perfmap_tracker_end(perfmap_tracker* tracker);
 typedef enum perfmap_process_begin {
   PERFMAP_BEGAN_SEEN = 0,     /* an event was about it */
   PERFMAP_BEGAN_FORKED = 1,   /* with its parent's memory */
-  PERFMAP_BEGAN_EXECUTED = 2, /* with none: another program had the pid */
+  PERFMAP_BEGAN_EXECUTED = 2, /* with the former program's, until it maps something itself */
   PERFMAP_BEGAN_IMPORTED = 3  /* it was there when /proc was read */
 } perfmap_process_begin;
 
