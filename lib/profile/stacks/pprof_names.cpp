@@ -1,7 +1,6 @@
 #include "perfmap/pprof_names.hpp"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <protozero/pbf_writer.hpp>
 #include <unordered_map>
@@ -11,146 +10,26 @@
 #include "stacks/gzip_stream.hpp"
 #include "stacks/pprof_profile.hpp"
 #include "stacks/pprof_tables.hpp"
+#include "stacks/pprof_uses.hpp"
 #include "stacks/proto_reader.hpp"
-#include "stacks/shown_frames.hpp"
-#include "unwind/return_site.hpp"
 
 namespace perfmap {
 namespace {
 
 Error not_a_profile() { return {Errc::bad_format, "it is no pprof profile", 0, {}}; }
 
-/// A location in the samples of a process.
-struct Use {
-  std::uint64_t location = 0;  ///< position in PprofProfile::locations()
-  pid_t pid = 0;
-  bool was_leaf = false;
-  std::uint64_t function = 0;  ///< id of the function that it has now; 0: as it was
-  std::uint64_t id = 0;        ///< of the location that the process's samples have
-};
-
-/// Which locations get which names.
-class Naming {
- public:
-  Naming(const PprofProfile& profile, PprofNamed& report) : profile_(profile), report_(report) {}
-
-  void find_uses() {
-    std::vector<bool> seen(profile_.locations().size());
-    for (const PprofProfile::Sample& sample : profile_.samples()) {
-      for (std::size_t at = sample.locations.begin; at < sample.locations.end; ++at) {
-        const std::size_t location = profile_.find(profile_.location_id(at));
-        if (location == profile_.locations().size()) continue;
-        if (!seen[location]) ++report_.locations;
-        if (!seen[location] && profile_.locations()[location].is_unnamed_jit) ++report_.jit;
-        seen[location] = true;
-        if (!profile_.locations()[location].is_unnamed_jit) continue;
-        const auto [use, is_new] = numbers_[sample.pid].try_emplace(location, uses_.size());
-        if (is_new) uses_.push_back({location, sample.pid, false, 0, 0});
-        if (at == sample.locations.begin) uses_[use->second].was_leaf = true;
-      }
-    }
-  }
-
-  void find_names(const PprofNaming& naming) {
-    std::map<pid_t, std::shared_ptr<JitSources>> sources;
-    std::unordered_map<std::string, std::uint64_t> functions;
-    for (Use& use : uses_) {
-      const auto [found, is_new] = sources.try_emplace(use.pid);
-      if (is_new && naming.find) found->second = naming.find(use.pid);
-      if (found->second == nullptr && use.pid == 0) ++report_.without_process;
-      if (found->second == nullptr) continue;
-      const auto name = name_of(*found->second, use);
-      if (!name) continue;
-      const auto [function, is_first] =
-          functions.try_emplace(escaped(*name), profile_.last_function() + functions.size() + 1);
-      if (is_first) names_.push_back(function->first);
-      use.function = function->second;
-    }
-  }
-
-  /// The first process's answer stays where it was; others that differ move.
-  void settle() {
-    own_.resize(profile_.locations().size());
-    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> moved;
-    for (std::size_t i = 0; i < uses_.size(); ++i) {
-      Use& use = uses_[i];
-      const PprofProfile::Location& location = profile_.locations()[use.location];
-      if (own_[use.location] == 0) own_[use.location] = i + 1;
-      const Use& own = uses_[own_[use.location] - 1];
-      use.id = location.id;
-      if (use.function == own.function) continue;
-      const auto [other, is_new] =
-          moved.try_emplace({use.location, use.function}, profile_.last_location() + copies_ + 1);
-      if (is_new) ++copies_;
-      if (is_new) first_of_copies_.push_back(i);
-      use.id = other->second;
-    }
-    count();
-  }
-
-  /// nullptr: no process has other code there than before.
-  const Use* own_use(std::size_t location) const {
-    return own_[location] == 0 ? nullptr : &uses_[own_[location] - 1];
-  }
-  /// Uses that are to have a location of their own, which is to be added: by the location's
-  /// position.
-  std::vector<const Use*> copies() const {
-    std::vector<const Use*> copies;
-    for (const std::size_t use : first_of_copies_) copies.push_back(&uses_[use]);
-    return copies;
-  }
-  bool has_copies() const noexcept { return copies_ != 0; }
-  const Use* use_of(std::uint64_t location_id, pid_t pid) const {
-    const auto process = numbers_.find(pid);
-    if (process == numbers_.end()) return nullptr;
-    const auto use = process->second.find(profile_.find(location_id));
-    return use == process->second.end() ? nullptr : &uses_[use->second];
-  }
-  const std::vector<std::string>& names() const noexcept { return names_; }
-
- private:
-  std::optional<std::string_view> name_of(const JitSources& sources, const Use& use) const {
-    const Address address = profile_.locations()[use.location].address;
-    const auto exact = sources.find({address, Timeline::kEnd}).found;
-    const bool may_be_before = !use.was_leaf && (!exact || exact->range.begin == address);
-    if (may_be_before && return_site_in(sources, address).is_return) {
-      const auto before = sources.find({address - 1, Timeline::kEnd}).found;
-      if (before) return before->name;
-    }
-    return exact ? std::optional(exact->name) : std::nullopt;
-  }
-
-  void count() {
-    report_.ambiguous = copies_;
-    std::vector<bool> named(profile_.locations().size());
-    for (const Use& use : uses_) {
-      if (use.function != 0 && !named[use.location]) ++report_.named;
-      if (use.function != 0) named[use.location] = true;
-    }
-  }
-
-  const PprofProfile& profile_;
-  PprofNamed& report_;
-  std::vector<Use> uses_;
-  std::unordered_map<pid_t, std::unordered_map<std::uint64_t, std::size_t>> numbers_;  // of uses_
-  std::vector<std::string> names_;  // of new functions, in the order of their ids
-  std::vector<std::size_t> own_;    // by location: one more than the first use
-  std::vector<std::size_t> first_of_copies_;
-  std::uint64_t copies_ = 0;
-};
-
 /// Writes the profile anew: each field as it was, or what it is now.
 class Rewriting {
  public:
-  Rewriting(const PprofProfile& profile, const Naming& naming, bool is_compressed, OutputFile& out)
-      : profile_(profile), naming_(naming), out_(out) {
+  Rewriting(const PprofProfile& profile, const PprofUses& uses, bool is_compressed, OutputFile& out)
+      : profile_(profile), uses_(uses), out_(out) {
     if (is_compressed) gzip_.emplace(out);
   }
 
   void write(std::string_view bytes, bool demangle) {
-    const std::vector<const Use*> copies = naming_.copies();
-    std::unordered_map<std::uint64_t, std::vector<const Use*>> by_location;
-    for (const Use* copy : copies) by_location[copy->location].push_back(copy);
+    const std::vector<const PprofUse*> copies = uses_.copies();
+    std::unordered_map<std::uint64_t, std::vector<const PprofUse*>> by_location;
+    for (const PprofUse* copy : copies) by_location[copy->location].push_back(copy);
     std::size_t location = 0;
     std::size_t sample = 0;
     for (ProtoReader reader(bytes); reader.next();) {
@@ -181,9 +60,10 @@ class Rewriting {
     emit(framed_);
   }
 
-  void write_locations(const ProtoReader& field, std::size_t location,
-                       const std::unordered_map<std::uint64_t, std::vector<const Use*>>& copies) {
-    const Use* const own = naming_.own_use(location);
+  void write_locations(
+      const ProtoReader& field, std::size_t location,
+      const std::unordered_map<std::uint64_t, std::vector<const PprofUse*>>& copies) {
+    const PprofUse* const own = uses_.own_use(location);
     if (own == nullptr || own->function == 0) {
       emit(field.whole());
     } else {
@@ -191,11 +71,11 @@ class Rewriting {
     }
     const auto more = copies.find(location);
     if (more == copies.end()) return;
-    for (const Use* use : more->second) write_location(field.bytes(), *use);
+    for (const PprofUse* use : more->second) write_location(field.bytes(), *use);
   }
 
   /// The location, called otherwise, or another one of its kind.
-  void write_location(std::string_view bytes, const Use& use) {
+  void write_location(std::string_view bytes, const PprofUse& use) {
     enum : std::uint32_t { id = 1, line = 4 };
     message_.clear();
     protozero::pbf_writer(message_).add_uint64(id, use.id);
@@ -213,10 +93,10 @@ class Rewriting {
   void write_sample(const ProtoReader& field, const PprofProfile::Sample& sample) {
     bool is_changed = false;
     std::vector<std::uint64_t> ids;
-    if (naming_.has_copies()) {
+    if (uses_.has_copies()) {
       for (std::size_t at = sample.locations.begin; at < sample.locations.end; ++at) {
         const std::uint64_t id = profile_.location_id(at);
-        const Use* const use = naming_.use_of(id, sample.pid);
+        const PprofUse* const use = uses_.use_of(id, sample.pid);
         ids.push_back(use == nullptr ? id : use->id);
         is_changed = is_changed || ids.back() != id;
       }
@@ -233,7 +113,7 @@ class Rewriting {
 
   void add_functions(bool demangle) {
     enum : std::uint32_t { id = 1, name = 2, system_name = 3 };
-    const std::vector<std::string>& names = naming_.names();
+    const std::vector<std::string>& names = uses_.names();
     std::vector<std::string> demangled;  // their strings come after all names
     for (std::size_t i = 0; i < names.size(); ++i) {
       message_.clear();
@@ -251,7 +131,7 @@ class Rewriting {
   }
 
   const PprofProfile& profile_;
-  const Naming& naming_;
+  const PprofUses& uses_;
   OutputFile& out_;
   std::optional<GzipStream> gzip_;
   std::string message_;
@@ -291,7 +171,7 @@ Result<PprofNamed> name_pprof(std::string_view bytes, const PprofNaming& naming,
     return Failure(not_a_profile());
   }
   PprofNamed report;
-  Naming names(profile, report);
+  PprofUses names(profile, report);
   names.find_uses();
   names.find_names(naming);
   names.settle();

@@ -1,85 +1,11 @@
-#include "perfmap/inject.hpp"
-
 #include <ctime>
-#include <fstream>
-#include <sstream>
 
-#include "support/elf_reader.hpp"
+#include "support/injected.hpp"
 #include "support/jitdump_bytes.hpp"
 #include "support/recording_bytes.hpp"
-#include "support/recording_reading.hpp"
-#include "support/scratch.hpp"
-#include "support/tests_dir.hpp"
-#include "support/written.hpp"
 
 namespace perfmap::test {
 namespace {
-
-using Options = InjectOptions;
-
-/// A recording, and what became of it.
-struct Injected {
-  Scratch scratch;
-  InjectReport report;
-  std::string bytes;
-  RecordingContents contents;
-
-  Injected(const std::string& recording, std::vector<std::string> dumps, bool given = false,
-           ProcessTracker::OpenModule open_module = {}) {
-    Options options;
-    options.open_module = std::move(open_module);
-    options.elf_prefix = scratch / "out.";
-    if (given) {
-      for (std::string& dump : dumps) {
-        options.dumps.push_back(dump_of(std::move(dump)));
-      }
-    }
-    options.open_dump = [&](pid_t, std::uint64_t, const std::string& path) -> Result<RecordedDump> {
-      if (dumps.empty()) return Failure({Errc::not_found, "no " + path, 0, {}});
-      return RecordedDump{dump_of(dumps.front())};
-    };
-    const Recording opened = recording_of(recording);
-    Diagnostics problems(0);
-    bytes = written([&](OutputFile& out) {
-      Result<InjectReport> made = inject_jit(opened, options, out, problems);
-      REQUIRE(made);
-      report = *std::move(made);
-    });
-    contents = read_all(bytes);
-  }
-
-  std::vector<MmapEvent> mappings() const {
-    std::vector<MmapEvent> found;
-    for (const RecordWithBytes& record : contents.records) {
-      if (const auto event = decode_mmap(record.borrowed())) found.push_back(*event);
-    }
-    return found;
-  }
-  /// The function whose code perf would see at an address.
-  std::string name_at(Address address, std::uint64_t time) const {
-    const MmapEvent* in_force = nullptr;
-    const std::vector<MmapEvent> all = mappings();
-    for (const MmapEvent& event : all) {
-      if (event.time <= time && event.range.contains(address)) in_force = &event;
-    }
-    if (in_force == nullptr) return "";
-    const std::string file(in_force->name);
-    if (!file.ends_with(".so")) return file;
-    const ElfReader elf(read_file(file));
-    const std::uint64_t offset = address - in_force->range.begin + in_force->offset;
-    for (const ElfSymbol& symbol : elf.symbols()) {
-      if (symbol.range.contains(offset)) return symbol.name;
-    }
-    return "";
-  }
-};
-
-/// As tests/wild has names.
-std::string escaped(const std::string& name) {
-  std::string text;
-  for (const char c : name) text += c == '\\' ? "\\\\" : std::string(1, c);
-  return text;
-}
 
 EventShape monotonic() {
   EventShape shape;
@@ -254,55 +180,6 @@ TEST_CASE("a dump that cannot be read is named, and the recording is as it was",
   REQUIRE(made.report.failures.size() == 1);
   CHECK(made.report.failures[0].message == "no /tmp/jit-42.dump");
   CHECK(made.contents.records.size() == 1);
-}
-
-TEST_CASE("a recording written again has all that the old one had", "[inject][wild]") {
-  const std::string name =
-      GENERATE("two-events", "compressed", "pipe", "namespaces", "killed", "cut", "group");
-  CAPTURE(name);
-  const std::string old = read_file(test::tests_dir("/wild/recordings/" + name + "/perf.data"));
-  const RecordingContents before = read_all(old);
-  const Injected made(old, {});
-  const RecordingContents& after = made.contents;
-
-  REQUIRE(after.records.size() == before.records.size());
-  for (std::size_t i = 0; i < after.records.size(); ++i) {
-    REQUIRE(after.records[i].bytes == before.records[i].bytes);
-  }
-  CHECK(after.lost_bytes == 0);
-  CHECK(after.events.size() == before.events.size());
-  CHECK(after.events[0].name == before.events[0].name);
-  CHECK(after.facts.hostname == before.facts.hostname);
-  CHECK(after.facts.build_ids.size() == before.facts.build_ids.size());
-  CHECK(after.facts.is_pipe == before.facts.is_pipe);
-  CHECK_FALSE(after.facts.is_compressed);
-}
-
-TEST_CASE("samples of Node.js's code fall into what perf names it, or into the program's file",
-          "[inject][wild]") {
-  const std::string wild = test::tests_dir("/wild/node/");
-  const Injected made(read_file(wild + "perf-683.data"), {read_file(wild + "jit-683-samples.dump")},
-                      true);
-  std::ifstream truth(wild + "inject-683.tsv");
-  std::string line;
-  std::getline(truth, line);
-  std::size_t rows = 0;
-  std::size_t builtins = 0;
-  while (std::getline(truth, line) && rows < 60) {  // each reads the ELF file
-    CAPTURE(line);
-    std::istringstream fields(line);
-    std::uint64_t time = 0;
-    Address ip = 0;
-    std::string name;
-    fields >> time >> std::hex >> ip >> std::ws;
-    std::getline(fields, name);
-    const bool is_builtin = ip < 0x10000000;  // where node's own file is mapped
-    CHECK(escaped(made.name_at(ip, time)) == (is_builtin ? "/usr/bin/node" : name));
-    builtins += is_builtin ? 1 : 0;
-    ++rows;
-  }
-  CHECK(rows == 60);
-  CHECK(builtins == 9);
 }
 
 }  // namespace perfmap::test
