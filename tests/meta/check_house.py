@@ -44,6 +44,17 @@ page = set(re.findall(r"^## ((?:PM|JD|XF|PL)\d+)$", (ROOT / "docs/diagnostics.md
 if rules != page or not rules:
     problems.append(f"docs/diagnostics.md against rules.hpp: {sorted(rules ^ page)}")
 
+doubts = re.findall(r'^ +\{"([a-z-]+)",', (ROOT / "lib/core/base/doubt.cpp").read_text(), re.M)
+if not doubts:
+    problems.append("lib/core/base/doubt.cpp: no kinds of doubt found")
+for name in ("resolve-1", "stack-1", "stack-stats-1"):
+    schema = (ROOT / f"docs/schema/perfmap.{name}.json").read_text()
+    if ", ".join(f'"{doubt}"' for doubt in doubts) not in schema:
+        problems.append(f"perfmap.{name}.json: does not list the kinds of doubt.cpp in their order")
+for name in ("resolve", "stacks"):
+    manual = (ROOT / f"docs/man/perfmap-{name}.1.scd").read_text()
+    problems += [f"perfmap-{name}.1.scd: no {doubt}" for doubt in doubts if f"*{doubt}*" not in manual]
+
 for place in ("lib", "apps", "tests", "examples"):
     for path in sorted((ROOT / place).rglob("*")):
         name = str(path.relative_to(ROOT))
