@@ -17,6 +17,8 @@ DOORS = [  # what is included, and the only place, or places, that may
     (re.compile(r"^nlohmann/"), "lib/core/output/"),
     (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"), "lib/profile/modules/"),
     (re.compile(r"^lzma\.h"), ("lib/profile/compression/", "lib/profile/modules/")),
+    (re.compile(r"^zlib\.h"),
+     ("lib/profile/compression/", "lib/profile/modules/", "lib/profile/stacks/gzip_stream.cpp")),
     (re.compile(r"^libiberty/"), "lib/profile/modules/"),
     (re.compile(r"^zstd\.h"), "lib/profile/compression/"),
     (re.compile(r"^protozero/"), "lib/profile/stacks/"),
