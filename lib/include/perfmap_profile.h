@@ -200,6 +200,16 @@ PERFMAP_C_API void perfmap_space_region(const perfmap_space* space, size_t index
 /* --- Code of JITs --------------------------------------------------------------------------------
  */
 
+/* Reasons to doubt a name: bits, of which `doubts` may have several. Later releases may know more.
+ */
+typedef enum perfmap_doubt {
+  PERFMAP_DOUBT_DAMAGED_RECORD = 1, /* the record or line that names the code contradicts itself */
+  PERFMAP_DOUBT_CLAMPED_RANGE = 2,  /* the code's size was cut to what the file has */
+  PERFMAP_DOUBT_REUSED_ADDRESS = 4, /* several entries of a map name it: the last one counts */
+  PERFMAP_DOUBT_GUESSED_OWNER = 8,  /* the file's owner could not be compared with the process's */
+  PERFMAP_DOUBT_REMAPPED_MEMORY = 128 /* a parent's name; the child mapped the memory anew */
+} perfmap_doubt;
+
 typedef struct perfmap_jit_code {
   size_t struct_size; /* set by the caller to sizeof(perfmap_jit_code) */
   uint64_t begin;
@@ -207,6 +217,7 @@ typedef struct perfmap_jit_code {
   const char* name; /* until perfmap_tracker_refresh_jit() for the process, or the tracker's end */
   size_t name_size;
   int32_t room; /* a perfmap_jit_room; UNLESS_ELF: if the file is one, it is the answer instead */
+  uint32_t doubts; /* PERFMAP_DOUBT_ bits */
 } perfmap_jit_code;
 
 /* The living process's own perf map and jitdumps: looked for at the first call, and taken in as far
@@ -323,6 +334,7 @@ typedef struct perfmap_address_name {
   int32_t why;    /* a perfmap_no_name, where there is none; later releases may know more */
   const perfmap_source_frame* frames; /* the innermost first; the last is the function itself */
   size_t frame_count;
+  uint32_t doubts; /* PERFMAP_DOUBT_ bits */
 } perfmap_address_name;
 
 /* What the address is called: by the ELF file that the process had mapped there at `time`, or else

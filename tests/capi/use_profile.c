@@ -100,6 +100,7 @@ static void use_own_process(const char* directory) {
   perfmap_tracker_options options = {.struct_size = sizeof options};
   perfmap_process process = {.struct_size = sizeof process};
   perfmap_jit_code code = {.struct_size = sizeof code};
+  perfmap_address_name named = {.struct_size = sizeof named};
   int32_t imported = -1;
   const int32_t self = (int32_t)getpid();
   char path[1024];
@@ -111,6 +112,8 @@ static void use_own_process(const char* directory) {
   file = fopen(path, "w");
   CHECK(file != NULL);
   fprintf(file, "%llx 10 jit::answer\n", (unsigned long long)(size_t)memory);
+  fprintf(file, "%llx 10 before\n", (unsigned long long)(size_t)memory + 32);
+  fprintf(file, "%llx 10 after\n", (unsigned long long)(size_t)memory + 32);
   fclose(file);
 
   options.tmp = directory;
@@ -125,7 +128,14 @@ static void use_own_process(const char* directory) {
   CHECK(perfmap_tracker_find_jit(tracker, self, (size_t)memory + 2, PERFMAP_NOW, PERFMAP_NOW, &code,
                                  NULL) == PERFMAP_OK);
   CHECK(code.begin == (size_t)memory && code.size == 16 && code.room == PERFMAP_JIT_LIKELY);
-  CHECK(is(code.name, code.name_size, "jit::answer"));
+  CHECK(is(code.name, code.name_size, "jit::answer") && code.doubts == 0);
+  CHECK(perfmap_tracker_find_jit(tracker, self, (size_t)memory + 32, PERFMAP_NOW, PERFMAP_NOW,
+                                 &code, NULL) == PERFMAP_OK);
+  CHECK(is(code.name, code.name_size, "after") && code.doubts == PERFMAP_DOUBT_REUSED_ADDRESS);
+  CHECK(perfmap_tracker_name(tracker, self, (size_t)memory + 32, PERFMAP_NOW, PERFMAP_NOW,
+                             PERFMAP_DETAIL_SYMBOLS, &named, NULL) == PERFMAP_OK);
+  CHECK(is(named.name, named.name_size, "after") && named.is_jit);
+  CHECK(named.doubts == PERFMAP_DOUBT_REUSED_ADDRESS);
   CHECK(perfmap_tracker_find_jit(tracker, self, (size_t)memory + 16, PERFMAP_NOW, PERFMAP_NOW,
                                  &code, NULL) == PERFMAP_E_NOT_FOUND);
   perfmap_tracker_end(tracker);

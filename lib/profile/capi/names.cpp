@@ -19,6 +19,13 @@ perfmap_source_frame to_c(const perfmap::SourceFrame& frame) noexcept {
           frame.column};
 }
 
+constexpr auto bit(perfmap::Doubt one) { return static_cast<int>(one); }
+static_assert(bit(perfmap::Doubt::damaged_record) == PERFMAP_DOUBT_DAMAGED_RECORD &&
+              bit(perfmap::Doubt::clamped_range) == PERFMAP_DOUBT_CLAMPED_RANGE &&
+              bit(perfmap::Doubt::reused_address) == PERFMAP_DOUBT_REUSED_ADDRESS &&
+              bit(perfmap::Doubt::guessed_owner) == PERFMAP_DOUBT_GUESSED_OWNER &&
+              bit(perfmap::Doubt::remapped_memory) == PERFMAP_DOUBT_REMAPPED_MEMORY);
+
 /// Views of what the tracker keeps for the caller.
 perfmap_address_name to_c(const perfmap_tracker& tracker) {
   const perfmap::AddressName& from = tracker.named;
@@ -34,6 +41,7 @@ perfmap_address_name to_c(const perfmap_tracker& tracker) {
   out.why = static_cast<int32_t>(from.why);
   out.frames = tracker.frames.data();
   out.frame_count = tracker.frames.size();
+  out.doubts = from.doubts.bits;
   return out;
 }
 

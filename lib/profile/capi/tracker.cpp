@@ -73,9 +73,10 @@ perfmap_status perfmap_tracker_find_jit(perfmap_tracker* tracker, int32_t pid, u
   return guard(error, [&]() -> perfmap_status {
     const auto code = tracker->tracker.find_jit_code(pid, address, time, source_time);
     if (!code) return PERFMAP_E_NOT_FOUND;
-    copy_out(perfmap_jit_code{0, code->range.begin, code->range.size, code->name.data(),
-                              code->name.size(), static_cast<int32_t>(code->room)},
-             out);
+    copy_out(
+        perfmap_jit_code{0, code->range.begin, code->range.size, code->name.data(),
+                         code->name.size(), static_cast<int32_t>(code->room), code->doubts.bits},
+        out);
     return PERFMAP_OK;
   });
 }
