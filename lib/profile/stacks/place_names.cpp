@@ -39,7 +39,7 @@ PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wante
   Places places;
   places.is_return = wanted.site.is_return;
   places.first = static_cast<std::uint32_t>(all_.size());
-  set_jit_span(name, wanted, moment, places);
+  set_jit_span(name, wanted, moment, region, places);
   add_frames(name, function, place);
   places.count = static_cast<std::uint32_t>(all_.size()) - places.first;
   return places;
@@ -109,8 +109,9 @@ FrameFunction PlaceFinder::function_of(const AddressName& name, const Region* re
 
 /// How long the answer holds for that address.
 void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
-                               const ProcessMoment& moment, Places& places) {
+                               const ProcessMoment& moment, const Region* region, Places& places) {
   if (name.module != nullptr || moment.names == nullptr) return;
+  if (region == nullptr || jit_room(*region) == JitRoom::none) return;
   const auto has_dump = [](const std::shared_ptr<JitSources>& sources) {
     return sources != nullptr && !sources->resolver().timelines().empty();
   };
