@@ -16,6 +16,17 @@ FrameKind kind_of(const AddressName& name, const Region* region) noexcept {
   return jit_room(*region) == JitRoom::likely ? FrameKind::jit : FrameKind::unknown;
 }
 
+/// Whether no source has code there at the end: then none is taken to come there later. Code that
+/// comes and is moved away again is missed, which is why this is asked for files only: runtimes
+/// hardly have such code there, and a missing file has many addresses without a name.
+bool has_no_later_name(const JitNames& names, const Query& query) {
+  return std::ranges::all_of(names.sources, [&](const std::shared_ptr<JitSources>& sources) {
+    if (sources == nullptr) return true;
+    const Resolution found = sources->find(query);
+    return !found.found && found.why == Unresolved::not_covered;
+  });
+}
+
 /// As perf calls it.
 std::string_view shown_name(const MappedFile& file) noexcept {
   return file.name.empty() ? std::string_view("//anon") : std::string_view(file.name);
@@ -122,6 +133,10 @@ void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
   if (!has_times) return;
   places.since = wanted.time;
   places.until = wanted.time == UINT64_MAX ? wanted.time : wanted.time + 1;
+  if (!name.entry && is_mapped_file(*region) &&
+      has_no_later_name(*moment.names, {wanted.address(), wanted.time})) {
+    places.until = UINT64_MAX;
+  }
   if (!name.entry || name.is_inherited) return;
   const Resolver& resolver = name.sources->resolver();
   const auto timelines = resolver.timelines();
