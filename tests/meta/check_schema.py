@@ -97,6 +97,8 @@ recordings = [*sorted((ROOT / "tests/wild/tally").glob("*.data")),
 for path in recordings:
     options = [path, "--format", "jsonl", "--symfs", ROOT / "tests/wild/tally",
                "--map-dir", ROOT / "tests/wild/node"]
+    if path.name == "perf-683.data":
+        options += ["--jitdump", ROOT / "tests/wild/node/jit-683-samples.dump"]
     samples = [json.loads(line) for line in text("stacks", *options, "--inlines").splitlines()]
     for sample in samples:
         check(sample, STACK, STACK)
@@ -104,6 +106,8 @@ for path in recordings:
     for process in stats:
         check(process, STATS, STATS)
     assert samples and sum(one["samples"] for one in stats[:-1]) == len(samples) == stats[-1]["samples"]
+    frames = [frame for sample in samples for frame in sample["frames"] if not frame["inlined"]]
+    assert len(frames) == stats[-1]["frames"]
     assert stats[-1]["pid"] is None and refuses({**stats[0], "ends": {}}, STATS)
     assert refuses({**samples[0], "time": 1}, STACK) and refuses({**samples[0], "more": 1}, STACK)
 

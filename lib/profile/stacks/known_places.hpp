@@ -31,6 +31,8 @@ struct PlaceRun {
   bool is_return = false;  ///< named by the address before
 
   bool is_forever() const noexcept { return since == 0 && until == UINT64_MAX; }
+  /// At the time asked for, and who knows when else.
+  bool is_moment() const noexcept { return until - since == 1; }
 };
 
 /// The runs of keys. Code of files lies in one table of 32 bytes a place, as most look-ups are for
@@ -59,6 +61,11 @@ class KnownPlaces {
     }
     if (2 * ++used_ > slots_.size()) grow();
     slots_[place_of(key)] = {key, run.first, run.count & kMostPlaces, run.is_return ? 1U : 0U};
+  }
+  /// What was added last for a time only; null: nothing. Valid until the next add().
+  PlaceRun* last_of(const PlaceKey& key) {
+    const auto found = runs_.find(key);
+    return found == runs_.end() ? nullptr : &found->second.back();
   }
 
  private:

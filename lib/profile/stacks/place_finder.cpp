@@ -75,9 +75,6 @@ bool PlaceFinder::find_known(const RawStack& stack, const UnwoundFrame& frame, c
 }
 
 void PlaceFinder::prepare(std::span<const RawStack> stacks) {
-  std::unordered_map<const ProcessMoment*, std::vector<Wanted>> by_moment;
-  std::vector<const ProcessMoment*> moments;  // in the order in which they come
-  std::unordered_set<Key, HashPlaceKey> asked;
   std::vector<Pending> pending;
   found_.clear();
   next_ = 0;
@@ -91,22 +88,49 @@ void PlaceFinder::prepare(std::span<const RawStack> stacks) {
       }
       const Located at = locate(stack, frame);
       if (find_known(stack, frame, at.key)) continue;
-      pending.push_back({found_.size(), at.key, stack.source_time});
-      found_.emplace_back();
       if (frame.source == FrameSource::kernel) {
-        if (asked.insert(at.key).second) name_kernel(at.key);
+        name_kernel(at.key);
+        find_known(stack, frame, at.key);
         continue;
       }
-      // Code of a runtime may be another a moment later.
       const bool is_file = at.region != nullptr && is_mapped_file(*at.region);
-      if (is_file && !asked.insert(at.key).second) continue;
-      auto& wanted = by_moment[stack.moment.get()];
-      if (wanted.empty()) moments.push_back(stack.moment.get());
-      wanted.push_back({at.key, frame.pc, stack.source_time, {frame.is_return, false}});
+      pending.push_back({found_.size(),
+                         stack.moment.get(),
+                         is_file,
+                         {at.key, frame.pc, stack.source_time, {frame.is_return, false}}});
+      found_.emplace_back();
     }
   }
+  name_pending(pending, Files::once);
+  settle(pending);
+  name_pending(pending, Files::each_time);
+  settle(pending);
+}
+
+/// Takes out what is known by now.
+void PlaceFinder::settle(std::vector<Pending>& pending) {
+  std::erase_if(pending, [this](const Pending& one) {
+    Found& found = found_[one.frame];
+    found = found_of(known_.find(one.wanted.key, one.wanted.time));
+    return found.count != 0;
+  });
+}
+
+/// Code of a runtime may be another a moment later. That of files rarely is, so that each address
+/// is asked for once at first; but runtimes have code in files, too, and dumps that know since
+/// when.
+void PlaceFinder::name_pending(std::span<const Pending> pending, Files files) {
+  std::unordered_map<const ProcessMoment*, std::vector<Wanted>> by_moment;
+  std::vector<const ProcessMoment*> moments;  // in the order in which they come
+  std::unordered_set<Key, HashPlaceKey> asked;
+  for (const Pending& one : pending) {
+    const bool is_once = one.is_file && files == Files::once;
+    if (is_once && !asked.insert(one.wanted.key).second) continue;
+    auto& wanted = by_moment[one.moment];
+    if (wanted.empty()) moments.push_back(one.moment);
+    wanted.push_back(one.wanted);
+  }
   for (const ProcessMoment* const moment : moments) name_all(*moment, by_moment[moment]);
-  for (const Pending& one : pending) found_[one.frame] = found_of(known_.find(one.key, one.time));
 }
 
 /// Nobody has the kernel's code.
@@ -156,8 +180,23 @@ void PlaceFinder::name_all(const ProcessMoment& moment, std::span<Wanted> wanted
     if (is_known(wanted[i].key, wanted[i].time)) continue;
     if (wanted[i].key.is_return) look_at_call(moment, wanted[i], names[i]);
     const Region* const region = moment.place.space->find(wanted[i].address());
-    known_.add(wanted[i].key, of_address(names[i], wanted[i], moment, region));
+    keep(wanted[i].key, of_address(names[i], wanted[i], moment, region));
   }
+}
+
+/// Samples come in the order of time: what stands for the same as when it was asked for last did so
+/// in between. Without that, each sample of code without a name would be kept.
+void PlaceFinder::keep(const Key& key, const Places& places) {
+  const auto places_of = [this](const Places& run) {
+    return std::span(all_).subspan(run.first, run.count);
+  };
+  PlaceRun* const last = places.is_moment() ? known_.last_of(key) : nullptr;
+  const bool is_same = last != nullptr && last->until <= places.since &&
+                       last->is_return == places.is_return &&
+                       std::ranges::equal(places_of(*last), places_of(places));
+  if (!is_same) return known_.add(key, places);
+  last->until = places.until;
+  all_.resize(places.first);
 }
 
 FrameCounts PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& frames) {

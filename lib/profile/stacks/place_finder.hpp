@@ -65,12 +65,6 @@ class PlaceFinder {
     bool is_return = false;
     Found found = {};
   };
-  /// A frame, by its position in found_, that has to be looked up first.
-  struct Pending {
-    std::size_t frame = 0;
-    Key key;
-    std::uint64_t time = 0;
-  };
   static constexpr unsigned kRecentBits = 13;
   struct Wanted {
     Key key;
@@ -80,6 +74,15 @@ class PlaceFinder {
 
     Address address() const noexcept { return pc - (site.is_return ? 1 : 0); }
   };
+  /// A frame, by its position in found_, that has to be looked up first.
+  struct Pending {
+    std::size_t frame = 0;
+    const ProcessMoment* moment = nullptr;
+    bool is_file = false;
+    Wanted wanted;
+  };
+  /// How often the same address of a file is asked for.
+  enum class Files : std::uint8_t { once, each_time };
 
   struct Located {
     Key key;
@@ -92,8 +95,11 @@ class PlaceFinder {
   bool is_known(const Key& key, std::uint64_t time) const noexcept {
     return known_.find(key, time).count != 0;
   }
+  void name_pending(std::span<const Pending> pending, Files files);
+  void settle(std::vector<Pending>& pending);
   void name_all(const ProcessMoment& moment, std::span<Wanted> wanted);
   void look_at_call(const ProcessMoment& moment, Wanted& wanted, AddressName& name);
+  void keep(const Key& key, const Places& places);
   void name_kernel(const Key& key);
   Places of_address(const AddressName& name, const Wanted& wanted, const ProcessMoment& moment,
                     const Region* region);
@@ -101,7 +107,7 @@ class PlaceFinder {
   void add_jit_line(const AddressName& name, FrameFunction& function, FramePlace& place) const;
   FrameFunction function_of(const AddressName& name, const Region* region) const;
   static void set_jit_span(const AddressName& name, const Wanted& wanted,
-                           const ProcessMoment& moment, Places& places);
+                           const ProcessMoment& moment, const Region* region, Places& places);
   std::uint32_t mapping_of(const AddressName& name, const Region* region, FrameKind kind);
 
   const StackOptions& options_;

@@ -16,6 +16,17 @@ FrameKind kind_of(const AddressName& name, const Region* region) noexcept {
   return jit_room(*region) == JitRoom::likely ? FrameKind::jit : FrameKind::unknown;
 }
 
+/// Whether no source has code there at the end: then none is taken to come there later. Code that
+/// comes and is moved away again is missed, which is why this is asked for files only: runtimes
+/// hardly have such code there, and a missing file has many addresses without a name.
+bool has_no_later_name(const JitNames& names, const Query& query) {
+  return std::ranges::all_of(names.sources, [&](const std::shared_ptr<JitSources>& sources) {
+    if (sources == nullptr) return true;
+    const Resolution found = sources->find(query);
+    return !found.found && found.why == Unresolved::not_covered;
+  });
+}
+
 /// As perf calls it.
 std::string_view shown_name(const MappedFile& file) noexcept {
   return file.name.empty() ? std::string_view("//anon") : std::string_view(file.name);
@@ -39,7 +50,7 @@ PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wante
   Places places;
   places.is_return = wanted.site.is_return;
   places.first = static_cast<std::uint32_t>(all_.size());
-  set_jit_span(name, wanted, moment, places);
+  set_jit_span(name, wanted, moment, region, places);
   add_frames(name, function, place);
   places.count = static_cast<std::uint32_t>(all_.size()) - places.first;
   return places;
@@ -109,8 +120,9 @@ FrameFunction PlaceFinder::function_of(const AddressName& name, const Region* re
 
 /// How long the answer holds for that address.
 void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
-                               const ProcessMoment& moment, Places& places) {
+                               const ProcessMoment& moment, const Region* region, Places& places) {
   if (name.module != nullptr || moment.names == nullptr) return;
+  if (region == nullptr || jit_room(*region) == JitRoom::none) return;
   const auto has_dump = [](const std::shared_ptr<JitSources>& sources) {
     return sources != nullptr && !sources->resolver().timelines().empty();
   };
@@ -121,6 +133,10 @@ void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
   if (!has_times) return;
   places.since = wanted.time;
   places.until = wanted.time == UINT64_MAX ? wanted.time : wanted.time + 1;
+  if (!name.entry && is_mapped_file(*region) &&
+      has_no_later_name(*moment.names, {wanted.address(), wanted.time})) {
+    places.until = UINT64_MAX;
+  }
   if (!name.entry || name.is_inherited) return;
   const Resolver& resolver = name.sources->resolver();
   const auto timelines = resolver.timelines();

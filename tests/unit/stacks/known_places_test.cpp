@@ -1,0 +1,60 @@
+// Recordings of processes whose jitdump is there, and whose files are not, or have its code.
+
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/jitdump_bytes.hpp"
+#include "support/process_events.hpp"
+
+namespace perfmap::test {
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr AddressRange kCode{0x1000, 0x1000};
+
+StackOptions::FindJit dump(const DumpBytes& bytes) {
+  return [sources = dump_sources(bytes.text())](
+             const ProcessInfo&, const std::vector<std::string>&) { return sources; };
+}
+
+/// Where the samples lie: in a file that cannot be opened, or in memory.
+std::string any_memory() {
+  return GENERATE("/nowhere/program", "/nowhere/gone (deleted)", "//anon");
+}
+
+}  // namespace
+
+TEST_CASE("Each sample of a missing file keeps its frame beside a jitdump", "[stacks][jit]") {
+  ProcessEvents events;
+  // Sources are looked for where memory may be a JIT's.
+  events.map(7, {0x9000, 0x1000}).map(7, kCode, any_memory());
+  for (int i = 0; i < 5; ++i) events.sample(7, 0x1804);
+  events.sample(7, 0x1004).end_of_round().end_of_round();
+  events.sample(7, 0x1804).sample(7, 0x1004).sample(7, 0x1804);
+  DumpBytes code;
+  code.header().load_of_size(1, 0x1000, 0x10, "code");
+  CHECK(events.names(dump(code)) == Names{"-", "-", "-", "-", "-", "code", "-", "code", "-"});
+}
+
+TEST_CASE("Code of a jitdump in a missing file has its name from its load on", "[stacks][jit]") {
+  ProcessEvents events;
+  events.map(7, {0x9000, 0x1000}).map(7, kCode, any_memory());
+  events.sample(7, 0x1004).sample(7, 0x1004);
+  const std::uint64_t loaded = events.time() + 5;
+  events.sample(7, 0x1004).sample(7, 0x1004);
+  const std::uint64_t moved = events.time() + 5;
+  events.sample(7, 0x1004).sample(7, 0x1004);
+  if (GENERATE(false, true)) events.end_of_round().end_of_round();
+  const std::uint64_t replaced = events.time() + 5;
+  events.sample(7, 0x1004).sample(7, 0x1004);
+  DumpBytes code;
+  code.header().load_of_size(loaded, 0x1000, 0x10, "first");
+  code.move(moved, 0x1000, 0x5000, 0x10);
+  code.load_of_size(replaced, 0x1000, 0x10, "second", 2);
+  CHECK(events.names(dump(code)) ==
+        Names{"-", "-", "first", "first", "-", "-", "second", "second"});
+}
+
+}  // namespace perfmap::test
