@@ -10,6 +10,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 import recorded
+from named_frames import without_doubt
 from recorded import CannotRecord
 
 PERFMAP, INTERPRETER, WORKERS = sys.argv[1:4]
@@ -36,7 +37,7 @@ def frames_of(text):
             frames = []
             found[int(header[1]), int(header[2] + header[3])].append(frames)
         elif line.strip():
-            address, _, symbol = line.strip().partition(" ")
+            address, _, symbol = without_doubt(line).strip().partition(" ")
             if int(address, 16) < KERNEL:
                 frames.append((int(address, 16), re.sub(r"(\+0x[0-9a-f]+)? \([^()]*\)$", "", symbol)))
     return found

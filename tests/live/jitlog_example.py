@@ -3,6 +3,7 @@ entering a loop leaves the one before, finds its two loops, as often entered as 
 import collections
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,13 +20,13 @@ assert SECTION.sub("", text) == "", "something is no section"
 sections = [(int(tick, 16), kind, name) for _, tick, kind, name in SECTION.findall(text)]
 assert sections[0][1] == "jit-profile-clock", sections[0]
 
-ticks = collections.Counter()
+ticks = collections.defaultdict(list)
 entered = collections.Counter()
 inside, since = None, 0
 for tick, kind, name in sections[1:]:
     assert tick >= since, "time ran backwards"
     if inside is not None:
-        ticks[inside] += tick - since
+        ticks[inside].append(tick - since)
     inside, since = (name if kind == "jit-profile-enter" else None), tick
     entered[name] += kind == "jit-profile-enter"
 
@@ -33,5 +34,7 @@ for tick, kind, name in sections[1:]:
 # each inner loop's end enters it again.
 assert entered == {"inner loop": 100, "outer loop": 99}, entered
 assert inside is None, "it ends in a loop"
-assert ticks["inner loop"] > 5 * ticks["outer loop"] > 0, ticks
-print(f"{len(sections)} sections, {sum(ticks.values())} ticks in loops")
+# A program that runs meanwhile adds to a few of them.
+median = {name: statistics.median(found) for name, found in ticks.items()}
+assert median["inner loop"] > 5 * median["outer loop"] > 0, median
+print(f"{len(sections)} sections, {median} ticks in loops")

@@ -13,6 +13,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 import recorded
+from named_frames import without_doubt
 from recorded import CannotRecord
 
 PERFMAP = sys.argv[1]
@@ -54,7 +55,7 @@ def stacks_of(text):
     """(tid, time) of a sample: [(address, name, file)], from what both programs write."""
     found, frames = {}, None
     for line in text.splitlines():
-        if frame := FRAME.fullmatch(line):
+        if frame := FRAME.fullmatch(without_doubt(line)):
             if frames is not None and frame[3] != "inlined":
                 # Erlang's map has a dollar before each name, and its dump has none.
                 frames.append((int(frame[1], 16), frame[2].removeprefix("$"), frame[3]))

@@ -14,6 +14,8 @@ rows = random.Random(1)
 BIG = "".join(
     f"{0x7f0000000000 + rows.randrange(1 << 24):x} {rows.randrange(1, 400):x} JS:*f{i} /a/b/c.js:{i}:1\n"
     for i in range(200_000))
+# What others overlap is doubtful; the streams ask for these.
+BIG += "7f0002000000 10 JS:*alone /a/b/c.js:1:1\n7f0002001000 10 JS:*last /a/b/c.js:1:1\n"
 
 
 def write_map():

@@ -15,6 +15,11 @@ def run(*command, **more):
     return made.stdout
 
 
+def without_doubt(line):
+    """A frame's line without the mark of a doubtful frame."""
+    return re.sub(r"\t\(\?[a-z,-]*\)$", "", line)
+
+
 def frames(text):
     """(tid, microseconds): the frames as (address, name or None, file), from perf script's text or our format's."""
     found = {}
@@ -26,7 +31,7 @@ def frames(text):
             at = re.search(r"(?:^|\s|/)(\d+)\s+(?:\[\d+\]\s+)?(\d+)\.(\d{6})\d*:", line)
             stack = found.setdefault((int(at[1]), int(at[2]), int(at[3])), [])
         else:
-            address, name = line.split(None, 1)
+            address, name = without_doubt(line).split(None, 1)
             name, module = re.match(r"(.*) (\([^()]*(?:\([^()]*\)[^()]*)*\))$", name).groups()
             stack.append((int(address, 16), None if name.startswith("[unknown]") else name, module))
     return found

@@ -55,6 +55,7 @@ class Walk {
   Step without_information(UnwindRule::Kind kind);
   bool leaf(UnwindRule::Kind kind, const CodeRegion* region);
   bool frame_pointer();
+  bool is_frame_pointer_cut();
   Step jit_cfi();
   bool take(const Caller& caller);
   bool scan();

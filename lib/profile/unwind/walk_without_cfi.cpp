@@ -38,10 +38,16 @@ typename Walk<Arch>::Step Walk<Arch>::without_information(UnwindRule::Kind kind)
   if (region != nullptr && is_entry(*region, place()) && !was_guessed_) {
     return end(StackEnd::root);
   }
-  // The return address lies behind the word that the frame pointer points to.
-  const bool is_cut =
-      registers_.has(Arch::kFp) && memory_.was_cut_before(registers_.values[Arch::kFp] + 8);
-  return end(is_cut ? StackEnd::truncated : StackEnd::no_info);
+  return end(is_frame_pointer_cut() ? StackEnd::truncated : StackEnd::no_info);
+}
+
+/// Whether the return address, which lies behind the word that the frame pointer points to, was not
+/// copied. A fiber of Boost.Context begins with an address of code in that register.
+template <class Arch>
+bool Walk<Arch>::is_frame_pointer_cut() {
+  if (!registers_.has(Arch::kFp)) return false;
+  const Address fp = registers_.values[Arch::kFp];
+  return fp % 8 == 0 && memory_.was_cut_before(fp + 8) && !is_code(fp);
 }
 
 template <class Arch>

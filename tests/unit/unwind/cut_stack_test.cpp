@@ -98,6 +98,10 @@ TEST_CASE("A copy that ends at a page, with the next frame behind it, was cut th
   CHECK(cut_at(page, page + 0x200000) == "no-info");
   CHECK(cut_at(page, page - 0x8000) == "no-info");
   CHECK(cut_at(page + 16, page + 0x8000) == "no-info");
+  // What is no frame pointer: an odd address, and that of code, as at the bottom of a fiber.
+  CHECK(cut_at(page, page + 0x8004) == "no-info");
+  CHECK(cut_at(UnwindWorld::kJit - kPage, UnwindWorld::kJit - 0x80) == "truncated");
+  CHECK(cut_at(UnwindWorld::kJit - kPage, UnwindWorld::kJit + 0x88) == "no-info");
 }
 
 TEST_CASE("Whatever registers and stacks hold, frames are code, ascend and come to an end",
