@@ -10,6 +10,8 @@ void note_doubts(const DoubtCounts& counts, std::string_view what, const Console
     kinds += (kinds.empty() ? "" : ", ") + std::to_string(counts.kinds[i]) + " ";
     kinds += to_string(doubt_at(i));
   }
+  // "1 of 1 answer", "1 of 2 answers": `what` is a plural in -s.
+  if (counts.all == 1) what.remove_suffix(1);
   console.note(std::to_string(counts.doubtful) + " of " + std::to_string(counts.all) + " " +
                std::string(what) + (counts.doubtful == 1 ? " is" : " are") + " doubtful: " + kinds +
                (console.verbose() ? "" : " (--verbose explains)"));

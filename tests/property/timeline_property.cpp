@@ -30,17 +30,30 @@ struct Memory {
     Address begin = 0;
   };
   std::vector<Byte> bytes;
+  std::vector<int> put;              // at each address, the LOAD put there last, unless moved away
   std::vector<int> load_of;          // of each event, the LOAD that it placed; -1: none
   std::vector<int> now;              // of each LOAD, the event that placed it last
   std::vector<std::uint64_t> sizes;  // of each event, what counts
 
   Memory(const std::vector<Event>& sorted, std::uint64_t time, std::size_t span)
-      : bytes(span + 64), load_of(sorted.size(), -1), now(sorted.size(), -1), sizes(sorted.size()) {
+      : bytes(span + 64),
+        put(span + 64, -1),
+        load_of(sorted.size(), -1),
+        now(sorted.size(), -1),
+        sizes(sorted.size()) {
     for (std::size_t i = 0; i < sorted.size() && sorted[i].time <= time; ++i) {
       const Event& event = sorted[i];
       const int load = event.is_move ? moved_load(sorted, i) : static_cast<int>(i);
-      sizes[i] = size_of(sorted, i);
+      sizes[i] = event.size;
       if (load < 0) continue;
+      // Of a MOVE and its LOAD the smaller size counts.
+      sizes[i] = std::min(event.size, sorted[static_cast<std::size_t>(load)].size);
+      if (event.is_move) {
+        int& left =
+            put[sorted[static_cast<std::size_t>(now[static_cast<std::size_t>(load)])].begin];
+        if (left == load) left = -1;
+      }
+      put[event.begin] = load;
       for (Byte& byte : bytes) {
         if (event.is_move && byte.placement == now[static_cast<std::size_t>(load)]) byte = {};
       }
@@ -50,18 +63,6 @@ struct Memory {
         bytes[event.begin + k] = {static_cast<int>(i), event.begin};
       }
     }
-  }
-
-  /// A MOVE that no LOAD of its index agrees with has what both it and the last of them have.
-  static std::uint64_t size_of(const std::vector<Event>& sorted, std::size_t event) {
-    const std::uint64_t size = sorted[event].size;
-    std::uint64_t least = size;
-    for (std::size_t i = 0; i < event && sorted[event].is_move; ++i) {
-      if (sorted[i].is_move || sorted[i].index != sorted[event].index) continue;
-      if (sorted[i].size == size) return size;
-      least = std::min(size, sorted[i].size);
-    }
-    return least;
   }
 
   int moved_load(const std::vector<Event>& sorted, std::size_t move) const {
@@ -74,9 +75,7 @@ struct Memory {
       return sorted[static_cast<std::size_t>(now[static_cast<std::size_t>(load)])].begin;
     };
     if (last >= 0 && place(last) == from) return last;
-    const Byte& there = bytes[from];
-    const bool begins = there.placement >= 0 && there.begin == from;
-    return begins ? load_of[static_cast<std::size_t>(there.placement)] : last;
+    return put[from] >= 0 ? put[from] : last;
   }
 };
 

@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kFlushAt = std::size_t{256} << 10;
 constexpr std::size_t kIndexBytes = sizeof(std::uint64_t);
 constexpr std::size_t kMoveFromAt = 32;
+constexpr std::size_t kMoveSizeAt = 48;
 constexpr std::size_t kCodeSizeAt = 40;
 
 /// A LOAD or MOVE of one of the dumps.
@@ -179,7 +180,8 @@ class Merger {
     put(record, {{index_offset(false), event.index}, {kCodeSizeAt, size}});
   }
 
-  /// With where its code was: where the record has that wrong, it would mean other code by now.
+  /// With where its code was: where the record has that wrong, it would mean other code by now. And
+  /// with no more than was loaded.
   void write_move(const Event& event, std::size_t number, const JitRecord& record) {
     const auto moved = timelines_[event.dump].moved_by(event.offset);
     const bool is_copy = event.original != number;
@@ -188,8 +190,9 @@ class Merger {
       return;
     }
     ++stats_.moves;
-    put(record,
-        {{index_offset(true), indexes_[event.dump][moved->load]}, {kMoveFromAt, moved->from}});
+    put(record, {{index_offset(true), indexes_[event.dump][moved->load]},
+                 {kMoveFromAt, moved->from},
+                 {kMoveSizeAt, moved->size}});
   }
 
   struct Patch {

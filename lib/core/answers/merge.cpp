@@ -59,13 +59,13 @@ PortableStats format_all(const Index& index, Room room, Wrote wrote) {
       count_oddities(range, stats);
       ++stats.entries;
     };
-    // Readers that add up the two numbers find nothing in what ends at 2^64: the last byte, which
-    // they cannot answer for, goes into a line of its own.
+    // Readers that add up the two numbers find nothing in what ends at 2^64, or refuse the map
+    // (blazesym built for debugging): the last byte goes into a line of its own, of size 0.
     AddressRange range = segment.range;
-    const bool ends_all = range.last() == UINT64_MAX && range.size > 1;
+    const bool ends_all = range.last() == UINT64_MAX && range.size != 0;
     if (ends_all) --range.size;
     write(range);
-    if (ends_all) write({UINT64_MAX, 1});
+    if (ends_all && range.size != 0) write({UINT64_MAX, 0});
   }
   return stats;
 }

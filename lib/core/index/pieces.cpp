@@ -1,7 +1,6 @@
 #include "index/pieces.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "index/columns.hpp"
 #include "index/ordered_bits.hpp"
@@ -29,37 +28,28 @@ class Borders {
       }
       of_[ends.line[i]] = static_cast<std::uint32_t>(addresses_.size() - 1);
     }
-    numbered_ = addresses_.size();
+    const std::size_t numbered = addresses_.size();
     for (std::size_t i = 0; i < placements.count(); ++i) {
       if (placements.end[i] != 0) continue;
-      if (addresses_.size() == numbered_) addresses_.push_back(0);
-      of_[2 * i + 1] = static_cast<std::uint32_t>(numbered_);
+      if (addresses_.size() == numbered) addresses_.push_back(0);
+      of_[2 * i + 1] = static_cast<std::uint32_t>(numbered);
     }
   }
   std::size_t count() const noexcept { return addresses_.size(); }
   Column<Address> take_addresses() noexcept { return std::move(addresses_); }
   std::uint32_t begin_of(std::size_t placement) const noexcept { return of_[placement * 2]; }
   std::uint32_t end_of(std::size_t placement) const noexcept { return of_[placement * 2 + 1]; }
-  /// The number of the last border at or below `address`; nothing below the first.
-  std::optional<std::size_t> at_most(Address address) const noexcept {
-    const Address* const begin = addresses_.data();
-    const Address* const found = std::upper_bound(begin, begin + numbered_, address);
-    if (found == begin) return std::nullopt;
-    return static_cast<std::size_t>(found - begin - 1);
-  }
 
  private:
   Column<Address> addresses_;
-  std::size_t numbered_ = 0;  // of them, without the end of the address space
   Column<std::uint32_t> of_;
 };
 
 /// The address space at one time, which goes through all placements.
 class Sweep {
  public:
-  Sweep(const Jitdump& dump, const Placements& placements)
-      : dump_(dump),
-        placements_(placements),
+  explicit Sweep(const Placements& placements)
+      : placements_(placements),
         borders_(placements),
         begins_(borders_.count() + 1),
         piece_at_(borders_.count() + 1),
@@ -74,7 +64,7 @@ class Sweep {
         move(i);
       } else {
         place(i);
-        if (placements_.moves != 0) loaded(i);
+        if (has_moves()) now_[i] = i;
       }
     }
     auto& all = pieces_.all;
@@ -145,70 +135,30 @@ class Sweep {
     open(begin, end, placement, placements_.time[placement]);
   }
 
-  void loaded(std::uint32_t placement) {
-    const auto record = dump_.record_at(placements_.record(placement));
-    const auto load = record ? decode_load(*record) : std::nullopt;
-    now_[placement] = placement;
-    if (load) last_of_index_[load->code_index] = placement;
-  }
-
   void move(std::uint32_t placement) {
-    const auto record = dump_.record_at(placements_.record(placement));
-    const auto move = record ? decode_move(*record) : std::nullopt;
-    const std::uint32_t load = move ? moved_load(*move) : kNobody;
-    if (load == kNobody) return;
-    const std::uint32_t from = now_[load];
-    pieces_.moves.push_back({placement, load, placements_.begin[from]});
-    while (first_of_[from] != kNobody) close(first_of_[from], placements_.time[placement]);
+    if (next_move_ == placements_.moved.size()) return;
+    const Placements::Move& move = placements_.moved[next_move_];
+    if (move.placement != placement) return;
+    ++next_move_;
+    std::uint32_t& now = now_[move.load];
+    while (first_of_[now] != kNobody) close(first_of_[now], placements_.time[placement]);
     place(placement);
-    now_[load] = placement;
-    last_of_index_[move->code_index] = load;
+    now = placement;
   }
 
-  /// What had the index last, if it is at the old address, overlaid or not: functions that are all
-  /// moved up by one are on top of each other meanwhile. Else what the old address belongs to, if
-  /// it begins there, for indexes are used twice; else what had the index last.
-  std::uint32_t moved_load(const MoveRecord& move) const {
-    const auto found = last_of_index_.find(move.code_index);
-    const std::uint32_t last = found == last_of_index_.end() ? kNobody : found->second;
-    if (last != kNobody && placements_.begin[now_[last]] == move.old_address) return last;
-    const std::uint32_t there = beginning_at(move.old_address);
-    return there != kNobody ? load_of(there) : last;
-  }
-
-  std::uint32_t beginning_at(Address address) const {
-    const auto border = borders_.at_most(address);
-    const std::size_t begin = border ? begins_.at_most(*border) : OrderedBits::kNone;
-    if (begin == OrderedBits::kNone) return kNobody;
-    const Piece& piece = pieces_.all[piece_at_[begin]];
-    const bool there = *border < piece.end && placements_.begin[piece.placement] == address;
-    return there ? piece.placement : kNobody;
-  }
-
-  std::uint32_t load_of(std::uint32_t placement) const {
-    if (!placements_.is_move(placement)) return placement;
-    const auto found = std::lower_bound(
-        pieces_.moves.begin(), pieces_.moves.end(), placement,
-        [](const Pieces::Move& move, std::uint32_t wanted) { return move.placement < wanted; });
-    return found->load;
-  }
-
-  const Jitdump& dump_;
   const Placements& placements_;
   Borders borders_;
-  OrderedBits begins_;                                    // where a piece begins now
-  std::vector<std::uint32_t> piece_at_;                   // which one, for the borders in begins_
-  std::vector<std::uint32_t> first_of_;                   // of each placement, its first piece now
-  std::vector<Link> links_;                               // of each piece, where there are moves
-  std::vector<std::uint32_t> now_;                        // of each LOAD, where its code is
-  std::map<std::uint64_t, std::uint32_t> last_of_index_;  // LOADs; a hash table can be flooded
+  OrderedBits begins_;                   // where a piece begins now
+  std::vector<std::uint32_t> piece_at_;  // which one, for the borders in begins_
+  std::vector<std::uint32_t> first_of_;  // of each placement, its first piece now
+  std::vector<Link> links_;              // of each piece, where there are moves
+  std::vector<std::uint32_t> now_;       // of each LOAD, where its code is
+  std::size_t next_move_ = 0;            // in Placements::moved
   Pieces pieces_;
 };
 
 }  // namespace
 
-Pieces make_pieces(const Jitdump& dump, const Placements& placements) {
-  return Sweep(dump, placements).run();
-}
+Pieces make_pieces(const Placements& placements) { return Sweep(placements).run(); }
 
 }  // namespace perfmap

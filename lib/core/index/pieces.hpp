@@ -17,6 +17,14 @@ struct Placements {
   Column<std::uint64_t> end;     ///< 0: the end of the address space
   Column<std::uint64_t> offset;  ///< of the record, and flags
   std::uint64_t moves = 0;
+  /// For each placement by a MOVE the placement that loaded the code, ascending by the first; a
+  /// MOVE of what was not there has none.
+  struct Move {
+    std::uint32_t placement;
+    std::uint32_t load;
+    Address from;  ///< where the code was
+  };
+  std::vector<Move> moved;
   /// MOVEs of more or fewer bytes than were loaded, by offset: only those that both have count.
   struct OddMove {
     std::uint64_t offset;
@@ -52,17 +60,9 @@ struct Pieces {
   /// Every address at which some placement begins or ends, ascending; pieces have their numbers.
   /// The last one may be the end of the address space, which is written 0.
   Column<Address> borders;
-  /// For each placement by a MOVE the placement that loaded the code, ascending by the first; a
-  /// MOVE of what was not there has none.
-  struct Move {
-    std::uint32_t placement;
-    std::uint32_t load;
-    Address from;  ///< where the code was
-  };
-  std::vector<Move> moves;
 };
 
 /// Cuts addresses and time into pieces. O(n log n) whatever overlaps; at most three a placement.
-Pieces make_pieces(const Jitdump& dump, const Placements& placements);
+Pieces make_pieces(const Placements& placements);
 
 }  // namespace perfmap

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "index/piece_tree.hpp"
 #include "index/pieces.hpp"
@@ -40,23 +41,23 @@ void sort_by_time(Placements& placements) {
   reorder(placements.time, order);
 }
 
-/// Holds MOVEs against the LOADs before them that have their code index: where none of these has
-/// the MOVE's size, one of the two records is damaged, and the smaller size of the last LOAD and
-/// the MOVE is what both vouch for.
-class MovedSizes {
+/// Finds which code each MOVE moved, and holds it against the LOAD of that code: of sizes that
+/// differ one is damaged, and the smaller is what both records vouch for. Whose code moves does not
+/// depend on sizes, or a damaged one would decide about other code.
+class MovedCodeFinder {
  public:
-  MovedSizes(const Jitdump& dump, Placements& placements, Diagnostics& problems)
-      : dump_(dump), placements_(placements), problems_(problems) {}
+  MovedCodeFinder(const Jitdump& dump, Placements& placements, Diagnostics& problems)
+      : dump_(dump), placements_(placements), problems_(problems), now_(placements.count()) {}
 
-  void check() {
-    for (std::size_t i = 0; i < placements_.count(); ++i) {
+  void run() {
+    for (std::uint32_t i = 0; i < placements_.count(); ++i) {
       const auto record = dump_.record_at(placements_.record(i));
       if (!record) return;
       if (const auto load = decode_load(*record)) {
-        sizes_.insert({load->code_index, load->range.size});
-        last_[load->code_index] = load->range.size;
+        last_of_index_[load->code_index] = i;
+        place(i, i);
       } else if (const auto move = decode_move(*record)) {
-        check(i, *move);
+        see_move(i, *move);
       }
     }
     std::sort(placements_.odd_moves.begin(), placements_.odd_moves.end(),
@@ -64,24 +65,56 @@ class MovedSizes {
   }
 
  private:
-  void check(std::size_t i, const MoveRecord& move) {
-    const auto last = last_.find(move.code_index);
-    if (last == last_.end() || sizes_.count({move.code_index, move.range.size}) != 0) return;
-    const std::uint64_t size = std::min(last->second, move.range.size);
-    const std::uint64_t offset = placements_.record(i);
-    placements_.end[i] = end_of({move.range.begin, size});
-    if (size == 0) placements_.offset[i] |= Placements::kEmpty;
+  void place(std::uint32_t placement, std::uint32_t load) {
+    now_[load] = placement;
+    at_[placements_.begin[placement]] = load;
+  }
+
+  void see_move(std::uint32_t placement, const MoveRecord& move) {
+    const auto load = moved_load(move);
+    if (!load) return;
+    const Address from = placements_.begin[now_[*load]];
+    placements_.moved.push_back({placement, *load, from});
+    const auto left = at_.find(from);
+    if (left != at_.end() && left->second == *load) at_.erase(left);
+    last_of_index_[move.code_index] = *load;
+    place(placement, *load);
+    check_size(placement, *load, move);
+  }
+
+  /// What had the index last, if it is at the old address, overlaid or not: functions that are all
+  /// moved up by one are on top of each other meanwhile. Else what was put at the old address last,
+  /// if it is still there, for indexes are used twice; else what had the index last.
+  std::optional<std::uint32_t> moved_load(const MoveRecord& move) const {
+    const auto last = last_of_index_.find(move.code_index);
+    const bool has_last = last != last_of_index_.end();
+    if (has_last && placements_.begin[now_[last->second]] == move.old_address) return last->second;
+    const auto there = at_.find(move.old_address);
+    if (there != at_.end()) return there->second;
+    return has_last ? std::optional(last->second) : std::nullopt;
+  }
+
+  void check_size(std::uint32_t placement, std::uint32_t loaded, const MoveRecord& move) {
+    const auto record = dump_.record_at(placements_.record(loaded));
+    const auto load = record ? decode_load(*record) : std::nullopt;
+    if (!load || load->range.size == move.code_size) return;
+    const std::uint64_t size = std::min(load->range.size, move.range.size);
+    const std::uint64_t offset = placements_.record(placement);
+    placements_.end[placement] = end_of({move.range.begin, size});
+    if (size == 0) placements_.offset[placement] |= Placements::kEmpty;
     placements_.odd_moves.push_back({offset, size});
     problems_.add(rule::kOddMove, {offset, 0, 0},
                   "a MOVE of " + std::to_string(move.code_size) + " bytes, of which " +
-                      std::to_string(last->second) + " were loaded");
+                      std::to_string(load->range.size) + " were loaded");
   }
 
   const Jitdump& dump_;
   Placements& placements_;
   Diagnostics& problems_;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> sizes_;  // code index, size
-  std::map<std::uint64_t, std::uint64_t> last_;              // size, by code index
+  std::vector<std::uint32_t> now_;  // of each LOAD, the placement where its code is
+  // LOADs. Hash tables can be flooded.
+  std::map<std::uint64_t, std::uint32_t> last_of_index_;
+  std::map<Address, std::uint32_t> at_;  // what was put there last, unless it was moved away
 };
 
 /// A header's size that its file contradicts: records are read from behind its 40 bytes.
@@ -121,7 +154,7 @@ Placements read_placements(const Jitdump& dump, const std::optional<TimeConversi
     }
   });
   sort_by_time(placements);
-  if (placements.moves != 0) MovedSizes(dump, placements, problems).check();
+  if (placements.moves != 0) MovedCodeFinder(dump, placements, problems).run();
   check_header_size(dump, problems);
   return placements;
 }

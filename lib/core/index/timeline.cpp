@@ -30,10 +30,10 @@ struct Timeline::State {
     tree = {};
     Placements placements = read_placements(dump, conversion, problems);
     odd_moves = std::move(placements.odd_moves);
-    const Pieces pieces = make_pieces(dump, placements);
+    const Pieces pieces = make_pieces(placements);
     loads = placements.count() - placements.moves;
     moves.clear();
-    for (const Pieces::Move& move : pieces.moves) {
+    for (const Placements::Move& move : placements.moved) {
       moves.push_back({placements.record(move.placement), placements.record(move.load), move.from});
     }
     std::sort(moves.begin(), moves.end(),
@@ -75,14 +75,16 @@ struct Timeline::State {
   std::optional<AddressRange> range_of(const PieceTree::Found& piece) const noexcept {
     const auto record = dump.record_at(piece.record);
     if (!record) return std::nullopt;
-    if (piece.moved) {
-      auto move = decode_move(*record);
-      if (!move) return std::nullopt;
-      if (const auto size = odd_size(piece.record)) move->range.size = *size;
-      return move->range;
-    }
+    if (piece.moved) return range_of_move(*record);
     const auto load = decode_load(*record);
     return load ? std::optional(load->range) : std::nullopt;
+  }
+
+  std::optional<AddressRange> range_of_move(const JitRecord& record) const noexcept {
+    auto move = decode_move(record);
+    if (!move) return std::nullopt;
+    if (const auto size = odd_size(record.offset)) move->range.size = *size;
+    return move->range;
   }
 };
 
@@ -138,8 +140,10 @@ void Timeline::for_each_at(std::uint64_t time,
 
 std::optional<MovedCode> Timeline::moved_by(std::uint64_t move_offset) const noexcept {
   const State::Moved* const moved = state_->moved_by(move_offset);
-  if (moved == nullptr) return std::nullopt;
-  return MovedCode{moved->load, moved->from};
+  const auto record = moved != nullptr ? dump().record_at(move_offset) : std::nullopt;
+  const auto range = record ? state_->range_of_move(*record) : std::nullopt;
+  if (!range) return std::nullopt;
+  return MovedCode{moved->load, moved->from, range->size};
 }
 
 std::uint64_t Timeline::load_count() const noexcept { return state_->loads; }

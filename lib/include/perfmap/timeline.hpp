@@ -56,6 +56,7 @@ struct CodeAt {
 struct MovedCode {
   std::uint64_t load = 0;  ///< offset of its LOAD record
   Address from = 0;        ///< where it was, whatever the record says
+  std::uint64_t size = 0;  ///< what counts of the record's
 };
 
 /// A piece of the address space that belonged to some code at the time asked for.
@@ -68,9 +69,9 @@ struct PlacedCode {
 ///
 /// Code appears when it is loaded. A later load takes the bytes it covers from what was there,
 /// which keeps the rest; a MOVE ends the old range and starts the new one. It takes the code that
-/// had its index last, if that is at its old address; else what begins at that address; else what
-/// had the index. Where no LOAD of its index has the size of a MOVE, the smaller of its size and
-/// the last one's counts. Records count in the order of their times; those of equal times in the
+/// had its index last, if that is at its old address; else what was put at that address last, if it
+/// is still there; else what had the index. Of a MOVE whose size is not that of its LOAD the
+/// smaller size counts. Records count in the order of their times; those of equal times in the
 /// order of the file. Code of size 0 answers for its first byte. A record that makes no sense goes
 /// to `problems`.
 ///

@@ -145,6 +145,21 @@ TEST_CASE("a MOVE that some LOAD of its index agrees with is no damage", "[timel
   CHECK_FALSE(found->doubts.any());
 }
 
+TEST_CASE("a MOVE of an unknown index has no more than was loaded at its old address",
+          "[timeline][damage]") {
+  const Jitdump dump = dump_of(DumpBytes()
+                                   .header()
+                                   .load(1, 0x1000, "f", "8 bytes!", 4)
+                                   .load(2, 0x8000, "far", "cccc", 5)
+                                   .move(3, 0x1000, 0x2000, std::uint64_t{1} << 40, 9)
+                                   .text());
+  const Resolver resolver = resolver_of(dump);
+  CHECK(name_at(resolver, 0x2007)->name == "f");
+  CHECK_FALSE(name_at(resolver, 0x2008));
+  CHECK(name_at(resolver, 0x8000)->name == "far");
+  CHECK(problems_of(dump).size() == 1);
+}
+
 TEST_CASE("sizes of lines and of unwinding information that cannot be are reported",
           "[jitdump][damage]") {
   const DumpBytes::Line line{16, 1, 0, "a.c"};

@@ -24,9 +24,8 @@ constexpr std::uint64_t kMoveFlag = std::uint64_t{1} << 63;  // in Named::offset
 /// The code of each placement as it goes from place to place.
 class Moves {
  public:
-  Moves(const Jitdump& dump, const Placements& placements, const Pieces& pieces,
-        Diagnostics& problems)
-      : dump_(dump), placements_(placements), pieces_(pieces), problems_(problems) {
+  Moves(const Jitdump& dump, const Placements& placements, Diagnostics& problems)
+      : dump_(dump), placements_(placements), problems_(problems) {
     moved_at_.resize(placements.moves == 0 ? 0 : placements.count());
     now_.resize(moved_at_.size());
     for (std::size_t i = 0; i < now_.size(); ++i) now_[i] = static_cast<std::uint32_t>(i);
@@ -34,12 +33,12 @@ class Moves {
 
   /// JD209.
   void check() {
-    auto found = pieces_.moves.begin();
+    auto found = placements_.moved.begin();
     for (std::uint32_t i = 0; i < now_.size(); ++i) {
       if (!placements_.is_move(i)) continue;
       const auto move = decode<MoveRecord>(i, decode_move);
       if (!move) continue;
-      if (found == pieces_.moves.end() || found->placement != i) {
+      if (found == placements_.moved.end() || found->placement != i) {
         report(problems_, rule::kOddMove, placements_.record(i) + kMoveFromAt, [&] {
           return "nothing was at " + hex_text(move->old_address) +
                  ", and no code before has index " + std::to_string(move->code_index);
@@ -89,7 +88,6 @@ class Moves {
 
   const Jitdump& dump_;
   const Placements& placements_;
-  const Pieces& pieces_;
   Diagnostics& problems_;
   std::vector<std::uint64_t> moved_at_;  // when a placement's code left it; 0: it did not
   std::vector<std::uint32_t> now_;       // of each LOAD, the placement where its code is
@@ -163,8 +161,8 @@ void check_code(const Jitdump& dump, Diagnostics& problems) {
   if (problems.ignores(rule::kOddMove) && problems.ignores(rule::kOverlappingCode)) return;
   Diagnostics ignored(1);
   const Placements placements = read_placements(dump, std::nullopt, ignored);
-  const Pieces pieces = make_pieces(dump, placements);
-  Moves moves(dump, placements, pieces, problems);
+  const Pieces pieces = make_pieces(placements);
+  Moves moves(dump, placements, problems);
   moves.check();
   check_reuse(placements, pieces, moves, problems);
 }

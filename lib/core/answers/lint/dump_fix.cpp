@@ -66,7 +66,7 @@ class Renumbering {
     Diagnostics ignored(1);
     const Placements placements = read_placements(dump, std::nullopt, ignored);
     std::vector<std::pair<std::uint64_t, std::uint64_t>> moves;
-    for (const Pieces::Move& one : make_pieces(dump, placements).moves) {
+    for (const Placements::Move& one : placements.moved) {
       const std::uint64_t offset = placements.record(one.placement);
       const auto record = dump.record_at(offset);
       const auto move = record ? decode_move(*record) : std::nullopt;

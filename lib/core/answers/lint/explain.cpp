@@ -142,7 +142,8 @@ constexpr Explanation kExplanations[] = {
      "leaves it out."},
     {&rule::kSizeZero,
      "Readers match the first byte of such an entry, or nothing. `perfmap tidy` writes "
-     "size 1."},
+     "size 1. The last byte of the address space is the exception: there size 0 is what all "
+     "readers take."},
     {&rule::kHugeSize,
      "No function is that large; from 4 GiB on samply cuts the size to 32 bits. A size "
      "written in decimal, or an end address instead of a size?"},
