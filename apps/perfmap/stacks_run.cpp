@@ -193,6 +193,16 @@ Result<void> check_directories(const StacksOptions& options) {
   return {};
 }
 
+/// What a user has to know of the stacks that were written.
+void note_all(const Reading& reading, const StackStatistics& statistics,
+              const Diagnostics& problems, const Console& console) {
+  note_filters(reading.recording(), statistics, console);
+  note_damage(reading.recording(), statistics, problems, console);
+  note_losses(statistics, console);
+  const StackCounts& total = statistics.total;
+  note_doubts({total.frames, total.doubtful, total.doubts}, "frames", console);
+}
+
 }  // namespace
 
 ExitCode write_stacks(const StacksOptions& options, const Console& console) {
@@ -240,11 +250,7 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   if (options.stats) write_table(options, reader.statistics(), console);
   (*reading)->warn(console);
   note_events(options, (*reading)->recording(), events, console);
-  note_filters((*reading)->recording(), reader.statistics(), console);
-  note_damage((*reading)->recording(), reader.statistics(), problems, console);
-  note_losses(reader.statistics(), console);
-  const StackCounts& total = reader.statistics().total;
-  note_doubts({total.frames, total.doubtful, total.doubts}, "frames", console);
+  note_all(**reading, reader.statistics(), problems, console);
   return ExitCode::ok;
 }
 
