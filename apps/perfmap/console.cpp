@@ -50,7 +50,7 @@ std::string Console::command_with(const std::string& option) const {
   std::string command = was_started_by_sudo(arguments_.front()) ? "sudo" : "";
   bool is_in = false;
   for (const std::string_view word : arguments_) {
-    // Behind "--" there are no options.
+    // No options follow "--".
     if (word == "--" && !is_in) {
       command += " " + option;
       is_in = true;

@@ -17,7 +17,7 @@ std::string read_whole(const char* path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// By the build-id, which is that of the kernel's file, whoever booted it.
+/// By the build-id: it identifies the kernel's file, not one boot of it.
 bool is_running(const RecordedKernel& kernel) {
   return kernel_build_id(read_whole(kNotes)) == kernel.build_id;
 }

@@ -18,7 +18,7 @@ class KernelSource {
 
   /// Empty if there is none, which note() then says. Borrowed until this is gone.
   std::string_view text_of(const RecordedKernel& kernel);
-  /// At the end: why kernel frames have no names, if somebody asked for them.
+  /// Call it at the end. Reports why kernel frames have no names, if the reader asked for them.
   void note(const Console& console) const;
 
  private:

@@ -25,7 +25,7 @@ Result<Input> open_recording_input(const std::string& path) {
   if (kind == SourceKind::bzip2) return Failure(unsupported(path, kind));
   if (!is_expandable(input->text())) return input;
   Result<Input> inner = expanded(*input);
-  // A profile of pprof is compressed, too, and is so as it is: whoever takes one expands it.
+  // A pprof profile is gzip data, too. It stays compressed here: its reader expands it.
   const bool is_other =
       inner ? !is_recording(inner->text()) : inner.error().code == Errc::bad_format;
   return kind == SourceKind::gzip && is_other ? input : inner;
