@@ -23,6 +23,7 @@ namespace {
 using test::bare_clone;
 using test::count_entries;
 using test::in_child;
+using test::limit_descriptors;
 using test::limit_files;
 using test::own_map;
 using test::read_file;
@@ -33,13 +34,6 @@ using test::write_entry;
 using test::write_many;
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-int most_descriptors(rlim_t most) {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = most;
-  return ::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 std::size_t files_in(const std::string& path) {
   std::size_t count = 0;
@@ -101,10 +95,10 @@ TEST_CASE("a child without a descriptor to spare says so, and may try again", "[
   CHECK(in_child([&] {
           use_map_in(scratch.path(), policy);
           write_many(2);
-          most_descriptors(3);
+          limit_descriptors(3);
           return in_child([&] {
             if (write_entry(1, 0) != -1 || errno != EMFILE) return 1;
-            most_descriptors(100);
+            limit_descriptors(100);
             if (write_entry(1, 0) != 0) return 2;
             auto found = count_entries(read_file(own_map(scratch, ::getpid())));
             return found[0] == (policy == ForkPolicy::inherit ? 2 : 0) && found[1] == 1 ? 0 : 3;

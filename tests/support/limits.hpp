@@ -12,4 +12,12 @@ inline void limit_files(rlim_t size) {
   ::setrlimit(RLIMIT_FSIZE, &limit);
 }
 
+/// From now on this process opens no descriptor of this number or above, until the limit is raised.
+inline void limit_descriptors(rlim_t most) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = most;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace perfmap::test
