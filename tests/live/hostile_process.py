@@ -155,6 +155,8 @@ def make_jail(work):
     shutil.copy(library, jail / "lib/evil.so")
     shutil.copy(library, work / "outside/secret.so")
     (work / "outside/secret.map").write_text(f"0 ffffffffffffff {SECRET}\n")
+    (work / "outside/shadow").write_text(f"0 ffffffffffffff {SECRET}\n")
+    os.chmod(work / "outside/shadow", 0o600)
     os.mkfifo(work / "outside/fifo")
     for path in (jail, jail / "tmp", jail / "lib", jail / "lib/evil.so"):
         os.chown(path, ENEMY, ENEMY)
@@ -252,14 +254,15 @@ def check_mount_namespace(work, jail):
         if failed:
             os._exit(3)
         for name in (f"perf-{os.getpid()}.map", f"jit-{os.getpid()}.dump"):
-            (jail / "tmp" / name).symlink_to("/etc/shadow")
-        (jail / "etc").mkdir(exist_ok=True)
-        (jail / "etc/shadow").write_text(f"0 ffffffffffffff {SECRET}\n")
+            (jail / "tmp" / name).symlink_to(shadow)
+        inner = jail / shadow.relative_to("/")
+        inner.parent.mkdir(parents=True)
+        inner.write_text(f"0 ffffffffffffff {SECRET}\n")
 
-    shadow = Watch("/etc/shadow")
+    shadow = work / "outside/shadow"
     try:
         with Enemy(jail, prepare) as enemy:
-            said = attack("a mount namespace", enemy, shadow)
+            said = attack("a mount namespace", enemy, Watch(shadow))
             assert "PM062" in said, said
     except CannotPrepare:
         print("skipped in part: no mount namespace may be made here")
@@ -271,7 +274,7 @@ def main():
         jail = make_jail(work)
         outside = work / "outside"
         watch = Watch(outside, outside / "secret.map", outside / "secret.so", outside / "fifo",
-                      "/etc/shadow")
+                      outside / "shadow")
         check_ourselves(work, jail, watch)
         check_files_of_names(work, jail, watch)
         check_foreign_owner(jail, watch)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An LLVM ORC host, recorded by perf: llvm_host.py PERFMAP LIBRARY INCLUDE
+"""An LLVM ORC host, recorded by perf: llvm_host.py PERFMAP LIBRARY INCLUDE [LINK_OPTION...]
 
 `perfmap stacks` against `perf inject --jit` and `perf script -v` (which prints parameters, too), frame
 by frame: no frame of JIT code that perf names is unnamed, and its name is the same, for a jitdump. For
@@ -18,6 +18,7 @@ import stack_checks  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 perfmap, library, include = (os.path.abspath(path) for path in sys.argv[1:4])
+link_flags = sys.argv[4:]  # of the library's sanitizer
 maps = []
 FUNCTIONS = ["outer", "unsigned long work::middle<unsigned long>(unsigned long, int)",
              "work::leaf(unsigned long)", "work::Totals::Totals(unsigned long)"]
@@ -47,7 +48,7 @@ def build_host():
     if not (pathlib.Path(run(config, "--includedir").strip()) / "llvm/IR/Module.h").exists():
         skip("no headers of LLVM here (llvm-dev)")
     run(os.environ.get("CXX", "g++"), "-std=c++17", "-O1", HERE / "llvm_host.cpp", f"-I{include}",
-        *flags, library, f"-Wl,-rpath,{os.path.dirname(library)}", "-o", "host")
+        *flags, *link_flags, library, f"-Wl,-rpath,{os.path.dirname(library)}", "-o", "host")
     clang = tool(f"clang-{version}", "clang")
     run(clang, "-std=c++20", "-O1", "-g", "-fno-omit-frame-pointer", "-emit-llvm", "-c",
         HERE / "llvm_work.cpp", "-o", "work.bc")

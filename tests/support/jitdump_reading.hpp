@@ -12,7 +12,7 @@ namespace perfmap::test {
 
 /// What a dump says to whoever reads it from one end to the other.
 struct Reading {
-  std::vector<JitRecord> records;
+  std::vector<JitRecord> records;  // of bytes of the dump
   std::vector<std::string> names;  // of LOADs
   std::vector<std::string> messages;
   std::vector<std::string> odd_sizes;  // rules that sizes within records break

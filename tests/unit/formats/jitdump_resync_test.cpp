@@ -55,8 +55,9 @@ TEST_CASE("behind damage only what is within 52 days of the record before counts
 
 TEST_CASE("a first line that has its file from the line before has a file of that name",
           "[jitdump]") {
-  const Reading reading = read(dump_of(
-      DumpBytes().header().debug_info(1, 16, {{16, 1, 0, "\xff"}, {20, 2, 0, "\xff"}}).text()));
+  const Jitdump dump = dump_of(
+      DumpBytes().header().debug_info(1, 16, {{16, 1, 0, "\xff"}, {20, 2, 0, "\xff"}}).text());
+  const Reading reading = read(dump);
   const auto lines = decode_lines(reading.records.at(0));
   REQUIRE(lines);
   REQUIRE(lines->size() == 2);
