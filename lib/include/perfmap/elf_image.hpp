@@ -65,13 +65,21 @@ struct CodeInElf {
 struct ElfOfAllCode {
   ElfImageCounts counts;
   std::vector<CodeInElf> code;  ///< by `load`
+  /// The segment before all code, with the file's headers, .eh_frame_hdr, which has a table for
+  /// binary search, and .eh_frame. Empty: the dump has no frames, or there is no room.
+  AddressRange frames = {};
+  /// Where `frames` have to be mapped, below the code that they reach: they name code that lies at
+  /// other distances in the file by its address in memory, too. Readers, such as perf, that find
+  /// all parts of a file by one distance find all of it then.
+  Address frames_in_memory = 0;
 };
 
 /// Writes the code of every LOAD record, whatever was at its address before and after, as one ELF
 /// file (ET_DYN) that can be mapped piece by piece: an offset in the file is the address there.
 /// What lay side by side does so here, where nothing came to the same addresses before it. Code of
 /// size 0 is left out; code whose bytes the dump lacks has a section of its own, of type NOBITS.
-/// Symbols, lines, frames and failures are as above.
+/// Symbols, lines and failures are as above; frames have relative addresses, and count wherever the
+/// file is mapped.
 ///
 /// `machine` is the ELF machine of the code where the caller knows it better than the dump's
 /// header, which is often wrong.

@@ -56,10 +56,14 @@ void ElfFile::add_names() {
   sections_[sections_.size() - 2].size = text_of_names_.size();
 }
 
+bool ElfFile::has_segment(const ElfSection& section) const noexcept {
+  return (section.flags & SHF_ALLOC) != 0 && section.address >= mapped_begin_;
+}
+
 std::uint16_t ElfFile::segment_count() const noexcept {
   const auto loaded = std::count_if(sections_.begin(), sections_.end(),
-                                    [](const ElfSection& s) { return (s.flags & SHF_ALLOC) != 0; });
-  return static_cast<std::uint16_t>(loaded + 1);
+                                    [this](const ElfSection& s) { return has_segment(s); });
+  return static_cast<std::uint16_t>(loaded + (mapped_begin_ != 0 ? 2 : 1));
 }
 
 void ElfFile::lay_out() {
@@ -101,9 +105,17 @@ std::string ElfFile::header() const {
 
 std::string ElfFile::segments() const {
   std::string out;
+  if (mapped_begin_ != 0) {
+    Elf64_Phdr p{};
+    p.p_type = PT_LOAD;
+    p.p_flags = PF_R;
+    p.p_filesz = p.p_memsz = mapped_begin_;
+    p.p_align = 1;
+    append_segment(out, target_, p);
+  }
   for (std::size_t i = 0; i < sections_.size(); ++i) {
     const ElfSection& section = sections_[i];
-    const bool is_loaded = (section.flags & SHF_ALLOC) != 0;
+    const bool is_loaded = has_segment(section);
     if (!is_loaded && section.type != SHT_NOTE) continue;
     Elf64_Phdr p{};
     p.p_type = is_loaded ? PT_LOAD : PT_NOTE;

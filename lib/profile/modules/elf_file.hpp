@@ -59,12 +59,17 @@ class ElfFile {
   /// The number that the next section gets.
   std::uint32_t next() const noexcept { return static_cast<std::uint32_t>(sections_.size()) + 1; }
 
+  /// The first `size` bytes, headers included, are the first segment; what lies there has none of
+  /// its own.
+  void map_begin(std::uint64_t size) noexcept { mapped_begin_ = size; }
+
   /// Once. Fails with too_large where a 32-bit file would not fit 4 GiB.
   Result<void> write(OutputFile& out);
 
  private:
   void add_names();
   void lay_out();
+  bool has_segment(const ElfSection& section) const noexcept;
   std::uint16_t segment_count() const noexcept;
   std::string header() const;
   std::string segments() const;
@@ -78,6 +83,7 @@ class ElfFile {
   std::vector<std::uint64_t> offsets_;  // of sections_, in the file
   std::vector<std::uint32_t> names_;    // of sections_, in text_of_names_
   std::string text_of_names_ = std::string(1, '\0');
+  std::uint64_t mapped_begin_ = 0;
   std::uint64_t end_ = 0;  // of the last section
 };
 

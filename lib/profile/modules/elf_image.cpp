@@ -13,7 +13,7 @@ Result<ElfImageCounts> write_elf_image(const Timeline& timeline, const JitDetail
   Result<ImageCode> code = collect_code(timeline, time, target, counts);
   if (!code) return Failure(std::move(code.error()));
   make_clusters(*code);
-  const Result<void> written =
+  const Result<ImageBegin> written =
       write_image_file(timeline, details, target, *std::move(code), ET_EXEC, counts, out);
   if (!written) return Failure(written.error());
   return counts;

@@ -1,6 +1,8 @@
 #include "modules/image_file.hpp"
 
+#include <algorithm>
 #include <dwarf.h>
+#include <map>
 
 #include "modules/elf_file.hpp"
 #include "modules/elf_structures.hpp"
@@ -18,32 +20,132 @@ struct Image {
   ImageCode code;
   ImageLines lines;
   ImageFrames frames;
+  ImageBegin begin = {};
 
-  Image(const Timeline& of, const Target& for_target, ImageCode&& of_code)
+  Image(const Timeline& of, const Target& for_target, ImageCode&& of_code,
+        FrameAddresses frame_addresses)
       : timeline(of),
         target(for_target),
         code(std::move(of_code)),
         lines(target, code),
-        frames(target) {}
+        frames(target, frame_addresses) {}
   Image(const Image&) = delete;  // lines and frames refer to the target
   Image& operator=(const Image&) = delete;
 };
 
-void describe_functions(Image& image, const JitDetails& details, ElfImageCounts& counts) {
-  const Jitdump& dump = image.timeline.dump();
+std::string_view frames_of(const Image& image, const JitDetails& details,
+                           const ImageFunction& function) {
+  const auto offset = function.is_stray ? std::nullopt : details.unwinding(function.load);
+  const auto record = offset ? image.timeline.dump().record_at(*offset) : std::nullopt;
+  const auto unwinding = record ? decode_unwinding(*record) : std::nullopt;
+  return unwinding ? unwinding->eh_frame : std::string_view();
+}
+
+/// How far in front of its place in memory code lies in the file.
+std::uint64_t distance_of(const ImageFunction& function) noexcept {
+  return function.at_load.begin - function.range.begin;
+}
+
+/// That of the first of the code that a table of frames can reach most of.
+std::uint64_t main_distance(const ImageCode& code) {
+  constexpr std::uint64_t kReach = std::uint64_t{1} << 30;
+  std::vector<const ImageFunction*> order;
+  for (const ImageFunction& function : code.functions) order.push_back(&function);
+  std::sort(order.begin(), order.end(), [](const ImageFunction* a, const ImageFunction* b) {
+    return a->at_load.begin < b->at_load.begin;
+  });
+  std::uint64_t bytes = 0;
+  std::uint64_t most = 0;
+  std::uint64_t found = 0;
+  auto end = order.begin();
+  for (const ImageFunction* const first : order) {
+    while (end != order.end() && (*end)->at_load.begin - first->at_load.begin < kReach) {
+      bytes += (*end++)->range.size;
+    }
+    if (bytes > most) {
+      most = bytes;
+      found = distance_of(*first);
+    }
+    bytes -= first->range.size;
+  }
+  return found;
+}
+
+/// Frames by address in memory, of code that lies at another distance from its place in the file:
+/// perf looks for all by one. Not where the file has other code.
+void add_frames_in_memory(Image& image, const JitDetails& details, std::uint64_t distance) {
+  std::map<Address, Address> added;
+  ElfImageCounts ignored;
+  for (const ImageFunction& function : image.code.functions) {
+    const std::uint64_t behind = distance_of(function) - distance;
+    const std::string_view frames =
+        behind == 0 ? std::string_view() : frames_of(image, details, function);
+    const AddressRange range{function.range.begin + behind, function.range.size};
+    if (frames.empty() || range.begin > UINT64_MAX - range.size) continue;
+    const auto piece = std::ranges::partition_point(
+        image.code.pieces, [&](const ImagePiece& p) { return p.range.end() <= range.begin; });
+    if (piece != image.code.pieces.end() && piece->range.begin < range.end()) continue;
+    const auto next = added.upper_bound(range.begin);
+    if (next != added.end() && next->first < range.end()) continue;
+    if (next != added.begin() && std::prev(next)->second > range.begin) continue;
+    added.emplace_hint(next, range.begin, range.end());
+    image.frames.add_moved(image.code, function, frames, behind, ignored);
+  }
+}
+
+void collect_frames(Image& image, const JitDetails& details, FrameAddresses addresses,
+                    ElfImageCounts& counts) {
+  for (const ImageFunction& function : image.code.functions) {
+    const std::string_view frames = frames_of(image, details, function);
+    if (!frames.empty()) image.frames.add(image.code, function, frames, counts);
+  }
+  if (addresses == FrameAddresses::relative && counts.frames != 0) {
+    image.begin.frames_in_memory = main_distance(image.code);
+    add_frames_in_memory(image, details, image.begin.frames_in_memory);
+  }
+  image.frames.finish();
+}
+
+void collect_lines(Image& image, const JitDetails& details, ElfImageCounts& counts) {
   for (const ImageFunction& function : image.code.functions) {
     if (function.is_stray) continue;
     const std::vector<CodeLine> lines = details.lines(function.load);
-    if (!lines.empty()) {
-      image.lines.add(image.code, function, lines);
-      ++counts.with_lines;
-    }
-    const auto offset = details.unwinding(function.load);
-    const auto record = offset ? dump.record_at(*offset) : std::nullopt;
-    const auto unwinding = record ? decode_unwinding(*record) : std::nullopt;
-    if (unwinding) image.frames.add(image.code, function, unwinding->eh_frame, counts);
+    if (lines.empty()) continue;
+    image.lines.add(image.code, function, lines);
+    ++counts.with_lines;
   }
-  image.frames.finish();
+  image.lines.finish();
+}
+
+Address end_of(const ImageCode& code) noexcept {
+  Address end = 0;
+  for (const ImageCluster& cluster : code.clusters) end = std::max(end, cluster.range.end());
+  return end;
+}
+
+/// Before the frames, in a file that has them to be mapped: room for the headers.
+constexpr Address kFrameTable = 4096;
+
+/// Frames come before all code, in the segment of the file's begin: perf takes the lowest address
+/// that it has of a file for that of its first segment, and finds the frames from there.
+void put_frames_first(Image& image) {
+  constexpr std::uint64_t kAlignment = 4096;
+  if (image.frames.bytes().empty() || image.code.clusters.empty()) return;
+  const Address frames = (kFrameTable + image.frames.table_size() + 7) / 8 * 8;
+  const Address end = frames + image.frames.bytes().size();
+  const std::uint64_t shift = (end + kAlignment - 1) / kAlignment * kAlignment;
+  const Address last = image.target.last_address();
+  if (end > last || end_of(image.code) > last - shift) return;
+  image.begin.frames = {0, end};
+  image.begin.frames_in_memory -= shift;
+  image.begin.shift = shift;
+  image.frames.place(frames, shift);
+  for (ImagePiece& piece : image.code.pieces) piece.range.begin += shift;
+  for (ImageFunction& function : image.code.functions) function.range.begin += shift;
+  for (ImageCluster& cluster : image.code.clusters) {
+    cluster.range.begin += shift;
+    cluster.offset += shift;
+  }
 }
 
 /// The bytes of a piece; none where the dump does not have them, or no longer.
@@ -162,24 +264,37 @@ bool is_too_large(const Image& image, const ImageDwarf& dwarf) noexcept {
          dwarf.info.size() > kMost || dwarf.ranges.size() > kMost;
 }
 
-/// .eh_frame_hdr with an empty table. perf's libunwind goes on by frame pointers where a table has
-/// nothing for an address, and gives up where there is no table.
-TargetBytes empty_frame_table(const Target& target) {
-  TargetBytes bytes(target);
-  bytes.u8(1).u8(DW_EH_PE_pcrel | DW_EH_PE_sdata4).u8(DW_EH_PE_udata4);
-  bytes.u8(DW_EH_PE_datarel | DW_EH_PE_sdata4);
-  bytes.u32(0).u32(0).u32(0).u32(0);  // .eh_frame; how many; and an entry for who counts from 1
-  return bytes;
+/// Where they are for perf to map. Without a table perf's libunwind gives up; where one has nothing
+/// for an address, it goes on by frame pointers.
+void add_mapped_frames(ElfFile& file, const Image& image) {
+  const Address end = image.begin.frames.size;
+  const bool is_mapped = end != 0;
+  file.map_begin(end);
+  const auto add = [&](const char* name, std::string bytes, Address at, std::uint64_t alignment) {
+    ElfSection section;
+    section.name = name;
+    section.type = SHT_PROGBITS;
+    section.flags = is_mapped ? SHF_ALLOC : 0;
+    section.address = section.offset = is_mapped ? at : 0;
+    section.size = bytes.size();
+    section.alignment = alignment;
+    section.write = [kept = std::move(bytes)](ElfSink& sink) { sink.write(kept); };
+    file.add(std::move(section));
+  };
+  add(".eh_frame_hdr", std::string(image.frames.table(kFrameTable).view()), kFrameTable, 4);
+  const std::string_view frames = image.frames.bytes();
+  if (is_mapped) add(".eh_frame", std::string(frames), end - frames.size(), 8);
 }
 
 Result<void> write_sections(const Image& image, const ImageDwarf& dwarf, std::uint16_t type,
                             OutputFile& out) {
   ElfFile file(image.target, type);
+  if (type == ET_DYN) add_mapped_frames(file, image);
   add_symbols(file, image, add_code(file, image));
   add_bytes(file, ".strtab", SHT_STRTAB, image.code.names);
-  add_bytes(file, ".eh_frame", SHT_PROGBITS, image.frames.bytes(), image.target.address_size());
-  const TargetBytes table = empty_frame_table(image.target);
-  if (type == ET_DYN) add_bytes(file, ".eh_frame_hdr", SHT_PROGBITS, table.view(), 4);
+  if (type == ET_EXEC) {
+    add_bytes(file, ".eh_frame", SHT_PROGBITS, image.frames.bytes(), image.target.address_size());
+  }
   add_bytes(file, ".debug_abbrev", SHT_PROGBITS, dwarf.abbreviations.view());
   add_bytes(file, ".debug_info", SHT_PROGBITS, dwarf.info.view());
   add_lines(file, image);
@@ -191,17 +306,21 @@ Result<void> write_sections(const Image& image, const ImageDwarf& dwarf, std::ui
 
 }  // namespace
 
-Result<void> write_image_file(const Timeline& timeline, const JitDetails& details,
-                              const Target& target, ImageCode&& code, std::uint16_t type,
-                              ElfImageCounts& counts, OutputFile& out) {
-  Image image(timeline, target, std::move(code));
-  describe_functions(image, details, counts);
-  image.lines.finish();
+Result<ImageBegin> write_image_file(const Timeline& timeline, const JitDetails& details,
+                                    const Target& target, ImageCode&& code, std::uint16_t type,
+                                    ElfImageCounts& counts, OutputFile& out) {
+  const auto addresses = type == ET_EXEC ? FrameAddresses::absolute : FrameAddresses::relative;
+  Image image(timeline, target, std::move(code), addresses);
+  collect_frames(image, details, addresses, counts);
+  if (addresses == FrameAddresses::relative) put_frames_first(image);
+  collect_lines(image, details, counts);
   const ImageDwarf dwarf(image.target, image.code, image.lines);
   if (is_too_large(image, dwarf)) {
     return Failure({Errc::too_large, "more lines or frames than an ELF file can hold", 0, {}});
   }
-  return write_sections(image, dwarf, type, out);
+  const Result<void> written = write_sections(image, dwarf, type, out);
+  if (!written) return Failure(written.error());
+  return image.begin;
 }
 
 }  // namespace perfmap

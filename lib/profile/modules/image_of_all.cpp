@@ -105,11 +105,15 @@ Result<ElfOfAllCode> write_elf_of_all_code(const Timeline& timeline, const JitDe
   make_two_clusters(ends, code);
   ElfOfAllCode made;
   count_functions(code, loads, made.counts);
-  const Result<void> written =
+  const Result<ImageBegin> begin =
       write_image_file(timeline, details, target, std::move(code), ET_DYN, made.counts, out);
-  if (!written) return Failure(written.error());
+  if (!begin) return Failure(begin.error());
+  made.frames = begin->frames;
+  made.frames_in_memory = begin->frames_in_memory;
   made.code.reserve(all.size());
-  for (const OrderedCode& one : all) made.code.push_back({one.load, one.place, one.range.size});
+  for (const OrderedCode& one : all) {
+    made.code.push_back({one.load, one.place + begin->shift, one.range.size});
+  }
   return made;
 }
 

@@ -37,9 +37,10 @@ class TargetBytes {
     bytes_.append((alignment - bytes_.size() % alignment) % alignment, '\0');
     return *this;
   }
-  /// Writes over the 4 bytes at `at`.
-  void patch_u32(std::size_t at, std::uint64_t value) {
-    for (unsigned i = 0; i < 4; ++i) bytes_[at + i] = byte(value, i, 4);
+  /// Writes over the bytes at `at`.
+  void patch_u32(std::size_t at, std::uint64_t value) { patch(at, value, 4); }
+  void patch_address(std::size_t at, std::uint64_t value) {
+    patch(at, value, target_.address_size());
   }
 
   std::size_t size() const noexcept { return bytes_.size(); }
@@ -50,6 +51,9 @@ class TargetBytes {
   char byte(std::uint64_t value, unsigned i, unsigned size) const noexcept {
     const unsigned place = target_.order == std::endian::little ? i : size - 1 - i;
     return static_cast<char>(value >> (8 * place));
+  }
+  void patch(std::size_t at, std::uint64_t value, unsigned size) {
+    for (unsigned i = 0; i < size; ++i) bytes_[at + i] = byte(value, i, size);
   }
   TargetBytes& number(std::uint64_t value, unsigned size) {
     for (unsigned i = 0; i < size; ++i) bytes_ += byte(value, i, size);

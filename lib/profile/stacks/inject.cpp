@@ -130,6 +130,13 @@ class Injection {
     std::vector<CodeMapping> mappings =
         code_mappings(timeline, made->code, injected.is_timed, mapped_at);
     injected.in_elf_files = elf_.cut(mappings, pid);
+    if (const auto frames = frames_mapping(mappings, *made)) {
+      std::vector<CodeMapping> alone{*frames};
+      elf_.cut(alone, pid);
+      if (!alone.empty() && alone.front().range == frames->range) {
+        mappings.insert(mappings.begin(), *frames);
+      }
+    }
     if (timeline.dump().input().was_truncated()) {
       return Failure({Errc::io, path + " was cut off while it was read", 0, {}});
     }

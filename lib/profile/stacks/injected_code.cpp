@@ -74,6 +74,20 @@ std::vector<CodeMapping> code_mappings(const Timeline& timeline, const std::vect
   return all;
 }
 
+std::optional<CodeMapping> frames_mapping(const std::vector<CodeMapping>& mappings,
+                                          const ElfOfAllCode& elf) {
+  const AddressRange place{elf.frames_in_memory, elf.frames.size};
+  if (place.size == 0 || place.begin == 0 || place.begin > UINT64_MAX - place.size) return {};
+  std::optional<std::uint64_t> first;
+  for (const CodeMapping& mapping : mappings) {
+    first = std::min(first.value_or(mapping.time), mapping.time);
+    const AddressRange& code = mapping.range;
+    if (code.begin < place.end() && place.begin < code.end()) return std::nullopt;
+  }
+  if (!first) return std::nullopt;
+  return CodeMapping{*first, place, elf.frames.begin, 0};
+}
+
 std::optional<std::uint16_t> machine_recorded(const Jitdump& dump, std::string_view arch) noexcept {
   const auto machines = elf_machines_of(arch);
   if (machines.empty()) return std::nullopt;

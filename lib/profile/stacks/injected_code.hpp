@@ -26,6 +26,11 @@ struct CodeMapping {
 std::vector<CodeMapping> code_mappings(const Timeline& timeline, const std::vector<CodeInElf>& code,
                                        bool is_timed, std::uint64_t otherwise);
 
+/// Maps the file's frames from the first of the mappings on. Nothing where it has none, or code
+/// lies there at any time. O(n).
+std::optional<CodeMapping> frames_mapping(const std::vector<CodeMapping>& mappings,
+                                          const ElfOfAllCode& elf);
+
 /// The ELF machine of a dump that was recorded on `arch`, where its header names one whose code
 /// could not have run there; nothing where the header is right, or nobody knows.
 std::optional<std::uint16_t> machine_recorded(const Jitdump& dump, std::string_view arch) noexcept;
