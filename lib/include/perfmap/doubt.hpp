@@ -13,7 +13,7 @@ enum class Doubt : std::uint16_t {
   damaged_record = 1,  ///< the record or line that names the code contradicts itself
   clamped_range = 2,   ///< its size was cut to what the file, or the address space, has room for
   reused_address = 4,  ///< of entries without times, several name the address: the last one counts
-  guessed_owner = 8,   ///< the file's owner could not be compared with that of the process
+  guessed_owner = 8,   ///< whether the file is the process's own could not be told for sure
   guessed_call = 16,  ///< a caller whose code is not known: its address may be of the next function
   scanned_frame = 32,   ///< the frame was found by a scan of the stack
   stitched_frame = 64,  ///< the frame was taken from another sample of the thread

@@ -58,7 +58,8 @@ struct RecordedRefusals {
 ///   - last written, and last given a name, an owner or a mode, while the process was recorded,
 ///   - a dump whose header has the process's pid,
 ///   - all of the process's files that pass these tests have one owner.
-/// A map that is older than its process is not believed, as far as times can be compared.
+/// A map that is older than its process is not believed, as far as times can be compared; names of
+/// one that was written after the process had ended have Doubt::guessed_owner.
 ///
 /// Borrows the recording, which is read once more when a process that is gone has files of another
 /// user.

@@ -209,6 +209,16 @@ void RecordedFiles::find_of_dead(const std::vector<std::string>& paths) {
   judge(std::move(files));
 }
 
+/// Another process may have had the pid since, and have written its own. Few files are newer than
+/// the recording, so that few ask when the process ended: that takes a second pass.
+bool RecordedFiles::is_newer_than_process(const CandidateFile& file) const {
+  const std::int64_t written = file.input.facts().mtime_ns - kTimeSlack;
+  if (file.is_dump || options_.any_owner || lives_ == nullptr) return false;
+  if (!lives_->may_be_after_recording(written)) return false;
+  const auto ended = lives_->ended_at(process_);
+  return ended && written > *ended;
+}
+
 /// A file that fails a test must not spoil the others: anybody could plant one.
 void RecordedFiles::judge(std::vector<CandidateFile> files) {
   const auto began = lives_ != nullptr ? lives_->began_at(process_) : std::nullopt;
@@ -230,6 +240,7 @@ void RecordedFiles::judge(std::vector<CandidateFile> files) {
   });
   for (CandidateFile& file : left) {
     if (is_trusted(file.owner())) {
+      if (is_newer_than_process(file)) doubts.add(Doubt::guessed_owner);
       take(std::move(file));
     } else if (has_one_owner) {
       doubts.add(Doubt::guessed_owner);

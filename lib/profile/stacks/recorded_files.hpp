@@ -32,6 +32,7 @@ class RecordedFiles {
   void take_unmapped_dumps();
   void take_below_symfs(const std::vector<std::string>& paths);
   void judge(std::vector<CandidateFile> files);
+  bool is_newer_than_process(const CandidateFile& file) const;
 
   bool is_trusted(uid_t owner) const noexcept;
   void refuse_foreign(const Input& input, std::string why);

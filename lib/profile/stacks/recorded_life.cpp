@@ -162,6 +162,18 @@ std::optional<RecordedLives::Life> RecordedLives::life_of(const ProcessInfo& pro
   return Life{*begin, *end};
 }
 
+std::optional<std::int64_t> RecordedLives::ended_at(const ProcessInfo& process) {
+  const Span* const span = is_exact() ? span_of(process.pid, process.since) : nullptr;
+  if (span == nullptr || !span->has_ended) return std::nullopt;
+  return wall_ns(span->process.until);
+}
+
+bool RecordedLives::may_be_after_recording(std::int64_t file_time) {
+  const std::uint64_t last = recording_->facts().last_sample;
+  const auto end = is_exact() && last != 0 ? wall_ns(last) : std::nullopt;
+  return !end || file_time > *end;
+}
+
 ProcessInfo RecordedLives::find(pid_t pid, std::uint64_t time) {
   if (const Span* const span = span_of(pid, time)) return span->process;
   ProcessInfo unknown;

@@ -38,6 +38,10 @@ class RecordedLives {
   std::optional<std::int64_t> first_seen(const ProcessInfo& process);
   /// When its program began, where that was recorded and times are known.
   std::optional<std::int64_t> began_at(const ProcessInfo& process);
+  /// When it ended, where that was recorded and times are known.
+  std::optional<std::int64_t> ended_at(const ProcessInfo& process);
+  /// False where the recording's header has a last sample that is not before that.
+  bool may_be_after_recording(std::int64_t file_time);
   /// Whether a process that began then can be the recorded one: no later than that was first seen,
   /// and, where its fork was recorded, not before that. `slack` for clocks that are coarse. What
   /// cannot be compared contradicts nothing.

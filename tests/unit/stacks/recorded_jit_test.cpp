@@ -104,6 +104,18 @@ TEST_CASE("our own files and root's are no guess", "[owners]") {
   CHECK(name_at(world.find(recording), 0x1000) == "from the map|");
 }
 
+TEST_CASE("a map that was written after the process had ended is marked", "[owners]") {
+  World world;
+  world.planted.vanish();
+  const bool has_clock = GENERATE(true, false);
+  const int written = GENERATE(-20, -8);  // seconds from now
+  const Recording recording = world.recording({.exit = -10, .has_clock = has_clock});
+  set_time(world.planted.scratch().write("host/perf-42.map", "1000 10 from the map\n"), written);
+  const bool is_doubtful = has_clock && written > -10;
+  CHECK(name_at(world.find(recording), 0x1000) ==
+        (is_doubtful ? "from the map|guessed-owner" : "from the map|"));
+}
+
 TEST_CASE("a guess needs each of its conditions", "[owners]") {
   if (!may_give_away()) return;
   World world;
