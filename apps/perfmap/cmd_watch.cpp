@@ -133,6 +133,9 @@ class Printer {
     }
     if (event.kind == Kind::refused) json_.text_members("why", event.name);
     if (!event.source.empty()) json_.text_members("source", event.source);
+    if (event.inherited_from != 0) {
+      number("inherited_from", static_cast<std::uint64_t>(event.inherited_from));
+    }
   }
 
   void say(const WatchEvent& event) const {
@@ -142,7 +145,14 @@ class Printer {
     if (event.kind == Kind::removed) console_.warn(source + " is gone");
     if (event.kind == Kind::refused) console_.warn(event.name);
     if (event.kind == Kind::executed) console_.warn("the process runs another program now");
-    if (event.kind == Kind::found && console_.verbose()) console_.note("watching " + source);
+    if (event.kind != Kind::found) return;
+    if (event.inherited_from != 0) {
+      console_.note("watching " + source + ", too: process " +
+                    std::to_string(event.inherited_from) +
+                    " wrote it, from which this one was forked");
+    } else if (console_.verbose()) {
+      console_.note("watching " + source);
+    }
   }
 
   bool as_json_;
