@@ -137,6 +137,23 @@ def json_fits_its_schemas(tmp):
     assert os.path.exists(f"{tmp}/bundle/tmp/perf-{process.pid}.map")
 
 
+def mangled_names_are_readable_in_text(tmp):
+    process = sleeper()
+    append(f"{tmp}/perf-{process.pid}.map", "1000 10 _Z3fooi\n")
+    wanted = {(): "1000 10 foo(int)\n", ("--no-demangle",): "1000 10 _Z3fooi\n"}
+    for options, line in wanted.items():
+        watch = start("watch", *options, str(process.pid), tmp=tmp)
+        assert watch.stdout.readline() == line, options
+        watch.kill()
+        watch.communicate()
+    watch = start("watch", "--format", "jsonl", str(process.pid), tmp=tmp)
+    assert json.loads(watch.stdout.readline())["event"] == "found"
+    assert json.loads(watch.stdout.readline())["name"] == "_Z3fooi"
+    process.kill()
+    process.wait()
+    watch.communicate(timeout=10)
+
+
 FORKED = """
 import ctypes, mmap, os, sys, time
 code = mmap.mmap(-1, 8192, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
@@ -184,7 +201,7 @@ def check_schema(value, name):
 def main():
     for test in (entries_come_until_the_process_ends, a_signal_ends_it_with_totals,
                  a_closed_pipe_ends_it, it_costs_little_where_nothing_happens,
-                 a_child_keeps_its_parents_names):
+                 mangled_names_are_readable_in_text, a_child_keeps_its_parents_names):
         with tempfile.TemporaryDirectory() as tmp:
             test(tmp)
     with tempfile.TemporaryDirectory() as tmp:
