@@ -88,7 +88,7 @@ _perfmap() {
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close --by --format' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close --by --no-demangle --format' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -99,7 +99,7 @@ _perfmap() {
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close --format' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close --no-demangle --format' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -241,7 +241,7 @@ _perfmap() {
         --format) COMPREPLY=($(compgen -W 'text jsonl' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --new-only --any-owner --format' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --new-only --any-owner --no-demangle --format' -- "$current"))
       else
         COMPREPLY=()
       fi ;;

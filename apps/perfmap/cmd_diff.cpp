@@ -4,6 +4,7 @@
 
 #include "command.hpp"
 #include "options.hpp"
+#include "readable_name.hpp"
 #include "source.hpp"
 
 namespace perfmap::app {
@@ -12,6 +13,7 @@ namespace {
 struct Options {
   std::vector<std::string> sources;
   SourceOptions opening;
+  bool demangle = true;
   std::string format;
 };
 
@@ -23,14 +25,14 @@ std::string range_text(const AddressRange& range) {
 }
 
 /// "+ 1000 10 name", "- 1000 10 name", "> 1000 10 -> 2000 10 name".
-std::string text_of(const NameChange& change) {
+std::string text_of(const NameChange& change, bool demangle) {
   const bool moved = change.kind == NameChange::Kind::moved;
   const bool appeared = change.kind == NameChange::Kind::appeared;
   std::string text = moved ? "> " : appeared ? "+ " : "- ";
   text += range_text(appeared ? change.after : change.before);
   if (moved) text += " -> " + range_text(change.after);
   text += " ";
-  text += printable(change.name);
+  text += printable(readable_name(change.name, demangle));
   return text + "\n";
 }
 
@@ -64,8 +66,9 @@ ExitCode run(const Options& options, const Console& console) {
   std::uint64_t changes = 0;
   Diagnostics problems(1);
   if (options.format == "text") {
-    changes = diff_maps((*maps)[0], (*maps)[1], problems,
-                        [&](const NameChange& change) { console.out().write(text_of(change)); });
+    changes = diff_maps((*maps)[0], (*maps)[1], problems, [&](const NameChange& change) {
+      console.out().write(text_of(change, options.demangle));
+    });
   } else {
     JsonWriter json(console.out());
     json.begin_object();
@@ -93,6 +96,7 @@ void declare_diff(CLI::App& command, Action& action) {
       ->required()
       ->expected(2);
   add_source_options(command, options->opening);
+  add_no_demangle(command, options->demangle);
   add_format(command, options->format, {"text", "json"});
   command.callback(
       [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });

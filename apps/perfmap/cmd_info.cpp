@@ -5,6 +5,7 @@
 #include "command.hpp"
 #include "dump_info_text.hpp"
 #include "options.hpp"
+#include "readable_name.hpp"
 #include "source.hpp"
 
 namespace perfmap::app {
@@ -13,6 +14,7 @@ namespace {
 struct Options {
   std::string source;
   SourceOptions opening;
+  bool demangle = true;
   std::string by;
   std::string format;
 };
@@ -77,13 +79,14 @@ void print_json(const Console& console, const Map& map, const Opening& opening,
   json.newline();
 }
 
-void print_groups(const Console& console, const std::string& by,
+void print_groups(const Console& console, const Options& options,
                   const std::vector<InfoGroup>& groups, bool as_json) {
   OutputFile& out = console.out();
   if (!as_json) {
     for (const InfoGroup& group : groups) {
       out.write(padded(group.bytes, 12) + " " + padded(group.entries, 8) + "  " +
-                (group.key.empty() ? "-" : printable(group.key)) + "\n");
+                (group.key.empty() ? "-" : printable(readable_name(group.key, options.demangle))) +
+                "\n");
     }
     return;
   }
@@ -92,7 +95,7 @@ void print_groups(const Console& console, const std::string& by,
   json.key("schema");
   json.string("perfmap.info/1");
   json.key("by");
-  json.string(by);
+  json.string(options.by);
   json.key("groups");
   json.begin_array();
   for (const InfoGroup& group : groups) {
@@ -129,7 +132,7 @@ ExitCode print_groups_of(const Options& options, std::vector<OpenedInput> opened
   const GroupBy by = options.by == "name"     ? GroupBy::name
                      : options.by == "prefix" ? GroupBy::prefix
                                               : GroupBy::tier;
-  print_groups(console, options.by, groups_of(*map, by, problems, console), as_json);
+  print_groups(console, options, groups_of(*map, by, problems, console), as_json);
   if (!is_whole(console, {&*map, 1})) return ExitCode::failed;
   note_skipped(console, problems);
   return ExitCode::ok;
@@ -180,6 +183,7 @@ void declare_info(CLI::App& command, Action& action) {
       ->check(CLI::IsMember({"name", "prefix", "tier"}))
       ->type_name("KEY")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_no_demangle(command, options->demangle);
   add_format(command, options->format, {"text", "json"});
   command.callback(
       [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });

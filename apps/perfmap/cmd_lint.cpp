@@ -74,23 +74,28 @@ bool reaches(const std::vector<Diagnostics>& all, const std::string& fail_level)
   });
 }
 
-Diagnostics findings_of(const LintSource& source, const Options& options, const Console& console) {
+Diagnostics findings_of(const LintSource& source, std::span<const pid_t> namespace_pids,
+                        const Options& options, const Console& console) {
   const Step step(console, "checking " + input_of(source).name());
   Diagnostics found = make_collector(options);
-  std::visit([&](const auto& one) { lint(one, found); }, source);
+  if (const auto* const dump = std::get_if<Jitdump>(&source)) {
+    lint(*dump, found, namespace_pids);
+  } else {
+    lint(std::get<Map>(source), found);
+  }
   return found;
 }
 
 /// Mends the source, or prints how; what is left counts: the file is read again as it is then.
-Result<void> mend(LintSource& source, Diagnostics& found, const Options& options,
-                  const Console& console) {
+Result<void> mend(LintSource& source, std::span<const pid_t> namespace_pids, Diagnostics& found,
+                  const Options& options, const Console& console) {
   const Result<bool> fixed = apply_fixes(source, found, options.fix, console);
   if (!fixed) return Failure(fixed.error());
   if (!options.fix.fix || !*fixed) return {};
   Result<LintSource> again = open_lint_file_again(input_of(source), options.opening);
   if (!again) return Failure(std::move(again.error()));
   source = *std::move(again);
-  found = findings_of(source, options, console);
+  found = findings_of(source, namespace_pids, options, console);
   return {};
 }
 
@@ -133,10 +138,12 @@ ExitCode run(const Options& options, const Console& console) {
   auto sources = open_lint_sources(options.sources, options.opening, console);
   if (!sources) return console.fail(sources.error());
   std::vector<Diagnostics> all;
-  for (LintSource& source : sources->files) {
-    all.push_back(findings_of(source, options, console));
+  for (std::size_t i = 0; i < sources->files.size(); ++i) {
+    LintSource& source = sources->files[i];
+    const std::span<const pid_t> pids = sources->namespace_pids[i];
+    all.push_back(findings_of(source, pids, options, console));
     if (!options.fix.fix && !options.fix.diff) continue;
-    const Result<void> mended = mend(source, all.back(), options, console);
+    const Result<void> mended = mend(source, pids, all.back(), options, console);
     if (!mended) return console.fail(mended.error());
   }
   check_together(sources->files, all, console);

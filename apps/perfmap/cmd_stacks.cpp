@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "options.hpp"
+#include "readable_name.hpp"
 #include "stacks_options.hpp"
 
 namespace perfmap::app {
@@ -151,8 +152,7 @@ void declare_stacks(CLI::App& command, Action& action) {
   command.add_flag("--addresses", options->addresses, "Print addresses without names")
       ->excludes(lines)
       ->excludes(inlines);
-  command.add_flag("!--no-demangle", options->stacks.demangle,
-                   "Print mangled names as files have them");
+  add_no_demangle(command, options->stacks.demangle);
   command.add_flag("!--no-kernel", options->stacks.kernel, "Leave out the kernel's frames");
   command.add_flag("--merge-tiers", options->writing.merge_tiers,
                    "One frame for a function, however far its runtime has optimised it");

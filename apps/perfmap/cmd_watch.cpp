@@ -13,6 +13,7 @@
 #include "command.hpp"
 #include "opened_input.hpp"
 #include "options.hpp"
+#include "readable_name.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -27,6 +28,7 @@ struct Options {
   pid_t pid = 0;
   bool any_owner = false;
   bool new_only = false;
+  bool demangle = true;
   std::string format;
 };
 
@@ -78,7 +80,10 @@ class EndSignals {
 class Printer {
  public:
   Printer(const Options& options, const Console& console)
-      : as_json_(options.format == "jsonl"), console_(console), json_(console.out()) {}
+      : as_json_(options.format == "jsonl"),
+        demangle_(options.demangle),
+        console_(console),
+        json_(console.out()) {}
 
   void show(const WatchEvent& event) {
     if (as_json_) {
@@ -92,7 +97,7 @@ class Printer {
  private:
   void show_line(const WatchEvent& event) {
     std::string line = hex_text(event.range.begin) + " " + hex_text(event.range.size) + " " +
-                       one_line(event.name, console_.out_is_terminal());
+                       one_line(readable_name(event.name, demangle_), console_.out_is_terminal());
     if (event.kind == Kind::move) line += " [moved from " + hex_text(event.from) + "]";
     console_.out().write(line + "\n");
   }
@@ -133,6 +138,9 @@ class Printer {
     }
     if (event.kind == Kind::refused) json_.text_members("why", event.name);
     if (!event.source.empty()) json_.text_members("source", event.source);
+    if (event.inherited_from != 0) {
+      number("inherited_from", static_cast<std::uint64_t>(event.inherited_from));
+    }
   }
 
   void say(const WatchEvent& event) const {
@@ -142,10 +150,18 @@ class Printer {
     if (event.kind == Kind::removed) console_.warn(source + " is gone");
     if (event.kind == Kind::refused) console_.warn(event.name);
     if (event.kind == Kind::executed) console_.warn("the process runs another program now");
-    if (event.kind == Kind::found && console_.verbose()) console_.note("watching " + source);
+    if (event.kind != Kind::found) return;
+    if (event.inherited_from != 0) {
+      console_.note("watching " + source + ", too: process " +
+                    std::to_string(event.inherited_from) +
+                    " wrote it, from which this one was forked");
+    } else if (console_.verbose()) {
+      console_.note("watching " + source);
+    }
   }
 
   bool as_json_;
+  bool demangle_;
   const Console& console_;
   JsonWriter json_;
 };
@@ -242,6 +258,7 @@ void declare_watch(CLI::App& command, Action& action) {
   command.add_flag("--new-only", options->new_only, "Leave out what is there already");
   command.add_flag("--any-owner", options->any_owner,
                    "Believe the files of the process whoever owns them");
+  add_no_demangle(command, options->demangle);
   add_format(command, options->format, {"text", "jsonl"});
   command.callback(
       [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });

@@ -1,5 +1,7 @@
 #include "lint_source.hpp"
 
+#include <perfmap/snapshot.hpp>
+
 namespace perfmap::app {
 namespace {
 
@@ -23,6 +25,13 @@ Result<void> take(std::vector<OpenedInput> opened, const SourceOptions& options,
     files.push_back(*std::move(one));
   }
   return {};
+}
+
+/// In each of its pid namespaces; none if the source is no snapshot.
+std::vector<pid_t> pids_of_snapshot(const Source& source) {
+  if (is_stdin(source) || !Snapshot::is_at(source.text)) return {};
+  const Result<Snapshot> snapshot = Snapshot::open(source.text);
+  return snapshot ? snapshot->manifest().namespace_pids : std::vector<pid_t>();
 }
 
 }  // namespace
@@ -56,6 +65,8 @@ Result<LintSources> open_lint_sources(const std::vector<std::string>& sources,
       const Result<void> taken = take(*std::move(opened), options, all.files);
       if (!taken) return Failure(taken.error());
     }
+    all.namespace_pids.resize(all.files.size(),
+                              pid == 0 ? pids_of_snapshot(source) : std::vector<pid_t>());
     if (pid == 0) continue;
     all.processes.push_back(
         {pid, first, all.files.size() - first, opened ? Error() : std::move(opened.error())});

@@ -25,6 +25,8 @@ struct ProcessSource {
 };
 struct LintSources {
   std::vector<LintSource> files;
+  /// Of each file: the pids of its process, if it is in a snapshot.
+  std::vector<std::vector<pid_t>> namespace_pids;
   std::vector<ProcessSource> processes;
 };
 /// Of a process both its map and its dumps are checked. It need not have any that may be read.

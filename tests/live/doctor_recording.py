@@ -3,12 +3,16 @@ doctor_recording.py PERFMAP. 77: nothing can be recorded here."""
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from other_user import copy_for_all
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 WORK_C = """
@@ -206,7 +210,6 @@ def check_files():
 
 
 def check_node():
-    pathlib.Path("app.js").write_text(NODE.replace("SECONDS", "0.8"))
     record(["-g"], ["node", "app.js"])
     found = doctor(status=1)
     process = main_process(found)
@@ -279,6 +282,173 @@ def check_erlang():
     assert process["jit_frames"] > 0 and process["unnamed_jit_frames"] == 0, again
 
 
+def check_java_alive():
+    """A JVM that lives is asked for its map."""
+    pathlib.Path("L.java").write_text(JAVA.replace("class T", "class L").replace("1500", "60000"))
+    assert run(["javac", "L.java"]).returncode == 0
+    with subprocess.Popen(["java", "-XX:+PreserveFramePointer", "L"]) as process:
+        time.sleep(1.5)
+        record(["-g", "-p", str(process.pid)], ["sleep", "0.5"])
+        found = doctor(status=1)
+        assert main_process(found)["unnamed_jit_frames"] > 10, found
+        assert fix_of(found, "no-map") == f"jcmd {process.pid} Compiler.perfmap", found
+        again = mends("no-map", found)
+        assert main_process(again)["unnamed_jit_frames"] == 0, again
+        process.kill()
+
+
+def record_unnamed_node(*options):
+    """A recording of Node.js, which has ended, without names. Answers where its map would be."""
+    record(["-g", *options], ["node", "app.js"])
+    found = doctor(status=1)
+    process = main_process(found)
+    assert process["jit_frames"] > 10 and process["unnamed_jit_frames"] == process["jit_frames"], found
+    return pathlib.Path(process["looked_for"][0]["our_path"])
+
+
+def name_with_map():
+    """Records with a map, and answers that."""
+    record(["-g"], ["node", "--perf-basic-prof", "--interpreted-frames-native-stack", "app.js"])
+    found = doctor()
+    assert main_process(found)["unnamed_jit_frames"] == 0, found
+    return pathlib.Path(main_process(found)["looked_for"][0]["our_path"])
+
+
+def check_stale():
+    """A map that is older than its process is of an earlier one with the same pid: if the clock is known."""
+    path = record_unnamed_node("-k", "mono")
+    path.write_text("1000 10 of another process\n")
+    os.utime(path, (1000000000, 1000000000))
+    found = doctor(status=1)
+    assert main_process(found)["looked_for"][0]["fate"] == "stale", found
+    assert fix_of(found, "stale") == f"rm {path}", found
+    again = mends("stale", found)
+    assert not path.exists() and main_process(again)["looked_for"][0]["fate"] == "missing", again
+
+
+def check_not_a_file():
+    path = record_unnamed_node()
+    path.symlink_to("/etc/passwd")
+    found = doctor(status=1)
+    assert main_process(found)["looked_for"][0]["fate"] == "link", found
+    mends("not-a-file", found)
+    assert not path.is_symlink()
+
+
+def check_misfit():
+    """A map that names other memory: lint tells it from the recording."""
+    path = record_unnamed_node()
+    path.write_text("1000 10 elsewhere\n")
+    os.utime(path)
+    fix = fix_of(doctor(status=1), "nothing-fits")
+    assert fix.startswith("perfmap lint --recording "), fix
+    told = run(["sh", "-c", fix])
+    assert told.returncode in (0, 1) and str(path) in told.stdout, (fix, told)
+    path.unlink()
+
+
+def check_unmarked_dump():
+    """A dump that the recording does not tell of."""
+    path = name_with_map()
+    dump = path.with_name(path.name.replace("perf-", "jit-").replace(".map", ".dump"))
+    made = run([PERFMAP, "convert", path, "--to", "jitdump", "-o", dump])
+    assert made.returncode == 0, made
+    path.unlink()
+    found = doctor(status=1)
+    assert main_process(found)["looked_for"][-1]["fate"] == "shadowed", found
+    fix = fix_of(found, "no-marker")
+    assert "--jitdump" in fix and "JS:" in paste(fix).stdout, fix
+    dump.unlink()
+
+
+def check_foreign_owner():
+    path = name_with_map()
+    os.chown(path, 12345, 12345)
+    os.link(path, "second")  # as of a file that somebody planted
+    found = doctor(status=1)
+    fix = fix_of(found, "foreign-owner")
+    assert "JS:" not in run([PERFMAP, "stacks", "perf.data"]).stdout
+    assert "--any-owner" in fix and "JS:" in paste(fix).stdout, fix
+    path.unlink()
+
+
+def check_other_memory():
+    """Code in a memfd: perf asks no map there."""
+    pathlib.Path("memfd.c").write_text("""
+        #define _GNU_SOURCE
+        #include <stdio.h>
+        #include <string.h>
+        #include <sys/mman.h>
+        #include <unistd.h>
+        int main() {
+          /* mov $20000000, %ecx; 1: dec %ecx; jnz 1b; ret */
+          static const unsigned char code[] = {0xb9, 0, 0x2d, 0x31, 1, 0xff, 0xc9, 0x75, 0xfc, 0xc3};
+          int fd = memfd_create("code", 0);
+          if (ftruncate(fd, 4096) != 0) return 1;
+          char *at = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+          memcpy(at, code, sizeof code);
+          void (*run)() = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+          char path[64];
+          sprintf(path, "/tmp/perf-%d.map", getpid());
+          FILE *map = fopen(path, "w");
+          fprintf(map, "%lx %zx in_the_memfd\\n", (long)run, sizeof code);
+          fclose(map);
+          for (int i = 0; i < 20; i++) run();
+          return 0;
+        }
+        """)
+    made = run(["gcc", "-O1", "-fno-omit-frame-pointer", "memfd.c", "-o", "memfd"])
+    assert made.returncode == 0, made
+    record(["-g"], ["./memfd"])
+    fix = fix_of(doctor(status=0), "perf-ignores-region")
+    assert "--format perf-script" in fix and "in_the_memfd" in paste(fix).stdout, fix
+    theirs = run(["perf", "script"]).stdout
+    assert theirs and "in_the_memfd" not in theirs, theirs
+
+
+def check_stitch():
+    """No copy is large enough for those stacks."""
+    record(["--call-graph", "dwarf,65528"], ["./good", "0.5", "300"])
+    fix = fix_of(doctor(status=1), "cut-stacks")
+    assert fix == "perfmap stacks --stitch perf.data", fix
+    def whole(stacks):
+        return sum(int(line.rsplit(" ", 1)[1]) for line in stacks.splitlines() if ";main;" in line)
+
+    cut, stitched = run([PERFMAP, "stacks", "perf.data"]).stdout, paste(fix).stdout
+    assert whole(stitched) > whole(cut), (fix, whole(stitched), whole(cut))
+
+
+def check_losses():
+    """Root gets larger buffers; others may not, and record less often."""
+    record(["--call-graph", "dwarf,32768", "-m", "8", "-F", "2999"], ["./good", "0.5"])
+    found = doctor(status=1)
+    fix = fix_of(found, "lost-events")
+    assert " -m 16M " in fix, fix
+    mends("lost-events", found)
+
+
+def check_losses_of_others():
+    """The recording is root's, and who reads it is not: sudo, and half as often."""
+    if not shutil.which("sudo"):
+        pathlib.Path("bin/sudo").write_text("#!/bin/sh\nexec \"$@\"\n")
+        os.chmod("bin/sudo", 0o755)
+    made = run(["perf", "record", "-q", "-o", "perf.data", "-e", "cpu-clock:u", "-F", "2999", "--call-graph",
+                "dwarf,8192", "-m", "8", "--", "./good", "0.5"])
+    assert made.returncode == 0, made
+    os.chmod(HOME.name, 0o755)
+    os.chmod("perf.data", 0o644)
+    with tempfile.TemporaryDirectory() as place:
+        program, environment = copy_for_all(PERFMAP, place)
+        read = run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", program, "doctor", "perf.data",
+                    "--format", "json"], env=environment)
+    found = json.loads(read.stdout)
+    fix = fix_of(found, "lost-events")
+    assert fix.startswith("sudo ") and " -F 1499 " in fix and "-m 16M" not in fix, fix
+    paste(fix)
+    again = run([PERFMAP, "doctor", "perf.data"]).stdout
+    assert " -F 1499 " in again and "./good" in again, again
+
+
 def attempt(name, check, *needed):
     missing = [one for one in needed if not shutil.which(one)]
     if missing:
@@ -299,6 +469,7 @@ os.mkdir("bin")
 os.symlink(PERFMAP, "bin/perfmap")
 os.environ["PATH"] = f"{HOME.name}/bin:" + os.environ["PATH"]
 pathlib.Path("work.c").write_text(WORK_C)
+pathlib.Path("app.js").write_text(NODE.replace("SECONDS", "1.2"))
 if not shutil.which("perf") or not can_compile("gcc"):
     print("skipped: there is no perf, or no gcc")
     sys.exit(77)
@@ -326,7 +497,23 @@ attempt("node", check_node, "node")
 attempt("attached node", check_attached_node, "node")
 attempt("dump", check_dump, "node")
 attempt("java", check_java, "java", "javac")
+attempt("a living JVM", check_java_alive, "java", "javac", "jcmd")
 attempt("erlang", check_erlang, "erl")
+attempt("older than the process", check_stale, "node")
+attempt("not a file", check_not_a_file, "node")
+attempt("other memory's names", check_misfit, "node")
+attempt("dump without a marker", check_unmarked_dump, "node")
+attempt("stacks larger than a copy", check_stitch)
+if platform.machine() == "x86_64":
+    attempt("memory that perf leaves out", check_other_memory)
+else:
+    left_out.append("memory that perf leaves out: the code is of x86-64")
+if os.geteuid() == 0:
+    attempt("another user's files", check_foreign_owner, "node")
+    attempt("lost events", check_losses)
+    attempt("lost events, read by another user", check_losses_of_others, "setpriv")
+else:
+    left_out.append("another user's files, lost events: only root can make them")
 print("fixes that were pasted:", ", ".join(done))
 for one in left_out:
     print("left out:", one)

@@ -1,6 +1,7 @@
 """Names in recordings of processes that fork and exec, frame by frame against perf: none that perf has is missing.
 forked_names.py PERFMAP INTERPRETER WORKERS"""
 import collections
+import json
 import pathlib
 import re
 import subprocess
@@ -90,6 +91,20 @@ def compare(name, data, ours=None):
     return names_by_process(ours)
 
 
+def check_doctor(data, users):
+    """The map that names what a process inherited is among the files that were looked for."""
+    found = json.loads(subprocess.run([PERFMAP, "doctor", data, "--format", "json"], capture_output=True, text=True,
+                                      timeout=120).stdout)
+    for process in found["processes"]:
+        if process["pid"] not in users:
+            continue
+        used = {(one.get("inherited_from"), one["our_path"]) for one in process["looked_for"] if one["fate"] == "used"}
+        parents = {pid for pid, _ in used if pid}
+        is_first = (None, f"/tmp/perf-{process['pid']}.map") in used and not parents
+        assert is_first or any((pid, f"/tmp/perf-{pid}.map") in used for pid in parents), (process, users)
+    return sum(any("inherited_from" in one for one in process["looked_for"]) for process in found["processes"])
+
+
 def check_shapes(place):
     program = recorded.compile_program(place, "prefork", ["-O2", "-fno-omit-frame-pointer"])
     callers = {"child": 2, "silent": 1, "chain": 2, "orphan": 1, "executed": 1, "own-map": 1, "protect": 1}
@@ -101,6 +116,7 @@ def check_shapes(place):
         by_process = compare(shape, data)
         users = {pid for pid, names in by_process.items() if names["made_by_parent"] >= 10}
         assert len(users) == wanted, (shape, by_process)
+        assert check_doctor(data, users) > 0, shape
         if shape == "own-map":
             assert any(names["made_by_child"] >= 10 for names in by_process.values()), by_process
         for pid in by_process:

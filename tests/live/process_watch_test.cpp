@@ -106,6 +106,50 @@ TEST_CASE("a map that comes later is told as it grows, to the last line", "[watc
   CHECK(watch.totals().code_bytes == 0xa0);
 }
 
+TEST_CASE("files of a child's parent are followed until the child execs", "[watch]") {
+  const Scratch scratch;
+  const std::string parents = map_of(scratch, ::getpid());
+  append(parents, "1000 10 inherited\n");
+  const SteppedChild child([&](int step) {
+    if (step == 0) append(map_of(scratch, ::getpid()), "2000 10 own\n");
+    if (step == 1) ::execl("/bin/sleep", "sleep", "60", nullptr);
+    return true;
+  });
+  ProcessWatch watch(source_of(child.pid()), {.roots = {.tmp = scratch.path()}});
+  const auto look = [&](std::size_t least) {
+    Said said;
+    for (int tries = 0; tries < 200 && said.size() < least; ++tries) {
+      REQUIRE(watch.look([&](const WatchEvent& event) {
+        said.push_back(std::string(to_string(event.kind)) + " " + std::string(event.name));
+        if (event.inherited_from != 0) said.back() += " of " + std::to_string(event.inherited_from);
+      }));
+      ::usleep(25'000);
+    }
+    return said;
+  };
+  const std::string parent = " of " + std::to_string(::getpid());
+  CHECK(look(2) == Said{"found " + parent, "entry inherited" + parent});
+  child.step();
+  CHECK(look(2) == Said{"found ", "entry own"});
+  append(parents, "3000 10 flushed late\n");
+  CHECK(look(1) == Said{"entry flushed late" + parent});
+  CHECK_FALSE(child.step());
+  CHECK(look(1) == Said{"executed "});
+  append(parents, "4000 10 of another program\n");
+  CHECK(watch.look([](const WatchEvent&) { FAIL_CHECK("a file is told"); }));
+  CHECK(watch.totals().entries == 3);
+}
+
+TEST_CASE("half a line of a parent that goes on is not told when the child ends", "[watch]") {
+  const Scratch scratch;
+  append(map_of(scratch, ::getpid()), "1000 10 whole\n2000 10 ha");
+  Child child([] { return std::uint64_t{1}; });
+  Watched watch(child.pid(), scratch);
+  CHECK(watch.look(2) == Said{"found", "entry whole"});
+  child.end();
+  CHECK((watch.look().empty() && !watch.lives()));
+}
+
 TEST_CASE("half a line is no entry until it is whole", "[watch]") {
   const Scratch scratch;
   const Child child([] { return std::uint64_t{1}; });

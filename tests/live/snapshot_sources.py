@@ -16,13 +16,13 @@ def run(*arguments, status=0, stdin=""):
     return made
 
 
-def bundle(directory, pid, maps, files):
+def bundle(directory, pid, maps, files, namespace_pids=()):
     """As perfmap snapshot makes one; the process began when its machine did, in 1970."""
     files = {f"proc/{pid}/maps": maps, f"proc/{pid}/comm": "node\n", "proc/stat": "btime 1000\n",
              f"proc/{pid}/stat": f"{pid} (node) S 7 {pid} {pid} 0 -1 1 1 2 3 4 5 6 7 8 20 0 1 0 5 9 9 9\n",
              f"proc/{pid}/status": f"Name:\tnode\nTgid:\t{pid}\nUid:\t1\t1\t1\t1\nNStgid:\t{pid}\nNSpid:\t{pid}\n",
              **files}
-    manifest = {"schema": "perfmap.snapshot/1", "pid": pid, "namespace_pids": [pid], "comm": "node",
+    manifest = {"schema": "perfmap.snapshot/1", "pid": pid, "namespace_pids": list(namespace_pids) or [pid], "comm": "node",
                 "executable": "/usr/bin/node", "uid": 1, "start": 5, "boot": "1000.000000000",
                 "taken": "1795273612.000000000", "kernel": "6.1.0", "machine": "x86_64", "files": [],
                 "left_out": [], "modules": []}
@@ -77,6 +77,15 @@ def check_dump(work):
     assert "did not write" in refused.stderr and not (work / "none.data").exists(), refused.stderr
 
 
+def check_container(work):
+    """The process knows itself by another pid, which is in its dump's header; the snapshot has the one outside."""
+    files = {"tmp/jit-700.dump": WILD / "jit-683-samples.dump"}
+    snapshot = bundle(work / "container", 700, "", files, namespace_pids=[700, 683])
+    assert "JD108" not in run("lint", snapshot, "--fail-level", "never", "--format", "jsonl").stdout
+    other = bundle(work / "renamed", 700, "", files, namespace_pids=[700, 5])
+    assert "JD108" in run("lint", other, "--fail-level", "never", "--format", "jsonl").stdout
+
+
 def check_refusals(work):
     snapshot = work / "map"
     for arguments, why in ((["pypylog", snapshot], "is a snapshot, which holds no PYPYLOG"),
@@ -114,5 +123,6 @@ def check_no_process():
 with tempfile.TemporaryDirectory() as directory:
     check_map(pathlib.Path(directory))
     check_dump(pathlib.Path(directory))
+    check_container(pathlib.Path(directory))
     check_refusals(pathlib.Path(directory))
     check_no_process()

@@ -12,6 +12,7 @@
 #include "perfmap/jit_sources.hpp"
 #include "perfmap/jitdump_writer.hpp"
 #include "perfmap/process_tracker.hpp"
+#include "perfmap/symbolizer.hpp"
 #include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
@@ -76,6 +77,45 @@ TEST_CASE("map and mapped dumps are kept while their process writes, and answer 
   CHECK(name_in(scratch / "moved", 0x1004) == "in the map");
   CHECK(name_in(scratch / "moved", 0x2004) == "in the dump");
   CHECK(name_in(scratch / "moved", 0x3000) == "-");
+}
+
+TEST_CASE("files of the processes that a child was forked from are kept", "[snapshot]") {
+  const Scratch scratch;
+  const std::string tmp = scratch / "tmp";
+  std::filesystem::create_directories(tmp);
+  const auto map_of = [&](pid_t pid) { return tmp + "/perf-" + std::to_string(pid) + ".map"; };
+  void* const code =
+      ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(code != MAP_FAILED);
+  const auto at = reinterpret_cast<Address>(code);
+  auto writer = *MapWriter::open(map_of(::getpid()));
+  writer.write(at, 0x10, "inherited");
+  REQUIRE(writer.flush());  // or the child inherits the buffer, and writes it
+  Child child([&] {
+    static auto own = *MapWriter::open(map_of(::getpid()));
+    own.write(at + 0x1000, 0x10, "own");
+    static_cast<void>(own.flush());
+    return std::uint64_t{1};
+  });
+  const TakenSnapshot taken = take(child.pid(), {.tmp = tmp}, scratch / "bundle");
+  ::munmap(code, 8192);
+  CHECK(taken.manifest.parents.front() == ::getpid());
+  CHECK(taken.manifest.left_out.empty());
+  child.end();
+  std::filesystem::remove_all(tmp);
+  const auto snapshot = Snapshot::open(scratch / "bundle");
+  REQUIRE(snapshot);
+  CHECK(snapshot->manifest().parents == taken.manifest.parents);
+  ProcessTracker tracker({.roots = snapshot->roots(), .any_owner = true, .open_module = {}});
+  REQUIRE(tracker.import(snapshot->pid()));
+  REQUIRE(tracker.refresh_jit(snapshot->pid()));
+  Symbolizer symbolizer(tracker, {});
+  const auto name = [&](Address address) {
+    const AddressName answer = symbolizer.find(snapshot->pid(), {.address = address});
+    return answer.entry ? std::string(answer.entry->name) : "-";
+  };
+  CHECK(name(at + 4) == "inherited");
+  CHECK(name(at + 0x1004) == "own");
 }
 
 TEST_CASE("a process in a container is kept under the pid that we see", "[snapshot]") {

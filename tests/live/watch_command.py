@@ -137,6 +137,62 @@ def json_fits_its_schemas(tmp):
     assert os.path.exists(f"{tmp}/bundle/tmp/perf-{process.pid}.map")
 
 
+def mangled_names_are_readable_in_text(tmp):
+    process = sleeper()
+    append(f"{tmp}/perf-{process.pid}.map", "1000 10 _Z3fooi\n")
+    wanted = {(): "1000 10 foo(int)\n", ("--no-demangle",): "1000 10 _Z3fooi\n"}
+    for options, line in wanted.items():
+        watch = start("watch", *options, str(process.pid), tmp=tmp)
+        assert watch.stdout.readline() == line, options
+        watch.kill()
+        watch.communicate()
+    watch = start("watch", "--format", "jsonl", str(process.pid), tmp=tmp)
+    assert json.loads(watch.stdout.readline())["event"] == "found"
+    assert json.loads(watch.stdout.readline())["name"] == "_Z3fooi"
+    process.kill()
+    process.wait()
+    watch.communicate(timeout=10)
+
+
+FORKED = """
+import ctypes, mmap, os, sys, time
+code = mmap.mmap(-1, 8192, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+at = ctypes.addressof(ctypes.c_char.from_buffer(code))
+with open(f"{sys.argv[1]}/perf-{os.getpid()}.map", "w") as file:
+    file.write(f"{at:x} 10 inherited\\n")
+child = os.fork()
+if child:
+    print(at, child, flush=True)
+time.sleep(60)
+"""
+
+
+def a_child_keeps_its_parents_names(tmp):
+    parent = subprocess.Popen([sys.executable, "-c", FORKED, tmp], stdout=subprocess.PIPE, text=True)
+    at, child = map(int, parent.stdout.readline().split())
+    watch = start("watch", "--format", "jsonl", str(child), tmp=tmp)
+    events = [json.loads(watch.stdout.readline()) for _ in range(2)]
+    assert [event["event"] for event in events] == ["found", "entry"], events
+    assert all(event["inherited_from"] == parent.pid for event in events), events
+    for event in events:
+        check_schema(event, "watch")
+    code, _, said = run("snapshot", str(child), "-o", f"{tmp}/child", tmp=tmp)
+    assert code == 0 and "left out" not in said, said
+    manifest = json.loads(pathlib.Path(f"{tmp}/child/manifest.json").read_text())
+    check_schema(manifest, "snapshot")
+    assert manifest["parents"] == [parent.pid], manifest
+    os.kill(child, signal.SIGKILL)
+    parent.kill()
+    parent.wait()
+    _, said = watch.communicate(timeout=10)
+    assert f"perf-{parent.pid}.map, too: process {parent.pid} wrote it" in said, said
+    os.unlink(f"{tmp}/perf-{parent.pid}.map")
+    code, out, said = run("resolve", f"{at + 4:x}", "-s", f"{tmp}/child", tmp=tmp)
+    assert code == 0 and "inherited+0x4" in out, (out, said)
+    _, out, _ = run("doctor", f"{tmp}/child", tmp=tmp)
+    assert f"for memory inherited from process {parent.pid}" in out, out
+
+
 def check_schema(value, name):
     schema = json.loads((SCHEMAS / f"perfmap.{name}-1.json").read_text())
     check(value, schema, schema)
@@ -144,7 +200,8 @@ def check_schema(value, name):
 
 def main():
     for test in (entries_come_until_the_process_ends, a_signal_ends_it_with_totals,
-                 a_closed_pipe_ends_it, it_costs_little_where_nothing_happens):
+                 a_closed_pipe_ends_it, it_costs_little_where_nothing_happens,
+                 mangled_names_are_readable_in_text, a_child_keeps_its_parents_names):
         with tempfile.TemporaryDirectory() as tmp:
             test(tmp)
     with tempfile.TemporaryDirectory() as tmp:

@@ -37,6 +37,9 @@ class RecordedPatient {
   std::uint64_t pid_namespace = 0;
   std::uint32_t clock = 0;
   bool lives = false;
+  /// Executed the program and mapped the memory, and then forked process 42; 0: 42 did itself.
+  pid_t parent = 0;
+  bool remaps = false;  ///< 42 has mapped other memory in the place of its parent's
   bool any_owner = false;
   uid_t reader = 0;
   std::string map_dir = {};
@@ -71,6 +74,7 @@ class RecordedPatient {
 
  private:
   mutable RecordedRefusals refused_now_;
+  std::uint32_t first() const { return parent != 0 ? static_cast<std::uint32_t>(parent) : 42; }
   std::string record(std::uint32_t type, const Bytes& body, std::uint16_t misc = 0) const {
     const RecordingBytes b;
     return b.record(type, body.text() + b.trailer(event(), {.time = 10, .pid = 42, .tid = 42}),
@@ -86,17 +90,21 @@ class RecordedPatient {
     if ((sample_type & kStackUser) != 0) shape.stack_user = 8192;
     return shape;
   }
-  std::string mapping(const std::string& name, Address begin) const {
+  std::string mapping(const std::string& name, Address begin, std::uint32_t pid) const {
     Bytes body = RecordingBytes().bytes();
-    body.u32(42).u32(42).u64(begin).u64(0x1000).u64(0).zeros(24).u32(5).u32(2).padded(name);
+    body.u32(pid).u32(pid).u64(begin).u64(0x1000).u64(0).zeros(24).u32(5).u32(2).padded(name);
     return record(10, body, 2);
   }
   std::string bytes() const {
     const RecordingBytes b;
     constexpr std::uint16_t kExec = 1 << 13;
-    std::string data = record(3, b.bytes().u32(42).u32(42).padded("node"), kExec);
-    data += mapping(program, 0x400000) + mapping(memory, kCode);
-    for (const std::string& one : mapped) data += mapping(one, 0x9000);
+    std::string data = record(3, b.bytes().u32(first()).u32(first()).padded("node"), kExec);
+    data += mapping(program, 0x400000, first()) + mapping(memory, kCode, first());
+    for (const std::string& one : mapped) data += mapping(one, 0x9000, first());
+    if (parent != 0) {
+      data += record(7, b.bytes().u32(42).u32(first()).u32(42).u32(first()).u64(10));
+    }
+    if (remaps) data += mapping("/memfd:code", kCode, 42);
     if (pid_namespace != 0) {
       Bytes body = b.bytes();
       body.u32(42).u32(42).u64(4);

@@ -22,6 +22,13 @@ void write_number(JsonWriter& json, std::string_view key, std::uint64_t value) {
   json.number(value);
 }
 
+void write_pids(JsonWriter& json, std::string_view key, const std::vector<pid_t>& pids) {
+  json.key(key);
+  json.begin_array();
+  for (const pid_t pid : pids) json.number(static_cast<std::uint64_t>(pid));
+  json.end_array();
+}
+
 /// Of files; none is older than 1970.
 void write_time(JsonWriter& json, std::string_view key, std::int64_t ns) {
   json.key(key);
@@ -67,10 +74,8 @@ void write_file(JsonWriter& json, const SnapshotFile& file) {
 
 void write_process(JsonWriter& json, const SnapshotManifest& manifest) {
   write_number(json, "pid", static_cast<std::uint64_t>(manifest.pid));
-  json.key("namespace_pids");
-  json.begin_array();
-  for (const pid_t pid : manifest.namespace_pids) json.number(static_cast<std::uint64_t>(pid));
-  json.end_array();
+  write_pids(json, "namespace_pids", manifest.namespace_pids);
+  if (!manifest.parents.empty()) write_pids(json, "parents", manifest.parents);
   json.text_members("comm", manifest.comm);
   json.text_members("executable", manifest.executable);
   write_number(json, "uid", manifest.uid);

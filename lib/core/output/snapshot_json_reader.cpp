@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostBuildId = 64;
-constexpr std::size_t kMostNamespaces = 64;
+constexpr std::size_t kMostPids = 64;
 
 std::optional<std::string> from_hex(std::string_view text) {
   if (text.size() % 2 != 0 || text.size() > 2 * kMostBuildId) return std::nullopt;
@@ -85,17 +85,24 @@ void read_file(const Json& object, Reading& reading) {
   reading.manifest.files.push_back(std::move(file));
 }
 
-void read_namespaces(const Json& json, Fields& fields, SnapshotManifest& manifest) {
-  const auto found = json.find("namespace_pids");
-  if (found == json.end()) return;
-  if (!found->is_array() || found->size() > kMostNamespaces) {
-    return fields.fail("\"namespace_pids\" is not an array of pids");
+std::vector<pid_t> read_pids(const Json& json, const char* key, Fields& fields) {
+  std::vector<pid_t> pids;
+  const auto found = json.find(key);
+  if (found == json.end()) return pids;
+  const std::string problem = "\"" + std::string(key) + "\" is not an array of pids";
+  if (!found->is_array() || found->size() > kMostPids) {
+    fields.fail(problem);
+    return pids;
   }
   for (const Json& one : *found) {
     const bool good = one.is_number_unsigned() && one.get<std::uint64_t>() <= INT32_MAX;
-    if (!good) return fields.fail("\"namespace_pids\" is not an array of pids");
-    manifest.namespace_pids.push_back(one.get<pid_t>());
+    if (!good) {
+      fields.fail(problem);
+      return pids;
+    }
+    pids.push_back(one.get<pid_t>());
   }
+  return pids;
 }
 
 void read_left_out(const Json& json, Fields& fields, SnapshotManifest& manifest) {
@@ -113,7 +120,8 @@ void read_process(const Json& json, Reading& reading) {
   Fields fields(json);
   manifest.pid = static_cast<pid_t>(fields.number("pid", INT32_MAX));
   if (manifest.pid == 0) fields.fail("\"pid\" is missing");
-  read_namespaces(json, fields, manifest);
+  manifest.namespace_pids = read_pids(json, "namespace_pids", fields);
+  manifest.parents = read_pids(json, "parents", fields);
   manifest.comm = fields.text("comm");
   manifest.executable = fields.text("executable");
   manifest.uid = fields.number32("uid");

@@ -64,7 +64,7 @@ struct LookedFor {
   std::string why;            ///< one line, for people
   std::uint64_t entries = 0;  ///< lines, or LOAD records, of a file that is used
   std::string damage;  ///< what is damaged in a dump that is used, such as "JD201: …"; one line
-  /// The living process that it is of, from which the examined one was forked; 0: its own.
+  /// The process that it is of, from which the examined one was forked; 0: its own.
   pid_t inherited_from = 0;
 };
 

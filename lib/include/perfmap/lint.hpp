@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <sys/types.h>
 
 #include "perfmap/diagnostic.hpp"
 #include "perfmap/export.hpp"
@@ -26,7 +27,11 @@ PERFMAP_API void lint(const Map& map, Diagnostics& problems);
 ///
 /// O(bytes + n log n) for n records, whatever they overlap; about 130 bytes a LOAD or MOVE while it
 /// runs. Of a dump that may still grow, what is not whole yet is not judged.
-PERFMAP_API void lint(const Jitdump& dump, Diagnostics& problems);
+///
+/// `namespace_pids` are those of the dump's process, where they are known: in a container it writes
+/// the one that it knows itself by, and a snapshot calls the file by the one outside.
+PERFMAP_API void lint(const Jitdump& dump, Diagnostics& problems,
+                      std::span<const pid_t> namespace_pids = {});
 
 /// A file that lint() has gone over, with its findings: a map or a dump.
 struct LintedFile {

@@ -38,6 +38,8 @@ struct WatchEvent {
   std::uint64_t time = 0;        ///< of a record, as the dump has it
   std::uint64_t index = 0;       ///< of a record's code
   std::uint32_t tid = 0;         ///< of a record
+  /// The process that the file is of, from which the watched one was forked; 0: its own.
+  pid_t inherited_from = 0;
   bool has_ticks = false;        ///< `time` is the processor's counter, not nanoseconds
 };
 
@@ -60,6 +62,8 @@ struct WatchTotals {
 /// Follows the perf map and the jitdumps of a living process: each look tells what was added since
 /// the last one. Files that are not there yet are waited for; found as find_process_map() and
 /// find_process_dumps() find them, and followed where they were found, even when it has gone.
+/// Files of those that it was forked from are followed, too, until it execs: see living_parents().
+/// A map has no times, so what a parent adds after the fork is told as well.
 ///
 /// A look at files that have not changed costs some ten microseconds. Files are looked for at most
 /// as often as costs half a percent of a processor's time.

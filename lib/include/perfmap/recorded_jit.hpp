@@ -31,7 +31,8 @@ PERFMAP_API std::string to_string(const ForeignFile& file);
 struct RecordedJitOptions {
   Roots roots = {};
   std::string directory = {};  ///< perf-PID.map and the dumps, by their names; instead of the rest
-  /// Of one of the processes; instead of the rest. It has no files of other processes.
+  /// Of one of the processes; instead of the rest. It has no files of other processes but those
+  /// that this one was forked from.
   std::shared_ptr<const Snapshot> snapshot = nullptr;
   std::string symfs = {};  ///< paths of dumps are looked up below it
   /// Files of anybody are believed, not only those of the process's user, ours and root's.

@@ -42,6 +42,9 @@ struct SnapshotFile {
 struct SnapshotManifest {
   pid_t pid = 0;                      ///< as the one who took it saw it
   std::vector<pid_t> namespace_pids;  ///< NStgid: in each pid namespace, the taker's first
+  /// Those that it was forked from and has memory from, the nearest first; their files are here,
+  /// too.
+  std::vector<pid_t> parents = {};
   std::string comm;
   std::string executable;        ///< the program's path; empty where it could not be read
   std::uint32_t uid = 0;         ///< effective

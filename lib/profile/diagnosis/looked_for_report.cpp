@@ -5,14 +5,17 @@ namespace perfmap {
 namespace {
 
 std::string fate_text(const LookedFor& file) {
-  if (file.fate != FileFate::used) return visible(file.why);
+  const std::string parent = "process " + std::to_string(file.inherited_from);
+  const bool is_own = file.inherited_from == 0;
+  if (file.fate != FileFate::used) {
+    return visible(file.why) +
+           (is_own ? "" : "; of " + parent + ", whose memory this one inherited");
+  }
   const std::string what = file.is_dump ? "load" : "entr";
   const std::string one = file.is_dump ? "" : "y";
   const std::string many = file.is_dump ? "s" : "ies";
   return "used, " + std::to_string(file.entries) + " " + what + (file.entries == 1 ? one : many) +
-         (file.inherited_from == 0
-              ? ""
-              : ", for memory inherited from process " + std::to_string(file.inherited_from)) +
+         (is_own ? "" : ", for memory inherited from " + parent) +
          (file.damage.empty() ? "" : "; " + visible(file.damage));
 }
 

@@ -83,7 +83,7 @@ class ProcessAdvice {
     if (refused == nullptr) return false;
     std::string files;
     for (const ForeignFile& file : refused->foreign) {
-      if (file.pid != process_.counts.pid) continue;
+      if (!uses_files_of(process_, file.pid)) continue;
       files += (files.empty() ? "" : "; ") + visible(file.path) + " belongs to user " +
                std::to_string(file.owner) + " and was not used: " + visible(file.why);
     }
@@ -202,7 +202,9 @@ class ProcessAdvice {
 
   void add_damage() {
     for (const LookedFor& file : process_.looked_for) {
-      if (file.fate != FileFate::used || file.damage.empty()) continue;
+      const bool is_told =
+          file.inherited_from != 0 && recording_.views.contains(file.inherited_from);
+      if (file.fate != FileFate::used || file.damage.empty() || is_told) continue;
       advice_.add("damaged-dump", process_.unnamed_jit == 0 ? Severity::info : Severity::warning,
                   damage_text(file), damage_fix(file), process_.counts.pid);
     }

@@ -9,6 +9,8 @@
 namespace perfmap {
 namespace {
 
+constexpr std::size_t kMostInherited = 64;  // files of parents that are listed of a process
+
 /// Splits what `sh -c` gets: for looking, not for running.
 std::vector<std::string> words_of(const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
@@ -172,8 +174,9 @@ class RecordedSearch {
   const RecordingContext& context_;
 };
 
-void search_gone(const RecordedView& recorded, const UsedFiles& used,
-                 const RecordingContext& context, Coverage& coverage, Diagnosis& diagnosis) {
+std::vector<LookedFor> search_gone(const RecordedView& recorded, const UsedFiles& used,
+                                   const RecordingContext& context, Coverage& coverage) {
+  std::vector<LookedFor> files;
   const RecordedSearch search(recorded, used, context);
   const auto take = [&](const FilePlace& place, bool is_dump) {
     Input input = Input::from_text("", "");
@@ -186,20 +189,34 @@ void search_gone(const RecordedView& recorded, const UsedFiles& used,
       is_dump ? take_dump(std::move(input), file, coverage, false)
               : take_map(std::move(input), file, coverage);
     }
-    diagnosis.looked_for.push_back(std::move(file));
+    files.push_back(std::move(file));
   };
   for (const FilePlace& place : search.maps()) take(place, false);
   for (const FilePlace& place : search.dumps()) take(place, true);
+  return files;
 }
 
 /// What the live search believes was used if find_jit took it, too.
 void reconcile(pid_t pid, const UsedFiles& used, const RecordingContext& context,
-               Diagnosis& diagnosis) {
-  for (LookedFor& file : diagnosis.looked_for) {
+               std::vector<LookedFor>& files) {
+  for (LookedFor& file : files) {
     if (file.fate != FileFate::used) continue;
     const Result<FileFacts> facts = look_at_path(file.our_path);
     if (!facts || !used.has(pid, *facts)) explain_unused(pid, context, file);
   }
+}
+
+/// The process's own files, wherever it is.
+std::vector<LookedFor> search_files(const RecordedView& recorded, const UsedFiles& used,
+                                    const RecordingContext& context, Coverage& coverage) {
+  if (!recorded.process) return search_gone(recorded, used, context, coverage);
+  const DoctorOptions options{context.options.roots, context.options.reader,
+                              context.options.is_snapshot};
+  FileSearch files(*recorded.process, recorded.view, options, coverage);
+  files.look_for_map();
+  files.look_for_dumps();
+  reconcile(recorded.view.pid, used, context, files.looked_for);
+  return std::move(files.looked_for);
 }
 
 }  // namespace
@@ -261,16 +278,17 @@ RecordedView view_recorded(pid_t pid, const std::string& comm, const RecordingCo
 void search_recorded(const RecordedView& recorded, const UsedFiles& used,
                      const RecordingContext& context, Diagnosis& diagnosis) {
   Coverage coverage(recorded.view.memory);
-  if (recorded.process) {
-    const DoctorOptions options{context.options.roots, context.options.reader,
-                                context.options.is_snapshot};
-    FileSearch files(*recorded.process, recorded.view, options, coverage);
-    files.look_for_map();
-    files.look_for_dumps();
-    diagnosis.looked_for = std::move(files.looked_for);
-    reconcile(recorded.view.pid, used, context, diagnosis);
-  } else {
-    search_gone(recorded, used, context, coverage, diagnosis);
+  diagnosis.looked_for = search_files(recorded, used, context, coverage);
+  const std::size_t own = diagnosis.looked_for.size();
+  for (const pid_t pid : inherits_from(context.samples.processes.at(recorded.view.pid))) {
+    if (diagnosis.looked_for.size() - own >= kMostInherited) break;
+    if (!context.samples.processes.contains(pid)) continue;
+    const RecordedView parent = view_recorded(pid, recorded.view.status.comm, context);
+    for (LookedFor& file : search_files(parent, used, context, coverage)) {
+      if (file.fate == FileFate::missing) continue;
+      file.inherited_from = pid;
+      diagnosis.looked_for.push_back(std::move(file));
+    }
   }
   diagnosis.memory = coverage.result();
 }

@@ -97,7 +97,10 @@ class SampleReader {
     found.pids.insert(sample.pid);
     RecordedProcess& process = found.processes[sample.pid];
     auto space = tracker_.at(sample.pid);
-    if (space != nullptr) process.memory = space;
+    if (space != nullptr) {
+      process.memory = space;
+      process.lineage = tracker_.lineage(sample.pid);
+    }
     constexpr std::uint64_t k32Bit = 1;  // PERF_SAMPLE_REGS_ABI_32
     process.samples_of_32_bit += sample.user.abi == k32Bit ? 1 : 0;
     if (sample.mode != CpuMode::user) return;
@@ -133,6 +136,21 @@ bool RecordedSamples::is_monotonic() const noexcept {
   return !events.empty() &&
          std::all_of(events.begin(), events.end(),
                      [](const RecordedEvent& event) { return event.clock == CLOCK_MONOTONIC; });
+}
+
+std::vector<pid_t> inherits_from(const RecordedProcess& process) {
+  std::vector<pid_t> pids;
+  if (process.memory == nullptr || process.lineage == nullptr) return pids;
+  const JitLineage* const own = process.lineage.get();
+  const JitLineage::Ask take = [&](const JitLineage& one, std::uint64_t, bool) {
+    const bool is_known = std::find(pids.begin(), pids.end(), one.pid) != pids.end();
+    if (&one != own && one.pid != own->pid && !is_known) pids.push_back(one.pid);
+    return false;
+  };
+  for (const Region& region : process.memory->regions()) {
+    if (jit_room(region) == JitRoom::likely) own->visit(region, region.range.begin, take);
+  }
+  return pids;
 }
 
 bool is_dump_name(std::string_view path) noexcept {

@@ -14,6 +14,8 @@
 
 namespace perfmap {
 
+struct JitLineage;
+
 /// Samples of code that a process's runtime made: those whose address lies in executable memory
 /// that no file names.
 struct JitSamples {
@@ -26,6 +28,7 @@ struct JitSamples {
 struct RecordedProcess {
   /// Memory at its last sample; null where it has none, or nothing is known of it.
   std::shared_ptr<const AddressSpace> memory;
+  std::shared_ptr<const JitLineage> lineage;  ///< then, too
   /// The file that was mapped to run first after exec: the program. Empty: nothing tells.
   std::string program;
   /// The how manieth exec of the recording made it what it is, or its parent; 0: none that was
@@ -53,6 +56,9 @@ struct RecordedSamples {
   /// Whether all events have the clock of jitdumps.
   bool is_monotonic() const noexcept;
 };
+
+/// The processes that it has memory from in which code of a runtime may lie: the nearest first.
+std::vector<pid_t> inherits_from(const RecordedProcess& process);
 
 /// jit-PID.dump, wherever it lies.
 bool is_dump_name(std::string_view path) noexcept;

@@ -211,6 +211,12 @@ std::string process_title(const RecordedProcessState& process) {
          ")";
 }
 
+bool uses_files_of(const RecordedProcessState& process, pid_t pid) noexcept {
+  return process.counts.pid == pid ||
+         std::any_of(process.looked_for.begin(), process.looked_for.end(),
+                     [pid](const LookedFor& one) { return one.inherited_from == pid; });
+}
+
 bool has_stack_copies(const RecordedSamples& samples) noexcept {
   return any_event_has(samples, kUserStack);
 }

@@ -59,6 +59,8 @@ std::string percent_text(std::uint64_t part, std::uint64_t whole);
 /// Less than one in a hundred is not worth another recording.
 bool matters(std::uint64_t part, std::uint64_t whole) noexcept;
 std::string process_title(const RecordedProcessState& process);
+/// Whether files of that process were looked for: it, or one that it has memory from.
+bool uses_files_of(const RecordedProcessState& process, pid_t pid) noexcept;
 /// Whether samples have the copies of stacks that --call-graph dwarf makes.
 bool has_stack_copies(const RecordedSamples& samples) noexcept;
 bool has_stacks(const RecordedSamples& samples) noexcept;

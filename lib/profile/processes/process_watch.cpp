@@ -5,11 +5,13 @@
 #include <chrono>
 #include <ctime>
 #include <fcntl.h>
+#include <optional>
 #include <set>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <vector>
 
+#include "perfmap/living_parents.hpp"
 #include "processes/safe_open.hpp"
 #include "processes/start_time.hpp"
 #include "processes/watched_file.hpp"
@@ -33,6 +35,43 @@ std::chrono::nanoseconds time_used() noexcept {
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
+/// The files of one process, as a search has found them.
+struct FoundFiles {
+  pid_t pid = 0;
+  std::int64_t start_ns = 0;  // of the process
+  std::vector<Input> inputs;
+  std::vector<std::string> refused;
+
+  bool is_older(const FileFacts& file) const noexcept {
+    return file.mtime_ns + kTimeSlack < start_ns;
+  }
+  bool has(const FileFacts& file) const noexcept {
+    return std::any_of(inputs.begin(), inputs.end(), [&file](const Input& one) {
+      return one.facts().device == file.device && one.facts().inode == file.inode;
+    });
+  }
+};
+
+/// Nothing where the process is gone, as it is known by its pid alone there.
+std::optional<FoundFiles> find_files(const ProcSource& process, const WatchOptions& options) {
+  FoundFiles found;
+  found.pid = process.pid();
+  found.start_ns = start_time_ns(process, options.roots.proc);
+  Result<Input> map = find_process_map(process.pid(), options.roots, options.any_owner);
+  ProcessDumps dumps = find_process_dumps(process.pid(), options.roots, options.any_owner);
+  if (!process.is_alive()) return std::nullopt;
+  if (!map && map.error().code != Errc::not_found) found.refused.push_back(map.error().message);
+  for (const Error& error : dumps.refused) found.refused.push_back(error.message);
+  if (map) found.inputs.push_back(*std::move(map));
+  for (Input& dump : dumps.dumps) found.inputs.push_back(std::move(dump));
+  return found;
+}
+
+OwnedFd open_root(pid_t pid, const Roots& roots) {
+  const std::string path = roots.proc + "/" + std::to_string(pid) + "/root";
+  return OwnedFd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
 }  // namespace
 
 struct ProcessWatch::State {
@@ -40,17 +79,17 @@ struct ProcessWatch::State {
 
   void open();
   void search(const Visit& visit);
-  void take(Input input, const Visit& visit);
+  void take_all(const std::vector<FoundFiles>& found, const Visit& visit);
+  void take(Input input, pid_t of, const Visit& visit);
   void refuse(const std::string& why, const Visit& visit);
   void look_for_exec(const Visit& visit);
   /// Makes refresh() look where the file was found, even when the process has gone.
-  void follow(Input& input) const;
+  void follow(Input& input, pid_t of) const;
 
   ProcSource process;
   WatchOptions options;
   OwnedFd root;
   OwnedFd end;
-  std::int64_t start_ns = 0;
   std::uint64_t image = 0;
   std::vector<WatchedFile> files;
   std::set<std::string> refused;  // that were told
@@ -60,20 +99,18 @@ struct ProcessWatch::State {
 };
 
 void ProcessWatch::State::open() {
-  const std::string path = options.roots.proc + "/" + std::to_string(process.pid()) + "/root";
-  root = OwnedFd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  root = open_root(process.pid(), options.roots);
   end = OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid(), 0)));
-  start_ns = start_time_ns(process, options.roots.proc);
   if (const auto id = process.image_id(); id && *id) image = **id;
 }
 
-void ProcessWatch::State::follow(Input& input) const {
+void ProcessWatch::State::follow(Input& input, pid_t of) const {
   const FileFacts& facts = input.facts();
   OpenPolicy policy{.follow_link = false, .regular_only = true, .bounded = true};
   // Of whom it was when it was found: the process, which tells, may be gone by then.
   if (!options.any_owner) policy.owners = {0, ::geteuid(), facts.uid};
   const std::string name = input.name();
-  const std::string prefix = options.roots.proc + "/" + std::to_string(process.pid()) + "/root";
+  const std::string prefix = options.roots.proc + "/" + std::to_string(of) + "/root";
   const bool below = name.starts_with(prefix + "/");
   const std::string path = below ? name.substr(prefix.size()) : name;
   const std::size_t slash = path.rfind('/');
@@ -85,7 +122,10 @@ void ProcessWatch::State::follow(Input& input) const {
       return Input::open_below(held->get(), file, name, policy);
     };
   };
-  const auto reopen = in(find_below(root.get(), above));
+  // A child may have changed its root since the fork.
+  const OwnedFd parents_root = of == process.pid() ? OwnedFd() : open_root(of, options.roots);
+  const auto& its_root = of == process.pid() ? root : parents_root;
+  const auto reopen = in(find_below(its_root.get(), above));
   const Result<Input> again = reopen();
   if (again && again->facts().device == facts.device && again->facts().inode == facts.inode) {
     return input.look_again_with(reopen);
@@ -99,32 +139,55 @@ void ProcessWatch::State::refuse(const std::string& why, const Visit& visit) {
   visit({.kind = Kind::refused, .range = {}, .name = why});
 }
 
-void ProcessWatch::State::take(Input input, const Visit& visit) {
+/// Files of the process itself come first.
+void ProcessWatch::State::take_all(const std::vector<FoundFiles>& found, const Visit& visit) {
+  for (const FoundFiles& one : found) {
+    for (const std::string& why : one.refused) refuse(why, visit);
+    for (const Input& input : one.inputs) {
+      if (!one.is_older(input.facts())) {
+        take(input, one.pid, visit);
+        continue;
+      }
+      // A child has its parent's dump mapped, too.
+      const bool is_parents = std::any_of(found.begin(), found.end(), [&](const FoundFiles& other) {
+        return other.has(input.facts()) && !other.is_older(input.facts());
+      });
+      if (is_parents) continue;
+      refuse("cannot use " + input.name() + ": it is older than " +
+                 (one.pid == process.pid() ? "the process" : "process " + std::to_string(one.pid)),
+             visit);
+    }
+  }
+}
+
+void ProcessWatch::State::take(Input input, pid_t of, const Visit& visit) {
   const bool is_known = std::any_of(files.begin(), files.end(), [&input](const WatchedFile& one) {
     return one.name() == input.name() ||
            (one.facts().device == input.facts().device && one.facts().inode == input.facts().inode);
   });
   if (is_known || files.size() >= kMostFiles) return;
-  if (input.facts().mtime_ns + kTimeSlack < start_ns) {
-    return refuse("cannot use " + input.name() + ": it is older than the process", visit);
-  }
-  follow(input);
-  files.emplace_back(std::move(input));
+  follow(input, of);
+  const pid_t inherited_from = of == process.pid() ? 0 : of;
+  files.emplace_back(std::move(input), inherited_from);
   if (options.new_only && !has_begun) files.back().skip();
-  visit({.kind = Kind::found, .range = {}, .name = {}, .source = files.back().name()});
+  WatchEvent event{.kind = Kind::found, .range = {}, .name = {}, .source = files.back().name()};
+  event.inherited_from = inherited_from;
+  visit(event);
 }
 
 void ProcessWatch::State::search(const Visit& visit) {
   if (Clock::now() < next_search) return;
   const std::chrono::nanoseconds before = time_used();
-  Result<Input> map = find_process_map(process.pid(), options.roots, options.any_owner);
-  ProcessDumps dumps = find_process_dumps(process.pid(), options.roots, options.any_owner);
-  // Both know the process by its pid alone.
-  if (process.is_alive()) {
-    if (map) take(*std::move(map), visit);
-    if (!map && map.error().code != Errc::not_found) refuse(map.error().message, visit);
-    for (const Error& error : dumps.refused) refuse(error.message, visit);
-    for (Input& dump : dumps.dumps) take(std::move(dump), visit);
+  if (std::optional<FoundFiles> own = find_files(process, options)) {
+    std::vector<FoundFiles> found;
+    found.push_back(*std::move(own));
+    for (const ProcSource& parent : living_parents(process, options.roots)) {
+      if (auto inherited = find_files(parent, options)) found.push_back(*std::move(inherited));
+    }
+    // Meanwhile it may have become another program, which has nothing from them.
+    const auto now = process.image_id();
+    const bool has_executed = now && *now && **now != image;
+    if (!has_executed) take_all(found, visit);
   }
   has_begun = true;
   const auto pause =
@@ -138,6 +201,7 @@ void ProcessWatch::State::look_for_exec(const Visit& visit) {
   image = **now;
   // What was refused may be another file now, and others may be there.
   refused.clear();
+  std::erase_if(files, [](const WatchedFile& file) { return file.inherited_from() != 0; });
   next_search = Clock::time_point();
   visit({.kind = Kind::executed, .range = {}, .name = {}});
 }
@@ -160,8 +224,15 @@ Result<bool> ProcessWatch::look(const Visit& visit) {
   if (lives) state.look_for_exec(visit);
   if (lives) state.search(visit);
   for (WatchedFile& file : state.files) {
-    file.look(visit, state.totals);
-    if (!lives) file.finish(visit, state.totals);
+    const pid_t parent = file.inherited_from();
+    const Visit tell = [&visit, parent](const WatchEvent& event) {
+      WatchEvent whose = event;
+      whose.inherited_from = parent;
+      visit(whose);
+    };
+    file.look(tell, state.totals);
+    // A parent goes on writing.
+    if (!lives && parent == 0) file.finish(tell, state.totals);
   }
   return lives;
 }

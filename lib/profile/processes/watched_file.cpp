@@ -16,7 +16,10 @@ std::variant<Map, Jitdump> file_of(Input input) {
 
 }  // namespace
 
-WatchedFile::WatchedFile(Input input) : file_(file_of(std::move(input))) { begin(); }
+WatchedFile::WatchedFile(Input input, pid_t inherited_from)
+    : file_(file_of(std::move(input))), inherited_from_(inherited_from) {
+  begin();
+}
 
 const Input& WatchedFile::input() const noexcept {
   return std::visit([](const auto& file) -> const Input& { return file.input(); }, file_);

@@ -14,10 +14,12 @@ namespace perfmap {
 /// A map or a dump that is followed: what of it was told.
 class WatchedFile {
  public:
-  explicit WatchedFile(Input input);
+  /// `inherited_from`: see WatchEvent.
+  WatchedFile(Input input, pid_t inherited_from);
 
   const std::string& name() const noexcept { return input().name(); }
   const FileFacts& facts() const noexcept { return input().facts(); }
+  pid_t inherited_from() const noexcept { return inherited_from_; }
 
   /// Goes over what is there without a word.
   void skip();
@@ -36,6 +38,7 @@ class WatchedFile {
                    WatchTotals& totals);
 
   std::variant<Map, Jitdump> file_;
+  pid_t inherited_from_;
   std::uint64_t told_ = 0;                                  // bytes
   std::uint64_t line_ = 1;                                  // that comes next
   std::unordered_map<std::uint64_t, std::uint64_t> loads_;  // by code index: offset of the last

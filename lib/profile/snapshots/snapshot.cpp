@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
 
 #include "processes/safe_open.hpp"
 
 namespace perfmap {
 namespace {
 
+constexpr std::size_t kMostProcesses = 64;
 constexpr std::size_t kMostManifest = std::size_t{64} << 20;
 constexpr const char* kManifest = "manifest.json";
 
@@ -31,12 +35,18 @@ Result<void> check_one(int at, const std::string& path, Wanted wanted, const std
   return Failure({Errc::refused, "cannot use the snapshot " + name + ": " + path + why, 0, {}});
 }
 
-Result<void> check_tree(int at, pid_t pid, const std::string& name) {
-  const std::string process = "proc/" + std::to_string(pid);
-  const std::array<std::pair<std::string, Wanted>, 11> tree = {{
-      {"proc", Wanted::directory},
-      {"tmp", Wanted::directory},
-      {"proc/stat", Wanted::maybe_file},
+template <std::size_t N>
+Result<void> check_all(int at, const std::array<std::pair<std::string, Wanted>, N>& tree,
+                       const std::string& name) {
+  for (const auto& [path, wanted] : tree) {
+    const Result<void> checked = check_one(at, path, wanted, name);
+    if (!checked) return checked;
+  }
+  return {};
+}
+
+Result<void> check_process(int at, const std::string& process, const std::string& name) {
+  const std::array<std::pair<std::string, Wanted>, 8> tree = {{
       {process, Wanted::directory},
       {process + "/stat", Wanted::file},
       {process + "/status", Wanted::file},
@@ -46,11 +56,49 @@ Result<void> check_tree(int at, pid_t pid, const std::string& name) {
       {process + "/cmdline", Wanted::maybe_file},
       {process + "/root", Wanted::maybe_directory},
   }};
-  for (const auto& [path, wanted] : tree) {
-    const Result<void> checked = check_one(at, path, wanted, name);
-    if (!checked) return checked;
+  return check_all(at, tree, name);
+}
+
+bool is_number(std::string_view text) noexcept {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// Those that the process was forked from, and whatever else readers may look for by its pid.
+Result<std::vector<std::string>> processes_in(int at, const std::string& name) {
+  const int fd = ::openat(at, "proc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  DIR* const directory = fd >= 0 ? ::fdopendir(fd) : nullptr;
+  if (directory == nullptr) {
+    Error error = system_error("cannot use the snapshot " + name + ": proc", errno);
+    if (fd >= 0) ::close(fd);
+    return Failure(std::move(error));
   }
-  return {};
+  std::vector<std::string> found;
+  while (const dirent* const entry = ::readdir(directory)) {
+    if (!is_number(entry->d_name)) continue;
+    if (found.size() >= kMostProcesses) break;
+    found.push_back("proc/" + std::string(entry->d_name));
+  }
+  ::closedir(directory);
+  if (found.size() < kMostProcesses) return found;
+  return Failure(
+      {Errc::too_large, "cannot use the snapshot " + name + ": too many processes", 0, {}});
+}
+
+Result<void> check_tree(int at, pid_t pid, const std::string& name) {
+  const std::array<std::pair<std::string, Wanted>, 4> tree = {{
+      {"proc", Wanted::directory},
+      {"tmp", Wanted::directory},
+      {"proc/stat", Wanted::maybe_file},
+      {"proc/" + std::to_string(pid), Wanted::directory},
+  }};
+  Result<void> checked = check_all(at, tree, name);
+  if (!checked) return checked;
+  const Result<std::vector<std::string>> processes = processes_in(at, name);
+  if (!processes) return Failure(processes.error());
+  for (const std::string& process : *processes) {
+    if (checked) checked = check_process(at, process, name);
+  }
+  return checked;
 }
 
 std::string absolute(const std::string& path) {

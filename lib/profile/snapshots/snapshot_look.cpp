@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "perfmap/living_parents.hpp"
 #include "perfmap/module.hpp"
 #include "processes/proc_text.hpp"
 #include "processes/start_time.hpp"
@@ -52,10 +53,22 @@ Result<bool> take_texts(const ProcSource& process, const SnapshotOptions& option
   return true;
 }
 
+bool has_file(const SnapshotLook& look, const FileFacts& file) noexcept {
+  const auto is_same = [&file](const Input& one) {
+    return one.facts().device == file.device && one.facts().inode == file.inode;
+  };
+  return (look.map && is_same(*look.map)) ||
+         std::any_of(look.dumps.begin(), look.dumps.end(), is_same);
+}
+
 bool is_believed(const ProcSource& process, const std::string& proc, const Input& input,
                  SnapshotLook& look) {
   if (!is_older_than(process, proc, input.facts())) return true;
-  look.left_out.push_back(input.name() + " is older than the process");
+  // A child has its parent's dump mapped, too.
+  const bool is_parents =
+      std::any_of(look.parents.begin(), look.parents.end(),
+                  [&](const SnapshotLook& parent) { return has_file(parent, input.facts()); });
+  if (!is_parents) look.left_out.push_back(input.name() + " is older than its process");
   return false;
 }
 
@@ -67,6 +80,10 @@ void find_files(const ProcSource& process, const Roots& roots, bool any_owner, S
   for (const Error& refused : dumps.refused) look.left_out.push_back(refused.message);
   for (Input& dump : dumps.dumps) {
     if (is_believed(process, roots.proc, dump, look)) look.dumps.push_back(std::move(dump));
+  }
+  for (SnapshotLook& parent : look.parents) {  // each file once
+    if (parent.map && has_file(look, parent.map->facts())) parent.map.reset();
+    std::erase_if(parent.dumps, [&](const Input& dump) { return has_file(look, dump.facts()); });
   }
 }
 
@@ -82,17 +99,17 @@ void take_vdso(const ProcSource& process, SnapshotLook& look) {
   }
 }
 
-/// One try. Nothing where the process is gone.
-Result<std::optional<SnapshotLook>> look_once(const ProcSource& process, const Roots& roots,
-                                              const SnapshotOptions& options, MappedFiles& files) {
-  SnapshotLook look;
+/// Without files. False where the process is gone.
+Result<bool> look_at_process(const ProcSource& process, const SnapshotOptions& options,
+                             MappedFiles& files, SnapshotLook& look) {
+  look.pid = process.pid();
   const auto image = process.image_id();
   if (!image) return Failure(image.error());
   const Result<bool> taken = take_texts(process, options, look);
   if (!taken) return Failure(taken.error());
   auto status = process.status();
   if (!status) return Failure(std::move(status.error()));
-  if (!*image || !*taken || !*status) return std::nullopt;
+  if (!*image || !*taken || !*status) return false;
   look.image = **image;
   look.status = **std::move(status);
   mend_stat(process, look);
@@ -100,7 +117,33 @@ Result<std::optional<SnapshotLook>> look_once(const ProcSource& process, const R
   if (auto executable = process.executable(); executable && *executable) {
     look.executable = **std::move(executable);
   }
+  return true;
+}
+
+/// What names the memory that the process has from them.
+void look_at_parents(const ProcSource& process, const Roots& roots, const SnapshotOptions& options,
+                     MappedFiles& files, SnapshotLook& look) {
+  for (const ProcSource& parent : living_parents(process, roots)) {
+    SnapshotLook its;
+    const Result<bool> seen = look_at_process(parent, options, files, its);
+    if (!seen) look.left_out.push_back(seen.error().message);
+    if (!seen || !*seen || its.image != look.image) return;
+    find_files(parent, roots, options.any_owner, its);
+    if (!parent.is_alive()) return;
+    for (std::string& why : its.left_out) look.left_out.push_back(std::move(why));
+    look.parents.push_back(std::move(its));
+  }
+}
+
+/// One try. Nothing where the process is gone.
+Result<std::optional<SnapshotLook>> look_once(const ProcSource& process, const Roots& roots,
+                                              const SnapshotOptions& options, MappedFiles& files) {
+  SnapshotLook look;
+  const Result<bool> seen = look_at_process(process, options, files, look);
+  if (!seen) return Failure(seen.error());
+  if (!*seen) return std::nullopt;
   take_vdso(process, look);
+  look_at_parents(process, roots, options, files, look);
   find_files(process, roots, options.any_owner, look);
   return look;
 }

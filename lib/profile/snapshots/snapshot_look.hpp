@@ -14,6 +14,7 @@ namespace perfmap {
 
 /// What is seen of one program in one process at one moment.
 struct SnapshotLook {
+  pid_t pid = 0;
   ProcessStatus status;
   std::uint64_t image = 0;
   std::string executable;
@@ -24,6 +25,7 @@ struct SnapshotLook {
   std::string vdso;
   std::uint64_t vdso_address = 0;
   std::vector<std::string> left_out;  ///< why, one line each
+  std::vector<SnapshotLook> parents;  ///< that it was forked from, without their vdso
 };
 
 /// Nothing where the process is gone.

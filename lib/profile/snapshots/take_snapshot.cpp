@@ -26,11 +26,15 @@ class SnapshotWriter {
   SnapshotManifest& manifest() noexcept { return manifest_; }
 
  private:
+  Result<void> write_machine();
+  Result<void> write_process(const SnapshotLook& look);
   Result<void> write_texts(const SnapshotLook& look);
   Result<void> write_file(SnapshotFile::Kind kind, const std::string& path, const Input& input,
                           std::string_view text, std::uint64_t whole);
   Result<void> write_vdso(const SnapshotLook& look);
-  std::string directory() const { return "proc/" + std::to_string(process_.pid()); }
+  static std::string directory(const SnapshotLook& look) {
+    return "proc/" + std::to_string(look.pid);
+  }
   std::string place_of_dump(const Input& dump, const SnapshotLook& look) const;
   void describe(SnapshotLook& look);
 
@@ -58,17 +62,22 @@ void SnapshotWriter::describe(SnapshotLook& look) {
   manifest_.kernel = kernel.release;
   manifest_.machine = kernel.machine;
   manifest_.left_out = std::move(look.left_out);
+  for (const SnapshotLook& parent : look.parents) manifest_.parents.push_back(parent.pid);
 }
 
 Result<void> SnapshotWriter::write_texts(const SnapshotLook& look) {
   for (const auto& [file, text] : look.texts) {
-    Result<void> written = tree_.write(directory() + "/" + file, text);
+    Result<void> written = tree_.write(directory(look) + "/" + file, text);
     if (!written) return written;
   }
   if (!look.executable.empty()) {
-    Result<void> linked = tree_.link(directory() + "/exe", look.executable);
+    Result<void> linked = tree_.link(directory(look) + "/exe", look.executable);
     if (!linked) return linked;
   }
+  return {};
+}
+
+Result<void> SnapshotWriter::write_machine() {
   // Where the machine's times begin, as those of a process count from there.
   const std::string boot = "btime " + std::to_string(manifest_.boot_ns / kSecond) + "\n";
   Result<void> written = tree_.write("proc/stat", boot);
@@ -107,15 +116,15 @@ Result<void> SnapshotWriter::write_file(SnapshotFile::Kind kind, const std::stri
 /// Those that are mapped are looked for where they are, by the paths in "maps"; any other by its
 /// pid's name.
 std::string SnapshotWriter::place_of_dump(const Input& dump, const SnapshotLook& look) const {
-  const std::string root = roots_.proc + "/" + std::to_string(process_.pid()) + "/root";
+  const std::string root = roots_.proc + "/" + std::to_string(look.pid) + "/root";
   std::string_view path = dump.name();
   if (path.starts_with(root + "/")) path.remove_prefix(root.size());
   const auto& regions = look.memory.regions;
   const bool is_mapped = std::any_of(regions.begin(), regions.end(), [path](const Region& region) {
     return region.file->kind == RegionKind::file && region.file->name == path;
   });
-  if (is_mapped) return directory() + "/root" + std::string(path);
-  return "tmp/jit-" + std::to_string(process_.pid()) + ".dump";
+  if (is_mapped) return directory(look) + "/root" + std::string(path);
+  return "tmp/jit-" + std::to_string(look.pid) + ".dump";
 }
 
 Result<void> SnapshotWriter::write_vdso(const SnapshotLook& look) {
@@ -129,13 +138,12 @@ Result<void> SnapshotWriter::write_vdso(const SnapshotLook& look) {
   return {};
 }
 
-Result<void> SnapshotWriter::write(SnapshotLook& look) {
-  describe(look);
+Result<void> SnapshotWriter::write_process(const SnapshotLook& look) {
   Result<void> written = write_texts(look);
   if (written && look.map) {
     // As a map that grows: whole lines, and not the filler of a writer that maps the file.
     const Map map(*look.map, {.growing = true});
-    const std::string path = "tmp/perf-" + std::to_string(process_.pid()) + ".map";
+    const std::string path = "tmp/perf-" + std::to_string(look.pid) + ".map";
     const std::string_view text = map.text();
     const std::uint64_t whole = map.ends_in_part() ? map.input().text().size() : text.size();
     written = write_file(SnapshotFile::Kind::map, path, map.input(), text, whole);
@@ -144,6 +152,16 @@ Result<void> SnapshotWriter::write(SnapshotLook& look) {
     if (!written) return written;
     const std::string path = place_of_dump(dump, look);
     written = write_file(SnapshotFile::Kind::dump, path, dump, dump.text(), dump.text().size());
+  }
+  return written;
+}
+
+Result<void> SnapshotWriter::write(SnapshotLook& look) {
+  describe(look);
+  Result<void> written = write_machine();
+  if (written) written = write_process(look);
+  for (const SnapshotLook& parent : look.parents) {
+    if (written) written = write_process(parent);
   }
   if (written) written = write_vdso(look);
   if (written) manifest_.modules = modules_of(process_, look);

@@ -100,8 +100,7 @@ void RecordedFiles::find_in_directory(const std::vector<std::string>& paths) {
 /// Whoever unpacked it owns its files: what they belonged to is in its manifest.
 void RecordedFiles::find_in_snapshot() {
   const Snapshot& snapshot = *options_.snapshot;
-  if (process_.pid != snapshot.pid()) return;
-  const auto process = ProcSource::open(snapshot.pid(), snapshot.roots());
+  const auto process = ProcSource::open(process_.pid, snapshot.roots());
   if (!process) return refuse(process.error());
   if (!*process) return;
   const std::int64_t start = start_time_ns(**process, snapshot.roots().proc);
@@ -113,8 +112,8 @@ void RecordedFiles::find_in_snapshot() {
                    0,
                    {}});
   }
-  take_map(find_process_map(snapshot.pid(), snapshot.roots(), true));
-  ProcessDumps found = find_process_dumps(snapshot.pid(), snapshot.roots(), true);
+  take_map(find_process_map(process_.pid, snapshot.roots(), true));
+  ProcessDumps found = find_process_dumps(process_.pid, snapshot.roots(), true);
   for (Input& dump : found.dumps) dumps.emplace_back(std::move(dump));
   for (Error& error : found.refused) refuse(std::move(error));
   const SnapshotManifest& manifest = snapshot.manifest();

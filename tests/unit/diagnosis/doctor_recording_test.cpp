@@ -105,6 +105,57 @@ TEST_CASE("files of other users are one finding a process, and its code's only c
   CHECK(found->finding.fix.starts_with("perfmap stacks --any-owner "));
 }
 
+TEST_CASE("a child's files include those of the process that its memory is from", "[doctor]") {
+  RecordedPatient patient;
+  patient.parent = 41;
+  RecordedPatient::write(patient.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
+  const RecordingDiagnosis found = patient.diagnose();
+  REQUIRE(found.processes.size() == 1);
+  CHECK(found.processes[0].counts.pid == 42);
+  CHECK(found.processes[0].unnamed_jit == 0);
+  const auto& files = found.processes[0].looked_for;
+  REQUIRE(files.size() == 3);
+  CHECK(files[0].our_path == patient.map());
+  CHECK(files[0].fate == FileFate::missing);
+  CHECK(files[0].inherited_from == 0);
+  CHECK(files[2].our_path == patient.tmp() + "/perf-41.map");
+  CHECK(files[2].fate == FileFate::used);
+  CHECK(files[2].entries == 1);
+  CHECK(files[2].inherited_from == 41);
+  CHECK(found.processes[0].memory.named_bytes == 0x1000);
+  const std::string text =
+      written([&](OutputFile& out) { write_recording_doctor_text(out, found); });
+  CHECK(text.find("/perf-41.map: used, 1 entry, for memory inherited from process 41\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("a parent's file that is not used is among its child's", "[doctor]") {
+  RecordedPatient patient;
+  patient.parent = 41;
+  RecordedPatient::write(patient.tmp() + "/perf-41.map", "");
+  const RecordingDiagnosis empty = patient.diagnose();
+  REQUIRE(empty.processes.at(0).looked_for.size() == 3);
+  CHECK(empty.processes[0].looked_for[2].fate == FileFate::empty);
+  CHECK(empty.processes[0].looked_for[2].inherited_from == 41);
+  const std::string text =
+      written([&](OutputFile& out) { write_recording_doctor_text(out, empty); });
+  CHECK(text.find("/perf-41.map: empty; of process 41, whose memory this one inherited\n") !=
+        std::string::npos);
+  patient.refused.foreign = {{41, "node", patient.tmp() + "/perf-41.map", 1001, "it has 2 links"}};
+  RecordedPatient::write(patient.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
+  CHECK(fix_of(patient.diagnose(), "foreign-owner").starts_with("perfmap stacks --any-owner "));
+}
+
+TEST_CASE("memory that a child mapped itself has no files of its parent", "[doctor]") {
+  RecordedPatient patient;
+  patient.parent = 41;
+  patient.remaps = true;
+  RecordedPatient::write(patient.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
+  const RecordingDiagnosis found = patient.diagnose();
+  CHECK(found.processes.at(0).unnamed_jit == 2);
+  CHECK(found.processes[0].looked_for.size() == 2);
+}
+
 TEST_CASE("a size for copies of stacks is one that perf takes, and larger", "[doctor]") {
   CHECK(mending_stack_size(8192, 1, 100) == 16384);
   CHECK(mending_stack_size(8192, 90, 100) == 32768);

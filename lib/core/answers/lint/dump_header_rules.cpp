@@ -43,7 +43,17 @@ void check_flags(const JitdumpHeader& header, Diagnostics& problems) {
   }
 }
 
-void check_name(const Jitdump& dump, const JitdumpHeader& header, Diagnostics& problems) {
+/// Both are pids of one process, in different pid namespaces.
+bool are_of_one(std::uint32_t a, std::uint32_t b, std::span<const pid_t> namespace_pids) noexcept {
+  const auto has = [&](std::uint32_t pid) {
+    return std::find(namespace_pids.begin(), namespace_pids.end(), static_cast<pid_t>(pid)) !=
+           namespace_pids.end();
+  };
+  return has(a) && has(b);
+}
+
+void check_name(const Jitdump& dump, const JitdumpHeader& header,
+                std::span<const pid_t> namespace_pids, Diagnostics& problems) {
   const Input& input = dump.input();
   const std::optional<std::uint32_t> pid = pid_of_dump_name(input.name());
   if (!pid && input.facts().is_regular) {
@@ -51,7 +61,7 @@ void check_name(const Jitdump& dump, const JitdumpHeader& header, Diagnostics& p
       return std::string("perf inject takes no notice of files not named jit-PID.dump");
     });
   }
-  if (pid && *pid != header.pid) {
+  if (pid && *pid != header.pid && !are_of_one(*pid, header.pid, namespace_pids)) {
     report(problems, rule::kForeignPid, kPidAt, [&] {
       return "process " + std::to_string(header.pid) + ", but " + std::to_string(*pid) +
              " in the file's name";
@@ -75,7 +85,8 @@ std::optional<std::uint32_t> pid_of_dump_name(std::string_view path) noexcept {
   return pid;
 }
 
-void check_header(const Jitdump& dump, Diagnostics& problems) {
+void check_header(const Jitdump& dump, std::span<const pid_t> namespace_pids,
+                  Diagnostics& problems) {
   const auto& header = dump.header();
   if (!header) {
     if (dump.options().growing && dump.bytes().size() < JitdumpHeader::kSize) return;
@@ -103,7 +114,7 @@ void check_header(const Jitdump& dump, Diagnostics& problems) {
       return "no machine that Linux runs on has number " + std::to_string(header->elf_mach);
     });
   }
-  check_name(dump, *header, problems);
+  check_name(dump, *header, namespace_pids, problems);
 }
 
 }  // namespace perfmap::lint_rules

@@ -62,9 +62,9 @@ class RecordRules {
 
 }  // namespace
 
-void lint(const Jitdump& dump, Diagnostics& problems) {
+void lint(const Jitdump& dump, Diagnostics& problems, std::span<const pid_t> namespace_pids) {
   const std::size_t before = problems.items().size();
-  lint_rules::check_header(dump, problems);
+  lint_rules::check_header(dump, namespace_pids, problems);
   if (!dump.header()) return;
   RecordRules records(dump, problems);
   dump.for_each(problems, [&](const JitRecord& record) { records.see(record); });

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <sys/types.h>
 #include <utility>
 
 #include "base/column.hpp"
@@ -26,7 +28,8 @@ inline std::string hex_text(std::uint64_t value) { return "0x" + to_hex(value); 
 inline std::string place_text(std::uint64_t offset) { return "+0x" + to_hex(offset); }
 
 /// JD101-JD107, JD109, and JD108 for the file's name.
-void check_header(const Jitdump& dump, Diagnostics& problems);
+void check_header(const Jitdump& dump, std::span<const pid_t> namespace_pids,
+                  Diagnostics& problems);
 
 /// The pid in "…/jit-PID.dump"; nothing where the name is another.
 std::optional<std::uint32_t> pid_of_dump_name(std::string_view path) noexcept;

@@ -46,9 +46,10 @@ constexpr Explanation kExplanations[] = {
      "one of 16 bytes ends reading for perf."},
     {&rule::kLoadSizes,
      "A LOAD is 56 bytes, a name, its NUL and the code. perf takes the code from the end of the "
-     "record, others from behind the name: where the sizes do not add up they get other bytes, and "
-     "disassemble those. perf's JVMTI agent leaves code out that it does not have. Of a LOAD that "
-     "has some code, but less than it says, perfmap takes what is there."},
+     "record, other readers take the bytes that follow the name: if the sizes do not add up, these "
+     "differ, and a reader disassembles bytes that are not the code. perf's JVMTI agent leaves "
+     "code out that it does not have. Of a LOAD that has some code, but less than it says, perfmap "
+     "takes what is there."},
     {&rule::kUnendedName,
      "There is no NUL behind the name, so that readers run into the next record. perfmap leaves "
      "the function out."},
