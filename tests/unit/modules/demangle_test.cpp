@@ -133,6 +133,28 @@ TEST_CASE("D's names are demangled", "[demangle]") {
   CHECK_FALSE(demangle("_D4main3fooF" + std::string(100, 'Q') + "Zi"));
 }
 
+TEST_CASE("D's names may refer back to names and plain types as often as they like", "[demangle]") {
+  CHECK(said("_D3std9exception__T11doesPointToTSQBg3net4curl4CurlTSQBzQtQr3FTP4ImplTvZQCbFNaNbNiNe"
+             "KxSQDhQCbQCaQByKxSQDwQCqQCpQBzQByZb") ==
+        "std.exception.doesPointTo!(std.net.curl.Curl, std.net.curl.FTP.Impl, void).doesPointTo("
+        "ref const(std.net.curl.Curl), ref const(std.net.curl.FTP.Impl))");
+  CHECK(said("_D3std5regex8internal12backtracking__T5ctSubTAyaTQeTQhTQkTQnZQxFNaNbNeQzQBbQBeQBhQBkQ"
+             "BnZQBr")
+            .starts_with("std.regex.internal.backtracking.ctSub!(immutable(char)[], immutable("));
+}
+
+TEST_CASE("D's names that take long to read are left as they are", "[demangle][hostile]") {
+  // Each part may be parameters, and if the last one is none, each is read again as something else.
+  const std::string parts[] = {"WS2HD", "FS1a", "3__TViC", "S23__T3__T", "1bVC", "HQHQb"};
+  for (const std::string& part : parts) {
+    std::string name = "_D1a";
+    while (name.size() < 400) name += part;
+    CHECK_FALSE(demangle(name + "ZZZZ"));
+    CHECK_FALSE(demangle(name + "YASZZZZ"));
+    CHECK_FALSE(demangle_code(name + "i [jit]"));
+  }
+}
+
 TEST_CASE("names of JIT code are demangled if the whole name is mangled", "[demangle]") {
   CHECK(demangle_code("_Z4mapsi") == "maps(int)");
   CHECK(demangle_code("_Z4mapsi [tier1]") == "maps(int) [tier1]");
