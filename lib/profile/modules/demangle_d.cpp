@@ -1,21 +1,12 @@
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <vector>
 
 #include "modules/demangle.hpp"
-
-// Or libiberty.h declares basename() in another way than <string.h> does.
-#define HAVE_DECL_BASENAME 1
-#include <libiberty/demangle.h>
+#include "modules/libiberty.hpp"
 
 namespace perfmap {
 namespace {
-
-struct Free {
-  void operator()(char* text) const noexcept { std::free(text); }
-};
 
 constexpr std::size_t kMostMangled = 1024;
 constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 18;  // take about 20 ms
@@ -116,7 +107,7 @@ class StepBound {
 /// libiberty bounds nothing: it also calls itself for each level of a type.
 std::optional<std::string> demangle_d(std::string_view name) {
   if (name.size() > kMostMangled || !StepBound(name).is_at_most(kMostSteps)) return std::nullopt;
-  const std::unique_ptr<char, Free> text(dlang_demangle(std::string(name).c_str(), 0));
+  const LibibertyText text(dlang_demangle(std::string(name).c_str(), 0));
   if (text == nullptr || std::string_view(text.get()) == name) return std::nullopt;
   return std::string(text.get());
 }

@@ -235,6 +235,22 @@ TEST_CASE("names that would say gigabytes are left as they are", "[demangle][hos
   CHECK_FALSE(demangle("_RINvC1f1g" + std::string(3000, 'S') + "uE"));
 }
 
+TEST_CASE("C++ names for which libstdc++ 12 never returns are read", "[demangle][hostile]") {
+  for (const char* const name : {"_Z1fDTsrplDE", "_ZptDOsrptD", "_Z1fIXsrptDEE", "_Z1fDOsrplDE"}) {
+    CAPTURE(name);
+    CHECK_FALSE(demangle(name));
+    CHECK_FALSE(demangle_code(name));
+  }
+}
+
+TEST_CASE("C++ names that may be read in many ways are left as they are", "[demangle][hostile]") {
+  // What follows "cvT_" may be the parameter's arguments or the operator's.
+  std::string name = "_Z";
+  for (int i = 0; i < 60; ++i) name += "cvT_I";
+  CHECK_FALSE(is_reasonable_cxx_name(name));
+  CHECK_FALSE(demangle(name + "i"));
+}
+
 TEST_CASE("damaged names do no harm", "[demangle][hostile]") {
   std::mt19937 random(11);
   const std::string alphabet = "BCDEFGIKLMNQRSTXY_0123abcdehjnpsuvz";
