@@ -90,7 +90,8 @@ bool is_reasonable_cxx_name(std::string_view name) {
 std::optional<std::string> demangle(std::string_view name) {
   const std::size_t tail = std::min(name.find('@'), name.size());
   const std::string_view mangled = name.substr(0, tail);
-  if (mangled.size() > kMostMangled) return std::nullopt;
+  // For libiberty, a zero ends the name.
+  if (mangled.size() > kMostMangled || mangled.find('\0') != mangled.npos) return std::nullopt;
   std::optional<std::string> text;
   if (mangled.starts_with("_R")) {
     text = RustSymbol::demangle(mangled);

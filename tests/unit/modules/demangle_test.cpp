@@ -92,6 +92,7 @@ TEST_CASE("C++ names are demangled, and keep what was appended", "[demangle]") {
   CHECK_FALSE(demangle("main"));
   CHECK_FALSE(demangle("i"));  // which would be "int"
   CHECK_FALSE(demangle("_Znonsense"));
+  CHECK_FALSE(demangle(std::string("_Z1fv\0g", 7)));
   CHECK_FALSE(demangle(""));
 }
 
