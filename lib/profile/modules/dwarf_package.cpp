@@ -77,7 +77,7 @@ std::shared_ptr<const DwarfFile> DwarfPackage::find(std::uint64_t id) const {
     if (section == nullptr) continue;
     const std::uint64_t offset = word(at + row * width, 4);
     const std::uint64_t size = word(at + (row + rows_) * width, 4);
-    const std::string_view whole = sections.*section;
+    const std::string_view whole = file_->sections().*section;
     if (offset > whole.size() || size > whole.size() - offset) return nullptr;
     sections.*section = whole.substr(offset, size);
   }
