@@ -16,7 +16,7 @@ class PackageOracle {
     std::uint64_t offset = 0;
     std::uint64_t size = 0;
   };
-  /// By a section's number. Of two columns with one number the last counts.
+  /// By a section's number.
   using Parts = std::array<std::optional<Part>, 9>;
 
   explicit PackageOracle(std::string_view index) : index_(index) {}
@@ -25,7 +25,13 @@ class PackageOracle {
     if (version() != 2 && version() != 5) return false;
     const std::uint64_t slots = number(12);
     if (slots == 0 || (slots & (slots - 1)) != 0 || columns() == 0 || columns() > 8) return false;
-    return 16 + 12 * slots + 4 * columns() * (1 + 2 * rows()) <= index_.size();
+    if (16 + 12 * slots + 4 * columns() * (1 + 2 * rows()) > index_.size()) return false;
+    for (std::uint64_t one = 0; one < columns(); ++one) {
+      for (std::uint64_t other = 0; other < one; ++other) {
+        if (section_of(one) == section_of(other)) return false;
+      }
+    }
+    return true;
   }
 
   /// Each section's part of a unit; nothing if the table has no such unit where it is looked for.
@@ -51,12 +57,15 @@ class PackageOracle {
  private:
   std::uint64_t columns() const { return number(4); }
   std::uint64_t rows() const { return number(8); }
+  std::uint64_t section_of(std::uint64_t column) const {
+    return number(16 + 12 * number(12) + 4 * column);
+  }
 
   Parts parts_of(std::uint64_t row) const {
     const std::uint64_t table = 16 + 12 * number(12);
     Parts parts;
     for (std::uint64_t column = 0; column < columns(); ++column) {
-      const std::uint64_t section = number(table + 4 * column);
+      const std::uint64_t section = section_of(column);
       if (section >= parts.size()) continue;
       parts[section] = Part{number(table + 4 * (columns() * row + column)),
                             number(table + 4 * (columns() * (row + rows()) + column))};
