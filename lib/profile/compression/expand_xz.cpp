@@ -16,13 +16,9 @@ struct Stream : lzma_stream {
   Stream& operator=(const Stream&) = delete;
 };
 
-}  // namespace
-
-bool expand_xz(std::string_view bytes, Expansion& out) {
+bool expand(std::string_view bytes, Expansion& out, std::uint32_t flags) {
   Stream stream;
-  if (lzma_stream_decoder(&stream, kMostMemory, LZMA_CONCATENATED) != LZMA_OK) {
-    throw std::bad_alloc();
-  }
+  if (lzma_stream_decoder(&stream, kMostMemory, flags) != LZMA_OK) throw std::bad_alloc();
   stream.next_in = reinterpret_cast<const std::uint8_t*>(bytes.data());
   stream.avail_in = bytes.size();
   lzma_ret status = LZMA_OK;
@@ -35,5 +31,13 @@ bool expand_xz(std::string_view bytes, Expansion& out) {
   }
   return status == LZMA_STREAM_END;
 }
+
+}  // namespace
+
+bool expand_xz(std::string_view bytes, Expansion& out) {
+  return expand(bytes, out, LZMA_CONCATENATED);
+}
+
+bool expand_first_xz(std::string_view bytes, Expansion& out) { return expand(bytes, out, 0); }
 
 }  // namespace perfmap

@@ -45,5 +45,7 @@ class Expansion {
 bool expand_gzip(std::string_view bytes, Expansion& out);
 bool expand_xz(std::string_view bytes, Expansion& out);
 bool expand_zstd(std::string_view bytes, Expansion& out);
+/// Only the first stream, whatever lies behind it.
+bool expand_first_xz(std::string_view bytes, Expansion& out);
 
 }  // namespace perfmap

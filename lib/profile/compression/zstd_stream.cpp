@@ -13,7 +13,7 @@ ZstdStream::Step ZstdStream::step(std::string_view from, std::span<char> to) {
   ZSTD_inBuffer in{from.data(), from.size(), 0};
   ZSTD_outBuffer out{to.data(), to.size(), 0};
   const std::size_t result = ZSTD_decompressStream(context_.get(), &out, &in);
-  return {in.pos, out.pos, ZSTD_isError(result) != 0};
+  return {in.pos, out.pos, ZSTD_isError(result) != 0, result == 0};
 }
 
 void ZstdStream::reset() noexcept {

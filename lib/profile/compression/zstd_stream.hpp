@@ -18,6 +18,7 @@ class ZstdStream {
     std::size_t taken = 0;
     std::size_t made = 0;
     bool is_damaged = false;
+    bool ends_frame = false;  ///< all of a frame was made
   };
 
   /// Takes bytes from the front of `from` and writes to the front of `to`. Makes no progress if

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <cxxabi.h>
 #include <map>
-#include <memory>
 
+#include "modules/libiberty.hpp"
 #include "modules/rust_symbol.hpp"
 
 namespace perfmap {
@@ -15,16 +13,12 @@ namespace {
 constexpr std::size_t kMostMangled = 4096;
 constexpr std::size_t kMostDemangled = std::size_t{64} << 10;
 
-struct Free {
-  void operator()(char* text) const noexcept { std::free(text); }
-};
-
+/// libiberty's is the code of __cxa_demangle(), which in libstdc++ 12 never returns for some names
+/// ("_Z1fDTsrplDE").
 std::optional<std::string> demangle_cxx(std::string_view name) {
   if (!is_reasonable_cxx_name(name)) return std::nullopt;
-  int status = 0;
-  const std::unique_ptr<char, Free> text(
-      abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status));
-  if (status != 0 || text == nullptr) return std::nullopt;
+  const LibibertyText text(cplus_demangle_v3(std::string(name).c_str(), DMGL_PARAMS | DMGL_TYPES));
+  if (text == nullptr) return std::nullopt;
   return std::string(text.get());
 }
 
@@ -96,7 +90,8 @@ bool is_reasonable_cxx_name(std::string_view name) {
 std::optional<std::string> demangle(std::string_view name) {
   const std::size_t tail = std::min(name.find('@'), name.size());
   const std::string_view mangled = name.substr(0, tail);
-  if (mangled.size() > kMostMangled) return std::nullopt;
+  // For libiberty, a zero ends the name.
+  if (mangled.size() > kMostMangled || mangled.find('\0') != mangled.npos) return std::nullopt;
   std::optional<std::string> text;
   if (mangled.starts_with("_R")) {
     text = RustSymbol::demangle(mangled);

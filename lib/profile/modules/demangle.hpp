@@ -19,8 +19,8 @@ std::optional<std::string> demangle_ocaml(std::string_view name);
 /// D's names (libiberty).
 std::optional<std::string> demangle_d(std::string_view name);
 
-/// Whether a C++ compiler's demangler may be let at this name. A few hundred bytes can stand for
-/// gigabytes, as every reference in it may stand for all that came before. O(n log n).
+/// Whether libiberty may be let at this C++ name. A few hundred bytes can stand for gigabytes, as
+/// every reference in it may stand for all that came before. O(n log n).
 bool is_reasonable_cxx_name(std::string_view name);
 
 /// False for names that demangle() leaves alone, without looking at all of them.

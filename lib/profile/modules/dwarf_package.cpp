@@ -1,6 +1,7 @@
 #include "modules/dwarf_package.hpp"
 
 #include <bit>
+#include <set>
 #include <utility>
 
 namespace perfmap {
@@ -48,7 +49,12 @@ bool DwarfPackage::read_header() {
     return false;
   }
   const std::uint64_t table = kHeader + std::uint64_t{12} * slots_;
-  return table + 4 * columns_ * (1 + 2 * std::uint64_t{rows_}) <= size;
+  if (table + 4 * columns_ * (1 + 2 * std::uint64_t{rows_}) > size) return false;
+  std::set<std::uint64_t> sections;  // each has one column
+  for (std::uint32_t column = 0; column < columns_; ++column) {
+    sections.insert(word(table + std::uint64_t{4} * column, 4));
+  }
+  return sections.size() == columns_;
 }
 
 /// A hash table with open addressing; rows count from 1, and 0 is none.
@@ -77,7 +83,7 @@ std::shared_ptr<const DwarfFile> DwarfPackage::find(std::uint64_t id) const {
     if (section == nullptr) continue;
     const std::uint64_t offset = word(at + row * width, 4);
     const std::uint64_t size = word(at + (row + rows_) * width, 4);
-    const std::string_view whole = sections.*section;
+    const std::string_view whole = file_->sections().*section;
     if (offset > whole.size() || size > whole.size() - offset) return nullptr;
     sections.*section = whole.substr(offset, size);
   }

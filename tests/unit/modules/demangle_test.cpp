@@ -92,6 +92,7 @@ TEST_CASE("C++ names are demangled, and keep what was appended", "[demangle]") {
   CHECK_FALSE(demangle("main"));
   CHECK_FALSE(demangle("i"));  // which would be "int"
   CHECK_FALSE(demangle("_Znonsense"));
+  CHECK_FALSE(demangle(std::string("_Z1fv\0g", 7)));
   CHECK_FALSE(demangle(""));
 }
 
@@ -131,6 +132,28 @@ TEST_CASE("D's names are demangled", "[demangle]") {
   CHECK_FALSE(demangle("_D"));
   CHECK_FALSE(demangle("_D4main3foo" + std::string(2000, 'A') + "i"));
   CHECK_FALSE(demangle("_D4main3fooF" + std::string(100, 'Q') + "Zi"));
+}
+
+TEST_CASE("D's names may refer back to names and plain types as often as they like", "[demangle]") {
+  CHECK(said("_D3std9exception__T11doesPointToTSQBg3net4curl4CurlTSQBzQtQr3FTP4ImplTvZQCbFNaNbNiNe"
+             "KxSQDhQCbQCaQByKxSQDwQCqQCpQBzQByZb") ==
+        "std.exception.doesPointTo!(std.net.curl.Curl, std.net.curl.FTP.Impl, void).doesPointTo("
+        "ref const(std.net.curl.Curl), ref const(std.net.curl.FTP.Impl))");
+  CHECK(said("_D3std5regex8internal12backtracking__T5ctSubTAyaTQeTQhTQkTQnZQxFNaNbNeQzQBbQBeQBhQBkQ"
+             "BnZQBr")
+            .starts_with("std.regex.internal.backtracking.ctSub!(immutable(char)[], immutable("));
+}
+
+TEST_CASE("D's names that take long to read are left as they are", "[demangle][hostile]") {
+  // Each part may be parameters, and if the last one is none, each is read again as something else.
+  const std::string parts[] = {"WS2HD", "FS1a", "3__TViC", "S23__T3__T", "1bVC", "HQHQb"};
+  for (const std::string& part : parts) {
+    std::string name = "_D1a";
+    while (name.size() < 400) name += part;
+    CHECK_FALSE(demangle(name + "ZZZZ"));
+    CHECK_FALSE(demangle(name + "YASZZZZ"));
+    CHECK_FALSE(demangle_code(name + "i [jit]"));
+  }
 }
 
 TEST_CASE("names of JIT code are demangled if the whole name is mangled", "[demangle]") {
@@ -211,6 +234,22 @@ TEST_CASE("names that would say gigabytes are left as they are", "[demangle][hos
   CHECK_FALSE(demangle("_RINvC1f1gB_E"));
   CHECK_FALSE(demangle("_R" + std::string(3000, 'I')));
   CHECK_FALSE(demangle("_RINvC1f1g" + std::string(3000, 'S') + "uE"));
+}
+
+TEST_CASE("C++ names for which libstdc++ 12 never returns are read", "[demangle][hostile]") {
+  for (const char* const name : {"_Z1fDTsrplDE", "_ZptDOsrptD", "_Z1fIXsrptDEE", "_Z1fDOsrplDE"}) {
+    CAPTURE(name);
+    CHECK_FALSE(demangle(name));
+    CHECK_FALSE(demangle_code(name));
+  }
+}
+
+TEST_CASE("C++ names that may be read in many ways are left as they are", "[demangle][hostile]") {
+  // What follows "cvT_" may be the parameter's arguments or the operator's.
+  std::string name = "_Z";
+  for (int i = 0; i < 60; ++i) name += "cvT_I";
+  CHECK_FALSE(is_reasonable_cxx_name(name));
+  CHECK_FALSE(demangle(name + "i"));
 }
 
 TEST_CASE("damaged names do no harm", "[demangle][hostile]") {

@@ -84,6 +84,7 @@ struct Index {
   std::uint32_t slots = 4;
   std::uint32_t rows = 2;
   std::uint32_t too_far = 0;  ///< added to the offset of the second unit's DIEs
+  std::uint32_t third_section = 6;
 };
 
 /// The index of two units, whose sections lie one behind the other.
@@ -101,7 +102,7 @@ std::string unit_index(const Index& how, const Split& first, const Split& second
   }
   for (const auto& [id, row] : slots) index.u64(id);
   for (const auto& [id, row] : slots) index.u32(row);
-  index.u32(1).u32(3).u32(6);
+  index.u32(1).u32(3).u32(how.third_section);
   index.u32(0).u32(0).u32(0);
   index.u32(first.info.size() + how.too_far);
   index.u32(first.abbreviations.size()).u32(first.offsets.size());
@@ -221,6 +222,7 @@ TEST_CASE("a program whose lines cannot be read says why", "[lines]") {
 TEST_CASE("a damaged index of a package names nothing, and ends", "[lines][dwp][hostile]") {
   CHECK(function_of(kSecond, "", package({.version = 3})).empty());
   CHECK(function_of(kSecond, "", package({.rows = 1})).empty());
+  CHECK(function_of(kFirst, "", package({.third_section = 3})).empty());
   CHECK(function_of(kSecond, "", package({.rows = 0x7fffffff})).empty());
   CHECK(function_of(kSecond, "", package({.too_far = 1})).empty());
   CHECK(function_of(kSecond, "", package({.too_far = 0x7fffffff})).empty());
