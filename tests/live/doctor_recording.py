@@ -282,6 +282,19 @@ def check_erlang():
     assert process["jit_frames"] > 0 and process["unnamed_jit_frames"] == 0, again
 
 
+def check_erlang_bifs():
+    """Named code that spends its time in C: the callers of that are on Erlang's own stacks."""
+    work = "B = binary:copy(<<7>>, 1 bsl 20), [erlang:md5(B) || _ <- lists:seq(1, 100)], halt()."
+    record(["-k", "mono", "--call-graph", "dwarf"], ["erl", "+JPperf", "true", "-noshell", "-eval", work])
+    found = doctor()
+    told = [one for one in found["findings"] if one["id"] == "own-stack"]
+    assert len(told) == 1 and told[0]["severity"] == "info" and told[0]["fix"] is None, found["findings"]
+    assert "end where Erlang calls a function in C" in told[0]["message"] and "-g " in told[0]["message"], told
+    stacks = run([PERFMAP, "stacks", "perf.data"]).stdout
+    ends = sum(int(line.rsplit(" ", 1)[1]) for line in stacks.splitlines() if ";global::call_" in line and "MD5" in line)
+    assert ends > 10 and int(told[0]["message"].split()[0]) >= ends, (ends, told)
+
+
 def check_java_alive():
     """A JVM that lives is asked for its map."""
     pathlib.Path("L.java").write_text(JAVA.replace("class T", "class L").replace("1500", "60000"))
@@ -499,6 +512,7 @@ attempt("dump", check_dump, "node")
 attempt("java", check_java, "java", "javac")
 attempt("a living JVM", check_java_alive, "java", "javac", "jcmd")
 attempt("erlang", check_erlang, "erl")
+attempt("erlang's functions in C", check_erlang_bifs, "erl")
 attempt("older than the process", check_stale, "node")
 attempt("not a file", check_not_a_file, "node")
 attempt("other memory's names", check_misfit, "node")

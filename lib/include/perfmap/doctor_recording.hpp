@@ -22,6 +22,8 @@ struct EndedStacks {
   std::uint64_t no_info = 0;
   std::uint64_t bad_memory = 0;
   std::uint64_t alone = 0;  ///< of those: stacks of that one frame
+  /// Of those: in code with which Erlang calls its functions in C, which run on another stack.
+  std::uint64_t in_calls_of_c = 0;
 
   std::uint64_t count() const noexcept { return no_info + bad_memory; }
 };

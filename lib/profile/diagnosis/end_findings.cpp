@@ -81,6 +81,7 @@ class EndAdvice {
     collect();
     add_narrow();
     add_erlang();
+    add_erlang_calls();
     add_missing();
     std::uint64_t rest = 0;
     std::size_t named = 0;
@@ -120,8 +121,12 @@ class EndAdvice {
       const bool is_named = process.unnamed_jit == 0;
       for (const EndedStacks& ends : process.ended) {
         if (erlang) {
-          // Where its code has names it has frame pointers: stacks that end in it are whole.
-          if (is_named && ends.kind == FrameKind::jit) continue;
+          // Where its code has names it has frame pointers: stacks that end in it are whole, but
+          // for those of functions in C.
+          if (is_named && ends.kind == FrameKind::jit) {
+            erlang_calls_ += ends.in_calls_of_c;
+            continue;
+          }
           erlang_ends_ += ends.count();
           erlang_pid_ = process.counts.pid;
           continue;
@@ -184,6 +189,16 @@ class EndAdvice {
     } else {
       advice_.add_own_change(id, severity, message, change, pid);
     }
+  }
+
+  /// No command helps: the kernel (-g) goes astray in C that keeps no frame pointers.
+  void add_erlang_calls() {
+    if (!matters(erlang_calls_, total())) return;
+    advice_.add("own-stack", Severity::info,
+                of_all(erlang_calls_) +
+                    " end where Erlang calls a function in C, which runs on another stack: the "
+                    "callers are not copied, and -g shows them only if beam.smp was compiled with "
+                    "-fno-omit-frame-pointer");
   }
 
   /// Erlang's code runs on stacks of its own, which --call-graph dwarf does not copy.
@@ -267,6 +282,7 @@ class EndAdvice {
   RecordingAdvice& advice_;
   std::vector<EndedModule> modules_;
   std::uint64_t erlang_ends_ = 0;
+  std::uint64_t erlang_calls_ = 0;  // of C, from code with names
   pid_t erlang_pid_ = 0;
 };
 

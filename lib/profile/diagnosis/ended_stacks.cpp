@@ -8,6 +8,14 @@ namespace {
 constexpr std::uint64_t kCallchain = 1U << 5;   // PERF_SAMPLE_CALLCHAIN
 constexpr std::uint64_t kUserStack = 1U << 13;  // PERF_SAMPLE_STACK_USER
 
+/// Fragments that Erlang's functions share, such as global::call_light_bif_shared. Stacks that end
+/// in a function of a module (erts_beamasm:normal_exit/0) are whole.
+bool calls_c(const FrameFunction& function) noexcept {
+  const std::string_view name = function.name;
+  return function.kind == FrameKind::jit &&
+         (name.starts_with("global::call_") || name.starts_with("global::dispatch_"));
+}
+
 }  // namespace
 
 void StackCounter::take(const StackSample& sample) {
@@ -73,7 +81,7 @@ std::vector<EndedStacks> StackCounter::ended(pid_t pid) const {
     };
     auto at = std::find_if(modules.begin(), modules.end(), same);
     if (at == modules.end()) {
-      modules.push_back({std::string(function.module), {}, function.kind, 0, 0, 0});
+      modules.push_back({std::string(function.module), {}, function.kind, 0, 0, 0, 0});
       most.push_back(0);
       at = std::prev(modules.end());
     }
@@ -81,6 +89,7 @@ std::vector<EndedStacks> StackCounter::ended(pid_t pid) const {
     at->no_info += ends.no_info;
     at->bad_memory += ends.bad_memory;
     at->alone += ends.alone;
+    if (calls_c(function)) at->in_calls_of_c += ends.no_info + ends.bad_memory;
     std::uint64_t& best = most[static_cast<std::size_t>(at - modules.begin())];
     if (ends.no_info + ends.bad_memory <= best) continue;
     best = ends.no_info + ends.bad_memory;

@@ -139,6 +139,49 @@ TEST_CASE("copied stacks of Erlang that lose their callers want frame pointers",
   CHECK(found[0].fix == "perf record -g -- ./x");
 }
 
+TEST_CASE("stacks of Erlang's functions in C are told, without a command", "[doctor]") {
+  EndedCase ended;
+  ended.views[42].found.runtime = HostRuntime::erlang;
+  ended.views[42].view.arguments = {"erl", "+JPperf", "true"};
+  ended.ends({"/tmp/jit-42.dump", "erts_beamasm:normal_exit/0", FrameKind::jit, 900, 0, 0, 0});
+  CHECK(ended.findings().empty());
+  ended.diagnosis.processes[0].ended[0].in_calls_of_c = 300;
+  const auto found = ended.findings();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].id == "own-stack");
+  CHECK(found[0].severity == Severity::info);
+  CHECK(found[0].message.starts_with("300 of 1000 stacks (30 %) end where Erlang calls"));
+  CHECK(found[0].fix.empty());
+}
+
+TEST_CASE("stacks that end where Erlang calls C are told from those that end at a root",
+          "[doctor]") {
+  FrameTable table;
+  const auto place = [&](std::string_view name, FrameKind kind) {
+    FrameFunction function;
+    function.module = "/tmp/jit-42.dump";
+    function.name = name;
+    function.kind = kind;
+    return table.add(FramePlace{.function = table.add(function)});
+  };
+  const std::vector<RecordedEvent> events;
+  StackCounter counter(table, events);
+  for (const std::uint32_t one : {place("global::call_bif_shared", FrameKind::jit),
+                                  place("global::call_light_bif_shared", FrameKind::jit),
+                                  place("global::dispatch_nif", FrameKind::jit),
+                                  place("global::process_main", FrameKind::jit),
+                                  place("erts_beamasm:normal_exit/0", FrameKind::jit),
+                                  place("global::call_bif_shared", FrameKind::native)}) {
+    const std::vector<StackFrame> frames = {{.place = one}};
+    counter.take({.pid = 42, .event = 0, .end = StackEnd::no_info, .frames = frames});
+  }
+  const auto ended = counter.ended(42);
+  REQUIRE(ended.size() == 2);
+  CHECK(ended[0].no_info == 5);
+  CHECK(ended[0].in_calls_of_c == 3);
+  CHECK(ended[1].in_calls_of_c == 0);
+}
+
 TEST_CASE("where stacks end is counted by file, with the function in which most do", "[doctor]") {
   FrameTable table;
   const auto place = [&](std::string_view module, std::string_view name, FrameKind kind) {
