@@ -5,6 +5,7 @@
 
 #include "perfmap/address_space.hpp"
 #include "perfmap/process_tracker.hpp"
+#include "processes/dump_name.hpp"
 #include "processes/jit_lineage.hpp"
 
 namespace perfmap {
@@ -151,11 +152,6 @@ std::vector<pid_t> inherits_from(const RecordedProcess& process) {
     if (jit_room(region) == JitRoom::likely) own->visit(region, region.range.begin, take);
   }
   return pids;
-}
-
-bool is_dump_name(std::string_view path) noexcept {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  return name.starts_with("jit-") && name.ends_with(".dump");
 }
 
 RecordedSamples read_samples(

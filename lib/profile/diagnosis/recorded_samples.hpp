@@ -60,9 +60,6 @@ struct RecordedSamples {
 /// The processes that it has memory from in which code of a runtime may lie: the nearest first.
 std::vector<pid_t> inherits_from(const RecordedProcess& process);
 
-/// jit-PID.dump, wherever it lies.
-bool is_dump_name(std::string_view path) noexcept;
-
 /// Goes over a recording once. `is_named` is asked for each address that a runtime's code may have.
 RecordedSamples read_samples(
     const Recording& recording,

@@ -5,17 +5,12 @@
 #include <set>
 
 #include "perfmap/memory_map.hpp"
+#include "processes/dump_name.hpp"
 
 namespace perfmap {
 namespace {
 
 constexpr std::uint64_t kCompressed = 27;  // the feature
-
-/// jit-PID.dump, as perf has it, or another number: of the process in its own namespace.
-bool is_dump(std::string_view path) noexcept {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  return name.starts_with("jit-") && name.ends_with(".dump");
-}
 
 bool is_anonymous(std::string_view name) {
   switch (classify_mapping(name).kind) {
@@ -61,7 +56,7 @@ class Surveyor {
   void take_mmap(const MmapEvent& event, std::uint64_t number, std::uint32_t size) {
     if (event.pid < 0) return;
     found.processes.on_mmap(event);
-    if (is_dump(event.name)) {
+    if (is_dump_name(event.name)) {
       std::string path(event.name);
       if (known_.emplace(event.pid, path).second) {
         found.markers.push_back({event.pid, event.time, std::move(path)});

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "processes/dump_name.hpp"
+
 namespace perfmap {
 namespace {
 
@@ -9,12 +11,6 @@ ProcessTracker::Options tracker_options(const StackOptions& options) {
   ProcessTracker::Options tracker;
   tracker.open_module = options.open_module;
   return tracker;
-}
-
-/// jit-PID.dump, which runtimes map so that perf knows of it.
-bool is_dump(std::string_view path) noexcept {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  return name.starts_with("jit-") && name.ends_with(".dump");
 }
 
 /// The one that the kernel was called from, if the sample has it.
@@ -60,7 +56,7 @@ void RecordedProcesses::take(const RecordView& record) {
 void RecordedProcesses::on_mmap(const MmapEvent& event) {
   if (event.pid < 0) return;  // the kernel's own
   tracker_.on_mmap(event);
-  if (!is_dump(event.name)) return;
+  if (!is_dump_name(event.name)) return;
   JitFiles& files = files_[process_of(event.pid).lineage.get()];
   std::string path(event.name);
   if (std::find(files.dumps.begin(), files.dumps.end(), path) != files.dumps.end()) return;
