@@ -40,7 +40,7 @@ struct WatchEvent {
   std::uint32_t tid = 0;         ///< of a record
   /// The process that the file is of, from which the watched one was forked; 0: its own.
   pid_t inherited_from = 0;
-  bool has_ticks = false;        ///< `time` is the processor's counter, not nanoseconds
+  bool has_ticks = false;  ///< `time` is the processor's counter, not nanoseconds
 };
 
 /// "entry", "load" and so on.

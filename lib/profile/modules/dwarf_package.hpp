@@ -11,9 +11,10 @@ namespace perfmap {
 /// .dwo files one behind the other, and an index of which part belongs to which unit.
 ///
 /// Versions 2 (GNU's, of DWARF 4) and 5. Not read: type units (.debug_tu_index). A signature
-/// (DW_FORM_ref_sig8) leads to a whole type, never to a member of it, so that compilers declare each
-/// member function that has code, or is inlined, in the unit itself, with its linkage name:
-/// DW_AT_specification and DW_AT_abstract_origin do not leave it. Immutable. Sources: DWARF 5, 7.3.5; "DebugFissionDWP", gcc wiki.
+/// (DW_FORM_ref_sig8) leads to a whole type, never to a member of it, so that compilers declare
+/// each member function that has code, or is inlined, in the unit itself, with its linkage name:
+/// DW_AT_specification and DW_AT_abstract_origin do not leave it. Immutable. Sources: DWARF
+/// 5, 7.3.5; "DebugFissionDWP", gcc wiki.
 class DwarfPackage {
  public:
   /// Nullptr if it has no such index, or one that makes no sense.

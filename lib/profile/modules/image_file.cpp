@@ -41,36 +41,6 @@ std::string_view frames_of(const Image& image, const JitDetails& details,
   return unwinding ? unwinding->eh_frame : std::string_view();
 }
 
-/// How far in front of its place in memory code lies in the file.
-std::uint64_t distance_of(const ImageFunction& function) noexcept {
-  return function.at_load.begin - function.range.begin;
-}
-
-/// That of the first of the code that a table of frames can reach most of.
-std::uint64_t main_distance(const ImageCode& code) {
-  constexpr std::uint64_t kReach = std::uint64_t{1} << 30;
-  std::vector<const ImageFunction*> order;
-  for (const ImageFunction& function : code.functions) order.push_back(&function);
-  std::sort(order.begin(), order.end(), [](const ImageFunction* a, const ImageFunction* b) {
-    return a->at_load.begin < b->at_load.begin;
-  });
-  std::uint64_t bytes = 0;
-  std::uint64_t most = 0;
-  std::uint64_t found = 0;
-  auto end = order.begin();
-  for (const ImageFunction* const first : order) {
-    while (end != order.end() && (*end)->at_load.begin - first->at_load.begin < kReach) {
-      bytes += (*end++)->range.size;
-    }
-    if (bytes > most) {
-      most = bytes;
-      found = distance_of(*first);
-    }
-    bytes -= first->range.size;
-  }
-  return found;
-}
-
 /// Frames by address in memory, of code that lies at another distance from its place in the file:
 /// perf looks for all by one. Not where the file has other code.
 void add_frames_in_memory(Image& image, const JitDetails& details, std::uint64_t distance) {

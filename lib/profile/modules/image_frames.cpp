@@ -121,4 +121,32 @@ TargetBytes ImageFrames::table(Address at) const {
   return bytes;
 }
 
+std::uint64_t distance_of(const ImageFunction& function) noexcept {
+  return function.at_load.begin - function.range.begin;
+}
+
+std::uint64_t main_distance(const ImageCode& code) {
+  constexpr std::uint64_t kReach = std::uint64_t{1} << 30;
+  std::vector<const ImageFunction*> order;
+  for (const ImageFunction& function : code.functions) order.push_back(&function);
+  std::sort(order.begin(), order.end(), [](const ImageFunction* a, const ImageFunction* b) {
+    return a->at_load.begin < b->at_load.begin;
+  });
+  std::uint64_t bytes = 0;
+  std::uint64_t most = 0;
+  std::uint64_t found = 0;
+  auto end = order.begin();
+  for (const ImageFunction* const first : order) {
+    while (end != order.end() && (*end)->at_load.begin - first->at_load.begin < kReach) {
+      bytes += (*end++)->range.size;
+    }
+    if (bytes > most) {
+      most = bytes;
+      found = distance_of(*first);
+    }
+    bytes -= first->range.size;
+  }
+  return found;
+}
+
 }  // namespace perfmap

@@ -65,4 +65,9 @@ class ImageFrames {
   std::unordered_map<std::string, std::size_t> cies_;  // by content; where they are in out_
 };
 
+/// How far in front of its place in memory code lies in the file.
+std::uint64_t distance_of(const ImageFunction& function) noexcept;
+/// That of the first of the code that a table of frames can reach most of. O(n log n).
+std::uint64_t main_distance(const ImageCode& code);
+
 }  // namespace perfmap
