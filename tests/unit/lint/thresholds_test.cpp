@@ -40,6 +40,17 @@ TEST_CASE("Rust's names are mangled by what follows their prefix", "[lint]") {
   }
 }
 
+TEST_CASE("a blank line is told from a comment", "[lint]") {
+  const auto message = [](const std::string& line) {
+    const Diagnostics found = test::lint_text(entry("foo") + line + "\n");
+    REQUIRE(found.items().size() == 1);
+    return found.items()[0].message;
+  };
+  CHECK(message("") == "a blank line");
+  CHECK(message(" \t") == "a blank line");
+  CHECK(message("# foo") == "a comment: the format has none");
+}
+
 TEST_CASE("sizes may be decimal from sixteen entries on", "[lint]") {
   const auto map_of = [](std::size_t count) {
     std::string map;
