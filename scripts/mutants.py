@@ -9,9 +9,10 @@ The build of DIR (default build/release) has to be complete and its tests have t
 is compiled for a mutant, from a copy of its source, and the tests are linked with it in
 build/mutants: neither the checkout nor DIR is changed, and several runs may share them.
 
-A mutant runs against the unit and property tests of its folder and of its header, then against all
-of them, then, in the shared libraries, against the golden, capi and live tests. One that does not
-compile is not counted. One that runs for too long, or grows beyond 3 GB, is found.
+A mutant runs against the unit and property tests that may reach it, those of its folder and of its
+header and the quick ones first, then, in the shared libraries, against the golden, capi and live
+tests. One that does not compile is not counted. One that runs for too long, or grows beyond 3 GB, is
+found.
 
 The journal build/mutants/journal.jsonl keeps results, so that a run may be interrupted and repeated:
 mutants that were found count while their file is the same, survivors while the tests are, too.
@@ -19,11 +20,14 @@ scripts/mutants-accepted.txt has the survivors that change nothing that a test m
 Exits with 1 where another one survives.
 """
 import argparse
+import collections
+import concurrent.futures
 import fcntl
 import hashlib
 import json
 import os
 import pathlib
+import queue
 import re
 import shlex
 import shutil
@@ -31,15 +35,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import mutations
+import unit_cases
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "build/mutants"
 ACCEPTED = ROOT / "scripts/mutants-accepted.txt"
 MOST_MEMORY = 3 << 30
 CHEAP = ["-O0", "-g0", "-w", "-U_FORTIFY_SOURCE"]  # behind the build's own, as the last counts
+LEVELS = ("quick", "unit", "all")
 LIVE = {  # the live tests of a folder; golden and capi tests are for all of them
     "runtime": "writer|jitlog|mapped|fork|first-call|jitdump-perf|interpreter|cpython",
     "processes": "tracker|snapshot|watch|resolve-|lint-pid",
@@ -182,48 +189,79 @@ class Build:
 
 
 def near_tests(source):
-    """Catch2's tags of the files that test this source."""
+    """Stems of the files that test this source."""
     path = pathlib.Path(source)
     header = "/".join(path.with_suffix(".hpp").parts[2:])
     public = f"perfmap/{path.stem}.hpp"
-    found = []
+    found = set()
     for folder in ("unit", "property"):
         for test in sorted((ROOT / "tests" / folder).rglob("*.cpp")):
             text = test.read_text()
             if (test.parent.name == path.parent.name or f'"{header}"' in text or
                     f"<{public}>" in text or f'"{public}"' in text):
-                found.append(f"[#{test.stem}]")
-    return ",".join(found)
+                found.add(test.stem)
+    return found
 
 
 class Judge:
-    """Runs tests against mutants, each kind once without any to see how long it takes."""
+    """Runs tests against mutants, and each once without any, to see how long it takes."""
+
+    learning = threading.Lock()
 
     def __init__(self, build, place, level):
         self.build, self.place, self.level = build, place, level
         self.times = {}
         self.environment = {**os.environ, "TMPDIR": str(place / "tmp")}
+        self.options = {"cwd": place, "env": self.environment}
+        self.cases, self.reach = None, None
 
-    def patience(self, key, command, **options):
+    def patience(self, key, command):
         if key not in self.times:
             begin = time.monotonic()
-            status, said = run(command, 1800, **options)
+            status, said = run(command, 1800)
             if status != 0:
                 raise Failed(f"tests fail without any change: {' '.join(command)}\n{said[-3000:]}")
             self.times[key] = time.monotonic() - begin
         return 4 * self.times[key] + 20
 
-    def unit(self, program, filters):
-        key = filters or "all"
-        arguments = ["--abort", "--filenames-as-tags", *([filters] if filters else [])]
-        options = {"cwd": self.place, "env": self.environment}
+    def unit_command(self, program, cases):
+        titles = self.place / "titles"
+        unit_cases.write(titles, cases)
+        return [str(program), "--abort", *(["--input-file", str(titles)] if cases else [])]
+
+    def learn(self):
+        """The cases of the unit tests, which have to pass without any change."""
         original = str(self.build.folder / "tests/unit_tests")
-        seconds = self.patience(key, [original, *arguments], **options)
-        status, said = run([str(program), *arguments], seconds, **options)
-        if status == 0:
-            return None
-        title = re.search(r"^-{20,}\n(\S[^\n]*)\n", said, re.M)
-        return f"unit: {title[1] if title else status}"
+        made = hashlib.sha256(pathlib.Path(original).read_bytes()).hexdigest()
+        known = WORK / f"cases-{made[:16]}.xml"
+        if not known.exists():
+            status, said = run([original, "-r", "xml", "-d", "yes"], 1800, **self.options)
+            if status != 0:
+                raise Failed(f"tests fail without any change: {original}\n{said[-3000:]}")
+            for old in WORK.glob("cases-*.xml"):
+                old.unlink()
+            known.write_text(said)
+        self.cases = unit_cases.parse(known.read_text())
+        listed = [*self.unit_command(original, self.cases), "--list-test-names-only"]
+        if self.cases and run(listed, 60, **self.options)[1].count("\n") != len(self.cases):
+            raise Failed("tests cannot be chosen by their titles")
+        self.reach = unit_cases.Reach(self.build.folder, self.build.link_command("tests/unit_tests"))
+
+    def unit(self, source, program, passed):
+        """What finds it of the quick tests, if they are not known to pass, and of the slow ones."""
+        with Judge.learning:
+            if self.reach is None:
+                self.learn()
+        groups = unit_cases.groups(self.cases, near_tests(source), self.reach.files(self.build.replaced))
+        for slow, group in groups if self.cases else [(False, [])]:
+            if self.level == "quick" if slow else passed == "quick":
+                continue
+            seconds = 4 * sum(case.seconds for case in group) + 20
+            status, said = run(self.unit_command(program, group), seconds, **self.options)
+            if status != 0:
+                title = re.search(r"^-{20,}\n(\S[^\n]*)\n", said, re.M)
+                return f"unit: {title[1] if title else status}"
+        return None
 
     def shared(self, source, made):
         """Tests that ask the shared libraries, which those of the mutant stand in for."""
@@ -235,21 +273,30 @@ class Judge:
         (self.place / "lib").mkdir(exist_ok=True)
         self.build.link(str(library.relative_to(self.build.folder)), made, self.place / "lib" / soname)
         live = LIVE.get(pathlib.Path(source).parent.name, "")
-        pattern = r"^(golden\.|capi\." + (rf"|live\.({live})" if live else "") + ")"
-        command = ["ctest", "--test-dir", str(self.build.folder), "-R", pattern, "-j",
-                   str(os.cpu_count()), "--timeout", "120", "--stop-on-failure"]
+        found = self.ctest(r"^(golden|capi)\.")
+        return found or (self.ctest(rf"^live\.({live})") if live else None)
+
+    def ctest(self, pattern):
+        """The test of this pattern that fails, and fails again: live ones depend on the machine."""
+        command = ["ctest", "--test-dir", str(self.build.folder), "-j", str(os.cpu_count()),
+                   "--timeout", "120", "--stop-on-failure", "-R"]
         with open(self.build.folder / "Testing.lock", "w") as lock:  # they write where they are
             fcntl.flock(lock, fcntl.LOCK_EX)
-            seconds = self.patience(pattern, command)
-            status, said = run(command, seconds, env={
-                **self.environment, "LD_LIBRARY_PATH": str(self.place / "lib")})
-        if status == 0:
-            return None
-        failed = re.search(r"Test\s+#\d+: (\S+) \.*\s*\*\*\*", said)
-        return failed[1] if failed else str(status)
+            seconds = self.patience(pattern, [*command, pattern])
+            env = {**self.environment, "LD_LIBRARY_PATH": str(self.place / "lib")}
+            for _ in range(3):
+                status, said = run([*command, pattern], seconds, env=env)
+                if status == 0:
+                    return None
+                failed = re.search(r"Test\s+#\d+: (\S+) \.*\s*\*\*\*", said)
+                if not failed:
+                    return str(status)
+                if run([*command, f"^{re.escape(failed[1])}$"], seconds, env=env)[0] != 0:
+                    return failed[1]
+        return None
 
-    def __call__(self, mutant, text):
-        """(result, by what)."""
+    def __call__(self, mutant, text, passed):
+        """(result, by what). passed: the level of tests that are known to notice nothing, or None."""
         lines = text.split("\n")
         lines[mutant.line - 1] = mutant.after
         shutil.rmtree(self.place / "tmp", ignore_errors=True)
@@ -257,10 +304,11 @@ class Judge:
         made = self.build.compile(mutant.path, "\n".join(lines), self.place)
         if made is None:
             return "does not compile", ""
-        program = self.place / "unit_tests"
-        self.build.link("tests/unit_tests", made, program)
-        near = near_tests(mutant.path)
-        by = (self.unit(program, near) if near else None) or self.unit(program, "")
+        by = None
+        if passed != "unit":
+            program = self.place / "unit_tests"
+            self.build.link("tests/unit_tests", made, program)
+            by = self.unit(mutant.path, program, passed)
         if by is None and self.level == "all":
             by = self.shared(mutant.path, made)
         return ("found", by) if by else ("survived", "")
@@ -285,17 +333,26 @@ class Journal:
     def key(mutant, text):
         return digest(mutant.path, str(mutant.line), mutant.after, text)
 
-    def find(self, mutant, text):
+    def find(self, mutant, text, level):
+        """(result, by what), where it is known for tests of this level."""
         entry = self.known.get(self.key(mutant, text))
-        if entry and (entry["result"] != "survived" or entry["tests"] == self.tests):
-            return entry["result"], entry["by"]
-        return None
+        passed = self.passed(mutant, text)
+        if not entry or (entry["result"] == "survived" and
+                         (passed is None or LEVELS.index(passed) < LEVELS.index(level))):
+            return None
+        return entry["result"], entry["by"]
 
-    def add(self, mutant, text, result, by):
+    def passed(self, mutant, text):
+        """The level of tests that it is known to survive, or None."""
+        entry = self.known.get(self.key(mutant, text), {"result": None})
+        return entry["level"] if entry["result"] == "survived" and entry["tests"] == self.tests else None
+
+    def add(self, mutant, text, level, result, by):
+        entry = {"key": self.key(mutant, text), "at": f"{mutant.path}:{mutant.line}",
+                 "before": mutant.before.strip(), "after": mutant.after.strip(),
+                 "result": result, "by": by, "level": level, "tests": self.tests}
         with open(self.path, "a") as file:
-            file.write(json.dumps({"key": self.key(mutant, text), "at": f"{mutant.path}:{mutant.line}",
-                                   "before": mutant.before.strip(), "after": mutant.after.strip(),
-                                   "result": result, "by": by, "tests": self.tests}) + "\n")
+            file.write(json.dumps(entry) + "\n")
 
 
 def choose(paths, seed, line):
@@ -307,6 +364,43 @@ def choose(paths, seed, line):
     return order, texts
 
 
+def judged_in_order(arguments, order, texts, place):
+    """(mutant, known, result, by, seconds) of each, some of which are judged at the same time."""
+    level = arguments.tests
+    journal = Journal(arguments.fresh)
+    judges = queue.SimpleQueue()
+    for number in range(arguments.jobs):
+        own = place / str(number)
+        own.mkdir()
+        judges.put(Judge(Build(arguments.build.resolve()), own, level))
+
+    def judge(mutant):
+        text = texts[mutant.path]
+        known = journal.find(mutant, text, level)
+        if known:
+            return mutant, True, *known, 0.0
+        own = judges.get()
+        try:
+            begin = time.monotonic()
+            result, by = own(mutant, text, journal.passed(mutant, text))
+            journal.add(mutant, text, level, result, by)
+            return mutant, False, result, by, time.monotonic() - begin
+        finally:
+            judges.put(own)
+
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        running = collections.deque()
+        try:
+            for mutant in order:
+                running.append(pool.submit(judge, mutant))
+                if len(running) == 8 * arguments.jobs:  # one that takes long holds up nobody
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
 def judge_all(arguments, place):
     order, texts = choose(arguments.paths, arguments.seed, arguments.at)
     most = arguments.count or len(order)
@@ -315,32 +409,24 @@ def judge_all(arguments, place):
             print(f"{mutant.path}:{mutant.line}\n{mutant.change()}")
         return 0
     reasons = accepted()
-    judge = Judge(Build(arguments.build.resolve()), place, arguments.tests)
-    journal = Journal(arguments.fresh)
     counts = {"found": 0, "survived": 0, "accepted": 0, "does not compile": 0}
     survivors = []
-    for mutant in order:
-        judged = counts["found"] + counts["survived"] + counts["accepted"]
-        if judged == most:
-            break
-        text = texts[mutant.path]
-        begin = time.monotonic()
-        known = journal.find(mutant, text)
-        result, by = known or judge(mutant, text)
-        if not known:
-            journal.add(mutant, text, result, by)
+    for mutant, known, result, by, seconds in judged_in_order(arguments, order, texts, place):
         if result == "survived" and mutant.change() in reasons:
             result = "accepted"
         counts[result] += 1
         if result == "survived":
             survivors.append(mutant)
+        judged = sum(counts.values()) - counts["does not compile"]
         if result != "does not compile":
-            spent = "before" if known else f"{time.monotonic() - begin:.1f} s"
-            print(f"[{judged + 1}/{most}] {result:9} {mutant.path}:{mutant.line} ({spent}) {by}", flush=True)
+            spent = "before" if known else f"{seconds:.1f} s"
+            print(f"[{judged}/{most}] {result:9} {mutant.path}:{mutant.line} ({spent}) {by}", flush=True)
+        if judged == most:
+            break
     print()
     for mutant in survivors:
         print(f"{mutant.path}:{mutant.line}: survived\n{mutant.change()}")
-    judged = counts["found"] + counts["survived"] + counts["accepted"]
+    judged = sum(counts.values()) - counts["does not compile"]
     print(f"{judged} mutants: {counts['found']} found, {counts['survived']} survived, {counts['accepted']} "
           f"accepted with a reason ({counts['does not compile']} more do not compile)")
     return 1 if survivors else 0
@@ -354,8 +440,9 @@ def main():
     parser.add_argument("--count", type=int, default=50, metavar="N", help="how many (0: all)")
     parser.add_argument("--seed", default="1", metavar="S")
     parser.add_argument("--at", type=int, metavar="LINE", help="those of this line")
-    parser.add_argument("--tests", choices=("all", "unit"), default="all",
-                        help="unit: neither golden, capi nor live tests")
+    parser.add_argument("--tests", choices=LEVELS, default="all",
+                        help="unit: neither golden, capi nor live tests; quick: of those no slow ones")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many at a time")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     parser.add_argument("--fresh", action="store_true", help="forget the results of earlier runs")
     arguments = parser.parse_args()

@@ -258,7 +258,13 @@ static void use_names(void) {
 
 int main(void) {
   CHECK(strcmp(perfmap_version(), PERFMAP_EXPECTED_VERSION) == 0);
-  CHECK(strlen(perfmap_status_text(PERFMAP_E_IO)) != 0);
+  for (int status = PERFMAP_OK; status <= PERFMAP_E_INTERNAL; ++status) {
+    const char* const text = perfmap_status_text((perfmap_status)status);
+    CHECK(text != NULL && strlen(text) != 0);
+    for (int other = PERFMAP_OK; other < status; ++other) {
+      CHECK(strcmp(text, perfmap_status_text((perfmap_status)other)) != 0);
+    }
+  }
   use_state();
   use_mapped_writer();
   use_writer();

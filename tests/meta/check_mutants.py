@@ -54,7 +54,7 @@ def mutants(root, *arguments):
 
 
 def check(root):
-    for name in ("mutants.py", "mutations.py"):
+    for name in ("mutants.py", "mutations.py", "unit_cases.py"):
         write(root, f"scripts/{name}", (ROOT / "scripts" / name).read_text())
     for name, text in (("CMakeLists.txt", CMAKE), ("lib/CMakeLists.txt", LIBRARY),
                        ("tests/CMakeLists.txt", TESTS), ("lib/core/index/clamp.cpp", SOURCE),

@@ -1,5 +1,7 @@
 #include "support/recording_bytes.hpp"
 
+#include <array>
+
 namespace perfmap::test {
 
 std::string RecordingBytes::sample_body(const EventShape& shape, const SampleValues& v) const {
@@ -48,8 +50,10 @@ std::string RecordingBytes::sample_body(const EventShape& shape, const SampleVal
 
 std::string RecordingBytes::file(const std::vector<EventShape>& shapes, std::string_view data,
                                  const Parts& parts) const {
-  std::uint64_t bitmap = 0;
-  for (const auto& [feature, bytes] : parts.features) bitmap |= std::uint64_t{1} << feature;
+  std::array<std::uint64_t, 4> bitmap{};
+  for (const auto& [feature, bytes] : parts.features) {
+    bitmap.at(feature / 64) |= std::uint64_t{1} << (feature % 64);
+  }
   std::uint64_t ids_size = 0;
   std::uint64_t events_size = 0;
   for (const EventShape& shape : shapes) {
@@ -74,12 +78,13 @@ std::string RecordingBytes::file(const std::vector<EventShape>& shapes, std::str
   head.u64(0x32454c4946524550).u64(parts.header_size).u64(entry).u64(events).u64(events_size);
   head.u64(records).u64(parts.was_killed ? 0 : data.size()).u64(0).u64(0);
   if (parts.header_size == 104) {
-    if (parts.bitmap_of_32) {
-      head.u32(bitmap & UINT32_MAX).u32(bitmap >> 32);
-    } else {
-      head.u64(bitmap);
+    for (const std::uint64_t word : bitmap) {
+      if (parts.bitmap_of_32) {
+        head.u32(word & UINT32_MAX).u32(word >> 32);
+      } else {
+        head.u64(word);
+      }
     }
-    head.zeros(24);
   }
   Bytes described(order_);
   for (const EventShape& shape : shapes) described.u64s(shape.ids);

@@ -110,6 +110,7 @@ TEST_CASE("PHP's and HHVM's marks alone are nobody's", "[names]") {
       foreign("TRACE-x$f$1"),
       {"TRACE-1$f$1", Runtime::php, "f", "", 1},
       {"TRACE-1$f", Runtime::php, "f", "", 0},
+      {"TRACE-1$$1", Runtime::php, "$1", "", 0},
       foreign("PHP::"),
       {"PHP::f", Runtime::hhvm, "f", "", 0},
       {"PHP::/a.php::f", Runtime::hhvm, "f", "/a.php", 0},

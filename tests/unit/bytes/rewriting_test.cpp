@@ -37,6 +37,20 @@ void add_process(const test::Scratch& proc, const std::string& pid, const std::s
 
 }  // namespace
 
+TEST_CASE("a file below a root is not looked for under its shown name", "[input]") {
+  const test::Scratch scratch;
+  fs::create_directories(scratch / "root");
+  scratch.write("root/file", "inside");
+  const std::string shown = scratch.write("file", "outside, and longer");
+  const Descriptor root(::open((scratch / "root").c_str(), O_PATH | O_CLOEXEC));
+  Result<Input> input = Input::open_below(root.get(), "/file", shown, {});
+  REQUIRE(input);
+  const Result<Growth> growth = input->refresh();
+  REQUIRE(growth);
+  CHECK(*growth == Growth::unchanged);
+  CHECK(input->text() == "inside");
+}
+
 TEST_CASE("a process that has the file open for writing is found", "[rewriting]") {
   const test::Scratch directory;
   const test::Scratch proc;

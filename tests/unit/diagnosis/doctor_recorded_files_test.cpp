@@ -24,6 +24,19 @@ Words fates(const RecordingDiagnosis& diagnosis) {
   return fates;
 }
 
+/// Process 42, which perf was attached to, still lives.
+void start_node(RecordedPatient& patient) {
+  patient.lives = true;
+  patient.command = {"perf", "record", "-g", "-p", "42"};
+  const PlantedProcess& planted = patient.planted;
+  fs::create_directories(planted.path("root/" + patient.tmp()));
+  planted.start(1);
+  planted.put("status", "Name:\tnode\nTgid:\t42\nUid:\t0\t0\t0\t0\nNStgid:\t42\t3\n");
+  planted.put("maps", "7000000-7001000 rwxp 00000000 00:00 0 \n");
+  planted.put("cmdline", std::string("node\0server.js\0", 15));
+  fs::create_symlink("/usr/bin/node", planted.path("exe"));
+}
+
 }  // namespace
 
 TEST_CASE("a map that names a recorded process's code is said to be used", "[doctor]") {
@@ -95,17 +108,27 @@ TEST_CASE("of a process that perf attached to, what to set is told", "[doctor]")
         "export NODE_OPTIONS='--perf-basic-prof --interpreted-frames-native-stack'");
 }
 
+TEST_CASE("a command that names processes is repeated while all of them live", "[doctor]") {
+  RecordedPatient patient;
+  start_node(patient);
+  patient.mapped = {"/tmp/none/jit-42.dump"};
+  const auto fix_for = [&](const std::string& pids) {
+    patient.command.back() = pids;
+    const RecordingDiagnosis found = patient.diagnose();
+    REQUIRE(find_finding(found, "clock") != nullptr);
+    return find_finding(found, "clock")->finding.fix;
+  };
+  CHECK(fix_for("42").find(" -p 42 -k mono") != std::string::npos);
+  CHECK(fix_for("42,42").find(" -p 42,42 -k mono") != std::string::npos);
+  for (const char* const pids : {"42,142", "142,42"}) {
+    CHECK(fix_for(pids).find(" -p \"$(pgrep -d, -x node)\"") != std::string::npos);
+  }
+}
+
 TEST_CASE("a recorded process that still lives is asked what it was started with", "[doctor]") {
   RecordedPatient patient;
-  patient.lives = true;
-  patient.command = {"perf", "record", "-g", "-p", "42"};
+  start_node(patient);
   const PlantedProcess& planted = patient.planted;
-  fs::create_directories(planted.path("root/" + patient.tmp()));
-  planted.start(1);
-  planted.put("status", "Name:\tnode\nTgid:\t42\nUid:\t0\t0\t0\t0\nNStgid:\t42\t3\n");
-  planted.put("maps", "7000000-7001000 rwxp 00000000 00:00 0 \n");
-  planted.put("cmdline", std::string("node\0server.js\0", 15));
-  fs::create_symlink("/usr/bin/node", planted.path("exe"));
   RecordingDiagnosis found = patient.diagnose();
   const RecordingFinding* const one = find_finding(found, "no-map");
   REQUIRE(one != nullptr);

@@ -1,6 +1,9 @@
 // Which runtime a process has, and what it has to be told.
 
+#include <algorithm>
+
 #include "diagnosis/command_text.hpp"
+#include "diagnosis/doctor_advice.hpp"
 #include "support/patient.hpp"
 
 namespace perfmap {
@@ -157,6 +160,44 @@ TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]"
   patient.share_mounts();
   patient.program("/usr/bin/node", {"node", "--perf-basic-prof", "--perf_basic_prof_path=/a_b"});
   CHECK(lost().fix == "cp /a_b/perf-3.map " + patient.outside("perf-42.map"));
+}
+
+TEST_CASE("a runtime that others start is told by its environment", "[doctor]") {
+  using Variables = std::vector<std::string>;
+  CHECK(naming_variables(HostRuntime::cpython) == Variables{"PYTHONPERFSUPPORT=1"});
+  CHECK(naming_variables(HostRuntime::dotnet) ==
+        Variables{"DOTNET_PerfMapEnabled=1", "DOTNET_EnableWriteXorExecute=0"});
+  CHECK(naming_variables(HostRuntime::erlang) == Variables{"ERL_FLAGS=+JPperf true"});
+  CHECK(naming_variables(HostRuntime::ruby) == Variables{"RUBYOPT=--yjit --yjit-perf"});
+  CHECK(naming_variables(HostRuntime::mono) == Variables{"MONO_ENV_OPTIONS=--jitmap"});
+  for (const HostRuntime runtime : {HostRuntime::node, HostRuntime::jvm, HostRuntime::pypy}) {
+    CHECK(naming_variables(runtime).size() == 1);
+  }
+  for (const HostRuntime runtime :
+       {HostRuntime::php, HostRuntime::luajit, HostRuntime::wasmtime, HostRuntime::unknown}) {
+    CHECK(naming_variables(runtime).empty());
+  }
+}
+
+TEST_CASE("releases before those that can write names are too old", "[doctor]") {
+  const auto is_too_old = [](const Patient& patient) {
+    const Words ids = ids_of(patient.diagnose());
+    return std::find(ids.begin(), ids.end(), "too-old") != ids.end();
+  };
+  for (const auto& [python, old] : {std::pair{"3.11", true}, {"3.12", false}, {"3.13", false}}) {
+    Patient patient;
+    patient.program("/usr/bin/python" + std::string(python), {"python3", "a.py"});
+    CAPTURE(python);
+    CHECK(is_too_old(patient) == old);
+  }
+  for (const auto& [java, old] : {std::pair{"16.0.2", true}, {"17.0.0", false}, {"21", false}}) {
+    Patient patient;
+    patient.maps("1000-2000 rwxp 0 0:0 0 \n3000-4000 r-xp 0 8:1 7 /jdk/lib/server/libjvm.so\n");
+    patient.program("/jdk/bin/java", {"java", "-jar", "a.jar"});
+    patient.planted.put("root/jdk/release", "JAVA_VERSION=\"" + std::string(java) + "\"\n");
+    CAPTURE(java);
+    CHECK(is_too_old(patient) == old);
+  }
 }
 
 TEST_CASE("the JVM's release and flags decide what it is told", "[doctor]") {

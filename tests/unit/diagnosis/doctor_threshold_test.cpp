@@ -1,5 +1,6 @@
 // From which share on something is worth another recording.
 
+#include "diagnosis/recording_findings.hpp"
 #include "perfmap/doctor_recording.hpp"
 #include "support/recording_bytes.hpp"
 #include "support/recording_reading.hpp"
@@ -37,6 +38,15 @@ TEST_CASE("one in a hundred is worth a warning, and less is not", "[doctor]") {
   CHECK(severity_of(2, 200) == "warning");
   CHECK(severity_of(2, 201) == "info");
   CHECK(severity_of(300, 100) == "warning");
+}
+
+TEST_CASE("a share of one in a hundred is told as such, and less as less", "[doctor]") {
+  CHECK(percent_text(0, 100) == "0 %");
+  CHECK(percent_text(0, 0) == "0 %");
+  CHECK(percent_text(1, 101) == "under 1 %");
+  CHECK(percent_text(1, 100) == "1 %");
+  CHECK(percent_text(199, 100) == "199 %");
+  CHECK(percent_text(99, 100) == "99 %");
 }
 
 }  // namespace perfmap::test

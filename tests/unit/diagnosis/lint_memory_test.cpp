@@ -108,6 +108,14 @@ TEST_CASE("JD110: a dump that is not mapped, or not executable, is found", "[lin
         "the process has mapped it, but not to be executed: perf does not see that");
   process.planted.put("maps", line_of(process, "1000-2000 r-xp", "/tmp/jit-3.dump"));
   CHECK(process.findings() == Findings{});
+  // The process may have another name for its directory, but not for the file.
+  std::string elsewhere = line_of(process, "1000-2000 r-xp", "/tmp/jit-3.dump");
+  elsewhere.replace(elsewhere.find("/tmp/"), 5, "/srv/cache/");
+  process.planted.put("maps", elsewhere);
+  CHECK(process.findings() == Findings{});
+  elsewhere.replace(elsewhere.find("/jit-3.dump"), 11, "/jit-4.dump");
+  process.planted.put("maps", elsewhere);
+  CHECK(process.findings() == Findings{"jit-3.dump JD110 +0x0"});
   // Another file of that name is none.
   process.planted.put("maps", "1000-2000 r-xp 0 8:1 1 /tmp/jit-3.dump\n");
   CHECK(process.findings() == Findings{"jit-3.dump JD110 +0x0"});

@@ -31,6 +31,13 @@ TEST_CASE("an unknown record has 16 bytes at least", "[jitdump][damage]") {
       read(dump_of(header + DumpBytes(std::endian::little).prefix(9, 16, 5).text() + load));
   CHECK(whole.records.size() == 2);
   CHECK(whole.lost == 0);
+
+  // No record ends before one of 15 bytes either.
+  const std::string known = DumpBytes(std::endian::little).prefix(0, 15, 5).text().substr(0, 15);
+  const std::string unknown = DumpBytes(std::endian::little).prefix(9, 16, 5).text();
+  const Reading before = read(dump_of(header + unknown + known + load));
+  CHECK(before.records.size() == 1);
+  CHECK(before.lost == 31);
 }
 
 TEST_CASE("behind damage only what is within 52 days of the record before counts",

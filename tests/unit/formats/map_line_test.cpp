@@ -39,6 +39,15 @@ Read only_entry(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("a number is read from its own characters alone", "[map]") {
+  const std::string_view text = "0x12";
+  CHECK(parse_hex(text) == 0x12);
+  CHECK(parse_hex(text.substr(0, 3)) == 1);
+  CHECK_FALSE(parse_hex(text.substr(0, 2)));
+  CHECK(parse_hex(text.substr(0, 1)) == 0);
+  CHECK_FALSE(parse_hex(text.substr(0, 0)));
+}
+
 TEST_CASE("a line that makes no sense is reported where it stops making sense", "[map]") {
   struct Case {
     std::string text;

@@ -56,6 +56,27 @@ TEST_CASE("code is there from its load on, and its successor from its own", "[ti
   CHECK(timeline.find(0x1000, 25)->until == Timeline::kEnd);
 }
 
+TEST_CASE("questions asked together have the answers of each alone, up to the last time",
+          "[timeline]") {
+  const Timeline timeline = timeline_of(DumpBytes()
+                                            .header()
+                                            .load(10, 0x1000, "old", "cccc")
+                                            .load(Timeline::kEnd - 1, 0x1000, "last", "cccc"));
+  std::vector<AddressAtTime> asked;
+  for (std::size_t i = 0; i < 67; ++i) {
+    asked.push_back({0x1000 + i % 5, i % 2 == 0 ? Timeline::kEnd : Timeline::kEnd - 2});
+  }
+  std::vector<std::optional<CodeAt>> answers(asked.size());
+  timeline.find_all(asked, answers);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const auto alone = timeline.find(asked[i].address, asked[i].time);
+    REQUIRE(answers[i].has_value() == alone.has_value());
+    if (alone) CHECK(answers[i]->load == alone->load);
+  }
+  CHECK(name_at(timeline, 0x1000) == "last");
+  CHECK(name_at(timeline, 0x1000, Timeline::kEnd - 2) == "old");
+}
+
 TEST_CASE("trap: a MOVE ends the old range and starts the new one", "[timeline][traps]") {
   const Timeline timeline =
       timeline_of(DumpBytes().header().load(10, 0x1000, "f", "cccc").move(20, 0x1000, 0x2000, 4));

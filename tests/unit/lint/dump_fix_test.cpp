@@ -67,6 +67,11 @@ TEST_CASE("a MOVE follows the code that it moves to its new index", "[lint][jitd
     return bytes.move(5, kAt + 256, kAt, 16, second);
   };
   CHECK(fixed(dump(1)) == dump(2).text());
+  const Lines changes = changes_of(dump(1).text());
+  CHECK(changes.size() == 3);  // not the MOVE whose code keeps its index
+  for (const std::string& change : changes) {
+    CHECK(change.find("code index 1 becomes 2") != std::string::npos);
+  }
 }
 
 TEST_CASE("a MOVE of what was not there keeps its index, and nobody else gets that",

@@ -236,6 +236,18 @@ TEST_CASE("what producers write as they should is without findings", "[lint][jit
   CHECK(places_of(lint_dump(header().text())).empty());
 }
 
+TEST_CASE("a code size of nothing is told from one that is too large", "[lint][jitdump]") {
+  const auto message = [](std::uint64_t size) {
+    const Diagnostics found = lint_dump(odd_load(ok(), size, "second\0"s).text());
+    for (const Diagnostic& one : found.items()) {
+      if (one.rule->id == std::string_view("JD206")) return one.message;
+    }
+    return std::string();
+  };
+  CHECK(message(0) == "code size 0: perf finds no symbol there");
+  CHECK(message(0x80000000) == "a code size of 2147483648: perf counts in 31 bits");
+}
+
 TEST_CASE("a dump's name is looked at where it is a file", "[lint][jitdump]") {
   const test::Scratch directory;
   const auto found = [&](const std::string& name) {

@@ -1,6 +1,7 @@
 // Where rules of lint begin to speak, and where not yet.
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 
 #include "support/catch.hpp"
@@ -37,6 +38,31 @@ TEST_CASE("Rust's names are mangled by what follows their prefix", "[lint]") {
     CAPTURE(name);
     CHECK(count_of("PM031", entry(name)) == (name == "_RBx" ? 1 : 0));
   }
+}
+
+TEST_CASE("a blank line is told from a comment", "[lint]") {
+  const auto message = [](const std::string& line) {
+    const Diagnostics found = test::lint_text(entry("foo") + line + "\n");
+    REQUIRE(found.items().size() == 1);
+    return found.items()[0].message;
+  };
+  CHECK(message("") == "a blank line");
+  CHECK(message(" \t") == "a blank line");
+  CHECK(message("# foo") == "a comment: the format has none");
+}
+
+TEST_CASE("sizes may be decimal from sixteen entries on", "[lint]") {
+  const auto map_of = [](std::size_t count) {
+    std::string map;
+    for (std::size_t i = 0; i < count; ++i) {
+      char line[64];
+      std::snprintf(line, sizeof line, "%zx 20 f%zu\n", 0x7f0000001000 + i * 20, i);
+      map += line;
+    }
+    return map;
+  };
+  CHECK(count_of("PM110", map_of(15)) == 0);
+  CHECK(count_of("PM110", map_of(16)) == 1);
 }
 
 TEST_CASE("an address that is glued to a name has nine digits, or a prefix", "[lint]") {

@@ -59,6 +59,18 @@ TEST_CASE("an event's name ends before its comment, and not in a place", "[pypyl
   CHECK(event_name("Loop 1 # x") == "Loop 1");
 }
 
+TEST_CASE("parts of machine code before its entry and behind it belong to it", "[pypylog]") {
+  const auto code_with = [](const std::string& part) {
+    const LoopProfile profile = profile_of(
+        addresses("Loop 1 (f;/t.py:8-10~#12 FOR_ITER) has address 0x1080 to 0x1200\n" + part));
+    return profile.loops().all()[0].code;
+  };
+  CHECK(code_with("       function: 0x1000\n") == AddressRange{0x1000, 0x200});
+  CHECK(code_with("    jump target: 0x1040\n") == AddressRange{0x1040, 0x1c0});
+  CHECK(code_with("            end: 0x1300\n") == AddressRange{0x1080, 0x280});
+  CHECK(code_with("       gc table: 0xff0\n") == AddressRange{0x1080, 0x180});
+}
+
 TEST_CASE("machine code reaches from where it is entered to its end", "[pypylog]") {
   const LoopProfile profile = profile_of(addresses(kLoopLines) + addresses(kBridgeLines));
   REQUIRE(profile.loops().all().size() == 2);

@@ -114,6 +114,11 @@ TEST_CASE("OCaml's names have dots between their parts", "[demangle]") {
   CHECK(said("camlDune__exe__Main__entry") == "Dune.exe.Main.entry");
   CHECK(said("camlMain__$2b$2b_7") == "Main.++_7");
   CHECK(said("camlMain__a$") == "Main.a$");
+  CHECK(said("camlMain__$3A$3a_7") == "Main.::_7");
+  for (const std::string digits : {"3g", "g3", "3/", "/3", "3:", "3@", "3G", "3`", "20", "7f"}) {
+    CHECK(said("camlMain__a$" + digits) == "Main.a$" + digits);
+  }
+  CHECK(said("camlMain__a$21$7e") == "Main.a!~");
   CHECK(said("camlMain__a$zz$00") == "Main.a$zz$00");
   CHECK_FALSE(demangle("camlMalloc"));
   CHECK_FALSE(demangle("camlMalloc__"));
@@ -179,6 +184,9 @@ TEST_CASE("Rust's older names lose their hash and their escapes", "[demangle]") 
   CHECK(said("_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar"
              "17h930b740aa94f1d3aE") == "<Test + 'static as foo::Bar<Test>>::bar");
   CHECK(said("_ZN5$u7e$17h0123456789abcdefE") == "~");
+  CHECK(said("_ZN5$ub5$17h0123456789abcdefE") == "\xc2\xb5");
+  CHECK(said("_ZN7$u4e16$17h0123456789abcdefE") == "\xe4\xb8\x96");
+  CHECK(said("_ZN8$u1f600$17h0123456789abcdefE") == "\xf0\x9f\x98\x80");
   CHECK(said("_ZN4$no$17h0123456789abcdefE") == "$no$");
   CHECK(said("_ZN3foo17h0123456789abcdeE") == "_ZN3foo17h0123456789abcdeE");
   CHECK(said("_ZN3foo17hello_this_is_lonE") == "foo::hello_this_is_lon");
@@ -218,6 +226,8 @@ TEST_CASE("names that would say gigabytes are left as they are", "[demangle][hos
   CHECK_FALSE(is_reasonable_cxx_name("_Z1fIJ" + std::string(200, 'i') + "EEvDp1XIDp1YIDpT_EE"));
   CHECK(is_reasonable_cxx_name(doubled_functions(10)));
   CHECK(said(doubled_functions(2)) == "g(void (*)(void (A, A), void (A, A)))");
+  CHECK(is_reasonable_cxx_name(doubled_functions(16)));  // 2.8 million bytes at most
+  CHECK_FALSE(is_reasonable_cxx_name(doubled_functions(17)));
   CHECK_FALSE(is_reasonable_cxx_name(doubled_functions(30)));
   // A false reference in an identifier does not make true ones cheap.
   CHECK_FALSE(
@@ -293,6 +303,9 @@ TEST_CASE("Punycode is decoded by the rules of its RFC", "[demangle]") {
   CHECK(decode_punycode("ihqwcrb4cv8a8dqg056pqjye") ==
         "\xe4\xbb\x96\xe4\xbb\xac\xe4\xb8\xba\xe4\xbb\x80\xe4\xb9\x88\xe4\xb8\x8d\xe8\xaf\xb4\xe4"
         "\xb8\xad\xe6\x96\x87");
+  CHECK(decode_punycode("0y0c") == "\xee\x80\x80");
+  CHECK(decode_punycode("hb9b") == "\xed\x9f\xbf");
+  CHECK(decode_punycode("dn32g") == "\xf4\x8f\xbf\xbf");
   CHECK_FALSE(decode_punycode("99999999999"));
   CHECK_FALSE(decode_punycode("_UPPER"));
 }

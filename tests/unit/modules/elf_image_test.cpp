@@ -1,5 +1,7 @@
 #include "perfmap/elf_image.hpp"
 
+#include <algorithm>
+
 #include "support/catch.hpp"
 #include "support/elf_of.hpp"
 #include "support/elf_reader.hpp"
@@ -63,6 +65,34 @@ TEST_CASE("symbols, code and lines of a dump are read back, whatever machine it 
   CHECK_FALSE(elf.line_at(0x4004));
   CHECK(made.counts.functions == 2);
   CHECK(made.counts.with_lines == 1);
+}
+
+TEST_CASE("code and build-id of the file are in segments", "[elf]") {
+  const ElfReader elf(ElfOf(DumpBytes().header().load(1, 0x4000, "one", "abcd").text()).bytes);
+  std::vector<std::pair<GElf_Word, GElf_Word>> found;
+  for (const GElf_Phdr& segment : elf.segments()) {
+    found.emplace_back(segment.p_type, segment.p_flags & PF_X);
+    if (segment.p_type == PT_LOAD && segment.p_flags == (PF_R | PF_X)) {
+      CHECK(segment.p_vaddr <= 0x4000);
+      CHECK(segment.p_vaddr + segment.p_memsz >= 0x4004);
+    }
+  }
+  using Type = std::pair<GElf_Word, GElf_Word>;
+  CHECK(std::count(found.begin(), found.end(), Type{PT_LOAD, PF_X}) == 1);
+  CHECK(std::count(found.begin(), found.end(), Type{PT_NOTE, 0}) == 1);
+}
+
+TEST_CASE("the file has the flags of its machine's ABI", "[elf]") {
+  const auto flags = [](std::endian order, std::uint32_t machine) {
+    DumpBytes dump(order);
+    dump.header({.elf_mach = machine}).load(1, 0x4000, "one", "abcd");
+    return ElfReader(ElfOf(dump.text()).bytes).header().e_flags;
+  };
+  CHECK(flags(std::endian::little, EM_PPC64) == 2);
+  CHECK(flags(std::endian::big, EM_PPC64) == 0);
+  CHECK(flags(std::endian::little, EM_ARM) == EF_ARM_EABI_VER5);
+  CHECK(flags(std::endian::little, EM_RISCV) == (EF_RISCV_RVC | EF_RISCV_FLOAT_ABI_DOUBLE));
+  CHECK(flags(std::endian::little, EM_X86_64) == 0);
 }
 
 TEST_CASE("a dump that names no machine is of the one we run on", "[elf]") {

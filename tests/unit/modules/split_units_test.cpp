@@ -33,6 +33,33 @@ std::string program(std::uint64_t id) {
   return elf_with({{".debug_info", unit.with_length()}, {".debug_abbrev", abbreviations.bytes()}});
 }
 
+/// The places where the split unit of a program in /opt/bin is looked for.
+std::vector<std::string> paths_of_split(const std::string& name, const std::string& directory) {
+  SectionBytes abbreviations;
+  abbreviations.uleb(1).uleb(DW_TAG_compile_unit).u8(0);
+  for (const auto& [attribute, form] :
+       {std::pair{DW_AT_low_pc, DW_FORM_addr}, std::pair{DW_AT_high_pc, DW_FORM_data4},
+        std::pair{DW_AT_GNU_dwo_name, DW_FORM_string}, std::pair{DW_AT_comp_dir, DW_FORM_string},
+        std::pair{DW_AT_GNU_dwo_id, DW_FORM_data8}}) {
+    abbreviations.uleb(static_cast<unsigned>(attribute)).uleb(static_cast<unsigned>(form));
+  }
+  abbreviations.u8(0).u8(0).u8(0);
+  SectionBytes unit;
+  unit.u16(4).u32(0).u8(8).uleb(1).u64(0x1000).u32(0x1000).text(name).text(directory).u64(kFirst);
+  std::vector<std::string> paths;
+  DebugOptions options;
+  options.open_split = [&paths](const std::string& path) -> Result<Input> {
+    paths.push_back(path);
+    return Failure(Error{Errc::not_found, "not there", 0, {}});
+  };
+  const std::string program =
+      elf_with({{".debug_info", unit.with_length()}, {".debug_abbrev", abbreviations.bytes()}});
+  const auto index = DebugIndex::from_input(Input::from_text(program, "/opt/bin/program"), options);
+  REQUIRE(index);
+  index->find(0x1001);
+  return paths;
+}
+
 /// What a .dwo file has of one unit. Names are by their numbers in the table of offsets.
 struct Split {
   std::string info, abbreviations, offsets;
@@ -162,6 +189,13 @@ TEST_CASE("a split unit of DWARF 4 is told by the id in its first entry", "[line
   CHECK(function_of(kFirst, both_in_one(), "") == "first");
   CHECK(function_of(kSecond, both_in_one(), "") == "first");
   CHECK(function_of(kSecond + 1, both_in_one(), "").empty());
+}
+
+TEST_CASE("a split unit is in the directory of its compiler, or beside the program", "[lines]") {
+  using Paths = std::vector<std::string>;
+  CHECK(paths_of_split("o/a.dwo", "/src") == Paths{"/src/o/a.dwo", "/opt/bin/a.dwo"});
+  CHECK(paths_of_split("/o/a.dwo", "/src") == Paths{"/o/a.dwo", "/opt/bin/a.dwo"});
+  CHECK(paths_of_split("o/a.dwo", "") == Paths{"o/a.dwo", "/opt/bin/a.dwo"});
 }
 
 TEST_CASE("units of a package have their own parts of its sections", "[lines][dwp]") {

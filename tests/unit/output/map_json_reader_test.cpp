@@ -1,5 +1,6 @@
 #include <string>
 
+#include "perfmap/jitdump_json.hpp"
 #include "perfmap/map_json.hpp"
 #include "support/catch.hpp"
 
@@ -25,6 +26,19 @@ TEST_CASE("both forms of our JSON become the same map", "[json]") {
                    {"start":"0x10","size":31,"name":"a b","line":1},
                    {"start":"0x8","size":0,"name":"c","line":2}],
                    "problems":[{"rule":"PM001","start":null}]})") == "10 1f a b\n8 0 c\n");
+}
+
+TEST_CASE("a dump's JSON says so near its beginning or its end", "[json]") {
+  const std::string kind = R"("kind": "jitdump")";
+  const std::string far(std::size_t{70} << 10, ' ');
+  CHECK(is_dump_json("{" + kind + "}"));
+  CHECK(is_dump_json("{" + kind + far + "}"));
+  CHECK(is_dump_json("{" + far + kind + "}"));
+  CHECK_FALSE(is_dump_json("{" + far + kind + far + "}"));
+  CHECK_FALSE(is_dump_json("{" + far + "}"));
+  CHECK_FALSE(is_dump_json(R"({"kind" "jitdump"})"));
+  CHECK_FALSE(is_dump_json(R"({"kind": "map"})"));
+  CHECK_FALSE(is_dump_json(""));
 }
 
 TEST_CASE("start and size are numbers or hexadecimal strings", "[json]") {

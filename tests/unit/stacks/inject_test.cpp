@@ -1,4 +1,5 @@
 #include <ctime>
+#include <map>
 
 #include "support/injected.hpp"
 #include "support/jitdump_bytes.hpp"
@@ -94,6 +95,51 @@ TEST_CASE("what is mapped of the file are the code's own bytes", "[inject]") {
   CHECK(made.name_at(0x9001, 50) == "no bytes");
   CHECK(made.report.dumps[0].counts.without_code == 1);
   CHECK(ElfReader(elf).header().e_type == ET_DYN);
+}
+
+TEST_CASE("a neighbour of code that was moved away is where it was", "[inject]") {
+  const RecordingBytes b;
+  DumpBytes dump;
+  dump.header().load(20, 0x4000, "before", "abcd", 1).load(20, 0x4004, "moved", "efgh", 2);
+  dump.load(20, 0x4008, "behind", "ijkl", 3).move(50, 0x4004, 0x5000, 4, 2);
+  const Injected made(b.file({monotonic()}, marker(b, monotonic())), {dump.text()});
+  CHECK(made.name_at(0x4004, 49) == "moved");
+  CHECK(made.name_at(0x4004, 50) == "//anon");
+  CHECK(made.name_at(0x4007, 50) == "//anon");
+  CHECK(made.name_at(0x4003, 50) == "before");
+  CHECK(made.name_at(0x4008, 50) == "behind");
+  CHECK(made.name_at(0x5000, 50) == "moved");
+}
+
+TEST_CASE("features of any number stay in the recording", "[inject]") {
+  const RecordingBytes b;
+  RecordingBytes::Parts parts;
+  for (const unsigned number : {3U, 31U, 32U, 63U, 64U, 127U, 255U}) {
+    parts.features[number] = b.bytes().string("feature " + std::to_string(number)).text();
+  }
+  const std::string before = b.file({monotonic()}, marker(b, monotonic()), parts);
+  const Injected made(before, {DumpBytes().header().load(20, 0x4000, "f", "abcd").text()});
+  constexpr std::size_t kBitmapAt = 72;
+  constexpr std::size_t kBitmapSize = 32;
+  CHECK(made.bytes.substr(kBitmapAt, kBitmapSize) == before.substr(kBitmapAt, kBitmapSize));
+  for (const auto& [number, bytes] : parts.features) {
+    CAPTURE(number);
+    CHECK(made.bytes.find(bytes) != std::string::npos);
+  }
+}
+
+TEST_CASE("functions around one that overlaps keep their distance in the file", "[inject]") {
+  const RecordingBytes b;
+  DumpBytes dump;
+  dump.header().load(20, 0x4000, "first", "abcdefghijklmnop", 1);
+  dump.load(30, 0x4008, "overlaps", "0123456789abcdef", 2).load(40, 0x4018, "last", "ijkl", 3);
+  const Injected made(b.file({monotonic()}, marker(b, monotonic())), {dump.text()});
+  std::map<Address, std::uint64_t> offsets;
+  for (const MmapEvent& event : made.mappings()) offsets[event.range.begin] = event.offset;
+  REQUIRE(offsets.contains(0x4000));
+  REQUIRE(offsets.contains(0x4018));
+  CHECK(offsets[0x4018] - offsets[0x4000] == 0x18);
+  CHECK(made.name_at(0x4009, 35) == "overlaps");
 }
 
 TEST_CASE("memory without a name does not hide code that is there already", "[inject]") {

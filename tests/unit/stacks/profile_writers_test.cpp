@@ -63,6 +63,8 @@ TEST_CASE("a Firefox profile has threads over shared tables", "[stacks]") {
   CHECK(file["meta"]["interval"] == 10);
   CHECK(file["meta"]["startTime"] == 1'700'000'000'010);
   REQUIRE(file["threads"].size() == 3);
+  CHECK(file["meta"]["pausedRanges"] == json::array());
+  for (const json& thread : file["threads"]) CHECK(thread["pausedRanges"] == json::array());
   const json& samples = file["threads"][0]["samples"];
   CHECK(file["threads"][0]["isMainThread"] == true);
   CHECK(file["threads"][1]["tid"] == "7.1");

@@ -2,6 +2,7 @@
 
 #include "stacks/recorded_programs.hpp"
 
+#include <algorithm>
 #include <protozero/pbf_reader.hpp>
 
 #include "stacks/gunzip.hpp"
@@ -131,12 +132,74 @@ TEST_CASE("a main binary has the build-id that the recording lists", "[stacks]")
   CHECK(p.program(42).build_id == "\x12\x34");
 }
 
+TEST_CASE("values of a pprof profile have the names and units of its events", "[stacks]") {
+  const auto plain = gunzip(every_kind().in(StackFormat::pprof), std::size_t{1} << 20);
+  REQUIRE(plain);
+  std::vector<std::string> strings;
+  std::vector<std::pair<std::int64_t, std::int64_t>> types;
+  std::int64_t samples = 0;
+  std::int64_t nanoseconds = 0;
+  protozero::pbf_reader reader(*plain);
+  while (reader.next()) {
+    if (reader.tag() == 6) {
+      strings.push_back(reader.get_string());
+    } else if (reader.tag() == 1) {
+      protozero::pbf_reader type(reader.get_message());
+      types.emplace_back();
+      while (type.next())
+        (type.tag() == 1 ? types.back().first : types.back().second) = type.get_int64();
+    } else if (reader.tag() == 2) {
+      protozero::pbf_reader sample(reader.get_message());
+      while (sample.next(2)) {
+        const auto values = sample.get_packed_int64();
+        std::vector<std::int64_t> all(values.begin(), values.end());
+        REQUIRE(all.size() == types.size());
+        samples += all[0];
+        nanoseconds += all[1];
+      }
+    } else {
+      reader.skip();
+    }
+  }
+  std::vector<std::string> named;
+  for (const auto& [type, unit] : types) {
+    named.push_back(strings.at(static_cast<std::size_t>(type)) + "/" +
+                    strings.at(static_cast<std::size_t>(unit)));
+  }
+  REQUIRE(named.size() >= 2);
+  CHECK(named[0] == "samples/count");
+  CHECK(named[1] == "cpu/nanoseconds");
+  CHECK(samples == 6);
+  CHECK(nanoseconds == 5 * 10'101'010);
+}
+
+TEST_CASE("the period of a pprof profile is that of its first event", "[stacks]") {
+  const auto period = [](const StackProfile::Event& event) {
+    Stacks stacks = every_kind();
+    stacks.profile.events[0] = event;
+    const auto plain = gunzip(stacks.in(StackFormat::pprof), std::size_t{1} << 20);
+    REQUIRE(plain);
+    protozero::pbf_reader reader(*plain);
+    return reader.next(12) ? reader.get_int64() : -1;
+  };
+  CHECK(period({.name = "cpu-clock", .is_time = true, .period = 100, .is_frequency = true}) ==
+        10'000'000);
+  CHECK(period({.name = "cpu-clock", .is_time = true, .period = 12'345}) == 12'345);
+  CHECK(period({.name = "cycles", .period = 12'345}) == 12'345);
+  CHECK(period({.name = "cycles", .period = 100, .is_frequency = true}) == 0);
+  CHECK(period({.name = "cpu-clock", .is_time = true, .period = 0, .is_frequency = true}) == 0);
+}
+
 TEST_CASE("the first mapping of a pprof profile is the main binary of the first process",
           "[stacks]") {
   Stacks stacks = every_kind();
   const Mappings before(stacks.in(StackFormat::pprof));
   CHECK(before.files[0] == "/bin/app");  // by the process's name
   CHECK(before.files.size() == 4);
+  CHECK(std::count(before.of_locations.begin(), before.of_locations.end(), 0U) == 1);  // unknown
+  for (std::uint64_t id = 1; id <= 4; ++id) {
+    CHECK(std::count(before.of_locations.begin(), before.of_locations.end(), id) != 0);
+  }
 
   stacks.program = stacks.table.add(FrameMapping{.offset = 0x77, .path = "/lib/libc.so.6"});
   const Mappings with_frames(stacks.in(StackFormat::pprof));

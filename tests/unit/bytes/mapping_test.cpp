@@ -1,0 +1,45 @@
+#include "bytes/mapping.hpp"
+
+#include <fcntl.h>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "bytes/descriptor.hpp"
+#include "support/catch.hpp"
+#include "support/scratch.hpp"
+
+namespace perfmap {
+namespace {
+
+bool is_mapped(const std::string& path) {
+  std::ostringstream maps;
+  maps << std::ifstream("/proc/self/maps").rdbuf();
+  return maps.str().find(path) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a file is mapped as long as its mapping lives, wherever that moves", "[input]") {
+  const test::Scratch scratch;
+  const std::string path = scratch.write("file", "text");
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  {
+    Mapping first(file.get(), 4);
+    REQUIRE(first.mapped());
+    CHECK(first.text() == "text");
+    CHECK(is_mapped(path));
+    Mapping second = std::move(first);
+    CHECK(second.text() == "text");
+    CHECK_FALSE(first.mapped());
+    first = Mapping();
+    CHECK(is_mapped(path));
+    second = Mapping();
+    CHECK_FALSE(is_mapped(path));
+    second = Mapping(file.get(), 4);
+    CHECK(is_mapped(path));
+  }
+  CHECK_FALSE(is_mapped(path));
+}
+
+}  // namespace perfmap

@@ -1,0 +1,84 @@
+// Which stacks wait, for how long, and that no more of them do than there is room for.
+
+#include "stacks/held_stacks.hpp"
+
+#include "support/catch.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::size_t kMostWaiting = 100'000;
+constexpr std::size_t kLeastTogether = 256;
+
+RawStack stack_at(std::uint64_t time, std::optional<std::uint64_t> cookie = std::nullopt) {
+  RawStack stack;
+  stack.time = time;
+  stack.tid = 7;
+  stack.cookie = cookie;
+  return stack;
+}
+
+std::vector<RawStack> stacks(std::size_t count, std::optional<std::uint64_t> cookie = {}) {
+  std::vector<RawStack> all;
+  for (std::size_t i = 0; i < count; ++i) all.push_back(stack_at(i, cookie));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("stacks leave together as soon as there are enough of them", "[stacks]") {
+  HeldStacks held(false, 128);
+  held.add(stacks(kLeastTogether - 1));
+  CHECK(held.release(false).empty());
+  held.add(stacks(1));
+  CHECK(held.release(false).size() == kLeastTogether);
+  held.add(stacks(1));
+  CHECK(held.release(false).empty());
+  CHECK(held.release(true).size() == 1);
+}
+
+TEST_CASE("a stack waits for its callchain, and those after it wait with it", "[stacks]") {
+  HeldStacks held(false, 128);
+  held.add(stacks(kLeastTogether, 5));
+  held.add(stacks(1));
+  CHECK(held.release(false).empty());
+  DeferredCallchain chain;
+  chain.tid = 8;
+  chain.cookie = 5;
+  held.take(chain);
+  CHECK(held.release(false).empty());
+  chain.tid = 7;
+  chain.cookie = 6;
+  held.take(chain);
+  CHECK(held.release(false).empty());
+  chain.cookie = 5;
+  held.take(chain);
+  CHECK(held.release(false).size() == kLeastTogether + 1);
+}
+
+TEST_CASE("stacks whose callchain never comes wait while there is room", "[stacks]") {
+  HeldStacks held(false, 128);
+  held.add(stacks(kMostWaiting - 1, 5));
+  CHECK(held.release(false).empty());
+  held.add(stacks(3, 5));
+  CHECK(held.release(false).size() == 3);
+  CHECK(held.release(true).size() == kMostWaiting - 1);
+}
+
+TEST_CASE("stacks that may be stitched wait for five seconds of samples", "[stacks]") {
+  constexpr std::uint64_t kDistance = std::uint64_t{5} * 1000 * 1000 * 1000;
+  HeldStacks held(true, 128);
+  const auto moment = std::make_shared<ProcessMoment>();
+  std::vector<RawStack> all = stacks(kLeastTogether);
+  all.push_back(stack_at(kDistance));
+  for (RawStack& stack : all) stack.moment = moment;
+  held.add(std::move(all));
+  CHECK(held.release(false).empty());
+  std::vector<RawStack> later = {stack_at(kDistance + 10)};
+  later.back().moment = moment;
+  held.add(std::move(later));
+  CHECK(held.release(false).size() == 10);
+  CHECK(held.release(true).size() == kLeastTogether - 8);
+}
+
+}  // namespace perfmap
