@@ -97,7 +97,19 @@ void Symbolizer::name(Batch& batch, const Query& query, AddressName& answer) {
   answer.mapped = region->file;
   const RegionKind kind = region->file->kind;
   const bool is_file = kind == RegionKind::vdso || region->file->is_file();
-  if (is_file && name_by_module(batch, *region, answer)) return;
+  if (is_file && name_by_module(batch, *region, answer)) {
+    // V8's builtins lie in an ELF file, which may have no symbols for them: Debian's libnode has
+    // none. A source is believed where its code lies within the file's mapping.
+    AddressName by_jit;
+    by_jit.address = answer.address;
+    by_jit.mapped = answer.mapped;
+    const bool may_ask = !answer.has_name() && jit_room(*region) != JitRoom::none;
+    if (may_ask && name_by_jit(batch, *region, query, by_jit) &&
+        by_jit.range->begin >= region->range.begin && by_jit.range->end() <= region->range.end()) {
+      answer = std::move(by_jit);
+    }
+    return;
+  }
   const bool is_unreadable = is_file && answer.why == NoName::unreadable;
   answer.why = is_unreadable ? NoName::unreadable : NoName::no_source;
   if (jit_room(*region) == JitRoom::none || name_by_jit(batch, *region, query, answer)) return;

@@ -16,13 +16,22 @@ bool ElfRegions::is_elf(pid_t pid, const Region& region) {
   return place->second;
 }
 
+/// Whoever has the file's name for code loses nothing where there is none.
+bool ElfRegions::has_symbol(pid_t pid, const Region& region, Address address) {
+  if (!tracker_.options().open_module) return true;
+  const auto module = tracker_.module_of(pid, region);
+  if (!module) return false;
+  const auto vaddr = (*module)->file_offset_to_vaddr(address - region.range.begin + region.offset);
+  return vaddr && (*module)->find_symbol(*vaddr);
+}
+
 void ElfRegions::look(pid_t pid, std::uint64_t time, Ranges& ranges) {
   auto space = tracker_.at(pid, time);
   if (space == ranges.space) return;
   ranges.elf.clear();
   if (space != nullptr) {
     for (const Region& region : space->regions()) {
-      if (is_elf(pid, region)) ranges.elf.push_back(region.range);
+      if (is_elf(pid, region)) ranges.elf.push_back(region);
     }
   }
   ranges.space = std::move(space);
@@ -35,12 +44,13 @@ std::uint64_t ElfRegions::cut(std::vector<CodeMapping>& mappings, pid_t pid) {
     look(pid, mapping.time, ranges);
     AddressRange& code = mapping.range;
     const auto next = std::ranges::partition_point(
-        ranges.elf, [&](const AddressRange& elf) { return elf.end() <= code.begin; });
-    if (next == ranges.elf.end() || next->begin >= code.end()) return false;
-    if (next->begin > code.begin) {
-      code.size = next->begin - code.begin;
+        ranges.elf, [&](const Region& elf) { return elf.range.end() <= code.begin; });
+    if (next == ranges.elf.end() || next->range.begin >= code.end()) return false;
+    if (next->range.begin > code.begin) {
+      code.size = next->range.begin - code.begin;
       return false;
     }
+    if (!has_symbol(pid, *next, code.begin)) return false;
     if (mapping.offset != CodeMapping::kNothing) ++dropped;
     return true;
   });

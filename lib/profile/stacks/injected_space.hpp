@@ -20,7 +20,7 @@ class ElfRegions {
   explicit ElfRegions(ProcessTracker tracker) : tracker_(std::move(tracker)) {}
 
   /// Cuts the mappings, which are in the order of time, to what lies before the first ELF file, and
-  /// drops those that begin in one. Answers how many pieces of code went.
+  /// drops those that begin in one that has a symbol there. Answers how many pieces of code went.
   /// O(log n) for each, and O(n) whenever the
   /// process's memory has changed.
   std::uint64_t cut(std::vector<CodeMapping>& mappings, pid_t pid);
@@ -28,10 +28,11 @@ class ElfRegions {
  private:
   struct Ranges {
     std::shared_ptr<const AddressSpace> space;
-    std::vector<AddressRange> elf;  // ascending
+    std::vector<Region> elf;  // ascending
   };
 
   bool is_elf(pid_t pid, const Region& region);
+  bool has_symbol(pid_t pid, const Region& region, Address address);
   void look(pid_t pid, std::uint64_t time, Ranges& ranges);
 
   ProcessTracker tracker_;

@@ -45,12 +45,13 @@ PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFra
   const Symbolizer::Moment& moment = stack.moment->place;
   const Region* const region = moment.space->find(address);
   if (region == nullptr) return {{nullptr, address, frame.is_return}, nullptr};
-  if (is_mapped_file(*region)) {
+  // A process's own names count in files, too: for code that no symbol names.
+  const auto& names = stack.moment->names;
+  if (is_mapped_file(*region) && (names == nullptr || !names->has_any())) {
     const std::uint64_t offset = address - region->range.begin + region->offset;
     return {{region->file.get(), offset, frame.is_return}, region};
   }
   // Of memory without a name, one process's is not another's.
-  const auto& names = stack.moment->names;
   if (names == nullptr) return {{moment.space.get(), address, frame.is_return}, region};
   const auto origin = static_cast<std::size_t>(moment.lineage->origin_of(*region, address));
   return {{&names->marks[origin], address, frame.is_return}, region};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -24,6 +25,11 @@ namespace perfmap {
 struct JitNames {
   std::vector<std::shared_ptr<JitSources>> sources;  ///< the nearest first
   char marks[3] = {};                                ///< one for each JitLineage::Origin
+
+  bool has_any() const noexcept {
+    return std::ranges::any_of(
+        sources, [](const auto& source) { return source != nullptr && !source->empty(); });
+  }
 };
 
 /// A process as long as its memory is what it is.

@@ -2,6 +2,7 @@
 
 #include "perfmap/symbolizer.hpp"
 
+#include <sstream>
 #include <string>
 
 #include "perfmap/process_modules.hpp"
@@ -85,6 +86,26 @@ TEST_CASE("an ELF file names what it has mapped, whatever a map says", "[symboli
   // No ELF file, and one that nobody may read: the map is all there is.
   CHECK(said(tracker, 0x20008) == "wide+131080 jit");
   CHECK(said(tracker, 0x30008) == "wide+196616 jit");
+}
+
+TEST_CASE("code of a map within an ELF file is named where no symbol names it", "[symbolizer]") {
+  ProcessTracker tracker = tracker_of_files();
+  const bool is_code = GENERATE(true, false);
+  map(tracker, 0x10000, "/lib/a.so", is_code);
+  map(tracker, 0x20000, "/lib/b.so");
+  const Address function = 0x10000 + function_offset();
+  const auto line = [](Address begin, std::uint64_t size, const std::string& name) {
+    std::ostringstream out;
+    out << std::hex << begin << ' ' << size << ' ' << name << '\n';
+    return out.str();
+  };
+  attach(tracker, line(function, 0x100, "Builtin:Call") + line(function + 0x200, 8, "Builtin:Add") +
+                      line(0x22ff0, 0x20, "beyond its end"));
+  CHECK(said(tracker, function + 2) == "function()+2 /lib/a.so");
+  CHECK(said(tracker, function + 0x12) == (is_code ? "Builtin:Call+18 jit" : "no-symbol"));
+  CHECK(said(tracker, function + 0x204) == (is_code ? "Builtin:Add+4 jit" : "no-symbol"));
+  CHECK(said(tracker, function + 0x300) == "no-symbol");
+  CHECK(said(tracker, 0x22ff4) == "no-symbol");
 }
 
 TEST_CASE("in executable memory that no ELF file names maps answer", "[symbolizer]") {

@@ -1,6 +1,8 @@
 #include <ctime>
 #include <map>
 
+#include "perfmap/module.hpp"
+#include "support/elf_bytes.hpp"
 #include "support/injected.hpp"
 #include "support/jitdump_bytes.hpp"
 #include "support/recording_bytes.hpp"
@@ -205,6 +207,31 @@ TEST_CASE("code of a dump where an ELF file is mapped is left out", "[inject]") 
   CHECK(made.name_at(0x5001, 22) == "after it");
   CHECK(made.name_at(0x4801, 40) == "later");
   CHECK(asked == (is_elf ? 0 : 1));
+}
+
+TEST_CASE("code where an ELF file has no symbol is mapped, as nobody else names it", "[inject]") {
+  const RecordingBytes b;
+  const EventShape shape = monotonic();
+  ElfBytes elf;
+  const std::string bytes = elf.symbols({{"symbol", 0x1000, 0x100}}).text();
+  const auto module = Module::open(Input::from_text(bytes, "libnode.so"));
+  REQUIRE(module);
+  const Address text = 0x4000 + (*module)->find_section(".text")->offset;
+  DumpBytes dump;
+  dump.header().load(20, text, "has a symbol", "abcdefgh", 1);
+  dump.load(21, text + 0x800, "has none", "ijklmnop", 2);
+  const std::string data =
+      marker(b, shape) + mmap_record(b, shape, 5, {0x4000, 0x3000}, "/usr/lib/libnode");
+  const auto open = [&](const Region& region,
+                        const ProcSource*) -> Result<std::shared_ptr<const Module>> {
+    if (region.file->name == "/usr/lib/libnode") return module;
+    return Failure({Errc::bad_format, "not an ELF file", 0, {}});
+  };
+  const Injected made(b.file({shape}, data), {dump.text()}, false, open);
+  REQUIRE(made.report.dumps.size() == 1);
+  CHECK(made.report.dumps[0].in_elf_files == 1);
+  CHECK(made.name_at(text + 1, 25) == "/usr/lib/libnode");
+  CHECK(made.name_at(text + 0x801, 25) == "has none");
 }
 
 TEST_CASE("without the dump's clock all code is there from its marker on", "[inject]") {
