@@ -82,6 +82,7 @@ class EndAdvice {
     add_narrow();
     add_erlang();
     add_erlang_calls();
+    add_unseen();
     add_missing();
     std::uint64_t rest = 0;
     std::size_t named = 0;
@@ -132,12 +133,28 @@ class EndAdvice {
           continue;
         }
         if (ends.kind == FrameKind::jit || ends.kind == FrameKind::kernel) continue;
-        take(ends, process.counts.pid);
+        const bool is_unseen = ends.kind == FrameKind::unknown && ends.module.empty() &&
+                               began_unseen(process.counts.pid);
+        is_unseen ? void(unseen_ += ends.count()) : take(ends, process.counts.pid);
       }
     }
     std::stable_sort(
         modules_.begin(), modules_.end(),
         [](const EndedModule& a, const EndedModule& b) { return a.ends.count() > b.ends.count(); });
+  }
+
+  bool began_unseen(pid_t pid) const {
+    const auto found = recording_.context.samples.processes.find(pid);
+    return found != recording_.context.samples.processes.end() && found->second.began_unseen;
+  }
+
+  /// Nothing is known that --scan could look for.
+  void add_unseen() {
+    if (unseen_ == 0) return;
+    advice_.add("early-ends", matters(unseen_, total()) ? Severity::warning : Severity::info,
+                of_all(unseen_) +
+                    " end in processes whose mappings are not in the recording, as they began "
+                    "while perf did; record again");
   }
 
   /// Its stacks have a finding of their own.
@@ -283,6 +300,7 @@ class EndAdvice {
   std::vector<EndedModule> modules_;
   std::uint64_t erlang_ends_ = 0;
   std::uint64_t erlang_calls_ = 0;  // of C, from code with names
+  std::uint64_t unseen_ = 0;
   pid_t erlang_pid_ = 0;
 };
 
