@@ -6,10 +6,15 @@
 #include "formats/jitdump_resync.hpp"
 #include "formats/jitdump_sizes.hpp"
 #include "perfmap/cursor.hpp"
+#include "perfmap/jitdump_damage.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap {
 namespace {
+
+constexpr const char* kRepeated =
+    "repeat those before them: a forked child wrote the buffer of its parent";
+constexpr const char* kCutOff = "at the end are no whole record";
 
 std::uint32_t smallest_size(std::uint32_t id) noexcept {
   switch (static_cast<JitRecordKind>(id)) {
@@ -118,6 +123,11 @@ void Jitdump::Reader::take(const JitRecord& record) noexcept {
   closed_ = dump_->options_.stop_at_close && record.is(JitRecordKind::close);
 }
 
+DumpDamage dump_damage_of(const Diagnostic& diagnostic) noexcept {
+  if (diagnostic.message.ends_with(kRepeated)) return DumpDamage::repeated;
+  return diagnostic.message.ends_with(kCutOff) ? DumpDamage::cut_off : DumpDamage::lost;
+}
+
 std::optional<JitRecord> Jitdump::Reader::next_slowly(Diagnostics& problems) {
   const std::string_view bytes = dump_->bytes();
   const JitRecordHints hints{dump_->header_ ? dump_->header_->order : std::endian::native,
@@ -132,10 +142,9 @@ std::optional<JitRecord> Jitdump::Reader::next_slowly(Diagnostics& problems) {
     record = find_record(bytes, at_ + 1, hints);
     if (!record && dump_->options_.growing) break;
     if (!record) {
-      lose(problems, bytes.size() - at_, "at the end are no whole record");
+      lose(problems, bytes.size() - at_, kCutOff);
     } else if (const std::uint64_t repeated = repeated_before(*record); repeated != 0) {
-      lose(problems, repeated,
-           "repeat those before them: a forked child wrote the buffer of its parent");
+      lose(problems, repeated, kRepeated);
     } else {
       lose(problems, record->offset - at_, "are no record: reading goes on behind them");
     }

@@ -64,6 +64,7 @@ struct LookedFor {
   std::string why;            ///< one line, for people
   std::uint64_t entries = 0;  ///< lines, or LOAD records, of a file that is used
   std::string damage;  ///< what is damaged in a dump that is used, such as "JD201: …"; one line
+  bool is_cut_off = false;  ///< `damage` is that the last record is not whole, and no other
   /// The process that it is of, from which the examined one was forked; 0: its own.
   pid_t inherited_from = 0;
 };

@@ -36,15 +36,19 @@ std::string naming_command(const DoctorCase& facts, bool has_jit);
 /// The runtime's own command line, changed so that it names its code when it is started anew; of
 /// LuaJIT there is none. Borrows the view.
 CommandText naming_command_line(const DoctorCase& facts, bool has_jit);
-/// NAME=VALUE that tell a runtime the same, whoever starts it; none where there are no such.
-std::vector<std::string> naming_variables(HostRuntime runtime);
+/// NAME=VALUE that tell a runtime the same, whoever starts it; none where there are no such, or its
+/// version does not know them.
+std::vector<std::string> naming_variables(const DoctorCase& facts);
+/// Whether this version of the runtime cannot write a map.
+bool is_too_old(const DoctorCase& facts);
 
 /// What makes a runtime keep stacks that can be walked, by flags and by its environment.
 struct StackFlags {
   std::vector<std::string> flags;
   std::vector<std::string> variables;  ///< NAME=VALUE
 };
-StackFlags stack_flags(HostRuntime runtime);
+/// Without those that it was given, or its version does not know.
+StackFlags stack_flags(const DoctorCase& facts);
 
 /// Where perf does not look into a map.
 std::string ignored_text(const JitMemory& memory);

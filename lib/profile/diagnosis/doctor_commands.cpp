@@ -177,8 +177,9 @@ std::string naming_command(const DoctorCase& facts, bool has_jit) {
   }
 }
 
-std::vector<std::string> naming_variables(HostRuntime runtime) {
-  switch (runtime) {
+std::vector<std::string> naming_variables(const DoctorCase& facts) {
+  if (is_too_old(facts)) return {};
+  switch (facts.found.runtime) {
     case HostRuntime::node:
       return {"NODE_OPTIONS=--perf-basic-prof --interpreted-frames-native-stack"};
     case HostRuntime::jvm:
@@ -197,15 +198,22 @@ std::vector<std::string> naming_variables(HostRuntime runtime) {
   return {};
 }
 
-StackFlags stack_flags(HostRuntime runtime) {
-  switch (runtime) {
+StackFlags stack_flags(const DoctorCase& facts) {
+  const AskedFor& asked = facts.asked;
+  switch (facts.found.runtime) {
     case HostRuntime::jvm:
+      if (asked.frame_pointers) return {};
       return {{"-XX:+PreserveFramePointer"}, {"JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer"}};
     case HostRuntime::node:
+      if (asked.interpreted_frames) return {};
       return {{"--interpreted-frames-native-stack"},
               {"NODE_OPTIONS=--interpreted-frames-native-stack"}};
-    case HostRuntime::cpython: return {{"-X", "perf_jit"}, {"PYTHON_PERF_JIT_SUPPORT=1"}};
-    case HostRuntime::erlang: return {{}, {"ERL_FLAGS=+JPperf true"}};
+    case HostRuntime::cpython:
+      if (!asked.dump_by.empty() || parse_version(facts.found.version) < Version{3, 13}) return {};
+      return {{"-X", "perf_jit"}, {"PYTHON_PERF_JIT_SUPPORT=1"}};
+    case HostRuntime::erlang:
+      if (!asked.map_by.empty()) return {};
+      return {{}, {"ERL_FLAGS=+JPperf true"}};
     default: return {};
   }
 }

@@ -109,13 +109,6 @@ void add_lost_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   add(diagnosis, "lost-map", Severity::warning, told + where, own_command(facts.view).text());
 }
 
-bool is_too_old(const DoctorCase& facts) {
-  const Version version = parse_version(facts.found.version);
-  const HostRuntime runtime = facts.found.runtime;
-  return version != Version() && ((runtime == HostRuntime::cpython && version < Version{3, 12}) ||
-                                  (runtime == HostRuntime::jvm && version < Version{17, 0}));
-}
-
 void add_too_old(const DoctorCase& facts, Diagnosis& diagnosis) {
   const bool java = facts.found.runtime == HostRuntime::jvm;
   const std::string what = (java ? "Java " : "Python ") + facts.found.version;
@@ -204,6 +197,13 @@ std::string visible(std::string_view bytes) {
   std::string text;
   append_visible(text, bytes);
   return text;
+}
+
+bool is_too_old(const DoctorCase& facts) {
+  const Version version = parse_version(facts.found.version);
+  const HostRuntime runtime = facts.found.runtime;
+  return version != Version() && ((runtime == HostRuntime::cpython && version < Version{3, 12}) ||
+                                  (runtime == HostRuntime::jvm && version < Version{17, 0}));
 }
 
 std::string size_text(std::uint64_t bytes) {

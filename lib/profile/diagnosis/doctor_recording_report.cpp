@@ -127,6 +127,11 @@ void write_recording_doctor_text(OutputFile& out, const RecordingDiagnosis& diag
   }
   for (const RecordingFinding& one : diagnosis.findings) write_finding(out, one.finding, color);
   if (diagnosis.misses_names()) return;
+  if (total.unnamed != 0) {
+    out.write("\n" + std::to_string(total.unnamed) + " of " + std::to_string(total.frames) +
+              " frames have no name; 'perfmap stacks --stats' counts them by process\n");
+    return;
+  }
   out.write(diagnosis.findings.empty() ? "\nnothing is wrong\n"
                                        : "\nno name is missing; the above is good to know\n");
 }

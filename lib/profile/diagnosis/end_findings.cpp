@@ -2,6 +2,7 @@
 #include <array>
 #include <unistd.h>
 
+#include "diagnosis/end_cause.hpp"
 #include "diagnosis/fetch_command.hpp"
 #include "diagnosis/recording_findings.hpp"
 
@@ -10,66 +11,12 @@ namespace {
 
 constexpr std::size_t kMostModules = 8;  // that are named one by one
 
-/// Why stacks end in a module, as far as names tell.
-enum class EndCause : std::uint8_t { missing_file, fiber, haskell, musl, no_tables, astray };
-
 /// A module in which stacks of several processes end.
 struct EndedModule {
   EndedStacks ends;
   EndCause cause = EndCause::no_tables;
   pid_t pid = 0;  ///< 0: several
 };
-
-/// Boost.Context's assembly, where a coroutine begins or is left.
-bool is_fiber(const EndedStacks& ends) noexcept {
-  constexpr std::array<std::string_view, 4> kNames = {"make_fcontext", "jump_fcontext",
-                                                      "ontop_fcontext", "trampoline_fcontext"};
-  const std::string_view name = base_name(ends.module);
-  return name.starts_with("libboost_context") ||
-         std::find(kNames.begin(), kNames.end(), ends.function) != kNames.end();
-}
-
-/// GHC's names: Main_work_info, stg_ap_pp_fast, base_GHCziBase_map_info.
-bool is_haskell(std::string_view function) noexcept {
-  return function.starts_with("stg_") || function.ends_with("_info") ||
-         function.ends_with("_info_itable");
-}
-
-bool is_musl(std::string_view module) noexcept {
-  return base_name(module).starts_with("ld-musl") ||
-         module.find("-musl/") != std::string_view::npos;
-}
-
-EndCause cause_of(const EndedStacks& ends) noexcept {
-  if (ends.kind == FrameKind::unknown) return EndCause::missing_file;
-  if (is_fiber(ends)) return EndCause::fiber;
-  if (is_haskell(ends.function)) return EndCause::haskell;
-  if (is_musl(ends.module)) return EndCause::musl;
-  return ends.no_info >= ends.bad_memory ? EndCause::no_tables : EndCause::astray;
-}
-
-/// Goes on after "… end in MODULE".
-std::string_view explain(EndCause cause) noexcept {
-  switch (cause) {
-    case EndCause::fiber:
-      return ", where fibers (boost.context) begin: no caller is missing, as the code that resumed "
-             "the fiber has another stack";
-    case EndCause::haskell:
-      return ": Haskell code has a stack of its own, which cannot be unwound without debug "
-             "information; compile it with 'ghc -g'";
-    case EndCause::musl:
-      return ": musl has no unwinding information without its debug symbols (Alpine: apk add "
-             "musl-dbg)";
-    case EndCause::no_tables:
-      return ", which has no unwinding information for that code: compile it with "
-             "-fasynchronous-unwind-tables, or install its debug symbols";
-    case EndCause::astray:
-      return ", whose unwinding information leads out of the stack there, as for assembly and "
-             "code that switches stacks";
-    case EndCause::missing_file: break;
-  }
-  return {};
-}
 
 class EndAdvice {
  public:
@@ -82,6 +29,7 @@ class EndAdvice {
     add_narrow();
     add_erlang();
     add_erlang_calls();
+    add_unseen();
     add_missing();
     std::uint64_t rest = 0;
     std::size_t named = 0;
@@ -132,12 +80,28 @@ class EndAdvice {
           continue;
         }
         if (ends.kind == FrameKind::jit || ends.kind == FrameKind::kernel) continue;
-        take(ends, process.counts.pid);
+        const bool is_unseen = ends.kind == FrameKind::unknown && ends.module.empty() &&
+                               began_unseen(process.counts.pid);
+        is_unseen ? void(unseen_ += ends.count()) : take(ends, process.counts.pid);
       }
     }
     std::stable_sort(
         modules_.begin(), modules_.end(),
         [](const EndedModule& a, const EndedModule& b) { return a.ends.count() > b.ends.count(); });
+  }
+
+  bool began_unseen(pid_t pid) const {
+    const auto found = recording_.context.samples.processes.find(pid);
+    return found != recording_.context.samples.processes.end() && found->second.began_unseen;
+  }
+
+  /// Nothing is known that --scan could look for.
+  void add_unseen() {
+    if (unseen_ == 0) return;
+    advice_.add("early-ends", matters(unseen_, total()) ? Severity::warning : Severity::info,
+                of_all(unseen_) +
+                    " end in processes whose mappings are not in the recording, as they began "
+                    "while perf did; record again");
   }
 
   /// Its stacks have a finding of their own.
@@ -283,6 +247,7 @@ class EndAdvice {
   std::vector<EndedModule> modules_;
   std::uint64_t erlang_ends_ = 0;
   std::uint64_t erlang_calls_ = 0;  // of C, from code with names
+  std::uint64_t unseen_ = 0;
   pid_t erlang_pid_ = 0;
 };
 

@@ -1,10 +1,12 @@
 #include "diagnosis/found_file.hpp"
 
 #include <cerrno>
+#include <optional>
 #include <sys/stat.h>
 
 #include "diagnosis/doctor_view.hpp"
 #include "perfmap/jitdump.hpp"
+#include "perfmap/jitdump_damage.hpp"
 #include "perfmap/map.hpp"
 #include "perfmap/rules.hpp"
 
@@ -29,6 +31,33 @@ FileFate fate_of(const Error& error) noexcept {
 std::string reason_of(const Error& error) {
   const std::size_t colon = error.message.rfind(": ");
   return colon == std::string::npos ? error.message : error.message.substr(colon + 2);
+}
+
+/// Damage that is told apart; what a hostile dump has more of counts as lost.
+constexpr std::size_t kMostDamage = 4096;
+
+/// Bytes that only repeat others are no damage: all records are there.
+void note_damage(const Diagnostics& problems, LookedFor& file) {
+  std::uint64_t count = problems.count_of(rule::kDamagedRecord);
+  std::optional<std::uint64_t> first;
+  for (const Diagnostic& one : problems.items()) {
+    if (one.rule->id != rule::kDamagedRecord.id) continue;
+    const DumpDamage damage = dump_damage_of(one);
+    if (damage == DumpDamage::repeated) {
+      --count;
+      continue;
+    }
+    file.is_cut_off = !first && damage == DumpDamage::cut_off;
+    if (!first) first = one.where.offset;
+  }
+  if (count == 0) return;
+  const std::string what = file.is_cut_off ? "the last record is cut off"
+                           : count == 1    ? "a record is damaged or cut off"
+                                           : std::to_string(count) +
+                                              " records are damaged or "
+                                              "cut off";
+  file.damage = std::string(rule::kDamagedRecord.id) + ": " + what +
+                (first ? ", at byte " + std::to_string(*first) : "");
 }
 
 }  // namespace
@@ -89,7 +118,7 @@ void take_map(Input input, LookedFor& file, Coverage& coverage) {
 }
 
 void take_dump(Input input, LookedFor& file, Coverage& coverage, bool is_growing) {
-  Diagnostics problems(1);
+  Diagnostics problems(kMostDamage);
   const Jitdump dump(std::move(input), {.growing = is_growing});
   dump.for_each(problems, [&](const JitRecord& record) {
     if (const auto load = decode_load(record)) {
@@ -103,16 +132,7 @@ void take_dump(Input input, LookedFor& file, Coverage& coverage, bool is_growing
     file.damage = std::string(rule::kNotJitdump.id) + ": " + std::string(rule::kNotJitdump.summary);
     return;
   }
-  const std::uint64_t count = problems.count_of(rule::kDamagedRecord);
-  if (count == 0) return;
-  file.damage = std::string(rule::kDamagedRecord.id) + ": " +
-                (count == 1 ? "a record is" : std::to_string(count) + " records are") +
-                " damaged or cut off";
-  for (const Diagnostic& one : problems.items()) {
-    if (one.rule->id != rule::kDamagedRecord.id) continue;
-    file.damage += ", at byte " + std::to_string(one.where.offset);
-    break;
-  }
+  note_damage(problems, file);
 }
 
 bool is_dump_of_number(std::string_view path) noexcept {

@@ -1,300 +1,262 @@
 #include <algorithm>
+#include <deque>
 
-#include "diagnosis/recording_findings.hpp"
+#include "diagnosis/process_advice.hpp"
 #include "perfmap/recorded_jit.hpp"
 
 namespace perfmap {
 namespace {
 
+constexpr std::string_view kBeganUnseen =
+    ": the recording does not have what the process mapped before its first sample, so nothing "
+    "tells which map or jitdump is its own; record again";
 constexpr std::uint64_t kFirstPidNamespace = 0xeffffffc;  // PROC_PID_INIT_INO
-
-/// Findings about one process.
-class ProcessAdvice {
- public:
-  ProcessAdvice(const RecordingCase& recording, const RecordingDiagnosis& diagnosis,
-                const RecordedProcessState& process, RecordingAdvice& advice)
-      : recording_(recording),
-        process_(process),
-        recorded_(recording.views.at(process.counts.pid)),
-        advice_(advice),
-        total_(diagnosis.total.samples),
-        options_{recording.context.options.roots, recording.context.options.reader},
-        facts_{recorded_.view, options_, recorded_.found} {
-    facts_.asked = flags_of(recorded_.found.runtime, recorded_.view);
-    facts_.knows_arguments = recorded_.knows_arguments;
-    facts_.is_gone = !recorded_.is_alive;
-    facts_.subject = shell_word(recording.context.path);
-  }
-
-  void add() {
-    wants_stacks_ = process_.ends_in_jit != 0 && !facts_.asked.frame_pointers;
-    if (add_foreign()) {
-      // Then nothing else is the cause.
-    } else if (process_.unnamed_jit != 0) {
-      add_names();
-    } else if (concerns() && !is_any_used() && matters(process_.counts.samples, total_)) {
-      add_causes({}, Severity::warning);
-    }
-    add_damage();
-    add_ignored();
-    add_stack_finding();
-    add_interpreted_frames();
-  }
-
- private:
-  bool concerns() const noexcept {
-    return recorded_.found.runtime != HostRuntime::unknown && recorded_.found.is_the_program &&
-           process_.jit_frames == 0;
-  }
-  /// It was not told to name its code.
-  bool lacks_flags() const noexcept {
-    return process_.unnamed_jit != 0 && !is_any_used() && facts_.asked.map_by.empty() &&
-           facts_.asked.dump_by.empty();
-  }
-  bool is_any_used() const noexcept {
-    return std::any_of(process_.looked_for.begin(), process_.looked_for.end(),
-                       [](const LookedFor& one) { return one.fate == FileFate::used; });
-  }
-
-  void add_names() {
-    const Severity severity =
-        matters(process_.unnamed_jit, process_.jit_frames) ? Severity::warning : Severity::info;
-    const std::string counts = counts_text();
-    if (add_unmarked(counts, severity)) return;
-    const bool is_all = process_.unnamed_jit == process_.jit_frames;
-    if (is_all && add_causes(counts + ": ", severity)) return;
-    const bool is_java = process_.runtime == HostRuntime::jvm && recorded_.is_alive;
-    advice_.add(
-        "unnamed-jit", severity,
-        counts + (is_any_used() ? ", although the map or jitdump that was found names others" : ""),
-        is_java ? jcmd_command(facts_) : "", process_.counts.pid);
-  }
-
-  std::string counts_text() const {
-    return std::to_string(process_.unnamed_jit) + " of " + std::to_string(process_.jit_frames) +
-           " frames of code that " + std::string(title_of(process_.runtime)) + " made in " +
-           process_title(process_) + " have no name (" +
-           percent_text(process_.unnamed_jit, process_.jit_frames) + ")";
-  }
-
-  /// One finding for all files of the process that belong to another user.
-  bool add_foreign() {
-    const RecordedRefusals* const refused = recording_.context.options.refused;
-    if (refused == nullptr) return false;
-    std::string files;
-    for (const ForeignFile& file : refused->foreign) {
-      if (!uses_files_of(process_, file.pid)) continue;
-      files += (files.empty() ? "" : "; ") + visible(file.path) + " belongs to user " +
-               std::to_string(file.owner) + " and was not used: " + visible(file.why);
-    }
-    if (files.empty()) return false;
-    const std::string before = process_.unnamed_jit == 0 ? process_title(process_) : counts_text();
-    advice_.add("foreign-owner", Severity::warning, before + ": " + files,
-                "perfmap stacks --any-owner " + facts_.subject, process_.counts.pid);
-    return true;
-  }
-
-  /// A dump that nothing shows to be the process's is not used unasked.
-  bool add_unmarked(const std::string& counts, Severity severity) {
-    for (const LookedFor& file : process_.looked_for) {
-      if (!file.is_dump || file.has_marker || file.fate != FileFate::shadowed) continue;
-      advice_.add("no-marker", severity, counts + ": " + visible(file.our_path) + ": " + file.why,
-                  "perfmap stacks --jitdump " + shell_word(file.our_path) + " " + facts_.subject,
-                  process_.counts.pid);
-      return true;
-    }
-    return false;
-  }
-
-  /// As the live doctor finds them; false: it finds none.
-  bool add_causes(const std::string& before, Severity least) {
-    Diagnosis live;
-    live.pid = process_.counts.pid;
-    live.runtime = process_.runtime;
-    live.looked_for = process_.looked_for;
-    live.memory = process_.memory;
-    if (process_.jit_frames != 0 && live.memory.regions == 0) live.memory.regions = 1;
-    live.memory.named_bytes = 0;  // none of what was sampled
-    add_name_findings(facts_, live);
-    for (DoctorFinding& finding : live.findings) {
-      const std::string message =
-          (before.empty() ? process_title(process_) + ": " : before) + finding.message;
-      const Severity severity = least == Severity::info ? least : std::max(finding.severity, least);
-      const bool is_of_runtime =
-          finding.id == "no-map" || finding.id == "lost-map" || finding.id == "too-old";
-      if (is_of_runtime) {
-        add_runtime_fix(finding.id, severity, message + where_text(), std::move(finding.fix));
-      } else {
-        advice_.add(finding.id, severity, message, std::move(finding.fix), process_.counts.pid);
-      }
-    }
-    return !live.findings.empty();
-  }
-
-  /// Where the files of a process in a container were.
-  std::string where_text() const {
-    const RecordedProcess& process = recording_.context.samples.processes.at(process_.counts.pid);
-    const bool is_inside =
-        process.pid_namespace != 0 && process.pid_namespace != kFirstPidNamespace;
-    if (recorded_.is_alive || !is_inside) return {};
-    return "; it ran in a container, whose own /tmp has the file by its pid there ('perfmap "
-           "snapshot PID DIR' keeps it while the process lives)";
-  }
-
-  /// How the runtime is started so that it names its code: by perf, or by hand.
-  void add_runtime_fix(std::string_view id, Severity severity, const std::string& message,
-                       std::string live_fix) {
-    const pid_t pid = process_.counts.pid;
-    const bool was_asked = id == "lost-map";
-    if (const auto change = change_of_start(!was_asked)) {
-      advice_.add_change(id, severity, message, *change, pid);
-    } else if (recorded_.is_alive) {
-      advice_.add(id, severity, message, std::move(live_fix), pid);
-    } else {
-      const std::vector<std::string> variables = naming_variables(process_.runtime);
-      std::string fix;
-      for (const std::string& one : was_asked ? std::vector<std::string>() : variables) {
-        const std::size_t value = one.find('=') + 1;
-        fix += (fix.empty() ? "export " : " ") + one.substr(0, value) +
-               shell_word(std::string_view(one).substr(value));
-      }
-      const std::string how = fix.empty() ? "" : "; set this where it is started, and record again";
-      advice_.add(id, severity, message + how, fix, pid);
-    }
-  }
-
-  /// Nothing where perf did not start the process, so that the command line is not perf's to
-  /// change; and where the process can be asked while it lives.
-  std::optional<RecordingAdvice::Change> change_of_start(bool wants_names) const {
-    const RecordingContext& context = recording_.context;
-    const bool was_started = context.samples.processes.at(process_.counts.pid).executed != 0;
-    const HostRuntime runtime = recorded_.found.runtime;
-    if (!context.command || context.command->workload.empty() || !was_started) return std::nullopt;
-    if (recorded_.is_alive && runtime == HostRuntime::jvm && wants_names) return std::nullopt;
-    const StackFlags flags = wants_stacks_ ? stack_flags(runtime) : StackFlags();
-    std::vector<std::string> variables;
-    std::vector<std::string> workload = context.command->workload;
-    if (recorded_.workload_at && runtime != HostRuntime::luajit && runtime != HostRuntime::erlang) {
-      CommandText line = wants_names ? naming_command_line(facts_, process_.memory.regions != 0)
-                                     : own_command(recorded_.view);
-      for (const std::string& flag : flags.flags) {
-        const auto& had = line.inserted;
-        const bool is_there = std::find(had.begin(), had.end(), flag) != had.end();
-        if (!is_there) line.inserted.push_back(flag);
-      }
-      workload.resize(*recorded_.workload_at);
-      const std::vector<std::string> words = line.words();
-      workload.insert(workload.end(), words.begin(), words.end());
-      variables = line.environment;
-      if (flags.flags.empty()) {
-        variables.insert(variables.end(), flags.variables.begin(), flags.variables.end());
-      }
-    } else {
-      if (wants_names) variables = naming_variables(runtime);
-      variables.insert(variables.end(), flags.variables.begin(), flags.variables.end());
-      if (wants_names && variables.empty()) return std::nullopt;
-    }
-    return [variables, workload](RecordCommand& command) {
-      for (const std::string& one : variables) command.add_variable(one);
-      command.workload = workload;
-    };
-  }
-
-  void add_damage() {
-    for (const LookedFor& file : process_.looked_for) {
-      const bool is_told =
-          file.inherited_from != 0 && recording_.views.contains(file.inherited_from);
-      if (file.fate != FileFate::used || file.damage.empty() || is_told) continue;
-      advice_.add("damaged-dump", process_.unnamed_jit == 0 ? Severity::info : Severity::warning,
-                  damage_text(file), damage_fix(file), process_.counts.pid);
-    }
-  }
-
-  /// As .NET's memory that is mapped twice.
-  void add_ignored() {
-    const JitMemory& memory = process_.memory;
-    if (memory.ignored_bytes == 0) return;
-    advice_.add("perf-ignores-region", Severity::info,
-                process_title(process_) + ": " + ignored_text(memory) + "; perfmap does",
-                "perfmap stacks --format perf-script " + facts_.subject, process_.counts.pid);
-  }
-
-  /// Threads begin in native code: a stack that ends in a runtime's has lost its callers.
-  void add_stack_finding() {
-    if (process_.ends_in_jit == 0 || is_of_own_stack()) return;
-    const Severity severity =
-        matters(process_.ends_in_jit, process_.counts.samples) ? Severity::warning : Severity::info;
-    const std::string message =
-        std::to_string(process_.ends_in_jit) + " of " + std::to_string(process_.counts.samples) +
-        " stacks of " + process_title(process_) + " end in code of " +
-        std::string(title_of(process_.runtime)) + ", which kept no frame pointers there";
-    add_start_fix("frame-pointers", severity, message);
-  }
-
-  void add_start_fix(std::string_view id, Severity severity, const std::string& message) {
-    const StackFlags flags = stack_flags(recorded_.found.runtime);
-    const bool has_fix = wants_stacks_ && !(flags.flags.empty() && flags.variables.empty());
-    const auto change = has_fix ? change_of_start(lacks_flags()) : std::nullopt;
-    if (change) {
-      advice_.add_change(id, severity, message, *change, process_.counts.pid);
-      return;
-    }
-    std::string fix;
-    if (has_fix && recorded_.is_alive && recorded_.knows_arguments) {
-      CommandText line = own_command(recorded_.view);
-      line.inserted = flags.flags;
-      if (flags.flags.empty()) line.environment = flags.variables;
-      fix = line.text();
-    } else if (has_fix) {
-      for (const std::string& one : flags.variables) {
-        const std::size_t value = one.find('=') + 1;
-        fix += "export " + one.substr(0, value) + shell_word(std::string_view(one).substr(value));
-      }
-    }
-    advice_.add(id, severity, message, fix, process_.counts.pid);
-  }
-
-  /// Erlang's processes have stacks of their own, which begin in its code; see add_end_findings()
-  /// for copied ones. With +JPperf they have frame pointers.
-  bool is_of_own_stack() const {
-    return recorded_.found.runtime == HostRuntime::erlang &&
-           (has_stack_copies(recording_.context.samples) || is_any_used() ||
-            !facts_.asked.map_by.empty());
-  }
-
-  void add_interpreted_frames() {
-    const bool is_known = recorded_.knows_arguments && is_any_used();
-    if (recorded_.found.runtime != HostRuntime::node || !is_known) return;
-    if (facts_.asked.interpreted_frames || facts_.asked.map_by.empty()) return;
-    const std::string message = process_title(process_) + ": " + std::string(kInterpretedFrames);
-    if (const auto change = change_of_start(true)) {
-      advice_.add_change("interpreted-frames", Severity::info, message, *change,
-                         process_.counts.pid);
-    } else {
-      advice_.add("interpreted-frames", Severity::info, message, naming_command(facts_, true),
-                  process_.counts.pid);
-    }
-  }
-
-  const RecordingCase& recording_;
-  const RecordedProcessState& process_;
-  const RecordedView& recorded_;
-  RecordingAdvice& advice_;
-  std::uint64_t total_;
-  DoctorOptions options_;
-  DoctorCase facts_;
-  bool wants_stacks_ = false;
-};
 
 }  // namespace
 
+ProcessAdvice::ProcessAdvice(const RecordingCase& recording, const RecordingDiagnosis& diagnosis,
+                             const RecordedProcessState& process, RecordingAdvice& advice)
+    : recording_(recording),
+      process_(process),
+      recorded_(recording.views.at(process.counts.pid)),
+      advice_(advice),
+      total_(diagnosis.total.samples),
+      options_{recording.context.options.roots, recording.context.options.reader},
+      facts_{recorded_.view, options_, recorded_.found},
+      start_(recording, recorded_, facts_, process.memory.regions != 0) {
+  facts_.asked = flags_of(recorded_.found.runtime, recorded_.view);
+  facts_.knows_arguments = recorded_.knows_arguments;
+  facts_.is_gone = !recorded_.is_alive;
+  facts_.subject = shell_word(recording.context.path);
+  // Nothing else makes it write one.
+  const bool has_dump = recorded_.found.runtime == HostRuntime::cpython && has_own_dump();
+  if (has_dump && facts_.asked.dump_by.empty()) facts_.asked.dump_by = "-X perf_jit";
+}
+
+void ProcessAdvice::count_into(CauseGroups& groups) {
+  find_causes();
+  for (const DoctorFinding& cause : causes_) {
+    CauseGroup& group = groups[key_of(cause)];
+    if (group.first == nullptr) group.first = &process_;
+    ++group.processes;
+    group.samples += process_.counts.samples;
+    group.frames += process_.jit_frames;
+    group.unnamed += process_.unnamed_jit;
+  }
+}
+
+void ProcessAdvice::add(const CauseGroups& groups) {
+  wants_stacks_ = process_.ends_in_jit != 0 && !facts_.asked.frame_pointers;
+  if (add_foreign()) {
+    // Then nothing else is the cause.
+  } else if (process_.unnamed_jit != 0) {
+    add_names(groups);
+  } else {
+    add_causes(groups);
+  }
+  add_damage();
+  add_ignored();
+  if (!began_unseen() && !explains_ends()) add_stack_finding();
+  add_interpreted_frames();
+}
+
+bool ProcessAdvice::concerns() const noexcept {
+  return recorded_.found.runtime != HostRuntime::unknown && recorded_.found.is_the_program &&
+         process_.jit_frames == 0;
+}
+
+bool ProcessAdvice::is_meant() const noexcept {
+  const std::optional<RecordCommand>& command = recording_.context.command;
+  return !command || !command->records_all() || recorded_.workload_at;
+}
+
+bool ProcessAdvice::began_unseen() const noexcept {
+  const auto found = recording_.context.samples.processes.find(process_.counts.pid);
+  return found != recording_.context.samples.processes.end() && found->second.began_unseen;
+}
+
+bool ProcessAdvice::lacks_flags() const noexcept {
+  return process_.unnamed_jit != 0 && !is_any_used() && facts_.asked.map_by.empty() &&
+         facts_.asked.dump_by.empty();
+}
+
+bool ProcessAdvice::uses(bool is_dump) const noexcept {
+  return std::any_of(process_.looked_for.begin(), process_.looked_for.end(), [&](const auto& f) {
+    return f.is_dump == is_dump && f.fate == FileFate::used;
+  });
+}
+
+bool ProcessAdvice::has_own_dump() const noexcept {
+  return std::any_of(process_.looked_for.begin(), process_.looked_for.end(), [](const auto& f) {
+    return f.is_dump && f.inherited_from == 0 &&
+           (f.fate == FileFate::used || f.fate == FileFate::empty);
+  });
+}
+
+void ProcessAdvice::add_names(const CauseGroups& groups) {
+  const Severity severity =
+      matters(process_.unnamed_jit, process_.jit_frames) ? Severity::warning : Severity::info;
+  const std::string counts =
+      counts_text(process_title(process_), process_.unnamed_jit, process_.jit_frames);
+  if (began_unseen()) {
+    advice_.add("unnamed-jit", severity, counts + std::string(kBeganUnseen), "",
+                process_.counts.pid);
+    return;
+  }
+  if (const LookedFor* const file = cut_buffer()) {
+    add_cut_buffer(counts, *file, severity);
+    return;
+  }
+  if (add_unmarked(counts, severity) || add_causes(groups)) return;
+  const bool is_java = process_.runtime == HostRuntime::jvm && recorded_.is_alive;
+  advice_.add(
+      "unnamed-jit", severity,
+      counts + (is_any_used() ? ", although the map or jitdump that was found names others" : ""),
+      is_java ? jcmd_command(facts_) : "", process_.counts.pid);
+}
+
+std::string ProcessAdvice::counts_text(const std::string& where, std::uint64_t unnamed,
+                                       std::uint64_t frames) const {
+  return std::to_string(unnamed) + " of " + std::to_string(frames) + " frames of code that " +
+         std::string(title_of(process_.runtime)) + " made in " + where + " have no name (" +
+         percent_text(unnamed, frames) + ")";
+}
+
+void ProcessAdvice::add_cut_buffer(const std::string& counts, const LookedFor& file,
+                                   Severity severity) {
+  const std::string ends = process_.ends_in_jit == 0 || !explains_ends()
+                               ? ""
+                               : ", and " + std::to_string(process_.ends_in_jit) + " of " +
+                                     std::to_string(process_.counts.samples) + " stacks end there";
+  advice_.add("lost-map", severity,
+              counts + ends + ": " + visible(file.our_path) +
+                  (file.fate == FileFate::empty ? " is empty" : " ends within a record") +
+                  ", because Python buffers it, and a process that ends by os._exit(), as "
+                  "workers of multiprocessing do, or by a signal does not write its buffer; call "
+                  "ctypes.CDLL(None).fflush(None) before os._exit(), or use -X perf, which "
+                  "writes each name at once, but no unwinding information",
+              "", process_.counts.pid);
+}
+
+bool ProcessAdvice::add_foreign() {
+  const RecordedRefusals* const refused = recording_.context.options.refused;
+  if (refused == nullptr) return false;
+  std::string files;
+  for (const ForeignFile& file : refused->foreign) {
+    if (!uses_files_of(process_, file.pid)) continue;
+    files += (files.empty() ? "" : "; ") + visible(file.path) + " belongs to user " +
+             std::to_string(file.owner) + " and was not used: " + visible(file.why);
+  }
+  if (files.empty()) return false;
+  const std::string before =
+      process_.unnamed_jit == 0
+          ? process_title(process_)
+          : counts_text(process_title(process_), process_.unnamed_jit, process_.jit_frames);
+  advice_.add("foreign-owner", Severity::warning, before + ": " + files,
+              "perfmap stacks --any-owner " + facts_.subject, process_.counts.pid);
+  return true;
+}
+
+bool ProcessAdvice::add_unmarked(const std::string& counts, Severity severity) {
+  for (const LookedFor& file : process_.looked_for) {
+    if (!file.is_dump || file.has_marker || file.fate != FileFate::shadowed) continue;
+    advice_.add("no-marker", severity, counts + ": " + visible(file.our_path) + ": " + file.why,
+                "perfmap stacks --jitdump " + shell_word(file.our_path) + " " + facts_.subject,
+                process_.counts.pid);
+    return true;
+  }
+  return false;
+}
+
+void ProcessAdvice::find_causes() {
+  const bool is_all = process_.unnamed_jit != 0 && process_.unnamed_jit == process_.jit_frames;
+  const bool is_silent = concerns() && !is_any_used() && is_meant();
+  if (began_unseen() || cut_buffer() != nullptr || !(is_all || is_silent)) return;
+  Diagnosis live;
+  live.pid = process_.counts.pid;
+  live.runtime = process_.runtime;
+  live.looked_for = process_.looked_for;
+  live.memory = process_.memory;
+  if (process_.jit_frames != 0 && live.memory.regions == 0) live.memory.regions = 1;
+  live.memory.named_bytes = 0;  // none of what was sampled
+  add_name_findings(facts_, live);
+  causes_ = std::move(live.findings);
+}
+
+bool ProcessAdvice::is_of_runtime(const DoctorFinding& cause) noexcept {
+  return cause.id == "no-map" || cause.id == "lost-map" || cause.id == "too-old";
+}
+
+std::string ProcessAdvice::key_of(const DoctorFinding& cause) const {
+  const bool is_own = !is_of_runtime(cause) || recorded_.is_alive;
+  const std::string of =
+      is_own ? std::to_string(process_.counts.pid)
+             : std::string(to_string(process_.runtime)) + " " + recorded_.found.version;
+  const std::string what = process_.unnamed_jit == 0 ? " silent " : " unnamed ";
+  return of + what + std::string(cause.id) + " " + cause.message + where_text() + cause.fix;
+}
+
+bool ProcessAdvice::add_causes(const CauseGroups& groups) {
+  for (const DoctorFinding& cause : causes_) {
+    const CauseGroup& group = groups.at(key_of(cause));
+    if (group.first == &process_) add_cause(cause, group);
+  }
+  return !causes_.empty();
+}
+
+void ProcessAdvice::add_cause(const DoctorFinding& cause, const CauseGroup& group) {
+  const std::string where =
+      group.processes == 1
+          ? process_title(process_)
+          : std::to_string(group.processes) + " processes, such as " +
+                process_title(process_).substr(std::string_view("process ").size());
+  const bool is_silent = group.unnamed == 0;
+  if (is_silent && !matters(group.samples, total_)) return;
+  const bool is_rare = !is_silent && !matters(group.unnamed, group.frames);
+  const Severity severity = is_rare ? Severity::info : std::max(cause.severity, Severity::warning);
+  const std::string message =
+      (is_silent ? where : counts_text(where, group.unnamed, group.frames)) + ": " + cause.message;
+  const pid_t pid = group.processes == 1 ? process_.counts.pid : 0;
+  if (is_of_runtime(cause)) {
+    add_runtime_fix(cause, severity, message + where_text(), pid);
+  } else {
+    advice_.add(cause.id, severity, message, cause.fix, pid);
+  }
+}
+
+std::string ProcessAdvice::where_text() const {
+  const RecordedProcess& process = recording_.context.samples.processes.at(process_.counts.pid);
+  const bool is_inside = process.pid_namespace != 0 && process.pid_namespace != kFirstPidNamespace;
+  if (recorded_.is_alive || !is_inside) return {};
+  return "; it ran in a container, whose own /tmp has the file by its pid there ('perfmap "
+         "snapshot PID DIR' keeps it while the process lives)";
+}
+
+void ProcessAdvice::add_runtime_fix(const DoctorFinding& cause, Severity severity,
+                                    const std::string& message, pid_t pid) {
+  const bool cannot = cause.id == "too-old" && process_.runtime == HostRuntime::jvm;
+  const StartAdvice::Wants wants{cause.id != "lost-map", wants_stacks_};
+  if (const auto change = cannot ? std::nullopt : start_.change(wants)) {
+    advice_.add_change(cause.id, severity, message, *change, pid);
+  } else if (recorded_.is_alive) {
+    advice_.add(cause.id, severity, message, cause.fix, pid);
+  } else {
+    const std::string fix = wants.names ? start_.exports({.names = true}) : "";
+    const std::string how = fix.empty() ? "" : "; set this where it is started, and record again";
+    advice_.add(cause.id, severity, message + how, fix, pid);
+  }
+}
+
 void add_process_findings(const RecordingCase& facts, const RecordingDiagnosis& diagnosis,
                           RecordingAdvice& advice) {
+  std::deque<ProcessAdvice> processes;
+  CauseGroups groups;
   for (const RecordedProcessState& process : diagnosis.processes) {
-    if (facts.views.contains(process.counts.pid)) {
-      ProcessAdvice(facts, diagnosis, process, advice).add();
-    }
+    if (!facts.views.contains(process.counts.pid)) continue;
+    processes.emplace_back(facts, diagnosis, process, advice);
+    processes.back().count_into(groups);
   }
+  for (ProcessAdvice& process : processes) process.add(groups);
 }
 
 }  // namespace perfmap

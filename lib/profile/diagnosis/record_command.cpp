@@ -147,6 +147,12 @@ bool RecordCommand::has(Name name) const noexcept {
                      [&](const Option& option) { return option.is(name); });
 }
 
+bool RecordCommand::records_all() const noexcept { return has(kAll) || has(kCpu); }
+
+bool RecordCommand::records_others() const noexcept {
+  return records_all() || has(kPid) || has(kThread) || has(kUser);
+}
+
 std::optional<std::string_view> RecordCommand::value_of(Name name) const noexcept {
   const auto last = std::find_if(options_.rbegin(), options_.rend(),
                                  [&](const Option& option) { return option.is(name); });

@@ -25,12 +25,19 @@ class RecordCommand {
   static constexpr Name kPages{'m', "mmap-pages"};
   static constexpr Name kPid{'p', "pid"};
   static constexpr Name kThread{'t', "tid"};
+  static constexpr Name kAll{'a', "all-cpus"};
+  static constexpr Name kCpu{'C', "cpu"};
+  static constexpr Name kUser{'u', "uid"};
 
   RecordCommand() = default;
   /// Nothing for any other command than `perf record`.
   static std::optional<RecordCommand> parse(std::span<const std::string> words);
 
   bool has(Name name) const noexcept;
+  /// Not, or not only, the workload.
+  bool records_others() const noexcept;
+  /// Of the whole machine.
+  bool records_all() const noexcept;
   /// The value of the last such option; nothing where there is none.
   std::optional<std::string_view> value_of(Name name) const noexcept;
   void remove(Name name);

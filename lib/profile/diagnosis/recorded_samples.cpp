@@ -31,6 +31,7 @@ class SampleReader {
       case RecordType::comm:
         if (const auto event = decode_comm(record)) {
           found.pids.insert(event->pid);
+          introduced_.insert(event->pid);
           if (event->exec) take_exec(event->pid);
           tracker_.on_comm(*event);
         }
@@ -76,6 +77,7 @@ class SampleReader {
 
   void take_fork(const ForkEvent& event) {
     tracker_.on_fork(event);
+    introduced_.insert(event.pid);
     if (event.pid == event.parent) return;
     const auto parent = found.processes.find(event.parent);
     RecordedProcess process;
@@ -97,6 +99,7 @@ class SampleReader {
     found.last = std::max(found.last, sample.time);
     found.pids.insert(sample.pid);
     RecordedProcess& process = found.processes[sample.pid];
+    if (!introduced_.contains(sample.pid)) process.began_unseen = true;
     auto space = tracker_.at(sample.pid);
     if (space != nullptr) {
       process.memory = space;
@@ -127,6 +130,7 @@ class SampleReader {
 
   const IsNamed& is_named_;
   ProcessTracker tracker_;
+  std::unordered_set<pid_t> introduced_;
   std::size_t pages_ = 0;
   std::uint64_t executed_ = 0;
 };

@@ -36,6 +36,8 @@ struct RecordedProcess {
   std::uint64_t executed = 0;
   std::uint64_t samples_of_32_bit = 0;  ///< by the registers that were sampled
   std::uint64_t pid_namespace = 0;      ///< inode; 0: not recorded
+  /// It had samples before any record that it exists: nothing tells what it had mapped.
+  bool began_unseen = false;
 };
 
 /// What a recording says of its processes.

@@ -111,11 +111,18 @@ std::string pattern_of(std::string_view comm) {
   return pattern;
 }
 
-const RecordedProcessState* busiest(const RecordingDiagnosis& diagnosis) noexcept {
-  const auto most = std::max_element(
-      diagnosis.processes.begin(), diagnosis.processes.end(),
-      [](const auto& a, const auto& b) { return a.counts.samples < b.counts.samples; });
-  return most == diagnosis.processes.end() ? nullptr : &*most;
+/// Of those whose name was recorded.
+const RecordedProcessState* busiest(const RecordingCase& facts,
+                                    const RecordingDiagnosis& diagnosis) noexcept {
+  const RecordedProcessState* most = nullptr;
+  for (const RecordedProcessState& one : diagnosis.processes) {
+    const auto process = facts.context.samples.processes.find(one.counts.pid);
+    const bool is_known = process != facts.context.samples.processes.end() &&
+                          !process->second.began_unseen && !one.counts.comm.empty();
+    if (!is_known) continue;
+    if (most == nullptr || one.counts.samples > most->counts.samples) most = &one;
+  }
+  return most;
 }
 
 /// What there is of a command where the recording has none.
@@ -153,7 +160,7 @@ RecordCommand command_to_repeat(const RecordingCase& facts, const RecordingDiagn
   RecordCommand command = context.command ? *context.command : command_of_events(context.samples);
   if (command.value_of(RecordCommand::kOutput) == "-") command.remove(RecordCommand::kOutput);
   const auto pids = command.value_of(RecordCommand::kPid);
-  const RecordedProcessState* const process = busiest(diagnosis);
+  const RecordedProcessState* const process = busiest(facts, diagnosis);
   if (process != nullptr && (!context.command || (pids && !lives(*pids, facts)))) {
     command.set_shell_text(
         RecordCommand::kPid,

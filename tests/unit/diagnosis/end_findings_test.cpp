@@ -71,6 +71,19 @@ TEST_CASE("fewer stacks than one in a hundred are not worth a word", "[doctor]")
   CHECK(many.findings()[0].message.starts_with("100 of 1000 stacks (10 %) end early in other"));
 }
 
+TEST_CASE("where nothing is known of a process, nothing can be scanned for", "[doctor]") {
+  EndedCase unseen;
+  unseen.ends({"", "", FrameKind::unknown, 116, 0, 0});
+  REQUIRE(unseen.findings().size() == 1);
+  CHECK(unseen.findings()[0].fix == "perfmap stacks --scan 'a b.data'");
+  unseen.samples.processes[42].began_unseen = true;
+  REQUIRE(unseen.findings().size() == 1);
+  CHECK(
+      unseen.findings()[0].message.starts_with("116 of 1000 stacks (11 %) end in processes whose "
+                                               "mappings are not in the recording"));
+  CHECK(unseen.findings()[0].fix.empty());
+}
+
 TEST_CASE("why stacks end in a file decides what is advised", "[doctor]") {
   const auto only = [](EndedStacks stacks) {
     const auto found = EndedCase().ends(std::move(stacks)).findings();

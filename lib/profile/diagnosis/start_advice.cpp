@@ -1,0 +1,114 @@
+#include "diagnosis/start_advice.hpp"
+
+#include <algorithm>
+
+namespace perfmap {
+namespace {
+
+constexpr const char* kCopies = "dwarf,16384";
+
+/// -X perf_jit, or what stands for it in a workload that starts others by the same flag.
+bool asks_for_python_dump(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word == "perf_jit" || word == "-Xperf_jit";
+  });
+}
+
+std::string export_command(const std::vector<std::string>& variables) {
+  std::string line;
+  for (const std::string& one : variables) {
+    const std::size_t value = one.find('=') + 1;
+    line += (line.empty() ? "export " : " ") + one.substr(0, value) +
+            shell_word(std::string_view(one).substr(value));
+  }
+  return line;
+}
+
+}  // namespace
+
+bool StartAdvice::wants_copies(Wants wants) const {
+  if (!wants.stacks || facts_.found.runtime != HostRuntime::cpython) return false;
+  const bool has_dump = !facts_.asked.dump_by.empty() || !stack_flags(facts_).flags.empty();
+  return has_dump && !has_stack_copies(recording_.context.samples);
+}
+
+bool StartAdvice::can_keep_stacks() const {
+  const StackFlags flags = stack_flags(facts_);
+  return !flags.flags.empty() || !flags.variables.empty() || wants_copies({.stacks = true});
+}
+
+/// perf's environment, and changes of its workload, reach what it started.
+bool StartAdvice::is_reached() const noexcept {
+  const std::optional<RecordCommand>& command = recording_.context.command;
+  if (!command || command->workload.empty()) return false;
+  if (recorded_.workload_at) return true;
+  const auto process = recording_.context.samples.processes.find(recorded_.view.pid);
+  const bool was_started =
+      process != recording_.context.samples.processes.end() && process->second.executed != 0;
+  return was_started && !command->records_others();
+}
+
+std::vector<std::string> StartAdvice::variables(Wants wants) const {
+  std::vector<std::string> variables;
+  if (wants.names) variables = naming_variables(facts_);
+  const std::optional<RecordCommand>& command = recording_.context.command;
+  const bool is_python = facts_.found.runtime == HostRuntime::cpython && !variables.empty();
+  // Children of multiprocessing's "spawn" do not inherit -X, but variables.
+  if (is_python && command && asks_for_python_dump(command->workload)) {
+    variables = {"PYTHON_PERF_JIT_SUPPORT=1"};
+  }
+  if (!wants.stacks) return variables;
+  for (const std::string& one : stack_flags(facts_).variables) {
+    const bool is_there = std::find(variables.begin(), variables.end(), one) != variables.end();
+    if (!is_there) variables.push_back(one);
+  }
+  return variables;
+}
+
+std::string StartAdvice::exports(Wants wants) const { return export_command(variables(wants)); }
+
+CommandText StartAdvice::command_line(Wants wants) const {
+  const StackFlags flags = wants.stacks ? stack_flags(facts_) : StackFlags();
+  CommandText line =
+      wants.names ? naming_command_line(facts_, has_jit_) : own_command(recorded_.view);
+  // Its jitdump has the names, too.
+  if (facts_.found.runtime == HostRuntime::cpython && !flags.flags.empty()) line.inserted.clear();
+  const auto& had = line.inserted;
+  const bool is_there =
+      std::search(had.begin(), had.end(), flags.flags.begin(), flags.flags.end()) != had.end();
+  if (!is_there) {
+    line.inserted.insert(line.inserted.end(), flags.flags.begin(), flags.flags.end());
+  }
+  if (flags.flags.empty()) {
+    line.environment.insert(line.environment.end(), flags.variables.begin(), flags.variables.end());
+  }
+  return line;
+}
+
+std::optional<RecordingAdvice::Change> StartAdvice::change(Wants wants) const {
+  const HostRuntime runtime = facts_.found.runtime;
+  if (!is_reached()) return std::nullopt;
+  if (recorded_.is_alive && runtime == HostRuntime::jvm && wants.names) return std::nullopt;
+  std::vector<std::string> variables;
+  std::vector<std::string> workload = recording_.context.command->workload;
+  if (recorded_.workload_at && runtime != HostRuntime::luajit && runtime != HostRuntime::erlang) {
+    const CommandText line = command_line(wants);
+    workload.resize(*recorded_.workload_at);
+    const std::vector<std::string> words = line.words();
+    workload.insert(workload.end(), words.begin(), words.end());
+    variables = line.environment;
+  } else {
+    variables = this->variables(wants);
+    if (wants.names && naming_variables(facts_).empty()) return std::nullopt;
+  }
+  const bool copies = wants_copies(wants);
+  return [variables, workload, copies](RecordCommand& command) {
+    for (const std::string& one : variables) command.add_variable(one);
+    command.workload = workload;
+    if (!copies) return;
+    command.set_call_graph(kCopies);
+    command.set(RecordCommand::kClock, "mono");
+  };
+}
+
+}  // namespace perfmap
