@@ -138,7 +138,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from stacks' -s p -l pid -x -d 'O
 complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l tid -x -d 'Only samples of these threads'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l comm -x -d 'Only samples of threads of these names'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l event -x -d 'Only samples of these events'
-complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l time -x -d 'Only samples of that span, in seconds of the recording\'s clock; either may be left out'
+complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l time -x -d 'Only samples from FROM to TO, both included, in seconds of the recording\'s clock; six decimals, as perf prints them, stand for a whole microsecond; either may be left out'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l lines -d 'Print source lines'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l inlines -d 'Print the functions that were inlined, with lines'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks' -l addresses -d 'Print addresses without names'
