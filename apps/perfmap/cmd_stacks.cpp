@@ -39,14 +39,28 @@ CLI::Option* add_pids(CLI::App& command, const std::string& name, std::vector<pi
       ->type_name(type);
 }
 
-/// FROM,TO: either may be missing.
+/// A number of seconds with at least so many decimals.
+std::string with_decimals(std::string seconds, std::size_t count) {
+  std::size_t point = seconds.find('.');
+  if (point == std::string::npos) {
+    point = seconds.size();
+    seconds += '.';
+  }
+  return seconds.append(count - std::min(count, seconds.size() - point - 1), '0');
+}
+
+/// FROM,TO: either may be missing. perf prints microseconds, the rest cut: a sample that was
+/// printed at FROM or at TO is in the span. TO stands for the last nanosecond that is printed like
+/// that.
 bool parse_span(const std::string& text, std::uint64_t& from, std::uint64_t& to) {
   const std::size_t comma = text.find(',');
   if (comma == std::string::npos) return false;
   const std::string first = text.substr(0, comma);
   const std::string last = text.substr(comma + 1);
-  const auto begin = parse_seconds(first);
-  const auto end = parse_seconds(last);
+  constexpr std::size_t kMicroseconds = 6;
+  constexpr std::size_t kNanoseconds = 9;
+  const auto begin = parse_seconds(with_decimals(first, kNanoseconds));
+  const auto end = parse_seconds(with_decimals(last, kMicroseconds));
   if ((!first.empty() && !begin) || (!last.empty() && !end)) return false;
   if (begin) from = *begin;
   if (end) to = *end;
@@ -67,7 +81,8 @@ void add_filters(CLI::App& command, StackFilter& filter) {
       .add_option_function<std::string>(
           "--time",
           [&filter](const std::string& text) { parse_span(text, filter.from, filter.to); },
-          "Only samples of that span, in seconds of the recording's clock; either may be left out")
+          "Only samples from FROM to TO, both included, in seconds of the recording's clock; six "
+          "decimals, as perf prints them, stand for a whole microsecond; either may be left out")
       ->check(CLI::Validator(is_span, ""))
       ->type_name("FROM,TO")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);

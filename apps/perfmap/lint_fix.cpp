@@ -135,6 +135,13 @@ Result<bool> fix_dump(const Jitdump& dump, const Diagnostics& found, const FixOp
 Result<bool> apply_fixes(const LintSource& source, const Diagnostics& found,
                          const FixOptions& options, const Console& console) {
   const Map* const map = std::get_if<Map>(&source);
+  const bool has_fix =
+      wants_new_text(found) || (map != nullptr && found.count_of(rule::kWritableByOthers) != 0);
+  if (options.fix && !has_fix) {
+    console.note(input_of(source).name() + " is unchanged: " +
+                 (found.total() == 0 ? "it has no findings" : "no finding has an automatic fix"));
+    return false;
+  }
   return map != nullptr ? fix_map(*map, found, options, console)
                         : fix_dump(std::get<Jitdump>(source), found, options, console);
 }

@@ -52,7 +52,8 @@ void add_common_options(CLI::App& app, CommonOptions& common) {
   app.add_flag_callback(
       "-q,--quiet", [&common] { common.quiet = true; }, "No notes or warnings");
   app.add_flag_callback(
-      "-v,--verbose", [&common] { common.verbose = true; }, "Say how long each step took");
+      "-v,--verbose", [&common] { common.verbose = true; },
+      "Explain doubts and other notes, and print how long each step took");
 }
 
 /// A flag is there or not: --quiet=false is no way to say either.

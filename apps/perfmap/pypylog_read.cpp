@@ -78,6 +78,7 @@ Result<bool> LogSource::feed(LoopProfile& profile) {
     if (!input_->was_truncated()) return !input_->text().empty();
     return Failure({Errc::io, name_ + " was cut off while it was read", 0, {}});
   }
+  std::uint64_t read = 0;
   for (bool is_first = true;; is_first = false) {
     const Result<std::string_view> block = blocks_->next();
     if (!block) return Failure(block.error());
@@ -89,6 +90,9 @@ Result<bool> LogSource::feed(LoopProfile& profile) {
     const Result<void> fits = is_first ? check_kind(*block, name_) : Result<void>();
     if (!fits) return Failure(fits.error());
     profile.add(*block);
+    // What never ends need not be a log.
+    read += block->size();
+    if (read > kMostExpandedBytes && profile.threads().empty()) return true;
   }
 }
 

@@ -26,8 +26,7 @@ Result<Input> open_recording_input(const std::string& path) {
   if (!is_expandable(input->text())) return input;
   Result<Input> inner = expanded(*input);
   // A pprof profile is gzip data, too. It stays compressed here: its reader expands it.
-  const bool is_other =
-      inner ? !is_recording(inner->text()) : inner.error().code == Errc::bad_format;
+  const bool is_other = inner && !is_recording(inner->text());
   return kind == SourceKind::gzip && is_other ? input : inner;
 }
 

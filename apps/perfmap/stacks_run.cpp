@@ -108,16 +108,31 @@ void note_damage(const Recording& recording, const StackStatistics& statistics,
   }
 }
 
+/// The options of which a sample must pass each.
+std::string filters_of(const StackFilter& filter) {
+  std::string names;
+  const auto add = [&](bool is_given, const char* name) {
+    if (is_given) names += (names.empty() ? "" : " and ") + std::string(name);
+  };
+  add(!filter.pids.empty(), "--pid");
+  add(!filter.tids.empty(), "--tid");
+  add(!filter.comms.empty(), "--comm");
+  add(!filter.events.empty(), "--event");
+  add(filter.from != 0 || filter.to != UINT64_MAX, "--time");
+  return names;
+}
+
 /// A name that was mistyped looks like a recording without samples.
-void note_filters(const Recording& recording, const StackStatistics& statistics,
-                  const Console& console) {
+void note_filters(const Recording& recording, const StackFilter& filter,
+                  const StackStatistics& statistics, const Console& console) {
   if (statistics.total.samples != 0 || statistics.filtered == 0) return;
   std::string names;
   for (const RecordedEvent& event : recording.events()) {
     names += (names.empty() ? "" : ", ") + event.name;
   }
-  console.note("none of " + std::to_string(statistics.filtered) +
-               " samples passes the filters; the recording's events are " + names);
+  console.note("none of " + std::to_string(statistics.filtered) + " samples passes " +
+               filters_of(filter) +
+               (filter.events.empty() ? "" : "; the recording's events are " + names));
 }
 
 void note_losses(const StackStatistics& statistics, const Console& console) {
@@ -194,9 +209,9 @@ Result<void> check_directories(const StacksOptions& options) {
 }
 
 /// What a user has to know of the stacks that were written.
-void note_all(const Reading& reading, const StackStatistics& statistics,
+void note_all(const Reading& reading, const StackFilter& filter, const StackStatistics& statistics,
               const Diagnostics& problems, const Console& console) {
-  note_filters(reading.recording(), statistics, console);
+  note_filters(reading.recording(), filter, statistics, console);
   note_damage(reading.recording(), statistics, problems, console);
   note_losses(statistics, console);
   const StackCounts& total = statistics.total;
@@ -250,7 +265,7 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   if (options.stats) write_table(options, reader.statistics(), console);
   (*reading)->warn(console);
   note_events(options, (*reading)->recording(), events, console);
-  note_all(**reading, reader.statistics(), problems, console);
+  note_all(**reading, options.stacks.filter, reader.statistics(), problems, console);
   return ExitCode::ok;
 }
 

@@ -86,3 +86,11 @@ says '2001 behind+0x1 (name.map)'
 bounded 0 -q tidy name.map
 [ "$(wc -c <out)" -lt 5000 ] || fail "tidy prints $(wc -c <out) bytes"
 bounded 0 -q info name.map
+
+# What never ends, and is no log.
+bounded 2 pypylog /dev/zero
+says 'perfmap: error: cannot read /dev/zero: a line of more than 1024 MiB'
+mkfifo endless
+yes 'no section' >endless 2>/dev/null &
+bounded 2 pypylog endless
+says 'perfmap: error: endless is no PYPYLOG: no line of it opens or closes a section'

@@ -91,6 +91,21 @@ for options in ([], ["--lines", "--inlines"], ["--no-demangle"]):
     assert refuses({**document, "answers": [{"address": "10", "name": None}]}, RESOLVE)
 
 STACK, STATS = load("perfmap.stack-1"), load("perfmap.stack-stats-1")
+
+
+def check_counts(options):
+    """--stats counts the frames that are printed, those that were inlined, too."""
+    stacks = [json.loads(line)["frames"] for line in text("stacks", *options).splitlines()]
+    frames = [frame for stack in stacks for frame in stack]
+    counts = json.loads(text("stacks", *options, "--stats").splitlines()[-1])
+    doubts = [doubt for frame in frames for doubt in frame.get("doubts", [])]
+    assert counts["frames"] == len(frames), options
+    assert counts["unnamed_frames"] == sum(frame["name"] is None for frame in frames), options
+    assert counts["doubtful_frames"] == sum("doubts" in frame for frame in frames), options
+    assert counts["doubts"] == {kind: doubts.count(kind) for kind in counts["doubts"]}, options
+    assert sum(counts["sources"].values()) == len(frames), options
+
+
 recordings = [*sorted((ROOT / "tests/wild/tally").glob("*.data")),
               *sorted((ROOT / "tests/wild/recordings").glob("*/perf.data")),
               *sorted((ROOT / "tests/wild/node").glob("*.data"))]
@@ -108,6 +123,7 @@ for path in recordings:
     assert samples and sum(one["samples"] for one in stats[:-1]) == len(samples) == stats[-1]["samples"]
     frames = [frame for sample in samples for frame in sample["frames"] if not frame["inlined"]]
     assert len(frames) == stats[-1]["frames"]
+    check_counts([*options, "--inlines", "--stitch"])
     assert stats[-1]["pid"] is None and refuses({**stats[0], "ends": {}}, STATS)
     assert refuses({**samples[0], "time": 1}, STACK) and refuses({**samples[0], "more": 1}, STACK)
 

@@ -29,6 +29,7 @@ class RecordedPatient {
 
   std::vector<std::string> command = {"/usr/bin/perf", "record", "-g", "--", "node", "a.js"};
   std::string program = "/usr/bin/node";
+  std::string comm = "node";      ///< empty: no event names it
   std::string memory = "//anon";  ///< of the code
   std::string hostname = {};
   std::uint64_t sample_type = kIp | kTid | kTime | kCallchain;
@@ -98,7 +99,10 @@ class RecordedPatient {
   std::string bytes() const {
     const RecordingBytes b;
     constexpr std::uint16_t kExec = 1 << 13;
-    std::string data = record(3, b.bytes().u32(first()).u32(first()).padded("node"), kExec);
+    std::string data;
+    if (!comm.empty()) {
+      data += record(3, b.bytes().u32(first()).u32(first()).padded(comm), kExec);
+    }
     data += mapping(program, 0x400000, first()) + mapping(memory, kCode, first());
     for (const std::string& one : mapped) data += mapping(one, 0x9000, first());
     if (parent != 0) {

@@ -21,6 +21,7 @@ struct LineBlocks::State {
   std::size_t handed = 0;    // of that, what next() gave
   std::size_t kept = 0;      // of that, what was there before the last read
   bool is_skipping = false;  // the rest of a line that was too long
+  std::size_t skipped = 0;   // of that line
   bool at_end = false;
 
   /// Keeps what was not handed out, and reads behind it. Of that, no line has ended yet.
@@ -80,12 +81,21 @@ Result<std::string_view> LineBlocks::next() {
       const std::size_t newline = text.find('\n');
       state.handed = newline == std::string_view::npos ? text.size() : newline + 1;
       state.is_skipping = newline == std::string_view::npos;
+      state.skipped += state.handed;
+      if (state.skipped > kEndlessLine) {
+        return Failure({Errc::too_large,
+                        "cannot read " + state.name + ": a line of more than " +
+                            std::to_string(kEndlessLine >> 20) + " MiB",
+                        0,
+                        {}});
+      }
       continue;
     }
     const std::size_t newline = text.substr(state.kept).rfind('\n');
     if (newline != std::string_view::npos) return state.hand_out(state.kept + newline + 1);
     if (text.size() > kMostLine) {
       state.is_skipping = true;
+      state.skipped = text.size();
       state.buffer[state.size - 1] = '\n';
       return state.hand_out(text.size());
     }

@@ -11,10 +11,12 @@
 namespace perfmap {
 
 /// What can be read only once, such as a pipe, in blocks of whole lines: for what is too long to be
-/// kept. A line of more than kMostLine bytes loses its end. One thread at a time.
+/// kept. A line of more than kMostLine bytes loses its end; one of more than kEndlessLine is no
+/// text, and a device such as /dev/zero has no other end. One thread at a time.
 class PERFMAP_API LineBlocks {
  public:
   static constexpr std::size_t kMostLine = std::size_t{64} << 20;
+  static constexpr std::size_t kEndlessLine = std::size_t{1} << 30;
 
   /// Fails as Input::open() does.
   static Result<LineBlocks> open(const std::string& path);
@@ -25,7 +27,7 @@ class PERFMAP_API LineBlocks {
   ~LineBlocks();
 
   /// The next block, which is empty at the end; only the last line of all may lack its newline.
-  /// Valid until the next call.
+  /// Valid until the next call. Fails with too_large at an endless line.
   Result<std::string_view> next();
 
   const std::string& name() const noexcept;

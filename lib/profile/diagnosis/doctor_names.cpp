@@ -153,9 +153,8 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
 void add_unknown_jit(Diagnosis& diagnosis) {
   add(diagnosis, "unknown-jit", Severity::warning,
       size_text(diagnosis.memory.bytes) +
-          " of executable memory belong to no file, and nobody "
-          "wrote a perf map or jitdump of it; the runtime is none that "
-          "perfmap knows",
+          " of executable memory belong to no file, the process has no perf map or jitdump, and "
+          "perfmap does not know its runtime",
       "");
 }
 
@@ -250,7 +249,8 @@ void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   const HostRuntime runtime = facts.found.runtime;
   const bool writes = runtime == HostRuntime::jvm ? facts.is_gone : runtime != HostRuntime::pypy;
   if (!known) {
-    add_unknown_jit(diagnosis);
+    // That finding tells already why there is no map.
+    if (!has_finding(diagnosis, "not-a-file")) add_unknown_jit(diagnosis);
   } else if (is_too_old(facts)) {
     add_too_old(facts, diagnosis);
   } else if (asked && writes) {

@@ -101,7 +101,7 @@ std::optional<RecordedView> view_living(pid_t pid, const std::string& comm,
 void explain_unused(pid_t pid, const RecordingContext& context, LookedFor& file) {
   const std::string_view name = base_name(file.our_path);
   file.fate = FileFate::shadowed;
-  file.why = "the recording does not show that it is this process's";
+  file.why = "not used: nothing in the recording shows that it belongs to this process";
   const RecordedRefusals* const refused = context.options.refused;
   if (refused == nullptr) return;
   for (const ForeignFile& one : refused->foreign) {

@@ -162,9 +162,12 @@ RecordCommand command_to_repeat(const RecordingCase& facts, const RecordingDiagn
   const auto pids = command.value_of(RecordCommand::kPid);
   const RecordedProcessState* const process = busiest(facts, diagnosis);
   if (process != nullptr && (!context.command || (pids && !lives(*pids, facts)))) {
+    const std::string pid = std::to_string(process->counts.pid);
+    const bool is_named = process->counts.comm != ":" + pid;
     command.set_shell_text(
         RecordCommand::kPid,
-        "\"$(pgrep -d, -x " + shell_word(pattern_of(process->counts.comm)) + ")\"");
+        is_named ? "\"$(pgrep -d, -x " + shell_word(pattern_of(process->counts.comm)) + ")\""
+                 : pid);
   }
   command.with_sudo = context.is_of_root && context.options.reader != 0;
   return command;

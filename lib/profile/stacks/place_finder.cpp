@@ -206,10 +206,14 @@ FrameCounts PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& fr
     const Found& found = found_[next_++];
     for (std::uint32_t i = 0; i < found.count; ++i) {
       frames.push_back({frame.pc, all_[found.first + i], frame.source, found.is_return});
+      const FramePlace& place = table_.place(frames.back().place);
+      count_doubts(doubts_of(frames.back(), place), counts);
+      const bool is_inlined = i + 1 < found.count;
+      if (is_inlined && table_.function(place.function).name.empty()) ++counts.unnamed;
     }
+    counts.frames += found.count;
+    counts.sources[static_cast<std::size_t>(frame.source)] += found.count;
     if (found.is_unnamed) ++(found.is_jit ? counts.unnamed_jit : counts.unnamed);
-    if (found.count != 0)
-      count_doubts(doubts_of(frames.back(), table_.place(frames.back().place)), counts);
   }
   counts.unnamed += counts.unnamed_jit;
   return counts;

@@ -22,12 +22,14 @@ inline bool is_mapped_file(const Region& region) noexcept {
   return region.file->is_file() || region.file->kind == RegionKind::vdso;
 }
 
-/// Of the frames of a stack, those that were inlined not counted.
+/// Of the frames of a stack, those that were inlined included.
 struct FrameCounts {
+  std::uint64_t frames = 0;
   std::uint64_t unnamed = 0;
   std::uint64_t unnamed_jit = 0;
   std::uint64_t doubtful = 0;
   std::array<std::uint64_t, kDoubtCount> doubts = {};  ///< as doubt_at() counts
+  std::array<std::uint64_t, 11> sources = {};          ///< by FrameSource
 };
 
 /// Names the addresses of stacks. Each place of code is looked up once: code of files by file and

@@ -88,10 +88,12 @@ std::string_view RecordedProcesses::intern(std::string_view comm) {
   return *names_.emplace(comm).first;
 }
 
-std::string_view RecordedProcesses::comm_of(pid_t pid, pid_t tid) const noexcept {
+std::string_view RecordedProcesses::comm_of(pid_t pid, pid_t tid) {
   auto found = comms_.find(tid);
   if (found == comms_.end()) found = comms_.find(pid);
-  return found == comms_.end() ? std::string_view() : found->second;
+  if (found != comms_.end() && !found->second.empty()) return found->second;
+  // No event names the idle task, whose pid is 0 on each processor.
+  return intern(tid == 0 ? "swapper" : ":" + std::to_string(tid));
 }
 
 /// What is known of it goes when another program, or another process, has the pid.

@@ -53,8 +53,9 @@ class RecordedProcesses {
   /// of an exec ran, the one that called exec. Never null.
   std::shared_ptr<const ProcessMoment> moment(const RecordedSample& sample,
                                               const RecordedEvent& event);
-  /// The name of a thread; lives as long as this.
-  std::string_view comm_of(pid_t pid, pid_t tid) const noexcept;
+  /// The name of a thread, ":TID" if nothing in the recording names it, as perf has it; lives as
+  /// long as this.
+  std::string_view comm_of(pid_t pid, pid_t tid);
   /// Files that could not be opened, each once.
   std::span<const Error> failures() const noexcept { return failures_; }
 

@@ -17,7 +17,7 @@ constexpr std::string_view kKernelName = "[kernel.kallsyms]";
 
 void count(const RawStack& stack, const FrameCounts& frames, StackCounts& counts) {
   ++counts.samples;
-  counts.frames += stack.frames.size();
+  counts.frames += frames.frames;
   counts.full_copies += stack.is_full ? 1 : 0;
   counts.stitched += stack.was_stitched ? 1 : 0;
   counts.unnamed += frames.unnamed;
@@ -25,9 +25,7 @@ void count(const RawStack& stack, const FrameCounts& frames, StackCounts& counts
   counts.doubtful += frames.doubtful;
   for (unsigned i = 0; i < kDoubtCount; ++i) counts.doubts[i] += frames.doubts[i];
   ++counts.ends[static_cast<std::size_t>(stack.end)];
-  for (const UnwoundFrame& frame : stack.frames) {
-    ++counts.sources[static_cast<std::size_t>(frame.source)];
-  }
+  for (std::size_t i = 0; i < counts.sources.size(); ++i) counts.sources[i] += frames.sources[i];
 }
 
 }  // namespace

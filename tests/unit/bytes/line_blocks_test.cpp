@@ -62,6 +62,18 @@ TEST_CASE("a line that is too long loses its end, and the next one nothing", "[b
   CHECK(got.ends_with("xxx\nlast\n"));
 }
 
+TEST_CASE("a line without end is refused", "[bytes][hostile]") {
+  auto blocks = LineBlocks::open("/dev/zero");
+  REQUIRE(blocks);
+  auto block = blocks->next();
+  REQUIRE(block);  // the beginning of the line
+  CHECK(block->size() > LineBlocks::kMostLine);
+  block = blocks->next();
+  REQUIRE(!block);
+  CHECK(block.error().code == Errc::too_large);
+  CHECK(block.error().message == "cannot read /dev/zero: a line of more than 1024 MiB");
+}
+
 TEST_CASE("a folder has no lines, and what is missing is not found", "[bytes]") {
   const test::Scratch scratch;
   CHECK(LineBlocks::open(scratch.path()).error().message ==

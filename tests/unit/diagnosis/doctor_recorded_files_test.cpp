@@ -229,6 +229,8 @@ TEST_CASE("a dump that the recording does not show to be mapped has to be named"
   const RecordingFinding* const one = find_finding(found, "no-marker");
   REQUIRE(one != nullptr);
   CHECK(one->finding.fix.starts_with("perfmap stacks --jitdump " + dump + " "));
+  CHECK(one->finding.message.ends_with(
+      dump + ": not used: nothing in the recording shows that it belongs to this process"));
   CHECK(find_finding(found, "no-map") == nullptr);
 }
 

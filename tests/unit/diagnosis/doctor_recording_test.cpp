@@ -85,6 +85,17 @@ TEST_CASE("a recording without a command has one that finds the process by name"
         "perf record -g -p \"$(pgrep -d, -x node)\" -k mono");
 }
 
+TEST_CASE("a process that no event names is called by its number", "[doctor]") {
+  RecordedPatient patient;
+  patient.comm = {};
+  patient.command = {};
+  patient.mapped = {"/tmp/none/jit-42.dump"};
+  const RecordingDiagnosis diagnosis = patient.diagnose();
+  REQUIRE(diagnosis.processes.size() == 1);
+  CHECK(diagnosis.processes[0].counts.comm == ":42");
+  CHECK(fix_of(diagnosis, "clock") == "perf record -g -p 42 -k mono -- sleep 10");
+}
+
 TEST_CASE("files of other users are one finding a process, and its code's only cause", "[doctor]") {
   RecordedPatient patient;
   patient.refused.foreign = {{42, "node", "/tmp/perf-42.map", 1001, "it has 2 links"},

@@ -118,9 +118,19 @@ TEST_CASE("executable memory of a runtime that nobody knows is told, with no com
   const Diagnosis found = patient.program("/opt/app").diagnose();
   CHECK(ids_of(found) == Words{"unknown-jit"});
   CHECK(found.findings[0].fix.empty());
+  CHECK(found.findings[0].message.ends_with(
+      " of executable memory belong to no file, the process has no perf map or jitdump, and "
+      "perfmap does not know its runtime"));
   CHECK(found.memory.bytes == 0x10000);
   patient.maps("1000-2000 r-xp 0 0:1 7 /memfd:libffi (deleted)\n");
   CHECK(patient.diagnose().findings.empty());
+}
+
+TEST_CASE("a map that is no file is one finding, whatever the runtime is", "[doctor]") {
+  Patient patient;
+  patient.program("/opt/app");
+  std::filesystem::create_symlink("/etc/passwd", patient.outside("perf-42.map"));
+  CHECK(ids_of(patient.diagnose()) == Words{"not-a-file"});
 }
 
 TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]") {

@@ -49,4 +49,17 @@ TEST_CASE("A new thread has the name of the thread that made it, until it gets i
         std::vector<std::string>{"program", "worker", "program", "program"});
 }
 
+TEST_CASE("A thread that no event names has its number for a name, as perf has it", "[stacks]") {
+  const RecordingBytes bytes;
+  const EventShape shape;
+  SampleValues idle = of_thread(0, 5);
+  idle.pid = 0;
+  const std::string data = bytes.sample(shape, of_thread(43, 1)) +
+                           bytes.comm(42, "", shape, of_thread(43, 2)) +
+                           bytes.sample(shape, of_thread(43, 3)) +
+                           bytes.sample(shape, of_thread(42, 4)) + bytes.sample(shape, idle);
+  CHECK(comms_of(bytes.file({shape}, data)) ==
+        std::vector<std::string>{":43", ":43", ":42", "swapper"});
+}
+
 }  // namespace perfmap::test
