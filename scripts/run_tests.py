@@ -44,7 +44,7 @@ def path_without_runtimes(folder):
 def run(build, arguments):
     results = ROOT / "build" / build / "tests.xml"
     results.unlink(missing_ok=True)
-    command = ["ctest", "--test-dir", ROOT / "build" / build, "--output-on-failure", "--timeout", "300",
+    command = ["ctest", "--test-dir", ROOT / "build" / build, "--output-on-failure", "--timeout", "900",
                "--test-output-size-passed", "100000", "--output-junit", results, *arguments]
     environment = dict(os.environ)
     with tempfile.TemporaryDirectory() as folder:

@@ -112,9 +112,12 @@ def check_shapes(place):
         command = [program, "150", shape]
         if shape == "orphan":  # perf ends with the process that it started
             command = ["sh", "-c", f"{program} 150 orphan; sleep 0.5"]
-        data = record(place / f"{shape}.data", command)
-        by_process = compare(shape, data)
-        users = {pid for pid, names in by_process.items() if names["made_by_parent"] >= 10}
+        for _ in range(3):  # where a busy machine leaves it few samples
+            data = record(place / f"{shape}.data", command)
+            by_process = compare(shape, data)
+            users = {pid for pid, names in by_process.items() if names["made_by_parent"] >= 10}
+            if len(users) == wanted:
+                break
         assert len(users) == wanted, (shape, by_process)
         assert check_doctor(data, users) > 0, shape
         if shape == "own-map":

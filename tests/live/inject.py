@@ -65,7 +65,7 @@ def is_left(theirs, ours):
 
 
 def overlaps(recording):
-    """Mappings of the dump's code that cover what was mapped of an ELF file."""
+    """Mappings of the dump's code that cover what was mapped of an ELF file, and node's files."""
     text = run("perf", "script", "-i", recording, "--show-mmap-events", "-F", "comm,pid,ip")
     found, files = [], []
     for begin, size, name in re.findall(r"PERF_RECORD_MMAP2? -?\d+/-?\d+: \[0x([0-9a-f]+)\(0x([0-9a-f]+)\).*?: [r-][w-]x[ps] (/\S+)", text):
@@ -75,7 +75,7 @@ def overlaps(recording):
         elif not name.endswith(".dump") and not name.startswith("//"):
             files.append((begin, begin + size, name))
     assert files and ".jitted-" in text, text[:3000]
-    return found
+    return found, {name for _, _, name in files if os.path.basename(name).startswith(("node", "libnode"))}
 
 
 for tool in ("perf", "node"):
@@ -105,8 +105,12 @@ with tempfile.TemporaryDirectory() as work:
     print(f"{len(same)} of {len(jit)} samples of JIT code have the name that perf inject gives")
     assert share >= 0.99
     assert all(".jitted-" in ours[at][1] for at in same - left)
-    assert left and not overlaps("ours.data"), overlaps("ours.data")[:3]
-    print(f"{len(left)} of them are builtins, named by {os.path.realpath(shutil.which('node'))}")
+    covered, files = overlaps("ours.data")
+    if any(b"Builtins_" in open(file, "rb").read() for file in files):
+        assert left and not covered, covered[:3]
+        print(f"{len(left)} of them are builtins, named by {os.path.realpath(shutil.which('node'))}")
+    else:  # Debian's libnode has no symbols for them
+        assert covered and not left, len(left)
     assert os.stat("ours.data").st_mode & 0o077 == 0, "others may read what was in memory"
     first_dump = next(name for name in os.listdir(".") if re.fullmatch(r"jit-\d+\.dump", name))
     elves = [name for name in os.listdir(".") if name.startswith("ours.data.jitted-")]

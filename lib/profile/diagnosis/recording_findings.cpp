@@ -111,18 +111,17 @@ std::string pattern_of(std::string_view comm) {
   return pattern;
 }
 
-/// Of those whose name was recorded.
+/// The one with the most samples; first of those whose name and beginning were recorded.
 const RecordedProcessState* busiest(const RecordingCase& facts,
                                     const RecordingDiagnosis& diagnosis) noexcept {
-  const RecordedProcessState* most = nullptr;
-  for (const RecordedProcessState& one : diagnosis.processes) {
+  const auto rank = [&](const RecordedProcessState& one) {
     const auto process = facts.context.samples.processes.find(one.counts.pid);
     const bool is_known = process != facts.context.samples.processes.end() &&
                           !process->second.began_unseen && !one.counts.comm.empty();
-    if (!is_known) continue;
-    if (most == nullptr || one.counts.samples > most->counts.samples) most = &one;
-  }
-  return most;
+    return std::pair(is_known, one.counts.samples);
+  };
+  const auto most = std::ranges::max_element(diagnosis.processes, {}, rank);
+  return most == diagnosis.processes.end() ? nullptr : &*most;
 }
 
 /// What there is of a command where the recording has none.

@@ -174,18 +174,27 @@ TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]"
 
 TEST_CASE("a runtime that others start is told by its environment", "[doctor]") {
   using Variables = std::vector<std::string>;
-  CHECK(naming_variables(HostRuntime::cpython) == Variables{"PYTHONPERFSUPPORT=1"});
-  CHECK(naming_variables(HostRuntime::dotnet) ==
+  const auto variables_of = [](HostRuntime runtime, const std::string& version = "") {
+    const ProcessView view;
+    const DoctorOptions options;
+    DoctorCase facts{view, options};
+    facts.found.runtime = runtime;
+    facts.found.version = version;
+    return naming_variables(facts);
+  };
+  CHECK(variables_of(HostRuntime::cpython) == Variables{"PYTHONPERFSUPPORT=1"});
+  CHECK(variables_of(HostRuntime::cpython, "3.11").empty());
+  CHECK(variables_of(HostRuntime::dotnet) ==
         Variables{"DOTNET_PerfMapEnabled=1", "DOTNET_EnableWriteXorExecute=0"});
-  CHECK(naming_variables(HostRuntime::erlang) == Variables{"ERL_FLAGS=+JPperf true"});
-  CHECK(naming_variables(HostRuntime::ruby) == Variables{"RUBYOPT=--yjit --yjit-perf"});
-  CHECK(naming_variables(HostRuntime::mono) == Variables{"MONO_ENV_OPTIONS=--jitmap"});
+  CHECK(variables_of(HostRuntime::erlang) == Variables{"ERL_FLAGS=+JPperf true"});
+  CHECK(variables_of(HostRuntime::ruby) == Variables{"RUBYOPT=--yjit --yjit-perf"});
+  CHECK(variables_of(HostRuntime::mono) == Variables{"MONO_ENV_OPTIONS=--jitmap"});
   for (const HostRuntime runtime : {HostRuntime::node, HostRuntime::jvm, HostRuntime::pypy}) {
-    CHECK(naming_variables(runtime).size() == 1);
+    CHECK(variables_of(runtime).size() == 1);
   }
   for (const HostRuntime runtime :
        {HostRuntime::php, HostRuntime::luajit, HostRuntime::wasmtime, HostRuntime::unknown}) {
-    CHECK(naming_variables(runtime).empty());
+    CHECK(variables_of(runtime).empty());
   }
 }
 
