@@ -8,7 +8,7 @@
 # bare root, and the packages that were fetched stay for the next run; without them it starts anew.
 #
 #   PERFMAP_BARE_AS=root|user  only this one
-#   PERFMAP_BARE_CCACHE=DIR    compile with ccache, whose cache this is; as root only
+#   PERFMAP_BARE_CCACHE=DIR    compile with ccache, whose cache this is; the user only reads it
 #   PERFMAP_LIVE, PERFMAP_JOBS as for ./dev test
 set -euo pipefail
 
@@ -22,11 +22,14 @@ if [ "${1:-}" = --inside ]; then # in a mount namespace of its own, as nothing s
   environment=(-i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     PERFMAP_LIVE="${PERFMAP_LIVE:-on}" PERFMAP_JOBS="${PERFMAP_JOBS:-$(nproc)}" PERFMAP_CCACHE=off)
   packages=()
-  if [ "$user" = root ] && [ -n "${PERFMAP_BARE_CCACHE:-}" ]; then
+  if [ -n "${PERFMAP_BARE_CCACHE:-}" ]; then
     mkdir -p "$root/ccache" && mount --bind "$PERFMAP_BARE_CCACHE" "$root/ccache"
     packages+=(ccache)
-    environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/root CCACHE_NOHASHDIR=1 PERFMAP_CCACHE=on
+    base=/root
+    [ "$user" = root ] || base=/home/user
+    environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=$base CCACHE_NOHASHDIR=1 PERFMAP_CCACHE=on
       LANG="${LANG:-}") # which ccache hashes
+    [ "$user" = root ] || environment+=(CCACHE_READONLY=1 CCACHE_TEMPDIR=/tmp/ccache)
   fi
   [ "$user" = root ] || packages+=(sudo)
   inside() { chroot "$root" env "${environment[@]}" "$@"; }
@@ -53,10 +56,11 @@ for command in build "test $*"; do
   ./dev \$command
 done
 END
+  kept=$(printf '%s\n' "${environment[@]}" | sed -n 's/^\([A-Z_]*\)=.*/\1/p' | grep -v '^PATH$' | paste -sd,)
   if [ "$user" = root ]; then
     inside HOME=/root bash /tmp/run.sh
   else
-    inside su --login user --whitelist-environment=PERFMAP_LIVE,PERFMAP_JOBS,PERFMAP_CCACHE \
+    inside su --login user --whitelist-environment="$kept" \
       --command 'bash /tmp/run.sh'
   fi
   exit
