@@ -277,7 +277,7 @@ def check_java():
 
 def check_erlang():
     record(["--call-graph", "dwarf,65528"], ["erl", "-noshell", "-eval", ERLANG])
-    again = mends("own-stack", doctor(status=1), also=["no-map", "frame-pointers", "early-ends"])
+    again = mends("own-stack", doctor(status=1), also=["no-map", "frame-pointers", "early-ends", "clock"])
     process = main_process(again)
     assert process["jit_frames"] > 0 and process["unnamed_jit_frames"] == 0, again
 

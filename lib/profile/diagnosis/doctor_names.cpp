@@ -109,12 +109,37 @@ void add_lost_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   add(diagnosis, "lost-map", Severity::warning, told + where, own_command(facts.view).text());
 }
 
+/// The first release of a runtime that can write a perf map.
+struct FirstRelease {
+  HostRuntime runtime;
+  std::string_view title;
+  Version version;
+  std::string_view text;
+};
+
+constexpr FirstRelease kFirstReleases[] = {
+    {HostRuntime::cpython, "Python", {3, 12}, "3.12"},
+    {HostRuntime::jvm, "Java", {17, 0}, "17"},
+    {HostRuntime::ruby, "Ruby", {3, 3}, "3.3"},
+};
+
+/// Nothing where this one can, or is not known.
+const FirstRelease* first_release_after(const FoundRuntime& found) {
+  const Version version = parse_version(found.version);
+  const auto* const row = std::ranges::find(kFirstReleases, found.runtime, &FirstRelease::runtime);
+  const bool is_older =
+      row != std::end(kFirstReleases) && version != Version() && version < row->version;
+  return is_older ? row : nullptr;
+}
+
 void add_too_old(const DoctorCase& facts, Diagnosis& diagnosis) {
-  const bool java = facts.found.runtime == HostRuntime::jvm;
-  const std::string what = (java ? "Java " : "Python ") + facts.found.version;
+  const FirstRelease& first = *first_release_after(facts.found);
+  // Only Python's program has its version in its name.
+  const bool has_fix = first.runtime == HostRuntime::cpython;
   add(diagnosis, "too-old", Severity::warning,
-      what + " cannot write a perf map; " + (java ? "17" : "3.12") + " is the first that can",
-      java ? "" : naming_command(facts, false));
+      std::string(first.title) + " " + facts.found.version + " cannot write a perf map; " +
+          std::string(first.text) + " is the first that can",
+      has_fix ? naming_command(facts, false) : "");
 }
 
 /// A runtime that nobody told to name its code.
@@ -198,12 +223,7 @@ std::string visible(std::string_view bytes) {
   return text;
 }
 
-bool is_too_old(const DoctorCase& facts) {
-  const Version version = parse_version(facts.found.version);
-  const HostRuntime runtime = facts.found.runtime;
-  return version != Version() && ((runtime == HostRuntime::cpython && version < Version{3, 12}) ||
-                                  (runtime == HostRuntime::jvm && version < Version{17, 0}));
-}
+bool is_too_old(const DoctorCase& facts) { return first_release_after(facts.found) != nullptr; }
 
 std::string size_text(std::uint64_t bytes) {
   if (bytes < 1024) return number(bytes) + " B";

@@ -181,6 +181,9 @@ FoundRuntime find_runtime(const ProcessView& view) {
   if (found.runtime == HostRuntime::cpython) {
     found.version = version_in_names(view, "python", "libpython");
   }
+  if (found.runtime == HostRuntime::ruby) {
+    found.version = version_in_names(view, "ruby", "libruby-");
+  }
   return found;
 }
 

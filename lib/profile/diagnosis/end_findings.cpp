@@ -179,11 +179,9 @@ class EndAdvice {
             "kernel walks them (-g)",
         [is_told](RecordCommand& command) {
           command.set_call_graph("");
-          const std::string flags = "ERL_FLAGS=+JPperf true";
-          auto& had = command.environment;
-          if (!is_told && std::find(had.begin(), had.end(), flags) == had.end()) {
-            had.push_back(flags);
-          }
+          if (is_told) return;
+          command.add_variable("ERL_FLAGS=+JPperf true");
+          command.set(RecordCommand::kClock, "mono");  // it writes a jitdump, too
         },
         erlang_pid_);
   }

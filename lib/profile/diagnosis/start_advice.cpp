@@ -102,12 +102,12 @@ std::optional<RecordingAdvice::Change> StartAdvice::change(Wants wants) const {
     if (wants.names && naming_variables(facts_).empty()) return std::nullopt;
   }
   const bool copies = wants_copies(wants);
-  return [variables, workload, copies](RecordCommand& command) {
+  const bool makes_dump = copies || (wants.names && runtime == HostRuntime::erlang);
+  return [variables, workload, copies, makes_dump](RecordCommand& command) {
     for (const std::string& one : variables) command.add_variable(one);
     command.workload = workload;
-    if (!copies) return;
-    command.set_call_graph(kCopies);
-    command.set(RecordCommand::kClock, "mono");
+    if (copies) command.set_call_graph(kCopies);
+    if (makes_dump) command.set(RecordCommand::kClock, "mono");
   };
 }
 

@@ -50,7 +50,7 @@ TEST_CASE("every runtime is told to name its code by its own command line", "[do
        "/usr/lib/erlang/erts-13.1/bin/beam.smp",
        {"beam.smp", "--", "-progname", "iex"},
        "ERL_FLAGS='+JPperf true' iex ..."},
-      {"ruby", "/usr/bin/ruby3.1", {"ruby", "--yjit", "a.rb"}, "ruby --yjit-perf --yjit a.rb"},
+      {"ruby", "/usr/bin/ruby3.3", {"ruby", "--yjit", "a.rb"}, "ruby --yjit-perf --yjit a.rb"},
       {"ruby", "/usr/bin/ruby", {"puma 6.0 (tcp://[::]:80) [app]"}, "ruby --yjit --yjit-perf ..."},
       {"php", "/usr/bin/php8.2", {"php", "a.php"}, "php -d opcache.jit_debug=0x10 a.php"},
       {"php",
@@ -207,6 +207,12 @@ TEST_CASE("releases before those that can write names are too old", "[doctor]") 
     Patient patient;
     patient.program("/usr/bin/python" + std::string(python), {"python3", "a.py"});
     CAPTURE(python);
+    CHECK(is_too_old(patient) == old);
+  }
+  for (const auto& [ruby, old] : {std::pair{"3.1", true}, {"3.3", false}, {"", false}}) {
+    Patient patient;
+    patient.program("/usr/bin/ruby" + std::string(ruby), {"ruby", "--yjit", "a.rb"});
+    CAPTURE(ruby);
     CHECK(is_too_old(patient) == old);
   }
   for (const auto& [java, old] : {std::pair{"16.0.2", true}, {"17.0.0", false}, {"21", false}}) {

@@ -142,7 +142,7 @@ TEST_CASE("copied stacks of Erlang that lose their callers want frame pointers",
   REQUIRE(found.size() == 1);
   CHECK(found[0].id == "own-stack");
   CHECK(found[0].message.starts_with("700 of 1000 stacks"));
-  CHECK(found[0].fix == "ERL_FLAGS='+JPperf true' perf record -g -- ./x");
+  CHECK(found[0].fix == "ERL_FLAGS='+JPperf true' perf record -g -k mono -- ./x");
   // With names it has frame pointers: then only calls of C lose them.
   ended.diagnosis.processes[0].unnamed_jit = 0;
   ended.views[42].view.arguments = {"erl", "+JPperf", "true"};
