@@ -39,17 +39,21 @@ PlaceFinder::Recent& PlaceFinder::recent(const RawStack& stack,
   return recent_[mixed >> (64 - kRecentBits)];
 }
 
-PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFrame& frame) const {
+PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFrame& frame) {
   const Address address = frame.pc - (frame.is_return ? 1 : 0);
   if (frame.source == FrameSource::kernel) return {{&kernel_, address, frame.is_return}, nullptr};
   const Symbolizer::Moment& moment = stack.moment->place;
   const Region* const region = moment.space->find(address);
   if (region == nullptr) return {{nullptr, address, frame.is_return}, nullptr};
-  // A process's own names count in files, too: for code that no symbol names.
   const auto& names = stack.moment->names;
-  if (is_mapped_file(*region) && (names == nullptr || !names->has_any())) {
+  if (is_mapped_file(*region)) {
+    // A process's own names count in files, too, for code that no symbol names; V8 maps its
+    // builtins twice, and names them at one of the places.
+    const bool has_own = names != nullptr && names->has_any();
+    const void* const file = region->file.get();
+    const void* const whose = has_own ? &own_files_[{names.get(), file}] : file;
     const std::uint64_t offset = address - region->range.begin + region->offset;
-    return {{region->file.get(), offset, frame.is_return}, region};
+    return {{whose, offset, frame.is_return}, region};
   }
   // Of memory without a name, one process's is not another's.
   if (names == nullptr) return {{moment.space.get(), address, frame.is_return}, region};

@@ -33,8 +33,8 @@ struct FrameCounts {
 };
 
 /// Names the addresses of stacks. Each place of code is looked up once: code of files by file and
-/// offset, whatever process it is in; code of runtimes by process and address, for as long as it
-/// was there.
+/// offset, whatever process without names of its own it is in; code of runtimes by process and
+/// address, for as long as it was there.
 class PlaceFinder {
  public:
   PlaceFinder(RecordedProcesses& processes, const StackOptions& options, KernelSymbols& kernel,
@@ -93,7 +93,7 @@ class PlaceFinder {
   Found found_of(const Places& places) const noexcept;
   Recent& recent(const RawStack& stack, const UnwoundFrame& frame) noexcept;
   bool find_known(const RawStack& stack, const UnwoundFrame& frame, const Key& key);
-  Located locate(const RawStack& stack, const UnwoundFrame& frame) const;
+  Located locate(const RawStack& stack, const UnwoundFrame& frame);
   bool is_known(const Key& key, std::uint64_t time) const noexcept {
     return known_.find(key, time).count != 0;
   }
@@ -122,6 +122,8 @@ class PlaceFinder {
   std::vector<Found> found_;                          // of all frames that were prepared
   std::size_t next_ = 0;                              // of these
   std::vector<std::shared_ptr<const void>> keepers_;  // of what keys speak of
+  // Places of files as the sources of a program name them, by those and the file: for keys.
+  std::map<std::pair<const void*, const void*>, char> own_files_;
   // By what is mapped, how much of it from which offset on, and, of memory, where.
   std::map<std::tuple<const void*, std::uint64_t, std::uint64_t, Address>, std::uint32_t> mappings_;
 };
