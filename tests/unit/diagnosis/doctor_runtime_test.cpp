@@ -128,6 +128,7 @@ TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]"
   const auto lost = [&] { return finding_of(patient.diagnose(), "lost-map"); };
   patient.program("/usr/bin/node", {"node", "--perf_basic_prof", "a.js"});
   CHECK(lost().message.find("--perf-basic-prof, but its file is gone") != std::string::npos);
+  CHECK(lost().message.starts_with("Node.js was started with"));
   CHECK(lost().fix == "node --perf_basic_prof a.js");
   patient.program("/usr/bin/node", {"node", "a.js"})
       .environment({"NODE_OPTIONS=--perf-basic-prof"});
@@ -208,6 +209,7 @@ TEST_CASE("the JVM's release and flags decide what it is told", "[doctor]") {
   Diagnosis found = patient.diagnose();
   CHECK(found.runtime_version == "17.0.15");
   CHECK(ids_of(found) == Words{"no-map", "only-interpreted", "frame-pointers"});
+  CHECK(found.findings[0].message.find("The JVM ") != std::string::npos);
   CHECK(found.findings[0].fix == "nsenter --target 42 --mount --pid -- jcmd 3 Compiler.perfmap");
   CHECK(found.findings[1].fix == "java -jar a.jar");
   CHECK(found.findings[2].fix == "java -XX:+PreserveFramePointer -Xint -jar a.jar");
