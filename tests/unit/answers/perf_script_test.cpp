@@ -36,6 +36,18 @@ TEST_CASE("frames that are marked as doubtful are renamed, and keep their mark",
         "\t            9020 [unknown] (//anon)\t(?)\n");
 }
 
+TEST_CASE("lines below a frame are none, and say nothing about offsets", "[perf-script]") {
+  const std::string source = "  app.c:12\n";
+  CHECK(filtered({"\t            124b main+0x4b (/bin/app)", "  app.c:12",
+                  "\t            7010 [unknown] (/tmp/perf-7.map)"}) ==
+        "\t            124b main+0x4b (/bin/app)\n" + source +
+            "\t            7010 jitted+0x10 (/tmp/perf-7.map)\n");
+  CHECK(filtered({"             124b main (/bin/app)", "  app.c:12",
+                  "             7010 [unknown] (/tmp/perf-7.map)"}) ==
+        "             124b main (/bin/app)\n" + source +
+            "             7010 jitted (/tmp/perf-7.map)\n");
+}
+
 TEST_CASE("what only looks like a mark is a part of the module's name", "[perf-script]") {
   const std::string line = "\t            7010 [unknown] (/tmp/perf-7.map\t(?)";
   CHECK(filtered({line}) == line + "\n");

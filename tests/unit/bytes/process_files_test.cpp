@@ -2,12 +2,14 @@
 
 #include "perfmap/process_files.hpp"
 
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bytes/descriptor.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 #include "support/skip.hpp"
@@ -67,6 +69,19 @@ TEST_CASE("a process's user is the effective one of its status", "[process]") {
   CHECK(refused.error().code == Errc::refused);
   CHECK(refused.error().message.find("it belongs to user 7, not to user 0 or 8") !=
         std::string::npos);
+}
+
+TEST_CASE("what was opened below a root is not looked for outside of it later",
+          "[process][hostile]") {
+  const Scratch scratch;
+  scratch.write("root/tmp/a.map", "1000 10 inside\n");
+  const std::string outside = scratch.write("a.map", "2000 10 outside\n");
+  const Descriptor root(::open((scratch / "root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  Result<Input> input = Input::open_below(root.get(), "/tmp/a.map", outside, {});
+  REQUIRE(input);
+  CHECK(input->name() == outside);
+  CHECK(input->refresh().value() == Growth::unchanged);
+  CHECK(input->text() == "1000 10 inside\n");
 }
 
 TEST_CASE("a process's jitdumps are those that it has mapped, or else the one in its /tmp",

@@ -97,6 +97,20 @@ TEST_CASE("flags that were set are not proposed: the map is lost", "[doctor]") {
   CHECK(lost().message.find("its file is empty") != std::string::npos);
 }
 
+TEST_CASE("a sentence that begins with a runtime begins with a capital letter", "[doctor]") {
+  for (const auto& [program, begin] : {std::pair{"/jdk/lib/server/libjvm.so", "The JVM left"},
+                                       {"/usr/bin/node", "Node.js left"}}) {
+    RecordedPatient patient;
+    patient.program = program;
+    patient.command = {"perf", "record", "-g", "-p", "42"};
+    RecordedPatient::write(patient.map(), "");
+    const RecordingDiagnosis found = patient.diagnose();
+    const RecordingFinding* const one = find_finding(found, "lost-map");
+    REQUIRE(one != nullptr);
+    CHECK(one->finding.message.find(begin) != std::string::npos);
+  }
+}
+
 TEST_CASE("of a process that perf attached to, what to set is told", "[doctor]") {
   RecordedPatient patient;
   patient.command = {"perf", "record", "-g", "-p", "42"};

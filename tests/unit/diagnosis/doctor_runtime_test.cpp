@@ -138,6 +138,7 @@ TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]"
   const auto lost = [&] { return finding_of(patient.diagnose(), "lost-map"); };
   patient.program("/usr/bin/node", {"node", "--perf_basic_prof", "a.js"});
   CHECK(lost().message.find("--perf-basic-prof, but its file is gone") != std::string::npos);
+  CHECK(lost().message.starts_with("Node.js was started with"));
   CHECK(lost().fix == "node --perf_basic_prof a.js");
   patient.program("/usr/bin/node", {"node", "a.js"})
       .environment({"NODE_OPTIONS=--perf-basic-prof"});

@@ -90,6 +90,13 @@ TEST_CASE("JD302: times that do not meet those of the recording", "[lint-recordi
   CHECK(findings({}, ticks).at(0).starts_with("JD302 times are ticks"));
 }
 
+TEST_CASE("code without a time meets the times of any recording", "[lint-recording]") {
+  const auto empty = findings({}, DumpBytes().header().text());
+  CHECK(empty.size() == 1);
+  CHECK(empty.at(0).starts_with("XF004"));
+  for (const std::string& one : findings({}, code(0))) CHECK_FALSE(one.starts_with("JD302"));
+}
+
 TEST_CASE("JD107: code of a machine that the recording is not of", "[lint-recording]") {
   CHECK(findings({.arch = "aarch64"}, code(15)) ==
         std::vector<std::string>{"JD107 machine 62, but the recording is of aarch64"});

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -165,6 +166,22 @@ TEST_CASE("a timeline follows a dump that grows", "[timeline]") {
   CHECK(timeline.refresh(problems).value() == Growth::appended);
   CHECK(name_at(timeline, 0x1000) == "new");
   CHECK(name_at(timeline, 0x1000, 19) == "old");
+}
+
+TEST_CASE("a dump that was cut behind our back has no code any more", "[timeline][hostile]") {
+  test::Scratch scratch;
+  DumpBytes bytes;
+  bytes.header().load(10, 0x1000, "f", std::string(3 << 12, 'c'));
+  const std::string path = scratch.write("jit-42.dump", bytes.text());
+  Diagnostics problems(1);
+  const Timeline timeline(Jitdump(*Input::open(path)), problems);
+  REQUIRE(timeline.find(0x1000));
+  const TruncationGuard guard;
+  REQUIRE(::truncate(path.c_str(), 0) == 0);
+  const volatile char last = timeline.dump().bytes().back();
+  CHECK(last == '\0');
+  CHECK(timeline.dump().input().was_truncated());
+  CHECK_FALSE(timeline.find(0x1000));
 }
 
 TEST_CASE("a million loads over the same page cost no more than others", "[timeline][hostile]") {

@@ -65,6 +65,21 @@ TEST_CASE("sizes may be decimal from sixteen entries on", "[lint]") {
   CHECK(count_of("PM110", map_of(16)) == 1);
 }
 
+TEST_CASE("what a sample of a large map looks like is looked up in all of it", "[lint]") {
+  // Of more than 4096 entries every second one is looked at first, from the first one on.
+  const auto map_of = [](const std::string& name, const std::string& second) {
+    std::string map;
+    for (std::size_t i = 0; i < 5000; ++i) {
+      char line[64];
+      std::snprintf(line, sizeof line, "%zx 10 ", 0x7f0000001000 + i * 16);
+      map += line + (i == 1 ? second : name + std::to_string(i)) + "\n";
+    }
+    return map;
+  };
+  CHECK(count_of("PM090", map_of("Builtin:F", "Builtin:F")) == 1);
+  CHECK(count_of("PM090", map_of("Builtin:F", "JS:*f /a.js:1:1")) == 0);
+}
+
 TEST_CASE("an address that is glued to a name has nine digits, or a prefix", "[lint]") {
   CHECK(count_of("PM008", entry("py::foo123456789 10 py::other")) == 1);
   CHECK(count_of("PM008", entry("py::foo12345678 10 py::other")) == 0);

@@ -107,6 +107,9 @@ TEST_CASE("files belong together by their process", "[lint][together]") {
       quarrel);
   CHECK(together({{"perf-42.map", other}, {"jit-42.dump", dump}, {"b/jit-42.dump", dump}})[0]
             .empty());
+  // Names that only look like a map's tell no process.
+  CHECK(together({{"copy-43.map", other}, {"jit-42.dump", dump}})[0] == quarrel);
+  CHECK(together({{"perf-43.map.old", other}, {"jit-42.dump", dump}})[0] == quarrel);
 }
 
 TEST_CASE("two maps of one process are found at the second", "[lint][together]") {

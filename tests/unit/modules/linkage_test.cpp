@@ -87,6 +87,18 @@ TEST_CASE("tables for machines that check branches are in two parts, both named"
   CHECK(list(*module_of(elf)) == "3010+10 puts@plt\n3020+10 exit@plt\n3030+10 puts@plt\n");
 }
 
+TEST_CASE("an entry at the end of its table may have lost its last instruction", "[linkage]") {
+  const auto list_of = [](std::string_view table) {
+    ElfBytes elf = with_imports(EM_X86_64);
+    elf.section(
+        {".rela.plt", SHT_RELA, SHF_ALLOC, 0x400, rela_of({{0x5018, R_X86_64_JUMP_SLOT, 1}})});
+    elf.section({".plt", SHT_PROGBITS, kCodeFlags, 0x3000, std::string(table)});
+    return list(*module_of(elf));
+  };
+  CHECK(list_of("\x90\x90\x90\x90\x90\x90\x90\x90\x68\0\0\0\0"sv) != "");
+  CHECK(list_of("\x90\x90\x90\x90\x90\x90\x90\x90\x68\0\0\0"sv) == "");
+}
+
 TEST_CASE("a short table without lazy binding has entries of eight bytes", "[linkage]") {
   ElfBytes elf = with_imports(EM_X86_64);
   elf.section({".rela.dyn", SHT_RELA, SHF_ALLOC, 0x500,

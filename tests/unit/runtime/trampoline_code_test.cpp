@@ -36,6 +36,8 @@ void check_layout(const TrampolineCode& code) {
 
   const std::int32_t fde = begin + 4 + number_at(image, image.frame_begin);
   CHECK(number_at(image, image.frame_begin + 4) == 0);
+  // The augmentation, by which readers know how the FDE's addresses are written.
+  CHECK(std::string(&image.bytes[image.frame_begin + 8], 4) == "\1zR\0"s);
   const auto at = static_cast<std::size_t>(fde);
   CHECK(number_at(image, at + 4) == fde + 4 - begin);
   CHECK(fde + 8 + number_at(image, at + 8) == 0);

@@ -1,3 +1,5 @@
+#include <sstream>
+
 #include "support/catch.hpp"
 #include "support/stacks.hpp"
 
@@ -64,6 +66,30 @@ TEST_CASE("a kernel's chain has return addresses, and lines have lines of their 
         "\t            124c main+0x4c (/bin/app)\n  app.c:12\n"
         "\t            124c main+0x4c (/bin/app)\n  app.c:12\n"
         "\n");
+}
+
+TEST_CASE("the text of a place depends on how its frame was found", "[stacks]") {
+  Stacks stacks;
+  const std::uint32_t main = stacks.place(test::kMain, 0x124c, 0x4c, 12);
+  const std::string leaf = "\t            124c main+0x4c (/bin/app)";
+  const std::string caller = "\t            124b main+0x4b (/bin/app)";
+  std::string expected;
+  const auto add = [&](FrameSource source, const std::string& frames) {
+    stacks.add(stacks.frames({main, main}, source));
+    expected += frames + "\n";
+  };
+  for (int round = 0; round < 2; ++round) {  // the second time the texts are known
+    add(FrameSource::eh_cfi, leaf + "\n" + caller + "\n");
+    add(FrameSource::callchain, leaf + "\n" + leaf + "\n");
+    add(FrameSource::scan, leaf + "\t(?)\n" + caller + "\t(?)\n");
+    add(FrameSource::stitched, leaf + "\t(?)\n" + caller + "\t(?)\n");
+  }
+  std::string found;
+  std::istringstream lines(stacks.in(StackFormat::perf_script));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("app ")) found += line + "\n";
+  }
+  CHECK(found == expected);
 }
 
 TEST_CASE("a JSON line has the keys of the contract and no others", "[stacks]") {

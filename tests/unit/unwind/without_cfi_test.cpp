@@ -144,10 +144,14 @@ TEST_CASE("Frame pointers are followed as far as they make sense", "[unwind]") {
   CHECK(with(kStack + 8, {7, kStack + 32, kJit + 0x90, 7, 0, kRoot}) ==
         "leaf 700080, frame-pointer 700090+, frame-pointer 401150+: root");
   const std::string alone = "leaf 700080: no-info";
-  CHECK(with(kStack + 4, {7, 7, kJit + 0x90}) == alone);           // not aligned
-  CHECK(with(kStack - 8, {7, 7, kJit + 0x90}) == alone);           // below the stack
-  CHECK(with(kStack + 8, {7, 7}) == alone);                        // outside
-  CHECK(with(kStack, {kStack + 16, 0x123456}) == alone);           // leads to no code
+  CHECK(with(kStack + 4, {7, 7, kJit + 0x90}) == alone);  // not aligned
+  CHECK(with(kStack - 8, {7, 7, kJit + 0x90}) == alone);  // below the stack
+  CHECK(with(kStack + 8, {7, 7}) == alone);               // outside
+  CHECK(with(kStack, {kStack + 16, 0x123456}) == alone);  // leads to no code
+  // The call is what counts: it may be the last of its memory, and is not before the first.
+  CHECK(with(kStack + 8, {7, kStack + 32, kJit + 0x10000, 7, 0, kRoot}) ==
+        "leaf 700080, frame-pointer 710000+, frame-pointer 401150+: root");
+  CHECK(with(kStack + 8, {7, kStack + 32, kJit, 7, 0, kRoot}) == alone);
   CHECK(with(kStack + 8, {7, kStack + 8, kJit + 0x90}) == alone);  // does not ascend
   CHECK(with(kStack + 8, {7, kStack, kJit + 0x90}) == alone);      // descends
 }
