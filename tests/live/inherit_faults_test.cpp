@@ -153,6 +153,7 @@ TEST_CASE("a directory that is gone, or not ours to write, is said to be so", "[
           ::chmod(scratch.path().c_str(), 0711);
           if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(201);
         }) == EACCES);
+  REQUIRE(::chmod(directory.c_str(), 0700) == 0);
   CHECK(refusal([&] { ::rename(directory.c_str(), (directory + "2").c_str()); }) == ENOENT);
 }
 

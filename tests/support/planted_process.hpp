@@ -18,11 +18,15 @@ class PlantedProcess {
   PlantedProcess() {
     std::filesystem::create_directories(path("root/tmp"));
     start(1000);
-    put("status", "Name:\tnode\nTgid:\t42\nUid:\t0\t7\t0\t0\nNStgid:\t42\t3\nNSpid:\t42\t3\n");
+    const std::string user = std::to_string(uid());
+    put("status",
+        "Name:\tnode\nTgid:\t42\nUid:\t0\t" + user + "\t0\t0\nNStgid:\t42\t3\nNSpid:\t42\t3\n");
     put("maps", "");
     put("auxv", "first program");
   }
 
+  /// Its user: another one than root, who owns what root plants.
+  static uid_t uid() { return ::geteuid() == 0 ? 7 : ::geteuid(); }
   Roots roots() const { return {.proc = scratch_ / "proc", .tmp = "/tmp"}; }
   std::string path(const std::string& file) const {
     return scratch_ / ("proc/" + std::to_string(kPid) + "/" + file);

@@ -221,11 +221,13 @@ TEST_CASE("a child's memory counts as named where its living parent's map names 
   const Patient patient;
   const auto plant_parent = [&](const std::string& auxv) {
     const test::Scratch& scratch = patient.planted.scratch();
+    std::string users;  // as its files have it
+    for (int i = 0; i < 4; ++i) users += "\t" + std::to_string(::geteuid());
     // The parent of the planted process.
     scratch.write("proc/7/stat",
                   "7 (node) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 900 9 9 9\n");
     scratch.write("proc/7/status",
-                  "Name:\tnode\nTgid:\t7\nPPid:\t1\nUid:\t0\t0\t0\t0\nNStgid:\t7\n");
+                  "Name:\tnode\nTgid:\t7\nPPid:\t1\nUid:" + users + "\nNStgid:\t7\n");
     scratch.write("proc/7/maps", "10000-20000 rwxp 00000000 00:00 0 \n");
     scratch.write("proc/7/auxv", auxv);
     scratch.write("proc/7/cmdline", "node");
