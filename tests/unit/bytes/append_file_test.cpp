@@ -4,9 +4,11 @@
 
 #include <cerrno>
 #include <fcntl.h>
+#include <filesystem>
 
 #include "bytes/descriptor.hpp"
 #include "bytes/mapped_tail.hpp"
+#include "bytes/whole_file.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 
@@ -29,6 +31,23 @@ TEST_CASE("a directory is told from other things that no map is copied from", "[
   CHECK(file.copy_from("/dev/null", false, 0) == EINVAL);
   CHECK(file.copy_from((scratch / "own.map").c_str(), false, 0) == EINVAL);
   CHECK(file.copy_from((scratch / "none.map").c_str(), false, 0) == ENOENT);
+}
+
+TEST_CASE("a file that is to appear whole has no name before", "[append]") {
+  const test::Scratch scratch;
+  const std::string folder = scratch / "folder";
+  std::filesystem::create_directory(folder);
+  if (!Descriptor(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600)).is_open()) {
+    WARN("skipped: this file system has no files without a name");
+    return;
+  }
+  const std::string path = folder + "/whole.map";
+  WholeFile whole;
+  REQUIRE(whole.create(path.c_str()) == 0);
+  CHECK(std::filesystem::is_empty(folder));
+  REQUIRE(whole.append("1000 10 f\n") == 0);
+  REQUIRE(whole.publish() == 0);
+  CHECK(test::read_file(path) == "1000 10 f\n");
 }
 
 TEST_CASE("a map ends where its filler begins, however much of that there is", "[append]") {

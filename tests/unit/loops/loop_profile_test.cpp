@@ -37,6 +37,12 @@ TEST_CASE("a loop is left when another is entered", "[pypylog]") {
   CHECK(entered(profile, "a") == 2);
 }
 
+TEST_CASE("a loop that only its name tells has no number", "[pypylog]") {
+  const LoopProfile profile = profile_of(enter(10, "a") + leave(60, "a") + enter(70, "Loop 7 (f)"));
+  CHECK(profile.loops().all()[profile.loops().find("a")].id == 0);
+  CHECK(profile.loops().all()[profile.loops().find("Loop 7 (f)")].id == 7);
+}
+
 TEST_CASE("a loop that is never left has the time up to the log's end", "[pypylog]") {
   const LoopProfile profile = profile_of(enter(10, "a") + "[90] {gc-minor\n[95] gc-minor}\n");
   CHECK(ticks_of(profile) == Ticks{{"", 0}, {"a", 85}});
