@@ -31,7 +31,8 @@ void start_node(RecordedPatient& patient) {
   const PlantedProcess& planted = patient.planted;
   fs::create_directories(planted.path("root/" + patient.tmp()));
   planted.start(1);
-  planted.put("status", "Name:\tnode\nTgid:\t42\nUid:\t0\t0\t0\t0\nNStgid:\t42\t3\n");
+  const std::string us = std::to_string(::geteuid());
+  planted.put("status", "Name:\tnode\nTgid:\t42\nUid:\t0\t" + us + "\t0\t0\nNStgid:\t42\t3\n");
   planted.put("maps", "7000000-7001000 rwxp 00000000 00:00 0 \n");
   planted.put("cmdline", std::string("node\0server.js\0", 15));
   fs::create_symlink("/usr/bin/node", planted.path("exe"));

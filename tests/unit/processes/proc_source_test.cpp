@@ -76,7 +76,7 @@ TEST_CASE("a process says who it is and what it has", "[proc]") {
   const ProcessStatus status = **process.status();
   CHECK(status.comm == "a) R (b\n)");
   CHECK(status.parent == 7);
-  CHECK(status.uid == 7);
+  CHECK(status.uid == PlantedProcess::uid());
   CHECK(status.start == 77);
   CHECK(status.namespace_tgids == std::vector<pid_t>{42, 3});
   CHECK(status.namespace_pids == std::vector<pid_t>{42, 3});
