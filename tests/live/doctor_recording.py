@@ -447,7 +447,7 @@ def check_losses_of_others():
         pathlib.Path("bin/sudo").write_text("#!/bin/sh\nexec \"$@\"\n")
         os.chmod("bin/sudo", 0o755)
     made = run(["perf", "record", "-q", "-o", "perf.data", "-e", "cpu-clock:u", "-F", "2999", "--call-graph",
-                "dwarf,8192", "-m", "8", "--", "./good", "0.5"])
+                "dwarf,32768", "-m", "8", "--", "./good", "0.5"])
     assert made.returncode == 0, made
     os.chmod(HOME.name, 0o755)
     os.chmod("perf.data", 0o644)

@@ -254,6 +254,9 @@ void add_mapped_frames(ElfFile& file, const Image& image) {
   add(".eh_frame_hdr", std::string(image.frames.table(kFrameTable).view()), kFrameTable, 4);
   const std::string_view frames = image.frames.bytes();
   if (is_mapped) add(".eh_frame", std::string(frames), end - frames.size(), 8);
+  if (!is_mapped && !image.frames.is_relative()) {
+    add_bytes(file, ".eh_frame", SHT_PROGBITS, frames, image.target.address_size());
+  }
 }
 
 Result<void> write_sections(const Image& image, const ImageDwarf& dwarf, std::uint16_t type,
@@ -279,7 +282,8 @@ Result<void> write_sections(const Image& image, const ImageDwarf& dwarf, std::ui
 Result<ImageBegin> write_image_file(const Timeline& timeline, const JitDetails& details,
                                     const Target& target, ImageCode&& code, std::uint16_t type,
                                     ElfImageCounts& counts, OutputFile& out) {
-  const auto addresses = type == ET_EXEC ? FrameAddresses::absolute : FrameAddresses::relative;
+  const bool is_mapped = type == ET_DYN && is_within_reach(code);
+  const auto addresses = is_mapped ? FrameAddresses::relative : FrameAddresses::absolute;
   Image image(timeline, target, std::move(code), addresses);
   collect_frames(image, details, addresses, counts);
   if (addresses == FrameAddresses::relative) put_frames_first(image);

@@ -125,28 +125,23 @@ std::uint64_t distance_of(const ImageFunction& function) noexcept {
   return function.at_load.begin - function.range.begin;
 }
 
-std::uint64_t main_distance(const ImageCode& code) {
+bool is_within_reach(const ImageCode& code) noexcept {
   constexpr std::uint64_t kReach = std::uint64_t{1} << 30;
-  std::vector<const ImageFunction*> order;
-  for (const ImageFunction& function : code.functions) order.push_back(&function);
-  std::sort(order.begin(), order.end(), [](const ImageFunction* a, const ImageFunction* b) {
-    return a->at_load.begin < b->at_load.begin;
-  });
-  std::uint64_t bytes = 0;
-  std::uint64_t most = 0;
-  std::uint64_t found = 0;
-  auto end = order.begin();
-  for (const ImageFunction* const first : order) {
-    while (end != order.end() && (*end)->at_load.begin - first->at_load.begin < kReach) {
-      bytes += (*end++)->range.size;
-    }
-    if (bytes > most) {
-      most = bytes;
-      found = distance_of(*first);
-    }
-    bytes -= first->range.size;
+  Address lowest = UINT64_MAX;
+  Address highest = 0;
+  for (const ImageFunction& function : code.functions) {
+    lowest = std::min(lowest, function.at_load.begin);
+    highest = std::max(highest, function.at_load.begin);
   }
-  return found;
+  return code.functions.empty() || highest - lowest < kReach;
+}
+
+std::uint64_t main_distance(const ImageCode& code) {
+  const auto lowest = std::min_element(code.functions.begin(), code.functions.end(),
+                                       [](const ImageFunction& a, const ImageFunction& b) {
+                                         return a.at_load.begin < b.at_load.begin;
+                                       });
+  return lowest == code.functions.end() ? 0 : distance_of(*lowest);
 }
 
 }  // namespace perfmap

@@ -41,6 +41,7 @@ class ImageFrames {
   /// Once, of relative frames: they will lie at `at`, and the code `shift` behind where it was said
   /// to be.
   void place(Address at, std::uint64_t shift);
+  bool is_relative() const noexcept { return addresses_ == FrameAddresses::relative; }
   /// How long the table is.
   std::size_t table_size() const noexcept;
   /// .eh_frame_hdr at `at`, of frames that have their place: a table for binary search, of those
@@ -67,7 +68,10 @@ class ImageFrames {
 
 /// How far in front of its place in memory code lies in the file.
 std::uint64_t distance_of(const ImageFunction& function) noexcept;
-/// That of the first of the code that a table of frames can reach most of. O(n log n).
+/// Whether one table of frames, below all code in memory, reaches all of it. Where some code lies
+/// lower, perf looks for the table at a wrong place, and gives up.
+bool is_within_reach(const ImageCode& code) noexcept;
+/// The distance of the code that is the lowest in memory.
 std::uint64_t main_distance(const ImageCode& code);
 
 }  // namespace perfmap
