@@ -32,8 +32,21 @@ std::size_t reference_size(std::string_view text) noexcept {
   return i < text.size() && text[i] == '_' ? i + 1 : 0;
 }
 
-/// An upper bound of what a mangled name expands to, from left to right. A reference stands at most
-/// for everything before it, or, if the same one came before, for everything before that one.
+/// The number of S_, S0_ and so on: they count what can be referred to, as the name completes it.
+std::uint64_t substitution_number(std::string_view reference) noexcept {
+  const std::string_view digits = reference.substr(1, reference.size() - 2);
+  if (digits.empty()) return 0;
+  std::uint64_t number = 0;
+  for (const char c : digits) {
+    number = std::min(number, std::uint64_t{kMostMangled}) * 36 +
+             static_cast<std::uint64_t>(is_digit(c) ? c - '0' : c - 'A' + 10);
+  }
+  return number + 1;
+}
+
+/// An upper bound of what a mangled name expands to, from left to right. A substitution was complete
+/// before the first reference to it or to one with a larger number, and stands for no more than what
+/// came before that.
 class ExpansionBound {
  public:
   explicit ExpansionBound(std::string_view name) : name_(name) {}
@@ -57,15 +70,20 @@ class ExpansionBound {
   /// Whether bytes from here on may be an identifier is known by its length before it. What looks
   /// like a reference there may be none, so that later ones are not taken for repetitions of it.
   void skip_identifier(std::size_t at) noexcept {
-    length_ = is_digit(name_[at])
-                  ? 10 * std::min(length_, name_.size()) + static_cast<std::size_t>(name_[at] - '0')
-                  : 0;
+    if (!is_digit(name_[at])) {
+      length_ = 0;
+      return;
+    }
+    length_ = 10 * std::min(length_, name_.size()) + static_cast<std::size_t>(name_[at] - '0');
     identifier_end_ = std::max(identifier_end_, at + 1 + length_);
   }
   void add_substitution(std::string_view reference, std::size_t at) {
-    const auto known = first_.find(reference);
-    if (known == first_.end() && at >= identifier_end_) first_.emplace(reference, bytes_);
-    bytes_ += known == first_.end() ? bytes_ : known->second;
+    const std::uint64_t number = substitution_number(reference);
+    const auto known = bytes_before_.lower_bound(number);
+    const bool is_known = known != bytes_before_.end();
+    const std::uint64_t expanded = is_known ? known->second : bytes_;
+    if (!is_known && at >= identifier_end_) bytes_before_.emplace(number, bytes_);
+    bytes_ += expanded;
   }
   static bool is_plain_pack(std::string_view pattern) noexcept {
     const std::size_t type = pattern.find_first_not_of("ORKPV");
@@ -77,7 +95,7 @@ class ExpansionBound {
   std::uint64_t bytes_ = 0;
   std::size_t length_ = 0;          // that the digits before this place say
   std::size_t identifier_end_ = 0;  // of the longest that may have begun
-  std::map<std::string_view, std::uint64_t> first_;
+  std::map<std::uint64_t, std::uint64_t> bytes_before_;  // the first reference to that number
 };
 
 }  // namespace

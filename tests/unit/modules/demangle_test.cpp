@@ -46,19 +46,21 @@ std::string doubled_functions(std::size_t times) {
 
 /// A type of C++ whose parts refer to others. Deeper ones are more often plain.
 std::string random_type(std::mt19937& random, unsigned depth) {
-  static constexpr std::array kPlain{"i", "1A", "1A", "S_", "S0_", "S1_", "S2_", "S3_"};
+  static constexpr std::array kPlain{"i",   "1A",  "1A",  "S_",  "S0_", "S1_",
+                                     "S2_", "S3_", "S5_", "S8_", "SC_", "T_"};
   if (random() % 6 < depth) return kPlain[random() % kPlain.size()];
   const auto types = [&] {
     std::string text;
     for (auto i = 1 + random() % 4; i > 0; --i) text += random_type(random, depth + 1);
     return text;
   };
-  switch (random() % 5) {
+  switch (random() % 12) {
     case 0: return "P" + random_type(random, depth + 1);
-    case 1: return "1BI" + types() + "E";
-    case 2: return "1BIJ" + types() + "EE";
-    case 3: return "Fv" + types() + "E";
-    default: return "1BIDpT_E";
+    case 1: return "1BIJ" + types() + "EE";
+    case 2: return "Fv" + types() + "E";
+    case 3: return "1BIDpT_E";
+    case 4: return "Z1hI" + types() + "EvT_E1L";  // in a function, whose T_ differ
+    default: return "1BI" + types() + "E";
   }
 }
 
@@ -103,6 +105,12 @@ TEST_CASE("templates' constructors keep their scope, however long their types ar
              "EEERSt5tupleIJDpT_EERSA_IJDpT1_EESt12_Index_tupleIJXspT0_EEESJ_IJXspT2_EEE") ==
         "std::pair<" + text + ", unsigned long>::pair<" + text + "&, 0ul>(std::tuple<" + text +
             "&>&, std::tuple<>&, std::_Index_tuple<0ul>, std::_Index_tuple<>)");
+  // As above, many references to few things, some of them the first to a larger number.
+  CHECK(said("_Z31createCheckDebugifyFunctionPassbN4llvm9StringRefEPNS_9MapVectorIS0_18Debugify"
+             "StatisticsNS_8DenseMapIS0_jNS_12DenseMapInfoIS0_vEENS_6detail12DenseMapPairIS0_jEEEE"
+             "St6vectorISt4pairIS0_S2_ESaISC_EEEE12DebugifyModePNS1_IS0_16DebugInfoPerPassS9_SA_"
+             "ISB_IS0_SI_ESaISJ_EEEES0_")
+            .starts_with("createCheckDebugifyFunctionPass(bool, llvm::StringRef, "));
   // What looks like a reference in an identifier is none.
   CHECK(said("_Z1fI8S_S_S_S_EvT_") == "void f<S_S_S_S_>(S_S_S_S_)");
 }
