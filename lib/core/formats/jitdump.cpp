@@ -6,15 +6,10 @@
 #include "formats/jitdump_resync.hpp"
 #include "formats/jitdump_sizes.hpp"
 #include "perfmap/cursor.hpp"
-#include "perfmap/jitdump_damage.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap {
 namespace {
-
-constexpr const char* kRepeated =
-    "repeat those before them: a forked child wrote the buffer of its parent";
-constexpr const char* kCutOff = "at the end are no whole record";
 
 std::uint32_t smallest_size(std::uint32_t id) noexcept {
   switch (static_cast<JitRecordKind>(id)) {
@@ -123,11 +118,6 @@ void Jitdump::Reader::take(const JitRecord& record) noexcept {
   closed_ = dump_->options_.stop_at_close && record.is(JitRecordKind::close);
 }
 
-DumpDamage dump_damage_of(const Diagnostic& diagnostic) noexcept {
-  if (diagnostic.message.ends_with(kRepeated)) return DumpDamage::repeated;
-  return diagnostic.message.ends_with(kCutOff) ? DumpDamage::cut_off : DumpDamage::lost;
-}
-
 std::optional<JitRecord> Jitdump::Reader::next_slowly(Diagnostics& problems) {
   const std::string_view bytes = dump_->bytes();
   const JitRecordHints hints{dump_->header_ ? dump_->header_->order : std::endian::native,
@@ -142,11 +132,14 @@ std::optional<JitRecord> Jitdump::Reader::next_slowly(Diagnostics& problems) {
     record = find_record(bytes, at_ + 1, hints);
     if (!record && dump_->options_.growing) break;
     if (!record) {
-      lose(problems, bytes.size() - at_, kCutOff);
+      damage_.is_cut_off = true;
+      lose_records(problems, bytes.size() - at_, "at the end are no whole record");
     } else if (const std::uint64_t repeated = repeated_before(*record); repeated != 0) {
-      lose(problems, repeated, kRepeated);
+      ++damage_.repeated;
+      lose(problems, repeated,
+           "repeat those before them: a forked child wrote the buffer of its parent");
     } else {
-      lose(problems, record->offset - at_, "are no record: reading goes on behind them");
+      lose_records(problems, record->offset - at_, "are no record: reading goes on behind them");
     }
   }
   return std::nullopt;
@@ -158,6 +151,11 @@ std::uint64_t Jitdump::Reader::repeated_before(const JitRecord& next) noexcept {
   if (looks_back_ * kMostRepeated > 64 * kMostRepeated + dump_->bytes().size()) return 0;
   ++looks_back_;
   return repeated_bytes(dump_->bytes(), at_, next);
+}
+
+void Jitdump::Reader::lose_records(Diagnostics& problems, std::uint64_t count, const char* why) {
+  if (damage_.lost++ == 0) damage_.first = at_;
+  lose(problems, count, why);
 }
 
 void Jitdump::Reader::lose(Diagnostics& problems, std::uint64_t count, const char* why) {

@@ -119,6 +119,14 @@ struct UnwindingRecord {
   std::string_view padding;
 };
 
+/// Places of a dump where bytes are no record.
+struct DumpDamage {
+  std::uint64_t lost = 0;      ///< places where records were lost
+  std::uint64_t first = 0;     ///< offset of the first of these
+  std::uint64_t repeated = 0;  ///< places that only repeat what comes before: nothing was lost
+  bool is_cut_off = false;     ///< the last of `lost` is a record that is not whole, at the end
+};
+
 /// The body of a record of that kind; nothing where it is of another kind, or does not fit into the
 /// record. O(name). Borrowed from the input.
 PERFMAP_API std::optional<LoadRecord> decode_load(const JitRecord& record) noexcept;
@@ -192,16 +200,20 @@ class PERFMAP_API Jitdump {
     std::uint64_t position() const noexcept { return at_; }
     /// Bytes that belong to no record, so far.
     std::uint64_t lost_bytes() const noexcept { return lost_; }
+    /// Where they are, so far.
+    const DumpDamage& damage() const noexcept { return damage_; }
 
    private:
     std::optional<JitRecord> next_slowly(Diagnostics& problems);
     void take(const JitRecord& record) noexcept;
     std::uint64_t repeated_before(const JitRecord& next) noexcept;
     void lose(Diagnostics& problems, std::uint64_t count, const char* why);
+    void lose_records(Diagnostics& problems, std::uint64_t count, const char* why);
 
     const Jitdump* dump_;
     std::uint64_t at_;
     std::uint64_t lost_ = 0;
+    DumpDamage damage_;
     std::uint64_t last_time_ = 0;
     std::uint64_t looks_back_ = 0;
     bool closed_ = false;

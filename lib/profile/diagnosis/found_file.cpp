@@ -6,7 +6,6 @@
 
 #include "diagnosis/doctor_view.hpp"
 #include "perfmap/jitdump.hpp"
-#include "perfmap/jitdump_damage.hpp"
 #include "perfmap/map.hpp"
 #include "perfmap/rules.hpp"
 
@@ -33,31 +32,14 @@ std::string reason_of(const Error& error) {
   return colon == std::string::npos ? error.message : error.message.substr(colon + 2);
 }
 
-/// Damage that is told apart; what a hostile dump has more of counts as lost.
-constexpr std::size_t kMostDamage = 4096;
-
-/// Bytes that only repeat others are no damage: all records are there.
-void note_damage(const Diagnostics& problems, LookedFor& file) {
-  std::uint64_t count = problems.count_of(rule::kDamagedRecord);
-  std::optional<std::uint64_t> first;
-  for (const Diagnostic& one : problems.items()) {
-    if (one.rule->id != rule::kDamagedRecord.id) continue;
-    const DumpDamage damage = dump_damage_of(one);
-    if (damage == DumpDamage::repeated) {
-      --count;
-      continue;
-    }
-    file.is_cut_off = !first && damage == DumpDamage::cut_off;
-    if (!first) first = one.where.offset;
-  }
-  if (count == 0) return;
-  const std::string what = file.is_cut_off ? "the last record is cut off"
-                           : count == 1    ? "a record is damaged or cut off"
-                                           : std::to_string(count) +
-                                              " records are damaged or "
-                                              "cut off";
-  file.damage = std::string(rule::kDamagedRecord.id) + ": " + what +
-                (first ? ", at byte " + std::to_string(*first) : "");
+void note_damage(const DumpDamage& damage, LookedFor& file) {
+  if (damage.lost == 0) return;
+  file.is_cut_off = damage.lost == 1 && damage.is_cut_off;
+  std::string what = "a record is damaged or cut off";
+  if (damage.lost != 1) what = std::to_string(damage.lost) + " records are damaged or cut off";
+  if (file.is_cut_off) what = "the last record is cut off";
+  file.damage = std::string(rule::kDamagedRecord.id) + ": " + what + ", at byte " +
+                std::to_string(damage.first);
 }
 
 }  // namespace
@@ -118,21 +100,22 @@ void take_map(Input input, LookedFor& file, Coverage& coverage) {
 }
 
 void take_dump(Input input, LookedFor& file, Coverage& coverage, bool is_growing) {
-  Diagnostics problems(kMostDamage);
+  Diagnostics ignored(1);
   const Jitdump dump(std::move(input), {.growing = is_growing});
-  dump.for_each(problems, [&](const JitRecord& record) {
-    if (const auto load = decode_load(record)) {
+  Jitdump::Reader reader(dump);
+  while (const std::optional<JitRecord> record = reader.next(ignored)) {
+    if (const auto load = decode_load(*record)) {
       ++file.entries;
       coverage.add(load->range);
-    } else if (const auto move = decode_move(record)) {
+    } else if (const auto move = decode_move(*record)) {
       coverage.add(move->range);
     }
-  });
+  }
   if (!dump.header()) {
     file.damage = std::string(rule::kNotJitdump.id) + ": " + std::string(rule::kNotJitdump.summary);
     return;
   }
-  note_damage(problems, file);
+  note_damage(reader.damage(), file);
 }
 
 bool is_dump_of_number(std::string_view path) noexcept {
