@@ -29,8 +29,8 @@ struct ElfImageCounts {
 };
 
 /// Writes the code that was there at `time` as one ELF file (ET_EXEC: every address is the one that
-/// the code had): for gdb's add-symbol-file, objdump, addr2line, llvm-symbolizer and whoever else
-/// reads ELF and DWARF. Deterministic; does not commit `out`.
+/// the code had): for gdb's add-symbol-file, objdump, addr2line, llvm-symbolizer and other
+/// readers of ELF and DWARF. Deterministic; does not commit `out`.
 ///
 /// It has a symbol for each function, whose name is byte by byte that of the dump (one more symbol
 /// for each further piece, where a function was overlaid in its middle); its code in few sections,
@@ -66,7 +66,9 @@ struct ElfOfAllCode {
   ElfImageCounts counts;
   std::vector<CodeInElf> code;  ///< by `load`
   /// The segment before all code, with the file's headers, .eh_frame_hdr, which has a table for
-  /// binary search, and .eh_frame. Empty: the dump has no frames, or there is no room.
+  /// binary search, and .eh_frame. Empty where the dump has no frames, where there is no room, where
+  /// code lies more than 1 GiB apart, or where code was moved below all that was loaded: then the
+  /// table has no entries, and the frames absolute addresses.
   AddressRange frames = {};
   /// Where `frames` have to be mapped, below the code that they reach: they name code that lies at
   /// other distances in the file by its address in memory, too. Readers, such as perf, that find

@@ -49,6 +49,8 @@ struct ImageCode {
   std::vector<ImageFunction> functions;      ///< by offset of the LOAD record
   std::vector<ImageCluster> clusters;        ///< by address
   std::string names = std::string(1, '\0');  ///< of functions, each with its NUL
+  Address lowest_move = UINT64_MAX;          ///< where MOVE records put code
+  Address highest_move = 0;
 
   /// DWARF describes pieces in compilation units of so many, by address: binutils needs time
   /// quadratic in the functions of one.

@@ -98,7 +98,7 @@ void ImageFrames::place(Address at, std::uint64_t shift) {
             [](const Place& a, const Place& b) { return a.code < b.code; });
 }
 
-// Of whoever counts entries from 1 there has to be one more than there are.
+// Some readers count entries from 1: for them there is one more.
 std::size_t ImageFrames::table_size() const noexcept {
   return kTableHead + 8 * (places_.size() + 1);
 }
@@ -128,12 +128,13 @@ std::uint64_t distance_of(const ImageFunction& function) noexcept {
 bool is_within_reach(const ImageCode& code) noexcept {
   constexpr std::uint64_t kReach = std::uint64_t{1} << 30;
   Address lowest = UINT64_MAX;
-  Address highest = 0;
+  Address highest = code.highest_move;
   for (const ImageFunction& function : code.functions) {
     lowest = std::min(lowest, function.at_load.begin);
     highest = std::max(highest, function.at_load.begin);
   }
-  return code.functions.empty() || highest - lowest < kReach;
+  if (code.functions.empty()) return true;
+  return lowest <= code.lowest_move && highest - lowest < kReach;
 }
 
 std::uint64_t main_distance(const ImageCode& code) {

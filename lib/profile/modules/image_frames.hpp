@@ -68,8 +68,9 @@ class ImageFrames {
 
 /// How far in front of its place in memory code lies in the file.
 std::uint64_t distance_of(const ImageFunction& function) noexcept;
-/// Whether one table of frames, below all code in memory, reaches all of it. Where some code lies
-/// lower, perf looks for the table at a wrong place, and gives up.
+/// Whether one table of frames, below all code as it was loaded, reaches all code in memory, moved
+/// code too. perf takes the lowest mapping of the file for its first segment: with code below the
+/// table it would look for the table at a wrong place, and give up.
 bool is_within_reach(const ImageCode& code) noexcept;
 /// The distance of the code that is the lowest in memory.
 std::uint64_t main_distance(const ImageCode& code);

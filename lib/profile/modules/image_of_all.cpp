@@ -9,10 +9,14 @@
 namespace perfmap {
 namespace {
 
-std::vector<OrderedCode> read_loads(const Jitdump& dump) {
+std::vector<OrderedCode> read_loads(const Jitdump& dump, ImageCode& code) {
   std::vector<OrderedCode> all;
-  Diagnostics ignored(1);  // whoever made the timeline has heard of them
+  Diagnostics ignored(1);  // the timeline was made with these
   dump.for_each(ignored, [&](const JitRecord& record) {
+    if (const auto move = decode_move(record)) {
+      code.lowest_move = std::min(code.lowest_move, move->range.begin);
+      code.highest_move = std::max(code.highest_move, move->range.begin);
+    }
     const auto load = decode_load(record);
     if (!load || load->range.size == 0) return;
     all.push_back({load->range, record.offset, load->code.size() >= load->range.size, 0});
@@ -92,14 +96,14 @@ Result<ElfOfAllCode> write_elf_of_all_code(const Timeline& timeline, const JitDe
                                            std::optional<std::uint16_t> machine, OutputFile& out) {
   const Jitdump& dump = timeline.dump();
   const Target target = machine ? target_of(dump.header(), *machine) : target_of(dump.header());
-  std::vector<OrderedCode> all = read_loads(dump);
+  ImageCode code;
+  std::vector<OrderedCode> all = read_loads(dump, code);
   const std::size_t loads = all.size();
   if (loads >= std::numeric_limits<std::uint32_t>::max()) return Failure(too_large());
   // Above, readers take the sum of an offset and an address of code to wrap.
   const Address last = target.is_64 ? Address{1} << 62 : UINT32_MAX;
   const OrderedEnds ends = order_code(all, last);
-  std::erase_if(all, [](const OrderedCode& code) { return code.place == 0; });
-  ImageCode code;
+  std::erase_if(all, [](const OrderedCode& one) { return one.place == 0; });
   if (!describe(dump, all, code)) return Failure(too_large());
   make_pieces(code);
   make_two_clusters(ends, code);

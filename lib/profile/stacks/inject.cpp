@@ -130,13 +130,7 @@ class Injection {
     std::vector<CodeMapping> mappings =
         code_mappings(timeline, made->code, injected.is_timed, mapped_at);
     injected.in_elf_files = elf_.cut(mappings, pid);
-    if (const auto frames = frames_mapping(mappings, *made)) {
-      std::vector<CodeMapping> alone{*frames};
-      elf_.cut(alone, pid);
-      if (!alone.empty() && alone.front().range == frames->range) {
-        mappings.insert(mappings.begin(), *frames);
-      }
-    }
+    map_frames(*made, pid, mappings);
     if (timeline.dump().input().was_truncated()) {
       return Failure({Errc::io, path + " was cut off while it was read", 0, {}});
     }
@@ -148,6 +142,12 @@ class Injection {
     pids_.push_back(pid);
     elves_.push_back(*std::move(elf));
     return {};
+  }
+
+  /// Where neither code nor a file of the process is.
+  void map_frames(const ElfOfAllCode& elf, pid_t pid, std::vector<CodeMapping>& mappings) {
+    const auto frames = frames_mapping(mappings, elf);
+    if (frames && elf_.is_free(*frames, pid)) mappings.insert(mappings.begin(), *frames);
   }
 
   std::uint64_t size_of_records() {

@@ -65,7 +65,7 @@ class Mappings {
 std::vector<CodeMapping> code_mappings(const Timeline& timeline, const std::vector<CodeInElf>& code,
                                        bool is_timed, std::uint64_t otherwise) {
   Mappings mappings(timeline, code);
-  Diagnostics ignored(1);  // whoever made the timeline has heard of them
+  Diagnostics ignored(1);  // the timeline was made with these
   timeline.dump().for_each(ignored, [&](const JitRecord& record) { mappings.take(record); });
   std::vector<CodeMapping> all = mappings.take_all();
   if (!is_timed) {

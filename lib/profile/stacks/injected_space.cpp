@@ -16,7 +16,7 @@ bool ElfRegions::is_elf(pid_t pid, const Region& region) {
   return place->second;
 }
 
-/// Whoever has the file's name for code loses nothing where there is none.
+/// Where the file has no name for its code, nothing is lost.
 bool ElfRegions::has_symbol(pid_t pid, const Region& region, Address address) {
   if (!tracker_.options().open_module) return true;
   const auto module = tracker_.module_of(pid, region);
@@ -37,15 +37,26 @@ void ElfRegions::look(pid_t pid, std::uint64_t time, Ranges& ranges) {
   ranges.space = std::move(space);
 }
 
+const Region* ElfRegions::first_in(const Ranges& ranges, const AddressRange& place) noexcept {
+  const auto next = std::ranges::partition_point(
+      ranges.elf, [&](const Region& elf) { return elf.range.end() <= place.begin; });
+  return next == ranges.elf.end() || next->range.begin >= place.end() ? nullptr : &*next;
+}
+
+bool ElfRegions::is_free(const CodeMapping& place, pid_t pid) {
+  Ranges ranges;
+  look(pid, place.time, ranges);
+  return first_in(ranges, place.range) == nullptr;
+}
+
 std::uint64_t ElfRegions::cut(std::vector<CodeMapping>& mappings, pid_t pid) {
   Ranges ranges;
   std::uint64_t dropped = 0;
   std::erase_if(mappings, [&](CodeMapping& mapping) {
     look(pid, mapping.time, ranges);
     AddressRange& code = mapping.range;
-    const auto next = std::ranges::partition_point(
-        ranges.elf, [&](const Region& elf) { return elf.range.end() <= code.begin; });
-    if (next == ranges.elf.end() || next->range.begin >= code.end()) return false;
+    const Region* const next = first_in(ranges, code);
+    if (next == nullptr) return false;
     if (next->range.begin > code.begin) {
       code.size = next->range.begin - code.begin;
       return false;

@@ -115,6 +115,47 @@ TEST_CASE("frames are mapped nowhere where code is", "[inject][frames]") {
   }
 }
 
+TEST_CASE("frames that one table cannot reach are in the file alone", "[inject][frames]") {
+  std::string bytes = dump_with_frames({kArena, kArena + 0x400});
+  SECTION("code lies too far apart") {
+    bytes = dump_with_frames({kArena, kArena + 0x400, kArena + 0x40000000});
+  }
+  SECTION("code was moved too far") {
+    bytes += DumpBytes().move(90, kArena, kArena + 0x80000000, kBody.size()).text();
+  }
+  SECTION("code was moved below the table") {
+    bytes += DumpBytes().move(90, kArena, kArena - 0x40000, kBody.size()).text();
+  }
+  const Injected made(recording_of_marker(), {bytes});
+  REQUIRE(made.report.dumps.size() == 1);
+  CHECK(made.report.dumps[0].counts.frames >= 2);
+  const ElfReader elf(read_file(made.report.dumps[0].elf));
+  CHECK(elf.content(".eh_frame_hdr").size() >= 20);
+  const auto frames = elf.section(".eh_frame");
+  REQUIRE(frames);
+  CHECK(frames->sh_size > 0);
+  CHECK((frames->sh_flags & SHF_ALLOC) == 0);
+  for (const MmapEvent& event : made.mappings()) {
+    if (event.name.ends_with(".so")) CHECK(event.range.size == kBody.size());
+  }
+}
+
+TEST_CASE("frames are not mapped over a file of the process", "[inject][frames]") {
+  // Without modules to look into, every file counts.
+  const RecordingBytes b;
+  EventShape shape;
+  shape.flags |= 1 << 25;
+  shape.clock = CLOCK_MONOTONIC;
+  Bytes library = b.bytes();
+  library.u32(42).u32(42).u64(kArena - 0x8000).u64(0x8000).u64(0).zeros(24).u32(5).u32(2);
+  library.padded("/usr/lib/libc.so.6").raw(b.trailer(shape, {.time = 2, .pid = 42, .tid = 42}));
+  const Injected made(recording_of_marker(b.record(10, library.text(), 2)),
+                      {dump_with_frames({kArena, kArena + 0x400})});
+  REQUIRE(made.report.dumps.size() == 1);
+  CHECK(made.report.dumps[0].mappings == 2);
+  CHECK(made.name_at(kArena + 1, 100) == "f");
+}
+
 TEST_CASE("a dump without frames has no mapping for them", "[inject][frames]") {
   DumpBytes dump;
   dump.header().load(20, kArena, "f", kBody);
