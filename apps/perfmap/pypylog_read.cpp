@@ -12,6 +12,7 @@ namespace perfmap::app {
 namespace {
 
 constexpr std::size_t kShownProblems = 3;
+constexpr std::uint64_t kMostBeforeSection = std::uint64_t{1} << 30;
 
 bool is_regular(const std::string& path) {
   struct stat status {};
@@ -90,9 +91,9 @@ Result<bool> LogSource::feed(LoopProfile& profile) {
     const Result<void> fits = is_first ? check_kind(*block, name_) : Result<void>();
     if (!fits) return Failure(fits.error());
     profile.add(*block);
-    // What never ends need not be a log.
+    // A pipe may never end: without a section after so many bytes it is taken for no log.
     read += block->size();
-    if (read > kMostExpandedBytes && profile.threads().empty()) return true;
+    if (read > kMostBeforeSection && profile.threads().empty()) return true;
   }
 }
 
