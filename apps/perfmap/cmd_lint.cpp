@@ -86,8 +86,8 @@ Diagnostics findings_of(const LintSource& source, std::span<const pid_t> namespa
   return found;
 }
 
-/// Mends the source, or prints how; what is left counts: the file is read again as it is then.
-Result<void> mend(LintSource& source, std::span<const pid_t> namespace_pids, Diagnostics& found,
+/// Fixes the source, or prints how; what is left counts: the file is read again as it is then.
+Result<void> fix_source(LintSource& source, std::span<const pid_t> namespace_pids, Diagnostics& found,
                   const Options& options, const Console& console) {
   const Result<bool> fixed = apply_fixes(source, found, options.fix, console);
   if (!fixed) return Failure(fixed.error());
@@ -143,8 +143,8 @@ ExitCode run(const Options& options, const Console& console) {
     const std::span<const pid_t> pids = sources->namespace_pids[i];
     all.push_back(findings_of(source, pids, options, console));
     if (!options.fix.fix && !options.fix.diff) continue;
-    const Result<void> mended = mend(source, pids, all.back(), options, console);
-    if (!mended) return console.fail(mended.error());
+    const Result<void> fixed = fix_source(source, pids, all.back(), options, console);
+    if (!fixed) return console.fail(fixed.error());
   }
   check_together(sources->files, all, console);
   const Result<void> checked =

@@ -18,8 +18,7 @@ constexpr std::array<Kind, kDoubtCount> kKinds = {{
      "several entries of the map name this address, and a map has no times: the last one counts"},
     {"guessed-owner",
      "the process is gone: its file was accepted because of its owner and times, or was written "
-     "after "
-     "the process had ended"},
+     "after the process had ended"},
     {"guessed-call",
      "the code before this return address is not known: it may belong to the next function"},
     {"scanned-frame", "this frame was found by a scan of the stack and may not be a caller"},

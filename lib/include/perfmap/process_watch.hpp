@@ -63,7 +63,7 @@ struct WatchTotals {
 /// the last one. Files that are not there yet are waited for; found as find_process_map() and
 /// find_process_dumps() find them, and followed where they were found, even when it has gone.
 /// Files of those that it was forked from are followed, too, until it execs: see living_parents().
-/// A map has no times, so what a parent adds after the fork is told as well.
+/// A map has no times: what a parent adds to its map after the fork is reported, too.
 ///
 /// A look at files that have not changed costs some ten microseconds. Files are looked for at most
 /// as often as costs half a percent of a processor's time.

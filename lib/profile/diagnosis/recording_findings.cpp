@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "diagnosis/doctor_advice.hpp"
+#include "stacks/recorded_processes.hpp"
 
 namespace perfmap {
 namespace {
@@ -162,7 +163,7 @@ RecordCommand command_to_repeat(const RecordingCase& facts, const RecordingDiagn
   const RecordedProcessState* const process = busiest(facts, diagnosis);
   if (process != nullptr && (!context.command || (pids && !lives(*pids, facts)))) {
     const std::string pid = std::to_string(process->counts.pid);
-    const bool is_named = process->counts.comm != ":" + pid;
+    const bool is_named = process->counts.comm != unnamed_comm(process->counts.pid);
     command.set_shell_text(
         RecordCommand::kPid,
         is_named ? "\"$(pgrep -d, -x " + shell_word(pattern_of(process->counts.comm)) + ")\""

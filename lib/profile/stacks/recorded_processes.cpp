@@ -84,6 +84,8 @@ void RecordedProcesses::on_exit(const ExitEvent& event) {
   if (tracker_.find(event.pid) == nullptr) execs_.erase(event.pid);
 }
 
+std::string unnamed_comm(pid_t tid) { return ":" + std::to_string(tid); }
+
 std::string_view RecordedProcesses::intern(std::string_view comm) {
   return *names_.emplace(comm).first;
 }
@@ -93,7 +95,7 @@ std::string_view RecordedProcesses::comm_of(pid_t pid, pid_t tid) {
   if (found == comms_.end()) found = comms_.find(pid);
   if (found != comms_.end() && !found->second.empty()) return found->second;
   // No event names the idle task, whose pid is 0 on each processor.
-  return intern(tid == 0 ? "swapper" : ":" + std::to_string(tid));
+  return intern(tid == 0 ? "swapper" : unnamed_comm(tid));
 }
 
 /// What is known of it goes when another program, or another process, has the pid.

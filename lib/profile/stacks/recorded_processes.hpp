@@ -41,6 +41,9 @@ struct ProcessMoment {
   std::shared_ptr<const UnwindSpace> unwind;
 };
 
+/// What a thread is called that no event names, as perf calls it.
+std::string unnamed_comm(pid_t tid);
+
 /// The processes of a recording, at the record that was read last.
 class RecordedProcesses {
  public:
