@@ -28,6 +28,7 @@ if [ "${1:-}" = --inside ]; then # in a mount namespace of its own, as nothing s
     base=/root
     [ "$user" = root ] || base=/home/user
     environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=$base CCACHE_NOHASHDIR=1 PERFMAP_CCACHE=on
+      CCACHE_COMPILERCHECK=content # the same compiler was installed at another time
       LANG="${LANG:-}") # which ccache hashes
     [ "$user" = root ] || environment+=(CCACHE_READONLY=1 CCACHE_TEMPDIR=/tmp/ccache)
   fi
