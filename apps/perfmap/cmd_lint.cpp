@@ -87,8 +87,8 @@ Diagnostics findings_of(const LintSource& source, std::span<const pid_t> namespa
 }
 
 /// Fixes the source, or prints how; what is left counts: the file is read again as it is then.
-Result<void> fix_source(LintSource& source, std::span<const pid_t> namespace_pids, Diagnostics& found,
-                  const Options& options, const Console& console) {
+Result<void> fix_source(LintSource& source, std::span<const pid_t> namespace_pids,
+                        Diagnostics& found, const Options& options, const Console& console) {
   const Result<bool> fixed = apply_fixes(source, found, options.fix, console);
   if (!fixed) return Failure(fixed.error());
   if (!options.fix.fix || !*fixed) return {};

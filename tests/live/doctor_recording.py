@@ -279,7 +279,8 @@ def check_erlang():
     record(["--call-graph", "dwarf,65528"], ["erl", "-noshell", "-eval", ERLANG])
     again = mends("own-stack", doctor(status=1), also=["no-map", "frame-pointers", "early-ends", "clock"])
     process = main_process(again)
-    assert process["jit_frames"] > 0 and process["unnamed_jit_frames"] == 0, again
+    # A sample on the way to another thread's code may have a frame that is none.
+    assert process["unnamed_jit_frames"] <= process["jit_frames"] / 1000 > 0, again
 
 
 def check_erlang_bifs():

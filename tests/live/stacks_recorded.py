@@ -27,7 +27,7 @@ VARIANTS = {
     "static": ("g++", ["-O2", "-static"]),
     "lld": ("g++", ["-O2", "-fuse-ld=lld"]),
     "unoptimised": ("g++", ["-O0"]),
-    "clang": ("clang++-16", ["-O2"]),
+    "clang": ("clang++", ["-O2"]),
 }
 skipped = []
 

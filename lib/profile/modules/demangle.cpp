@@ -44,9 +44,9 @@ std::uint64_t substitution_number(std::string_view reference) noexcept {
   return number + 1;
 }
 
-/// An upper bound of what a mangled name expands to, from left to right. A substitution was complete
-/// before the first reference to it or to one with a larger number, and stands for no more than what
-/// came before that.
+/// An upper bound of what a mangled name expands to, from left to right. A substitution was
+/// complete before the first reference to it or to one with a larger number, and stands for no more
+/// than what came before that.
 class ExpansionBound {
  public:
   explicit ExpansionBound(std::string_view name) : name_(name) {}
@@ -93,8 +93,8 @@ class ExpansionBound {
 
   std::string_view name_;
   std::uint64_t bytes_ = 0;
-  std::size_t length_ = 0;          // that the digits before this place say
-  std::size_t identifier_end_ = 0;  // of the longest that may have begun
+  std::size_t length_ = 0;                               // that the digits before this place say
+  std::size_t identifier_end_ = 0;                       // of the longest that may have begun
   std::map<std::uint64_t, std::uint64_t> bytes_before_;  // the first reference to that number
 };
 

@@ -12,8 +12,8 @@
 namespace perfmap {
 
 /// Where the memory of recorded processes shows ELF files: readers of the recording have names from
-/// there, and a mapping of a dump's code would hide that file. V8's builtins are such code: the dump
-/// lists them, and they lie in the program's own file.
+/// there, and a mapping of a dump's code would hide that file. V8's builtins are such code: the
+/// dump lists them, and they lie in the program's own file.
 class ElfRegions {
  public:
   /// The tracker has had the recording's events. Where it opens no modules, every file counts.
