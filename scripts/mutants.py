@@ -57,7 +57,7 @@ LIVE = {  # the live tests of a folder; golden and capi tests are for all of the
     "unwind": "stacks-(command|recorded|stitched)",
     "modules": "lines-|module-symbols|elf-image|resolve-process|inject",
     "loops": "pypylog",
-    "bytes": "progress|truncated|streams|watch|write-jitdump",
+    "bytes": "progress|truncated|streams|watch|write-jitdump|writer|fork",
     "index": "watch|perf-oracle|tracker",
     "output": "resolve-process|watch",
 }

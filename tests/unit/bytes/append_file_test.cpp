@@ -5,6 +5,9 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <utility>
 
 #include "bytes/descriptor.hpp"
 #include "bytes/mapped_tail.hpp"
@@ -21,7 +24,68 @@ std::uint64_t size_of(const test::Scratch& scratch, const std::string& text) {
   return size_without_filler(file.get(), text.size());
 }
 
+/// Lets a file grow to so many bytes while it lives.
+class LimitedTo {
+ public:
+  explicit LimitedTo(rlim_t bytes) {
+    ::prlimit(0, RLIMIT_FSIZE, nullptr, &before_);
+    const struct rlimit now {
+      bytes, before_.rlim_max
+    };
+    ::prlimit(0, RLIMIT_FSIZE, &now, nullptr);
+  }
+  LimitedTo(const LimitedTo&) = delete;
+  LimitedTo& operator=(const LimitedTo&) = delete;
+  ~LimitedTo() { ::prlimit(0, RLIMIT_FSIZE, &before_, nullptr); }
+
+ private:
+  struct rlimit before_ {};
+};
+
+/// What another process writes after a write of ours for which there was no room.
+int other_writer = -1;
+constexpr std::string_view kOther = "2000 10 other\n";
+
+void write_as_other() {
+  const LimitedTo other(4096);
+  const int fd = std::exchange(other_writer, -1);
+  if (fd >= 0 && ::write(fd, kOther.data(), kOther.size()) < 0) std::abort();
+}
+
 }  // namespace
+
+/// Instead of libc's: AppendFile asks for its limit between such a write and what it does about it.
+extern "C" int getrlimit(int resource, struct rlimit* limit) noexcept {
+  write_as_other();
+  return ::prlimit(0, static_cast<__rlimit_resource>(resource), nullptr, limit);
+}
+
+TEST_CASE("a line for which there was no room is taken back, and nobody else's", "[append]") {
+  const test::Scratch scratch;
+  const std::string path = scratch / "own.map";
+  const std::string first = "1000 10 first\n";
+  AppendFile file;
+  REQUIRE(file.open(path.c_str(), true) == 0);
+  REQUIRE(file.append(first) == 0);
+  Descriptor other;
+  std::string expected = first;
+  SECTION("where nobody else writes") {}
+  SECTION("where another process writes behind it, its part of a line is ended") {
+    other = Descriptor(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    expected += "3000 10 t\n" + std::string(kOther);
+  }
+  SECTION("where a child writes, whose offset is ours, its line stays") {
+    other = Descriptor(::dup(file.descriptor()));
+    expected += "3000 10 th" + std::string(kOther) + "\n";
+  }
+  {
+    const LimitedTo room(first.size() + 10);
+    other_writer = other.is_open() ? other.get() : -1;
+    CHECK(file.append("3000 10 third\n") == EFBIG);
+  }
+  REQUIRE(file.append("4000 10 fourth\n") == 0);
+  CHECK(test::read_file(path) == expected + "4000 10 fourth\n");
+}
 
 TEST_CASE("a directory is told from other things that no map is copied from", "[append]") {
   const test::Scratch scratch;
