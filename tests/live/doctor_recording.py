@@ -152,6 +152,29 @@ def check_no_tables():
     assert ";main;" in paste(found["findings"][0]["fix"]).stdout
 
 
+def check_stripped():
+    """A server, here a directory, has what was stripped."""
+    assert compiled("whole", "-O1", "-g", "-fno-optimize-sibling-calls", "-Wl,--build-id")
+    record(["--call-graph", "dwarf"], ["./whole", "0.5"])
+    assert "no-symbols" not in ids(doctor(status=0)), doctor()
+    assert run(["objcopy", "--strip-all", "whole", "bald"]).returncode == 0
+    record(["--call-graph", "dwarf"], ["./bald", "0.5"])
+    found = doctor(status=1)
+    assert ids(found) == ["no-symbols"], found
+    message = found["findings"][0]["message"]
+    assert re.match(r"\d+ of \d+ frames \(\d+ %\) have no name, .*: /\S*/bald \(\d+\)", message), message
+    fix = fix_of(found, "no-symbols")
+    if "--debuginfod" not in fix:
+        left_out.append("a server's debug files: there is no libdebuginfod")
+        return
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", run(["readelf", "-n", "bald"]).stdout)[1]
+    os.makedirs(f"served/buildid/{build_id}")
+    assert run(["objcopy", "--only-keep-debug", "whole", f"served/buildid/{build_id}/debuginfo"]).returncode == 0
+    own = {"DEBUGINFOD_URLS": f"file://{os.getcwd()}/served", "DEBUGINFOD_CACHE_PATH": f"{os.getcwd()}/cache"}
+    told = run(["sh", "-c", fix], env={**os.environ, **own})
+    assert told.returncode == 0 and ";main;middle;middle;leaf" in told.stdout, told
+
+
 def check_32_bit():
     assert compiled("narrow", "-O1", "-m32", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")
     record(["--call-graph", "dwarf"], ["./narrow", "0.5"])
@@ -494,6 +517,7 @@ attempt("healthy", check_healthy)
 attempt("perf's options", check_perf_options)
 attempt("attached", check_attached, "pgrep")
 attempt("no unwinding tables", check_no_tables)
+attempt("stripped files", check_stripped, "objcopy", "readelf")
 if can_compile("gcc", "-m32"):
     attempt("32 bits", check_32_bit)
 else:

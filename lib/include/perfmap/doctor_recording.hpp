@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -82,6 +83,8 @@ struct RecordingDoctorOptions {
   bool any_owner = false;
   bool is_snapshot = false;  ///< the roots are those of a Snapshot
   uid_t reader = 0;          ///< as DoctorOptions::reader
+  /// Whether `perfmap stacks --debuginfod` can ask servers: asked at most once. Empty: it cannot.
+  std::function<bool()> has_debuginfod = {};
 };
 
 /// Examines a recording: makes its stacks once (see StackReader), and goes over it once more. Of

@@ -4,6 +4,7 @@
 
 #include "diagnosis/ended_stacks.hpp"
 #include "diagnosis/recording_findings.hpp"
+#include "diagnosis/stripped_files.hpp"
 #include "perfmap/recorded_jit.hpp"
 #include "processes/start_time.hpp"
 
@@ -54,7 +55,8 @@ RecordingDiagnosis diagnose_recording(const Recording& recording,
                                       Diagnostics& problems) {
   UsedFiles used;
   StackOptions stacks;
-  stacks.open_module = options.open_module;
+  OpenedModules modules;
+  if (options.open_module) stacks.open_module = modules.watch(options.open_module);
   if (options.find_jit) stacks.find_jit = used.watch(options.find_jit);
   stacks.threads = options.threads;
   stacks.demangle = false;
@@ -81,6 +83,7 @@ RecordingDiagnosis diagnose_recording(const Recording& recording,
   RecordingAdvice advice(command_to_repeat(facts, diagnosis), diagnosis);
   add_recorder_findings(facts, advice);
   add_process_findings(facts, diagnosis, advice);
+  add_symbol_findings(facts, modules.stripped(counter), advice);
   add_end_findings(facts, diagnosis, advice);
   advice.finish();
   return diagnosis;

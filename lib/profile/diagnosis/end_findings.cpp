@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <array>
-#include <unistd.h>
 
 #include "diagnosis/end_cause.hpp"
 #include "diagnosis/fetch_command.hpp"
@@ -210,7 +208,7 @@ class EndAdvice {
     const std::string message = of_all(ended) +
                                 " end at code of which nothing is known, in files that " +
                                 "could not be read here as they were: " + names;
-    if (is_of_here()) {
+    if (is_of_this_machine(recording_.context.samples)) {
       advice_.add_change("missing-files", severity, message, [](RecordCommand&) {});
     } else {
       advice_.add(
@@ -218,12 +216,6 @@ class EndAdvice {
           message + "; the recording is of " + visible(recording_.context.samples.facts.hostname),
           fetch_command(recording_.context));
     }
-  }
-
-  bool is_of_here() const {
-    const std::string& host = recording_.context.samples.facts.hostname;
-    std::array<char, 256> own = {};
-    return host.empty() || ::gethostname(own.data(), own.size() - 1) != 0 || host == own.data();
   }
 
   void add_module(const EndedModule& module) {
