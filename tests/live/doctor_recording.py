@@ -255,6 +255,15 @@ def check_node():
     assert main_process(found)["looked_for"][0]["fate"] == "empty" and "lost-map" in ids(found), found
 
 
+def check_jitless():
+    record(["-g"], ["node", "--jitless", "--perf-basic-prof", "app.js"])
+    found = doctor(status=1)
+    assert "no-map" not in ids(found) and "--jitless" not in fix_of(found, "only-interpreted"), found
+    again = mends("only-interpreted", found, also=["no-map", "lost-map", "interpreted-frames"])
+    process = main_process(again)
+    assert process["jit_frames"] > 10 and process["unnamed_jit_frames"] == 0, again
+
+
 def check_attached_node():
     pathlib.Path("long.js").write_text(NODE.replace("SECONDS", "60"))
     with subprocess.Popen(["node", "long.js"]) as process:
@@ -532,6 +541,7 @@ if os.geteuid() == 0 and run(["unshare", "--uts", "hostname", "x"]).returncode =
 else:
     left_out.append("files of another machine: no host may have another name here")
 attempt("node", check_node, "node")
+attempt("node without a JIT", check_jitless, "node")
 attempt("attached node", check_attached_node, "node")
 attempt("dump", check_dump, "node")
 attempt("java", check_java, "java", "javac")

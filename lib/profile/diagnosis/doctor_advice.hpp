@@ -24,7 +24,7 @@ struct DoctorCase {
 inline constexpr std::string_view kInterpretedFrames =
     "functions that V8 only interprets all show as InterpreterEntryTrampoline";
 
-/// The process's own command line, to put flags into. Borrows the view.
+/// The process's own command line, to put flags into.
 CommandText own_command(const ProcessView& view);
 /// "sudo " where the reader is not root.
 std::string sudo(const DoctorCase& facts);
@@ -34,7 +34,7 @@ std::string jcmd_command(const DoctorCase& facts);
 std::string naming_command(const DoctorCase& facts, bool has_jit);
 
 /// The runtime's own command line, changed so that it names its code when it is started anew; of
-/// LuaJIT there is none. Borrows the view.
+/// LuaJIT there is none.
 CommandText naming_command_line(const DoctorCase& facts, bool has_jit);
 /// NAME=VALUE that tell a runtime the same, whoever starts it; none where there are no such, or its
 /// version does not know them.

@@ -9,6 +9,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+constexpr std::string_view kJitless = "--jitless";
+
 Words words_of(std::string_view text) {
   Words words;
   while (!text.empty()) {
@@ -49,10 +51,14 @@ std::uint64_t number_of(std::string_view text, int base) noexcept {
   return number;
 }
 
+Words node_options(const ProcessView& view) {
+  return own_options(view, {"-e", "--eval", "-p", "--print", "-r", "--require", "--import",
+                            "--loader", "--experimental-loader", "-C", "--conditions"});
+}
+
 /// V8 takes '_' for '-' in the names of its options.
 AskedFor node_flags(const ProcessView& view) {
-  Words words = own_options(view, {"-e", "--eval", "-p", "--print", "-r", "--require", "--import",
-                                   "--loader", "--experimental-loader", "-C", "--conditions"});
+  Words words = node_options(view);
   add_variable(words, view, "NODE_OPTIONS");
   AskedFor asked;
   for (std::string& word : words) {
@@ -67,6 +73,10 @@ AskedFor node_flags(const ProcessView& view) {
       asked.dump_by = word;
     } else if (word == "--interpreted-frames-native-stack") {
       asked.interpreted_frames = true;
+    } else if (word == kJitless) {
+      asked.only_interprets = true;
+    } else if (word == "--no-jitless" || word == "--nojitless") {
+      asked.only_interprets = false;
     }
   }
   return asked;
@@ -210,6 +220,23 @@ AskedFor pypy_flags(const ProcessView& view) {
 }
 
 }  // namespace
+
+void remove_jitless(const ProcessView& view, CommandText& command) {
+  Words& words = command.arguments;
+  const std::size_t own = std::min(node_options(view).size(), words.size());
+  const auto end = words.begin() + static_cast<std::ptrdiff_t>(own);
+  words.erase(std::remove(words.begin(), end, kJitless), end);
+  constexpr std::string_view kOptions = "NODE_OPTIONS=";
+  for (std::string& one : command.environment) {
+    if (!one.starts_with(kOptions)) continue;
+    std::string rest(kOptions);
+    for (const std::string& word : words_of(std::string_view(one).substr(kOptions.size()))) {
+      if (word != kJitless) rest += (rest.size() == kOptions.size() ? "" : " ") + word;
+    }
+    one = rest;
+  }
+  std::erase(command.environment, kOptions);
+}
 
 AskedFor flags_of(HostRuntime runtime, const ProcessView& view) {
   switch (runtime) {

@@ -175,6 +175,14 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   add(diagnosis, "no-map", Severity::warning, message, naming_command(facts, has_jit));
 }
 
+/// With --jitless a map has only the addresses of bytecode, which nobody samples.
+void add_jitless(const DoctorCase& facts, Diagnosis& diagnosis) {
+  add(diagnosis, "only-interpreted", Severity::warning,
+      "Node.js only interprets (--jitless), so no JavaScript function has code that a map could "
+      "name; without that option they have",
+      naming_command(facts, false));
+}
+
 void add_unknown_jit(Diagnosis& diagnosis) {
   add(diagnosis, "unknown-jit", Severity::warning,
       size_text(diagnosis.memory.bytes) +
@@ -253,6 +261,8 @@ void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   const LookedFor* const map = used_file(diagnosis, false);
   const LookedFor* const dump = used_file(diagnosis, true);
   if (facts.subject.empty()) add_damage(diagnosis);
+  const bool is_jitless = facts.found.runtime == HostRuntime::node && facts.asked.only_interprets;
+  if (is_jitless) return add_jitless(facts, diagnosis);
   if (map != nullptr || dump != nullptr) {
     add_misfit(facts, map != nullptr ? *map : *dump, diagnosis);
     return;

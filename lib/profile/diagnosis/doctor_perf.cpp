@@ -97,9 +97,7 @@ void add_dump(const DoctorCase& facts, const LookedFor& dump, Diagnosis& diagnos
 
 std::string without_xint(const ProcessView& view) {
   CommandText command = own_command(view);
-  std::vector<std::string> rest(command.arguments.begin(), command.arguments.end());
-  std::erase(rest, "-Xint");
-  command.arguments = rest;
+  std::erase(command.arguments, "-Xint");
   return command.text();
 }
 
@@ -136,7 +134,7 @@ void add_runtime_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   if (facts.found.runtime == HostRuntime::jvm) {
     add_java(facts, has_map, diagnosis);
   } else if (facts.found.runtime == HostRuntime::node && has_map &&
-             !facts.asked.interpreted_frames) {
+             !facts.asked.interpreted_frames && !facts.asked.only_interprets) {
     add(diagnosis, "interpreted-frames", Severity::info, std::string(kInterpretedFrames),
         naming_command(facts, true));
   }

@@ -35,6 +35,10 @@ class ProcessAdvice {
   bool began_unseen() const noexcept;
   /// It was not told to name its code.
   bool lacks_flags() const noexcept;
+  /// Node.js that only interprets.
+  bool is_jitless() const noexcept {
+    return recorded_.found.runtime == HostRuntime::node && facts_.asked.only_interprets;
+  }
   bool is_any_used() const noexcept { return uses(false) || uses(true); }
   bool uses(bool is_dump) const noexcept;
   bool has_own_dump() const noexcept;

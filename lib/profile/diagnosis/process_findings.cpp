@@ -170,7 +170,7 @@ bool ProcessAdvice::add_unmarked(const std::string& counts, Severity severity) {
 
 void ProcessAdvice::find_causes() {
   const bool is_all = process_.unnamed_jit != 0 && process_.unnamed_jit == process_.jit_frames;
-  const bool is_silent = concerns() && !is_any_used() && is_meant();
+  const bool is_silent = concerns() && (!is_any_used() || is_jitless()) && is_meant();
   if (began_unseen() || cut_buffer() != nullptr || !(is_all || is_silent)) return;
   Diagnosis live;
   live.pid = process_.counts.pid;
@@ -184,7 +184,8 @@ void ProcessAdvice::find_causes() {
 }
 
 bool ProcessAdvice::is_of_runtime(const DoctorFinding& cause) noexcept {
-  return cause.id == "no-map" || cause.id == "lost-map" || cause.id == "too-old";
+  return cause.id == "no-map" || cause.id == "lost-map" || cause.id == "too-old" ||
+         cause.id == "only-interpreted";
 }
 
 std::string ProcessAdvice::key_of(const DoctorFinding& cause) const {
@@ -236,12 +237,14 @@ void ProcessAdvice::add_runtime_fix(const DoctorFinding& cause, Severity severit
                                     const std::string& message, pid_t pid) {
   const bool cannot = cause.id == "too-old" && process_.runtime == HostRuntime::jvm;
   const StartAdvice::Wants wants{cause.id != "lost-map", wants_stacks_};
-  if (const auto change = cannot ? std::nullopt : start_.change(wants)) {
+  // A variable does not remove an option.
+  const bool is_fixed = cause.id == "only-interpreted" && !recorded_.workload_at;
+  if (const auto change = cannot || is_fixed ? std::nullopt : start_.change(wants)) {
     advice_.add_change(cause.id, severity, message, *change, pid);
   } else if (recorded_.is_alive) {
     advice_.add(cause.id, severity, message, cause.fix, pid);
   } else {
-    const std::string fix = wants.names ? start_.exports({.names = true}) : "";
+    const std::string fix = wants.names && !is_fixed ? start_.exports({.names = true}) : "";
     const std::string how = fix.empty() ? "" : "; set this where it is started, and record again";
     advice_.add(cause.id, severity, message + how, fix, pid);
   }
