@@ -41,6 +41,8 @@ NODE = ("function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += i % 7; re
 JAVA = ("public class T { static int f(int n) { int s = 0; for (int i = 0; i < n; i++) s += i % 7; return s; }"
         " public static void main(String[] a) { long end = System.currentTimeMillis() + 1500, x = 0;"
         " while (System.currentTimeMillis() < end) x += f(10000); } }")
+PYPY = ("import time\ndef hot(n):\n    s = 0\n    for i in range(n): s += i % 7\n    return s\n"
+        "end = time.time() + 1.2\nwhile time.time() < end: hot(20000)\n")
 ERLANG = ("lists:foldl(fun(X, A) -> lists:sum([Y rem 7 || Y <- lists:seq(1, 1000)]) + A + X end, 0,"
           " lists:seq(1, 5000)), halt().")
 PERF = ["perf", "record", "-q", "-o", "perf.data", "-e", "cpu-clock:u", "-F", "199"]
@@ -262,6 +264,22 @@ def check_jitless():
     again = mends("only-interpreted", found, also=["no-map", "lost-map", "interpreted-frames"])
     process = main_process(again)
     assert process["jit_frames"] > 10 and process["unnamed_jit_frames"] == 0, again
+
+
+def check_pypy():
+    record(["-g"], ["pypy3", "app.py"])
+    fix = fix_of(doctor(status=1), "no-map")
+    for command in (fix, f"perf record -q -o perf.data -e cpu-clock:u -F 199 -g -- env {fix.split(' ')[0]} pypy3 app.py"):
+        paste(command)
+        found = doctor(status=1)
+        again = fix_of(found, "no-map")
+        log = pathlib.Path(f"/tmp/pypy-{main_process(found)['pid']}.log")
+        assert again == f"perfmap stacks --map {log} perf.data", again
+        assert "hot" in paste(again).stdout, again
+        log.unlink()
+    # The one that ended, and its log: another run writes it again.
+    found = doctor(status=1)
+    assert fix_of(found, "lost-map").count("PYPYLOG") == 1, found
 
 
 def check_attached_node():
@@ -515,6 +533,7 @@ os.mkdir("bin")
 os.symlink(PERFMAP, "bin/perfmap")
 os.environ["PATH"] = f"{HOME.name}/bin:" + os.environ["PATH"]
 pathlib.Path("work.c").write_text(WORK_C)
+pathlib.Path("app.py").write_text(PYPY)
 pathlib.Path("app.js").write_text(NODE.replace("SECONDS", "1.2"))
 if not shutil.which("perf") or not can_compile("gcc"):
     print("skipped: there is no perf, or no gcc")
@@ -542,6 +561,7 @@ else:
     left_out.append("files of another machine: no host may have another name here")
 attempt("node", check_node, "node")
 attempt("node without a JIT", check_jitless, "node")
+attempt("pypy", check_pypy, "pypy3")
 attempt("attached node", check_attached_node, "node")
 attempt("dump", check_dump, "node")
 attempt("java", check_java, "java", "javac")

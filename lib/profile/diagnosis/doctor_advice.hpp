@@ -53,6 +53,10 @@ StackFlags stack_flags(const DoctorCase& facts);
 /// Where perf does not look into a map.
 std::string ignored_text(const JitMemory& memory);
 
+/// That PyPy's names are in its log, or have to be.
+void add_pypy(const DoctorCase& facts, Diagnosis& diagnosis);
+/// The log of a PyPy that writes one, as we see it; empty where it does not.
+std::string pypy_log(const DoctorCase& facts);
 /// Why there are no names, or that those that are there cannot be relied on.
 void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis);
 /// What the runtime could do better.

@@ -37,9 +37,15 @@ std::vector<std::string> runtime_variables(const ProcessView& view) {
   return found;
 }
 
+/// Each variable replaces the process's own.
 CommandText with_environment(const ProcessView& view, std::vector<std::string> variables) {
   CommandText command = own_command(view);
-  std::move(variables.begin(), variables.end(), std::back_inserter(command.environment));
+  for (std::string& one : variables) {
+    const std::string name = one.substr(0, one.find('=') + 1);
+    std::erase_if(command.environment,
+                  [&](const std::string& had) { return had.starts_with(name); });
+    command.environment.push_back(std::move(one));
+  }
   return command;
 }
 

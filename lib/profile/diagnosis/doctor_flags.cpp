@@ -212,10 +212,22 @@ AskedFor wasmtime_flags(const ProcessView& view) {
   return asked;
 }
 
+/// CATEGORIES:FILE, where a category is the beginning of its sections' names; +FILE has all. "-" is
+/// standard error. Source: PyPy, rpython/translator/c/src/debug_print.c.
 AskedFor pypy_flags(const ProcessView& view) {
-  const std::string_view log = variable(view, "PYPYLOG").value_or("");
+  const std::string_view value = variable(view, "PYPYLOG").value_or("");
+  const std::size_t colon = value.find(':');
+  bool has_addresses = value.starts_with('+');
+  std::string_view categories = colon == std::string_view::npos ? "" : value.substr(0, colon);
+  while (!has_addresses && !categories.empty()) {
+    const std::size_t end = std::min(categories.find(','), categories.size());
+    has_addresses = std::string_view("jit-backend-addr").starts_with(categories.substr(0, end));
+    categories.remove_prefix(std::min(categories.size(), end + 1));
+  }
   AskedFor asked;
-  if (log.find("jit") != std::string_view::npos) asked.map_by = "PYPYLOG";
+  if (!has_addresses) return asked;
+  const std::string_view file = value.substr(value.starts_with('+') ? 1 : colon + 1);
+  if (file != "-") asked.log = file;
   return asked;
 }
 

@@ -151,11 +151,6 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
     case HostRuntime::luajit:
       message = "LuaJIT writes a perf map only if it was built so, and this one does not";
       break;
-    case HostRuntime::pypy:
-      message =
-          "PyPy writes no perf map; its log has the addresses and names of its loops, and serves "
-          "'perfmap stacks --map' as one";
-      break;
     default:
       message =
           facts.knows_arguments
@@ -275,14 +270,16 @@ void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   if (explains(diagnosis)) return;
   const bool asked = !facts.asked.map_by.empty() || !facts.asked.dump_by.empty() ||
                      (!facts.knows_arguments && has_empty(diagnosis));
-  // A JVM that lives writes its map when it ends, or is asked; PyPy writes none.
+  // A JVM that lives writes its map when it ends, or is asked.
   const HostRuntime runtime = facts.found.runtime;
-  const bool writes = runtime == HostRuntime::jvm ? facts.is_gone : runtime != HostRuntime::pypy;
+  const bool writes = runtime != HostRuntime::jvm || facts.is_gone;
   if (!known) {
     // That finding tells already why there is no map.
     if (!has_finding(diagnosis, "not-a-file")) add_unknown_jit(diagnosis);
   } else if (is_too_old(facts)) {
     add_too_old(facts, diagnosis);
+  } else if (runtime == HostRuntime::pypy) {
+    add_pypy(facts, diagnosis);
   } else if (asked && writes) {
     add_lost_map(facts, diagnosis);
   } else {

@@ -56,6 +56,7 @@ class ProcessAdvice {
   bool add_foreign();
   /// A dump that nothing shows to be the process's is not used unasked.
   bool add_unmarked(const std::string& counts, Severity severity);
+  void find_proposed_log();
   /// As the live doctor finds them.
   void find_causes();
   static bool is_of_runtime(const DoctorFinding& cause) noexcept;
