@@ -158,10 +158,12 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
               : "no perf map or jitdump of it is here, and " + title(facts) +
                     " writes one only when it is told to";
   }
-  // A snapshot seldom has the command line.
-  if (facts.options.is_snapshot && facts.view.arguments.empty()) {
+  // A snapshot seldom has the command line, and never the environment.
+  if (facts.options.is_snapshot) {
+    const bool is_java = facts.found.runtime == HostRuntime::jvm;
     message = "The snapshot has neither a perf map nor a jitdump of " +
-              std::string(title_of(facts.found.runtime));
+              std::string(title_of(facts.found.runtime)) +
+              (is_java ? ", which writes one when it is asked to: then take another" : "");
   } else if (!has_jit && facts.found.runtime == HostRuntime::ruby) {
     message = "Ruby runs without YJIT, and only YJIT's code can be named";
   } else if (!has_jit && facts.found.runtime == HostRuntime::php) {

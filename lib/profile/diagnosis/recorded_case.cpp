@@ -23,7 +23,8 @@ std::optional<RecordedView> view_living(pid_t pid, const std::string& comm,
                                         const RecordingContext& context) {
   ProcSource::Seen<ProcSource> process = ProcSource::open(pid, context.options.roots);
   if (!process || !*process) return std::nullopt;
-  Result<ProcessView> view = view_process(**process, context.options.roots);
+  Result<ProcessView> view =
+      view_process(**process, context.options.roots, context.options.is_snapshot);
   const std::string& program = context.samples.processes.at(pid).program;
   if (!view || !is_the_recorded(**process, *view, program, comm, context)) return std::nullopt;
   RecordedView living;
