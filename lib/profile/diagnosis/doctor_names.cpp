@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "diagnosis/doctor_advice.hpp"
+#include "diagnosis/remove_command.hpp"
 #include "perfmap/visible.hpp"
 
 namespace perfmap {
@@ -32,24 +33,23 @@ std::string subject_of(const DoctorCase& facts) {
 /// Of a file that is there, and is not used.
 void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagnosis) {
   const std::string path = shell_word(file.our_path);
+  const std::string remove = remove_command(file.our_path, facts.options.reader);
   const std::string message = visible(file.our_path) + ": " + file.why;
   switch (file.fate) {
     case FileFate::link:
     case FileFate::not_regular:
-      add(diagnosis, "not-a-file", Severity::error, message,
-          sudo(facts) + (file.why == "a directory" ? "rm -r " : "rm ") + path);
+      add(diagnosis, "not-a-file", Severity::error, message, remove);
       break;
     case FileFate::foreign_owner:
       add(diagnosis, "foreign-owner", Severity::error, message + "; somebody may have planted it",
-          sudo(facts) + "rm " + path);
+          remove);
       break;
     case FileFate::stale:
       add(diagnosis, "stale", Severity::warning,
-          message + (file.is_dump ? "" : "; perf would take names from it"),
-          sudo(facts) + "rm " + path);
+          message + (file.is_dump ? "" : "; perf would take names from it"), remove);
       break;
     case FileFate::too_large:
-      add(diagnosis, "too-large", Severity::warning, message, sudo(facts) + "rm " + path);
+      add(diagnosis, "too-large", Severity::warning, message, remove);
       break;
     case FileFate::unreachable:
     case FileFate::unreadable:
