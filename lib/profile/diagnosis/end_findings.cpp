@@ -223,8 +223,8 @@ class EndAdvice {
     const std::string where = ends.module.empty() ? "unknown memory" : visible(ends.module);
     std::string message = of_all(ends.count()) + " end in " + where;
     if (ends.alone == ends.count()) message += ", all with that frame alone";
-    const bool is_fiber = module.cause == EndCause::fiber;
-    const bool can_guess = !is_fiber && module.cause != EndCause::haskell;
+    const bool is_fiber = module.cause == EndCause::fiber_begin;
+    const bool can_guess = can_scan(module.cause);
     advice_.add(is_fiber ? "fibers" : "early-ends", is_fiber ? Severity::info : Severity::warning,
                 message + std::string(explain(module.cause)) +
                     (can_guess ? "; --scan guesses callers" : ""),
