@@ -72,6 +72,7 @@ RecordingDiagnosis examine(const Recording& recording, const Options& options,
   how.any_owner = jit.any_owner;
   how.reader = ::geteuid();
   how.open_module = open_recorded_modules(cache, recording, jit);
+  how.find_parents = find_recorded_parents(recording, jit);
   how.find_jit = find_recorded_jit(recording, std::move(jit), refused);
   how.refused = &refused;
   how.has_debuginfod = [] { return Debuginfod::open().has_value(); };

@@ -469,6 +469,56 @@ def check_other_memory():
     assert theirs and "in_the_memfd" not in theirs, theirs
 
 
+def check_forked_worker():
+    """perf is given the child alone, which runs code that its parent made, and named."""
+    pathlib.Path("prefork.c").write_text("""
+        #include <stdio.h>
+        #include <string.h>
+        #include <sys/mman.h>
+        #include <unistd.h>
+        int main() {
+          /* push %rbp; mov %rsp, %rbp; mov $20000000, %ecx; 1: dec %ecx; jnz 1b; pop %rbp; ret */
+          static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0xb9, 0, 0x2d, 0x31, 1, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3};
+          char *at = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), path[64];
+          memcpy(at, code, sizeof code);
+          mprotect(at, 4096, PROT_READ | PROT_EXEC);
+          sprintf(path, "/tmp/perf-%d.map", getpid());
+          FILE *map = fopen(path, "w");
+          fprintf(map, "%lx %zx of_the_parent\\n", (long)at, sizeof code);
+          fclose(map);
+          pid_t child = fork();
+          if (child == 0) for (;;) ((void (*)())at)();
+          printf("%d\\n", child);
+          fflush(stdout);
+          sleep(120);
+          return 0;
+        }
+        """)
+    made = run(["gcc", "-O1", "-fno-omit-frame-pointer", "prefork.c", "-o", "prefork"])
+    assert made.returncode == 0, made
+    with subprocess.Popen(["./prefork"], stdout=subprocess.PIPE, text=True) as parent:
+        child = int(parent.stdout.readline())
+        try:
+            for options in (["-k", "mono"], []):
+                record(["-g", *options, "-p", str(child)], ["sleep", "0.4"])
+                assert "of_the_parent" in run([PERFMAP, "stacks", "perf.data"]).stdout
+                process = main_process(doctor(status=0))
+                assert process["pid"] == child and process["unnamed_jit_frames"] == 0, process
+                used = [one for one in process["looked_for"] if one["fate"] == "used"]
+                assert [one["inherited_from"] for one in used] == [parent.pid] and "parents_known" not in process, process
+            assert run([PERFMAP, "snapshot", str(child), "-o", "kept"]).returncode == 0
+        finally:
+            os.kill(child, 9)
+            parent.kill()
+    pathlib.Path(f"/tmp/perf-{parent.pid}.map").unlink()
+    found = doctor(status=1)
+    assert main_process(found)["parents_known"] is False, found
+    assert "the recording does not tell which one that is" in run([PERFMAP, "doctor", "perf.data"]).stdout
+    kept = main_process(doctor("--map-dir", "kept", status=0))
+    assert kept["unnamed_jit_frames"] == 0 and kept["looked_for"][-1]["inherited_from"] == parent.pid, kept
+    assert "of_the_parent" in run([PERFMAP, "stacks", "perf.data", "--map-dir", "kept"]).stdout
+
+
 def check_stitch():
     """No copy is large enough for those stacks."""
     record(["--call-graph", "dwarf,65528"], ["./good", "0.5", "300"])
@@ -574,8 +624,9 @@ attempt("dump without a marker", check_unmarked_dump, "node")
 attempt("stacks larger than a copy", check_stitch)
 if platform.machine() == "x86_64":
     attempt("memory that perf leaves out", check_other_memory)
+    attempt("a worker without its parent", check_forked_worker)
 else:
-    left_out.append("memory that perf leaves out: the code is of x86-64")
+    left_out.append("memory that perf leaves out, a worker without its parent: the code is of x86-64")
 if os.geteuid() == 0:
     attempt("another user's files", check_foreign_owner, "node")
     attempt("lost events", check_losses)

@@ -40,6 +40,8 @@ std::map<pid_t, RecordedView> describe_processes(const RecordingContext& context
       search_recorded(view, used, context, live);
       process.memory = std::move(live.memory);
       if (process.concerns_jit()) process.looked_for = std::move(live.looked_for);
+      const auto* const parents = used.parents_of(context.samples.processes.at(counts.pid));
+      process.knows_parents = parents == nullptr || *parents || process.unnamed_jit == 0;
       view.process.reset();  // one descriptor or two for each
       views.emplace(counts.pid, std::move(view));
     }
@@ -58,6 +60,7 @@ RecordingDiagnosis diagnose_recording(const Recording& recording,
   OpenedModules modules;
   if (options.open_module) stacks.open_module = modules.watch(options.open_module);
   if (options.find_jit) stacks.find_jit = used.watch(options.find_jit);
+  if (options.find_parents) stacks.find_parents = used.watch_parents(options.find_parents);
   stacks.threads = options.threads;
   stacks.demangle = false;
   const RecordedSamples samples =

@@ -5,6 +5,7 @@
 #include "diagnosis/doctor_files.hpp"
 #include "diagnosis/recorded_workload.hpp"
 #include "perfmap/recorded_jit.hpp"
+#include "processes/jit_lineage.hpp"
 #include "processes/start_time.hpp"
 
 namespace perfmap {
@@ -177,6 +178,26 @@ StackOptions::FindJit UsedFiles::watch(StackOptions::FindJit find) {
   };
 }
 
+StackOptions::FindParents UsedFiles::watch_parents(StackOptions::FindParents find) {
+  return [this, find = std::move(find)](const ProcessInfo& process) {
+    auto found = find(process);
+    std::optional<std::vector<pid_t>>& parents = parents_[process.pid];
+    if (found) parents.emplace();
+    if (found) {
+      for (const ProcessInfo& parent : *found) parents->push_back(parent.pid);
+    }
+    return found;
+  };
+}
+
+const std::optional<std::vector<pid_t>>* UsedFiles::parents_of(
+    const RecordedProcess& process) const noexcept {
+  const JitLineage* first = process.lineage.get();
+  while (first != nullptr && first->parent != nullptr) first = first->parent.get();
+  const auto found = first == nullptr ? parents_.end() : parents_.find(first->pid);
+  return found == parents_.end() ? nullptr : &found->second;
+}
+
 bool UsedFiles::has(pid_t pid, const FileFacts& file) const noexcept {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return false;
@@ -188,6 +209,19 @@ const std::vector<std::string>& UsedFiles::dumps_of(pid_t pid) const noexcept {
   static const std::vector<std::string> kNone;
   const auto found = processes_.find(pid);
   return found == processes_.end() ? kNone : found->second.dumps;
+}
+
+/// Of a process that is not in the recording, and that one in it was forked from.
+std::optional<RecordedView> view_parent(pid_t pid, const RecordingContext& context) {
+  const RecordingDoctorOptions& options = context.options;
+  ProcSource::Seen<ProcSource> process = ProcSource::open(pid, options.roots);
+  if (!process || !*process) return std::nullopt;
+  Result<ProcessView> view = view_process(**process, options.roots, options.is_snapshot);
+  if (!view) return std::nullopt;
+  RecordedView parent;
+  parent.view = *std::move(view);
+  parent.process = **std::move(process);
+  return parent;
 }
 
 RecordedView view_recorded(pid_t pid, const std::string& comm, const RecordingContext& context) {
@@ -219,14 +253,23 @@ void search_recorded(const RecordedView& recorded, const UsedFiles& used,
   Coverage coverage(recorded.view.memory);
   diagnosis.looked_for = search_files(recorded, used, context, coverage);
   const std::size_t own = diagnosis.looked_for.size();
-  for (const pid_t pid : inherits_from(context.samples.processes.at(recorded.view.pid))) {
-    if (diagnosis.looked_for.size() - own >= kMostInherited) break;
-    if (!context.samples.processes.contains(pid)) continue;
-    const RecordedView parent = view_recorded(pid, recorded.view.status.comm, context);
+  const auto search_parent = [&](pid_t pid, const RecordedView& parent) {
     for (LookedFor& file : search_files(parent, used, context, coverage)) {
       if (file.fate == FileFate::missing) continue;
+      if (diagnosis.looked_for.size() - own >= kMostInherited) return;
       file.inherited_from = pid;
       diagnosis.looked_for.push_back(std::move(file));
+    }
+  };
+  const RecordedProcess& process = context.samples.processes.at(recorded.view.pid);
+  for (const pid_t pid : inherits_from(process)) {
+    if (!context.samples.processes.contains(pid)) continue;
+    search_parent(pid, view_recorded(pid, recorded.view.status.comm, context));
+  }
+  const auto* const parents = used.parents_of(process);
+  if (parents != nullptr && *parents) {
+    for (const pid_t pid : **parents) {
+      if (const auto parent = view_parent(pid, context)) search_parent(pid, *parent);
     }
   }
   diagnosis.memory = coverage.result();
