@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <perfmap/debuginfod.hpp>
 #include <perfmap/doctor_recording.hpp>
 #include <perfmap/module_cache.hpp>
 #include <thread>
@@ -71,8 +72,10 @@ RecordingDiagnosis examine(const Recording& recording, const Options& options,
   how.any_owner = jit.any_owner;
   how.reader = ::geteuid();
   how.open_module = open_recorded_modules(cache, recording, jit);
+  how.find_parents = find_recorded_parents(recording, jit);
   how.find_jit = find_recorded_jit(recording, std::move(jit), refused);
   how.refused = &refused;
+  how.has_debuginfod = [] { return Debuginfod::open().has_value(); };
   how.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
   Diagnostics problems(1);
   return diagnose_recording(recording, how, problems);

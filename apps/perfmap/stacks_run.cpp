@@ -72,6 +72,7 @@ class Reading {
       if (!names) return Failure(std::move(names.error()));
       jit->given = std::make_shared<JitSources>(std::move(names->maps), std::move(names->dumps));
     }
+    stacks.find_parents = find_recorded_parents(recording_, *jit);
     stacks.find_jit = find_recorded_jit(recording_, *std::move(jit), refused_);
     const Result<void> given =
         options.kallsyms.empty() ? Result<void>() : kernel_.open(options.kallsyms);

@@ -89,6 +89,13 @@ def check_node():
         os.unlink(f"/tmp/perf-{pid}.map")
         status, found = doctor(pid)
         assert (status, ids(found)) == (1, ["lost-map"]), found
+    for flags in (["--jitless"], ["--jitless", *fixed[1:3]]):
+        with running(["node", *flags, "-e", LOOP]) as pid:
+            until(lambda: is_program(pid, "node"), "node")
+            until(lambda: len(flags) == 1 or used(doctor(pid)[1]), "the map")
+            status, found = doctor(pid)
+            assert (status, ids(found)) == (1, ["only-interpreted"]), found
+            assert found["findings"][0]["fix"].startswith(" ".join(fixed[:3]) + " -e "), found
     with tempfile.TemporaryDirectory() as work:
         with running(["node", "--perf-prof", "-e", LOOP], cwd=work) as pid:
             dump = f"{work}/jit-{pid}.dump"

@@ -41,6 +41,8 @@ NODE = ("function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += i % 7; re
 JAVA = ("public class T { static int f(int n) { int s = 0; for (int i = 0; i < n; i++) s += i % 7; return s; }"
         " public static void main(String[] a) { long end = System.currentTimeMillis() + 1500, x = 0;"
         " while (System.currentTimeMillis() < end) x += f(10000); } }")
+PYPY = ("import time\ndef hot(n):\n    s = 0\n    for i in range(n): s += i % 7\n    return s\n"
+        "end = time.time() + 1.2\nwhile time.time() < end: hot(20000)\n")
 ERLANG = ("lists:foldl(fun(X, A) -> lists:sum([Y rem 7 || Y <- lists:seq(1, 1000)]) + A + X end, 0,"
           " lists:seq(1, 5000)), halt().")
 PERF = ["perf", "record", "-q", "-o", "perf.data", "-e", "cpu-clock:u", "-F", "199"]
@@ -152,6 +154,29 @@ def check_no_tables():
     assert ";main;" in paste(found["findings"][0]["fix"]).stdout
 
 
+def check_stripped():
+    """A server, here a directory, has what was stripped."""
+    assert compiled("whole", "-O1", "-g", "-fno-optimize-sibling-calls", "-Wl,--build-id")
+    record(["--call-graph", "dwarf"], ["./whole", "0.5"])
+    assert "no-symbols" not in ids(doctor(status=0)), doctor()
+    assert run(["objcopy", "--strip-all", "whole", "bald"]).returncode == 0
+    record(["--call-graph", "dwarf"], ["./bald", "0.5"])
+    found = doctor(status=1)
+    assert ids(found) == ["no-symbols"], found
+    message = found["findings"][0]["message"]
+    assert re.match(r"\d+ of \d+ frames \(\d+ %\) have no name, .*: /\S*/bald \(\d+\)", message), message
+    fix = fix_of(found, "no-symbols")
+    if "--debuginfod" not in fix:
+        left_out.append("a server's debug files: there is no libdebuginfod")
+        return
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", run(["readelf", "-n", "bald"]).stdout)[1]
+    os.makedirs(f"served/buildid/{build_id}")
+    assert run(["objcopy", "--only-keep-debug", "whole", f"served/buildid/{build_id}/debuginfo"]).returncode == 0
+    own = {"DEBUGINFOD_URLS": f"file://{os.getcwd()}/served", "DEBUGINFOD_CACHE_PATH": f"{os.getcwd()}/cache"}
+    told = run(["sh", "-c", fix], env={**os.environ, **own})
+    assert told.returncode == 0 and ";main;middle;middle;leaf" in told.stdout, told
+
+
 def check_32_bit():
     assert compiled("narrow", "-O1", "-m32", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")
     record(["--call-graph", "dwarf"], ["./narrow", "0.5"])
@@ -230,6 +255,31 @@ def check_node():
     pathlib.Path(main_process(again)["looked_for"][0]["our_path"]).write_text("")
     found = doctor(status=1)
     assert main_process(found)["looked_for"][0]["fate"] == "empty" and "lost-map" in ids(found), found
+
+
+def check_jitless():
+    record(["-g"], ["node", "--jitless", "--perf-basic-prof", "app.js"])
+    found = doctor(status=1)
+    assert "no-map" not in ids(found) and "--jitless" not in fix_of(found, "only-interpreted"), found
+    again = mends("only-interpreted", found, also=["no-map", "lost-map", "interpreted-frames"])
+    process = main_process(again)
+    assert process["jit_frames"] > 10 and process["unnamed_jit_frames"] == 0, again
+
+
+def check_pypy():
+    record(["-g"], ["pypy3", "app.py"])
+    fix = fix_of(doctor(status=1), "no-map")
+    for command in (fix, f"perf record -q -o perf.data -e cpu-clock:u -F 199 -g -- env {fix.split(' ')[0]} pypy3 app.py"):
+        paste(command)
+        found = doctor(status=1)
+        again = fix_of(found, "no-map")
+        log = pathlib.Path(f"/tmp/pypy-{main_process(found)['pid']}.log")
+        assert again == f"perfmap stacks --map {log} perf.data", again
+        assert "hot" in paste(again).stdout, again
+        log.unlink()
+    # The one that ended, and its log: another run writes it again.
+    found = doctor(status=1)
+    assert fix_of(found, "lost-map").count("PYPYLOG") == 1, found
 
 
 def check_attached_node():
@@ -335,8 +385,7 @@ def check_stale():
     os.utime(path, (1000000000, 1000000000))
     found = doctor(status=1)
     assert main_process(found)["looked_for"][0]["fate"] == "stale", found
-    sudo = "" if os.geteuid() == 0 else "sudo "
-    assert fix_of(found, "stale") == f"{sudo}rm {path}", found
+    assert fix_of(found, "stale") == f"rm {path}", found  # whoever it is, it is one's own
     again = mends("stale", found)
     assert not path.exists() and main_process(again)["looked_for"][0]["fate"] == "missing", again
 
@@ -421,6 +470,56 @@ def check_other_memory():
     assert theirs and "in_the_memfd" not in theirs, theirs
 
 
+def check_forked_worker():
+    """perf is given the child alone, which runs code that its parent made, and named."""
+    pathlib.Path("prefork.c").write_text("""
+        #include <stdio.h>
+        #include <string.h>
+        #include <sys/mman.h>
+        #include <unistd.h>
+        int main() {
+          /* push %rbp; mov %rsp, %rbp; mov $20000000, %ecx; 1: dec %ecx; jnz 1b; pop %rbp; ret */
+          static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0xb9, 0, 0x2d, 0x31, 1, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3};
+          char *at = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), path[64];
+          memcpy(at, code, sizeof code);
+          mprotect(at, 4096, PROT_READ | PROT_EXEC);
+          sprintf(path, "/tmp/perf-%d.map", getpid());
+          FILE *map = fopen(path, "w");
+          fprintf(map, "%lx %zx of_the_parent\\n", (long)at, sizeof code);
+          fclose(map);
+          pid_t child = fork();
+          if (child == 0) for (;;) ((void (*)())at)();
+          printf("%d\\n", child);
+          fflush(stdout);
+          sleep(120);
+          return 0;
+        }
+        """)
+    made = run(["gcc", "-O1", "-fno-omit-frame-pointer", "prefork.c", "-o", "prefork"])
+    assert made.returncode == 0, made
+    with subprocess.Popen(["./prefork"], stdout=subprocess.PIPE, text=True) as parent:
+        child = int(parent.stdout.readline())
+        try:
+            for options in (["-k", "mono"], []):
+                record(["-g", *options, "-p", str(child)], ["sleep", "0.4"])
+                assert "of_the_parent" in run([PERFMAP, "stacks", "perf.data"]).stdout
+                process = main_process(doctor(status=0))
+                assert process["pid"] == child and process["unnamed_jit_frames"] == 0, process
+                used = [one for one in process["looked_for"] if one["fate"] == "used"]
+                assert [one["inherited_from"] for one in used] == [parent.pid] and "parents_known" not in process, process
+            assert run([PERFMAP, "snapshot", str(child), "-o", "kept"]).returncode == 0
+        finally:
+            os.kill(child, 9)
+            parent.kill()
+    pathlib.Path(f"/tmp/perf-{parent.pid}.map").unlink()
+    found = doctor(status=1)
+    assert main_process(found)["parents_known"] is False, found
+    assert "the recording does not tell which one that is" in run([PERFMAP, "doctor", "perf.data"]).stdout
+    kept = main_process(doctor("--map-dir", "kept", status=0))
+    assert kept["unnamed_jit_frames"] == 0 and kept["looked_for"][-1]["inherited_from"] == parent.pid, kept
+    assert "of_the_parent" in run([PERFMAP, "stacks", "perf.data", "--map-dir", "kept"]).stdout
+
+
 def check_stitch():
     """No copy is large enough for those stacks."""
     record(["--call-graph", "dwarf,65528"], ["./good", "0.5", "300"])
@@ -484,6 +583,7 @@ os.mkdir("bin")
 os.symlink(PERFMAP, "bin/perfmap")
 os.environ["PATH"] = f"{HOME.name}/bin:" + os.environ["PATH"]
 pathlib.Path("work.c").write_text(WORK_C)
+pathlib.Path("app.py").write_text(PYPY)
 pathlib.Path("app.js").write_text(NODE.replace("SECONDS", "1.2"))
 if not shutil.which("perf") or not can_compile("gcc"):
     print("skipped: there is no perf, or no gcc")
@@ -495,6 +595,7 @@ attempt("healthy", check_healthy)
 attempt("perf's options", check_perf_options)
 attempt("attached", check_attached, "pgrep")
 attempt("no unwinding tables", check_no_tables)
+attempt("stripped files", check_stripped, "objcopy", "readelf")
 if can_compile("gcc", "-m32"):
     attempt("32 bits", check_32_bit)
 else:
@@ -509,6 +610,8 @@ if os.geteuid() == 0 and run(["unshare", "--uts", "hostname", "x"]).returncode =
 else:
     left_out.append("files of another machine: no host may have another name here")
 attempt("node", check_node, "node")
+attempt("node without a JIT", check_jitless, "node")
+attempt("pypy", check_pypy, "pypy3")
 attempt("attached node", check_attached_node, "node")
 attempt("dump", check_dump, "node")
 attempt("java", check_java, "java", "javac")
@@ -522,8 +625,9 @@ attempt("dump without a marker", check_unmarked_dump, "node")
 attempt("stacks larger than a copy", check_stitch)
 if platform.machine() == "x86_64":
     attempt("memory that perf leaves out", check_other_memory)
+    attempt("a worker without its parent", check_forked_worker)
 else:
-    left_out.append("memory that perf leaves out: the code is of x86-64")
+    left_out.append("memory that perf leaves out, a worker without its parent: the code is of x86-64")
 if os.geteuid() == 0:
     attempt("another user's files", check_foreign_owner, "node")
     attempt("lost events", check_losses)

@@ -86,6 +86,22 @@ def check_container(work):
     assert "JD108" in run("lint", other, "--fail-level", "never", "--format", "jsonl").stdout
 
 
+def check_looked_for(work):
+    """Files are looked for where a snapshot has them, and nowhere else."""
+    mapped = "7f0000000000-7f0000001000 r-xp 00000000 00:01 9 /app/jit-801.dump\n"
+    for namespace_pids in ([800], [800, 3]):
+        status = {"proc/800/status": f"Name:\tnode\nTgid:\t800\nUid:\t1\t1\t1\t1\nNStgid:\t{chr(9).join(map(str, namespace_pids))}\n"}
+        for maps, dump in (("", "tmp/jit-800.dump"), (mapped, "proc/800/root/app/jit-801.dump")):
+            snapshot = bundle(work / f"places-{len(namespace_pids)}-{len(maps)}", 800,
+                              "1000-2000 rwxp 00000000 00:00 0 \n" + maps, status, namespace_pids)
+            found = json.loads(run("doctor", snapshot, "--format", "json", status=1).stdout)
+            expected = [f"{snapshot}/tmp/perf-800.map", f"{snapshot}/{dump}"]
+            if maps:
+                expected.append(f"{snapshot}/tmp/jit-800.dump")
+            assert [one["our_path"] for one in found["looked_for"]] == expected, found["looked_for"]
+            assert all(one["fate"] == "missing" for one in found["looked_for"]), found["looked_for"]
+
+
 def check_refusals(work):
     snapshot = work / "map"
     for arguments, why in ((["pypylog", snapshot], "is a snapshot, which holds no PYPYLOG"),
@@ -124,5 +140,6 @@ with tempfile.TemporaryDirectory() as directory:
     check_map(pathlib.Path(directory))
     check_dump(pathlib.Path(directory))
     check_container(pathlib.Path(directory))
+    check_looked_for(pathlib.Path(directory))
     check_refusals(pathlib.Path(directory))
     check_no_process()

@@ -74,12 +74,14 @@ class ProcessEvents {
 
   /// The name of each sample's frame in user space; "-" where it has none, and with "?" where it is
   /// doubtful.
-  std::vector<std::string> names(const StackOptions::FindJit& find_jit) const {
+  std::vector<std::string> names(const StackOptions::FindJit& find_jit,
+                                 const StackOptions::FindParents& find_parents = {}) const {
     const auto recording =
         Recording::open(Input::from_text(bytes_.file({shape_}, data_), "perf.data"));
     REQUIRE(recording);
     StackOptions options;
     options.find_jit = find_jit;
+    options.find_parents = find_parents;
     StackReader reader(*recording, std::move(options));
     std::vector<std::string> found;
     Diagnostics problems(1);

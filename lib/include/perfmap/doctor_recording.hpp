@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -39,6 +40,8 @@ struct RecordedProcessState {
   JitMemory memory = {};          ///< at its last sample
   /// Perf maps and jitdumps; none of a process that has no such memory and no runtime.
   std::vector<LookedFor> looked_for = {};
+  /// False: code may be of a process that it was forked from, and nothing tells which one that is.
+  bool knows_parents = true;
   std::vector<EndedStacks> ended = {};  ///< the most frequent first
 
   /// As Diagnosis::concerns_jit().
@@ -72,6 +75,7 @@ struct RecordedRefusals;
 struct RecordingDoctorOptions {
   ProcessTracker::OpenModule open_module = {};  ///< see open_below()
   StackOptions::FindJit find_jit = {};          ///< see find_recorded_jit()
+  StackOptions::FindParents find_parents = {};  ///< see find_recorded_parents()
   /// What find_jit adds to, for findings about files of other users. May be null.
   const RecordedRefusals* refused = nullptr;
   unsigned threads = 1;
@@ -82,6 +86,8 @@ struct RecordingDoctorOptions {
   bool any_owner = false;
   bool is_snapshot = false;  ///< the roots are those of a Snapshot
   uid_t reader = 0;          ///< as DoctorOptions::reader
+  /// Whether `perfmap stacks --debuginfod` can ask servers: asked at most once. Empty: it cannot.
+  std::function<bool()> has_debuginfod = {};
 };
 
 /// Examines a recording: makes its stacks once (see StackReader), and goes over it once more. Of

@@ -71,6 +71,11 @@ PERFMAP_API StackOptions::FindJit find_recorded_jit(const Recording& recording,
 PERFMAP_API StackOptions::FindJit find_recorded_jit(RecordedJitOptions options,
                                                     RecordedRefusals& refused);
 
+/// For StackOptions::find_parents: of a process that still lives, or of which `options` have a
+/// snapshot; see living_parents(). None where `options` have other sources. Borrows the recording.
+PERFMAP_API StackOptions::FindParents find_recorded_parents(const Recording& recording,
+                                                            RecordedJitOptions options);
+
 /// Opens the dump that a recorded process had mapped at a path, found in the same way: for
 /// InjectOptions::open_dump. `given` and `overlap` of the options do not count. Reads the recording
 /// once more at the first call. Fails with refused for a file that is not used; a foreign one is

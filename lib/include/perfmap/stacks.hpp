@@ -47,6 +47,13 @@ struct StackOptions {
   using FindJit = std::function<std::shared_ptr<JitSources>(const ProcessInfo& process,
                                                             const std::vector<std::string>& dumps)>;
 
+  /// The processes that one was forked from, the nearest first, where the recording does not tell:
+  /// it began before, and perf was given its pid alone. Asked once for each such program that has
+  /// memory of a runtime; find_jit is then asked for the sources of each. Nothing: nobody knows, as
+  /// the process is gone.
+  using FindParents =
+      std::function<std::optional<std::vector<ProcessInfo>>(const ProcessInfo& process)>;
+
   StackFilter filter = {};
   Names names = Names::symbols;
   bool demangle = true;
@@ -57,6 +64,7 @@ struct StackOptions {
   bool stitch = false;
   ProcessTracker::OpenModule open_module = {};  ///< see open_below()
   FindJit find_jit = {};
+  FindParents find_parents = {};  ///< see find_recorded_parents()
   /// The text of /proc/kallsyms of that kernel, empty if there is none: asked once, when the first
   /// frame of a kernel wants a name. What it views must outlive the reader. nullptr: none.
   using FindKallsyms = std::function<std::string_view(const RecordedKernel& kernel)>;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +14,7 @@ struct CommandText {
   std::vector<std::string> environment = {};  ///< NAME=VALUE before the program
   std::string program;
   std::vector<std::string> inserted = {};  ///< right behind the program
-  std::span<const std::string> arguments = {};
+  std::vector<std::string> arguments = {};
 
   std::string text() const;
   /// The program and its arguments, all of them.

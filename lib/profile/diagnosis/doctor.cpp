@@ -13,7 +13,8 @@ namespace {
 void search_parents(const ProcSource& process, DoctorCase& facts, Coverage& coverage,
                     Diagnosis& diagnosis) {
   for (const ProcSource& parent : living_parents(process, facts.options.roots)) {
-    const Result<ProcessView> view = view_process(parent, facts.options.roots);
+    const Result<ProcessView> view =
+        view_process(parent, facts.options.roots, facts.options.is_snapshot);
     if (!view) return;
     FileSearch files(parent, *view, facts.options, coverage);
     files.look_for_map();
@@ -50,7 +51,7 @@ Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options) {
   if (!*process) {
     return Failure({Errc::not_found, "no process " + std::to_string(pid), 0, {}});
   }
-  const Result<ProcessView> view = view_process(**process, options.roots);
+  const Result<ProcessView> view = view_process(**process, options.roots, options.is_snapshot);
   if (!view) return Failure(view.error());
   if (view->status.tgid != pid) {
     return Failure(
@@ -61,6 +62,7 @@ Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options) {
   }
   DoctorCase facts{*view, options, find_runtime(**process, *view)};
   facts.asked = flags_of(facts.found.runtime, *view);
+  facts.knows_arguments = !options.is_snapshot || !view->arguments.empty();
   Diagnosis diagnosis;
   diagnosis.pid = pid;
   diagnosis.comm = view->status.comm;

@@ -24,7 +24,7 @@ struct DoctorCase {
 inline constexpr std::string_view kInterpretedFrames =
     "functions that V8 only interprets all show as InterpreterEntryTrampoline";
 
-/// The process's own command line, to put flags into. Borrows the view.
+/// The process's own command line, to put flags into.
 CommandText own_command(const ProcessView& view);
 /// "sudo " where the reader is not root.
 std::string sudo(const DoctorCase& facts);
@@ -34,7 +34,7 @@ std::string jcmd_command(const DoctorCase& facts);
 std::string naming_command(const DoctorCase& facts, bool has_jit);
 
 /// The runtime's own command line, changed so that it names its code when it is started anew; of
-/// LuaJIT there is none. Borrows the view.
+/// LuaJIT there is none.
 CommandText naming_command_line(const DoctorCase& facts, bool has_jit);
 /// NAME=VALUE that tell a runtime the same, whoever starts it; none where there are no such, or its
 /// version does not know them.
@@ -53,6 +53,10 @@ StackFlags stack_flags(const DoctorCase& facts);
 /// Where perf does not look into a map.
 std::string ignored_text(const JitMemory& memory);
 
+/// That PyPy's names are in its log, or have to be.
+void add_pypy(const DoctorCase& facts, Diagnosis& diagnosis);
+/// The log of a PyPy that writes one, as we see it; empty where it does not.
+std::string pypy_log(const DoctorCase& facts);
 /// Why there are no names, or that those that are there cannot be relied on.
 void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis);
 /// What the runtime could do better.

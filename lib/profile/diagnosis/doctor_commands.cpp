@@ -37,9 +37,15 @@ std::vector<std::string> runtime_variables(const ProcessView& view) {
   return found;
 }
 
+/// Each variable replaces the process's own.
 CommandText with_environment(const ProcessView& view, std::vector<std::string> variables) {
   CommandText command = own_command(view);
-  std::move(variables.begin(), variables.end(), std::back_inserter(command.environment));
+  for (std::string& one : variables) {
+    const std::string name = one.substr(0, one.find('=') + 1);
+    std::erase_if(command.environment,
+                  [&](const std::string& had) { return had.starts_with(name); });
+    command.environment.push_back(std::move(one));
+  }
   return command;
 }
 
@@ -53,7 +59,9 @@ CommandText node_command(const DoctorCase& facts) {
   std::vector<std::string> flags;
   if (facts.asked.map_by.empty()) flags.emplace_back("--perf-basic-prof");
   if (!facts.asked.interpreted_frames) flags.emplace_back("--interpreted-frames-native-stack");
-  return with_flags(facts.view, std::move(flags));
+  CommandText command = with_flags(facts.view, std::move(flags));
+  if (facts.asked.only_interprets) remove_jitless(facts.view, command);
+  return command;
 }
 
 /// At its end: for one that is started anew.
@@ -76,14 +84,13 @@ CommandText python_command(const DoctorCase& facts) {
 
 /// The emulator's own command line is none that people type.
 CommandText erlang_command(const ProcessView& view) {
-  static const std::vector<std::string> rest = {"..."};
   const std::string had(variable(view, "ERL_FLAGS").value_or(""));
   const auto name = std::find(view.arguments.begin(), view.arguments.end(), "-progname");
   const bool named = name != view.arguments.end() && std::next(name) != view.arguments.end();
   const CommandText command{{"ERL_FLAGS=" + had + (had.empty() ? "" : " ") + "+JPperf true"},
                             named ? *std::next(name) : "erl",
                             {},
-                            rest};
+                            {"..."}};
   return command;
 }
 
@@ -108,7 +115,7 @@ CommandText wasmtime_command(const ProcessView& view) {
   command.inserted = {"--profile=perfmap"};
   if (!command.arguments.empty() && command.arguments.front() == "run") {
     command.inserted = {"run", "--profile=perfmap"};
-    command.arguments = command.arguments.subspan(1);
+    command.arguments.erase(command.arguments.begin());
   }
   return command;
 }
@@ -121,15 +128,14 @@ CommandText dotnet_command(const ProcessView& view) {
 }  // namespace
 
 CommandText own_command(const ProcessView& view) {
-  static const std::vector<std::string> unknown = {"..."};
   CommandText command;
   command.environment = runtime_variables(view);
   if (is_title(view.arguments)) {
     command.program = base_name(view.executable);
-    command.arguments = unknown;
+    command.arguments = {"..."};
   } else {
     command.program = view.arguments.front().empty() ? view.executable : view.arguments.front();
-    command.arguments = std::span(view.arguments).subspan(1);
+    command.arguments.assign(view.arguments.begin() + 1, view.arguments.end());
   }
   return command;
 }

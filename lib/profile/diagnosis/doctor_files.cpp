@@ -114,6 +114,8 @@ void FileSearch::try_map(const FilePlace& place, bool perf_opens) {
 
 void FileSearch::look_for_map() {
   const auto name = [](pid_t pid) { return "perf-" + std::to_string(pid) + ".map"; };
+  // Files in a snapshot's tmp have the pid outside, whatever the process called them.
+  if (options_.is_snapshot) return try_map(in_tmp(name(view_.pid), false), false);
   const bool same_name = view_.inner == view_.pid;
   // A relative directory means nothing below another root.
   if (options_.roots.tmp.starts_with('/')) {
@@ -173,6 +175,10 @@ void FileSearch::look_for_dumps() {
     found = try_dump(same ? FilePlace{path, path, path} : theirs, executable) || found;
   }
   const auto name = [](pid_t pid) { return "jit-" + std::to_string(pid) + ".dump"; };
+  if (options_.is_snapshot) {
+    if (!found) try_dump(in_tmp(name(view_.pid), false), false);
+    return;
+  }
   if (!found && options_.roots.tmp.starts_with('/')) {
     found = try_dump(in_tmp(name(view_.inner), true), false);
   }

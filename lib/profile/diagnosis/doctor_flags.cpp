@@ -9,6 +9,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+constexpr std::string_view kJitless = "--jitless";
+
 Words words_of(std::string_view text) {
   Words words;
   while (!text.empty()) {
@@ -49,10 +51,14 @@ std::uint64_t number_of(std::string_view text, int base) noexcept {
   return number;
 }
 
+Words node_options(const ProcessView& view) {
+  return own_options(view, {"-e", "--eval", "-p", "--print", "-r", "--require", "--import",
+                            "--loader", "--experimental-loader", "-C", "--conditions"});
+}
+
 /// V8 takes '_' for '-' in the names of its options.
 AskedFor node_flags(const ProcessView& view) {
-  Words words = own_options(view, {"-e", "--eval", "-p", "--print", "-r", "--require", "--import",
-                                   "--loader", "--experimental-loader", "-C", "--conditions"});
+  Words words = node_options(view);
   add_variable(words, view, "NODE_OPTIONS");
   AskedFor asked;
   for (std::string& word : words) {
@@ -67,6 +73,10 @@ AskedFor node_flags(const ProcessView& view) {
       asked.dump_by = word;
     } else if (word == "--interpreted-frames-native-stack") {
       asked.interpreted_frames = true;
+    } else if (word == kJitless) {
+      asked.only_interprets = true;
+    } else if (word == "--no-jitless" || word == "--nojitless") {
+      asked.only_interprets = false;
     }
   }
   return asked;
@@ -202,14 +212,43 @@ AskedFor wasmtime_flags(const ProcessView& view) {
   return asked;
 }
 
+/// CATEGORIES:FILE, where a category is the beginning of its sections' names; +FILE has all. "-" is
+/// standard error. Source: PyPy, rpython/translator/c/src/debug_print.c.
 AskedFor pypy_flags(const ProcessView& view) {
-  const std::string_view log = variable(view, "PYPYLOG").value_or("");
+  const std::string_view value = variable(view, "PYPYLOG").value_or("");
+  const std::size_t colon = value.find(':');
+  bool has_addresses = value.starts_with('+');
+  std::string_view categories = colon == std::string_view::npos ? "" : value.substr(0, colon);
+  while (!has_addresses && !categories.empty()) {
+    const std::size_t end = std::min(categories.find(','), categories.size());
+    has_addresses = std::string_view("jit-backend-addr").starts_with(categories.substr(0, end));
+    categories.remove_prefix(std::min(categories.size(), end + 1));
+  }
   AskedFor asked;
-  if (log.find("jit") != std::string_view::npos) asked.map_by = "PYPYLOG";
+  if (!has_addresses) return asked;
+  const std::string_view file = value.substr(value.starts_with('+') ? 1 : colon + 1);
+  if (file != "-") asked.log = file;
   return asked;
 }
 
 }  // namespace
+
+void remove_jitless(const ProcessView& view, CommandText& command) {
+  Words& words = command.arguments;
+  const std::size_t own = std::min(node_options(view).size(), words.size());
+  const auto end = words.begin() + static_cast<std::ptrdiff_t>(own);
+  words.erase(std::remove(words.begin(), end, kJitless), end);
+  constexpr std::string_view kOptions = "NODE_OPTIONS=";
+  for (std::string& one : command.environment) {
+    if (!one.starts_with(kOptions)) continue;
+    std::string rest(kOptions);
+    for (const std::string& word : words_of(std::string_view(one).substr(kOptions.size()))) {
+      if (word != kJitless) rest += (rest.size() == kOptions.size() ? "" : " ") + word;
+    }
+    one = rest;
+  }
+  std::erase(command.environment, kOptions);
+}
 
 AskedFor flags_of(HostRuntime runtime, const ProcessView& view) {
   switch (runtime) {

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "diagnosis/doctor_advice.hpp"
+#include "diagnosis/remove_command.hpp"
 #include "perfmap/visible.hpp"
 
 namespace perfmap {
@@ -32,24 +33,23 @@ std::string subject_of(const DoctorCase& facts) {
 /// Of a file that is there, and is not used.
 void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagnosis) {
   const std::string path = shell_word(file.our_path);
+  const std::string remove = remove_command(file.our_path, facts.options.reader);
   const std::string message = visible(file.our_path) + ": " + file.why;
   switch (file.fate) {
     case FileFate::link:
     case FileFate::not_regular:
-      add(diagnosis, "not-a-file", Severity::error, message,
-          sudo(facts) + (file.why == "a directory" ? "rm -r " : "rm ") + path);
+      add(diagnosis, "not-a-file", Severity::error, message, remove);
       break;
     case FileFate::foreign_owner:
       add(diagnosis, "foreign-owner", Severity::error, message + "; somebody may have planted it",
-          sudo(facts) + "rm " + path);
+          remove);
       break;
     case FileFate::stale:
       add(diagnosis, "stale", Severity::warning,
-          message + (file.is_dump ? "" : "; perf would take names from it"),
-          sudo(facts) + "rm " + path);
+          message + (file.is_dump ? "" : "; perf would take names from it"), remove);
       break;
     case FileFate::too_large:
-      add(diagnosis, "too-large", Severity::warning, message, sudo(facts) + "rm " + path);
+      add(diagnosis, "too-large", Severity::warning, message, remove);
       break;
     case FileFate::unreachable:
     case FileFate::unreadable:
@@ -151,11 +151,6 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
     case HostRuntime::luajit:
       message = "LuaJIT writes a perf map only if it was built so, and this one does not";
       break;
-    case HostRuntime::pypy:
-      message =
-          "PyPy writes no perf map; its log has the addresses and names of its loops, and serves "
-          "'perfmap stacks --map' as one";
-      break;
     default:
       message =
           facts.knows_arguments
@@ -163,16 +158,26 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
               : "no perf map or jitdump of it is here, and " + title(facts) +
                     " writes one only when it is told to";
   }
-  // A snapshot seldom has the command line.
-  if (facts.options.is_snapshot && facts.view.arguments.empty()) {
+  // A snapshot seldom has the command line, and never the environment.
+  if (facts.options.is_snapshot) {
+    const bool is_java = facts.found.runtime == HostRuntime::jvm;
     message = "The snapshot has neither a perf map nor a jitdump of " +
-              std::string(title_of(facts.found.runtime));
+              std::string(title_of(facts.found.runtime)) +
+              (is_java ? ", which writes one when it is asked to: then take another" : "");
   } else if (!has_jit && facts.found.runtime == HostRuntime::ruby) {
     message = "Ruby runs without YJIT, and only YJIT's code can be named";
   } else if (!has_jit && facts.found.runtime == HostRuntime::php) {
     message = "PHP runs without its JIT, and only the JIT's code can be named";
   }
   add(diagnosis, "no-map", Severity::warning, message, naming_command(facts, has_jit));
+}
+
+/// With --jitless a map has only the addresses of bytecode, which nobody samples.
+void add_jitless(const DoctorCase& facts, Diagnosis& diagnosis) {
+  add(diagnosis, "only-interpreted", Severity::warning,
+      "Node.js only interprets (--jitless), so no JavaScript function has code that a map could "
+      "name; without that option they have",
+      naming_command(facts, false));
 }
 
 void add_unknown_jit(Diagnosis& diagnosis) {
@@ -253,6 +258,8 @@ void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   const LookedFor* const map = used_file(diagnosis, false);
   const LookedFor* const dump = used_file(diagnosis, true);
   if (facts.subject.empty()) add_damage(diagnosis);
+  const bool is_jitless = facts.found.runtime == HostRuntime::node && facts.asked.only_interprets;
+  if (is_jitless) return add_jitless(facts, diagnosis);
   if (map != nullptr || dump != nullptr) {
     add_misfit(facts, map != nullptr ? *map : *dump, diagnosis);
     return;
@@ -265,14 +272,16 @@ void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   if (explains(diagnosis)) return;
   const bool asked = !facts.asked.map_by.empty() || !facts.asked.dump_by.empty() ||
                      (!facts.knows_arguments && has_empty(diagnosis));
-  // A JVM that lives writes its map when it ends, or is asked; PyPy writes none.
+  // A JVM that lives writes its map when it ends, or is asked.
   const HostRuntime runtime = facts.found.runtime;
-  const bool writes = runtime == HostRuntime::jvm ? facts.is_gone : runtime != HostRuntime::pypy;
+  const bool writes = runtime != HostRuntime::jvm || facts.is_gone;
   if (!known) {
     // That finding tells already why there is no map.
     if (!has_finding(diagnosis, "not-a-file")) add_unknown_jit(diagnosis);
   } else if (is_too_old(facts)) {
     add_too_old(facts, diagnosis);
+  } else if (runtime == HostRuntime::pypy) {
+    add_pypy(facts, diagnosis);
   } else if (asked && writes) {
     add_lost_map(facts, diagnosis);
   } else {

@@ -95,11 +95,19 @@ void add_dump(const DoctorCase& facts, const LookedFor& dump, Diagnosis& diagnos
   }
 }
 
+/// A snapshot never has the environment, and seldom the command line.
+std::string unless_set(const DoctorCase& facts, const std::string& flag) {
+  if (!facts.options.is_snapshot) return {};
+  if (facts.knows_arguments) {
+    return ", unless " + flag + " was set in the environment, which a snapshot does not have";
+  }
+  return ", unless it was started with " + flag +
+         ", which this snapshot does not tell ('perfmap snapshot --with-command-line' keeps it)";
+}
+
 std::string without_xint(const ProcessView& view) {
   CommandText command = own_command(view);
-  std::vector<std::string> rest(command.arguments.begin(), command.arguments.end());
-  std::erase(rest, "-Xint");
-  command.arguments = rest;
+  std::erase(command.arguments, "-Xint");
   return command.text();
 }
 
@@ -117,10 +125,13 @@ void add_java(const DoctorCase& facts, bool has_map, Diagnosis& diagnosis) {
         jcmd_command(facts));
   }
   if (!facts.asked.frame_pointers) {
+    const std::string flag = "-XX:+PreserveFramePointer";
     CommandText command = own_command(facts.view);
-    command.inserted = {"-XX:+PreserveFramePointer"};
+    command.inserted = {flag};
     add(diagnosis, "frame-pointers", Severity::info,
-        "Java code keeps no frame pointers, so 'perf record -g' loses its callers", command.text());
+        "Java code keeps no frame pointers, so 'perf record -g' loses its callers" +
+            unless_set(facts, flag),
+        facts.knows_arguments ? command.text() : "");
   }
 }
 
@@ -136,9 +147,10 @@ void add_runtime_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   if (facts.found.runtime == HostRuntime::jvm) {
     add_java(facts, has_map, diagnosis);
   } else if (facts.found.runtime == HostRuntime::node && has_map &&
-             !facts.asked.interpreted_frames) {
-    add(diagnosis, "interpreted-frames", Severity::info, std::string(kInterpretedFrames),
-        naming_command(facts, true));
+             !facts.asked.interpreted_frames && !facts.asked.only_interprets) {
+    add(diagnosis, "interpreted-frames", Severity::info,
+        std::string(kInterpretedFrames) + unless_set(facts, "--interpreted-frames-native-stack"),
+        facts.knows_arguments ? naming_command(facts, true) : "");
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "diagnosis/ended_stacks.hpp"
 #include "diagnosis/recording_findings.hpp"
+#include "diagnosis/stripped_files.hpp"
 #include "perfmap/recorded_jit.hpp"
 #include "processes/start_time.hpp"
 
@@ -39,6 +40,8 @@ std::map<pid_t, RecordedView> describe_processes(const RecordingContext& context
       search_recorded(view, used, context, live);
       process.memory = std::move(live.memory);
       if (process.concerns_jit()) process.looked_for = std::move(live.looked_for);
+      const auto* const parents = used.parents_of(context.samples.processes.at(counts.pid));
+      process.knows_parents = parents == nullptr || *parents || process.unnamed_jit == 0;
       view.process.reset();  // one descriptor or two for each
       views.emplace(counts.pid, std::move(view));
     }
@@ -54,8 +57,10 @@ RecordingDiagnosis diagnose_recording(const Recording& recording,
                                       Diagnostics& problems) {
   UsedFiles used;
   StackOptions stacks;
-  stacks.open_module = options.open_module;
+  OpenedModules modules;
+  if (options.open_module) stacks.open_module = modules.watch(options.open_module);
   if (options.find_jit) stacks.find_jit = used.watch(options.find_jit);
+  if (options.find_parents) stacks.find_parents = used.watch_parents(options.find_parents);
   stacks.threads = options.threads;
   stacks.demangle = false;
   const RecordedSamples samples =
@@ -81,6 +86,7 @@ RecordingDiagnosis diagnose_recording(const Recording& recording,
   RecordingAdvice advice(command_to_repeat(facts, diagnosis), diagnosis);
   add_recorder_findings(facts, advice);
   add_process_findings(facts, diagnosis, advice);
+  add_symbol_findings(facts, modules.stripped(counter), advice);
   add_end_findings(facts, diagnosis, advice);
   advice.finish();
   return diagnosis;

@@ -84,6 +84,10 @@ void write_process(JsonWriter& json, const RecordedProcessState& process) {
   json.begin_array();
   for (const LookedFor& file : process.looked_for) write_looked_for_json(json, file);
   json.end_array();
+  if (!process.knows_parents) {
+    json.key("parents_known");
+    json.boolean(false);
+  }
   json.key("early_ends");
   json.begin_array();
   for (const EndedStacks& ends : process.ended) write_ended(json, ends);
@@ -124,6 +128,10 @@ void write_recording_doctor_text(OutputFile& out, const RecordingDiagnosis& diag
   for (const RecordedProcessState& process : diagnosis.processes) {
     out.write(process_text(process));
     write_looked_for(out, process.looked_for, "    looked for ");
+    if (process.knows_parents) continue;
+    out.write(
+        "    looked for files of the process that it was forked from, if any: the recording does "
+        "not tell which one that is, and the process is gone\n");
   }
   for (const RecordingFinding& one : diagnosis.findings) write_finding(out, one.finding, color);
   if (diagnosis.misses_names()) return;

@@ -63,7 +63,7 @@ std::optional<std::string_view> variable(const ProcessView& view, std::string_vi
   return std::nullopt;
 }
 
-Result<ProcessView> view_process(const ProcSource& process, const Roots& roots) {
+Result<ProcessView> view_process(const ProcSource& process, const Roots& roots, bool is_snapshot) {
   ProcessView view;
   Error error;
   view.pid = process.pid();
@@ -84,6 +84,7 @@ Result<ProcessView> view_process(const ProcSource& process, const Roots& roots) 
   take(process.environment(), view.environment, view.pid, error);
   const auto& tgids = view.status.namespace_tgids;
   view.inner = tgids.empty() || tgids.back() <= 0 ? view.pid : tgids.back();
+  if (is_snapshot) return view;
   view.shares_tmp = shares_directory(process, roots.tmp);
   const auto mounts = process.mount_namespace();
   const std::string ours = own_mounts(roots);

@@ -26,7 +26,8 @@ struct ProcessView {
 };
 
 /// Fails with not_found where the process is gone.
-Result<ProcessView> view_process(const ProcSource& process, const Roots& roots);
+/// `is_snapshot`: the roots are those of one, which does not tell mount namespaces.
+Result<ProcessView> view_process(const ProcSource& process, const Roots& roots, bool is_snapshot);
 
 /// What is behind the last slash.
 std::string_view base_name(std::string_view path) noexcept;

@@ -1,7 +1,5 @@
 #include "diagnosis/end_cause.hpp"
 
-#include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "diagnosis/doctor_view.hpp"
@@ -9,13 +7,15 @@
 namespace perfmap {
 namespace {
 
-/// Boost.Context's assembly, where a coroutine begins or is left.
-bool is_fiber(const EndedStacks& ends) noexcept {
-  constexpr std::array<std::string_view, 4> kNames = {"make_fcontext", "jump_fcontext",
-                                                      "ontop_fcontext", "trampoline_fcontext"};
-  const std::string_view name = base_name(ends.module);
-  return name.starts_with("libboost_context") ||
-         std::find(kNames.begin(), kNames.end(), ends.function) != kNames.end();
+/// Boost.Context's assembly in which a fiber begins.
+bool is_fiber_begin(const EndedStacks& ends) noexcept {
+  return ends.function == "make_fcontext" || ends.function == "trampoline_fcontext" ||
+         base_name(ends.module).starts_with("libboost_context");
+}
+
+/// And in which it is left and resumed. It has no unwinding information.
+bool is_fiber_switch(const EndedStacks& ends) noexcept {
+  return ends.function == "jump_fcontext" || ends.function == "ontop_fcontext";
 }
 
 /// GHC's names: Main_work_info, stg_ap_pp_fast, base_GHCziBase_map_info.
@@ -33,7 +33,8 @@ bool is_musl(std::string_view module) noexcept {
 
 EndCause cause_of(const EndedStacks& ends) noexcept {
   if (ends.kind == FrameKind::unknown) return EndCause::missing_file;
-  if (is_fiber(ends)) return EndCause::fiber;
+  if (is_fiber_switch(ends)) return EndCause::fiber_switch;
+  if (is_fiber_begin(ends)) return EndCause::fiber_begin;
   if (is_haskell(ends.function)) return EndCause::haskell;
   if (is_musl(ends.module)) return EndCause::musl;
   return ends.no_info >= ends.bad_memory ? EndCause::no_tables : EndCause::astray;
@@ -41,12 +42,17 @@ EndCause cause_of(const EndedStacks& ends) noexcept {
 
 std::string_view explain(EndCause cause) noexcept {
   switch (cause) {
-    case EndCause::fiber:
+    case EndCause::fiber_begin:
       return ", where fibers (boost.context) begin: no caller is missing, as the code that resumed "
-             "the fiber has another stack";
+             "the fiber has another stack. Nothing has to be done";
+    case EndCause::fiber_switch:
+      return ", where fibers (boost.context) are switched, in assembly that has no unwinding "
+             "information";
     case EndCause::haskell:
-      return ": Haskell code has a stack of its own, which cannot be unwound without debug "
-             "information; compile it with 'ghc -g'";
+      return ": Haskell code keeps its stack in the heap, which perf does not copy, and has no "
+             "frame pointers, so no option of perf or ghc shows its callers. The functions that "
+             "were sampled are right. GHC's own profiler knows callers: compile with 'ghc -prof "
+             "-fprof-auto', and run the program with '+RTS -p'";
     case EndCause::musl:
       return ": musl has no unwinding information without its debug symbols (Alpine: apk add "
              "musl-dbg)";
@@ -59,6 +65,10 @@ std::string_view explain(EndCause cause) noexcept {
     case EndCause::missing_file: break;
   }
   return {};
+}
+
+bool can_scan(EndCause cause) noexcept {
+  return cause != EndCause::fiber_begin && cause != EndCause::haskell;
 }
 
 }  // namespace perfmap

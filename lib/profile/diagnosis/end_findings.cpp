@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <array>
-#include <unistd.h>
 
 #include "diagnosis/end_cause.hpp"
 #include "diagnosis/fetch_command.hpp"
@@ -210,7 +208,7 @@ class EndAdvice {
     const std::string message = of_all(ended) +
                                 " end at code of which nothing is known, in files that " +
                                 "could not be read here as they were: " + names;
-    if (is_of_here()) {
+    if (is_of_this_machine(recording_.context.samples)) {
       advice_.add_change("missing-files", severity, message, [](RecordCommand&) {});
     } else {
       advice_.add(
@@ -220,19 +218,13 @@ class EndAdvice {
     }
   }
 
-  bool is_of_here() const {
-    const std::string& host = recording_.context.samples.facts.hostname;
-    std::array<char, 256> own = {};
-    return host.empty() || ::gethostname(own.data(), own.size() - 1) != 0 || host == own.data();
-  }
-
   void add_module(const EndedModule& module) {
     const EndedStacks& ends = module.ends;
     const std::string where = ends.module.empty() ? "unknown memory" : visible(ends.module);
     std::string message = of_all(ends.count()) + " end in " + where;
     if (ends.alone == ends.count()) message += ", all with that frame alone";
-    const bool is_fiber = module.cause == EndCause::fiber;
-    const bool can_guess = !is_fiber && module.cause != EndCause::haskell;
+    const bool is_fiber = module.cause == EndCause::fiber_begin;
+    const bool can_guess = can_scan(module.cause);
     advice_.add(is_fiber ? "fibers" : "early-ends", is_fiber ? Severity::info : Severity::warning,
                 message + std::string(explain(module.cause)) +
                     (can_guess ? "; --scan guesses callers" : ""),

@@ -22,6 +22,9 @@ void StackCounter::take(const StackSample& sample) {
   RecordedProcessState& process = processes[sample.pid];
   for (const StackFrame& frame : sample.frames) {
     const FrameFunction& function = table_.function_of(frame.place);
+    if (function.kind == FrameKind::native && function.name.empty()) {
+      ++unnamed_[table_.place(frame.place).function];
+    }
     if (function.kind != FrameKind::jit) continue;
     ++process.jit_frames;
     if (function.name.empty()) ++process.unnamed_jit;
@@ -99,6 +102,12 @@ std::vector<EndedStacks> StackCounter::ended(pid_t pid) const {
     return a.count() > b.count();
   });
   return modules;
+}
+
+std::map<std::string_view, std::uint64_t> StackCounter::unnamed_files() const {
+  std::map<std::string_view, std::uint64_t> files;
+  for (const auto& [function, count] : unnamed_) files[table_.function(function).module] += count;
+  return files;
 }
 
 }  // namespace perfmap

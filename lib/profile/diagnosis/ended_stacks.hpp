@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <sys/types.h>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,8 @@ class StackCounter {
   void take(const StackSample& sample);
   /// The most frequent ones first.
   std::vector<EndedStacks> ended(pid_t pid) const;
+  /// Frames without a name in files, by the file's path.
+  std::map<std::string_view, std::uint64_t> unnamed_files() const;
 
   std::map<pid_t, RecordedProcessState> processes;
 
@@ -35,7 +39,8 @@ class StackCounter {
   };
   const FrameTable& table_;
   const std::vector<RecordedEvent>& events_;
-  std::map<std::pair<pid_t, std::uint32_t>, Ends> ends_;  // by the last frame's function
+  std::map<std::pair<pid_t, std::uint32_t>, Ends> ends_;      // by the last frame's function
+  std::unordered_map<std::uint32_t, std::uint64_t> unnamed_;  // frames of files, by function
 };
 
 }  // namespace perfmap

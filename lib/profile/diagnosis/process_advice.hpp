@@ -35,6 +35,10 @@ class ProcessAdvice {
   bool began_unseen() const noexcept;
   /// It was not told to name its code.
   bool lacks_flags() const noexcept;
+  /// Node.js that only interprets.
+  bool is_jitless() const noexcept {
+    return recorded_.found.runtime == HostRuntime::node && facts_.asked.only_interprets;
+  }
   bool is_any_used() const noexcept { return uses(false) || uses(true); }
   bool uses(bool is_dump) const noexcept;
   bool has_own_dump() const noexcept;
@@ -52,6 +56,7 @@ class ProcessAdvice {
   bool add_foreign();
   /// A dump that nothing shows to be the process's is not used unasked.
   bool add_unmarked(const std::string& counts, Severity severity);
+  void find_proposed_log();
   /// As the live doctor finds them.
   void find_causes();
   static bool is_of_runtime(const DoctorFinding& cause) noexcept;

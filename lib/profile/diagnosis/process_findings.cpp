@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <deque>
 
+#include "diagnosis/found_file.hpp"
 #include "diagnosis/process_advice.hpp"
 #include "perfmap/recorded_jit.hpp"
+#include "processes/start_time.hpp"
 
 namespace perfmap {
 namespace {
@@ -28,9 +30,27 @@ ProcessAdvice::ProcessAdvice(const RecordingCase& recording, const RecordingDiag
   facts_.knows_arguments = recorded_.knows_arguments;
   facts_.is_gone = !recorded_.is_alive;
   facts_.subject = shell_word(recording.context.path);
+  if (recorded_.found.runtime == HostRuntime::pypy) find_proposed_log();
   // Nothing else makes it write one.
   const bool has_dump = recorded_.found.runtime == HostRuntime::cpython && has_own_dump();
   if (has_dump && facts_.asked.dump_by.empty()) facts_.asked.dump_by = "-X perf_jit";
+}
+
+/// Of a recording that was made with the fix that is proposed: it does not tell the environment.
+void ProcessAdvice::find_proposed_log() {
+  const RecordedSamples& samples = recording_.context.samples;
+  const auto process = samples.processes.find(process_.counts.pid);
+  const bool was_executed = process != samples.processes.end() && process->second.executed != 0;
+  const bool is_here = recording_.context.options.map_dir.empty() && is_of_this_machine(samples);
+  const std::int64_t end = recording_.context.end_ns;
+  if (!facts_.asked.log.empty() || !facts_.is_gone || !was_executed || !is_here || end < 0) return;
+  facts_.asked.log = options_.roots.tmp + "/pypy-%d.log";
+  const Result<FileFacts> file = look_at_path(pypy_log(facts_));
+  constexpr std::uint64_t kLongest = INT64_MAX / 2;
+  const auto length = static_cast<std::int64_t>(std::min(samples.last - samples.first, kLongest));
+  const bool is_good = file && file->is_regular && (file->uid == 0 || file->uid == options_.reader);
+  // An older one is of an earlier process with that pid.
+  if (!is_good || file->mtime_ns < end - length - 2 * kTimeSlack) facts_.asked.log.clear();
 }
 
 void ProcessAdvice::count_into(CauseGroups& groups) {
@@ -170,7 +190,7 @@ bool ProcessAdvice::add_unmarked(const std::string& counts, Severity severity) {
 
 void ProcessAdvice::find_causes() {
   const bool is_all = process_.unnamed_jit != 0 && process_.unnamed_jit == process_.jit_frames;
-  const bool is_silent = concerns() && !is_any_used() && is_meant();
+  const bool is_silent = concerns() && (!is_any_used() || is_jitless()) && is_meant();
   if (began_unseen() || cut_buffer() != nullptr || !(is_all || is_silent)) return;
   Diagnosis live;
   live.pid = process_.counts.pid;
@@ -184,7 +204,8 @@ void ProcessAdvice::find_causes() {
 }
 
 bool ProcessAdvice::is_of_runtime(const DoctorFinding& cause) noexcept {
-  return cause.id == "no-map" || cause.id == "lost-map" || cause.id == "too-old";
+  return cause.id == "no-map" || cause.id == "lost-map" || cause.id == "too-old" ||
+         cause.id == "only-interpreted";
 }
 
 std::string ProcessAdvice::key_of(const DoctorFinding& cause) const {
@@ -236,12 +257,18 @@ void ProcessAdvice::add_runtime_fix(const DoctorFinding& cause, Severity severit
                                     const std::string& message, pid_t pid) {
   const bool cannot = cause.id == "too-old" && process_.runtime == HostRuntime::jvm;
   const StartAdvice::Wants wants{cause.id != "lost-map", wants_stacks_};
-  if (const auto change = cannot ? std::nullopt : start_.change(wants)) {
+  if (cause.id == "no-map" && !pypy_log(facts_).empty()) {
+    advice_.add(cause.id, severity, message, cause.fix, pid);
+    return;
+  }
+  // A variable does not remove an option.
+  const bool is_fixed = cause.id == "only-interpreted" && !recorded_.workload_at;
+  if (const auto change = cannot || is_fixed ? std::nullopt : start_.change(wants)) {
     advice_.add_change(cause.id, severity, message, *change, pid);
   } else if (recorded_.is_alive) {
     advice_.add(cause.id, severity, message, cause.fix, pid);
   } else {
-    const std::string fix = wants.names ? start_.exports({.names = true}) : "";
+    const std::string fix = wants.names && !is_fixed ? start_.exports({.names = true}) : "";
     const std::string how = fix.empty() ? "" : "; set this where it is started, and record again";
     advice_.add(cause.id, severity, message + how, fix, pid);
   }

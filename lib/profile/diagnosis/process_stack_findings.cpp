@@ -81,7 +81,7 @@ bool ProcessAdvice::is_of_own_stack() const {
 void ProcessAdvice::add_interpreted_frames() {
   const bool is_known = recorded_.knows_arguments && is_any_used();
   if (recorded_.found.runtime != HostRuntime::node || !is_known) return;
-  if (facts_.asked.interpreted_frames || facts_.asked.map_by.empty()) return;
+  if (facts_.asked.interpreted_frames || facts_.asked.map_by.empty() || is_jitless()) return;
   const std::string message = process_title(process_) + ": " + std::string(kInterpretedFrames);
   if (const auto change = start_.change({.names = true, .stacks = wants_stacks_})) {
     advice_.add_change("interpreted-frames", Severity::info, message, *change, process_.counts.pid);

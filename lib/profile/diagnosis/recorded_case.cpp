@@ -3,76 +3,15 @@
 #include <algorithm>
 
 #include "diagnosis/doctor_files.hpp"
+#include "diagnosis/recorded_workload.hpp"
 #include "perfmap/recorded_jit.hpp"
+#include "processes/jit_lineage.hpp"
 #include "processes/start_time.hpp"
 
 namespace perfmap {
 namespace {
 
 constexpr std::size_t kMostInherited = 64;  // files of parents that are listed of a process
-
-/// Splits what `sh -c` gets: for looking, not for running.
-std::vector<std::string> words_of(const std::vector<std::string>& arguments) {
-  std::vector<std::string> words;
-  for (const std::string& one : arguments) {
-    std::string_view text = one;
-    while (!text.empty()) {
-      const std::size_t end = std::min(text.find_first_of(" \t\n;\"'"), text.size());
-      if (end != 0) words.emplace_back(text.substr(0, end));
-      text.remove_prefix(std::min(text.size(), end + 1));
-    }
-  }
-  return words;
-}
-
-/// Where in the words the program is called; nothing where it is not.
-std::optional<std::size_t> find_program(const std::vector<std::string>& words,
-                                        const RecordedView& recorded, const std::string& comm) {
-  // Links such as /usr/bin/java lead to the program; perf knows where they lead.
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string_view name = base_name(words[i]);
-    if (name.empty()) continue;
-    if (name == base_name(recorded.view.executable) || name == comm) return i;
-    const HostRuntime runtime = recorded.found.runtime;
-    // erl is a launcher of beam.smp, which gets its options.
-    if (runtime == HostRuntime::erlang && name == "erl") return i;
-    if (runtime != HostRuntime::unknown && find_runtime_of_program(words[i]).runtime == runtime) {
-      return i;
-    }
-  }
-  return std::nullopt;
-}
-
-/// A program that starts itself again gives other arguments to the others.
-bool is_first_of_program(pid_t pid, const RecordedSamples& samples) {
-  const RecordedProcess& process = samples.processes.at(pid);
-  if (process.executed == 0) return false;
-  return std::none_of(samples.processes.begin(), samples.processes.end(), [&](const auto& one) {
-    const RecordedProcess& other = one.second;
-    return other.executed != 0 && other.executed < process.executed &&
-           other.program == process.program;
-  });
-}
-
-/// What perf started, where that is this process's program.
-void take_workload(const std::string& comm, const RecordingContext& context, RecordedView& into) {
-  if (!context.command || !is_first_of_program(into.view.pid, context.samples)) return;
-  const std::vector<std::string>& workload = context.command->workload;
-  const auto found = find_program(workload, into, comm);
-  if (found) {
-    into.workload_at = found;
-    into.knows_arguments = true;
-    into.view.arguments.assign(workload.begin() + static_cast<std::ptrdiff_t>(*found),
-                               workload.end());
-    return;
-  }
-  // What it was asked for may stand in a script, but that is no command line to be changed.
-  std::vector<std::string> words = words_of(workload);
-  const auto inner = find_program(words, into, comm);
-  if (!inner) return;
-  words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(*inner));
-  into.view.arguments = std::move(words);
-}
 
 bool is_the_recorded(const ProcSource& process, const ProcessView& view, const std::string& program,
                      const std::string& comm, const RecordingContext& context) {
@@ -85,7 +24,8 @@ std::optional<RecordedView> view_living(pid_t pid, const std::string& comm,
                                         const RecordingContext& context) {
   ProcSource::Seen<ProcSource> process = ProcSource::open(pid, context.options.roots);
   if (!process || !*process) return std::nullopt;
-  Result<ProcessView> view = view_process(**process, context.options.roots);
+  Result<ProcessView> view =
+      view_process(**process, context.options.roots, context.options.is_snapshot);
   const std::string& program = context.samples.processes.at(pid).program;
   if (!view || !is_the_recorded(**process, *view, program, comm, context)) return std::nullopt;
   RecordedView living;
@@ -238,6 +178,26 @@ StackOptions::FindJit UsedFiles::watch(StackOptions::FindJit find) {
   };
 }
 
+StackOptions::FindParents UsedFiles::watch_parents(StackOptions::FindParents find) {
+  return [this, find = std::move(find)](const ProcessInfo& process) {
+    auto found = find(process);
+    std::optional<std::vector<pid_t>>& parents = parents_[process.pid];
+    if (found) parents.emplace();
+    if (found) {
+      for (const ProcessInfo& parent : *found) parents->push_back(parent.pid);
+    }
+    return found;
+  };
+}
+
+const std::optional<std::vector<pid_t>>* UsedFiles::parents_of(
+    const RecordedProcess& process) const noexcept {
+  const JitLineage* first = process.lineage.get();
+  while (first != nullptr && first->parent != nullptr) first = first->parent.get();
+  const auto found = first == nullptr ? parents_.end() : parents_.find(first->pid);
+  return found == parents_.end() ? nullptr : &found->second;
+}
+
 bool UsedFiles::has(pid_t pid, const FileFacts& file) const noexcept {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return false;
@@ -249,6 +209,19 @@ const std::vector<std::string>& UsedFiles::dumps_of(pid_t pid) const noexcept {
   static const std::vector<std::string> kNone;
   const auto found = processes_.find(pid);
   return found == processes_.end() ? kNone : found->second.dumps;
+}
+
+/// Of a process that is not in the recording, and that one in it was forked from.
+std::optional<RecordedView> view_parent(pid_t pid, const RecordingContext& context) {
+  const RecordingDoctorOptions& options = context.options;
+  ProcSource::Seen<ProcSource> process = ProcSource::open(pid, options.roots);
+  if (!process || !*process) return std::nullopt;
+  Result<ProcessView> view = view_process(**process, options.roots, options.is_snapshot);
+  if (!view) return std::nullopt;
+  RecordedView parent;
+  parent.view = *std::move(view);
+  parent.process = **std::move(process);
+  return parent;
 }
 
 RecordedView view_recorded(pid_t pid, const std::string& comm, const RecordingContext& context) {
@@ -280,14 +253,23 @@ void search_recorded(const RecordedView& recorded, const UsedFiles& used,
   Coverage coverage(recorded.view.memory);
   diagnosis.looked_for = search_files(recorded, used, context, coverage);
   const std::size_t own = diagnosis.looked_for.size();
-  for (const pid_t pid : inherits_from(context.samples.processes.at(recorded.view.pid))) {
-    if (diagnosis.looked_for.size() - own >= kMostInherited) break;
-    if (!context.samples.processes.contains(pid)) continue;
-    const RecordedView parent = view_recorded(pid, recorded.view.status.comm, context);
+  const auto search_parent = [&](pid_t pid, const RecordedView& parent) {
     for (LookedFor& file : search_files(parent, used, context, coverage)) {
       if (file.fate == FileFate::missing) continue;
+      if (diagnosis.looked_for.size() - own >= kMostInherited) return;
       file.inherited_from = pid;
       diagnosis.looked_for.push_back(std::move(file));
+    }
+  };
+  const RecordedProcess& process = context.samples.processes.at(recorded.view.pid);
+  for (const pid_t pid : inherits_from(process)) {
+    if (!context.samples.processes.contains(pid)) continue;
+    search_parent(pid, view_recorded(pid, recorded.view.status.comm, context));
+  }
+  const auto* const parents = used.parents_of(process);
+  if (parents != nullptr && *parents) {
+    for (const pid_t pid : **parents) {
+      if (const auto parent = view_parent(pid, context)) search_parent(pid, *parent);
     }
   }
   diagnosis.memory = coverage.result();

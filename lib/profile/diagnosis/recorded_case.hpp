@@ -18,7 +18,13 @@ class UsedFiles {
  public:
   /// `find`, noting what it answers. Must live as long as the answer; null stays null.
   StackOptions::FindJit watch(StackOptions::FindJit find);
+  /// `find`, noting what it answers.
+  StackOptions::FindParents watch_parents(StackOptions::FindParents find);
   bool has(pid_t pid, const FileFacts& file) const noexcept;
+  /// Of a process, or the first one that it was forked from as far as that was recorded: what the
+  /// other function answered. Null: it was not asked.
+  const std::optional<std::vector<pid_t>>* parents_of(
+      const RecordedProcess& process) const noexcept;
   /// Dumps that the process had mapped, in the order in which find_jit was asked for them.
   const std::vector<std::string>& dumps_of(pid_t pid) const noexcept;
 
@@ -28,6 +34,7 @@ class UsedFiles {
     std::vector<std::string> dumps;
   };
   std::map<pid_t, Of> processes_;
+  std::map<pid_t, std::optional<std::vector<pid_t>>> parents_;
 };
 
 /// What is known of one process of a recording, in the form in which the live doctor judges: what

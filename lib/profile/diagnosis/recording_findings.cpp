@@ -1,6 +1,8 @@
 #include "diagnosis/recording_findings.hpp"
 
 #include <algorithm>
+#include <array>
+#include <unistd.h>
 
 #include "diagnosis/doctor_advice.hpp"
 #include "stacks/recorded_processes.hpp"
@@ -233,6 +235,12 @@ bool has_stack_copies(const RecordedSamples& samples) noexcept {
 
 bool has_stacks(const RecordedSamples& samples) noexcept {
   return any_event_has(samples, kUserStack | kCallchain);
+}
+
+bool is_of_this_machine(const RecordedSamples& samples) {
+  const std::string& host = samples.facts.hostname;
+  std::array<char, 256> own = {};
+  return host.empty() || ::gethostname(own.data(), own.size() - 1) != 0 || host == own.data();
 }
 
 std::uint32_t mending_stack_size(std::uint32_t copied, std::uint64_t cut,

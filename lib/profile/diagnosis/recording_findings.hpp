@@ -65,6 +65,9 @@ bool uses_files_of(const RecordedProcessState& process, pid_t pid) noexcept;
 bool has_stack_copies(const RecordedSamples& samples) noexcept;
 bool has_stacks(const RecordedSamples& samples) noexcept;
 
+/// Whether the recording was made on a machine of this one's name, as far as it tells.
+bool is_of_this_machine(const RecordedSamples& samples);
+
 /// The size for --call-graph dwarf,N by which most of those stacks would be whole: twice as much as
 /// was copied, and where many were cut, more. A multiple of 8, as perf wants it; 0 where it takes
 /// no larger one.

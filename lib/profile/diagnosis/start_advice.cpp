@@ -14,6 +14,24 @@ bool asks_for_python_dump(const std::vector<std::string>& words) {
   });
 }
 
+/// Sets what the words before the program (env NAME=VALUE) set, too, and answers with the rest.
+std::vector<std::string> set_in_workload(const std::vector<std::string>& variables,
+                                         std::size_t program, std::vector<std::string>& workload) {
+  std::vector<std::string> rest;
+  const auto end = workload.begin() + static_cast<std::ptrdiff_t>(program);
+  for (const std::string& one : variables) {
+    const std::string name = one.substr(0, one.find('=') + 1);
+    const auto last = std::find_if(std::make_reverse_iterator(end), workload.rend(),
+                                   [&](const std::string& word) { return word.starts_with(name); });
+    if (last != workload.rend()) {
+      *last = one;
+    } else {
+      rest.push_back(one);
+    }
+  }
+  return rest;
+}
+
 std::string export_command(const std::vector<std::string>& variables) {
   std::string line;
   for (const std::string& one : variables) {
@@ -96,7 +114,7 @@ std::optional<RecordingAdvice::Change> StartAdvice::change(Wants wants) const {
     workload.resize(*recorded_.workload_at);
     const std::vector<std::string> words = line.words();
     workload.insert(workload.end(), words.begin(), words.end());
-    variables = line.environment;
+    variables = set_in_workload(line.environment, *recorded_.workload_at, workload);
   } else {
     variables = this->variables(wants);
     if (wants.names && naming_variables(facts_).empty()) return std::nullopt;

@@ -3,12 +3,23 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "perfmap/living_parents.hpp"
+#include "processes/start_time.hpp"
 #include "stacks/recorded_files.hpp"
 
 namespace perfmap {
 namespace {
 
 std::string base_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::optional<ProcSource> find_in_snapshot(const ProcessInfo& process, RecordedLives& lives,
+                                           const Roots& roots) {
+  auto found = ProcSource::open(process.pid, roots);
+  if (!found || !*found) return std::nullopt;
+  const std::int64_t start = start_time_ns(**found, roots.proc);
+  if (!lives.may_have_begun(process, start, kTimeSlack)) return std::nullopt;
+  return *std::move(found);
+}
 
 /// What all processes of a recording have in common.
 struct Finder {
@@ -42,6 +53,31 @@ StackOptions::FindJit find_recorded_jit(const Recording& recording, RecordedJitO
 
 StackOptions::FindJit find_recorded_jit(RecordedJitOptions options, RecordedRefusals& refused) {
   return Finder{std::move(options), nullptr, refused};
+}
+
+StackOptions::FindParents find_recorded_parents(const Recording& recording,
+                                                RecordedJitOptions options) {
+  return [options = std::move(options), lives = std::make_shared<RecordedLives>(recording)](
+             const ProcessInfo& process) -> std::optional<std::vector<ProcessInfo>> {
+    std::vector<ProcessInfo> parents;
+    const bool has_snapshot = options.snapshot != nullptr;
+    if (options.given != nullptr || (!has_snapshot && !options.directory.empty())) return parents;
+    const Roots& roots = has_snapshot ? options.snapshot->roots() : options.roots;
+    const auto found = has_snapshot ? find_in_snapshot(process, *lives, roots)
+                                    : find_living(process, lives.get(), roots);
+    if (!found) return std::nullopt;
+    for (const ProcSource& parent : living_parents(*found, roots)) {
+      const auto status = parent.status();
+      if (!status || !*status) break;
+      ProcessInfo info;
+      info.pid = parent.pid();
+      info.comm = (*status)->comm;
+      info.began = ProcessBegin::imported;
+      info.until = ProcessTracker::kNow;
+      parents.push_back(std::move(info));
+    }
+    return parents;
+  };
 }
 
 std::function<Result<RecordedDump>(pid_t pid, std::uint64_t time, const std::string& path)>

@@ -1,6 +1,7 @@
 #include "stacks/recorded_processes.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "processes/dump_name.hpp"
 
@@ -123,11 +124,30 @@ void RecordedProcesses::look_for_jit(JitLineage& lineage, const AddressSpace& sp
   ++lookups_;
 }
 
+/// Of a program that was there before perf was: no event tells what it was forked from.
+void RecordedProcesses::look_for_parents(JitLineage& first, const AddressSpace& space) {
+  const ProcessInfo* const info = tracker_.info_of(first);
+  const bool is_unknown = info != nullptr && info->began == ProcessBegin::seen;
+  if (!options_.find_parents || !is_unknown || !may_have_jit(space)) return;
+  if (!std::exchange(files_[&first].wants_parents, false)) return;
+  const auto parents = options_.find_parents(*info);
+  if (!parents) return;
+  JitLineage* child = &first;
+  for (const ProcessInfo& parent : *parents) {
+    child->parent = std::make_shared<JitLineage>();
+    child = child->parent.get();
+    child->pid = parent.pid;
+    child->jit = options_.find_jit(parent, {});
+    ++lookups_;
+  }
+}
+
 void RecordedProcesses::look_for_all_jit(Process& process, const AddressSpace& space) {
   if (!options_.find_jit) return;
   JitLineage* one = process.lineage.get();
   for (int i = 0; one != nullptr && i < JitLineage::kMostGenerations; ++i) {
     look_for_jit(*one, space);
+    if (one->parent == nullptr) look_for_parents(*one, space);
     one = one->parent.get();
   }
 }

@@ -77,6 +77,7 @@ class RecordedProcesses {
   struct JitFiles {
     std::vector<std::string> dumps;  ///< paths of jitdumps that it has mapped
     bool wants_lookup = true;        ///< sources are to be looked for (again)
+    bool wants_parents = true;       ///< nobody was asked which process it was forked from
   };
 
   void on_mmap(const MmapEvent& event);
@@ -87,6 +88,7 @@ class RecordedProcesses {
   Process& process_of(pid_t pid);
   std::shared_ptr<const ProcessMoment> moment_of(Process& process, pid_t pid, std::uint64_t when,
                                                  const RecordedEvent& event);
+  void look_for_parents(JitLineage& first, const AddressSpace& space);
   void look_for_jit(JitLineage& lineage, const AddressSpace& space);
   void look_for_all_jit(Process& process, const AddressSpace& space);
   static std::shared_ptr<const JitNames> names_of(const Process& process);

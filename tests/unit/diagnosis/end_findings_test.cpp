@@ -93,10 +93,22 @@ TEST_CASE("why stacks end in a file decides what is advised", "[doctor]") {
   const DoctorFinding fiber = only({"/x", "make_fcontext", FrameKind::native, 994, 0, 0});
   CHECK(fiber.id == "fibers");
   CHECK(fiber.severity == Severity::info);
+  CHECK(fiber.fix.empty());
+  CHECK(fiber.message.ends_with(". Nothing has to be done"));
+  for (const char* const name : {"jump_fcontext", "ontop_fcontext"}) {
+    const DoctorFinding left =
+        only({"/usr/lib/libboost_context.so.1.74.0", name, FrameKind::native, 994, 0, 0});
+    CHECK(left.id == "early-ends");
+    CHECK(left.message.find("fibers (boost.context) are switched") != std::string::npos);
+    CHECK(left.fix == "perfmap stacks --scan 'a b.data'");
+  }
   CHECK(only({"/usr/lib/libboost_context.so.1.74.0", "", FrameKind::native, 9, 9, 0}).id ==
         "fibers");
   const DoctorFinding haskell = only({"/x", "Main_work_info", FrameKind::native, 994, 0, 0});
-  CHECK(haskell.message.find("ghc -g") != std::string::npos);
+  CHECK(haskell.message.find("no option of perf or ghc shows its callers. ") != std::string::npos);
+  CHECK(
+      haskell.message.ends_with("compile with 'ghc -prof -fprof-auto', and run the program with "
+                                "'+RTS -p'"));
   CHECK(haskell.fix.empty());
   CHECK(only({"/lib/ld-musl-x86_64.so.1", "memcpy", FrameKind::native, 994, 0, 0})
             .message.find("musl-dbg") != std::string::npos);
