@@ -306,9 +306,13 @@ def check_dump():
     assert ids(found)[0] == "clock" and found["findings"][0]["severity"] == "error", found
     again = mends("clock", found)
     dump = pathlib.Path(main_process(again)["looked_for"][-1]["our_path"])
-    with dump.open("r+b") as file:  # in the middle of it
-        file.seek(dump.stat().st_size // 2)
-        file.write(b"\xff" * 3000)
+    bytes_of_it = dump.read_bytes()
+    at = int.from_bytes(bytes_of_it[8:12], "little")
+    while at < len(bytes_of_it) // 2:
+        at += int.from_bytes(bytes_of_it[at + 4:at + 8], "little")
+    with dump.open("r+b") as file:  # where a record begins, in the middle of it
+        file.seek(at)
+        file.write(b"\xff" * 16)
     found = doctor()
     file = main_process(found)["looked_for"][-1]
     assert file["fate"] == "used" and file["damage"].startswith("JD201: "), file
