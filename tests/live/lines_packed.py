@@ -55,7 +55,7 @@ def check_zstd(scratch):
     packed = subprocess.run(["objcopy", "--compress-debug-sections=zstd", f"{scratch}/program",
                              f"{scratch}/packed"], capture_output=True, text=True)
     if packed.returncode != 0:
-        print("left out: objcopy knows no zstd here")
+        print("skipped in part: objcopy knows no zstd here")
         return False
     plain = frames.answers([print_frames, f"{scratch}/program"], addresses)
     check_equal("zstd", plain, frames.answers([print_frames, f"{scratch}/packed"], addresses))
@@ -65,7 +65,7 @@ def check_zstd(scratch):
 def check_package(scratch, dwp, *flags, compiler="g++"):
     missing = [tool for tool in (dwp, compiler) if not shutil.which(tool)]
     if missing:
-        print(f"left out: no {missing[0]} here")
+        print(f"skipped in part: no {missing[0]} here")
         return False
     addresses = make(scratch, "-O2", "-g", "-gsplit-dwarf", *flags, compiler=compiler)
     program, package = f"{scratch}/program", f"{scratch}/program.dwp"
