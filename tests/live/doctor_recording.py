@@ -85,12 +85,13 @@ def paste(fix):
 
 
 def mends(name, found, also=()):
-    """Pastes the fix: then the recording no longer has that finding."""
+    """Pastes the fix: then the recording no longer has that finding, unless as a mere note: a frame in
+    thousands is none, or is new."""
     fix = fix_of(found, name)
     paste(fix)
     again = doctor()
-    for one in (name, *also):
-        assert one not in ids(again), (fix, again["findings"])
+    left = {one["id"] for one in again["findings"] if (one["id"], one["severity"]) != ("unnamed-jit", "info")}
+    assert not left & {name, *also}, (fix, again["findings"])
     return again
 
 

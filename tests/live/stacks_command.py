@@ -117,11 +117,14 @@ def check_ends(many, directory):
         reader.stdout.close()
         assert reader.wait(60) == -signal.SIGPIPE and reader.stderr.read() == b"", form
     before = sorted(os.listdir(directory))
+    whole = output(*many, "--format", "jsonl")
     for delay in (0.005, 0.02, 0.05):
         going = subprocess.Popen([sys.argv[1], "stacks", *map(str, many), "--format", "jsonl", "-o", left])
         time.sleep(delay)
         going.send_signal(signal.SIGINT)
-        if going.wait(60) == 0:
+        going.wait(60)
+        if left.exists():  # it was written before the signal came
+            assert left.read_bytes() == whole
             left.unlink()
         assert sorted(os.listdir(directory)) == before
     print("a full disk, a closed pipe and an interrupt leave nothing behind")
