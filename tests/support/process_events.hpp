@@ -26,12 +26,15 @@ inline std::shared_ptr<JitSources> dump_sources(const std::string& text) {
   return std::make_shared<JitSources>(std::vector<Map>(), std::move(dumps));
 }
 
-/// A recording of processes by CLOCK_MONOTONIC, each of whose records is ten nanoseconds later than
-/// the one before it.
+/// A recording of processes, mostly by CLOCK_MONOTONIC, each of whose records is ten nanoseconds
+/// later than the one before it.
 class ProcessEvents {
  public:
-  ProcessEvents() {
+  enum class Clock { monotonic, unknown };
+
+  explicit ProcessEvents(Clock clock = Clock::monotonic) {
     shape_.sample_type |= kCallchain;
+    if (clock == Clock::unknown) return;
     shape_.flags |= 1 << 25;
     shape_.clock = CLOCK_MONOTONIC;
   }
@@ -39,9 +42,11 @@ class ProcessEvents {
   std::uint64_t time() const { return time_; }
   int count() const { return count_; }  ///< of samples
 
-  ProcessEvents& map(pid_t pid, AddressRange range, const std::string& name = "//anon") {
+  /// `access`: PROT_…, which mostly is that of code.
+  ProcessEvents& map(pid_t pid, AddressRange range, const std::string& name = "//anon",
+                     std::uint32_t access = 5) {
     Bytes body = bytes_.bytes();
-    body.u32(pid).u32(pid).u64(range.begin).u64(range.size).u64(0).zeros(24).u32(5).u32(2);
+    body.u32(pid).u32(pid).u64(range.begin).u64(range.size).u64(0).zeros(24).u32(access).u32(2);
     return add(10, body.padded(name), pid, 2);
   }
   ProcessEvents& fork(pid_t pid, pid_t parent) { return task(7, pid, parent); }
@@ -75,13 +80,15 @@ class ProcessEvents {
   /// The name of each sample's frame in user space; "-" where it has none, and with "?" where it is
   /// doubtful.
   std::vector<std::string> names(const StackOptions::FindJit& find_jit,
-                                 const StackOptions::FindParents& find_parents = {}) const {
+                                 const StackOptions::FindParents& find_parents = {},
+                                 const ProcessTracker::OpenModule& open_module = {}) const {
     const auto recording =
         Recording::open(Input::from_text(bytes_.file({shape_}, data_), "perf.data"));
     REQUIRE(recording);
     StackOptions options;
     options.find_jit = find_jit;
     options.find_parents = find_parents;
+    options.open_module = open_module;
     StackReader reader(*recording, std::move(options));
     std::vector<std::string> found;
     Diagnostics problems(1);

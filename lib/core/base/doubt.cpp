@@ -26,6 +26,9 @@ constexpr std::array<Kind, kDoubtCount> kKinds = {{
     {"remapped-memory",
      "the name is that of the parent process: since the fork, the process has mapped this memory "
      "again or changed its protection"},
+    {"unrecorded-memory",
+     "the recording has no executable mapping at this address, as after mremap(), and the name has "
+     "no time: the memory may have been used for something else"},
 }};
 
 const Kind& kind_of(Doubt one) noexcept {

@@ -19,6 +19,8 @@ enum class Doubt : std::uint16_t {
   stitched_frame = 64,  ///< the frame was taken from another sample of the thread
   /// The name is the parent's; the child mapped the memory anew, or only changed its protection.
   remapped_memory = 128,
+  /// No executable mapping is known at the address, and the source has no time for the name.
+  unrecorded_memory = 256,
 };
 
 /// Reasons to doubt an answer; none of them, at first.
@@ -35,12 +37,12 @@ struct Doubts {
   friend constexpr bool operator==(Doubts, Doubts) = default;
 };
 
-inline constexpr unsigned kDoubtCount = 8;
+inline constexpr unsigned kDoubtCount = 9;
 /// The kinds in the order of their bits: 0 to kDoubtCount - 1.
 constexpr Doubt doubt_at(unsigned position) noexcept { return static_cast<Doubt>(1U << position); }
 
 /// "damaged-record", "clamped-range", "reused-address", "guessed-owner", "guessed-call",
-/// "scanned-frame", "stitched-frame", "remapped-memory".
+/// "scanned-frame", "stitched-frame", "remapped-memory", "unrecorded-memory".
 PERFMAP_API std::string_view to_string(Doubt one) noexcept;
 /// One sentence without a period: what the doubt is about, and what to do.
 PERFMAP_API std::string_view explain(Doubt one) noexcept;

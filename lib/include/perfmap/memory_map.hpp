@@ -86,6 +86,11 @@ enum class JitRoom : std::uint8_t {
 };
 PERFMAP_API JitRoom jit_room(const Region& region) noexcept;
 
+/// Whether code of a runtime may be there though no event told of it: nothing is known to be mapped
+/// (null), as where mremap() moved executable memory, or memory without a file that is not known to
+/// be executable.
+PERFMAP_API bool may_be_unrecorded_code(const Region* region) noexcept;
+
 /// Whether perf 6 and 7 look into the process's perf map for addresses of this region: only where
 /// it has one of a few names. Source: Linux, tools/perf/util/map.c.
 PERFMAP_API bool perf_asks_its_map(const Region& region) noexcept;

@@ -76,6 +76,10 @@ class PERFMAP_API Symbolizer {
     Detail detail = Detail::symbols;
     bool demangle = true;  ///< symbols, and what runtimes write; see demangle_code()
     unsigned threads = 1;  ///< for source lines
+    /// Recordings do not tell of all memory: where the process has nothing, or memory without a
+    /// file that is not executable, its sources are asked all the same; see
+    /// may_be_unrecorded_code().
+    bool asks_unrecorded = false;
   };
 
   Symbolizer(ProcessTracker& tracker, Options options);
@@ -110,7 +114,8 @@ class PERFMAP_API Symbolizer {
   struct Batch;
   void name(Batch& batch, const Query& query, AddressName& answer);
   bool name_by_module(Batch& batch, const Region& region, AddressName& answer);
-  bool name_by_jit(Batch& batch, const Region& region, const Query& query, AddressName& answer);
+  bool name_by_jit(Batch& batch, const Region* region, const Query& query, AddressName& answer);
+  bool name_unrecorded(Batch& batch, const Region* region, const Query& query, AddressName& answer);
   void fail(Error error);
   void note_missing(const Module& module, const DebugIndex& index);
   void note_without_lines(const Module& module);

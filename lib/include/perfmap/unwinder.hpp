@@ -108,7 +108,8 @@ class PERFMAP_API UnwindSpace {
 /// code, the next one is tried; call frame information of a file has the last word.
 ///
 /// Never reads outside of the sample and of code, never loops, and gives no frame outside of
-/// executable memory but the first. A frame costs 20 to 50 ns where its code was seen before, else
+/// executable memory but the first; code that the sources have at that time is taken for such where
+/// nothing is known to be mapped. A frame costs 20 to 50 ns where its code was seen before, else
 /// about a microsecond.
 ///
 /// One thread at a time: an Unwinder for each. It holds 128 to 256 bytes for each address of

@@ -24,7 +24,8 @@ static_assert(bit(perfmap::Doubt::damaged_record) == PERFMAP_DOUBT_DAMAGED_RECOR
               bit(perfmap::Doubt::clamped_range) == PERFMAP_DOUBT_CLAMPED_RANGE &&
               bit(perfmap::Doubt::reused_address) == PERFMAP_DOUBT_REUSED_ADDRESS &&
               bit(perfmap::Doubt::guessed_owner) == PERFMAP_DOUBT_GUESSED_OWNER &&
-              bit(perfmap::Doubt::remapped_memory) == PERFMAP_DOUBT_REMAPPED_MEMORY);
+              bit(perfmap::Doubt::remapped_memory) == PERFMAP_DOUBT_REMAPPED_MEMORY &&
+              bit(perfmap::Doubt::unrecorded_memory) == PERFMAP_DOUBT_UNRECORDED_MEMORY);
 
 /// Views of what the tracker keeps for the caller.
 perfmap_address_name to_c(const perfmap_tracker& tracker) {

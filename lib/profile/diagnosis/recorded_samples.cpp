@@ -122,7 +122,7 @@ class SampleReader {
   bool is_named(const Region& region, const RecordedSample& sample) const {
     bool answer = false;
     tracker_.lineage(sample.pid)
-        ->visit(region, sample.ip, [&](const JitLineage& one, std::uint64_t, bool) {
+        ->visit(&region, sample.ip, [&](const JitLineage& one, std::uint64_t, bool) {
           return answer = is_named_(one.pid, sample.ip, sample.time);
         });
     return answer;
@@ -153,7 +153,7 @@ std::vector<pid_t> inherits_from(const RecordedProcess& process) {
     return false;
   };
   for (const Region& region : process.memory->regions()) {
-    if (jit_room(region) == JitRoom::likely) own->visit(region, region.range.begin, take);
+    if (jit_room(region) == JitRoom::likely) own->visit(&region, region.range.begin, take);
   }
   return pids;
 }

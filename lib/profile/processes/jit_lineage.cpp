@@ -12,15 +12,18 @@ JitLineage::~JitLineage() {
 }
 
 /// In a recording, mprotect() looks like a new mapping of the same kind, and JITs call it often.
-JitLineage::Origin JitLineage::origin_of(const Region& region, Address address) const {
+JitLineage::Origin JitLineage::origin_of(const Region* region, Address address) const {
   if (parent == nullptr || began_with == nullptr) return Origin::own;
   const Region* const before = began_with->find(address);
-  if (before == nullptr || before->file != region.file) return Origin::own;
-  return region.mapped_by == id ? Origin::remapped : Origin::inherited;
+  // Where nothing is known in either, the child has what the parent had.
+  if (before == nullptr || region == nullptr)
+    return before == region ? Origin::inherited : Origin::own;
+  if (before->file != region->file) return Origin::own;
+  return region->mapped_by == id ? Origin::remapped : Origin::inherited;
 }
 
-void JitLineage::visit(const Region& region, Address address, const Ask& ask) const {
-  const Region* shown = &region;
+void JitLineage::visit(const Region* region, Address address, const Ask& ask) const {
+  const Region* shown = region;
   const JitLineage* one = this;
   std::uint64_t until = ProcessTracker::kNow;
   bool was_remapped = false;
@@ -28,7 +31,7 @@ void JitLineage::visit(const Region& region, Address address, const Ask& ask) co
     if (one->asks_own && ask(*one, until, was_remapped)) return;
     if (one->parent == nullptr) return;
     if (one->began_with != nullptr) {
-      const Origin origin = one->origin_of(*shown, address);
+      const Origin origin = one->origin_of(shown, address);
       if (origin == Origin::own) return;
       was_remapped = was_remapped || origin == Origin::remapped;
       shown = one->began_with->find(address);
@@ -38,7 +41,7 @@ void JitLineage::visit(const Region& region, Address address, const Ask& ask) co
   }
 }
 
-LineageAnswer JitLineage::find(const Region& region, const Query& query) const {
+LineageAnswer JitLineage::find(const Region* region, const Query& query) const {
   LineageAnswer answer;
   const auto ask = [&](const JitLineage& one, std::uint64_t until, bool was_remapped) {
     if (one.jit == nullptr) return false;

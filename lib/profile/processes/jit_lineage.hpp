@@ -36,22 +36,22 @@ struct JitLineage {
   ~JitLineage();
 
   /// Calls `ask` with each program whose names count at the address: with this one first, then with
-  /// those that it was forked from, as long as the memory there shows the same as in `region` here.
-  /// Ends when it answers true. What a parent did to its memory after `until`, by the clock of
-  /// jitdumps, is not this program's.
+  /// those that it was forked from, as long as the memory there shows the same as in `region` here,
+  /// or, where that is null, nothing is known to be mapped. Ends when it answers true. What a
+  /// parent did to its memory after `until`, by the clock of jitdumps, is not this program's.
   using Ask =
       std::function<bool(const JitLineage& program, std::uint64_t until, bool was_remapped)>;
-  void visit(const Region& region, Address address, const Ask& ask) const;
+  void visit(const Region* region, Address address, const Ask& ask) const;
   /// Asks their sources.
-  LineageAnswer find(const Region& region, const Query& query) const;
+  LineageAnswer find(const Region* region, const Query& query) const;
 
   enum class Origin : std::uint8_t {
     own,        ///< the program mapped it, or nothing is known of where it comes from
     inherited,  ///< as the parent had it
     remapped,   ///< the parent had the same there, and the program has mapped it again
   };
-  /// Where the memory of this program that shows `region` comes from.
-  Origin origin_of(const Region& region, Address address) const;
+  /// Where the memory of this program that shows `region`, or nothing if null, comes from.
+  Origin origin_of(const Region* region, Address address) const;
 
   pid_t pid = 0;
   std::uint32_t generation = 0;     // of that pid

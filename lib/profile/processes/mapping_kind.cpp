@@ -32,6 +32,18 @@ RegionKind kind_of_bracketed(std::string_view name) noexcept {
   return RegionKind::special;
 }
 
+/// Of memory that is executable.
+JitRoom room_in(RegionKind kind) noexcept {
+  switch (kind) {
+    case RegionKind::file:
+    case RegionKind::deleted_file: return JitRoom::unless_elf;
+    case RegionKind::device:
+    case RegionKind::vdso:
+    case RegionKind::special: return JitRoom::none;
+    default: return JitRoom::likely;
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(RegionKind kind) noexcept {
@@ -58,15 +70,12 @@ MappedFile classify_mapping(std::string_view name) {
 }
 
 JitRoom jit_room(const Region& region) noexcept {
-  if (!region.access.execute) return JitRoom::none;
-  switch (region.file->kind) {
-    case RegionKind::file:
-    case RegionKind::deleted_file: return JitRoom::unless_elf;
-    case RegionKind::device:
-    case RegionKind::vdso:
-    case RegionKind::special: return JitRoom::none;
-    default: return JitRoom::likely;
-  }
+  return region.access.execute ? room_in(region.file->kind) : JitRoom::none;
+}
+
+bool may_be_unrecorded_code(const Region* region) noexcept {
+  if (region == nullptr) return true;
+  return !region->access.execute && room_in(region->file->kind) == JitRoom::likely;
 }
 
 bool perf_asks_its_map(const Region& region) noexcept {

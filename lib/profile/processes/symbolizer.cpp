@@ -93,7 +93,10 @@ AddressName Symbolizer::find(pid_t pid, const Query& query, std::uint64_t when) 
 void Symbolizer::name(Batch& batch, const Query& query, AddressName& answer) {
   const Region* const region = batch.space->find(query.address);
   answer.why = NoName::unmapped;
-  if (region == nullptr) return;
+  if (region == nullptr) {
+    name_unrecorded(batch, region, query, answer);
+    return;
+  }
   answer.mapped = region->file;
   const RegionKind kind = region->file->kind;
   const bool is_file = kind == RegionKind::vdso || region->file->is_file();
@@ -104,7 +107,7 @@ void Symbolizer::name(Batch& batch, const Query& query, AddressName& answer) {
     by_jit.address = answer.address;
     by_jit.mapped = answer.mapped;
     const bool may_ask = !answer.has_name() && jit_room(*region) != JitRoom::none;
-    if (may_ask && name_by_jit(batch, *region, query, by_jit) &&
+    if (may_ask && name_by_jit(batch, region, query, by_jit) &&
         by_jit.range->begin >= region->range.begin && by_jit.range->end() <= region->range.end()) {
       answer = std::move(by_jit);
     }
@@ -112,7 +115,8 @@ void Symbolizer::name(Batch& batch, const Query& query, AddressName& answer) {
   }
   const bool is_unreadable = is_file && answer.why == NoName::unreadable;
   answer.why = is_unreadable ? NoName::unreadable : NoName::no_source;
-  if (jit_room(*region) == JitRoom::none || name_by_jit(batch, *region, query, answer)) return;
+  if (name_unrecorded(batch, region, query, answer)) return;
+  if (jit_room(*region) == JitRoom::none || name_by_jit(batch, region, query, answer)) return;
   // A library may have been loaded from a memfd.
   const NoName why = is_unreadable ? NoName::unreadable : answer.why;
   if (kind == RegionKind::memfd && name_by_module(batch, *region, answer)) return;
@@ -144,7 +148,22 @@ bool Symbolizer::name_by_module(Batch& batch, const Region& region, AddressName&
   return true;
 }
 
-bool Symbolizer::name_by_jit(Batch& batch, const Region& region, const Query& query,
+/// A dump that has code there at that time is right. What a source has there in the end may have
+/// been elsewhere then, or the memory may have been another's.
+bool Symbolizer::name_unrecorded(Batch& batch, const Region* region, const Query& query,
+                                 AddressName& answer) {
+  if (!options_.asks_unrecorded || !may_be_unrecorded_code(region)) return false;
+  const NoName why = answer.why;
+  if (!name_by_jit(batch, region, query, answer)) {
+    answer.why = why;
+    return false;
+  }
+  const bool is_of_map = answer.entry->source < answer.sources->resolver().maps().size();
+  if (is_of_map || query.time == Timeline::kEnd) answer.doubts.add(Doubt::unrecorded_memory);
+  return true;
+}
+
+bool Symbolizer::name_by_jit(Batch& batch, const Region* region, const Query& query,
                              AddressName& answer) {
   if (batch.lineage == nullptr) batch.lineage = tracker_.lineage(batch.pid, batch.when);
   if (batch.lineage == nullptr && batch.jit != nullptr) {

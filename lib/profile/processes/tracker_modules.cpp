@@ -120,7 +120,7 @@ std::optional<JitCode> ProcessTracker::find_jit_code(pid_t pid, Address address,
   const std::shared_ptr<const AddressSpace> space = one->at(time);
   const Region* const region = space->find(address);
   if (region == nullptr || jit_room(*region) == JitRoom::none) return std::nullopt;
-  const LineageAnswer answer = one->line(time)->find(*region, {address, source_time});
+  const LineageAnswer answer = one->line(time)->find(region, {address, source_time});
   if (!answer.found) return std::nullopt;
   return JitCode{answer.found->name, answer.found->range, jit_room(*region), answer.sources,
                  answer.doubts};

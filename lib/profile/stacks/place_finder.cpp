@@ -14,6 +14,7 @@ Symbolizer::Options symbolizer_options(const StackOptions& options) {
   if (options.names == Names::inlines) result.detail = Symbolizer::Detail::inlines;
   result.demangle = options.demangle;
   result.threads = options.threads;
+  result.asks_unrecorded = true;
   return result;
 }
 
@@ -44,8 +45,10 @@ PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFra
   if (frame.source == FrameSource::kernel) return {{&kernel_, address, frame.is_return}, nullptr};
   const Symbolizer::Moment& moment = stack.moment->place;
   const Region* const region = moment.space->find(address);
-  if (region == nullptr) return {{nullptr, address, frame.is_return}, nullptr};
   const auto& names = stack.moment->names;
+  if (names != nullptr && may_be_unrecorded_code(region))
+    return {{&names->unrecorded, address, frame.is_return}, region};
+  if (region == nullptr) return {{nullptr, address, frame.is_return}, nullptr};
   if (is_mapped_file(*region)) {
     // A process's own names count in files, too, for code that no symbol names; V8 maps its
     // builtins twice, and names them at one of the places.
@@ -57,7 +60,7 @@ PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFra
   }
   // Of memory without a name, one process's is not another's.
   if (names == nullptr) return {{moment.space.get(), address, frame.is_return}, region};
-  const auto origin = static_cast<std::size_t>(moment.lineage->origin_of(*region, address));
+  const auto origin = static_cast<std::size_t>(moment.lineage->origin_of(region, address));
   return {{&names->marks[origin], address, frame.is_return}, region};
 }
 

@@ -122,7 +122,7 @@ FrameFunction PlaceFinder::function_of(const AddressName& name, const Region* re
 void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
                                const ProcessMoment& moment, const Region* region, Places& places) {
   if (name.module != nullptr || moment.names == nullptr) return;
-  if (region == nullptr || jit_room(*region) == JitRoom::none) return;
+  if (!may_be_unrecorded_code(region) && jit_room(*region) == JitRoom::none) return;
   const auto has_dump = [](const std::shared_ptr<JitSources>& sources) {
     return sources != nullptr && !sources->resolver().timelines().empty();
   };
@@ -133,7 +133,7 @@ void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
   if (!has_times) return;
   places.since = wanted.time;
   places.until = wanted.time == UINT64_MAX ? wanted.time : wanted.time + 1;
-  if (!name.entry && is_mapped_file(*region) &&
+  if (!name.entry && region != nullptr && is_mapped_file(*region) &&
       has_no_later_name(*moment.names, {wanted.address(), wanted.time})) {
     places.until = UINT64_MAX;
   }

@@ -24,12 +24,6 @@ std::optional<Address> first_user_address(const RecordedSample& sample) {
   return std::nullopt;
 }
 
-bool may_have_jit(const AddressSpace& space) {
-  const auto regions = space.regions();
-  return std::any_of(regions.begin(), regions.end(),
-                     [](const Region& region) { return jit_room(region) == JitRoom::likely; });
-}
-
 }  // namespace
 
 RecordedProcesses::RecordedProcesses(const StackOptions& options, SourceClock& clock)
@@ -110,11 +104,28 @@ RecordedProcesses::Process& RecordedProcesses::process_of(pid_t pid) {
   return process;
 }
 
-/// Of a program whose code `space` may have: its own, or that of a process that was forked from it.
-void RecordedProcesses::look_for_jit(JitLineage& lineage, const AddressSpace& space) {
-  if (!lineage.asks_own) return;
-  JitFiles& files = files_[&lineage];
-  if (!files.wants_lookup || (files.dumps.empty() && !may_have_jit(space))) return;
+/// Whether its sources are to be looked for because of the sample: code where none was recorded was
+/// moved there, or events were lost.
+bool RecordedProcesses::is_first_stray(Process& process, const RecordedSample& sample) {
+  if (process.has_stray || sample.mode != CpuMode::user) return false;
+  if (!may_be_unrecorded_code(process.last->place.space->find(sample.ip))) return false;
+  process.has_stray = true;
+  process.lookups = 0;
+  return true;
+}
+
+/// Runtimes keep code in files, too, as below /dev/shm, to have it mapped twice.
+bool RecordedProcesses::may_have_jit(pid_t pid, const AddressSpace& space) {
+  return std::ranges::any_of(space.regions(), [&](const Region& region) {
+    const JitRoom room = jit_room(region);
+    if (room != JitRoom::unless_elf) return room == JitRoom::likely;
+    // Where no modules are opened, every file counts as one.
+    return tracker_.options().open_module && !tracker_.module_of(pid, region);
+  });
+}
+
+/// Of a program whose code a process may have: itself, or one that was forked from it.
+void RecordedProcesses::look_for_jit(JitLineage& lineage, JitFiles& files) {
   const ProcessInfo* const info = tracker_.info_of(lineage);
   if (info == nullptr) return;
   files.wants_lookup = false;
@@ -124,13 +135,16 @@ void RecordedProcesses::look_for_jit(JitLineage& lineage, const AddressSpace& sp
   ++lookups_;
 }
 
-/// Of a program that was there before perf was: no event tells what it was forked from.
-void RecordedProcesses::look_for_parents(JitLineage& first, const AddressSpace& space) {
+/// Whether it was there before perf was: then no event tells what it was forked from.
+bool RecordedProcesses::wants_parents(const JitLineage& first) {
+  if (!options_.find_parents || first.parent != nullptr) return false;
   const ProcessInfo* const info = tracker_.info_of(first);
-  const bool is_unknown = info != nullptr && info->began == ProcessBegin::seen;
-  if (!options_.find_parents || !is_unknown || !may_have_jit(space)) return;
-  if (!std::exchange(files_[&first].wants_parents, false)) return;
-  const auto parents = options_.find_parents(*info);
+  return info != nullptr && info->began == ProcessBegin::seen && files_[&first].wants_parents;
+}
+
+void RecordedProcesses::look_for_parents(JitLineage& first) {
+  files_[&first].wants_parents = false;
+  const auto parents = options_.find_parents(*tracker_.info_of(first));
   if (!parents) return;
   JitLineage* child = &first;
   for (const ProcessInfo& parent : *parents) {
@@ -142,13 +156,21 @@ void RecordedProcesses::look_for_parents(JitLineage& first, const AddressSpace& 
   }
 }
 
-void RecordedProcesses::look_for_all_jit(Process& process, const AddressSpace& space) {
+void RecordedProcesses::look_for_all_jit(Process& process, pid_t pid, const AddressSpace& space) {
   if (!options_.find_jit) return;
+  std::optional<bool> known;
+  if (process.has_stray) known = true;
+  const auto may_have = [&] {
+    if (!known) known = may_have_jit(pid, space);
+    return *known;
+  };
   JitLineage* one = process.lineage.get();
-  for (int i = 0; one != nullptr && i < JitLineage::kMostGenerations; ++i) {
-    look_for_jit(*one, space);
-    if (one->parent == nullptr) look_for_parents(*one, space);
-    one = one->parent.get();
+  for (int i = 0; one != nullptr && i < JitLineage::kMostGenerations;
+       ++i, one = one->parent.get()) {
+    JitFiles& files = files_[one];
+    const bool wants_own = one->asks_own && files.wants_lookup;
+    if (wants_own && (!files.dumps.empty() || may_have())) look_for_jit(*one, files);
+    if (wants_parents(*one) && may_have()) look_for_parents(*one);
   }
 }
 
@@ -185,7 +207,7 @@ std::shared_ptr<const ProcessMoment> RecordedProcesses::moment_of(Process& proce
   if (!is_known) space = kNothing;
   const bool is_same_space = process.last != nullptr && process.last->place.space == space;
   if (is_same_space && process.lookups == lookups_) return process.last;
-  look_for_all_jit(process, *space);
+  look_for_all_jit(process, pid, *space);
   process.lookups = lookups_;
   auto names = names_of(process);
   if (is_same_space && process.last->names == names) return process.last;
@@ -207,7 +229,9 @@ std::shared_ptr<const ProcessMoment> RecordedProcesses::moment_of(Process& proce
 std::shared_ptr<const ProcessMoment> RecordedProcesses::moment(const RecordedSample& sample,
                                                                const RecordedEvent& event) {
   const pid_t pid = sample.pid;
-  auto now = moment_of(process_of(pid), pid, ProcessTracker::kNow, event);
+  Process& process = process_of(pid);
+  auto now = moment_of(process, pid, ProcessTracker::kNow, event);
+  if (is_first_stray(process, sample)) now = moment_of(process, pid, ProcessTracker::kNow, event);
   const auto found = execs_.find(pid);
   if (found == execs_.end()) return now;
   Exec& exec = found->second;

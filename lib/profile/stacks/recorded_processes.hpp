@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -21,10 +22,11 @@
 namespace perfmap {
 
 /// The sources of a process and of those that it was forked from, as long as they stay the same.
-/// Answers for memory are kept by the address of one of the marks.
+/// Answers for memory are kept by the address of one of the marks, the last one included.
 struct JitNames {
   std::vector<std::shared_ptr<JitSources>> sources;  ///< the nearest first
   char marks[3] = {};                                ///< one for each JitLineage::Origin
+  char unrecorded = 0;                               ///< of may_be_unrecorded_code()
 
   bool has_any() const noexcept {
     return std::ranges::any_of(
@@ -67,6 +69,7 @@ class RecordedProcesses {
     std::shared_ptr<JitLineage> lineage;  ///< null: of an unknown process
     std::shared_ptr<const ProcessMoment> last;
     std::uint64_t lookups = 0;  ///< lookups_ when `last` was made
+    bool has_stray = false;     ///< a sample was where no code is known
   };
   /// From an exec until the new program runs: the kernel maps it piece by piece.
   struct Exec {
@@ -88,9 +91,12 @@ class RecordedProcesses {
   Process& process_of(pid_t pid);
   std::shared_ptr<const ProcessMoment> moment_of(Process& process, pid_t pid, std::uint64_t when,
                                                  const RecordedEvent& event);
-  void look_for_parents(JitLineage& first, const AddressSpace& space);
-  void look_for_jit(JitLineage& lineage, const AddressSpace& space);
-  void look_for_all_jit(Process& process, const AddressSpace& space);
+  bool wants_parents(const JitLineage& first);
+  void look_for_parents(JitLineage& first);
+  static bool is_first_stray(Process& process, const RecordedSample& sample);
+  bool may_have_jit(pid_t pid, const AddressSpace& space);
+  void look_for_jit(JitLineage& lineage, JitFiles& files);
+  void look_for_all_jit(Process& process, pid_t pid, const AddressSpace& space);
   static std::shared_ptr<const JitNames> names_of(const Process& process);
   void set_fork_times(const Process& process, const JitNames& names, const RecordedEvent& event);
 

@@ -50,6 +50,20 @@ std::string_view code_of(const DumpedCode& dumped) {
   return load ? load->code : std::string_view();
 }
 
+std::optional<CodeRegion> find_code(const UnwindSpace::State& space, Address address,
+                                    std::uint64_t time) {
+  if (const CodeRegion* const known = space.find(address)) return *known;
+  const auto named = find_named(space, address, time);
+  if (!named) return std::nullopt;
+  const AddressRange& code = named->name.range;
+  CodeRegion found{code.begin, code.end(), 0, nullptr};
+  // What is known beside it stays what it is.
+  const auto next = std::ranges::upper_bound(space.regions, address, {}, &CodeRegion::begin);
+  if (next != space.regions.end()) found.end = std::min(found.end, next->begin);
+  if (next != space.regions.begin()) found.begin = std::max(found.begin, std::prev(next)->end);
+  return found;
+}
+
 std::optional<DumpedCode> find_dumped(const UnwindSpace::State& space, Address address,
                                       std::uint64_t time) {
   const auto named = find_named(space, address, time);

@@ -28,6 +28,10 @@ struct DumpedCode {
   std::uint64_t offset = 0;  ///< of the address, in the code as it was loaded
 };
 
+/// The code that covers an address: that of the space; where it has none, what the sources have
+/// there at that time, as in memory that mremap() moved, which no event tells.
+std::optional<CodeRegion> find_code(const UnwindSpace::State& space, Address address,
+                                    std::uint64_t time);
 /// Of jitdumps alone, the process's own or those it was forked from.
 std::optional<DumpedCode> find_dumped(const UnwindSpace::State& space, Address address,
                                       std::uint64_t time);

@@ -55,8 +55,8 @@ bool has_dumps(const UnwindSpace::State& space) noexcept {
 }
 
 /// `region` covers the byte before the pc.
-void find_code(const UnwindSpace::State& space, const CodeRegion& region, Address pc,
-               std::uint64_t time, CodeBefore& code) {
+void find_bytes(const UnwindSpace::State& space, const CodeRegion& region, Address pc,
+                std::uint64_t time, CodeBefore& code) {
   code.machine = space.machine;
   if (region.module != nullptr) {
     code.machine = machine_of(region.module->machine()).value_or(kUnknown);
@@ -79,9 +79,10 @@ bool is_signal_return_at(const CodeRegion& region, Address pc) noexcept {
 }
 
 /// The function that covers an address, by its name alone.
-std::optional<AddressRange> named_range(const UnwindSpace::State& space, const CodeRegion* region,
-                                        Address address, std::uint64_t time) {
-  if (region == nullptr) return std::nullopt;
+std::optional<AddressRange> named_range(const UnwindSpace::State& space,
+                                        const std::optional<CodeRegion>& region, Address address,
+                                        std::uint64_t time) {
+  if (!region) return std::nullopt;
   if (region->module != nullptr) {
     const auto symbol = region->module->find_symbol(address + region->delta);
     return symbol ? std::optional(symbol->range) : std::nullopt;
@@ -96,13 +97,13 @@ std::optional<AddressRange> named_range(const UnwindSpace::State& space, const C
 }  // namespace
 
 ReturnSite UnwindSpace::return_site(Address pc, std::uint64_t time) const {
-  const CodeRegion* const before = state_->find(pc - 1);
-  const bool is_one = before != nullptr && pc < before->end;
-  const CodeRegion* const here = is_one ? before : state_->find(pc);
-  if (here != nullptr && is_signal_return_at(*here, pc)) return {false, false};
-  if (before == nullptr) return {here == nullptr, false};
+  const std::optional<CodeRegion> before = find_code(*state_, pc - 1, time);
+  const bool is_one = before && pc < before->end;
+  const std::optional<CodeRegion> here = is_one ? before : find_code(*state_, pc, time);
+  if (here && is_signal_return_at(*here, pc)) return {false, false};
+  if (!before) return {!here, false};
   CodeBefore code;
-  find_code(*state_, *before, pc, time, code);
+  find_bytes(*state_, *before, pc, time, code);
   if (!code.bytes.empty()) {
     if (const auto is_call = ends_with_call(code.machine, code.bytes)) return {*is_call, false};
   }

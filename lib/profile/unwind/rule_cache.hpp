@@ -79,6 +79,8 @@ class RuleCache {
     if (region != nullptr) regions_ = {region, regions_[0]};
     return region;
   }
+  /// Of code that no file describes.
+  static const UnwindRule& no_information() noexcept { return kNoInformation; }
   const CfiRow& row(const UnwindRule& rule) const noexcept { return rows_[rule.row]; }
   /// Of modules that rules were asked of.
   FunctionBounds& functions() noexcept { return functions_; }

@@ -35,19 +35,27 @@ StackEnd Walk<Arch>::run() {
   }
 }
 
+/// Where nothing executable is known, what a runtime's sources name at that time is code.
+template <class Arch>
+const UnwindRule& Walk<Arch>::rule_at(Address address) {
+  const UnwindRule& rule = rules_.template find<Arch>(space_, address);
+  const bool is_unknown = rule.kind == UnwindRule::Kind::no_code && !space_.jit.empty();
+  return is_unknown && find_code(space_, address, time_) ? RuleCache::no_information() : rule;
+}
+
 /// The trampoline that a signal handler returns to was never called: its first address is where it
 /// is, and the rules there say so. No more was a function that begins where nobody called, as a
 /// runtime's that others are told to go on with.
 template <class Arch>
 const UnwindRule& Walk<Arch>::rule_here() {
-  const UnwindRule& before = rules_.template find<Arch>(space_, place());
+  const UnwindRule& before = rule_at(place());
   if (!is_return_ || before.is_plain) return before;
   if (!before.is_signal) {
     const bool is_other = before.ends_without_call;
     if (has_rules(before) && !is_other) return before;
     const UnwindRule& exact = rules_.template find<Arch>(space_, pc());
     if (!exact.is_signal) {
-      return is_other && has_rules(exact) ? exact : rules_.template find<Arch>(space_, place());
+      return is_other && has_rules(exact) ? exact : rule_at(place());
     }
   }
   is_return_ = false;
@@ -140,7 +148,7 @@ void Walk<Arch>::go_to(Address to, Address new_sp, FrameSource source, bool is_r
 
 template <class Arch>
 bool Walk<Arch>::is_code(Address address) {
-  return rules_.template find<Arch>(space_, address).kind != UnwindRule::Kind::no_code;
+  return rule_at(address).kind != UnwindRule::Kind::no_code;
 }
 
 template class Walk<X86_64>;

@@ -46,6 +46,7 @@ class Walk {
   enum class Step : std::uint8_t { done, failed, ended };
 
   const UnwindRule& rule_here();
+  const UnwindRule& rule_at(Address address);
   Step simple(const UnwindRule& rule);
   Step general(const UnwindRule& rule);
   Step by_row(const CfiRow& row, FrameSource source);
@@ -53,7 +54,7 @@ class Walk {
   Step arrive(const Arrival& arrival);
 
   Step without_information(UnwindRule::Kind kind);
-  bool leaf(UnwindRule::Kind kind, const CodeRegion* region);
+  bool leaf(UnwindRule::Kind kind, const std::optional<CodeRegion>& region);
   bool frame_pointer();
   bool is_frame_pointer_cut();
   Step jit_cfi();

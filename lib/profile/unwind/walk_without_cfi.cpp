@@ -29,13 +29,13 @@ bool is_entry(const CodeRegion& region, Address address) {
 /// Of code that no file describes; `kind` is no_code for a pc that nothing executable is at.
 template <class Arch>
 typename Walk<Arch>::Step Walk<Arch>::without_information(UnwindRule::Kind kind) {
-  const CodeRegion* const region = space_.find(place());
+  const std::optional<CodeRegion> region = find_code(space_, place(), time_);
   if (!is_return_ && leaf(kind, region)) return Step::done;
-  if (options_.jit_cfi_first && region != nullptr && jit_cfi() == Step::done) return Step::done;
+  if (options_.jit_cfi_first && region && jit_cfi() == Step::done) return Step::done;
   if (frame_pointer()) return Step::done;
-  if (!options_.jit_cfi_first && region != nullptr && jit_cfi() == Step::done) return Step::done;
+  if (!options_.jit_cfi_first && region && jit_cfi() == Step::done) return Step::done;
   if (options_.scan && scan()) return Step::done;
-  if (region != nullptr && is_entry(*region, place()) && !was_guessed_) {
+  if (region && is_entry(*region, place()) && !was_guessed_) {
     return end(StackEnd::root);
   }
   return end(is_frame_pointer_cut() ? StackEnd::truncated : StackEnd::no_info);
@@ -51,9 +51,9 @@ bool Walk<Arch>::is_frame_pointer_cut() {
 }
 
 template <class Arch>
-bool Walk<Arch>::leaf(UnwindRule::Kind kind, const CodeRegion* region) {
+bool Walk<Arch>::leaf(UnwindRule::Kind kind, const std::optional<CodeRegion>& region) {
   std::optional<LeafFrame> frame;
-  if (region != nullptr) {
+  if (region) {
     CodeFinder finder(space_, rules_.functions());
     frame = leaf_frame<Arch>(finder, *region, pc(), time_);
   } else if (kind == UnwindRule::Kind::no_code) {
@@ -86,7 +86,7 @@ bool Walk<Arch>::frame_pointer() {
     return false;
   const Address to = Arch::code_address(value);
   if (to == 0) return false;
-  const UnwindRule::Kind kind = rules_.template find<Arch>(space_, to - 1).kind;
+  const UnwindRule::Kind kind = rule_at(to - 1).kind;
   const bool needs_frame = kind == UnwindRule::Kind::no_information;
   if (kind == UnwindRule::Kind::no_code || (needs_frame && saved != 0 && saved <= fp)) return false;
   const Address new_sp = fp + 16;
@@ -137,8 +137,8 @@ bool Walk<Arch>::scan() {
 
 template <class Arch>
 bool Walk<Arch>::is_call_before(Address address) {
-  const CodeRegion* const region = space_.find(address - 1);
-  if (region == nullptr) return false;
+  const std::optional<CodeRegion> region = find_code(space_, address - 1, time_);
+  if (!region) return false;
   CodeFinder finder(space_, rules_.functions());
   const CodeBytes code = finder.bytes(*region, address, time_);
   if (code.before.empty()) return region->module == nullptr && code.offset.value_or(0) != 0;

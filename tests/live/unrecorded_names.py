@@ -1,0 +1,104 @@
+"""Names of code in memory that a recording knows little of: frame by frame against perf, none that perf has is missing,
+and a name without a time is marked.  unrecorded_names.py PERFMAP"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+import recorded
+from named_frames import compare, run, skip
+from recorded import CannotRecord
+
+PERFMAP = sys.argv[1]
+MADE = r"made_"
+MARK = "(?unrecorded-memory)"
+# Of memory that mremap() moved, or made, no mapping was recorded.
+UNRECORDED = ("moved", "second")
+SHAPES = ("plain", "late", "memfd", "shm", "deleted", *UNRECORDED)
+
+
+def record(place, program, shape, source, call_graph, options=()):
+    """The recording of a run of its own, with the dump beside it."""
+    work = pathlib.Path(tempfile.mkdtemp(dir=place))
+    return recorded.record(work / "perf.data", [program, "200", shape, source], call_graph=call_graph, cwd=work,
+                           options=options)
+
+
+def injected(data, *command):
+    made = data.with_name(f"by-{pathlib.Path(command[0]).name}.data")
+    done = subprocess.run([*command, "-o", made], capture_output=True, text=True, cwd=data.parent, timeout=120)
+    assert done.returncode == 0, (command, done.stderr)
+    return made
+
+
+def own_lines(data, name):
+    text = run(PERFMAP, "stacks", data, "--format", "perf-script", "--verbose")
+    return [line for line in text.splitlines() if re.search(rf"\b{name}\b", line)]
+
+
+def check_stacks(data, shape, source):
+    """The made code and what it calls has its callers up to the root."""
+    stacks = [json.loads(line) for line in run(PERFMAP, "stacks", data, "--format", "jsonl").splitlines()]
+    names = [{frame.get("name") for frame in stack["frames"]} for stack in stacks]
+    called = [stack for stack in names if stack & {"made_loop", "spin"}]
+    whole = [stack for stack in called if {"made_caller", "main"} <= stack]
+    # A chain of frame pointers lacks the caller before a function has saved its own.
+    assert len(whole) >= 20 and len(whole) >= 0.95 * len(called), (shape, source, len(whole), len(called))
+    assert any("made_loop" in stack for stack in whole) and any("spin" in stack for stack in whole), (shape, source)
+    lines = own_lines(data, "made_caller") + own_lines(data, "made_loop")
+    marked = [line for line in lines if MARK in line]
+    wanted = len(lines) if shape in UNRECORDED and source == "map" else 0
+    assert len(marked) == wanted, (shape, source, len(marked), wanted, lines[:2])
+
+
+def check_doctor(data, what):
+    text = subprocess.run([PERFMAP, "doctor", data, "--format", "json"], capture_output=True, text=True,
+                          timeout=120).stdout
+    found = json.loads(text)
+    process = max(found["processes"], key=lambda one: one["samples"])
+    assert process["jit_frames"] > 0 and process["unnamed_jit_frames"] == 0, (what, process)
+    findings = [one for one in found["findings"] if one["id"] != "perf-ignores-map" and one["severity"] != "info"]
+    assert not findings, (what, findings)
+
+
+def check(place, program, shape, source, call_graph, options=()):
+    data = record(place, program, shape, source, call_graph, options)
+    try:
+        what = f"{shape}, {source}, {call_graph}{' -d' if options else ''}"
+        if source == "map":
+            compare(PERFMAP, what, data, 20)
+        else:
+            theirs = injected(data, "perf", "inject", "--jit", "-i", data)
+            compare(PERFMAP, what, data, 20, theirs=theirs, wanted=MADE)
+            ours = injected(data, PERFMAP, "inject", data)
+            compare(PERFMAP, f"{what}, injected by perfmap", data, 20, theirs=ours, wanted=MADE)
+        check_stacks(data, shape, source)
+        check_doctor(data, what)
+    finally:
+        clean(data)
+
+
+def clean(data):
+    """The files that the program left where runtimes put theirs."""
+    for pid in {json.loads(line)["pid"] for line in run(PERFMAP, "stacks", data, "--format", "jsonl").splitlines()}:
+        for path in (f"/tmp/perf-{pid}.map", f"/dev/shm/code-{pid}"):
+            pathlib.Path(path).unlink(missing_ok=True)
+
+
+with tempfile.TemporaryDirectory() as directory:
+    place = pathlib.Path(directory)
+    try:
+        program = recorded.compile_program(place, "unrecorded", ["-O2", "-fno-omit-frame-pointer"])
+        clean(record(place, program, "plain", "map", "fp"))
+    except CannotRecord as reason:
+        skip(reason)
+    for shape in SHAPES:
+        for source in ("map", "dump"):
+            for call_graph in ("fp", "dwarf,4096"):
+                check(place, program, shape, source, call_graph)
+    for source in ("map", "dump"):
+        check(place, program, "moved", source, "fp", options=("-d",))
