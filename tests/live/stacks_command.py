@@ -94,7 +94,7 @@ def check_threads(many, samples):
     for more in ([], ["--stitch", "--inlines"], ["--addresses"]):
         for form in FORMATS:
             first = output(*many, "--format", form, "--threads", 1, *more)
-            for threads in (2, 8, 64):
+            for threads in (2, 8, 64) if form == FORMATS[0] else (8,):
                 assert output(*many, "--format", form, "--threads", threads, *more) == first, (form, threads)
     folded = output(*many).decode().splitlines()
     assert sum(int(line.rsplit(" ", 1)[1]) for line in folded) == samples >= 1000
@@ -219,7 +219,7 @@ with tempfile.TemporaryDirectory() as directory:
     check_options()
     check_doubts()
     check_pprof_names(directory)
-    many, samples = many_samples(directory, 120)
+    many, samples = many_samples(directory, 48)
     check_threads(many, samples)
     check_ends(many, directory)
     many[0].unlink()
