@@ -290,7 +290,10 @@ void search_recorded(const RecordedView& recorded, const UsedFiles& used,
       diagnosis.looked_for.push_back(std::move(file));
     }
   }
-  diagnosis.memory = coverage.result();
+  diagnosis.memory = coverage.result([&](const Region& region) {
+    return recorded.process ? shows_elf(*recorded.process, region)
+                            : shows_elf(context.options.open_module, region);
+  });
 }
 
 }  // namespace perfmap
