@@ -61,7 +61,7 @@ def check_doctor(data, what):
     found = json.loads(text)
     process = max(found["processes"], key=lambda one: one["samples"])
     assert process["jit_frames"] > 0 and process["unnamed_jit_frames"] == 0, (what, process)
-    findings = [one for one in found["findings"] if one["id"] != "perf-ignores-map" and one["severity"] != "info"]
+    findings = [one for one in found["findings"] if one["id"] != "perf-ignores-region" and one["severity"] != "info"]
     assert not findings, (what, findings)
 
 

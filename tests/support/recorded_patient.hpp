@@ -45,6 +45,7 @@ class RecordedPatient {
   uid_t reader = 0;
   std::string map_dir = {};
   RecordedRefusals refused = {};  ///< what was refused already
+  ProcessTracker::OpenModule open_module = {};
   PlantedProcess planted;
 
   std::string tmp() const { return planted.scratch() / "tmp"; }
@@ -68,6 +69,7 @@ class RecordedPatient {
     options.any_owner = any_owner;
     options.reader = reader;
     options.refused = &refused_now_;
+    options.open_module = open_module;
     options.find_jit = find_recorded_jit(recording, std::move(jit), refused_now_);
     Diagnostics problems(1);
     return diagnose_recording(recording, options, problems);

@@ -113,7 +113,7 @@ std::string_view first_token(std::string_view line) {
 std::optional<pid_t> jit_process(std::string_view dso) {
   if (dso == "[unknown]" || dso == "//anon") return 0;
   if (dso.starts_with("[anon:") && dso.ends_with(']')) return 0;
-  if (dso.starts_with("/memfd:")) return 0;
+  if (dso.starts_with("/memfd:") || dso.starts_with("/dev/shm/")) return 0;
   if (dso.starts_with("[JIT] tid ")) return number(dso.substr(10));
   if (dso.starts_with("/tmp/perf-") && dso.ends_with(".map")) {
     return number(dso.substr(10, dso.size() - 14));

@@ -16,10 +16,12 @@ namespace perfmap {
 /// Names the unresolved JIT frames in the text of `perf script`, line by line.
 ///
 /// Touched are frames whose symbol is [unknown] and whose dso is [unknown], //anon, [anon:…], a
-/// memfd, "[JIT] tid N" or /tmp/perf-N.map; every other byte passes unchanged. The process is N of
-/// the dso, which of memory that was inherited is the parent; else, or where that has no name, the
-/// PID of a `PID/TID` header, else what `process_of` says of the header's tid, and that tid itself
-/// where it says nothing. Headers may lack any field; a sample may be one line.
+/// memfd, a file below /dev/shm, "[JIT] tid N" or /tmp/perf-N.map; every other byte passes
+/// unchanged. The process is N of the dso, which of memory that was inherited is the parent; else,
+/// or where that has no name, the PID of a `PID/TID` header, else what `process_of` says of the
+/// header's tid, and that tid itself where it says nothing. Headers may lack any field; a sample
+/// may be one line. Of memfds and files perf prints an address only where there is no call chain,
+/// else an offset in the file, which names nothing.
 ///
 /// Where a header has a time, that is the time at which is asked; it stands for its last nanosecond
 /// as parse_seconds() says.

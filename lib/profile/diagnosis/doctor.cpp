@@ -40,7 +40,8 @@ void search(const ProcSource& process, DoctorCase& facts, Diagnosis& diagnosis) 
   facts.map_time_ns = files.map_time_ns;
   facts.perf_opens_map = files.perf_opens_map;
   search_parents(process, facts, coverage, diagnosis);
-  diagnosis.memory = coverage.result();
+  diagnosis.memory =
+      coverage.result([&](const Region& region) { return shows_elf(process, region); });
 }
 
 }  // namespace

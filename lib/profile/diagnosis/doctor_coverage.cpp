@@ -10,6 +10,15 @@ bool is_of_libffi(const Region& region) noexcept {
   return region.file->name.starts_with("/memfd:libffi");
 }
 
+void count(const Region& region, std::uint64_t named, JitMemory& memory) {
+  ++memory.regions;
+  memory.bytes += region.range.size;
+  memory.named_bytes += named;
+  if (named == 0 || perf_asks_its_map(region)) return;
+  if (memory.ignored_bytes == 0) memory.ignored_region = region.file->name;
+  memory.ignored_bytes += named;
+}
+
 }  // namespace
 
 Coverage::Coverage(const MemoryMap& memory) {
@@ -54,31 +63,38 @@ void Coverage::unite() {
   named_.resize(kept);
 }
 
-void Coverage::count(const Region& region, JitMemory& memory) const {
-  ++memory.regions;
-  memory.bytes += region.range.size;
+std::uint64_t Coverage::named_in(const AddressRange& range) const noexcept {
   std::uint64_t named = 0;
-  auto piece = std::partition_point(named_.begin(), named_.end(), [&](AddressRange one) {
-    return one.end() <= region.range.begin;
-  });
-  for (; piece != named_.end() && piece->begin < region.range.end(); ++piece) {
-    named +=
-        std::min(piece->end(), region.range.end()) - std::max(piece->begin, region.range.begin);
+  auto piece = std::partition_point(named_.begin(), named_.end(),
+                                    [&](AddressRange one) { return one.end() <= range.begin; });
+  for (; piece != named_.end() && piece->begin < range.end(); ++piece) {
+    named += std::min(piece->end(), range.end()) - std::max(piece->begin, range.begin);
   }
-  memory.named_bytes += named;
-  if (named == 0 || perf_asks_its_map(region)) return;
-  if (memory.ignored_bytes == 0) memory.ignored_region = region.file->name;
-  memory.ignored_bytes += named;
+  return named;
 }
 
-JitMemory Coverage::result() {
+JitMemory Coverage::result(const IsElf& is_elf) {
   unite();
   JitMemory memory;
   memory.executable_hits = hits_;
   for (const Region* region : executable_) {
-    if (jit_room(*region) == JitRoom::likely && !is_of_libffi(*region)) count(*region, memory);
+    const JitRoom room = jit_room(*region);
+    if (room == JitRoom::none || is_of_libffi(*region)) continue;
+    const std::uint64_t named = named_in(region->range);
+    if (room == JitRoom::likely || (named != 0 && !is_elf(*region))) count(*region, named, memory);
   }
   return memory;
+}
+
+bool shows_elf(const ProcSource& process, const Region& region) {
+  const ProcSource::Seen<Input> file = process.open_region(region);
+  return !file || !*file || (*file)->text().starts_with("\177ELF");
+}
+
+bool shows_elf(const ProcessTracker::OpenModule& open_module, const Region& region) {
+  if (!open_module) return true;
+  const auto module = open_module(region, nullptr);
+  return module || module.error().code != Errc::bad_format;
 }
 
 }  // namespace perfmap

@@ -67,8 +67,10 @@ void add_ignored(const DoctorCase& facts, Diagnosis& diagnosis) {
         message + "; it does if it starts the program itself",
         "perf record -g -- " + command.text());
   } else {
+    // Not 'resolve --perf-script': in call chains perf prints offsets in such a file.
     add(diagnosis, "perf-ignores-region", Severity::warning, message,
-        "perf script | perfmap resolve --perf-script");
+        "perf record -k mono -g -p " + pid_text(facts) +
+            " && perfmap stacks --format perf-script perf.data");
   }
 }
 

@@ -16,8 +16,8 @@ std::string percent(const JitMemory& memory) {
 }
 
 std::string memory_text(const JitMemory& memory) {
-  if (memory.regions == 0) return "no executable memory without a file behind it";
-  return size_text(memory.bytes) + " of executable memory without a file, in " +
+  if (memory.regions == 0) return "no executable memory without an ELF file";
+  return size_text(memory.bytes) + " of executable memory without an ELF file, in " +
          std::to_string(memory.regions) + (memory.regions == 1 ? " region; " : " regions; ") +
          size_text(memory.named_bytes) + " (" + percent(memory) + ") have names" +
          (memory.named_bytes == 0 ? "" : ", the rest may be unused");

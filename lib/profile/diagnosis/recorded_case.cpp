@@ -272,7 +272,10 @@ void search_recorded(const RecordedView& recorded, const UsedFiles& used,
       if (const auto parent = view_parent(pid, context)) search_parent(pid, *parent);
     }
   }
-  diagnosis.memory = coverage.result();
+  diagnosis.memory = coverage.result([&](const Region& region) {
+    return recorded.process ? shows_elf(*recorded.process, region)
+                            : shows_elf(context.options.open_module, region);
+  });
 }
 
 }  // namespace perfmap

@@ -19,7 +19,9 @@ bool is_jit_memory(const PprofProfile::Mapping& mapping) {
   }
   const std::string_view base = file.substr(file.rfind('/') + 1);
   if (base.starts_with("perf-") && base.ends_with(".map")) return true;
-  if (file.starts_with("[JIT] tid ") || file.starts_with("memfd:")) return true;
+  for (const std::string_view begin : {"[JIT] tid ", "memfd:", "/dev/shm/"}) {
+    if (file.starts_with(begin)) return true;
+  }
   switch (classify_mapping(file).kind) {
     case RegionKind::anonymous:
     case RegionKind::named_anonymous:

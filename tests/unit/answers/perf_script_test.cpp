@@ -36,6 +36,18 @@ TEST_CASE("frames that are marked as doubtful are renamed, and keep their mark",
         "\t            9020 [unknown] (//anon)\t(?)\n");
 }
 
+TEST_CASE("frames in files that runtimes keep code in are named, and in others not",
+          "[perf-script]") {
+  CHECK(filtered({"\t            7010 [unknown] (/memfd:jit (deleted))",
+                  "\t            7010 [unknown] (/dev/shm/jit-7)",
+                  "\t            7010 [unknown] (/dev/shm/jit-7 (deleted))",
+                  "\t            7010 [unknown] (/usr/lib/libc.so.6)"}) ==
+        "\t            7010 jitted+0x10 (/memfd:jit (deleted))\n"
+        "\t            7010 jitted+0x10 (/dev/shm/jit-7)\n"
+        "\t            7010 jitted+0x10 (/dev/shm/jit-7 (deleted))\n"
+        "\t            7010 [unknown] (/usr/lib/libc.so.6)\n");
+}
+
 TEST_CASE("lines below a frame are none, and say nothing about offsets", "[perf-script]") {
   const std::string source = "  app.c:12\n";
   CHECK(filtered({"\t            124b main+0x4b (/bin/app)", "  app.c:12",

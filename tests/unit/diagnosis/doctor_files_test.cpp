@@ -171,8 +171,33 @@ TEST_CASE("code that perf does not look up in a map is told", "[doctor]") {
   CHECK(patient.diagnose().findings[0].fix == "perf record -g -- /opt/app");
   patient.maps("10000-20000 r-xs 0 0:1 9 /memfd:\x1b[31m (deleted)\n");
   found = patient.diagnose();
-  CHECK(found.findings[0].fix == "perf script | perfmap resolve --perf-script");
+  CHECK(found.findings[0].fix ==
+        "perf record -k mono -g -p 42 && perfmap stacks --format perf-script perf.data");
   CHECK(found.findings[0].message.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("a file that is no ELF file is memory of a JIT where a map names it", "[doctor]") {
+  Patient patient;
+  Patient::write(patient.inside("perf-3.map"), kLines);
+  const auto maps_file = [&](const std::string& bytes) {
+    const std::string path = patient.planted.put("root/dev/shm/jit-3", bytes);
+    struct stat file {};
+    REQUIRE(::stat(path.c_str(), &file) == 0);
+    patient.program("/opt/app")
+        .maps("10000-20000 r-xs 0 0:1 " + std::to_string(file.st_ino) + " /dev/shm/jit-3\n");
+  };
+  maps_file("code");
+  const Diagnosis found = patient.diagnose();
+  CHECK(found.memory.regions == 1);
+  CHECK(found.memory.named_bytes == 0x180);
+  CHECK(ids_of(found) == Words{"perf-ignores-region"});
+  CHECK(found.findings[0].fix ==
+        "perf record -k mono -g -p 42 && perfmap stacks --format perf-script perf.data");
+  maps_file("\177ELF");
+  CHECK(patient.diagnose().memory.regions == 0);
+  maps_file("code");
+  Patient::write(patient.inside("perf-3.map"), "90000 10 elsewhere\n");
+  CHECK(patient.diagnose().memory.regions == 0);
 }
 
 TEST_CASE("of a dump alone perf has to hear, by its marker and its name", "[doctor]") {

@@ -116,6 +116,24 @@ TEST_CASE("files of other users are one finding a process, and its code's only c
   CHECK(found->finding.fix.starts_with("perfmap stacks --any-owner "));
 }
 
+TEST_CASE("code in a file that is no ELF file is named, and no fault of the runtime", "[doctor]") {
+  RecordedPatient patient;
+  patient.memory = "/dev/shm/jit-42";
+  patient.open_module = [](const Region&, const ProcSource*) {
+    return Failure({Errc::bad_format, "no ELF file", 0, {}});
+  };
+  RecordedPatient::write(patient.map(), "7000000 100 hot\n");
+  const RecordingDiagnosis found = patient.diagnose();
+  const RecordedProcessState& process = found.processes.at(0);
+  CHECK(process.jit_frames == 2);
+  CHECK(process.unnamed_jit == 0);
+  CHECK(process.memory.regions == 1);
+  CHECK(find_finding(found, "no-map") == nullptr);
+  const RecordingFinding* const one = find_finding(found, "perf-ignores-region");
+  REQUIRE(one != nullptr);
+  CHECK(one->finding.severity == Severity::info);
+}
+
 TEST_CASE("a child's files include those of the process that its memory is from", "[doctor]") {
   RecordedPatient patient;
   patient.parent = 41;

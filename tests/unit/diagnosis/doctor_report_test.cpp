@@ -32,8 +32,8 @@ TEST_CASE("people read who it is, what was looked for, and what mends it", "[doc
         "process   42 (node), user " + std::to_string(Patient::uid()) +
             "\n"
             "runtime   node, by its executable /usr/bin/node\n"
-            "memory    64 KiB of executable memory without a file, in 1 region; 0 B (0 %) have "
-            "names\n"
+            "memory    64 KiB of executable memory without an ELF file, in 1 region; 0 B (0 %) "
+            "have names\n"
             "looked for\n"
             "  " +
             root + tmp + "/perf-3.map: not there (the process's " + tmp +

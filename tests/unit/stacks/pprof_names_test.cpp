@@ -154,8 +154,8 @@ std::string compressed(const std::string& bytes) {
 
 /// 1 and 2 in anonymous memory, 3 in a file, 4 in no mapping, 5 has a name, 6 is called as ours
 /// are.
-std::string a_profile() {
-  ProfileBytes profile({"", "pid", "//anon", "/usr/bin/node", "known", "[anon]"});
+std::string a_profile(const std::string& memory = "//anon", const std::string& ours = "[anon]") {
+  ProfileBytes profile({"", "pid", memory, "/usr/bin/node", "known", ours});
   profile.sample({1, 2, 3, 4, 5, 6}, 7);
   profile.mapping(1, 0x1000, 0x2000, 2);
   profile.mapping(2, 0x4000, 0x5000, 3);
@@ -176,7 +176,11 @@ constexpr const char* kMap =
 }  // namespace
 
 TEST_CASE("JIT code of a profile gets names, and nothing else does") {
-  const std::string bytes = a_profile();
+  const auto [memory, ours] =
+      GENERATE(table<std::string, std::string>({{"//anon", "[anon]"},
+                                                {"/memfd:jit (deleted)", "[memfd:jit (deleted)]"},
+                                                {"/dev/shm/jit-7", "[jit-7]"}}));
+  const std::string bytes = a_profile(memory, ours);
   REQUIRE(may_be_pprof(bytes));
   pid_t asked = 0;
   const auto [report, text] = named(bytes, {.find = [&](pid_t pid) {
