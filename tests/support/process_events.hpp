@@ -50,6 +50,8 @@ class ProcessEvents {
     return add(10, body.padded(name), pid, 2);
   }
   ProcessEvents& fork(pid_t pid, pid_t parent) { return task(7, pid, parent); }
+  /// perf found it living.
+  ProcessEvents& found(pid_t pid, pid_t parent) { return task(7, pid, parent, 1 << 13); }
   ProcessEvents& exit(pid_t pid) { return task(4, pid, pid); }
   ProcessEvents& exec(pid_t pid, const std::string& name = "other") {
     return add(3, bytes_.bytes().u32(pid).u32(pid).padded(name), pid, 1 << 13);
@@ -114,10 +116,10 @@ class ProcessEvents {
     values.time = time_ += 10;
     return values;
   }
-  ProcessEvents& task(std::uint32_t type, pid_t pid, pid_t parent) {
+  ProcessEvents& task(std::uint32_t type, pid_t pid, pid_t parent, std::uint16_t misc = 0) {
     Bytes body = bytes_.bytes();
     body.u32(pid).u32(parent).u32(pid).u32(parent).u64(time_ + 10);
-    return add(type, body, pid, 0);
+    return add(type, body, pid, misc);
   }
   ProcessEvents& add(std::uint32_t type, Bytes& body, pid_t pid, std::uint16_t misc) {
     data_ += bytes_.record(type, body.raw(bytes_.trailer(shape_, trailer(pid))).text(), misc);

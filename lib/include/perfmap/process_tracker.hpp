@@ -56,6 +56,9 @@ struct ForkEvent {
   pid_t parent = 0;
   std::uint64_t time = 0;
   pid_t parent_tid = 0;  ///< the thread that made it, and that it has its name of; 0: not known
+  /// The recorder found the process living and tells its parent. It may have run another program
+  /// since, and has none of its parent's memory but what is mapped in it (PERF_RECORD_MISC_FORK_EXEC).
+  bool lived_before = false;
 };
 
 /// A thread's new name. `exec`: the process runs another program (PERF_RECORD_MISC_COMM_EXEC).

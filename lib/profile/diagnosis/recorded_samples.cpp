@@ -81,7 +81,7 @@ class SampleReader {
     if (event.pid == event.parent) return;
     const auto parent = found.processes.find(event.parent);
     RecordedProcess process;
-    if (parent != found.processes.end()) {
+    if (parent != found.processes.end() && !event.lived_before) {
       process.program = parent->second.program;
       process.executed = parent->second.executed;
     }

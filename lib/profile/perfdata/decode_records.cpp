@@ -83,6 +83,7 @@ std::optional<ForkEvent> decode_fork(const RecordView& record) noexcept {
   event.parent = body.i32();
   event.tid = body.i32();
   event.parent_tid = body.i32();
+  event.lived_before = (record.misc & misc_bit::kForkExec) != 0;
   body.skip(8);  // the time
   if (!body.ok()) return std::nullopt;
   return event;

@@ -37,6 +37,7 @@ namespace misc_bit {
 inline constexpr std::uint16_t kCpuMode = 7;
 inline constexpr std::uint16_t kMmapData = 1U << 13;
 inline constexpr std::uint16_t kCommExec = 1U << 13;
+inline constexpr std::uint16_t kForkExec = 1U << 13;
 inline constexpr std::uint16_t kMmapBuildId = 1U << 14;
 inline constexpr std::uint16_t kBuildIdSize = 1U << 15;
 }  // namespace misc_bit

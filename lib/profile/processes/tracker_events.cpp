@@ -31,8 +31,13 @@ void ProcessTracker::on_fork(const ForkEvent& event) {
     return;
   }
   Generation& parent = state_->begun(event.parent, event.time);
-  Generation& child = state_->begin(event.pid, event.time, ProcessBegin::forked,
-                                    parent.at(event.time), parent.line(event.time));
+  const auto memory = parent.at(event.time);
+  const bool is_copy = !event.lived_before;
+  Generation& child =
+      state_->begin(event.pid, event.time, is_copy ? ProcessBegin::forked : ProcessBegin::seen,
+                    is_copy ? memory : state_->nothing, parent.line(event.time));
+  // What both have mapped is the parent's all the same, unless the child mapped it anew.
+  child.line(event.time)->began_with = memory;
   child.info().parent = event.parent;
   child.info().comm = parent.info().comm;
 }

@@ -81,7 +81,8 @@ struct RecordedLives::Events {
   void on_fork(const ForkEvent& event) {
     if (event.pid == event.parent) return;  // a thread
     const std::string comm = living(event.parent, event.time).process.comm;
-    begin(event.pid, event.time, ProcessBegin::forked).process.comm = comm;
+    const ProcessBegin how = event.lived_before ? ProcessBegin::seen : ProcessBegin::forked;
+    begin(event.pid, event.time, how).process.comm = comm;
   }
   /// Threads may end after the first one.
   void on_exit(const ExitEvent& event) {

@@ -29,7 +29,8 @@ void RecordedPrograms::take(const RecordView& record) {
       if (const auto event = decode_fork(record)) {
         if (event->pid == event->parent) break;
         const auto parent = processes_.find(event->parent);
-        Process child = parent == processes_.end() ? Process() : parent->second;
+        const bool is_copy = parent != processes_.end() && !event->lived_before;
+        Process child = is_copy ? parent->second : Process();
         processes_[event->pid] = std::move(child);
       }
       break;

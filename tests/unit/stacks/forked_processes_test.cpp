@@ -77,6 +77,19 @@ TEST_CASE("A child's own map names what it wrote itself, and the parent's the re
         Names{"parent", "child", "child too", "parent too"});
 }
 
+TEST_CASE("What perf found living has the memory alone that it is said to have", "[stacks][fork]") {
+  ProcessEvents events;
+  events.map(7, kCode).found(8, 7);
+  SECTION("as it may run another program") {
+    events.sample(8, 0x1004);
+    CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"-"});
+  }
+  SECTION("and the parent's names in memory that both have, which are doubtful") {
+    events.map(8, kCode).sample(8, 0x1004);
+    CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"parent?"});
+  }
+}
+
 TEST_CASE("What a child maps over its parent's code has none of its names", "[stacks][fork]") {
   ProcessEvents events;
   events.map(7, {0x1000, 0x3000}).fork(8, 7).sample(8, 0x1004);
