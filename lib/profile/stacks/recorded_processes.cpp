@@ -139,7 +139,9 @@ void RecordedProcesses::look_for_jit(JitLineage& lineage, JitFiles& files) {
 bool RecordedProcesses::wants_parents(const JitLineage& first) {
   if (!options_.find_parents || first.parent != nullptr) return false;
   const ProcessInfo* const info = tracker_.info_of(first);
-  return info != nullptr && info->began == ProcessBegin::seen && files_[&first].wants_parents;
+  // A whole system's processes come from the idle task, which has no parent.
+  const bool is_unknown = info != nullptr && info->began == ProcessBegin::seen && info->pid != 0;
+  return is_unknown && files_[&first].wants_parents;
 }
 
 void RecordedProcesses::look_for_parents(JitLineage& first) {

@@ -53,6 +53,7 @@ TEST_CASE("a process that was recorded from its begin on is not asked for a pare
   ProcessEvents events;
   SECTION("by exec") { events.exec(8).map(8, kCode); }
   SECTION("by exec, and forked then") { events.exec(9).map(9, kCode).fork(8, 9); }
+  SECTION("by perf, which found it and all before it") { events.found(8, 0).map(8, kCode); }
   SECTION("without code of a runtime") { events.map(8, kCode, "/usr/bin/true"); }
   events.sample(8, 0x1004);
   bool was_asked = false;
