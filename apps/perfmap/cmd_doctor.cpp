@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "command.hpp"
+#include "kernel_source.hpp"
 #include "opened_input.hpp"
 #include "options.hpp"
 #include "recorded_sources.hpp"
@@ -72,6 +73,8 @@ RecordingDiagnosis examine(const Recording& recording, const Options& options,
   how.any_owner = jit.any_owner;
   how.reader = ::geteuid();
   how.open_module = open_recorded_modules(cache, recording, jit);
+  KernelSource kernel;
+  how.find_kallsyms = [&kernel](const RecordedKernel& one) { return kernel.text_of(one); };
   how.find_parents = find_recorded_parents(recording, jit);
   how.find_jit = find_recorded_jit(recording, std::move(jit), refused);
   how.refused = &refused;

@@ -76,6 +76,8 @@ struct RecordingDoctorOptions {
   ProcessTracker::OpenModule open_module = {};  ///< see open_below()
   StackOptions::FindJit find_jit = {};          ///< see find_recorded_jit()
   StackOptions::FindParents find_parents = {};  ///< see find_recorded_parents()
+  /// Kernel frames count as frames without a name where it has none.
+  StackOptions::FindKallsyms find_kallsyms = {};
   /// What find_jit adds to, for findings about files of other users. May be null.
   const RecordedRefusals* refused = nullptr;
   unsigned threads = 1;

@@ -61,6 +61,7 @@ RecordingDiagnosis diagnose_recording(const Recording& recording,
   if (options.open_module) stacks.open_module = modules.watch(options.open_module);
   if (options.find_jit) stacks.find_jit = used.watch(options.find_jit);
   if (options.find_parents) stacks.find_parents = used.watch_parents(options.find_parents);
+  stacks.find_kallsyms = options.find_kallsyms;
   stacks.threads = options.threads;
   stacks.demangle = false;
   const RecordedSamples samples =
