@@ -64,7 +64,8 @@ def unnamed_here(theirs, ours):
             # After an injection perf prints addresses of the ELF file with the code.
             names = [name for _, name in own] + [UNKNOWN] * len(sample)
             for (_, symbol), name in zip(sample, names):
-                if symbol == UNKNOWN:
+                # _init is the function before a file's PLT, which perf takes for a part of it.
+                if symbol in (UNKNOWN, "_init"):
                     continue
                 named += 1
                 if name == UNKNOWN:

@@ -24,8 +24,8 @@ constexpr std::array<Kind, kDoubtCount> kKinds = {{
     {"scanned-frame", "this frame was found by a scan of the stack and may not be a caller"},
     {"stitched-frame", "this frame comes from another sample of the same thread"},
     {"remapped-memory",
-     "the name is that of the parent process: since the fork, the process has mapped this memory "
-     "again or changed its protection"},
+     "the name is that of the parent process, and the process may have mapped this memory again "
+     "since the fork"},
     {"unrecorded-memory",
      "the recording has no executable mapping at this address, as after mremap(), and the name has "
      "no time: the memory may have been used for something else"},
