@@ -35,6 +35,8 @@ void JitLineage::visit(const Region* region, Address address, const Ask& ask) co
       if (origin == Origin::own) return;
       was_remapped = was_remapped || origin == Origin::remapped;
       shown = one->began_with->find(address);
+    } else {
+      was_remapped = true;  // or not: what it had at the fork is not known
     }
     until = std::min(until, one->source_since);
     one = one->parent.get();
