@@ -207,7 +207,7 @@ typedef enum perfmap_doubt {
   PERFMAP_DOUBT_CLAMPED_RANGE = 2,  /* the code's size was cut to what the file has */
   PERFMAP_DOUBT_REUSED_ADDRESS = 4, /* several entries of a map name it: the last one counts */
   PERFMAP_DOUBT_GUESSED_OWNER = 8,  /* the file's owner could not be compared with the process's */
-  PERFMAP_DOUBT_REMAPPED_MEMORY = 128, /* a parent's name; the child mapped the memory anew */
+  PERFMAP_DOUBT_REMAPPED_MEMORY = 128, /* a parent's name; the child may have mapped anew */
   PERFMAP_DOUBT_UNRECORDED_MEMORY =
       256 /* no executable mapping is known, and the name has no time */
 } perfmap_doubt;

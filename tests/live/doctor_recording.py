@@ -394,7 +394,7 @@ def check_stale():
     os.utime(path, (1000000000, 1000000000))
     found = doctor(status=1)
     assert main_process(found)["looked_for"][0]["fate"] == "stale", found
-    assert fix_of(found, "stale") == f"rm {path}", found  # whoever it is, it is one's own
+    assert fix_of(found, "stale") == f"rm {path}", found  # the file is the reader's own
     again = mends("stale", found)
     assert not path.exists() and main_process(again)["looked_for"][0]["fate"] == "missing", again
 

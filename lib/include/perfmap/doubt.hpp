@@ -17,7 +17,7 @@ enum class Doubt : std::uint16_t {
   guessed_call = 16,  ///< a caller whose code is not known: its address may be of the next function
   scanned_frame = 32,   ///< the frame was found by a scan of the stack
   stitched_frame = 64,  ///< the frame was taken from another sample of the thread
-  /// The name is the parent's; the child mapped the memory anew, or only changed its protection.
+  /// The name is the parent's, and the child may have mapped the memory again since the fork.
   remapped_memory = 128,
   /// No executable mapping is known at the address, and the source has no time for the name.
   unrecorded_memory = 256,

@@ -43,9 +43,8 @@ PERFMAP_API bool may_be_pprof(std::string_view bytes) noexcept;
 /// Writes the profile to `out`, compressed if it was, where locations without a function have the
 /// names that the process's map and dumps have for their addresses at the end. Such a location
 /// lies in no mapping, or in one that has no file: anonymous memory, a memfd, a perf map; or in a
-/// file below /dev/shm. An
-/// address that is only ever a caller's may be a return address: where it is the first byte of an
-/// entry, or nobody's, the byte before is asked for.
+/// file below /dev/shm. An address that is only ever a caller's may be a return address: where it is
+/// the first byte of an entry, or of none, the byte before is asked for.
 ///
 /// All other fields, those that nobody knows included, stay what and where they are; functions and
 /// strings are added behind them. Of a location that two processes have other names for there is

@@ -49,8 +49,8 @@ struct StackOptions {
 
   /// The processes that one was forked from, the nearest first, where the recording does not tell:
   /// it began before, and perf was given its pid alone. Asked once for each such program that has
-  /// memory of a runtime; find_jit is then asked for the sources of each. Nothing: nobody knows, as
-  /// the process is gone.
+  /// memory of a runtime; find_jit is then asked for the sources of each. Nothing: they are not
+  /// known, as the process is gone.
   using FindParents =
       std::function<std::optional<std::vector<ProcessInfo>>(const ProcessInfo& process)>;
 

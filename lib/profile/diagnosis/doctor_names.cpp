@@ -172,7 +172,7 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   add(diagnosis, "no-map", Severity::warning, message, naming_command(facts, has_jit));
 }
 
-/// With --jitless a map has only the addresses of bytecode, which nobody samples.
+/// With --jitless a map has only the addresses of bytecode, where no sample is.
 void add_jitless(const DoctorCase& facts, Diagnosis& diagnosis) {
   add(diagnosis, "only-interpreted", Severity::warning,
       "Node.js only interprets (--jitless), so no JavaScript function has code that a map could "

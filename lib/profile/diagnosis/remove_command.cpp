@@ -13,7 +13,7 @@ bool may_write_to(const std::string& directory, const struct stat& status, uid_t
   if (reader == ::geteuid()) {
     return ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
   }
-  // The groups of somebody else are not known.
+  // The groups of another user are not known.
   const mode_t wanted = status.st_uid == reader ? S_IWUSR | S_IXUSR : S_IWOTH | S_IXOTH;
   return (status.st_mode & wanted) == wanted;
 }

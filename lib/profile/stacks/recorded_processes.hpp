@@ -80,7 +80,7 @@ class RecordedProcesses {
   struct JitFiles {
     std::vector<std::string> dumps;  ///< paths of jitdumps that it has mapped
     bool wants_lookup = true;        ///< sources are to be looked for (again)
-    bool wants_parents = true;       ///< nobody was asked which process it was forked from
+    bool wants_parents = true;       ///< find_parents was not asked about it
   };
 
   void on_mmap(const MmapEvent& event);

@@ -62,7 +62,7 @@ extern "C" __attribute__((no_sanitize("address", "undefined", "thread"))) int ge
   return ::prlimit(0, static_cast<__rlimit_resource>(resource), nullptr, limit);
 }
 
-TEST_CASE("a line for which there was no room is taken back, and nobody else's", "[append]") {
+TEST_CASE("a line for which there was no room is taken back, and no other line", "[append]") {
   const test::Scratch scratch;
   const std::string path = scratch / "own.map";
   const std::string first = "1000 10 first\n";
