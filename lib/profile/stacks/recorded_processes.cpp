@@ -158,6 +158,23 @@ void RecordedProcesses::look_for_parents(JitLineage& first) {
   }
 }
 
+/// Whether memory where a runtime may keep code was the parent's when the program began. Processes
+/// that perf found living have parents, too, and seldom anything from them.
+bool RecordedProcesses::may_have_code_of_parent(const JitLineage& program,
+                                                const AddressSpace& space) {
+  if (program.began_with == nullptr) return true;
+  return std::ranges::any_of(space.regions(), [&](const Region& region) {
+    if (jit_room(region) == JitRoom::none) return false;
+    const std::span<const Region> before = program.began_with->regions();
+    auto one = std::ranges::partition_point(
+        before, [&](const Region& r) { return r.range.last() < region.range.begin; });
+    while (one != before.end() && one->range.begin <= region.range.last()) {
+      if (one++->file == region.file) return true;
+    }
+    return false;
+  });
+}
+
 void RecordedProcesses::look_for_all_jit(Process& process, pid_t pid, const AddressSpace& space) {
   if (!options_.find_jit) return;
   std::optional<bool> known;
@@ -173,6 +190,7 @@ void RecordedProcesses::look_for_all_jit(Process& process, pid_t pid, const Addr
     const bool wants_own = one->asks_own && files.wants_lookup;
     if (wants_own && (!files.dumps.empty() || may_have())) look_for_jit(*one, files);
     if (wants_parents(*one) && may_have()) look_for_parents(*one);
+    if (!process.has_stray && !may_have_code_of_parent(*one, space)) break;
   }
 }
 

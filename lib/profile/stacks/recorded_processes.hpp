@@ -96,6 +96,7 @@ class RecordedProcesses {
   static bool is_first_stray(Process& process, const RecordedSample& sample);
   bool may_have_jit(pid_t pid, const AddressSpace& space);
   void look_for_jit(JitLineage& lineage, JitFiles& files);
+  static bool may_have_code_of_parent(const JitLineage& program, const AddressSpace& space);
   void look_for_all_jit(Process& process, pid_t pid, const AddressSpace& space);
   static std::shared_ptr<const JitNames> names_of(const Process& process);
   void set_fork_times(const Process& process, const JitNames& names, const RecordedEvent& event);

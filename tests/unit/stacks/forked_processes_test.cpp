@@ -90,6 +90,37 @@ TEST_CASE("What perf found living has the memory alone that it is said to have",
   }
 }
 
+TEST_CASE("Only parents that a process may have code from are asked for their names",
+          "[stacks][fork]") {
+  ProcessEvents events;
+  std::vector<pid_t> asked;
+  const auto find = [&](const ProcessInfo& process, const std::vector<std::string>&) {
+    asked.push_back(process.pid);
+    return map_sources("");
+  };
+  SECTION("not one whose code lies elsewhere") {
+    events.map(1, {0x7000, 0x1000}).map(1, {0x1000, 0x1000}, "/bin/init").found(7, 1);
+    events.map(7, kCode).fork(8, 7).map(8, {0x5000, 0x1000}).sample(8, 0x5004);
+    CHECK(events.names(find) == Names{"-"});
+    CHECK(asked == std::vector<pid_t>{8, 7});
+  }
+  SECTION("but one with code at the end of its child's") {
+    events.map(1, {0x1f00, 0x1000}).found(7, 1).map(7, kCode).sample(7, 0x1004);
+    CHECK(events.names(find) == Names{"-"});
+    CHECK(asked == std::vector<pid_t>{7, 1});
+  }
+  SECTION("and one with code at the begin of its child's") {
+    events.map(1, {0x0f00, 0x101}).found(7, 1).map(7, kCode).sample(7, 0x1004);
+    CHECK(events.names(find) == Names{"-"});
+    CHECK(asked == std::vector<pid_t>{7, 1});
+  }
+  SECTION("not one whose code ends before") {
+    events.map(1, {0x0f00, 0x100}).found(7, 1).map(7, kCode).sample(7, 0x1004);
+    CHECK(events.names(find) == Names{"-"});
+    CHECK(asked == std::vector<pid_t>{7});
+  }
+}
+
 TEST_CASE("What a child maps over its parent's code has none of its names", "[stacks][fork]") {
   ProcessEvents events;
   events.map(7, {0x1000, 0x3000}).fork(8, 7).sample(8, 0x1004);
