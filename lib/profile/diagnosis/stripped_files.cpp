@@ -83,10 +83,13 @@ void add_symbol_findings(const RecordingCase& facts, const std::vector<StrippedF
   const RecordingContext& context = facts.context;
   std::uint64_t unnamed = 0;
   for (const StrippedFile& file : stripped) unnamed += file.unnamed;
-  const std::uint64_t frames = facts.statistics.total.frames;
+  const StackCounts& total = facts.statistics.total;
+  // Frames of the kernel are never in a file.
+  const std::uint64_t frames =
+      total.frames - total.sources[static_cast<std::size_t>(FrameSource::kernel)];
   if (!matters(unnamed, frames)) return;
   const std::string message =
-      std::to_string(unnamed) + " of " + std::to_string(frames) + " frames (" +
+      std::to_string(unnamed) + " of " + std::to_string(frames) + " frames outside the kernel (" +
       percent_text(unnamed, frames) +
       ") have no name, because the symbols of their files were stripped: " + list_of(stripped);
   const bool has_build_id =

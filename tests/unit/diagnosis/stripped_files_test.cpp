@@ -19,7 +19,8 @@ struct StrippedCase {
   std::vector<StrippedFile> files;
 
   StrippedCase() {
-    statistics.total.frames = 1000;
+    statistics.total.frames = 1500;
+    statistics.total.sources[static_cast<std::size_t>(FrameSource::kernel)] = 500;
     options.has_debuginfod = [] { return true; };
   }
 
@@ -51,7 +52,8 @@ TEST_CASE("files without symbols are listed, with the command that asks servers"
   CHECK(found[0].finding.id == "no-symbols");
   CHECK(found[0].finding.severity == Severity::warning);
   CHECK(found[0].finding.message.starts_with(
-      "255 of 1000 frames (25 %) have no name, because the symbols of their files were stripped: "
+      "255 of 1000 frames outside the kernel (25 %) have no name, because the symbols of their "
+      "files were stripped: "
       "/usr/lib/libx.so (250), /opt/a b\\x09 (5); "));
   CHECK(found[0].finding.fix ==
         "DEBUGINFOD_URLS=\"${DEBUGINFOD_URLS:-https://debuginfod.elfutils.org/}\" "
