@@ -42,7 +42,7 @@ Result<std::vector<OpenedInput>> open_snapshot_inputs(const std::string& directo
       open_process_inputs(snapshot->pid(), snapshot->roots(), options, console);
   if (!opened) {
     return Failure({opened.error().code,
-                    "no perf map or jitdump that this takes in the snapshot " + directory,
+                    "the snapshot " + directory + " has no perf map or jitdump to read",
                     0,
                     {}});
   }

@@ -170,7 +170,7 @@ def check_stripped():
     found = doctor(status=1)
     assert ids(found) == ["no-symbols"], found
     message = found["findings"][0]["message"]
-    assert re.match(r"\d+ of \d+ frames \(\d+ %\) have no name, .*: /\S*/bald \(\d+\)", message), message
+    assert re.match(r"\d+ of \d+ frames outside the kernel \(\d+ %\) have no name, .*: /\S*/bald \(\d+\)", message), message
     fix = fix_of(found, "no-symbols")
     if "--debuginfod" not in fix:
         left_out.append("a server's debug files: there is no libdebuginfod")
@@ -524,6 +524,7 @@ def check_forked_worker():
     found = doctor(status=1)
     assert main_process(found)["parents_known"] is False, found
     assert "the recording does not tell which one that is" in run([PERFMAP, "doctor", "perf.data"]).stdout
+    assert "unknown-parent" in [one["id"] for one in found["findings"]], found
     kept = main_process(doctor("--map-dir", "kept", status=0))
     assert kept["unnamed_jit_frames"] == 0 and kept["looked_for"][-1]["inherited_from"] == parent.pid, kept
     assert "of_the_parent" in run([PERFMAP, "stacks", "perf.data", "--map-dir", "kept"]).stdout

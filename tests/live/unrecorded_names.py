@@ -65,6 +65,14 @@ def check_doctor(data, what):
     assert not findings, (what, findings)
 
 
+def check_lost_names(data):
+    """Without the map that named it, the code is a finding."""
+    text = subprocess.run([PERFMAP, "doctor", data, "--map-dir", data.parent / "nowhere", "--format", "json"],
+                          capture_output=True, text=True, timeout=120)
+    ids = [one["id"] for one in json.loads(text.stdout)["findings"]]
+    assert text.returncode == 1 and "unrecorded-code" in ids, text
+
+
 def check(place, program, shape, source, call_graph, options=()):
     data = record(place, program, shape, source, call_graph, options)
     try:
@@ -78,6 +86,8 @@ def check(place, program, shape, source, call_graph, options=()):
             compare(PERFMAP, f"{what}, injected by perfmap", data, 20, theirs=ours, wanted=MADE)
         check_stacks(data, shape, source)
         check_doctor(data, what)
+        if shape in UNRECORDED and source == "map":
+            check_lost_names(data)
     finally:
         clean(data)
 

@@ -31,6 +31,7 @@ class RecordedPatient {
   std::string program = "/usr/bin/node";
   std::string comm = "node";      ///< empty: no event names it
   std::string memory = "//anon";  ///< of the code
+  std::uint32_t access = 5;       ///< to it: PROT_…
   std::string hostname = {};
   std::uint64_t sample_type = kIp | kTid | kTime | kCallchain;
   std::vector<std::string> mapped = {};  ///< dumps, as the process maps them
@@ -93,9 +94,10 @@ class RecordedPatient {
     if ((sample_type & kStackUser) != 0) shape.stack_user = 8192;
     return shape;
   }
-  std::string mapping(const std::string& name, Address begin, std::uint32_t pid) const {
+  std::string mapping(const std::string& name, Address begin, std::uint32_t pid,
+                      std::uint32_t granted = 5) const {
     Bytes body = RecordingBytes().bytes();
-    body.u32(pid).u32(pid).u64(begin).u64(0x1000).u64(0).zeros(24).u32(5).u32(2).padded(name);
+    body.u32(pid).u32(pid).u64(begin).u64(0x1000).u64(0).zeros(24).u32(granted).u32(2).padded(name);
     return record(10, body, 2);
   }
   std::string bytes() const {
@@ -105,7 +107,7 @@ class RecordedPatient {
     if (!comm.empty()) {
       data += record(3, b.bytes().u32(first()).u32(first()).padded(comm), kExec);
     }
-    data += mapping(program, 0x400000, first()) + mapping(memory, kCode, first());
+    data += mapping(program, 0x400000, first()) + mapping(memory, kCode, first(), access);
     for (const std::string& one : mapped) data += mapping(one, 0x9000, first());
     if (parent != 0) {
       data += record(7, b.bytes().u32(42).u32(first()).u32(42).u32(first()).u64(10));

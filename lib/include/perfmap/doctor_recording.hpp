@@ -36,6 +36,8 @@ struct RecordedProcessState {
   std::string evidence;           ///< what told the runtime
   std::uint64_t jit_frames = 0;   ///< in memory that only runtimes have, or named by its files
   std::uint64_t unnamed_jit = 0;  ///< of those
+  /// Samples without a name, taken where the recording has no code.
+  std::uint64_t in_unrecorded_code = 0;
   std::uint64_t ends_in_jit = 0;  ///< stacks that end in such memory for want of information
   JitMemory memory = {};          ///< at its last sample
   /// Perf maps and jitdumps; none of a process that has no such memory and no runtime.

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "diagnosis/command_text.hpp"
 #include "diagnosis/doctor_flags.hpp"
 #include "diagnosis/doctor_runtime.hpp"
@@ -70,8 +73,9 @@ std::string damage_fix(const LookedFor& file);
 
 /// The map, or the dump, that is used; null where there is none.
 const LookedFor* used_file(const Diagnosis& diagnosis, bool is_dump) noexcept;
-/// A finding for people, with its fix.
-void write_finding(OutputFile& out, const DoctorFinding& finding, bool color);
+/// A finding for people, with its fix, if that is not among `fixes`, which gets it.
+void write_finding(OutputFile& out, const DoctorFinding& finding, bool color,
+                   std::set<std::string>& fixes);
 /// A line for each file, after `before`.
 void write_looked_for(OutputFile& out, const std::vector<LookedFor>& files,
                       std::string_view before);

@@ -163,7 +163,8 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
     const bool is_java = facts.found.runtime == HostRuntime::jvm;
     message = "The snapshot has neither a perf map nor a jitdump of " +
               std::string(title_of(facts.found.runtime)) +
-              (is_java ? ", which writes one when it is asked to: then take another" : "");
+              (is_java ? "; a JVM writes a map when jcmd asks it: ask, and take another snapshot"
+                       : "");
   } else if (!has_jit && facts.found.runtime == HostRuntime::ruby) {
     message = "Ruby runs without YJIT, and only YJIT's code can be named";
   } else if (!has_jit && facts.found.runtime == HostRuntime::php) {

@@ -4,6 +4,7 @@
 #include "perfmap/doctor_recording.hpp"
 #include "perfmap/json_writer.hpp"
 #include "perfmap/report.hpp"
+#include "perfmap/shell_word.hpp"
 
 namespace perfmap {
 namespace {
@@ -117,7 +118,7 @@ void write_recording_doctor_text(OutputFile& out, const RecordingDiagnosis& diag
   out.write("recording " + visible(diagnosis.path) + "\n");
   if (!diagnosis.command_line.empty()) {
     std::string command;
-    for (const std::string& word : diagnosis.command_line) command += " " + visible(word);
+    for (const std::string& word : diagnosis.command_line) command += " " + shell_word(word);
     out.write("command  " + command + "\n");
   }
   out.write("samples   " + std::to_string(total.samples) +
@@ -133,7 +134,10 @@ void write_recording_doctor_text(OutputFile& out, const RecordingDiagnosis& diag
         "    looked for files of the process that it was forked from, if any: the recording does "
         "not tell which one that is, and the process is gone\n");
   }
-  for (const RecordingFinding& one : diagnosis.findings) write_finding(out, one.finding, color);
+  std::set<std::string> fixes;
+  for (const RecordingFinding& one : diagnosis.findings) {
+    write_finding(out, one.finding, color, fixes);
+  }
   if (diagnosis.misses_names()) return;
   if (total.unnamed != 0) {
     out.write("\n" + std::to_string(total.unnamed) + " of " + std::to_string(total.frames) +

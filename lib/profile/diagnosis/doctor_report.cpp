@@ -78,13 +78,17 @@ void string_or_null(JsonWriter& json, std::string_view key, std::string_view val
 
 }  // namespace
 
-void write_finding(OutputFile& out, const DoctorFinding& finding, bool color) {
+void write_finding(OutputFile& out, const DoctorFinding& finding, bool color,
+                   std::set<std::string>& fixes) {
   std::string line = "\n";
   if (color) line += color_of(finding.severity);
   line += to_string(finding.severity);
   line += color ? ":\x1b[0m " : ": ";
   line += finding.message + " [" + std::string(finding.id) + "]\n";
-  if (!finding.fix.empty()) line += "  fix: " + finding.fix + "\n";
+  if (!finding.fix.empty()) {
+    const bool is_new = fixes.insert(finding.fix).second;
+    line += "  fix: " + (is_new ? finding.fix : "the same command as above") + "\n";
+  }
   out.write(line);
 }
 
@@ -108,7 +112,8 @@ void write_doctor_text(OutputFile& out, const Diagnosis& diagnosis, bool color) 
     out.write("looked for\n");
     write_looked_for(out, diagnosis.looked_for, "  ");
   }
-  for (const DoctorFinding& finding : diagnosis.findings) write_finding(out, finding, color);
+  std::set<std::string> fixes;
+  for (const DoctorFinding& finding : diagnosis.findings) write_finding(out, finding, color, fixes);
   out.write(conclusion(diagnosis));
 }
 

@@ -16,10 +16,21 @@ bool calls_c(const FrameFunction& function) noexcept {
          (name.starts_with("global::call_") || name.starts_with("global::dispatch_"));
 }
 
+/// Of a function without a name: whether the recording has no file and no code there.
+bool is_unrecorded(const FrameFunction& function) noexcept {
+  const std::string_view module = function.module;
+  return function.kind == FrameKind::unknown && function.name.empty() &&
+         (module.empty() || module.starts_with("//") || module == "[heap]" || module == "[stack]");
+}
+
 }  // namespace
 
+/// Callers that a chain of frame pointers leads to may be no code at all; what a processor runs is.
 void StackCounter::take(const StackSample& sample) {
   RecordedProcessState& process = processes[sample.pid];
+  if (!sample.frames.empty() && is_unrecorded(table_.function_of(sample.frames.front().place))) {
+    ++process.in_unrecorded_code;
+  }
   for (const StackFrame& frame : sample.frames) {
     const FrameFunction& function = table_.function_of(frame.place);
     if (function.kind == FrameKind::native && function.name.empty()) {

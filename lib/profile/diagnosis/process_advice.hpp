@@ -72,6 +72,10 @@ class ProcessAdvice {
                        pid_t pid);
 
   void add_damage();
+  /// Code in memory that was moved, or whose mapping was lost.
+  void add_unrecorded_code();
+  /// Of a process that was forked before the recording began, and is gone.
+  void add_unknown_parent();
   /// As .NET's memory that is mapped twice.
   void add_ignored();
   /// Threads begin in native code: a stack that ends in a runtime's has lost its callers.

@@ -12,6 +12,12 @@ namespace {
 constexpr std::string_view kBeganUnseen =
     ": the recording does not have what the process mapped before its first sample, so nothing "
     "tells which map or jitdump is its own; record again";
+/// A sentence that others go before.
+std::string continued(std::string sentence) {
+  if (sentence.starts_with("The ")) sentence[0] = 't';
+  return sentence;
+}
+
 constexpr std::uint64_t kFirstPidNamespace = 0xeffffffc;  // PROC_PID_INIT_INO
 
 }  // namespace
@@ -74,6 +80,8 @@ void ProcessAdvice::add(const CauseGroups& groups) {
   } else {
     add_causes(groups);
   }
+  add_unrecorded_code();
+  add_unknown_parent();
   add_damage();
   add_ignored();
   if (!began_unseen() && !explains_ends()) add_stack_finding();
@@ -236,7 +244,7 @@ void ProcessAdvice::add_cause(const DoctorFinding& cause, const CauseGroup& grou
   const bool is_rare = !is_silent && !matters(group.unnamed, group.frames);
   const Severity severity = is_rare ? Severity::info : std::max(cause.severity, Severity::warning);
   const std::string message =
-      (is_silent ? where : counts_text(where, group.unnamed, group.frames)) + ": " + cause.message;
+      (is_silent ? where : counts_text(where, group.unnamed, group.frames)) + ": " + continued(cause.message);
   const pid_t pid = group.processes == 1 ? process_.counts.pid : 0;
   if (is_of_runtime(cause)) {
     add_runtime_fix(cause, severity, message + where_text(), pid);

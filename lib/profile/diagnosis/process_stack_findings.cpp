@@ -18,6 +18,29 @@ void ProcessAdvice::add_damage() {
   }
 }
 
+void ProcessAdvice::add_unrecorded_code() {
+  const std::uint64_t count = process_.in_unrecorded_code;
+  if (count == 0 || began_unseen()) return;
+  advice_.add("unrecorded-code",
+              matters(count, process_.counts.samples) ? Severity::warning : Severity::info,
+              std::to_string(count) + " of " + std::to_string(process_.counts.samples) +
+                  " samples of " + process_title(process_) +
+                  " have no name and lie where the recording has no code: the program moved code "
+                  "there (perf does not record mremap), or perf lost the mapping; only a perf map "
+                  "or jitdump of the process can name them",
+              "", process_.counts.pid);
+}
+
+void ProcessAdvice::add_unknown_parent() {
+  if (process_.knows_parents) return;
+  advice_.add("unknown-parent", Severity::warning,
+              process_title(process_) +
+                  " was there before the recording began, and is gone: if it was forked from "
+                  "another process, that one's perf map or jitdump may have the names; give it "
+                  "with --map or --jitdump, or record again while the process lives",
+              "", process_.counts.pid);
+}
+
 void ProcessAdvice::add_ignored() {
   const JitMemory& memory = process_.memory;
   // Code of a dump is named by 'perf inject', wherever it lies.

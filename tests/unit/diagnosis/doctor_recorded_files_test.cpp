@@ -98,9 +98,9 @@ TEST_CASE("flags that were set are not proposed: the map is lost", "[doctor]") {
   CHECK(lost().message.find("its file is empty") != std::string::npos);
 }
 
-TEST_CASE("a sentence that begins with a runtime begins with a capital letter", "[doctor]") {
-  for (const auto& [program, begin] : {std::pair{"/jdk/lib/server/libjvm.so", "The JVM left"},
-                                       {"/usr/bin/node", "Node.js left"}}) {
+TEST_CASE("after a colon only names begin with a capital letter", "[doctor]") {
+  for (const auto& [program, begin] : {std::pair{"/jdk/lib/server/libjvm.so", ": the JVM left"},
+                                       {"/usr/bin/node", ": Node.js left"}}) {
     RecordedPatient patient;
     patient.program = program;
     patient.command = {"perf", "record", "-g", "-p", "42"};

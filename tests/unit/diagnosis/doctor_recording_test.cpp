@@ -134,6 +134,31 @@ TEST_CASE("code in a file that is no ELF file is named, and no fault of the runt
   CHECK(one->finding.severity == Severity::info);
 }
 
+TEST_CASE("samples where no code was recorded are a finding, unless they have names", "[doctor]") {
+  RecordedPatient patient;
+  patient.program = "/usr/bin/cat";
+  patient.access = 3;
+  const RecordingDiagnosis found = patient.diagnose();
+  CHECK(found.processes.at(0).in_unrecorded_code == 1);
+  const RecordingFinding* const one = find_finding(found, "unrecorded-code");
+  REQUIRE(one != nullptr);
+  CHECK(one->pid == 42);
+  CHECK(one->finding.severity == Severity::warning);
+  CHECK(one->finding.message.starts_with("1 of 1 samples of process 42 (node) have no name and "));
+  SECTION("those that a map has") {
+    RecordedPatient::write(patient.map(), "7000000 100 hot\n");
+    CHECK(find_finding(patient.diagnose(), "unrecorded-code") == nullptr);
+  }
+  SECTION("those in code that was recorded") {
+    patient.access = 5;
+    CHECK(find_finding(patient.diagnose(), "unrecorded-code") == nullptr);
+  }
+  SECTION("those in a file") {
+    patient.memory = "/usr/lib/libx.so";
+    CHECK(find_finding(patient.diagnose(), "unrecorded-code") == nullptr);
+  }
+}
+
 TEST_CASE("a child's files include those of the process that its memory is from", "[doctor]") {
   RecordedPatient patient;
   patient.parent = 41;

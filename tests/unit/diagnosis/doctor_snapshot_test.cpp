@@ -57,7 +57,7 @@ TEST_CASE("a JVM of a snapshot without a map is asked where it lives", "[doctor]
   patient.options.reader = Patient::uid();
   const Diagnosis found = patient.diagnose();
   CHECK(ids_of(found) == Words{"no-map"});
-  CHECK(found.findings[0].message.ends_with("when it is asked to: then take another"));
+  CHECK(found.findings[0].message.ends_with("asks it: ask, and take another snapshot"));
   CHECK(found.findings[0].fix == "jcmd 42 Compiler.perfmap");
   patient.status("Tgid:\t42\nNStgid:\t42\t3\n");
   CHECK(patient.diagnose().findings.at(0).fix ==
