@@ -10,17 +10,17 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CORE = ["base", "bytes", "formats", "runtime", "index", "answers", "output", "capi"]
-PROFILE = ["compression", "perfdata", "modules", "processes", "snapshots", "unwind", "stacks",
+CORE = ["base", "io", "map", "jitdump", "writer", "answers", "pypylog", "report", "capi"]
+PROFILE = ["elf", "dwarf", "module", "perfdata", "process", "unwind", "stacks", "inject",
            "diagnosis", "capi"]
 DOORS = [  # what is included, and the only place, or places, that may
-    (re.compile(r"^nlohmann/"), "lib/core/output/"),
-    (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"), "lib/profile/modules/"),
-    (re.compile(r"^lzma\.h"), ("lib/profile/compression/", "lib/profile/modules/")),
-    (re.compile(r"^zlib\.h"),
-     ("lib/profile/compression/", "lib/profile/modules/", "lib/profile/stacks/gzip_stream.cpp")),
-    (re.compile(r"^libiberty/"), "lib/profile/modules/"),
-    (re.compile(r"^zstd\.h"), "lib/profile/compression/"),
+    (re.compile(r"^nlohmann/"), "lib/core/report/"),
+    (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"),
+     ("lib/profile/elf/", "lib/profile/dwarf/", "lib/profile/inject/")),
+    (re.compile(r"^lzma\.h"), ("lib/profile/elf/", "lib/profile/module/debug_files.cpp")),
+    (re.compile(r"^zlib\.h"), ("lib/profile/elf/", "lib/profile/stacks/gzip_stream.cpp")),
+    (re.compile(r"^libiberty/"), "lib/profile/elf/"),
+    (re.compile(r"^zstd\.h"), "lib/profile/elf/"),
     (re.compile(r"^protozero/"), "lib/profile/stacks/"),
     (re.compile(r"^CLI/"), "apps/"),
 ]
@@ -66,23 +66,23 @@ def check(paths):
 
 
 def self_test():
-    assert complaint("lib/core/base/a.cpp", "index/run.hpp")
-    assert complaint("lib/core/base/a.cpp", "../index/run.hpp")
-    assert complaint("lib/core/capi/a.cpp", "base/hex.hpp")
+    assert complaint("lib/core/base/a.cpp", "map/segments.hpp")
+    assert complaint("lib/core/base/a.cpp", "../map/segments.hpp")
+    assert complaint("lib/core/capi/a.cpp", "base/text.hpp")
     assert complaint("apps/perfmap/a.cpp", "nlohmann/json.hpp")
-    assert complaint("apps/perfmap/a.cpp", "index/run.hpp")
-    assert not complaint("lib/core/index/a.cpp", "base/hex.hpp")
-    assert not complaint("lib/core/output/a.cpp", "nlohmann/json.hpp")
+    assert complaint("apps/perfmap/a.cpp", "map/segments.hpp")
+    assert not complaint("lib/core/map/a.cpp", "base/text.hpp")
+    assert not complaint("lib/core/report/a.cpp", "nlohmann/json.hpp")
     assert not complaint("lib/core/base/a.cpp", "perfmap/map.hpp")
-    assert complaint("lib/profile/modules/a.cpp", "base/hex.hpp")
-    assert complaint("lib/cpython/a.cpp", "runtime/engine.hpp")
-    assert complaint("lib/core/output/a.cpp", "modules/elf_file.hpp")
-    assert complaint("lib/profile/perfdata/a.cpp", "modules/elf_file.hpp")
+    assert complaint("lib/profile/elf/a.cpp", "base/text.hpp")
+    assert complaint("lib/cpython/a.cpp", "writer/engine.hpp")
+    assert complaint("lib/core/report/a.cpp", "elf/elf_layout.hpp")
+    assert complaint("lib/profile/perfdata/a.cpp", "stacks/writers.hpp")
     assert complaint("lib/profile/unwind/a.cpp", "libelf.h")
-    assert complaint("apps/perfmap/a.cpp", "modules/elf_file.hpp")
-    assert not complaint("lib/profile/modules/a.cpp", "libelf.h")
-    assert not complaint("lib/profile/unwind/a.cpp", "modules/elf_file.hpp")
-    assert not complaint("lib/profile/modules/a.cpp", "perfmap/cursor.hpp")
+    assert complaint("apps/perfmap/a.cpp", "elf/elf_layout.hpp")
+    assert not complaint("lib/profile/elf/a.cpp", "libelf.h")
+    assert not complaint("lib/profile/unwind/a.cpp", "elf/elf_layout.hpp")
+    assert not complaint("lib/profile/elf/a.cpp", "perfmap/cursor.hpp")
 
 
 def main():

@@ -5,7 +5,7 @@
 #include <elf.h>
 #include <string_view>
 
-#include "modules/cfi_table.hpp"
+#include "dwarf/cfi_table.hpp"
 #include "unwind/expression.hpp"
 
 namespace {

@@ -8,8 +8,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "compression/expansion.hpp"
-#include "compression/zstd_stream.hpp"
+#include "elf/compression.hpp"
 #include "perfmap/expanded_input.hpp"
 #include "perfmap/source_kind.hpp"
 

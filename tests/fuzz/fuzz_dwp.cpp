@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "modules/dwarf_package.hpp"
+#include "dwarf/dwarf_file.hpp"
 #include "support/dwarf_bytes.hpp"
 #include "support/package_oracle.hpp"
 

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "bytes/append_file.hpp"
+#include "io/append_file.hpp"
 #include "support/scratch.hpp"
 
 namespace {

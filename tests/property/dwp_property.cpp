@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "modules/dwarf_package.hpp"
+#include "dwarf/dwarf_file.hpp"
 #include "support/catch.hpp"
 #include "support/dwarf_bytes.hpp"
 #include "support/package_oracle.hpp"

@@ -3,7 +3,7 @@
 #include <tuple>
 #include <vector>
 
-#include "index/columns.hpp"
+#include "map/segments.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

@@ -3,7 +3,7 @@
 #include <random>
 #include <tuple>
 
-#include "modules/symbol_blocks.hpp"
+#include "elf/symbol_table.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

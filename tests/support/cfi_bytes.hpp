@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "modules/target_bytes.hpp"
+#include "elf/target.hpp"
 
 namespace perfmap::test {
 

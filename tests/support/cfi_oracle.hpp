@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "modules/cfi_rule.hpp"
-#include "modules/dwarf_cursor.hpp"
+#include "dwarf/cfi_program.hpp"
+#include "elf/dwarf_cursor.hpp"
 
 namespace perfmap::test {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "modules/elf_structures.hpp"
-#include "modules/target_bytes.hpp"
+#include "elf/target.hpp"
+#include "inject/elf_writer.hpp"
 
 namespace perfmap::test {
 

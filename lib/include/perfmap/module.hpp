@@ -180,7 +180,6 @@ class PERFMAP_API Module {
  private:
   struct State;
   friend class ModuleOpener;
-  friend class CfiTable;
   friend const CfiTable& cfi_of(const Module& module);
   explicit Module(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;

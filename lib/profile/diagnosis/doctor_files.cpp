@@ -4,7 +4,7 @@
 #include <array>
 #include <unistd.h>
 
-#include "processes/start_time.hpp"
+#include "process/proc_text.hpp"
 
 namespace perfmap {
 

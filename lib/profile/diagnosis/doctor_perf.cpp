@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "diagnosis/doctor_advice.hpp"
-#include "processes/safe_open.hpp"
-#include "processes/start_time.hpp"
+#include "process/proc_text.hpp"
+#include "process/safe_open.hpp"
 
 namespace perfmap {
 namespace {

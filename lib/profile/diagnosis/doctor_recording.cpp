@@ -6,7 +6,7 @@
 #include "diagnosis/recording_findings.hpp"
 #include "diagnosis/stripped_files.hpp"
 #include "perfmap/recorded_jit.hpp"
-#include "processes/start_time.hpp"
+#include "process/proc_text.hpp"
 
 namespace perfmap {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "diagnosis/lint_rules.hpp"
 #include "perfmap/rules.hpp"
-#include "processes/safe_open.hpp"
-#include "processes/start_time.hpp"
+#include "process/proc_text.hpp"
+#include "process/safe_open.hpp"
 
 namespace perfmap::process_lint {
 namespace {

@@ -4,7 +4,7 @@
 #include "diagnosis/found_file.hpp"
 #include "diagnosis/process_advice.hpp"
 #include "perfmap/recorded_jit.hpp"
-#include "processes/start_time.hpp"
+#include "process/proc_text.hpp"
 
 namespace perfmap {
 namespace {
@@ -244,7 +244,8 @@ void ProcessAdvice::add_cause(const DoctorFinding& cause, const CauseGroup& grou
   const bool is_rare = !is_silent && !matters(group.unnamed, group.frames);
   const Severity severity = is_rare ? Severity::info : std::max(cause.severity, Severity::warning);
   const std::string message =
-      (is_silent ? where : counts_text(where, group.unnamed, group.frames)) + ": " + continued(cause.message);
+      (is_silent ? where : counts_text(where, group.unnamed, group.frames)) + ": " +
+      continued(cause.message);
   const pid_t pid = group.processes == 1 ? process_.counts.pid : 0;
   if (is_of_runtime(cause)) {
     add_runtime_fix(cause, severity, message + where_text(), pid);

@@ -5,8 +5,8 @@
 #include "diagnosis/doctor_files.hpp"
 #include "diagnosis/recorded_workload.hpp"
 #include "perfmap/recorded_jit.hpp"
-#include "processes/jit_lineage.hpp"
-#include "processes/start_time.hpp"
+#include "process/jit_lineage.hpp"
+#include "process/proc_text.hpp"
 
 namespace perfmap {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "perfmap/address_space.hpp"
 #include "perfmap/process_tracker.hpp"
-#include "processes/dump_name.hpp"
-#include "processes/jit_lineage.hpp"
+#include "process/dump_name.hpp"
+#include "process/jit_lineage.hpp"
 
 namespace perfmap {
 namespace {

@@ -1,13 +1,111 @@
 #include "perfdata/record_stream.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <string>
+#include <string_view>
 
-#include "perfdata/plausible_record.hpp"
+#include "perfdata/record_header.hpp"
 #include "perfmap/cursor.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap {
+
+namespace {
+
+constexpr std::uint32_t kLastKernelType = 22;
+constexpr std::uint32_t kFirstUserType = 64;
+constexpr std::uint32_t kLastUserType = 86;
+
+std::uint16_t smallest_size(std::uint32_t type) noexcept {
+  switch (static_cast<RecordType>(type)) {
+    case RecordType::mmap: return 48;
+    case RecordType::mmap2: return 80;
+    case RecordType::comm: return 24;
+    case RecordType::exit:
+    case RecordType::fork: return 32;
+    case RecordType::lost:
+    case RecordType::sample: return 16;
+    default: return kRecordHeader;
+  }
+}
+
+bool is_plausible(const RecordHeader& header) noexcept {
+  const bool known = (header.type >= 1 && header.type <= kLastKernelType) ||
+                     (header.type >= kFirstUserType && header.type <= kLastUserType);
+  return known && header.size >= smallest_size(header.type);
+}
+
+/// So many in a row, or fewer up to the very end, which may cut the last one off.
+bool begins_records(std::string_view bytes, std::size_t at, bool swapped) noexcept {
+  constexpr int kInARow = 6;
+  constexpr int kBeforeCut = 2;
+  for (int i = 0; i < kInARow; ++i) {
+    if (bytes.size() - at < kRecordHeader) return i > 0 && at == bytes.size();
+    const RecordHeader header = read_header(bytes.data() + at, swapped);
+    if (!is_plausible(header)) return false;
+    if (header.size > bytes.size() - at) return i >= kBeforeCut;
+    at += header.size;
+  }
+  return true;
+}
+
+/// Where in `bytes`, from `from` on, records go on: several one after the other, of known types and
+/// large enough for them. bytes.size() where they do not. O(n).
+std::size_t find_records(std::string_view bytes, std::size_t from, bool swapped) noexcept {
+  for (std::size_t at = from; at < bytes.size(); ++at) {
+    if (begins_records(bytes, at, swapped)) return at;
+  }
+  return bytes.size();
+}
+
+}  // namespace
+
+std::string_view Expander::available() const noexcept {
+  if (chunks_.empty()) return {};
+  return {chunks_.back().bytes.get() + at_, end_ - at_};
+}
+
+/// A record has at most 64 KiB, so that what is left of one always fits into the next chunk.
+void Expander::make_room() {
+  constexpr std::size_t kLeast = 1024;
+  if (!chunks_.empty() && kChunk - end_ >= kLeast) return;
+  const std::string_view rest = available();
+  if (!chunks_.empty() && !chunks_.back().is_used) {
+    std::memmove(chunks_.back().bytes.get(), rest.data(), rest.size());
+    at_ = 0;
+    end_ = rest.size();
+    return;
+  }
+  Chunk next{std::make_unique_for_overwrite<char[]>(kChunk), round_, false};
+  if (!rest.empty()) std::memcpy(next.bytes.get(), rest.data(), rest.size());
+  chunks_.push_back(std::move(next));
+  at_ = 0;
+  end_ = rest.size();
+}
+
+bool Expander::expand() {
+  make_room();
+  const ZstdStream::Step step =
+      stream_.step(input_, {chunks_.back().bytes.get() + end_, kChunk - end_});
+  const bool is_stuck = !input_.empty() && step.taken == 0 && step.made == 0;
+  end_ += step.made;
+  if (step.is_damaged || is_stuck) {
+    stream_.reset();
+    dropped_ = input_.size();
+    input_ = {};
+    output_is_full_ = false;
+    return false;
+  }
+  input_.remove_prefix(step.taken);
+  output_is_full_ = end_ == kChunk;
+  return true;
+}
+
+void Expander::release_before(std::uint64_t round) noexcept {
+  while (chunks_.size() > 1 && chunks_.front().round < round) chunks_.pop_front();
+}
 
 std::optional<FoundRecord> RecordStream::next_slowly(Diagnostics& problems) {
   while (true) {

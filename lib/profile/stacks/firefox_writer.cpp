@@ -1,11 +1,351 @@
 #include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "perfmap/json_writer.hpp"
+#include "stacks/code_class.hpp"
 #include "stacks/firefox_categories.hpp"
-#include "stacks/firefox_tables.hpp"
-#include "stacks/thread_profiles.hpp"
+#include "stacks/interning.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {
+
+namespace {
+
+/// What threads of a Firefox profile share: stacks, frames, functions, native symbols, libraries,
+/// sources and strings. Borrows the frame table.
+class FirefoxTables {
+ public:
+  FirefoxTables(const FrameTable& table, bool merge_tiers)
+      : table_(table), functions_(table, merge_tiers, false) {}
+
+  /// The stack of `frames`, the leaf first; nothing where there are none.
+  std::optional<std::uint32_t> stack_of(std::span<const StackFrame> frames);
+
+  void write_libs(JsonWriter& json, std::string_view arch) const;
+  /// The members of "shared".
+  void write_shared(JsonWriter& json);
+
+ private:
+  struct Frame {
+    std::uint32_t place;
+    std::uint32_t holder;  // the place that it is inlined into, or its own
+    std::uint32_t depth;   // of inlining; 0: not inlined
+    bool is_return;
+    friend bool operator==(const Frame&, const Frame&) = default;
+  };
+  struct Symbol {
+    std::uint32_t lib;
+    std::uint32_t name;
+    Address address;
+    friend bool operator==(const Symbol&, const Symbol&) = default;
+  };
+  struct Lib {
+    std::uint32_t path;      // numbers of strings
+    std::uint32_t build_id;  // in hexadecimal
+    friend bool operator==(const Lib&, const Lib&) = default;
+  };
+  struct HashOf {
+    std::size_t operator()(const Frame& frame) const noexcept {
+      return Hash()
+          .add(std::uint64_t{frame.place} << 32 | frame.holder)
+          .add(std::uint64_t{frame.depth} << 1 | (frame.is_return ? 1 : 0))
+          .value();
+    }
+    std::size_t operator()(const Symbol& symbol) const noexcept {
+      return Hash().add(std::uint64_t{symbol.lib} << 32 | symbol.name).add(symbol.address).value();
+    }
+    std::size_t operator()(std::uint32_t number) const noexcept {
+      return Hash().add(number).value();
+    }
+    std::size_t operator()(const Lib& lib) const noexcept {
+      return Hash().add(std::uint64_t{lib.path} << 32 | lib.build_id).value();
+    }
+  };
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  std::uint32_t add_frame(const Frame& frame);
+  void describe_frame(const Frame& frame);
+  void describe_function(std::uint32_t function, const FramePlace& place);
+  std::uint32_t lib_of(const FrameFunction& function, const FramePlace& place);
+
+  void write_stacks(JsonWriter& json) const;
+  void write_frames(JsonWriter& json);
+  void write_functions(JsonWriter& json);
+  void write_symbols(JsonWriter& json) const;
+  void write_resources(JsonWriter& json);
+  void write_sources(JsonWriter& json) const;
+
+  const FrameTable& table_;
+  ShownFrames functions_;
+  StackTree stacks_;  // of frames
+  Numbered<Frame, HashOf> frames_;
+  std::vector<std::uint32_t> symbols_of_frames_;
+  std::vector<std::uint32_t> libs_of_functions_;
+  Numbered<Symbol, HashOf> symbols_;
+  Numbered<Lib, HashOf> libs_;
+  StringPool strings_;
+  Numbered<std::uint32_t, HashOf> sources_;  // of strings
+};
+
+std::string hex(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += "0123456789ABCDEF"[byte >> 4];
+    text += "0123456789ABCDEF"[byte & 15];
+  }
+  return text;
+}
+
+/// A build-id as Breakpad has it: sixteen bytes, of which the first three fields of a GUID are
+/// turned round, and an age of 0.
+std::string breakpad_id(std::string_view build_id_hex) {
+  std::string id(build_id_hex.substr(0, 32));
+  id.resize(32, '0');
+  constexpr std::string_view kFrom =
+      "67452301"
+      "AB89"
+      "EFCD";
+  std::string turned(id);
+  for (std::size_t i = 0; i < kFrom.size(); ++i) {
+    const char c = kFrom[i];
+    turned[i] = id[static_cast<std::size_t>(c <= '9' ? c - '0' : c - 'A' + 10)];
+  }
+  return turned + "0";
+}
+
+std::optional<std::uint32_t> FirefoxTables::stack_of(std::span<const StackFrame> frames) {
+  std::uint32_t node = 0;
+  std::uint32_t holder = 0;
+  std::uint32_t depth = 0;
+  for (std::size_t i = frames.size(); i-- > 0;) {
+    const std::uint32_t place = frames[i].place;
+    const bool is_inlined = table_.function_of(place).kind == FrameKind::inlined;
+    depth = is_inlined && i + 1 < frames.size() && frames[i + 1].ip == frames[i].ip ? depth + 1 : 0;
+    if (depth == 0) holder = place;
+    node = stacks_.child(node, add_frame({place, holder, depth, frames[i].is_return}));
+  }
+  if (node == 0) return std::nullopt;
+  return node - 1;
+}
+
+std::uint32_t FirefoxTables::add_frame(const Frame& frame) {
+  const std::uint32_t number = frames_.add(frame);
+  if (number == symbols_of_frames_.size()) describe_frame(frame);
+  return number;
+}
+
+void FirefoxTables::describe_frame(const Frame& frame) {
+  const FramePlace& place = table_.place(frame.place);
+  const std::uint32_t function = functions_.of_place(frame.place);
+  if (function == libs_of_functions_.size()) describe_function(function, place);
+
+  const FramePlace& holder = table_.place(frame.holder);
+  const FrameFunction& symbol = table_.function(holder.function);
+  const std::uint32_t lib = lib_of(symbol, holder);
+  const bool is_double = holder.vaddr >> 53 == 0;  // which is what readers keep numbers as
+  if (symbol.name.empty() || lib == kNone || holder.offset > holder.vaddr || !is_double) {
+    symbols_of_frames_.push_back(kNone);
+    return;
+  }
+  symbols_of_frames_.push_back(
+      symbols_.add({lib, strings_.add(symbol.name), holder.vaddr - holder.offset}));
+}
+
+void FirefoxTables::describe_function(std::uint32_t function, const FramePlace& place) {
+  const FrameFunction& shown = functions_.function(function);
+  libs_of_functions_.push_back(lib_of(shown, place));
+  strings_.add(shown_name(shown));
+  if (!shown.file.empty()) sources_.add(strings_.add(shown.file));
+}
+
+std::uint32_t FirefoxTables::lib_of(const FrameFunction& function, const FramePlace& place) {
+  const FrameMapping& mapping = table_.mapping(place.mapping);
+  const std::string_view path = function.module.empty() ? mapping.path : function.module;
+  if (path.empty()) return kNone;
+  const std::uint32_t number = strings_.add(path);
+  strings_.add(file_name_of(path));
+  return libs_.add({number, strings_.add(path == mapping.path ? hex(mapping.build_id) : "")});
+}
+
+void FirefoxTables::write_libs(JsonWriter& json, std::string_view arch) const {
+  const auto text = [&](std::string_view key, std::string_view value) {
+    json.key(key);
+    json.string(value);
+  };
+  json.begin_array();
+  for (std::uint32_t i = 0; i < libs_.size(); ++i) {
+    const std::string_view path = strings_[libs_[i].path];
+    const std::string_view build_id = strings_[libs_[i].build_id];
+    json.begin_object();
+    text("name", file_name_of(path));
+    text("path", path);
+    text("debugName", file_name_of(path));
+    text("debugPath", path);
+    text("breakpadId", breakpad_id(build_id));
+    json.key("codeId");
+    if (build_id.empty()) {
+      json.null();
+    } else {
+      json.string(build_id);
+    }
+    text("arch", arch);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+/// A table of columns: {"length": N, "name": […], …}.
+class Columns {
+ public:
+  Columns(JsonWriter& json, std::string_view name, std::size_t length)
+      : json_(json), length_(length) {
+    json_.key(name);
+    json_.begin_object();
+    json_.key("length");
+    json_.number(length);
+  }
+  ~Columns() { json_.end_object(); }
+  Columns(const Columns&) = delete;
+  Columns& operator=(const Columns&) = delete;
+
+  /// A column of what `write(row)` writes.
+  template <class Write>
+  void each(std::string_view name, Write write) {
+    json_.key(name);
+    json_.begin_array();
+    for (std::uint32_t row = 0; row < length_; ++row) write(row);
+    json_.end_array();
+  }
+  /// A column of numbers: what `value(row)` answers.
+  template <class Value>
+  void numbers(std::string_view name, Value value) {
+    each(name, [&](std::uint32_t row) { json_.integer(static_cast<std::int64_t>(value(row))); });
+  }
+  void nulls(std::string_view name) {
+    each(name, [&](std::uint32_t) { json_.null(); });
+  }
+
+ private:
+  JsonWriter& json_;
+  const std::size_t length_;
+};
+
+void number_or_null(JsonWriter& json, std::uint64_t value, std::uint64_t nothing) {
+  if (value == nothing) return json.null();
+  json.number(value);
+}
+
+}  // namespace
+
+void FirefoxTables::write_shared(JsonWriter& json) {
+  write_stacks(json);
+  write_frames(json);
+  write_functions(json);
+  write_symbols(json);
+  write_resources(json);
+  write_sources(json);
+  // Last: the tables above have numbered what they mention.
+  json.key("stringArray");
+  json.begin_array();
+  for (std::uint32_t i = 0; i < strings_.size(); ++i) json.string(strings_[i]);
+  json.end_array();
+}
+
+void FirefoxTables::write_stacks(JsonWriter& json) const {
+  Columns table(json, "stackTable", stacks_.size() - 1);
+  table.numbers("prefixOffset", [&](std::uint32_t row) {
+    const std::uint32_t parent = stacks_[row + 1].parent;
+    return parent == 0 ? 0 : row + 1 - parent;
+  });
+  table.numbers("frame", [&](std::uint32_t row) { return stacks_[row + 1].frame; });
+}
+
+void FirefoxTables::write_frames(JsonWriter& json) {
+  Columns table(json, "frameTable", frames_.size());
+  const auto place = [&](std::uint32_t row) -> const FramePlace& {
+    return table_.place(frames_[row].place);
+  };
+  const auto function = [&](std::uint32_t row) { return functions_.of_place(frames_[row].place); };
+  table.numbers("func", function);
+  table.numbers("category", [&](std::uint32_t row) {
+    return static_cast<int>(code_class(functions_.function(function(row))));
+  });
+  table.numbers("subcategory", [&](std::uint32_t row) {
+    return firefox_subcategory(functions_.function(function(row)));
+  });
+  table.each("line", [&](std::uint32_t row) { number_or_null(json, place(row).line, 0); });
+  table.each("column", [&](std::uint32_t row) { number_or_null(json, place(row).column, 0); });
+  // Doubles cannot tell addresses above 2^53 apart, and the kernel's are relative to nothing.
+  table.numbers("address", [&](std::uint32_t row) {
+    const Address address = place(row).vaddr - (frames_[row].is_return ? 1 : 0);
+    return address >> 53 != 0 ? -1 : static_cast<std::int64_t>(address);
+  });
+  table.each("nativeSymbol",
+             [&](std::uint32_t row) { number_or_null(json, symbols_of_frames_[row], kNone); });
+  table.numbers("inlineDepth", [&](std::uint32_t row) { return frames_[row].depth; });
+  table.numbers("innerWindowID", [](std::uint32_t) { return 0; });
+  table.nulls("originalLocation");
+}
+
+void FirefoxTables::write_functions(JsonWriter& json) {
+  Columns table(json, "funcTable", libs_of_functions_.size());
+  table.numbers("name", [&](std::uint32_t row) {
+    return strings_.add(shown_name(functions_.function(row)));
+  });
+  table.each("isJS", [&](std::uint32_t) { json.boolean(false); });
+  table.each("relevantForJS", [&](std::uint32_t) { json.boolean(false); });
+  table.numbers("resource", [&](std::uint32_t row) {
+    const std::uint32_t lib = libs_of_functions_[row];
+    return lib == kNone ? -1 : static_cast<std::int64_t>(lib);
+  });
+  table.each("source", [&](std::uint32_t row) {
+    const std::string_view file = functions_.function(row).file;
+    if (file.empty()) return json.null();
+    json.number(sources_.add(strings_.add(file)));
+  });
+  table.nulls("lineNumber");
+  table.nulls("columnNumber");
+  table.nulls("originalLocation");
+}
+
+void FirefoxTables::write_symbols(JsonWriter& json) const {
+  Columns table(json, "nativeSymbols", symbols_.size());
+  table.numbers("address", [&](std::uint32_t row) { return symbols_[row].address; });
+  table.nulls("functionSize");
+  table.numbers("libIndex", [&](std::uint32_t row) { return symbols_[row].lib; });
+  table.numbers("name", [&](std::uint32_t row) { return symbols_[row].name; });
+}
+
+void FirefoxTables::write_resources(JsonWriter& json) {
+  constexpr int kLibrary = 1;
+  Columns table(json, "resourceTable", libs_.size());
+  table.numbers("lib", [](std::uint32_t row) { return row; });
+  table.numbers("name", [&](std::uint32_t row) {
+    return strings_.add(file_name_of(strings_[libs_[row].path]));
+  });
+  table.nulls("host");
+  table.numbers("type", [](std::uint32_t) { return kLibrary; });
+}
+
+void FirefoxTables::write_sources(JsonWriter& json) const {
+  {
+    Columns table(json, "sources", sources_.size());
+    table.nulls("id");
+    table.numbers("filename", [&](std::uint32_t row) { return sources_[row]; });
+    table.numbers("startLine", [](std::uint32_t) { return 1; });
+    table.numbers("startColumn", [](std::uint32_t) { return 1; });
+    table.nulls("sourceMapURL");
+    table.nulls("content");
+  }
+  Columns locations(json, "sourceLocationTable", 0);
+  for (const std::string_view column : {"source", "line", "column"}) locations.nulls(column);
+}
+
 namespace {
 
 constexpr unsigned kMilliseconds = 6;  // decimals of nanoseconds as milliseconds

@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "stacks/shown_frames.hpp"
-#include "stacks/stack_tree.hpp"
-#include "stacks/string_pool.hpp"
+#include "stacks/interning.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <new>
+#include <utility>
 #include <zlib.h>
+
+#include "elf/compression.hpp"
 
 namespace perfmap {
 
@@ -43,6 +46,23 @@ void GzipStream::deflate(std::string_view bytes, int flush) {
     ::deflate(&stream, flush);
     out_.wrote(OutputFile::kRoom - stream.avail_out);
   } while (stream.avail_out == 0);
+}
+
+bool is_gzip(std::string_view bytes) noexcept { return bytes.starts_with("\x1f\x8b"); }
+
+Result<std::string> gunzip(std::string_view bytes, std::uint64_t most) {
+  Expansion text(most);
+  const bool done = expand_gzip(bytes, text);
+  if (text.exceeds()) {
+    return Failure(Error{Errc::too_large,
+                         "it is more than " + std::to_string(most) + " bytes when expanded",
+                         0,
+                         {}});
+  }
+  if (!done) {
+    return Failure(Error{Errc::bad_format, "its compressed data is damaged or cut off", 0, {}});
+  }
+  return std::move(text).take();
 }
 
 }  // namespace perfmap

@@ -4,9 +4,7 @@
 #include "perfmap/visible.hpp"
 #include "stacks/code_class.hpp"
 #include "stacks/flame_page.hpp"
-#include "stacks/shown_frames.hpp"
-#include "stacks/stack_tree.hpp"
-#include "stacks/string_pool.hpp"
+#include "stacks/interning.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {

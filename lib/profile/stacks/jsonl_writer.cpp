@@ -1,6 +1,5 @@
 #include "perfmap/json_writer.hpp"
 #include "perfmap/seconds.hpp"
-#include "stacks/shown_frames.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {

@@ -1,9 +1,165 @@
 #include "perfmap/loop_stacks.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <unordered_map>
+
+#include "perfmap/loop_samples.hpp"
+#include "perfmap/process_tracker.hpp"
+#include "perfmap/pypylog_code.hpp"
 
 namespace perfmap {
+
+namespace {
+
+/// Whether the ticks of the log can be told as times of the recording, and some of them are not
+/// later than all of it: a machine's ticks need not be those of its log.
+bool can_tell_times(const RecordingFacts& facts, std::span<const RecordedEvent> events,
+                    const CompiledLoops& loops, TickBase base) {
+  const bool has_own_clock = std::any_of(events.begin(), events.end(),
+                                         [](const RecordedEvent& event) { return event.clock; });
+  if (!facts.time_conversion || has_own_clock) return false;
+  return std::any_of(loops.all().begin(), loops.all().end(), [&](const CompiledLoop& loop) {
+    const std::uint64_t tick = base == TickBase::dec ? loop.compiled.dec : loop.compiled.hex;
+    return loop.code.size != 0 && facts.time_conversion->to_ns(tick) <= facts.last_sample;
+  });
+}
+
+/// Where the process itself was: of a sample in the kernel, by its callchain. 0: not recorded.
+Address user_ip(const RecordedSample& sample) noexcept {
+  constexpr auto kUserContext = static_cast<std::uint64_t>(-512);  // PERF_CONTEXT_USER
+  if (sample.mode != CpuMode::kernel) return sample.ip;
+  for (std::size_t i = 0; i + 1 < sample.callchain.size(); ++i) {
+    if (sample.callchain[i] == kUserContext) return sample.callchain[i + 1];
+  }
+  return 0;
+}
+
+/// Samples of one process.
+struct Counted {
+  std::unordered_map<std::uint64_t, std::uint64_t> by_load;
+  std::uint64_t in_loops = 0;
+  std::uint64_t total = 0;
+};
+
+class LoopSampleCounter {
+ public:
+  LoopSampleCounter(Timeline timeline, bool by_time)
+      : timeline_(std::move(timeline)), by_time_(by_time) {}
+
+  void take(const RecordView& record, std::span<const RecordedEvent> events) {
+    if (record.type == RecordType::sample) return take_sample(record, events);
+    if (const auto mapped = decode_mmap(record)) {
+      if (mapped->pid >= 0) processes_.on_mmap(*mapped);
+    } else if (const auto comm = decode_comm(record)) {
+      processes_.on_comm(*comm);
+    } else if (const auto fork = decode_fork(record)) {
+      if (fork->pid != fork->parent) parents_[fork->pid] = fork->parent;
+      processes_.on_fork(*fork);
+    } else if (const auto exit = decode_exit(record)) {
+      processes_.on_exit(*exit);
+    }
+  }
+
+  void fill(LoopSamples& samples, pid_t wanted) const {
+    for (const auto& [pid, counted] : counted_) {
+      samples.others += counted.total;
+      if (counted.in_loops != 0) samples.processes.push_back({pid, counted.in_loops});
+    }
+    const auto chosen = counted_.find(wanted != 0 ? wanted : likeliest());
+    if (chosen == counted_.end() || chosen->second.in_loops == 0) return;
+    samples.pid = chosen->first;
+    samples.total = chosen->second.total;
+    samples.others -= samples.total;
+    samples.in_loops = chosen->second.in_loops;
+    for (const auto& [offset, count] : chosen->second.by_load) {
+      const auto record = timeline_.dump().record_at(offset);
+      const auto load = record ? decode_load(*record) : std::nullopt;
+      if (load) samples.by_loop[load->code_index - 1] += count;
+    }
+  }
+
+ private:
+  bool is_in_loops(pid_t pid) const {
+    const auto found = counted_.find(pid);
+    return found != counted_.end() && found->second.in_loops != 0;
+  }
+
+  /// Forked by a process whose samples are in loops, too, maybe over others.
+  bool is_descendant(pid_t pid) const {
+    for (std::size_t steps = 0; steps <= parents_.size(); ++steps) {
+      const auto parent = parents_.find(pid);
+      if (parent == parents_.end()) return false;
+      pid = parent->second;
+      if (is_in_loops(pid)) return true;
+    }
+    return false;
+  }
+
+  /// The process with most samples in loops; of equals the lowest pid. Those that it has forked
+  /// have its memory, and other code in it later; of a log without %d in its name they have no
+  /// part.
+  pid_t likeliest() const {
+    pid_t best = 0;
+    std::uint64_t most = 0;
+    for (const auto& [pid, counted] : counted_) {
+      if (counted.in_loops <= most || is_descendant(pid)) continue;
+      best = pid;
+      most = counted.in_loops;
+    }
+    return best;
+  }
+
+  void take_sample(const RecordView& record, std::span<const RecordedEvent> events) {
+    if (record.event >= events.size()) return;
+    const auto sample = decode_sample(record, events[record.event]);
+    if (!sample) return;
+    Counted& counted = counted_[sample->pid];
+    ++counted.total;
+    const Address ip = user_ip(*sample);
+    const auto found = timeline_.find(ip, by_time_ ? sample->time : Timeline::kEnd);
+    if (!found || shows_file(sample->pid, ip)) return;
+    ++counted.in_loops;
+    ++counted.by_load[found->load];
+  }
+
+  bool shows_file(pid_t pid, Address ip) {
+    const auto space = processes_.at(pid);
+    const Region* const region = space ? space->find(ip) : nullptr;
+    return region != nullptr && region->file != nullptr && region->file->is_file();
+  }
+
+  Timeline timeline_;
+  bool by_time_;
+  ProcessTracker processes_;
+  std::map<pid_t, Counted> counted_;
+  std::unordered_map<pid_t, pid_t> parents_;
+};
+
+}  // namespace
+
+Result<LoopSamples> count_loop_samples(const Recording& recording, const CompiledLoops& loops,
+                                       TickBase base, Diagnostics& problems, pid_t pid) {
+  LoopSamples samples;
+  samples.by_loop.resize(loops.all().size());
+  samples.conversion = recording.facts().time_conversion;
+  samples.by_time = can_tell_times(recording.facts(), recording.events(), loops, base);
+  LoopDumpOptions options{.base = base, .bare = true};
+  if (samples.by_time) options.conversion = samples.conversion;
+  Result<DumpBytes> bytes = dump_of_loops(loops, {}, options);
+  if (!bytes) return Failure(std::move(bytes.error()));
+  Diagnostics of_dump(1);
+  Timeline timeline(Jitdump(Input::from_text(std::move(bytes->bytes), "")), of_dump);
+  LoopSampleCounter counter(std::move(timeline), samples.by_time);
+  Recording::Reader reader(recording);
+  for (auto records = reader.next(problems); !records.empty(); records = reader.next(problems)) {
+    for (const RecordView& record : records) counter.take(record, reader.events());
+  }
+  counter.fill(samples, pid);
+  return samples;
+}
+
 namespace {
 
 std::uint32_t place_of(FrameTable& table, const FrameFunction& function, std::uint32_t line) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "perfmap/written_name.hpp"
-#include "stacks/shown_frames.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {

@@ -5,21 +5,75 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "perfmap/jit_sources.hpp"
 #include "perfmap/process_tracker.hpp"
 #include "perfmap/recording.hpp"
+#include "perfmap/result.hpp"
+#include "perfmap/stack_sample.hpp"
 #include "perfmap/stacks.hpp"
 #include "perfmap/symbolizer.hpp"
+#include "perfmap/timeline.hpp"
 #include "perfmap/unwinder.hpp"
-#include "processes/jit_lineage.hpp"
-#include "stacks/source_clock.hpp"
+#include "process/jit_lineage.hpp"
 
 namespace perfmap {
+
+/// Tells the times of samples by the clock of jitdumps: CLOCK_MONOTONIC, or the processor's ticks.
+class SourceClock {
+ public:
+  explicit SourceClock(const std::optional<TimeConversion>& conversion) : conversion_(conversion) {}
+
+  /// For the first of the sources that has a dump. Where the clocks cannot be compared, the end:
+  /// code is then named as it was at last.
+  std::uint64_t at(std::uint64_t time, const RecordedEvent& event,
+                   std::span<const std::shared_ptr<JitSources>> sources);
+  /// That this happened, and what would have helped.
+  const std::optional<Error>& failure() const noexcept { return failure_; }
+
+ private:
+  std::uint64_t incomparable(const char* why);
+
+  std::optional<TimeConversion> conversion_;
+  std::optional<Error> failure_;
+};
+
+/// The main binary of each process of a recording, at the record that was read last.
+///
+/// After exec the kernel maps the main binary first, then its interpreter. Of a process that was
+/// there before, perf lists what is mapped by address: the main binary is the file that the
+/// process is named after, else the first one. A child has its parent's.
+class RecordedPrograms {
+ public:
+  /// Borrows both.
+  RecordedPrograms(const RecordingFacts& facts, FrameTable& table);
+
+  /// Any record; only those about memory and processes matter.
+  void take(const RecordView& record);
+  /// Its number in the table, of its first executable mapping; 0: not known.
+  std::uint32_t of(pid_t pid) const noexcept;
+
+ private:
+  struct Process {
+    std::string comm;
+    std::uint32_t mapping = 0;
+    bool was_executed = false;  ///< since when the recording has all of its mappings
+    bool is_certain = false;
+  };
+
+  void on_mmap(const MmapEvent& event);
+
+  FrameTable& table_;
+  std::unordered_map<std::string_view, std::string_view> build_ids_;  // by path
+  std::unordered_map<pid_t, Process> processes_;
+};
 
 /// The sources of a process and of those that it was forked from, as long as they stay the same.
 /// Answers for memory are kept by the address of one of the marks, the last one included.

@@ -1,9 +1,6 @@
 #include <numeric>
 
 #include "perfmap/json_writer.hpp"
-#include "stacks/shown_frames.hpp"
-#include "stacks/stack_tree.hpp"
-#include "stacks/thread_profiles.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {

@@ -1,16 +1,149 @@
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <string_view>
+#include <thread>
+#include <vector>
 
+#include "perfmap/recording.hpp"
 #include "perfmap/stacks.hpp"
-#include "stacks/held_stacks.hpp"
+#include "stacks/frame_symbolizer.hpp"
 #include "stacks/kernel_symbols.hpp"
-#include "stacks/place_finder.hpp"
-#include "stacks/recorded_programs.hpp"
-#include "stacks/source_clock.hpp"
-#include "stacks/stack_filter.hpp"
-#include "stacks/stack_jobs.hpp"
+#include "stacks/recorded_processes.hpp"
+#include "stacks/sample_unwinder.hpp"
 
 namespace perfmap {
+
+namespace {
+
+template <class List, class Value>
+bool is_listed(const List& list, const Value& value) noexcept {
+  return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
+}
+
+/// Whether the sample is asked for. O(what the filter lists).
+bool passes(const StackFilter& filter, const RawStack& stack, std::string_view event) noexcept {
+  if (stack.time < filter.from || stack.time > filter.to) return false;
+  const std::string_view plain = event.substr(0, event.find(':'));
+  return is_listed(filter.pids, stack.pid) && is_listed(filter.tids, stack.tid) &&
+         is_listed(filter.comms, stack.comm) &&
+         (is_listed(filter.events, event) || is_listed(filter.events, plain));
+}
+
+/// Unwinds the samples of a group of records, on several threads.
+class StackJobs {
+ public:
+  StackJobs(std::string_view arch, const StackOptions& options);
+
+  /// `stack` has everything but its frames. The record must stay until run().
+  void add(const RecordView& record, const RecordedEvent& event, RawStack stack);
+  /// In the order in which they were added.
+  std::vector<RawStack> run();
+  /// Rules that were computed, by all threads.
+  std::uint64_t rules() const noexcept;
+
+ private:
+  struct Job {
+    RecordView record;
+    const RecordedEvent* event;
+  };
+  void run_range(std::size_t maker, std::size_t from, std::size_t to);
+
+  std::vector<StackMaker> makers_;  // one a thread
+  std::vector<Job> jobs_;
+  std::vector<RawStack> stacks_;
+};
+
+StackJobs::StackJobs(std::string_view arch, const StackOptions& options) {
+  const unsigned threads = std::clamp(options.threads, 1U, 64U);
+  for (unsigned i = 0; i < threads; ++i) makers_.emplace_back(arch, options);
+}
+
+void StackJobs::add(const RecordView& record, const RecordedEvent& event, RawStack stack) {
+  jobs_.push_back({record, &event});
+  stacks_.push_back(std::move(stack));
+}
+
+void StackJobs::run_range(std::size_t maker, std::size_t from, std::size_t to) {
+  for (std::size_t i = from; i < to; ++i) {
+    const auto sample = decode_sample(jobs_[i].record, *jobs_[i].event);
+    if (sample) makers_[maker].make(*sample, stacks_[i]);
+  }
+}
+
+std::vector<RawStack> StackJobs::run() {
+  // Fewer are not worth a thread.
+  constexpr std::size_t kLeast = 256;
+  const std::size_t threads = std::clamp<std::size_t>(jobs_.size() / kLeast, 1, makers_.size());
+  const std::size_t share = (jobs_.size() + threads - 1) / threads;
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < threads; ++i) {
+      others.emplace_back([this, i, share] {
+        run_range(i, std::min(i * share, jobs_.size()), std::min((i + 1) * share, jobs_.size()));
+      });
+    }
+    run_range(0, 0, std::min(share, jobs_.size()));
+  }
+  jobs_.clear();
+  return std::exchange(stacks_, {});
+}
+
+std::uint64_t StackJobs::rules() const noexcept {
+  std::uint64_t rules = 0;
+  for (const StackMaker& maker : makers_) rules += maker.unwinder().statistics().rules;
+  return rules;
+}
+
+/// PERF_TYPE_SOFTWARE's cpu-clock and task-clock count nanoseconds. Source: Linux,
+/// include/uapi/linux/perf_event.h.
+bool counts_time(const RecordedEvent& event) noexcept {
+  constexpr std::uint32_t kSoftware = 1;
+  constexpr std::uint64_t kCpuClock = 0, kTaskClock = 1;
+  return event.type == kSoftware && (event.config == kCpuClock || event.config == kTaskClock);
+}
+
+/// From what is to be trusted to what is a guess.
+constexpr std::array<FrameSource, 11> kByTrust = {
+    FrameSource::kernel,    FrameSource::initial,  FrameSource::eh_cfi,  FrameSource::debug_frame,
+    FrameSource::plt,       FrameSource::leaf,     FrameSource::jit_cfi, FrameSource::frame_pointer,
+    FrameSource::callchain, FrameSource::stitched, FrameSource::scan};
+
+/// What perf record adds where it has no other event that brings mappings.
+bool is_dummy(const RecordedEvent& event) noexcept {
+  constexpr std::uint32_t kSoftware = 1;
+  constexpr std::uint64_t kDummy = 9;
+  return event.type == kSoftware && event.config == kDummy;
+}
+
+}  // namespace
+
+FrameSource StackCounts::worst_source() const noexcept {
+  for (auto source = kByTrust.rbegin(); source != kByTrust.rend(); ++source) {
+    if (sources[static_cast<std::size_t>(*source)] != 0) return *source;
+  }
+  return FrameSource::initial;
+}
+
+StackProfile profile_of(const Recording& recording) {
+  const RecordingFacts& facts = recording.facts();
+  StackProfile profile;
+  for (const RecordedEvent& event : recording.events()) {
+    profile.events.push_back(
+        {event.name, counts_time(event), event.period, event.is_frequency, !is_dummy(event)});
+  }
+  profile.title = recording.input().name();
+  for (const std::string& word : facts.command_line) {
+    profile.command += (profile.command.empty() ? "" : " ") + word;
+  }
+  profile.hostname = facts.hostname;
+  profile.arch = facts.arch;
+  profile.os_release = facts.os_release;
+  profile.wall_ns = facts.wall_ns;
+  profile.clock_ns = facts.clock_ns;
+  return profile;
+}
+
 namespace {
 
 constexpr std::string_view kKernelName = "[kernel.kallsyms]";

@@ -1,10 +1,134 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
 
+#include "perfmap/stack_sample.hpp"
 #include "perfmap/stack_writer.hpp"
+#include "stacks/interning.hpp"
 
 namespace perfmap {
+
+/// The name, or "[libc.so.6]" where the module alone is known, or "[unknown]".
+std::string shown_name(const FrameFunction& function);
+
+/// What follows the last '/'.
+std::string_view file_name_of(std::string_view path) noexcept;
+
+/// Whether a process that runs that file has that name at first: the kernel keeps 15 bytes.
+bool is_named_after(std::string_view comm, std::string_view path) noexcept;
+
+/// Control bytes and what is not UTF-8 as \xNN, so that a name is one word of one line.
+std::string escaped(std::string_view name);
+
+/// The name of a thread in a list of many: "comm PID/TID", or "comm PID" of a process's first;
+/// "comm" where the pid is negative: not known.
+std::string thread_label(std::string_view comm, pid_t pid, pid_t tid);
+
+/// Places as one sees them: by function, the tiers of one as one if so asked, and by line if so
+/// asked. Numbers count from 0. Borrows the table.
+class ShownFrames {
+ public:
+  ShownFrames(const FrameTable& table, bool merge_tiers, bool lines)
+      : table_(table), merge_tiers_(merge_tiers), lines_(lines) {}
+
+  std::uint32_t of_place(std::uint32_t place);
+  const FrameFunction& function(std::uint32_t number) const noexcept {
+    return (merge_tiers_ ? merged_ : table_).function(frames_[number].function);
+  }
+  std::uint32_t line(std::uint32_t number) const noexcept { return frames_[number].line; }
+  std::size_t size() const noexcept { return frames_.size(); }
+
+ private:
+  struct Frame {
+    std::uint32_t function;
+    std::uint32_t line;
+    friend bool operator==(const Frame&, const Frame&) = default;
+  };
+  struct HashOf {
+    std::size_t operator()(const Frame& frame) const noexcept {
+      return Hash().add(std::uint64_t{frame.function} << 32 | frame.line).value();
+    }
+  };
+
+  std::uint32_t merged_function(std::uint32_t number);
+
+  const FrameTable& table_;
+  const bool merge_tiers_;
+  const bool lines_;
+  FrameTable merged_;
+  std::vector<std::uint32_t> merged_numbers_;  // of functions in table_, plus one; 0: not yet
+  std::vector<std::uint32_t> of_places_;       // plus one; 0: not yet
+  Numbered<Frame, HashOf> frames_;
+};
+
+/// A step of a stack, away from where stacks begin.
+struct StackNode {
+  std::uint32_t parent = 0;
+  std::uint32_t frame = 0;  ///< whatever the owner of the tree numbers
+
+  friend bool operator==(const StackNode&, const StackNode&) = default;
+};
+
+/// Stacks that begin alike share that part. Node 0 is where all begin; a parent's number is below
+/// that of its children.
+class StackTree {
+ public:
+  StackTree() { nodes_.add({UINT32_MAX, UINT32_MAX}); }
+
+  std::uint32_t child(std::uint32_t parent, std::uint32_t frame) {
+    return nodes_.add({parent, frame});
+  }
+  const StackNode& operator[](std::uint32_t node) const noexcept { return nodes_[node]; }
+  std::size_t size() const noexcept { return nodes_.size(); }
+
+ private:
+  struct HashOf {
+    std::size_t operator()(const StackNode& node) const noexcept {
+      return Hash().add(std::uint64_t{node.parent} << 32 | node.frame).value();
+    }
+  };
+  Numbered<StackNode, HashOf> nodes_;
+};
+
+/// The samples of a thread and an event, as columns: sixteen bytes each.
+struct ThreadProfile {
+  pid_t pid = 0;
+  pid_t tid = 0;
+  std::uint32_t event = 0;
+  std::string comm;  ///< the last
+  std::string process_comm;
+  std::vector<std::uint32_t> stacks;
+  std::vector<std::uint64_t> times;  ///< since the first sample of the profile
+  /// Periods; where they do not fit, the highest there is.
+  std::vector<std::uint32_t> periods;
+};
+
+/// In the order of pid, tid and event.
+class ThreadProfiles {
+ public:
+  using Key = std::tuple<pid_t, pid_t, std::uint32_t>;
+
+  /// The profile that a sample belongs to.
+  ThreadProfile& of(const StackSample& sample) {
+    ThreadProfile& profile = profiles_[{sample.pid, sample.tid, sample.event}];
+    profile.pid = sample.pid;
+    profile.tid = sample.tid;
+    profile.event = sample.event;
+    if (profile.comm != sample.comm) profile.comm = sample.comm;
+    if (profile.process_comm != sample.process_comm) profile.process_comm = sample.process_comm;
+    return profile;
+  }
+  auto begin() const { return profiles_.begin(); }
+  auto end() const { return profiles_.end(); }
+
+ private:
+  std::map<Key, ThreadProfile> profiles_;
+};
 
 /// What every writer borrows or keeps.
 struct WriterInput {

@@ -3,7 +3,9 @@
 #include <optional>
 #include <string_view>
 
+#include "perfmap/jit_sources.hpp"
 #include "perfmap/registers.hpp"
+#include "perfmap/unwinder.hpp"
 
 namespace perfmap {
 
@@ -19,5 +21,9 @@ std::optional<bool> ends_with_call(Machine machine, std::string_view code) noexc
 /// Whether this code ends a signal's handler by rt_sigreturn(2), as the function does whose address
 /// the kernel, or the C library, lets handlers return to: nobody calls it.
 bool is_signal_return(Machine machine, std::string_view code) noexcept;
+
+/// UnwindSpace::return_site() of a runtime's code at the end, of which nothing but its sources is
+/// known.
+ReturnSite return_site_in(const JitSources& sources, Address pc);
 
 }  // namespace perfmap

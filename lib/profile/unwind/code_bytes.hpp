@@ -1,14 +1,59 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "perfmap/jitdump.hpp"
-#include "unwind/code_region.hpp"
-#include "unwind/function_bounds.hpp"
+#include "perfmap/module.hpp"
+#include "perfmap/unwinder.hpp"
 
 namespace perfmap {
+
+/// Executable memory that shows one segment of a module, or code that is in no module.
+struct CodeRegion {
+  Address begin = 0;
+  Address end = 0;
+  Address delta = 0;               ///< what makes a vaddr of an address, modulo 2^64
+  const Module* module = nullptr;  ///< null: code of a runtime, or of nobody knows whom
+};
+
+struct UnwindSpace::State {
+  std::uint32_t id = 0;               ///< never that of another one
+  Machine machine = Machine::x86_64;  ///< of the first module
+  std::vector<CodeRegion> regions;
+  std::vector<std::shared_ptr<const Module>> modules;
+  std::vector<std::shared_ptr<const JitSources>> jit;
+  std::function<std::size_t(Address, std::span<char>)> read_code;
+
+  /// The region that covers the address, or null. O(log n).
+  const CodeRegion* find(Address address) const noexcept;
+  /// Who keeps a module of these regions alive. O(modules).
+  std::shared_ptr<const Module> keeper_of(const Module* module) const noexcept;
+};
+
+/// Where functions begin and end, as symbols tell, for the few places where code has to be looked
+/// at: a module's table of names, which Module::find_symbol() makes, takes a hundred times as long.
+class FunctionBounds {
+ public:
+  /// The function that covers the address. The module must live until clear().
+  std::optional<AddressRange> find(const Module& module, Address vaddr);
+  void clear() noexcept { windows_.clear(); }
+
+ private:
+  using Window = std::vector<AddressRange>;  // by their begins
+  static constexpr unsigned kWindowBits = 20;
+  static constexpr std::size_t kMostWindows = 256;
+
+  static Window read(std::string_view symbols, Address begin);
+
+  std::map<std::pair<const Module*, Address>, Window> windows_;
+};
 
 /// The code around an address, as far as somebody has it.
 struct CodeBytes {

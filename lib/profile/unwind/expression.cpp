@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "modules/dwarf_cursor.hpp"
+#include "elf/dwarf_cursor.hpp"
 
 namespace perfmap {
 namespace {

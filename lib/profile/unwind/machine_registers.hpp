@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "modules/cfi_rule.hpp"
+#include "dwarf/cfi_program.hpp"
 #include "perfmap/unwinder.hpp"
 
 namespace perfmap {

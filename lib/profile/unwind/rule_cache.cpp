@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "modules/cfi_table.hpp"
+#include "dwarf/cfi_table.hpp"
 #include "unwind/calls.hpp"
 
 namespace perfmap {

@@ -8,10 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "modules/cfi_rule.hpp"
+#include "dwarf/cfi_program.hpp"
 #include "perfmap/unwinder.hpp"
-#include "unwind/code_region.hpp"
-#include "unwind/function_bounds.hpp"
+#include "unwind/code_bytes.hpp"
 #include "unwind/machine_registers.hpp"
 
 namespace perfmap {

@@ -1,6 +1,6 @@
 // What a map takes over from another one.
 
-#include "bytes/append_file.hpp"
+#include "io/append_file.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <unistd.h>
 #include <utility>
 
-#include "bytes/descriptor.hpp"
-#include "bytes/mapped_tail.hpp"
-#include "bytes/whole_file.hpp"
+#include "io/descriptor.hpp"
+#include "io/mapped_tail.hpp"
+#include "io/whole_file.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 

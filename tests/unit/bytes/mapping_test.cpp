@@ -1,11 +1,9 @@
-#include "bytes/mapping.hpp"
-
 #include <fcntl.h>
 #include <fstream>
 #include <sstream>
 #include <utility>
 
-#include "bytes/descriptor.hpp"
+#include "io/descriptor.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 

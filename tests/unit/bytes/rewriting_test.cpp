@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bytes/descriptor.hpp"
+#include "io/descriptor.hpp"
 #include "perfmap/open_writers.hpp"
 #include "perfmap/output_file.hpp"
 #include "support/catch.hpp"

@@ -1,4 +1,4 @@
-#include "bytes/windows.hpp"
+#include "io/windows.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,8 +1,8 @@
 #include "perfmap/compiled_loops.hpp"
 
-#include "formats/pypy_lines.hpp"
 #include "perfmap/loop_profile.hpp"
 #include "perfmap/rules.hpp"
+#include "pypylog/pypy_lines.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

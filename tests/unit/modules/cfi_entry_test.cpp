@@ -1,7 +1,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "modules/cfi_table.hpp"
+#include "dwarf/cfi_table.hpp"
 #include "support/catch.hpp"
 #include "support/cfi_bytes.hpp"
 

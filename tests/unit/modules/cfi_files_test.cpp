@@ -4,7 +4,7 @@
 #include <exception>
 #include <lzma.h>
 
-#include "modules/cfi_table.hpp"
+#include "dwarf/cfi_table.hpp"
 #include "support/catch.hpp"
 #include "support/cfi_bytes.hpp"
 #include "support/cfi_oracle.hpp"

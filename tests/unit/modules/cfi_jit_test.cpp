@@ -1,5 +1,5 @@
-#include "modules/cfi_table.hpp"
-#include "modules/target.hpp"
+#include "dwarf/cfi_table.hpp"
+#include "elf/target.hpp"
 #include "perfmap/jit_details.hpp"
 #include "support/catch.hpp"
 #include "support/tests_dir.hpp"

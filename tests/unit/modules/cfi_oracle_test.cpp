@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "modules/cfi_table.hpp"
+#include "dwarf/cfi_table.hpp"
 #include "support/catch.hpp"
 #include "support/skip.hpp"
 

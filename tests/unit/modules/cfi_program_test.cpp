@@ -1,4 +1,4 @@
-#include "modules/cfi_table.hpp"
+#include "dwarf/cfi_table.hpp"
 #include "support/catch.hpp"
 #include "support/cfi_bytes.hpp"
 

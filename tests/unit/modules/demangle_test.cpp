@@ -1,8 +1,8 @@
-#include "modules/demangle.hpp"
+#include "elf/demangle.hpp"
 
 #include <random>
 
-#include "modules/libiberty.hpp"
+#include "elf/libiberty.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

@@ -1,6 +1,6 @@
 #include <vector>
 
-#include "modules/frame_instructions.hpp"
+#include "inject/image_frames.hpp"
 #include "support/catch.hpp"
 #include "support/elf_of.hpp"
 #include "support/elf_reader.hpp"

@@ -1,5 +1,4 @@
-#include "modules/linkage.hpp"
-
+#include "elf/plt.hpp"
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 

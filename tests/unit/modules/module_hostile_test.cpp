@@ -1,7 +1,7 @@
 #include <cstring>
 #include <random>
 
-#include "modules/packed_symbols.hpp"
+#include "elf/section_bytes.hpp"
 #include "perfmap/module.hpp"
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"

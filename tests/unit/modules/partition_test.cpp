@@ -1,7 +1,6 @@
-#include "modules/partition.hpp"
-
 #include <random>
 
+#include "elf/symbol_ranges.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

@@ -1,4 +1,4 @@
-#include "modules/section_bytes.hpp"
+#include "elf/section_bytes.hpp"
 
 #include <array>
 #include <dwarf.h>

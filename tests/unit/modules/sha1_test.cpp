@@ -1,7 +1,6 @@
-#include "modules/sha1.hpp"
-
 #include <string>
 
+#include "inject/elf_writer.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

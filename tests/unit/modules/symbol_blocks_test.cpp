@@ -1,5 +1,4 @@
-#include "modules/symbol_blocks.hpp"
-
+#include "elf/symbol_table.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

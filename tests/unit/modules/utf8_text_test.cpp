@@ -1,5 +1,4 @@
-#include "modules/utf8_text.hpp"
-
+#include "elf/demangle.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

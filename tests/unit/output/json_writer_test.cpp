@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/base64.hpp"
+#include "base/text.hpp"
 #include "support/catch.hpp"
 #include "support/written.hpp"
 

@@ -1,6 +1,6 @@
 // Memory that was executable counts as code until it is unmapped, or another program begins.
 
-#include "processes/code_ranges.hpp"
+#include "process/code_ranges.hpp"
 
 #include <array>
 #include <random>

@@ -10,7 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "processes/safe_open.hpp"
+#include "process/safe_open.hpp"
 #include "support/catch.hpp"
 #include "support/planted_process.hpp"
 #include "support/skip.hpp"

@@ -1,6 +1,6 @@
 // How a process comes to a dump of its own.
 
-#include "runtime/dump_file.hpp"
+#include "writer/dump_file.hpp"
 
 #include <cerrno>
 #include <string>

@@ -1,4 +1,4 @@
-#include "runtime/jitlog_engine.hpp"
+#include "writer/jitlog_engine.hpp"
 
 #include <deque>
 #include <string>

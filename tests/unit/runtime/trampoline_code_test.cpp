@@ -1,6 +1,6 @@
 // What a trampoline is made of, byte by byte, for every machine on any machine.
 
-#include "runtime/trampoline_code.hpp"
+#include "writer/trampoline_code.hpp"
 
 #include <algorithm>
 #include <cstring>

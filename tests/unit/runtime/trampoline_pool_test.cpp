@@ -1,6 +1,6 @@
 // Where trampolines lie: executable and never writable with it, used again as late as possible.
 
-#include "runtime/trampoline_pool.hpp"
+#include "writer/trampoline_pool.hpp"
 
 #include <cerrno>
 #include <fstream>

@@ -1,7 +1,6 @@
 // Which stacks wait, for how long, and that no more of them do than there is room for.
 
-#include "stacks/held_stacks.hpp"
-
+#include "stacks/sample_unwinder.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

@@ -2,7 +2,7 @@
 
 #include <ctime>
 
-#include "modules/eh_frame_header.hpp"
+#include "dwarf/cfi_table.hpp"
 #include "support/cfi_bytes.hpp"
 #include "support/injected.hpp"
 #include "support/jitdump_bytes.hpp"

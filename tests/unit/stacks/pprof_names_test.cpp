@@ -5,7 +5,6 @@
 #include <protozero/pbf_writer.hpp>
 #include <vector>
 
-#include "stacks/gunzip.hpp"
 #include "stacks/gzip_stream.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"

@@ -1,11 +1,10 @@
 // Which file a process runs, and that pprof takes it for the profile's main binary.
 
-#include "stacks/recorded_programs.hpp"
-
 #include <algorithm>
 #include <protozero/pbf_reader.hpp>
 
-#include "stacks/gunzip.hpp"
+#include "stacks/gzip_stream.hpp"
+#include "stacks/recorded_processes.hpp"
 #include "support/catch.hpp"
 #include "support/recording_bytes.hpp"
 #include "support/recording_reading.hpp"

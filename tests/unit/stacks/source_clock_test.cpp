@@ -1,8 +1,7 @@
-#include "stacks/source_clock.hpp"
-
 #include <ctime>
 
-#include "stacks/raw_stack.hpp"
+#include "stacks/recorded_processes.hpp"
+#include "stacks/sample_unwinder.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "index/columns.hpp"
+#include "map/segments.hpp"
 #include "perfmap/range_check.hpp"
 
 namespace perfmap::lint_rules {

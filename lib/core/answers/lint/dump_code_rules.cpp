@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "answers/lint/dump_rules.hpp"
-#include "index/pieces.hpp"
+#include "jitdump/lifetimes.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap::lint_rules {

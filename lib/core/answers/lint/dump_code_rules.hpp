@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/column.hpp"
+#include "base/mmap_vector.hpp"
 #include "perfmap/jitdump.hpp"
 
 namespace perfmap::lint_rules {

@@ -9,8 +9,8 @@
 #include "answers/lint/conflicts.hpp"
 #include "answers/lint/dump_code_rules.hpp"
 #include "answers/lint/dump_rules.hpp"
-#include "base/utf8.hpp"
-#include "index/pieces.hpp"
+#include "base/text.hpp"
+#include "jitdump/lifetimes.hpp"
 #include "perfmap/rules.hpp"
 #include "perfmap/written_name.hpp"
 

@@ -1,5 +1,5 @@
 #include "answers/lint/dump_rules.hpp"
-#include "formats/jitdump_sizes.hpp"
+#include "jitdump/jitdump_records.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap::lint_rules {

@@ -1,5 +1,5 @@
 #include "answers/lint/dump_rules.hpp"
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap::lint_rules {

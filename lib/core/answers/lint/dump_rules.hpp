@@ -7,8 +7,8 @@
 #include <sys/types.h>
 #include <utility>
 
-#include "base/column.hpp"
-#include "base/hex.hpp"
+#include "base/mmap_vector.hpp"
+#include "base/text.hpp"
 #include "perfmap/diagnostic.hpp"
 #include "perfmap/jitdump.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "formats/map_scan.hpp"
+#include "map/map_scan.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap::lint_rules {

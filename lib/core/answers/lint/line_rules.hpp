@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/column.hpp"
-#include "index/columns.hpp"
+#include "base/mmap_vector.hpp"
+#include "map/segments.hpp"
 #include "perfmap/diagnostic.hpp"
 #include "perfmap/map.hpp"
 
@@ -33,10 +33,6 @@ std::optional<Entry> check_syntax(std::string_view line, const Location& at, Dia
 /// PM008, PM010, PM020-PM035: the name of an entry, which is a part of `line`.
 void check_name(std::string_view line, const Location& at, std::string_view name,
                 Diagnostics& problems);
-
-/// Where another entry begins inside a name, "…ADDRESS SIZE NAME", as two writes that met leave it;
-/// npos where none does.
-std::size_t glued_entry(std::string_view name) noexcept;
 
 /// Whether a name has to go through check_name() at all: a quick and safe guess.
 bool is_unsuspicious(std::string_view name) noexcept;

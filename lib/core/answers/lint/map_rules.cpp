@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "answers/lint/conflicts.hpp"
-#include "index/run.hpp"
+#include "map/segments.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap::lint_rules {

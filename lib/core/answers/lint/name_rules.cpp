@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "answers/lint/line_rules.hpp"
-#include "base/hex.hpp"
-#include "base/utf8.hpp"
+#include "base/text.hpp"
+#include "map/map_scan.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap::lint_rules {
@@ -11,52 +11,6 @@ namespace {
 
 constexpr std::size_t kShortest = 3;
 constexpr std::size_t kLongest = 300;
-
-bool is_lower_hex(char c) noexcept { return hex_digit(c) >= 0 && (c < 'A' || c > 'F'); }
-
-/// The number of lower-case hexadecimal digits that end before `end`.
-std::size_t digits_before(std::string_view text, std::size_t end) noexcept {
-  std::size_t count = 0;
-  while (count < end && is_lower_hex(text[end - 1 - count])) ++count;
-  return count;
-}
-
-/// Whether "SIZE NAME" begins at `at`: a hexadecimal number, a blank and something else.
-bool size_and_name_at(std::string_view text, std::size_t at) noexcept {
-  const bool prefixed = text.substr(at, 2) == "0x";
-  const std::size_t start = prefixed ? at + 2 : at;
-  std::size_t end = start;
-  while (end < text.size() && is_lower_hex(text[end])) ++end;
-  const std::size_t most = prefixed ? 16 : 8;
-  return end > start && end - start <= most && end + 1 < text.size() && text[end] == ' ' &&
-         text[end + 1] != ' ';
-}
-
-/// The length of the address that ends before `end`, 0 where there is none. With a prefix any
-/// number will do. Without one, fewer than 9 digits also occur in names, and letters a to f before
-/// an address cannot be told from it, so at most 12 are taken for one.
-std::size_t address_before(std::string_view text, std::size_t end) noexcept {
-  const std::size_t digits = digits_before(text, end);
-  const std::size_t start = end - digits;
-  const bool prefixed =
-      start >= 1 && text[start - 1] == 'x' && start >= 2 && text[start - 2] == '0';
-  if (prefixed) return digits >= 1 && digits <= 16 ? digits + 2 : 0;
-  return digits >= 9 ? std::min<std::size_t>(digits, 12) : 0;
-}
-
-}  // namespace
-
-std::size_t glued_entry(std::string_view name) noexcept {
-  for (std::size_t blank = name.find(' '); blank != std::string_view::npos;
-       blank = name.find(' ', blank + 1)) {
-    if (!size_and_name_at(name, blank + 1)) continue;
-    const std::size_t address = address_before(name, blank);
-    if (address != 0 && blank > address) return blank - address;
-  }
-  return std::string_view::npos;
-}
-
-namespace {
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 constexpr bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }

@@ -1,0 +1,195 @@
+#include "base/text.hpp"
+
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+
+#include "perfmap/seconds.hpp"
+#include "perfmap/visible.hpp"
+
+namespace perfmap {
+
+namespace {
+
+bool continues(char byte) noexcept { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+}  // namespace
+
+std::size_t utf8_length(std::string_view text) noexcept {
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if (!continues(text[i])) return 0;
+  }
+  const auto second = static_cast<unsigned char>(text[1]);
+  // What the lead byte alone does not exclude: overlong forms, surrogates, beyond U+10FFFF.
+  if (first == 0xe0 && second < 0xa0) return 0;
+  if (first == 0xed && second > 0x9f) return 0;
+  if (first == 0xf0 && second < 0x90) return 0;
+  if (first == 0xf4 && second > 0x8f) return 0;
+  return length;
+}
+
+char32_t utf8_decode(std::string_view text, std::size_t length) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (length == 1) return byte(0);
+  char32_t point = byte(0) & (0x7fu >> length);
+  for (std::size_t i = 1; i < length; ++i) point = point << 6 | (byte(i) & 0x3fu);
+  return point;
+}
+
+bool is_utf8(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+bool is_invisible(char32_t point) noexcept {
+  return (point >= 0x80 && point <= 0x9f) || (point >= 0x200b && point <= 0x200f) ||
+         (point >= 0x2028 && point <= 0x202e) || (point >= 0x2060 && point <= 0x206f) ||
+         point == 0xfeff || point == 0xad || point == 0x61c;
+}
+
+bool is_plain_ascii(std::string_view text) noexcept {
+  constexpr std::uint64_t kOnes = 0x0101010101010101;
+  constexpr std::uint64_t kTops = 0x8080808080808080;
+  std::uint64_t odd = 0;
+  std::size_t i = 0;
+  // Eight bytes at a time: a top bit appears for a byte >= 0x80, below 0x20 or equal to 0x7f.
+  const auto odd_bytes = [](std::uint64_t v) {
+    const std::uint64_t low = (v & ~kTops) + kOnes * 0x60;  // top bit set where byte >= 0x20
+    const std::uint64_t del = (v & ~kTops) + kOnes;         // top bit set where byte == 0x7f
+    return (v | ~low | del) & kTops;
+  };
+  for (; i + 8 <= text.size(); i += 8) {
+    std::uint64_t v;
+    std::memcpy(&v, text.data() + i, 8);
+    odd |= odd_bytes(v);
+  }
+  if (odd != 0) return false;
+  for (; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c < 0x20 || c >= 0x7f) return false;
+  }
+  return true;
+}
+
+namespace {
+
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+}  // namespace
+
+std::string to_base64(std::string_view bytes) {
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t three = 0;
+    const std::size_t count = bytes.size() - i < 3 ? bytes.size() - i : 3;
+    for (std::size_t j = 0; j < 3; ++j) {
+      three = three << 8 | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0u);
+    }
+    for (std::size_t j = 0; j < 4; ++j) {
+      out += j <= count ? kAlphabet[three >> (18 - 6 * j) & 63] : '=';
+    }
+  }
+  return out;
+}
+
+std::optional<std::string> from_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); i += 4) {
+    const bool last = i + 4 == text.size();
+    const std::size_t padding = !last ? 0 : text[i + 3] != '=' ? 0 : text[i + 2] != '=' ? 1 : 2;
+    std::uint32_t three = 0;
+    for (std::size_t j = 0; j < 4; ++j) {
+      const std::size_t value = j < 4 - padding ? kAlphabet.find(text[i + j]) : 0;
+      if (value == std::string_view::npos) return std::nullopt;
+      three = three << 6 | static_cast<std::uint32_t>(value);
+    }
+    if ((three & ((1u << (8 * padding)) - 1)) != 0) return std::nullopt;  // bits nobody can see
+    for (std::size_t j = 0; j < 3 - padding; ++j) {
+      out += static_cast<char>(three >> (16 - 8 * j) & 0xff);
+    }
+  }
+  return out;
+}
+
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::size_t kMicroseconds = 6;
+constexpr std::size_t kNanoseconds = 9;
+
+std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
+  std::uint64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_seconds(std::string_view text) noexcept {
+  const std::size_t point = text.find('.');
+  const auto seconds = parse_digits(text.substr(0, point));
+  if (!seconds || *seconds > UINT64_MAX / kSecond) return std::nullopt;
+  const std::uint64_t whole = *seconds * kSecond;
+  if (point == std::string_view::npos) return whole;
+  const std::string_view decimals = text.substr(point + 1);
+  if (decimals.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+  std::uint64_t unit = kSecond;
+  std::uint64_t ns = 0;
+  for (const char digit : decimals.substr(0, kNanoseconds)) {
+    unit /= 10;
+    ns += static_cast<std::uint64_t>(digit - '0') * unit;
+  }
+  if (decimals.size() >= kMicroseconds) ns += unit - 1;
+  return ns > UINT64_MAX - whole ? std::nullopt : std::optional(whole + ns);
+}
+
+std::string seconds_text(std::uint64_t ns) {
+  std::string decimals = std::to_string(ns % kSecond);
+  decimals.insert(0, kNanoseconds - decimals.size(), '0');
+  return std::to_string(ns / kSecond) + "." + decimals;
+}
+
+namespace {
+
+/// How many bytes at the start of `bytes` are a character that may be shown as it is.
+std::size_t showable(std::string_view bytes) noexcept {
+  const auto first = static_cast<unsigned char>(bytes[0]);
+  if (first < 0x20 || first == 0x7f) return 0;
+  const std::size_t length = utf8_length(bytes);
+  return length > 1 && is_invisible(utf8_decode(bytes, length)) ? 0 : length;
+}
+
+}  // namespace
+
+void append_visible(std::string& out, std::string_view bytes) {
+  if (is_plain_ascii(bytes)) {
+    out += bytes;
+    return;
+  }
+  while (!bytes.empty()) {
+    const std::size_t length = showable(bytes);
+    if (length == 0) {
+      const auto first = static_cast<unsigned char>(bytes[0]);
+      out += "\\x";
+      out += "0123456789abcdef"[first >> 4];
+      out += "0123456789abcdef"[first & 15];
+    } else {
+      out += bytes.substr(0, length);
+    }
+    bytes.remove_prefix(length == 0 ? 1 : length);
+  }
+}
+
+}  // namespace perfmap

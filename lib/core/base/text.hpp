@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace perfmap {
+
+constexpr int hex_digit(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char lower = static_cast<char>(c | 0x20);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+inline bool is_lower_hex(char c) noexcept { return hex_digit(c) >= 0 && (c < 'A' || c > 'F'); }
+
+/// Writes `value` in lower-case hexadecimal without prefix or leading zeros; at most 16 bytes.
+/// Returns one past the last byte written.
+inline char* write_hex(char* out, std::uint64_t value) noexcept {
+  const int digits = value == 0 ? 1 : (67 - __builtin_clzll(value)) / 4;
+  for (int i = digits - 1; i >= 0; --i) {
+    out[i] = "0123456789abcdef"[value & 15];
+    value >>= 4;
+  }
+  return out + digits;
+}
+
+inline std::string to_hex(std::uint64_t value) {
+  char digits[16];
+  return {digits, write_hex(digits, value)};
+}
+
+/// How many bytes the valid UTF-8 sequence at the start of `text` has; 0 where there is none.
+/// Overlong forms, surrogates and what lies beyond U+10FFFF are not valid. `text` is not empty.
+std::size_t utf8_length(std::string_view text) noexcept;
+
+/// The code point of the valid sequence of `length` bytes at the start of `text`.
+char32_t utf8_decode(std::string_view text, std::size_t length) noexcept;
+
+bool is_utf8(std::string_view text) noexcept;
+
+/// Characters that cannot be seen, change the direction of the text around them, or drive a
+/// terminal (U+0080 to U+009F do, as their 7-bit forms).
+bool is_invisible(char32_t point) noexcept;
+
+/// True where every byte is printable ASCII or a blank: nothing to escape, nothing to check.
+bool is_plain_ascii(std::string_view text) noexcept;
+
+/// RFC 4648 with padding.
+std::string to_base64(std::string_view bytes);
+
+/// Nothing where the text is not canonical base64 with padding.
+std::optional<std::string> from_base64(std::string_view text);
+
+}  // namespace perfmap

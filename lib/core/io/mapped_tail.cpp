@@ -1,0 +1,312 @@
+#include "io/mapped_tail.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <utility>
+
+#include "io/descriptor.hpp"
+#include "perfmap/open_writers.hpp"
+
+namespace perfmap {
+
+namespace {
+
+constexpr std::uint64_t kLine = 512;  // some of them, joined, are no longer than readers take
+constexpr std::uint64_t kChunk = std::uint64_t{48} << 10;
+constexpr std::uint64_t kReserve = std::uint64_t{512} << 10;
+constexpr std::uint64_t kFileAhead = std::uint64_t{8} << 10;
+/// Readers take bytes in multiples of this, and time passes between two of them.
+constexpr std::uint64_t kReadAtOnce = 4096;
+constexpr std::uint64_t kWindow = std::uint64_t{4} << 20;
+constexpr std::uint64_t kPage = std::uint64_t{64} << 10;  // the largest there is
+
+constexpr std::array<char, kChunk> make_filler() {
+  std::array<char, kChunk> lines{};
+  lines.fill('.');
+  for (std::size_t at = 0; at < kChunk; at += kLine) {
+    lines[at] = lines[at + 2] = '0';
+    lines[at + 1] = lines[at + 3] = ' ';
+    lines[at + kLine - 1] = '\n';
+  }
+  return lines;
+}
+constexpr std::array<char, kChunk> kFiller = make_filler();
+
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexcept {
+  return (value + unit - 1) / unit * unit;
+}
+
+/// Where a filler line that begins at `begin` ends. At multiples of kLine, because a reader sees
+/// what is written page by page.
+std::uint64_t filler_end(std::uint64_t begin) noexcept {
+  return round_up(begin + MappedTail::kLeast, kLine);
+}
+
+/// Of files that this process writes.
+std::uint64_t size_limit() noexcept {
+  rlimit most{};
+  const bool known = ::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY;
+  return known ? most.rlim_cur : UINT64_MAX;
+}
+
+/// All of the bytes or an error; a part of them means that there is no room for the rest.
+int write_at(int fd, std::uint64_t offset, std::string_view bytes) noexcept {
+  for (;;) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    const auto count = static_cast<std::uint64_t>(written);
+    if (count == bytes.size()) return 0;
+    // What is in the way of the rest says the next byte.
+    return ::pwrite(fd, "\n", 1, static_cast<off_t>(offset + count)) < 0 ? errno : ENOSPC;
+  }
+}
+
+}  // namespace
+
+void MappedTail::goes_on_at(std::uint64_t size, bool newline_first) noexcept {
+  end_ = line_end_ = file_end_ = size;
+  reserved_ = 0;
+  newline_first_ = newline_first;
+}
+
+int MappedTail::make_room(std::size_t size) noexcept {
+  const NoCancel uncancelled;
+  const int error = file_end_ - end_ < size + kFileAhead ? grow(size) : 0;
+  if (!is_open()) return error;
+  while (line_end_ != file_end_ && line_end_ - end_ < size + kAhead) join_next_line();
+  return line_end_ - end_ < size + kLeast ? error : 0;
+}
+
+/// Makes one line of the current filler line and the next. That one's head stays: see kAhead.
+void MappedTail::join_next_line() noexcept {
+  at(line_end_)[-1] = '.';
+  line_end_ += kLine;
+  if (line_end_ % kReadAtOnce == 0 && line_end_ != file_end_) line_end_ += kLine;
+}
+
+/// Adds filler lines, or, where there is little room, what an entry of `size` bytes wants.
+int MappedTail::grow(std::uint64_t size) noexcept {
+  if (!is_size(file_end_)) {  // another engine has written behind our filler, or cut it
+    let_go();
+    return EBUSY;
+  }
+  const std::uint64_t least = filler_end(end_ + (newline_first_ ? 1 : 0) + size);
+  const std::uint64_t limit = size_limit();
+  if (least > limit) return EFBIG;  // an attempt would earn a signal
+  const std::uint64_t most = round_up(std::max(least, file_end_) + kChunk, kReadAtOnce);
+  const std::uint64_t target = std::min(most, std::max(least, limit / kLine * kLine));
+  if (target <= file_end_) return EFBIG;  // what there is has to do
+  const int error = extend(target);
+  return error == 0 || !is_open() || least <= file_end_ ? error : extend(least);
+}
+
+/// Room on the disk up to `target`, and more, as asking costs as much as a page fault.
+int MappedTail::reserve(std::uint64_t target) noexcept {
+  if (target <= reserved_) return 0;
+  // Not beyond what this process may write, for which the kernel has a signal.
+  const std::uint64_t ahead = std::min(kReserve, size_limit() - target);
+  for (const std::uint64_t more : {ahead, std::uint64_t{0}}) {
+    const auto begin = static_cast<off_t>(file_end_);
+    const auto length = static_cast<off_t>(target + more - file_end_);
+    int error = 0;
+    do {
+      error = ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, begin, length) == 0 ? 0 : errno;
+    } while (error == EINTR);
+    if (error == 0) reserved_ = target + more;
+    if (error == 0 || more == 0) return error;
+  }
+  return 0;
+}
+
+int MappedTail::extend(std::uint64_t target) noexcept {
+  const auto begin = static_cast<off_t>(file_end_);
+  int error = reserve(target);
+  if (error == EOPNOTSUPP || error == ENOSYS) {
+    close();
+    return error;
+  }
+  if (error == 0) error = fill(target);
+  if (error == 0) error = map_up_to(target);
+  if (error != 0) {
+    reserved_ = 0;
+    return ::ftruncate(fd_.get(), begin) == 0 ? error : errno;
+  }
+  join_pages(target);
+  file_end_ = target;
+  return 0;
+}
+
+/// Takes new filler lines in. Newlines at the ends of pages were for those who read meanwhile;
+/// where an entry crosses such an end, no line may begin behind it for anybody.
+void MappedTail::join_pages(std::uint64_t target) noexcept {
+  if (line_end_ == end_) {
+    if (std::exchange(newline_first_, false)) ++end_;
+    line_end_ = filler_end(end_);
+  }
+  for (std::uint64_t page = round_up(file_end_, kReadAtOnce); page < target; page += kReadAtOnce) {
+    if (page == 0 || page < line_end_) continue;
+    at(page)[-1] = '.';
+    if (page == line_end_) line_end_ += kLine;
+  }
+}
+
+/// Writes filler lines from the end of the file up to `target`.
+int MappedTail::fill(std::uint64_t target) noexcept {
+  std::array<char, kReadAtOnce + 2 * kLine> first;
+  std::size_t size = 0;
+  if (newline_first_) first[size++] = '\n';
+  do {
+    const std::uint64_t begin = file_end_ + size;
+    const std::size_t length = filler_end(begin) - begin;
+    std::memset(first.data() + size, '.', length);
+    std::memcpy(first.data() + size, kFillerHead.data(), kFillerHead.size());
+    size += length;
+    first[size - 1] = '\n';
+  } while ((file_end_ + size) % kReadAtOnce != 0 && file_end_ + size != target);
+
+  if (const int error = write_at(fd_.get(), file_end_, {first.data(), size}); error != 0) {
+    return error;
+  }
+  for (std::uint64_t done = file_end_ + size; done != target;) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(target - done, kFiller.size());
+    if (const int error = write_at(fd_.get(), done, {kFiller.data(), bytes}); error != 0) {
+      return error;
+    }
+    done += bytes;
+  }
+  return 0;
+}
+
+/// Everything from the current filler line up to `target` is in the window.
+int MappedTail::map_up_to(std::uint64_t target) noexcept {
+  if (target <= window_end_) return 0;
+  const std::uint64_t begin = end_ / kPage * kPage;
+  const std::uint64_t size = std::max(kWindow, round_up(target - begin, kPage));
+  void* const window = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(),
+                              static_cast<off_t>(begin));
+  if (window == MAP_FAILED) return errno;
+  // A child must not write into its parent's map, whatever it believes to be.
+  if (::madvise(window, size, MADV_DONTFORK) != 0) {
+    const int error = errno;
+    ::munmap(window, size);
+    return error;
+  }
+  unmap();
+  window_ = static_cast<char*>(window);
+  window_begin_ = begin;
+  window_end_ = begin + size;
+  return 0;
+}
+
+void MappedTail::unmap() noexcept {
+  if (window_ != nullptr) ::munmap(window_, window_end_ - window_begin_);
+  window_ = nullptr;
+  window_begin_ = window_end_ = 0;
+}
+
+int MappedTail::cut() noexcept {
+  unmap();
+  // Where another engine has written behind the filler, it stays: readers pass over it.
+  const bool is_ours = is_open() && file_end_ != end_ && is_size(file_end_);
+  const int error = is_ours && ::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0 ? errno : 0;
+  line_end_ = file_end_ = end_;
+  reserved_ = 0;
+  return error;
+}
+
+int MappedTail::close() noexcept {
+  const int error = cut();
+  drop_descriptor();
+  return error;
+}
+
+void MappedTail::forget() noexcept {
+  window_ = nullptr;
+  let_go();
+}
+
+void MappedTail::let_go() noexcept {
+  drop_descriptor();
+  unmap();
+}
+
+/// Somebody may have closed it, and something else may have its number by now.
+void MappedTail::drop_descriptor() noexcept {
+  if (is_open() && file_number(fd_.get()) != file_) fd_.release();
+  fd_ = Descriptor();
+}
+
+bool MappedTail::is_size(std::uint64_t size) const noexcept {
+  struct stat status {};
+  return ::fstat(fd_.get(), &status) == 0 && file_ == FileNumber{status.st_dev, status.st_ino} &&
+         static_cast<std::uint64_t>(status.st_size) == size;
+}
+
+namespace {
+
+/// Whether what is reserved stays reserved when it is overwritten. Others may answer a store with
+/// SIGBUS on a full disk.
+bool keeps_room(int fd) noexcept {
+  struct statfs status {};
+  if (::fstatfs(fd, &status) != 0) return false;
+  constexpr auto kXfs = 0x58465342L;
+  const auto type = static_cast<long>(status.f_type);
+  return type == EXT4_SUPER_MAGIC || type == TMPFS_MAGIC || type == kXfs;
+}
+
+/// The file of `fd` again, to be mapped. There may be no /proc.
+Descriptor open_again(int fd, const std::string& path) noexcept {
+  constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  char self[40];
+  std::snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+  Descriptor again(::open(self, kFlags));
+  if (!again.is_open()) again = Descriptor(::open(path.c_str(), kFlags));
+  return again.is_open() && file_number(fd) == file_number(again.get()) ? std::move(again)
+                                                                        : Descriptor();
+}
+
+}  // namespace
+
+int MappedTail::check_unused(const std::string& path, bool follow_link) noexcept try {
+  struct stat status {};
+  const int error = follow_link ? ::stat(path.c_str(), &status) : ::lstat(path.c_str(), &status);
+  if (error != 0 || !S_ISREG(status.st_mode)) return 0;
+  FileFacts facts;
+  facts.device = status.st_dev;
+  facts.inode = status.st_ino;
+  // A child that is about to run another program has our descriptors for a moment.
+  constexpr timespec kMoment{0, 5'000'000};
+  for (int i = 0; i < 3 && find_writer(facts); ++i) ::nanosleep(&kMoment, nullptr);
+  return find_writer(facts) ? EBUSY : 0;
+} catch (const std::exception&) {
+  return ENOMEM;
+}
+
+int MappedTail::open(int fd, const std::string& path, bool newline_first) noexcept {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !keeps_room(fd)) return 0;
+  if (lock_file(fd, F_WRLCK) == EBUSY) return EBUSY;
+  Descriptor again = open_again(fd, path);
+  if (!again.is_open()) return 0;
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  // What a writer that was killed has left.
+  const std::uint64_t end = size_without_filler(again.get(), size);
+  if (end != size && ::ftruncate(again.get(), static_cast<off_t>(end)) != 0) return errno;
+  fd_ = std::move(again);
+  file_ = {status.st_dev, status.st_ino};
+  goes_on_at(end, newline_first && end == size);
+  return 0;
+}
+
+}  // namespace perfmap

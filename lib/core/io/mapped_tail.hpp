@@ -1,0 +1,138 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "base/filler.hpp"
+#include "io/descriptor.hpp"
+
+namespace perfmap {
+
+/// The end of a perf map, mapped to be written without system calls.
+///
+/// The file grows by filler lines, which every reader takes for symbols of size 0 at address 0. An
+/// entry is built inside the first of them and appears with one store, so that a reader, and
+/// whoever comes after a SIGKILL, finds whole lines only. Room on the disk is reserved before it is
+/// mapped. Answers 0 or an errno value; for one thread at a time.
+class MappedTail {
+ public:
+  MappedTail() = default;
+  MappedTail(const MappedTail&) = delete;
+  MappedTail& operator=(const MappedTail&) = delete;
+  ~MappedTail() { cut(); }
+
+  /// EBUSY where a process, this one included, has the file at `path` open for writing.
+  static int check_unused(const std::string& path, bool follow_link) noexcept;
+
+  /// Maps the end of a file that `fd` has open, and locks it through that. EBUSY where another
+  /// writer has a lock on it. Stays closed, and answers 0, where room cannot be reserved: for all
+  /// but regular files, and on file systems that move data as it is overwritten.
+  int open(int fd, const std::string& path, bool newline_first) noexcept;
+  bool is_open() const noexcept { return fd_.is_open(); }
+
+  /// Appends a line of at least kLeast bytes. Closed behind a call, it did nothing, and the file
+  /// wants write(2) from now on: room cannot be reserved, or another writer came.
+  int append(std::string_view line) noexcept {
+    if (line_end_ - end_ < line.size() + kAhead) [[unlikely]] {
+      if (const int error = make_room(line.size()); error != 0) return error;
+    }
+    publish(line);
+    end_ += line.size();
+    return 0;
+  }
+
+  /// Takes the filler away, up to the next append().
+  int cut() noexcept;
+  /// cut(), and no more.
+  int close() noexcept;
+  /// In a child, which has neither the mapping nor a right to the file.
+  void forget() noexcept;
+  /// Closes, and leaves the file as it is.
+  void let_go() noexcept;
+
+  /// Whether an entry has to be preceded by a newline, as the file ends in half a line.
+  bool wants_newline() const noexcept { return newline_first_; }
+  /// Of the file without its filler.
+  std::uint64_t size() const noexcept { return end_; }
+  /// Somebody has appended behind a cut().
+  void goes_on_at(std::uint64_t size, bool newline_first) noexcept;
+
+  static constexpr std::size_t kLeast = 8;  ///< bytes of a filler line, "0 0 ..." and its newline
+
+ private:
+  static constexpr std::size_t kWord = sizeof(std::uint64_t);
+  /// Filler lines are joined so long before an entry reaches the newline between them: a reader
+  /// that has seen the newline is to find a line's beginning behind it.
+  static constexpr std::size_t kAhead = 256;
+
+  char* at(std::uint64_t offset) const noexcept { return window_ + (offset - window_begin_); }
+  int make_room(std::size_t size) noexcept;
+  void join_next_line() noexcept;
+  void join_pages(std::uint64_t target) noexcept;
+  int grow(std::uint64_t size) noexcept;
+  int reserve(std::uint64_t target) noexcept;
+  int extend(std::uint64_t target) noexcept;
+  int fill(std::uint64_t target) noexcept;
+  int map_up_to(std::uint64_t target) noexcept;
+  void unmap() noexcept;
+  void drop_descriptor() noexcept;
+  bool is_size(std::uint64_t size) const noexcept;
+
+  static void store(char* word, std::uint64_t value) noexcept {
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(word))
+        .store(value, std::memory_order_release);
+  }
+  static std::uint64_t with(std::uint64_t word, std::size_t position,
+                            std::string_view bytes) noexcept {
+    std::memcpy(reinterpret_cast<char*>(&word) + position, bytes.data(), bytes.size());
+    return word;
+  }
+  static std::uint64_t load(const char* word) noexcept {
+    std::uint64_t value = 0;
+    std::memcpy(&value, word, sizeof value);
+    return value;
+  }
+
+  /// Turns the front of the current filler line into `line`, and the rest into a filler line.
+  ///
+  /// Only aligned words are stored at once on every processor. Where the word in which the line
+  /// begins has no room for all of kFillerHead, its head goes in three stores, each of which leaves
+  /// a symbol of size 0 at an address below 1 MiB.
+  void publish(std::string_view line) noexcept {
+    char* const begin = at(end_);
+    const std::size_t skipped = end_ % kWord;
+    const std::size_t first = kWord - skipped;  // bytes of the line in its first word
+    char* const word = begin - skipped;
+    const bool whole_head = first >= kFillerHead.size();
+    const std::size_t head = whole_head ? kFillerHead.size() : first + kFillerHead.size();
+    std::memcpy(begin + line.size(), kFillerHead.data(), kFillerHead.size());
+    std::atomic_thread_fence(std::memory_order_release);  // before the newline
+    if (line.size() > head) [[likely]]
+      std::memcpy(begin + head, line.data() + head, line.size() - head);
+    const std::uint64_t front = with(load(word), skipped, line.substr(0, first));
+    if (whole_head) return store(word, front);
+    const std::uint64_t next = load(word + kWord);
+    store(word + kWord, with(next, 0, kFillerHead));
+    store(word, front);
+    store(word + kWord, with(next, 0, line.substr(first, kFillerHead.size())));
+  }
+
+  Descriptor fd_;
+  FileNumber file_;
+  char* window_ = nullptr;
+  std::uint64_t window_begin_ = 0;
+  std::uint64_t window_end_ = 0;
+  std::uint64_t end_ = 0;       // of the entries: the current filler line begins here
+  std::uint64_t line_end_ = 0;  // behind its newline
+  std::uint64_t file_end_ = 0;
+  std::uint64_t reserved_ = 0;  // on the disk, up to there; 0: nothing is
+  bool newline_first_ = false;  // the file ends in half a line
+};
+
+/// Bytes of a file of `size` bytes without the filler at its end.
+std::uint64_t size_without_filler(int fd, std::uint64_t size) noexcept;
+
+}  // namespace perfmap

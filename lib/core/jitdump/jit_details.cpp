@@ -1,0 +1,268 @@
+#include "perfmap/jit_details.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "perfmap/cursor.hpp"
+#include "perfmap/jitdump.hpp"
+
+namespace perfmap {
+
+namespace {
+
+/// V8 adds the size of an ELF header to the addresses of its lines: perf of that time put the code
+/// behind one.
+inline constexpr std::uint64_t kV8LineShift = 0x40;
+
+constexpr std::size_t kFixed = 16;  // address, line and column
+constexpr std::size_t kMostPadding = 7;
+constexpr std::size_t kLostBytes = 16;  // which the heap uses for its own in what was freed
+
+/// Tells where entries begin.
+struct Entries {
+  std::string_view text;
+  std::endian order;
+  AddressRange addresses;  // the last is behind the code, where an entry may stand, too
+
+  bool begins_at(std::size_t at) const noexcept {
+    Cursor cursor(text.substr(at), order);
+    const Address address = cursor.u64();
+    const std::int32_t line = cursor.i32();
+    const std::int32_t column = cursor.i32();
+    return cursor.ok() && addresses.contains(address) && line >= 0 && column >= 0;
+  }
+  bool ends_at(std::size_t at) const noexcept {
+    const std::string_view rest = text.substr(at);
+    return rest.size() <= kMostPadding && rest.find_first_not_of('\0') == std::string_view::npos;
+  }
+  /// Where the NUL stands that ends the name at `name`.
+  std::size_t end_of_name(std::size_t name, bool last) const noexcept {
+    std::size_t nul = text.find('\0', name);
+    while (nul != std::string_view::npos && !(last ? ends_at(nul + 1) : begins_at(nul + 1))) {
+      nul = text.find('\0', nul + 1);
+    }
+    return nul;
+  }
+};
+
+std::string_view without_number(std::string_view text) noexcept {
+  const std::size_t last = text.find_last_not_of("0123456789");
+  return last != std::string_view::npos && text[last] == ':' ? text.substr(0, last) : text;
+}
+
+/// The lines of a DEBUG_INFO record of V8's whose file names were freed before they were written:
+/// NULs stand within their first 16 bytes, so that entries seem to end early. Here an entry ends
+/// where the next begins with an address of the code at `range`, moved up by `shift`, and the last
+/// one with the record. Nothing where they cannot be told apart so. `file` is what stands there.
+/// O(bytes).
+std::optional<std::vector<LineRecord>> decode_v8_lines(const JitRecord& record,
+                                                       const AddressRange& range,
+                                                       std::uint64_t shift) {
+  const std::optional<DebugInfoRecord> info = decode_debug_info(record);
+  if (!info || info->line_count > info->lines.size() / DebugInfoRecord::kSmallestLine) {
+    return std::nullopt;
+  }
+  const Entries entries{info->lines, record.order,
+                        AddressRange::clamped(range.begin + shift, range.size + 1)};
+  std::vector<LineRecord> lines;
+  lines.reserve(info->line_count);
+  for (std::size_t at = 0; lines.size() < info->line_count;) {
+    if (!entries.begins_at(at)) return std::nullopt;
+    const bool last = lines.size() + 1 == info->line_count;
+    const std::size_t end = entries.end_of_name(at + kFixed, last);
+    if (end == std::string_view::npos) return std::nullopt;
+    Cursor cursor(info->lines.substr(at), record.order);
+    LineRecord line;
+    line.address = cursor.u64();
+    line.line = cursor.i32();
+    line.column = cursor.i32();
+    line.file = info->lines.substr(at + kFixed, end - at - kFixed);
+    lines.push_back(line);
+    at = end + 1;
+  }
+  return lines;
+}
+
+/// The file that a name with NULs in it was, as the name of the function tells that ends with
+/// " FILE:LINE:COLUMN"; empty if that is another one. A name without NULs is what it is.
+std::string_view mended_v8_file(std::string_view file, std::string_view function_name) noexcept {
+  if (file.find('\0') == std::string_view::npos) return file;
+  const std::string_view path = without_number(without_number(function_name));
+  if (file.size() <= kLostBytes || path.size() <= file.size()) return {};
+  const std::string_view whole = path.substr(path.size() - file.size());
+  const bool begins = path[path.size() - file.size() - 1] == ' ';
+  return begins && whole.ends_with(file.substr(kLostBytes)) ? whole : std::string_view();
+}
+
+constexpr std::uint64_t kNone = 0;  // no record is at the header's place
+/// Erlang's first lines are those of the words before the code.
+constexpr std::uint64_t kShortlyBelow = 4096;
+/// LOADs of other threads that may come before its own. What waits longer has lost its LOAD, and
+/// would go to whatever is loaded there next.
+constexpr std::uint64_t kMostBetween = 256;
+
+/// Before correction addresses are compared as distances from the code.
+struct Distance {
+  Address code;
+  std::int64_t operator()(Address address) const noexcept {
+    return static_cast<std::int64_t>(address - code);
+  }
+};
+
+}  // namespace
+
+struct JitDetails::State {
+  struct Details {
+    std::uint64_t load;
+    std::uint64_t debug_info;
+    std::uint64_t unwinding;
+  };
+
+  const Jitdump* dump;
+  Jitdump::Reader reader;
+  std::vector<Details> all;  // by load, which grows along the file
+  /// What no LOAD has taken yet: offsets, and how many LOADs there had been.
+  struct Waiting {
+    std::uint64_t debug_info;
+    std::uint64_t since;
+  };
+  std::map<Address, Waiting> waiting;
+  std::uint64_t loads = 0;
+  std::uint64_t unwinding = kNone;
+  /// DEBUG_INFO records, and those whose first line is below where V8's shift puts it.
+  std::uint64_t with_lines = 0;
+  std::uint64_t below_shift = 0;
+
+  explicit State(const Jitdump& of) : dump(&of), reader(of) { read(); }
+
+  void read() {
+    Diagnostics ignored(1);
+    while (const std::optional<JitRecord> record = reader.next(ignored)) take(*record);
+  }
+
+  void take(const JitRecord& record) {
+    if (record.is(JitRecordKind::unwinding_info)) {
+      unwinding = record.offset;
+    } else if (const auto info = decode_debug_info(record)) {
+      waiting[info->code_address] = {record.offset, loads};
+      look_at_first_line(record, *info);
+    } else if (const auto load = decode_load(record)) {
+      Details details{record.offset, kNone, std::exchange(unwinding, kNone)};
+      if (const auto found = waiting.find(load->range.begin); found != waiting.end()) {
+        if (loads - found->second.since <= kMostBetween) {
+          details.debug_info = found->second.debug_info;
+        }
+        waiting.erase(found);
+      }
+      ++loads;
+      if (details.debug_info != kNone || details.unwinding != kNone) all.push_back(details);
+    }
+  }
+
+  void look_at_first_line(const JitRecord& record, const DebugInfoRecord& info) noexcept {
+    Cursor cursor(info.lines, record.order);
+    const Address first = cursor.u64();
+    if (!cursor.ok() || info.line_count == 0) return;
+    ++with_lines;
+    below_shift += first - info.code_address < kV8LineShift ? 1 : 0;
+  }
+
+  const Details* of(std::uint64_t load) const noexcept {
+    const auto found = std::lower_bound(
+        all.begin(), all.end(), load,
+        [](const Details& details, std::uint64_t offset) { return details.load < offset; });
+    return found != all.end() && found->load == load ? &*found : nullptr;
+  }
+
+  /// A later V8 may stop it: most records tell.
+  std::uint64_t shift() const noexcept {
+    return dump->is_v8() && below_shift < with_lines - below_shift ? kV8LineShift : 0;
+  }
+
+  std::optional<std::vector<LineRecord>> records_of(const JitRecord& record,
+                                                    const LoadRecord& load) const {
+    std::string_view padding;
+    std::optional<std::vector<LineRecord>> plain = decode_lines(record, &padding);
+    if (!dump->is_v8() || (plain && padding.size() <= kMostPadding)) return plain;
+    std::optional<std::vector<LineRecord>> lines = decode_v8_lines(record, load.range, shift());
+    if (!lines) return std::nullopt;
+    for (LineRecord& line : *lines) line.file = mended_v8_file(line.file, load.name);
+    return lines;
+  }
+};
+
+JitDetails::JitDetails(const Jitdump& dump) : state_(std::make_unique<State>(dump)) {}
+JitDetails::JitDetails(JitDetails&&) noexcept = default;
+JitDetails& JitDetails::operator=(JitDetails&&) noexcept = default;
+JitDetails::~JitDetails() = default;
+
+std::optional<std::uint64_t> JitDetails::debug_info(std::uint64_t load_offset) const noexcept {
+  const State::Details* const details = state_->of(load_offset);
+  if (details == nullptr || details->debug_info == kNone) return std::nullopt;
+  return details->debug_info;
+}
+
+std::optional<std::uint64_t> JitDetails::unwinding(std::uint64_t load_offset) const noexcept {
+  const State::Details* const details = state_->of(load_offset);
+  if (details == nullptr || details->unwinding == kNone) return std::nullopt;
+  return details->unwinding;
+}
+
+std::vector<CodeLine> JitDetails::lines(std::uint64_t load_offset) const {
+  const auto offset = debug_info(load_offset);
+  const auto record = offset ? state_->dump->record_at(*offset) : std::nullopt;
+  const auto load_record = state_->dump->record_at(load_offset);
+  const auto load = load_record ? decode_load(*load_record) : std::nullopt;
+  if (!record || !load) return {};
+  auto records = state_->records_of(*record, *load);
+  if (!records) return {};
+
+  const std::uint64_t shift = state_->shift();
+  const Distance distance{load->range.begin + shift};
+  std::stable_sort(records->begin(), records->end(), [&](const auto& a, const auto& b) {
+    return distance(a.address) < distance(b.address);
+  });
+  std::vector<CodeLine> lines;
+  lines.reserve(records->size());
+  for (const LineRecord& line : *records) {
+    const std::uint64_t into = line.address - shift - load->range.begin;
+    const bool below = -into <= kShortlyBelow && into != 0;
+    if (!below && into >= std::max<std::uint64_t>(load->range.size, 1)) continue;
+    const Address address = load->range.begin + (below ? 0 : into);
+    lines.push_back({address, line.line, line.column, line.file, line.address});
+  }
+  return lines;
+}
+
+std::optional<CodeLine> JitDetails::line_at(std::uint64_t load_offset,
+                                            Address address_at_load) const {
+  if (!debug_info(load_offset)) return std::nullopt;
+  const auto record = state_->dump->record_at(load_offset);
+  const auto load = record ? decode_load(*record) : std::nullopt;
+  if (!load) return std::nullopt;
+  const std::uint64_t size = std::max<std::uint64_t>(load->range.size, 1);
+  if (address_at_load - load->range.begin >= size) return std::nullopt;
+  const std::vector<CodeLine> all = lines(load_offset);
+  const CodeLine* const line = perfmap::line_at(all, address_at_load);
+  return line == nullptr ? std::nullopt : std::optional(*line);
+}
+
+void JitDetails::refresh(Growth growth) {
+  if (growth == Growth::unchanged) return;
+  if (growth == Growth::appended) return state_->read();
+  state_ = std::make_unique<State>(*state_->dump);
+}
+
+const CodeLine* line_at(const std::vector<CodeLine>& lines, Address address) noexcept {
+  const auto after =
+      std::upper_bound(lines.begin(), lines.end(), address,
+                       [](Address wanted, const CodeLine& line) { return wanted < line.address; });
+  return after == lines.begin() ? nullptr : &after[-1];
+}
+
+}  // namespace perfmap

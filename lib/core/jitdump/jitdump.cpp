@@ -1,0 +1,454 @@
+#include "perfmap/jitdump.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "jitdump/jitdump_records.hpp"
+#include "perfmap/cursor.hpp"
+#include "perfmap/rules.hpp"
+
+namespace perfmap {
+
+namespace {
+
+/// Whether `data` begins with an .eh_frame_hdr of `size` bytes: version 1, a pointer to .eh_frame
+/// relative to itself, a count and a table as every producer of jitdumps writes them.
+inline bool begins_with_eh_frame_hdr(std::string_view data, std::uint64_t size) noexcept {
+  constexpr std::string_view kStart = "\x01\x1b\x03\x3b";
+  return size >= 8 && size <= data.size() && data.starts_with(kStart);
+}
+
+// Where the sizes lie.
+constexpr std::uint64_t kCodeSizeAt = 40;
+constexpr std::uint64_t kUnwindingSizeAt = 16;
+
+constexpr std::size_t kMostAlignment = 7;
+
+/// A whole LOAD has a NUL right before its code: where it has, the name need not be looked at.
+bool has_odd_code_size(const JitRecord& record) noexcept {
+  Cursor cursor(record.bytes, record.order);
+  cursor.skip(kCodeSizeAt);
+  const std::uint64_t code_size = cursor.u64();
+  const std::uint64_t size = record.bytes.size();
+  if (!cursor.ok() || size <= LoadRecord::kFixed) return false;
+  const std::uint64_t room = size - LoadRecord::kFixed - 1;
+  if (code_size <= room && record.bytes[size - code_size - 1] == '\0') return false;
+  const auto load = decode_load(record);
+  return load && load->code.size() < code_size && !load->code.empty();
+}
+
+}  // namespace
+
+bool is_left_out_code(std::string_view rest) noexcept {
+  return rest.size() <= kMostAlignment &&
+         std::all_of(rest.begin(), rest.end(), [](char byte) { return byte == '\0'; });
+}
+
+bool has_odd_sizes(const JitRecord& record) noexcept {
+  if (record.is(JitRecordKind::load)) return has_odd_code_size(record);
+  if (const auto info = decode_debug_info(record)) {
+    return info->line_count > info->lines.size() / DebugInfoRecord::kSmallestLine;
+  }
+  return record.is(JitRecordKind::unwinding_info) && !decode_unwinding(record);
+}
+
+void report_odd_sizes(const JitRecord& record, Diagnostics& problems) {
+  const auto report = [&](const Rule& rule, std::uint64_t at, const std::string& message) {
+    problems.add(rule, {record.offset + at, 0, 0}, message);
+  };
+  if (const auto load = decode_load(record)) {
+    report(rule::kLoadSizes, kCodeSizeAt,
+           "a code size of " + std::to_string(load->code_size) + ", but room for " +
+               std::to_string(load->code.size()) + (load->code.size() == 1 ? " byte" : " bytes") +
+               ": perf takes other bytes for code");
+  } else if (record.is(JitRecordKind::debug_info)) {
+    report(rule::kBadLines, 0, "its source lines run over its end");
+  } else {
+    report(rule::kUnwindingSizes, kUnwindingSizeAt, "its sizes do not fit into the record");
+  }
+}
+
+namespace {
+
+/// A cursor over the body of a record of that kind.
+std::optional<Cursor> body_of(const JitRecord& record, JitRecordKind kind) noexcept {
+  if (!record.is(kind)) return std::nullopt;
+  Cursor cursor(record.bytes, record.order);
+  cursor.skip(JitRecord::kPrefix);
+  return cursor;
+}
+
+}  // namespace
+
+std::string_view to_string(JitRecordKind kind) noexcept {
+  constexpr std::array<std::string_view, 5> kNames = {"load", "move", "debug-info", "close",
+                                                      "unwinding-info"};
+  const auto number = static_cast<std::size_t>(kind);
+  return number < kNames.size() ? kNames[number] : std::string_view();
+}
+
+std::optional<LoadRecord> decode_load(const JitRecord& record) noexcept {
+  std::optional<Cursor> body = body_of(record, JitRecordKind::load);
+  if (!body) return std::nullopt;
+  LoadRecord load;
+  load.pid = body->u32();
+  load.tid = body->u32();
+  load.vma = body->u64();
+  const Address address = body->u64();
+  load.code_size = body->u64();
+  load.code_index = body->u64();
+  load.name = body->c_string();
+  if (!body->ok()) return std::nullopt;
+  load.padding = body->rest();
+  // A producer may have no code to give and say its size all the same. One that gives less than it
+  // says does not exist: there the bytes count, which are bounded by the file.
+  std::uint64_t size = load.code_size;
+  if (size > load.padding.size() && !is_left_out_code(load.padding)) size = load.padding.size();
+  load.range = AddressRange::within_space(address, size);
+  if (size <= load.padding.size()) {
+    load.code = load.padding.substr(0, size);
+    load.padding.remove_prefix(size);
+  }
+  return load;
+}
+
+std::optional<MoveRecord> decode_move(const JitRecord& record) noexcept {
+  std::optional<Cursor> body = body_of(record, JitRecordKind::move);
+  if (!body) return std::nullopt;
+  MoveRecord move;
+  move.pid = body->u32();
+  move.tid = body->u32();
+  move.vma = body->u64();
+  move.old_address = body->u64();
+  const Address address = body->u64();
+  move.code_size = body->u64();
+  move.code_index = body->u64();
+  if (!body->ok()) return std::nullopt;
+  move.range = AddressRange::within_space(address, move.code_size);
+  return move;
+}
+
+std::optional<DebugInfoRecord> decode_debug_info(const JitRecord& record) noexcept {
+  std::optional<Cursor> body = body_of(record, JitRecordKind::debug_info);
+  if (!body) return std::nullopt;
+  DebugInfoRecord info;
+  info.code_address = body->u64();
+  info.line_count = body->u64();
+  if (!body->ok()) return std::nullopt;
+  info.lines = body->rest();
+  return info;
+}
+
+std::optional<std::vector<LineRecord>> decode_lines(const JitRecord& record,
+                                                    std::string_view* padding) {
+  const std::optional<DebugInfoRecord> info = decode_debug_info(record);
+  if (!info || info->line_count > info->lines.size() / DebugInfoRecord::kSmallestLine) {
+    return std::nullopt;
+  }
+  std::vector<LineRecord> lines;
+  lines.reserve(info->line_count);
+  Cursor cursor(info->lines, record.order);
+  for (std::uint64_t i = 0; i < info->line_count; ++i) {
+    LineRecord line;
+    line.address = cursor.u64();
+    line.line = cursor.i32();
+    line.column = cursor.i32();
+    line.file = cursor.c_string();
+    line.file_repeats = line.file == kRepeatedFile && !lines.empty();
+    if (line.file_repeats) line.file = lines.back().file;
+    lines.push_back(line);
+  }
+  if (!cursor.ok()) return std::nullopt;
+  if (padding != nullptr) *padding = cursor.rest();
+  return lines;
+}
+
+std::optional<UnwindingRecord> decode_unwinding(const JitRecord& record) noexcept {
+  std::optional<Cursor> body = body_of(record, JitRecordKind::unwinding_info);
+  if (!body) return std::nullopt;
+  UnwindingRecord info;
+  info.unwinding_size = body->u64();
+  info.eh_frame_hdr_size = body->u64();
+  info.mapped_size = body->u64();
+  const std::string_view data = body->bytes(info.unwinding_size);
+  if (!body->ok() || info.eh_frame_hdr_size > data.size()) return std::nullopt;
+  const std::size_t frame_size = data.size() - info.eh_frame_hdr_size;
+  info.header_first = begins_with_eh_frame_hdr(data, info.eh_frame_hdr_size) &&
+                      !begins_with_eh_frame_hdr(data.substr(frame_size), info.eh_frame_hdr_size);
+  info.eh_frame_hdr = data.substr(info.header_first ? 0 : frame_size, info.eh_frame_hdr_size);
+  info.eh_frame = data.substr(info.header_first ? info.eh_frame_hdr_size : 0, frame_size);
+  info.padding = body->rest();
+  return info;
+}
+
+namespace {
+
+constexpr std::uint32_t kMostPadding = 7;
+
+bool in_time(std::uint64_t time, const JitRecordHints& hints) noexcept {
+  constexpr std::uint64_t kWeeks = std::uint64_t{1} << 52;  // 52 days of nanoseconds
+  return hints.time == 0 || (time < hints.time ? hints.time - time : time - hints.time) < kWeeks;
+}
+
+/// A LOAD whose sizes add up: the name's NUL stands right before the code or, without code, at the
+/// end. Of long names only the start is looked at, so that hostile bytes cost no more than others.
+bool is_plausible_load(const JitRecord& record) noexcept {
+  constexpr std::size_t kLook = 256;
+  Cursor cursor(record.bytes, record.order);
+  cursor.skip(40);
+  const std::uint64_t code_size = cursor.u64();
+  cursor.skip(8);
+  if (!cursor.ok()) return false;
+  const std::string_view rest = cursor.rest();
+  const std::size_t nul = rest.substr(0, kLook).find('\0');
+  const auto adds_up = [&](std::size_t length) {
+    const std::uint64_t behind = rest.size() - length - 1;
+    return behind <= kMostPadding || (behind >= code_size && behind - code_size <= kMostPadding);
+  };
+  if (nul != std::string_view::npos) return adds_up(nul);
+  if (rest.size() <= kLook || code_size >= rest.size()) return false;
+  const std::string_view end = rest.substr(0, rest.size() - code_size);
+  return end.substr(end.size() - std::min<std::size_t>(end.size(), kMostPadding + 1)).find('\0') !=
+         std::string_view::npos;
+}
+
+bool is_plausible_debug_info(const JitRecord& record) noexcept {
+  const std::optional<DebugInfoRecord> info = decode_debug_info(record);
+  return info && info->line_count != 0 &&
+         info->line_count <= info->lines.size() / DebugInfoRecord::kSmallestLine;
+}
+
+bool is_plausible_unwinding(const JitRecord& record) noexcept {
+  const std::optional<UnwindingRecord> info = decode_unwinding(record);
+  return info && info->padding.size() <= kMostPadding;
+}
+
+}  // namespace
+
+std::optional<JitRecord> read_prefix(std::string_view bytes, std::uint64_t offset,
+                                     std::endian order) noexcept {
+  const std::string_view rest = bytes.substr(offset);
+  Cursor cursor(rest, order);
+  JitRecord record;
+  record.id = cursor.u32();
+  const std::uint32_t size = cursor.u32();
+  record.time = cursor.u64();
+  if (!cursor.ok() || size < JitRecord::kPrefix || size > rest.size()) return std::nullopt;
+  record.offset = offset;
+  record.bytes = rest.substr(0, size);
+  record.order = order;
+  return record;
+}
+
+bool is_plausible(const JitRecord& record, const JitRecordHints& hints) noexcept {
+  if (!in_time(record.time, hints)) return false;
+  switch (static_cast<JitRecordKind>(record.id)) {
+    case JitRecordKind::load: return is_plausible_load(record);
+    case JitRecordKind::move: return record.bytes.size() == MoveRecord::kFixed;
+    case JitRecordKind::debug_info: return is_plausible_debug_info(record);
+    case JitRecordKind::close: return record.bytes.size() == JitRecord::kPrefix;
+    case JitRecordKind::unwinding_info: return is_plausible_unwinding(record);
+  }
+  return false;
+}
+
+bool could_be_prefix(std::string_view bytes, std::uint64_t offset,
+                     const JitRecordHints& hints) noexcept {
+  Cursor cursor(bytes.substr(offset), hints.order);
+  const std::uint32_t id = cursor.u32();
+  const std::uint32_t size = cursor.u32();
+  const std::uint64_t time = cursor.u64();
+  if (!cursor.ok()) return true;  // the end of the file
+  return id <= static_cast<std::uint32_t>(JitRecordKind::unwinding_info) &&
+         size >= JitRecord::kPrefix && in_time(time, hints);
+}
+
+std::optional<JitRecord> find_record(std::string_view bytes, std::uint64_t offset,
+                                     const JitRecordHints& hints) noexcept {
+  for (; bytes.size() - offset >= JitRecord::kPrefix; ++offset) {
+    // Most bytes are no prefix: the id decides.
+    std::uint32_t id = 0;
+    std::memcpy(&id, bytes.data() + offset, sizeof id);
+    if (hints.order != std::endian::native) id = __builtin_bswap32(id);
+    if (id > static_cast<std::uint32_t>(JitRecordKind::unwinding_info)) continue;
+    const std::optional<JitRecord> record = read_prefix(bytes, offset, hints.order);
+    if (record && is_plausible(*record, hints) && could_be_prefix(bytes, record->end(), hints)) {
+      return record;
+    }
+  }
+  return std::nullopt;
+}
+
+std::uint64_t repeated_bytes(std::string_view bytes, std::uint64_t damage,
+                             const JitRecord& next) noexcept {
+  const std::uint64_t far = damage < kMostRepeated ? 0 : damage - kMostRepeated;
+  const std::string_view before = bytes.substr(far, damage - far);
+  const std::size_t copy = before.rfind(next.bytes.substr(0, 40));
+  if (copy == std::string_view::npos) return 0;
+  const std::uint64_t length = next.offset - (far + copy);
+  if (length > before.size() || length > bytes.size() - damage) return 0;
+  const bool same = before.substr(before.size() - length) == bytes.substr(damage, length);
+  return same ? length : 0;
+}
+
+namespace {
+
+std::uint32_t smallest_size(std::uint32_t id) noexcept {
+  switch (static_cast<JitRecordKind>(id)) {
+    case JitRecordKind::load: return LoadRecord::kFixed + 1;
+    case JitRecordKind::move: return MoveRecord::kFixed;
+    case JitRecordKind::debug_info: return DebugInfoRecord::kFixed;
+    case JitRecordKind::close: return JitRecord::kPrefix;
+    case JitRecordKind::unwinding_info: return UnwindingRecord::kFixed;
+  }
+  return UINT32_MAX;
+}
+
+/// Records of ids to come are skipped by their size, which is to be believed where a known record
+/// follows soon.
+bool is_unknown_kind(std::string_view bytes, JitRecord record, const JitRecordHints& hints) {
+  constexpr int kInARow = 16;
+  for (int i = 0; i < kInARow; ++i) {
+    if (could_be_prefix(bytes, record.end(), hints)) return true;
+    const std::optional<JitRecord> next = read_prefix(bytes, record.end(), record.order);
+    if (!next) return false;
+    record = *next;
+  }
+  return false;
+}
+
+/// Whether records begin there. The size is damaged where none does, but one begins behind the 40
+/// bytes that every header has.
+bool is_end_of_header(std::string_view bytes, std::uint32_t size, std::endian order) noexcept {
+  if (size <= JitdumpHeader::kSize || size > bytes.size()) return false;
+  const JitRecordHints hints{order, 0};
+  if (read_prefix(bytes, size, order) && could_be_prefix(bytes, size, hints)) return true;
+  const std::optional<JitRecord> at_40 = read_prefix(bytes, JitdumpHeader::kSize, order);
+  return !at_40 || !is_plausible(*at_40, hints);
+}
+
+}  // namespace
+
+Jitdump::Jitdump(Input input, Options options) : input_(std::move(input)), options_(options) {
+  read_header();
+}
+
+void Jitdump::read_header() noexcept {
+  const std::string_view text = bytes();
+  header_.reset();
+  first_record_ = text.size() < JitdumpHeader::kSize ? text.size() : JitdumpHeader::kSize;
+  for (const std::endian order : {std::endian::little, std::endian::big}) {
+    Cursor cursor(text.substr(0, JitdumpHeader::kSize), order);
+    if (cursor.u32() != kJitdumpMagic) continue;
+    JitdumpHeader header;
+    header.order = order;
+    header.version = cursor.u32();
+    header.total_size = cursor.u32();
+    header.elf_mach = cursor.u32();
+    header.pad1 = cursor.u32();
+    header.pid = cursor.u32();
+    header.timestamp = cursor.u64();
+    header.flags = cursor.u64();
+    if (!cursor.ok()) return;
+    header_ = header;
+    if (is_end_of_header(text, header.total_size, order)) first_record_ = header.total_size;
+  }
+}
+
+std::string_view Jitdump::header_extra() const noexcept {
+  if (!header_) return {};
+  return bytes().substr(JitdumpHeader::kSize, first_record_ - JitdumpHeader::kSize);
+}
+
+bool Jitdump::has_tsc_times() const noexcept {
+  return header_ && (header_->flags & JitdumpHeader::kArchTimestamp) != 0;
+}
+
+bool Jitdump::is_v8() const noexcept {
+  return header_ && header_->pad1 == JitdumpHeader::kV8Padding;
+}
+
+std::optional<JitRecord> Jitdump::record_at(std::uint64_t offset) const noexcept {
+  if (offset >= bytes().size() || input_.was_truncated()) return std::nullopt;
+  return read_prefix(bytes(), offset, header_ ? header_->order : std::endian::native);
+}
+
+Result<Growth> Jitdump::refresh() {
+  Result<Growth> growth = input_.refresh();
+  if (growth && *growth != Growth::unchanged) read_header();
+  return growth;
+}
+
+std::optional<JitRecord> Jitdump::Reader::next(Diagnostics& problems) {
+  const std::string_view bytes = dump_->bytes();
+  const std::endian order = dump_->header_ ? dump_->header_->order : std::endian::native;
+  const std::optional<JitRecord> record = read_prefix(bytes, at_, order);
+  // What follows is looked at, too: it is read next, and garbage seldom fits twice.
+  if (!closed_ && record && record->bytes.size() >= smallest_size(record->id) &&
+      could_be_prefix(bytes, record->end(), {order, 0})) [[likely]] {
+    if (has_odd_sizes(*record)) [[unlikely]]
+      report_odd_sizes(*record, problems);
+    take(*record);
+    return record;
+  }
+  return next_slowly(problems);
+}
+
+void Jitdump::Reader::take(const JitRecord& record) noexcept {
+  at_ = record.end();
+  if (record.time != 0) last_time_ = record.time;
+  closed_ = dump_->options_.stop_at_close && record.is(JitRecordKind::close);
+}
+
+std::optional<JitRecord> Jitdump::Reader::next_slowly(Diagnostics& problems) {
+  const std::string_view bytes = dump_->bytes();
+  const JitRecordHints hints{dump_->header_ ? dump_->header_->order : std::endian::native,
+                             last_time_};
+  while (!closed_ && at_ < bytes.size()) {
+    std::optional<JitRecord> record = read_prefix(bytes, at_, hints.order);
+    if (record && (is_plausible(*record, hints) || is_unknown_kind(bytes, *record, hints))) {
+      if (has_odd_sizes(*record)) report_odd_sizes(*record, problems);
+      take(*record);
+      return record;
+    }
+    record = find_record(bytes, at_ + 1, hints);
+    if (!record && dump_->options_.growing) break;
+    if (!record) {
+      damage_.is_cut_off = true;
+      lose_records(problems, bytes.size() - at_, "at the end are no whole record");
+    } else if (const std::uint64_t repeated = repeated_before(*record); repeated != 0) {
+      ++damage_.repeated;
+      lose(problems, repeated,
+           "repeat those before them: a forked child wrote the buffer of its parent");
+    } else {
+      lose_records(problems, record->offset - at_, "are no record: reading goes on behind them");
+    }
+  }
+  return std::nullopt;
+}
+
+std::uint64_t Jitdump::Reader::repeated_before(const JitRecord& next) noexcept {
+  // Each look back costs as much as reading so many bytes: a file that is damage all over gets as
+  // many as its size allows.
+  if (looks_back_ * kMostRepeated > 64 * kMostRepeated + dump_->bytes().size()) return 0;
+  ++looks_back_;
+  return repeated_bytes(dump_->bytes(), at_, next);
+}
+
+void Jitdump::Reader::lose_records(Diagnostics& problems, std::uint64_t count, const char* why) {
+  if (damage_.lost++ == 0) damage_.first = at_;
+  lose(problems, count, why);
+}
+
+void Jitdump::Reader::lose(Diagnostics& problems, std::uint64_t count, const char* why) {
+  problems.add(rule::kDamagedRecord, {at_, 0, 0},
+               std::to_string(count) + (count == 1 ? " byte " : " bytes ") + why);
+  lost_ += count;
+  at_ += count;
+}
+
+}  // namespace perfmap

@@ -1,0 +1,164 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "perfmap/diagnostic.hpp"
+#include "perfmap/jitdump.hpp"
+
+namespace perfmap {
+
+constexpr std::uint32_t kJitdumpMagic = 0x4A695444;
+
+/// Writes the fields of a binary record in either byte order: what Cursor reads. The caller has
+/// counted the room.
+class FieldWriter {
+ public:
+  FieldWriter(char* at, std::endian order) noexcept
+      : at_(at), swapped_(order != std::endian::native) {}
+
+  FieldWriter& u32(std::uint32_t value) noexcept {
+    return number(swapped_ ? __builtin_bswap32(value) : value);
+  }
+  FieldWriter& i32(std::int32_t value) noexcept { return u32(static_cast<std::uint32_t>(value)); }
+  FieldWriter& u64(std::uint64_t value) noexcept {
+    return number(swapped_ ? __builtin_bswap64(value) : value);
+  }
+  FieldWriter& prefix(JitRecordKind kind, std::uint32_t size, std::uint64_t time) noexcept {
+    return u32(static_cast<std::uint32_t>(kind)).u32(size).u64(time);
+  }
+
+ private:
+  template <class T>
+  FieldWriter& number(T value) noexcept {
+    std::memcpy(at_, &value, sizeof value);
+    at_ += sizeof value;
+    return *this;
+  }
+
+  char* at_;
+  bool swapped_;
+};
+
+// The parts of records that have a fixed size. `size` is the record's, all of it.
+
+using LoadFixed = std::array<char, LoadRecord::kFixed>;
+using MoveFixed = std::array<char, MoveRecord::kFixed>;
+using DebugInfoFixed = std::array<char, DebugInfoRecord::kFixed>;
+using LineFixed = std::array<char, DebugInfoRecord::kSmallestLine - 1>;
+using UnwindingFixed = std::array<char, UnwindingRecord::kFixed>;
+using PrefixFixed = std::array<char, JitRecord::kPrefix>;
+using HeaderFixed = std::array<char, JitdumpHeader::kSize>;
+
+inline HeaderFixed fixed_part(const JitdumpHeader& header, std::endian order) noexcept {
+  HeaderFixed bytes;
+  FieldWriter fields(bytes.data(), order);
+  fields.u32(kJitdumpMagic).u32(header.version).u32(header.total_size).u32(header.elf_mach);
+  fields.u32(header.pad1).u32(header.pid).u64(header.timestamp).u64(header.flags);
+  return bytes;
+}
+
+inline PrefixFixed prefix_part(std::uint32_t id, std::uint32_t size, std::uint64_t time,
+                               std::endian order) noexcept {
+  PrefixFixed bytes;
+  FieldWriter(bytes.data(), order).u32(id).u32(size).u64(time);
+  return bytes;
+}
+
+inline LoadFixed fixed_part(const LoadRecord& load, std::uint32_t size, std::uint64_t time,
+                            std::endian order) noexcept {
+  LoadFixed bytes;
+  FieldWriter fields(bytes.data(), order);
+  fields.prefix(JitRecordKind::load, size, time).u32(load.pid).u32(load.tid).u64(load.vma);
+  fields.u64(load.range.begin).u64(load.code_size).u64(load.code_index);
+  return bytes;
+}
+
+inline MoveFixed fixed_part(const MoveRecord& move, std::uint64_t time,
+                            std::endian order) noexcept {
+  MoveFixed bytes;
+  FieldWriter fields(bytes.data(), order);
+  fields.prefix(JitRecordKind::move, MoveRecord::kFixed, time).u32(move.pid).u32(move.tid);
+  fields.u64(move.vma).u64(move.old_address).u64(move.range.begin).u64(move.code_size);
+  fields.u64(move.code_index);
+  return bytes;
+}
+
+inline DebugInfoFixed debug_info_part(Address code, std::uint64_t lines, std::uint32_t size,
+                                      std::uint64_t time, std::endian order) noexcept {
+  DebugInfoFixed bytes;
+  FieldWriter fields(bytes.data(), order);
+  fields.prefix(JitRecordKind::debug_info, size, time).u64(code).u64(lines);
+  return bytes;
+}
+
+inline LineFixed fixed_part(const LineRecord& line, std::endian order) noexcept {
+  LineFixed bytes;
+  FieldWriter(bytes.data(), order).u64(line.address).i32(line.line).i32(line.column);
+  return bytes;
+}
+
+inline UnwindingFixed fixed_part(const UnwindingRecord& info, std::uint32_t size,
+                                 std::uint64_t time, std::endian order) noexcept {
+  UnwindingFixed bytes;
+  FieldWriter fields(bytes.data(), order);
+  fields.prefix(JitRecordKind::unwinding_info, size, time);
+  fields.u64(info.eh_frame.size() + info.eh_frame_hdr.size()).u64(info.eh_frame_hdr.size());
+  fields.u64(info.mapped_size);
+  return bytes;
+}
+
+/// "As in the entry before", in place of a file's name.
+constexpr std::string_view kRepeatedFile = "\xff";
+
+/// Names end at their first NUL, in the file as here.
+constexpr std::string_view before_nul(std::string_view name) noexcept {
+  return name.substr(0, name.find('\0'));
+}
+
+/// Whether the sizes within a record contradict each other or the record's bytes, as those of a
+/// damaged one do: the decoders take no more than the bytes have. O(1), but for LOADs without code.
+bool has_odd_sizes(const JitRecord& record) noexcept;
+
+/// Reports a record that has_odd_sizes() by the rule of its kind: JD203, JD211 or JD212.
+void report_odd_sizes(const JitRecord& record, Diagnostics& problems);
+
+/// Whether this is what lies between a LOAD's name and the next record where the code was left out:
+/// nothing, or a few zeros for alignment.
+bool is_left_out_code(std::string_view rest) noexcept;
+
+/// What is known about the records of a dump when one of them turns out to be damaged.
+struct JitRecordHints {
+  std::endian order = std::endian::native;
+  std::uint64_t time = 0;  ///< of the last good record; 0: none yet
+};
+
+/// The record whose prefix lies at `offset`, if it fits into `bytes`.
+std::optional<JitRecord> read_prefix(std::string_view bytes, std::uint64_t offset,
+                                     std::endian order) noexcept;
+
+/// Whether this is a record as a producer writes them: a known id, a body whose sizes add up, a
+/// time not weeks away from the hint's. O(1).
+bool is_plausible(const JitRecord& record, const JitRecordHints& hints) noexcept;
+
+/// Whether what lies at `offset` could be a record's prefix, or is the end.
+bool could_be_prefix(std::string_view bytes, std::uint64_t offset,
+                     const JitRecordHints& hints) noexcept;
+
+/// The first plausible record at or behind `offset` that ends with the bytes or before another
+/// prefix that could be. O(bytes), whatever they are.
+std::optional<JitRecord> find_record(std::string_view bytes, std::uint64_t offset,
+                                     const JitRecordHints& hints) noexcept;
+
+/// A buffer that was written twice leaves its bytes twice, the second time behind a whole record.
+/// How many bytes from `damage` on repeat those right before it, where `next` is the first record
+/// found behind `damage`; 0 where they do not. Looks back over at most kMostRepeated bytes.
+inline constexpr std::uint64_t kMostRepeated = std::uint64_t{1} << 20;  // buffers are smaller
+std::uint64_t repeated_bytes(std::string_view bytes, std::uint64_t damage,
+                             const JitRecord& next) noexcept;
+
+}  // namespace perfmap

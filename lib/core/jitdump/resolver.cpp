@@ -1,0 +1,168 @@
+#include "perfmap/resolver.hpp"
+
+#include <array>
+#include <limits>
+
+#include "map/map_scan.hpp"
+
+
+namespace perfmap {
+
+std::string_view to_string(Unresolved why) noexcept {
+  constexpr std::array<std::string_view, 3> kNames = {"not-covered", "before-load", "unreadable"};
+  return kNames[static_cast<std::size_t>(why)];
+}
+
+Doubts doubts_of(const Map& map, const Entry& entry) noexcept {
+  Doubts doubts;
+  if (map.written_size(entry) != entry.range.size) doubts.add(Doubt::clamped_range);
+  const bool is_torn = entry.name.find('\0') != std::string_view::npos ||
+                       glued_entry(entry.name) != std::string_view::npos;
+  if (is_torn) doubts.add(Doubt::damaged_record);
+  return doubts;
+}
+
+struct Resolver::State {
+  Index index;
+  bool has_entries = false;
+  std::vector<Timeline> timelines;
+  std::vector<std::optional<JitDetails>> details;  // of each timeline's dump, once asked for
+  std::vector<CodeLine> lines;                     // of the function that was asked for last
+  std::size_t lines_source = std::numeric_limits<std::size_t>::max();
+  std::uint64_t lines_offset = 0;
+
+  State(std::vector<Map> maps, Overlap overlap, Diagnostics& problems)
+      : index(std::move(maps), overlap, problems) {}
+
+  std::size_t map_count() const noexcept { return index.maps().size(); }
+
+  /// True where this dump settles what the address was.
+  bool ask(std::size_t number, const Query& query, Resolution& answer) const noexcept {
+    const Timeline& timeline = timelines[number];
+    const std::optional<CodeAt> code = timeline.find(query.address, query.time);
+    if (!code) {
+      const bool later = query.time != Timeline::kEnd && timeline.find(query.address);
+      if (later) answer.why = Unresolved::before_load;
+      return false;
+    }
+    const auto record = timeline.dump().record_at(code->load);
+    const auto load = record ? decode_load(*record) : std::nullopt;
+    if (!load) {
+      answer.why = Unresolved::unreadable;
+      return true;
+    }
+    const Address at_load = load->range.begin + (query.address - code->range.begin);
+    answer.found = {load->name, code->range, map_count() + number,
+                    code->load, at_load,     doubts_of_code(timeline.dump(), *load, *code)};
+    return true;
+  }
+
+  /// Sizes that contradict each other were cut to the least of them.
+  static Doubts doubts_of_code(const Jitdump& dump, const LoadRecord& load,
+                               const CodeAt& code) noexcept {
+    Doubts doubts;
+    if (load.range.size < load.code_size) doubts.add(Doubt::clamped_range);
+    if (code.placed == code.load) return doubts;
+    const auto record = dump.record_at(code.placed);
+    const auto move = record ? decode_move(*record) : std::nullopt;
+    if (move && code.range.size < move->code_size) doubts.add(Doubt::clamped_range);
+    if (move && code.range.size == move->code_size && code.range.size < load.range.size) {
+      doubts.add(Doubt::damaged_record);
+    }
+    return doubts;
+  }
+
+  /// True where no map is to be asked: what is there in the end was not there yet, either.
+  bool ask_dumps(const Query& query, Resolution& answer) const noexcept {
+    for (std::size_t i = timelines.size(); i-- > 0;) {
+      if (ask(i, query, answer)) return true;
+    }
+    return answer.why == Unresolved::before_load;
+  }
+
+  void take(Address address, Hit hit, Resolution& answer) const noexcept {
+    if (!hit) return;
+    const std::optional<Entry> entry = index.entry(hit);
+    if (!entry) {
+      answer.why = Unresolved::unreadable;
+      return;
+    }
+    Doubts doubts = doubts_of(index.maps()[hit.map()], *entry);
+    if (index.is_reused(address, hit)) doubts.add(Doubt::reused_address);
+    answer.found = {entry->name, entry->range, hit.map(), entry->offset, address, doubts};
+  }
+};
+
+Resolver::Resolver(std::vector<Map> maps, std::vector<Jitdump> dumps, Overlap overlap,
+                   Diagnostics& problems, Diagnostics& record_problems)
+    : state_(std::make_unique<State>(std::move(maps), overlap, problems)) {
+  state_->has_entries = state_->index.entry_count() != 0;
+  for (Jitdump& dump : dumps) state_->timelines.emplace_back(std::move(dump), record_problems);
+  state_->details.resize(state_->timelines.size());
+}
+
+Resolver::Resolver(Resolver&&) noexcept = default;
+Resolver& Resolver::operator=(Resolver&&) noexcept = default;
+Resolver::~Resolver() = default;
+
+std::span<const Map> Resolver::maps() const noexcept { return state_->index.maps(); }
+std::span<const Timeline> Resolver::timelines() const noexcept { return state_->timelines; }
+
+const Input& Resolver::input(std::size_t source) const noexcept {
+  const std::size_t maps = state_->map_count();
+  return source < maps ? this->maps()[source].input()
+                       : state_->timelines[source - maps].dump().input();
+}
+
+Resolution Resolver::find(const Query& query) const noexcept {
+  Resolution answer;
+  if (state_->ask_dumps(query, answer) || !state_->has_entries) return answer;
+  state_->take(query.address, state_->index.find(query.address), answer);
+  return answer;
+}
+
+void Resolver::find_all(std::span<const Query> queries, std::span<Resolution> answers) const {
+  std::vector<Address> asked;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    answers[i] = {};
+    if (state_->ask_dumps(queries[i], answers[i]) || !state_->has_entries) continue;
+    asked.push_back(queries[i].address);
+    places.push_back(i);
+  }
+  std::vector<Hit> hits(asked.size());
+  state_->index.find_all(asked, hits);
+  for (std::size_t i = 0; i < hits.size(); ++i) {
+    state_->take(asked[i], hits[i], answers[places[i]]);
+  }
+}
+
+Result<Growth> Resolver::refresh(Diagnostics& problems, Diagnostics& record_problems) {
+  State& state = *state_;
+  Result<Growth> all = state.index.refresh(problems);
+  state.has_entries = state.index.entry_count() != 0;
+  for (std::size_t i = 0; i < state.timelines.size(); ++i) {
+    Result<Growth> one = state.timelines[i].refresh(record_problems);
+    if (!one || *one != Growth::unchanged) state.details[i].reset();
+    if (all && (!one || *one > *all)) all = std::move(one);
+  }
+  if (!all || *all != Growth::unchanged) {
+    state.lines_source = std::numeric_limits<std::size_t>::max();
+  }
+  return all;
+}
+
+const std::vector<CodeLine>& Resolver::lines(const ResolvedName& name) {
+  State& state = *state_;
+  if (state.lines_source == name.source && state.lines_offset == name.offset) return state.lines;
+  state.lines_source = name.source;
+  state.lines_offset = name.offset;
+  state.lines.clear();
+  if (name.source < state.map_count()) return state.lines;
+  const std::size_t number = name.source - state.map_count();
+  std::optional<JitDetails>& details = state.details[number];
+  if (!details) details.emplace(state.timelines[number].dump());
+  return state.lines = details->lines(name.offset);
+}
+
+}  // namespace perfmap

@@ -1,0 +1,311 @@
+#include "perfmap/timeline.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jitdump/lifetimes.hpp"
+#include "map/segments.hpp"
+#include "perfmap/rules.hpp"
+
+namespace perfmap {
+
+namespace {
+
+/// Pieces, of which there may be three times as many, are numbered in 32 bits.
+constexpr std::size_t kMostPlacements = std::size_t{1} << 30;
+
+/// Of what covers the last byte of the address space, 0.
+std::uint64_t end_of(const AddressRange& range) noexcept {
+  return range.begin + std::max<std::uint64_t>(range.size, 1);
+}
+
+template <class T>
+void reorder(Column<T>& column, const std::vector<std::uint32_t>& order) {
+  Column<T> sorted(column.size());
+  for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i]];
+  column = std::move(sorted);
+}
+
+/// Threads write their records as they get to it.
+void sort_by_time(Placements& placements) {
+  const std::uint64_t* const times = placements.time.data();
+  if (std::is_sorted(times, times + placements.count())) return;
+  std::vector<std::uint32_t> order(placements.count());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return times[a] < times[b]; });
+  reorder(placements.begin, order);
+  reorder(placements.end, order);
+  reorder(placements.offset, order);
+  reorder(placements.time, order);
+}
+
+/// Finds which code each MOVE moved, and holds it against the LOAD of that code: of sizes that
+/// differ one is damaged, and the smaller is what both records vouch for. Whose code moves does not
+/// depend on sizes, or a damaged one would decide about other code.
+class MovedCodeFinder {
+ public:
+  MovedCodeFinder(const Jitdump& dump, Placements& placements, Diagnostics& problems)
+      : dump_(dump), placements_(placements), problems_(problems), now_(placements.count()) {}
+
+  void run() {
+    for (std::uint32_t i = 0; i < placements_.count(); ++i) {
+      const auto record = dump_.record_at(placements_.record(i));
+      if (!record) return;
+      if (const auto load = decode_load(*record)) {
+        last_of_index_[load->code_index] = i;
+        place(i, i);
+      } else if (const auto move = decode_move(*record)) {
+        see_move(i, *move);
+      }
+    }
+    std::sort(placements_.odd_moves.begin(), placements_.odd_moves.end(),
+              [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  }
+
+ private:
+  void place(std::uint32_t placement, std::uint32_t load) {
+    now_[load] = placement;
+    at_[placements_.begin[placement]] = load;
+  }
+
+  void see_move(std::uint32_t placement, const MoveRecord& move) {
+    const auto load = moved_load(move);
+    if (!load) return;
+    const Address from = placements_.begin[now_[*load]];
+    placements_.moved.push_back({placement, *load, from});
+    const auto left = at_.find(from);
+    if (left != at_.end() && left->second == *load) at_.erase(left);
+    last_of_index_[move.code_index] = *load;
+    place(placement, *load);
+    check_size(placement, *load, move);
+  }
+
+  /// What had the index last, if it is at the old address, overlaid or not: functions that are all
+  /// moved up by one are on top of each other meanwhile. Else what was put at the old address last,
+  /// if it is still there, for indexes are used twice; else what had the index last.
+  std::optional<std::uint32_t> moved_load(const MoveRecord& move) const {
+    const auto last = last_of_index_.find(move.code_index);
+    const bool has_last = last != last_of_index_.end();
+    if (has_last && placements_.begin[now_[last->second]] == move.old_address) return last->second;
+    const auto there = at_.find(move.old_address);
+    if (there != at_.end()) return there->second;
+    return has_last ? std::optional(last->second) : std::nullopt;
+  }
+
+  void check_size(std::uint32_t placement, std::uint32_t loaded, const MoveRecord& move) {
+    const auto record = dump_.record_at(placements_.record(loaded));
+    const auto load = record ? decode_load(*record) : std::nullopt;
+    if (!load || load->range.size == move.code_size) return;
+    const std::uint64_t size = std::min(load->range.size, move.range.size);
+    const std::uint64_t offset = placements_.record(placement);
+    placements_.end[placement] = end_of({move.range.begin, size});
+    if (size == 0) placements_.offset[placement] |= Placements::kEmpty;
+    placements_.odd_moves.push_back({offset, size});
+    problems_.add(rule::kOddMove, {offset, 0, 0},
+                  "a MOVE of " + std::to_string(move.code_size) + " bytes, of which " +
+                      std::to_string(load->range.size) + " were loaded");
+  }
+
+  const Jitdump& dump_;
+  Placements& placements_;
+  Diagnostics& problems_;
+  std::vector<std::uint32_t> now_;  // of each LOAD, the placement where its code is
+  // LOADs. Hash tables can be flooded.
+  std::map<std::uint64_t, std::uint32_t> last_of_index_;
+  std::map<Address, std::uint32_t> at_;  // what was put there last, unless it was moved away
+};
+
+/// A header's size that its file contradicts: records are read from behind its 40 bytes.
+void check_header_size(const Jitdump& dump, Diagnostics& problems) {
+  const auto& header = dump.header();
+  if (!header || header->total_size == dump.first_record()) return;
+  if (dump.options().growing && header->total_size > dump.bytes().size()) return;
+  problems.add(rule::kBadHeaderSize, {0, 0, 0},
+               "a header of " + std::to_string(header->total_size) + " bytes: it has 40");
+}
+
+}  // namespace
+
+Placements read_placements(const Jitdump& dump, const std::optional<TimeConversion>& conversion,
+                           Diagnostics& problems) {
+  Placements placements;
+  const auto add = [&](const JitRecord& record, const AddressRange& range, std::uint64_t flag) {
+    if (placements.count() == kMostPlacements || record.offset > PieceTree::kMostOffset) return;
+    const std::uint64_t time = conversion ? conversion->to_ns(record.time) : record.time;
+    placements.time.push_back(std::min(time, Timeline::kEnd - 1));
+    placements.begin.push_back(range.begin);
+    placements.end.push_back(end_of(range));
+    placements.offset.push_back(record.offset | flag | (range.size == 0 ? Placements::kEmpty : 0));
+  };
+  dump.for_each(problems, [&](const JitRecord& record) {
+    if (record.is(JitRecordKind::load)) {
+      if (const auto load = decode_load(record)) {
+        add(record, load->range, 0);
+      } else {
+        problems.add(rule::kUnendedName, {record.offset, 0, 0}, "a LOAD whose name has no end");
+      }
+    } else if (record.is(JitRecordKind::move)) {
+      if (const auto move = decode_move(record)) {
+        add(record, move->range, Placements::kMove);
+        ++placements.moves;
+      }
+    }
+  });
+  sort_by_time(placements);
+  if (placements.moves != 0) MovedCodeFinder(dump, placements, problems).run();
+  check_header_size(dump, problems);
+  return placements;
+}
+
+struct Timeline::State {
+  /// Which LOAD a MOVE moved, by the offsets of both.
+  struct Moved {
+    std::uint64_t move;
+    std::uint64_t load;
+    Address from;
+  };
+
+  Jitdump dump;
+  std::optional<TimeConversion> conversion;
+  std::uint64_t loads = 0;
+  std::vector<Moved> moves;                    // ascending
+  std::vector<Placements::OddMove> odd_moves;  // ascending
+  PieceTree tree;
+
+  explicit State(Jitdump of) : dump(std::move(of)) {}
+
+  void build(Diagnostics& problems) {
+    tree = {};
+    Placements placements = read_placements(dump, conversion, problems);
+    odd_moves = std::move(placements.odd_moves);
+    const Pieces pieces = make_pieces(placements);
+    loads = placements.count() - placements.moves;
+    moves.clear();
+    for (const Placements::Move& move : placements.moved) {
+      moves.push_back({placements.record(move.placement), placements.record(move.load), move.from});
+    }
+    std::sort(moves.begin(), moves.end(),
+              [](const Moved& a, const Moved& b) { return a.move < b.move; });
+    tree = PieceTree(placements, pieces);
+  }
+
+  const Moved* moved_by(std::uint64_t move) const noexcept {
+    const auto found = std::lower_bound(
+        moves.begin(), moves.end(), move,
+        [](const Moved& moved, std::uint64_t wanted) { return moved.move < wanted; });
+    return found == moves.end() || found->move != move ? nullptr : &*found;
+  }
+
+  /// Reads the record only where the piece does not say it all: it lies in the file, and nobody has
+  /// looked at that page for long.
+  std::optional<CodeAt> code_of(const PieceTree::Found& piece) const noexcept {
+    if (piece.record >= dump.bytes().size() || dump.input().was_truncated()) return std::nullopt;
+    CodeAt code{piece.range, piece.record, piece.record, piece.from, piece.to};
+    if (piece.moved) {
+      code.load = moved_by(piece.record)->load;
+    }
+    if (piece.whole) return code;
+    const auto range = range_of(piece);
+    if (!range) return std::nullopt;
+    code.range = *range;
+    return code;
+  }
+
+  /// What counts of a MOVE that contradicts its LOAD.
+  std::optional<std::uint64_t> odd_size(std::uint64_t move) const noexcept {
+    const auto found =
+        std::lower_bound(odd_moves.begin(), odd_moves.end(), move,
+                         [](const auto& one, std::uint64_t wanted) { return one.offset < wanted; });
+    if (found == odd_moves.end() || found->offset != move) return std::nullopt;
+    return found->size;
+  }
+
+  std::optional<AddressRange> range_of(const PieceTree::Found& piece) const noexcept {
+    const auto record = dump.record_at(piece.record);
+    if (!record) return std::nullopt;
+    if (piece.moved) return range_of_move(*record);
+    const auto load = decode_load(*record);
+    return load ? std::optional(load->range) : std::nullopt;
+  }
+
+  std::optional<AddressRange> range_of_move(const JitRecord& record) const noexcept {
+    auto move = decode_move(record);
+    if (!move) return std::nullopt;
+    if (const auto size = odd_size(record.offset)) move->range.size = *size;
+    return move->range;
+  }
+};
+
+Timeline::Timeline(Jitdump dump, Diagnostics& problems,
+                   const std::optional<TimeConversion>& conversion)
+    : state_(std::make_unique<State>(std::move(dump))) {
+  state_->conversion = conversion;
+  state_->build(problems);
+}
+
+Timeline::Timeline(Timeline&&) noexcept = default;
+Timeline& Timeline::operator=(Timeline&&) noexcept = default;
+Timeline::~Timeline() = default;
+
+const Jitdump& Timeline::dump() const noexcept { return state_->dump; }
+
+std::uint64_t Timeline::time_of(const JitRecord& record) const noexcept {
+  const std::uint64_t time =
+      state_->conversion ? state_->conversion->to_ns(record.time) : record.time;
+  return std::min(time, kEnd - 1);
+}
+
+std::optional<CodeAt> Timeline::find(Address address, std::uint64_t time) const noexcept {
+  const auto piece = state_->tree.find(address, std::min(time, kEnd - 1));
+  return piece ? state_->code_of(*piece) : std::nullopt;
+}
+
+void Timeline::find_all(std::span<const AddressAtTime> asked,
+                        std::span<std::optional<CodeAt>> answers) const noexcept {
+  std::uint64_t addresses[kSearchGroup];
+  std::uint64_t times[kSearchGroup];
+  std::optional<PieceTree::Found> pieces[kSearchGroup];
+  std::size_t done = 0;
+  for (; asked.size() - done >= kSearchGroup; done += kSearchGroup) {
+    for (std::size_t i = 0; i < kSearchGroup; ++i) {
+      addresses[i] = asked[done + i].address;
+      times[i] = std::min(asked[done + i].time, kEnd - 1);
+    }
+    state_->tree.find_group(addresses, times, pieces);
+    for (std::size_t i = 0; i < kSearchGroup; ++i) {
+      answers[done + i] = pieces[i] ? state_->code_of(*pieces[i]) : std::nullopt;
+    }
+  }
+  for (; done < asked.size(); ++done) answers[done] = find(asked[done].address, asked[done].time);
+}
+
+void Timeline::for_each_at(std::uint64_t time,
+                           const std::function<void(const PlacedCode&)>& visit) const {
+  for (const PieceTree::Found& piece : state_->tree.all_at(std::min(time, kEnd - 1))) {
+    if (const auto code = state_->code_of(piece)) visit({piece.range, *code});
+  }
+}
+
+std::optional<MovedCode> Timeline::moved_by(std::uint64_t move_offset) const noexcept {
+  const State::Moved* const moved = state_->moved_by(move_offset);
+  const auto record = moved != nullptr ? dump().record_at(move_offset) : std::nullopt;
+  const auto range = record ? state_->range_of_move(*record) : std::nullopt;
+  if (!range) return std::nullopt;
+  return MovedCode{moved->load, moved->from, range->size};
+}
+
+std::uint64_t Timeline::load_count() const noexcept { return state_->loads; }
+std::uint64_t Timeline::move_count() const noexcept { return state_->moves.size(); }
+
+Result<Growth> Timeline::refresh(Diagnostics& problems) {
+  Result<Growth> growth = state_->dump.refresh();
+  if (growth && *growth != Growth::unchanged) state_->build(problems);
+  return growth;
+}
+
+}  // namespace perfmap

@@ -1,0 +1,145 @@
+#include "perfmap/merge.hpp"
+
+#include <cstring>
+#include <string>
+
+#include "base/text.hpp"
+#include "perfmap/map_text.hpp"
+#include "perfmap/written_name.hpp"
+
+namespace perfmap {
+
+namespace {
+
+/// Whether a perf map gives this name back as it is.
+bool fits_a_map(std::string_view name) noexcept {
+  return !name.empty() && name[0] != ' ' && name[0] != '\t' &&
+         name.find('\n') == std::string_view::npos;
+}
+
+}  // namespace
+
+void append_entry(MapText& map, Address begin, std::uint64_t size, std::string_view name) {
+  char numbers[40];
+  char* at = write_hex(numbers, begin);
+  *at++ = ' ';
+  at = write_hex(at, size);
+  *at++ = ' ';
+  map.text.append(numbers, at);
+  if (fits_a_map(name)) {
+    map.text += name;
+    if (name.back() == '\r') map.text += '\r';  // readers take one off
+  } else {
+    append_written_name(map.text, name);
+    ++map.changed_names;
+  }
+  map.text += '\n';
+  ++map.entries;
+}
+
+MapText map_text_at(const Timeline& timeline, std::uint64_t time) {
+  MapText map;
+  timeline.for_each_at(time, [&](const PlacedCode& placed) {
+    const auto record = timeline.dump().record_at(placed.code.load);
+    const auto load = record ? decode_load(*record) : std::nullopt;
+    if (!load) return;  // the file was cut off: nobody will want the rest
+    // Code of size 0 answers for its first byte, and so does an entry of size 0.
+    const std::uint64_t size = placed.code.range.size == 0 ? 0 : placed.piece.size;
+    append_entry(map, placed.piece.begin, size, load->name);
+  });
+  return map;
+}
+
+namespace {
+
+/// Lines lie in the maps in no order, so the next ones are asked for before they are needed.
+constexpr std::size_t kAhead = 16;
+
+void prefetch_line(const Index& index, std::size_t position) noexcept {
+  if (position >= index.segment_count()) return;
+  const Hit owner = index.segment(position).owner;
+  const char* const line = index.maps()[owner.map()].text().data() + owner.offset();
+  __builtin_prefetch(line);
+  __builtin_prefetch(line + 64);
+}
+
+void count_oddities(const AddressRange& range, PortableStats& stats) noexcept {
+  if (range.begin == 0) ++stats.address_zero;
+  if (range.size > UINT32_MAX) ++stats.huge_sizes;
+}
+
+char* write_line(char* at, const AddressRange& range, std::string_view name) noexcept {
+  at = write_hex(at, range.begin);
+  *at++ = ' ';
+  at = write_hex(at, range.size);
+  *at++ = ' ';
+  std::memcpy(at, name.data(), name.size());
+  at += name.size();
+  *at++ = '\n';
+  return at;
+}
+
+/// Formats each line where room(most) says and then tells wrote() how long it became.
+template <class Room, class Wrote>
+PortableStats format_all(const Index& index, Room room, Wrote wrote) {
+  PortableStats stats;
+  std::string changed;
+  for (std::size_t i = 0; i < index.segment_count(); ++i) {
+    prefetch_line(index, i + kAhead);
+    const Segment segment = index.segment(i);
+    const auto entry = index.entry(segment.owner);
+    if (!entry) break;  // the file was cut off: nobody will want the rest
+    std::string_view name = entry->name;
+    if (name.size() > kMostPortableName || !is_written_as_is(name)) {
+      changed.clear();
+      append_portable_name(changed, name);
+      name = changed;
+      ++stats.changed_names;
+    }
+    const auto write = [&](const AddressRange& range) {
+      char* const line = room(name.size() + 40);
+      wrote(static_cast<std::size_t>(write_line(line, range, name) - line));
+      count_oddities(range, stats);
+      ++stats.entries;
+    };
+    // Readers that add up the two numbers find nothing in what ends at 2^64, or refuse the map
+    // (blazesym built for debugging): the last byte goes into a line of its own, of size 0.
+    AddressRange range = segment.range;
+    const bool ends_all = range.last() == UINT64_MAX && range.size != 0;
+    if (ends_all) --range.size;
+    write(range);
+    if (ends_all && range.size != 0) write({UINT64_MAX, 0});
+  }
+  return stats;
+}
+
+}  // namespace
+
+PortableStats write_portable(const Index& index, OutputFile& out) {
+  return format_all(
+      index, [&](std::size_t most) { return out.room(most); },
+      [&](std::size_t count) { out.wrote(count); });
+}
+
+std::string portable_text(const Index& index) {
+  std::string text;
+  std::size_t used = 0;
+  format_all(
+      index,
+      [&](std::size_t most) {
+        if (text.size() < used + most) text.resize(2 * (used + most));
+        return text.data() + used;
+      },
+      [&](std::size_t count) { used += count; });
+  text.resize(used);
+  return text;
+}
+
+void write_concatenated(std::span<const Map> maps, OutputFile& out) {
+  for (const Map& map : maps) {
+    out.write(map.text());
+    if (!map.text().empty() && map.text().back() != '\n') out.write("\n");
+  }
+}
+
+}  // namespace perfmap

@@ -1,0 +1,13 @@
+// Compiled with -mavx2 where that exists; search() decides whether it is used.
+#if defined(__AVX2__)
+
+#include "map/search_body.hpp"
+
+namespace perfmap {
+
+extern const Search kSearchAvx2;
+const Search kSearchAvx2 = {search_one, search_one_of, search_group};
+
+}  // namespace perfmap
+
+#endif

@@ -1,0 +1,434 @@
+#include "map/segments.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "map/map_scan.hpp"
+
+namespace perfmap {
+
+namespace {
+
+/// A guess from the first lines; more than there are costs addresses, no memory.
+std::size_t expected_lines(std::string_view text) {
+  constexpr std::size_t kSample = std::size_t{64} << 10;
+  const std::string_view sample = text.substr(0, kSample);
+  const auto lines = static_cast<std::size_t>(std::count(sample.begin(), sample.end(), '\n'));
+  if (text.size() <= kSample) return lines + 1;
+  return static_cast<std::size_t>(static_cast<double>(text.size()) / kSample * 1.1 *
+                                  static_cast<double>(lines));
+}
+
+struct Append {
+  Columns& out;
+  std::uint64_t tag;
+
+  void expect(std::size_t most) { out.make_room(most); }
+  void operator()(const AddressRange& range, std::uint64_t offset) noexcept {
+    out.append(range.begin, range.size, tag | offset);
+  }
+};
+
+}  // namespace
+
+std::uint64_t read_columns(const Map& map, std::size_t number, std::uint64_t offset,
+                           std::uint64_t line, Columns& out, Diagnostics& problems) {
+  out.make_room(expected_lines(map.text().substr(offset)));
+  return for_each_range(map, offset, line, problems,
+                        Append{out, std::uint64_t{number} << kMapShift});
+}
+
+namespace {
+
+std::string_view name_of(std::uint64_t line, std::span<const Map> maps) noexcept {
+  const Hit hit{line};
+  const auto entry = maps[hit.map()].entry_at(hit.offset());
+  return entry ? entry->name : std::string_view();
+}
+
+/// The entries of one map that reach to where the sweep is, and how many of them share a name.
+class OpenEntries {
+ public:
+  OpenEntries(std::uint64_t map, std::span<const Map> maps) : map_(map), maps_(maps) {}
+
+  /// Goes on to `at`, where the next entry begins; what was of several names before it goes to
+  /// `reused`.
+  void advance(Address at, ReusedAddresses& reused) {
+    while (!open_.empty() && open_.front().last < at) close_first(reused);
+    if (at > at_) say_until(at - 1, reused);
+    at_ = at;
+  }
+  void open(Address last, std::uint64_t line) {
+    // Alone, an entry's name does not matter: it is looked at when a second one comes.
+    if (open_.size() == 1 && names_.empty()) ++names_[hash_of(open_.front().line)];
+    if (!open_.empty()) ++names_[hash_of(line)];
+    open_.push_back({last, line});
+    std::push_heap(open_.begin(), open_.end(), ends_later);
+  }
+  void finish(ReusedAddresses& reused) {
+    while (!open_.empty()) close_first(reused);
+  }
+
+ private:
+  struct Open {
+    Address last;
+    std::uint64_t line;
+  };
+  static bool ends_later(const Open& a, const Open& b) noexcept { return a.last > b.last; }
+
+  std::size_t hash_of(std::uint64_t line) const noexcept {
+    return std::hash<std::string_view>{}(name_of(line, maps_));
+  }
+
+  void say_until(Address last, ReusedAddresses& reused) const {
+    if (names_.size() > 1 && at_ <= last) reused.add(at_, last, map_);
+  }
+
+  void close_first(ReusedAddresses& reused) {
+    std::pop_heap(open_.begin(), open_.end(), ends_later);
+    const Open closed = open_.back();
+    open_.pop_back();
+    say_until(closed.last, reused);
+    at_ = closed.last == UINT64_MAX ? closed.last : closed.last + 1;
+    if (names_.empty()) return;
+    const auto name = names_.find(hash_of(closed.line));
+    if (name != names_.end() && --name->second == 0) names_.erase(name);
+    if (open_.empty()) names_.clear();
+  }
+
+  std::uint64_t map_;
+  std::span<const Map> maps_;
+  Address at_ = 0;
+  std::vector<Open> open_;                                // a heap: what ends first is in front
+  std::unordered_map<std::size_t, std::uint64_t> names_;  // how often each is open, by its hash
+};
+
+}  // namespace
+
+void ReusedAddresses::settle() {
+  const auto key = [](const Span& span) { return std::tuple(span.map, span.first, span.last); };
+  std::sort(spans_.begin(), spans_.end(),
+            [&](const Span& a, const Span& b) { return key(a) < key(b); });
+  std::size_t kept = 0;
+  for (const Span& span : spans_) {
+    Span* const before = kept == 0 ? nullptr : &spans_[kept - 1];
+    const bool joins = before != nullptr && before->map == span.map &&
+                       (span.first <= before->last || span.first == before->last + 1);
+    if (joins) {
+      before->last = std::max(before->last, span.last);
+    } else {
+      spans_[kept++] = span;
+    }
+  }
+  spans_.resize(kept);
+  spans_.shrink_to_fit();
+}
+
+bool ReusedAddresses::contains(Address address, std::uint64_t map) const noexcept {
+  const auto after =
+      std::upper_bound(spans_.begin(), spans_.end(), std::tuple(map, address),
+                       [](const std::tuple<std::uint64_t, Address>& wanted, const Span& span) {
+                         return wanted < std::tuple(span.map, span.first);
+                       });
+  return after != spans_.begin() && after[-1].map == map && address <= after[-1].last;
+}
+
+ReusedAddresses find_reused(const Columns& sorted, std::span<const Map> maps) {
+  ReusedAddresses reused;
+  std::unordered_map<std::uint64_t, OpenEntries> of_maps;
+  for (std::size_t i = 0; i < sorted.count(); ++i) {
+    const std::uint64_t line = sorted.line[i];
+    const std::uint64_t map = Hit{line}.map();
+    OpenEntries& open = of_maps.try_emplace(map, map, maps).first->second;
+    open.advance(sorted.begin[i], reused);
+    open.open(last_of(sorted.begin[i], sorted.size[i], line, maps), line);
+  }
+  for (auto& [map, open] : of_maps) open.finish(reused);
+  reused.settle();
+  return reused;
+}
+
+bool are_rivals(std::uint64_t line, std::uint64_t other, std::span<const Map> maps) noexcept {
+  return line != other && Hit{line}.map() == Hit{other}.map() &&
+         name_of(line, maps) != name_of(other, maps);
+}
+
+Precedence::Rank Precedence::rank_of(std::uint64_t line) const noexcept {
+  if (overlap_ != Overlap::inner) return {0, line};
+  const Hit hit{line};
+  const auto entry = maps_[hit.map()].entry_at(hit.offset());
+  return {entry ? std::max<std::uint64_t>(entry->range.size, 1) : 0, line};
+}
+
+Run::Run(Columns segments, ReusedAddresses reused)
+    : segments_(std::move(segments)),
+      reused_(std::move(reused)),
+      tree_({segments_.begin.data(), segments_.count()}) {}
+
+std::size_t Run::gallop(std::size_t from, std::uint64_t address) const noexcept {
+  const std::uint64_t* const begins = segments_.begin.data();
+  const std::size_t count = segments_.count();
+  std::size_t step = 1;
+  std::size_t low = from;  // everything before is at most the address
+  while (low + step <= count && begins[low + step - 1] <= address) {
+    low += step;
+    step *= 2;
+  }
+  const std::size_t high = std::min(low + step, count);
+  return static_cast<std::size_t>(std::upper_bound(begins + low, begins + high, address) - begins);
+}
+
+std::uint64_t Run::last_at(std::size_t position, std::span<const Map> maps) const noexcept {
+  const std::uint64_t begin = segments_.begin[position];
+  const std::uint32_t size = segments_.size[position];
+  const std::uint64_t last = last_of(begin, size, segments_.line[position], maps);
+  if (size != kTooLong || position + 1 == segments_.count()) return last;
+  return std::min(last, segments_.begin[position + 1] - 1);
+}
+
+std::uint64_t Run::answer(std::size_t after, std::uint64_t address,
+                          std::span<const Map> maps) const noexcept {
+  if (after == 0) return UINT64_MAX;
+  const std::size_t position = after - 1;
+  const std::uint32_t size = segments_.size[position];
+  const std::uint64_t distance = address - segments_.begin[position];
+  const bool covers = size != kTooLong ? distance < size : address <= last_at(position, maps);
+  return covers ? segments_.line[position] : UINT64_MAX;
+}
+
+void Run::prefetch_answers(const std::size_t* positions) const noexcept {
+  for (std::size_t i = 0; i < kSearchGroup; ++i) {
+    if (positions[i] == 0) continue;
+    __builtin_prefetch(segments_.size.data() + positions[i] - 1);
+    __builtin_prefetch(segments_.line.data() + positions[i] - 1);
+  }
+}
+
+std::uint64_t Run::find(std::uint64_t address, std::span<const Map> maps) const noexcept {
+  return answer(search().one(tree_.levels(), payload(), address), address, maps);
+}
+
+void Run::find_all(std::span<const Address> addresses, std::uint64_t* lines,
+                   std::span<const Map> maps) const noexcept {
+  std::size_t done = 0;
+  std::size_t after = 0;  // position of the address before
+  while (done < addresses.size()) {
+    const std::size_t group = std::min(kSearchGroup, addresses.size() - done);
+    const Address* const asked = addresses.data() + done;
+    if (std::is_sorted(asked - (done != 0 ? 1 : 0), asked + group)) {
+      for (std::size_t i = 0; i < group; ++i) {
+        after = gallop(after, asked[i]);
+        lines[done + i] = answer(after, asked[i], maps);
+      }
+    } else if (group < kSearchGroup) {
+      for (std::size_t i = 0; i < group; ++i) {
+        after = search().one(tree_.levels(), payload(), asked[i]);
+        lines[done + i] = answer(after, asked[i], maps);
+      }
+    } else {
+      std::size_t positions[kSearchGroup];
+      search().group(tree_.levels(), asked, positions);
+      prefetch_answers(positions);
+      for (std::size_t i = 0; i < kSearchGroup; ++i) {
+        lines[done + i] = answer(positions[i], asked[i], maps);
+      }
+      after = positions[kSearchGroup - 1];
+    }
+    done += group;
+  }
+}
+
+Segment Run::at(std::size_t position, std::span<const Map> maps) const noexcept {
+  const std::uint64_t begin = segments_.begin[position];
+  return {{begin, last_at(position, maps) - begin + 1}, Hit{segments_.line[position]}};
+}
+
+namespace {
+
+/// Collects segments in address order; two that touch and have the same owner become one.
+class Segments {
+ public:
+  /// Up to `last`, the last address of all included, whose end has no number.
+  void add(std::uint64_t begin, std::uint64_t last, std::uint64_t line) {
+    if (begin != 0 && last_ == begin - 1 && !columns_.line.empty() &&
+        columns_.line.back() == line) {
+      columns_.size.back() = short_size(last - columns_.begin.back() + 1);
+    } else {
+      columns_.make_room(1);
+      columns_.append(begin, last - begin + 1, line);
+    }
+    last_ = last;
+  }
+  Run finish(ReusedAddresses reused) {
+    columns_.shrink();
+    return Run(std::move(columns_), std::move(reused));
+  }
+
+ private:
+  Columns columns_;
+  std::uint64_t last_ = 0;
+};
+
+/// Goes over the entries in address order. `live_` is a heap of those that have begun, the one that
+/// takes precedence on top; those that have ended leave it when they come to the top.
+class Sweep {
+  struct Live {
+    std::uint64_t last;
+    Precedence::Rank rank;
+  };
+  auto order() const {
+    return [this](const Live& a, const Live& b) { return precedence_.wins(b.rank, a.rank); };
+  }
+
+ public:
+  Sweep(const Columns& sorted, const Precedence& precedence)
+      : sorted_(sorted), precedence_(precedence) {}
+
+  Run run() {
+    for (std::size_t i = 0; i < sorted_.count(); ++i) {
+      const std::uint64_t begin = sorted_.begin[i];
+      const std::uint64_t line = sorted_.line[i];
+      const std::uint64_t last = last_of(begin, sorted_.size[i], line, precedence_.maps());
+      if (begin != 0) settle(begin - 1);
+      live_.push_back({last, {last - begin + 1, line}});
+      std::push_heap(live_.begin(), live_.end(), order());
+    }
+    settle(UINT64_MAX);
+    return out_.finish(find_reused(sorted_, precedence_.maps()));
+  }
+
+ private:
+  /// Says who owns everything from position_ up to `until`, the address before the next entry, or
+  /// the last one of all.
+  void settle(std::uint64_t until) {
+    while (position_ <= until && !live_.empty()) {
+      const Live& top = live_.front();
+      if (top.last < position_) {
+        std::pop_heap(live_.begin(), live_.end(), order());
+        live_.pop_back();
+        continue;
+      }
+      const std::uint64_t last = std::min(top.last, until);
+      out_.add(position_, last, top.rank.line);
+      if (last == UINT64_MAX) return;
+      position_ = last + 1;
+    }
+    position_ = std::max(position_, until + 1);  // 0 at the very end, where no one looks any more
+  }
+
+  const Columns& sorted_;
+  const Precedence& precedence_;
+  std::vector<Live> live_;
+  std::uint64_t position_ = 0;
+  Segments out_;
+};
+
+/// Whether sorted entries are a partition as they are.
+bool is_partition(const Columns& sorted, std::span<const Map> maps) noexcept {
+  std::uint64_t reached = 0;
+  for (std::size_t i = 0; i < sorted.count(); ++i) {
+    if (i != 0 && sorted.begin[i] <= reached) return false;
+    reached = last_of(sorted.begin[i], sorted.size[i], sorted.line[i], maps);
+  }
+  return true;
+}
+
+/// Goes over two partitions at once. `left_` and `right_` are what is left of the segments at hand.
+class Merge {
+ public:
+  Merge(const Run& a, const Run& b, const Precedence& precedence)
+      : left_(a, precedence.maps()), right_(b, precedence.maps()), precedence_(precedence) {
+    reused_.add(a.reused());
+    reused_.add(b.reused());
+  }
+
+  Run run() {
+    while (!left_.done() || !right_.done()) step();
+    reused_.settle();
+    return out_.finish(std::move(reused_));
+  }
+
+ private:
+  class Side {
+   public:
+    Side(const Run& run, std::span<const Map> maps) : run_(run), maps_(maps) { load(); }
+    bool done() const noexcept { return position_ == run_.count(); }
+    /// Inclusive, as the segment at the last address of all has no other end.
+    std::uint64_t first() const noexcept { return first_; }
+    std::uint64_t last() const noexcept { return last_; }
+    std::uint64_t line() const noexcept { return line_; }
+    bool starts(std::uint64_t address) const noexcept { return !done() && first_ == address; }
+    void drop_through(std::uint64_t last) {
+      if (done() || first_ > last) return;
+      if (last_ <= last) {
+        ++position_;
+        load();
+      } else {
+        first_ = last + 1;
+      }
+    }
+
+   private:
+    void load() {
+      first_ = last_ = UINT64_MAX;
+      if (done()) return;
+      const Segment segment = run_.at(position_, maps_);
+      first_ = segment.range.begin;
+      last_ = first_ + (segment.range.size - 1);
+      line_ = segment.owner.line;
+    }
+
+    const Run& run_;
+    std::span<const Map> maps_;
+    std::size_t position_ = 0;
+    std::uint64_t first_ = 0;
+    std::uint64_t last_ = 0;
+    std::uint64_t line_ = 0;
+  };
+
+  void step() {
+    const std::uint64_t first = std::min(left_.first(), right_.first());
+    const bool in_left = left_.starts(first);
+    const bool in_right = right_.starts(first);
+    const bool take_right =
+        !in_left || (in_right && precedence_.wins(precedence_.rank_of(right_.line()),
+                                                  precedence_.rank_of(left_.line())));
+    const Side& taken = take_right ? right_ : left_;
+    const Side& other = take_right ? left_ : right_;
+    std::uint64_t last = std::min(left_.last(), right_.last());
+    if (!(in_left && in_right)) {
+      last = taken.last();
+      if (!other.done()) last = std::min(last, other.first() - 1);
+    }
+    if (in_left && in_right && are_rivals(left_.line(), right_.line(), precedence_.maps())) {
+      reused_.add(first, last, Hit{taken.line()}.map());
+    }
+    out_.add(first, last, taken.line());
+    left_.drop_through(last);
+    right_.drop_through(last);
+  }
+
+  Side left_;
+  Side right_;
+  const Precedence& precedence_;
+  ReusedAddresses reused_;
+  Segments out_;
+};
+
+}  // namespace
+
+Run make_run(Columns sorted, const Precedence& precedence) {
+  if (!is_partition(sorted, precedence.maps())) return Sweep(sorted, precedence).run();
+  sorted.shrink();
+  return Run(std::move(sorted));
+}
+
+Run merge_runs(const Run& a, const Run& b, const Precedence& precedence) {
+  return Merge(a, b, precedence).run();
+}
+
+}  // namespace perfmap

@@ -1,0 +1,101 @@
+#include "report/json_fields.hpp"
+
+#include <charconv>
+
+#include "base/text.hpp"
+#include "perfmap/map.hpp"
+#include "perfmap/seconds.hpp"
+
+namespace perfmap {
+namespace {
+
+std::string quoted(const std::string& key) { return "\"" + key + "\""; }
+
+std::optional<std::uint64_t> parse_time(const std::string& text) {
+  if (text.find('.') != std::string::npos) return parse_seconds(text);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+const nlohmann::json* Fields::find(const std::string& key) const {
+  const auto found = object_.find(key);
+  return found == object_.end() ? nullptr : &*found;
+}
+
+std::uint64_t Fields::number(const char* key, std::uint64_t most) {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return 0;
+  const bool good = value->is_number_unsigned() && value->get<std::uint64_t>() <= most;
+  if (good) return value->get<std::uint64_t>();
+  fail(quoted(key) + " is not an unsigned number of " + (most == UINT32_MAX ? "32" : "64") +
+       " bits");
+  return 0;
+}
+
+std::int32_t Fields::integer(const char* key) {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return 0;
+  const std::int64_t number = value->is_number_integer() ? value->get<std::int64_t>() : INT64_MAX;
+  const bool good = number >= INT32_MIN && number <= INT32_MAX;
+  if (!good) fail(quoted(key) + " is not a number of 32 bits");
+  return good ? static_cast<std::int32_t>(number) : 0;
+}
+
+std::uint64_t Fields::address(const char* key) {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr || !value->is_string()) return number(key);
+  const auto parsed = parse_hex(value->get_ref<const std::string&>());
+  if (!parsed) fail(quoted(key) + " is not a hexadecimal number");
+  return parsed.value_or(0);
+}
+
+std::uint64_t Fields::time(const char* key) {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr || !value->is_string()) return number(key);
+  const auto parsed = parse_time(value->get_ref<const std::string&>());
+  if (!parsed) fail(quoted(key) + " is no time in seconds");
+  return parsed.value_or(0);
+}
+
+bool Fields::flag(const char* key) {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return false;
+  if (!value->is_boolean()) fail(quoted(key) + " is neither true nor false");
+  return value->is_boolean() && value->get<bool>();
+}
+
+std::string Fields::text(const std::string& key) {
+  if (const auto exact = bytes(key + "_bytes")) return *exact;
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return "";
+  if (value->is_string()) return value->get<std::string>();
+  fail(quoted(key) + " is not a string");
+  return "";
+}
+
+std::optional<std::string> Fields::bytes(const std::string& key) {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return std::nullopt;
+  auto decoded =
+      value->is_string() ? from_base64(value->get_ref<const std::string&>()) : std::nullopt;
+  if (!decoded) fail(quoted(key) + " is not base64");
+  return decoded;
+}
+
+std::vector<nlohmann::json> Fields::objects(const char* key) {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return {};
+  std::vector<nlohmann::json> objects;
+  const bool is_array = value->is_array();
+  if (is_array) objects.assign(value->begin(), value->end());
+  const bool good = is_array && std::all_of(objects.begin(), objects.end(),
+                                            [](const auto& one) { return one.is_object(); });
+  if (!good) fail(quoted(key) + " is not an array of objects");
+  return good ? objects : std::vector<nlohmann::json>();
+}
+
+}  // namespace perfmap

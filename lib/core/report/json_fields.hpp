@@ -1,0 +1,96 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "perfmap/input.hpp"
+#include "perfmap/json_writer.hpp"
+#include "perfmap/result.hpp"
+
+namespace perfmap {
+
+/// The members of a JSON object, read as what they have to be. The first that is something else is
+/// the problem, and everything read from then on is empty.
+class Fields {
+ public:
+  explicit Fields(const nlohmann::json& object) : object_(object) {}
+
+  bool has(const char* key) const { return object_.contains(key); }
+  /// An unsigned number below `end`, or 0 where there is none.
+  std::uint64_t number(const char* key, std::uint64_t most = UINT64_MAX);
+  std::uint32_t number32(const char* key) {
+    return static_cast<std::uint32_t>(number(key, UINT32_MAX));
+  }
+  std::int32_t integer(const char* key);
+  /// A number, or hexadecimal text.
+  std::uint64_t address(const char* key);
+  /// "SECONDS.NANOSECONDS" in nanoseconds, or any unsigned number as it is.
+  std::uint64_t time(const char* key);
+  bool flag(const char* key);
+  /// KEY_bytes, or KEY as it is.
+  std::string text(const std::string& key);
+  /// base64; nothing where there is none.
+  std::optional<std::string> bytes(const std::string& key);
+  /// The objects of an array; none where there is none.
+  std::vector<nlohmann::json> objects(const char* key);
+
+  const std::string& problem() const noexcept { return problem_; }
+  void fail(std::string why) {
+    if (problem_.empty()) problem_ = std::move(why);
+  }
+
+ private:
+  const nlohmann::json* find(const std::string& key) const;
+
+  const nlohmann::json& object_;
+  std::string problem_;
+};
+
+/// `offset` into `text` as line and column.
+inline Location locate(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  const auto lines = static_cast<std::uint64_t>(std::count(before.begin(), before.end(), '\n'));
+  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+  return {offset, lines + 1, offset - line_start + 1};
+}
+
+/// Counts what nlohmann's parser has taken, as its events do not say where they are. The parser may
+/// be one byte ahead.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, std::size_t* count) : at_(at), count_(count) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    ++at_;
+    ++*count_;
+    return *this;
+  }
+  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
+    return a.at_ == b.at_;
+  }
+  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return !(a == b); }
+
+ private:
+  const char* at_;
+  std::size_t* count_;
+};
+
+inline constexpr std::string_view kMapSchema = "perfmap.map/1";
+
+/// The value of "source": what an input was.
+void write_source_json(JsonWriter& json, const Input& input, std::string_view kind,
+                       std::optional<std::uint64_t> pid, std::uint64_t bytes);
+
+}  // namespace perfmap

@@ -1,0 +1,271 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/text.hpp"
+#include "perfmap/json_writer.hpp"
+#include "perfmap/seconds.hpp"
+#include "perfmap/snapshot_manifest.hpp"
+#include "report/json_fields.hpp"
+
+namespace perfmap {
+
+namespace {
+
+std::string hex_of(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) {
+    text += "0123456789abcdef"[static_cast<unsigned char>(byte) >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+void write_number(JsonWriter& json, std::string_view key, std::uint64_t value) {
+  json.key(key);
+  json.number(value);
+}
+
+void write_pids(JsonWriter& json, std::string_view key, const std::vector<pid_t>& pids) {
+  json.key(key);
+  json.begin_array();
+  for (const pid_t pid : pids) json.number(static_cast<std::uint64_t>(pid));
+  json.end_array();
+}
+
+/// Of files; none is older than 1970.
+void write_time(JsonWriter& json, std::string_view key, std::int64_t ns) {
+  json.key(key);
+  json.string(seconds_text(static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0))));
+}
+
+void write_module(JsonWriter& json, const SnapshotModule& module) {
+  json.begin_object();
+  json.text_members("path", module.path);
+  json.key("build_id");
+  if (module.build_id.empty()) {
+    json.null();
+  } else {
+    json.string(hex_of(module.build_id));
+  }
+  write_number(json, "size", module.size);
+  if (module.was_deleted) {
+    json.key("deleted");
+    json.boolean(true);
+  }
+  json.end_object();
+  json.newline();
+}
+
+void write_file(JsonWriter& json, const SnapshotFile& file) {
+  json.begin_object();
+  json.key("kind");
+  json.string(to_string(file.kind));
+  json.text_members("path", file.path);
+  json.text_members("source", file.source);
+  if (file.kind == SnapshotFile::Kind::vdso) {
+    json.key("address");
+    json.address(file.address);
+  } else {
+    write_number(json, "owner", file.owner);
+    write_time(json, "mtime", file.mtime_ns);
+  }
+  write_number(json, "size", file.size);
+  write_number(json, "cut", file.cut);
+  json.end_object();
+  json.newline();
+}
+
+void write_process(JsonWriter& json, const SnapshotManifest& manifest) {
+  write_number(json, "pid", static_cast<std::uint64_t>(manifest.pid));
+  write_pids(json, "namespace_pids", manifest.namespace_pids);
+  if (!manifest.parents.empty()) write_pids(json, "parents", manifest.parents);
+  json.text_members("comm", manifest.comm);
+  json.text_members("executable", manifest.executable);
+  write_number(json, "uid", manifest.uid);
+  write_number(json, "start", manifest.start);
+  write_time(json, "boot", manifest.boot_ns);
+  write_time(json, "taken", manifest.taken_at_ns);
+  json.text_members("kernel", manifest.kernel);
+  json.text_members("machine", manifest.machine);
+  json.newline();
+}
+
+}  // namespace
+
+std::string_view to_string(SnapshotFile::Kind kind) noexcept {
+  if (kind == SnapshotFile::Kind::map) return "map";
+  return kind == SnapshotFile::Kind::dump ? "dump" : "vdso";
+}
+
+void write_manifest(const SnapshotManifest& manifest, OutputFile& out) {
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("schema");
+  json.string("perfmap.snapshot/1");
+  write_process(json, manifest);
+  json.key("files");
+  json.begin_array();
+  for (const SnapshotFile& file : manifest.files) write_file(json, file);
+  json.end_array();
+  json.newline();
+  json.key("left_out");
+  json.begin_array();
+  for (const std::string& why : manifest.left_out) json.string(why);
+  json.end_array();
+  json.newline();
+  json.key("modules");
+  json.begin_array();
+  for (const SnapshotModule& module : manifest.modules) write_module(json, module);
+  json.end_array();
+  json.end_object();
+  json.newline();
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostBuildId = 64;
+constexpr std::size_t kMostPids = 64;
+
+std::optional<std::string> from_hex(std::string_view text) {
+  if (text.size() % 2 != 0 || text.size() > 2 * kMostBuildId) return std::nullopt;
+  std::string bytes;
+  for (std::size_t at = 0; at < text.size(); at += 2) {
+    const int high = hex_digit(text[at]);
+    const int low = hex_digit(text[at + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    bytes += static_cast<char>(high << 4 | low);
+  }
+  return bytes;
+}
+
+/// Whoever opens such a path below a bundle stays in it, where no part of it is a link.
+bool stays_below(std::string_view path) noexcept {
+  if (path.empty() || path.front() == '/' || path.find('\0') != path.npos) return false;
+  while (!path.empty()) {
+    const std::string_view part = path.substr(0, path.find('/'));
+    if (part.empty() || part == "." || part == "..") return false;
+    path.remove_prefix(std::min(path.size(), part.size() + 1));
+  }
+  return true;
+}
+
+/// What was wrong first, and what was read until then.
+struct Reading {
+  SnapshotManifest manifest;
+  std::string problem;
+
+  void settle(const Fields& fields) {
+    if (problem.empty()) problem = fields.problem();
+  }
+};
+
+void read_module(const Json& object, Reading& reading) {
+  Fields fields(object);
+  SnapshotModule module;
+  module.path = fields.text("path");
+  if (const auto found = object.find("build_id"); found != object.end() && !found->is_null()) {
+    const auto bytes = from_hex(fields.text("build_id"));
+    if (!bytes) fields.fail("\"build_id\" is not hexadecimal");
+    module.build_id = bytes.value_or("");
+  }
+  module.size = fields.number("size");
+  module.was_deleted = fields.flag("deleted");
+  reading.settle(fields);
+  reading.manifest.modules.push_back(std::move(module));
+}
+
+std::int64_t read_time(Fields& fields, const char* key) {
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(fields.time(key), INT64_MAX));
+}
+
+void read_file(const Json& object, Reading& reading) {
+  using Kind = SnapshotFile::Kind;
+  Fields fields(object);
+  SnapshotFile file;
+  const std::string kind = fields.text("kind");
+  file.kind = kind == "map" ? Kind::map : kind == "dump" ? Kind::dump : Kind::vdso;
+  if (kind != to_string(file.kind)) fields.fail("\"kind\" is none that we know");
+  file.path = fields.text("path");
+  if (!stays_below(file.path)) fields.fail("\"path\" is not one below the snapshot");
+  file.source = fields.text("source");
+  file.owner = fields.number32("owner");
+  file.mtime_ns = read_time(fields, "mtime");
+  file.size = fields.number("size");
+  file.cut = fields.number("cut");
+  file.address = fields.address("address");
+  reading.settle(fields);
+  reading.manifest.files.push_back(std::move(file));
+}
+
+std::vector<pid_t> read_pids(const Json& json, const char* key, Fields& fields) {
+  std::vector<pid_t> pids;
+  const auto found = json.find(key);
+  if (found == json.end()) return pids;
+  const std::string problem = "\"" + std::string(key) + "\" is not an array of pids";
+  if (!found->is_array() || found->size() > kMostPids) {
+    fields.fail(problem);
+    return pids;
+  }
+  for (const Json& one : *found) {
+    const bool good = one.is_number_unsigned() && one.get<std::uint64_t>() <= INT32_MAX;
+    if (!good) {
+      fields.fail(problem);
+      return pids;
+    }
+    pids.push_back(one.get<pid_t>());
+  }
+  return pids;
+}
+
+void read_left_out(const Json& json, Fields& fields, SnapshotManifest& manifest) {
+  const auto found = json.find("left_out");
+  if (found == json.end()) return;
+  if (!found->is_array()) return fields.fail("\"left_out\" is not an array");
+  for (const Json& one : *found) {
+    if (!one.is_string()) return fields.fail("\"left_out\" is not an array of strings");
+    manifest.left_out.push_back(one.get<std::string>());
+  }
+}
+
+void read_process(const Json& json, Reading& reading) {
+  SnapshotManifest& manifest = reading.manifest;
+  Fields fields(json);
+  manifest.pid = static_cast<pid_t>(fields.number("pid", INT32_MAX));
+  if (manifest.pid == 0) fields.fail("\"pid\" is missing");
+  manifest.namespace_pids = read_pids(json, "namespace_pids", fields);
+  manifest.parents = read_pids(json, "parents", fields);
+  manifest.comm = fields.text("comm");
+  manifest.executable = fields.text("executable");
+  manifest.uid = fields.number32("uid");
+  manifest.start = fields.number("start");
+  manifest.boot_ns = read_time(fields, "boot");
+  manifest.taken_at_ns = read_time(fields, "taken");
+  manifest.kernel = fields.text("kernel");
+  manifest.machine = fields.text("machine");
+  read_left_out(json, fields, manifest);
+  reading.settle(fields);
+}
+
+}  // namespace
+
+Result<SnapshotManifest> parse_manifest(std::string_view json) {
+  const Json document = Json::parse(json.begin(), json.end(), nullptr, false);
+  if (!document.is_object()) return Failure({Errc::bad_format, "it is no JSON object", 0, {}});
+  const auto schema = document.find("schema");
+  if (schema == document.end() || *schema != "perfmap.snapshot/1") {
+    return Failure({Errc::unsupported, "its schema is not perfmap.snapshot/1", 0, {}});
+  }
+  Reading reading;
+  read_process(document, reading);
+  Fields lists(document);
+  for (const Json& one : lists.objects("modules")) read_module(one, reading);
+  for (const Json& one : lists.objects("files")) read_file(one, reading);
+  reading.settle(lists);
+  if (!reading.problem.empty()) return Failure({Errc::bad_format, reading.problem, 0, {}});
+  return std::move(reading.manifest);
+}
+
+}  // namespace perfmap

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dwarf/dies.hpp"
+#include "elf/section_bytes.hpp"
+#include "elf/symbol_ranges.hpp"
+#include "perfmap/address.hpp"
+#include "perfmap/input.hpp"
+#include "perfmap/result.hpp"
+
+struct Elf;
+
+namespace perfmap {
+
+/// The debug sections of a file, decompressed; empty where it has none.
+struct DwarfSections {
+  std::string_view info, abbreviations, line, strings, line_strings, string_offsets, addresses,
+      ranges, range_lists;
+  std::string_view unit_index;  ///< .debug_cu_index: the file is a package of split units
+};
+
+/// Which part of a program's DWARF a file has.
+enum class DwarfRole : std::uint8_t {
+  linked,
+  split,      ///< a .dwo, or an object with such sections
+  alternate,  ///< what dwz(1) moved out of several; of the type of objects, and yet relocated
+};
+
+/// An ELF file's DWARF as bytes, and where its units begin. It names no file and opens none.
+/// Immutable once open, but for a cache behind a lock.
+class DwarfFile {
+ public:
+  /// Fails with bad_format (no ELF file, or another alternate than the file wants), unsupported (a
+  /// relocatable file, no DWARF, or none that can be decompressed) or too_large (sections of more
+  /// than `most_bytes` once decompressed).
+  static Result<std::shared_ptr<const DwarfFile>> open(
+      Input input, DwarfRole role, std::uint64_t most_bytes,
+      std::shared_ptr<const DwarfFile> alternate = nullptr);
+  /// A part of a package as if it were a .dwo file. Nullptr if it has no units.
+  static std::shared_ptr<const DwarfFile> part_of(std::shared_ptr<const DwarfFile> package,
+                                                  const DwarfSections& sections);
+
+  const DwarfSections& sections() const noexcept { return sections_; }
+  std::endian order() const noexcept { return order_; }
+  const Input& input() const noexcept { return input_; }
+  /// Every unit of .debug_info, by offset.
+  const std::vector<DwarfUnit>& units() const noexcept { return units_; }
+  /// The unit that the byte at this offset of .debug_info belongs to, or nullptr.
+  const DwarfUnit* unit_at(std::uint64_t offset) const noexcept;
+  std::shared_ptr<const AbbreviationTable> abbreviations(const DwarfUnit& unit) const;
+  /// False for what a linker left of code that it dropped: it lies where nothing is executable.
+  bool is_code(Address address) const noexcept;
+
+  /// Why some of its sections could not be decompressed; empty if all could.
+  const std::string& damage() const noexcept { return damage_; }
+  /// Bytes that belong to it: the file's, or of a part of a package, its sections'.
+  std::uint64_t bytes() const noexcept;
+
+  /// What .gnu_debugaltlink says: a path and a build-id (binary), or empty.
+  std::string_view alternate_path() const noexcept { return alternate_path_; }
+  std::string_view alternate_build_id() const noexcept { return alternate_build_id_; }
+  /// For DW_FORM_GNU_ref_alt and its like; may be nullptr.
+  const DwarfFile* alternate() const noexcept { return alternate_.get(); }
+
+ private:
+  struct ElfEnd {
+    void operator()(Elf* elf) const noexcept;
+  };
+  DwarfFile(Input input, std::unique_ptr<Elf, ElfEnd> elf);
+  /// One section; empty bytes if it cannot be decompressed.
+  Result<std::string_view> expand(std::string_view name, std::string_view bytes, bool is_gnu,
+                                  bool is_64_bit, std::uint64_t& room);
+  Result<void> read_sections(DwarfRole role, std::uint64_t most_bytes);
+  void take_section(std::string_view name, std::string_view bytes);
+  void read_segments();
+  void read_units();
+
+  Input input_;
+  std::unique_ptr<Elf, ElfEnd> elf_;
+  std::vector<InflatedSection> inflated_;
+  std::endian order_ = std::endian::little;
+  DwarfSections sections_;
+  bool has_segments_ = false;  // that are executable
+  Partition executable_;
+  std::vector<DwarfUnit> units_;
+  std::string_view alternate_path_, alternate_build_id_, build_id_;
+  std::shared_ptr<const DwarfFile> alternate_;
+  std::shared_ptr<const DwarfFile> package_;  // that this is a part of
+  std::string damage_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::uint64_t, std::shared_ptr<const AbbreviationTable>> tables_;
+  mutable std::size_t tables_bytes_ = 0;
+};
+
+/// A package of split units (PROGRAM.dwp), as dwp(1) and llvm-dwp(1) write it: the sections of many
+/// .dwo files one behind the other, and an index of which part belongs to which unit.
+///
+/// Versions 2 (GNU's, of DWARF 4) and 5. Not read: type units (.debug_tu_index). A signature
+/// (DW_FORM_ref_sig8) leads to a whole type, never to a member of it, so that compilers declare
+/// each member function that has code, or is inlined, in the unit itself, with its linkage name:
+/// DW_AT_specification and DW_AT_abstract_origin do not leave it. Immutable. Sources: DWARF
+/// 5, 7.3.5; "DebugFissionDWP", gcc wiki.
+class DwarfPackage {
+ public:
+  /// Nullptr if it has no such index, or one that makes no sense.
+  static std::shared_ptr<const DwarfPackage> open(Input input, std::uint64_t most_bytes);
+
+  /// The unit with an id as if it were in a .dwo file of its own, or nullptr. O(1) on average, and
+  /// O(units in the index) at worst.
+  std::shared_ptr<const DwarfFile> find(std::uint64_t id) const;
+
+ private:
+  explicit DwarfPackage(std::shared_ptr<const DwarfFile> file) : file_(std::move(file)) {}
+  bool read_header();
+  std::uint64_t word(std::uint64_t offset, unsigned size) const;
+  std::uint32_t row_of(std::uint64_t id) const;
+
+  std::shared_ptr<const DwarfFile> file_;
+  std::uint32_t version_ = 0;
+  std::uint32_t columns_ = 0;
+  std::uint32_t rows_ = 0;
+  std::uint32_t slots_ = 0;
+};
+
+}  // namespace perfmap

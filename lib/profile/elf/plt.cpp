@@ -1,0 +1,283 @@
+#include "elf/plt.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <elf.h>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "elf/elf_layout.hpp"
+#include "perfmap/cursor.hpp"
+#include "perfmap/module.hpp"
+
+namespace perfmap {
+
+namespace {
+
+/// The words of a module that the dynamic linker fills with addresses of functions, and whose.
+class LinkageSlots {
+ public:
+  /// Empty for machines other than x86-64, i386 and aarch64.
+  explicit LinkageSlots(const Module& module);
+
+  bool empty() const noexcept { return slots_.empty(); }
+  /// The function whose address the slot gets, or nothing. Borrowed from the module.
+  std::string_view function_of(Address slot) const noexcept;
+  /// The slot of the n-th relocation of .rel[a].plt, which is what lazy entries push; or 0.
+  Address lazy_slot(std::uint64_t n) const noexcept { return n < lazy_.size() ? lazy_[n] : 0; }
+
+ private:
+  struct Slot {
+    Address address = 0;
+    std::uint32_t symbol = 0;  // in .dynsym; 0: none
+    Address target = 0;        // the resolver's, where there is no symbol
+  };
+  struct Resolver {
+    Address begin;
+    std::string_view name;
+  };
+  void read_relocations(const ElfSectionFacts& section, ReadingRoom& room);
+  void read_resolvers(const ElfSectionFacts& section, ReadingRoom& room);
+  std::string_view symbol_name(std::uint32_t number) const noexcept;
+  std::string_view resolver_at(Address address) const noexcept;
+
+  const Module* module_;
+  const ElfSectionFacts* symbols_ = nullptr;
+  std::vector<Slot> slots_;          // by address
+  std::vector<Address> lazy_;        // in the order of the file
+  std::vector<Resolver> resolvers_;  // by address
+};
+
+constexpr std::size_t kMostLinkedName = 4096;
+constexpr std::size_t kMostSlots = std::size_t{1} << 20;
+
+/// Relocations that fill a slot with the address of a function. An indirect one has no symbol, but
+/// the address of the code that answers with the function's.
+struct RelocationTypes {
+  std::uint32_t jump_slot;
+  std::uint32_t global_data;
+  std::uint32_t indirect;
+};
+
+std::optional<RelocationTypes> types_of(const Module& module) noexcept {
+  switch (module.machine()) {
+    case EM_X86_64:
+      return RelocationTypes{R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT, R_X86_64_IRELATIVE};
+    case EM_386: return RelocationTypes{R_386_JMP_SLOT, R_386_GLOB_DAT, R_386_IRELATIVE};
+    case EM_AARCH64:
+      return RelocationTypes{R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT, R_AARCH64_IRELATIVE};
+    default: return std::nullopt;
+  }
+}
+
+/// The word at an address: the addend of a relocation that has none of its own.
+Address word_at(const Module& module, Address address) noexcept {
+  return ElfFields(module.bytes_at(address), module.byte_order(), module.is_64()).word();
+}
+
+LinkageSlots::LinkageSlots(const Module& module) : module_(&module) {
+  if (!types_of(module)) return;
+  ReadingRoom room(module.bytes().size());
+  for (const ElfSectionFacts& section : module.sections()) {
+    if (section.type == SHT_DYNSYM && symbols_ == nullptr) symbols_ = &section;
+    if (section.type == SHT_DYNSYM || section.type == SHT_SYMTAB) {
+      read_resolvers(section, room);
+    }
+    if (section.type != SHT_RELA && section.type != SHT_REL) continue;
+    if ((section.flags & SHF_ALLOC) != 0) read_relocations(section, room);
+  }
+  std::stable_sort(slots_.begin(), slots_.end(),
+                   [](const Slot& a, const Slot& b) { return a.address < b.address; });
+  std::stable_sort(resolvers_.begin(), resolvers_.end(),
+                   [](const Resolver& a, const Resolver& b) { return a.begin < b.begin; });
+}
+
+void LinkageSlots::read_relocations(const ElfSectionFacts& section, ReadingRoom& room) {
+  const RelocationTypes types = *types_of(*module_);
+  const bool is_64 = module_->is_64();
+  const bool has_addend = section.type == SHT_RELA;
+  const bool is_lazy = section.name == ".rela.plt" || section.name == ".rel.plt";
+  const std::size_t each = (is_64 ? 8u : 4u) * (has_addend ? 3u : 2u);
+  std::string_view rest = room.take(module_->bytes_of(section));
+  for (; rest.size() >= each && slots_.size() < kMostSlots; rest.remove_prefix(each)) {
+    ElfFields in(rest.substr(0, each), module_->byte_order(), is_64);
+    Slot slot;
+    slot.address = in.word();
+    const std::uint64_t info = in.word();
+    const auto type = static_cast<std::uint32_t>(is_64 ? info & UINT32_MAX : info & 0xff);
+    if (is_lazy && lazy_.size() < kMostSlots) lazy_.push_back(slot.address);
+    if (type == types.indirect) {
+      slot.target = has_addend ? in.word() : word_at(*module_, slot.address);
+    } else if (type == types.jump_slot || type == types.global_data) {
+      slot.symbol = static_cast<std::uint32_t>(is_64 ? info >> 32 : info >> 8);
+    } else {
+      continue;
+    }
+    slots_.push_back(slot);
+  }
+}
+
+void LinkageSlots::read_resolvers(const ElfSectionFacts& section, ReadingRoom& room) {
+  if (section.link >= module_->sections().size()) return;
+  const std::string_view names = module_->bytes_of(module_->sections()[section.link]);
+  const std::size_t each = ElfFields::symbol_size(module_->is_64());
+  std::string_view rest = room.take(module_->bytes_of(section));
+  for (; rest.size() >= each && resolvers_.size() < kMostSlots; rest.remove_prefix(each)) {
+    const ElfSymbolFields symbol(
+        ElfFields(rest.substr(0, each), module_->byte_order(), module_->is_64()));
+    if (symbol.type() != STT_GNU_IFUNC || symbol.section == SHN_UNDEF) continue;
+    resolvers_.push_back({symbol.value, name_at(names, symbol.name, kMostLinkedName)});
+  }
+}
+
+std::string_view LinkageSlots::symbol_name(std::uint32_t number) const noexcept {
+  if (symbols_ == nullptr || symbols_->link >= module_->sections().size()) return {};
+  const std::size_t each = ElfFields::symbol_size(module_->is_64());
+  const std::string_view bytes = module_->bytes_of(*symbols_);
+  if (number >= bytes.size() / each) return {};
+  ElfFields in(bytes.substr(number * each, each), module_->byte_order(), module_->is_64());
+  return name_at(module_->bytes_of(module_->sections()[symbols_->link]), in.u32(), kMostLinkedName);
+}
+
+std::string_view LinkageSlots::resolver_at(Address address) const noexcept {
+  const auto found =
+      std::lower_bound(resolvers_.begin(), resolvers_.end(), address,
+                       [](const Resolver& r, Address wanted) { return r.begin < wanted; });
+  return found != resolvers_.end() && found->begin == address ? found->name : std::string_view();
+}
+
+std::string_view LinkageSlots::function_of(Address slot) const noexcept {
+  const auto found =
+      std::lower_bound(slots_.begin(), slots_.end(), slot,
+                       [](const Slot& s, Address wanted) { return s.address < wanted; });
+  if (found == slots_.end() || found->address != slot) return {};
+  return found->symbol != 0 ? symbol_name(found->symbol) : resolver_at(found->target);
+}
+
+constexpr std::size_t kMostNames = std::size_t{64} << 20;
+constexpr std::uint64_t kMostCode = std::uint64_t{64} << 20;
+
+/// A part of a linkage table, as far as it was understood.
+struct Entry {
+  std::size_t offset = 0;  // of its first byte
+  std::size_t end = 0;     // behind its last known instruction
+  Address slot = 0;
+};
+
+/// Machine code of a linkage table, from an address on.
+struct Code {
+  std::string_view bytes;
+  Address address;
+  std::endian order;
+
+  std::uint32_t u32(std::size_t at) const noexcept {
+    return at <= bytes.size() ? Cursor(bytes.substr(at), order).u32() : 0;
+  }
+  bool has(std::size_t at, std::string_view wanted) const noexcept {
+    return at <= bytes.size() && bytes.substr(at).starts_with(wanted);
+  }
+};
+
+using namespace std::string_view_literals;
+
+/// "jmp *SLOT" of x86: by a distance on x86-64; on i386 by its address, or from the beginning of
+/// .got.plt, which is in ebx.
+std::optional<Address> jump_slot(const Code& code, std::size_t at, bool is_64, Address got) {
+  const auto distance = static_cast<std::int32_t>(code.u32(at + 2));
+  const Address forward = static_cast<Address>(static_cast<std::int64_t>(distance));
+  if (at + 6 > code.bytes.size()) return std::nullopt;
+  if (code.has(at, "\xff\x25"sv)) return is_64 ? code.address + at + 6 + forward : code.u32(at + 2);
+  if (!is_64 && code.has(at, "\xff\xa3"sv)) return static_cast<std::uint32_t>(got + forward);
+  return std::nullopt;
+}
+
+/// Entries of x86 begin where the code is a multiple of 8, perhaps with endbr and bnd prefixes.
+/// Some push the number of their relocation and go on to the first entry, with the jump elsewhere.
+std::optional<Entry> x86_entry(const Code& code, std::size_t offset, bool is_64, Address got,
+                               const LinkageSlots& slots) {
+  std::size_t at = offset;
+  if (code.has(at, "\xf3\x0f\x1e\xfa"sv) || code.has(at, "\xf3\x0f\x1e\xfb"sv)) at += 4;
+  if (code.has(at, "\x68"sv) && at + 5 <= code.bytes.size()) {
+    // On i386 it is the relocation's offset that is pushed.
+    const std::uint32_t pushed = code.u32(at + 1);
+    return Entry{offset, at + 10, slots.lazy_slot(is_64 ? pushed : pushed / 8)};
+  }
+  if (code.has(at, "\xf2"sv)) ++at;
+  const std::optional<Address> slot = jump_slot(code, at, is_64, got);
+  if (!slot) return std::nullopt;
+  at += 6;
+  if (code.has(at, "\x68"sv)) at += 10;  // push and jmp, for the first call
+  return Entry{offset, at, *slot};
+}
+
+/// "adrp x16, PAGE; ldr x17, [x16, OFFSET]" of aarch64, perhaps behind "bti c".
+std::optional<Entry> aarch64_entry(const Code& code, std::size_t offset) {
+  constexpr std::uint32_t kBti = 0xd503245f;
+  std::size_t at = offset;
+  if (code.u32(at) == kBti) at += 4;
+  if (at + 16 > code.bytes.size()) return std::nullopt;
+  const std::uint32_t adrp = code.u32(at);
+  const std::uint32_t load = code.u32(at + 4);
+  if ((adrp & 0x9f00001f) != 0x90000010 || (load & 0xffc003ff) != 0xf9400211) return std::nullopt;
+  const std::uint64_t low = (adrp >> 29) & 3;
+  const std::uint64_t high = (adrp >> 5) & 0x7ffff;
+  const std::uint64_t sign = (high & 0x40000) != 0 ? ~std::uint64_t{0x1fffff} : 0;
+  const std::uint64_t pages = sign | high << 2 | low;
+  const Address page = ((code.address + at) & ~Address{0xfff}) + (pages << 12);
+  return Entry{offset, at + 16, page + ((load >> 10) & 0xfff) * 8};
+}
+
+bool is_table(std::string_view name) noexcept {
+  return name == ".plt" || name == ".plt.sec" || name == ".plt.got" || name == ".iplt" ||
+         name == ".plt.bnd";
+}
+
+Address got_of(const Module& module) noexcept {
+  const ElfSectionFacts* got = module.find_section(".got.plt");
+  if (got == nullptr) got = module.find_section(".got");
+  return got != nullptr ? got->address : 0;
+}
+
+/// Entries reach to the next one, but not over more than the filling of an alignment.
+void add_entries(const Module& module, const ElfSectionFacts& section, const LinkageSlots& slots,
+                 ReadingRoom& room_for_code, std::size_t& room, std::vector<LinkageEntry>& out) {
+  const Code code{room_for_code.take(module.bytes_of(section)), section.address,
+                  std::endian::little};
+  const bool is_arm = module.machine() == EM_AARCH64;
+  const bool is_64 = module.machine() == EM_X86_64;
+  const Address got = got_of(module);
+  const std::size_t step = is_arm ? 4 : 8;
+  for (std::size_t at = 0; at < code.bytes.size();) {
+    const auto entry = is_arm ? aarch64_entry(code, at) : x86_entry(code, at, is_64, got, slots);
+    if (!entry) {
+      at += step;
+      continue;
+    }
+    at = std::min((entry->end + 7) & ~std::size_t{7}, code.bytes.size());
+    const std::string_view name = slots.function_of(entry->slot);
+    if (name.empty() || name.size() > room) continue;
+    room -= name.size();
+    out.push_back({AddressRange::clamped(section.address + entry->offset, at - entry->offset),
+                   std::string(name) + "@plt"});
+  }
+}
+
+}  // namespace
+
+std::vector<LinkageEntry> linkage_entries(const Module& module) {
+  std::vector<LinkageEntry> out;
+  const LinkageSlots slots(module);
+  if (slots.empty()) return out;
+  std::size_t room = kMostNames;
+  ReadingRoom room_for_code(kMostCode);
+  for (const ElfSectionFacts& section : module.sections()) {
+    const bool is_code = (section.flags & SHF_EXECINSTR) != 0;
+    if (is_code && is_table(section.name)) {
+      add_entries(module, section, slots, room_for_code, room, out);
+    }
+  }
+  return out;
+}
+
+}  // namespace perfmap

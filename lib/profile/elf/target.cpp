@@ -1,0 +1,42 @@
+#include "elf/target.hpp"
+
+#include <algorithm>
+#include <array>
+#include <elf.h>
+#include <perfmap/jitdump_encode.hpp>
+
+namespace perfmap {
+namespace {
+
+/// Machines whose number stands for 32 bits only. MIPS, RISC-V and S/390 have one for both: 64 bits
+/// hold the addresses of either.
+constexpr std::array<std::uint16_t, 9> kMachinesOf32 = {EM_SPARC, EM_386, EM_68K, EM_PARISC, EM_PPC,
+                                                        EM_ARM,   EM_SH,  EM_ARC, EM_XTENSA};
+
+/// What readers want to see there before they disassemble.
+std::uint32_t flags_of(std::uint16_t machine, std::endian order) noexcept {
+  if (machine == EM_ARM) return EF_ARM_EABI_VER5;
+  if (machine == EM_PPC64 && order == std::endian::little) return 2;  // ABI version 2
+  if (machine == EM_RISCV) return EF_RISCV_RVC | EF_RISCV_FLOAT_ABI_DOUBLE;
+  return 0;
+}
+
+}  // namespace
+
+Target target_of(const std::optional<JitdumpHeader>& header, std::uint16_t machine) noexcept {
+  Target target;
+  target.machine = machine;
+  if (header) target.order = header->order;
+  target.is_64 =
+      std::find(kMachinesOf32.begin(), kMachinesOf32.end(), machine) == kMachinesOf32.end();
+  target.flags = flags_of(machine, target.order);
+  return target;
+}
+
+Target target_of(const std::optional<JitdumpHeader>& header) noexcept {
+  const bool says = header && header->elf_mach != EM_NONE && header->elf_mach <= UINT16_MAX;
+  return target_of(header,
+                   static_cast<std::uint16_t>(says ? header->elf_mach : host_elf_machine()));
+}
+
+}  // namespace perfmap

@@ -1,0 +1,415 @@
+#include "perfmap/module.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <elf.h>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "dwarf/cfi_table.hpp"
+#include "elf/demangle.hpp"
+#include "elf/elf_layout.hpp"
+#include "elf/lazy.hpp"
+#include "elf/section_bytes.hpp"
+#include "elf/symbol_sources.hpp"
+#include "module/debug_files.hpp"
+#include "module/module_file.hpp"
+#include "perfmap/debug_index.hpp"
+
+namespace perfmap {
+
+/// What a Module is made of. Only input and layout are there from the beginning.
+struct Module::State {
+  /// Which of the files that belong to it are looked for.
+  enum class Company : std::uint8_t { all, alternate, none };
+
+  Input input;
+  std::string path;
+  ElfLayout layout;
+  ModuleFiles files;
+  Company company = Company::none;
+
+  /// Null where there is none. Look for it when they are asked first: most modules of a process
+  /// are never asked for more than their own bytes.
+  const Module* debug_of(const Module& module) const;
+  const Module* alternate_of(const Module& module) const;
+  Late<std::shared_ptr<const Module>> debug = {};
+  Late<std::shared_ptr<const Module>> alternate = {};
+
+  struct Symbols {
+    SymbolSources::Made made;
+  };
+  /// Makes them for the first who asks. `module` is the one whose state this is.
+  const SymbolTable& symbols(const Module& module);
+  template <class Gather>
+  const SymbolTable& symbols_of(const Module& module, const Gather& gather);
+  SymbolSources symbol_sources(const Module& module) const;
+
+  /// What answers until that has taken as long as making the table takes.
+  struct FirstSymbols {
+    std::optional<SymbolSources::MadeBlocks> made;
+    mutable std::atomic<std::int64_t> steps_left{0};
+    mutable DemangledNames demangled;
+  };
+  /// Without blocks where the table is made as fast.
+  const FirstSymbols& first_symbols(const Module& module);
+  std::optional<Symbol> find_first(const Module& module, Address vaddr);
+  Late<std::unique_ptr<const FirstSymbols>> first = {};
+
+  std::once_flag once = {};
+  std::atomic<bool> is_made{false};
+  Symbols made = {};
+  std::atomic<std::uint64_t> symbol_bytes{0};
+  DemangledNames demangled = {};
+  std::uint64_t demangled_bytes() const noexcept {
+    const auto* const early = first.made();
+    return demangled.bytes() + (early != nullptr ? (*early)->demangled.bytes() : 0);
+  }
+
+  /// What .gnu_debugdata holds, or null.
+  const Module* packed_module(const Module& module) const;
+  Late<std::shared_ptr<const Module>> packed = {};
+  Late<std::unique_ptr<const CfiTable>> cfi = {};
+
+  std::once_flag lines_once = {};
+  std::atomic<bool> has_lines{false};
+  std::optional<DebugIndex> lines = std::nullopt;
+  std::optional<Error> no_lines = std::nullopt;  // why, if there is DWARF
+  /// Makes it for the first who asks. `program` is what `module` has the debug information of.
+  const DebugIndex* debug_index(const Module& module, const Module& program);
+};
+
+/// Opens a module, and knows which files belong to it.
+class ModuleOpener {
+ public:
+  using Company = Module::State::Company;
+  static Result<std::shared_ptr<const Module>> open(Input input, std::string path,
+                                                    const ModuleFiles& files, Company company);
+};
+
+namespace {
+
+/// The first that has it, executable ones before others.
+template <class Has>
+const LoadSegment* segment_with(std::span<const LoadSegment> segments, Has has) noexcept {
+  const LoadSegment* other = nullptr;
+  for (const LoadSegment& segment : segments) {
+    if (!has(segment)) continue;
+    if (segment.is_executable) return &segment;
+    if (other == nullptr) other = &segment;
+  }
+  return other;
+}
+
+}  // namespace
+
+Module::Module(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Module::~Module() = default;
+
+Result<std::shared_ptr<const Module>> ModuleOpener::open(Input input, std::string path,
+                                                         const ModuleFiles& files,
+                                                         Company company) {
+  Result<ElfLayout> layout = read_elf_layout(input.text(), input.name());
+  if (!layout) return Failure(std::move(layout.error()));
+  std::unique_ptr<Module::State> state(
+      new Module::State{std::move(input), std::move(path), *std::move(layout), files, company});
+  const std::shared_ptr<const Module> module(new Module(std::move(state)));
+  // A process's root goes with the process.
+  if (!files.root.empty()) {
+    module->state_->debug_of(*module);
+    module->state_->alternate_of(*module);
+  }
+  return module;
+}
+
+namespace {
+
+DebugFiles files_of(const ModuleFiles& files, ModuleOpener::Company of_candidate) {
+  return {files, [&files, of_candidate](Input found, const DebugFiles::Place& place) {
+            const ModuleFiles there{place.root, files.debug_directories, files.fetch};
+            return ModuleOpener::open(std::move(found), place.path, there, of_candidate)
+                .value_or(nullptr);
+          }};
+}
+
+}  // namespace
+
+const Module* Module::State::debug_of(const Module& module) const {
+  if (company != Company::all) return nullptr;
+  return debug.get([&] { return files_of(files, Company::alternate).find_debug(module); }).get();
+}
+
+const Module* Module::State::alternate_of(const Module& module) const {
+  if (company == Company::none) return nullptr;
+  return alternate.get([&] { return files_of(files, Company::none).find_alternate(module); }).get();
+}
+
+Result<std::shared_ptr<const Module>> Module::open(const std::string& path,
+                                                   const ModuleFiles& files) {
+  Result<Input> input = open_module_file(files.root, path);
+  if (!input) return Failure(std::move(input.error()));
+  return ModuleOpener::open(*std::move(input), path, files, ModuleOpener::Company::all);
+}
+
+Result<std::shared_ptr<const Module>> Module::open(Input input, const ModuleFiles& files) {
+  std::string path = input.name();
+  return ModuleOpener::open(std::move(input), std::move(path), files, ModuleOpener::Company::all);
+}
+
+const std::string& Module::path() const noexcept { return state_->path; }
+const FileFacts& Module::facts() const noexcept { return state_->input.facts(); }
+std::string_view Module::bytes() const noexcept { return state_->input.text(); }
+std::uint16_t Module::machine() const noexcept { return state_->layout.machine; }
+std::uint16_t Module::type() const noexcept { return state_->layout.type; }
+bool Module::is_64() const noexcept { return state_->layout.is_64; }
+std::endian Module::byte_order() const noexcept { return state_->layout.order; }
+Address Module::entry() const noexcept { return state_->layout.entry; }
+std::string_view Module::build_id() const noexcept { return state_->layout.build_id; }
+const Module* Module::debug_file() const { return state_->debug_of(*this); }
+const Module* Module::alternate_file() const { return state_->alternate_of(*this); }
+
+std::span<const LoadSegment> Module::segments() const noexcept { return state_->layout.segments; }
+std::span<const ElfSectionFacts> Module::sections() const noexcept {
+  return state_->layout.sections;
+}
+
+std::optional<Address> Module::file_offset_to_vaddr(std::uint64_t offset) const noexcept {
+  const LoadSegment* const segment = segment_with(
+      segments(), [offset](const LoadSegment& s) { return offset - s.offset < s.file_size; });
+  if (segment == nullptr) return std::nullopt;
+  return segment->range.begin + (offset - segment->offset);
+}
+
+std::optional<std::uint64_t> Module::vaddr_to_file_offset(Address vaddr) const noexcept {
+  const LoadSegment* const segment = segment_with(
+      segments(), [vaddr](const LoadSegment& s) { return vaddr - s.range.begin < s.file_size; });
+  if (segment == nullptr) return std::nullopt;
+  const std::uint64_t within = vaddr - segment->range.begin;
+  if (within > UINT64_MAX - segment->offset) return std::nullopt;
+  return segment->offset + within;
+}
+
+bool Module::is_code(Address vaddr) const noexcept {
+  return std::any_of(segments().begin(), segments().end(), [vaddr](const LoadSegment& s) {
+    return s.is_executable && s.range.contains(vaddr);
+  });
+}
+
+const ElfSectionFacts* Module::find_section(std::string_view name) const noexcept {
+  const auto found = std::find_if(sections().begin(), sections().end(),
+                                  [name](const ElfSectionFacts& s) { return s.name == name; });
+  return found == sections().end() ? nullptr : &*found;
+}
+
+std::string_view Module::bytes_of(const ElfSectionFacts& section) const noexcept {
+  return state_->layout.bytes_of(bytes(), section);
+}
+
+std::string_view Module::section_bytes(std::string_view name) const noexcept {
+  const ElfSectionFacts* const section = find_section(name);
+  return section == nullptr ? std::string_view() : bytes_of(*section);
+}
+
+std::string_view Module::bytes_at(Address vaddr) const noexcept {
+  const LoadSegment* const segment = segment_with(
+      segments(), [vaddr](const LoadSegment& s) { return vaddr - s.range.begin < s.file_size; });
+  if (segment == nullptr || segment->offset >= bytes().size()) return {};
+  const std::string_view whole = bytes().substr(segment->offset, segment->file_size);
+  const std::uint64_t within = vaddr - segment->range.begin;
+  return within < whole.size() ? whole.substr(within) : std::string_view();
+}
+
+std::uint64_t Module::bytes_held() const noexcept {
+  std::uint64_t held = sizeof(State) + bytes().size() + state_->symbol_bytes.load() +
+                       state_->demangled_bytes() + sections().size() * sizeof(ElfSectionFacts);
+  if (state_->has_lines.load(std::memory_order_acquire)) held += state_->lines->stats().bytes;
+  if (const auto* const cfi = state_->cfi.made()) held += (*cfi)->bytes_held();
+  for (const auto* other : {&state_->debug, &state_->alternate, &state_->packed}) {
+    const auto* const made = other->made();
+    if (made != nullptr && *made != nullptr) held += (*made)->bytes_held();
+  }
+  return held;
+}
+
+namespace {
+
+/// Fewer are sorted faster than one could notice.
+constexpr std::size_t kManySymbols = 4096;
+/// Sorting them and reading their names takes about as long as looking at each so many times.
+constexpr std::uint64_t kStepsEach = 8;
+/// Of the id of a symbol that blocks have answered with.
+constexpr std::uint32_t kOfFirst = std::uint32_t{1} << 31;
+
+/// Executable sections, as segments hold tables, too, and headers; segments where there are none.
+CodeAreas code_areas_of(const Module& module) {
+  std::vector<AddressRange> ranges;
+  constexpr std::uint64_t kCode = SHF_ALLOC | SHF_EXECINSTR;
+  for (const ElfSectionFacts& section : module.sections()) {
+    if ((section.flags & kCode) != kCode) continue;
+    ranges.push_back(AddressRange::clamped(section.address, section.size));
+  }
+  const bool has_sections = !ranges.empty();
+  for (const LoadSegment& segment : module.segments()) {
+    if (!has_sections && segment.is_executable) ranges.push_back(segment.range);
+  }
+  return CodeAreas(std::move(ranges));
+}
+
+std::shared_ptr<const Module> unpack(const Module& module) {
+  const std::string_view packed = module.section_bytes(".gnu_debugdata");
+  if (packed.empty()) return nullptr;
+  std::optional<std::string> bytes = unpack_symbols(packed);
+  if (!bytes) return nullptr;
+  Input input = Input::from_text(*std::move(bytes), module.path() + ":.gnu_debugdata");
+  return ModuleOpener::open(std::move(input), {}, {}, ModuleOpener::Company::none)
+      .value_or(nullptr);
+}
+
+}  // namespace
+
+const Module* Module::State::packed_module(const Module& module) const {
+  return packed.get([&] { return unpack(module); }).get();
+}
+
+SymbolSources Module::State::symbol_sources(const Module& module) const {
+  const Module* const packed_one = packed_module(module);
+  SymbolSources sources;
+  sources.add_symbols_of(module);
+  if (const Module* const separate = debug_of(module)) sources.add_symbols_of(*separate);
+  if (packed_one != nullptr) sources.add_symbols_of(*packed_one);
+  sources.add_linkage_of(module);
+  return sources;
+}
+
+const SymbolTable& Module::State::symbols(const Module& module) {
+  return symbols_of(module, [&] { return symbol_sources(module); });
+}
+
+template <class Gather>
+const SymbolTable& Module::State::symbols_of(const Module& module, const Gather& gather) {
+  // call_once() alone takes as long as a whole look-up in a small table.
+  if (is_made.load(std::memory_order_acquire)) return made.made.table;
+  std::call_once(once, [&] {
+    Symbols symbols;
+    symbols.made = gather().table(code_areas_of(module));
+    made = std::move(symbols);
+    symbol_bytes += made.made.table.bytes() + made.made.names->size();
+    is_made.store(true, std::memory_order_release);
+  });
+  return made.made.table;
+}
+
+const Module::State::FirstSymbols& Module::State::first_symbols(const Module& module) {
+  return *first.get([&]() -> std::unique_ptr<const FirstSymbols> {
+    auto result = std::make_unique<FirstSymbols>();
+    SymbolSources sources = symbol_sources(module);
+    if (sources.size() < kManySymbols) {
+      symbols_of(module, [&] { return std::move(sources); });
+      return result;
+    }
+    result->made = std::move(sources).blocks(code_areas_of(module));
+    if (!result->made) return result;
+    const SymbolBlocks& blocks = result->made->blocks;
+    result->steps_left = static_cast<std::int64_t>(kStepsEach * blocks.size());
+    symbol_bytes += blocks.bytes() + result->made->names->size();
+    return result;
+  });
+}
+
+std::optional<Symbol> Module::State::find_first(const Module& module, Address vaddr) {
+  const FirstSymbols& have = first_symbols(module);
+  if (!have.made || have.steps_left.load(std::memory_order_relaxed) <= 0) {
+    return symbols(module).find(vaddr);
+  }
+  std::uint64_t steps = 0;
+  std::optional<Symbol> found = have.made->blocks.find(vaddr, steps);
+  have.steps_left.fetch_sub(static_cast<std::int64_t>(steps), std::memory_order_relaxed);
+  if (found) found->id |= kOfFirst;
+  return found;
+}
+
+std::optional<Symbol> Module::find_symbol(Address vaddr) const {
+  State& state = *state_;
+  if (state.is_made.load(std::memory_order_acquire)) return state.made.made.table.find(vaddr);
+  return state.find_first(*this, vaddr);
+}
+
+std::size_t Module::symbol_count() const { return state_->symbols(*this).size(); }
+
+std::string_view Module::demangled(const Symbol& symbol) const {
+  if ((symbol.id & kOfFirst) != 0) {
+    const State::FirstSymbols& first = state_->first_symbols(*this);
+    if (!first.made) return symbol.name;
+    const auto count = static_cast<std::uint32_t>(first.made->blocks.size());
+    return first.demangled.of(symbol.id & ~kOfFirst, symbol.name, count);
+  }
+  const auto count = static_cast<std::uint32_t>(state_->symbols(*this).piece_count());
+  return state_->demangled.of(symbol.id, symbol.name, count);
+}
+
+namespace {
+
+bool has_dwarf(const Module& module) {
+  return module.find_section(".debug_info") != nullptr ||
+         module.find_section(".zdebug_info") != nullptr ||
+         module.find_section(".debug_info.dwo") != nullptr;
+}
+
+/// The package of split units, beside the program or beside its debug file.
+Result<Input> open_package(const std::string& root, const std::vector<std::string>& programs) {
+  for (const std::string& program : programs) {
+    Result<Input> input = open_module_file(root, program + ".dwp");
+    if (input) return input;
+  }
+  return Failure(Error{Errc::not_found, "no package of split units", 0, {}});
+}
+
+}  // namespace
+
+const DebugIndex* Module::State::debug_index(const Module& module, const Module& program) {
+  std::call_once(lines_once, [&] {
+    if (!has_dwarf(module)) return;
+    DebugOptions options;
+    if (const Module* const shared = alternate_of(module))
+      options.alternate = shared->state_->input;
+    options.open_split = [below = files.root](const std::string& file) {
+      return open_module_file(below, file);
+    };
+    std::vector<std::string> programs;
+    for (const Module* const one : {&program, &module}) {
+      if (one->facts().is_file) programs.push_back(one->path());
+    }
+    options.open_package = [below = files.root, programs] { return open_package(below, programs); };
+    Result<DebugIndex> index = DebugIndex::from_input(input, std::move(options));
+    if (!index) {
+      no_lines = index.error();
+      return;
+    }
+    lines = *std::move(index);
+    has_lines.store(true, std::memory_order_release);
+  });
+  return lines ? &*lines : nullptr;
+}
+
+const DebugIndex* Module::debug_index() const {
+  const DebugIndex* const own = state_->debug_index(*this, *this);
+  if (own != nullptr) return own;
+  const Module* const debug = debug_file();
+  return debug != nullptr ? debug->state_->debug_index(*debug, *this) : nullptr;
+}
+
+const Error* Module::debug_failure() const {
+  if (debug_index() != nullptr) return nullptr;
+  const Module* const debug = debug_file();
+  if (state_->no_lines) return &*state_->no_lines;
+  return debug != nullptr && debug->state_->no_lines ? &*debug->state_->no_lines : nullptr;
+}
+
+const CfiTable& cfi_of(const Module& module) {
+  const auto packed = [&module] { return module.state_->packed_module(module); };
+  return *module.state_->cfi.get([&] { return std::make_unique<const CfiTable>(module, packed); });
+}
+
+}  // namespace perfmap

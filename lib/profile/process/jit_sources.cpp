@@ -1,0 +1,207 @@
+#include "perfmap/jit_sources.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "perfmap/source_kind.hpp"
+#include "process/proc_text.hpp"
+
+namespace perfmap {
+
+/// Device and inode.
+using FileId = std::pair<std::uint64_t, std::uint64_t>;
+/// The sources of a process as they were opened last, for those who look again.
+using OpenedFiles = std::map<FileId, Input>;
+
+/// A map or a dump, and how much of its beginning is a former program's.
+struct JitSource {
+  std::variant<Map, Jitdump> file;
+  std::uint64_t former_bytes = 0;
+
+  bool is_map() const noexcept { return std::holds_alternative<Map>(file); }
+  const Input& input() const noexcept;
+  Result<Growth> refresh();
+};
+
+struct JitSources::State {
+  Options options;
+  bool looks_for_files = false;
+  std::shared_ptr<OpenedFiles> opened = std::make_shared<OpenedFiles>();
+  std::vector<Input> found_now;    // by look(), for take_new()
+  std::vector<JitSource> sources;  // maps first, as the resolver numbers them
+  std::vector<Error> refused;
+  Doubts doubts;  // of every name
+  std::optional<Resolver> resolver;
+  Diagnostics problems{1};
+
+  /// Opens what the process has; false where it is gone, which voids all.
+  bool look(const ProcSource& process);
+  /// Adds what look() found and is new. Whether there was any.
+  bool take_new();
+  bool has(FileId key) const noexcept;
+  JitSource source_of(const Input& input) const;
+  JitSource after_former(JitSource made) const;
+  void build();
+};
+
+namespace {
+
+FileId key_of(const Input& input) noexcept { return {input.facts().device, input.facts().inode}; }
+
+}  // namespace
+
+const Input& JitSource::input() const noexcept {
+  return is_map() ? std::get<Map>(file).input() : std::get<Jitdump>(file).input();
+}
+
+Result<Growth> JitSource::refresh() {
+  Result<Growth> growth =
+      is_map() ? std::get<Map>(file).refresh() : std::get<Jitdump>(file).refresh();
+  if (growth && *growth == Growth::replaced) former_bytes = 0;
+  return growth;
+}
+
+bool JitSources::State::look(const ProcSource& process) {
+  Result<Input> map = find_process_map(process.pid(), options.roots, options.any_owner);
+  ProcessDumps dumps = find_process_dumps(process.pid(), options.roots, options.any_owner);
+  // Both know the process by its pid alone: it had that all the time if it has it now.
+  if (!process.is_alive()) return false;
+  refused = std::move(dumps.refused);
+  if (!map && map.error().code != Errc::not_found) refused.push_back(std::move(map.error()));
+  std::vector<Input> found = std::move(dumps.dumps);
+  if (map) found.push_back(*std::move(map));
+  found_now.clear();
+  for (Input& input : found) {
+    if (is_older_than(process, options.roots.proc, input.facts())) {
+      refused.push_back(
+          {Errc::refused, "cannot use " + input.name() + ": it is older than the process", 0, {}});
+    } else {
+      opened->insert_or_assign(key_of(input), input);
+      found_now.push_back(std::move(input));
+    }
+  }
+  return true;
+}
+
+JitSource JitSources::State::source_of(const Input& input) const {
+  Input copy = input;
+  // One that is not there any more goes on as it was opened last.
+  copy.look_again_with(
+      [opened = opened, key = key_of(input)]() -> Result<Input> { return opened->at(key); });
+  if (detect_kind(copy.text()) == SourceKind::jitdump) {
+    return {Jitdump(std::move(copy), {.growing = true})};
+  }
+  return {Map(std::move(copy), {.growing = true})};
+}
+
+JitSource JitSources::State::after_former(JitSource made) const {
+  if (options.former == nullptr) return made;
+  for (const JitSource& one : options.former->state_->sources) {
+    if (key_of(one.input()) != key_of(made.input())) continue;
+    Input now = made.input();
+    Input then = one.input();
+    then.look_again_with([now]() -> Result<Input> { return now; });
+    const Result<Growth> growth = then.refresh();
+    const bool anew = growth && *growth == Growth::replaced;
+    made.former_bytes = anew ? 0 : now.text().size();
+  }
+  return made;
+}
+
+bool JitSources::State::has(FileId key) const noexcept {
+  return std::any_of(sources.begin(), sources.end(),
+                     [key](const JitSource& one) { return key_of(one.input()) == key; });
+}
+
+bool JitSources::State::take_new() {
+  bool is_new = false;
+  for (const Input& input : found_now) {
+    if (has(key_of(input))) continue;
+    // Another file in the place of one that we know.
+    std::erase_if(sources,
+                  [&input](const JitSource& one) { return one.input().name() == input.name(); });
+    sources.push_back(after_former(source_of(input)));
+    is_new = true;
+  }
+  found_now.clear();
+  std::erase_if(*opened, [this](const auto& one) { return !has(one.first); });
+  return is_new;
+}
+
+void JitSources::State::build() {
+  std::stable_partition(sources.begin(), sources.end(),
+                        [](const JitSource& one) { return one.is_map(); });
+  std::vector<Map> maps;
+  std::vector<Jitdump> dumps;
+  for (const JitSource& one : sources) {
+    if (one.is_map()) {
+      maps.push_back(std::get<Map>(one.file));
+    } else {
+      dumps.push_back(std::get<Jitdump>(one.file));
+    }
+  }
+  resolver.emplace(std::move(maps), std::move(dumps), options.overlap, problems, problems);
+}
+
+JitSources::JitSources(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+JitSources::JitSources(JitSources&&) noexcept = default;
+JitSources& JitSources::operator=(JitSources&&) noexcept = default;
+JitSources::~JitSources() = default;
+
+JitSources::JitSources(std::vector<Map> maps, std::vector<Jitdump> dumps, Overlap overlap,
+                       Doubts doubts)
+    : state_(std::make_unique<State>()) {
+  state_->options.overlap = overlap;
+  state_->doubts = doubts;
+  for (Map& map : maps) state_->sources.push_back({std::move(map)});
+  for (Jitdump& dump : dumps) state_->sources.push_back({std::move(dump)});
+  state_->build();
+}
+
+Result<std::optional<JitSources>> JitSources::find(const ProcSource& process, Options options) {
+  auto state = std::make_unique<State>();
+  state->options = std::move(options);
+  state->looks_for_files = true;
+  if (!state->look(process)) return std::nullopt;
+  state->take_new();
+  state->build();
+  // What a former program had was compared, and needs not be kept for it.
+  state->options.former.reset();
+  return JitSources(std::move(state));
+}
+
+bool JitSources::empty() const noexcept { return state_->sources.empty(); }
+const Resolver& JitSources::resolver() const noexcept { return *state_->resolver; }
+Resolver& JitSources::resolver() noexcept { return *state_->resolver; }
+std::span<const Error> JitSources::refused() const noexcept { return state_->refused; }
+
+Resolution JitSources::find(const Query& query) const noexcept {
+  Resolution answer = state_->resolver->find(query);
+  if (!answer.found) return answer;
+  answer.found->doubts.add(state_->doubts);
+  if (answer.found->offset >= state_->sources[answer.found->source].former_bytes) return answer;
+  return {};
+}
+
+Result<Growth> JitSources::refresh(const ProcSource* process) {
+  State& state = *state_;
+  if (state.looks_for_files) {
+    if (process == nullptr || !state.look(*process)) return Growth::unchanged;
+    if (state.take_new()) {
+      for (JitSource& one : state.sources) static_cast<void>(one.refresh());
+      state.build();
+      return Growth::replaced;
+    }
+  }
+  for (JitSource& one : state.sources) {
+    if (Result<Growth> growth = one.refresh(); !growth) return growth;
+  }
+  return state.resolver->refresh(state.problems, state.problems);
+}
+
+}  // namespace perfmap

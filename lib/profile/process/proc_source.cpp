@@ -1,0 +1,443 @@
+#include "perfmap/proc_source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <dirent.h>
+#include <fcntl.h>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <utility>
+
+#include "process/proc_text.hpp"
+#include "process/safe_open.hpp"
+
+namespace perfmap {
+
+/// Of /proc/PID/task/TID.
+bool thread_lives(const OwnedFd& thread);
+/// Some thread of a process that lives; not open where there is none.
+OwnedFd find_living_thread(const OwnedFd& process);
+
+struct ProcSource::State {
+  OwnedFd directory;  // /proc/PID
+  /// Memory and files are shown by each thread. Where the first has ended: one that has not.
+  OwnedFd thread;
+  std::string name;        // of it
+  bool is_procfs = false;  // so that its links are the kernel's
+  pid_t pid = 0;
+  std::uint64_t start = 0;
+
+  int subject() const noexcept { return (thread.is_open() ? thread : directory).get(); }
+  /// The text of /proc/PID/stat; nothing where the process is gone, or is another one.
+  Seen<std::string> stat() const;
+  /// /proc/PID/root.
+  Result<OwnedFd> root() const;
+  /// Offers `use` each file that may be the region's, unopened, until it takes one.
+  using UseFound = std::function<Result<void>(const OwnedFd& found, const struct stat& status,
+                                              const std::string& where)>;
+  Result<void> find_mapped(const Region& region, const UseFound& use) const;
+  /// Where a link of the directory leads.
+  Result<std::string> target_of(const char* link) const;
+
+  /// What `ask` answers, unless the process is gone then: that makes all answers void, and errors,
+  /// too. `ask` gives a Result<T>.
+  template <class T, class Ask>
+  Seen<T> while_alive(Ask&& ask) const {
+    Result<T> answer = std::forward<Ask>(ask)();
+    const Seen<std::string> still = stat();
+    if (!still) return Failure(still.error());
+    if (!*still) return std::nullopt;
+    if (!answer) return Failure(std::move(answer.error()));
+    return std::optional<T>(*std::move(answer));
+  }
+  Result<ReadText> read(const char* file, std::size_t most) const {
+    return read_text_at(subject(), file, name + "/" + file, most);
+  }
+};
+
+namespace {
+
+const OpenPolicy kFoundFile{
+    .follow_link = false, .regular_only = true, .bounded = true, .keep_descriptor = false};
+
+enum class SameFile : std::uint8_t { by_name, by_inode, by_inode_and_device };
+
+/// Refuses what was found (`status`) where it is not the file that is mapped.
+Result<void> check_same(const struct stat& status, const MappedFile& file, SameFile same,
+                        const std::string& name) {
+  const bool same_device =
+      major(status.st_dev) == file.device_major && minor(status.st_dev) == file.device_minor;
+  const bool is_same = same == SameFile::by_name ||
+                       (status.st_ino == file.inode && (same == SameFile::by_inode || same_device));
+  if (is_same) return {};
+  return Failure(
+      {Errc::refused, "cannot use " + name + ": it is not the file that is mapped", 0, {}});
+}
+
+/// Whether a link of the kernel's says that it leads to the file `name`, deleted or not.
+bool shows_name(int directory, const std::string& link, std::string_view name) noexcept {
+  std::array<char, 4097> target;
+  const ssize_t size = ::readlinkat(directory, link.c_str(), target.data(), target.size());
+  if (size < 0) return false;
+  const std::string_view shown(target.data(), static_cast<std::size_t>(size));
+  return shown.starts_with(name) &&
+         (shown.size() == name.size() || shown.substr(name.size()) == " (deleted)");
+}
+
+/// One line of all reasons; the code is that of the one that tells most.
+Error none_of(const std::string& name, const std::vector<Error>& reasons) {
+  Error error{Errc::not_found, "cannot find the file " + name, 0, {}};
+  for (const Error& reason : reasons) {
+    error.message += (&reason == &reasons.front() ? ": " : "; ") + reason.message;
+    if (reason.code != Errc::not_found) error.code = reason.code;
+    error.sys_errno = reason.sys_errno;
+  }
+  return error;
+}
+
+/// What the kernel calls the region's entry in map_files: without leading zeros.
+std::string map_file_of(const Region& region) {
+  std::array<char, 40> text;
+  std::snprintf(text.data(), text.size(), "%llx-%llx",
+                static_cast<unsigned long long>(region.range.begin),
+                static_cast<unsigned long long>(region.range.end()));
+  return text.data();
+}
+
+bool shows_file(const Region& region) noexcept {
+  return region.file != nullptr && region.file->name.starts_with('/');
+}
+
+Failure no_file() { return Failure({Errc::unsupported, "the region shows no file", 0, {}}); }
+
+}  // namespace
+
+Result<OwnedFd> ProcSource::State::root() const {
+  // Elsewhere than in the kernel's /proc, "root" is a directory or it is nothing.
+  const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (is_procfs ? 0 : O_NOFOLLOW);
+  OwnedFd fd(::openat(subject(), "root", flags));
+  if (!fd.is_open()) return Failure(system_error("cannot open " + name + "/root", errno));
+  return fd;
+}
+
+Result<void> ProcSource::State::find_mapped(const Region& region, const UseFound& use) const {
+  const MappedFile& file = *region.file;
+  std::vector<Error> reasons;
+  const auto attempt = [&](const OwnedFd& found, SameFile same, const std::string& where) {
+    struct stat status {};
+    Result<void> done;
+    if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
+      done = Failure(system_error("cannot open " + where, errno));
+    } else if (done = check_same(status, file, same, where); done) {
+      done = use(found, status, where);
+    }
+    if (!done) reasons.push_back(std::move(done.error()));
+    return done.has_value();
+  };
+  if (is_procfs) {
+    const std::string link = "map_files/" + map_file_of(region);
+    const OwnedFd found(::openat(directory.get(), link.c_str(), O_PATH | O_CLOEXEC));
+    // Between two looks the range may have come to show something else.
+    const bool same_name = shows_name(directory.get(), link, file.name);
+    const SameFile same = same_name ? SameFile::by_name : SameFile::by_inode;
+    if (attempt(found, same, name + "/" + link)) return {};
+  }
+  if (const Result<OwnedFd> below = root(); below) {
+    const OwnedFd found = find_below(below->get(), file.name);
+    if (attempt(found, SameFile::by_inode, name + "/root" + file.name)) return {};
+  } else {
+    reasons.push_back(below.error());
+  }
+  if (is_procfs) {
+    const OwnedFd found(::open(file.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (attempt(found, SameFile::by_inode_and_device, file.name)) return {};
+  }
+  return Failure(none_of(file.name, reasons));
+}
+
+ProcSource::Seen<Input> ProcSource::open_region(const Region& region) const {
+  if (!shows_file(region)) return no_file();
+  return state_->while_alive<Input>([&]() -> Result<Input> {
+    OwnedFd opened;
+    const auto open = [&](const OwnedFd& found, const struct stat&,
+                          const std::string& where) -> Result<void> {
+      Result<OwnedFd> fd = open_found(found, where);
+      if (!fd) return Failure(std::move(fd.error()));
+      opened = *std::move(fd);
+      return {};
+    };
+    const Result<void> found = state_->find_mapped(region, open);
+    if (!found) return Failure(found.error());
+    return Input::from_descriptor(opened.get(), region.file->name, kFoundFile);
+  });
+}
+
+ProcSource::Seen<FileFacts> ProcSource::region_facts(const Region& region) const {
+  if (!shows_file(region)) return no_file();
+  return state_->while_alive<FileFacts>([&]() -> Result<FileFacts> {
+    FileFacts facts;
+    const auto look = [&facts](const OwnedFd&, const struct stat& status,
+                               const std::string& where) -> Result<void> {
+      facts = facts_of(status);
+      if (facts.is_regular) return {};
+      return Failure({Errc::refused, "cannot use " + where + ": not a regular file", 0, {}});
+    };
+    const Result<void> found = state_->find_mapped(region, look);
+    if (!found) return Failure(found.error());
+    return facts;
+  });
+}
+
+ProcSource::Seen<std::string> ProcSource::root_path() const {
+  return state_->while_alive<std::string>([this]() -> Result<std::string> {
+    const Result<OwnedFd> below = state_->root();
+    if (!below) return Failure(below.error());
+    return state_->name + "/root";
+  });
+}
+
+ProcSource::Seen<Input> ProcSource::open_below_root(const std::string& path,
+                                                    const OpenPolicy& policy) const {
+  return state_->while_alive<Input>([&]() -> Result<Input> {
+    const Result<OwnedFd> below = state_->root();
+    if (!below) return Failure(below.error());
+    const std::string name = state_->name + "/root" + path;
+    const OwnedFd found = find_below(below->get(), path);
+    if (!found.is_open()) return Failure(system_error("cannot open " + name, errno));
+    const Result<OwnedFd> fd = open_found(found, name);
+    if (!fd) return Failure(fd.error());
+    return Input::from_descriptor(fd->get(), name, policy);
+  });
+}
+
+ProcSource::Seen<FileFacts> ProcSource::look_below_root(const std::string& path) const {
+  return state_->while_alive<FileFacts>([&]() -> Result<FileFacts> {
+    const Result<OwnedFd> below = state_->root();
+    if (!below) return Failure(below.error());
+    const OwnedFd found = find_below(below->get(), path);
+    struct stat status {};
+    if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
+      return Failure(system_error("cannot find " + state_->name + "/root" + path, errno));
+    }
+    return facts_of(status);
+  });
+}
+
+namespace {
+
+constexpr std::size_t kMostMapText = std::size_t{256} << 20;
+constexpr std::size_t kMostStrings = std::size_t{1} << 20;
+constexpr std::size_t kMostSmallText = std::size_t{64} << 10;
+constexpr std::uint64_t kMostMemory = std::uint64_t{64} << 20;
+
+bool is_gone(int error) noexcept { return error == ENOENT || error == ESRCH; }
+
+template <class T>
+std::vector<T> numbers_of(std::string_view text, std::string_view key) {
+  std::vector<T> numbers;
+  for (const std::int64_t number : status_numbers(text, key)) {
+    numbers.push_back(static_cast<T>(number));
+  }
+  return numbers;
+}
+
+}  // namespace
+
+ProcSource::ProcSource(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+ProcSource::ProcSource(ProcSource&&) noexcept = default;
+ProcSource& ProcSource::operator=(ProcSource&&) noexcept = default;
+ProcSource::~ProcSource() = default;
+
+pid_t ProcSource::pid() const noexcept { return state_->pid; }
+std::uint64_t ProcSource::start() const noexcept { return state_->start; }
+
+bool ProcSource::is_alive() const {
+  const Seen<std::string> text = state_->stat();
+  return text && *text;
+}
+
+ProcSource::Seen<std::string> ProcSource::State::stat() const {
+  Result<ReadText> read = read_text_at(directory.get(), "stat", name + "/stat", kMostSmallText);
+  if (!read && is_gone(read.error().sys_errno)) return std::nullopt;
+  if (!read) return Failure(std::move(read.error()));
+  const std::optional<StatLine> line = parse_stat(read->text);
+  if (!line) return Failure({Errc::bad_format, name + "/stat makes no sense", 0, {}});
+  if (start != 0 && line->start != start) return std::nullopt;
+  if (!line->lives() && !(thread.is_open() && thread_lives(thread))) return std::nullopt;
+  return std::optional(std::move(read->text));
+}
+
+ProcSource::Seen<ProcSource> ProcSource::open(pid_t pid, const Roots& roots) {
+  if (pid <= 0) return std::nullopt;
+  auto state = std::make_unique<State>();
+  state->pid = pid;
+  state->name = roots.proc + "/" + std::to_string(pid);
+  constexpr int kFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  state->directory = OwnedFd(::open(state->name.c_str(), kFlags));
+  if (!state->directory.is_open()) {
+    if (is_gone(errno)) return std::nullopt;
+    Error error = system_error("cannot open " + state->name, errno);
+    if (errno == ENOTDIR || errno == ELOOP) error.code = Errc::refused;
+    return Failure(std::move(error));
+  }
+  state->is_procfs = is_on_procfs(state->directory.get());
+  Seen<std::string> text = state->stat();
+  if (text && !*text) {
+    state->thread = find_living_thread(state->directory);
+    if (state->thread.is_open()) text = state->stat();
+  }
+  if (!text) return Failure(text.error());
+  if (!*text) return std::nullopt;
+  state->start = parse_stat(**text)->start;
+  return ProcSource(std::move(state));
+}
+
+ProcSource::Seen<ProcessStatus> ProcSource::status() const {
+  return state_->while_alive<ProcessStatus>([this]() -> Result<ProcessStatus> {
+    const Result<ReadText> read = state_->read("status", kMostSmallText);
+    if (!read) return Failure(read.error());
+    const Seen<std::string> stat = state_->stat();
+    if (!stat) return Failure(stat.error());
+    if (!*stat) return ProcessStatus();
+    const std::optional<StatLine> line = parse_stat(**stat);
+    ProcessStatus status;
+    status.comm = line->comm;
+    status.parent = line->parent;
+    status.start = line->start;
+    const auto tgid = numbers_of<pid_t>(read->text, "Tgid:");
+    const auto uids = numbers_of<uid_t>(read->text, "Uid:");  // real, effective, saved, file system
+    status.tgid = tgid.empty() ? state_->pid : tgid.front();
+    status.uid = uids.size() < 2 ? static_cast<uid_t>(-1) : uids[1];
+    status.namespace_pids = numbers_of<pid_t>(read->text, "NSpid:");
+    status.namespace_tgids = numbers_of<pid_t>(read->text, "NStgid:");
+    return status;
+  });
+}
+
+ProcSource::Seen<std::string> ProcSource::text_of(const char* file) const {
+  return state_->while_alive<std::string>([&]() -> Result<std::string> {
+    Result<ReadText> read = state_->read(file, kMostMapText);
+    if (!read) return Failure(std::move(read.error()));
+    return std::move(read->text);
+  });
+}
+
+ProcSource::Seen<MemoryMap> ProcSource::memory_map(MappedFiles& files) const {
+  return state_->while_alive<MemoryMap>([&]() -> Result<MemoryMap> {
+    const Result<ReadText> read = state_->read("maps", kMostMapText);
+    if (!read) return Failure(read.error());
+    MemoryMap map = parse_memory_map(read->text, files);
+    map.was_cut = map.was_cut || read->was_cut;
+    return map;
+  });
+}
+
+Result<std::string> ProcSource::State::target_of(const char* link) const {
+  std::array<char, 4097> target;
+  const ssize_t size = ::readlinkat(subject(), link, target.data(), target.size());
+  if (size < 0) return Failure(system_error("cannot read " + name + "/" + link, errno));
+  return std::string(target.data(), static_cast<std::size_t>(size));
+}
+
+ProcSource::Seen<std::string> ProcSource::executable() const {
+  return state_->while_alive<std::string>([this] { return state_->target_of("exe"); });
+}
+
+ProcSource::Seen<std::string> ProcSource::mount_namespace() const {
+  return state_->while_alive<std::string>([this] { return state_->target_of("ns/mnt"); });
+}
+
+ProcSource::Seen<std::vector<std::string>> ProcSource::command_line() const {
+  return state_->while_alive<std::vector<std::string>>([this] {
+    return state_->read("cmdline", kMostStrings).map([](const ReadText& read) {
+      return split_at_nul(read.text);
+    });
+  });
+}
+
+ProcSource::Seen<std::vector<std::string>> ProcSource::environment() const {
+  return state_->while_alive<std::vector<std::string>>([this] {
+    return state_->read("environ", kMostStrings).map([](const ReadText& read) {
+      return split_at_nul(read.text);
+    });
+  });
+}
+
+ProcSource::Seen<std::uint64_t> ProcSource::image_id() const {
+  return state_->while_alive<std::uint64_t>([this]() -> Result<std::uint64_t> {
+    const Result<ReadText> read = state_->read("auxv", kMostSmallText);
+    return !read || read->text.empty() ? 0 : hash_of_bytes(read->text);
+  });
+}
+
+ProcSource::Seen<std::string> ProcSource::read_memory(AddressRange range) const {
+  return state_->while_alive<std::string>([&]() -> Result<std::string> {
+    constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    const OwnedFd memory(::openat(state_->subject(), "mem", kFlags));
+    struct stat status {};
+    if (!memory.is_open() || ::fstat(memory.get(), &status) != 0) {
+      return Failure(system_error("cannot open " + state_->name + "/mem", errno));
+    }
+    if (!S_ISREG(status.st_mode)) {
+      return Failure({Errc::refused, state_->name + "/mem is not a regular file", 0, {}});
+    }
+    std::string bytes(std::min(range.size, kMostMemory), '\0');
+    std::size_t have = 0;
+    while (have < bytes.size()) {
+      const ssize_t got = ::pread(memory.get(), bytes.data() + have, bytes.size() - have,
+                                  static_cast<off_t>(range.begin + have));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      have += static_cast<std::size_t>(got);
+    }
+    bytes.resize(have);
+    return bytes;
+  });
+}
+
+namespace {
+
+constexpr std::size_t kMostThreads = 4096;  // that are looked at
+constexpr std::size_t kMostText = std::size_t{64} << 10;
+constexpr int kDirectory = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const noexcept { ::closedir(directory); }
+};
+
+bool is_number(std::string_view name) noexcept {
+  return name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+}  // namespace
+
+bool thread_lives(const OwnedFd& thread) {
+  const Result<ReadText> read = read_text_at(thread.get(), "stat", "stat", kMostText);
+  const std::optional<StatLine> line = read ? parse_stat(read->text) : std::nullopt;
+  return line && line->lives();
+}
+
+OwnedFd find_living_thread(const OwnedFd& process) {
+  const int tasks = ::openat(process.get(), "task", O_RDONLY | kDirectory);
+  const std::unique_ptr<DIR, CloseDirectory> all(tasks < 0 ? nullptr : ::fdopendir(tasks));
+  if (all == nullptr) {
+    const OwnedFd closed(tasks);
+    return OwnedFd();
+  }
+  for (std::size_t i = 0; i < kMostThreads; ++i) {
+    const dirent* const entry = ::readdir(all.get());
+    if (entry == nullptr) break;
+    if (!is_number(entry->d_name)) continue;
+    OwnedFd thread(::openat(tasks, entry->d_name, O_PATH | kDirectory));
+    if (thread.is_open() && thread_lives(thread)) return thread;
+  }
+  return OwnedFd();
+}
+
+}  // namespace perfmap

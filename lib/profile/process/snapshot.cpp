@@ -1,0 +1,219 @@
+#include "perfmap/snapshot.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <dirent.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+#include "perfmap/process_modules.hpp"
+#include "process/safe_open.hpp"
+
+namespace perfmap {
+
+namespace {
+
+constexpr std::size_t kMostProcesses = 64;
+constexpr std::size_t kMostManifest = std::size_t{64} << 20;
+constexpr const char* kManifest = "manifest.json";
+
+enum class Wanted : std::uint8_t { directory, file, maybe_directory, maybe_file };
+
+/// What readers of processes open by path. They trust /proc to have no links and FIFOs there.
+Result<void> check_one(int at, const std::string& path, Wanted wanted, const std::string& name) {
+  const bool wants_file = wanted == Wanted::file || wanted == Wanted::maybe_file;
+  struct stat status {};
+  if (::fstatat(at, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    const bool maybe = wanted == Wanted::maybe_file || wanted == Wanted::maybe_directory;
+    if (errno == ENOENT && maybe) return {};
+    return Failure(system_error("cannot use the snapshot " + name + ": " + path, errno));
+  }
+  if (wants_file ? S_ISREG(status.st_mode) : S_ISDIR(status.st_mode)) return {};
+  const char* const why = wants_file ? " is not a regular file" : " is not a directory";
+  return Failure({Errc::refused, "cannot use the snapshot " + name + ": " + path + why, 0, {}});
+}
+
+template <std::size_t N>
+Result<void> check_all(int at, const std::array<std::pair<std::string, Wanted>, N>& tree,
+                       const std::string& name) {
+  for (const auto& [path, wanted] : tree) {
+    const Result<void> checked = check_one(at, path, wanted, name);
+    if (!checked) return checked;
+  }
+  return {};
+}
+
+Result<void> check_process(int at, const std::string& process, const std::string& name) {
+  const std::array<std::pair<std::string, Wanted>, 8> tree = {{
+      {process, Wanted::directory},
+      {process + "/stat", Wanted::file},
+      {process + "/status", Wanted::file},
+      {process + "/maps", Wanted::file},
+      {process + "/comm", Wanted::maybe_file},
+      {process + "/auxv", Wanted::maybe_file},
+      {process + "/cmdline", Wanted::maybe_file},
+      {process + "/root", Wanted::maybe_directory},
+  }};
+  return check_all(at, tree, name);
+}
+
+bool is_number(std::string_view text) noexcept {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// Those that the process was forked from, and whatever else readers may look for by its pid.
+Result<std::vector<std::string>> processes_in(int at, const std::string& name) {
+  const int fd = ::openat(at, "proc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  DIR* const directory = fd >= 0 ? ::fdopendir(fd) : nullptr;
+  if (directory == nullptr) {
+    Error error = system_error("cannot use the snapshot " + name + ": proc", errno);
+    if (fd >= 0) ::close(fd);
+    return Failure(std::move(error));
+  }
+  std::vector<std::string> found;
+  while (const dirent* const entry = ::readdir(directory)) {
+    if (!is_number(entry->d_name)) continue;
+    if (found.size() >= kMostProcesses) break;
+    found.push_back("proc/" + std::string(entry->d_name));
+  }
+  ::closedir(directory);
+  if (found.size() < kMostProcesses) return found;
+  return Failure(
+      {Errc::too_large, "cannot use the snapshot " + name + ": too many processes", 0, {}});
+}
+
+Result<void> check_tree(int at, pid_t pid, const std::string& name) {
+  const std::array<std::pair<std::string, Wanted>, 4> tree = {{
+      {"proc", Wanted::directory},
+      {"tmp", Wanted::directory},
+      {"proc/stat", Wanted::maybe_file},
+      {"proc/" + std::to_string(pid), Wanted::directory},
+  }};
+  Result<void> checked = check_all(at, tree, name);
+  if (!checked) return checked;
+  const Result<std::vector<std::string>> processes = processes_in(at, name);
+  if (!processes) return Failure(processes.error());
+  for (const std::string& process : *processes) {
+    if (checked) checked = check_process(at, process, name);
+  }
+  return checked;
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  std::string whole = std::filesystem::absolute(path, error).string();
+  if (error) return path;
+  while (whole.size() > 1 && whole.back() == '/') whole.pop_back();
+  return whole;
+}
+
+OwnedFd open_directory(const std::string& path) noexcept {
+  return OwnedFd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+Result<SnapshotManifest> read_manifest(int at, const std::string& directory) {
+  const std::string name = directory + "/" + kManifest;
+  const Result<ReadText> read = read_text_at(at, kManifest, name, kMostManifest);
+  if (!read) {
+    Error error = read.error();
+    if (error.code == Errc::not_found) error.code = Errc::unsupported;
+    return Failure(std::move(error));
+  }
+  if (read->was_cut) return Failure({Errc::too_large, name + " is too large", 0, {}});
+  Result<SnapshotManifest> manifest = parse_manifest(read->text);
+  if (!manifest) manifest.error().message = "cannot use " + name + ": " + manifest.error().message;
+  return manifest;
+}
+
+bool by_path(const SnapshotModule& a, const SnapshotModule& b) noexcept { return a.path < b.path; }
+
+}  // namespace
+
+Snapshot::Snapshot(std::string directory, SnapshotManifest manifest)
+    : directory_(std::move(directory)), manifest_(std::move(manifest)) {
+  const std::string base = absolute(directory_);
+  roots_ = {.proc = base + "/proc", .tmp = base + "/tmp"};
+  std::stable_sort(manifest_.modules.begin(), manifest_.modules.end(), by_path);
+}
+
+bool Snapshot::is_at(const std::string& directory) noexcept {
+  const OwnedFd at = open_directory(directory);
+  struct stat status {};
+  return at.is_open() && ::fstatat(at.get(), kManifest, &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+Result<Snapshot> Snapshot::open(const std::string& directory) {
+  const OwnedFd at = open_directory(directory);
+  if (!at.is_open()) return Failure(system_error("cannot open " + directory, errno));
+  Result<SnapshotManifest> manifest = read_manifest(at.get(), directory);
+  if (!manifest) return Failure(std::move(manifest.error()));
+  const Result<void> checked = check_tree(at.get(), manifest->pid, directory);
+  if (!checked) return Failure(checked.error());
+  return Snapshot(directory, *std::move(manifest));
+}
+
+std::string_view Snapshot::build_id_of(std::string_view path) const noexcept {
+  const auto& modules = manifest_.modules;
+  const auto found = std::partition_point(modules.begin(), modules.end(),
+                                          [path](const auto& one) { return one.path < path; });
+  if (found == modules.end() || found->path != path) return {};
+  return found->build_id;
+}
+
+Result<std::optional<Input>> Snapshot::vdso() const {
+  const auto file =
+      std::find_if(manifest_.files.begin(), manifest_.files.end(),
+                   [](const SnapshotFile& one) { return one.kind == SnapshotFile::Kind::vdso; });
+  if (file == manifest_.files.end()) return std::nullopt;
+  const std::string name = directory_ + "/" + file->path;
+  const OwnedFd at = open_directory(directory_);
+  if (!at.is_open()) return Failure(system_error("cannot open " + directory_, errno));
+  const OwnedFd found = find_below(at.get(), file->path);
+  if (!found.is_open()) return Failure(system_error("cannot open " + name, errno));
+  const Result<OwnedFd> fd = open_found(found, name);
+  if (!fd) return Failure(fd.error());
+  Result<Input> input = Input::from_descriptor(
+      fd->get(), name, {.follow_link = false, .regular_only = true, .bounded = true});
+  if (!input) return Failure(std::move(input.error()));
+  return std::optional<Input>(*std::move(input));
+}
+
+using Answer = ModuleCache::Answer;
+
+namespace {
+
+/// Of the snapshot, where it is the one that was told.
+Answer open_snapshot_vdso(ModuleCache& cache, const Snapshot& snapshot, std::string_view wanted) {
+  Result<std::optional<Input>> vdso = snapshot.vdso();
+  if (!vdso) return Failure(std::move(vdso.error()));
+  if (!*vdso) return Failure({Errc::not_found, "the snapshot has no [vdso]", 0, {}});
+  Answer module = cache.open(**std::move(vdso));
+  if (!module || wanted.empty() || (*module)->build_id() == wanted) return module;
+  return Failure({Errc::refused, "the snapshot has the [vdso] of another kernel", 0, {}});
+}
+
+}  // namespace
+
+ProcessTracker::OpenModule open_of_snapshot(ModuleCache& cache,
+                                            std::shared_ptr<const Snapshot> snapshot,
+                                            std::string root, ExpectedBuildId expected) {
+  auto files = open_below(cache, std::move(root), [snapshot, expected](const std::string& path) {
+    std::string told = expected ? expected(path) : std::string();
+    return told.empty() ? std::string(snapshot->build_id_of(path)) : told;
+  });
+  return [&cache, snapshot, expected, files = std::move(files)](
+             const Region& region, const ProcSource* process) -> Answer {
+    const bool is_vdso = region.file != nullptr && region.file->kind == RegionKind::vdso;
+    if (!is_vdso) return files(region, process);
+    std::string wanted = region.file->build_id;
+    if (wanted.empty() && expected) wanted = expected(region.file->name);
+    Answer module = open_snapshot_vdso(cache, *snapshot, wanted);
+    return module || !expected ? module : files(region, process);
+  };
+}
+
+}  // namespace perfmap

@@ -1,0 +1,393 @@
+#include "stacks/frame_symbolizer.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "perfmap/names.hpp"
+
+namespace perfmap {
+
+namespace {
+
+Symbolizer::Options symbolizer_options(const StackOptions& options) {
+  Symbolizer::Options result;
+  using Names = StackOptions::Names;
+  if (options.names == Names::lines) result.detail = Symbolizer::Detail::lines;
+  if (options.names == Names::inlines) result.detail = Symbolizer::Detail::inlines;
+  result.demangle = options.demangle;
+  result.threads = options.threads;
+  result.asks_unrecorded = true;
+  return result;
+}
+
+void count_doubts(Doubts doubts, FrameCounts& counts) noexcept {
+  if (!doubts.any()) return;
+  ++counts.doubtful;
+  for (unsigned i = 0; i < kDoubtCount; ++i) counts.doubts[i] += doubts.has(doubt_at(i)) ? 1 : 0;
+}
+
+}  // namespace
+
+PlaceFinder::PlaceFinder(RecordedProcesses& processes, const StackOptions& options,
+                         KernelSymbols& kernel, FrameTable& table)
+    : options_(options),
+      kernel_(kernel),
+      table_(table),
+      symbolizer_(processes.tracker(), symbolizer_options(options)),
+      recent_(std::size_t{1} << kRecentBits) {}
+
+PlaceFinder::Recent& PlaceFinder::recent(const RawStack& stack,
+                                         const UnwoundFrame& frame) noexcept {
+  const std::uint64_t mixed = (frame.pc + stack.moment->id * 0x85ebca77U) * 0x9e3779b97f4a7c15U;
+  return recent_[mixed >> (64 - kRecentBits)];
+}
+
+PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFrame& frame) {
+  const Address address = frame.pc - (frame.is_return ? 1 : 0);
+  if (frame.source == FrameSource::kernel) return {{&kernel_, address, frame.is_return}, nullptr};
+  const Symbolizer::Moment& moment = stack.moment->place;
+  const Region* const region = moment.space->find(address);
+  const auto& names = stack.moment->names;
+  if (names != nullptr && may_be_unrecorded_code(region))
+    return {{&names->unrecorded, address, frame.is_return}, region};
+  if (region == nullptr) return {{nullptr, address, frame.is_return}, nullptr};
+  if (is_mapped_file(*region)) {
+    // A process's own names count in files, too, for code that no symbol names; V8 maps its
+    // builtins twice, and names them at one of the places.
+    const bool has_own = names != nullptr && names->has_any();
+    const void* const file = region->file.get();
+    const void* const whose = has_own ? &own_files_[{names.get(), file}] : file;
+    const std::uint64_t offset = address - region->range.begin + region->offset;
+    return {{whose, offset, frame.is_return}, region};
+  }
+  // Of memory without a name, one process's is not another's.
+  if (names == nullptr) return {{moment.space.get(), address, frame.is_return}, region};
+  const auto origin = static_cast<std::size_t>(moment.lineage->origin_of(region, address));
+  return {{&names->marks[origin], address, frame.is_return}, region};
+}
+
+PlaceFinder::Found PlaceFinder::found_of(const Places& places) const noexcept {
+  if (places.count == 0) return {};
+  const FrameFunction& function = table_.function_of(all_[places.first + places.count - 1]);
+  return {places.first, places.count, function.name.empty(), function.kind == FrameKind::jit,
+          places.is_return};
+}
+
+/// Whether it is known what the frame stands for, which then is noted.
+bool PlaceFinder::find_known(const RawStack& stack, const UnwoundFrame& frame, const Key& key) {
+  const Places places = known_.find(key, stack.source_time);
+  if (places.count == 0) return false;
+  found_.push_back(found_of(places));
+  // Code that comes and goes is looked up by its time.
+  if (places.is_forever())
+    recent(stack, frame) = {frame.pc, stack.moment->id, frame.is_return, found_.back()};
+  return true;
+}
+
+void PlaceFinder::prepare(std::span<const RawStack> stacks) {
+  std::vector<Pending> pending;
+  found_.clear();
+  next_ = 0;
+  for (const RawStack& stack : stacks) {
+    for (const UnwoundFrame& frame : stack.frames) {
+      const Recent& last = recent(stack, frame);
+      if (last.address == frame.pc && last.moment == stack.moment->id &&
+          last.is_return == frame.is_return) {
+        found_.push_back(last.found);
+        continue;
+      }
+      const Located at = locate(stack, frame);
+      if (find_known(stack, frame, at.key)) continue;
+      if (frame.source == FrameSource::kernel) {
+        name_kernel(at.key);
+        find_known(stack, frame, at.key);
+        continue;
+      }
+      const bool is_file = at.region != nullptr && is_mapped_file(*at.region);
+      pending.push_back({found_.size(),
+                         stack.moment.get(),
+                         is_file,
+                         {at.key, frame.pc, stack.source_time, {frame.is_return, false}}});
+      found_.emplace_back();
+    }
+  }
+  name_pending(pending, Files::once);
+  settle(pending);
+  name_pending(pending, Files::each_time);
+  settle(pending);
+}
+
+/// Takes out what is known by now.
+void PlaceFinder::settle(std::vector<Pending>& pending) {
+  std::erase_if(pending, [this](const Pending& one) {
+    Found& found = found_[one.frame];
+    found = found_of(known_.find(one.wanted.key, one.wanted.time));
+    return found.count != 0;
+  });
+}
+
+/// Code of a runtime may be another a moment later. That of files rarely is, so that each address
+/// is asked for once at first; but runtimes have code in files, too, and dumps that know since
+/// when.
+void PlaceFinder::name_pending(std::span<const Pending> pending, Files files) {
+  std::unordered_map<const ProcessMoment*, std::vector<Wanted>> by_moment;
+  std::vector<const ProcessMoment*> moments;  // in the order in which they come
+  std::unordered_set<Key, HashPlaceKey> asked;
+  for (const Pending& one : pending) {
+    const bool is_once = one.is_file && files == Files::once;
+    if (is_once && !asked.insert(one.wanted.key).second) continue;
+    auto& wanted = by_moment[one.moment];
+    if (wanted.empty()) moments.push_back(one.moment);
+    wanted.push_back(one.wanted);
+  }
+  for (const ProcessMoment* const moment : moments) name_all(*moment, by_moment[moment]);
+}
+
+/// Nobody has the kernel's code.
+void PlaceFinder::name_kernel(const Key& key) {
+  FrameFunction function;
+  function.kind = FrameKind::kernel;
+  function.module = "[kernel.kallsyms]";
+  FramePlace place;
+  place.map_address = place.vaddr = key.where + (key.is_return ? 1 : 0);
+  const bool is_named = options_.names != StackOptions::Names::none;
+  if (const auto found = is_named ? kernel_.find(key.where) : std::nullopt) {
+    function.name = function.system_name = found->name;
+    function.module = found->module;
+    place.offset = place.map_address - found->begin;
+    const auto next = kernel_.find(place.map_address);
+    if (next && next->begin != found->begin) place.doubts.add(Doubt::guessed_call);
+  }
+  FrameMapping mapping;
+  mapping.path = function.module;
+  mapping.kind = FrameKind::kernel;
+  place.mapping = table_.add(mapping);
+  place.function = table_.add(function);
+  known_.add(key, {static_cast<std::uint32_t>(all_.size()), 1, 0, UINT64_MAX, key.is_return});
+  all_.push_back(table_.add(place));
+}
+
+/// Nearly every caller has the call right before its pc: names are asked for at once as if all had,
+/// and what the code says is looked at once for each place.
+void PlaceFinder::look_at_call(const ProcessMoment& moment, Wanted& wanted, AddressName& name) {
+  wanted.site = moment.unwind->return_site(wanted.pc, wanted.time);
+  if (wanted.site.is_return || options_.names == StackOptions::Names::none) return;
+  const Query query{wanted.pc, wanted.time};
+  symbolizer_.find_all(moment.place, {&query, 1}, {&name, 1});
+}
+
+void PlaceFinder::name_all(const ProcessMoment& moment, std::span<Wanted> wanted) {
+  std::vector<Query> queries;
+  for (const Wanted& one : wanted) queries.push_back({one.address(), one.time});
+  std::vector<AddressName> names(queries.size());
+  if (options_.names != StackOptions::Names::none) {
+    symbolizer_.find_all(moment.place, queries, names);
+  }
+  keepers_.push_back(moment.place.space);
+  keepers_.push_back(moment.names);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    // Several samples may have asked for it.
+    if (is_known(wanted[i].key, wanted[i].time)) continue;
+    if (wanted[i].key.is_return) look_at_call(moment, wanted[i], names[i]);
+    const Region* const region = moment.place.space->find(wanted[i].address());
+    keep(wanted[i].key, of_address(names[i], wanted[i], moment, region));
+  }
+}
+
+/// Samples come in the order of time: what stands for the same as when it was asked for last did so
+/// in between. Without that, each sample of code without a name would be kept.
+void PlaceFinder::keep(const Key& key, const Places& places) {
+  const auto places_of = [this](const Places& run) {
+    return std::span(all_).subspan(run.first, run.count);
+  };
+  PlaceRun* const last = places.is_moment() ? known_.last_of(key) : nullptr;
+  const bool is_same = last != nullptr && last->until <= places.since &&
+                       last->is_return == places.is_return &&
+                       std::ranges::equal(places_of(*last), places_of(places));
+  if (!is_same) return known_.add(key, places);
+  last->until = places.until;
+  all_.resize(places.first);
+}
+
+FrameCounts PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& frames) {
+  FrameCounts counts;
+  for (const UnwoundFrame& frame : stack.frames) {
+    const Found& found = found_[next_++];
+    for (std::uint32_t i = 0; i < found.count; ++i) {
+      frames.push_back({frame.pc, all_[found.first + i], frame.source, found.is_return});
+      const FramePlace& place = table_.place(frames.back().place);
+      count_doubts(doubts_of(frames.back(), place), counts);
+      const bool is_inlined = i + 1 < found.count;
+      if (is_inlined && table_.function(place.function).name.empty()) ++counts.unnamed;
+    }
+    counts.frames += found.count;
+    counts.sources[static_cast<std::size_t>(frame.source)] += found.count;
+    if (found.is_unnamed) ++(found.is_jit ? counts.unnamed_jit : counts.unnamed);
+  }
+  counts.unnamed += counts.unnamed_jit;
+  return counts;
+}
+
+namespace {
+
+FrameKind kind_of(const AddressName& name, const Region* region) noexcept {
+  if (name.entry) return FrameKind::jit;
+  if (name.module != nullptr) return FrameKind::native;
+  if (region == nullptr) return FrameKind::unknown;
+  if (is_mapped_file(*region)) {
+    return name.why == NoName::unreadable ? FrameKind::unknown : FrameKind::native;
+  }
+  return jit_room(*region) == JitRoom::likely ? FrameKind::jit : FrameKind::unknown;
+}
+
+/// Whether no source has code there at the end: then none is taken to come there later. Code that
+/// comes and is moved away again is missed, which is why this is asked for files only: runtimes
+/// hardly have such code there, and a missing file has many addresses without a name.
+bool has_no_later_name(const JitNames& names, const Query& query) {
+  return std::ranges::all_of(names.sources, [&](const std::shared_ptr<JitSources>& sources) {
+    if (sources == nullptr) return true;
+    const Resolution found = sources->find(query);
+    return !found.found && found.why == Unresolved::not_covered;
+  });
+}
+
+/// As perf calls it.
+std::string_view shown_name(const MappedFile& file) noexcept {
+  return file.name.empty() ? std::string_view("//anon") : std::string_view(file.name);
+}
+
+}  // namespace
+
+PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wanted& wanted,
+                                            const ProcessMoment& moment, const Region* region) {
+  const Address ip = wanted.pc;
+  FrameFunction function = function_of(name, region);
+  FramePlace place;
+  const bool is_file = region != nullptr && is_mapped_file(*region);
+  place.map_address = is_file ? ip - region->range.begin + region->offset : ip;
+  place.vaddr = name.vaddr ? *name.vaddr + (wanted.site.is_return ? 1 : 0) : ip;
+  if (name.range) place.offset = ip - name.range->begin;
+  place.mapping = mapping_of(name, region, function.kind);
+  place.doubts = name.doubts;
+  if (wanted.site.is_guess) place.doubts.add(Doubt::guessed_call);
+  add_jit_line(name, function, place);
+  Places places;
+  places.is_return = wanted.site.is_return;
+  places.first = static_cast<std::uint32_t>(all_.size());
+  set_jit_span(name, wanted, moment, region, places);
+  add_frames(name, function, place);
+  places.count = static_cast<std::uint32_t>(all_.size()) - places.first;
+  return places;
+}
+
+/// Of code of a JIT, as its dump has it.
+void PlaceFinder::add_jit_line(const AddressName& name, FrameFunction& function,
+                               FramePlace& place) const {
+  const bool is_wanted = options_.names == StackOptions::Names::lines ||
+                         options_.names == StackOptions::Names::inlines;
+  if (!is_wanted || !name.entry || name.sources == nullptr) return;
+  const CodeLine* const line =
+      line_at(name.sources->resolver().lines(*name.entry), name.entry->address_at_load);
+  if (line == nullptr || line->line <= 0) return;
+  place.line = static_cast<std::uint32_t>(line->line);
+  place.column = static_cast<std::uint32_t>(std::max(line->column, 0));
+  if (!line->file.empty()) function.file = line->file;
+}
+
+/// The innermost first; the last is the function that has the code, with its symbol's name.
+void PlaceFinder::add_frames(const AddressName& name, FrameFunction function, FramePlace place) {
+  const std::size_t inlined = name.frames.empty() ? 0 : name.frames.size() - 1;
+  for (std::size_t i = 0; i < inlined; ++i) {
+    const SourceFrame& source = name.frames[i];
+    FrameFunction inner = function;
+    inner.kind = FrameKind::inlined;
+    inner.name = source.function;
+    inner.system_name = source.linkage_name;
+    inner.file = source.file;
+    FramePlace at = place;
+    at.function = table_.add(inner);
+    at.line = source.line;
+    at.column = source.column;
+    at.offset = 0;
+    all_.push_back(table_.add(at));
+  }
+  if (!name.frames.empty()) {
+    function.file = name.frames.back().file;
+    place.line = name.frames.back().line;
+    place.column = name.frames.back().column;
+  }
+  place.function = table_.add(function);
+  all_.push_back(table_.add(place));
+}
+
+/// Views of it live as long as `name`; FrameTable copies them.
+FrameFunction PlaceFinder::function_of(const AddressName& name, const Region* region) const {
+  FrameFunction function;
+  function.kind = kind_of(name, region);
+  function.name = name.name;
+  function.system_name = name.name;
+  function.module = region != nullptr ? shown_name(*region->file) : std::string_view();
+  if (name.module != nullptr && name.vaddr) {
+    if (const auto symbol = name.module->find_symbol(*name.vaddr))
+      function.system_name = symbol->name;
+  }
+  if (name.entry && name.sources != nullptr) {
+    const Resolver& resolver = name.sources->resolver();
+    function.module = resolver.input(name.entry->source).name();
+    function.system_name = name.entry->name;
+    const DecodedName decoded = decode_name(name.entry->name);
+    function.tier = decoded.tier;
+    function.file = decoded.file;
+  }
+  return function;
+}
+
+/// How long the answer holds for that address.
+void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
+                               const ProcessMoment& moment, const Region* region, Places& places) {
+  if (name.module != nullptr || moment.names == nullptr) return;
+  if (!may_be_unrecorded_code(region) && jit_room(*region) == JitRoom::none) return;
+  const auto has_dump = [](const std::shared_ptr<JitSources>& sources) {
+    return sources != nullptr && !sources->resolver().timelines().empty();
+  };
+  const auto& sources = moment.names->sources;
+  // A parent's dump is asked for the moment of the fork, whatever the time of the sample.
+  const bool has_times = name.is_inherited ? has_dump(moment.place.jit)
+                                           : std::any_of(sources.begin(), sources.end(), has_dump);
+  if (!has_times) return;
+  places.since = wanted.time;
+  places.until = wanted.time == UINT64_MAX ? wanted.time : wanted.time + 1;
+  if (!name.entry && region != nullptr && is_mapped_file(*region) &&
+      has_no_later_name(*moment.names, {wanted.address(), wanted.time})) {
+    places.until = UINT64_MAX;
+  }
+  if (!name.entry || name.is_inherited) return;
+  const Resolver& resolver = name.sources->resolver();
+  const auto timelines = resolver.timelines();
+  if (name.entry->source < resolver.maps().size() || timelines.size() != 1) return;
+  const auto code = timelines.front().find(wanted.address(), wanted.time);
+  if (!code) return;
+  places.since = code->since;
+  places.until = code->until;
+}
+
+/// One for all processes that map the same part of a file; others lie where they do.
+std::uint32_t PlaceFinder::mapping_of(const AddressName& name, const Region* region,
+                                      FrameKind kind) {
+  if (region == nullptr) return 0;
+  const Address where = is_mapped_file(*region) ? 0 : region->range.begin;
+  const auto [place, is_new] =
+      mappings_.try_emplace({region->file.get(), region->offset, region->range.size, where});
+  if (!is_new) return place->second;
+  FrameMapping mapping;
+  mapping.range = region->range;
+  mapping.offset = region->offset;
+  mapping.path = shown_name(*region->file);
+  mapping.kind = kind;
+  mapping.build_id =
+      name.module != nullptr ? name.module->build_id() : std::string_view(region->file->build_id);
+  return place->second = table_.add(mapping);
+}
+
+}  // namespace perfmap

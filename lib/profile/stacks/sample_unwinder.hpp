@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+#include "perfmap/recording.hpp"
+#include "perfmap/stack_stitcher.hpp"
+#include "perfmap/unwound_frame.hpp"
+#include "stacks/recorded_processes.hpp"
+
+namespace perfmap {
+
+/// A sample's stack as addresses, kept when its record has gone.
+struct RawStack {
+  std::uint64_t time = 0;
+  std::uint64_t source_time = 0;  ///< the same by the clock of the process's jitdumps
+  std::uint64_t period = 1;
+  pid_t pid = 0;
+  pid_t tid = 0;
+  std::uint32_t cpu = UINT32_MAX;
+  std::uint32_t event = 0;
+  std::string_view comm;
+  std::string_view process_comm;
+  std::uint32_t program = 0;  ///< as StackSample has it
+  std::shared_ptr<const ProcessMoment> moment;
+  std::vector<UnwoundFrame> frames;  ///< those of the kernel first
+  StackEnd end = StackEnd::no_info;
+  bool is_full = false;  ///< the copy of the stack had no room for all of it
+  bool was_stitched = false;
+  std::optional<std::uint64_t> cookie;  ///< of a user's callchain that comes later
+};
+
+/// The machine that the registers of a sample are of; nothing for machines that we do not know.
+/// Where the recording does not say (its end is missing), the registers themselves do.
+std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters& user) noexcept;
+
+/// Unwinds samples. Borrows what its unwinder needs; one for each thread.
+class StackMaker {
+ public:
+  StackMaker(std::string_view arch, const StackOptions& options)
+      : arch_(arch), with_kernel_(options.kernel), unwinder_(options.unwind) {}
+
+  /// Adds the frames of `sample`, whose moment the stack has.
+  void make(const RecordedSample& sample, RawStack& stack);
+  const Unwinder& unwinder() const noexcept { return unwinder_; }
+
+ private:
+  void fill(const RecordedSample& sample, RawStack& stack);
+  bool unwind(const RecordedSample& sample, RawStack& stack);
+
+  std::string_view arch_;
+  bool with_kernel_;
+  Unwinder unwinder_;
+  UserSample user_;
+  std::vector<UnwoundFrame> room_;
+};
+
+/// The user's part of a callchain, which came later than its sample.
+void add_deferred(const Words& callchain, RawStack& stack);
+
+/// Stacks that may still change: those that wait for the user's part of their callchain, and, where
+/// stacks are stitched, for later samples of their thread. They leave in the order in which they
+/// came.
+class HeldStacks {
+ public:
+  HeldStacks(bool stitches, unsigned most_frames);
+
+  void add(std::vector<RawStack> stacks);
+  void take(const DeferredCallchain& chain);
+  /// Those that need not wait any longer; at the end, all. None as long as they are few: names are
+  /// looked up for many at once, on several threads.
+  std::vector<RawStack> release(bool is_end);
+
+ private:
+  // A thread that never comes back to user space must not hold up all others for ever.
+  static constexpr std::size_t kMostWaiting = 100000;
+  static constexpr std::size_t kLeastTogether = 256;
+  static constexpr std::uint64_t kDistance = std::uint64_t{5} * 1000 * 1000 * 1000;
+
+  bool may_leave(const RawStack& stack) const noexcept;
+  void repair(RawStack& stack);
+
+  std::optional<StackStitcher> stitcher_;
+  std::deque<RawStack> held_;
+  std::uint64_t newest_ = 0;
+};
+
+}  // namespace perfmap
