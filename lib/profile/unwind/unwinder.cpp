@@ -400,9 +400,6 @@ bool Walk<Arch>::is_call_before(Address address) {
   return ends_with_call(Arch::kMachine, code.before).value_or(false);
 }
 
-template class Walk<X86_64>;
-template class Walk<Aarch64>;
-
 namespace {
 
 bool has_rules(const UnwindRule& rule) noexcept {
@@ -548,9 +545,6 @@ template <class Arch>
 bool Walk<Arch>::is_code(Address address) {
   return rule_at(address).kind != UnwindRule::Kind::no_code;
 }
-
-template class Walk<X86_64>;
-template class Walk<Aarch64>;
 
 }  // namespace
 
