@@ -22,7 +22,7 @@ DOORS = [  # what is included, and the only place, or places, that may
     (re.compile(r"^libiberty/"), "lib/profile/modules/"),
     (re.compile(r"^zstd\.h"), "lib/profile/compression/"),
     (re.compile(r"^protozero/"), "lib/profile/stacks/"),
-    (re.compile(r"^CLI/"), "apps/"),
+    (re.compile(r"^CLI/"), "apps/perfmap/command_line.cpp"),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 

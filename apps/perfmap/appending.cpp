@@ -1,22 +1,19 @@
 #include "appending.hpp"
 
-#include <CLI/CLI.hpp>
 #include <perfmap/written_name.hpp>
 #include <unistd.h>
 
-#include "options.hpp"
+#include "command_line.hpp"
 
 namespace perfmap::app {
 
-void declare_appending(CLI::App& command, AppendOptions& options) {
-  CLI::Option* const pid =
-      command.add_option("-p,--pid", options.pid, "Append to the map of this pid in /tmp")
-          ->check(is_pid())
-          ->type_name("PID")
-          ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_output(command, options.output, "Append to this file")->excludes(pid);
-  command.add_flag("--strict", options.strict,
-                   "Refuse names that would have to be changed, instead of changing them");
+void add_append_options(CommandOptions& command, AppendOptions& options) {
+  const Option pid =
+      command.value("-p,--pid", options.pid, "PID", "Append to the map of this pid in /tmp")
+          .check(check_pid);
+  add_output(command, options.output, "Append to this file").excludes(pid);
+  command.flag("--strict", options.strict,
+               "Refuse names that would have to be changed, instead of changing them");
 }
 
 Error no_target() { return {Errc::invalid_argument, "expected -p PID or -o FILE", 0, {}}; }

@@ -3,12 +3,8 @@
 #include <perfmap/writer.hpp>
 #include <string>
 
-#include "options.hpp"
+#include "command_line.hpp"
 #include "source.hpp"
-
-namespace CLI {
-class App;
-}  // namespace CLI
 
 namespace perfmap::app {
 
@@ -18,7 +14,7 @@ struct AppendOptions {
   std::string output;
   bool strict = false;
 };
-void declare_appending(CLI::App& command, AppendOptions& options);
+void add_append_options(CommandOptions& command, AppendOptions& options);
 
 /// Opens the target; the map of -p PID need not exist, nor the process live.
 Result<MapWriter> open_target(const AppendOptions& options, std::size_t buffer_bytes);

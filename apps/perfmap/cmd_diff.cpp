@@ -1,9 +1,7 @@
-#include <CLI/CLI.hpp>
 #include <perfmap/diff.hpp>
 #include <perfmap/json_writer.hpp>
 
-#include "command.hpp"
-#include "options.hpp"
+#include "command_line.hpp"
 #include "readable_name.hpp"
 #include "source.hpp"
 
@@ -89,17 +87,14 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_diff(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  command.add_option("source", options->sources, "The two maps: paths, '-' or pids")
-      ->type_name(kSource)
-      ->required()
-      ->expected(2);
-  add_source_options(command, options->opening);
-  add_no_demangle(command, options->demangle);
-  add_format(command, options->format, {"text", "json"});
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+void declare_diff(CommandOptions& command) {
+  Options& options = command.runs(run);
+  command.positional("source", options.sources, kSource, "The two maps: paths, '-' or pids")
+      .required()
+      .count(2, 2);
+  add_source_options(command, options.opening);
+  add_no_demangle(command, options.demangle);
+  add_format(command, options.format, {"text", "json"});
 }
 
 }  // namespace perfmap::app

@@ -1,10 +1,8 @@
-#include <CLI/CLI.hpp>
 #include <perfmap/info.hpp>
 #include <perfmap/json_writer.hpp>
 
-#include "command.hpp"
+#include "command_line.hpp"
 #include "dump_info_text.hpp"
-#include "options.hpp"
 #include "readable_name.hpp"
 #include "source.hpp"
 
@@ -173,20 +171,14 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_info(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  command.add_option("source", options->source, "The map: a path, '-' or a pid")
-      ->type_name(kSource)
-      ->required();
-  add_source_options(command, options->opening);
-  command.add_option("--by", options->by, "Bytes and entries by name, prefix or tier")
-      ->check(CLI::IsMember({"name", "prefix", "tier"}))
-      ->type_name("KEY")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_no_demangle(command, options->demangle);
-  add_format(command, options->format, {"text", "json"});
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+void declare_info(CommandOptions& command) {
+  Options& options = command.runs(run);
+  command.positional("source", options.source, kSource, "The map: a path, '-' or a pid").required();
+  add_source_options(command, options.opening);
+  command.value("--by", options.by, "KEY", "Bytes and entries by name, prefix or tier")
+      .one_of({"name", "prefix", "tier"});
+  add_no_demangle(command, options.demangle);
+  add_format(command, options.format, {"text", "json"});
 }
 
 }  // namespace perfmap::app

@@ -1,16 +1,14 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <perfmap/lint.hpp>
 #include <perfmap/rules.hpp>
 
-#include "command.hpp"
+#include "command_line.hpp"
 #include "lint_fix.hpp"
 #include "lint_process.hpp"
 #include "lint_recording.hpp"
 #include "lint_report.hpp"
 #include "lint_source.hpp"
-#include "options.hpp"
 #include "source.hpp"
 
 namespace perfmap::app {
@@ -168,7 +166,7 @@ std::string upper_case(std::string id) {
   return id;
 }
 
-std::string is_rule_prefix(const std::string& text) {
+std::string check_rule_prefix(const std::string& text) {
   const auto rules = rule::all();
   const bool known = !text.empty() && std::any_of(rules.begin(), rules.end(), [&](const Rule* one) {
     return one->id.starts_with(text);
@@ -176,75 +174,52 @@ std::string is_rule_prefix(const std::string& text) {
   return known ? "" : "no rule begins with '" + text + "'";
 }
 
-void declare_selection(CLI::App& command, Options& options) {
-  const CLI::Validator rule(is_rule_prefix, "");
-  command.add_option("--select", options.select, "Only these rules: ids or their beginnings")
-      ->type_name("IDS")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(rule)
-      ->transform(upper_case);
-  command.add_option("--ignore", options.ignore, "Not these rules")
-      ->type_name("IDS")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(rule)
-      ->transform(upper_case);
-  const auto last = CLI::MultiOptionPolicy::TakeLast;
-  command.add_option("--severity", options.severity, "Nothing below this (default: info)")
-      ->check(CLI::IsMember({"info", "warning", "error"}))
-      ->type_name("LEVEL")
-      ->multi_option_policy(last);
+void add_selection(CommandOptions& command, Options& options) {
+  command.values("--select", options.select, "IDS", "Only these rules: ids or their beginnings")
+      .with_commas()
+      .check(check_rule_prefix)
+      .transform(upper_case);
+  command.values("--ignore", options.ignore, "IDS", "Not these rules")
+      .with_commas()
+      .check(check_rule_prefix)
+      .transform(upper_case);
+  command.value("--severity", options.severity, "LEVEL", "Nothing below this (default: info)")
+      .one_of({"info", "warning", "error"});
   command
-      .add_option("--fail-level", options.fail_level,
-                  "Exit with 1 from this level on (default: warning)")
-      ->check(CLI::IsMember({"info", "warning", "error", "never"}))
-      ->type_name("LEVEL")
-      ->multi_option_policy(last);
-  command.add_option("--reader", options.reader, "Only what hurts this reader (default: all)")
-      ->check(CLI::IsMember({"perf", "bcc", "blazesym", "samply", "all"}))
-      ->type_name("NAME")
-      ->multi_option_policy(last);
+      .value("--fail-level", options.fail_level, "LEVEL",
+             "Exit with 1 from this level on (default: warning)")
+      .one_of({"info", "warning", "error", "never"});
+  command.value("--reader", options.reader, "NAME", "Only what hurts this reader (default: all)")
+      .one_of({"perf", "bcc", "blazesym", "samply", "all"});
   command
-      .add_option("--max-findings", options.max_findings,
-                  "Show so many of each rule, 0 for all (default: 20)")
-      ->type_name("N")
-      ->check(is_count())
-      ->multi_option_policy(last);
+      .value("--max-findings", options.max_findings, "N",
+             "Show so many of each rule, 0 for all (default: 20)")
+      .check(check_count);
 }
 
 }  // namespace
 
-void declare_lint(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  options->opening.takes_others = false;
-  options->opening.needs_magic = false;
-  command.add_option("source", options->sources, "Maps and jitdumps: paths, '-' or pids")
-      ->type_name(kSource);
-  add_source_options(command, options->opening);
-  add_format(command, options->format, {"pretty", "gcc", "json", "jsonl", "sarif", "github"});
-  declare_selection(command, *options);
+void declare_lint(CommandOptions& command) {
+  Options& options = command.runs(run);
+  options.opening.takes_others = false;
+  options.opening.needs_magic = false;
+  command.positional("source", options.sources, kSource, "Maps and jitdumps: paths, '-' or pids");
+  add_source_options(command, options.opening);
+  add_format(command, options.format, {"pretty", "gcc", "json", "jsonl", "sarif", "github"});
+  add_selection(command, options);
+  command.value("--recording", options.recording, kFile,
+                "Also hold the files against this recording (perf.data) of their processes");
+  command.flag("--statistics", options.statistics, "Count findings by rule instead");
+  const Option fix =
+      command.flag("--fix", options.fix.fix, "Rewrite the map as tidy does, or the dump");
   command
-      .add_option("--recording", options->recording,
-                  "Also hold the files against this recording (perf.data) of their processes")
-      ->type_name(kFile)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command.add_flag("--statistics", options->statistics, "Count findings by rule instead");
-  CLI::Option* const fix =
-      command.add_flag("--fix", options->fix.fix, "Rewrite the map as tidy does, or the dump");
-  command
-      .add_flag("--diff", options->fix.diff,
-                "Print what --fix would do: a unified diff, or a dump's changes")
-      ->excludes(fix);
-  command.add_flag("--force", options->fix.force,
-                   "Fix even while a process has the file open for writing");
-  command.add_flag("--rules", options->list_rules, "List all rules");
-  command.add_option("--explain", options->explain, "Explain a rule")
-      ->type_name("ID")
-      ->transform(upper_case)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+      .flag("--diff", options.fix.diff,
+            "Print what --fix would do: a unified diff, or a dump's changes")
+      .excludes(fix);
+  command.flag("--force", options.fix.force,
+               "Fix even while a process has the file open for writing");
+  command.flag("--rules", options.list_rules, "List all rules");
+  command.value("--explain", options.explain, "ID", "Explain a rule").transform(upper_case);
 }
 
 }  // namespace perfmap::app

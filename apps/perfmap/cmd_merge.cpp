@@ -1,12 +1,10 @@
-#include <CLI/CLI.hpp>
 #include <perfmap/map_json.hpp>
 #include <perfmap/merge.hpp>
 #include <perfmap/range_check.hpp>
 #include <perfmap/report.hpp>
 
-#include "command.hpp"
+#include "command_line.hpp"
 #include "convert_dump.hpp"
-#include "options.hpp"
 #include "portable.hpp"
 
 namespace perfmap::app {
@@ -105,28 +103,22 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_merge(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  command.add_option("source", options->sources, "Maps, oldest first: paths, '-' or pids")
-      ->type_name(kSource)
-      ->required();
-  add_source_options(command, options->source);
-  CLI::Option* const output =
-      add_output(command, options->output, "Write there instead of standard output");
-  CLI::Option* const overlap = add_overlap(command, options->overlap, false);
-  CLI::Option* const keep =
-      command.add_flag("--keep", options->keep, "Put the lines one behind the other, unchanged")
-          ->excludes(overlap);
-  command.add_flag("--check", options->check, "Write nothing; print each conflict")
-      ->excludes(keep)
-      ->excludes(output);
-  command.add_option("--to", options->to, "Output: perf-map, jitdump or json (default: perf-map)")
-      ->check(CLI::IsMember({"perf-map", "jitdump", "json"}))
-      ->type_name("KIND")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-      ->excludes(keep);
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+void declare_merge(CommandOptions& command) {
+  Options& options = command.runs(run);
+  command.positional("source", options.sources, kSource, "Maps, oldest first: paths, '-' or pids")
+      .required();
+  add_source_options(command, options.source);
+  const Option output = add_output(command, options.output);
+  const Option overlap = add_overlap(command, options.overlap, false);
+  const Option keep =
+      command.flag("--keep", options.keep, "Put the lines one behind the other, unchanged")
+          .excludes(overlap);
+  command.flag("--check", options.check, "Write nothing; print each conflict")
+      .excludes(keep)
+      .excludes(output);
+  command.value("--to", options.to, "KIND", "Output: perf-map, jitdump or json (default: perf-map)")
+      .one_of({"perf-map", "jitdump", "json"})
+      .excludes(keep);
 }
 
 }  // namespace perfmap::app

@@ -1,13 +1,10 @@
-#include <CLI/CLI.hpp>
 #include <charconv>
 
-#include "options.hpp"
+#include "command_line.hpp"
 #include "pypylog_options.hpp"
 
 namespace perfmap::app {
 namespace {
-
-constexpr auto kLast = CLI::MultiOptionPolicy::TakeLast;
 
 std::optional<TypedTick> parse_typed_tick(const std::string& text) {
   std::string_view digits = text;
@@ -25,14 +22,13 @@ std::optional<TypedTick> parse_typed_tick(const std::string& text) {
 
 bool is_target(const std::string& text) { return text == "perf-map" || text == "jitdump"; }
 
-CLI::Validator is_tick(bool or_target) {
-  return CLI::Validator(
-      [or_target](const std::string& text) {
-        if (parse_typed_tick(text) || (or_target && is_target(text))) return std::string();
-        return "'" + text + "' is " + (or_target ? "neither perf-map nor jitdump nor a" : "no") +
-               " number of ticks";
-      },
-      "");
+std::string check_tick(const std::string& text) {
+  return parse_typed_tick(text) ? "" : "'" + text + "' is no number of ticks";
+}
+
+std::string check_target_or_tick(const std::string& text) {
+  if (is_target(text) || parse_typed_tick(text)) return "";
+  return "'" + text + "' is neither perf-map nor jitdump nor a number of ticks";
 }
 
 /// SHIFT,MULT,ZERO, as the kernel has them.
@@ -52,117 +48,81 @@ std::optional<TimeConversion> parse_conversion(const std::string& text) {
   return conversion;
 }
 
-/// Of the two ends of the span that counts, the last is an option with two meanings.
-void add_span(CLI::App& command, PypylogOptions& options) {
-  command
-      .add_option_function<std::string>(
-          "--from", [&options](const std::string& text) { options.from = parse_typed_tick(text); },
-          "Time before that tick counts nowhere")
-      ->check(is_tick(false))
-      ->type_name("TICK")
-      ->multi_option_policy(kLast);
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--to",
-          [&options](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) {
-              if (is_target(text)) options.to = text;
-              if (!is_target(text)) options.until = parse_typed_tick(text);
-            }
-          },
-          "perf-map or jitdump: write the loops' code as such; a tick: time from there on counts "
-          "nowhere")
-      ->allow_extra_args(false)
-      ->check(is_tick(true))
-      ->type_name("TICK:{perf-map,jitdump}");
+std::string check_conversion(const std::string& text) {
+  return parse_conversion(text) ? "" : "'" + text + "' is no SHIFT,MULT,ZERO";
 }
 
-void add_reading(CLI::App& command, PypylogOptions& options) {
+void add_reading(CommandOptions& command, PypylogOptions& options) {
+  const auto take_base = [&](const std::string& name) { options.ticks = *parse_tick_base(name); };
   command
-      .add_option_function<std::string>(
-          "--ticks",
-          [&options](const std::string& name) { options.ticks = *parse_tick_base(name); },
-          "In which base the log's ticks are: hex, dec, or auto (default), which takes decimal "
-          "where none has a letter")
-      ->check(CLI::IsMember({"auto", "hex", "dec"}))
-      ->type_name("BASE")
-      ->multi_option_policy(kLast);
-  command
-      .add_option_function<std::string>(
-          "--inner-bridges",
-          [&options](const std::string& name) { options.count_inner_bridges = name == "count"; },
-          "Bridges that jump back to their own loop belong to it (ignore, default), or count on "
-          "their own (count)")
-      ->check(CLI::IsMember({"ignore", "count"}))
-      ->type_name("POLICY")
-      ->multi_option_policy(kLast);
-  add_span(command, options);
-}
-
-void add_sampling(CLI::App& command, PypylogOptions& options) {
-  command
-      .add_option("--perf-data", options.recording,
-                  "Count the samples of that recording of the same run that fell into each loop")
-      ->type_name(kFile)
-      ->multi_option_policy(kLast);
-  command
-      .add_option("-p,--pid", options.pid,
-                  "The process that wrote the log, where the recording has several")
-      ->check(is_pid())
-      ->type_name("PID")
-      ->multi_option_policy(kLast);
-  const auto is_conversion = [](const std::string& text) {
-    return parse_conversion(text) ? "" : "'" + text + "' is no SHIFT,MULT,ZERO";
+      .value("--ticks", take_base, "BASE",
+             "In which base the log's ticks are: hex, dec, or auto (default), which takes decimal "
+             "where none has a letter")
+      .one_of({"auto", "hex", "dec"});
+  const auto take_bridges = [&](const std::string& name) {
+    options.count_inner_bridges = name == "count";
   };
   command
-      .add_option_function<std::string>(
-          "--time-conv",
-          [&options](const std::string& text) { options.time_conversion = parse_conversion(text); },
-          "How ticks become nanoseconds of a jitdump, as TIME_CONV of a recording has it")
-      ->check(CLI::Validator(is_conversion, ""))
-      ->type_name("SHIFT,MULT,ZERO")
-      ->multi_option_policy(kLast);
+      .value("--inner-bridges", take_bridges, "POLICY",
+             "Bridges that jump back to their own loop belong to it (ignore, default), or count on "
+             "their own (count)")
+      .one_of({"ignore", "count"});
+  const auto take_from = [&](const std::string& text) { options.from = parse_typed_tick(text); };
+  command.value("--from", take_from, "TICK", "Time before that tick counts nowhere")
+      .check(check_tick);
+  // An option with two meanings: the end of the span that counts, and what is written.
+  const auto take_to = [&](const std::string& text) {
+    if (is_target(text)) options.to = text;
+    if (!is_target(text)) options.until = parse_typed_tick(text);
+  };
+  command
+      .values("--to", take_to, "TICK:{perf-map,jitdump}",
+              "perf-map or jitdump: write the loops' code as such; a tick: time from there on "
+              "counts nowhere")
+      .check(check_target_or_tick);
+}
+
+void add_sampling(CommandOptions& command, PypylogOptions& options) {
+  command.value("--perf-data", options.recording, kFile,
+                "Count the samples of that recording of the same run that fell into each loop");
+  command
+      .value("-p,--pid", options.pid, "PID",
+             "The process that wrote the log, where the recording has several")
+      .check(check_pid);
+  const auto take_conversion = [&](const std::string& text) {
+    options.time_conversion = parse_conversion(text);
+  };
+  command
+      .value("--time-conv", take_conversion, "SHIFT,MULT,ZERO",
+             "How ticks become nanoseconds of a jitdump, as TIME_CONV of a recording has it")
+      .check(check_conversion);
 }
 
 }  // namespace
 
-void declare_pypylog(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<PypylogOptions>();
-  command.add_option("log", options->log, "The log: what PyPy wrote with PYPYLOG=…, or '-'")
-      ->type_name(kFile)
-      ->required();
-  add_format(command, options->format, {"text", "json", "speedscope", "folded", "html"});
-  add_output(command, options->output, "Write there instead of standard output");
-  CLI::Option* const by =
-      command
-          .add_option_function<std::string>(
-              "--by", [options](const std::string& name) { options->by = *parse_loop_key(name); },
-              "A row for each loop (default), or for all loops of a function or file")
-          ->check(CLI::IsMember({"loop", "function", "file"}))
-          ->type_name("KEY")
-          ->multi_option_policy(kLast);
-  CLI::Option* const top = command.add_option("--top", options->top, "Print that many rows")
-                               ->check(is_count())
-                               ->type_name("N")
-                               ->multi_option_policy(kLast);
+void declare_pypylog(CommandOptions& command) {
+  PypylogOptions& options = command.runs(run_pypylog);
+  command.positional("log", options.log, kFile, "The log: what PyPy wrote with PYPYLOG=…, or '-'")
+      .required();
+  add_format(command, options.format, {"text", "json", "speedscope", "folded", "html"});
+  add_output(command, options.output);
+  const auto take_key = [&](const std::string& name) { options.by = *parse_loop_key(name); };
+  const Option by = command
+                        .value("--by", take_key, "KEY",
+                               "A row for each loop (default), or for all loops of a function or "
+                               "file")
+                        .one_of({"loop", "function", "file"});
+  const Option top =
+      command.value("--top", options.top, "N", "Print that many rows").check(check_count);
   command
-      .add_option("--annotate", options->annotate,
-                  "Print the operations of that loop by the lines they are of: its number, name or "
-                  "function, or a guard's address")
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            return std::string(text.empty() ? "no loop is named" : "");
-          },
-          ""))
-      ->type_name("LOOP")
-      ->multi_option_policy(kLast)
-      ->excludes(by)
-      ->excludes(top);
-  add_reading(command, *options);
-  add_sampling(command, *options);
-  command.callback([options, &action] {
-    action = [options](const Console& c) { return run_pypylog(*options, c); };
-  });
+      .value("--annotate", options.annotate, "LOOP",
+             "Print the operations of that loop by the lines they are of: its number, name or "
+             "function, or a guard's address")
+      .check([](const std::string& text) { return text.empty() ? "no loop is named" : ""; })
+      .excludes(by)
+      .excludes(top);
+  add_reading(command, options);
+  add_sampling(command, options);
 }
 
 }  // namespace perfmap::app

@@ -1,43 +1,14 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <perfmap/seconds.hpp>
 #include <thread>
 
-#include "options.hpp"
+#include "command_line.hpp"
 #include "readable_name.hpp"
 #include "stacks_options.hpp"
 
 namespace perfmap::app {
 namespace {
-
-/// Values of an option that may come several times, or be a list with commas.
-CLI::Option* add_list(CLI::App& command, const std::string& name, std::vector<std::string>& values,
-                      const std::string& help, const char* type) {
-  return command.add_option(name, values, help)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name(type);
-}
-
-CLI::Option* add_pids(CLI::App& command, const std::string& name, std::vector<pid_t>& pids,
-                      const std::string& help, const char* type) {
-  return command
-      .add_option_function<std::vector<std::string>>(
-          name,
-          [&pids](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) {
-              pid_t pid = 0;
-              std::from_chars(text.data(), text.data() + text.size(), pid);
-              pids.push_back(pid);
-            }
-          },
-          help)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(is_pid())
-      ->type_name(type);
-}
 
 /// A number of seconds with at least so many decimals.
 std::string with_decimals(std::string seconds, std::size_t count) {
@@ -67,118 +38,102 @@ bool parse_span(const std::string& text, std::uint64_t& from, std::uint64_t& to)
   return from <= to;
 }
 
-void add_filters(CLI::App& command, StackFilter& filter) {
-  add_pids(command, "-p,--pid", filter.pids, "Only samples of these processes", "PID");
-  add_pids(command, "--tid", filter.tids, "Only samples of these threads", "TID");
-  add_list(command, "--comm", filter.comms, "Only samples of threads of these names", "NAME");
-  add_list(command, "--event", filter.events, "Only samples of these events", "NAME");
-  const auto is_span = [](const std::string& text) {
-    std::uint64_t from = 0;
-    std::uint64_t to = UINT64_MAX;
-    return parse_span(text, from, to) ? "" : "'" + text + "' is no span of seconds FROM,TO";
+std::string check_span(const std::string& text) {
+  std::uint64_t from = 0;
+  std::uint64_t to = UINT64_MAX;
+  return parse_span(text, from, to) ? "" : "'" + text + "' is no span of seconds FROM,TO";
+}
+
+void add_filters(CommandOptions& command, StackFilter& filter) {
+  const auto add_pids = [&](const char* names, std::vector<pid_t>& pids, const char* type,
+                            const char* help) {
+    const auto take = [&pids](const std::string& text) {
+      pid_t pid = 0;
+      std::from_chars(text.data(), text.data() + text.size(), pid);
+      pids.push_back(pid);
+    };
+    command.values(names, take, type, help).with_commas().check(check_pid);
+  };
+  add_pids("-p,--pid", filter.pids, "PID", "Only samples of these processes");
+  add_pids("--tid", filter.tids, "TID", "Only samples of these threads");
+  command.values("--comm", filter.comms, "NAME", "Only samples of threads of these names")
+      .with_commas();
+  command.values("--event", filter.events, "NAME", "Only samples of these events").with_commas();
+  const auto take_span = [&filter](const std::string& text) {
+    parse_span(text, filter.from, filter.to);
   };
   command
-      .add_option_function<std::string>(
-          "--time",
-          [&filter](const std::string& text) { parse_span(text, filter.from, filter.to); },
-          "Only samples from FROM to TO, both included, in seconds of the recording's clock; six "
-          "decimals, as perf prints them, stand for a whole microsecond; either may be left out")
-      ->check(CLI::Validator(is_span, ""))
-      ->type_name("FROM,TO")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      .value("--time", take_span, "FROM,TO",
+             "Only samples from FROM to TO, both included, in seconds of the recording's clock; "
+             "six decimals, as perf prints them, stand for a whole microsecond; either may be "
+             "left out")
+      .check(check_span);
 }
 
-void add_unwinding(CLI::App& command, StackOptions& stacks) {
+void add_unwinding(CommandOptions& command, StackOptions& stacks) {
   command
-      .add_option("--max-stack", stacks.unwind.most_frames,
-                  "Unwind no more frames than that (default: 1024)")
-      ->check(CLI::Range(1, 1000000))
-      ->type_name("N")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command.add_flag(
-      "--stitch", stacks.stitch,
-      "Complete stacks that were cut by those of other samples; such frames are marked");
-  command.add_flag("--scan", stacks.unwind.scan,
-                   "Where nothing else is known, guess callers from words on the stack");
-  command.add_flag("--jit-cfi", stacks.unwind.jit_cfi_first,
-                   "Trust a jitdump's unwinding information before frame pointers");
+      .value("--max-stack", stacks.unwind.most_frames, "N",
+             "Unwind no more frames than that (default: 1024)")
+      .between(1, 1000000);
+  command.flag("--stitch", stacks.stitch,
+               "Complete stacks that were cut by those of other samples; such frames are marked");
+  command.flag("--scan", stacks.unwind.scan,
+               "Where nothing else is known, guess callers from words on the stack");
+  command.flag("--jit-cfi", stacks.unwind.jit_cfi_first,
+               "Trust a jitdump's unwinding information before frame pointers");
   command
-      .add_option("--threads", stacks.threads,
-                  "Work with that many threads (default: one a processor)")
-      ->check(CLI::Range(1, 64))
-      ->type_name("N")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      .value("--threads", stacks.threads, "N",
+             "Work with that many threads (default: one a processor)")
+      .between(1, 64);
 }
 
-void add_source(CLI::App& command, const std::string& name, Source::As as,
-                std::vector<Source>& sources, const std::string& help) {
-  command
-      .add_option_function<std::vector<std::string>>(
-          name,
-          [as, &sources](const std::vector<std::string>& paths) {
-            for (const std::string& path : paths) sources.push_back({path, as});
-          },
-          help)
-      ->allow_extra_args(false)
-      ->trigger_on_parse()
-      ->type_name(kFile);
-}
-
-void add_files(CLI::App& command, StacksOptions& options) {
-  add_source(command, "-m,--map", Source::As::path, options.sources,
-             "A perf map, for every process");
-  add_source(command, "-j,--jitdump", Source::As::dump, options.sources,
-             "A jitdump, for every process");
-  const auto add_path = [&](const std::string& name, std::string& value, const std::string& help,
-                            const char* type) {
-    command.add_option(name, value, help)
-        ->type_name(type)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+void add_files(CommandOptions& command, StacksOptions& options) {
+  const auto add_source = [&](const char* names, Source::As as, const char* help) {
+    std::vector<Source>& sources = options.sources;
+    const auto take = [&sources, as](const std::string& path) { sources.push_back({path, as}); };
+    command.values(names, take, kFile, help).in_order();
   };
-  add_path("--map-dir", options.map_dir,
-           "Where perf-PID.map and jit-PID.dump of processes are: a directory, or a snapshot",
-           "DIR");
-  add_path("--symfs", options.symfs, "Where the ELF files of processes are, by their paths", "DIR");
-  add_path("--kallsyms", options.kallsyms, "Name the kernel's frames by a copy of /proc/kallsyms",
-           kFile);
-  command.add_flag("--any-owner", options.any_owner,
-                   "Also use maps and dumps that belong to another user");
-  command.add_flag("--debuginfod", options.debuginfod,
-                   "Ask the servers of DEBUGINFOD_URLS for debug files that are not here");
+  add_source("-m,--map", Source::As::path, "A perf map, for every process");
+  add_source("-j,--jitdump", Source::As::dump, "A jitdump, for every process");
+  command.value("--map-dir", options.map_dir, "DIR",
+                "Where perf-PID.map and jit-PID.dump of processes are: a directory, or a snapshot");
+  command.value("--symfs", options.symfs, "DIR",
+                "Where the ELF files of processes are, by their paths");
+  command.value("--kallsyms", options.kallsyms, kFile,
+                "Name the kernel's frames by a copy of /proc/kallsyms");
+  command.flag("--any-owner", options.any_owner,
+               "Also use maps and dumps that belong to another user");
+  command.flag("--debuginfod", options.debuginfod,
+               "Ask the servers of DEBUGINFOD_URLS for debug files that are not here");
 }
 
 }  // namespace
 
-void declare_stacks(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<StacksOptions>();
-  options->stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
+void declare_stacks(CommandOptions& command) {
+  StacksOptions& options = command.runs(write_stacks);
+  options.stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
   command
-      .add_option("recording", options->recording,
+      .positional("recording", options.recording, kFile,
                   "A recording of perf record, a pprof profile, or '-'")
-      ->type_name(kFile)
-      ->required();
-  add_format(command, options->format,
+      .required();
+  add_format(command, options.format,
              {"folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl"});
-  add_output(command, options->output, "Write there instead of standard output");
-  add_filters(command, options->stacks.filter);
-  CLI::Option* const lines = command.add_flag("--lines", options->lines, "Print source lines");
-  CLI::Option* const inlines = command.add_flag(
-      "--inlines", options->inlines, "Print the functions that were inlined, with lines");
-  command.add_flag("--addresses", options->addresses, "Print addresses without names")
-      ->excludes(lines)
-      ->excludes(inlines);
-  add_no_demangle(command, options->stacks.demangle);
-  command.add_flag("!--no-kernel", options->stacks.kernel, "Leave out the kernel's frames");
-  command.add_flag("--merge-tiers", options->writing.merge_tiers,
-                   "One frame for a function, however far its runtime has optimised it");
-  command.add_flag("--with-pid", options->writing.with_pid, "Stacks of each thread on their own");
-  command.add_flag("--stats", options->stats,
-                   "Print a table of how stacks ended; with -o, beside them");
-  add_unwinding(command, options->stacks);
-  add_files(command, *options);
-  command.callback([options, &action] {
-    action = [options](const Console& c) { return write_stacks(*options, c); };
-  });
+  add_output(command, options.output);
+  add_filters(command, options.stacks.filter);
+  const Option lines = command.flag("--lines", options.lines, "Print source lines");
+  const Option inlines = command.flag("--inlines", options.inlines,
+                                      "Print the functions that were inlined, with lines");
+  command.flag("--addresses", options.addresses, "Print addresses without names")
+      .excludes(lines)
+      .excludes(inlines);
+  add_no_demangle(command, options.stacks.demangle);
+  command.flag("!--no-kernel", options.stacks.kernel, "Leave out the kernel's frames");
+  command.flag("--merge-tiers", options.writing.merge_tiers,
+               "One frame for a function, however far its runtime has optimised it");
+  command.flag("--with-pid", options.writing.with_pid, "Stacks of each thread on their own");
+  command.flag("--stats", options.stats, "Print a table of how stacks ended; with -o, beside them");
+  add_unwinding(command, options.stacks);
+  add_files(command, options);
 }
 
 }  // namespace perfmap::app

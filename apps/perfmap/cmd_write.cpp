@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <optional>
 #include <perfmap/input.hpp>
@@ -7,7 +6,7 @@
 #include <unistd.h>
 
 #include "appending.hpp"
-#include "command.hpp"
+#include "command_line.hpp"
 #include "line_input.hpp"
 #include "write_target.hpp"
 
@@ -148,24 +147,19 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_write(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
+void declare_write(CommandOptions& command) {
+  Options& options = command.runs(run);
   command
-      .add_option("entry", options->words,
+      .positional("entry", options.words, "WORD",
                   "ADDR SIZE NAME, numbers in hexadecimal; or '-', the default: perf map lines "
                   "or JSON lines on stdin")
-      ->type_name("WORD")
-      ->expected(1, kMostWords);
-  declare_appending(command, options->append);
-  CLI::Option* const jitdump =
-      command.add_flag("--jitdump", options->jitdump,
-                       "Append records to a jitdump, with the time now, instead of lines to a map");
-  command.add_option("--code", options->code, "The code of the entry is in this file, SIZE bytes")
-      ->type_name(kFile)
-      ->needs(jitdump)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+      .count(1, kMostWords);
+  add_append_options(command, options.append);
+  const Option jitdump =
+      command.flag("--jitdump", options.jitdump,
+                   "Append records to a jitdump, with the time now, instead of lines to a map");
+  command.value("--code", options.code, kFile, "The code of the entry is in this file, SIZE bytes")
+      .needs(jitdump);
 }
 
 }  // namespace perfmap::app

@@ -1,6 +1,5 @@
 #include "convert.hpp"
 
-#include <CLI/CLI.hpp>
 #include <perfmap/map_json.hpp>
 #include <perfmap/merge.hpp>
 
@@ -70,17 +69,16 @@ void say_problems(const Console& console, const Diagnostics& problems, const std
   }
 }
 
-CLI::Option* add_code(CLI::App& command, ConvertOptions& options) {
-  return command.add_flag("--code", options.code,
-                          "With the code bytes of a jitdump (base64), so that nothing is lost");
+Option add_code(CommandOptions& command, ConvertOptions& options) {
+  return command.flag("--code", options.code,
+                      "With the code bytes of a jitdump (base64), so that nothing is lost");
 }
 
-void declare_conversion(CLI::App& command, ConvertOptions& options) {
-  command.add_option("source", options.source.text, "The map: a path, '-' or a pid")
-      ->type_name(kSource)
-      ->required();
+void add_conversion(CommandOptions& command, ConvertOptions& options) {
+  command.positional("source", options.source.text, kSource, "The map: a path, '-' or a pid")
+      .required();
   add_source_options(command, options.opening);
-  add_output(command, options.output, "Write there instead of standard output");
+  add_output(command, options.output);
 }
 
 ExitCode convert(const ConvertOptions& options, const Console& console) {

@@ -3,13 +3,8 @@
 #include <perfmap/timeline.hpp>
 #include <string>
 
-#include "options.hpp"
+#include "command_line.hpp"
 #include "source.hpp"
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
 
 namespace perfmap::app {
 
@@ -26,10 +21,10 @@ struct ConvertOptions {
 };
 
 /// SOURCE, its options, and -o.
-void declare_conversion(CLI::App& command, ConvertOptions& options);
+void add_conversion(CommandOptions& command, ConvertOptions& options);
 
 /// --code, for JSON.
-CLI::Option* add_code(CLI::App& command, ConvertOptions& options);
+Option add_code(CommandOptions& command, ConvertOptions& options);
 
 /// JSON lines have no room for problems: they go to standard error, so many of each rule.
 inline constexpr std::size_t kMostProblemsSaid = 20;

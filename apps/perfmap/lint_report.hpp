@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "command.hpp"
+#include "command_line.hpp"
 
 namespace perfmap::app {
 

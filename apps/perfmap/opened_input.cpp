@@ -1,6 +1,5 @@
 #include "opened_input.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -70,15 +69,13 @@ std::string_view kind_id(SourceKind kind) noexcept {
                                        : "perf-map";
 }
 
-void add_source_options(CLI::App& command, SourceOptions& options) {
-  command.add_option("--kind", options.kind, "Take sources for this kind, whatever they hold")
-      ->check(CLI::IsMember({"perf-map", "jitdump", "pypylog", "json"}))
-      ->type_name("KIND")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command.add_flag("--any-owner", options.any_owner,
-                   "Believe the files of a process whoever owns them");
-  command.add_flag("--stop-at-close", options.stop_at_close,
-                   "Read nothing behind a jitdump's CLOSE record, as perf does");
+void add_source_options(CommandOptions& command, SourceOptions& options) {
+  command.value("--kind", options.kind, "KIND", "Take sources for this kind, whatever they hold")
+      .one_of({"perf-map", "jitdump", "pypylog", "json"});
+  command.flag("--any-owner", options.any_owner,
+               "Believe the files of a process whoever owns them");
+  command.flag("--stop-at-close", options.stop_at_close,
+               "Read nothing behind a jitdump's CLOSE record, as perf does");
 }
 
 Roots roots_from_environment() {

@@ -7,11 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "console.hpp"
-
-namespace CLI {
-class App;
-}  // namespace CLI
+#include "command_line.hpp"
 
 namespace perfmap::app {
 
@@ -35,7 +31,7 @@ struct SourceOptions {
   std::uint32_t dump_pid = 0;  ///< of a jitdump that is made of a log, which names no process
   std::string map_dir = {};    ///< where perf-PID.map and jit-PID.dump of processes are, if said
 };
-void add_source_options(CLI::App& command, SourceOptions& options);
+void add_source_options(CommandOptions& command, SourceOptions& options);
 
 /// A source's bytes before anything is made of them.
 struct OpenedInput {

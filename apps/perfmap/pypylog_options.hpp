@@ -5,7 +5,7 @@
 #include <perfmap/timeline.hpp>
 #include <string>
 
-#include "command.hpp"
+#include "command_line.hpp"
 
 namespace perfmap::app {
 
