@@ -1,6 +1,5 @@
 #include "command_line.hpp"
 #include "convert.hpp"
-#include "convert_elf.hpp"
 
 namespace perfmap::app {
 namespace {

@@ -1,7 +1,7 @@
 #include <perfmap/written_name.hpp>
 
-#include "appending.hpp"
 #include "command_line.hpp"
+#include "output.hpp"
 
 namespace perfmap::app {
 namespace {

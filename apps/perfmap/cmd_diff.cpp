@@ -2,7 +2,7 @@
 #include <perfmap/json_writer.hpp>
 
 #include "command_line.hpp"
-#include "readable_name.hpp"
+#include "console.hpp"
 #include "source.hpp"
 
 namespace perfmap::app {

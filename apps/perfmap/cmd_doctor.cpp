@@ -7,10 +7,8 @@
 #include <unistd.h>
 
 #include "command_line.hpp"
-#include "kernel_source.hpp"
-#include "opened_input.hpp"
-#include "recorded_sources.hpp"
-#include "recording_input.hpp"
+#include "recording.hpp"
+#include "source.hpp"
 
 namespace perfmap::app {
 namespace {

@@ -2,7 +2,7 @@
 #include <perfmap/json_writer.hpp>
 
 #include "command_line.hpp"
-#include "opened_input.hpp"
+#include "source.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -20,10 +20,6 @@ struct Totals {
   std::uint64_t kept = 0;
   std::uint64_t failed = 0;
 };
-
-std::string counted(std::uint64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 std::string reason(const GarbageFile& file) {
   const std::string pid = std::to_string(file.pid);

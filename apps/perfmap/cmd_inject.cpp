@@ -5,10 +5,9 @@
 #include <perfmap/module_cache.hpp>
 
 #include "command_line.hpp"
-#include "opened_input.hpp"
-#include "portable.hpp"
-#include "recorded_sources.hpp"
-#include "recording_input.hpp"
+#include "output.hpp"
+#include "recording.hpp"
+#include "source.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -22,10 +21,6 @@ struct Options {
   std::string symfs;
   bool any_owner = false;
 };
-
-std::string counted(std::uint64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 /// Beside OUT, and by its name: another recording's may have the same pids.
 Result<std::string> elf_prefix(const Options& options) {

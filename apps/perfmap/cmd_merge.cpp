@@ -4,8 +4,8 @@
 #include <perfmap/report.hpp>
 
 #include "command_line.hpp"
-#include "convert_dump.hpp"
-#include "portable.hpp"
+#include "convert.hpp"
+#include "output.hpp"
 
 namespace perfmap::app {
 namespace {

@@ -2,7 +2,7 @@
 #include <perfmap/snapshot.hpp>
 
 #include "command_line.hpp"
-#include "opened_input.hpp"
+#include "source.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -12,10 +12,6 @@ struct Options {
   std::string directory;
   SnapshotOptions taking;
 };
-
-std::string counted(std::uint64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 void print_summary(const Options& options, const TakenSnapshot& taken, const Console& console) {
   const SnapshotManifest& manifest = taken.manifest;

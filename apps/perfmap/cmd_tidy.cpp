@@ -1,7 +1,7 @@
 #include <perfmap/open_writers.hpp>
 
 #include "command_line.hpp"
-#include "portable.hpp"
+#include "output.hpp"
 
 namespace perfmap::app {
 namespace {

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "command_line.hpp"
-#include "opened_input.hpp"
-#include "readable_name.hpp"
+#include "console.hpp"
+#include "source.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -29,10 +29,6 @@ struct Options {
   bool demangle = true;
   std::string format;
 };
-
-std::string counted(std::uint64_t count, const std::string& one, const std::string& many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
-}
 
 int wake_end = -1;
 
