@@ -12,7 +12,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORE = ["base", "bytes", "formats", "runtime", "index", "answers", "output", "capi"]
 PROFILE = ["compression", "perfdata", "modules", "processes", "snapshots", "unwind", "stacks",
-           "diagnosis", "capi"]
+           "diagnosis", "source", "capi"]
 DOORS = [  # what is included, and the only place, or places, that may
     (re.compile(r"^nlohmann/"), "lib/core/output/"),
     (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"), "lib/profile/modules/"),

@@ -82,7 +82,7 @@ bool is_same_file(const Map& map, const AppendOptions& options) {
 }
 
 ExitCode run(const Options& options, const Console& console) {
-  const Result<Map> map = open_source(options.source, options.opening, console);
+  const Result<Map> map = open_map(options.source, options.opening, console);
   if (!map) return console.fail(map.error());
   const std::string& name = map->input().name();
   if (is_same_file(*map, options.append))

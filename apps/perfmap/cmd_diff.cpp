@@ -58,7 +58,7 @@ void write_change(JsonWriter& json, const NameChange& change) {
 }
 
 ExitCode run(const Options& options, const Console& console) {
-  const Result<std::vector<Map>> maps = open_sources(options.sources, options.opening, console);
+  const Result<std::vector<Map>> maps = open_maps(options.sources, options.opening, console);
   if (!maps) return console.fail(maps.error());
   const Step step(console, "comparing", console.out());
   std::uint64_t changes = 0;

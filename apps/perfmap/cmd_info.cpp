@@ -260,7 +260,7 @@ MapInfo info_of(Index& index, const Diagnostics& problems, const Console& consol
 
 ExitCode print_groups_of(const Options& options, std::vector<OpenedInput> opened, bool as_json,
                          const Console& console) {
-  Result<Map> map = map_of_inputs(std::move(opened), options.opening);
+  Result<Map> map = map_of(std::move(opened), options.opening);
   if (!map) return console.fail(map.error());
   Diagnostics problems(1);
   const GroupBy by = options.by == "name"     ? GroupBy::name
@@ -275,7 +275,7 @@ ExitCode print_groups_of(const Options& options, std::vector<OpenedInput> opened
 ExitCode print_info_of(const Options& options, OpenedInput opened, bool as_json,
                        const Console& console) {
   if (opened.kind == SourceKind::jitdump) {
-    const SourceKind kind = written_kind(opened);
+    const SourceKind kind = opened.written_kind();
     return print_dump_info(dump_of(std::move(opened), options.opening), kind, as_json, console);
   }
   Opening opening;

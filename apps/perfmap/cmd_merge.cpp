@@ -71,7 +71,7 @@ ExitCode merge_to_jitdump(const Options& options, const Console& console) {
   for (const std::string& source : options.sources) named.push_back({source});
   SourceOptions opening = options.source;
   opening.dump_pid = pid_of_dump(options.output);
-  Result<std::vector<OpenedInput>> opened = open_all_inputs(named, opening, console);
+  Result<std::vector<OpenedInput>> opened = open_inputs(named, opening, console);
   if (!opened) return console.fail(opened.error());
   const Result<std::vector<Jitdump>> dumps =
       dumps_of(*std::move(opened), options.source, options.output, console);
@@ -90,7 +90,7 @@ ExitCode run(const Options& options, const Console& console) {
     const Result<void> lines = check_lines(options);
     if (!lines) return console.fail(lines.error());
   }
-  Result<std::vector<Map>> maps = open_sources(options.sources, options.source, console);
+  Result<std::vector<Map>> maps = open_maps(options.sources, options.source, console);
   if (!maps) return console.fail(maps.error());
   if (options.check) return check(*maps, console);
   Result<OutputFile> out = open_output(options.output);

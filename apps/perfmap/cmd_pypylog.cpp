@@ -15,6 +15,7 @@
 #include <perfmap/loop_samples.hpp>
 #include <perfmap/loop_stacks.hpp>
 #include <perfmap/pypylog.hpp>
+#include <perfmap/pypylog_code.hpp>
 #include <perfmap/source_kind.hpp>
 #include <perfmap/timeline.hpp>
 #include <string>
@@ -99,7 +100,7 @@ Result<void> check_kind(std::string_view text, const std::string& name) {
   const bool may_be_log = kind == SourceKind::pypylog || kind == SourceKind::perf_map ||
                           (kind == SourceKind::json && !text.empty());
   if (may_be_log) return {};
-  return Failure(unsupported(name, kind));
+  return Failure(unsupported_source(name, kind));
 }
 
 Result<LogSource> LogSource::open(const std::string& path, bool keep) {
@@ -648,7 +649,7 @@ Result<Input> open_log(const std::string& path) {
   if (!log || log->text().empty()) return log;
   const SourceKind kind = detect_kind(log->text());
   if (kind == SourceKind::pypylog) return log;
-  return Failure(unsupported(log->name(), kind));
+  return Failure(unsupported_source(log->name(), kind));
 }
 
 /// A log has addresses only if it was asked for them.

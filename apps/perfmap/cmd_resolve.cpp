@@ -3,16 +3,13 @@
 #include <memory>
 #include <optional>
 #include <perfmap/debug_index.hpp>
+#include <perfmap/debuginfod.hpp>
 #include <perfmap/demangle.hpp>
 #include <perfmap/json_writer.hpp>
-#include <perfmap/living_parents.hpp>
 #include <perfmap/map.hpp>
-#include <perfmap/module_cache.hpp>
 #include <perfmap/perf_script.hpp>
-#include <perfmap/process_modules.hpp>
 #include <perfmap/resolver.hpp>
 #include <perfmap/seconds.hpp>
-#include <perfmap/snapshot.hpp>
 #include <perfmap/symbolizer.hpp>
 #include <perfmap/timeline.hpp>
 #include <span>
@@ -228,377 +225,75 @@ void AnswerWriter::write_json(const Answer& answer) {
   json_.end_object();
 }
 
-struct ProcessNameOptions {
-  SourceOptions source = {};  // of its map and dumps
-  Overlap overlap = Overlap::last;
-  Symbolizer::Options symbols = {};
-  FetchDebugFile fetch = {};  ///< debug files that this machine has not
-  std::string symfs = {};  ///< ELF files are looked for below it; empty: where the process has them
-};
-
-/// A process as resolve asks it: its memory, its ELF files, its perf map and its dumps.
-class ProcessNames {
- public:
-  /// null where there is no such process, but files that it left, or its memory may not be seen,
-  /// which then is said. Fails with not_found where there is neither.
-  static Result<std::unique_ptr<ProcessNames>> open(pid_t pid, const ProcessNameOptions& options,
-                                                    const Console& console);
-  /// One that was packed up.
-  static Result<std::unique_ptr<ProcessNames>> open_snapshot(const std::string& directory,
-                                                             const ProcessNameOptions& options,
-                                                             const Console& console);
-
-  pid_t pid() const noexcept { return pid_; }
-  /// Answers by what the process has now; once it has ended, that it is gone.
-  void find_all(std::span<const Query> queries, std::span<AddressName> answers);
-  /// How a source of it is called: that of a snapshot below the directory as it was typed. Lives as
-  /// long as this.
-  std::string_view shown(const std::string& source);
-  /// The first of its dumps whose times are ticks of the processor, or null.
-  const Jitdump* with_ticks() const noexcept;
-  /// At the end: says what could not be opened, and fails where a source was cut off.
-  bool finish() const;
-
- private:
-  ProcessNames(pid_t pid, const ProcessNameOptions& options,
-               std::shared_ptr<const Snapshot> snapshot, const Console& console);
-  static Result<std::unique_ptr<ProcessNames>> import(std::unique_ptr<ProcessNames> names,
-                                                      const ProcessNameOptions& options);
-  Result<void> take_jit(const ProcessNameOptions& options);
-  Result<void> take_jit_of_directory(const ProcessNameOptions& options);
-  bool has_files(const ProcessNameOptions& options) const;
-  void look_again();
-
-  pid_t pid_;
-  const Console& console_;
-  bool may_change_;
-  std::string absolute_;  // of a snapshot
-  std::string typed_;
-  std::unordered_map<std::string, std::string> shown_;
-  ModuleCache cache_;
-  ProcessTracker tracker_;
-  Symbolizer symbolizer_;
-  std::uint64_t seen_at_ = 0;  // tracker's time
-  bool is_gone_ = false;
-  bool was_asked_ = false;
-};
-
-ModuleCacheOptions cache_options(const ProcessNameOptions& options) {
-  ModuleCacheOptions cache;
-  cache.debug_directories = {"/usr/lib/debug"};
-  cache.fetch = options.fetch;
-  return cache;
-}
-
-ProcessTracker::Options tracker_options(const ProcessNameOptions& options,
-                                        std::shared_ptr<const Snapshot> snapshot,
-                                        ModuleCache& cache) {
-  ProcessTracker::Options tracker;
-  tracker.overlap = options.overlap;
-  if (snapshot != nullptr) {
-    tracker.roots = snapshot->roots();
-    tracker.any_owner = true;
-    tracker.open_module = open_of_snapshot(cache, std::move(snapshot), options.symfs);
-    return tracker;
-  }
-  tracker.roots = roots_from_environment();
-  tracker.any_owner = options.source.any_owner;
-  tracker.open_module =
-      options.symfs.empty() ? open_through(cache) : open_below(cache, options.symfs);
-  return tracker;
-}
-
-ProcessNames::ProcessNames(pid_t pid, const ProcessNameOptions& options,
-                           std::shared_ptr<const Snapshot> snapshot, const Console& console)
-    : pid_(pid),
-      console_(console),
-      may_change_(snapshot == nullptr),
-      cache_(cache_options(options)),
-      tracker_(tracker_options(options, std::move(snapshot), cache_)),
-      symbolizer_(tracker_, options.symbols) {}
-
-Result<std::unique_ptr<ProcessNames>> ProcessNames::open(pid_t pid,
-                                                         const ProcessNameOptions& options,
-                                                         const Console& console) {
-  const Step step(console, "reading process " + std::to_string(pid));
-  return import(std::unique_ptr<ProcessNames>(new ProcessNames(pid, options, nullptr, console)),
-                options);
-}
-
-Result<std::unique_ptr<ProcessNames>> ProcessNames::open_snapshot(const std::string& directory,
-                                                                  const ProcessNameOptions& options,
-                                                                  const Console& console) {
-  const Step step(console, "reading " + directory);
-  Result<Snapshot> opened = Snapshot::open(directory);
-  if (!opened) return Failure(std::move(opened.error()));
-  const auto snapshot = std::make_shared<const Snapshot>(*std::move(opened));
-  std::unique_ptr<ProcessNames> names(
-      new ProcessNames(snapshot->pid(), options, snapshot, console));
-  const std::string& proc = snapshot->roots().proc;
-  names->absolute_ = proc.substr(0, proc.rfind('/'));
-  names->typed_ = directory.substr(0, directory.find_last_not_of('/') + 1);
-  return import(std::move(names), options);
-}
-
-Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<ProcessNames> names,
-                                                           const ProcessNameOptions& options) {
-  const Result<Imported> imported = names->tracker_.import(names->pid_, ++names->seen_at_);
-  if (!imported) {
-    names->console_.warn(imported.error().message + ": its ELF files are not asked");
-    return nullptr;
-  }
-  if (*imported == Imported::vanished) {
-    if (names->has_files(options)) return nullptr;
-    return Failure(no_process(names->pid_));
-  }
-  // One of the kernel's, or of whoever wrote these files in another namespace.
-  if (names->tracker_.at(names->pid_)->regions().empty()) return nullptr;
-  Result<void> taken = names->take_jit(options);
-  if (!taken) return Failure(std::move(taken.error()));
-  return names;
-}
-
-Result<void> ProcessNames::take_jit(const ProcessNameOptions& options) {
-  if (!options.source.map_dir.empty()) return take_jit_of_directory(options);
-  const auto jit = tracker_.refresh_jit(pid_);
-  if (!jit) return Failure(jit.error());
-  if (*jit == nullptr) return {};
-  for (const Error& refused : (*jit)->refused()) console_.warn(refused.message);
-  return {};
-}
-
-/// The process's own files in --map-dir, and those of the processes that it was forked from.
-Result<void> ProcessNames::take_jit_of_directory(const ProcessNameOptions& options) {
-  const auto open = [&](pid_t pid) -> Result<std::shared_ptr<JitSources>> {
-    Result<std::vector<OpenedInput>> opened =
-        open_process_inputs(pid, roots_from_environment(), options.source, console_);
-    if (!opened) return Failure(std::move(opened.error()));
-    Result<NameSources> sources = name_sources_of(*std::move(opened), options.source);
-    if (!sources) return Failure(std::move(sources.error()));
-    return std::make_shared<JitSources>(std::move(sources->maps), std::move(sources->dumps),
-                                        options.overlap);
-  };
-  auto own = open(pid_);
-  if (own) tracker_.attach_jit(pid_, *own);
-  bool has_any = own.has_value();
-  const Roots& roots = tracker_.options().roots;
-  if (const auto process = ProcSource::open(pid_, roots); process && *process) {
-    for (const ProcSource& parent : living_parents(**process, roots)) {
-      auto sources = open(parent.pid());
-      if (!sources) continue;
-      attach_parent_jit(tracker_, pid_, parent.pid(), *std::move(sources));
-      has_any = true;
-    }
-  }
-  if (!own && (!has_any || own.error().code != Errc::not_found)) {
-    console_.warn(own.error().message);
-  }
-  return {};
-}
-
-/// What is left of a process may still name its code.
-bool ProcessNames::has_files(const ProcessNameOptions& options) const {
-  if (!options.source.map_dir.empty()) return true;
-  const Roots& roots = tracker_.options().roots;
-  const Result<Input> map = find_process_map(pid_, roots, options.source.any_owner);
-  if (map || map.error().code != Errc::not_found) return true;
-  const ProcessDumps dumps = find_process_dumps(pid_, roots, options.source.any_owner);
-  return !dumps.dumps.empty() || !dumps.refused.empty();
-}
-
-/// Nothing of a program that has ended is answered for the next one, nor for another process.
-void ProcessNames::look_again() {
-  if (is_gone_) return;
-  const std::string process = "process " + std::to_string(pid_);
-  const Result<Imported> imported = tracker_.import(pid_, ++seen_at_);
-  is_gone_ = !imported || *imported == Imported::vanished;
-  if (is_gone_) return console_.note(process + " has ended");
-  if (*imported == Imported::began) {
-    is_gone_ = tracker_.find(pid_)->began != ProcessBegin::executed;
-    if (is_gone_) return console_.note(process + " has ended, and another one has its pid");
-    console_.note(process + " runs another program now");
-  }
-  static_cast<void>(tracker_.refresh_jit(pid_));  // what there was, stays
-}
-
-void ProcessNames::find_all(std::span<const Query> queries, std::span<AddressName> answers) {
-  if (was_asked_ && may_change_) look_again();
-  was_asked_ = true;
-  if (!is_gone_) return symbolizer_.find_all(pid_, queries, answers);
-  for (std::size_t i = 0; i < queries.size(); ++i) {
-    answers[i] = AddressName{};
-    answers[i].address = queries[i].address;
-  }
-}
-
-std::string_view ProcessNames::shown(const std::string& source) {
-  if (absolute_.empty() || !source.starts_with(absolute_ + "/")) return source;
-  return shown_.try_emplace(source, typed_ + source.substr(absolute_.size())).first->second;
-}
-
-const Jitdump* ProcessNames::with_ticks() const noexcept {
-  const auto jit = tracker_.jit(pid_);
-  if (jit == nullptr) return nullptr;
-  const auto timelines = jit->resolver().timelines();
-  const auto found = std::find_if(timelines.begin(), timelines.end(), [](const Timeline& timeline) {
-    return timeline.dump().has_tsc_times();
-  });
-  return found == timelines.end() ? nullptr : &found->dump();
-}
-
-bool ProcessNames::finish() const {
-  for (const Error& failure : symbolizer_.failures()) console_.warn(failure.message);
-  note_without_lines(symbolizer_.without_lines(), console_);
-  return true;
-}
-
-/// What `resolve` asks: files, and living processes, each with its place among the sources.
-struct AnswerSources {
-  struct Process {
-    std::size_t rank = 0;
-    std::unique_ptr<ProcessNames> names;
-  };
-
-  std::optional<Resolver> files;
-  std::size_t files_rank = 0;  ///< of the last one
-  std::vector<Process> processes;
-};
-
-/// Answers in the order of the questions, by all sources together. What an ELF file has mapped, it
-/// names; elsewhere a jitdump comes before a map, and of several sources the later one.
+/// Answers in the order of the questions.
 class Answers {
  public:
-  struct Options {
-    bool lines = false;
-    bool inlines = false;
-    bool demangle = true;
-  };
-
-  Answers(AnswerSources& sources, AnswerWriter& writer, Options options)
+  Answers(NameSources& sources, AnswerWriter& writer, const ResolveOptions& options)
       : sources_(sources), writer_(writer), options_(options) {}
 
   void ask(const Query& query) {
     queries_.push_back(query);
     if (queries_.size() == kBatch) answer_all();
   }
-  void answer_all();
+
+  void answer_all() {
+    if (queries_.empty()) return;
+    answers_.resize(queries_.size());
+    sources_.find_all(queries_, answers_);
+    for (std::size_t i = 0; i < queries_.size(); ++i) {
+      writer_.write(answer_of(queries_[i], answers_[i]));
+    }
+    queries_.clear();
+  }
 
  private:
   static constexpr std::size_t kBatch = 4096;
 
-  /// The process that answers question `i`, or would; its place among the processes.
-  std::size_t best_process(std::size_t i) const;
-  bool files_win(const Resolution& by_files, const AddressName& by_process,
-                 std::size_t process_rank) const;
-  Answer by_files(const Query& query, const Resolution& resolution);
-  Answer by_process(const AddressName& name, ProcessNames& process);
-  void add_entry(const ResolvedName& name, Resolver& resolver, Answer& answer) const;
-  void add_frames(const AddressName& name, Answer& answer) const;
-
-  AnswerSources& sources_;
-  AnswerWriter& writer_;
-  Options options_;
-  std::vector<Query> queries_;
-  std::vector<Resolution> resolutions_;
-  std::vector<std::vector<AddressName>> names_;  // by process
-};
-
-void Answers::answer_all() {
-  if (queries_.empty()) return;
-  const std::size_t count = queries_.size();
-  if (sources_.files) {
-    resolutions_.resize(count);
-    sources_.files->find_all(queries_, resolutions_);
-  }
-  names_.resize(sources_.processes.size());
-  for (std::size_t p = 0; p < names_.size(); ++p) {
-    names_[p].resize(count);
-    sources_.processes[p].names->find_all(queries_, names_[p]);
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    if (names_.empty()) {
-      writer_.write(by_files(queries_[i], resolutions_[i]));
-      continue;
+  Answer answer_of(const Query& query, const SourceAnswer& said) const {
+    Answer answer;
+    answer.address = query.address;
+    answer.why = said.why;
+    answer.source = said.file;
+    answer.doubts = said.doubts;
+    answer.with_inlined = options_.inlines;
+    if (said.entry != nullptr) {
+      add_entry(*said.entry, *said.resolver, answer);
+    } else if (said.name != nullptr) {
+      add_symbol(*said.name, answer);
     }
-    const std::size_t p = best_process(i);
-    const bool files =
-        sources_.files && files_win(resolutions_[i], names_[p][i], sources_.processes[p].rank);
-    writer_.write(files ? by_files(queries_[i], resolutions_[i])
-                        : by_process(names_[p][i], *sources_.processes[p].names));
-  }
-  queries_.clear();
-}
-
-std::size_t Answers::best_process(std::size_t i) const {
-  for (std::size_t p = names_.size(); p-- > 0;) {
-    if (names_[p][i].has_name()) return p;
-  }
-  return names_.size() - 1;
-}
-
-bool Answers::files_win(const Resolution& by_files, const AddressName& by_process,
-                        std::size_t process_rank) const {
-  if (!by_files.found || by_process.module != nullptr) return false;
-  if (!by_process.entry) return true;
-  const bool file_is_dump = by_files.found->source >= sources_.files->maps().size();
-  const bool process_has_dump =
-      by_process.entry->source >= by_process.sources->resolver().maps().size();
-  if (file_is_dump != process_has_dump) return file_is_dump;
-  return sources_.files_rank > process_rank;
-}
-
-Answer Answers::by_files(const Query& query, const Resolution& resolution) {
-  Answer answer;
-  answer.address = query.address;
-  answer.why = to_string(resolution.why);
-  answer.with_inlined = options_.inlines;
-  if (resolution.found) add_entry(*resolution.found, *sources_.files, answer);
-  return answer;
-}
-
-void Answers::add_entry(const ResolvedName& name, Resolver& resolver, Answer& answer) const {
-  const auto maps = resolver.maps();
-  answer.name = name.name;
-  if (options_.demangle) answer.demangled = demangle_code(name.name);
-  answer.range = name.range;
-  answer.source = resolver.input(name.source).name();
-  answer.map = name.source < maps.size() ? &maps[name.source] : nullptr;
-  answer.offset = name.offset;
-  answer.doubts = name.doubts;
-  if (!options_.lines) return;
-  const CodeLine* const line = line_at(resolver.lines(name), name.address_at_load);
-  if (line == nullptr) return;
-  answer.place = {line->file, static_cast<std::uint64_t>(std::max(line->line, 0))};
-}
-
-Answer Answers::by_process(const AddressName& name, ProcessNames& process) {
-  Answer answer;
-  answer.address = name.address;
-  answer.why = to_string(name.why);
-  answer.with_inlined = options_.inlines;
-  if (name.entry) {
-    Resolver& resolver = name.sources->resolver();
-    add_entry(*name.entry, resolver, answer);
-    answer.source = process.shown(resolver.input(name.entry->source).name());
-    answer.doubts.add(name.doubts);
     return answer;
   }
-  if (name.mapped != nullptr) answer.source = name.mapped->name;
-  if (!name.name.empty()) {
-    answer.name = name.name;
-    answer.range = name.range;
-    answer.doubts = name.doubts;
-  }
-  add_frames(name, answer);
-  return answer;
-}
 
-void Answers::add_frames(const AddressName& name, Answer& answer) const {
-  if (name.frames.empty()) return;
-  if (options_.inlines) answer.inlined = std::span(name.frames).first(name.frames.size() - 1);
-  const SourceFrame& own = options_.inlines ? name.frames.back() : name.frames.front();
-  if (options_.lines && !own.file.empty()) answer.place = {own.file, own.line};
-}
+  void add_entry(const ResolvedName& entry, Resolver& resolver, Answer& answer) const {
+    const auto maps = resolver.maps();
+    answer.name = entry.name;
+    if (!options_.no_demangle) answer.demangled = demangle_code(entry.name);
+    answer.range = entry.range;
+    answer.map = entry.source < maps.size() ? &maps[entry.source] : nullptr;
+    answer.offset = entry.offset;
+    if (!options_.lines) return;
+    const CodeLine* const line = line_at(resolver.lines(entry), entry.address_at_load);
+    if (line == nullptr) return;
+    answer.place = {line->file, static_cast<std::uint64_t>(std::max(line->line, 0))};
+  }
+
+  void add_symbol(const AddressName& name, Answer& answer) const {
+    if (!name.name.empty()) {
+      answer.name = name.name;
+      answer.range = name.range;
+    }
+    if (name.frames.empty()) return;
+    if (options_.inlines) answer.inlined = std::span(name.frames).first(name.frames.size() - 1);
+    const SourceFrame& own = options_.inlines ? name.frames.back() : name.frames.front();
+    if (options_.lines && !own.file.empty()) answer.place = {own.file, own.line};
+  }
+
+  NameSources& sources_;
+  AnswerWriter& writer_;
+  const ResolveOptions& options_;
+  std::vector<Query> queries_;
+  std::vector<SourceAnswer> answers_;
+};
 
 /// Reads the lines "ADDR" and "ADDR TIME", and says what is wrong with others.
 class QueryReader {
@@ -689,137 +384,59 @@ ExitCode resolve_by_scan(const ResolveOptions& options, const std::vector<Map>& 
   return status(options, writer);
 }
 
-/// Files and processes, as the command line names them.
-class Opened {
- public:
-  static Result<Opened> open(const ResolveOptions& options, const Console& console) {
-    Opened opened;
-    std::vector<Source> files;
-    for (std::size_t i = 0; i < options.sources.size(); ++i) {
-      Result<std::unique_ptr<ProcessNames>> process =
-          open_process(options.sources[i], options, console);
-      const bool is_missing = !process && process.error().code == Errc::not_found;
-      if (is_missing && options.sources.size() > 1) {
-        console.fail(process.error());
-        opened.misses_process_ = true;
-        continue;
-      }
-      if (!process) return Failure(std::move(process.error()));
-      if (*process != nullptr) {
-        opened.processes_.push_back({i, *std::move(process)});
-        continue;
-      }
-      files.push_back(options.sources[i]);
-      opened.files_rank_ = i;
-    }
-    Result<NameSources> names = open_name_sources(files, options.source, console);
-    if (!names) return Failure(std::move(names.error()));
-    opened.has_files_ = !files.empty();
-    opened.files_ = *std::move(names);
-    const Result<void> comparable = opened.check_times(options);
-    if (!comparable) return Failure(comparable.error());
-    return opened;
+Result<NameSources> open_names(const ResolveOptions& options, ConsoleObserver& observer,
+                               const Console& console) {
+  NameSourceOptions names;
+  names.opening = told_to(observer, options.source);
+  names.overlap = options.overlap;
+  names.symfs = options.symfs;
+  names.time = options.time;
+  names.symbols.demangle = !options.no_demangle;
+  using Detail = Symbolizer::Detail;
+  names.symbols.detail = options.inlines ? Detail::inlines
+                         : options.lines ? Detail::lines
+                                         : Detail::symbols;
+  if (options.debuginfod) {
+    names.open_servers = [&console]() -> Result<FetchDebugFile> {
+      return Debuginfod::open().map(
+          [&](const Debuginfod& servers) { return asking(servers, console); });
+    };
   }
+  return NameSources::open(options.sources, names);
+}
 
-  /// Whether the maps alone are asked; they are in files().
-  bool only_maps() const noexcept { return processes_.empty() && files_.dumps.empty(); }
-  const std::vector<Map>& maps() const noexcept { return files_.maps; }
-  /// Whether one of several sources is a process that does not exist, which was reported.
-  bool misses_process() const noexcept { return misses_process_; }
-  /// Whether nothing counts time in ticks.
-  bool times_count() const noexcept {
-    return perfmap::app::with_ticks(files_.dumps) == nullptr &&
-           std::none_of(processes_.begin(), processes_.end(),
-                        [](const auto& one) { return one.names->with_ticks() != nullptr; });
+/// At the end: says what could not be opened, and fails if a source was cut off.
+bool finish(const NameSources& sources, const Console& console) {
+  for (const Symbolizer* const symbolizer : sources.symbolizers()) {
+    for (const Error& failure : symbolizer->failures()) console.warn(failure.message);
+    note_without_lines(symbolizer->without_lines(), console);
   }
-  AnswerSources sources(Overlap overlap, Problems& problems, const Console& console) && {
-    AnswerSources sources;
-    if (has_files_) {
-      sources.files = make_resolver(std::move(files_), overlap, problems, console);
-    }
-    sources.files_rank = files_rank_;
-    sources.processes = std::move(processes_);
-    return sources;
-  }
-
- private:
-  /// null: the source is to be opened as files.
-  static Result<std::unique_ptr<ProcessNames>> open_process(const Source& source,
-                                                            const ResolveOptions& options,
-                                                            const Console& console) {
-    const pid_t pid = pid_of_source(source);
-    const bool is_snapshot =
-        pid == 0 && source.as != Source::As::dump && Snapshot::is_at(source.text);
-    const bool wants_files = !options.source.kind.empty() || options.source.stop_at_close;
-    if ((pid == 0 && !is_snapshot) || wants_files) return nullptr;
-    ProcessNameOptions names;
-    names.source = options.source;
-    names.overlap = options.overlap;
-    names.symfs = options.symfs;
-    if (options.debuginfod) {
-      Result<Debuginfod> servers = Debuginfod::open();
-      if (!servers) return Failure(std::move(servers.error()));
-      names.fetch = asking(*servers, console);
-    }
-    names.symbols.demangle = !options.no_demangle;
-    using Detail = Symbolizer::Detail;
-    names.symbols.detail = options.inlines ? Detail::inlines
-                           : options.lines ? Detail::lines
-                                           : Detail::symbols;
-    return is_snapshot ? ProcessNames::open_snapshot(source.text, names, console)
-                       : ProcessNames::open(pid, names, console);
-  }
-
-  Result<void> check_times(const ResolveOptions& options) const {
-    for (const Jitdump& dump : files_.dumps) {
-      const Result<void> comparable = check_time(dump, options.time);
-      if (!comparable) return comparable;
-    }
-    for (const auto& process : processes_) {
-      const Jitdump* const ticks = process.names->with_ticks();
-      if (ticks == nullptr) continue;
-      const Result<void> comparable = check_time(*ticks, options.time);
-      if (!comparable) return comparable;
-    }
-    return {};
-  }
-
-  NameSources files_;
-  bool has_files_ = false;
-  bool misses_process_ = false;
-  std::size_t files_rank_ = 0;
-  std::vector<AnswerSources::Process> processes_;
-};
-
-bool are_whole(const AnswerSources& sources, const Console& console) {
-  for (const auto& process : sources.processes) {
-    if (!process.names->finish()) return false;
-  }
-  return !sources.files || is_whole(console, *sources.files);
+  return sources.files() == nullptr || is_whole(console, *sources.files());
 }
 
 /// Addresses as arguments.
 ExitCode resolve_arguments(const ResolveOptions& options, const Console& console) {
-  Result<Opened> opened = Opened::open(options, console);
-  if (!opened) return console.fail(opened.error());
+  ConsoleObserver observer(console);
+  Result<NameSources> sources = open_names(options, observer, console);
+  if (!sources) return console.fail(sources.error());
   std::vector<Address> addresses;
   for (const std::string& text : options.addresses) addresses.push_back(*parse_hex(text));
-  const bool misses_process = opened->misses_process();
-  if (opened->only_maps() && addresses.size() <= kScanAtMost && options.overlap != Overlap::perf) {
-    const ExitCode code = resolve_by_scan(options, opened->maps(), addresses, console);
-    return misses_process ? ExitCode::failed : code;
+  const std::vector<Map>* const maps = sources->only_maps();
+  if (maps != nullptr && addresses.size() <= kScanAtMost && options.overlap != Overlap::perf) {
+    const ExitCode code = resolve_by_scan(options, *maps, addresses, console);
+    return sources->misses_process() ? ExitCode::failed : code;
   }
   Problems problems;
-  AnswerSources sources = std::move(*opened).sources(options.overlap, problems, console);
+  sources->index(problems.lines, problems.records);
   AnswerWriter writer(console, options.format, options.lines);
-  Answers answers(sources, writer, {options.lines, options.inlines, !options.no_demangle});
+  Answers answers(*sources, writer, options);
   for (const Address address : addresses) answers.ask({address, options.time});
   answers.answer_all();
   note_skipped(console, problems);
-  if (!are_whole(sources, console)) return ExitCode::failed;
+  if (!finish(*sources, console)) return ExitCode::failed;
   writer.finish();
   note_doubts(writer.doubts(), "answers", console);
-  return misses_process ? ExitCode::failed : status(options, writer);
+  return sources->misses_process() ? ExitCode::failed : status(options, writer);
 }
 
 /// The lines of standard input in order, as many at once as are there; never waits for more with
@@ -828,15 +445,15 @@ ExitCode resolve_stream(const ResolveOptions& options, const Console& console) {
   if (reads_stdin(options.sources)) {
     return console.fail("standard input cannot be both the addresses and a source");
   }
-  Result<Opened> opened = Opened::open(options, console);
-  if (!opened) return console.fail(opened.error());
-  const bool misses_process = opened->misses_process();
-  const QueryReader reader(options.time, opened->times_count());
+  ConsoleObserver observer(console);
+  Result<NameSources> sources = open_names(options, observer, console);
+  if (!sources) return console.fail(sources.error());
+  const QueryReader reader(options.time, !sources->has_ticks());
   Problems problems;
-  AnswerSources sources = std::move(*opened).sources(options.overlap, problems, console);
+  sources->index(problems.lines, problems.records);
   note_skipped(console, problems);
   AnswerWriter writer(console, options.format, options.lines);
-  Answers answers(sources, writer, {options.lines, options.inlines, !options.no_demangle});
+  Answers answers(*sources, writer, options);
   LineInput input(STDIN_FILENO, [&]() -> bool {
     answers.answer_all();
     return console.out().flush().has_value();
@@ -860,10 +477,17 @@ ExitCode resolve_stream(const ResolveOptions& options, const Console& console) {
   if (input.error() != 0) {
     return console.fail(system_error("cannot read standard input", input.error()));
   }
-  const bool is_whole = are_whole(sources, console);
+  const bool is_whole = finish(*sources, console);
   if (is_whole) note_doubts(writer.doubts(), "answers", console);
-  if (!is_whole || bad_line || misses_process) return ExitCode::failed;
+  if (!is_whole || bad_line || sources->misses_process()) return ExitCode::failed;
   return status(options, writer);
+}
+
+Resolver make_resolver(SourceFiles sources, Overlap overlap, Problems& problems,
+                       const Console& console) {
+  const Step step(console, "indexing");
+  return {std::move(sources.maps), std::move(sources.dumps), overlap, problems.lines,
+          problems.records};
 }
 
 /// The sources that `resolve --perf-script` asks: those given, for every process; or each process's
@@ -908,7 +532,7 @@ Result<ScriptSources> ScriptSources::open(const std::vector<Source>& sources,
                     0,
                     {}});
   }
-  Result<NameSources> opened = open_name_sources(sources, options, console);
+  Result<SourceFiles> opened = open_source_files(sources, options, console);
   if (!opened) return Failure(std::move(opened.error()));
   Problems ignored;
   script.given_ = make_resolver(*std::move(opened), overlap, ignored, console);
@@ -920,10 +544,10 @@ const Resolver* ScriptSources::of(pid_t pid) {
   if (pid == 0) return nullptr;
   const auto [at, is_new] = own_.try_emplace(pid);
   if (is_new) {
-    Result<std::vector<OpenedInput>> opened =
-        open_process_inputs(pid, roots_from_environment(), options_, *console_);
-    Result<NameSources> sources =
-        opened ? name_sources_of(*std::move(opened), options_) : Failure(std::move(opened.error()));
+    ConsoleObserver observer(*console_);
+    Result<std::vector<OpenedInput>> opened = open_process_source(pid, told_to(observer, options_));
+    Result<SourceFiles> sources =
+        opened ? source_files(*std::move(opened), options_) : Failure(std::move(opened.error()));
     Problems ignored;
     if (sources) {
       at->second = make_resolver(*std::move(sources), overlap_, ignored, *console_);

@@ -173,7 +173,7 @@ class ProcessNames {
       sources.push_back({std::to_string(pids.front()), Source::As::pid});
     }
     if (sources.empty()) return {};
-    Result<NameSources> names = open_name_sources(sources, {}, console_);
+    Result<SourceFiles> names = open_source_files(sources, {}, console_);
     if (!names) return Failure(std::move(names.error()));
     given_ = std::make_shared<JitSources>(std::move(names->maps), std::move(names->dumps));
     return {};
@@ -285,7 +285,7 @@ class Reading {
     if (!jit) return Failure(std::move(jit.error()));
     stacks.open_module = open_recorded_modules(cache_, recording_, *jit);
     if (!options.sources.empty()) {
-      Result<NameSources> names = open_name_sources(options.sources, {}, console);
+      Result<SourceFiles> names = open_source_files(options.sources, {}, console);
       if (!names) return Failure(std::move(names.error()));
       jit->given = std::make_shared<JitSources>(std::move(names->maps), std::move(names->dumps));
     }

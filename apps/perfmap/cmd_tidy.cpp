@@ -27,7 +27,7 @@ ExitCode run(const Options& options, const Console& console) {
     return console.fail(opened->front().input.name() +
                         " is compressed, and -o makes a perf map elsewhere");
   }
-  Result<Map> map = map_of_inputs(*std::move(opened), options.opening, &opening);
+  Result<Map> map = map_of(*std::move(opened), options.opening, &opening);
   if (!map) return console.fail(map.error());
   if (options.in_place) {
     if (opening.kind != SourceKind::perf_map) {

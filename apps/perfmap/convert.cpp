@@ -408,7 +408,7 @@ ExitCode convert_inputs(const ConvertOptions& options, std::vector<OpenedInput> 
   }
   if (options.code) return console.fail("only JSON of a jitdump can hold its code");
   Opening opening;
-  Result<Map> map = map_of_inputs(std::move(opened), options.opening, &opening, options.time);
+  Result<Map> map = map_of(std::move(opened), options.opening, &opening, options.time);
   if (!map) return console.fail(map.error());
   return convert_map(options, *std::move(map), opening, console);
 }

@@ -25,7 +25,7 @@ Result<Input> open_recording_input(const std::string& path) {
       path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
   if (!input) return input;
   const SourceKind kind = detect_kind(input->text());
-  if (kind == SourceKind::bzip2) return Failure(unsupported(path, kind));
+  if (kind == SourceKind::bzip2) return Failure(unsupported_source(path, kind));
   if (!is_expandable(input->text())) return input;
   Result<Input> inner = expanded(*input);
   // A pprof profile is gzip data, too. It stays compressed here: its reader expands it.

@@ -1,21 +1,11 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <perfmap/debuginfod.hpp>
 #include <perfmap/index.hpp>
-#include <perfmap/jitdump.hpp>
-#include <perfmap/loop_profile.hpp>
-#include <perfmap/map.hpp>
-#include <perfmap/module.hpp>
-#include <perfmap/process_files.hpp>
-#include <perfmap/pypylog_code.hpp>
-#include <perfmap/resolver.hpp>
-#include <perfmap/source_kind.hpp>
-#include <perfmap/timeline.hpp>
+#include <perfmap/source.hpp>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,113 +14,47 @@
 
 namespace perfmap::app {
 
-/// A source as it was named on the command line.
-struct Source {
-  enum class As { any, path, pid, dump };
-
-  std::string text = {};
-  As as = As::any;  ///< any: decimal digits that name no file are a pid; dump: a jitdump's path
-};
-
-/// How SOURCE arguments are opened.
-struct SourceOptions {
-  std::string kind;            ///< --kind; empty: by content
-  bool kind_is_given = true;   ///< false: it follows from another option, and overrides nothing
-  bool any_owner = false;      ///< --any-owner: files found through a pid may belong to anybody
-  bool stop_at_close = false;  ///< --stop-at-close
-  bool needs_magic = true;     ///< false: --kind jitdump takes what is none, to say so in its way
-  /// false: maps and dumps alone, and nothing that one is made of; for what goes by their lines.
-  bool takes_others = true;
-  std::uint32_t dump_pid = 0;  ///< of a jitdump that is made of a log, which names no process
-  std::string map_dir = {};    ///< where perf-PID.map and jit-PID.dump of processes are, if said
-};
 void add_source_options(CommandOptions& command, SourceOptions& options);
-
-/// A source's bytes before anything is made of them.
-struct OpenedInput {
-  Input input;
-  SourceKind kind = SourceKind::perf_map;
-  bool growing = false;                      ///< somebody may still write to it
-  std::optional<SourceKind> made_from = {};  ///< of a jitdump that was JSON of ours, or a log
-  std::uint64_t without_code = 0;  ///< such a dump's LOADs with zeros for code; see DumpBytes
-  bool was_compressed = false;     ///< the file has other bytes than the input
-  bool was_mended = false;         ///< it is a jitdump whose magic number was wrong
-};
 
 /// /proc, and /tmp or what PERFMAP_TMPDIR says instead.
 Roots roots_from_environment();
 
-/// "no process 42".
-Error no_process(pid_t pid);
-/// For what takes no snapshot: "DIR is a snapshot, " and why it is not taken; nothing where the
-/// path is no snapshot.
-std::optional<Error> refuse_snapshot(const std::string& path, const std::string& why);
-
-/// The pid that a source means, or 0.
-pid_t pid_of_source(const Source& source);
-bool is_stdin(const Source& source);
 bool reads_stdin(const std::vector<Source>& sources);
-/// Fails where more than one is standard input.
-Result<void> check_stdin(const std::vector<Source>& sources);
 
-/// "a jitdump", "JSON", "gzip data".
-std::string with_article(SourceKind kind);
-/// "perf-map", "jitdump", "pypylog", "json": as --kind and JSON have them.
-std::string_view kind_id(SourceKind kind) noexcept;
-/// "N is a jitdump, which this command does not take".
-Error unsupported(const std::string& name, SourceKind kind);
+/// Tells the user what happens with sources.
+class ConsoleObserver final : public SourceObserver {
+ public:
+  explicit ConsoleObserver(const Console& console) : console_(console) {}
 
-/// What a source was before it was made a map or dump of.
-inline SourceKind written_kind(const OpenedInput& opened) {
-  return opened.made_from.value_or(opened.kind);
-}
+  void warn(const std::string& message) override { console_.warn(message); }
+  void note(const std::string& message) override { console_.note(message); }
+  void foreign_owner() override;
+  void missing(const Error& error) override { console_.fail(error); }
+  std::shared_ptr<void> step(const std::string& what) override {
+    return std::make_shared<Step>(console_, what);
+  }
 
-/// What stands behind a SOURCE: a file or standard input; or, of a process or a snapshot of one,
-/// its map and then its jitdumps, at least one of them. Names the source where it cannot be opened,
-/// or is of a kind that no command takes. Only maps, JSON of maps and jitdumps come back, some of
-/// which were made of JSON or of a log of PyPy.
-Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceOptions& options,
-                                             const Console& console);
-/// The same of several sources, of which one at most may be standard input.
-Result<std::vector<OpenedInput>> open_all_inputs(const std::vector<Source>& sources,
-                                                 const SourceOptions& options,
-                                                 const Console& console);
-Result<std::vector<OpenedInput>> open_process_inputs(pid_t pid, const Roots& roots,
-                                                     const SourceOptions& options,
-                                                     const Console& console);
-/// An input that is open already.
-Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool growing);
-
-/// The dump that these bytes are.
-Jitdump dump_of(OpenedInput opened, const SourceOptions& options);
-
-/// How a source was read, where somebody wants to know.
-struct Opening {
-  SourceKind kind = SourceKind::perf_map;
-  std::uint64_t bytes = 0;          ///< of the file, not of the map that was made of it
-  std::uint64_t changed_names = 0;  ///< names that no perf map can hold
+ private:
+  const Console& console_;
 };
 
-/// The map that these bytes are, or describe: our JSON's entries; what a jitdump says was there at
-/// that time. Fails with one line that names the source.
-Result<Map> map_of(OpenedInput opened, const SourceOptions& options, Opening* opening = nullptr,
-                   std::uint64_t time = Timeline::kEnd);
-/// The same of all that stands behind one source, as one.
-Result<Map> map_of_inputs(std::vector<OpenedInput> opened, const SourceOptions& options,
-                          Opening* opening = nullptr, std::uint64_t time = Timeline::kEnd);
+/// The options with what the program adds to them; `observer` is borrowed.
+SourceOptions told_to(ConsoleObserver& observer, SourceOptions options);
 
-/// A SOURCE: a path, "-", or a pid (decimal digits that name no file), as one map. Of a process
-/// with a map and a jitdump it has the entries of both, the dump's behind the map's.
-Result<Map> open_source(const Source& source, const SourceOptions& options, const Console& console,
-                        Opening* opening = nullptr);
-inline Result<Map> open_source(const std::string& source, const SourceOptions& options,
-                               const Console& console) {
-  return open_source(Source{source}, options, console);
-}
-Result<std::vector<Map>> open_sources(const std::vector<std::string>& sources,
+/// open_source() and open_sources() for a command, which tells the user what happens.
+Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceOptions& options,
+                                             const Console& console);
+Result<std::vector<OpenedInput>> open_inputs(const std::vector<Source>& sources,
+                                             const SourceOptions& options, const Console& console);
+Result<SourceFiles> open_source_files(const std::vector<Source>& sources,
                                       const SourceOptions& options, const Console& console);
-/// Fails where a time is asked for, and the dump's are ticks of the processor.
-Result<void> check_time(const Jitdump& dump, std::uint64_t time);
+
+/// A SOURCE as one map: of a process with a map and a jitdump it has the entries of both, the
+/// dump's behind the map's.
+Result<Map> open_map(const std::string& source, const SourceOptions& options,
+                     const Console& console);
+Result<std::vector<Map>> open_maps(const std::vector<std::string>& sources,
+                                   const SourceOptions& options, const Console& console);
 /// Their index, shown as a step.
 Index make_index(std::vector<Map> maps, Overlap overlap, Diagnostics& problems,
                  const Console& console);
@@ -148,38 +72,18 @@ void note_unfinished(const Console& console, std::span<const Map> maps);
 bool is_whole(const Console& console, const Input& input);
 bool is_whole(const Console& console, std::span<const Map> maps);
 
-/// Sources as resolve asks them: maps by address, jitdumps by address and time.
-struct NameSources {
-  std::vector<Map> maps;
-  std::vector<Jitdump> dumps;
-};
-Result<NameSources> open_name_sources(const std::vector<Source>& sources,
-                                      const SourceOptions& options, const Console& console);
-Result<NameSources> name_sources_of(std::vector<OpenedInput> opened, const SourceOptions& options);
-
-/// What made no sense in them.
+/// What made no sense in maps and dumps.
 struct Problems {
   Diagnostics lines{1};
   Diagnostics records{1};
 };
 void note_skipped(const Console& console, const Problems& problems);
 
-Resolver make_resolver(NameSources sources, Overlap overlap, Problems& problems,
-                       const Console& console);
 bool is_whole(const Console& console, const Resolver& resolver);
 
 /// Says of which ELF files there are no lines: in one line, as most systems have debug information
 /// of few libraries.
 void note_without_lines(std::span<const std::string> modules, const Console& console);
-
-/// The first dump whose times are ticks of the processor, which nothing can be compared with.
-const Jitdump* with_ticks(const std::vector<Jitdump>& dumps);
-
-/// What a log of PyPy tells of its loops and bridges, with their code.
-Result<LoopProfile> read_loops(const Input& log, TickBase ticks);
-
-/// The jitdump that a log is as a source of names. Its times are 0.
-Result<OpenedInput> dump_of_log(const Input& log, std::uint32_t pid);
 
 /// Says once why no server answers.
 inline FetchDebugFile asking(const Debuginfod& servers, const Console& console) {
