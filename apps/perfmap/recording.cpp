@@ -3,36 +3,12 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <memory>
-#include <perfmap/expanded_input.hpp>
-#include <perfmap/process_modules.hpp>
-#include <perfmap/source_kind.hpp>
 #include <sys/stat.h>
-#include <sys/utsname.h>
-#include <unordered_map>
 #include <utility>
 
 #include "source.hpp"
 
 namespace perfmap::app {
-Result<Input> open_recording_input(const std::string& path) {
-  OpenPolicy policy;
-  policy.keep_descriptor = false;
-  auto refused = refuse_snapshot(
-      path, "which holds no recording; --map-dir takes one for the code of a recording's process");
-  if (refused) return Failure(*std::move(refused));
-  Result<Input> input =
-      path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
-  if (!input) return input;
-  const SourceKind kind = detect_kind(input->text());
-  if (kind == SourceKind::bzip2) return Failure(unsupported_source(path, kind));
-  if (!is_expandable(input->text())) return input;
-  Result<Input> inner = expanded(*input);
-  // A pprof profile is gzip data, too. It stays compressed here: its reader expands it.
-  const bool is_other = inner && !is_recording(inner->text());
-  return kind == SourceKind::gzip && is_other ? input : inner;
-}
-
 Result<void> check_other_file(const std::string& output, const Input& recording) {
   struct stat there {};
   struct stat read {};
@@ -43,37 +19,6 @@ Result<void> check_other_file(const std::string& output, const Input& recording)
   if (::stat(output.c_str(), &there) != 0) return {};
   if (there.st_dev != read.st_dev || there.st_ino != read.st_ino) return {};
   return Failure(Error{Errc::refused, "cannot write to " + output + ": it is what is read", 0, {}});
-}
-
-Result<Recording> open_recording(const std::string& path) {
-  Result<Input> input = open_recording_input(path);
-  if (!input) return Failure(std::move(input.error()));
-  return Recording::open(*std::move(input));
-}
-
-namespace {
-
-/// As far as a recording tells: of a kernel of that name on a machine of that name.
-bool is_of_this_machine(const RecordingFacts& facts) {
-  struct utsname here {};
-  return ::uname(&here) == 0 && !facts.hostname.empty() && facts.hostname == here.nodename &&
-         facts.os_release == here.release && facts.arch == here.machine;
-}
-
-}  // namespace
-
-ExpectedBuildId recorded_build_ids(const Recording& recording) {
-  auto ids = std::make_shared<std::unordered_map<std::string, std::string>>();
-  for (const RecordedBuildId& one : recording.facts().build_ids) {
-    if (!one.is_kernel) ids->try_emplace(one.path, one.build_id);
-  }
-  // Recordings that perf compressed, or wrote into a pipe, have no build-ids.
-  const bool may_have_our_vdso = is_of_this_machine(recording.facts());
-  return [ids, may_have_our_vdso](const std::string& path) {
-    const auto found = ids->find(path);
-    if (found != ids->end()) return found->second;
-    return may_have_our_vdso && path == "[vdso]" ? own_vdso_build_id() : std::string();
-  };
 }
 
 namespace {
@@ -87,21 +32,9 @@ Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& opt
   jit.roots = roots_from_environment();
   jit.symfs = options.symfs;
   jit.any_owner = options.any_owner;
-  if (options.map_dir.empty() || !Snapshot::is_at(options.map_dir)) {
-    jit.directory = options.map_dir;
-    return jit;
-  }
-  Result<Snapshot> snapshot = Snapshot::open(options.map_dir);
-  if (!snapshot) return Failure(std::move(snapshot.error()));
-  jit.snapshot = std::make_shared<const Snapshot>(*std::move(snapshot));
+  const Result<void> known = set_map_dir(options.map_dir, jit);
+  if (!known) return Failure(known.error());
   return jit;
-}
-
-ProcessTracker::OpenModule open_recorded_modules(ModuleCache& cache, const Recording& recording,
-                                                 const RecordedJitOptions& jit) {
-  ExpectedBuildId recorded = recorded_build_ids(recording);
-  if (jit.snapshot == nullptr) return open_below(cache, jit.symfs, std::move(recorded));
-  return open_of_snapshot(cache, jit.snapshot, jit.symfs, std::move(recorded));
 }
 
 void report_refused(const RecordedRefusals& refused, const Console& console) {

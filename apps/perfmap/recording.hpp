@@ -4,25 +4,16 @@
 #include <perfmap/input.hpp>
 #include <perfmap/kernel_symbols.hpp>
 #include <perfmap/module_cache.hpp>
-#include <perfmap/process_modules.hpp>
 #include <perfmap/recorded_jit.hpp>
 #include <perfmap/recording.hpp>
 #include <string>
 
-#include "console.hpp"
+#include "source.hpp"
 
 namespace perfmap::app {
 
-/// The bytes of a recording as it was named on the command line, whatever they are.
-Result<Input> open_recording_input(const std::string& path);
 /// Fails where writing there would replace the recording, which nobody can make again.
 Result<void> check_other_file(const std::string& output, const Input& recording);
-/// Opens a recording as it was named on the command line; "-" is standard input.
-Result<Recording> open_recording(const std::string& path);
-
-/// The build-ids of files, as perf noted them at the end of the recording.
-ExpectedBuildId recorded_build_ids(const Recording& recording);
-
 /// What the options of a command say of the files of recorded processes.
 struct RecordedSourceOptions {
   std::string map_dir;  ///< --map-dir: a directory of maps and dumps, or a snapshot
@@ -32,11 +23,6 @@ struct RecordedSourceOptions {
 
 /// Fails where --map-dir is a snapshot that cannot be read.
 Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& options);
-
-/// ELF files of recorded processes: by the build-ids of the recording and, where it has none, of
-/// the snapshot, which has a vdso of its own.
-ProcessTracker::OpenModule open_recorded_modules(ModuleCache& cache, const Recording& recording,
-                                                 const RecordedJitOptions& jit);
 
 /// Reports what was refused, and for files of other users the command that takes them.
 void report_refused(const RecordedRefusals& refused, const Console& console);

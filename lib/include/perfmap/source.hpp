@@ -26,6 +26,10 @@
 
 namespace perfmap {
 
+class ModuleCache;
+class Recording;
+struct RecordedJitOptions;
+
 /// A source of names as a user writes it: a path, "-" for standard input, a pid, or the directory
 /// of a snapshot.
 struct Source {
@@ -134,6 +138,19 @@ PERFMAP_API Result<void> check_time(const Jitdump& dump, std::uint64_t time);
 
 /// What a log of PyPy says of its loops and bridges, with their code.
 PERFMAP_API Result<LoopProfile> read_loops(const Input& log, TickBase ticks);
+
+/// The bytes of a recording, "-" for standard input, expanded if it is compressed; a pprof profile
+/// stays as it is. Fails as open_source() does, and for a snapshot, which holds no recording.
+PERFMAP_API Result<Input> open_recording_input(const std::string& path);
+PERFMAP_API Result<Recording> open_recording(const std::string& path);
+/// The maps and dumps of recorded processes are in this directory, which may be a snapshot; empty:
+/// where the recording says. Fails if a snapshot cannot be read.
+PERFMAP_API Result<void> set_map_dir(const std::string& directory, RecordedJitOptions& options);
+/// ELF files of recorded processes: by the build ids of the recording and, if it has none, of the
+/// snapshot, which has a vdso of its own. Borrows the cache.
+PERFMAP_API ProcessTracker::OpenModule open_recorded_modules(ModuleCache& cache,
+                                                             const Recording& recording,
+                                                             const RecordedJitOptions& options);
 
 /// "a jitdump", "JSON", "gzip data".
 PERFMAP_API std::string with_article(SourceKind kind);

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "perfmap/recorded_jit.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 #include "support/planted_process.hpp"
@@ -188,6 +189,20 @@ TEST_CASE("maps alone can be scanned without an index", "[source]") {
   names->index(lines, records);
   CHECK(names->only_maps() == nullptr);
   CHECK(names->files() != nullptr);
+}
+
+TEST_CASE("a recording is opened by its path, and says what else a file is", "[source]") {
+  const Scratch scratch;
+  const std::string map = scratch.write("map", "1000 10 f\n");
+  CHECK(open_recording_input(map));
+  CHECK(!open_recording(map));
+  const auto missing = open_recording(scratch / "nowhere");
+  REQUIRE(!missing);
+  CHECK(missing.error().code == Errc::not_found);
+  RecordedJitOptions jit;
+  REQUIRE(set_map_dir(scratch.path(), jit));
+  CHECK(jit.directory == scratch.path());
+  CHECK(jit.snapshot == nullptr);
 }
 
 }  // namespace perfmap
