@@ -46,7 +46,7 @@ struct Source {
 
 /// Is told what a user may want to know while sources are opened and asked: the library prints
 /// nothing. Every member may be left as it is. Called in the thread that opens or asks.
-class SourceObserver {
+class PERFMAP_API SourceObserver {
  public:
   virtual ~SourceObserver() = default;
   /// A part of a source is not used: it was refused, or is damaged.
