@@ -12,7 +12,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORE = ["base", "io", "map", "jitdump", "writer", "answers", "pypylog", "report", "capi"]
 PROFILE = ["elf", "dwarf", "module", "perfdata", "process", "unwind", "stacks", "inject",
-           "diagnosis", "capi"]
+           "diagnosis", "source", "capi"]
 DOORS = [  # what is included, and the only place, or places, that may
     (re.compile(r"^nlohmann/"), "lib/core/report/"),
     (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"),
@@ -22,7 +22,7 @@ DOORS = [  # what is included, and the only place, or places, that may
     (re.compile(r"^libiberty/"), "lib/profile/elf/"),
     (re.compile(r"^zstd\.h"), "lib/profile/elf/"),
     (re.compile(r"^protozero/"), "lib/profile/stacks/"),
-    (re.compile(r"^CLI/"), "apps/"),
+    (re.compile(r"^CLI/"), "apps/perfmap/command_line.cpp"),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 

@@ -1,9 +1,5 @@
-#include <CLI/CLI.hpp>
-
-#include "command.hpp"
+#include "command_line.hpp"
 #include "convert.hpp"
-#include "convert_elf.hpp"
-#include "time_option.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -18,18 +14,14 @@ ExitCode run(const ConvertOptions& options, const Console& console) {
 
 }  // namespace
 
-void declare_convert(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<ConvertOptions>();
-  declare_conversion(command, *options);
-  command.add_option("--to", options->to, "Output: perf-map, jitdump, json, jsonl or elf")
-      ->check(CLI::IsMember({"perf-map", "jitdump", "json", "jsonl", "elf"}))
-      ->type_name("KIND")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-      ->required();
-  add_code(command, *options);
-  add_time(command, options->time);
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+void declare_convert(CommandOptions& command) {
+  ConvertOptions& options = command.runs(run);
+  add_conversion(command, options);
+  command.value("--to", options.to, "KIND", "Output: perf-map, jitdump, json, jsonl or elf")
+      .one_of({"perf-map", "jitdump", "json", "jsonl", "elf"})
+      .required();
+  add_code(command, options);
+  add_time(command, options.time);
 }
 
 }  // namespace perfmap::app

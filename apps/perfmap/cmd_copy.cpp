@@ -1,8 +1,7 @@
-#include <CLI/CLI.hpp>
 #include <perfmap/written_name.hpp>
 
-#include "appending.hpp"
-#include "command.hpp"
+#include "command_line.hpp"
+#include "output.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -83,7 +82,7 @@ bool is_same_file(const Map& map, const AppendOptions& options) {
 }
 
 ExitCode run(const Options& options, const Console& console) {
-  const Result<Map> map = open_source(options.source, options.opening, console);
+  const Result<Map> map = open_map(options.source, options.opening, console);
   if (!map) return console.fail(map.error());
   const std::string& name = map->input().name();
   if (is_same_file(*map, options.append))
@@ -104,15 +103,11 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_copy(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  command.add_option("source", options->source, "The map: a path, '-' or a pid")
-      ->type_name(kSource)
-      ->required();
-  add_source_options(command, options->opening);
-  declare_appending(command, options->append);
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+void declare_copy(CommandOptions& command) {
+  Options& options = command.runs(run);
+  command.positional("source", options.source, kSource, "The map: a path, '-' or a pid").required();
+  add_source_options(command, options.opening);
+  add_append_options(command, options.append);
 }
 
 }  // namespace perfmap::app

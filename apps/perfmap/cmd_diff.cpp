@@ -1,10 +1,8 @@
-#include <CLI/CLI.hpp>
 #include <perfmap/diff.hpp>
 #include <perfmap/json_writer.hpp>
 
-#include "command.hpp"
-#include "options.hpp"
-#include "readable_name.hpp"
+#include "command_line.hpp"
+#include "console.hpp"
 #include "source.hpp"
 
 namespace perfmap::app {
@@ -60,7 +58,7 @@ void write_change(JsonWriter& json, const NameChange& change) {
 }
 
 ExitCode run(const Options& options, const Console& console) {
-  const Result<std::vector<Map>> maps = open_sources(options.sources, options.opening, console);
+  const Result<std::vector<Map>> maps = open_maps(options.sources, options.opening, console);
   if (!maps) return console.fail(maps.error());
   const Step step(console, "comparing", console.out());
   std::uint64_t changes = 0;
@@ -89,17 +87,14 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_diff(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  command.add_option("source", options->sources, "The two maps: paths, '-' or pids")
-      ->type_name(kSource)
-      ->required()
-      ->expected(2);
-  add_source_options(command, options->opening);
-  add_no_demangle(command, options->demangle);
-  add_format(command, options->format, {"text", "json"});
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+void declare_diff(CommandOptions& command) {
+  Options& options = command.runs(run);
+  command.positional("source", options.sources, kSource, "The two maps: paths, '-' or pids")
+      .required()
+      .count(2, 2);
+  add_source_options(command, options.opening);
+  add_no_demangle(command, options.demangle);
+  add_format(command, options.format, {"text", "json"});
 }
 
 }  // namespace perfmap::app

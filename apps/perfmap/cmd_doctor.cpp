@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <perfmap/debuginfod.hpp>
@@ -7,12 +6,9 @@
 #include <thread>
 #include <unistd.h>
 
-#include "command.hpp"
-#include "kernel_source.hpp"
-#include "opened_input.hpp"
-#include "options.hpp"
-#include "recorded_sources.hpp"
-#include "recording_input.hpp"
+#include "command_line.hpp"
+#include "recording.hpp"
+#include "source.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -119,33 +115,21 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_doctor(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  const auto last = CLI::MultiOptionPolicy::TakeLast;
+void declare_doctor(CommandOptions& command) {
+  Options& options = command.runs(run);
   command
-      .add_option("subject", options->subject,
+      .positional("subject", options.subject, kSource,
                   "A running process, a snapshot of one, or a recording of perf record: a pid, a "
                   "path, or '-'")
-      ->type_name(kSource)
-      ->required();
-  add_format(command, options->format, {"text", "json"});
-  command
-      .add_option(
-          "--map-dir", options->map_dir,
-          "Where perf-PID.map and jit-PID.dump of a recording's processes are: a directory, or "
-          "a snapshot")
-      ->type_name("DIR")
-      ->multi_option_policy(last);
-  command
-      .add_option("--symfs", options->symfs,
-                  "Where the ELF files of a recording's processes are, by their paths")
-      ->type_name("DIR")
-      ->multi_option_policy(last);
-  command.add_flag(
-      "--any-owner", options->any_owner,
-      "Also use maps and dumps of a recording's processes that belong to another user");
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+      .required();
+  add_format(command, options.format, {"text", "json"});
+  command.value("--map-dir", options.map_dir, "DIR",
+                "Where perf-PID.map and jit-PID.dump of a recording's processes are: a directory, "
+                "or a snapshot");
+  command.value("--symfs", options.symfs, "DIR",
+                "Where the ELF files of a recording's processes are, by their paths");
+  command.flag("--any-owner", options.any_owner,
+               "Also use maps and dumps of a recording's processes that belong to another user");
 }
 
 }  // namespace perfmap::app

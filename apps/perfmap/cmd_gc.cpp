@@ -1,10 +1,8 @@
-#include <CLI/CLI.hpp>
 #include <perfmap/garbage.hpp>
 #include <perfmap/json_writer.hpp>
 
-#include "command.hpp"
-#include "opened_input.hpp"
-#include "options.hpp"
+#include "command_line.hpp"
+#include "source.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -22,10 +20,6 @@ struct Totals {
   std::uint64_t kept = 0;
   std::uint64_t failed = 0;
 };
-
-std::string counted(std::uint64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 std::string reason(const GarbageFile& file) {
   const std::string pid = std::to_string(file.pid);
@@ -145,16 +139,14 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_gc(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  command.add_flag("-n,--dry-run", options->dry_run, "Say what would go, and remove nothing");
-  command.add_flag("--any-owner", options->any_owner,
-                   "Remove files of other users, too, if you are root");
-  command.add_flag("--one-namespace", options->one_namespace,
-                   "In a container: nobody outside of it uses this directory");
-  add_format(command, options->format, {"text", "json"});
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+void declare_gc(CommandOptions& command) {
+  Options& options = command.runs(run);
+  command.flag("-n,--dry-run", options.dry_run, "Say what would go, and remove nothing");
+  command.flag("--any-owner", options.any_owner,
+               "Remove files of other users, too, if you are root");
+  command.flag("--one-namespace", options.one_namespace,
+               "In a container: nobody outside of it uses this directory");
+  add_format(command, options.format, {"text", "json"});
 }
 
 }  // namespace perfmap::app

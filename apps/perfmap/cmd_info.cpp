@@ -1,15 +1,149 @@
-#include <CLI/CLI.hpp>
+#include <perfmap/dump_info.hpp>
 #include <perfmap/info.hpp>
 #include <perfmap/json_writer.hpp>
+#include <perfmap/seconds.hpp>
 
-#include "command.hpp"
-#include "dump_info_text.hpp"
-#include "options.hpp"
-#include "readable_name.hpp"
+#include "command_line.hpp"
+#include "console.hpp"
 #include "source.hpp"
 
 namespace perfmap::app {
 namespace {
+
+constexpr std::uint32_t kKinds = 5;
+
+std::string time_text(std::uint64_t time, bool ticks) {
+  return ticks ? std::to_string(time) : seconds_text(time);
+}
+
+std::string order_text(const JitdumpHeader& header) {
+  return header.order == std::endian::little ? "little-endian" : "big-endian";
+}
+
+std::string machine_text(const JitdumpHeader& header) {
+  const std::uint32_t machine = header.elf_mach;
+  const char* const name = machine == 62    ? " (x86-64)"
+                           : machine == 183 ? " (aarch64)"
+                           : machine == 3   ? " (i386)"
+                           : machine == 40  ? " (arm)"
+                           : machine == 243 ? " (riscv)"
+                           : machine == 0   ? " (not said)"
+                                            : "";
+  return std::to_string(machine) + name + ", " + order_text(header);
+}
+
+void print_dump_text(OutputFile& out, const Jitdump& dump, SourceKind kind, const DumpInfo& info) {
+  const auto row = [&](std::string_view key, const std::string& value) {
+    std::string line(key);
+    line.resize(16, ' ');
+    out.write(line + value + "\n");
+  };
+  row("source", dump.input().name());
+  row("kind", std::string(to_string(kind)));
+  row("bytes", std::to_string(info.bytes));
+  if (dump.header()) {
+    row("pid", std::to_string(dump.header()->pid));
+    row("machine", machine_text(*dump.header()));
+  }
+  for (std::uint32_t id = 0; id < kKinds; ++id) {
+    row(std::string(to_string(static_cast<JitRecordKind>(id))), std::to_string(info.records[id]));
+  }
+  row("unknown", std::to_string(info.unknown_records));
+  row("lost bytes", std::to_string(info.lost_bytes));
+  if (info.bad_records != 0) row("bad records", std::to_string(info.bad_records));
+  row("names", std::to_string(info.names));
+  if (info.first_time) {
+    const bool ticks = dump.has_tsc_times();
+    row("times", time_text(*info.first_time, ticks) + "-" + time_text(info.last_time, ticks) +
+                     (ticks ? " ticks" : " s"));
+  }
+  row("code",
+      std::to_string(info.code_bytes) + " bytes, " + std::to_string(info.claimed) + " claimed");
+  if (info.covered != 0)
+    row("at the end", hex_text(info.first) + "-" + hex_text(info.last) + ", " +
+                          std::to_string(info.covered) + " bytes covered");
+  row("runtime",
+      info.runtime == Runtime::unknown ? "unknown" : std::string(to_string(info.runtime)));
+}
+
+void print_header(JsonWriter& json, const Jitdump& dump) {
+  if (!dump.header()) return;
+  json.key("pid");
+  json.number(dump.header()->pid);
+  json.key("machine");
+  json.number(dump.header()->elf_mach);
+  json.key("order");
+  json.string(dump.header()->order == std::endian::little ? "little" : "big");
+}
+
+void print_records(JsonWriter& json, const DumpInfo& info) {
+  json.key("records");
+  json.begin_object();
+  for (std::uint32_t id = 0; id < kKinds; ++id) {
+    json.key(to_string(static_cast<JitRecordKind>(id)));
+    json.number(info.records[id]);
+  }
+  json.key("unknown");
+  json.number(info.unknown_records);
+  json.end_object();
+}
+
+void print_dump_json(OutputFile& out, const Jitdump& dump, SourceKind kind, const DumpInfo& info) {
+  JsonWriter json(out);
+  const auto number = [&](std::string_view key, std::uint64_t value) {
+    json.key(key);
+    json.number(value);
+  };
+  json.begin_object();
+  json.key("schema");
+  json.string("perfmap.info/1");
+  json.key("source");
+  json.string(dump.input().name());
+  json.key("kind");
+  json.string(kind_id(kind));
+  number("bytes", info.bytes);
+  print_header(json, dump);
+  print_records(json, info);
+  number("lost_bytes", info.lost_bytes);
+  number("bad_records", info.bad_records);
+  number("names", info.names);
+  if (info.first_time) {
+    json.key("first_time");
+    json.string(time_text(*info.first_time, dump.has_tsc_times()));
+    json.key("last_time");
+    json.string(time_text(info.last_time, dump.has_tsc_times()));
+  }
+  number("code_bytes", info.code_bytes);
+  json.key("first");
+  json.address(info.first);
+  json.key("last");
+  json.address(info.last);
+  number("covered", info.covered);
+  number("claimed", info.claimed);
+  json.key("runtime");
+  if (info.runtime == Runtime::unknown) {
+    json.null();
+  } else {
+    json.string(to_string(info.runtime));
+  }
+  json.end_object();
+  json.newline();
+}
+
+ExitCode print_dump_info(Jitdump dump, SourceKind kind, bool as_json, const Console& console) {
+  const Input input = dump.input();
+  Diagnostics problems(1);
+  DumpInfo info;
+  const Timeline timeline(std::move(dump), problems);
+  {
+    const Step step(console, "counting");
+    info = dump_info(timeline);
+  }
+  (as_json ? print_dump_json : print_dump_text)(console.out(), timeline.dump(), kind, info);
+  if (!is_whole(console, input)) return ExitCode::failed;
+  note_skipped_records(console, problems);
+  return ExitCode::ok;
+}
 
 struct Options {
   std::string source;
@@ -126,7 +260,7 @@ MapInfo info_of(Index& index, const Diagnostics& problems, const Console& consol
 
 ExitCode print_groups_of(const Options& options, std::vector<OpenedInput> opened, bool as_json,
                          const Console& console) {
-  Result<Map> map = map_of_inputs(std::move(opened), options.opening);
+  Result<Map> map = map_of(std::move(opened), options.opening);
   if (!map) return console.fail(map.error());
   Diagnostics problems(1);
   const GroupBy by = options.by == "name"     ? GroupBy::name
@@ -141,7 +275,7 @@ ExitCode print_groups_of(const Options& options, std::vector<OpenedInput> opened
 ExitCode print_info_of(const Options& options, OpenedInput opened, bool as_json,
                        const Console& console) {
   if (opened.kind == SourceKind::jitdump) {
-    const SourceKind kind = written_kind(opened);
+    const SourceKind kind = opened.written_kind();
     return print_dump_info(dump_of(std::move(opened), options.opening), kind, as_json, console);
   }
   Opening opening;
@@ -173,20 +307,14 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_info(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  command.add_option("source", options->source, "The map: a path, '-' or a pid")
-      ->type_name(kSource)
-      ->required();
-  add_source_options(command, options->opening);
-  command.add_option("--by", options->by, "Bytes and entries by name, prefix or tier")
-      ->check(CLI::IsMember({"name", "prefix", "tier"}))
-      ->type_name("KEY")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_no_demangle(command, options->demangle);
-  add_format(command, options->format, {"text", "json"});
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+void declare_info(CommandOptions& command) {
+  Options& options = command.runs(run);
+  command.positional("source", options.source, kSource, "The map: a path, '-' or a pid").required();
+  add_source_options(command, options.opening);
+  command.value("--by", options.by, "KEY", "Bytes and entries by name, prefix or tier")
+      .one_of({"name", "prefix", "tier"});
+  add_no_demangle(command, options.demangle);
+  add_format(command, options.format, {"text", "json"});
 }
 
 }  // namespace perfmap::app

@@ -1,16 +1,13 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <perfmap/inject.hpp>
 #include <perfmap/module_cache.hpp>
 
-#include "command.hpp"
-#include "opened_input.hpp"
-#include "options.hpp"
-#include "portable.hpp"
-#include "recorded_sources.hpp"
-#include "recording_input.hpp"
+#include "command_line.hpp"
+#include "output.hpp"
+#include "recording.hpp"
+#include "source.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -24,10 +21,6 @@ struct Options {
   std::string symfs;
   bool any_owner = false;
 };
-
-std::string counted(std::uint64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 /// Beside OUT, and by its name: another recording's may have the same pids.
 Result<std::string> elf_prefix(const Options& options) {
@@ -134,39 +127,23 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_inject(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  const auto last = CLI::MultiOptionPolicy::TakeLast;
-  command.add_option("recording", options->recording, "A recording of perf record, or '-'")
-      ->type_name(kFile)
-      ->required();
-  command.add_option("-o,--output", options->output, "The recording to write")
-      ->type_name(kFile)
-      ->required()
-      ->multi_option_policy(last);
+void declare_inject(CommandOptions& command) {
+  Options& options = command.runs(run);
+  command.positional("recording", options.recording, kFile, "A recording of perf record, or '-'")
+      .required();
+  add_output(command, options.output, "The recording to write").required();
   command
-      .add_option("-j,--jitdump", options->dumps,
-                  "A jitdump, of the processes that had mapped one of its name or of that in its "
-                  "header; instead of those that the recording names")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name(kFile);
-  command
-      .add_option("--map-dir", options->map_dir,
-                  "Where the processes' jitdumps are: a directory, or a snapshot")
-      ->type_name("DIR")
-      ->multi_option_policy(last);
-  command.add_option("--symfs", options->symfs, "Where the files of processes are, by their paths")
-      ->type_name("DIR")
-      ->multi_option_policy(last);
-  command
-      .add_option("--elf-dir", options->elf_dir,
-                  "Where the ELF files are put (default: beside the new recording)")
-      ->type_name("DIR")
-      ->multi_option_policy(last);
-  command.add_flag("--any-owner", options->any_owner, "Also use dumps that belong to another user");
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+      .values("-j,--jitdump", options.dumps, kFile,
+              "A jitdump, of the processes that had mapped one of its name or of that in its "
+              "header; instead of those that the recording names")
+      .with_commas();
+  command.value("--map-dir", options.map_dir, "DIR",
+                "Where the processes' jitdumps are: a directory, or a snapshot");
+  command.value("--symfs", options.symfs, "DIR",
+                "Where the files of processes are, by their paths");
+  command.value("--elf-dir", options.elf_dir, "DIR",
+                "Where the ELF files are put (default: beside the new recording)");
+  command.flag("--any-owner", options.any_owner, "Also use dumps that belong to another user");
 }
 
 }  // namespace perfmap::app

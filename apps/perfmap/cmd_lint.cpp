@@ -1,20 +1,393 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <perfmap/diagnostic.hpp>
+#include <perfmap/dump_fix.hpp>
+#include <perfmap/jitdump.hpp>
 #include <perfmap/lint.hpp>
+#include <perfmap/lint_process.hpp>
+#include <perfmap/lint_recording.hpp>
+#include <perfmap/map.hpp>
+#include <perfmap/merge.hpp>
+#include <perfmap/module_cache.hpp>
+#include <perfmap/open_writers.hpp>
+#include <perfmap/process_modules.hpp>
+#include <perfmap/report.hpp>
 #include <perfmap/rules.hpp>
+#include <perfmap/snapshot.hpp>
+#include <perfmap/unified_diff.hpp>
+#include <string>
+#include <variant>
+#include <vector>
 
-#include "command.hpp"
-#include "lint_fix.hpp"
-#include "lint_process.hpp"
-#include "lint_recording.hpp"
-#include "lint_report.hpp"
-#include "lint_source.hpp"
-#include "options.hpp"
+#include "command_line.hpp"
+#include "console.hpp"
+#include "output.hpp"
+#include "recording.hpp"
 #include "source.hpp"
 
 namespace perfmap::app {
 namespace {
+
+/// What lint checks: a map or a jitdump, told by content.
+using LintSource = std::variant<Map, Jitdump>;
+
+/// A process among the sources, and which of the files are its own.
+struct ProcessSource {
+  pid_t pid = 0;
+  std::size_t first = 0;
+  std::size_t count = 0;
+  Error why_none;  ///< where there is no file
+};
+struct LintSources {
+  std::vector<LintSource> files;
+  /// Of each file: the pids of its process, if it is in a snapshot.
+  std::vector<std::vector<pid_t>> namespace_pids;
+  std::vector<ProcessSource> processes;
+};
+
+Result<LintSource> lint_source_of(OpenedInput opened, const SourceOptions& options) {
+  if (opened.kind == SourceKind::jitdump) return LintSource(dump_of(std::move(opened), options));
+  Result<Map> map = map_of(std::move(opened), options);
+  if (!map) return Failure(std::move(map.error()));
+  return LintSource(*std::move(map));
+}
+
+/// Whether a process's files are missing or refused, rather than of a kind that lint does not take.
+bool may_be_found(const Error& error) {
+  return error.code != Errc::unsupported && error.code != Errc::bad_format;
+}
+
+Result<void> take(std::vector<OpenedInput> opened, const SourceOptions& options,
+                  std::vector<LintSource>& files) {
+  for (OpenedInput& input : opened) {
+    Result<LintSource> one = lint_source_of(std::move(input), options);
+    if (!one) return Failure(std::move(one.error()));
+    files.push_back(*std::move(one));
+  }
+  return {};
+}
+
+/// In each of its pid namespaces; none if the source is no snapshot.
+std::vector<pid_t> pids_of_snapshot(const Source& source) {
+  if (is_stdin(source) || !Snapshot::is_at(source.text)) return {};
+  const Result<Snapshot> snapshot = Snapshot::open(source.text);
+  return snapshot ? snapshot->manifest().namespace_pids : std::vector<pid_t>();
+}
+
+/// A source again, which has been rewritten.
+Result<LintSource> open_lint_file_again(const Input& was, const SourceOptions& options) {
+  // Somebody may have put a link or a FIFO in its place.
+  const OpenPolicy policy{.follow_link = was.facts().was_link,
+                          .regular_only = was.facts().is_regular};
+  Result<Input> input = Input::open(was.name(), policy);
+  if (!input) return Failure(std::move(input.error()));
+  Result<OpenedInput> opened = as_opened(*std::move(input), options, false);
+  if (!opened) return Failure(std::move(opened.error()));
+  return lint_source_of(*std::move(opened), options);
+}
+
+/// Of a process both its map and its dumps are checked. It need not have any that may be read.
+Result<LintSources> open_lint_sources(const std::vector<std::string>& sources,
+                                      const SourceOptions& options, const Console& console) {
+  std::vector<Source> named;
+  for (const std::string& source : sources) named.push_back({source});
+  const Result<void> checked = check_stdin(named);
+  if (!checked) return Failure(checked.error());
+  LintSources all;
+  for (const Source& source : named) {
+    Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
+    const pid_t pid = pid_of_source(source);
+    if (!opened && (pid == 0 || !may_be_found(opened.error()))) {
+      return Failure(std::move(opened.error()));
+    }
+    const std::size_t first = all.files.size();
+    if (opened) {
+      const Result<void> taken = take(*std::move(opened), options, all.files);
+      if (!taken) return Failure(taken.error());
+    }
+    all.namespace_pids.resize(all.files.size(),
+                              pid == 0 ? pids_of_snapshot(source) : std::vector<pid_t>());
+    if (pid == 0) continue;
+    all.processes.push_back(
+        {pid, first, all.files.size() - first, opened ? Error() : std::move(opened.error())});
+  }
+  return all;
+}
+
+const Input& input_of(const LintSource& source) {
+  return std::visit([](const auto& one) -> const Input& { return one.input(); }, source);
+}
+
+/// The text that findings are about.
+std::string_view text_of(const LintSource& source) {
+  const Map* const map = std::get_if<Map>(&source);
+  return map != nullptr ? map->text() : std::get<Jitdump>(source).bytes();
+}
+
+/// The source with its findings, for what sources say about each other. Borrows both.
+LintedFile linted(const LintSource& source, Diagnostics& problems) {
+  return {std::get_if<Map>(&source), std::get_if<Jitdump>(&source), &problems};
+}
+
+struct FixOptions {
+  bool fix = false;
+  bool diff = false;
+  bool force = false;
+};
+
+/// Whether some rule other than PM061, which is about the file's mode, wants the text rewritten.
+bool wants_new_text(const Diagnostics& found) {
+  const auto rules = rule::all();
+  return std::any_of(rules.begin(), rules.end(), [&](const Rule* rule) {
+    return rule->fix == Fix::safe && rule->id != rule::kWritableByOthers.id &&
+           found.count_of(*rule) != 0;
+  });
+}
+
+Index index_of(const Map& map, Diagnostics& problems) {
+  std::vector<Map> maps;
+  maps.push_back(map);
+  Index index(std::move(maps), Overlap::last, problems);
+  index.compact();
+  return index;
+}
+
+Result<Index> fixed_index(const Map& map, Diagnostics& problems) {
+  Index index = index_of(map, problems);
+  if (std::optional<Error> why = objection_to_emptying(index, problems)) {
+    return Failure(*std::move(why));
+  }
+  return index;
+}
+
+/// They are gone then, so this is the last that is heard of them.
+void note_left_out(const Console& console, const Diagnostics& problems) {
+  const std::uint64_t lines = problems.total() - problems.count_of(rule::kAddressWrap);
+  if (lines == 0) return;
+  console.note("left out " + std::to_string(lines) +
+               (lines == 1 ? " line that is no entry" : " lines that are no entries"));
+}
+
+Result<void> commit_whole(OutputFile& out, const Input& input) {
+  if (!input.was_truncated()) return out.commit();
+  return Failure({Errc::io, input.name() + " was truncated while it was read", 0, {}});
+}
+
+Result<void> rewrite(const Map& map, const Console& console) {
+  Diagnostics problems(1);
+  const Result<Index> index = fixed_index(map, problems);
+  if (!index) return Failure(index.error());
+  Result<OutputFile> out = OutputFile::replace(map.input());
+  if (!out) return Failure(std::move(out.error()));
+  write_portable(*index, *out);
+  Result<void> written = commit_whole(*out, index->maps().front().input());
+  if (written) note_left_out(console, problems);
+  return written;
+}
+
+Result<void> print_diff(const Map& map, const Console& console) {
+  Diagnostics problems(1);
+  const Result<Index> index = fixed_index(map, problems);
+  if (!index) return Failure(index.error());
+  const std::string diff = unified_diff(map.text(), portable_text(*index), map.input().name());
+  if (!console.out_is_terminal()) {
+    console.out().write(diff);
+    return {};
+  }
+  for (std::string_view rest = diff; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    console.out().write(printable(line) + "\n");
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+  }
+  return {};
+}
+
+Result<bool> fix_map(const Map& map, const Diagnostics& found, const FixOptions& options,
+                     const Console& console) {
+  const bool text = wants_new_text(found);
+  const bool mode = found.count_of(rule::kWritableByOthers) != 0;
+  if (options.diff) {
+    if (!text) return false;
+    const Result<void> printed = print_diff(map, console);
+    if (!printed) return Failure(printed.error());
+    return true;
+  }
+  if (!text && !mode) return false;
+  if (const auto why = objection_to_rewriting(map.input(), options.force)) {
+    return Failure({Errc::refused, *why, 0, {}});
+  }
+  Result<void> done = mode ? take_write_rights(map.input()) : Result<void>();
+  if (done && text) done = rewrite(map, console);
+  if (!done) return Failure(std::move(done.error()));
+  return true;
+}
+
+bool print_changes(const Jitdump& dump, const Console& console) {
+  bool any = false;
+  for_each_change(dump, [&](const DumpChange& change) {
+    console.out().write(to_text(change, dump.input().name()));
+    any = true;
+  });
+  return any;
+}
+
+Result<bool> fix_dump(const Jitdump& dump, const Diagnostics& found, const FixOptions& options,
+                      const Console& console) {
+  if (!wants_new_text(found)) return false;
+  if (options.diff) return print_changes(dump, console);
+  if (const auto why = objection_to_rewriting(dump.input(), options.force)) {
+    return Failure({Errc::refused, *why, 0, {}});
+  }
+  const std::string fixed = fixed_dump(dump);
+  if (fixed == dump.bytes()) {
+    console.note(dump.input().name() + " stays as it is: its damaged bytes would read otherwise");
+    return false;
+  }
+  Result<OutputFile> out = OutputFile::replace(dump.input());
+  if (!out) return Failure(std::move(out.error()));
+  out->write(fixed);
+  const Result<void> written = commit_whole(*out, dump.input());
+  if (!written) return Failure(written.error());
+  return true;
+}
+
+/// Where a rule with a safe fix has found something: writes the map as `tidy` would, or the dump
+/// with its safe fixes, in its place, or prints the difference: of a map a unified diff, of a dump
+/// a line for each change. Answers whether there was something to fix.
+Result<bool> apply_fixes(const LintSource& source, const Diagnostics& found,
+                         const FixOptions& options, const Console& console) {
+  const Map* const map = std::get_if<Map>(&source);
+  const bool has_fix =
+      wants_new_text(found) || (map != nullptr && found.count_of(rule::kWritableByOthers) != 0);
+  if (options.fix && !has_fix) {
+    console.note(input_of(source).name() + " is unchanged: " +
+                 (found.total() == 0 ? "it has no findings" : "no finding has an automatic fix"));
+    return false;
+  }
+  return map != nullptr ? fix_map(*map, found, options, console)
+                        : fix_dump(std::get<Jitdump>(source), found, options, console);
+}
+
+std::vector<LintedFile> files_of(const ProcessSource& process, const LintSources& sources,
+                                 std::vector<Diagnostics>& all) {
+  std::vector<LintedFile> files;
+  for (std::size_t i = process.first; i < process.first + process.count; ++i) {
+    files.push_back(linted(sources.files[i], all[i]));
+  }
+  return files;
+}
+
+/// Holds the files of each process against the process: see lint_process(). Findings about files
+/// that were not read become sources without text, at the end. `wanted` collects nothing but says
+/// which rules count. Fails where nothing at all is known about the files of a process.
+Result<void> check_processes(LintSources& sources, std::vector<Diagnostics>& all,
+                             const Diagnostics& wanted, const SourceOptions& options,
+                             const Console& console) {
+  ModuleCache cache;
+  const ProcessLintOptions how{roots_from_environment(), options.any_owner, open_through(cache)};
+  for (const ProcessSource& process : sources.processes) {
+    const Step step(console, "looking at process " + std::to_string(process.pid));
+    const std::vector<LintedFile> files = files_of(process, sources, all);
+    const Result<ProcessFindings> found = lint_process(process.pid, files, wanted, how);
+    if (files.empty() && (!found || found->unread.empty())) return Failure(process.why_none);
+    if (!found || found->unseen) {
+      const Error& why = found ? *found->unseen : found.error();
+      console.warn("process " + std::to_string(process.pid) + " is not checked: " + why.message);
+    }
+    if (!found) continue;
+    for (const UnreadFile& file : found->unread) {
+      sources.files.emplace_back(Map(Input::from_text("", file.path)));
+      all.push_back(file.problems);
+    }
+  }
+  return {};
+}
+
+/// Holds the files against a recording of their processes: see lint_recording().
+Result<void> check_recording(const std::string& path, const LintSources& sources,
+                             std::vector<Diagnostics>& all, const Console& console) {
+  const Result<Recording> recording = open_recording(path);
+  if (!recording) return Failure(recording.error());
+  const Step step(console, "reading " + path);
+  std::vector<LintedFile> files;
+  for (std::size_t i = 0; i < sources.files.size(); ++i) {
+    files.push_back(linted(sources.files[i], all[i]));
+  }
+  lint_recording(*recording, files);
+  if (recording->input().was_truncated()) {
+    return Failure({Errc::io, path + " was cut off while it was read", 0, {}});
+  }
+  return {};
+}
+
+void print_rules(const Console& console) {
+  for (const Rule* rule : rule::all()) {
+    const char* const fix = rule->fix == Fix::safe ? "  [fixable]" : "";
+    std::string line(rule->id);
+    line.append("  ").append(to_string(rule->severity));
+    line.resize(std::max<std::size_t>(line.size(), 16), ' ');
+    console.out().write(line.append(rule->summary).append(fix).append("\n"));
+  }
+}
+
+ExitCode print_explanation(const Console& console, const std::string& id) {
+  const Rule* const rule = rule::find(id);
+  if (rule == nullptr) return console.fail("there is no rule " + id + "; --rules lists them");
+  console.out().write(std::string(rule->id) + " (" + std::string(to_string(rule->severity)) +
+                      "): " + std::string(rule->summary) + "\n\n");
+  console.out().write(std::string(explanation(*rule)) + "\n");
+  return ExitCode::ok;
+}
+
+void print_statistics(const Console& console, const std::vector<Diagnostics>& all) {
+  for (const Rule* rule : rule::all()) {
+    std::uint64_t count = 0;
+    for (const Diagnostics& one : all) count += one.count_of(*rule);
+    if (count == 0) continue;
+    std::string line = std::to_string(count);
+    line.insert(0, line.size() < 8 ? 8 - line.size() : 0, ' ');
+    line.append("  ").append(rule->id).append("  ").append(to_string(rule->severity));
+    line.append(": ").append(rule->summary).append("\n");
+    console.out().write(line);
+  }
+}
+
+void print_findings(const Console& console, const std::string& format,
+                    const std::vector<FileFindings>& files) {
+  OutputFile& out = console.out();
+  if (format == "json") return out.write(to_lint_json(files));
+  if (format == "jsonl") return out.write(to_lint_jsonl(files));
+  if (format == "sarif") return out.write(to_sarif(files, PERFMAP_VERSION));
+  for (const FileFindings& file : files) {
+    for (const Diagnostic& finding : file.findings->items()) {
+      if (format == "gcc") {
+        out.write(to_gcc(finding, file.file));
+      } else if (format == "github") {
+        out.write(to_github(finding, file.file));
+      } else {
+        out.write(to_pretty(finding, file.file, file.input, console.color_out()));
+      }
+    }
+  }
+}
+
+/// "3 errors, 1 warning; …": all of them, printed or not.
+void note_summary(const Console& console, const std::vector<Diagnostics>& all) {
+  std::uint64_t counts[3] = {};
+  std::uint64_t hidden = 0;
+  for (const Diagnostics& one : all) {
+    for (const Severity severity : {Severity::info, Severity::warning, Severity::error}) {
+      counts[static_cast<std::size_t>(severity)] += one.total(severity);
+    }
+    hidden += one.total() - one.items().size();
+  }
+  std::string text = counted(counts[2], "error") + ", " + counted(counts[1], "warning") + ", " +
+                     std::to_string(counts[0]) + " info";
+  if (hidden != 0) {
+    text += "; " + std::to_string(hidden) + " of them not shown (--max-findings 0 shows all)";
+  }
+  console.note(text);
+}
 
 struct Options {
   std::vector<std::string> sources;
@@ -168,7 +541,7 @@ std::string upper_case(std::string id) {
   return id;
 }
 
-std::string is_rule_prefix(const std::string& text) {
+std::string check_rule_prefix(const std::string& text) {
   const auto rules = rule::all();
   const bool known = !text.empty() && std::any_of(rules.begin(), rules.end(), [&](const Rule* one) {
     return one->id.starts_with(text);
@@ -176,75 +549,52 @@ std::string is_rule_prefix(const std::string& text) {
   return known ? "" : "no rule begins with '" + text + "'";
 }
 
-void declare_selection(CLI::App& command, Options& options) {
-  const CLI::Validator rule(is_rule_prefix, "");
-  command.add_option("--select", options.select, "Only these rules: ids or their beginnings")
-      ->type_name("IDS")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(rule)
-      ->transform(upper_case);
-  command.add_option("--ignore", options.ignore, "Not these rules")
-      ->type_name("IDS")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(rule)
-      ->transform(upper_case);
-  const auto last = CLI::MultiOptionPolicy::TakeLast;
-  command.add_option("--severity", options.severity, "Nothing below this (default: info)")
-      ->check(CLI::IsMember({"info", "warning", "error"}))
-      ->type_name("LEVEL")
-      ->multi_option_policy(last);
+void add_selection(CommandOptions& command, Options& options) {
+  command.values("--select", options.select, "IDS", "Only these rules: ids or their beginnings")
+      .with_commas()
+      .check(check_rule_prefix)
+      .transform(upper_case);
+  command.values("--ignore", options.ignore, "IDS", "Not these rules")
+      .with_commas()
+      .check(check_rule_prefix)
+      .transform(upper_case);
+  command.value("--severity", options.severity, "LEVEL", "Nothing below this (default: info)")
+      .one_of({"info", "warning", "error"});
   command
-      .add_option("--fail-level", options.fail_level,
-                  "Exit with 1 from this level on (default: warning)")
-      ->check(CLI::IsMember({"info", "warning", "error", "never"}))
-      ->type_name("LEVEL")
-      ->multi_option_policy(last);
-  command.add_option("--reader", options.reader, "Only what hurts this reader (default: all)")
-      ->check(CLI::IsMember({"perf", "bcc", "blazesym", "samply", "all"}))
-      ->type_name("NAME")
-      ->multi_option_policy(last);
+      .value("--fail-level", options.fail_level, "LEVEL",
+             "Exit with 1 from this level on (default: warning)")
+      .one_of({"info", "warning", "error", "never"});
+  command.value("--reader", options.reader, "NAME", "Only what hurts this reader (default: all)")
+      .one_of({"perf", "bcc", "blazesym", "samply", "all"});
   command
-      .add_option("--max-findings", options.max_findings,
-                  "Show so many of each rule, 0 for all (default: 20)")
-      ->type_name("N")
-      ->check(is_count())
-      ->multi_option_policy(last);
+      .value("--max-findings", options.max_findings, "N",
+             "Show so many of each rule, 0 for all (default: 20)")
+      .check(check_count);
 }
 
 }  // namespace
 
-void declare_lint(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  options->opening.takes_others = false;
-  options->opening.needs_magic = false;
-  command.add_option("source", options->sources, "Maps and jitdumps: paths, '-' or pids")
-      ->type_name(kSource);
-  add_source_options(command, options->opening);
-  add_format(command, options->format, {"pretty", "gcc", "json", "jsonl", "sarif", "github"});
-  declare_selection(command, *options);
+void declare_lint(CommandOptions& command) {
+  Options& options = command.runs(run);
+  options.opening.takes_others = false;
+  options.opening.needs_magic = false;
+  command.positional("source", options.sources, kSource, "Maps and jitdumps: paths, '-' or pids");
+  add_source_options(command, options.opening);
+  add_format(command, options.format, {"pretty", "gcc", "json", "jsonl", "sarif", "github"});
+  add_selection(command, options);
+  command.value("--recording", options.recording, kFile,
+                "Also hold the files against this recording (perf.data) of their processes");
+  command.flag("--statistics", options.statistics, "Count findings by rule instead");
+  const Option fix =
+      command.flag("--fix", options.fix.fix, "Rewrite the map as tidy does, or the dump");
   command
-      .add_option("--recording", options->recording,
-                  "Also hold the files against this recording (perf.data) of their processes")
-      ->type_name(kFile)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command.add_flag("--statistics", options->statistics, "Count findings by rule instead");
-  CLI::Option* const fix =
-      command.add_flag("--fix", options->fix.fix, "Rewrite the map as tidy does, or the dump");
-  command
-      .add_flag("--diff", options->fix.diff,
-                "Print what --fix would do: a unified diff, or a dump's changes")
-      ->excludes(fix);
-  command.add_flag("--force", options->fix.force,
-                   "Fix even while a process has the file open for writing");
-  command.add_flag("--rules", options->list_rules, "List all rules");
-  command.add_option("--explain", options->explain, "Explain a rule")
-      ->type_name("ID")
-      ->transform(upper_case)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+      .flag("--diff", options.fix.diff,
+            "Print what --fix would do: a unified diff, or a dump's changes")
+      .excludes(fix);
+  command.flag("--force", options.fix.force,
+               "Fix even while a process has the file open for writing");
+  command.flag("--rules", options.list_rules, "List all rules");
+  command.value("--explain", options.explain, "ID", "Explain a rule").transform(upper_case);
 }
 
 }  // namespace perfmap::app

@@ -1,13 +1,11 @@
-#include <CLI/CLI.hpp>
 #include <perfmap/map_json.hpp>
 #include <perfmap/merge.hpp>
 #include <perfmap/range_check.hpp>
 #include <perfmap/report.hpp>
 
-#include "command.hpp"
-#include "convert_dump.hpp"
-#include "options.hpp"
-#include "portable.hpp"
+#include "command_line.hpp"
+#include "convert.hpp"
+#include "output.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -73,7 +71,7 @@ ExitCode merge_to_jitdump(const Options& options, const Console& console) {
   for (const std::string& source : options.sources) named.push_back({source});
   SourceOptions opening = options.source;
   opening.dump_pid = pid_of_dump(options.output);
-  Result<std::vector<OpenedInput>> opened = open_all_inputs(named, opening, console);
+  Result<std::vector<OpenedInput>> opened = open_inputs(named, opening, console);
   if (!opened) return console.fail(opened.error());
   const Result<std::vector<Jitdump>> dumps =
       dumps_of(*std::move(opened), options.source, options.output, console);
@@ -92,7 +90,7 @@ ExitCode run(const Options& options, const Console& console) {
     const Result<void> lines = check_lines(options);
     if (!lines) return console.fail(lines.error());
   }
-  Result<std::vector<Map>> maps = open_sources(options.sources, options.source, console);
+  Result<std::vector<Map>> maps = open_maps(options.sources, options.source, console);
   if (!maps) return console.fail(maps.error());
   if (options.check) return check(*maps, console);
   Result<OutputFile> out = open_output(options.output);
@@ -105,28 +103,22 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_merge(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  command.add_option("source", options->sources, "Maps, oldest first: paths, '-' or pids")
-      ->type_name(kSource)
-      ->required();
-  add_source_options(command, options->source);
-  CLI::Option* const output =
-      add_output(command, options->output, "Write there instead of standard output");
-  CLI::Option* const overlap = add_overlap(command, options->overlap, false);
-  CLI::Option* const keep =
-      command.add_flag("--keep", options->keep, "Put the lines one behind the other, unchanged")
-          ->excludes(overlap);
-  command.add_flag("--check", options->check, "Write nothing; print each conflict")
-      ->excludes(keep)
-      ->excludes(output);
-  command.add_option("--to", options->to, "Output: perf-map, jitdump or json (default: perf-map)")
-      ->check(CLI::IsMember({"perf-map", "jitdump", "json"}))
-      ->type_name("KIND")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-      ->excludes(keep);
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+void declare_merge(CommandOptions& command) {
+  Options& options = command.runs(run);
+  command.positional("source", options.sources, kSource, "Maps, oldest first: paths, '-' or pids")
+      .required();
+  add_source_options(command, options.source);
+  const Option output = add_output(command, options.output);
+  const Option overlap = add_overlap(command, options.overlap, false);
+  const Option keep =
+      command.flag("--keep", options.keep, "Put the lines one behind the other, unchanged")
+          .excludes(overlap);
+  command.flag("--check", options.check, "Write nothing; print each conflict")
+      .excludes(keep)
+      .excludes(output);
+  command.value("--to", options.to, "KIND", "Output: perf-map, jitdump or json (default: perf-map)")
+      .one_of({"perf-map", "jitdump", "json"})
+      .excludes(keep);
 }
 
 }  // namespace perfmap::app

@@ -1,10 +1,8 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <perfmap/snapshot.hpp>
 
-#include "command.hpp"
-#include "opened_input.hpp"
-#include "options.hpp"
+#include "command_line.hpp"
+#include "source.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -14,10 +12,6 @@ struct Options {
   std::string directory;
   SnapshotOptions taking;
 };
-
-std::string counted(std::uint64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 void print_summary(const Options& options, const TakenSnapshot& taken, const Console& console) {
   const SnapshotManifest& manifest = taken.manifest;
@@ -62,22 +56,14 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_snapshot(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  command.add_option("pid", options->pid, "The process")
-      ->type_name("PID")
-      ->required()
-      ->check(is_pid());
-  command.add_option("-o,--output", options->directory, "The directory to make")
-      ->type_name("DIR")
-      ->required()
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command.add_flag("--any-owner", options->taking.any_owner,
-                   "Believe the files of the process whoever owns them");
-  command.add_flag("--with-command-line", options->taking.with_command_line,
-                   "Take the command line, too, which may hold passwords");
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+void declare_snapshot(CommandOptions& command) {
+  Options& options = command.runs(run);
+  command.positional("pid", options.pid, "PID", "The process").required().check(check_pid);
+  command.value("-o,--output", options.directory, "DIR", "The directory to make").required();
+  command.flag("--any-owner", options.taking.any_owner,
+               "Believe the files of the process whoever owns them");
+  command.flag("--with-command-line", options.taking.with_command_line,
+               "Take the command line, too, which may hold passwords");
 }
 
 }  // namespace perfmap::app

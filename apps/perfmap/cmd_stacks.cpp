@@ -1,42 +1,489 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <filesystem>
+#include <perfmap/debuginfod.hpp>
+#include <perfmap/json_writer.hpp>
+#include <perfmap/module_cache.hpp>
+#include <perfmap/pprof_names.hpp>
 #include <perfmap/seconds.hpp>
+#include <perfmap/stacks.hpp>
+#include <perfmap/unwound_frame.hpp>
+#include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
-#include "options.hpp"
-#include "readable_name.hpp"
-#include "stacks_options.hpp"
+#include "command_line.hpp"
+#include "console.hpp"
+#include "output.hpp"
+#include "recording.hpp"
+#include "source.hpp"
 
 namespace perfmap::app {
 namespace {
 
-/// Values of an option that may come several times, or be a list with commas.
-CLI::Option* add_list(CLI::App& command, const std::string& name, std::vector<std::string>& values,
-                      const std::string& help, const char* type) {
-  return command.add_option(name, values, help)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name(type);
+struct StacksOptions {
+  std::string recording;
+  std::string output = "-";
+  std::string format;
+  StackOptions stacks;
+  StackWriter::Options writing;
+  bool addresses = false;
+  bool lines = false;
+  bool inlines = false;
+  bool stats = false;
+  std::vector<Source> sources;  // of names: perf maps and jitdumps
+  std::string map_dir;
+  std::string symfs;
+  std::string kallsyms;
+  bool any_owner = false;
+  bool debuginfod = false;
+};
+
+constexpr std::size_t kEnds = 7;
+constexpr std::size_t kSources = 11;
+
+std::uint64_t ended(const StackCounts& counts, StackEnd end) {
+  return counts.ends[static_cast<std::size_t>(end)];
 }
 
-CLI::Option* add_pids(CLI::App& command, const std::string& name, std::vector<pid_t>& pids,
-                      const std::string& help, const char* type) {
-  return command
-      .add_option_function<std::vector<std::string>>(
-          name,
-          [&pids](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) {
-              pid_t pid = 0;
-              std::from_chars(text.data(), text.data() + text.size(), pid);
-              pids.push_back(pid);
-            }
-          },
-          help)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(is_pid())
-      ->type_name(type);
+std::string source_name(std::size_t source) {
+  const auto value = static_cast<FrameSource>(source);
+  return value == FrameSource::initial ? "registers" : std::string(to_string(value));
+}
+
+std::vector<std::string> row_of(const StackCounts& counts, const std::string& pid,
+                                std::string_view comm) {
+  const std::uint64_t other = counts.samples - ended(counts, StackEnd::root) -
+                              ended(counts, StackEnd::truncated) -
+                              ended(counts, StackEnd::callchain);
+  const std::uint64_t deep = counts.samples == 0 ? 0 : counts.frames * 10 / counts.samples;
+  return {pid,
+          one_line(comm, true),
+          std::to_string(counts.samples),
+          percent(ended(counts, StackEnd::root), counts.samples),
+          percent(ended(counts, StackEnd::truncated), counts.samples),
+          percent(other, counts.samples),
+          percent(ended(counts, StackEnd::callchain), counts.samples),
+          std::to_string(deep / 10) + "." + std::to_string(deep % 10),
+          std::to_string(counts.unnamed),
+          source_name(static_cast<std::size_t>(counts.worst_source()))};
+}
+
+void write_line(const StackCounts& counts, bool is_total, OutputFile& out) {
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("schema");
+  json.string("perfmap.stack-stats/1");
+  json.key("pid");
+  if (is_total) {
+    json.null();
+  } else {
+    json.integer(counts.pid);
+    json.text_members("comm", counts.comm);
+  }
+  const auto number = [&](std::string_view key, std::uint64_t value) {
+    json.key(key);
+    json.number(value);
+  };
+  number("samples", counts.samples);
+  number("frames", counts.frames);
+  number("full_copies", counts.full_copies);
+  number("stitched", counts.stitched);
+  number("unnamed_frames", counts.unnamed);
+  number("unnamed_jit_frames", counts.unnamed_jit);
+  number("doubtful_frames", counts.doubtful);
+  json.key("ends");
+  json.begin_object();
+  for (std::size_t i = 0; i < kEnds; ++i)
+    number(to_string(static_cast<StackEnd>(i)), counts.ends[i]);
+  json.end_object();
+  json.key("sources");
+  json.begin_object();
+  for (std::size_t i = 0; i < kSources; ++i) number(source_name(i), counts.sources[i]);
+  json.end_object();
+  json.key("doubts");
+  json.begin_object();
+  for (unsigned i = 0; i < kDoubtCount; ++i) number(to_string(doubt_at(i)), counts.doubts[i]);
+  json.end_object();
+  json.end_object();
+  json.newline();
+}
+
+/// How the stacks of each process ended, and how their frames were found.
+void write_stack_table(const StackStatistics& statistics, OutputFile& out) {
+  std::vector<std::vector<std::string>> rows = {{"PID", "COMM", "SAMPLES", "ROOT", "TRUNCATED",
+                                                 "OTHER", "CALLCHAIN", "FRAMES", "UNNAMED",
+                                                 "WORST SOURCE"}};
+  for (const StackCounts& counts : statistics.processes) {
+    rows.push_back(row_of(counts, std::to_string(counts.pid), counts.comm));
+  }
+  rows.push_back(row_of(statistics.total, "all", ""));
+  write_rows(rows, {1, 9}, out);
+  std::string sources = "frames by source:";
+  for (std::size_t i = 0; i < kSources; ++i) {
+    const std::uint64_t count = statistics.total.sources[i];
+    if (count != 0) sources += " " + source_name(i) + " " + std::to_string(count);
+  }
+  out.write(sources + "\n");
+  if (statistics.total.unnamed == 0) return;
+  out.write("frames without a name: " + std::to_string(statistics.total.unnamed) + ", " +
+            std::to_string(statistics.total.unnamed_jit) + " of them in JIT memory\n");
+}
+
+/// The same as JSON lines, one a process and one for all.
+void write_stack_lines(const StackStatistics& statistics, OutputFile& out) {
+  for (const StackCounts& counts : statistics.processes) write_line(counts, false, out);
+  write_line(statistics.total, true, out);
+}
+
+/// What only a recording has, or has to be made of its samples.
+std::string_view meaningless_option(const StacksOptions& options) {
+  const StackFilter& filter = options.stacks.filter;
+  if (options.stats) return "--stats";
+  if (options.addresses) return "--addresses";
+  if (options.lines) return "--lines";
+  if (options.inlines) return "--inlines";
+  if (options.stacks.stitch) return "--stitch";
+  if (options.writing.merge_tiers) return "--merge-tiers";
+  if (options.format != "folded" && options.format != "pprof") return "--format";
+  if (!filter.tids.empty()) return "--tid";
+  if (!filter.comms.empty()) return "--comm";
+  if (!filter.events.empty()) return "--event";
+  if (filter.from != 0 || filter.to != UINT64_MAX) return "--time";
+  if (filter.pids.size() > 1) return "more than one --pid";
+  return {};
+}
+
+/// The names of processes: what the command line names, or what is found by a pid.
+class ProcessNames {
+ public:
+  ProcessNames(const StacksOptions& options, const Console& console)
+      : options_(options), console_(console) {}
+
+  Result<void> open() {
+    Result<RecordedJitOptions> jit =
+        recorded_jit_options({options_.map_dir, {}, options_.any_owner});
+    if (!jit) return Failure(std::move(jit.error()));
+    by_pid_ = find_recorded_jit(*std::move(jit), refused_);
+    std::vector<Source> sources = options_.sources;
+    const auto& pids = options_.stacks.filter.pids;
+    if (sources.empty() && !pids.empty() && options_.map_dir.empty()) {
+      sources.push_back({std::to_string(pids.front()), Source::As::pid});
+    }
+    if (sources.empty()) return {};
+    Result<SourceFiles> names = open_source_files(sources, {}, console_);
+    if (!names) return Failure(std::move(names.error()));
+    given_ = std::make_shared<JitSources>(std::move(names->maps), std::move(names->dumps));
+    return {};
+  }
+
+  std::shared_ptr<JitSources> find(pid_t pid) {
+    const auto& pids = options_.stacks.filter.pids;
+    if (!pids.empty() && pid != 0 && pid != pids.front()) return nullptr;
+    if (given_ != nullptr) return given_;
+    ProcessInfo process;
+    process.pid = pids.empty() ? pid : pids.front();
+    return process.pid == 0 ? nullptr : by_pid_(process, {});
+  }
+
+  void warn() const { report_refused(refused_, console_); }
+
+ private:
+  const StacksOptions& options_;
+  const Console& console_;
+  RecordedRefusals refused_;
+  StackOptions::FindJit by_pid_;
+  std::shared_ptr<JitSources> given_;
+};
+
+void say(const PprofNamed& report, const std::string& name, const Console& console) {
+  console.note(name + ": named " + std::to_string(report.named) + " of " +
+               std::to_string(report.jit) + " places in JIT code");
+  if (report.without_process != 0) {
+    console.warn(name + " does not say which process " + std::to_string(report.without_process) +
+                 " places in JIT code are of: --pid, --map and --jitdump do");
+  }
+}
+
+/// Writes an existing pprof profile with names for its JIT code.
+ExitCode write_named_profile(const StacksOptions& options, const Input& profile,
+                             const Console& console) {
+  if (const std::string_view option = meaningless_option(options); !option.empty()) {
+    return console.fail(profile.name() + " is a pprof profile, which has no use for " +
+                        std::string(option));
+  }
+  ProcessNames names(options, console);
+  const Result<void> opened = names.open();
+  if (!opened) return console.fail(opened.error());
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  PprofNaming naming;
+  naming.find = [&names](pid_t pid) { return names.find(pid); };
+  naming.demangle = options.stacks.demangle;
+  const Step step(console, "naming");
+  const Result<PprofNamed> report = name_pprof(profile.text(), naming, *out);
+  if (!report) return console.fail("cannot read " + profile.name() + ": " + report.error().message);
+  if (profile.was_truncated())
+    return console.fail(profile.name() + " was cut off while it was read");
+  const Result<void> written = out->commit();
+  if (!written) return console.fail(written.error());
+  names.warn();
+  say(*report, profile.name(), console);
+  return ExitCode::ok;
+}
+
+using Names = StackOptions::Names;
+
+Names names_of(const StacksOptions& options) {
+  if (options.addresses) return Names::none;
+  if (options.inlines) return Names::inlines;
+  return options.lines ? Names::lines : Names::symbols;
+}
+
+/// Everything that turns samples into stacks, and must outlive that.
+class Reading {
+ public:
+  static Result<std::unique_ptr<Reading>> open(Input input, const StacksOptions& options,
+                                               const Console& console) {
+    Result<Recording> recording = Recording::open(std::move(input));
+    if (!recording) return Failure(std::move(recording.error()));
+    ModuleCacheOptions cache;
+    cache.debug_directories = {"/usr/lib/debug"};
+    if (options.debuginfod) {
+      Result<Debuginfod> servers = Debuginfod::open();
+      if (!servers) return Failure(std::move(servers.error()));
+      cache.fetch = asking(*servers, console);
+    }
+    std::unique_ptr<Reading> reading(new Reading(*std::move(recording), std::move(cache)));
+    const Result<void> ready = reading->prepare(options, console);
+    if (!ready) return Failure(ready.error());
+    return reading;
+  }
+
+  const Recording& recording() const noexcept { return recording_; }
+  StackReader& reader() noexcept { return *reader_; }
+
+  /// What was missing or refused on the way.
+  void warn(const Console& console) const {
+    report_refused(refused_, console);
+    for (const Error& error : reader_->failures()) console.warn(error.message);
+    note_without_lines(reader_->without_lines(), console);
+    kernel_.note(console);
+  }
+
+ private:
+  Reading(Recording recording, ModuleCacheOptions cache)
+      : recording_(std::move(recording)), cache_(std::move(cache)) {}
+
+  Result<void> prepare(const StacksOptions& options, const Console& console) {
+    StackOptions stacks = options.stacks;
+    stacks.names = names_of(options);
+    Result<RecordedJitOptions> jit =
+        recorded_jit_options({options.map_dir, options.symfs, options.any_owner});
+    if (!jit) return Failure(std::move(jit.error()));
+    stacks.open_module = open_recorded_modules(cache_, recording_, *jit);
+    if (!options.sources.empty()) {
+      Result<SourceFiles> names = open_source_files(options.sources, {}, console);
+      if (!names) return Failure(std::move(names.error()));
+      jit->given = std::make_shared<JitSources>(std::move(names->maps), std::move(names->dumps));
+    }
+    stacks.find_parents = find_recorded_parents(recording_, *jit);
+    stacks.find_jit = find_recorded_jit(recording_, *std::move(jit), refused_);
+    const Result<void> given =
+        options.kallsyms.empty() ? Result<void>() : kernel_.open(options.kallsyms);
+    if (!given) return Failure(given.error());
+    stacks.find_kallsyms = [this](const RecordedKernel& kernel) { return kernel_.text_of(kernel); };
+    reader_.emplace(recording_, std::move(stacks));
+    return {};
+  }
+
+  Recording recording_;
+  ModuleCache cache_;
+  RecordedRefusals refused_;
+  KernelSource kernel_;
+  std::optional<StackReader> reader_;
+};
+
+std::string share_of(std::uint64_t position, std::uint64_t size) {
+  return size == 0 ? "" : " (" + std::to_string(position * 100 / size) + " %)";
+}
+
+/// What a damaged recording does not have: the first damages one by one, others in a sum.
+void note_damage(const Recording& recording, const StackStatistics& statistics,
+                 const Diagnostics& problems, const Console& console) {
+  const std::string& name = recording.input().name();
+  if (recording.facts().was_killed) {
+    console.warn(name + ": its recorder was killed: what it had not written is missing");
+  }
+  for (const Diagnostic& problem : problems.items()) {
+    console.warn(name + ":+0x" + hex_text(problem.where.offset) + ": " + problem.message);
+  }
+  if (problems.total() > problems.items().size()) {
+    console.warn(name + ": " + std::to_string(problems.total()) + " damages, " +
+                 std::to_string(statistics.lost_bytes) + " bytes of records are left out");
+  }
+}
+
+/// The options of which a sample must pass each.
+std::string filters_of(const StackFilter& filter) {
+  std::string names;
+  const auto add = [&](bool is_given, const char* name) {
+    if (is_given) names += (names.empty() ? "" : " and ") + std::string(name);
+  };
+  add(!filter.pids.empty(), "--pid");
+  add(!filter.tids.empty(), "--tid");
+  add(!filter.comms.empty(), "--comm");
+  add(!filter.events.empty(), "--event");
+  add(filter.from != 0 || filter.to != UINT64_MAX, "--time");
+  return names;
+}
+
+/// A name that was mistyped looks like a recording without samples.
+void note_filters(const Recording& recording, const StackFilter& filter,
+                  const StackStatistics& statistics, const Console& console) {
+  if (statistics.total.samples != 0 || statistics.filtered == 0) return;
+  std::string names;
+  for (const RecordedEvent& event : recording.events()) {
+    names += (names.empty() ? "" : ", ") + event.name;
+  }
+  console.note("none of " + std::to_string(statistics.filtered) + " samples passes " +
+               filters_of(filter) +
+               (filter.events.empty() ? "" : "; the recording's events are " + names));
+}
+
+void note_losses(const StackStatistics& statistics, const Console& console) {
+  const auto say = [&](std::uint64_t count, const std::string& what) {
+    if (count != 0) console.warn(std::to_string(count) + " " + what);
+  };
+  say(statistics.lost, "events were lost when this was recorded");
+  say(statistics.out_of_order, "records came too late to be put in order");
+}
+
+/// Formats that have no place for the event add up what should not be.
+void note_events(const StacksOptions& options, const Recording& recording,
+                 const std::set<std::uint32_t>& seen, const Console& console) {
+  const bool has_place = options.format != "folded" && options.format != "html" &&
+                         !(options.stats && options.output == "-");
+  if (has_place || seen.size() < 2) return;
+  std::string names;
+  for (const std::uint32_t event : seen) {
+    if (event < recording.events().size())
+      names += (names.empty() ? "" : ", ") + recording.events()[event].name;
+  }
+  console.note("samples of several events are counted together: " + names +
+               " (--event NAME chooses)");
+}
+
+ExitCode read_all(Reading& reading, StackWriter* writer, std::set<std::uint32_t>& events,
+                  Diagnostics& problems, const Console& console) {
+  const std::string what = "reading " + reading.recording().input().name();
+  const Step step(console, what);
+  const std::uint64_t size = reading.recording().input().facts().size;
+  std::uint64_t percent = 0;
+  reading.reader().read(
+      [&](const StackSample& sample) {
+        events.insert(sample.event);
+        if (writer != nullptr) writer->add(sample);
+      },
+      problems,
+      [&](std::uint64_t position) {
+        if (size == 0 || std::exchange(percent, position * 100 / size) == percent) return;
+        console.progress().change(what + share_of(position, size));
+      });
+  if (reading.recording().input().was_truncated()) {
+    return console.fail(reading.recording().input().name() + " was cut off while it was read");
+  }
+  return ExitCode::ok;
+}
+
+void write_table(const StacksOptions& options, const StackStatistics& statistics,
+                 const Console& console) {
+  if (options.format == "jsonl") {
+    write_stack_lines(statistics, console.out());
+  } else {
+    write_stack_table(statistics, console.out());
+  }
+}
+
+Result<void> check_not_terminal(const StacksOptions& options, const Console& console) {
+  if (options.output != "-" || !console.out_is_terminal()) return {};
+  return Failure(Error{Errc::invalid_argument,
+                       "a pprof profile is nothing for a terminal: name a file with -o",
+                       0,
+                       {}});
+}
+
+/// A directory that is not there would only be missed in silence.
+Result<void> check_directories(const StacksOptions& options) {
+  for (const std::string& path : {options.map_dir, options.symfs}) {
+    std::error_code error;
+    if (path.empty() || std::filesystem::is_directory(path, error)) continue;
+    if (!error) error = std::make_error_code(std::errc::not_a_directory);
+    return Failure(Error{Errc::not_found, "cannot open " + path + ": " + error.message(), 0, {}});
+  }
+  return {};
+}
+
+/// What a user has to know of the stacks that were written.
+void note_all(const Reading& reading, const StackFilter& filter, const StackStatistics& statistics,
+              const Diagnostics& problems, const Console& console) {
+  note_filters(reading.recording(), filter, statistics, console);
+  note_damage(reading.recording(), statistics, problems, console);
+  note_losses(statistics, console);
+  const StackCounts& total = statistics.total;
+  note_doubts({total.frames, total.doubtful, total.doubts}, "frames", console);
+}
+
+/// Writes the stacks of a recording.
+ExitCode write_stacks(const StacksOptions& options, const Console& console) {
+  const bool only_table = options.stats && options.output == "-";
+  const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
+  if (format == StackFormat::pprof && !only_table) {
+    const Result<void> fits = check_not_terminal(options, console);
+    if (!fits) return console.fail(fits.error());
+  }
+  const Result<void> there = check_directories(options);
+  if (!there) return console.fail(there.error());
+  Result<Input> input = open_recording_input(options.recording);
+  if (!input) return console.fail(input.error());
+  const Result<void> other = check_other_file(options.output, *input);
+  if (!other) return console.fail(other.error());
+  if (!is_recording(input->text()) && may_be_pprof(input->text())) {
+    const Result<void> fits = check_not_terminal(options, console);
+    return fits ? write_named_profile(options, *input, console) : console.fail(fits.error());
+  }
+  Result<std::unique_ptr<Reading>> reading = Reading::open(*std::move(input), options, console);
+  if (!reading) return console.fail(reading.error());
+  StackReader& reader = (*reading)->reader();
+  std::optional<OutputFile> out;
+  std::unique_ptr<StackWriter> writer;
+  if (!only_table) {
+    Result<OutputFile> opened = open_output(options.output);
+    if (!opened) return console.fail(opened.error());
+    out.emplace(*std::move(opened));
+    StackProfile profile = profile_of((*reading)->recording());
+    profile.exporter = std::string("perfmap ") + PERFMAP_VERSION;
+    StackWriter::Options writing = options.writing;
+    writing.lines = options.lines || options.inlines;
+    writing.doubt_kinds = console.verbose();
+    writer = StackWriter::make(format, *out, reader.table(), std::move(profile), writing);
+  }
+  Diagnostics problems(3);
+  std::set<std::uint32_t> events;
+  const ExitCode read = read_all(**reading, writer.get(), events, problems, console);
+  if (read != ExitCode::ok) return read;
+  if (writer != nullptr) {
+    const Result<void> finished = writer->finish();
+    const Result<void> written = finished ? out->commit() : finished;
+    if (!written) return console.fail(written.error());
+  }
+  if (options.stats) write_table(options, reader.statistics(), console);
+  (*reading)->warn(console);
+  note_events(options, (*reading)->recording(), events, console);
+  note_all(**reading, options.stacks.filter, reader.statistics(), problems, console);
+  return ExitCode::ok;
 }
 
 /// A number of seconds with at least so many decimals.
@@ -67,118 +514,102 @@ bool parse_span(const std::string& text, std::uint64_t& from, std::uint64_t& to)
   return from <= to;
 }
 
-void add_filters(CLI::App& command, StackFilter& filter) {
-  add_pids(command, "-p,--pid", filter.pids, "Only samples of these processes", "PID");
-  add_pids(command, "--tid", filter.tids, "Only samples of these threads", "TID");
-  add_list(command, "--comm", filter.comms, "Only samples of threads of these names", "NAME");
-  add_list(command, "--event", filter.events, "Only samples of these events", "NAME");
-  const auto is_span = [](const std::string& text) {
-    std::uint64_t from = 0;
-    std::uint64_t to = UINT64_MAX;
-    return parse_span(text, from, to) ? "" : "'" + text + "' is no span of seconds FROM,TO";
+std::string check_span(const std::string& text) {
+  std::uint64_t from = 0;
+  std::uint64_t to = UINT64_MAX;
+  return parse_span(text, from, to) ? "" : "'" + text + "' is no span of seconds FROM,TO";
+}
+
+void add_filters(CommandOptions& command, StackFilter& filter) {
+  const auto add_pids = [&](const char* names, std::vector<pid_t>& pids, const char* type,
+                            const char* help) {
+    const auto take = [&pids](const std::string& text) {
+      pid_t pid = 0;
+      std::from_chars(text.data(), text.data() + text.size(), pid);
+      pids.push_back(pid);
+    };
+    command.values(names, take, type, help).with_commas().check(check_pid);
+  };
+  add_pids("-p,--pid", filter.pids, "PID", "Only samples of these processes");
+  add_pids("--tid", filter.tids, "TID", "Only samples of these threads");
+  command.values("--comm", filter.comms, "NAME", "Only samples of threads of these names")
+      .with_commas();
+  command.values("--event", filter.events, "NAME", "Only samples of these events").with_commas();
+  const auto take_span = [&filter](const std::string& text) {
+    parse_span(text, filter.from, filter.to);
   };
   command
-      .add_option_function<std::string>(
-          "--time",
-          [&filter](const std::string& text) { parse_span(text, filter.from, filter.to); },
-          "Only samples from FROM to TO, both included, in seconds of the recording's clock; six "
-          "decimals, as perf prints them, stand for a whole microsecond; either may be left out")
-      ->check(CLI::Validator(is_span, ""))
-      ->type_name("FROM,TO")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      .value("--time", take_span, "FROM,TO",
+             "Only samples from FROM to TO, both included, in seconds of the recording's clock; "
+             "six decimals, as perf prints them, stand for a whole microsecond; either may be "
+             "left out")
+      .check(check_span);
 }
 
-void add_unwinding(CLI::App& command, StackOptions& stacks) {
+void add_unwinding(CommandOptions& command, StackOptions& stacks) {
   command
-      .add_option("--max-stack", stacks.unwind.most_frames,
-                  "Unwind no more frames than that (default: 1024)")
-      ->check(CLI::Range(1, 1000000))
-      ->type_name("N")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command.add_flag(
-      "--stitch", stacks.stitch,
-      "Complete stacks that were cut by those of other samples; such frames are marked");
-  command.add_flag("--scan", stacks.unwind.scan,
-                   "Where nothing else is known, guess callers from words on the stack");
-  command.add_flag("--jit-cfi", stacks.unwind.jit_cfi_first,
-                   "Trust a jitdump's unwinding information before frame pointers");
+      .value("--max-stack", stacks.unwind.most_frames, "N",
+             "Unwind no more frames than that (default: 1024)")
+      .between(1, 1000000);
+  command.flag("--stitch", stacks.stitch,
+               "Complete stacks that were cut by those of other samples; such frames are marked");
+  command.flag("--scan", stacks.unwind.scan,
+               "Where nothing else is known, guess callers from words on the stack");
+  command.flag("--jit-cfi", stacks.unwind.jit_cfi_first,
+               "Trust a jitdump's unwinding information before frame pointers");
   command
-      .add_option("--threads", stacks.threads,
-                  "Work with that many threads (default: one a processor)")
-      ->check(CLI::Range(1, 64))
-      ->type_name("N")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      .value("--threads", stacks.threads, "N",
+             "Work with that many threads (default: one a processor)")
+      .between(1, 64);
 }
 
-void add_source(CLI::App& command, const std::string& name, Source::As as,
-                std::vector<Source>& sources, const std::string& help) {
-  command
-      .add_option_function<std::vector<std::string>>(
-          name,
-          [as, &sources](const std::vector<std::string>& paths) {
-            for (const std::string& path : paths) sources.push_back({path, as});
-          },
-          help)
-      ->allow_extra_args(false)
-      ->trigger_on_parse()
-      ->type_name(kFile);
-}
-
-void add_files(CLI::App& command, StacksOptions& options) {
-  add_source(command, "-m,--map", Source::As::path, options.sources,
-             "A perf map, for every process");
-  add_source(command, "-j,--jitdump", Source::As::dump, options.sources,
-             "A jitdump, for every process");
-  const auto add_path = [&](const std::string& name, std::string& value, const std::string& help,
-                            const char* type) {
-    command.add_option(name, value, help)
-        ->type_name(type)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+void add_files(CommandOptions& command, StacksOptions& options) {
+  const auto add_source = [&](const char* names, Source::As as, const char* help) {
+    std::vector<Source>& sources = options.sources;
+    const auto take = [&sources, as](const std::string& path) { sources.push_back({path, as}); };
+    command.values(names, take, kFile, help).in_order();
   };
-  add_path("--map-dir", options.map_dir,
-           "Where perf-PID.map and jit-PID.dump of processes are: a directory, or a snapshot",
-           "DIR");
-  add_path("--symfs", options.symfs, "Where the ELF files of processes are, by their paths", "DIR");
-  add_path("--kallsyms", options.kallsyms, "Name the kernel's frames by a copy of /proc/kallsyms",
-           kFile);
-  command.add_flag("--any-owner", options.any_owner,
-                   "Also use maps and dumps that belong to another user");
-  command.add_flag("--debuginfod", options.debuginfod,
-                   "Ask the servers of DEBUGINFOD_URLS for debug files that are not here");
+  add_source("-m,--map", Source::As::path, "A perf map, for every process");
+  add_source("-j,--jitdump", Source::As::dump, "A jitdump, for every process");
+  command.value("--map-dir", options.map_dir, "DIR",
+                "Where perf-PID.map and jit-PID.dump of processes are: a directory, or a snapshot");
+  command.value("--symfs", options.symfs, "DIR",
+                "Where the ELF files of processes are, by their paths");
+  command.value("--kallsyms", options.kallsyms, kFile,
+                "Name the kernel's frames by a copy of /proc/kallsyms");
+  command.flag("--any-owner", options.any_owner,
+               "Also use maps and dumps that belong to another user");
+  command.flag("--debuginfod", options.debuginfod,
+               "Ask the servers of DEBUGINFOD_URLS for debug files that are not here");
 }
 
 }  // namespace
 
-void declare_stacks(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<StacksOptions>();
-  options->stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
+void declare_stacks(CommandOptions& command) {
+  StacksOptions& options = command.runs(write_stacks);
+  options.stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
   command
-      .add_option("recording", options->recording,
+      .positional("recording", options.recording, kFile,
                   "A recording of perf record, a pprof profile, or '-'")
-      ->type_name(kFile)
-      ->required();
-  add_format(command, options->format,
+      .required();
+  add_format(command, options.format,
              {"folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl"});
-  add_output(command, options->output, "Write there instead of standard output");
-  add_filters(command, options->stacks.filter);
-  CLI::Option* const lines = command.add_flag("--lines", options->lines, "Print source lines");
-  CLI::Option* const inlines = command.add_flag(
-      "--inlines", options->inlines, "Print the functions that were inlined, with lines");
-  command.add_flag("--addresses", options->addresses, "Print addresses without names")
-      ->excludes(lines)
-      ->excludes(inlines);
-  add_no_demangle(command, options->stacks.demangle);
-  command.add_flag("!--no-kernel", options->stacks.kernel, "Leave out the kernel's frames");
-  command.add_flag("--merge-tiers", options->writing.merge_tiers,
-                   "One frame for a function, however far its runtime has optimised it");
-  command.add_flag("--with-pid", options->writing.with_pid, "Stacks of each thread on their own");
-  command.add_flag("--stats", options->stats,
-                   "Print a table of how stacks ended; with -o, beside them");
-  add_unwinding(command, options->stacks);
-  add_files(command, *options);
-  command.callback([options, &action] {
-    action = [options](const Console& c) { return write_stacks(*options, c); };
-  });
+  add_output(command, options.output);
+  add_filters(command, options.stacks.filter);
+  const Option lines = command.flag("--lines", options.lines, "Print source lines");
+  const Option inlines = command.flag("--inlines", options.inlines,
+                                      "Print the functions that were inlined, with lines");
+  command.flag("--addresses", options.addresses, "Print addresses without names")
+      .excludes(lines)
+      .excludes(inlines);
+  add_no_demangle(command, options.stacks.demangle);
+  command.flag("!--no-kernel", options.stacks.kernel, "Leave out the kernel's frames");
+  command.flag("--merge-tiers", options.writing.merge_tiers,
+               "One frame for a function, however far its runtime has optimised it");
+  command.flag("--with-pid", options.writing.with_pid, "Stacks of each thread on their own");
+  command.flag("--stats", options.stats, "Print a table of how stacks ended; with -o, beside them");
+  add_unwinding(command, options.stacks);
+  add_files(command, options);
 }
 
 }  // namespace perfmap::app

@@ -1,9 +1,7 @@
-#include <CLI/CLI.hpp>
 #include <perfmap/open_writers.hpp>
 
-#include "command.hpp"
-#include "options.hpp"
-#include "portable.hpp"
+#include "command_line.hpp"
+#include "output.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -29,7 +27,7 @@ ExitCode run(const Options& options, const Console& console) {
     return console.fail(opened->front().input.name() +
                         " is compressed, and -o makes a perf map elsewhere");
   }
-  Result<Map> map = map_of_inputs(*std::move(opened), options.opening, &opening);
+  Result<Map> map = map_of(*std::move(opened), options.opening, &opening);
   if (!map) return console.fail(map.error());
   if (options.in_place) {
     if (opening.kind != SourceKind::perf_map) {
@@ -57,20 +55,14 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_tidy(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  command.add_option("source", options->source, "The map: a path, '-' or a pid")
-      ->type_name(kSource)
-      ->required();
-  add_source_options(command, options->opening);
-  CLI::Option* const output =
-      add_output(command, options->output, "Write there instead of standard output");
-  command.add_flag("--in-place", options->in_place, "Replace the map itself")->excludes(output);
-  command.add_flag("--force", options->force,
-                   "Replace it even while a process has it open for writing");
-  add_overlap(command, options->overlap, false);
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+void declare_tidy(CommandOptions& command) {
+  Options& options = command.runs(run);
+  command.positional("source", options.source, kSource, "The map: a path, '-' or a pid").required();
+  add_source_options(command, options.opening);
+  const Option output = add_output(command, options.output);
+  command.flag("--in-place", options.in_place, "Replace the map itself").excludes(output);
+  command.flag("--force", options.force, "Replace it even while a process has it open for writing");
+  add_overlap(command, options.overlap, false);
 }
 
 }  // namespace perfmap::app

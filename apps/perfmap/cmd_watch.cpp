@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -10,10 +9,9 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "command.hpp"
-#include "opened_input.hpp"
-#include "options.hpp"
-#include "readable_name.hpp"
+#include "command_line.hpp"
+#include "console.hpp"
+#include "source.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -31,10 +29,6 @@ struct Options {
   bool demangle = true;
   std::string format;
 };
-
-std::string counted(std::uint64_t count, const std::string& one, const std::string& many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
-}
 
 int wake_end = -1;
 
@@ -249,19 +243,14 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_watch(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
-  command.add_option("pid", options->pid, "The process")
-      ->type_name("PID")
-      ->required()
-      ->check(is_pid());
-  command.add_flag("--new-only", options->new_only, "Leave out what is there already");
-  command.add_flag("--any-owner", options->any_owner,
-                   "Believe the files of the process whoever owns them");
-  add_no_demangle(command, options->demangle);
-  add_format(command, options->format, {"text", "jsonl"});
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+void declare_watch(CommandOptions& command) {
+  Options& options = command.runs(run);
+  command.positional("pid", options.pid, "PID", "The process").required().check(check_pid);
+  command.flag("--new-only", options.new_only, "Leave out what is there already");
+  command.flag("--any-owner", options.any_owner,
+               "Believe the files of the process whoever owns them");
+  add_no_demangle(command, options.demangle);
+  add_format(command, options.format, {"text", "jsonl"});
 }
 
 }  // namespace perfmap::app

@@ -1,18 +1,95 @@
-#include <CLI/CLI.hpp>
 #include <cerrno>
+#include <cstdint>
 #include <optional>
 #include <perfmap/input.hpp>
+#include <perfmap/jitdump_writer.hpp>
 #include <perfmap/map_json.hpp>
+#include <perfmap/writer.hpp>
 #include <perfmap/written_name.hpp>
+#include <string>
+#include <string_view>
 #include <unistd.h>
+#include <variant>
 
-#include "appending.hpp"
-#include "command.hpp"
+#include "command_line.hpp"
 #include "line_input.hpp"
-#include "write_target.hpp"
+#include "output.hpp"
 
 namespace perfmap::app {
 namespace {
+
+/// What `write` appends to: a map, or a jitdump.
+class WriteTarget {
+ public:
+  static Result<WriteTarget> open(const AppendOptions& options, bool jitdump,
+                                  std::size_t buffer_bytes);
+
+  Result<void> write(Address start, std::uint64_t size, std::string_view name,
+                     std::string_view code = {});
+  Result<void> flush();
+  Result<void> close();
+
+ private:
+  template <class Writer>
+  explicit WriteTarget(Writer writer) : writer_(std::move(writer)) {}
+
+  std::variant<MapWriter, JitdumpWriter> writer_;
+};
+
+/// The process that runs the code is not this one, so that a marker would tell perf nothing.
+Result<JitdumpWriter> open_jitdump(const AppendOptions& options) {
+  JitdumpOptions jitdump;
+  jitdump.marker = false;
+  jitdump.wait = true;
+  jitdump.close_record = false;  // the next call goes on
+  jitdump.names = options.strict ? NamePolicy::refuse : NamePolicy::escape;
+  if (options.output == "-") {
+    return JitdumpWriter::to_descriptor(STDOUT_FILENO, "standard output", jitdump);
+  }
+  if (!options.output.empty()) return JitdumpWriter::open(options.output, jitdump);
+  jitdump.own_dump = true;
+  jitdump.pid = std::stoi(options.pid);
+  return JitdumpWriter::open(roots_from_environment().tmp + "/jit-" + options.pid + ".dump",
+                             jitdump);
+}
+
+Result<WriteTarget> WriteTarget::open(const AppendOptions& options, bool jitdump,
+                                      std::size_t buffer_bytes) {
+  if (!jitdump) {
+    return open_target(options, buffer_bytes).map([](MapWriter writer) {
+      return WriteTarget(std::move(writer));
+    });
+  }
+  if (options.pid.empty() == options.output.empty()) return Failure(no_target());
+  return open_jitdump(options).map(
+      [](JitdumpWriter writer) { return WriteTarget(std::move(writer)); });
+}
+
+Result<void> WriteTarget::write(Address start, std::uint64_t size, std::string_view name,
+                                std::string_view code) {
+  if (MapWriter* const map = std::get_if<MapWriter>(&writer_)) return map->write(start, size, name);
+  const auto index = std::get<JitdumpWriter>(writer_).load(
+      {.start = start, .size = size, .name = name, .code = code});
+  return index ? Result<void>() : Failure(index.error());
+}
+
+Result<void> WriteTarget::flush() {
+  MapWriter* const map = std::get_if<MapWriter>(&writer_);
+  return map != nullptr ? map->flush() : Result<void>();
+}
+
+Result<void> WriteTarget::close() {
+  return std::visit([](auto& writer) { return writer.close(); }, writer_);
+}
+
+/// Why a jitdump cannot have such an entry; empty where it can.
+std::string jitdump_refusal(Address start, std::uint64_t size, bool has_code) {
+  if (size > UINT64_MAX - start) return "code cannot go beyond the end of the address space";
+  if (!has_code && size > JitdumpWriter::kMostZeros) {
+    return "more than 32 MiB of code would be written as zeros; give it with --code";
+  }
+  return {};
+}
 
 struct Options {
   std::vector<std::string> words;
@@ -148,24 +225,19 @@ ExitCode run(const Options& options, const Console& console) {
 
 }  // namespace
 
-void declare_write(CLI::App& command, Action& action) {
-  const auto options = std::make_shared<Options>();
+void declare_write(CommandOptions& command) {
+  Options& options = command.runs(run);
   command
-      .add_option("entry", options->words,
+      .positional("entry", options.words, "WORD",
                   "ADDR SIZE NAME, numbers in hexadecimal; or '-', the default: perf map lines "
                   "or JSON lines on stdin")
-      ->type_name("WORD")
-      ->expected(1, kMostWords);
-  declare_appending(command, options->append);
-  CLI::Option* const jitdump =
-      command.add_flag("--jitdump", options->jitdump,
-                       "Append records to a jitdump, with the time now, instead of lines to a map");
-  command.add_option("--code", options->code, "The code of the entry is in this file, SIZE bytes")
-      ->type_name(kFile)
-      ->needs(jitdump)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command.callback(
-      [options, &action] { action = [options](const Console& c) { return run(*options, c); }; });
+      .count(1, kMostWords);
+  add_append_options(command, options.append);
+  const Option jitdump =
+      command.flag("--jitdump", options.jitdump,
+                   "Append records to a jitdump, with the time now, instead of lines to a map");
+  command.value("--code", options.code, kFile, "The code of the entry is in this file, SIZE bytes")
+      .needs(jitdump);
 }
 
 }  // namespace perfmap::app

@@ -1,14 +1,137 @@
 #include "console.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <perfmap/demangle.hpp>
+#include <perfmap/loop_report.hpp>
 #include <perfmap/shell_word.hpp>
 #include <perfmap/visible.hpp>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace perfmap::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kPatience = 500ms;
+constexpr auto kBetween = 100ms;
+
+void put(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(STDERR_FILENO, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;  // nobody is left to see it
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
+
+std::string seconds(std::chrono::steady_clock::duration time, int decimals) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f s", decimals, std::chrono::duration<double>(time).count());
+  return text;
+}
+
+/// A line that wrapped could not be wiped: it is cut to the terminal's width. Bytes are no fewer
+/// than columns.
+std::string fitted(std::string line, std::size_t width) {
+  if (line.size() < width) return line;
+  line.resize(width - 1);
+  // No part of a character at the end.
+  while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0x80) != 0) line.pop_back();
+  return line;
+}
+
+}  // namespace
+
+Progress::~Progress() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    wipe();
+    over_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void Progress::begin(std::string what) {
+  if (!shown_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    what_ = std::move(what);
+    since_ = Clock::now();
+  }
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  changed_.notify_one();
+}
+
+void Progress::change(std::string what) {
+  const std::lock_guard lock(mutex_);
+  if (shown_ && !what_.empty()) what_ = std::move(what);
+}
+
+void Progress::end() {
+  const std::lock_guard lock(mutex_);
+  what_.clear();
+  wipe();
+}
+
+void Progress::print(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  wipe();
+  put(text);
+}
+
+void Progress::wipe() {
+  if (drawn_) put("\r\x1b[K");
+  drawn_ = false;
+}
+
+void Progress::run() {
+  std::unique_lock lock(mutex_);
+  while (!over_) {
+    if (what_.empty()) {
+      changed_.wait(lock);
+    } else if (const auto due = since_ + kPatience; Clock::now() < due) {
+      changed_.wait_until(lock, due);
+    } else {
+      draw();
+      changed_.wait_for(lock, kBetween);
+    }
+  }
+}
+
+void Progress::draw() {
+  const std::string line = "perfmap: " + what_ + ", " + seconds(Clock::now() - since_, 1);
+  put("\r" + fitted(line, terminal_width()) + "\x1b[K");
+  drawn_ = true;
+}
+
+Step::Step(const Console& console, std::string_view what)
+    : console_(console), what_(what), since_(std::chrono::steady_clock::now()) {
+  console_.progress().begin(printable(what));
+}
+
+Step::Step(const Console& console, std::string_view what, const OutputFile& out)
+    : console_(console), what_(what), since_(std::chrono::steady_clock::now()) {
+  if (!out.is_terminal()) console_.progress().begin(printable(what));
+}
+
+Step::~Step() {
+  console_.progress().end();
+  if (!console_.verbose()) return;
+  console_.note(what_ + ": " + seconds(std::chrono::steady_clock::now() - since_, 3));
+}
+
 namespace {
 
 bool is_dumb() {
@@ -104,6 +227,10 @@ std::string hex_text(std::uint64_t value) {
   return text;
 }
 
+std::string counted(std::uint64_t count, const std::string& one, const std::string& many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many.empty() ? one + "s" : many);
+}
+
 std::string printable(std::string_view text) {
   std::string out;
   append_visible(out, text);
@@ -117,6 +244,75 @@ std::string one_line(std::string_view text, bool terminal) {
     line.replace(at, 1, "\\x0a");
   }
   return line;
+}
+
+namespace {
+
+/// Of UTF-8, as far as it is: bytes that begin a character.
+std::size_t width_of(const std::string& cell) {
+  return static_cast<std::size_t>(
+      std::count_if(cell.begin(), cell.end(), [](char byte) { return (byte & '\xc0') != '\x80'; }));
+}
+
+std::string padded(const std::string& text, std::size_t width, bool left) {
+  const std::size_t own = width_of(text);
+  const std::string blanks(own < width ? width - own : 0, ' ');
+  return left ? text + blanks : blanks + text;
+}
+
+}  // namespace
+
+void write_rows(const std::vector<TableRow>& rows, std::initializer_list<std::size_t> left,
+                OutputFile& out) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const TableRow& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+  }
+  for (const TableRow& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool is_left = std::find(left.begin(), left.end(), i) != left.end();
+      line += (i == 0 ? "" : "  ") + padded(row[i], widths[i], is_left);
+    }
+    line.resize(line.find_last_not_of(' ') + 1);
+    out.write(line + "\n");
+  }
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return "-";
+  const std::uint64_t tenths = (scaled_ratio(part, whole, 4) + 5) / 10;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
+}
+
+void note_doubts(const DoubtCounts& counts, std::string_view what, const Console& console) {
+  if (counts.doubtful == 0) return;
+  std::string kinds;
+  for (unsigned i = 0; i < kDoubtCount; ++i) {
+    if (counts.kinds[i] == 0) continue;
+    kinds += (kinds.empty() ? "" : ", ") + std::to_string(counts.kinds[i]) + " ";
+    kinds += to_string(doubt_at(i));
+  }
+  // "1 of 1 answer", "1 of 2 answers": `what` is a plural in -s.
+  if (counts.all == 1) what.remove_suffix(1);
+  console.note(std::to_string(counts.doubtful) + " of " + std::to_string(counts.all) + " " +
+               std::string(what) + (counts.doubtful == 1 ? " is" : " are") + " doubtful: " + kinds +
+               (console.verbose() ? "" : " (--verbose explains)"));
+  if (!console.verbose()) return;
+  for (unsigned i = 0; i < kDoubtCount; ++i) {
+    if (counts.kinds[i] == 0) continue;
+    console.note(std::string(to_string(doubt_at(i))) + ": " + std::string(explain(doubt_at(i))));
+  }
+}
+
+std::string doubt_mark(Doubts doubts, bool verbose) {
+  if (!doubts.any()) return {};
+  return verbose ? " (? " + to_string(doubts) + ")" : " (?)";
+}
+
+std::string readable_name(std::string_view name, bool demangle) {
+  if (!demangle) return std::string(name);
+  return demangle_code(name).value_or(std::string(name));
 }
 
 }  // namespace perfmap::app

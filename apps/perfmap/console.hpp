@@ -1,16 +1,76 @@
 #pragma once
 
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <mutex>
+#include <perfmap/doubt.hpp>
 #include <perfmap/output_file.hpp>
 #include <perfmap/result.hpp>
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "progress.hpp"
+#include <thread>
+#include <vector>
 
 namespace perfmap::app {
+
+class Console;
+
+/// One line on a terminal that says what the program is at, for who waits: from half a second of a
+/// step on, ten times a second at most, and wiped before anything else is printed there. It is
+/// drawn by a thread of its own, so that work that knows nothing of it needs no calls.
+class Progress {
+ public:
+  explicit Progress(bool shown) : shown_(shown) {}
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void begin(std::string what);
+  /// The same step, told in other words.
+  void change(std::string what);
+  void end();
+  /// Writes `text` to standard error, in the line's place if there is one.
+  void print(std::string_view text);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void run();
+  void draw();
+  void wipe();
+
+  const bool shown_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string what_;  // empty: no step
+  Clock::time_point since_;
+  bool drawn_ = false;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+/// A part of a command's work that may take long: shown as progress, and named with its time under
+/// --verbose.
+class Step {
+ public:
+  Step(const Console& console, std::string_view what);
+  /// A step that writes answers to `out`: where those are seen, they are the progress.
+  Step(const Console& console, std::string_view what, const OutputFile& out);
+  ~Step();
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+
+ private:
+  const Console& console_;
+  std::string what_;
+  std::chrono::steady_clock::time_point since_;
+};
 
 /// What the program's exit status says; see perfmap(1).
 enum class ExitCode : int { ok = 0, findings = 1, failed = 2 };
@@ -65,10 +125,50 @@ class Console {
 /// Hexadecimal as we print it: lower case, no 0x.
 std::string hex_text(std::uint64_t value);
 
+/// "1 byte", "2 bytes"; without `many` the plural is `one` and an s.
+std::string counted(std::uint64_t count, const std::string& one, const std::string& many = {});
+
 /// `text` as it may be shown on a terminal; see visible.hpp.
 std::string printable(std::string_view text);
 
 /// `text` as a part of a line: as it is, but for newlines; for a terminal as printable() has it.
 std::string one_line(std::string_view text, bool terminal);
+
+using TableRow = std::vector<std::string>;
+
+/// Rows of a table, of which the first is the heading: columns are as wide as their widest cell,
+/// and two blanks apart. Those that are named stand at the left of their column, the others at the
+/// right.
+void write_rows(const std::vector<TableRow>& rows, std::initializer_list<std::size_t> left,
+                OutputFile& out);
+
+/// "12.5%", or "-" where there is no whole.
+std::string percent(std::uint64_t part, std::uint64_t whole);
+
+/// Answers of which some are doubtful.
+struct DoubtCounts {
+  std::uint64_t all = 0;
+  std::uint64_t doubtful = 0;
+  std::array<std::uint64_t, kDoubtCount> kinds = {};  ///< by kind, as doubt_at() counts
+
+  void add(Doubts doubts) noexcept {
+    ++all;
+    doubtful += doubts.any() ? 1 : 0;
+    for (unsigned i = 0; i < kDoubtCount; ++i) kinds[i] += doubts.has(doubt_at(i)) ? 1 : 0;
+  }
+};
+
+/// "3 of 40 frames are doubtful: 2 scanned-frame, 1 guessed-owner (--verbose explains)"; with
+/// --verbose a line for each kind explains it. Nothing where none is doubtful. `what` is their
+/// plural, "frames".
+void note_doubts(const DoubtCounts& counts, std::string_view what, const Console& console);
+
+/// What stands after a doubtful answer in text: " (?)", or with --verbose " (? clamped-range)".
+/// Empty where there are no doubts.
+std::string doubt_mark(Doubts doubts, bool verbose);
+
+/// The name of a map or dump for people: demangled if it is a mangled symbol and `demangle` is set.
+/// JSON has names as files do.
+std::string readable_name(std::string_view name, bool demangle);
 
 }  // namespace perfmap::app

@@ -1,14 +1,318 @@
 #include "convert.hpp"
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <perfmap/dump_merge.hpp>
+#include <perfmap/elf_image.hpp>
+#include <perfmap/jitdump_json.hpp>
+#include <perfmap/json_writer.hpp>
 #include <perfmap/map_json.hpp>
 #include <perfmap/merge.hpp>
+#include <perfmap/rules.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "convert_dump.hpp"
-#include "json_stream.hpp"
-#include "portable.hpp"
+#include "line_input.hpp"
+#include "output.hpp"
 
 namespace perfmap::app {
+namespace {
+
+/// Reads lines until the kind shows.
+class LineStream {
+ public:
+  LineStream(OutputFile& out, const ConvertOptions& options, const Console& console)
+      : out_(out),
+        options_(options),
+        console_(console),
+        input_(STDIN_FILENO, [&out] { return out.flush().has_value(); }),
+        json_(out) {}
+
+  ExitCode run() {
+    std::string_view line;
+    while (input_.next(line)) {
+      if (!is_known_) {
+        if (!is_map(line)) return all_at_once(line);
+        is_known_ = !is_blank(line);
+        if (!is_known_) blank_.append(line).append("\n");
+      }
+      take(line);
+    }
+    if (input_.error() != 0) return cannot_read();
+    const Result<void> written = out_.commit();
+    if (!written) return console_.fail(written.error());
+    say_problems(console_, problems_, "-");
+    note_skipped(console_, problems_);
+    return ExitCode::ok;
+  }
+
+ private:
+  static bool is_blank(std::string_view line) {
+    return line.find_first_not_of(" \t\r") == std::string_view::npos;
+  }
+  bool is_map(std::string_view line) const {
+    if (!options_.opening.kind.empty()) return options_.opening.kind == "perf-map";
+    return detect_kind(line) == SourceKind::perf_map;
+  }
+  ExitCode cannot_read() const {
+    return console_.fail(system_error("cannot read standard input", input_.error()));
+  }
+  void take(std::string_view line) {
+    const Location at{offset_, input_.line_number(), 1};
+    offset_ += line.size() + (input_.ended_in_newline() ? 1 : 0);
+    if (input_.is_cut()) {
+      problems_.add(rule::kTooFewFields, at, "a line of more than 64 MiB");
+      input_.skip_rest();
+    } else if (const auto entry = parse_map_line(line, at, problems_)) {
+      write_map_line_json(json_, line, *entry, at.line);
+      json_.newline();
+    }
+  }
+  ExitCode all_at_once(std::string_view line) {
+    std::string text = std::move(blank_);
+    do {
+      text += line;
+      if (input_.ended_in_newline()) text += '\n';
+      if (text.size() > OpenPolicy().most_stream_bytes) {
+        return console_.fail("standard input holds more than 1 GiB");
+      }
+    } while (input_.next(line));
+    if (input_.error() != 0) return cannot_read();
+    Result<OpenedInput> opened =
+        as_opened(Input::from_text(std::move(text), "-"), options_.opening, false);
+    if (!opened) return console_.fail(opened.error());
+    std::vector<OpenedInput> one;
+    one.push_back(*std::move(opened));
+    return convert_inputs(options_, std::move(one), console_);
+  }
+
+  OutputFile& out_;
+  const ConvertOptions& options_;
+  const Console& console_;
+  LineInput input_;
+  JsonWriter json_;
+  Diagnostics problems_{kMostProblemsSaid};
+  std::string blank_;
+  std::uint64_t offset_ = 0;
+  bool is_known_ = false;
+};
+
+}  // namespace
+
+bool may_stream(const ConvertOptions& options) {
+  struct stat status {};
+  return options.to == "jsonl" && !options.effective && options.source.text == "-" &&
+         ::fstat(STDIN_FILENO, &status) == 0 && !S_ISREG(status.st_mode) &&
+         !S_ISDIR(status.st_mode);
+}
+
+ExitCode stream_jsonl(const ConvertOptions& options, const Console& console) {
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  return LineStream(*out, options, console).run();
+}
+
+namespace {
+
+void say_records(const Console& console, const Diagnostics& problems, const std::string& name) {
+  for (const Diagnostic& problem : problems.items()) {
+    console.line(name + ":+0x" + hex_text(problem.where.offset) + ": " + problem.message + " [" +
+                 std::string(problem.rule->id) + "]");
+  }
+}
+
+/// N of PREFIX N SUFFIX; 0 of other names.
+std::uint32_t pid_of_name(const std::string& path, std::string_view prefix,
+                          std::string_view suffix) {
+  std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return 0;
+  name.remove_prefix(prefix.size());
+  name.remove_suffix(std::min(name.size(), suffix.size()));
+  return static_cast<std::uint32_t>(pid_of_source({std::string(name), Source::As::pid}));
+}
+
+/// perf goes by the name of the dump; a map may be called after its process, too.
+std::uint32_t pid_of_map(const std::string& map, const std::string& output) {
+  const std::uint32_t pid = pid_of_dump(output);
+  return pid != 0 ? pid : pid_of_name(map, "perf-", ".map");
+}
+
+Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, const Console& console) {
+  Diagnostics problems(1);
+  Result<DumpBytes> dump = dump_of_map(map, pid_of_map(map.input().name(), output), problems);
+  if (!dump) return Failure(std::move(dump.error()));
+  note_skipped(console, problems);
+  note_without_code(console, dump->without_code);
+  console.note("a map knows no times: its entries are there from time 0 on");
+  return Jitdump(Input::from_text(std::move(dump->bytes), map.input().name()));
+}
+
+}  // namespace
+
+std::uint32_t pid_of_dump(const std::string& path) { return pid_of_name(path, "jit-", ".dump"); }
+
+void note_without_code(const Console& console, std::uint64_t count) {
+  if (count == 0) return;
+  console.note("zeros stand for the code of " + counted(count, "function", "functions") +
+               ", which nobody knows");
+}
+
+ExitCode convert_dump_to_json(const ConvertOptions& options, OpenedInput opened,
+                              const Console& console) {
+  Jitdump dump = dump_of(std::move(opened), options.opening);
+  const Result<void> comparable = check_time(dump, options.time);
+  if (!comparable) return console.fail(comparable.error());
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  const Step step(console, "writing", *out);
+  const Input input = dump.input();
+  const bool lines = options.to == "jsonl";
+  Diagnostics problems(lines ? kMostProblemsSaid : kMostProblemsInJson);
+  if (options.effective) {
+    const Timeline timeline(std::move(dump), problems);
+    if (lines) {
+      write_timeline_jsonl(timeline, options.time, *out);
+    } else {
+      write_timeline_json(timeline, options.time, *out, problems);
+    }
+  } else {
+    (lines ? write_dump_jsonl : write_dump_json)(dump, *out, problems, options.code);
+  }
+  const ExitCode code = commit_whole(*out, input, console);
+  if (code != ExitCode::ok) return code;
+  if (lines) say_records(console, problems, input.name());
+  note_skipped_records(console, problems);
+  return code;
+}
+
+Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const SourceOptions& options,
+                                      const std::string& output, const Console& console) {
+  std::vector<Jitdump> dumps;
+  for (OpenedInput& one : opened) {
+    note_without_code(console, one.without_code);
+    if (one.made_from == SourceKind::pypylog) {
+      console.note("the ticks of " + one.input.name() +
+                   " are no times of a jitdump, and become 0; 'perfmap pypylog' converts them");
+    }
+    if (one.kind == SourceKind::jitdump) {
+      dumps.push_back(dump_of(std::move(one), options));
+      continue;
+    }
+    Result<Map> map = map_of(std::move(one), options);
+    if (!map) return Failure(std::move(map.error()));
+    Result<Jitdump> dump = dump_of_entries(*map, output, console);
+    if (!dump) return Failure(std::move(dump.error()));
+    dumps.push_back(*std::move(dump));
+  }
+  return dumps;
+}
+
+ExitCode write_merged_dumps(const std::vector<Jitdump>& dumps, OutputFile& out,
+                            const Console& console) {
+  const Step step(console, "writing", out);
+  Diagnostics problems(1);
+  const Result<DumpMergeStats> stats = merge_dumps(dumps, out, problems);
+  if (!stats) return console.fail(stats.error());
+  for (const Jitdump& dump : dumps) {
+    if (!is_whole(console, dump.input())) return ExitCode::failed;
+  }
+  const Result<void> written = out.commit();
+  if (!written) return console.fail(written.error());
+  if (stats->several_pids)
+    console.note("the dumps are of several processes: the first one's pid counts");
+  if (stats->lost_moves != 0) {
+    console.note("left out " + counted(stats->lost_moves, "move", "moves") +
+                 " of what was not there");
+  }
+  if (stats->other_records != 0) {
+    console.note("left out " + counted(stats->other_records, "record", "records") +
+                 " of other kinds");
+  }
+  note_skipped_records(console, problems);
+  return ExitCode::ok;
+}
+
+ExitCode convert_to_jitdump(const ConvertOptions& options, std::vector<OpenedInput> opened,
+                            const Console& console) {
+  const bool as_it_was = opened.size() == 1 && opened.front().made_from;
+  Result<std::vector<Jitdump>> dumps =
+      dumps_of(std::move(opened), options.opening, options.output, console);
+  if (!dumps) return console.fail(dumps.error());
+  if (options.output == "-" && console.out_is_terminal()) {
+    return console.fail("a jitdump is nothing for a terminal: name a file with -o");
+  }
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  if (!as_it_was) return write_merged_dumps(*dumps, *out, console);
+  out->write(dumps->front().bytes());
+  return commit_whole(*out, dumps->front().input(), console);
+}
+
+namespace {
+
+Error refused(const std::string& name, const std::string& what) {
+  return {Errc::unsupported,
+          name + " is " + what + ": only a jitdump has the code of an ELF file",
+          0,
+          {}};
+}
+
+/// The last dump of a process; any other source has one thing behind it.
+Result<Jitdump> open_dump(const ConvertOptions& options, const Console& console) {
+  Result<std::vector<OpenedInput>> opened = open_inputs(options.source, options.opening, console);
+  if (!opened) return Failure(std::move(opened.error()));
+  OpenedInput& last = opened->back();
+  if (last.kind == SourceKind::jitdump || last.input.text().empty()) {
+    return dump_of(std::move(last), options.opening);
+  }
+  return Failure(refused(last.input.name(), with_article(last.kind)));
+}
+
+void say_counts(const ElfImageCounts& counts, const Diagnostics& problems, const Console& console) {
+  console.note("wrote " + counted(counts.functions, "function") + ", " +
+               std::to_string(counts.with_lines) + " of them with source lines, and " +
+               counted(counts.frames, "frame"));
+  if (counts.overlaid + counts.cut != 0) {
+    console.note(counted(counts.overlaid, "function") + " had been overlaid by then, and " +
+                 std::to_string(counts.cut) + " in part");
+  }
+  if (counts.without_code != 0) {
+    console.note("the dump has no code bytes of " + counted(counts.without_code, "function"));
+  }
+  if (counts.dropped_frames != 0) {
+    console.note("left out " + counted(counts.dropped_frames, "frame") +
+                 " that made no sense, or whose code was overlaid");
+  }
+  if (counts.out_of_reach != 0) {
+    console.note("left out " + counted(counts.out_of_reach, "function") +
+                 " at addresses that the machine does not have");
+  }
+  note_skipped_records(console, problems);
+}
+
+}  // namespace
+
+ExitCode convert_to_elf(const ConvertOptions& options, const Console& console) {
+  Result<Jitdump> dump = open_dump(options, console);
+  if (!dump) return console.fail(dump.error());
+  const Result<void> comparable = check_time(*dump, options.time);
+  if (!comparable) return console.fail(comparable.error());
+  if (options.output == "-" && console.out_is_terminal()) {
+    return console.fail("an ELF file is nothing for a terminal: name a file with -o");
+  }
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  const Input input = dump->input();
+  Diagnostics problems(1);
+  const Step step(console, "writing", *out);
+  const Timeline timeline(*std::move(dump), problems);
+  const JitDetails details(timeline.dump());
+  const Result<ElfImageCounts> counts = write_elf_image(timeline, details, options.time, *out);
+  if (!counts) return console.fail(counts.error());
+  const ExitCode code = commit_whole(*out, input, console);
+  if (code == ExitCode::ok) say_counts(*counts, problems, console);
+  return code;
+}
+
 namespace {
 
 Diagnostics problems_for(const ConvertOptions& options) {
@@ -70,17 +374,16 @@ void say_problems(const Console& console, const Diagnostics& problems, const std
   }
 }
 
-CLI::Option* add_code(CLI::App& command, ConvertOptions& options) {
-  return command.add_flag("--code", options.code,
-                          "With the code bytes of a jitdump (base64), so that nothing is lost");
+Option add_code(CommandOptions& command, ConvertOptions& options) {
+  return command.flag("--code", options.code,
+                      "With the code bytes of a jitdump (base64), so that nothing is lost");
 }
 
-void declare_conversion(CLI::App& command, ConvertOptions& options) {
-  command.add_option("source", options.source.text, "The map: a path, '-' or a pid")
-      ->type_name(kSource)
-      ->required();
+void add_conversion(CommandOptions& command, ConvertOptions& options) {
+  command.positional("source", options.source.text, kSource, "The map: a path, '-' or a pid")
+      .required();
   add_source_options(command, options.opening);
-  add_output(command, options.output, "Write there instead of standard output");
+  add_output(command, options.output);
 }
 
 ExitCode convert(const ConvertOptions& options, const Console& console) {
@@ -105,7 +408,7 @@ ExitCode convert_inputs(const ConvertOptions& options, std::vector<OpenedInput> 
   }
   if (options.code) return console.fail("only JSON of a jitdump can hold its code");
   Opening opening;
-  Result<Map> map = map_of_inputs(std::move(opened), options.opening, &opening, options.time);
+  Result<Map> map = map_of(std::move(opened), options.opening, &opening, options.time);
   if (!map) return console.fail(map.error());
   return convert_map(options, *std::move(map), opening, console);
 }
@@ -114,10 +417,7 @@ ExitCode convert_map(const ConvertOptions& options, Map map, const Opening& open
                      const Console& console) {
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
-  if (opening.changed_names != 0) {
-    console.note("changed " + std::to_string(opening.changed_names) +
-                 (opening.changed_names == 1 ? " name" : " names") + " that no perf map can hold");
-  }
+  note_unwritable_names(console, opening.changed_names);
   if (options.effective) return convert_effective(options, std::move(map), opening, *out, console);
   const Step step(console, "writing", *out);
   Diagnostics problems = problems_for(options);

@@ -1,15 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <perfmap/timeline.hpp>
 #include <string>
 
-#include "options.hpp"
+#include "command_line.hpp"
 #include "source.hpp"
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
 
 namespace perfmap::app {
 
@@ -26,10 +22,10 @@ struct ConvertOptions {
 };
 
 /// SOURCE, its options, and -o.
-void declare_conversion(CLI::App& command, ConvertOptions& options);
+void add_conversion(CommandOptions& command, ConvertOptions& options);
 
 /// --code, for JSON.
-CLI::Option* add_code(CLI::App& command, ConvertOptions& options);
+Option add_code(CommandOptions& command, ConvertOptions& options);
 
 /// JSON lines have no room for problems: they go to standard error, so many of each rule.
 inline constexpr std::size_t kMostProblemsSaid = 20;
@@ -41,5 +37,35 @@ ExitCode convert_inputs(const ConvertOptions& options, std::vector<OpenedInput> 
                         const Console& console);
 ExitCode convert_map(const ConvertOptions& options, Map map, const Opening& opening,
                      const Console& console);
+
+/// Every record as JSON, or with --effective what was there.
+ExitCode convert_dump_to_json(const ConvertOptions& options, OpenedInput opened,
+                              const Console& console);
+
+/// A jitdump of everything that was opened; what was JSON of one comes out as it was.
+ExitCode convert_to_jitdump(const ConvertOptions& options, std::vector<OpenedInput> opened,
+                            const Console& console);
+
+/// The jitdumps that these are, a map's entries with time 0; for one that will be called `output`.
+Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const SourceOptions& options,
+                                      const std::string& output, const Console& console);
+/// PID of jit-PID.dump, which perf goes by; 0 of other names.
+std::uint32_t pid_of_dump(const std::string& path);
+/// Of how many functions of a jitdump the code is zeros.
+void note_without_code(const Console& console, std::uint64_t count);
+/// Writes one of several, and says what was changed.
+ExitCode write_merged_dumps(const std::vector<Jitdump>& dumps, OutputFile& out,
+                            const Console& console);
+
+/// convert --to elf: one ELF file of a jitdump, as of `time`.
+ExitCode convert_to_elf(const ConvertOptions& options, const Console& console);
+
+/// Whether the source is a stream whose entries can be printed as they come: a pipe on standard
+/// input, to JSON lines.
+bool may_stream(const ConvertOptions& options);
+
+/// Prints the entries of a map on standard input as JSON lines, each as soon as it is there, and
+/// holds no more than a line. Of another kind, all is read first.
+ExitCode stream_jsonl(const ConvertOptions& options, const Console& console);
 
 }  // namespace perfmap::app

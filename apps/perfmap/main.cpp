@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <exception>
@@ -7,7 +6,7 @@
 #include <perfmap/input.hpp>
 #include <unistd.h>
 
-#include "parser.hpp"
+#include "command_line.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -30,34 +29,16 @@ ExitCode finish(const Console& console, ExitCode code) {
   return console.fail(flushed.error());
 }
 
-ExitCode print(const Console& console, const std::string& text) {
-  console.out().write(text);
-  return finish(console, ExitCode::ok);
-}
-
 ExitCode run(int count, char** arguments) {
   OutputFile out = OutputFile::to_descriptor(STDOUT_FILENO, "standard output");
-  CommonOptions common;
-  Action action;
-  const auto parser = make_parser(common, action, only_command(count, arguments));
-  const std::span<char* const> all(arguments, static_cast<std::size_t>(count));
-  const auto console = [&] {
-    return Console(out, common.color, common.quiet, common.verbose, all);
-  };
-  const std::string misspelt = misspelt_command(count, arguments);
-  if (!misspelt.empty()) return console().fail(misspelt);
-  try {
-    parser->parse(parser_arguments(count, arguments));
-  } catch (const CLI::CallForHelp&) {
-    const auto chosen = parser->get_subcommands();
-    return print(console(), chosen.empty() ? parser->help() : chosen.front()->help("perfmap"));
-  } catch (const CLI::CallForVersion&) {
-    return print(console(), parser->version() + "\n");
-  } catch (const CLI::ParseError& error) {
-    return console().fail(explain(*parser, error, count, arguments));
-  }
-  if (!action) return console().fail("expected a command; 'perfmap help' lists them");
-  return finish(console(), action(console()));
+  const ParsedCommandLine parsed = parse_command_line(count, arguments);
+  const CommonOptions& common = parsed.common;
+  const Console console(out, common.color, common.quiet, common.verbose,
+                        std::span(arguments, static_cast<std::size_t>(count)));
+  if (!parsed.error.empty()) return console.fail(parsed.error);
+  if (parsed.action) return finish(console, parsed.action(console));
+  out.write(parsed.text);
+  return finish(console, ExitCode::ok);
 }
 
 }  // namespace

@@ -1,97 +1,68 @@
 #include "source.hpp"
 
 #include <algorithm>
-#include <perfmap/map_json.hpp>
-#include <perfmap/map_text.hpp>
+#include <cstdlib>
 #include <perfmap/rules.hpp>
 
 namespace perfmap::app {
-namespace {
-
-Map map_of_text(MapText text, const std::string& name, Opening* opening) {
-  if (opening != nullptr) opening->changed_names += text.changed_names;
-  return Map(Input::from_text(std::move(text.text), name));
+SourceOptions told_to(ConsoleObserver& observer, SourceOptions options) {
+  options.roots = roots_from_environment();
+  options.observer = &observer;
+  return options;
 }
 
-Result<Map> map_of_json(const Input& input, Opening* opening) {
-  Result<MapText> text = map_text_from_json(input.text());
-  if (text) return map_of_text(*std::move(text), input.name(), opening);
-  Error error = std::move(text.error());
-  error.message = input.name() + ":" + std::to_string(error.where.line) + ":" +
-                  std::to_string(error.where.column) + ": " + error.message;
-  return Failure(std::move(error));
+void add_source_options(CommandOptions& command, SourceOptions& options) {
+  command.value("--kind", options.kind, "KIND", "Take sources for this kind, whatever they hold")
+      .one_of({"perf-map", "jitdump", "pypylog", "json"});
+  command.flag("--any-owner", options.any_owner,
+               "Believe the files of a process whoever owns them");
+  command.flag("--stop-at-close", options.stop_at_close,
+               "Read nothing behind a jitdump's CLOSE record, as perf does");
 }
 
-Result<Map> map_of_dump(Jitdump dump, Opening* opening, std::uint64_t time) {
-  const Input input = dump.input();
-  const Result<void> comparable = check_time(dump, time);
-  if (!comparable) return Failure(comparable.error());
-  Diagnostics problems(1);
-  MapText text = map_text_at(Timeline(std::move(dump), problems), time);
-  if (input.was_truncated()) {
-    return Failure({Errc::io, input.name() + " was truncated while it was read", 0, {}});
-  }
-  return map_of_text(std::move(text), input.name(), opening);
+Roots roots_from_environment() {
+  Roots roots;
+  const char* const directory = std::getenv("PERFMAP_TMPDIR");
+  if (directory != nullptr && *directory != '\0') roots.tmp = directory;
+  return roots;
 }
 
-/// Entries in the order of the maps, as one; named after the first.
-Map joined(const std::vector<Map>& maps) {
-  std::string text;
-  for (const Map& map : maps) {
-    text += map.text();
-    if (!text.empty() && text.back() != '\n') text += '\n';
-  }
-  return Map(Input::from_text(std::move(text), maps.front().input().name()));
+bool reads_stdin(const std::vector<Source>& sources) {
+  return std::any_of(sources.begin(), sources.end(), is_stdin);
 }
 
-}  // namespace
-
-Result<void> check_time(const Jitdump& dump, std::uint64_t time) {
-  if (time == Timeline::kEnd || !dump.has_tsc_times()) return {};
-  return Failure(
-      {Errc::unsupported,
-       dump.input().name() + " has ticks of the processor for times: --time cannot be compared",
-       0,
-       {}});
+void ConsoleObserver::foreign_owner() {
+  note("to use files of other users, too: " + console_.command_with("--any-owner"));
 }
 
-Result<Map> map_of(OpenedInput opened, const SourceOptions& options, Opening* opening,
-                   std::uint64_t time) {
-  if (opening != nullptr) *opening = {written_kind(opened), opened.input.text().size(), 0};
-  if (opened.kind == SourceKind::json) return map_of_json(opened.input, opening);
-  if (opened.kind == SourceKind::jitdump) {
-    return map_of_dump(dump_of(std::move(opened), options), opening, time);
-  }
-  return Map(std::move(opened.input), {.growing = opened.growing});
+Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceOptions& options,
+                                             const Console& console) {
+  ConsoleObserver observer(console);
+  return open_source(source, told_to(observer, options));
 }
 
-Result<Map> open_source(const Source& source, const SourceOptions& options, const Console& console,
-                        Opening* opening) {
-  Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
+Result<std::vector<OpenedInput>> open_inputs(const std::vector<Source>& sources,
+                                             const SourceOptions& options, const Console& console) {
+  ConsoleObserver observer(console);
+  return open_sources(sources, told_to(observer, options));
+}
+
+Result<Map> open_map(const std::string& source, const SourceOptions& options,
+                     const Console& console) {
+  Result<std::vector<OpenedInput>> opened = open_inputs({source}, options, console);
   if (!opened) return Failure(std::move(opened.error()));
-  return map_of_inputs(*std::move(opened), options, opening);
+  return map_of(*std::move(opened), options);
 }
 
-Result<Map> map_of_inputs(std::vector<OpenedInput> opened, const SourceOptions& options,
-                          Opening* opening, std::uint64_t time) {
-  std::vector<Map> maps;
-  for (OpenedInput& one : opened) {
-    Result<Map> map = map_of(std::move(one), options, maps.empty() ? opening : nullptr, time);
-    if (!map) return map;
-    maps.push_back(*std::move(map));
-  }
-  return maps.size() == 1 ? std::move(maps.front()) : joined(maps);
-}
-
-Result<std::vector<Map>> open_sources(const std::vector<std::string>& sources,
-                                      const SourceOptions& options, const Console& console) {
+Result<std::vector<Map>> open_maps(const std::vector<std::string>& sources,
+                                   const SourceOptions& options, const Console& console) {
   std::vector<Source> named;
   for (const std::string& source : sources) named.push_back({source});
   const Result<void> checked = check_stdin(named);
   if (!checked) return Failure(checked.error());
   std::vector<Map> maps;
-  for (const Source& source : named) {
-    Result<Map> map = open_source(source, options, console);
+  for (const std::string& source : sources) {
+    Result<Map> map = open_map(source, options, console);
     if (!map) return Failure(std::move(map.error()));
     maps.push_back(*std::move(map));
   }
@@ -115,6 +86,11 @@ void note_skipped(const Console& console, const Diagnostics& problems) {
   if (lost == 0) return;
   console.note("skipped " + std::to_string(lost) + (lost == 1 ? " line" : " lines") +
                " that made no sense ('perfmap lint' says which)");
+}
+
+void note_skipped(const Console& console, const Problems& problems) {
+  note_skipped(console, problems.lines);
+  note_skipped_records(console, problems.records);
 }
 
 void note_skipped_records(const Console& console, const Diagnostics& problems) {
@@ -146,6 +122,31 @@ bool is_whole(const Console& console, const Input& input) {
 bool is_whole(const Console& console, std::span<const Map> maps) {
   return std::all_of(maps.begin(), maps.end(),
                      [&](const Map& map) { return is_whole(console, map.input()); });
+}
+
+bool is_whole(const Console& console, const Resolver& resolver) {
+  const auto timelines = resolver.timelines();
+  return is_whole(console, resolver.maps()) &&
+         std::all_of(timelines.begin(), timelines.end(), [&](const Timeline& timeline) {
+           return is_whole(console, timeline.dump().input());
+         });
+}
+
+Result<SourceFiles> open_source_files(const std::vector<Source>& sources,
+                                      const SourceOptions& options, const Console& console) {
+  Result<std::vector<OpenedInput>> opened = open_inputs(sources, options, console);
+  if (!opened) return Failure(std::move(opened.error()));
+  return source_files(*std::move(opened), options);
+}
+
+void note_without_lines(std::span<const std::string> modules, const Console& console) {
+  if (modules.empty()) return;
+  const std::string count = std::to_string(modules.size());
+  console.note((modules.size() == 1 ? modules.front() + " has" : count + " ELF files have") +
+               " no debug information: no lines and no inlined functions there" +
+               (modules.size() == 1 || console.verbose() ? "" : " (--verbose lists them)"));
+  if (modules.size() == 1 || !console.verbose()) return;
+  for (const std::string& module : modules) console.note("no debug information: " + module);
 }
 
 }  // namespace perfmap::app

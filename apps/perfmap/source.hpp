@@ -1,42 +1,60 @@
 #pragma once
 
+#include <memory>
+#include <perfmap/debuginfod.hpp>
 #include <perfmap/index.hpp>
-#include <perfmap/map.hpp>
-#include <perfmap/timeline.hpp>
+#include <perfmap/source.hpp>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "opened_input.hpp"
+#include "command_line.hpp"
+#include "console.hpp"
 
 namespace perfmap::app {
 
-/// How a source was read, where somebody wants to know.
-struct Opening {
-  SourceKind kind = SourceKind::perf_map;
-  std::uint64_t bytes = 0;          ///< of the file, not of the map that was made of it
-  std::uint64_t changed_names = 0;  ///< names that no perf map can hold
+void add_source_options(CommandOptions& command, SourceOptions& options);
+
+/// /proc, and /tmp or what PERFMAP_TMPDIR says instead.
+Roots roots_from_environment();
+
+bool reads_stdin(const std::vector<Source>& sources);
+
+/// Tells the user what happens with sources.
+class ConsoleObserver final : public SourceObserver {
+ public:
+  explicit ConsoleObserver(const Console& console) : console_(console) {}
+
+  void warn(const std::string& message) override { console_.warn(message); }
+  void note(const std::string& message) override { console_.note(message); }
+  void foreign_owner() override;
+  void missing(const Error& error) override { console_.fail(error); }
+  std::shared_ptr<void> step(const std::string& what) override {
+    return std::make_shared<Step>(console_, what);
+  }
+
+ private:
+  const Console& console_;
 };
 
-/// The map that these bytes are, or describe: our JSON's entries; what a jitdump says was there at
-/// that time. Fails with one line that names the source.
-Result<Map> map_of(OpenedInput opened, const SourceOptions& options, Opening* opening = nullptr,
-                   std::uint64_t time = Timeline::kEnd);
-/// The same of all that stands behind one source, as one.
-Result<Map> map_of_inputs(std::vector<OpenedInput> opened, const SourceOptions& options,
-                          Opening* opening = nullptr, std::uint64_t time = Timeline::kEnd);
+/// The options with what the program adds to them; `observer` is borrowed.
+SourceOptions told_to(ConsoleObserver& observer, SourceOptions options);
 
-/// A SOURCE: a path, "-", or a pid (decimal digits that name no file), as one map. Of a process
-/// with a map and a jitdump it has the entries of both, the dump's behind the map's.
-Result<Map> open_source(const Source& source, const SourceOptions& options, const Console& console,
-                        Opening* opening = nullptr);
-inline Result<Map> open_source(const std::string& source, const SourceOptions& options,
-                               const Console& console) {
-  return open_source(Source{source}, options, console);
-}
-Result<std::vector<Map>> open_sources(const std::vector<std::string>& sources,
+/// open_source() and open_sources() for a command, which tells the user what happens.
+Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceOptions& options,
+                                             const Console& console);
+Result<std::vector<OpenedInput>> open_inputs(const std::vector<Source>& sources,
+                                             const SourceOptions& options, const Console& console);
+Result<SourceFiles> open_source_files(const std::vector<Source>& sources,
                                       const SourceOptions& options, const Console& console);
-/// Fails where a time is asked for, and the dump's are ticks of the processor.
-Result<void> check_time(const Jitdump& dump, std::uint64_t time);
+
+/// A SOURCE as one map: of a process with a map and a jitdump it has the entries of both, the
+/// dump's behind the map's.
+Result<Map> open_map(const std::string& source, const SourceOptions& options,
+                     const Console& console);
+Result<std::vector<Map>> open_maps(const std::vector<std::string>& sources,
+                                   const SourceOptions& options, const Console& console);
 /// Their index, shown as a step.
 Index make_index(std::vector<Map> maps, Overlap overlap, Diagnostics& problems,
                  const Console& console);
@@ -53,5 +71,28 @@ void note_unfinished(const Console& console, std::span<const Map> maps);
 /// After the work: fails where a source was cut off under our hands.
 bool is_whole(const Console& console, const Input& input);
 bool is_whole(const Console& console, std::span<const Map> maps);
+
+/// What made no sense in maps and dumps.
+struct Problems {
+  Diagnostics lines{1};
+  Diagnostics records{1};
+};
+void note_skipped(const Console& console, const Problems& problems);
+
+bool is_whole(const Console& console, const Resolver& resolver);
+
+/// Says of which ELF files there are no lines: in one line, as most systems have debug information
+/// of few libraries.
+void note_without_lines(std::span<const std::string> modules, const Console& console);
+
+/// Says once why no server answers.
+inline FetchDebugFile asking(const Debuginfod& servers, const Console& console) {
+  return [servers, &console, told = std::make_shared<bool>(false)](std::string_view build_id) {
+    auto path = servers.find(build_id);
+    const std::optional<Error> failure = servers.failure();
+    if (failure && !std::exchange(*told, true)) console.warn(failure->message);
+    return path;
+  };
+}
 
 }  // namespace perfmap::app

@@ -1,5 +1,5 @@
-"""Every command has its golden cases, manual page, completions and change log line; public
-headers stand alone; nothing in the tree is about anything but the project."""
+"""Every command has its golden cases, manual page, completions and change log line; public headers
+stand alone; nothing in the tree is about anything but the project."""
 import pathlib
 import re
 import shutil
@@ -8,7 +8,6 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 problems = []
-
 
 
 def project_files():

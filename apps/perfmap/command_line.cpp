@@ -1,0 +1,501 @@
+#include "command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <map>
+#include <perfmap/rules.hpp>
+#include <perfmap/seconds.hpp>
+#include <perfmap/snapshot.hpp>
+
+/// Every command, in the order of the help text: name, the function of cmd_<name>.cpp that declares
+/// its options, summary.
+#define PERFMAP_COMMANDS(row)                                                                      \
+  row("resolve", declare_resolve, "Name the code at addresses")                                    \
+      row("lint", declare_lint, "Say what is wrong with a map, and mend it") row(                  \
+          "merge", declare_merge, "Make one map without conflicts of several")                     \
+          row("tidy", declare_tidy, "Make a map without conflicts of one") row(                    \
+              "info", declare_info, "Say what a map holds")                                        \
+              row("diff", declare_diff, "Say which names appeared, vanished or moved") row(        \
+                  "doctor", declare_doctor, "Say why names of a process or recording are missing") \
+                  row("stacks", declare_stacks, "Make stacks with names of a perf recording") row( \
+                      "pypylog", declare_pypylog,                                                  \
+                      "Say where the time of a PyPy program went, by loop")                        \
+                      row("inject", declare_inject,                                                \
+                          "Write a perf recording again, so that perf names JIT code")             \
+                          row("write", declare_write, "Append entries to a map or a jitdump")      \
+                              row("copy", declare_copy, "Append a map to another") row(            \
+                                  "to-json", declare_to_json, "Print a map as JSON")               \
+                                  row("from-json", declare_from_json, "Make a map of JSON") row(   \
+                                      "convert", declare_convert, "Change the format of a map")    \
+                                      row("watch", declare_watch,                                  \
+                                          "Follow what a process writes into its map")             \
+                                          row("snapshot", declare_snapshot,                        \
+                                              "Keep what names a process's code, for later")       \
+                                              row("gc", declare_gc,                                \
+                                                  "Remove what dead processes left in /tmp")       \
+                                                  row("completions", declare_completions,          \
+                                                      "Print the completions of a shell")          \
+                                                      row("help", declare_help,                    \
+                                                          "Show the help of a command")
+
+namespace perfmap::app {
+
+#define PERFMAP_DECLARED(name, declare, summary) void declare(CommandOptions& command);
+PERFMAP_COMMANDS(PERFMAP_DECLARED)
+#undef PERFMAP_DECLARED
+
+namespace {
+
+struct Command {
+  const char* name;
+  void (*declare)(CommandOptions& command);
+  const char* summary;
+};
+
+#define PERFMAP_ROW(name, declare, summary) Command{name, declare, summary},
+constexpr std::array kCommands = {PERFMAP_COMMANDS(PERFMAP_ROW)};
+#undef PERFMAP_ROW
+
+/// What may stand before the name of a command.
+constexpr std::array<std::string_view, 5> kGlobalOptions = {"--color", "--quiet", "--verbose",
+                                                            "--help", "--version"};
+
+/// Longer than the name of any command or option.
+constexpr std::size_t kLongestName = 40;
+
+constexpr auto kLast = CLI::MultiOptionPolicy::TakeLast;
+
+CLI::Validator validator(const Check& why_not) { return {why_not, ""}; }
+
+bool is_decimal(const std::string& text, std::size_t most_digits) {
+  return !text.empty() && text.size() <= most_digits &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+void add_common_options(CLI::App& app, CommonOptions& common) {
+  static const std::map<std::string, ColorWish> colors = {
+      {"auto", ColorWish::automatic}, {"always", ColorWish::always}, {"never", ColorWish::never}};
+  app.add_option_function<std::string>(
+         "--color", [&common](const std::string& value) { common.color = colors.at(value); },
+         "Colour: auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->type_name("WHEN")
+      ->multi_option_policy(kLast);
+  app.add_flag_callback(
+      "-q,--quiet", [&common] { common.quiet = true; }, "No notes or warnings");
+  app.add_flag_callback(
+      "-v,--verbose", [&common] { common.verbose = true; },
+      "Explain doubts and other notes, and print how long each step took");
+}
+
+/// A flag is there or not: --quiet=false is no way to say either.
+void refuse_values_of_flags(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0) option->disable_flag_override();
+  }
+}
+
+/// The fewest changes of one character, or of two neighbours' order, that make `b` of `a`. For
+/// names of a few bytes.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> row(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) row[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) row[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = row[i - 1][j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0);
+      row[i][j] = std::min({row[i - 1][j] + 1, row[i][j - 1] + 1, changed});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[i][j] = std::min(row[i][j], row[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return row[a.size()][b.size()];
+}
+
+std::string nearest(std::string_view wanted, const std::vector<std::string>& names) {
+  wanted = wanted.substr(0, kLongestName);
+  // The beginning of one name, and of one only, means that one.
+  const auto begins = [&](const std::string& name) {
+    return wanted.size() >= 3 && name.starts_with(wanted);
+  };
+  auto best = std::find_if(names.begin(), names.end(), begins);
+  if (best != names.end() && std::none_of(best + 1, names.end(), begins)) {
+    return "; did you mean '" + *best + "'?";
+  }
+  best = std::min_element(names.begin(), names.end(), [&](const auto& a, const auto& b) {
+    return distance(wanted, a) < distance(wanted, b);
+  });
+  if (best == names.end() || distance(wanted, *best) > (wanted.size() + 1) / 3) return "";
+  return "; did you mean '" + *best + "'?";
+}
+
+/// In front of a word that stood behind "--"; no word of a user begins with it.
+constexpr char kLiteral = '\x01';
+
+std::string without_mark(std::string word) {
+  if (!word.empty() && word.front() == kLiteral) word.erase(0, 1);
+  return word;
+}
+
+bool is_command(std::string_view word) {
+  return std::any_of(kCommands.begin(), kCommands.end(),
+                     [&](const auto& c) { return word == c.name; });
+}
+
+void unmark_literals(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) option->transform(without_mark, "");
+  }
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+const CLI::App* chosen_command(const CLI::App& parser) {
+  const auto chosen = parser.get_subcommands();
+  return chosen.empty() ? nullptr : chosen.front();
+}
+
+/// The first option that the command does not have, if any: whatever else is wrong with a command
+/// line often follows from that.
+std::string unknown_option(const CLI::App& parser, bool short_ones, int count,
+                           const char* const* arguments) {
+  const CLI::App* const command = chosen_command(parser);
+  const std::vector<std::string> names = option_names(command == nullptr ? parser : *command);
+  for (int i = 1; i < count && std::string_view(arguments[i]) != "--"; ++i) {
+    const std::string argument = arguments[i];
+    const bool is_long = argument.starts_with("--");
+    const std::string name = is_long ? argument.substr(0, argument.find('=')) : argument;
+    const std::string known = is_long ? name : name.substr(0, 2);
+    if (argument.size() < 2 || argument[0] != '-' || !(is_long || short_ones) ||
+        std::count(names.begin(), names.end(), known) != 0) {
+      continue;
+    }
+    return "unknown option '" + name + "'" +
+           (is_long ? nearest(name, names) : "; '--' goes before what is none");
+  }
+  return "";
+}
+
+/// CLI11 may spread a message over lines.
+std::string on_one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+/// unknown_command() if the command line names no command of ours; empty otherwise. Asked before
+/// the parser is, which would first miss what another word wants.
+std::string misspelt_command(int count, const char* const* arguments) {
+  for (int i = 1; i < count; ++i) {
+    const std::string argument = arguments[i];
+    if (is_command(argument)) return "";
+    if (!argument.starts_with('-')) return unknown_command(argument);
+    const std::string name = argument.substr(0, argument.find('='));
+    const bool is_long = argument.starts_with("--");
+    if (is_long && std::count(kGlobalOptions.begin(), kGlobalOptions.end(), name) == 0) return "";
+    if (argument == "--color") ++i;
+  }
+  return "";
+}
+
+/// The command line as the parser takes it, last word first. CLI11 looks at how many values an
+/// option still wants before it believes a "--", so words behind that are marked instead; the
+/// parser's positionals take the mark off again.
+std::vector<std::string> parser_arguments(int count, const char* const* arguments) {
+  std::vector<std::string> words;
+  bool command = false;
+  bool literal = false;
+  for (int i = 1; i < count; ++i) {
+    const std::string_view word = arguments[i];
+    command = command || is_command(word);
+    if (!literal && word == "--") {
+      literal = command;
+    } else {
+      words.push_back((literal ? std::string(1, kLiteral) : "").append(word));
+    }
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
+/// The command that a command line names, if its parser can do without the others.
+std::string_view only_command(int count, const char* const* arguments) {
+  if (count < 2) return {};
+  const auto* const found = std::find_if(arguments + 1, arguments + count, is_command);
+  if (found == arguments + count) return {};
+  const std::string_view command = *found;
+  return command == "help" || command == "completions" ? std::string_view() : command;
+}
+
+/// With `only`, as much of it as that command needs: declaring all takes longer than most look-ups.
+std::shared_ptr<CLI::App> make_parser(CommonOptions& common, Action& action,
+                                      std::string_view only = {}) {
+  auto parser = std::make_shared<CLI::App>(
+      "Parses, checks, merges, queries and writes the perf maps of JIT runtimes.", "perfmap");
+  parser->set_version_flag("--version", "perfmap " PERFMAP_VERSION, "Print the version");
+  parser->set_help_flag("-h,--help", "Print this help");
+  parser->require_subcommand(0, 1);
+  add_common_options(*parser, common);
+  refuse_values_of_flags(*parser);
+  for (const Command& command : kCommands) {
+    if (!only.empty() && only != command.name) continue;
+    CLI::App* const app = parser->add_subcommand(command.name, command.summary);
+    app->set_help_flag("-h,--help", "Print this help");
+    add_common_options(*app, common);
+    CommandOptions options(*app, action);
+    command.declare(options);
+    refuse_values_of_flags(*app);
+    unmark_literals(*app);
+  }
+  return parser;
+}
+
+/// What is wrong with a command line, in one line: CLI11's message, and the nearest real name if a
+/// command or an option is unknown.
+std::string explain(const CLI::App& parser, const CLI::ParseError& error, int count,
+                    const char* const* arguments) {
+  // The value of an option may begin with '-'.
+  const bool short_ones = dynamic_cast<const CLI::ValidationError*>(&error) == nullptr;
+  std::string option = unknown_option(parser, short_ones, count, arguments);
+  if (!option.empty()) return option;
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return on_one_line(error.what());
+  std::vector<std::string> extras = parser.remaining(true);
+  for (int i = 1; i < count && extras.empty(); ++i) extras.emplace_back(arguments[i]);
+  if (extras.empty()) return on_one_line(error.what());
+  const std::string first = without_mark(extras.front());
+  if (first.size() > 1 && first[0] == '-') return "unknown option '" + first + "'";
+  if (chosen_command(parser) == nullptr) return unknown_command(first);
+  return "unexpected argument '" + first + "'";
+}
+
+/// The values of a type name such as "WHEN:{auto,always,never}".
+std::vector<std::string> values_of(const std::string& type) {
+  std::vector<std::string> values;
+  const std::size_t open = type.find('{');
+  const std::size_t close = type.rfind('}');
+  if (open == std::string::npos || close == std::string::npos || close < open) return values;
+  const std::string list = type.substr(open + 1, close - open - 1);
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    values.push_back(list.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return values;
+}
+
+OptionDescription describe_option(const CLI::Option& option) {
+  OptionDescription result;
+  for (const std::string& name : option.get_snames()) result.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) result.names.push_back("--" + name);
+  result.help = option.get_description();
+  const std::string type = option.get_type_name();
+  const std::string kind = type.substr(0, type.find(':'));
+  result.takes_value = result.names.empty() || option.get_items_expected_max() > 0;
+  result.takes_file = kind == kFile || kind == kSource || kind == "DIR";
+  result.values = values_of(type);
+  result.takes_list = kind == "IDS";
+  if (kind == "ID" || kind == "IDS") {
+    for (const Rule* rule : rule::all()) result.values.emplace_back(rule->id);
+  }
+  return result;
+}
+
+CommandDescription describe_command(const CLI::App& command) {
+  CommandDescription result{command.get_name(), command.get_description(), {}};
+  std::vector<OptionDescription> positionals;
+  for (const CLI::Option* option : command.get_options()) {
+    OptionDescription one = describe_option(*option);
+    (one.names.empty() ? positionals : result.options).push_back(std::move(one));
+  }
+  result.options.insert(result.options.end(), positionals.begin(), positionals.end());
+  return result;
+}
+
+}  // namespace
+
+Option Option::required() { return Option(option_->required()); }
+Option Option::one_of(const std::vector<std::string>& words) {
+  return Option(option_->check(CLI::IsMember(words)));
+}
+Option Option::check(const Check& why_not) { return Option(option_->check(validator(why_not))); }
+Option Option::between(int least, int most) {
+  return Option(option_->check(CLI::Range(least, most)));
+}
+Option Option::transform(const std::function<std::string(std::string)>& change) {
+  return Option(option_->transform(change, ""));
+}
+Option Option::count(int least, int most) { return Option(option_->expected(least, most)); }
+Option Option::with_commas() { return Option(option_->delimiter(',')); }
+Option Option::in_order() { return Option(option_->trigger_on_parse()); }
+Option Option::needs(Option other) { return Option(option_->needs(other.option_)); }
+Option Option::excludes(Option other) { return Option(option_->excludes(other.option_)); }
+
+template <class T>
+Option CommandOptions::positional(const char* name, T& value, const char* type,
+                                  const std::string& help) {
+  return Option(app_.add_option(name, value, help)->type_name(type));
+}
+template Option CommandOptions::positional(const char*, std::string&, const char*,
+                                           const std::string&);
+template Option CommandOptions::positional(const char*, std::vector<std::string>&, const char*,
+                                           const std::string&);
+template Option CommandOptions::positional(const char*, pid_t&, const char*, const std::string&);
+
+Option CommandOptions::flag(const char* names, bool& value, const std::string& help) {
+  return Option(app_.add_flag(names, value, help));
+}
+
+template <class T>
+requires(!std::is_convertible_v<T&, Take>) Option CommandOptions::value(const char* names, T& value,
+                                                                        const char* type,
+                                                                        const std::string& help) {
+  return Option(app_.add_option(names, value, help)->type_name(type)->multi_option_policy(kLast));
+}
+template Option CommandOptions::value(const char*, std::string&, const char*, const std::string&);
+template Option CommandOptions::value(const char*, pid_t&, const char*, const std::string&);
+template Option CommandOptions::value(const char*, unsigned&, const char*, const std::string&);
+template Option CommandOptions::value(const char*, std::uint64_t&, const char*, const std::string&);
+
+Option CommandOptions::value(const char* names, const Take& take, const char* type,
+                             const std::string& help) {
+  return Option(app_.add_option_function<std::string>(names, take, help)
+                    ->type_name(type)
+                    ->multi_option_policy(kLast));
+}
+
+Option CommandOptions::values(const char* names, std::vector<std::string>& values, const char* type,
+                              const std::string& help) {
+  return Option(app_.add_option(names, values, help)->allow_extra_args(false)->type_name(type));
+}
+
+Option CommandOptions::values(const char* names, const Take& take, const char* type,
+                              const std::string& help) {
+  const auto take_all = [take](const std::vector<std::string>& values) {
+    for (const std::string& value : values) take(value);
+  };
+  return Option(app_.add_option_function<std::vector<std::string>>(names, take_all, help)
+                    ->allow_extra_args(false)
+                    ->type_name(type));
+}
+
+const CLI::App& CommandOptions::parser() const { return *app_.get_parent(); }
+
+void CommandOptions::on_chosen(Action action) {
+  app_.callback([action = std::move(action), &chosen = action_] { chosen = action; });
+}
+
+Option add_overlap(CommandOptions& command, Overlap& overlap, bool with_perf) {
+  std::vector<std::string> names = {"last", "first", "inner"};
+  if (with_perf) names.emplace_back("perf");
+  const auto take = [&overlap](const std::string& name) { overlap = *parse_overlap(name); };
+  return command
+      .value("--overlap", take, "POLICY", "Who answers where entries overlap (default: last)")
+      .one_of(names);
+}
+
+Option add_output(CommandOptions& command, std::string& path, const std::string& help) {
+  return command.value("-o,--output", path, kFile, help);
+}
+
+Option add_format(CommandOptions& command, std::string& format,
+                  const std::vector<std::string>& values) {
+  format = values.front();
+  return command.value("--format", format, "FORMAT", "Output format (default: " + format + ")")
+      .one_of(values);
+}
+
+Option add_time(CommandOptions& command, std::uint64_t& time) {
+  const auto take = [&time](const std::string& text) { time = *parse_seconds(text); };
+  const auto check = [](const std::string& text) {
+    return parse_seconds(text) ? "" : "'" + text + "' is no time in seconds";
+  };
+  return command.value("--time", take, "SECONDS", "As of that time, in seconds (default: the end)")
+      .check(check);
+}
+
+Option add_no_demangle(CommandOptions& command, bool& demangle) {
+  return command.flag("!--no-demangle", demangle, "Print mangled names as files have them");
+}
+
+std::string check_pid(const std::string& text) {
+  // Linux has none beyond 4194304.
+  if (is_decimal(text, 7) && std::stoul(text) > 0) return "";
+  const bool is_snapshot = Snapshot::is_at(text);
+  return "'" + text + "' is " + (is_snapshot ? "a snapshot, not a" : "no") + " process id";
+}
+
+std::string check_count(const std::string& text) {
+  return is_decimal(text, 18) ? "" : "'" + text + "' is no decimal number";
+}
+
+ParsedCommandLine parse_command_line(int count, const char* const* arguments) {
+  ParsedCommandLine result;
+  // Not on the stack: the parser refers to them for as long as it lives.
+  const auto common = std::make_shared<CommonOptions>();
+  const auto action = std::make_shared<Action>();
+  const auto parser = make_parser(*common, *action, only_command(count, arguments));
+  result.error = misspelt_command(count, arguments);
+  if (!result.error.empty()) return result;
+  try {
+    parser->parse(parser_arguments(count, arguments));
+    if (!*action) result.error = "expected a command; 'perfmap help' lists them";
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = parser->get_subcommands();
+    result.text = chosen.empty() ? parser->help() : chosen.front()->help("perfmap");
+  } catch (const CLI::CallForVersion&) {
+    result.text = parser->version() + "\n";
+  } catch (const CLI::ParseError& error) {
+    result.error = explain(*parser, error, count, arguments);
+  }
+  result.common = *common;
+  result.action = std::move(*action);
+  result.parser = parser;
+  return result;
+}
+
+std::string unknown_command(const std::string& argument) {
+  return "unknown command '" + argument + "'" + nearest(argument, command_names());
+}
+
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  return names;
+}
+
+std::optional<std::string> help_text(const CLI::App& parser, const std::string& command) {
+  const CLI::App* app = command.empty() ? &parser : nullptr;
+  for (const CLI::App* one : parser.get_subcommands({})) {
+    if (one->get_name() == command) app = one;
+  }
+  if (app == nullptr) return std::nullopt;
+  // App::help() of the parser would explain the command that was chosen.
+  const auto formatter = std::dynamic_pointer_cast<CLI::Formatter>(parser.get_formatter());
+  const std::string title = command.empty() ? "perfmap" : "perfmap " + command;
+  return formatter->make_help(app, title, CLI::AppFormatMode::Normal);
+}
+
+std::vector<CommandDescription> describe(const CLI::App& parser) {
+  std::vector<CommandDescription> all = {describe_command(parser)};
+  for (const CLI::App* command : parser.get_subcommands({})) {
+    all.push_back(describe_command(*command));
+  }
+  return all;
+}
+
+std::vector<CommandDescription> describe_program() {
+  CommonOptions common;
+  Action action;
+  return describe(*make_parser(common, action));
+}
+
+}  // namespace perfmap::app

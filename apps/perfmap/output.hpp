@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+#include <perfmap/index.hpp>
+#include <perfmap/output_file.hpp>
+#include <perfmap/writer.hpp>
+#include <string>
+
+#include "command_line.hpp"
+#include "source.hpp"
+
+namespace perfmap::app {
+
+/// "-" is standard output; anything else is replaced as a whole by commit().
+Result<OutputFile> open_output(const std::string& path);
+
+/// Commits what was made of `input`, unless that was cut off meanwhile.
+ExitCode commit_whole(OutputFile& out, const Input& input, const Console& console);
+
+/// How many problems of each rule go into a JSON document: hostile input may have one for every
+/// other byte.
+inline constexpr std::size_t kMostProblemsInJson = 10'000;
+
+/// Why an index must not take its map's place: no line of it was an entry, so the file, whatever it
+/// is, would be emptied. Nothing where it may.
+std::optional<Error> objection_to_emptying(const Index& index, const Diagnostics& problems);
+
+/// Writes what the index answers, as a portable perf map or as JSON, commits, and notes what was
+/// changed on the way and what was skipped.
+ExitCode write_merged(Index& index, const Diagnostics& problems, bool as_json, OutputFile& out,
+                      const Console& console);
+
+/// Where write and copy append to, and how.
+struct AppendOptions {
+  std::string pid;
+  std::string output;
+  bool strict = false;
+};
+void add_append_options(CommandOptions& command, AppendOptions& options);
+
+/// Opens the target; the map of -p PID need not exist, nor the process live.
+Result<MapWriter> open_target(const AppendOptions& options, std::size_t buffer_bytes);
+
+/// What is said of a command line without one, or with both.
+Error no_target();
+
+/// "changed N names …" where there were any.
+void note_changed_names(const Console& console, std::uint64_t count);
+/// The same of names that were changed to fit into a map at all.
+void note_unwritable_names(const Console& console, std::uint64_t count);
+
+/// What --strict says of a name that would be changed.
+std::string refusal(std::string_view name);
+
+}  // namespace perfmap::app

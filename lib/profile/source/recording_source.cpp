@@ -1,0 +1,80 @@
+#include <memory>
+#include <sys/utsname.h>
+#include <unordered_map>
+
+#include "perfmap/expanded_input.hpp"
+#include "perfmap/process_modules.hpp"
+#include "perfmap/recorded_jit.hpp"
+#include "perfmap/recording.hpp"
+#include "perfmap/source.hpp"
+
+namespace perfmap {
+namespace {
+
+/// As far as a recording tells: of a kernel of that name on a machine of that name.
+bool is_of_this_machine(const RecordingFacts& facts) {
+  struct utsname here {};
+  return ::uname(&here) == 0 && !facts.hostname.empty() && facts.hostname == here.nodename &&
+         facts.os_release == here.release && facts.arch == here.machine;
+}
+
+/// The build ids of files, as perf noted them at the end of the recording.
+ExpectedBuildId recorded_build_ids(const Recording& recording) {
+  auto ids = std::make_shared<std::unordered_map<std::string, std::string>>();
+  for (const RecordedBuildId& one : recording.facts().build_ids) {
+    if (!one.is_kernel) ids->try_emplace(one.path, one.build_id);
+  }
+  // Recordings that perf compressed, or wrote into a pipe, have no build-ids.
+  const bool may_have_our_vdso = is_of_this_machine(recording.facts());
+  return [ids, may_have_our_vdso](const std::string& path) {
+    const auto found = ids->find(path);
+    if (found != ids->end()) return found->second;
+    return may_have_our_vdso && path == "[vdso]" ? own_vdso_build_id() : std::string();
+  };
+}
+
+}  // namespace
+
+Result<Input> open_recording_input(const std::string& path) {
+  OpenPolicy policy;
+  policy.keep_descriptor = false;
+  auto refused = refuse_snapshot(
+      path, "which holds no recording; --map-dir takes one for the code of a recording's process");
+  if (refused) return Failure(*std::move(refused));
+  Result<Input> input =
+      path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
+  if (!input) return input;
+  const SourceKind kind = detect_kind(input->text());
+  if (kind == SourceKind::bzip2) return Failure(unsupported_source(path, kind));
+  if (!is_expandable(input->text())) return input;
+  Result<Input> inner = expanded(*input);
+  // A pprof profile is gzip data, too. It stays compressed here: its reader expands it.
+  const bool is_other = inner && !is_recording(inner->text());
+  return kind == SourceKind::gzip && is_other ? input : inner;
+}
+
+Result<Recording> open_recording(const std::string& path) {
+  Result<Input> input = open_recording_input(path);
+  if (!input) return Failure(std::move(input.error()));
+  return Recording::open(*std::move(input));
+}
+
+Result<void> set_map_dir(const std::string& directory, RecordedJitOptions& options) {
+  if (directory.empty() || !Snapshot::is_at(directory)) {
+    options.directory = directory;
+    return {};
+  }
+  Result<Snapshot> snapshot = Snapshot::open(directory);
+  if (!snapshot) return Failure(std::move(snapshot.error()));
+  options.snapshot = std::make_shared<const Snapshot>(*std::move(snapshot));
+  return {};
+}
+
+ProcessTracker::OpenModule open_recorded_modules(ModuleCache& cache, const Recording& recording,
+                                                 const RecordedJitOptions& jit) {
+  ExpectedBuildId recorded = recorded_build_ids(recording);
+  if (jit.snapshot == nullptr) return open_below(cache, jit.symfs, std::move(recorded));
+  return open_of_snapshot(cache, jit.snapshot, jit.symfs, std::move(recorded));
+}
+
+}  // namespace perfmap

@@ -1,0 +1,400 @@
+#include "perfmap/source.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <unistd.h>
+
+#include "perfmap/expanded_input.hpp"
+#include "perfmap/jitdump_json.hpp"
+#include "perfmap/map_json.hpp"
+#include "perfmap/map_text.hpp"
+#include "perfmap/open_writers.hpp"
+#include "perfmap/pypylog_code.hpp"
+#include "perfmap/snapshot.hpp"
+
+namespace perfmap {
+namespace {
+
+Result<Input> open_path(const std::string& path) {
+  return path == "-" ? Input::from_descriptor(STDIN_FILENO, "-") : Input::open(path);
+}
+
+/// A file that grew while it was opened is still being written: its end may be half there.
+bool still_grows(const Input& input) {
+  Input again = input;
+  const bool is_dump = detect_kind(input.text()) == SourceKind::jitdump;
+  const bool ended = input.text().empty() || (!is_dump && input.text().back() == '\n');
+  if (ended || !input.facts().is_regular) return false;
+  const Result<Growth> growth = again.refresh();
+  return growth && *growth == Growth::appended;
+}
+
+bool may_be_snapshot(const Source& source) {
+  return !is_stdin(source) && (source.as == Source::As::any || source.as == Source::As::path);
+}
+
+bool is_foreign(const Error& error) {
+  return error.code == Errc::refused && error.message.find("belongs to user") != std::string::npos;
+}
+
+/// Whoever unpacked the bundle owns its files. They are called as the user calls the bundle.
+Result<std::vector<OpenedInput>> open_snapshot_inputs(const std::string& directory,
+                                                      SourceOptions options) {
+  const Result<Snapshot> snapshot = Snapshot::open(directory);
+  if (!snapshot) return Failure(snapshot.error());
+  options.any_owner = true;
+  options.map_dir.clear();
+  options.roots = snapshot->roots();
+  Result<std::vector<OpenedInput>> opened = open_process_source(snapshot->pid(), options);
+  if (!opened) {
+    return Failure({opened.error().code,
+                    "the snapshot " + directory + " has no perf map or jitdump to read",
+                    0,
+                    {}});
+  }
+  const std::string base = snapshot->roots().proc.substr(0, snapshot->roots().proc.rfind('/'));
+  for (OpenedInput& one : *opened) {
+    const std::string& name = one.input.name();
+    if (!name.starts_with(base + "/")) continue;
+    one.input.rename(directory.substr(0, directory.find_last_not_of('/') + 1) +
+                     name.substr(base.size()));
+  }
+  return opened;
+}
+
+/// A directory that was named is looked into as it is; only links and odd files stay out.
+Result<std::vector<OpenedInput>> open_in_map_dir(pid_t pid, const SourceOptions& options) {
+  if (Snapshot::is_at(options.map_dir)) {
+    const Result<Snapshot> snapshot = Snapshot::open(options.map_dir);
+    if (!snapshot) return Failure(snapshot.error());
+    if (snapshot->pid() == pid) return open_snapshot_inputs(options.map_dir, options);
+    return Failure({Errc::not_found,
+                    "the snapshot " + options.map_dir + " is of process " +
+                        std::to_string(snapshot->pid()) + ", not of " + std::to_string(pid),
+                    0,
+                    {}});
+  }
+  const std::string number = std::to_string(pid);
+  std::vector<OpenedInput> opened;
+  std::optional<Error> first;
+  for (const std::string& name : {"perf-" + number + ".map", "jit-" + number + ".dump"}) {
+    Result<Input> input =
+        Input::open(options.map_dir + "/" + name, {.follow_link = false, .regular_only = true});
+    Result<OpenedInput> one =
+        input ? as_opened(*std::move(input), options, false) : Failure(std::move(input.error()));
+    if (one) opened.push_back(*std::move(one));
+    if (!one && !first) first = std::move(one.error());
+  }
+  if (opened.empty()) return Failure(*std::move(first));
+  return opened;
+}
+
+/// Nothing tells what an empty file is but what it is called.
+SourceKind kind_of_empty(const std::string& path, const std::string& wanted) {
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  const bool dump =
+      wanted.empty() ? name.starts_with("jit-") && name.ends_with(".dump") : wanted == "jitdump";
+  return dump ? SourceKind::jitdump : SourceKind::perf_map;
+}
+
+/// An empty file is empty under any kind.
+SourceKind kind_of(const Input& input, const SourceOptions& options) {
+  if (input.text().empty()) return kind_of_empty(input.name(), options.kind);
+  return options.kind.empty() ? detect_kind(input.text()) : *parse_kind(options.kind);
+}
+
+Error placed(Error error, const std::string& name) {
+  error.message = name + ":" + std::to_string(error.where.line) + ":" +
+                  std::to_string(error.where.column) + ": " + error.message;
+  return error;
+}
+
+/// A jitdump of what was made of one.
+Result<OpenedInput> dump_of_json(const Input& input) {
+  Result<DumpBytes> dump = dump_from_json(input.text());
+  if (!dump) return Failure(placed(std::move(dump.error()), input.name()));
+  OpenedInput opened{Input::from_text(std::move(dump->bytes), input.name()), SourceKind::jitdump};
+  opened.made_from = SourceKind::json;
+  opened.without_code = dump->without_code;
+  return opened;
+}
+
+Result<OpenedInput> dump_of_log(const Input& log, std::uint32_t pid) {
+  const Result<LoopProfile> profile = read_loops(log, TickBase::automatic);
+  if (!profile) return Failure(profile.error());
+  Result<DumpBytes> dump = dump_of_loops(profile->loops(), log.text(), {.pid = pid});
+  if (!dump) return Failure({dump.error().code, log.name() + ": " + dump.error().message, 0, {}});
+  OpenedInput opened{Input::from_text(std::move(dump->bytes), log.name()), SourceKind::jitdump};
+  opened.made_from = SourceKind::pypylog;
+  opened.without_code = dump->without_code;
+  return opened;
+}
+
+/// A dump without its magic cannot be read as one, unless there is nothing to be read.
+Error no_dump(const Input& input) {
+  const SourceKind found = detect_kind(input.text());
+  const std::string what = is_damaged_jitdump(input.text())
+                               ? " is a damaged jitdump: its magic number is wrong (--kind jitdump "
+                                 "reads it all the same)"
+                               : " is " + with_article(found) + ", not a jitdump";
+  return {Errc::bad_format, input.name() + what, 0, {}};
+}
+
+/// What is taken for a perf map because it is nothing else.
+Result<void> check_map(const Input& input, const SourceOptions& options) {
+  if (is_damaged_jitdump(input.text())) return Failure(no_dump(input));
+  if (!options.needs_magic || !is_binary(input.text())) return {};
+  return Failure({Errc::bad_format,
+                  input.name() + " is binary data and no source of names (--kind perf-map reads it "
+                                 "all the same)",
+                  0,
+                  {}});
+}
+
+/// The same bytes with the magic number that they should have.
+OpenedInput mended_dump(const Input& input, std::endian order) {
+  std::string bytes(order == std::endian::little ? "DTiJ" : "JiTD");
+  bytes += input.text().substr(bytes.size());
+  OpenedInput opened{Input::from_text(std::move(bytes), input.name()), SourceKind::jitdump};
+  opened.was_mended = true;
+  return opened;
+}
+
+Map map_of_text(MapText text, const std::string& name, Opening* opening) {
+  if (opening != nullptr) opening->changed_names += text.changed_names;
+  return Map(Input::from_text(std::move(text.text), name));
+}
+
+Result<Map> map_of_json(const Input& input, Opening* opening) {
+  Result<MapText> text = map_text_from_json(input.text());
+  if (text) return map_of_text(*std::move(text), input.name(), opening);
+  Error error = std::move(text.error());
+  error.message = input.name() + ":" + std::to_string(error.where.line) + ":" +
+                  std::to_string(error.where.column) + ": " + error.message;
+  return Failure(std::move(error));
+}
+
+Result<Map> map_of_dump(Jitdump dump, Opening* opening, std::uint64_t time) {
+  const Input input = dump.input();
+  const Result<void> comparable = check_time(dump, time);
+  if (!comparable) return Failure(comparable.error());
+  Diagnostics problems(1);
+  MapText text = map_text_at(Timeline(std::move(dump), problems), time);
+  if (input.was_truncated()) {
+    return Failure({Errc::io, input.name() + " was truncated while it was read", 0, {}});
+  }
+  return map_of_text(std::move(text), input.name(), opening);
+}
+
+/// Entries in the order of the maps, as one; named after the first.
+Map joined(const std::vector<Map>& maps) {
+  std::string text;
+  for (const Map& map : maps) {
+    text += map.text();
+    if (!text.empty() && text.back() != '\n') text += '\n';
+  }
+  return Map(Input::from_text(std::move(text), maps.front().input().name()));
+}
+
+}  // namespace
+
+std::string with_article(SourceKind kind) {
+  const bool counted = kind < SourceKind::gzip && kind != SourceKind::json;
+  return (counted ? "a " : "") + std::string(to_string(kind));
+}
+
+std::string_view kind_id(SourceKind kind) noexcept {
+  return kind == SourceKind::json      ? "json"
+         : kind == SourceKind::jitdump ? "jitdump"
+         : kind == SourceKind::pypylog ? "pypylog"
+                                       : "perf-map";
+}
+
+Error no_process(pid_t pid) {
+  return {Errc::not_found, "no process " + std::to_string(pid), 0, {}};
+}
+
+std::optional<Error> refuse_snapshot(const std::string& path, const std::string& why) {
+  if (path == "-" || !Snapshot::is_at(path)) return std::nullopt;
+  return Error{Errc::unsupported, path + " is a snapshot, " + why, 0, {}};
+}
+
+Error unsupported_source(const std::string& name, SourceKind kind) {
+  std::string message = name + " is " + with_article(kind);
+  message += kind >= SourceKind::gzip ? ": unpack it first" : ", which this command does not take";
+  return {Errc::unsupported, std::move(message), 0, {}};
+}
+
+pid_t pid_of_source(const Source& source) {
+  pid_t pid = 0;
+  const char* const end = source.text.data() + source.text.size();
+  const auto [stop, error] = std::from_chars(source.text.data(), end, pid);
+  const bool digits = error == std::errc() && stop == end && pid > 0;
+  if (!digits || source.as == Source::As::path || source.as == Source::As::dump) return 0;
+  return source.as == Source::As::pid || ::access(source.text.c_str(), F_OK) != 0 ? pid : 0;
+}
+
+bool is_stdin(const Source& source) { return source.text == "-"; }
+
+Result<void> check_stdin(std::span<const Source> sources) {
+  if (std::count_if(sources.begin(), sources.end(), is_stdin) <= 1) return {};
+  return Failure({Errc::invalid_argument, "standard input can be a source only once", 0, {}});
+}
+
+Result<std::vector<OpenedInput>> open_process_source(pid_t pid, const SourceOptions& options) {
+  if (!options.map_dir.empty()) return open_in_map_dir(pid, options);
+  std::vector<OpenedInput> opened;
+  const auto take = [&](Input input) -> Result<void> {
+    const bool is_empty = input.text().empty();
+    Result<OpenedInput> one =
+        as_opened(std::move(input), options, process_lives(pid, options.roots));
+    if (!one) return Failure(std::move(one.error()));
+    if (!is_empty || opened.empty()) opened.push_back(*std::move(one));
+    return {};
+  };
+  Result<Input> map = find_process_map(pid, options.roots, options.any_owner);
+  if (map && options.kind != "jitdump") {
+    const Result<void> taken = take(*std::move(map));
+    if (!taken) return Failure(taken.error());
+  }
+  ProcessDumps found = find_process_dumps(pid, options.roots, options.any_owner);
+  for (const Error& refused : found.refused) options.listener().warn(refused.message);
+  if (options.kind.empty() || options.kind == "jitdump") {
+    for (Input& dump : found.dumps) {
+      const Result<void> taken = take(std::move(dump));
+      if (!taken) options.listener().warn(taken.error().message);
+    }
+  }
+  if (!opened.empty()) return opened;
+  if (!map && is_foreign(map.error())) {
+    options.listener().foreign_owner();
+  }
+  return Failure(map ? Error{Errc::not_found, "no jitdump of process " + std::to_string(pid), 0, {}}
+                     : std::move(map.error()));
+}
+
+Result<std::vector<OpenedInput>> open_source(const Source& source, const SourceOptions& options) {
+  const auto step =
+      options.listener().step("reading " + (is_stdin(source) ? "standard input" : source.text));
+  if (const pid_t pid = pid_of_source(source); pid != 0) {
+    return open_process_source(pid, options);
+  }
+  if (may_be_snapshot(source) && Snapshot::is_at(source.text)) {
+    return open_snapshot_inputs(source.text, options);
+  }
+  Result<Input> input = open_path(source.text);
+  if (!input) return Failure(std::move(input.error()));
+  const bool growing = still_grows(*input);
+  const bool compressed = is_expandable(input->text());
+  if (compressed) input = expanded(*std::move(input));
+  if (!input) return Failure(std::move(input.error()));
+  SourceOptions own = options;
+  if (source.as == Source::As::dump) {
+    own.kind_is_given = options.kind == "jitdump";
+    own.kind = "jitdump";
+  }
+  Result<OpenedInput> opened = as_opened(*std::move(input), own, growing);
+  if (!opened) return Failure(std::move(opened.error()));
+  opened->was_compressed = compressed;
+  if (opened->was_mended) {
+    options.listener().warn(source.text + " is damaged: its magic number is wrong");
+  }
+  std::vector<OpenedInput> one;
+  one.push_back(*std::move(opened));
+  return one;
+}
+
+Result<std::vector<OpenedInput>> open_sources(std::span<const Source> sources,
+                                              const SourceOptions& options) {
+  const Result<void> checked = check_stdin(sources);
+  if (!checked) return Failure(checked.error());
+  std::vector<OpenedInput> all;
+  for (const Source& source : sources) {
+    Result<std::vector<OpenedInput>> opened = open_source(source, options);
+    if (!opened) return Failure(std::move(opened.error()));
+    std::move(opened->begin(), opened->end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool growing) {
+  const SourceKind kind = kind_of(input, options);
+  const bool is_other = kind == SourceKind::json || kind == SourceKind::pypylog;
+  const bool taken = kind == SourceKind::perf_map || kind == SourceKind::jitdump ||
+                     (is_other && options.takes_others);
+  if (!taken) return Failure(unsupported_source(input.name(), kind));
+  const bool is_dump = input.text().empty() || detect_kind(input.text()) == SourceKind::jitdump;
+  if (kind == SourceKind::jitdump && options.needs_magic && !is_dump) {
+    const auto order = options.kind_is_given ? order_without_magic(input.text()) : std::nullopt;
+    return order ? Result<OpenedInput>(mended_dump(input, *order)) : Failure(no_dump(input));
+  }
+  if (kind == SourceKind::perf_map && options.kind.empty()) {
+    const Result<void> is_map = check_map(input, options);
+    if (!is_map) return Failure(is_map.error());
+  }
+  if (kind == SourceKind::pypylog) return dump_of_log(input, options.dump_pid);
+  if (kind == SourceKind::json && is_dump_json(input.text())) return dump_of_json(input);
+  return OpenedInput{std::move(input), kind, growing};
+}
+
+// Runtimes write dumps through buffers: while one does, its last record is seldom whole.
+Jitdump dump_of(OpenedInput opened, const SourceOptions& options) {
+  const FileFacts& facts = opened.input.facts();
+  const bool growing = opened.growing || (facts.is_regular && find_writer(facts));
+  return Jitdump(std::move(opened.input),
+                 {.growing = growing, .stop_at_close = options.stop_at_close});
+}
+
+Result<void> check_time(const Jitdump& dump, std::uint64_t time) {
+  if (time == Timeline::kEnd || !dump.has_tsc_times()) return {};
+  return Failure(
+      {Errc::unsupported,
+       dump.input().name() + " has ticks of the processor for times: --time cannot be compared",
+       0,
+       {}});
+}
+
+Result<Map> map_of(OpenedInput opened, const SourceOptions& options, Opening* opening,
+                   std::uint64_t time) {
+  if (opening != nullptr) *opening = {opened.written_kind(), opened.input.text().size(), 0};
+  if (opened.kind == SourceKind::json) return map_of_json(opened.input, opening);
+  if (opened.kind == SourceKind::jitdump) {
+    return map_of_dump(dump_of(std::move(opened), options), opening, time);
+  }
+  return Map(std::move(opened.input), {.growing = opened.growing});
+}
+
+Result<Map> map_of(std::vector<OpenedInput> opened, const SourceOptions& options, Opening* opening,
+                   std::uint64_t time) {
+  std::vector<Map> maps;
+  for (OpenedInput& one : opened) {
+    Result<Map> map = map_of(std::move(one), options, maps.empty() ? opening : nullptr, time);
+    if (!map) return map;
+    maps.push_back(*std::move(map));
+  }
+  return maps.size() == 1 ? std::move(maps.front()) : joined(maps);
+}
+
+Result<LoopProfile> read_loops(const Input& log, TickBase ticks) {
+  LoopProfile profile({.base = ticks, .keep_code_bytes = true});
+  read_pypylog(log, profile);
+  profile.finish();
+  if (!log.was_truncated()) return profile;
+  return Failure({Errc::io, log.name() + " was truncated while it was read", 0, {}});
+}
+
+Result<SourceFiles> source_files(std::vector<OpenedInput> opened, const SourceOptions& options) {
+  SourceFiles sources;
+  for (OpenedInput& one : opened) {
+    if (one.kind == SourceKind::jitdump) {
+      sources.dumps.push_back(dump_of(std::move(one), options));
+      continue;
+    }
+    Result<Map> map = map_of(std::move(one), options);
+    if (!map) return Failure(std::move(map.error()));
+    sources.maps.push_back(*std::move(map));
+  }
+  return sources;
+}
+
+}  // namespace perfmap
