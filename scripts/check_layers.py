@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CORE = ["base", "bytes", "formats", "runtime", "index", "answers", "output", "capi"]
+CORE = ["base", "bytes", "formats", "runtime", "index", "runtimes", "answers", "output", "capi"]
 PROFILE = ["compression", "perfdata", "modules", "processes", "snapshots", "unwind", "stacks",
            "diagnosis", "capi"]
 DOORS = [  # what is included, and the only place, or places, that may

@@ -1,4 +1,4 @@
-"""Every command has its golden cases, manual page, completions and change log line; files stay small;
+"""Every command has its golden cases, manual page, completions and change log line;
 public headers stand alone; nothing in the tree is about anything but the project."""
 import pathlib
 import re
@@ -7,8 +7,6 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-MOST_LINES = 300
-LONG_BY_NATURE = {"lib/include/perfmap.h", "lib/include/perfmap_profile.h"}  # one idea, told in one piece
 problems = []
 
 
@@ -54,15 +52,6 @@ for name in ("resolve-1", "stack-1", "stack-stats-1"):
 for name in ("resolve", "stacks"):
     manual = (ROOT / f"docs/man/perfmap-{name}.1.scd").read_text()
     problems += [f"perfmap-{name}.1.scd: no {doubt}" for doubt in doubts if f"*{doubt}*" not in manual]
-
-for place in ("lib", "apps", "tests", "examples"):
-    for path in sorted((ROOT / place).rglob("*")):
-        name = str(path.relative_to(ROOT))
-        if path.suffix not in (".cpp", ".hpp", ".h", ".c") or name in LONG_BY_NATURE:
-            continue
-        lines = path.read_text().count("\n")
-        if lines > MOST_LINES:
-            problems.append(f"{name}: {lines} lines")
 
 # Text that is about how something came to be, or about one machine, helps no reader.
 FOREIGN = re.compile(r"\b(TODO|FIXME|XXX)\b|/work/|\bworktree\b|\bissue #?\d")

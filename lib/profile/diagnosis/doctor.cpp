@@ -62,7 +62,7 @@ Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options) {
          {}});
   }
   DoctorCase facts{*view, options, find_runtime(**process, *view)};
-  facts.asked = flags_of(facts.found.runtime, *view);
+  facts.asked = start_flags(facts.found.runtime, *view);
   facts.knows_arguments = !options.is_snapshot || !view->arguments.empty();
   Diagnosis diagnosis;
   diagnosis.pid = pid;

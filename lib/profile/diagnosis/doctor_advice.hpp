@@ -3,9 +3,8 @@
 #include <set>
 #include <string>
 
-#include "diagnosis/command_text.hpp"
-#include "diagnosis/doctor_flags.hpp"
 #include "diagnosis/doctor_runtime.hpp"
+#include "perfmap/shell_word.hpp"
 
 namespace perfmap {
 
@@ -16,50 +15,50 @@ struct DoctorCase {
   const ProcessView& view;
   const DoctorOptions& options;
   FoundRuntime found = {};
-  AskedFor asked = {};
+  StartFlags asked = {};
   std::int64_t map_time_ns = 0;
   bool perf_opens_map = false;
   bool knows_arguments = true;  ///< else nothing tells what the process was started with
   bool is_gone = false;         ///< of a recording: the process has ended
   std::string subject = {};     ///< what `perfmap doctor` was given, for a shell; empty: the pid
+
+  /// "The JVM": begins a sentence.
+  std::string title() const;
+  const RuntimeInfo& runtime() const noexcept { return runtime_info(found.runtime); }
+  RuntimeProcess process(bool has_jit = false) const noexcept {
+    return {view, asked, found.version, has_jit};
+  }
+  bool is_too_old() const noexcept { return perfmap::is_too_old(runtime(), found.version); }
+  /// It only interprets, and has no code that a map could name.
+  bool has_no_code() const noexcept {
+    return asked.only_interprets && runtime().doctor.interprets_without_code;
+  }
 };
 
-inline constexpr std::string_view kInterpretedFrames =
-    "functions that V8 only interprets all show as InterpreterEntryTrampoline";
-
-/// The process's own command line, to put flags into.
-CommandText own_command(const ProcessView& view);
 /// "sudo " where the reader is not root.
 std::string sudo(const DoctorCase& facts);
-/// `jcmd PID Compiler.perfmap`, as it has to be called from here.
-std::string jcmd_command(const DoctorCase& facts);
+/// What makes the living process write its map, such as `jcmd PID Compiler.perfmap`, as it has to
+/// be called from here; empty where there is no such command.
+std::string live_command(const DoctorCase& facts);
 /// The command with which the runtime names its code; `has_jit`: it has made some already.
 std::string naming_command(const DoctorCase& facts, bool has_jit);
 
 /// The runtime's own command line, changed so that it names its code when it is started anew; of
 /// LuaJIT there is none.
-CommandText naming_command_line(const DoctorCase& facts, bool has_jit);
+CommandLine naming_command_line(const DoctorCase& facts, bool has_jit);
 /// NAME=VALUE that tell a runtime the same, whoever starts it; none where there are no such, or its
 /// version does not know them.
 std::vector<std::string> naming_variables(const DoctorCase& facts);
-/// Whether this version of the runtime cannot write a map.
-bool is_too_old(const DoctorCase& facts);
-
-/// What makes a runtime keep stacks that can be walked, by flags and by its environment.
-struct StackFlags {
-  std::vector<std::string> flags;
-  std::vector<std::string> variables;  ///< NAME=VALUE
-};
-/// Without those that it was given, or its version does not know.
+/// What makes the runtime keep stacks, without what the process was given.
 StackFlags stack_flags(const DoctorCase& facts);
 
 /// Where perf does not look into a map.
 std::string ignored_text(const JitMemory& memory);
 
-/// That PyPy's names are in its log, or have to be.
-void add_pypy(const DoctorCase& facts, Diagnosis& diagnosis);
-/// The log of a PyPy that writes one, as we see it; empty where it does not.
-std::string pypy_log(const DoctorCase& facts);
+/// That the names are in a log of the runtime's, or have to be.
+void add_log(const DoctorCase& facts, Diagnosis& diagnosis);
+/// The log of a runtime that writes one, as we see it; empty where it does not.
+std::string log_of(const DoctorCase& facts);
 /// Why there are no names, or that those that are there cannot be relied on.
 void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis);
 /// What the runtime could do better.

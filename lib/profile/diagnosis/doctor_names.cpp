@@ -15,12 +15,6 @@ void add(Diagnosis& diagnosis, std::string_view id, Severity severity, std::stri
   diagnosis.findings.push_back({id, severity, std::move(message), std::move(fix)});
 }
 
-std::string title(const DoctorCase& facts) {
-  std::string name(title_of(facts.found.runtime));
-  name[0] = static_cast<char>(name[0] == 't' ? 'T' : name[0]);
-  return name;
-}
-
 bool has_finding(const Diagnosis& diagnosis, std::string_view id) {
   return std::any_of(diagnosis.findings.begin(), diagnosis.findings.end(),
                      [id](const DoctorFinding& one) { return one.id == id; });
@@ -84,14 +78,14 @@ bool has_empty(const Diagnosis& diagnosis) {
 
 /// A runtime that was told to write a map, of which nothing is seen.
 void add_lost_map(const DoctorCase& facts, Diagnosis& diagnosis) {
-  const AskedFor& asked = facts.asked;
+  const StartFlags& asked = facts.asked;
   const std::string by = asked.map_by.empty() ? asked.dump_by : asked.map_by;
   if (by.empty()) {
     add(diagnosis, "lost-map", Severity::warning,
-        title(facts) + " left an empty file: nothing was compiled yet, or the disk was full", "");
+        facts.title() + " left an empty file: nothing was compiled yet, or the disk was full", "");
     return;
   }
-  const std::string told = title(facts) + " was started with " + visible(by);
+  const std::string told = facts.title() + " was started with " + visible(by);
   if (!asked.directory.empty() && asked.directory != facts.options.roots.tmp) {
     const std::string root =
         facts.view.other_mounts ? "/proc/" + number(facts.view.pid) + "/root" : "";
@@ -109,76 +103,32 @@ void add_lost_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   add(diagnosis, "lost-map", Severity::warning, told + where, own_command(facts.view).text());
 }
 
-/// The first release of a runtime that can write a perf map.
-struct FirstRelease {
-  HostRuntime runtime;
-  std::string_view title;
-  Version version;
-  std::string_view text;
-};
-
-constexpr FirstRelease kFirstReleases[] = {
-    {HostRuntime::cpython, "Python", {3, 12}, "3.12"},
-    {HostRuntime::jvm, "Java", {17, 0}, "17"},
-    {HostRuntime::ruby, "Ruby", {3, 3}, "3.3"},
-};
-
-/// Nothing where this one can, or is not known.
-const FirstRelease* first_release_after(const FoundRuntime& found) {
-  const Version version = parse_version(found.version);
-  const auto* const row = std::ranges::find(kFirstReleases, found.runtime, &FirstRelease::runtime);
-  const bool is_older =
-      row != std::end(kFirstReleases) && version != Version() && version < row->version;
-  return is_older ? row : nullptr;
-}
-
 void add_too_old(const DoctorCase& facts, Diagnosis& diagnosis) {
-  const FirstRelease& first = *first_release_after(facts.found);
-  // Only Python's program has its version in its name.
-  const bool has_fix = first.runtime == HostRuntime::cpython;
+  const MapSupport& maps = facts.runtime().maps;
   add(diagnosis, "too-old", Severity::warning,
-      std::string(first.title) + " " + facts.found.version + " cannot write a perf map; " +
-          std::string(first.text) + " is the first that can",
-      has_fix ? naming_command(facts, false) : "");
+      std::string(maps.language) + " " + facts.found.version + " cannot write a perf map; " +
+          std::string(maps.first_release) + " is the first that can",
+      maps.newer_program.empty() ? "" : naming_command(facts, false));
 }
 
 /// A runtime that nobody told to name its code.
 void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   const bool has_jit = diagnosis.memory.regions != 0;
-  std::string message;
-  switch (facts.found.runtime) {
-    case HostRuntime::jvm: message = "The JVM writes a perf map only when it is asked to"; break;
-    case HostRuntime::luajit:
-      message = "LuaJIT writes a perf map only if it was built so, and this one does not";
-      break;
-    default:
-      message =
-          facts.knows_arguments
-              ? title(facts) + " was not told to write a perf map, so its functions have no names"
-              : "no perf map or jitdump of it is here, and " + title(facts) +
-                    " writes one only when it is told to";
-  }
+  const DoctorTexts& texts = facts.runtime().doctor;
+  std::string message(texts.no_map);
   // A snapshot seldom has the command line, and never the environment.
   if (facts.options.is_snapshot) {
-    const bool is_java = facts.found.runtime == HostRuntime::jvm;
     message = "The snapshot has neither a perf map nor a jitdump of " +
-              std::string(title_of(facts.found.runtime)) +
-              (is_java ? "; a JVM writes a map when jcmd asks it: ask, and take another snapshot"
-                       : "");
-  } else if (!has_jit && facts.found.runtime == HostRuntime::ruby) {
-    message = "Ruby runs without YJIT, and only YJIT's code can be named";
-  } else if (!has_jit && facts.found.runtime == HostRuntime::php) {
-    message = "PHP runs without its JIT, and only the JIT's code can be named";
+              std::string(title_of(facts.found.runtime)) + std::string(texts.no_snapshot);
+  } else if (!has_jit && !texts.no_jit.empty()) {
+    message = texts.no_jit;
+  } else if (message.empty() && facts.knows_arguments) {
+    message = facts.title() + " was not told to write a perf map, so its functions have no names";
+  } else if (message.empty()) {
+    message = "no perf map or jitdump of it is here, and " + facts.title() +
+              " writes one only when it is told to";
   }
   add(diagnosis, "no-map", Severity::warning, message, naming_command(facts, has_jit));
-}
-
-/// With --jitless a map has only the addresses of bytecode, where no sample is.
-void add_jitless(const DoctorCase& facts, Diagnosis& diagnosis) {
-  add(diagnosis, "only-interpreted", Severity::warning,
-      "Node.js only interprets (--jitless), so no JavaScript function has code that a map could "
-      "name; without that option they have",
-      naming_command(facts, false));
 }
 
 void add_unknown_jit(Diagnosis& diagnosis) {
@@ -229,8 +179,6 @@ std::string visible(std::string_view bytes) {
   return text;
 }
 
-bool is_too_old(const DoctorCase& facts) { return first_release_after(facts.found) != nullptr; }
-
 std::string size_text(std::uint64_t bytes) {
   if (bytes < 1024) return number(bytes) + " B";
   if (bytes < (std::uint64_t{1} << 20)) return number((bytes + 512) >> 10) + " KiB";
@@ -255,18 +203,27 @@ std::string damage_fix(const LookedFor& file) {
   return "perfmap lint " + shell_word(file.our_path);
 }
 
+std::string DoctorCase::title() const {
+  std::string name(title_of(found.runtime));
+  if (name.starts_with('t')) name[0] = 'T';
+  return name;
+}
+
 void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   const LookedFor* const map = used_file(diagnosis, false);
   const LookedFor* const dump = used_file(diagnosis, true);
   if (facts.subject.empty()) add_damage(diagnosis);
-  const bool is_jitless = facts.found.runtime == HostRuntime::node && facts.asked.only_interprets;
-  if (is_jitless) return add_jitless(facts, diagnosis);
+  if (facts.has_no_code()) {
+    add(diagnosis, "only-interpreted", Severity::warning,
+        std::string(facts.runtime().doctor.only_interprets), naming_command(facts, false));
+    return;
+  }
   if (map != nullptr || dump != nullptr) {
     add_misfit(facts, map != nullptr ? *map : *dump, diagnosis);
     return;
   }
   // Python in gdb, say, of whose functions nobody asks.
-  const bool known = facts.found.runtime != HostRuntime::unknown &&
+  const bool known = facts.found.runtime != Runtime::unknown &&
                      (facts.found.is_the_program || diagnosis.memory.regions != 0);
   if (!known && diagnosis.memory.regions == 0) return;
   for (const LookedFor& file : diagnosis.looked_for) add_file_finding(facts, file, diagnosis);
@@ -274,15 +231,15 @@ void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   const bool asked = !facts.asked.map_by.empty() || !facts.asked.dump_by.empty() ||
                      (!facts.knows_arguments && has_empty(diagnosis));
   // A JVM that lives writes its map when it ends, or is asked.
-  const HostRuntime runtime = facts.found.runtime;
-  const bool writes = runtime != HostRuntime::jvm || facts.is_gone;
+  const MapSupport& maps = facts.runtime().maps;
+  const bool writes = !maps.is_live() || facts.is_gone;
   if (!known) {
     // That finding tells already why there is no map.
     if (!has_finding(diagnosis, "not-a-file")) add_unknown_jit(diagnosis);
-  } else if (is_too_old(facts)) {
+  } else if (facts.is_too_old()) {
     add_too_old(facts, diagnosis);
-  } else if (runtime == HostRuntime::pypy) {
-    add_pypy(facts, diagnosis);
+  } else if (!maps.log.empty()) {
+    add_log(facts, diagnosis);
   } else if (asked && writes) {
     add_lost_map(facts, diagnosis);
   } else {

@@ -57,9 +57,9 @@ void add_ignored(const DoctorCase& facts, Diagnosis& diagnosis) {
   const JitMemory& memory = diagnosis.memory;
   if (memory.ignored_bytes == 0) return;
   const std::string message = ignored_text(memory);
-  CommandText command = own_command(facts.view);
-  if (facts.found.runtime == HostRuntime::dotnet) {
-    command.environment = {"DOTNET_PerfMapEnabled=1", "DOTNET_EnableWriteXorExecute=0"};
+  CommandLine command = own_command(facts.view);
+  if (const MapSupport& maps = facts.runtime().maps; maps.moves_code) {
+    command.environment.assign(maps.naming_variables.begin(), maps.naming_variables.end());
     add(diagnosis, "perf-ignores-region", Severity::warning, message, command.text());
   } else if (memory.ignored_region.starts_with("[anon")) {
     // Only when it attaches: the kernel's own event calls that memory //anon.
@@ -87,9 +87,9 @@ void add_dump(const DoctorCase& facts, const LookedFor& dump, Diagnosis& diagnos
     add(diagnosis, "dump-name", Severity::warning,
         path + ": 'perf inject' takes only " + name + " of this process", convert);
   } else {
-    // CPython's dump has unwinding information, and its own functions have no frame pointers.
-    const bool python = facts.found.runtime == HostRuntime::cpython;
-    const std::string unwinding = python ? "--call-graph dwarf" : "-g";
+    // A runtime that writes unwinding information has no frame pointers.
+    const bool unwinds = facts.runtime().stacks.dump.exists();
+    const std::string unwinding = unwinds ? "--call-graph dwarf" : "-g";
     add(diagnosis, "perf-inject", Severity::info,
         "perf takes names from a jitdump only by 'perf inject', of a recording with -k mono",
         "perf record -k mono " + unwinding + " -p " + pid_text(facts) +
@@ -107,34 +107,40 @@ std::string unless_set(const DoctorCase& facts, const std::string& flag) {
          ", which this snapshot does not tell ('perfmap snapshot --with-command-line' keeps it)";
 }
 
-std::string without_xint(const ProcessView& view) {
-  CommandText command = own_command(view);
-  std::erase(command.arguments, "-Xint");
-  return command.text();
+void add_interpreter(const DoctorCase& facts, Diagnosis& diagnosis) {
+  const DoctorTexts& texts = facts.runtime().doctor;
+  if (!facts.asked.only_interprets || texts.interprets_without_code) return;
+  CommandLine command = own_command(facts.view);
+  std::erase(command.arguments, texts.interpreter_flag);
+  add(diagnosis, "only-interpreted", Severity::warning, std::string(texts.only_interprets),
+      command.text());
 }
 
-void add_java(const DoctorCase& facts, bool has_map, Diagnosis& diagnosis) {
-  if (facts.asked.only_interprets) {
-    add(diagnosis, "only-interpreted", Severity::warning,
-        "The JVM compiles nothing (-Xint), so no Java method has code to name",
-        without_xint(facts.view));
+/// A map that is written when the process is asked to.
+void add_old_map(const DoctorCase& facts, Diagnosis& diagnosis) {
+  const std::int64_t age = file_clock_ns() - facts.map_time_ns;
+  if (facts.options.is_snapshot || age <= kOldSnapshot) return;
+  add(diagnosis, "snapshot", Severity::info,
+      facts.title() + "'s map is " + std::to_string(age / kSecond / 60) +
+          " min old and does not grow: methods compiled since have no names",
+      live_command(facts));
+}
+
+/// The flag by which stacks of the runtime's code are walked, or named.
+void add_stack_flag(const DoctorCase& facts, bool has_map, Diagnosis& diagnosis) {
+  const RuntimeStacks& stacks = facts.runtime().stacks;
+  if (stacks.flag.empty() || facts.asked.has_stack_flag) return;
+  if (stacks.is_about_names && (!has_map || facts.asked.only_interprets)) return;
+  CommandLine command;
+  if (stacks.is_about_names) {
+    command = naming_command_line(facts, true);
+  } else {
+    command = own_command(facts.view);
+    command.inserted.emplace_back(stacks.flag);
   }
-  if (has_map && !facts.options.is_snapshot && file_clock_ns() - facts.map_time_ns > kOldSnapshot) {
-    const std::int64_t minutes = (file_clock_ns() - facts.map_time_ns) / kSecond / 60;
-    add(diagnosis, "snapshot", Severity::info,
-        "The JVM's map is " + std::to_string(minutes) +
-            " min old and does not grow: methods compiled since have no names",
-        jcmd_command(facts));
-  }
-  if (!facts.asked.frame_pointers) {
-    const std::string flag = "-XX:+PreserveFramePointer";
-    CommandText command = own_command(facts.view);
-    command.inserted = {flag};
-    add(diagnosis, "frame-pointers", Severity::info,
-        "Java code keeps no frame pointers, so 'perf record -g' loses its callers" +
-            unless_set(facts, flag),
-        facts.knows_arguments ? command.text() : "");
-  }
+  add(diagnosis, stacks.finding, Severity::info,
+      std::string(stacks.message) + unless_set(facts, std::string(stacks.flag)),
+      facts.knows_arguments ? command.text() : "");
 }
 
 }  // namespace
@@ -146,14 +152,9 @@ std::string ignored_text(const JitMemory& memory) {
 
 void add_runtime_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   const bool has_map = used_file(diagnosis, false) != nullptr;
-  if (facts.found.runtime == HostRuntime::jvm) {
-    add_java(facts, has_map, diagnosis);
-  } else if (facts.found.runtime == HostRuntime::node && has_map &&
-             !facts.asked.interpreted_frames && !facts.asked.only_interprets) {
-    add(diagnosis, "interpreted-frames", Severity::info,
-        std::string(kInterpretedFrames) + unless_set(facts, "--interpreted-frames-native-stack"),
-        facts.knows_arguments ? naming_command(facts, true) : "");
-  }
+  add_interpreter(facts, diagnosis);
+  if (has_map && facts.runtime().maps.is_live()) add_old_map(facts, diagnosis);
+  add_stack_flag(facts, has_map, diagnosis);
 }
 
 void add_perf_findings(const DoctorCase& facts, Diagnosis& diagnosis) {

@@ -26,8 +26,9 @@ std::string process_text(const RecordedProcessState& process) {
   std::string text = "  " + std::to_string(process.counts.pid) + " (" +
                      visible(process.counts.comm) + "): " + std::to_string(process.counts.samples) +
                      " sample" + std::string(ending(process.counts.samples));
-  if (process.runtime != HostRuntime::unknown) {
-    text += ", " + std::string(to_string(process.runtime)) + " by its " + visible(process.evidence);
+  if (process.runtime != Runtime::unknown) {
+    text +=
+        ", " + std::string(process_word(process.runtime)) + " by its " + visible(process.evidence);
   }
   if (process.jit_frames != 0) {
     text += ", " + std::to_string(process.jit_frames) + " frame" +
@@ -74,7 +75,7 @@ void write_process(JsonWriter& json, const RecordedProcessState& process) {
   json.key("comm");
   json.string(process.counts.comm);
   json.key("runtime");
-  const std::string_view runtime = to_string(process.runtime);
+  const std::string_view runtime = process_word(process.runtime);
   runtime.empty() ? json.null() : json.string(runtime);
   write_counts(json, process.counts);
   json.key("jit_frames");

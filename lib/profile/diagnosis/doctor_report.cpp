@@ -100,8 +100,8 @@ void write_doctor_text(OutputFile& out, const Diagnosis& diagnosis, bool color) 
   };
   row("process", std::to_string(diagnosis.pid) + " (" + visible(diagnosis.comm) + "), user " +
                      std::to_string(diagnosis.uid));
-  if (diagnosis.runtime != HostRuntime::unknown) {
-    std::string runtime(to_string(diagnosis.runtime));
+  if (diagnosis.runtime != Runtime::unknown) {
+    std::string runtime(process_word(diagnosis.runtime));
     if (!diagnosis.runtime_version.empty()) runtime += " " + visible(diagnosis.runtime_version);
     row("runtime", runtime + ", by its " + visible(diagnosis.evidence));
   } else {
@@ -128,7 +128,7 @@ void write_doctor_json(OutputFile& out, const Diagnosis& diagnosis) {
   json.string(diagnosis.comm);
   json.key("uid");
   json.number(diagnosis.uid);
-  string_or_null(json, "runtime", to_string(diagnosis.runtime));
+  string_or_null(json, "runtime", process_word(diagnosis.runtime));
   string_or_null(json, "runtime_version", diagnosis.runtime_version);
   string_or_null(json, "evidence", diagnosis.evidence);
   write_memory_json(json, diagnosis.memory);

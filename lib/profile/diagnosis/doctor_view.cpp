@@ -54,15 +54,6 @@ std::string_view base_name(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);
 }
 
-std::optional<std::string_view> variable(const ProcessView& view, std::string_view name) noexcept {
-  for (const std::string& one : view.environment) {
-    if (one.starts_with(name) && one.size() > name.size() && one[name.size()] == '=') {
-      return std::string_view(one).substr(name.size() + 1);
-    }
-  }
-  return std::nullopt;
-}
-
 Result<ProcessView> view_process(const ProcSource& process, const Roots& roots, bool is_snapshot) {
   ProcessView view;
   Error error;

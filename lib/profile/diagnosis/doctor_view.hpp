@@ -1,21 +1,18 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "perfmap/doctor.hpp"
 #include "perfmap/proc_source.hpp"
+#include "perfmap/runtimes.hpp"
 
 namespace perfmap {
 
 /// What was read of a process before anything is concluded.
-struct ProcessView {
+struct ProcessView : ProgramStart {
   ProcessStatus status;
-  std::string executable;  ///< without " (deleted)"; empty where the process has none
-  std::vector<std::string> arguments;
-  std::vector<std::string> environment;
   MemoryMap memory;
   pid_t pid = 0;
   pid_t inner = 0;  ///< as the process knows itself
@@ -31,7 +28,5 @@ Result<ProcessView> view_process(const ProcSource& process, const Roots& roots, 
 
 /// What is behind the last slash.
 std::string_view base_name(std::string_view path) noexcept;
-/// The value of NAME; the first one, as for getenv(3).
-std::optional<std::string_view> variable(const ProcessView& view, std::string_view name) noexcept;
 
 }  // namespace perfmap

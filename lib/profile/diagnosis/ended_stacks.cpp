@@ -2,18 +2,22 @@
 
 #include <algorithm>
 
+#include "perfmap/runtimes.hpp"
+
 namespace perfmap {
 namespace {
 
 constexpr std::uint64_t kCallchain = 1U << 5;   // PERF_SAMPLE_CALLCHAIN
 constexpr std::uint64_t kUserStack = 1U << 13;  // PERF_SAMPLE_STACK_USER
 
-/// Fragments that Erlang's functions share, such as global::call_light_bif_shared. Stacks that end
-/// in a function of a module (erts_beamasm:normal_exit/0) are whole.
+/// Code with which a runtime that has stacks of its own calls its functions in C.
 bool calls_c(const FrameFunction& function) noexcept {
-  const std::string_view name = function.name;
-  return function.kind == FrameKind::jit &&
-         (name.starts_with("global::call_") || name.starts_with("global::dispatch_"));
+  if (function.kind != FrameKind::jit) return false;
+  return std::ranges::any_of(all_runtimes(), [&](const RuntimeInfo* one) {
+    return std::ranges::any_of(one->stacks.own_stack_callers, [&](std::string_view begin) {
+      return !begin.empty() && function.name.starts_with(begin);
+    });
+  });
 }
 
 /// Of a function without a name: whether the recording has no file and no code there.

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "diagnosis/command_text.hpp"
+#include "perfmap/shell_word.hpp"
 
 namespace perfmap {
 

@@ -4,8 +4,8 @@
 
 #include "diagnosis/lint_rules.hpp"
 #include "perfmap/module.hpp"
-#include "perfmap/names.hpp"
 #include "perfmap/rules.hpp"
+#include "perfmap/runtimes.hpp"
 
 namespace perfmap::process_lint {
 namespace {
@@ -15,7 +15,7 @@ using ModulePtr = std::shared_ptr<const Module>;
 /// V8 names bytecode, too, which is data: no address of code has such a name, wherever it lies.
 bool is_bytecode(const Entry& entry) {
   const DecodedName name = decode_name(entry.name);
-  return name.runtime == Runtime::v8 && name.tier == "interpreted";
+  return !name.tier.empty() && name.tier == runtime_info(name.runtime).names.data_tier;
 }
 
 /// What was executable at one of a few looks.

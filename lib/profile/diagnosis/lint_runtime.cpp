@@ -4,6 +4,7 @@
 #include "diagnosis/lint_rules.hpp"
 #include "perfmap/open_writers.hpp"
 #include "perfmap/rules.hpp"
+#include "perfmap/runtimes.hpp"
 
 namespace perfmap::process_lint {
 namespace {
@@ -18,47 +19,27 @@ bool maps_file(const AddressSpace& memory, std::string_view begin) {
   });
 }
 
-bool runs_python(const AddressSpace& memory) {
-  return maps_file(memory, "python3") || maps_file(memory, "libpython3");
+/// The runtime whose files are mapped, and that has such rules; null where there is none.
+template <class Has>
+const RuntimeInfo* runtime_with(const AddressSpace& memory, Has&& has) {
+  for (const RuntimeInfo* const one : all_runtimes()) {
+    if (!has(one->lint)) continue;
+    for (const std::string_view file : one->lint.files) {
+      if (!file.empty() && maps_file(memory, file)) return one;
+    }
+  }
+  return nullptr;
 }
 
-/// Words of the command line, and of variables that the JVM takes for such.
-std::vector<std::string> java_options(const ProcSource& process) {
-  std::vector<std::string> options;
-  const auto add_words = [&options](std::string_view text) {
-    while (!text.empty()) {
-      const std::size_t blank = std::min(text.find(' '), text.size());
-      options.emplace_back(text.substr(0, blank));
-      text.remove_prefix(std::min(blank + 1, text.size()));
-    }
-  };
+/// Command line and environment, as far as they can be seen.
+ProgramStart start_of(const ProcSource& process) {
+  ProgramStart start;
+  if (auto words = process.command_line(); words && *words) start.arguments = **std::move(words);
   const auto environment = process.environment();
   if (environment && *environment) {
-    for (const std::string_view variable : **environment) {
-      for (const std::string_view name : {"JAVA_TOOL_OPTIONS=", "JDK_JAVA_OPTIONS="}) {
-        if (variable.starts_with(name)) add_words(variable.substr(name.size()));
-      }
-    }
+    start.environment.assign((*environment)->begin(), (*environment)->end());
   }
-  const auto words = process.command_line();
-  if (words && *words) options.insert(options.end(), (*words)->begin(), (*words)->end());
-  // Of all others this one wins.
-  if (environment && *environment) {
-    constexpr std::string_view kLast = "_JAVA_OPTIONS=";
-    for (const std::string_view variable : **environment) {
-      if (variable.starts_with(kLast)) add_words(variable.substr(kLast.size()));
-    }
-  }
-  return options;
-}
-
-/// Nothing where the command line cannot be seen.
-bool lacks_frame_pointers(const ProcSource& process) {
-  const std::vector<std::string> options = java_options(process);
-  const auto last = std::find_if(options.rbegin(), options.rend(), [](std::string_view option) {
-    return option == "-XX:+PreserveFramePointer" || option == "-XX:-PreserveFramePointer";
-  });
-  return !options.empty() && (last == options.rend() || last->starts_with("-XX:-"));
+  return start;
 }
 
 /// Seconds since it was last written, unless somebody still may: then 0.
@@ -70,10 +51,11 @@ std::int64_t age_of_snapshot(const FileFacts& file, const Roots& roots) {
   return find_writer(file, roots.proc) ? 0 : age;
 }
 
-void check_java(const Subject& subject, const Map& map, Diagnostics& problems) {
-  if (lacks_frame_pointers(subject.process)) {
-    problems.add(rule::kNoFramePointers, whole_file(false),
-                 "the JVM runs without -XX:+PreserveFramePointer: stacks end at Java frames");
+/// PM091, PM092
+void check_started(const Subject& subject, const ProcessRules& rules, const Map& map,
+                   Diagnostics& problems) {
+  if (rules.lacks_frame_pointers(start_of(subject.process))) {
+    problems.add(rule::kNoFramePointers, whole_file(false), rules.no_frame_pointers);
   }
   constexpr std::int64_t kMinute = 60;
   const std::int64_t age = age_of_snapshot(map.input().facts(), subject.options.roots);
@@ -84,14 +66,14 @@ void check_java(const Subject& subject, const Map& map, Diagnostics& problems) {
                  0});
 }
 
-bool has_python_names(const Map& map) {
+bool has_names_of(Runtime runtime, const Map& map) {
   constexpr int kMost = 1000;
   Diagnostics ignored(1);
   Map::LineReader lines(map);
   for (int i = 0; i < kMost; ++i) {
     const std::optional<Entry> entry = lines.next(ignored);
     if (!entry) return false;
-    if (entry->name.starts_with("py::")) return true;
+    if (decode_name(entry->name).runtime == runtime) return true;
   }
   return false;
 }
@@ -106,12 +88,14 @@ bool is_fork_of(const ProcSource& child, const ProcSource& parent) {
 /// PM094
 bool lacks_map_after_fork(const Subject& subject) {
   const ProcessLintOptions& options = subject.options;
-  if (!runs_python(*subject.memory)) return false;
+  const RuntimeInfo* const runtime =
+      runtime_with(*subject.memory, [](const ProcessRules& rules) { return rules.fork_needs_map; });
+  if (runtime == nullptr) return false;
   const auto parent = ProcSource::open(subject.status.parent, options.roots);
   if (!parent || !*parent || !is_fork_of(subject.process, **parent)) return false;
   const Result<Input> map =
       find_process_map(subject.status.parent, options.roots, options.any_owner);
-  return map && has_python_names(Map(*map));
+  return map && has_names_of(runtime->runtime, Map(*map));
 }
 
 /// Where the process would write its map.
@@ -130,8 +114,9 @@ void check_runtime(const Subject& subject, std::span<const LintedFile> files,
   const auto map = std::find_if(files.begin(), files.end(),
                                 [](const LintedFile& file) { return file.map != nullptr; });
   if (map != files.end()) {
-    const bool is_java = maps_file(*subject.memory, "libjvm.so");
-    if (is_java) check_java(subject, *map->map, *map->problems);
+    const RuntimeInfo* const runtime = runtime_with(
+        *subject.memory, [](const ProcessRules& rules) { return rules.writes_map_at_once; });
+    if (runtime != nullptr) check_started(subject, runtime->lint, *map->map, *map->problems);
     return;
   }
   const bool is_refused = std::any_of(unread.begin(), unread.end(),

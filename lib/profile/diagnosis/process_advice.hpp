@@ -35,14 +35,10 @@ class ProcessAdvice {
   bool began_unseen() const noexcept;
   /// It was not told to name its code.
   bool lacks_flags() const noexcept;
-  /// Node.js that only interprets.
-  bool is_jitless() const noexcept {
-    return recorded_.found.runtime == HostRuntime::node && facts_.asked.only_interprets;
-  }
   bool is_any_used() const noexcept { return uses(false) || uses(true); }
   bool uses(bool is_dump) const noexcept;
   bool has_own_dump() const noexcept;
-  /// Python's dump goes through a buffer of stdio; null where all of it was written.
+  /// A dump that goes through a buffer of stdio, as Python's; null where all of it was written.
   const LookedFor* cut_buffer() const noexcept;
   /// Unwinding information is missing with the names.
   bool explains_ends() const noexcept;
@@ -80,10 +76,10 @@ class ProcessAdvice {
   void add_ignored();
   /// Threads begin in native code: a stack that ends in a runtime's has lost its callers.
   void add_stack_finding();
-  std::string_view end_text() const;
+  std::string end_text() const;
   void add_start_fix(std::string_view id, Severity severity, const std::string& message);
-  /// Erlang's processes have stacks of their own, which begin in its code; see add_end_findings()
-  /// for copied ones. With +JPperf they have frame pointers.
+  /// Stacks of the runtime's own begin in its code; see add_end_findings() for copied ones. In code
+  /// that has names they have frame pointers.
   bool is_of_own_stack() const;
   void add_interpreted_frames();
 

@@ -32,14 +32,15 @@ ProcessAdvice::ProcessAdvice(const RecordingCase& recording, const RecordingDiag
       options_{recording.context.options.roots, recording.context.options.reader},
       facts_{recorded_.view, options_, recorded_.found},
       start_(recording, recorded_, facts_, process.memory.regions != 0) {
-  facts_.asked = flags_of(recorded_.found.runtime, recorded_.view);
+  facts_.asked = start_flags(recorded_.found.runtime, recorded_.view);
   facts_.knows_arguments = recorded_.knows_arguments;
   facts_.is_gone = !recorded_.is_alive;
   facts_.subject = shell_word(recording.context.path);
-  if (recorded_.found.runtime == HostRuntime::pypy) find_proposed_log();
+  if (!facts_.runtime().maps.log.empty()) find_proposed_log();
   // Nothing else makes it write one.
-  const bool has_dump = recorded_.found.runtime == HostRuntime::cpython && has_own_dump();
-  if (has_dump && facts_.asked.dump_by.empty()) facts_.asked.dump_by = "-X perf_jit";
+  const UnwindingDump& dump = facts_.runtime().stacks.dump;
+  const bool has_dump = dump.exists() && has_own_dump();
+  if (has_dump && facts_.asked.dump_by.empty()) facts_.asked.dump_by = dump.flag;
 }
 
 /// Of a recording that was made with the fix that is proposed: it does not tell the environment.
@@ -50,8 +51,8 @@ void ProcessAdvice::find_proposed_log() {
   const bool is_here = recording_.context.options.map_dir.empty() && is_of_this_machine(samples);
   const std::int64_t end = recording_.context.end_ns;
   if (!facts_.asked.log.empty() || !facts_.is_gone || !was_executed || !is_here || end < 0) return;
-  facts_.asked.log = options_.roots.tmp + "/pypy-%d.log";
-  const Result<FileFacts> file = look_at_path(pypy_log(facts_));
+  facts_.asked.log = options_.roots.tmp + "/" + std::string(facts_.runtime().maps.log);
+  const Result<FileFacts> file = look_at_path(log_of(facts_));
   constexpr std::uint64_t kLongest = INT64_MAX / 2;
   const auto length = static_cast<std::int64_t>(std::min(samples.last - samples.first, kLongest));
   const bool is_good = file && file->is_regular && (file->uid == 0 || file->uid == options_.reader);
@@ -72,7 +73,7 @@ void ProcessAdvice::count_into(CauseGroups& groups) {
 }
 
 void ProcessAdvice::add(const CauseGroups& groups) {
-  wants_stacks_ = process_.ends_in_jit != 0 && !facts_.asked.frame_pointers;
+  wants_stacks_ = process_.ends_in_jit != 0 && !facts_.asked.has_stack_flag;
   if (add_foreign()) {
     // Then nothing else is the cause.
   } else if (process_.unnamed_jit != 0) {
@@ -89,7 +90,7 @@ void ProcessAdvice::add(const CauseGroups& groups) {
 }
 
 bool ProcessAdvice::concerns() const noexcept {
-  return recorded_.found.runtime != HostRuntime::unknown && recorded_.found.is_the_program &&
+  return recorded_.found.runtime != Runtime::unknown && recorded_.found.is_the_program &&
          process_.jit_frames == 0;
 }
 
@@ -136,11 +137,10 @@ void ProcessAdvice::add_names(const CauseGroups& groups) {
     return;
   }
   if (add_unmarked(counts, severity) || add_causes(groups)) return;
-  const bool is_java = process_.runtime == HostRuntime::jvm && recorded_.is_alive;
   advice_.add(
       "unnamed-jit", severity,
       counts + (is_any_used() ? ", although the map or jitdump that was found names others" : ""),
-      is_java ? jcmd_command(facts_) : "", process_.counts.pid);
+      recorded_.is_alive ? live_command(facts_) : "", process_.counts.pid);
 }
 
 std::string ProcessAdvice::counts_text(const std::string& where, std::uint64_t unnamed,
@@ -159,10 +159,7 @@ void ProcessAdvice::add_cut_buffer(const std::string& counts, const LookedFor& f
   advice_.add("lost-map", severity,
               counts + ends + ": " + visible(file.our_path) +
                   (file.fate == FileFate::empty ? " is empty" : " ends within a record") +
-                  ", because Python buffers it, and a process that ends by os._exit(), as "
-                  "workers of multiprocessing do, or by a signal does not write its buffer; call "
-                  "ctypes.CDLL(None).fflush(None) before os._exit(), or use -X perf, which "
-                  "writes each name at once, but no unwinding information",
+                  ", because " + std::string(facts_.runtime().stacks.dump.cut),
               "", process_.counts.pid);
 }
 
@@ -198,7 +195,7 @@ bool ProcessAdvice::add_unmarked(const std::string& counts, Severity severity) {
 
 void ProcessAdvice::find_causes() {
   const bool is_all = process_.unnamed_jit != 0 && process_.unnamed_jit == process_.jit_frames;
-  const bool is_silent = concerns() && (!is_any_used() || is_jitless()) && is_meant();
+  const bool is_silent = concerns() && (!is_any_used() || facts_.has_no_code()) && is_meant();
   if (began_unseen() || cut_buffer() != nullptr || !(is_all || is_silent)) return;
   Diagnosis live;
   live.pid = process_.counts.pid;
@@ -244,7 +241,8 @@ void ProcessAdvice::add_cause(const DoctorFinding& cause, const CauseGroup& grou
   const bool is_rare = !is_silent && !matters(group.unnamed, group.frames);
   const Severity severity = is_rare ? Severity::info : std::max(cause.severity, Severity::warning);
   const std::string message =
-      (is_silent ? where : counts_text(where, group.unnamed, group.frames)) + ": " + continued(cause.message);
+      (is_silent ? where : counts_text(where, group.unnamed, group.frames)) + ": " +
+      continued(cause.message);
   const pid_t pid = group.processes == 1 ? process_.counts.pid : 0;
   if (is_of_runtime(cause)) {
     add_runtime_fix(cause, severity, message + where_text(), pid);
@@ -263,9 +261,9 @@ std::string ProcessAdvice::where_text() const {
 
 void ProcessAdvice::add_runtime_fix(const DoctorFinding& cause, Severity severity,
                                     const std::string& message, pid_t pid) {
-  const bool cannot = cause.id == "too-old" && process_.runtime == HostRuntime::jvm;
+  const bool cannot = cause.id == "too-old" && facts_.runtime().maps.is_live();
   const StartAdvice::Wants wants{cause.id != "lost-map", wants_stacks_};
-  if (cause.id == "no-map" && !pypy_log(facts_).empty()) {
+  if (cause.id == "no-map" && !log_of(facts_).empty()) {
     advice_.add(cause.id, severity, message, cause.fix, pid);
     return;
   }

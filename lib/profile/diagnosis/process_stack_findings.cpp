@@ -57,27 +57,26 @@ void ProcessAdvice::add_stack_finding() {
   const std::string message = std::to_string(process_.ends_in_jit) + " of " +
                               std::to_string(process_.counts.samples) + " stacks of " +
                               process_title(process_) + " end in code of " +
-                              std::string(title_of(process_.runtime)) + std::string(end_text());
+                              std::string(title_of(process_.runtime)) + end_text();
   add_start_fix("frame-pointers", severity, message);
 }
 
-std::string_view ProcessAdvice::end_text() const {
-  const bool is_python = recorded_.found.runtime == HostRuntime::cpython;
+std::string ProcessAdvice::end_text() const {
+  const UnwindingDump& dump = facts_.runtime().stacks.dump;
   const bool has_dump = !facts_.asked.dump_by.empty();
-  if (is_python && has_dump && has_stack_copies(recording_.context.samples)) {
+  if (dump.exists() && has_dump && has_stack_copies(recording_.context.samples)) {
     return ", whose unwinding information is missing or wrong there";
   }
-  const Version version = parse_version(recorded_.found.version);
-  return is_python && version < Version{3, 13}
-             ? ", which kept no frame pointers there; Python 3.13 is the first that can write "
-               "unwinding information for its code (-X perf_jit)"
-             : ", which kept no frame pointers there";
+  const bool is_too_old =
+      parse_version(recorded_.found.version) < parse_version(dump.first_release);
+  return ", which kept no frame pointers there" +
+         (is_too_old ? "; " + std::string(dump.too_old) : "");
 }
 
 void ProcessAdvice::add_start_fix(std::string_view id, Severity severity,
                                   const std::string& message) {
   const bool has_fix = wants_stacks_ && start_.can_keep_stacks();
-  const StartAdvice::Wants wants{lacks_flags() && !is_too_old(facts_), true};
+  const StartAdvice::Wants wants{lacks_flags() && !facts_.is_too_old(), true};
   if (const auto change = has_fix ? start_.change(wants) : std::nullopt) {
     advice_.add_change(id, severity, message, *change, process_.counts.pid);
     return;
@@ -85,7 +84,7 @@ void ProcessAdvice::add_start_fix(std::string_view id, Severity severity,
   const StackFlags flags = stack_flags(facts_);
   std::string fix;
   if (has_fix && recorded_.is_alive && recorded_.knows_arguments) {
-    CommandText line = own_command(recorded_.view);
+    CommandLine line = own_command(recorded_.view);
     line.inserted = flags.flags;
     if (flags.flags.empty()) line.environment = flags.variables;
     fix = line.text();
@@ -96,26 +95,28 @@ void ProcessAdvice::add_start_fix(std::string_view id, Severity severity,
 }
 
 bool ProcessAdvice::is_of_own_stack() const {
-  return recorded_.found.runtime == HostRuntime::erlang &&
+  return facts_.runtime().stacks.has_own_stacks() &&
          (has_stack_copies(recording_.context.samples) || is_any_used() ||
           !facts_.asked.map_by.empty());
 }
 
 void ProcessAdvice::add_interpreted_frames() {
   const bool is_known = recorded_.knows_arguments && is_any_used();
-  if (recorded_.found.runtime != HostRuntime::node || !is_known) return;
-  if (facts_.asked.interpreted_frames || facts_.asked.map_by.empty() || is_jitless()) return;
-  const std::string message = process_title(process_) + ": " + std::string(kInterpretedFrames);
+  const RuntimeStacks& stacks = facts_.runtime().stacks;
+  if (!stacks.is_about_names || !is_known) return;
+  const StartFlags& asked = facts_.asked;
+  if (asked.has_stack_flag || asked.map_by.empty() || facts_.has_no_code()) return;
+  const std::string message = process_title(process_) + ": " + std::string(stacks.message);
   if (const auto change = start_.change({.names = true, .stacks = wants_stacks_})) {
-    advice_.add_change("interpreted-frames", Severity::info, message, *change, process_.counts.pid);
+    advice_.add_change(stacks.finding, Severity::info, message, *change, process_.counts.pid);
   } else {
-    advice_.add("interpreted-frames", Severity::info, message, naming_command(facts_, true),
+    advice_.add(stacks.finding, Severity::info, message, naming_command(facts_, true),
                 process_.counts.pid);
   }
 }
 
 const LookedFor* ProcessAdvice::cut_buffer() const noexcept {
-  if (recorded_.found.runtime != HostRuntime::cpython || !facts_.is_gone) return nullptr;
+  if (facts_.runtime().stacks.dump.cut.empty() || !facts_.is_gone) return nullptr;
   for (const LookedFor& file : process_.looked_for) {
     if (!file.is_dump || file.inherited_from != 0) continue;
     const bool is_cut = file.fate == FileFate::used && file.is_cut_off;

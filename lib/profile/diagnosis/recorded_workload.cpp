@@ -28,12 +28,10 @@ std::optional<std::size_t> find_program(const std::vector<std::string>& words,
     const std::string_view name = base_name(words[i]);
     if (name.empty()) continue;
     if (name == base_name(recorded.view.executable) || name == comm) return i;
-    const HostRuntime runtime = recorded.found.runtime;
-    // erl is a launcher of beam.smp, which gets its options.
-    if (runtime == HostRuntime::erlang && name == "erl") return i;
-    if (runtime != HostRuntime::unknown && find_runtime_of_program(words[i]).runtime == runtime) {
-      return i;
-    }
+    if (recorded.found.runtime == Runtime::unknown) continue;
+    const RuntimeInfo& runtime = runtime_info(recorded.found.runtime);
+    // A launcher hands its options on: erl starts beam.smp.
+    if (name == runtime.signs.launcher || runtime_of_program(words[i]) == &runtime) return i;
   }
   return std::nullopt;
 }

@@ -7,11 +7,9 @@ namespace {
 
 constexpr const char* kCopies = "dwarf,16384";
 
-/// -X perf_jit, or what stands for it in a workload that starts others by the same flag.
-bool asks_for_python_dump(const std::vector<std::string>& words) {
-  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
-    return word == "perf_jit" || word == "-Xperf_jit";
-  });
+/// Whether a workload, which may start others by the same flag, asks for this dump.
+bool asks_for(const UnwindingDump& dump, const std::vector<std::string>& workload) {
+  return std::ranges::find_first_of(workload, dump.words) != workload.end();
 }
 
 /// Sets what the words before the program (env NAME=VALUE) set, too, and answers with the rest.
@@ -45,7 +43,7 @@ std::string export_command(const std::vector<std::string>& variables) {
 }  // namespace
 
 bool StartAdvice::wants_copies(Wants wants) const {
-  if (!wants.stacks || facts_.found.runtime != HostRuntime::cpython) return false;
+  if (!wants.stacks || !facts_.runtime().stacks.dump.exists()) return false;
   const bool has_dump = !facts_.asked.dump_by.empty() || !stack_flags(facts_).flags.empty();
   return has_dump && !has_stack_copies(recording_.context.samples);
 }
@@ -70,10 +68,11 @@ std::vector<std::string> StartAdvice::variables(Wants wants) const {
   std::vector<std::string> variables;
   if (wants.names) variables = naming_variables(facts_);
   const std::optional<RecordCommand>& command = recording_.context.command;
-  const bool is_python = facts_.found.runtime == HostRuntime::cpython && !variables.empty();
+  const UnwindingDump& dump = facts_.runtime().stacks.dump;
   // Children of multiprocessing's "spawn" do not inherit -X, but variables.
-  if (is_python && command && asks_for_python_dump(command->workload)) {
-    variables = {"PYTHON_PERF_JIT_SUPPORT=1"};
+  const bool is_named = dump.exists() && !variables.empty();
+  if (is_named && command && asks_for(dump, command->workload)) {
+    variables = {std::string(dump.variable)};
   }
   if (!wants.stacks) return variables;
   for (const std::string& one : stack_flags(facts_).variables) {
@@ -85,12 +84,12 @@ std::vector<std::string> StartAdvice::variables(Wants wants) const {
 
 std::string StartAdvice::exports(Wants wants) const { return export_command(variables(wants)); }
 
-CommandText StartAdvice::command_line(Wants wants) const {
+CommandLine StartAdvice::command_line(Wants wants) const {
   const StackFlags flags = wants.stacks ? stack_flags(facts_) : StackFlags();
-  CommandText line =
+  CommandLine line =
       wants.names ? naming_command_line(facts_, has_jit_) : own_command(recorded_.view);
-  // Its jitdump has the names, too.
-  if (facts_.found.runtime == HostRuntime::cpython && !flags.flags.empty()) line.inserted.clear();
+  // The dump has the names, too.
+  if (facts_.runtime().stacks.dump.exists() && !flags.flags.empty()) line.inserted.clear();
   const auto& had = line.inserted;
   const bool is_there =
       std::search(had.begin(), had.end(), flags.flags.begin(), flags.flags.end()) != had.end();
@@ -104,13 +103,14 @@ CommandText StartAdvice::command_line(Wants wants) const {
 }
 
 std::optional<RecordingAdvice::Change> StartAdvice::change(Wants wants) const {
-  const HostRuntime runtime = facts_.found.runtime;
+  const RuntimeInfo& runtime = facts_.runtime();
   if (!is_reached()) return std::nullopt;
-  if (recorded_.is_alive && runtime == HostRuntime::jvm && wants.names) return std::nullopt;
+  if (recorded_.is_alive && runtime.maps.is_live() && wants.names) return std::nullopt;
   std::vector<std::string> variables;
   std::vector<std::string> workload = recording_.context.command->workload;
-  if (recorded_.workload_at && runtime != HostRuntime::luajit && runtime != HostRuntime::erlang) {
-    const CommandText line = command_line(wants);
+  const bool is_started_itself = runtime.maps.command != nullptr && runtime.signs.launcher.empty();
+  if (recorded_.workload_at && is_started_itself) {
+    const CommandLine line = command_line(wants);
     workload.resize(*recorded_.workload_at);
     const std::vector<std::string> words = line.words();
     workload.insert(workload.end(), words.begin(), words.end());
@@ -120,7 +120,7 @@ std::optional<RecordingAdvice::Change> StartAdvice::change(Wants wants) const {
     if (wants.names && naming_variables(facts_).empty()) return std::nullopt;
   }
   const bool copies = wants_copies(wants);
-  const bool makes_dump = copies || (wants.names && runtime == HostRuntime::erlang);
+  const bool makes_dump = copies || (wants.names && runtime.maps.writes_dump_too);
   return [variables, workload, copies, makes_dump](RecordCommand& command) {
     for (const std::string& one : variables) command.add_variable(one);
     command.workload = workload;

@@ -33,8 +33,8 @@ class StartAdvice {
  private:
   bool is_reached() const noexcept;
   std::vector<std::string> variables(Wants wants) const;
-  CommandText command_line(Wants wants) const;
-  /// CPython's unwinding information is in its jitdump, and concerns copied stacks.
+  CommandLine command_line(Wants wants) const;
+  /// The unwinding information in a jitdump concerns copied stacks.
   bool wants_copies(Wants wants) const;
 
   const RecordingCase& recording_;

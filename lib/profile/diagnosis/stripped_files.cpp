@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "diagnosis/command_text.hpp"
 #include "diagnosis/doctor_advice.hpp"
 #include "diagnosis/ended_stacks.hpp"
 #include "perfmap/module.hpp"
+#include "perfmap/shell_word.hpp"
 
 namespace perfmap {
 namespace {

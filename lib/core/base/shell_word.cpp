@@ -1,12 +1,9 @@
-#include "diagnosis/command_text.hpp"
+#include "perfmap/shell_word.hpp"
 
 #include "perfmap/visible.hpp"
 
 namespace perfmap {
 namespace {
-
-/// A line that a person still reads.
-constexpr std::size_t kLongest = 400;
 
 bool is_plain(std::string_view word) noexcept {
   constexpr std::string_view kPlain =
@@ -71,28 +68,6 @@ std::string shell_word(std::string_view word) {
   append_visible(visible, word);
   if (visible == word) return in_quotes(word);
   return word.ends_with('\n') ? by_numbers(word) : by_printf(word);
-}
-
-std::vector<std::string> CommandText::words() const {
-  std::vector<std::string> words = {program};
-  words.insert(words.end(), inserted.begin(), inserted.end());
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  return words;
-}
-
-std::string CommandText::text() const {
-  std::string line;
-  for (const std::string& one : environment) {
-    const std::size_t value = one.find('=') + 1;
-    line += one.substr(0, value) + shell_word(std::string_view(one).substr(value)) + " ";
-  }
-  line += shell_word(std::string_view(program).substr(0, kLongest));
-  for (const std::string& one : inserted) line += " " + shell_word(one);
-  for (const std::string& one : arguments) {
-    if (one.size() > kLongest || line.size() + one.size() > kLongest) return line + " ...";
-    line += " " + shell_word(one);
-  }
-  return line;
 }
 
 }  // namespace perfmap

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "answers/names/decoders.hpp"
+#include "runtimes/catalogue.hpp"
 
-namespace perfmap::names {
+namespace perfmap::runtimes {
 namespace {
 
 struct Blob {
@@ -114,9 +114,7 @@ std::vector<std::string_view> split_chain(std::string_view raw) {
   return chain;
 }
 
-}  // namespace
-
-std::optional<DecodedName> decode_hotspot(std::string_view raw) {
+std::optional<DecodedName> decode(std::string_view raw) {
   DecodedName name{.runtime = Runtime::hotspot, .tier = tier_of_blob(raw), .function = raw};
   if (!name.tier.empty()) return name;
   if (raw.find("::") != std::string_view::npos) {
@@ -134,4 +132,111 @@ std::optional<DecodedName> decode_hotspot(std::string_view raw) {
   return std::nullopt;
 }
 
-}  // namespace perfmap::names
+constexpr std::string_view kFramePointers = "-XX:+PreserveFramePointer";
+constexpr std::string_view kNoFramePointers = "-XX:-PreserveFramePointer";
+constexpr std::string_view kMapAtExit = "-XX:+DumpPerfMapAtExit";
+constexpr std::string_view kInterpreter = "-Xint";
+constexpr std::string_view kVariables[] = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS",
+                                           "_JAVA_OPTIONS"};
+constexpr std::string_view kNamingVariables[] = {
+    "JAVA_TOOL_OPTIONS=-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"};
+
+/// JAVA_VERSION of a JDK's file "release": "17.0.15", or "8.0" of "1.8.0_292".
+std::string release_version(std::string_view text) {
+  constexpr std::string_view kKey = "JAVA_VERSION=\"";
+  const std::size_t key = text.find(kKey);
+  if (key == std::string_view::npos) return {};
+  std::string_view version = text.substr(key + kKey.size());
+  version = version.substr(0, version.find_first_not_of("0123456789."));
+  if (version.starts_with("1.")) version.remove_prefix(2);
+  return std::string(version.substr(0, 20));
+}
+
+StartFlags flags_of(const ProgramStart& start) {
+  Words words = own_options(start, {"-cp", "-classpath", "--class-path", "-p", "--module-path",
+                                    "--upgrade-module-path", "--add-modules", "--add-opens",
+                                    "--add-exports", "--add-reads", "-jar", "-m", "--module"});
+  for (const std::string_view name : kVariables) add_variable(words, start, name);
+  StartFlags asked;
+  for (const std::string& word : words) {
+    if (word == kMapAtExit) asked.map_by = word;
+    if (word == kInterpreter) asked.only_interprets = true;
+    if (word == kFramePointers) asked.has_stack_flag = true;
+    if (word == kNoFramePointers) asked.has_stack_flag = false;
+  }
+  return asked;
+}
+
+/// By all words that are seen, in the order in which they count; false where there are none.
+bool lacks_frame_pointers(const ProgramStart& start) {
+  Words words;
+  const auto add_variables = [&](std::initializer_list<std::string_view> names) {
+    for (const std::string_view one : start.environment) {
+      for (const std::string_view name : names) {
+        if (!one.starts_with(name)) continue;
+        for (std::string& word : words_of(one.substr(name.size()))) words.push_back(word);
+      }
+    }
+  };
+  add_variables({"JAVA_TOOL_OPTIONS=", "JDK_JAVA_OPTIONS="});
+  words.insert(words.end(), start.arguments.begin(), start.arguments.end());
+  add_variables({"_JAVA_OPTIONS="});
+  const auto last = std::find_if(words.rbegin(), words.rend(), [](std::string_view word) {
+    return word == kFramePointers || word == kNoFramePointers;
+  });
+  return !words.empty() && (last == words.rend() || *last == kNoFramePointers);
+}
+
+/// The map is written at the end.
+CommandLine naming_command(const RuntimeProcess& process) {
+  Words flags;
+  if (process.flags.map_by.empty()) {
+    flags = {"-XX:+UnlockDiagnosticVMOptions", std::string(kMapAtExit)};
+  }
+  return with_flags(process.start, std::move(flags));
+}
+
+StackFlags stack_flags(const RuntimeProcess& process) {
+  if (process.flags.has_stack_flag) return {};
+  return {{std::string(kFramePointers)}, {"JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer"}};
+}
+
+}  // namespace
+
+constinit const RuntimeInfo kHotspot = {
+    .runtime = Runtime::hotspot,
+    .id = "hotspot",
+    .process = "jvm",
+    .title = "the JVM",
+    .names = {.decode = decode, .has_colon_prefix = false},
+    .signs = {.programs = {"java"},
+              .libraries = {"libjvm"},
+              .release_library = "libjvm.so",
+              .release_version = release_version},
+    .maps = {.language = "Java",
+             .first_release = "17",
+             .variables = kVariables,
+             .flags = flags_of,
+             .command = naming_command,
+             .naming_variables = kNamingVariables,
+             .live_tool = "jcmd",
+             .live_command = "Compiler.perfmap"},
+    .stacks = {.flags = stack_flags,
+               .flag = kFramePointers,
+               .finding = "frame-pointers",
+               .message = "Java code keeps no frame pointers, so 'perf record -g' loses its "
+                          "callers"},
+    .doctor = {.no_map = "The JVM writes a perf map only when it is asked to",
+               .no_snapshot = "; a JVM writes a map when jcmd asks it: ask, and take another "
+                              "snapshot",
+               .only_interprets =
+                   "The JVM compiles nothing (-Xint), so no Java method has code to name",
+               .interpreter_flag = kInterpreter},
+    .lint = {.files = {"libjvm.so"},
+             .lacks_frame_pointers = lacks_frame_pointers,
+             .no_frame_pointers = "the JVM runs without -XX:+PreserveFramePointer: stacks end at "
+                                  "Java frames",
+             .writes_map_at_once = true},
+};
+
+}  // namespace perfmap::runtimes
