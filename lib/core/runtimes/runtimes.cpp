@@ -11,12 +11,13 @@ namespace {
 
 using runtimes::Words;
 
-/// Grammars with a clear mark first: HotSpot's is the loosest, and .NET's takes some of Ruby's.
+/// In the order in which a name is decoded: grammars with a clear mark first. HotSpot's is the
+/// loosest, and .NET's takes some names of Ruby's.
 constexpr std::array kRuntimes = {
-    &runtimes::kCpython, &runtimes::kV8,       &runtimes::kDotnet,       &runtimes::kJsc,
-    &runtimes::kErlang,  &runtimes::kPhp,      &runtimes::kLuajit,       &runtimes::kHhvm,
-    &runtimes::kQemu,    &runtimes::kWasmtime, &runtimes::kJulia,        &runtimes::kRuby,
-    &runtimes::kPypy,    &runtimes::kMono,     &runtimes::kSpidermonkey, &runtimes::kHotspot,
+    &runtimes::kV8,     &runtimes::kCpython,  &runtimes::kDotnet,       &runtimes::kJsc,
+    &runtimes::kErlang, &runtimes::kPhp,      &runtimes::kLuajit,       &runtimes::kHhvm,
+    &runtimes::kQemu,   &runtimes::kWasmtime, &runtimes::kJulia,        &runtimes::kRuby,
+    &runtimes::kPypy,   &runtimes::kMono,     &runtimes::kSpidermonkey, &runtimes::kHotspot,
 };
 
 constinit const RuntimeInfo kUnknown = {.id = "", .title = "this program"};

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "diagnosis/doctor_view.hpp"
+#include "diagnosis/process_view.hpp"
 #include "perfmap/shell_word.hpp"
 
 namespace perfmap {

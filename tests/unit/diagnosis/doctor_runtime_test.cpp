@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "diagnosis/doctor_advice.hpp"
+#include "diagnosis/doctor_findings.hpp"
 #include "perfmap/shell_word.hpp"
 #include "support/patient.hpp"
 

@@ -1,7 +1,7 @@
 // What is said of stacks that end early.
 
-#include "diagnosis/ended_stacks.hpp"
 #include "diagnosis/recording_findings.hpp"
+#include "diagnosis/stack_survey.hpp"
 #include "support/recorded_patient.hpp"
 
 namespace perfmap::test {

@@ -45,13 +45,14 @@ class Producers {
              return breaks(*one);
            });
   }
-  /// Of a map that is mixed.
+  /// Of a map that is mixed. One name stands for all.
   std::string_view marked_by() const noexcept {
-    const auto rows = all_runtimes();
-    const auto row = std::ranges::find_if(rows, [this](const RuntimeInfo* one) {
-      return !one->names.marks_all.empty() && of(one->runtime).others != 0;
-    });
-    return (*row)->names.marks_all;
+    std::string_view last;
+    for (const RuntimeInfo* const one : all_runtimes()) {
+      const std::string_view name = one->names.marks_all;
+      if (!name.empty() && of(one->runtime).others != 0) last = name;
+    }
+    return last;
   }
   std::uint64_t unmarked() const noexcept { return of(Runtime::unknown).others; }
   const Entry& first_unmarked() const { return *first_unmarked_; }

@@ -2,11 +2,15 @@
 
 #include <set>
 #include <string>
+#include <sys/types.h>
 
-#include "diagnosis/doctor_runtime.hpp"
+#include "diagnosis/process_view.hpp"
 #include "perfmap/shell_word.hpp"
 
 namespace perfmap {
+
+/// "rm PATH", or "rm -r PATH" for a directory, with sudo where `reader` may not remove it.
+std::string remove_command(const std::string& path, uid_t reader);
 
 class JsonWriter;
 
