@@ -83,9 +83,7 @@ struct Diagnosis {
   std::vector<DoctorFinding> findings;  ///< those that cost names first
 
   /// Whether there can be names of a runtime at all; a program in C has none to miss.
-  bool concerns_jit() const noexcept {
-    return runtime != Runtime::unknown || memory.regions != 0;
-  }
+  bool concerns_jit() const noexcept { return runtime != Runtime::unknown || memory.regions != 0; }
   bool misses_names() const noexcept {
     return !findings.empty() && findings.front().severity != Severity::info;
   }
