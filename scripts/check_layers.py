@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CORE = ["base", "io", "map", "jitdump", "writer", "answers", "pypylog", "report", "capi"]
+CORE = ["base", "io", "map", "jitdump", "writer", "runtimes", "answers", "pypylog", "report", "capi"]
 PROFILE = ["elf", "dwarf", "module", "perfdata", "process", "unwind", "stacks", "inject",
            "diagnosis", "source", "capi"]
 DOORS = [  # what is included, and the only place, or places, that may

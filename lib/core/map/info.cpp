@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "perfmap/rules.hpp"
+#include "perfmap/runtimes.hpp"
 
 namespace perfmap {
 namespace {
@@ -60,8 +61,8 @@ std::string key_of(const Entry& entry, GroupBy by) {
   const DecodedName decoded = decode_name(entry.name);
   if (by == GroupBy::tier) return std::string(decoded.tier);
   const std::size_t colon = entry.name.find(':');
-  const bool marked = decoded.runtime != Runtime::hotspot && colon != std::string_view::npos &&
-                      colon != 0 &&
+  const bool is_kind = runtime_info(decoded.runtime).names.has_colon_prefix;
+  const bool marked = is_kind && colon != std::string_view::npos && colon != 0 &&
                       entry.name.substr(0, colon).find_first_of(" /(") == std::string_view::npos;
   return std::string(marked ? entry.name.substr(0, colon) : to_string(decoded.runtime));
 }

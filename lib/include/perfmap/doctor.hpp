@@ -11,29 +11,9 @@
 #include "perfmap/output_file.hpp"
 #include "perfmap/process_files.hpp"
 #include "perfmap/result.hpp"
+#include "perfmap/runtimes.hpp"
 
 namespace perfmap {
-
-/// What makes code in a process while it runs. Unlike Runtime (names.hpp) this is read from the
-/// process, not from names.
-enum class HostRuntime : std::uint8_t {
-  unknown,
-  node,
-  jvm,
-  cpython,
-  pypy,
-  dotnet,
-  erlang,
-  ruby,
-  php,
-  mono,
-  luajit,
-  wasmtime,
-};
-/// "node", "jvm", …; "" for unknown.
-PERFMAP_API std::string_view to_string(HostRuntime runtime) noexcept;
-/// "Node.js", "the JVM", …: as the subject of a sentence; "this program" for unknown.
-PERFMAP_API std::string_view title_of(HostRuntime runtime) noexcept;
 
 /// What became of a file that was looked for.
 enum class FileFate : std::uint8_t {
@@ -95,7 +75,7 @@ struct Diagnosis {
   pid_t pid = 0;
   std::string comm;  ///< raw bytes
   uid_t uid = 0;     ///< the process's, effective
-  HostRuntime runtime = HostRuntime::unknown;
+  Runtime runtime = Runtime::unknown;
   std::string evidence;         ///< what told the runtime, such as "executable /usr/bin/node"
   std::string runtime_version;  ///< "3.11", "17.0.15"; empty where nothing tells
   std::vector<LookedFor> looked_for;
@@ -103,9 +83,7 @@ struct Diagnosis {
   std::vector<DoctorFinding> findings;  ///< those that cost names first
 
   /// Whether there can be names of a runtime at all; a program in C has none to miss.
-  bool concerns_jit() const noexcept {
-    return runtime != HostRuntime::unknown || memory.regions != 0;
-  }
+  bool concerns_jit() const noexcept { return runtime != Runtime::unknown || memory.regions != 0; }
   bool misses_names() const noexcept {
     return !findings.empty() && findings.front().severity != Severity::info;
   }

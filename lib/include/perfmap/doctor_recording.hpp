@@ -32,7 +32,7 @@ struct EndedStacks {
 /// A process of a recording.
 struct RecordedProcessState {
   StackCounts counts;
-  HostRuntime runtime = HostRuntime::unknown;
+  Runtime runtime = Runtime::unknown;
   std::string evidence;           ///< what told the runtime
   std::uint64_t jit_frames = 0;   ///< in memory that only runtimes have, or named by its files
   std::uint64_t unnamed_jit = 0;  ///< of those
@@ -48,7 +48,7 @@ struct RecordedProcessState {
 
   /// As Diagnosis::concerns_jit().
   bool concerns_jit() const noexcept {
-    return runtime != HostRuntime::unknown || memory.regions != 0 || jit_frames != 0;
+    return runtime != Runtime::unknown || memory.regions != 0 || jit_frames != 0;
   }
 };
 

@@ -9,7 +9,8 @@
 
 namespace perfmap {
 
-/// Who wrote a name.
+/// What makes code while it runs: whoever wrote a name, or what a process is. runtimes.hpp has what
+/// is known about each.
 enum class Runtime : std::uint8_t {
   unknown,
   v8,       ///< Node.js, Chromium, Deno

@@ -1,11 +1,88 @@
 #include <algorithm>
+#include <cstdint>
+#include <string_view>
 
-#include "diagnosis/end_cause.hpp"
-#include "diagnosis/fetch_command.hpp"
+#include "diagnosis/process_view.hpp"
 #include "diagnosis/recording_findings.hpp"
+#include "perfmap/doctor_recording.hpp"
 
 namespace perfmap {
 namespace {
+
+/// Why stacks end in a module, as far as names tell.
+enum class EndCause : std::uint8_t {
+  missing_file,
+  fiber_begin,
+  fiber_switch,
+  haskell,
+  musl,
+  no_tables,
+  astray,
+};
+
+/// Boost.Context's assembly in which a fiber begins.
+bool is_fiber_begin(const EndedStacks& ends) noexcept {
+  return ends.function == "make_fcontext" || ends.function == "trampoline_fcontext" ||
+         base_name(ends.module).starts_with("libboost_context");
+}
+
+/// And in which it is left and resumed. It has no unwinding information.
+bool is_fiber_switch(const EndedStacks& ends) noexcept {
+  return ends.function == "jump_fcontext" || ends.function == "ontop_fcontext";
+}
+
+/// GHC's names: Main_work_info, stg_ap_pp_fast, base_GHCziBase_map_info.
+bool is_haskell(std::string_view function) noexcept {
+  return function.starts_with("stg_") || function.ends_with("_info") ||
+         function.ends_with("_info_itable");
+}
+
+bool is_musl(std::string_view module) noexcept {
+  return base_name(module).starts_with("ld-musl") ||
+         module.find("-musl/") != std::string_view::npos;
+}
+
+EndCause cause_of(const EndedStacks& ends) noexcept {
+  if (ends.kind == FrameKind::unknown) return EndCause::missing_file;
+  if (is_fiber_switch(ends)) return EndCause::fiber_switch;
+  if (is_fiber_begin(ends)) return EndCause::fiber_begin;
+  if (is_haskell(ends.function)) return EndCause::haskell;
+  if (is_musl(ends.module)) return EndCause::musl;
+  return ends.no_info >= ends.bad_memory ? EndCause::no_tables : EndCause::astray;
+}
+
+/// Goes on after "… end in MODULE": why, and what to do.
+std::string_view explain(EndCause cause) noexcept {
+  switch (cause) {
+    case EndCause::fiber_begin:
+      return ", where fibers (boost.context) begin: no caller is missing, as the code that resumed "
+             "the fiber has another stack. Nothing has to be done";
+    case EndCause::fiber_switch:
+      return ", where fibers (boost.context) are switched, in assembly that has no unwinding "
+             "information";
+    case EndCause::haskell:
+      return ": Haskell code keeps its stack in the heap, which perf does not copy, and has no "
+             "frame pointers, so no option of perf or ghc shows its callers. The functions that "
+             "were sampled are right. GHC's own profiler knows callers: compile with 'ghc -prof "
+             "-fprof-auto', and run the program with '+RTS -p'";
+    case EndCause::musl:
+      return ": musl has no unwinding information without its debug symbols (Alpine: apk add "
+             "musl-dbg)";
+    case EndCause::no_tables:
+      return ", which has no unwinding information for that code: compile it with "
+             "-fasynchronous-unwind-tables, or install its debug symbols";
+    case EndCause::astray:
+      return ", whose unwinding information leads out of the stack there, as for assembly and "
+             "code that switches stacks";
+    case EndCause::missing_file: break;
+  }
+  return {};
+}
+
+/// Whether a scan of the stack (--scan) can find the callers.
+bool can_scan(EndCause cause) noexcept {
+  return cause != EndCause::fiber_begin && cause != EndCause::haskell;
+}
 
 constexpr std::size_t kMostModules = 8;  // that are named one by one
 
@@ -25,8 +102,8 @@ class EndAdvice {
   void add() {
     collect();
     add_narrow();
-    add_erlang();
-    add_erlang_calls();
+    add_own_stacks();
+    add_own_stack_calls();
     add_unseen();
     add_missing();
     std::uint64_t rest = 0;
@@ -54,27 +131,30 @@ class EndAdvice {
            percent_text(count, total()) + ")";
   }
 
-  bool is_erlang(pid_t pid) const {
+  /// Of a process whose runtime's stacks are not copied.
+  bool has_own_stacks(pid_t pid) const {
     const auto view = recording_.views.find(pid);
-    return view != recording_.views.end() && view->second.found.runtime == HostRuntime::erlang &&
+    return view != recording_.views.end() &&
+           runtime_info(view->second.found.runtime).stacks.has_own_stacks() &&
            has_stack_copies(recording_.context.samples);
   }
 
   void collect() {
     for (const RecordedProcessState& process : diagnosis_.processes) {
-      const bool erlang = is_erlang(process.counts.pid);
+      const bool own = has_own_stacks(process.counts.pid);
       if (is_narrow(process)) continue;
       const bool is_named = process.unnamed_jit == 0;
       for (const EndedStacks& ends : process.ended) {
-        if (erlang) {
+        if (own) {
+          own_stacks_ = &runtime_info(recording_.views.at(process.counts.pid).found.runtime);
           // Where its code has names it has frame pointers: stacks that end in it are whole, but
           // for those of functions in C.
           if (is_named && ends.kind == FrameKind::jit) {
-            erlang_calls_ += ends.in_calls_of_c;
+            own_stack_calls_ += ends.in_calls_of_c;
             continue;
           }
-          erlang_ends_ += ends.count();
-          erlang_pid_ = process.counts.pid;
+          own_stack_ends_ += ends.count();
+          own_stack_pid_ = process.counts.pid;
           continue;
         }
         if (ends.kind == FrameKind::jit || ends.kind == FrameKind::kernel) continue;
@@ -154,34 +234,30 @@ class EndAdvice {
   }
 
   /// No command helps: the kernel (-g) goes astray in C that keeps no frame pointers.
-  void add_erlang_calls() {
-    if (!matters(erlang_calls_, total())) return;
+  void add_own_stack_calls() {
+    if (!matters(own_stack_calls_, total())) return;
     advice_.add("own-stack", Severity::info,
-                of_all(erlang_calls_) +
-                    " end where Erlang calls a function in C, which runs on another stack: the "
-                    "callers are not copied, and -g shows them only if beam.smp was compiled with "
-                    "-fno-omit-frame-pointer");
+                of_all(own_stack_calls_) + std::string(own_stacks_->stacks.own_stack_calls));
   }
 
-  /// Erlang's code runs on stacks of its own, which --call-graph dwarf does not copy.
-  void add_erlang() {
-    if (erlang_ends_ == 0) return;
-    const RecordedView& view = recording_.views.at(erlang_pid_);
-    const AskedFor asked = flags_of(HostRuntime::erlang, view.view);
+  /// Code that runs on stacks of its own, which --call-graph dwarf does not copy.
+  void add_own_stacks() {
+    if (own_stack_ends_ == 0) return;
+    const RuntimeInfo& runtime = *own_stacks_;
+    const StartFlags asked = start_flags(runtime.runtime, recording_.views.at(own_stack_pid_).view);
     const bool is_told = !asked.map_by.empty() || !asked.dump_by.empty();
     add_frame_pointers(
-        "own-stack", erlang_ends_,
-        of_all(erlang_ends_) +
-            " lose their callers in Erlang: its code runs on stacks of its own, which are not "
-            "copied while it calls C; with '+JPperf true' it keeps frame pointers, by which the "
-            "kernel walks them (-g)",
-        [is_told](RecordCommand& command) {
+        "own-stack", own_stack_ends_,
+        of_all(own_stack_ends_) + std::string(runtime.stacks.own_stack_message),
+        [is_told, &maps = runtime.maps](RecordCommand& command) {
           command.set_call_graph("");
           if (is_told) return;
-          command.add_variable("ERL_FLAGS=+JPperf true");
-          command.set(RecordCommand::kClock, "mono");  // it writes a jitdump, too
+          for (const std::string_view one : maps.naming_variables) {
+            command.add_variable(std::string(one));
+          }
+          if (maps.writes_dump_too) command.set(RecordCommand::kClock, "mono");
         },
-        erlang_pid_);
+        own_stack_pid_);
   }
 
   /// Stacks that end in files that cannot be read here.
@@ -235,10 +311,11 @@ class EndAdvice {
   const RecordingDiagnosis& diagnosis_;
   RecordingAdvice& advice_;
   std::vector<EndedModule> modules_;
-  std::uint64_t erlang_ends_ = 0;
-  std::uint64_t erlang_calls_ = 0;  // of C, from code with names
+  std::uint64_t own_stack_ends_ = 0;
+  std::uint64_t own_stack_calls_ = 0;  // of C, from code with names
   std::uint64_t unseen_ = 0;
-  pid_t erlang_pid_ = 0;
+  pid_t own_stack_pid_ = 0;
+  const RuntimeInfo* own_stacks_ = nullptr;  // the runtime of both
 };
 
 }  // namespace

@@ -1,13 +1,260 @@
 #include <algorithm>
 #include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
-#include "diagnosis/found_file.hpp"
-#include "diagnosis/process_advice.hpp"
+#include "diagnosis/doctor_findings.hpp"
+#include "diagnosis/looked_for.hpp"
+#include "diagnosis/recording_findings.hpp"
 #include "perfmap/recorded_jit.hpp"
 #include "process/proc_text.hpp"
 
 namespace perfmap {
 namespace {
+
+/// How a recorded process has to be started so that its code has names, or its stacks callers.
+class StartAdvice {
+ public:
+  struct Wants {
+    bool names = false;
+    bool stacks = false;
+  };
+
+  /// Borrows all. `has_jit`: the process has code of its runtime already.
+  StartAdvice(const RecordingCase& recording, const RecordedView& recorded, const DoctorCase& facts,
+              bool has_jit) noexcept
+      : recording_(recording), recorded_(recorded), facts_(facts), has_jit_(has_jit) {}
+
+  /// Whether anything can be told to the runtime, or to perf, that keeps its callers.
+  bool can_keep_stacks() const;
+  /// A change of perf's command line. Nothing where that does not reach the process: perf did not
+  /// start it; or where the process can be asked while it lives.
+  std::optional<RecordingAdvice::Change> change(Wants wants) const;
+  /// "export NAME=VALUE", for a shell that starts it; empty where no variable does that.
+  std::string exports(Wants wants) const;
+
+ private:
+  bool is_reached() const noexcept;
+  std::vector<std::string> variables(Wants wants) const;
+  CommandLine command_line(Wants wants) const;
+  /// The unwinding information in a jitdump concerns copied stacks.
+  bool wants_copies(Wants wants) const;
+
+  const RecordingCase& recording_;
+  const RecordedView& recorded_;
+  const DoctorCase& facts_;
+  bool has_jit_;
+};
+
+constexpr const char* kCopies = "dwarf,16384";
+
+/// Whether a workload, which may start others by the same flag, asks for this dump.
+bool asks_for(const UnwindingDump& dump, const std::vector<std::string>& workload) {
+  return std::ranges::find_first_of(workload, dump.words) != workload.end();
+}
+
+/// Sets what the words before the program (env NAME=VALUE) set, too, and answers with the rest.
+std::vector<std::string> set_in_workload(const std::vector<std::string>& variables,
+                                         std::size_t program, std::vector<std::string>& workload) {
+  std::vector<std::string> rest;
+  const auto end = workload.begin() + static_cast<std::ptrdiff_t>(program);
+  for (const std::string& one : variables) {
+    const std::string name = one.substr(0, one.find('=') + 1);
+    const auto last = std::find_if(std::make_reverse_iterator(end), workload.rend(),
+                                   [&](const std::string& word) { return word.starts_with(name); });
+    if (last != workload.rend()) {
+      *last = one;
+    } else {
+      rest.push_back(one);
+    }
+  }
+  return rest;
+}
+
+std::string export_command(const std::vector<std::string>& variables) {
+  std::string line;
+  for (const std::string& one : variables) {
+    const std::size_t value = one.find('=') + 1;
+    line += (line.empty() ? "export " : " ") + one.substr(0, value) +
+            shell_word(std::string_view(one).substr(value));
+  }
+  return line;
+}
+
+bool StartAdvice::wants_copies(Wants wants) const {
+  if (!wants.stacks || !facts_.runtime().stacks.dump.exists()) return false;
+  const bool has_dump = !facts_.asked.dump_by.empty() || !stack_flags(facts_).flags.empty();
+  return has_dump && !has_stack_copies(recording_.context.samples);
+}
+
+bool StartAdvice::can_keep_stacks() const {
+  const StackFlags flags = stack_flags(facts_);
+  return !flags.flags.empty() || !flags.variables.empty() || wants_copies({.stacks = true});
+}
+
+/// perf's environment, and changes of its workload, reach what it started.
+bool StartAdvice::is_reached() const noexcept {
+  const std::optional<RecordCommand>& command = recording_.context.command;
+  if (!command || command->workload.empty()) return false;
+  if (recorded_.workload_at) return true;
+  const auto process = recording_.context.samples.processes.find(recorded_.view.pid);
+  const bool was_started =
+      process != recording_.context.samples.processes.end() && process->second.executed != 0;
+  return was_started && !command->records_others();
+}
+
+std::vector<std::string> StartAdvice::variables(Wants wants) const {
+  std::vector<std::string> variables;
+  if (wants.names) variables = naming_variables(facts_);
+  const std::optional<RecordCommand>& command = recording_.context.command;
+  const UnwindingDump& dump = facts_.runtime().stacks.dump;
+  // Children of multiprocessing's "spawn" do not inherit -X, but variables.
+  const bool is_named = dump.exists() && !variables.empty();
+  if (is_named && command && asks_for(dump, command->workload)) {
+    variables = {std::string(dump.variable)};
+  }
+  if (!wants.stacks) return variables;
+  for (const std::string& one : stack_flags(facts_).variables) {
+    const bool is_there = std::find(variables.begin(), variables.end(), one) != variables.end();
+    if (!is_there) variables.push_back(one);
+  }
+  return variables;
+}
+
+std::string StartAdvice::exports(Wants wants) const { return export_command(variables(wants)); }
+
+CommandLine StartAdvice::command_line(Wants wants) const {
+  const StackFlags flags = wants.stacks ? stack_flags(facts_) : StackFlags();
+  CommandLine line =
+      wants.names ? naming_command_line(facts_, has_jit_) : own_command(recorded_.view);
+  // The dump has the names, too.
+  if (facts_.runtime().stacks.dump.exists() && !flags.flags.empty()) line.inserted.clear();
+  const auto& had = line.inserted;
+  const bool is_there =
+      std::search(had.begin(), had.end(), flags.flags.begin(), flags.flags.end()) != had.end();
+  if (!is_there) {
+    line.inserted.insert(line.inserted.end(), flags.flags.begin(), flags.flags.end());
+  }
+  if (flags.flags.empty()) {
+    line.environment.insert(line.environment.end(), flags.variables.begin(), flags.variables.end());
+  }
+  return line;
+}
+
+std::optional<RecordingAdvice::Change> StartAdvice::change(Wants wants) const {
+  const RuntimeInfo& runtime = facts_.runtime();
+  if (!is_reached()) return std::nullopt;
+  if (recorded_.is_alive && runtime.maps.is_live() && wants.names) return std::nullopt;
+  std::vector<std::string> variables;
+  std::vector<std::string> workload = recording_.context.command->workload;
+  const bool is_started_itself = runtime.maps.command != nullptr && runtime.signs.launcher.empty();
+  if (recorded_.workload_at && is_started_itself) {
+    const CommandLine line = command_line(wants);
+    workload.resize(*recorded_.workload_at);
+    const std::vector<std::string> words = line.words();
+    workload.insert(workload.end(), words.begin(), words.end());
+    variables = set_in_workload(line.environment, *recorded_.workload_at, workload);
+  } else {
+    variables = this->variables(wants);
+    if (wants.names && naming_variables(facts_).empty()) return std::nullopt;
+  }
+  const bool copies = wants_copies(wants);
+  const bool makes_dump = copies || (wants.names && runtime.maps.writes_dump_too);
+  return [variables, workload, copies, makes_dump](RecordCommand& command) {
+    for (const std::string& one : variables) command.add_variable(one);
+    command.workload = workload;
+    if (copies) command.set_call_graph(kCopies);
+    if (makes_dump) command.set(RecordCommand::kClock, "mono");
+  };
+}
+
+/// What costs names in several processes alike: one finding.
+struct CauseGroup {
+  const RecordedProcessState* first = nullptr;
+  std::uint64_t processes = 0, samples = 0, frames = 0, unnamed = 0;
+};
+using CauseGroups = std::map<std::string, CauseGroup>;
+
+/// Findings about one process.
+class ProcessAdvice {
+ public:
+  ProcessAdvice(const RecordingCase& recording, const RecordingDiagnosis& diagnosis,
+                const RecordedProcessState& process, RecordingAdvice& advice);
+  ProcessAdvice(const ProcessAdvice&) = delete;
+  ProcessAdvice& operator=(const ProcessAdvice&) = delete;
+
+  /// Causes that other processes may have, too.
+  void count_into(CauseGroups& groups);
+  void add(const CauseGroups& groups);
+
+ private:
+  bool concerns() const noexcept;
+  /// Of the whole machine, most processes are not those that were meant.
+  bool is_meant() const noexcept;
+  bool began_unseen() const noexcept;
+  /// It was not told to name its code.
+  bool lacks_flags() const noexcept;
+  bool is_any_used() const noexcept { return uses(false) || uses(true); }
+  bool uses(bool is_dump) const noexcept;
+  bool has_own_dump() const noexcept;
+  /// A dump that goes through a buffer of stdio, as Python's; null where all of it was written.
+  const LookedFor* cut_buffer() const noexcept;
+  /// Unwinding information is missing with the names.
+  bool explains_ends() const noexcept;
+
+  void add_names(const CauseGroups& groups);
+  std::string counts_text(const std::string& where, std::uint64_t unnamed,
+                          std::uint64_t frames) const;
+  /// No command line helps: with -X perf each name is written at once, but stacks end there.
+  void add_cut_buffer(const std::string& counts, const LookedFor& file, Severity severity);
+  /// One finding for all files of the process that belong to another user.
+  bool add_foreign();
+  /// A dump that nothing shows to be the process's is not used unasked.
+  bool add_unmarked(const std::string& counts, Severity severity);
+  void find_proposed_log();
+  /// As the live doctor finds them.
+  void find_causes();
+  static bool is_of_runtime(const DoctorFinding& cause) noexcept;
+  /// Equal for processes of the same version of a runtime that want the same.
+  std::string key_of(const DoctorFinding& cause) const;
+  /// Each cause once for all processes that have it. False: there is none.
+  bool add_causes(const CauseGroups& groups);
+  void add_cause(const DoctorFinding& cause, const CauseGroup& group);
+  /// Where the files of a process in a container were.
+  std::string where_text() const;
+  /// How the runtime is started so that it names its code: by perf, or by hand.
+  void add_runtime_fix(const DoctorFinding& cause, Severity severity, const std::string& message,
+                       pid_t pid);
+
+  void add_damage();
+  /// Code in memory that was moved, or whose mapping was lost.
+  void add_unrecorded_code();
+  /// Of a process that was forked before the recording began, and is gone.
+  void add_unknown_parent();
+  /// As .NET's memory that is mapped twice.
+  void add_ignored();
+  /// Threads begin in native code: a stack that ends in a runtime's has lost its callers.
+  void add_stack_finding();
+  std::string end_text() const;
+  void add_start_fix(std::string_view id, Severity severity, const std::string& message);
+  /// Stacks of the runtime's own begin in its code; see add_end_findings() for copied ones. In code
+  /// that has names they have frame pointers.
+  bool is_of_own_stack() const;
+  void add_interpreted_frames();
+
+  const RecordingCase& recording_;
+  const RecordedProcessState& process_;
+  const RecordedView& recorded_;
+  RecordingAdvice& advice_;
+  std::uint64_t total_;
+  DoctorOptions options_;
+  DoctorCase facts_;
+  StartAdvice start_;
+  std::vector<DoctorFinding> causes_;
+  bool wants_stacks_ = false;
+};
 
 constexpr std::string_view kBeganUnseen =
     ": the recording does not have what the process mapped before its first sample, so nothing "
@@ -20,8 +267,6 @@ std::string continued(std::string sentence) {
 
 constexpr std::uint64_t kFirstPidNamespace = 0xeffffffc;  // PROC_PID_INIT_INO
 
-}  // namespace
-
 ProcessAdvice::ProcessAdvice(const RecordingCase& recording, const RecordingDiagnosis& diagnosis,
                              const RecordedProcessState& process, RecordingAdvice& advice)
     : recording_(recording),
@@ -32,14 +277,15 @@ ProcessAdvice::ProcessAdvice(const RecordingCase& recording, const RecordingDiag
       options_{recording.context.options.roots, recording.context.options.reader},
       facts_{recorded_.view, options_, recorded_.found},
       start_(recording, recorded_, facts_, process.memory.regions != 0) {
-  facts_.asked = flags_of(recorded_.found.runtime, recorded_.view);
+  facts_.asked = start_flags(recorded_.found.runtime, recorded_.view);
   facts_.knows_arguments = recorded_.knows_arguments;
   facts_.is_gone = !recorded_.is_alive;
   facts_.subject = shell_word(recording.context.path);
-  if (recorded_.found.runtime == HostRuntime::pypy) find_proposed_log();
+  if (!facts_.runtime().maps.log.empty()) find_proposed_log();
   // Nothing else makes it write one.
-  const bool has_dump = recorded_.found.runtime == HostRuntime::cpython && has_own_dump();
-  if (has_dump && facts_.asked.dump_by.empty()) facts_.asked.dump_by = "-X perf_jit";
+  const UnwindingDump& dump = facts_.runtime().stacks.dump;
+  const bool has_dump = dump.exists() && has_own_dump();
+  if (has_dump && facts_.asked.dump_by.empty()) facts_.asked.dump_by = dump.flag;
 }
 
 /// Of a recording that was made with the fix that is proposed: it does not tell the environment.
@@ -50,8 +296,8 @@ void ProcessAdvice::find_proposed_log() {
   const bool is_here = recording_.context.options.map_dir.empty() && is_of_this_machine(samples);
   const std::int64_t end = recording_.context.end_ns;
   if (!facts_.asked.log.empty() || !facts_.is_gone || !was_executed || !is_here || end < 0) return;
-  facts_.asked.log = options_.roots.tmp + "/pypy-%d.log";
-  const Result<FileFacts> file = look_at_path(pypy_log(facts_));
+  facts_.asked.log = options_.roots.tmp + "/" + std::string(facts_.runtime().maps.log);
+  const Result<FileFacts> file = look_at_path(log_of(facts_));
   constexpr std::uint64_t kLongest = INT64_MAX / 2;
   const auto length = static_cast<std::int64_t>(std::min(samples.last - samples.first, kLongest));
   const bool is_good = file && file->is_regular && (file->uid == 0 || file->uid == options_.reader);
@@ -72,7 +318,7 @@ void ProcessAdvice::count_into(CauseGroups& groups) {
 }
 
 void ProcessAdvice::add(const CauseGroups& groups) {
-  wants_stacks_ = process_.ends_in_jit != 0 && !facts_.asked.frame_pointers;
+  wants_stacks_ = process_.ends_in_jit != 0 && !facts_.asked.has_stack_flag;
   if (add_foreign()) {
     // Then nothing else is the cause.
   } else if (process_.unnamed_jit != 0) {
@@ -89,7 +335,7 @@ void ProcessAdvice::add(const CauseGroups& groups) {
 }
 
 bool ProcessAdvice::concerns() const noexcept {
-  return recorded_.found.runtime != HostRuntime::unknown && recorded_.found.is_the_program &&
+  return recorded_.found.runtime != Runtime::unknown && recorded_.found.is_the_program &&
          process_.jit_frames == 0;
 }
 
@@ -136,11 +382,10 @@ void ProcessAdvice::add_names(const CauseGroups& groups) {
     return;
   }
   if (add_unmarked(counts, severity) || add_causes(groups)) return;
-  const bool is_java = process_.runtime == HostRuntime::jvm && recorded_.is_alive;
   advice_.add(
       "unnamed-jit", severity,
       counts + (is_any_used() ? ", although the map or jitdump that was found names others" : ""),
-      is_java ? jcmd_command(facts_) : "", process_.counts.pid);
+      recorded_.is_alive ? live_command(facts_) : "", process_.counts.pid);
 }
 
 std::string ProcessAdvice::counts_text(const std::string& where, std::uint64_t unnamed,
@@ -159,10 +404,7 @@ void ProcessAdvice::add_cut_buffer(const std::string& counts, const LookedFor& f
   advice_.add("lost-map", severity,
               counts + ends + ": " + visible(file.our_path) +
                   (file.fate == FileFate::empty ? " is empty" : " ends within a record") +
-                  ", because Python buffers it, and a process that ends by os._exit(), as "
-                  "workers of multiprocessing do, or by a signal does not write its buffer; call "
-                  "ctypes.CDLL(None).fflush(None) before os._exit(), or use -X perf, which "
-                  "writes each name at once, but no unwinding information",
+                  ", because " + std::string(facts_.runtime().stacks.dump.cut),
               "", process_.counts.pid);
 }
 
@@ -198,7 +440,7 @@ bool ProcessAdvice::add_unmarked(const std::string& counts, Severity severity) {
 
 void ProcessAdvice::find_causes() {
   const bool is_all = process_.unnamed_jit != 0 && process_.unnamed_jit == process_.jit_frames;
-  const bool is_silent = concerns() && (!is_any_used() || is_jitless()) && is_meant();
+  const bool is_silent = concerns() && (!is_any_used() || facts_.has_no_code()) && is_meant();
   if (began_unseen() || cut_buffer() != nullptr || !(is_all || is_silent)) return;
   Diagnosis live;
   live.pid = process_.counts.pid;
@@ -264,9 +506,9 @@ std::string ProcessAdvice::where_text() const {
 
 void ProcessAdvice::add_runtime_fix(const DoctorFinding& cause, Severity severity,
                                     const std::string& message, pid_t pid) {
-  const bool cannot = cause.id == "too-old" && process_.runtime == HostRuntime::jvm;
+  const bool cannot = cause.id == "too-old" && facts_.runtime().maps.is_live();
   const StartAdvice::Wants wants{cause.id != "lost-map", wants_stacks_};
-  if (cause.id == "no-map" && !pypy_log(facts_).empty()) {
+  if (cause.id == "no-map" && !log_of(facts_).empty()) {
     advice_.add(cause.id, severity, message, cause.fix, pid);
     return;
   }
@@ -282,6 +524,133 @@ void ProcessAdvice::add_runtime_fix(const DoctorFinding& cause, Severity severit
     advice_.add(cause.id, severity, message + how, fix, pid);
   }
 }
+
+void ProcessAdvice::add_damage() {
+  for (const LookedFor& file : process_.looked_for) {
+    const bool is_told = file.inherited_from != 0 && recording_.views.contains(file.inherited_from);
+    if (file.fate != FileFate::used || file.damage.empty() || is_told) continue;
+    const bool is_harmless = process_.unnamed_jit == 0;
+    if (file.is_cut_off && (is_harmless || &file == cut_buffer())) continue;
+    advice_.add("damaged-dump", is_harmless ? Severity::info : Severity::warning,
+                is_harmless ? visible(file.our_path) + " is damaged, but no frame lacks a name; " +
+                                  visible(file.damage)
+                            : damage_text(file),
+                damage_fix(file), process_.counts.pid);
+  }
+}
+
+void ProcessAdvice::add_unrecorded_code() {
+  const std::uint64_t count = process_.in_unrecorded_code;
+  if (count == 0 || began_unseen()) return;
+  advice_.add("unrecorded-code",
+              matters(count, process_.counts.samples) ? Severity::warning : Severity::info,
+              std::to_string(count) + " of " + std::to_string(process_.counts.samples) +
+                  " samples of " + process_title(process_) +
+                  " have no name and lie where the recording has no code: the program moved code "
+                  "there (perf does not record mremap), or perf lost the mapping; only a perf map "
+                  "or jitdump of the process can name them",
+              "", process_.counts.pid);
+}
+
+void ProcessAdvice::add_unknown_parent() {
+  if (process_.knows_parents) return;
+  advice_.add("unknown-parent", Severity::warning,
+              process_title(process_) +
+                  " was there before the recording began, and is gone: if it was forked from "
+                  "another process, that one's perf map or jitdump may have the names; give it "
+                  "with --map or --jitdump, or record again while the process lives",
+              "", process_.counts.pid);
+}
+
+void ProcessAdvice::add_ignored() {
+  const JitMemory& memory = process_.memory;
+  // Code of a dump is named by 'perf inject', wherever it lies.
+  if (memory.ignored_bytes == 0 || uses(true)) return;
+  advice_.add("perf-ignores-region", Severity::info,
+              process_title(process_) + ": " + ignored_text(memory) + "; perfmap does",
+              "perfmap stacks --format perf-script " + facts_.subject, process_.counts.pid);
+}
+
+void ProcessAdvice::add_stack_finding() {
+  if (process_.ends_in_jit == 0 || is_of_own_stack()) return;
+  const Severity severity =
+      matters(process_.ends_in_jit, process_.counts.samples) ? Severity::warning : Severity::info;
+  const std::string message = std::to_string(process_.ends_in_jit) + " of " +
+                              std::to_string(process_.counts.samples) + " stacks of " +
+                              process_title(process_) + " end in code of " +
+                              std::string(title_of(process_.runtime)) + end_text();
+  add_start_fix("frame-pointers", severity, message);
+}
+
+std::string ProcessAdvice::end_text() const {
+  const UnwindingDump& dump = facts_.runtime().stacks.dump;
+  const bool has_dump = !facts_.asked.dump_by.empty();
+  if (dump.exists() && has_dump && has_stack_copies(recording_.context.samples)) {
+    return ", whose unwinding information is missing or wrong there";
+  }
+  const bool is_too_old =
+      parse_version(recorded_.found.version) < parse_version(dump.first_release);
+  return ", which kept no frame pointers there" +
+         (is_too_old ? "; " + std::string(dump.too_old) : "");
+}
+
+void ProcessAdvice::add_start_fix(std::string_view id, Severity severity,
+                                  const std::string& message) {
+  const bool has_fix = wants_stacks_ && start_.can_keep_stacks();
+  const StartAdvice::Wants wants{lacks_flags() && !facts_.is_too_old(), true};
+  if (const auto change = has_fix ? start_.change(wants) : std::nullopt) {
+    advice_.add_change(id, severity, message, *change, process_.counts.pid);
+    return;
+  }
+  const StackFlags flags = stack_flags(facts_);
+  std::string fix;
+  if (has_fix && recorded_.is_alive && recorded_.knows_arguments) {
+    CommandLine line = own_command(recorded_.view);
+    line.inserted = flags.flags;
+    if (flags.flags.empty()) line.environment = flags.variables;
+    fix = line.text();
+  } else if (has_fix) {
+    fix = start_.exports({.stacks = true});
+  }
+  advice_.add(id, severity, message, fix, process_.counts.pid);
+}
+
+bool ProcessAdvice::is_of_own_stack() const {
+  return facts_.runtime().stacks.has_own_stacks() &&
+         (has_stack_copies(recording_.context.samples) || is_any_used() ||
+          !facts_.asked.map_by.empty());
+}
+
+void ProcessAdvice::add_interpreted_frames() {
+  const bool is_known = recorded_.knows_arguments && is_any_used();
+  const RuntimeStacks& stacks = facts_.runtime().stacks;
+  if (!stacks.is_about_names || !is_known) return;
+  const StartFlags& asked = facts_.asked;
+  if (asked.has_stack_flag || asked.map_by.empty() || facts_.has_no_code()) return;
+  const std::string message = process_title(process_) + ": " + std::string(stacks.message);
+  if (const auto change = start_.change({.names = true, .stacks = wants_stacks_})) {
+    advice_.add_change(stacks.finding, Severity::info, message, *change, process_.counts.pid);
+  } else {
+    advice_.add(stacks.finding, Severity::info, message, naming_command(facts_, true),
+                process_.counts.pid);
+  }
+}
+
+const LookedFor* ProcessAdvice::cut_buffer() const noexcept {
+  if (facts_.runtime().stacks.dump.cut.empty() || !facts_.is_gone) return nullptr;
+  for (const LookedFor& file : process_.looked_for) {
+    if (!file.is_dump || file.inherited_from != 0) continue;
+    const bool is_cut = file.fate == FileFate::used && file.is_cut_off;
+    if (is_cut || (file.fate == FileFate::empty && !uses(false))) return &file;
+  }
+  return nullptr;
+}
+
+bool ProcessAdvice::explains_ends() const noexcept {
+  return cut_buffer() != nullptr && process_.ends_in_jit <= process_.unnamed_jit;
+}
+
+}  // namespace
 
 void add_process_findings(const RecordingCase& facts, const RecordingDiagnosis& diagnosis,
                           RecordingAdvice& advice) {

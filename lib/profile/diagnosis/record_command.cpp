@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "diagnosis/command_text.hpp"
-#include "diagnosis/doctor_view.hpp"
+#include "diagnosis/process_view.hpp"
+#include "perfmap/shell_word.hpp"
 
 namespace perfmap {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "diagnosis/doctor_advice.hpp"
+#include "diagnosis/doctor_findings.hpp"
 #include "diagnosis/record_command.hpp"
 #include "diagnosis/recorded_samples.hpp"
 #include "perfmap/doctor_recording.hpp"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "diagnosis/recorded_case.hpp"
 
@@ -73,5 +74,10 @@ bool is_of_this_machine(const RecordedSamples& samples);
 /// no larger one.
 std::uint32_t mending_stack_size(std::uint32_t copied, std::uint64_t cut,
                                  std::uint64_t samples) noexcept;
+
+/// A command line that gets the ELF files of a recording's processes from the machine that made
+/// it, and examines the recording with them; empty where it would be too long to paste. It gets all
+/// of them, as --symfs is for all.
+std::string fetch_command(const RecordingContext& context);
 
 }  // namespace perfmap

@@ -1,30 +1,17 @@
 #include "stacks/code_class.hpp"
 
-#include <algorithm>
-#include <array>
-
 namespace perfmap {
 namespace {
 
-constexpr std::array<std::string_view, 3> kInterpreted{"interpreted", "interpreter", "bytecode"};
-constexpr std::array<std::string_view, 3> kBaseline{"baseline", "tier0", "instrumented"};
-constexpr std::array<std::string_view, 2> kMiddle{"maglev", "dfg"};
-constexpr std::array<std::string_view, 6> kOptimized{"turbofan", "ion",   "ftl",
-                                                     "tier1",    "trace", "wasm"};
-constexpr std::array<std::string_view, 6> kRuntime{"builtin", "regexp",     "stub",
-                                                   "adapter", "trampoline", "prejit"};
+constexpr auto kFirstOfJit = static_cast<std::uint8_t>(CodeClass::interpreted);
+static_assert(static_cast<std::uint8_t>(CodeClass::runtime) ==
+              kFirstOfJit + static_cast<std::uint8_t>(TierClass::runtime));
 
 }  // namespace
 
-std::span<const std::string_view> tiers_of(CodeClass code) noexcept {
-  switch (code) {
-    case CodeClass::interpreted: return kInterpreted;
-    case CodeClass::baseline: return kBaseline;
-    case CodeClass::middle: return kMiddle;
-    case CodeClass::optimized: return kOptimized;
-    case CodeClass::runtime: return kRuntime;
-    default: return {};
-  }
+std::span<const Tier> tiers_of(CodeClass code) noexcept {
+  if (code < CodeClass::interpreted || code > CodeClass::runtime) return {};
+  return tiers_of(static_cast<TierClass>(static_cast<std::uint8_t>(code) - kFirstOfJit));
 }
 
 CodeClass code_class(const FrameFunction& function) noexcept {
@@ -35,12 +22,9 @@ CodeClass code_class(const FrameFunction& function) noexcept {
     case FrameKind::kernel: return CodeClass::kernel;
     case FrameKind::jit: break;
   }
-  for (const CodeClass code : {CodeClass::interpreted, CodeClass::baseline, CodeClass::middle,
-                               CodeClass::optimized, CodeClass::runtime}) {
-    const std::span<const std::string_view> tiers = tiers_of(code);
-    if (std::find(tiers.begin(), tiers.end(), function.tier) != tiers.end()) return code;
-  }
-  return CodeClass::jit;
+  const Tier* const tier = find_tier(function.tier);
+  if (tier == nullptr) return CodeClass::jit;
+  return static_cast<CodeClass>(kFirstOfJit + static_cast<std::uint8_t>(tier->code));
 }
 
 }  // namespace perfmap

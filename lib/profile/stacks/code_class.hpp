@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
+#include "perfmap/runtimes.hpp"
 #include "perfmap/stack_sample.hpp"
 
 namespace perfmap {
@@ -14,7 +14,7 @@ enum class CodeClass : std::uint8_t {
   kernel,
   native,
   inlined,
-  interpreted,
+  interpreted,  ///< from here to `runtime`: as TierClass
   baseline,
   middle,
   optimized,
@@ -25,7 +25,7 @@ inline constexpr std::uint8_t kCodeClasses = 10;
 
 CodeClass code_class(const FrameFunction& function) noexcept;
 
-/// The tiers of DecodedName::tier that a class holds.
-std::span<const std::string_view> tiers_of(CodeClass code) noexcept;
+/// The tiers of DecodedName::tier that a class holds; see TierClass.
+std::span<const Tier> tiers_of(CodeClass code) noexcept;
 
 }  // namespace perfmap

@@ -38,7 +38,7 @@ void write_firefox_categories(JsonWriter& json) {
     json.key("subcategories");
     json.begin_array();
     json.string("Other");
-    for (const std::string_view tier : tiers_of(static_cast<CodeClass>(i))) json.string(tier);
+    for (const Tier& tier : tiers_of(static_cast<CodeClass>(i))) json.string(tier.name);
     json.end_array();
     json.end_object();
   }
@@ -46,8 +46,8 @@ void write_firefox_categories(JsonWriter& json) {
 }
 
 std::uint32_t firefox_subcategory(const FrameFunction& function) noexcept {
-  const std::span<const std::string_view> tiers = tiers_of(code_class(function));
-  const auto found = std::find(tiers.begin(), tiers.end(), function.tier);
+  const std::span<const Tier> tiers = tiers_of(code_class(function));
+  const auto found = std::ranges::find(tiers, function.tier, &Tier::name);
   return found == tiers.end() ? 0 : static_cast<std::uint32_t>(found - tiers.begin()) + 1;
 }
 

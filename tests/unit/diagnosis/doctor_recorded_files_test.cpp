@@ -254,7 +254,7 @@ TEST_CASE("memory where perf looks into no map is told, as .NET's", "[doctor]") 
   patient.memory = "/memfd:doublemapper (deleted)";
   RecordedPatient::write(patient.map(), kLines);
   const RecordingDiagnosis found = patient.diagnose();
-  CHECK(found.processes.at(0).runtime == HostRuntime::node);
+  CHECK(found.processes.at(0).runtime == Runtime::v8);
   const RecordingFinding* const one = find_finding(found, "perf-ignores-region");
   REQUIRE(one != nullptr);
   CHECK(one->finding.severity == Severity::info);

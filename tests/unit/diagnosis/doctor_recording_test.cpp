@@ -21,9 +21,9 @@ TEST_CASE("the runtime of a recorded process is that of its program or libraries
     patient.program = program;
     return patient.diagnose().processes.at(0).runtime;
   };
-  CHECK(runtime_of("/opt/jdk/lib/server/libjvm.so") == HostRuntime::jvm);
-  CHECK(runtime_of("/usr/bin/python3.12") == HostRuntime::cpython);
-  CHECK(runtime_of("/usr/bin/cat") == HostRuntime::unknown);
+  CHECK(runtime_of("/opt/jdk/lib/server/libjvm.so") == Runtime::hotspot);
+  CHECK(runtime_of("/usr/bin/python3.12") == Runtime::cpython);
+  CHECK(runtime_of("/usr/bin/cat") == Runtime::unknown);
 }
 
 TEST_CASE("samples without stacks want -g, and nothing that needs stacks", "[doctor]") {

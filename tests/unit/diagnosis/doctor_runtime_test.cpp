@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "diagnosis/command_text.hpp"
-#include "diagnosis/doctor_advice.hpp"
+#include "diagnosis/doctor_findings.hpp"
+#include "perfmap/shell_word.hpp"
 #include "support/patient.hpp"
 
 namespace perfmap {
@@ -70,7 +70,7 @@ TEST_CASE("every runtime is told to name its code by its own command line", "[do
   Patient patient;
   const Diagnosis found = patient.program(started.executable, started.arguments).diagnose();
   CAPTURE(started.executable);
-  CHECK(to_string(found.runtime) == started.runtime);
+  CHECK(process_word(found.runtime) == started.runtime);
   REQUIRE(found.findings.size() >= 1);
   CHECK(found.findings[0].fix == started.fix);
   CHECK(found.misses_names());
@@ -81,7 +81,7 @@ TEST_CASE("a runtime in another program is known by its libraries and its memory
   Patient patient;
   patient.program("/opt/app");
   const auto runtime_with = [&](const std::string& line) {
-    return std::string(to_string(patient.maps(line).diagnose().runtime));
+    return std::string(process_word(patient.maps(line).diagnose().runtime));
   };
   CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/lib/server/libjvm.so\n") == "jvm");
   CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/libnode.so.108\n") == "node");
@@ -99,7 +99,7 @@ TEST_CASE("a program that only embeds Python has nothing to miss", "[doctor]") {
   Patient patient;
   patient.program("/usr/bin/gdb").maps("1000-2000 r-xp 0 8:1 7 /usr/lib/libpython3.11.so.1.0\n");
   const Diagnosis found = patient.diagnose();
-  CHECK(to_string(found.runtime) == "cpython");
+  CHECK(process_word(found.runtime) == "cpython");
   CHECK(ids_of(found).empty());
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]"
 
 TEST_CASE("a runtime that others start is told by its environment", "[doctor]") {
   using Variables = std::vector<std::string>;
-  const auto variables_of = [](HostRuntime runtime, const std::string& version = "") {
+  const auto variables_of = [](Runtime runtime, const std::string& version = "") {
     const ProcessView view;
     const DoctorOptions options;
     DoctorCase facts{view, options};
@@ -183,18 +183,17 @@ TEST_CASE("a runtime that others start is told by its environment", "[doctor]") 
     facts.found.version = version;
     return naming_variables(facts);
   };
-  CHECK(variables_of(HostRuntime::cpython) == Variables{"PYTHONPERFSUPPORT=1"});
-  CHECK(variables_of(HostRuntime::cpython, "3.11").empty());
-  CHECK(variables_of(HostRuntime::dotnet) ==
+  CHECK(variables_of(Runtime::cpython) == Variables{"PYTHONPERFSUPPORT=1"});
+  CHECK(variables_of(Runtime::cpython, "3.11").empty());
+  CHECK(variables_of(Runtime::dotnet) ==
         Variables{"DOTNET_PerfMapEnabled=1", "DOTNET_EnableWriteXorExecute=0"});
-  CHECK(variables_of(HostRuntime::erlang) == Variables{"ERL_FLAGS=+JPperf true"});
-  CHECK(variables_of(HostRuntime::ruby) == Variables{"RUBYOPT=--yjit --yjit-perf"});
-  CHECK(variables_of(HostRuntime::mono) == Variables{"MONO_ENV_OPTIONS=--jitmap"});
-  for (const HostRuntime runtime : {HostRuntime::node, HostRuntime::jvm, HostRuntime::pypy}) {
+  CHECK(variables_of(Runtime::erlang) == Variables{"ERL_FLAGS=+JPperf true"});
+  CHECK(variables_of(Runtime::ruby) == Variables{"RUBYOPT=--yjit --yjit-perf"});
+  CHECK(variables_of(Runtime::mono) == Variables{"MONO_ENV_OPTIONS=--jitmap"});
+  for (const Runtime runtime : {Runtime::v8, Runtime::hotspot, Runtime::pypy}) {
     CHECK(variables_of(runtime).size() == 1);
   }
-  for (const HostRuntime runtime :
-       {HostRuntime::php, HostRuntime::luajit, HostRuntime::wasmtime, HostRuntime::unknown}) {
+  for (const Runtime runtime : {Runtime::php, Runtime::luajit, Runtime::wasm, Runtime::unknown}) {
     CHECK(variables_of(runtime).empty());
   }
 }

@@ -1,7 +1,7 @@
 // What is said of stacks that end early.
 
-#include "diagnosis/ended_stacks.hpp"
 #include "diagnosis/recording_findings.hpp"
+#include "diagnosis/stack_survey.hpp"
 #include "support/recorded_patient.hpp"
 
 namespace perfmap::test {
@@ -146,7 +146,7 @@ TEST_CASE("code of 32 bits is told once, and not as code without information", "
 
 TEST_CASE("copied stacks of Erlang that lose their callers want frame pointers", "[doctor]") {
   EndedCase ended;
-  ended.views[42].found.runtime = HostRuntime::erlang;
+  ended.views[42].found.runtime = Runtime::erlang;
   ended.diagnosis.processes[0].unnamed_jit = 7;
   ended.ends({"//anon", "", FrameKind::jit, 600, 0, 0});
   ended.ends({"/usr/lib/erlang/beam.smp", "erts_garbage_collect", FrameKind::native, 100, 0, 0});
@@ -166,7 +166,7 @@ TEST_CASE("copied stacks of Erlang that lose their callers want frame pointers",
 
 TEST_CASE("stacks of Erlang's functions in C are told, without a command", "[doctor]") {
   EndedCase ended;
-  ended.views[42].found.runtime = HostRuntime::erlang;
+  ended.views[42].found.runtime = Runtime::erlang;
   ended.views[42].view.arguments = {"erl", "+JPperf", "true"};
   ended.ends({"/tmp/jit-42.dump", "erts_beamasm:normal_exit/0", FrameKind::jit, 900, 0, 0, 0});
   CHECK(ended.findings().empty());

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <random>
 
-#include "diagnosis/command_text.hpp"
+#include "perfmap/shell_word.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap::test {

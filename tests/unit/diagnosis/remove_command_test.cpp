@@ -1,11 +1,10 @@
 // Who may remove a file without sudo.
 
-#include "diagnosis/remove_command.hpp"
-
 #include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "diagnosis/doctor_findings.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 #include "support/skip.hpp"

@@ -1,8 +1,6 @@
 // What is said of frames in files whose symbols were stripped.
 
-#include "diagnosis/stripped_files.hpp"
-
-#include "diagnosis/ended_stacks.hpp"
+#include "diagnosis/stack_survey.hpp"
 #include "perfmap/module.hpp"
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"

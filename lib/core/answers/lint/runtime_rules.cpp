@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "perfmap/names.hpp"
 #include "perfmap/rules.hpp"
+#include "perfmap/runtimes.hpp"
 
 namespace perfmap::lint_rules {
 namespace {
@@ -14,35 +14,62 @@ constexpr std::size_t kSample = 4096;
 constexpr std::uint64_t kFew = 10;
 
 /// Names, counted by who wrote them.
-struct Producers {
-  std::uint64_t v8_own = 0;
-  std::uint64_t v8_scripts = 0;
-  std::uint64_t net_stubs = 0;
-  std::uint64_t net_methods = 0;
-  std::uint64_t python = 0;
-  std::uint64_t unmarked = 0;
-  std::uint64_t all = 0;
-  std::optional<Entry> first_unmarked = {};
-
-  void see(const Entry& entry);
-};
-
-void Producers::see(const Entry& entry) {
-  const DecodedName name = decode_name(entry.name);
-  ++all;
-  switch (name.runtime) {
-    case Runtime::v8:
-      ++(name.tier == "builtin" || name.tier == "bytecode" ? v8_own : v8_scripts);
-      break;
-    case Runtime::dotnet: ++(name.tier == "stub" ? net_stubs : net_methods); break;
-    case Runtime::cpython: ++python; break;
-    case Runtime::unknown:
-      ++unmarked;
-      if (!first_unmarked) first_unmarked = entry;
-      break;
-    default: break;
+class Producers {
+ public:
+  void see(const Entry& entry) {
+    const DecodedName name = decode_name(entry.name);
+    const auto& own = runtime_info(name.runtime).names.own_code_rule.tiers;
+    Count& count = counts_[static_cast<std::size_t>(name.runtime)];
+    ++all_;
+    const bool is_own = !name.tier.empty() && std::ranges::find(own, name.tier) != own.end();
+    ++(is_own ? count.own : count.others);
+    if (name.runtime == Runtime::unknown && !first_unmarked_) first_unmarked_ = entry;
   }
-}
+
+  bool breaks(const RuntimeInfo& runtime) const noexcept {
+    const OwnCodeRule& rule = runtime.names.own_code_rule;
+    const Count& count = of(runtime.runtime);
+    return rule.rule != nullptr && count.own >= kFew &&
+           (rule.is_whole_map ? count.own == all_ : count.others == 0);
+  }
+  /// Some runtimes mark every name, so that one without a mark is somebody else's.
+  bool is_mixed() const noexcept {
+    std::uint64_t marked = 0;
+    for (const RuntimeInfo* const one : all_runtimes()) {
+      if (!one->names.marks_all.empty()) marked += of(one->runtime).others;
+    }
+    return marked >= kFew && unmarked() >= kFew;
+  }
+  bool is_suspicious() const noexcept {
+    return is_mixed() || std::ranges::any_of(all_runtimes(), [this](const RuntimeInfo* one) {
+             return breaks(*one);
+           });
+  }
+  /// Of a map that is mixed. One name stands for all.
+  std::string_view marked_by() const noexcept {
+    std::string_view last;
+    for (const RuntimeInfo* const one : all_runtimes()) {
+      const std::string_view name = one->names.marks_all;
+      if (!name.empty() && of(one->runtime).others != 0) last = name;
+    }
+    return last;
+  }
+  std::uint64_t unmarked() const noexcept { return of(Runtime::unknown).others; }
+  const Entry& first_unmarked() const { return *first_unmarked_; }
+
+ private:
+  struct Count {
+    std::uint64_t own = 0;  // of the tiers that its rule is about
+    std::uint64_t others = 0;
+  };
+  const Count& of(Runtime runtime) const noexcept {
+    return counts_[static_cast<std::size_t>(runtime)];
+  }
+
+  std::array<Count, 32> counts_{};  // by Runtime
+  std::uint64_t all_ = 0;
+  std::optional<Entry> first_unmarked_;
+};
 
 /// Every `step`th entry.
 Producers look_at(const Map& map, const LineFacts& facts, std::size_t step) {
@@ -53,42 +80,24 @@ Producers look_at(const Map& map, const LineFacts& facts, std::size_t step) {
   return seen;
 }
 
-bool lacks_scripts(const Producers& seen) noexcept {
-  return seen.v8_own >= kFew && seen.v8_scripts == 0;
-}
-
-bool is_stubs_alone(const Producers& seen) noexcept {
-  return seen.net_stubs >= kFew && seen.net_stubs == seen.all;
-}
-
-/// CPython and V8 mark every name, so that one without a mark is somebody else's.
-bool is_mixed(const Producers& seen) noexcept {
-  return seen.python + seen.v8_scripts >= kFew && seen.unmarked >= kFew;
-}
-
 }  // namespace
 
 void check_producers(const Map& map, const LineFacts& facts, Diagnostics& problems) {
   constexpr Location kFile{0, 1, 1};
   const std::size_t step = facts.entries.count() / kSample + 1;
   Producers seen = look_at(map, facts, step);
-  const bool is_suspicious = lacks_scripts(seen) || is_stubs_alone(seen) || is_mixed(seen);
-  if (is_suspicious && step > 1) seen = look_at(map, facts, 1);
-  if (lacks_scripts(seen)) {
-    problems.add(rule::kNoScripts, kFile,
-                 "builtins and bytecode handlers alone: scripts are interpreted, so their frames "
-                 "have no names");
+  if (seen.is_suspicious() && step > 1) seen = look_at(map, facts, 1);
+  for (const RuntimeInfo* const one : all_runtimes()) {
+    const OwnCodeRule& own = one->names.own_code_rule;
+    if (seen.breaks(*one)) problems.add(*own.rule, kFile, own.message);
   }
-  if (is_stubs_alone(seen)) {
-    problems.add(rule::kOnlyStubs, kFile, "stubs alone: no method has a name");
-  }
-  if (!is_mixed(seen) || !problems.count(rule::kMixedProducers)) return;
-  const std::uint64_t offset = seen.first_unmarked->offset;
+  if (!seen.is_mixed() || !problems.count(rule::kMixedProducers)) return;
+  const std::uint64_t offset = seen.first_unmarked().offset;
   problems.keep({&rule::kMixedProducers,
                  {offset, map.line_number(offset), 1},
-                 std::to_string(seen.unmarked) +
+                 std::to_string(seen.unmarked()) +
                      " names do not tell who wrote them, among those of " +
-                     (seen.python != 0 ? "CPython" : "V8"),
+                     std::string(seen.marked_by()),
                  0});
 }
 

@@ -1,0 +1,83 @@
+// Erlang/OTP: $module:function/arity, $global::stub, "-CodeInfoPrologue" behind either.
+
+#include <algorithm>
+
+#include "runtimes/catalogue.hpp"
+
+namespace perfmap::runtimes {
+namespace {
+
+std::optional<DecodedName> decode(std::string_view raw) {
+  if (!raw.starts_with('$') || raw.size() < 4) return std::nullopt;
+  if (raw.starts_with("$global::")) {
+    return DecodedName{.runtime = Runtime::erlang, .tier = "stub", .function = raw.substr(9)};
+  }
+  const std::size_t slash = raw.rfind('/');
+  std::string_view arity = slash == std::string_view::npos ? "" : raw.substr(slash + 1);
+  arity = arity.substr(0, arity.find('-'));
+  if (raw.find(':') == std::string_view::npos || !all_digits(arity)) return std::nullopt;
+  return DecodedName{.runtime = Runtime::erlang, .function = raw.substr(1)};
+}
+
+constexpr std::string_view kVariables[] = {"ERL_AFLAGS"};
+constexpr std::string_view kNamingVariables[] = {"ERL_FLAGS=+JPperf true"};
+
+StartFlags flags_of(const ProgramStart& start) {
+  StartFlags asked;
+  const Words& words = start.arguments;
+  for (std::size_t i = 1; i + 1 < words.size() && words[i] != "--"; ++i) {
+    // erlexec hands the emulator's "+" on as "-".
+    if (words[i] != "+JPperf" && words[i] != "-JPperf") continue;
+    const std::string& what = words[i + 1];
+    const std::string by = "+JPperf " + what;
+    asked.map_by = what == "true" || what == "map" ? by : "";
+    asked.dump_by = what == "true" || what == "dump" ? by : "";
+  }
+  return asked;
+}
+
+/// The emulator's own command line is none that people type.
+CommandLine naming_command(const RuntimeProcess& process) {
+  const Words& words = process.start.arguments;
+  const std::string had(process.start.variable("ERL_FLAGS").value_or(""));
+  const auto name = std::find(words.begin(), words.end(), "-progname");
+  const bool is_named = name != words.end() && std::next(name) != words.end();
+  return {{"ERL_FLAGS=" + had + (had.empty() ? "" : " ") + "+JPperf true"},
+          is_named ? *std::next(name) : "erl",
+          {},
+          {"..."}};
+}
+
+StackFlags stack_flags(const RuntimeProcess& process) {
+  if (!process.flags.map_by.empty()) return {};
+  return {{}, {std::string(kNamingVariables[0])}};
+}
+
+}  // namespace
+
+constinit const RuntimeInfo kErlang = {
+    .runtime = Runtime::erlang,
+    .id = "erlang",
+    .title = "Erlang",
+    .names = {.decode = decode},
+    .signs = {.programs = {"beam.smp", "beam"}, .launcher = "erl"},
+    .maps = {.variables = kVariables,
+             .flags = flags_of,
+             .command = naming_command,
+             .naming_variables = kNamingVariables,
+             .writes_dump_too = true},
+    .stacks = {.flags = stack_flags,
+               .own_stack_message =
+                   " lose their callers in Erlang: its code runs on stacks of its own, which are "
+                   "not copied while it calls C; with '+JPperf true' it keeps frame pointers, by "
+                   "which the kernel walks them (-g)",
+               .own_stack_calls =
+                   " end where Erlang calls a function in C, which runs on another stack: the "
+                   "callers are not copied, and -g shows them only if beam.smp was compiled with "
+                   "-fno-omit-frame-pointer",
+               // Fragments that functions share, such as global::call_light_bif_shared. Stacks that
+               // end in a function of a module (erts_beamasm:normal_exit/0) are whole.
+               .own_stack_callers = {"global::call_", "global::dispatch_"}},
+};
+
+}  // namespace perfmap::runtimes

@@ -1,0 +1,30 @@
+// Julia: julia_f_12; japi1_ and jlsys_ for other calling conventions, jfptr_ for wrappers.
+
+#include "runtimes/catalogue.hpp"
+
+namespace perfmap::runtimes {
+namespace {
+
+std::optional<DecodedName> decode(std::string_view raw) {
+  for (const std::string_view prefix : {"julia_", "japi1_", "japi3_", "jfptr_", "jlsys_"}) {
+    const std::size_t last = raw.rfind('_');
+    if (!raw.starts_with(prefix) || last < prefix.size() + 1 || !all_digits(raw.substr(last + 1))) {
+      continue;
+    }
+    return DecodedName{.runtime = Runtime::julia,
+                       .tier = prefix == "jfptr_" ? "adapter" : "",
+                       .function = raw.substr(prefix.size(), last - prefix.size())};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+constinit const RuntimeInfo kJulia = {
+    .runtime = Runtime::julia,
+    .id = "julia",
+    .title = "Julia",
+    .names = {.decode = decode},
+};
+
+}  // namespace perfmap::runtimes

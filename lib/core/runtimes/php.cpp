@@ -1,0 +1,73 @@
+// PHP 8: JIT$function, JIT$Class::method, JIT$$stub, TRACE-1$function$line.
+
+#include "runtimes/catalogue.hpp"
+
+namespace perfmap::runtimes {
+namespace {
+
+std::optional<DecodedName> decode(std::string_view raw) {
+  if (raw.starts_with("JIT$$") || raw.starts_with("jit$$")) {
+    return DecodedName{.runtime = Runtime::php, .tier = "stub", .function = raw.substr(5)};
+  }
+  if (raw.starts_with("JIT$") && raw.size() > 4) {
+    DecodedName name{.runtime = Runtime::php, .function = raw.substr(4)};
+    if (name.function.starts_with('/')) name.file = name.function;
+    return name;
+  }
+  const std::size_t first = raw.find('$');
+  if (!raw.starts_with("TRACE-") || first == std::string_view::npos ||
+      !all_digits(raw.substr(6, first - 6))) {
+    return std::nullopt;
+  }
+  DecodedName name{.runtime = Runtime::php, .tier = "trace", .function = raw.substr(first + 1)};
+  const std::size_t last = name.function.rfind('$');
+  const auto line =
+      last == std::string_view::npos ? std::nullopt : parse_decimal(name.function.substr(last + 1));
+  if (line && last != 0) {
+    name.line = *line;
+    name.function = name.function.substr(0, last);
+  }
+  if (name.function.starts_with('/')) name.file = name.function;
+  return name;
+}
+
+/// php.ini cannot be seen: what it says is no flag here.
+StartFlags flags_of(const ProgramStart& start) {
+  constexpr std::uint64_t kMap = 0x10;
+  constexpr std::uint64_t kDump = 0x20;
+  StartFlags asked;
+  const Words words = own_options(start, {"-d", "--define", "-c", "-r", "-f", "-z"});
+  for (std::string_view word : words) {
+    if (word.starts_with("-d")) word.remove_prefix(2);
+    if (word.starts_with("opcache.jit_buffer_size=")) asked.jit = true;
+    constexpr std::string_view kDebug = "opcache.jit_debug=";
+    if (!word.starts_with(kDebug)) continue;
+    const std::uint64_t bits = number_of(word.substr(kDebug.size()), 10);
+    if ((bits & kMap) != 0) asked.map_by = std::string(word);
+    if ((bits & kDump) != 0) asked.dump_by = std::string(word);
+  }
+  return asked;
+}
+
+CommandLine naming_command(const RuntimeProcess& process) {
+  Words flags;
+  if (!process.has_jit) {
+    flags = {"-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M"};
+  }
+  flags.insert(flags.end(), {"-d", "opcache.jit_debug=0x10"});
+  return with_flags(process.start, std::move(flags));
+}
+
+}  // namespace
+
+constinit const RuntimeInfo kPhp = {
+    .runtime = Runtime::php,
+    .id = "php",
+    .title = "PHP",
+    .names = {.decode = decode},
+    .signs = {.programs = {"php", "php-fpm", "php-cgi"}, .libraries = {"libphp"}},
+    .maps = {.flags = flags_of, .command = naming_command},
+    .doctor = {.no_jit = "PHP runs without its JIT, and only the JIT's code can be named"},
+};
+
+}  // namespace perfmap::runtimes

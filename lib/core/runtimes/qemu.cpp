@@ -1,0 +1,22 @@
+// QEMU: guest-0x400123, and its prologue.
+
+#include "runtimes/catalogue.hpp"
+
+namespace perfmap::runtimes {
+namespace {
+
+std::optional<DecodedName> decode(std::string_view raw) {
+  if (!raw.starts_with("guest-0x") && raw != "tcg-prologue-buffer") return std::nullopt;
+  return DecodedName{.runtime = Runtime::qemu, .function = raw};
+}
+
+}  // namespace
+
+constinit const RuntimeInfo kQemu = {
+    .runtime = Runtime::qemu,
+    .id = "qemu",
+    .title = "QEMU",
+    .names = {.decode = decode},
+};
+
+}  // namespace perfmap::runtimes

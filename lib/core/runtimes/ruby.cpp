@@ -1,0 +1,69 @@
+// Ruby's YJIT: "[JIT] label@file:line" for methods, "[JIT] label" for code of its own.
+
+#include "runtimes/catalogue.hpp"
+
+namespace perfmap::runtimes {
+namespace {
+
+std::optional<DecodedName> decode(std::string_view raw) {
+  if (!raw.starts_with("[JIT] ") || raw.size() == 6) return std::nullopt;
+  DecodedName name{.runtime = Runtime::ruby, .function = raw.substr(6)};
+  const std::size_t at = name.function.find('@');
+  if (at == std::string_view::npos || at == 0) return name;
+  const std::size_t colon = name.function.rfind(':');
+  const auto line = colon == std::string_view::npos
+                        ? std::nullopt
+                        : parse_decimal(name.function.substr(colon + 1));
+  if (!line || colon <= at + 1) return name;
+  name.file = name.function.substr(at + 1, colon - at - 1);
+  name.line = *line;
+  name.function = name.function.substr(0, at);
+  return name;
+}
+
+constexpr std::string_view kVariables[] = {"RUBYOPT", "RUBY_YJIT_ENABLE"};
+constexpr std::string_view kNamingVariables[] = {"RUBYOPT=--yjit --yjit-perf"};
+
+StartFlags flags_of(const ProgramStart& start) {
+  Words words = own_options(start, {"-e", "-I", "-r", "-C", "-E"});
+  add_variable(words, start, "RUBYOPT");
+  StartFlags asked;
+  for (const std::string& word : words) {
+    const bool perf = word == "--yjit-perf" || word.starts_with("--yjit-perf=");
+    if (perf) asked.map_by = word;
+    if (perf || word == "--yjit") asked.jit = true;
+  }
+  if (start.variable("RUBY_YJIT_ENABLE") == "1") asked.jit = true;
+  return asked;
+}
+
+CommandLine naming_command(const RuntimeProcess& process) {
+  Words flags;
+  if (!process.flags.jit) flags.emplace_back("--yjit");
+  if (process.flags.map_by.empty()) flags.emplace_back("--yjit-perf");
+  return with_flags(process.start, std::move(flags));
+}
+
+}  // namespace
+
+constinit const RuntimeInfo kRuby = {
+    .runtime = Runtime::ruby,
+    .id = "ruby",
+    .title = "Ruby",
+    .names = {.decode = decode},
+    // Ruby names its memory by PR_SET_VMA_ANON_NAME.
+    .signs = {.programs = {"ruby"},
+              .libraries = {"libruby"},
+              .region = "[anon:Ruby:",
+              .version_program = "ruby",
+              .version_library = "libruby-"},
+    .maps = {.language = "Ruby",
+             .first_release = "3.3",
+             .variables = kVariables,
+             .flags = flags_of,
+             .command = naming_command,
+             .naming_variables = kNamingVariables},
+    .doctor = {.no_jit = "Ruby runs without YJIT, and only YJIT's code can be named"},
+};
+
+}  // namespace perfmap::runtimes

@@ -1,0 +1,83 @@
+// The catalogue of runtimes as a whole: what has to hold for every row.
+
+#include <algorithm>
+#include <set>
+
+#include "perfmap/runtimes.hpp"
+#include "support/catch.hpp"
+
+namespace perfmap {
+
+TEST_CASE("every runtime has one row, and words of its own", "[runtimes]") {
+  std::set<std::string_view> ids;
+  std::set<std::string_view> processes;
+  for (int i = 1; i <= static_cast<int>(Runtime::pypy); ++i) {
+    const auto runtime = static_cast<Runtime>(i);
+    const RuntimeInfo& row = runtime_info(runtime);
+    CAPTURE(row.id);
+    CHECK(row.runtime == runtime);
+    CHECK(row.names.decode != nullptr);
+    CHECK(!title_of(runtime).empty());
+    CHECK(ids.insert(to_string(runtime)).second);
+    CHECK(processes.insert(process_word(runtime)).second);
+  }
+  CHECK(ids.size() == all_runtimes().size());
+  CHECK(!ids.contains(""));
+  CHECK(to_string(Runtime::unknown).empty());
+  CHECK(process_word(Runtime::unknown).empty());
+  CHECK(title_of(Runtime::unknown) == "this program");
+}
+
+TEST_CASE("V8's names are made by a process called node", "[runtimes]") {
+  CHECK(to_string(Runtime::v8) == "v8");
+  CHECK(process_word(Runtime::v8) == "node");
+  CHECK(process_word(Runtime::hotspot) == "jvm");
+  CHECK(process_word(Runtime::wasm) == "wasmtime");
+  CHECK(process_word(Runtime::cpython) == to_string(Runtime::cpython));
+}
+
+TEST_CASE("a runtime that can be told something can be recognised", "[runtimes]") {
+  for (const RuntimeInfo* const row : all_runtimes()) {
+    CAPTURE(row->id);
+    const bool is_told = row->maps.flags != nullptr || row->maps.command != nullptr ||
+                         !row->maps.naming_variables.empty() || !row->maps.build_command.empty();
+    CHECK(is_told == !row->signs.programs[0].empty());
+    for (const std::string_view program : row->signs.programs) {
+      if (!program.empty()) CHECK(runtime_of_program("/usr/bin/" + std::string(program)) == row);
+    }
+    for (const std::string_view library : row->signs.libraries) {
+      if (library.empty()) continue;
+      CHECK(runtime_of_library("/usr/lib/" + std::string(library) + "1.so.2") == row);
+    }
+    if (!row->signs.region.empty()) CHECK(runtime_of_region(row->signs.region) == row);
+  }
+}
+
+TEST_CASE("variables that name code are understood by the runtime's own reader", "[runtimes]") {
+  for (const RuntimeInfo* const row : all_runtimes()) {
+    // Erlang's are read by its launcher, which hands them on as arguments.
+    if (row->maps.naming_variables.empty() || !row->signs.launcher.empty()) continue;
+    CAPTURE(row->id);
+    ProgramStart start;
+    start.environment.assign(row->maps.naming_variables.begin(), row->maps.naming_variables.end());
+    const StartFlags flags = start_flags(row->runtime, start);
+    CHECK((!flags.map_by.empty() || !flags.log.empty()));
+  }
+}
+
+TEST_CASE("each tier belongs to one class", "[runtimes]") {
+  std::set<std::string_view> names;
+  std::size_t count = 0;
+  for (const TierClass code : {TierClass::interpreted, TierClass::baseline, TierClass::middle,
+                               TierClass::optimized, TierClass::runtime}) {
+    for (const Tier& tier : tiers_of(code)) {
+      CHECK(find_tier(tier.name) == &tier);
+      CHECK(names.insert(tier.name).second);
+      ++count;
+    }
+  }
+  CHECK(count == all_tiers().size());
+  CHECK(find_tier("") == nullptr);
+}
+
+}  // namespace perfmap
