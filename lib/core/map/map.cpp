@@ -1,6 +1,4 @@
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "perfmap/map.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +7,6 @@
 #include "base/filler.hpp"
 #include "base/text.hpp"
 #include "map/map_scan.hpp"
-#include "perfmap/map.hpp"
 #include "perfmap/rules.hpp"
 #include "perfmap/written_name.hpp"
 

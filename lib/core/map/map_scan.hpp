@@ -14,9 +14,11 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 
 namespace perfmap {
 
+#if defined(__x86_64__)
 /// Loading 16 bytes at kAlign + n gives the shuffle that moves n digits to the right end and fills
 /// up with zeros on the left.
 alignas(32) inline constexpr std::uint8_t kAlign[32] = {
@@ -49,6 +51,7 @@ __attribute__((target("avx2,bmi"), always_inline)) inline HexField load_hex(
   return {__builtin_bswap64(big_endian), digits,
           static_cast<unsigned>(_mm_movemask_epi8(is_letter))};
 }
+#endif
 
 /// A line as the fast path sees it. Where `name` is 0 the line wants parse_map_line(): it is an
 /// entry in an unusual spelling, or none.
@@ -165,5 +168,3 @@ std::optional<Entry> read_perf_line(std::string_view line, std::uint64_t offset)
 std::size_t glued_entry(std::string_view name) noexcept;
 
 }  // namespace perfmap
-
-#endif
