@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Measures the tree: house.py [BUILD]   (BUILD: a build directory, whose binaries are measured, too)
+
+Prints one line for each figure that says how hard lib and apps are to take in: how many files, units
+that are compiled, lines and public headers they have, which internal headers have at most two files
+that include them, and how much machine code comes of it.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SOURCES = (".cpp", ".hpp", ".c", ".h")
+INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)
+BINARIES = ("lib/libperfmap.so", "lib/profile/libperfmap-profile.so", "apps/perfmap/perfmap")
+
+
+def files_of(*folders):
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in SOURCES)
+
+
+def spelled(header):
+    """As an #include names it."""
+    name = str(header.relative_to(ROOT))
+    for root in ("lib/include/", "lib/core/", "lib/profile/", "lib/", "apps/perfmap/"):
+        if name.startswith(root):
+            return name[len(root):]
+    return name
+
+
+def users(paths):
+    """{spelling: the files that include it}"""
+    found = {}
+    for path in paths:
+        for name in INCLUDE.findall(path.read_text()):
+            found.setdefault(name, set()).add(path)
+    return found
+
+
+def text_size(binary):
+    """Bytes of its .text."""
+    listed = subprocess.run(["readelf", "-SW", binary], capture_output=True, text=True, check=True).stdout
+    return int(re.search(r"\.text\s+PROGBITS\s+\w+ \w+ (\w+)", listed)[1], 16)
+
+
+def main():
+    files = files_of("lib", "apps")
+    headers = [path for path in files if path.suffix in (".hpp", ".h")]
+    public = [path for path in headers if path.is_relative_to(ROOT / "lib/include/perfmap")]
+    internal = [path for path in headers if not path.is_relative_to(ROOT / "lib/include")]
+    # A test may look inside: then the header is asked for there.
+    included_by = users(files + files_of("tests"))
+    few = [path for path in internal if len(included_by.get(spelled(path), ())) <= 2]
+    lengths = sorted(path.read_text().count("\n") for path in files)
+    print(f"source files            {len(files)}")
+    print(f"translation units       {len(files) - len(headers)}")
+    print(f"lines                   {sum(lengths)} (median of a file: {lengths[len(lengths) // 2]})")
+    print(f"public C++ headers      {len([path for path in public if path.suffix == '.hpp'])}")
+    print(f"internal headers        {len(internal)}, of which {len(few)} have at most two users:")
+    for path in few:
+        print(f"    {path.relative_to(ROOT)}")
+    if len(sys.argv) > 1:
+        build = pathlib.Path(sys.argv[1])
+        sizes = [text_size(build / name) for name in BINARIES]
+        print(f"machine code            {sum(sizes) / 1e6:.2f} MB (.text of {', '.join(map(str, BINARIES))})")
+
+
+main()
