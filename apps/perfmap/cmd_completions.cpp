@@ -23,10 +23,10 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
-/// bash completes file names itself where it is told to.
+/// bash completes file names itself with `-o default`.
 constexpr const char* kBashFiles = "compopt -o default; COMPREPLY=()";
 
-/// What completes one of these values; in a list, behind the last comma.
+/// What completes one of these values; in a list, after the last comma.
 std::string bash_reply(const OptionDescription& option) {
   const std::string values = "-W '" + joined(option.values, " ") + "' -- ";
   if (!option.takes_list) return "COMPREPLY=($(compgen " + values + "\"$current\"))";
@@ -107,7 +107,7 @@ std::string zsh_quoted(const std::string& text) {
   return replaced(replaced(replaced(text, "'", "'\\''"), "[", "\\["), "]", "\\]");
 }
 
-/// The value may follow behind '=' or, with zsh's "=", in the next word, too.
+/// The value may also follow after '=' or, with zsh's "=", in the next word.
 std::string zsh_option(const OptionDescription& option, const std::string& name) {
   std::string text = "'*" + name;
   if (option.takes_value && name.starts_with("--")) text += "=";

@@ -39,18 +39,16 @@ void write_range(JsonWriter& json, std::string_view key, const AddressRange& ran
   json.begin_object();
   json.key("start");
   json.address(range.begin);
-  json.key("size");
-  json.number(range.size);
+  json.member("size", range.size);
   json.end_object();
 }
 
 void write_change(JsonWriter& json, const NameChange& change) {
   using Kind = NameChange::Kind;
   json.begin_object();
-  json.key("change");
-  json.string(change.kind == Kind::moved      ? "moved"
-              : change.kind == Kind::appeared ? "appeared"
-                                              : "vanished");
+  json.member("change", change.kind == Kind::moved      ? "moved"
+                        : change.kind == Kind::appeared ? "appeared"
+                                                        : "vanished");
   json.name_members(change.name);
   if (change.kind != Kind::appeared) write_range(json, "before", change.before);
   if (change.kind != Kind::vanished) write_range(json, "after", change.after);
@@ -70,8 +68,7 @@ ExitCode run(const Options& options, const Console& console) {
   } else {
     JsonWriter json(console.out());
     json.begin_object();
-    json.key("schema");
-    json.string("perfmap.diff/1");
+    json.member("schema", "perfmap.diff/1");
     json.key("changes");
     json.begin_array();
     changes = diff_maps((*maps)[0], (*maps)[1], problems,

@@ -43,8 +43,7 @@ class Report {
       : options_(options), directory_(directory), console_(console), json_(console.out()) {
     if (!is_json()) return;
     json_.begin_object();
-    json_.key("schema");
-    json_.string("perfmap.gc/1");
+    json_.member("schema", "perfmap.gc/1");
     json_.text_members("directory", directory_);
     json_.key("dry_run");
     json_.boolean(options_.dry_run);
@@ -62,16 +61,12 @@ class Report {
       return;
     }
     json_.begin_object();
-    json_.key("name");
-    json_.string(file.name);
-    json_.key("kind");
-    json_.string(to_string(file.kind));
+    json_.member("name", file.name);
+    json_.member("kind", to_string(file.kind));
     number("pid", static_cast<std::uint64_t>(file.pid));
     number("size", file.size);
-    json_.key("action");
-    json_.string(action.substr(0, action.find(' ')));
-    json_.key("why");
-    json_.string(to_string(file.why));
+    json_.member("action", action.substr(0, action.find(' ')));
+    json_.member("why", to_string(file.why));
     if (file.user != 0) number("user", static_cast<std::uint64_t>(file.user));
     json_.end_object();
   }
@@ -93,10 +88,7 @@ class Report {
 
  private:
   bool is_json() const { return options_.format == "json"; }
-  void number(std::string_view key, std::uint64_t value) {
-    json_.key(key);
-    json_.number(value);
-  }
+  void number(std::string_view key, std::uint64_t value) { json_.member(key, value); }
 
   const Options& options_;
   const std::string& directory_;

@@ -66,66 +66,58 @@ void print_dump_text(OutputFile& out, const Jitdump& dump, SourceKind kind, cons
       info.runtime == Runtime::unknown ? "unknown" : std::string(to_string(info.runtime)));
 }
 
-void print_header(JsonWriter& json, const Jitdump& dump) {
-  if (!dump.header()) return;
-  json.key("pid");
-  json.number(dump.header()->pid);
-  json.key("machine");
-  json.number(dump.header()->elf_mach);
-  json.key("order");
-  json.string(dump.header()->order == std::endian::little ? "little" : "big");
-}
-
-void print_records(JsonWriter& json, const DumpInfo& info) {
-  json.key("records");
-  json.begin_object();
-  for (std::uint32_t id = 0; id < kKinds; ++id) {
-    json.key(to_string(static_cast<JitRecordKind>(id)));
-    json.number(info.records[id]);
-  }
-  json.key("unknown");
-  json.number(info.unknown_records);
-  json.end_object();
-}
-
-void print_dump_json(OutputFile& out, const Jitdump& dump, SourceKind kind, const DumpInfo& info) {
-  JsonWriter json(out);
-  const auto number = [&](std::string_view key, std::uint64_t value) {
-    json.key(key);
-    json.number(value);
-  };
-  json.begin_object();
-  json.key("schema");
-  json.string("perfmap.info/1");
-  json.key("source");
-  json.string(dump.input().name());
-  json.key("kind");
-  json.string(kind_id(kind));
-  number("bytes", info.bytes);
-  print_header(json, dump);
-  print_records(json, info);
-  number("lost_bytes", info.lost_bytes);
-  number("bad_records", info.bad_records);
-  number("names", info.names);
-  if (info.first_time) {
-    json.key("first_time");
-    json.string(time_text(*info.first_time, dump.has_tsc_times()));
-    json.key("last_time");
-    json.string(time_text(info.last_time, dump.has_tsc_times()));
-  }
-  number("code_bytes", info.code_bytes);
+/// The members that a map's and a dump's info have in common.
+template <class Info>
+void print_extent(JsonWriter& json, const Info& info) {
   json.key("first");
   json.address(info.first);
   json.key("last");
   json.address(info.last);
-  number("covered", info.covered);
-  number("claimed", info.claimed);
+  json.member("covered", info.covered);
+  json.member("claimed", info.claimed);
   json.key("runtime");
   if (info.runtime == Runtime::unknown) {
     json.null();
   } else {
     json.string(to_string(info.runtime));
   }
+}
+
+void print_header(JsonWriter& json, const Jitdump& dump) {
+  if (!dump.header()) return;
+  json.member("pid", dump.header()->pid);
+  json.member("machine", dump.header()->elf_mach);
+  json.member("order", dump.header()->order == std::endian::little ? "little" : "big");
+}
+
+void print_records(JsonWriter& json, const DumpInfo& info) {
+  json.key("records");
+  json.begin_object();
+  for (std::uint32_t id = 0; id < kKinds; ++id) {
+    json.member(to_string(static_cast<JitRecordKind>(id)), info.records[id]);
+  }
+  json.member("unknown", info.unknown_records);
+  json.end_object();
+}
+
+void print_dump_json(OutputFile& out, const Jitdump& dump, SourceKind kind, const DumpInfo& info) {
+  JsonWriter json(out);
+  json.begin_object();
+  json.member("schema", "perfmap.info/1");
+  json.member("source", dump.input().name());
+  json.member("kind", kind_id(kind));
+  json.member("bytes", info.bytes);
+  print_header(json, dump);
+  print_records(json, info);
+  json.member("lost_bytes", info.lost_bytes);
+  json.member("bad_records", info.bad_records);
+  json.member("names", info.names);
+  if (info.first_time) {
+    json.member("first_time", time_text(*info.first_time, dump.has_tsc_times()));
+    json.member("last_time", time_text(info.last_time, dump.has_tsc_times()));
+  }
+  json.member("code_bytes", info.code_bytes);
+  print_extent(json, info);
   json.end_object();
   json.newline();
 }
@@ -182,33 +174,15 @@ void print_text(const Console& console, const Map& map, const Opening& opening,
 void print_json(const Console& console, const Map& map, const Opening& opening,
                 const MapInfo& info) {
   JsonWriter json(console.out());
-  const auto number = [&](std::string_view key, std::uint64_t value) {
-    json.key(key);
-    json.number(value);
-  };
   json.begin_object();
-  json.key("schema");
-  json.string("perfmap.info/1");
-  json.key("source");
-  json.string(map.input().name());
-  json.key("kind");
-  json.string(kind_id(opening.kind));
-  number("bytes", opening.bytes);
-  number("entries", info.entries);
-  number("bad_lines", info.lost_lines);
-  number("names", info.names);
-  json.key("first");
-  json.address(info.first);
-  json.key("last");
-  json.address(info.last);
-  number("covered", info.covered);
-  number("claimed", info.claimed);
-  json.key("runtime");
-  if (info.runtime == Runtime::unknown) {
-    json.null();
-  } else {
-    json.string(to_string(info.runtime));
-  }
+  json.member("schema", "perfmap.info/1");
+  json.member("source", map.input().name());
+  json.member("kind", kind_id(opening.kind));
+  json.member("bytes", opening.bytes);
+  json.member("entries", info.entries);
+  json.member("bad_lines", info.lost_lines);
+  json.member("names", info.names);
+  print_extent(json, info);
   json.end_object();
   json.newline();
 }
@@ -226,19 +200,15 @@ void print_groups(const Console& console, const Options& options,
   }
   JsonWriter json(out);
   json.begin_object();
-  json.key("schema");
-  json.string("perfmap.info/1");
-  json.key("by");
-  json.string(options.by);
+  json.member("schema", "perfmap.info/1");
+  json.member("by", options.by);
   json.key("groups");
   json.begin_array();
   for (const InfoGroup& group : groups) {
     json.begin_object();
     json.text_members("key", group.key);
-    json.key("entries");
-    json.number(group.entries);
-    json.key("bytes");
-    json.number(group.bytes);
+    json.member("entries", group.entries);
+    json.member("bytes", group.bytes);
     json.end_object();
   }
   json.end_array();

@@ -76,7 +76,7 @@ std::vector<pid_t> pids_of_snapshot(const Source& source) {
 
 /// A source again, which has been rewritten.
 Result<LintSource> open_lint_file_again(const Input& was, const SourceOptions& options) {
-  // Somebody may have put a link or a FIFO in its place.
+  // Another process may have put a link or a FIFO in its place.
   const OpenPolicy policy{.follow_link = was.facts().was_link,
                           .regular_only = was.facts().is_regular};
   Result<Input> input = Input::open(was.name(), policy);

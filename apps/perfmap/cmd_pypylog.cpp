@@ -33,7 +33,7 @@
 namespace perfmap::app {
 namespace {
 
-/// A tick as it was typed: in which base is told by the log.
+/// A tick as it was typed. The log tells its base.
 struct TypedTick {
   std::string text;
   PypylogTick tick;
@@ -90,7 +90,7 @@ constexpr std::uint64_t kMostBeforeSection = std::uint64_t{1} << 30;
 bool is_regular(const std::string& path) {
   struct stat status {};
   const int failed = path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
-  // What cannot be opened is told by Input.
+  // Input reports what cannot be opened.
   return failed != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode);
 }
 
@@ -255,7 +255,7 @@ std::string place_text(std::string_view function, std::string_view file, std::ui
   return cell_text(text);
 }
 
-/// The table of loops, or of groups of them. Columns of what nobody counted are left out.
+/// The table of loops, or of groups of them. Columns without counts are left out.
 class LoopTable {
  public:
   LoopTable(const PypylogOptions& options, const LoopProfile& profile,
@@ -330,7 +330,7 @@ class LoopTable {
     return cells;
   }
 
-  /// Where no guard failed, or nobody counted, nothing did most.
+  /// If no guard failed, or none was counted, no guard failed most.
   std::string worst_guard(std::uint32_t loop) const {
     const std::vector<FailedGuard> failed = failed_guards(profile_, loop);
     if (failed.empty() || failed.front().failures.value_or(0) == 0) return "-";
@@ -392,8 +392,8 @@ void write_loop_tables(const PypylogOptions& options, const LoopProfile& profile
   write_threads(profile, out);
 }
 
-/// Lines of source files that somebody else named: of regular files whose name ends in .py, and of
-/// no link. Where there is none, nothing.
+/// Lines of source files that the log names, which may be hostile: only of regular files whose name
+/// ends in .py, never through a link. Empty if there is no such line.
 class SourceLines {
  public:
   /// Without the blanks around it. O(file) the first time.
@@ -789,7 +789,7 @@ Result<void> check_options(const PypylogOptions& options) {
   return {};
 }
 
-/// What the options ask for, into `out`; false where that has no answer, which is told.
+/// Writes what the options ask for to `out`. False if there is no answer, after reporting that.
 Result<void> write_answer(const PypylogOptions& options, LogSource& source,
                           const LoopProfile& profile, const std::optional<SampledLoops>& samples,
                           OutputFile& out, const Console& console) {

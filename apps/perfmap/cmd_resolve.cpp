@@ -43,7 +43,7 @@ struct ResolveOptions {
   std::uint64_t time = Timeline::kEnd;
 };
 
-/// An answer of `resolve`, whoever gave it. Borrowed, until it is written.
+/// An answer of `resolve`, from any kind of source. Borrowed until it is written.
 struct Answer {
   struct Place {
     std::string_view file;
@@ -106,8 +106,7 @@ AnswerWriter::AnswerWriter(const Console& console, const std::string& format, bo
       json_(console.out()) {
   if (form_ != Form::json) return;
   json_.begin_object();
-  json_.key("schema");
-  json_.string("perfmap.resolve/1");
+  json_.member("schema", "perfmap.resolve/1");
   json_.key("answers");
   json_.begin_array();
 }
@@ -164,8 +163,8 @@ void AnswerWriter::write_text(const Answer& answer) {
 void AnswerWriter::write_origin(const Answer& answer) {
   if (!answer.source.empty()) json_.text_members("source", answer.source);
   if (!answer.offset) return;
-  json_.key(answer.map != nullptr ? "entry_line" : "record_offset");
-  json_.number(answer.map != nullptr ? answer.map->line_number(*answer.offset) : *answer.offset);
+  json_.member(answer.map != nullptr ? "entry_line" : "record_offset",
+               answer.map != nullptr ? answer.map->line_number(*answer.offset) : *answer.offset);
 }
 
 void AnswerWriter::write_doubts(Doubts doubts) {
@@ -185,20 +184,17 @@ void AnswerWriter::write_inlined(const Answer& answer) {
     json_.begin_object();
     json_.name_members(frame.function);
     json_.text_members("file", frame.file);
-    json_.key("line");
-    json_.number(frame.line);
+    json_.member("line", frame.line);
     json_.end_object();
   }
   json_.end_array();
 }
 
 void AnswerWriter::write_range(Address address, const AddressRange& range) {
-  json_.key("offset");
-  json_.number(address - range.begin);
+  json_.member("offset", address - range.begin);
   json_.key("start");
   json_.address(range.begin);
-  json_.key("size");
-  json_.number(range.size);
+  json_.member("size", range.size);
 }
 
 void AnswerWriter::write_json(const Answer& answer) {
@@ -211,14 +207,12 @@ void AnswerWriter::write_json(const Answer& answer) {
   } else {
     json_.key("name");
     json_.null();
-    json_.key("why");
-    json_.string(answer.why);
+    json_.member("why", answer.why);
   }
   write_origin(answer);
   if (answer.place) {
     json_.text_members("file", answer.place->file);
-    json_.key("source_line");
-    json_.number(answer.place->line);
+    json_.member("source_line", answer.place->line);
   }
   if (answer.with_inlined) write_inlined(answer);
   write_doubts(answer.doubts);

@@ -74,8 +74,7 @@ std::vector<std::string> row_of(const StackCounts& counts, const std::string& pi
 void write_line(const StackCounts& counts, bool is_total, OutputFile& out) {
   JsonWriter json(out);
   json.begin_object();
-  json.key("schema");
-  json.string("perfmap.stack-stats/1");
+  json.member("schema", "perfmap.stack-stats/1");
   json.key("pid");
   if (is_total) {
     json.null();
@@ -83,29 +82,25 @@ void write_line(const StackCounts& counts, bool is_total, OutputFile& out) {
     json.integer(counts.pid);
     json.text_members("comm", counts.comm);
   }
-  const auto number = [&](std::string_view key, std::uint64_t value) {
-    json.key(key);
-    json.number(value);
-  };
-  number("samples", counts.samples);
-  number("frames", counts.frames);
-  number("full_copies", counts.full_copies);
-  number("stitched", counts.stitched);
-  number("unnamed_frames", counts.unnamed);
-  number("unnamed_jit_frames", counts.unnamed_jit);
-  number("doubtful_frames", counts.doubtful);
+  json.member("samples", counts.samples);
+  json.member("frames", counts.frames);
+  json.member("full_copies", counts.full_copies);
+  json.member("stitched", counts.stitched);
+  json.member("unnamed_frames", counts.unnamed);
+  json.member("unnamed_jit_frames", counts.unnamed_jit);
+  json.member("doubtful_frames", counts.doubtful);
   json.key("ends");
   json.begin_object();
   for (std::size_t i = 0; i < kEnds; ++i)
-    number(to_string(static_cast<StackEnd>(i)), counts.ends[i]);
+    json.member(to_string(static_cast<StackEnd>(i)), counts.ends[i]);
   json.end_object();
   json.key("sources");
   json.begin_object();
-  for (std::size_t i = 0; i < kSources; ++i) number(source_name(i), counts.sources[i]);
+  for (std::size_t i = 0; i < kSources; ++i) json.member(source_name(i), counts.sources[i]);
   json.end_object();
   json.key("doubts");
   json.begin_object();
-  for (unsigned i = 0; i < kDoubtCount; ++i) number(to_string(doubt_at(i)), counts.doubts[i]);
+  for (unsigned i = 0; i < kDoubtCount; ++i) json.member(to_string(doubt_at(i)), counts.doubts[i]);
   json.end_object();
   json.end_object();
   json.newline();

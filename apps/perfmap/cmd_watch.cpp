@@ -98,13 +98,11 @@ class Printer {
 
   void show_json(const WatchEvent& event) {
     json_.begin_object();
-    json_.key("event");
-    json_.string(to_string(event.kind));
+    json_.member("event", to_string(event.kind));
     if (event.kind <= Kind::move) {
       json_.key("start");
       json_.address(event.range.begin);
-      json_.key("size");
-      json_.number(event.range.size);
+      json_.member("size", event.range.size);
       json_.name_members(event.name);
     }
     show_members(event);
@@ -114,8 +112,7 @@ class Printer {
 
   void show_members(const WatchEvent& event) {
     const auto number = [this](std::string_view key, std::uint64_t value) {
-      json_.key(key);
-      json_.number(value);
+      json_.member(key, value);
     };
     if (event.kind == Kind::move) {
       json_.key("from");
@@ -127,8 +124,7 @@ class Printer {
       number("tid", event.tid);
     }
     if (event.kind >= Kind::load && event.kind <= Kind::close) {
-      json_.key("time");
-      json_.string(event.has_ticks ? std::to_string(event.time) : seconds_text(event.time));
+      json_.member("time", event.has_ticks ? std::to_string(event.time) : seconds_text(event.time));
     }
     if (event.kind == Kind::refused) json_.text_members("why", event.name);
     if (!event.source.empty()) json_.text_members("source", event.source);

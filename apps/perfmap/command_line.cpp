@@ -131,7 +131,7 @@ std::string nearest(std::string_view wanted, const std::vector<std::string>& nam
   return "; did you mean '" + *best + "'?";
 }
 
-/// In front of a word that stood behind "--"; no word of a user begins with it.
+/// Marks a word that came after "--"; no word of a user begins with it.
 constexpr char kLiteral = '\x01';
 
 std::string without_mark(std::string word) {
@@ -208,7 +208,7 @@ std::string misspelt_command(int count, const char* const* arguments) {
 }
 
 /// The command line as the parser takes it, last word first. CLI11 looks at how many values an
-/// option still wants before it believes a "--", so words behind that are marked instead; the
+/// option still wants before it believes a "--", so words after it are marked instead; the
 /// parser's positionals take the mark off again.
 std::vector<std::string> parser_arguments(int count, const char* const* arguments) {
   std::vector<std::string> words;
@@ -355,9 +355,9 @@ Option CommandOptions::flag(const char* names, bool& value, const std::string& h
 }
 
 template <class T>
-requires(!std::is_convertible_v<T&, Take>) Option CommandOptions::value(const char* names, T& value,
-                                                                        const char* type,
-                                                                        const std::string& help) {
+  requires(!std::is_convertible_v<T&, Take>)
+Option CommandOptions::value(const char* names, T& value, const char* type,
+                             const std::string& help) {
   return Option(app_.add_option(names, value, help)->type_name(type)->multi_option_policy(kLast));
 }
 template Option CommandOptions::value(const char*, std::string&, const char*, const std::string&);

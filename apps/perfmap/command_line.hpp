@@ -75,8 +75,8 @@ class CommandOptions {
   Option flag(const char* names, bool& value, const std::string& help);
   /// Of several values the last counts. T: std::string or a number.
   template <class T>
-  requires(!std::is_convertible_v<T&, Take>) Option
-      value(const char* names, T& value, const char* type, const std::string& help);
+    requires(!std::is_convertible_v<T&, Take>)
+  Option value(const char* names, T& value, const char* type, const std::string& help);
   Option value(const char* names, const Take& take, const char* type, const std::string& help);
   /// May come several times.
   Option values(const char* names, std::vector<std::string>& values, const char* type,
@@ -137,7 +137,8 @@ ParsedCommandLine parse_command_line(int count, const char* const* arguments);
 std::string unknown_command(const std::string& argument);
 /// Names of all commands, in the order of the help text.
 std::vector<std::string> command_names();
-/// The help of a command, or of the program if `command` is empty; nothing if there is none.
+/// The help of a command, or of the program if `command` is empty; nothing if there is no such
+/// command.
 std::optional<std::string> help_text(const CLI::App& parser, const std::string& command);
 
 /// An option as shells and manual pages have it.

@@ -24,7 +24,7 @@ void put(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(STDERR_FILENO, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;  // nobody is left to see it
+    if (count <= 0) return;  // no terminal shows it
     text.remove_prefix(static_cast<std::size_t>(count));
   }
 }

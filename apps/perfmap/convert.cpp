@@ -256,7 +256,7 @@ Error refused(const std::string& name, const std::string& what) {
           {}};
 }
 
-/// The last dump of a process; any other source has one thing behind it.
+/// The last dump of a process; any other source opens as one input.
 Result<Jitdump> open_dump(const ConvertOptions& options, const Console& console) {
   Result<std::vector<OpenedInput>> opened = open_inputs(options.source, options.opening, console);
   if (!opened) return Failure(std::move(opened.error()));

@@ -82,7 +82,7 @@ std::string target_path(const AppendOptions& options) {
 
 namespace {
 
-/// A target that is there and is no map: lines would be lost behind it, and it behind them.
+/// The target exists and is not a map: neither it nor lines after it could be read.
 std::optional<Error> other_kind(const AppendOptions& options) {
   if (options.output == "-") return std::nullopt;
   const Result<Input> target = Input::open(target_path(options), {.regular_only = true});

@@ -12,7 +12,7 @@
 
 namespace perfmap::app {
 
-/// Fails where writing there would replace the recording, which nobody can make again.
+/// Fails if writing there would replace the recording, which cannot be made again.
 Result<void> check_other_file(const std::string& output, const Input& recording);
 /// What the options of a command say of the files of recorded processes.
 struct RecordedSourceOptions {
@@ -36,7 +36,7 @@ class KernelSource {
   /// The file of --kallsyms.
   Result<void> open(const std::string& path);
 
-  /// Empty if there is none, which note() then says. Borrowed until this is gone.
+  /// Empty if there are no names, which note() then reports. Borrowed until this is gone.
   std::string_view text_of(const RecordedKernel& kernel);
   /// Call it at the end. Reports why kernel frames have no names, if the reader asked for them.
   void note(const Console& console) const;
@@ -44,7 +44,7 @@ class KernelSource {
  private:
   std::optional<Input> text_;
   bool is_given_ = false;
-  std::string why_;  // there is none
+  std::string why_;  // there are no names
 };
 
 }  // namespace perfmap::app

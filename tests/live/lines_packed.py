@@ -4,7 +4,7 @@
 The answers for random addresses of a generated program (tests/support/make_program.py) stay the same
 when objcopy(1) compresses its sections by zstd, and when a package takes the place of its .dwo files:
 dwp(1)'s for DWARF 4, llvm-dwp(1)'s for DWARF 5, both with types in units of their own, which the
-reader leaves out (modules/dwarf_package.hpp). They are those of llvm-symbolizer, too, whose
+reader leaves out (dwarf/dwarf_file.hpp). They are those of llvm-symbolizer, too, whose
 places of the whole inlined chain are equal for 99.5 % of the addresses.
 What is not here (objcopy with zstd, dwp, clang and llvm-dwp) is left out, and said; 77: none is.
 """

@@ -47,7 +47,7 @@ if not doubts:
 for name in ("resolve-1", "stack-1", "stack-stats-1"):
     schema = (ROOT / f"docs/schema/perfmap.{name}.json").read_text()
     if ", ".join(f'"{doubt}"' for doubt in doubts) not in schema:
-        problems.append(f"perfmap.{name}.json: does not list the kinds of doubt.cpp in their order")
+        problems.append(f"perfmap.{name}.json: does not list the kinds of doubt in their order")
 for name in ("resolve", "stacks"):
     manual = (ROOT / f"docs/man/perfmap-{name}.1.scd").read_text()
     problems += [f"perfmap-{name}.1.scd: no {doubt}" for doubt in doubts if f"*{doubt}*" not in manual]

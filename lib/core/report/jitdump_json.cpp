@@ -38,10 +38,7 @@ class RecordWriter {
   void load_members(const JitRecord& record, const LoadRecord& load);
 
  private:
-  void number(std::string_view key, std::uint64_t value) {
-    json_.key(key);
-    json_.number(value);
-  }
+  void number(std::string_view key, std::uint64_t value) { json_.member(key, value); }
   void address(std::string_view key, Address value) {
     json_.key(key);
     json_.address(value);
@@ -66,8 +63,7 @@ class RecordWriter {
 };
 
 void RecordWriter::time(const JitRecord& record) {
-  json_.key("time");
-  json_.string(ticks_ ? std::to_string(record.time) : seconds_text(record.time));
+  json_.member("time", ticks_ ? std::to_string(record.time) : seconds_text(record.time));
 }
 
 void RecordWriter::load_members(const JitRecord& record, const LoadRecord& load) {
@@ -189,8 +185,7 @@ void RecordWriter::fields_of(const JitRecord& record) {
 void RecordWriter::other(const JitRecord& record) {
   const std::string_view kind = to_string(static_cast<JitRecordKind>(record.id));
   json_.begin_object();
-  json_.key("kind");
-  json_.string(kind.empty() ? "unknown" : kind);
+  json_.member("kind", kind.empty() ? "unknown" : kind);
   if (kind.empty()) number("id", record.id);
   number("offset", record.offset);
   time(record);
@@ -529,14 +524,12 @@ namespace {
 
 void write_header(JsonWriter& json, const Jitdump& dump) {
   const auto number = [&json](std::string_view key, std::uint64_t value) {
-    json.key(key);
-    json.number(value);
+    json.member(key, value);
   };
   const JitdumpHeader header = dump.header().value_or(JitdumpHeader());
   json.key("header");
   json.begin_object();
-  json.key("order");
-  json.string(header.order == std::endian::little ? "little" : "big");
+  json.member("order", header.order == std::endian::little ? "little" : "big");
   number("version", header.version);
   number("total_size", header.total_size);
   number("machine", header.elf_mach);
@@ -554,8 +547,7 @@ void write_header(JsonWriter& json, const Jitdump& dump) {
 void write_beginning(JsonWriter& json, const Jitdump& dump) {
   const auto pid = dump.header() ? std::optional<std::uint64_t>(dump.header()->pid) : std::nullopt;
   json.begin_object();
-  json.key("schema");
-  json.string(kMapSchema);
+  json.member("schema", kMapSchema);
   json.key("source");
   write_source_json(json, dump.input(), "jitdump", pid, dump.bytes().size());
   write_header(json, dump);
@@ -579,8 +571,7 @@ void write_pieces(const Timeline& timeline, std::uint64_t time, RecordWriter& wr
     json.begin_object();
     json.key("start");
     json.address(placed.piece.begin);
-    json.key("size");
-    json.number(placed.code.range.size == 0 ? 0 : placed.piece.size);
+    json.member("size", placed.code.range.size == 0 ? 0 : placed.piece.size);
     writer.load_members(*record, *load);
     json.end_object();
     if (lines) json.newline();

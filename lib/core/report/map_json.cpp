@@ -255,35 +255,26 @@ void write_entry(JsonWriter& json, const AddressRange& range, std::string_view n
   json.begin_object();
   json.key("start");
   json.address(range.begin);
-  json.key("size");
-  json.number(range.size);
+  json.member("size", range.size);
   json.name_members(name);
   if (source) {
-    json.key("source");
-    json.number(*source);
+    json.member("source", *source);
   }
-  json.key("line");
-  json.number(line);
+  json.member("line", line);
   json.end_object();
 }
 
 void write_problem_of(JsonWriter& json, const Diagnostic& problem,
                       std::optional<std::uint32_t> source) {
   json.begin_object();
-  json.key("rule");
-  json.string(problem.rule->id);
+  json.member("rule", problem.rule->id);
   if (source) {
-    json.key("source");
-    json.number(*source);
+    json.member("source", *source);
   }
-  json.key("line");
-  json.number(problem.where.line);
-  json.key("column");
-  json.number(problem.where.column);
-  json.key("offset");
-  json.number(problem.where.offset);
-  json.key("message");
-  json.string(problem.message);
+  json.member("line", problem.where.line);
+  json.member("column", problem.where.column);
+  json.member("offset", problem.where.offset);
+  json.member("message", problem.message);
   json.end_object();
 }
 
@@ -300,8 +291,7 @@ void for_each_segment(const Index& index, Visit visit) {
 /// One map is the "source"; several are "sources", which entries and problems name by number.
 void begin_document(JsonWriter& json, std::span<const Map> maps, const JsonOrigin& origin) {
   json.begin_object();
-  json.key("schema");
-  json.string(kMapSchema);
+  json.member("schema", kMapSchema);
   if (maps.size() == 1) {
     json.key("source");
     write_source(json, maps.front().input(), origin);
@@ -332,18 +322,15 @@ void end_document(JsonWriter& json, const Diagnostics& problems, bool several) {
 void write_source_json(JsonWriter& json, const Input& input, std::string_view kind,
                        std::optional<std::uint64_t> pid, std::uint64_t bytes) {
   json.begin_object();
-  json.key("path");
-  json.string(input.name());
-  json.key("kind");
-  json.string(kind);
+  json.member("path", input.name());
+  json.member("kind", kind);
   json.key("pid");
   if (pid) {
     json.number(*pid);
   } else {
     json.null();
   }
-  json.key("bytes");
-  json.number(bytes);
+  json.member("bytes", bytes);
   json.end_object();
 }
 

@@ -22,8 +22,7 @@ std::string hex_of(std::string_view bytes) {
 }
 
 void write_number(JsonWriter& json, std::string_view key, std::uint64_t value) {
-  json.key(key);
-  json.number(value);
+  json.member(key, value);
 }
 
 void write_pids(JsonWriter& json, std::string_view key, const std::vector<pid_t>& pids) {
@@ -35,8 +34,7 @@ void write_pids(JsonWriter& json, std::string_view key, const std::vector<pid_t>
 
 /// Of files; none is older than 1970.
 void write_time(JsonWriter& json, std::string_view key, std::int64_t ns) {
-  json.key(key);
-  json.string(seconds_text(static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0))));
+  json.member(key, seconds_text(static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0))));
 }
 
 void write_module(JsonWriter& json, const SnapshotModule& module) {
@@ -59,8 +57,7 @@ void write_module(JsonWriter& json, const SnapshotModule& module) {
 
 void write_file(JsonWriter& json, const SnapshotFile& file) {
   json.begin_object();
-  json.key("kind");
-  json.string(to_string(file.kind));
+  json.member("kind", to_string(file.kind));
   json.text_members("path", file.path);
   json.text_members("source", file.source);
   if (file.kind == SnapshotFile::Kind::vdso) {
@@ -101,8 +98,7 @@ std::string_view to_string(SnapshotFile::Kind kind) noexcept {
 void write_manifest(const SnapshotManifest& manifest, OutputFile& out) {
   JsonWriter json(out);
   json.begin_object();
-  json.key("schema");
-  json.string("perfmap.snapshot/1");
+  json.member("schema", "perfmap.snapshot/1");
   write_process(json, manifest);
   json.key("files");
   json.begin_array();

@@ -32,7 +32,7 @@ struct Kind {
   std::string_view prefix;
   std::string_view tier;
 };
-/// Null where there is nothing behind the prefix.
+/// Nothing if nothing follows the prefix.
 const Kind* kind_of(std::string_view raw, std::span<const Kind> kinds) noexcept;
 
 std::optional<std::uint64_t> parse_decimal(std::string_view text) noexcept;

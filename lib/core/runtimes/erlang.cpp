@@ -1,4 +1,4 @@
-// Erlang/OTP: $module:function/arity, $global::stub, "-CodeInfoPrologue" behind either.
+// Erlang/OTP: $module:function/arity, $global::stub, either with "-CodeInfoPrologue" appended.
 
 #include <algorithm>
 
@@ -36,7 +36,7 @@ StartFlags flags_of(const ProgramStart& start) {
   return asked;
 }
 
-/// The emulator's own command line is none that people type.
+/// People do not type the emulator's own command line.
 CommandLine naming_command(const RuntimeProcess& process) {
   const Words& words = process.start.arguments;
   const std::string had(process.start.variable("ERL_FLAGS").value_or(""));

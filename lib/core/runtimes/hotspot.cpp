@@ -15,7 +15,7 @@ struct Blob {
   std::string_view tier;
 };
 
-/// Only names that nobody else would give a piece of code: "adapters" is not among them.
+/// Only names that no other runtime gives to code: "adapters" is not among them.
 constexpr std::array kBlobs = {
     Blob{"Interpreter", "interpreter"},
     Blob{"I2C/C2I adapters", "adapter"},
@@ -88,7 +88,7 @@ bool is_agent_name(std::string_view text) {
          type.find_first_of(" :*&<>(),-") == std::string_view::npos;
 }
 
-/// No compiler inlines so deeply; whoever writes more arrows writes no chain.
+/// No compiler inlines so deeply: more arrows are not a chain of inlined functions.
 constexpr std::size_t kDeepestChain = 256;
 
 /// "OUTER->INNER->INNERMOST"; "INNER in OUTER". C++ has names with "->" of its own: each part must

@@ -33,7 +33,7 @@ std::string_view tier_of_mark(char mark) noexcept {
   }
 }
 
-/// Takes the mark off: one of ~ ^ + *; before the last two an "o" for on-stack replacement, behind
+/// Takes the mark off: one of ~ ^ + *; before the last two an "o" for on-stack replacement, after
 /// them a ' for context specialised code. No mark at all where V8 may not optimise the function.
 std::string_view take_mark(std::string_view& rest) {
   const std::size_t replaced = rest.starts_with("o+") || rest.starts_with("o*") ? 1 : 0;

@@ -121,7 +121,7 @@ struct MapSupport {
   StartFlags (*flags)(const ProgramStart& start) = nullptr;
   /// The process's own command line, changed so that code has names when it is started anew.
   CommandLine (*command)(const RuntimeProcess& process) = nullptr;
-  /// NAME=VALUE that say the same, whoever starts it.
+  /// NAME=VALUE that have the same effect, however it is started.
   std::span<const std::string_view> naming_variables = {};
   /// Those variables also put code where perf looks into a map.
   bool moves_code = false;

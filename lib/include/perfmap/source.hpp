@@ -68,12 +68,12 @@ struct SourceOptions {
   bool kind_is_given = true;   ///< false: it follows from something else, and overrides nothing
   bool any_owner = false;      ///< files found through a pid may belong to any user
   bool stop_at_close = false;  ///< read a jitdump up to its CLOSE record only, as perf does
-  bool needs_magic = true;     ///< false: kind "jitdump" also takes what is none, for lint
-  bool takes_others = true;    ///< false: maps and dumps only, nothing that one is made of
+  bool needs_magic = true;   ///< false: kind "jitdump" also takes files that are not one, for lint
+  bool takes_others = true;  ///< false: maps and dumps only, nothing that one is made of
   std::uint32_t dump_pid = 0;  ///< pid of a jitdump that is made of a log, which names no process
   std::string map_dir = {};    ///< directory with perf-PID.map and jit-PID.dump, or a snapshot
   Roots roots = {};
-  SourceObserver* observer = nullptr;  ///< borrowed; null: nobody is told
+  SourceObserver* observer = nullptr;  ///< borrowed; null: nothing is reported
 
   SourceObserver& listener() const {
     static SourceObserver nobody;
@@ -108,7 +108,7 @@ PERFMAP_API Result<void> check_stdin(std::span<const Source> sources);
 /// bad_format).
 PERFMAP_API Result<std::vector<OpenedInput>> open_source(const Source& source,
                                                          const SourceOptions& options);
-/// The same for several, one behind the other; standard input may be among them once.
+/// The same for several, in their order; standard input may be among them once.
 PERFMAP_API Result<std::vector<OpenedInput>> open_sources(std::span<const Source> sources,
                                                           const SourceOptions& options);
 PERFMAP_API Result<std::vector<OpenedInput>> open_process_source(pid_t pid,
@@ -183,7 +183,7 @@ struct NameSourceOptions {
 
 /// What several sources together say of an address. Borrowed from them until they are asked again.
 struct SourceAnswer {
-  std::string_view why;   ///< there is no name, if there is none
+  std::string_view why;   ///< the reason, if there is no name
   std::string_view file;  ///< the path of what has the name, or would have it; empty: nothing
   const ResolvedName* entry = nullptr;  ///< of a map or dump, if one has the name
   Resolver* resolver = nullptr;         ///< that has the entry
@@ -199,7 +199,7 @@ struct SourceAnswer {
 /// with each question but the first.
 class PERFMAP_API NameSources {
  public:
-  /// Of several sources one may be a process that does not exist; the observer is told of it.
+  /// One of several sources may be a process that does not exist; the observer hears of it.
   static Result<NameSources> open(std::span<const Source> sources,
                                   const NameSourceOptions& options);
   NameSources(NameSources&&) noexcept;

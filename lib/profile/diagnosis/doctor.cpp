@@ -100,25 +100,18 @@ std::string_view conclusion(const Diagnosis& diagnosis) {
 void write_memory_json(JsonWriter& json, const JitMemory& memory) {
   json.key("jit_memory");
   json.begin_object();
-  json.key("regions");
-  json.number(memory.regions);
-  json.key("bytes");
-  json.number(memory.bytes);
-  json.key("named_bytes");
-  json.number(memory.named_bytes);
-  json.key("ignored_by_perf");
-  json.number(memory.ignored_bytes);
+  json.member("regions", memory.regions);
+  json.member("bytes", memory.bytes);
+  json.member("named_bytes", memory.named_bytes);
+  json.member("ignored_by_perf", memory.ignored_bytes);
   json.end_object();
 }
 
 void write_finding_json(JsonWriter& json, const DoctorFinding& finding) {
   json.begin_object();
-  json.key("id");
-  json.string(finding.id);
-  json.key("severity");
-  json.string(to_string(finding.severity));
-  json.key("message");
-  json.string(finding.message);
+  json.member("id", finding.id);
+  json.member("severity", to_string(finding.severity));
+  json.member("message", finding.message);
   json.key("fix");
   finding.fix.empty() ? json.null() : json.string(finding.fix);
   json.end_object();
@@ -181,18 +174,13 @@ void write_looked_for(OutputFile& out, const std::vector<LookedFor>& files,
 
 void write_looked_for_json(JsonWriter& json, const LookedFor& file) {
   json.begin_object();
-  json.key("kind");
-  json.string(file.is_dump ? "jitdump" : "perf-map");
+  json.member("kind", file.is_dump ? "jitdump" : "perf-map");
   json.key("path");
   file.path.empty() ? json.null() : json.string(file.path);
-  json.key("our_path");
-  json.string(file.our_path);
-  json.key("fate");
-  json.string(to_string(file.fate));
-  json.key("why");
-  json.string(file.why);
-  json.key("entries");
-  json.number(file.entries);
+  json.member("our_path", file.our_path);
+  json.member("fate", to_string(file.fate));
+  json.member("why", file.why);
+  json.member("entries", file.entries);
   if (file.is_dump) {
     json.key("marker");
     json.boolean(file.has_marker);
@@ -200,8 +188,7 @@ void write_looked_for_json(JsonWriter& json, const LookedFor& file) {
     file.damage.empty() ? json.null() : json.string(file.damage);
   }
   if (file.inherited_from != 0) {
-    json.key("inherited_from");
-    json.number(static_cast<std::uint64_t>(file.inherited_from));
+    json.member("inherited_from", static_cast<std::uint64_t>(file.inherited_from));
   }
   json.end_object();
 }
@@ -248,14 +235,10 @@ void write_doctor_text(OutputFile& out, const Diagnosis& diagnosis, bool color) 
 void write_doctor_json(OutputFile& out, const Diagnosis& diagnosis) {
   JsonWriter json(out);
   json.begin_object();
-  json.key("schema");
-  json.string("perfmap.doctor/1");
-  json.key("pid");
-  json.number(static_cast<std::uint64_t>(diagnosis.pid));
-  json.key("comm");
-  json.string(diagnosis.comm);
-  json.key("uid");
-  json.number(diagnosis.uid);
+  json.member("schema", "perfmap.doctor/1");
+  json.member("pid", static_cast<std::uint64_t>(diagnosis.pid));
+  json.member("comm", diagnosis.comm);
+  json.member("uid", diagnosis.uid);
   string_or_null(json, "runtime", process_word(diagnosis.runtime));
   string_or_null(json, "runtime_version", diagnosis.runtime_version);
   string_or_null(json, "evidence", diagnosis.evidence);

@@ -142,7 +142,7 @@ void add_too_old(const DoctorCase& facts, Diagnosis& diagnosis) {
       maps.newer_program.empty() ? "" : naming_command(facts, false));
 }
 
-/// A runtime that nobody told to name its code.
+/// A runtime that was not told to name its code.
 void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   const bool has_jit = diagnosis.memory.regions != 0;
   const DoctorTexts& texts = facts.runtime().doctor;
@@ -430,7 +430,7 @@ void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
     add_misfit(facts, map != nullptr ? *map : *dump, diagnosis);
     return;
   }
-  // Python in gdb, say, of whose functions nobody asks.
+  // Python in gdb, say: its functions are not asked for.
   const bool known = facts.found.runtime != Runtime::unknown &&
                      (facts.found.is_the_program || diagnosis.memory.regions != 0);
   if (!known && diagnosis.memory.regions == 0) return;

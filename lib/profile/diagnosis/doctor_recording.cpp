@@ -83,16 +83,11 @@ std::string process_text(const RecordedProcessState& process) {
 }
 
 void write_counts(JsonWriter& json, const StackCounts& counts) {
-  json.key("samples");
-  json.number(counts.samples);
-  json.key("root");
-  json.number(ended(counts, StackEnd::root));
-  json.key("truncated");
-  json.number(ended(counts, StackEnd::truncated));
-  json.key("no_info");
-  json.number(ended(counts, StackEnd::no_info));
-  json.key("bad_memory");
-  json.number(ended(counts, StackEnd::bad_memory));
+  json.member("samples", counts.samples);
+  json.member("root", ended(counts, StackEnd::root));
+  json.member("truncated", ended(counts, StackEnd::truncated));
+  json.member("no_info", ended(counts, StackEnd::no_info));
+  json.member("bad_memory", ended(counts, StackEnd::bad_memory));
 }
 
 void write_ended(JsonWriter& json, const EndedStacks& ends) {
@@ -101,31 +96,23 @@ void write_ended(JsonWriter& json, const EndedStacks& ends) {
   ends.module.empty() ? json.null() : json.string(ends.module);
   json.key("function");
   ends.function.empty() ? json.null() : json.string(ends.function);
-  json.key("kind");
-  json.string(to_string(ends.kind));
-  json.key("no_info");
-  json.number(ends.no_info);
-  json.key("bad_memory");
-  json.number(ends.bad_memory);
-  json.key("alone");
-  json.number(ends.alone);
+  json.member("kind", to_string(ends.kind));
+  json.member("no_info", ends.no_info);
+  json.member("bad_memory", ends.bad_memory);
+  json.member("alone", ends.alone);
   json.end_object();
 }
 
 void write_process(JsonWriter& json, const RecordedProcessState& process) {
   json.begin_object();
-  json.key("pid");
-  json.number(static_cast<std::uint64_t>(std::max(process.counts.pid, 0)));
-  json.key("comm");
-  json.string(process.counts.comm);
+  json.member("pid", static_cast<std::uint64_t>(std::max(process.counts.pid, 0)));
+  json.member("comm", process.counts.comm);
   json.key("runtime");
   const std::string_view runtime = process_word(process.runtime);
   runtime.empty() ? json.null() : json.string(runtime);
   write_counts(json, process.counts);
-  json.key("jit_frames");
-  json.number(process.jit_frames);
-  json.key("unnamed_jit_frames");
-  json.number(process.unnamed_jit);
+  json.member("jit_frames", process.jit_frames);
+  json.member("unnamed_jit_frames", process.unnamed_jit);
   json.key("looked_for");
   json.begin_array();
   for (const LookedFor& file : process.looked_for) write_looked_for_json(json, file);
@@ -143,14 +130,11 @@ void write_process(JsonWriter& json, const RecordedProcessState& process) {
 
 void write_finding_json(JsonWriter& json, const RecordingFinding& one) {
   json.begin_object();
-  json.key("id");
-  json.string(one.finding.id);
-  json.key("severity");
-  json.string(to_string(one.finding.severity));
+  json.member("id", one.finding.id);
+  json.member("severity", to_string(one.finding.severity));
   json.key("pid");
   one.pid == 0 ? json.null() : json.number(static_cast<std::uint64_t>(std::max(one.pid, 0)));
-  json.key("message");
-  json.string(one.finding.message);
+  json.member("message", one.finding.message);
   json.key("fix");
   one.finding.fix.empty() ? json.null() : json.string(one.finding.fix);
   json.end_object();
@@ -237,10 +221,8 @@ void write_recording_doctor_text(OutputFile& out, const RecordingDiagnosis& diag
 void write_recording_doctor_json(OutputFile& out, const RecordingDiagnosis& diagnosis) {
   JsonWriter json(out);
   json.begin_object();
-  json.key("schema");
-  json.string("perfmap.doctor-recording/1");
-  json.key("recording");
-  json.string(diagnosis.path);
+  json.member("schema", "perfmap.doctor-recording/1");
+  json.member("recording", diagnosis.path);
   write_counts(json, diagnosis.total);
   json.key("processes");
   json.begin_array();

@@ -163,7 +163,7 @@ void check_owner(const Subject& subject, const Candidate& one, bool was_read,
                    (was_read ? "" : ": not read (--any-owner believes it)"));
 }
 
-/// What opening it says, if it was not opened; of other errors nothing is told here.
+/// The error of opening it, if it could not be opened; other errors are not reported here.
 void check_readable(const Subject& subject, const Candidate& one, Diagnostics& problems) {
   const OpenPolicy policy{
       .follow_link = false, .regular_only = true, .bounded = true, .keep_descriptor = false};
@@ -424,7 +424,7 @@ bool maps_file(const AddressSpace& memory, std::string_view begin) {
   });
 }
 
-/// The runtime whose files are mapped, and that has such rules; null where there is none.
+/// The runtime whose files are mapped, and that has such rules; null if there is no such runtime.
 template <class Has>
 const RuntimeInfo* runtime_with(const AddressSpace& memory, Has&& has) {
   for (const RuntimeInfo* const one : all_runtimes()) {
@@ -447,7 +447,7 @@ ProgramStart start_of(const ProcSource& process) {
   return start;
 }
 
-/// Seconds since it was last written, unless somebody still may: then 0.
+/// Seconds since it was last written; 0 if the process may still write it.
 std::int64_t age_of_snapshot(const FileFacts& file, const Roots& roots) {
   constexpr std::int64_t kSecond = 1'000'000'000;
   timespec now{};

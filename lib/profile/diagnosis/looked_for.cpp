@@ -16,7 +16,7 @@
 namespace perfmap {
 namespace {
 
-/// Code of libffi's, which calls C through tables: no runtime's, and nobody names it.
+/// Code of libffi's, which calls C through tables: no runtime's, and without a name.
 bool is_of_libffi(const Region& region) noexcept {
   return region.file->name.starts_with("/memfd:libffi");
 }
@@ -44,7 +44,7 @@ FileFate fate_of(const Error& error) noexcept {
   return error.sys_errno == ELOOP ? FileFate::link : FileFate::not_regular;
 }
 
-/// What stands behind the last ": " of an error's message.
+/// What follows the last ": " of an error's message.
 std::string reason_of(const Error& error) {
   const std::size_t colon = error.message.rfind(": ");
   return colon == std::string::npos ? error.message : error.message.substr(colon + 2);

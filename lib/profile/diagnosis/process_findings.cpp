@@ -219,7 +219,7 @@ class ProcessAdvice {
   static bool is_of_runtime(const DoctorFinding& cause) noexcept;
   /// Equal for processes of the same version of a runtime that want the same.
   std::string key_of(const DoctorFinding& cause) const;
-  /// Each cause once for all processes that have it. False: there is none.
+  /// Each cause once for all processes that have it. False: there is no cause.
   bool add_causes(const CauseGroups& groups);
   void add_cause(const DoctorFinding& cause, const CauseGroup& group);
   /// Where the files of a process in a container were.

@@ -11,7 +11,7 @@ Error gone(pid_t pid) {
   return {Errc::not_found, "no process " + std::to_string(pid) + " (any more)", 0, {}};
 }
 
-/// Takes an answer over; false, and `error`, where there is none.
+/// Moves an answer out; if it is an error, false and `error`.
 template <class T>
 bool take(ProcSource::Seen<T> seen, T& into, pid_t pid, Error& error) {
   if (!seen) {
@@ -138,7 +138,7 @@ Result<ProcessView> view_process(const ProcSource& process, const Roots& roots, 
   // Snapshots seldom have one.
   const bool has_arguments = take(process.command_line(), view.arguments, view.pid, error);
   if (!has_arguments && error.code != Errc::not_found) return Failure(std::move(error));
-  // What overwrites its arguments, to show a title, leaves NULs behind it.
+  // A process that overwrites its arguments to show a title leaves NULs after it.
   while (!view.arguments.empty() && view.arguments.back().empty()) view.arguments.pop_back();
   // A kernel thread has no program, and who may read the map may lack the rest.
   if (take(process.executable(), view.executable, view.pid, error)) {

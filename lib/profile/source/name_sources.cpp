@@ -125,7 +125,7 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<Proce
     if (names->has_files(options)) return nullptr;
     return Failure(no_process(names->pid_));
   }
-  // One of the kernel's, or of whoever wrote these files in another namespace.
+  // One of the kernel's, or of a process in another namespace that wrote these files.
   if (names->tracker_.at(names->pid_)->regions().empty()) return nullptr;
   Result<void> taken = names->take_jit(options);
   if (!taken) return Failure(std::move(taken.error()));

@@ -31,10 +31,8 @@ void write_firefox_categories(JsonWriter& json) {
   json.begin_array();
   for (std::uint8_t i = 0; i < kCodeClasses; ++i) {
     json.begin_object();
-    json.key("name");
-    json.string(kCategories[i].name);
-    json.key("color");
-    json.string(kCategories[i].color);
+    json.member("name", kCategories[i].name);
+    json.member("color", kCategories[i].color);
     json.key("subcategories");
     json.begin_array();
     json.string("Other");

@@ -173,10 +173,7 @@ std::uint32_t FirefoxTables::lib_of(const FrameFunction& function, const FramePl
 }
 
 void FirefoxTables::write_libs(JsonWriter& json, std::string_view arch) const {
-  const auto text = [&](std::string_view key, std::string_view value) {
-    json.key(key);
-    json.string(value);
-  };
+  const auto text = [&](std::string_view key, std::string_view value) { json.member(key, value); };
   json.begin_array();
   for (std::uint32_t i = 0; i < libs_.size(); ++i) {
     const std::string_view path = strings_[libs_[i].path];
@@ -206,8 +203,7 @@ class Columns {
       : json_(json), length_(length) {
     json_.key(name);
     json_.begin_object();
-    json_.key("length");
-    json_.number(length);
+    json_.member("length", length);
   }
   ~Columns() { json_.end_object(); }
   Columns(const Columns&) = delete;

@@ -43,8 +43,7 @@ class SpeedscopeWriter : public StackWriter {
     for (const auto& [key, thread] : threads_) write_profile(key, thread);
     json_.end_array();
     json_.member("name", input_.profile.title);
-    json_.key("activeProfileIndex");
-    json_.number(busiest());
+    json_.member("activeProfileIndex", busiest());
     json_.member("exporter", exporter());
     json_.end_object();
     json_.newline();
