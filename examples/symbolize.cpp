@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 #include <iostream>
-#include <perfmap/process_modules.hpp>
-#include <perfmap/symbolizer.hpp>
+#include <perfmap/profile/process_tracker.hpp>
+#include <perfmap/profile/symbolizer.hpp>
 #include <string>
 
 namespace {

@@ -1,7 +1,7 @@
 // Makes one ELF file of the code of a jitdump, as it is at the end: to_elf DUMP ELF.
 
 #include <iostream>
-#include <perfmap/elf_image.hpp>
+#include <perfmap/profile/inject.hpp>
 
 int main(int count, char** arguments) {
   if (count != 3) return 2;

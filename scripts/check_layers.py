@@ -2,22 +2,45 @@
 """Says where a file of lib/ or apps/ includes what its layer may not see: check_layers.py [DIR...]
 
 The rules are those of docs/design.md: a file of lib/core includes from its own folder and from
-folders to its left, and so does one of lib/profile; of another library, and in apps/ and capi/, only
-public headers count; some libraries are known in one folder alone.
+folders to its left, and so does one of lib/profile. A public header has an owner, and to include it
+counts as to include that folder. Of the first library, the second sees public headers only, and so
+do apps/ and capi/. Some libraries are known in one folder alone.
 """
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CORE = ["base", "io", "map", "jitdump", "writer", "runtimes", "answers", "pypylog", "report", "capi"]
-PROFILE = ["elf", "dwarf", "module", "perfdata", "process", "unwind", "stacks", "inject",
-           "diagnosis", "source", "capi"]
+CORE = ["base", "io", "runtimes", "map", "jitdump", "writer", "answers", "pypylog", "report", "capi"]
+PROFILE = ["elf", "dwarf", "module", "process", "unwind", "perfdata", "stacks", "inject", "diagnosis",
+           "source", "capi"]
+OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profile/ (profile)
+    "base": ["types", "diagnostic", "rules", "text"],
+    "io": ["input", "output_file", "jit_paths", "map_start"],
+    "runtimes": ["runtimes"],
+    "map": ["map", "index", "merge", "info"],
+    "jitdump": ["jitdump", "timeline", "resolver"],
+    "writer": ["writer", "process_map", "jitdump_writer", "jitlog_writer", "trampoline", "fork_policy"],
+    "answers": ["lint", "dump_fix", "range_check"],
+    "pypylog": ["pypylog", "pypylog_code", "compiled_loops", "loop_profile", "loop_report", "loop_listing"],
+    "report": ["json", "report", "loop_json", "loop_page"],
+    "elf": ["profile/module"],
+    "dwarf": ["profile/debug_index"],
+    "process": ["profile/" + name for name in
+                ("process", "process_tracker", "symbolizer", "process_watch", "snapshot", "garbage")],
+    "unwind": ["profile/unwinder"],
+    "perfdata": ["profile/recording"],
+    "stacks": ["profile/stacks", "profile/stack_writer", "loop_stacks", "loop_samples"],
+    "inject": ["profile/inject"],
+    "diagnosis": ["doctor", "doctor_recording", "lint_process", "lint_recording"],
+    "source": ["profile/source"],
+}
+OWNER = {f"perfmap/{name}.hpp": folder for folder, names in OWNERS.items() for name in names}
 DOORS = [  # what is included, and the only place, or places, that may
     (re.compile(r"^nlohmann/"), "lib/core/report/"),
     (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"),
      ("lib/profile/elf/", "lib/profile/dwarf/", "lib/profile/inject/")),
-    (re.compile(r"^lzma\.h"), ("lib/profile/elf/", "lib/profile/module/debug_files.cpp")),
+    (re.compile(r"^lzma\.h"), ("lib/profile/elf/", "lib/profile/module/module.cpp")),
     (re.compile(r"^zlib\.h"), ("lib/profile/elf/", "lib/profile/stacks/gzip_stream.cpp")),
     (re.compile(r"^libiberty/"), "lib/profile/elf/"),
     (re.compile(r"^zstd\.h"), "lib/profile/elf/"),
@@ -35,23 +58,40 @@ def complaint(path, included):
             return f"only {places} may include {included}"
     if ".." in included.split("/"):
         return f"{included} does not name its folder"
-    folder = included.split("/")[0]
-    if folder not in CORE + PROFILE or "/" not in included:
+    if included.startswith("perfmap/") and included.endswith(".hpp") and included not in OWNER:
+        return f"{included} has no owner in {pathlib.Path(__file__).name}"
+    is_public = included in OWNER
+    folder = OWNER.get(included) or (included.split("/")[0] if "/" in included else "")
+    if folder not in CORE + PROFILE:
         return None
-    match = re.match(r"lib/(core|profile)/(\w+)/", path)
-    if not match:
-        return f"{included} is not public" if path.startswith(("lib/include/", "lib/cpython/", "apps/")) else None
-    folders = CORE if match[1] == "core" else PROFILE
-    own = match[2]
+    own, folders = place_of(path)
+    if folder == "base" and folders is PROFILE and (ROOT / "lib" / included).exists():
+        return None  # in both libraries
+    if own is None:
+        return None if is_public else f"{included} is not public"
     if own not in folders:
-        return f"{own} is no folder of lib/{match[1]}"
+        return f"{own} is no folder of it"
     if folder not in folders:
-        return f"lib/{match[1]} sees public headers of the other library only, not {included}"
-    if own == "capi" and folder != "capi":
+        if is_public and folders is PROFILE:
+            return None
+        return f"{included} belongs to the other library"
+    if own == "capi" and folder != "capi" and not is_public:
         return f"capi sees public headers only, not {included}"
     if folders.index(folder) > folders.index(own):
-        return f"{own} may not include {included}, which is to its right"
+        return f"{own} may not include {included} of {folder}, which is to its right"
     return None
+
+
+def place_of(path):
+    """The folder that a file belongs to, and those of its library; (None, None) outside of both."""
+    if path.startswith("lib/base/"):
+        return "base", CORE
+    if match := re.match(r"lib/(core|profile)/(\w+)/", path):
+        return match[2], CORE if match[1] == "core" else PROFILE
+    header = path.removeprefix("lib/include/")
+    if header in OWNER:
+        return OWNER[header], CORE if OWNER[header] in CORE and "/profile/" not in header else PROFILE
+    return None, None
 
 
 def check(paths):
@@ -73,7 +113,13 @@ def self_test():
     assert complaint("apps/perfmap/a.cpp", "map/segments.hpp")
     assert not complaint("lib/core/map/a.cpp", "base/text.hpp")
     assert not complaint("lib/core/report/a.cpp", "nlohmann/json.hpp")
-    assert not complaint("lib/core/base/a.cpp", "perfmap/map.hpp")
+    assert complaint("lib/core/base/a.cpp", "perfmap/map.hpp")
+    assert complaint("lib/core/map/a.cpp", "perfmap/profile/stacks.hpp")
+    assert complaint("lib/include/perfmap/map.hpp", "perfmap/jitdump.hpp")
+    assert complaint("lib/core/map/a.cpp", "perfmap/unheard_of.hpp")
+    assert not complaint("lib/core/map/a.cpp", "perfmap/types.hpp")
+    assert not complaint("lib/profile/elf/a.cpp", "perfmap/json.hpp")
+    assert not complaint("apps/perfmap/a.cpp", "perfmap/profile/stacks.hpp")
     assert complaint("lib/profile/elf/a.cpp", "base/text.hpp")
     assert complaint("lib/cpython/a.cpp", "writer/engine.hpp")
     assert complaint("lib/core/report/a.cpp", "elf/elf_layout.hpp")
@@ -82,7 +128,7 @@ def self_test():
     assert complaint("apps/perfmap/a.cpp", "elf/elf_layout.hpp")
     assert not complaint("lib/profile/elf/a.cpp", "libelf.h")
     assert not complaint("lib/profile/unwind/a.cpp", "elf/elf_layout.hpp")
-    assert not complaint("lib/profile/elf/a.cpp", "perfmap/cursor.hpp")
+    assert not complaint("lib/profile/elf/a.cpp", "perfmap/text.hpp")
 
 
 def main():
@@ -91,6 +137,8 @@ def main():
     files = [path for place in places for path in sorted(place.rglob("*"))
              if path.suffix in (".hpp", ".cpp", ".h", ".c")]
     found = check(files)
+    headers = {str(path.relative_to(ROOT / "lib/include")) for path in (ROOT / "lib/include").rglob("*.hpp")}
+    found += [f"{name} has an owner, and is not there" for name in sorted(set(OWNER) - headers)]
     print("\n".join(found) or f"{len(files)} files keep to their layers")
     return 1 if found or not files else 0
 

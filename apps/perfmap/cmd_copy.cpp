@@ -1,4 +1,4 @@
-#include <perfmap/written_name.hpp>
+#include <perfmap/text.hpp>
 
 #include "command_line.hpp"
 #include "output.hpp"

@@ -1,5 +1,5 @@
-#include <perfmap/diff.hpp>
-#include <perfmap/json_writer.hpp>
+#include <perfmap/json.hpp>
+#include <perfmap/merge.hpp>
 
 #include "command_line.hpp"
 #include "console.hpp"

@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <cerrno>
-#include <perfmap/debuginfod.hpp>
 #include <perfmap/doctor_recording.hpp>
-#include <perfmap/module_cache.hpp>
+#include <perfmap/profile/module.hpp>
 #include <thread>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-#include <perfmap/garbage.hpp>
-#include <perfmap/json_writer.hpp>
+#include <perfmap/json.hpp>
+#include <perfmap/profile/garbage.hpp>
 
 #include "command_line.hpp"
 #include "source.hpp"

@@ -1,7 +1,6 @@
-#include <perfmap/dump_info.hpp>
 #include <perfmap/info.hpp>
-#include <perfmap/json_writer.hpp>
-#include <perfmap/seconds.hpp>
+#include <perfmap/json.hpp>
+#include <perfmap/text.hpp>
 
 #include "command_line.hpp"
 #include "console.hpp"

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
-#include <perfmap/inject.hpp>
-#include <perfmap/module_cache.hpp>
+#include <perfmap/profile/inject.hpp>
+#include <perfmap/profile/module.hpp>
 
 #include "command_line.hpp"
 #include "output.hpp"

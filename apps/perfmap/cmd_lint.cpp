@@ -8,13 +8,12 @@
 #include <perfmap/lint_recording.hpp>
 #include <perfmap/map.hpp>
 #include <perfmap/merge.hpp>
-#include <perfmap/module_cache.hpp>
-#include <perfmap/open_writers.hpp>
-#include <perfmap/process_modules.hpp>
+#include <perfmap/output_file.hpp>
+#include <perfmap/profile/module.hpp>
+#include <perfmap/profile/process_tracker.hpp>
+#include <perfmap/profile/snapshot.hpp>
 #include <perfmap/report.hpp>
 #include <perfmap/rules.hpp>
-#include <perfmap/snapshot.hpp>
-#include <perfmap/unified_diff.hpp>
 #include <string>
 #include <variant>
 #include <vector>

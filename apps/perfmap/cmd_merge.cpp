@@ -1,4 +1,4 @@
-#include <perfmap/map_json.hpp>
+#include <perfmap/json.hpp>
 #include <perfmap/merge.hpp>
 #include <perfmap/range_check.hpp>
 #include <perfmap/report.hpp>

@@ -4,9 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <perfmap/expanded_input.hpp>
 #include <perfmap/input.hpp>
-#include <perfmap/line_blocks.hpp>
 #include <perfmap/loop_json.hpp>
 #include <perfmap/loop_listing.hpp>
 #include <perfmap/loop_page.hpp>
@@ -14,9 +12,9 @@
 #include <perfmap/loop_report.hpp>
 #include <perfmap/loop_samples.hpp>
 #include <perfmap/loop_stacks.hpp>
+#include <perfmap/profile/module.hpp>
 #include <perfmap/pypylog.hpp>
 #include <perfmap/pypylog_code.hpp>
-#include <perfmap/source_kind.hpp>
 #include <perfmap/timeline.hpp>
 #include <string>
 #include <sys/stat.h>
@@ -730,7 +728,7 @@ ExitCode write_dump(const PypylogOptions& options, const Input& log, const LoopP
   }
   const Result<LoopDumpOptions> how = dump_options(options, profile, console);
   if (!how) return console.fail(how.error());
-  const Result<DumpBytes> dump = dump_of_loops(profile.loops(), log.text(), *how);
+  const Result<JitdumpBytes> dump = dump_of_loops(profile.loops(), log.text(), *how);
   if (!dump) return console.fail(log.name() + ": " + dump.error().message);
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());

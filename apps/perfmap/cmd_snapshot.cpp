@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <perfmap/snapshot.hpp>
+#include <perfmap/profile/snapshot.hpp>
 
 #include "command_line.hpp"
 #include "source.hpp"

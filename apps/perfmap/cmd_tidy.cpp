@@ -1,4 +1,4 @@
-#include <perfmap/open_writers.hpp>
+#include <perfmap/output_file.hpp>
 
 #include "command_line.hpp"
 #include "output.hpp"

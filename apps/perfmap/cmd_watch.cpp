@@ -3,9 +3,9 @@
 #include <chrono>
 #include <csignal>
 #include <fcntl.h>
-#include <perfmap/json_writer.hpp>
-#include <perfmap/process_watch.hpp>
-#include <perfmap/seconds.hpp>
+#include <perfmap/json.hpp>
+#include <perfmap/profile/process_watch.hpp>
+#include <perfmap/text.hpp>
 #include <poll.h>
 #include <unistd.h>
 

@@ -3,9 +3,9 @@
 #include <optional>
 #include <perfmap/input.hpp>
 #include <perfmap/jitdump_writer.hpp>
-#include <perfmap/map_json.hpp>
+#include <perfmap/json.hpp>
+#include <perfmap/text.hpp>
 #include <perfmap/writer.hpp>
-#include <perfmap/written_name.hpp>
 #include <string>
 #include <string_view>
 #include <unistd.h>

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <perfmap/profile/snapshot.hpp>
 #include <perfmap/rules.hpp>
-#include <perfmap/seconds.hpp>
-#include <perfmap/snapshot.hpp>
+#include <perfmap/text.hpp>
 
 /// Every command, in the order of the help text: name, the function of cmd_<name>.cpp that declares
 /// its options, summary.

@@ -5,10 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <perfmap/demangle.hpp>
 #include <perfmap/loop_report.hpp>
-#include <perfmap/shell_word.hpp>
-#include <perfmap/visible.hpp>
+#include <perfmap/profile/module.hpp>
+#include <perfmap/text.hpp>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

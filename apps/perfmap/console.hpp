@@ -8,9 +8,9 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
-#include <perfmap/doubt.hpp>
 #include <perfmap/output_file.hpp>
-#include <perfmap/result.hpp>
+#include <perfmap/resolver.hpp>
+#include <perfmap/types.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -128,7 +128,7 @@ std::string hex_text(std::uint64_t value);
 /// "1 byte", "2 bytes"; without `many` the plural is `one` and an s.
 std::string counted(std::uint64_t count, const std::string& one, const std::string& many = {});
 
-/// `text` as it may be shown on a terminal; see visible.hpp.
+/// `text` as it may be shown on a terminal; see append_visible().
 std::string printable(std::string_view text);
 
 /// `text` as a part of a line: as it is, but for newlines; for a terminal as printable() has it.

@@ -1,12 +1,9 @@
 #include "convert.hpp"
 
 #include <algorithm>
-#include <perfmap/dump_merge.hpp>
-#include <perfmap/elf_image.hpp>
-#include <perfmap/jitdump_json.hpp>
-#include <perfmap/json_writer.hpp>
-#include <perfmap/map_json.hpp>
+#include <perfmap/json.hpp>
 #include <perfmap/merge.hpp>
+#include <perfmap/profile/inject.hpp>
 #include <perfmap/rules.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -138,7 +135,7 @@ std::uint32_t pid_of_map(const std::string& map, const std::string& output) {
 
 Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, const Console& console) {
   Diagnostics problems(1);
-  Result<DumpBytes> dump = dump_of_map(map, pid_of_map(map.input().name(), output), problems);
+  Result<JitdumpBytes> dump = dump_of_map(map, pid_of_map(map.input().name(), output), problems);
   if (!dump) return Failure(std::move(dump.error()));
   note_skipped(console, problems);
   note_without_code(console, dump->without_code);

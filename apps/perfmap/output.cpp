@@ -1,8 +1,8 @@
 #include "output.hpp"
 
-#include <perfmap/map_json.hpp>
+#include <perfmap/json.hpp>
 #include <perfmap/merge.hpp>
-#include <perfmap/written_name.hpp>
+#include <perfmap/text.hpp>
 #include <unistd.h>
 
 #include "command_line.hpp"

@@ -2,10 +2,9 @@
 
 #include <optional>
 #include <perfmap/input.hpp>
-#include <perfmap/kernel_symbols.hpp>
-#include <perfmap/module_cache.hpp>
-#include <perfmap/recorded_jit.hpp>
-#include <perfmap/recording.hpp>
+#include <perfmap/profile/module.hpp>
+#include <perfmap/profile/recording.hpp>
+#include <perfmap/profile/stacks.hpp>
 #include <string>
 
 #include "source.hpp"

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <perfmap/debuginfod.hpp>
 #include <perfmap/index.hpp>
-#include <perfmap/source.hpp>
+#include <perfmap/profile/module.hpp>
+#include <perfmap/profile/source.hpp>
 #include <span>
 #include <string>
 #include <utility>

@@ -5,7 +5,7 @@
 
 #include "bench/areas.hpp"
 #include "bench/measure.hpp"
-#include "perfmap/debug_index.hpp"
+#include "perfmap/profile/debug_index.hpp"
 
 namespace perfmap::bench {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "bench/areas.hpp"
 #include "bench/measure.hpp"
-#include "perfmap/module_cache.hpp"
+#include "perfmap/profile/module.hpp"
 #include "support/elf_bytes.hpp"
 
 namespace perfmap::bench {

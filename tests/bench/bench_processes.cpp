@@ -13,10 +13,9 @@
 
 #include "bench/areas.hpp"
 #include "bench/measure.hpp"
-#include "perfmap/module_cache.hpp"
-#include "perfmap/proc_source.hpp"
-#include "perfmap/process_modules.hpp"
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "support/child.hpp"
 #include "support/elf_bytes.hpp"
 

@@ -13,8 +13,8 @@
 #include "bench/areas.hpp"
 #include "bench/dwfl_unwinder.hpp"
 #include "bench/measure.hpp"
-#include "perfmap/process_modules.hpp"
-#include "perfmap/stacks.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "support/recorded_samples.hpp"
 
 namespace perfmap::bench {

@@ -6,7 +6,7 @@
 #include <set>
 #include <unistd.h>
 
-#include "perfmap/module.hpp"
+#include "perfmap/profile/module.hpp"
 
 namespace perfmap::bench {
 namespace {

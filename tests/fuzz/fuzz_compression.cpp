@@ -9,8 +9,8 @@
 #include <zstd.h>
 
 #include "elf/compression.hpp"
-#include "perfmap/expanded_input.hpp"
-#include "perfmap/source_kind.hpp"
+#include "perfmap/input.hpp"
+#include "perfmap/profile/module.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "perfmap/demangle.hpp"
+#include "perfmap/profile/module.hpp"
 
 namespace {
 

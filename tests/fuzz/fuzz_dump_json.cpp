@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/dump_merge.hpp"
-#include "perfmap/jitdump_json.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/merge.hpp"
 #include "support/written.hpp"
 
 namespace {
@@ -39,7 +39,7 @@ void check_round_trip(const std::string& bytes) {
   const Jitdump dump = dump_of(bytes);
   if (!is_whole(dump)) return;
   for (const bool lines : {false, true}) {
-    const Result<DumpBytes> back = dump_from_json(json_of(dump, lines));
+    const Result<JitdumpBytes> back = dump_from_json(json_of(dump, lines));
     require(back && back->bytes == bytes);
   }
 }
@@ -63,7 +63,7 @@ void check_merge(const std::string& bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   if (!bytes.empty() && bytes.find_first_of("{ \n") == 0) {
-    const Result<DumpBytes> dump = dump_from_json(bytes);
+    const Result<JitdumpBytes> dump = dump_from_json(bytes);
     require(dump || (!dump.error().message.empty() && dump.error().where.line != 0));
     if (dump && dump->bytes.size() < (std::size_t{1} << 20)) check_round_trip(dump->bytes);
     return 0;

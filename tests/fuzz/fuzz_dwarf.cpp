@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/debug_index.hpp"
+#include "perfmap/profile/debug_index.hpp"
 
 namespace {
 

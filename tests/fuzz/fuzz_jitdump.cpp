@@ -7,7 +7,6 @@
 #include <set>
 #include <string>
 
-#include "perfmap/jit_details.hpp"
 #include "perfmap/rules.hpp"
 #include "perfmap/timeline.hpp"
 

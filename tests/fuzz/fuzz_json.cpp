@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/map_json.hpp"
+#include "perfmap/json.hpp"
 #include "support/written.hpp"
 
 namespace {

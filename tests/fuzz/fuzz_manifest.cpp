@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "perfmap/input.hpp"
-#include "perfmap/snapshot_manifest.hpp"
+#include "perfmap/json.hpp"
 
 namespace {
 

@@ -4,8 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "perfmap/address_space.hpp"
-#include "perfmap/memory_map.hpp"
+#include "perfmap/profile/process.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "perfmap/module.hpp"
+#include "perfmap/profile/module.hpp"
 
 namespace {
 

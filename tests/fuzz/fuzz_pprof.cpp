@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "perfmap/pprof_names.hpp"
+#include "perfmap/profile/stack_writer.hpp"
 #include "support/written.hpp"
 
 namespace {

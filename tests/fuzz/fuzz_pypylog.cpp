@@ -55,7 +55,7 @@ void check_dump(const CompiledLoops& loops, std::string_view log) {
   constexpr std::uint64_t kMostCode = 1 << 16;
   std::uint64_t claimed = 0;
   for (const CompiledLoop& loop : loops.all()) claimed += loop.code.size;
-  Result<DumpBytes> bytes = dump_of_loops(
+  Result<JitdumpBytes> bytes = dump_of_loops(
       loops, log, {.conversion = TimeConversion{1, 3, 7}, .bare = claimed > kMostCode});
   require(bytes.has_value());
   const Jitdump dump(Input::from_text(std::move(bytes->bytes), "dump"));

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "perfmap/recording.hpp"
+#include "perfmap/profile/recording.hpp"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/process_tracker.hpp"
-#include "perfmap/unwinder.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/unwinder.hpp"
 #include "support/cfi_bytes.hpp"
 #include "support/elf_bytes.hpp"
 

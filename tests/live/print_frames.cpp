@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/debug_index.hpp"
+#include "perfmap/profile/debug_index.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // Living processes, followed from outside: what they map, run and become.
 
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 
 #include <atomic>
 #include <fcntl.h>
@@ -14,8 +14,7 @@
 #include <sys/syscall.h>
 #include <thread>
 
-#include "perfmap/jit_sources.hpp"
-#include "perfmap/proc_source.hpp"
+#include "perfmap/profile/process.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
 #include "support/skip.hpp"

@@ -1,6 +1,6 @@
 // Living processes that write maps and dumps, watched from outside.
 
-#include "perfmap/process_watch.hpp"
+#include "perfmap/profile/process_watch.hpp"
 
 #include <fcntl.h>
 #include <fstream>

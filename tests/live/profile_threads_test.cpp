@@ -9,10 +9,9 @@
 #include <unistd.h>
 #include <vector>
 
-#include "perfmap/module_cache.hpp"
-#include "perfmap/proc_source.hpp"
-#include "perfmap/process_modules.hpp"
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 

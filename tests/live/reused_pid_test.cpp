@@ -7,8 +7,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include "perfmap/jit_sources.hpp"
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
 #include "support/skip.hpp"

@@ -1,6 +1,6 @@
 // Snapshots and garbage of living processes.
 
-#include "perfmap/snapshot.hpp"
+#include "perfmap/profile/snapshot.hpp"
 
 #include <fcntl.h>
 #include <fstream>
@@ -8,11 +8,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "perfmap/garbage.hpp"
-#include "perfmap/jit_sources.hpp"
 #include "perfmap/jitdump_writer.hpp"
-#include "perfmap/process_tracker.hpp"
-#include "perfmap/symbolizer.hpp"
+#include "perfmap/profile/garbage.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/symbolizer.hpp"
 #include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "perfmap/stack_stitcher.hpp"
+#include "perfmap/profile/unwinder.hpp"
 #include "support/recorded_samples.hpp"
 
 namespace {

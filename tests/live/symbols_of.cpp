@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "perfmap/module.hpp"
+#include "perfmap/profile/module.hpp"
 
 int main(int count, char** words) {
   if (count != 3) return 2;

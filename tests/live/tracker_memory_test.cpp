@@ -3,7 +3,7 @@
 #include <malloc.h>
 #include <string>
 
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "support/catch.hpp"
 #include "support/skip.hpp"
 

@@ -9,11 +9,10 @@
 #include <unistd.h>
 #include <vector>
 
-#include "perfmap/module_cache.hpp"
-#include "perfmap/proc_source.hpp"
-#include "perfmap/process_modules.hpp"
-#include "perfmap/process_tracker.hpp"
-#include "perfmap/unwinder.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/unwinder.hpp"
 #include "support/catch.hpp"
 
 #ifdef __x86_64__

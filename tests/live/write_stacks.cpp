@@ -7,9 +7,9 @@
 #include <iostream>
 #include <regex>
 
-#include "perfmap/names.hpp"
-#include "perfmap/seconds.hpp"
-#include "perfmap/stack_writer.hpp"
+#include "perfmap/profile/stack_writer.hpp"
+#include "perfmap/runtimes.hpp"
+#include "perfmap/text.hpp"
 
 namespace {
 

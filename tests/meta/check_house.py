@@ -41,9 +41,9 @@ page = set(re.findall(r"^## ((?:PM|JD|XF|PL)\d+)$", (ROOT / "docs/diagnostics.md
 if rules != page or not rules:
     problems.append(f"docs/diagnostics.md against rules.hpp: {sorted(rules ^ page)}")
 
-doubts = re.findall(r'^ +\{"([a-z-]+)",', (ROOT / "lib/core/base/diagnostic.cpp").read_text(), re.M)
+doubts = re.findall(r'^ +\{"([a-z-]+)",', (ROOT / "lib/core/jitdump/resolver.cpp").read_text(), re.M)
 if not doubts:
-    problems.append("lib/core/base/diagnostic.cpp: no kinds of doubt found")
+    problems.append("lib/core/jitdump/resolver.cpp: no kinds of doubt found")
 for name in ("resolve-1", "stack-1", "stack-stats-1"):
     schema = (ROOT / f"docs/schema/perfmap.{name}.json").read_text()
     if ", ".join(f'"{doubt}"' for doubt in doubts) not in schema:
@@ -67,7 +67,7 @@ for path in FILES:
         if found := FOREIGN.search(line):
             problems.append(f"{name}:{number}: says {found[0]}")
 
-for header in sorted((ROOT / "lib/include/perfmap").glob("*.hpp")):
+for header in sorted((ROOT / "lib/include/perfmap").rglob("*.hpp")):
     result = subprocess.run(
         [sys.argv[1], "-std=c++20", "-fsyntax-only", "-Werror", "-Wall", "-x", "c++",
          "-I", str(ROOT / "lib/include"), "-include", str(header), "/dev/null"],

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

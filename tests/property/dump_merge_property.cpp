@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/dump_merge.hpp"
-#include "perfmap/jit_details.hpp"
+#include "perfmap/merge.hpp"
 #include "perfmap/resolver.hpp"
 #include "perfmap/rules.hpp"
+#include "perfmap/timeline.hpp"
 #include "support/catch.hpp"
 #include "support/random_dump.hpp"
 #include "support/written.hpp"
@@ -169,7 +169,7 @@ TEST_CASE("a map made into a dump answers as the map did", "[merge][property]") 
   Diagnostics problems(1);
   std::vector<Map> maps;
   maps.emplace_back(Input::from_text(text, "perf-7.map"));
-  const Result<DumpBytes> dump = dump_of_map(maps.front(), 7, problems);
+  const Result<JitdumpBytes> dump = dump_of_map(maps.front(), 7, problems);
   REQUIRE(dump);
   const Timeline timeline(test::dump_of(dump->bytes), problems);
   const Index index(std::move(maps), Overlap::last, problems);

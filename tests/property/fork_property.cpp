@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/jit_sources.hpp"
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "support/catch.hpp"
 #include "support/process_events.hpp"
 

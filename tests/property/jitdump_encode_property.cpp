@@ -4,9 +4,8 @@
 #include <tuple>
 #include <vector>
 
-#include "perfmap/cursor.hpp"
+#include "base/cursor.hpp"
 #include "perfmap/jitdump.hpp"
-#include "perfmap/jitdump_encode.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 

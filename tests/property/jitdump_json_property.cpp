@@ -1,7 +1,7 @@
 #include <random>
 #include <string>
 
-#include "perfmap/jitdump_json.hpp"
+#include "perfmap/json.hpp"
 #include "support/catch.hpp"
 #include "support/random_dump.hpp"
 #include "support/written.hpp"
@@ -27,7 +27,7 @@ TEST_CASE("a dump made into JSON and back is the same to the byte", "[json][prop
   Diagnostics problems(1);
   const std::string json = json_of(test::dump_of(bytes), lines, true, problems);
   CHECK(is_dump_json(json));
-  const Result<DumpBytes> back = dump_from_json(json);
+  const Result<JitdumpBytes> back = dump_from_json(json);
   REQUIRE(back);
   CHECK(back->bytes == bytes);
   CHECK(back->without_code == 0);
@@ -39,7 +39,7 @@ TEST_CASE("without their code, functions keep their size, and zeros stand for it
   std::mt19937 random(seed);
   const std::string bytes = test::random_dump(random, std::endian::native, 10);
   Diagnostics problems(1);
-  const Result<DumpBytes> back =
+  const Result<JitdumpBytes> back =
       dump_from_json(json_of(test::dump_of(bytes), seed % 2 == 0, false, problems));
   REQUIRE(back);
   CHECK(back->bytes.size() == bytes.size());
@@ -69,7 +69,7 @@ TEST_CASE("of a damaged dump JSON has what can be read, and says what was lost",
   };
   const Jitdump damaged = test::dump_of(bytes);
   Diagnostics problems(100);
-  const Result<DumpBytes> back = dump_from_json(json_of(damaged, seed % 2 == 0, true, problems));
+  const Result<JitdumpBytes> back = dump_from_json(json_of(damaged, seed % 2 == 0, true, problems));
   if (!back) return;  // a header that made no sense
   const Jitdump mended = test::dump_of(back->bytes);
   if (damaged.header() && damaged.header()->total_size == JitdumpHeader::kSize) {
@@ -89,7 +89,7 @@ TEST_CASE("whatever JSON says, it becomes a dump or an error", "[json][property]
     const std::size_t at = random() % json.size();
     json.replace(at, random() % 3, pieces[random() % std::size(pieces)]);
   }
-  const Result<DumpBytes> back = dump_from_json(json);
+  const Result<JitdumpBytes> back = dump_from_json(json);
   if (back) {
     CHECK(test::dump_of(back->bytes).header());
   } else {

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "perfmap/map_json.hpp"
+#include "perfmap/json.hpp"
 #include "support/catch.hpp"
 #include "support/written.hpp"
 

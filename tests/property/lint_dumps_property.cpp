@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "perfmap/dump_fix.hpp"
+#include "perfmap/text.hpp"
 #include "perfmap/timeline.hpp"
-#include "perfmap/written_name.hpp"
 #include "support/catch.hpp"
 #include "support/frame_bytes.hpp"
 #include "support/lint_findings.hpp"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/names.hpp"
+#include "perfmap/runtimes.hpp"
 #include "support/catch.hpp"
 #include "support/tests_dir.hpp"
 

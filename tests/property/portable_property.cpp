@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "perfmap/index.hpp"
-#include "perfmap/map_json.hpp"
+#include "perfmap/json.hpp"
 #include "perfmap/merge.hpp"
-#include "perfmap/written_name.hpp"
+#include "perfmap/text.hpp"
 #include "support/catch.hpp"
 #include "support/readers.hpp"
 

@@ -97,7 +97,7 @@ TEST_CASE("the code of loops is what a memory of single bytes would hold", "[pro
     LoopProfile profile({.base = TickBase::dec, .keep_code_bytes = true});
     profile.add(memory.log());
     profile.finish();
-    Result<DumpBytes> bytes = dump_of_loops(profile.loops(), memory.log(), {});
+    Result<JitdumpBytes> bytes = dump_of_loops(profile.loops(), memory.log(), {});
     REQUIRE(bytes);
     const Jitdump dump(Input::from_text(std::move(bytes->bytes), "made"));
     Diagnostics problems(1);

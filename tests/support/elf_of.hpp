@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "perfmap/elf_image.hpp"
+#include "perfmap/profile/inject.hpp"
 #include "support/jitdump_bytes.hpp"
 #include "support/written.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/address.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap::test {
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "perfmap/inject.hpp"
+#include "perfmap/profile/inject.hpp"
 #include "support/catch.hpp"
 #include "support/elf_reader.hpp"
 #include "support/jitdump_bytes.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <unistd.h>
 
-#include "perfmap/process_files.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "support/scratch.hpp"
 
 namespace perfmap::test {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "perfmap/stacks.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "support/catch.hpp"
 #include "support/recording_bytes.hpp"
 

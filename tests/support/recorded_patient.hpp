@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "perfmap/doctor_recording.hpp"
-#include "perfmap/recorded_jit.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "support/catch.hpp"
 #include "support/planted_process.hpp"
 #include "support/recording_bytes.hpp"

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "perfmap/process_modules.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 
 namespace perfmap::test {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/module_cache.hpp"
-#include "perfmap/process_tracker.hpp"
-#include "perfmap/recording.hpp"
-#include "perfmap/unwinder.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/recording.hpp"
+#include "perfmap/profile/unwinder.hpp"
 
 namespace perfmap::test {
 

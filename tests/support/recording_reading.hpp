@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "perfmap/recording.hpp"
+#include "perfmap/profile/recording.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap::test {

@@ -6,8 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "perfmap/address_space.hpp"
-#include "perfmap/memory_map.hpp"
+#include "perfmap/profile/process.hpp"
 
 namespace perfmap::test {
 

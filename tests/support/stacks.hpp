@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/stack_writer.hpp"
+#include "perfmap/profile/stack_writer.hpp"
 #include "support/written.hpp"
 
 namespace perfmap::test {

@@ -6,9 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "perfmap/jit_sources.hpp"
-#include "perfmap/process_tracker.hpp"
-#include "perfmap/unwinder.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/unwinder.hpp"
 #include "support/catch.hpp"
 #include "support/cfi_bytes.hpp"
 #include "support/elf_bytes.hpp"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/dump_merge.hpp"
-#include "perfmap/jitdump_json.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/merge.hpp"
 #include "perfmap/resolver.hpp"
 #include "support/catch.hpp"
 #include "support/tests_dir.hpp"
@@ -81,7 +81,7 @@ TEST_CASE("real dumps read without loss, and come back from JSON and merging", "
   CHECK(reader.lost_bytes() == 0);
   const std::string json =
       test::written([&](OutputFile& out) { write_dump_json(dump, out, problems, true); });
-  const Result<DumpBytes> back = dump_from_json(json);
+  const Result<JitdumpBytes> back = dump_from_json(json);
   REQUIRE(back);
   CHECK(back->bytes == dump.bytes());
   const std::string merged = test::written([&](OutputFile& out) {

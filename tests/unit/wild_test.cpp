@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "perfmap/index.hpp"
-#include "perfmap/names.hpp"
-#include "perfmap/perf_script.hpp"
+#include "perfmap/resolver.hpp"
+#include "perfmap/runtimes.hpp"
 #include "support/catch.hpp"
 #include "support/tests_dir.hpp"
 

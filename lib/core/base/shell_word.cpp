@@ -1,6 +1,4 @@
-#include "perfmap/shell_word.hpp"
-
-#include "perfmap/visible.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 namespace {

@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "perfmap/seconds.hpp"
-#include "perfmap/visible.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 

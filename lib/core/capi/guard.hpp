@@ -7,7 +7,7 @@
 
 #include "perfmap.h"
 #include "perfmap/index.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap::capi {
 

@@ -17,7 +17,6 @@
 
 #include "io/descriptor.hpp"
 #include "io/windows.hpp"
-#include "perfmap/line_blocks.hpp"
 
 namespace perfmap {
 

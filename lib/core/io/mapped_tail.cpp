@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "io/descriptor.hpp"
-#include "perfmap/open_writers.hpp"
+#include "perfmap/output_file.hpp"
 
 namespace perfmap {
 

@@ -1,5 +1,3 @@
-#include "perfmap/dump_merge.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
@@ -9,15 +7,13 @@
 #include <vector>
 
 #include "jitdump/jitdump_records.hpp"
-#include "perfmap/jit_details.hpp"
-#include "perfmap/jitdump_encode.hpp"
-#include "perfmap/jitdump_writer.hpp"
+#include "perfmap/jitdump.hpp"
 #include "perfmap/timeline.hpp"
 
 namespace perfmap {
 
-Result<DumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& problems) {
-  DumpBytes dump;
+Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& problems) {
+  JitdumpBytes dump;
   JitdumpEncoder encoder(dump.bytes);
   encoder.header({.elf_mach = host_elf_machine(), .pid = pid});
   std::string zeros;
@@ -25,8 +21,8 @@ Result<DumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& pr
   map.for_each(problems, [&](const Entry& entry) {
     if (!fits) return;
     const std::uint64_t size = map.written_size(entry);
-    const std::uint64_t code = size <= JitdumpWriter::kMostZeros ? size : 0;
-    fits = dump.bytes.size() + code + entry.name.size() < DumpBytes::kMostBytes;
+    const std::uint64_t code = size <= JitdumpBytes::kMostZeros ? size : 0;
+    fits = dump.bytes.size() + code + entry.name.size() < JitdumpBytes::kMostBytes;
     if (!fits) return;
     zeros.resize(std::max<std::size_t>(zeros.size(), code));
     LoadRecord load;

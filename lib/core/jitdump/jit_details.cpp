@@ -1,5 +1,3 @@
-#include "perfmap/jit_details.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -8,8 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "perfmap/cursor.hpp"
+#include "base/cursor.hpp"
 #include "perfmap/jitdump.hpp"
+#include "perfmap/timeline.hpp"
 
 namespace perfmap {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/cursor.hpp"
 #include "jitdump/jitdump_records.hpp"
-#include "perfmap/cursor.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap {

@@ -1,9 +1,8 @@
-#include "perfmap/jitdump_encode.hpp"
-
 #include <elf.h>
 #include <optional>
 
 #include "jitdump/jitdump_records.hpp"
+#include "perfmap/jitdump.hpp"
 
 namespace perfmap {
 namespace {

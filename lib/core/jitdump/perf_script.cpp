@@ -1,12 +1,11 @@
-#include "perfmap/perf_script.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <optional>
 
 #include "base/text.hpp"
 #include "perfmap/map.hpp"
-#include "perfmap/seconds.hpp"
+#include "perfmap/resolver.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 namespace {

@@ -1,15 +1,14 @@
-#include "perfmap/source_kind.hpp"
-
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <numeric>
 
+#include "base/cursor.hpp"
 #include "base/filler.hpp"
 #include "base/text.hpp"
 #include "jitdump/jitdump_records.hpp"
 #include "map/map_scan.hpp"
-#include "perfmap/cursor.hpp"
+#include "perfmap/input.hpp"
 
 namespace perfmap {
 namespace {

@@ -1,6 +1,8 @@
 #include "perfmap/timeline.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "jitdump/lifetimes.hpp"
+#include "map/name_count.hpp"
 #include "map/segments.hpp"
 #include "perfmap/rules.hpp"
 
@@ -306,6 +309,63 @@ Result<Growth> Timeline::refresh(Diagnostics& problems) {
   Result<Growth> growth = state_->dump.refresh();
   if (growth && *growth != Growth::unchanged) state_->build(problems);
   return growth;
+}
+
+namespace {
+
+void count(const JitRecord& record, DumpInfo& info, NameCount& names) {
+  info.first_time = std::min(info.first_time.value_or(record.time), record.time);
+  info.last_time = std::max(info.last_time, record.time);
+  if (record.id >= info.records.size()) {
+    ++info.unknown_records;
+    return;
+  }
+  ++info.records[record.id];
+  if (const auto load = decode_load(record)) {
+    names.add(load->name);
+    info.code_bytes += load->code.size();
+    add_size(info.claimed, std::max<std::uint64_t>(load->range.size, 1));
+  } else if (record.is(JitRecordKind::load) ||
+             (record.is(JitRecordKind::move) && !decode_move(record))) {
+    ++info.bad_records;
+  }
+}
+
+}  // namespace
+
+DumpInfo dump_info(const Timeline& timeline) {
+  const Jitdump& dump = timeline.dump();
+  DumpInfo info;
+  NameCount names;
+  Diagnostics ignored(0);
+  Jitdump::Reader reader(dump);
+  while (const auto record = reader.next(ignored)) count(*record, info, names);
+  info.bytes = dump.bytes().size();
+  info.lost_bytes = reader.lost_bytes();
+  info.names = names.different();
+  info.runtime = names.runtime();
+  bool any = false;
+  timeline.for_each_at(Timeline::kEnd, [&](const PlacedCode& placed) {
+    if (!any) info.first = placed.piece.begin;
+    any = true;
+    const std::uint64_t size = std::max<std::uint64_t>(placed.piece.size, 1);
+    add_size(info.covered, size);
+    info.last = placed.piece.begin + (size - 1);
+  });
+  return info;
+}
+
+MapText map_text_at(const Timeline& timeline, std::uint64_t time) {
+  MapText map;
+  timeline.for_each_at(time, [&](const PlacedCode& placed) {
+    const auto record = timeline.dump().record_at(placed.code.load);
+    const auto load = record ? decode_load(*record) : std::nullopt;
+    if (!load) return;  // the file was cut off: nobody will want the rest
+    // Code of size 0 answers for its first byte, and so does an entry of size 0.
+    const std::uint64_t size = placed.code.range.size == 0 ? 0 : placed.piece.size;
+    append_entry(map, placed.piece.begin, size, load->name);
+  });
+  return map;
 }
 
 }  // namespace perfmap

@@ -1,11 +1,11 @@
-#include "perfmap/diff.hpp"
-
 #include <algorithm>
 #include <limits>
 #include <numeric>
 #include <span>
 #include <tuple>
 #include <vector>
+
+#include "perfmap/merge.hpp"
 
 namespace perfmap {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "map/map_scan.hpp"
 #include "map/segments.hpp"
-#include "perfmap/address.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

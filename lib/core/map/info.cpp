@@ -1,29 +1,18 @@
 #include "perfmap/info.hpp"
 
 #include <algorithm>
-#include <array>
 #include <functional>
-#include <limits>
 #include <map>
 #include <tuple>
 
+#include "map/name_count.hpp"
 #include "perfmap/rules.hpp"
 #include "perfmap/runtimes.hpp"
 
 namespace perfmap {
 namespace {
 
-/// Sizes come from the file: a few hostile ones would wrap a plain sum.
-void add_size(std::uint64_t& sum, std::uint64_t size) {
-  sum += std::min(size, std::numeric_limits<std::uint64_t>::max() - sum);
-}
-
 std::uint64_t size_of(const Entry& entry) { return std::max<std::uint64_t>(entry.range.size, 1); }
-
-std::uint64_t count_different(std::vector<std::uint64_t> hashes) {
-  std::sort(hashes.begin(), hashes.end());
-  return static_cast<std::uint64_t>(std::unique(hashes.begin(), hashes.end()) - hashes.begin());
-}
 
 /// What an entry adds to the group of its name, which 64 bits of hash stand for.
 struct Share {
@@ -89,20 +78,16 @@ MapInfo map_info(const Index& index, const Diagnostics& problems) {
   MapInfo info;
   info.bytes = map.text().size();
   info.lost_lines = problems.total() - problems.count_of(rule::kAddressWrap);
-  std::vector<std::uint64_t> names;
+  NameCount names;
   names.reserve(index.entry_count());
-  std::array<std::uint64_t, 32> runtimes{};
   Diagnostics ignored(1);
   map.for_each(ignored, [&](const Entry& entry) {
     ++info.entries;
     add_size(info.claimed, size_of(entry));
-    names.push_back(hash_of(entry.name));
-    ++runtimes[static_cast<std::size_t>(decode_name(entry.name).runtime)];
+    names.add(entry.name);
   });
-  info.names = count_different(std::move(names));
-  info.runtime = static_cast<Runtime>(std::max_element(runtimes.begin() + 1, runtimes.end()) -
-                                      runtimes.begin());
-  if (runtimes[static_cast<std::size_t>(info.runtime)] == 0) info.runtime = Runtime::unknown;
+  info.names = names.different();
+  info.runtime = names.runtime();
   const std::size_t count = index.segment_count();
   for (std::size_t i = 0; i < count; ++i) add_size(info.covered, index.segment(i).range.size);
   if (count != 0) {

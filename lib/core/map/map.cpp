@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "map/map_scan.hpp"
 #include "perfmap/rules.hpp"
-#include "perfmap/written_name.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/text.hpp"
-#include "perfmap/map_text.hpp"
-#include "perfmap/written_name.hpp"
+#include "perfmap/map.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 
@@ -35,19 +35,6 @@ void append_entry(MapText& map, Address begin, std::uint64_t size, std::string_v
   }
   map.text += '\n';
   ++map.entries;
-}
-
-MapText map_text_at(const Timeline& timeline, std::uint64_t time) {
-  MapText map;
-  timeline.for_each_at(time, [&](const PlacedCode& placed) {
-    const auto record = timeline.dump().record_at(placed.code.load);
-    const auto load = record ? decode_load(*record) : std::nullopt;
-    if (!load) return;  // the file was cut off: nobody will want the rest
-    // Code of size 0 answers for its first byte, and so does an entry of size 0.
-    const std::uint64_t size = placed.code.range.size == 0 ? 0 : placed.piece.size;
-    append_entry(map, placed.piece.begin, size, load->name);
-  });
-  return map;
 }
 
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "perfmap/address.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

@@ -15,8 +15,6 @@
 #include "base/text.hpp"
 #include "perfmap/compiled_loops.hpp"
 #include "perfmap/jitdump.hpp"
-#include "perfmap/jitdump_encode.hpp"
-#include "perfmap/jitdump_writer.hpp"
 #include "pypylog/pypy_lines.hpp"
 
 namespace perfmap {
@@ -308,7 +306,7 @@ class LoopDumper {
         order_(placed_loops(loops.all())),
         images_(loops, order_) {}
 
-  bool write(DumpBytes& dump) {
+  bool write(JitdumpBytes& dump) {
     JitdumpEncoder encoder(dump.bytes);
     encoder.header({.elf_mach = machine_of(loops_, log_), .pid = options_.pid});
     for (const std::uint32_t number : order_) {
@@ -318,7 +316,7 @@ class LoopDumper {
   }
 
  private:
-  bool write(std::uint32_t number, JitdumpEncoder& encoder, DumpBytes& dump) {
+  bool write(std::uint32_t number, JitdumpEncoder& encoder, JitdumpBytes& dump) {
     const CompiledLoop& loop = loops_.all()[number];
     if (!write_lines(loop, encoder) || !take_code(loop, number, dump)) return false;
     LoadRecord load;
@@ -333,12 +331,12 @@ class LoopDumper {
   }
 
   /// Code that nobody knows is zeros, as far as those are few.
-  bool take_code(const CompiledLoop& loop, std::uint32_t number, DumpBytes& dump) {
+  bool take_code(const CompiledLoop& loop, std::uint32_t number, JitdumpBytes& dump) {
     code_.clear();
-    const bool has_code = loop.code.size <= JitdumpWriter::kMostZeros || images_.has(number);
+    const bool has_code = loop.code.size <= JitdumpBytes::kMostZeros || images_.has(number);
     const std::uint64_t size = has_code && !options_.bare ? loop.code.size : 0;
-    if (size > DumpBytes::kMostBytes) return false;
-    if (dump.bytes.size() + size + loop.name.size() >= DumpBytes::kMostBytes) return false;
+    if (size > JitdumpBytes::kMostBytes) return false;
+    if (dump.bytes.size() + size + loop.name.size() >= JitdumpBytes::kMostBytes) return false;
     if (options_.bare) return true;
     const bool is_whole = size != 0 && images_.append(loop, number, log_, code_);
     dump.without_code += is_whole ? 0 : 1;
@@ -366,16 +364,16 @@ class LoopDumper {
 
 }  // namespace
 
-Result<DumpBytes> dump_of_loops(const CompiledLoops& loops, std::string_view log,
-                                const LoopDumpOptions& options) {
-  DumpBytes dump;
+Result<JitdumpBytes> dump_of_loops(const CompiledLoops& loops, std::string_view log,
+                                   const LoopDumpOptions& options) {
+  JitdumpBytes dump;
   if (LoopDumper(loops, log, options).write(dump)) return dump;
   return Failure({Errc::too_large, "its code makes a jitdump of more than 1 GiB", 0, {}});
 }
 
 Result<MapText> map_of_loops(const CompiledLoops& loops) {
   Diagnostics problems(1);
-  Result<DumpBytes> bare = dump_of_loops(loops, {}, {.bare = true});
+  Result<JitdumpBytes> bare = dump_of_loops(loops, {}, {.bare = true});
   if (!bare) return Failure(std::move(bare.error()));
   return map_text_at(Timeline(Jitdump(Input::from_text(std::move(bare->bytes), "")), problems));
 }

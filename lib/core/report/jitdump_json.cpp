@@ -1,5 +1,3 @@
-#include "perfmap/jitdump_json.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -9,20 +7,17 @@
 #include <vector>
 
 #include "jitdump/jitdump_records.hpp"
-#include "perfmap/jit_details.hpp"
 #include "perfmap/jitdump.hpp"
-#include "perfmap/jitdump_encode.hpp"
-#include "perfmap/jitdump_writer.hpp"
-#include "perfmap/json_writer.hpp"
-#include "perfmap/map_json.hpp"
-#include "perfmap/seconds.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/text.hpp"
+#include "perfmap/timeline.hpp"
 #include "report/json_fields.hpp"
 
 namespace perfmap {
 
 namespace {
 
-/// Writes the records of a dump as JSON objects; see jitdump_json.hpp. Borrows the dump.
+/// Writes the records of a dump as JSON objects; see json.hpp. Borrows the dump.
 class RecordWriter {
  public:
   RecordWriter(const Jitdump& dump, OutputFile& out, bool with_code)
@@ -225,7 +220,7 @@ bool encode_load(Fields& fields, JitdumpEncoder& encoder, bool& without_code) {
   if (code && code->size() != load.code_size) fields.fail("\"code\" does not have \"size\" bytes");
   if (!code && has_code && load.code_size != 0 && fields.problem().empty()) {
     without_code = true;
-    code = std::string(load.code_size <= JitdumpWriter::kMostZeros ? load.code_size : 0, '\0');
+    code = std::string(load.code_size <= JitdumpBytes::kMostZeros ? load.code_size : 0, '\0');
   }
   load.name = name;
   load.code = code ? std::string_view(*code) : std::string_view();
@@ -379,7 +374,7 @@ class DumpBuilder {
     JsonRecord read = encode_json_record(object, encoder);
     problem = std::move(read.problem);
     without_code_ += read.without_code ? 1 : 0;
-    if (without_code_ != 0 && bytes_.size() > DumpBytes::kMostBytes && problem.empty()) {
+    if (without_code_ != 0 && bytes_.size() > JitdumpBytes::kMostBytes && problem.empty()) {
       problem = "a jitdump of more than 1 GiB, with zeros for code that is not there";
     }
     const auto offset = object.find("offset");
@@ -389,10 +384,10 @@ class DumpBuilder {
     places_.push_back({last_offset_, begin, bytes_.size() - begin});
   }
 
-  DumpBytes dump() && {
+  JitdumpBytes dump() && {
     std::stable_sort(places_.begin(), places_.end(),
                      [](const Place& a, const Place& b) { return a.offset < b.offset; });
-    DumpBytes dump{{}, without_code_};
+    JitdumpBytes dump{{}, without_code_};
     dump.bytes.reserve(JitdumpHeader::kSize + extra_.size() + bytes_.size());
     JitdumpEncoder(dump.bytes, header_->order).header(*header_, extra_);
     for (const Place& place : places_) dump.bytes.append(bytes_, place.begin, place.size);
@@ -459,7 +454,7 @@ Failure failure(std::string why, std::string_view json, std::size_t offset) {
   return Failure({Errc::bad_format, std::move(why), 0, locate(json, offset)});
 }
 
-Result<DumpBytes> from_document(std::string_view json) {
+Result<JitdumpBytes> from_document(std::string_view json) {
   DumpBuilder builder;
   std::size_t wrong_at = 0;
   DocumentWalk walk(json);
@@ -480,7 +475,7 @@ Result<DumpBytes> from_document(std::string_view json) {
   return std::move(builder).dump();
 }
 
-Result<DumpBytes> from_lines(std::string_view json) {
+Result<JitdumpBytes> from_lines(std::string_view json) {
   DumpBuilder builder;
   for (std::size_t offset = 0; offset < json.size();) {
     const std::string_view rest = json.substr(offset);
@@ -509,7 +504,7 @@ bool is_dump_json(std::string_view json) noexcept {
          says_jitdump(json.substr(json.size() - std::min(json.size(), kLookAt)));
 }
 
-Result<DumpBytes> dump_from_json(std::string_view json) {
+Result<JitdumpBytes> dump_from_json(std::string_view json) {
   const std::size_t first = json.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return failure("a jitdump wants a \"header\"", json, 0);
   const std::string_view rest = json.substr(first);

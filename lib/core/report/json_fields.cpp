@@ -4,7 +4,7 @@
 
 #include "base/text.hpp"
 #include "perfmap/map.hpp"
-#include "perfmap/seconds.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 namespace {

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "perfmap/input.hpp"
-#include "perfmap/json_writer.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

@@ -1,10 +1,9 @@
-#include "perfmap/json_writer.hpp"
-
 #include <charconv>
 #include <cstring>
 #include <string>
 
 #include "base/text.hpp"
+#include "perfmap/json.hpp"
 
 namespace perfmap {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "perfmap/json_writer.hpp"
+#include "perfmap/json.hpp"
 
 namespace perfmap {
 namespace {

@@ -10,7 +10,7 @@
 #include "perfmap/loop_listing.hpp"
 #include "perfmap/loop_report.hpp"
 #include "perfmap/output_file.hpp"
-#include "perfmap/visible.hpp"
+#include "perfmap/text.hpp"
 #include "report/loop_page_frame.hpp"
 
 namespace perfmap {

@@ -1,5 +1,3 @@
-#include "perfmap/map_json.hpp"
-
 #include <charconv>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -8,7 +6,8 @@
 
 #include "base/text.hpp"
 #include "map/map_scan.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/types.hpp"
 #include "report/json_fields.hpp"
 
 namespace perfmap {

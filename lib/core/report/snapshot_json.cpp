@@ -3,9 +3,8 @@
 #include <optional>
 
 #include "base/text.hpp"
-#include "perfmap/json_writer.hpp"
-#include "perfmap/seconds.hpp"
-#include "perfmap/snapshot_manifest.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/text.hpp"
 #include "report/json_fields.hpp"
 
 namespace perfmap {

@@ -1,8 +1,8 @@
-#include "perfmap/unified_diff.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <vector>
+
+#include "perfmap/report.hpp"
 
 namespace perfmap {
 namespace {

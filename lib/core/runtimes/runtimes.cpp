@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "perfmap/shell_word.hpp"
+#include "perfmap/text.hpp"
 #include "runtimes/catalogue.hpp"
 
 namespace perfmap {

@@ -18,7 +18,7 @@
 #include "io/whole_file.hpp"
 #include "jitdump/jitdump_records.hpp"
 #include "perfmap/jitdump.hpp"
-#include "perfmap/open_writers.hpp"
+#include "perfmap/output_file.hpp"
 
 namespace perfmap {
 

@@ -12,7 +12,7 @@
 #include "base/filler.hpp"
 #include "base/text.hpp"
 #include "io/descriptor.hpp"
-#include "perfmap/written_name.hpp"
+#include "perfmap/text.hpp"
 #include "writer/fork_guard.hpp"
 
 namespace perfmap {

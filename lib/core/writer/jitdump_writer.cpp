@@ -18,9 +18,9 @@
 #include "io/descriptor.hpp"
 #include "io/record_file.hpp"
 #include "jitdump/jitdump_records.hpp"
-#include "perfmap/jitdump_encode.hpp"
+#include "perfmap/jitdump.hpp"
 #include "perfmap/process_map.hpp"
-#include "perfmap/written_name.hpp"
+#include "perfmap/text.hpp"
 #include "writer/dump_file.hpp"
 #include "writer/fork_guard.hpp"
 

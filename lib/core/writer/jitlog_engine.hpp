@@ -15,7 +15,7 @@
 #include "io/record_file.hpp"
 #include "io/whole_file.hpp"
 #include "perfmap/jitlog_writer.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 #include "writer/fork_guard.hpp"
 #include "writer/jitlog_text.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/text.hpp"
-#include "perfmap/written_name.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 namespace {

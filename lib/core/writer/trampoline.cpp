@@ -21,7 +21,7 @@ extern "C" void* deregister_frame(const void* frames) asm("__deregister_frame_in
 
 #include "perfmap/jitdump_writer.hpp"
 #include "perfmap/process_map.hpp"
-#include "perfmap/visible.hpp"
+#include "perfmap/text.hpp"
 #include "writer/dump_file.hpp"
 #include "writer/fork_guard.hpp"
 #include "writer/trampoline_code.hpp"

@@ -6,8 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "perfmap/export.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

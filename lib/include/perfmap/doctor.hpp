@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/export.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/output_file.hpp"
-#include "perfmap/process_files.hpp"
-#include "perfmap/result.hpp"
 #include "perfmap/runtimes.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

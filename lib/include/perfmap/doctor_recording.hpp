@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "perfmap/doctor.hpp"
-#include "perfmap/export.hpp"
 #include "perfmap/output_file.hpp"
-#include "perfmap/recording.hpp"
-#include "perfmap/stacks.hpp"
+#include "perfmap/profile/recording.hpp"
+#include "perfmap/profile/stacks.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/export.hpp"
 #include "perfmap/jitdump.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

@@ -7,10 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "perfmap/address.hpp"
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/export.hpp"
 #include "perfmap/map.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

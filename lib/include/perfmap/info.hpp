@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/export.hpp"
 #include "perfmap/index.hpp"
-#include "perfmap/names.hpp"
+#include "perfmap/runtimes.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

@@ -1,15 +1,17 @@
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <sys/types.h>
 #include <vector>
 
-#include "perfmap/export.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 
 struct stat;
 
@@ -128,5 +130,69 @@ class PERFMAP_API TruncationGuard {
   TruncationGuard(const TruncationGuard&) = delete;
   TruncationGuard& operator=(const TruncationGuard&) = delete;
 };
+
+/// What can be read only once, such as a pipe, in blocks of whole lines: for what is too long to be
+/// kept. A line of more than kMostLine bytes loses its end; one of more than kEndlessLine is no
+/// text, and a device such as /dev/zero has no other end. One thread at a time.
+class PERFMAP_API LineBlocks {
+ public:
+  static constexpr std::size_t kMostLine = std::size_t{64} << 20;
+  static constexpr std::size_t kEndlessLine = std::size_t{1} << 30;
+
+  /// Fails as Input::open() does.
+  static Result<LineBlocks> open(const std::string& path);
+  /// Reads what the descriptor has from its present position on. Does not close it.
+  static LineBlocks of_descriptor(int fd, std::string name);
+  LineBlocks(LineBlocks&&) noexcept;
+  LineBlocks& operator=(LineBlocks&&) noexcept;
+  ~LineBlocks();
+
+  /// The next block, which is empty at the end; only the last line of all may lack its newline.
+  /// Valid until the next call. Fails with too_large at an endless line.
+  Result<std::string_view> next();
+
+  const std::string& name() const noexcept;
+
+ private:
+  struct State;
+  explicit LineBlocks(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// What kind of file names come from. Told by content, never by a file's name.
+enum class SourceKind : std::uint8_t {
+  perf_map,
+  json,       ///< ours: the first byte that is not white space is `{`
+  jitdump,    ///< magic in either byte order
+  perf_data,  ///< PERFILE2
+  pypylog,    ///< a line opens or closes a section, "[hex] {category"; none before is a map's
+  gzip,
+  xz,
+  zstd,
+  bzip2,
+};
+
+/// The kind of these bytes, of which the first 4096 are looked at. What is nothing else is a perf
+/// map, and so is nothing at all.
+PERFMAP_API SourceKind detect_kind(std::string_view bytes) noexcept;
+
+/// The byte order of what is a jitdump but for its magic number: the rest of its header makes
+/// sense, and a record follows it. Nothing for anything else.
+PERFMAP_API std::optional<std::endian> order_without_magic(std::string_view bytes) noexcept;
+
+/// Whether this is a jitdump of whose magic number one byte is wrong, which detect_kind() takes for
+/// a perf map.
+PERFMAP_API bool is_damaged_jitdump(std::string_view bytes) noexcept;
+
+/// Whether this is no text, of which detect_kind() says perf map, too: many of the first 4096 bytes
+/// are control characters, and none of their lines is one of a map. Zeros at the beginning, as a
+/// file has that was truncated under its writer, do not count.
+PERFMAP_API bool is_binary(std::string_view bytes) noexcept;
+
+/// "perf map", "jitdump", … for messages.
+PERFMAP_API std::string_view to_string(SourceKind kind) noexcept;
+
+/// "perf-map", "jitdump", "pypylog", "json": the kinds that a user may insist on.
+PERFMAP_API std::optional<SourceKind> parse_kind(std::string_view name) noexcept;
 
 }  // namespace perfmap

@@ -3,13 +3,16 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "perfmap/address.hpp"
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/export.hpp"
 #include "perfmap/input.hpp"
+#include "perfmap/map.hpp"
+#include "perfmap/output_file.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 
@@ -227,5 +230,101 @@ class PERFMAP_API Jitdump {
   std::optional<JitdumpHeader> header_;
   std::uint64_t first_record_ = 0;
 };
+
+/// Bytes that a record of `size` bytes lacks to a multiple of 8, to which DEBUG_INFO and
+/// UNWINDING_INFO are padded. A LOAD is not: perf takes its code from the end of the record.
+constexpr std::uint32_t jitdump_padding(std::uint64_t size) noexcept {
+  return static_cast<std::uint32_t>(-size & 7);
+}
+
+/// This machine's number for JitdumpHeader::elf_mach: 62 on x86-64, 183 on aarch64.
+PERFMAP_API std::uint32_t host_elf_machine() noexcept;
+
+/// Makes records into bytes, which it appends to a string: the reverse of the decode_…() functions
+/// of jitdump.hpp, to the byte. What is read with them and written here, in the same byte order, is
+/// what it was; in the other byte order it says the same.
+///
+/// Sizes and counts that follow from a record's parts are made from those: total_size, `line_count`
+/// and `unwinding_size`. `code_size` is written as given, because a record may leave the code out.
+/// Names end at their first NUL. A record's size has 32 bits: functions that answer false have
+/// appended nothing, because it would take more.
+///
+/// Source: Linux, tools/perf/Documentation/jitdump-specification.txt and tools/perf/util/jitdump.h.
+/// Borrows the string. One thread at a time. Each O(bytes).
+class PERFMAP_API JitdumpEncoder {
+ public:
+  explicit JitdumpEncoder(std::string& out, std::endian order = std::endian::native) noexcept
+      : out_(&out), order_(order) {}
+
+  std::endian order() const noexcept { return order_; }
+
+  /// Everything as given but `header.order`. `extra` goes behind the 40 bytes; total_size has to
+  /// count it.
+  void header(const JitdumpHeader& header, std::string_view extra = {});
+
+  [[nodiscard]] bool load(std::uint64_t time, const LoadRecord& load);
+  void move(std::uint64_t time, const MoveRecord& move);
+  /// An entry with `file_repeats` is written as bytes FF 00; perf before 6.2 or so takes that for
+  /// a name.
+  [[nodiscard]] bool debug_info(std::uint64_t time, Address code_address,
+                                std::span<const LineRecord> lines, std::string_view padding = {});
+  /// The frame first and the header behind it, as perf expects, unless `header_first`.
+  [[nodiscard]] bool unwinding(std::uint64_t time, const UnwindingRecord& info);
+  void close(std::uint64_t time);
+  /// A record of any id with this body, whose fields are in order() already.
+  [[nodiscard]] bool raw(std::uint32_t id, std::uint64_t time, std::string_view body);
+
+  /// A record of another dump: its bytes as they are, or, where that dump is in the other byte
+  /// order, what they say. Bodies that cannot be decoded are copied as they are.
+  [[nodiscard]] bool record(const JitRecord& record);
+
+ private:
+  bool swapped(const JitRecord& record);
+
+  std::string* out_;
+  std::endian order_;
+};
+
+/// A jitdump that was made of something else: its bytes, for Input::from_text().
+struct JitdumpBytes {
+  /// Sizes are cheap to claim: a dump with code that nobody knew does not get larger than this.
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+
+  /// perf takes the bytes of a LOAD's code from the end of its record, whatever they are: code that
+  /// nobody knew is written as zeros, of at most this size.
+  static constexpr std::uint64_t kMostZeros = std::uint64_t{32} << 20;
+
+  std::string bytes;
+  /// LOADs that were said to have code, and whose code nobody knew.
+  std::uint64_t without_code = 0;
+};
+
+/// What a merged jitdump holds, and what was changed to make it one.
+struct DumpMergeStats {
+  std::uint64_t loads = 0;
+  std::uint64_t moves = 0;
+  std::uint64_t duplicates = 0;     ///< LOADs and MOVEs that an earlier dump had, left out
+  std::uint64_t lost_moves = 0;     ///< of what was not there, left out
+  std::uint64_t other_records = 0;  ///< of unknown kinds, and CLOSE, left out
+  bool several_pids = false;        ///< the header names the first one's
+};
+
+/// Writes one jitdump of several, oldest first: records in the order of their times, each LOAD
+/// right behind its DEBUG_INFO and UNWINDING_INFO, code_index counted from 1, as perf needs them. A
+/// LOAD or MOVE that another dump has too, to the byte but for its index, as a child's copy of its
+/// parent's dump does, comes once. The header is the first dump's; names, lines, code, times and
+/// ids stay as they are. Does not commit `out`.
+///
+/// Holds about 200 bytes a record. O(n log n). Fails with invalid_argument where the machines
+/// differ, or some times are nanoseconds and others ticks.
+PERFMAP_API Result<DumpMergeStats> merge_dumps(std::span<const Jitdump> dumps, OutputFile& out,
+                                               Diagnostics& problems);
+
+/// The dump that says what a map says: a LOAD of time 0 for each entry, in the order of the lines,
+/// so that the later wins. A map knows no code: see JitdumpBytes. `pid` goes into every record.
+/// Fails with too_large where zeros in place of code would make it larger than
+/// JitdumpBytes::kMostBytes.
+PERFMAP_API Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid,
+                                             Diagnostics& problems);
 
 }  // namespace perfmap

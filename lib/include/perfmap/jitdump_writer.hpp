@@ -7,11 +7,9 @@
 #include <string_view>
 #include <sys/types.h>
 
-#include "perfmap/address.hpp"
-#include "perfmap/export.hpp"
 #include "perfmap/fork_policy.hpp"
 #include "perfmap/jitdump.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 #include "perfmap/writer.hpp"
 
 namespace perfmap {
@@ -107,7 +105,7 @@ struct JitFunction {
 class PERFMAP_API JitdumpWriter {
  public:
   /// How many bytes of code may be left out of a JitFunction.
-  static constexpr std::uint64_t kMostZeros = std::uint64_t{32} << 20;
+  static constexpr std::uint64_t kMostZeros = JitdumpBytes::kMostZeros;
 
   /// DIRECTORY/jit-PID.dump of the calling process; the name is what perf goes by. `pid` and
   /// `own_dump` are set here. A file of ours that was last written before this process began is a

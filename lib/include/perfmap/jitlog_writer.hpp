@@ -5,9 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "perfmap/export.hpp"
 #include "perfmap/fork_policy.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 #include "perfmap/writer.hpp"
 
 namespace perfmap {

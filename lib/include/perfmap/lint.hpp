@@ -6,9 +6,9 @@
 #include <sys/types.h>
 
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/export.hpp"
 #include "perfmap/jitdump.hpp"
 #include "perfmap/map.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/export.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/lint.hpp"
-#include "perfmap/process_files.hpp"
-#include "perfmap/process_tracker.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

@@ -2,9 +2,9 @@
 
 #include <span>
 
-#include "perfmap/export.hpp"
 #include "perfmap/lint.hpp"
-#include "perfmap/recording.hpp"
+#include "perfmap/profile/recording.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

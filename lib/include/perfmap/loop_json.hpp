@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "perfmap/export.hpp"
 #include "perfmap/loop_report.hpp"
 #include "perfmap/output_file.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

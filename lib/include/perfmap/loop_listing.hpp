@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "perfmap/compiled_loops.hpp"
-#include "perfmap/export.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

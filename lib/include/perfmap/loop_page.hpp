@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "perfmap/export.hpp"
 #include "perfmap/loop_report.hpp"
 #include "perfmap/output_file.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

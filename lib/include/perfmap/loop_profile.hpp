@@ -11,8 +11,8 @@
 
 #include "perfmap/compiled_loops.hpp"
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/export.hpp"
 #include "perfmap/pypylog.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

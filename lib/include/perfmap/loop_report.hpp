@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "perfmap/export.hpp"
 #include "perfmap/loop_profile.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

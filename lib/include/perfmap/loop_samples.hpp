@@ -7,10 +7,9 @@
 
 #include "perfmap/compiled_loops.hpp"
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/export.hpp"
+#include "perfmap/profile/recording.hpp"
 #include "perfmap/pypylog.hpp"
-#include "perfmap/recording.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

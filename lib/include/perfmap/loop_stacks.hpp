@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "perfmap/export.hpp"
 #include "perfmap/loop_report.hpp"
-#include "perfmap/stack_writer.hpp"
+#include "perfmap/profile/stack_writer.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

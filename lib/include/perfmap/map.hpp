@@ -5,10 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "perfmap/address.hpp"
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/export.hpp"
 #include "perfmap/input.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 
@@ -120,5 +119,17 @@ PERFMAP_API std::uint64_t written_size(std::string_view line, const Entry& entry
 
 /// A hexadecimal number with or without 0x, in either case, leading zeros allowed, at most 64 bits.
 PERFMAP_API std::optional<std::uint64_t> parse_hex(std::string_view text) noexcept;
+
+/// A perf map that was made of something else: its text, for Input::from_text().
+struct MapText {
+  std::string text;
+  std::uint64_t entries = 0;
+  std::uint64_t changed_names = 0;  ///< that no perf map can hold; see written_name()
+};
+
+/// Appends a line that reads back as this entry. The exact name where a map can hold it; others
+/// (empty, with a newline, with a blank in front) are written as written_name() says and counted.
+PERFMAP_API void append_entry(MapText& map, Address begin, std::uint64_t size,
+                              std::string_view name);
 
 }  // namespace perfmap

@@ -4,10 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "perfmap/address.hpp"
-#include "perfmap/export.hpp"
 #include "perfmap/fork_policy.hpp"
 #include "perfmap/map_start.hpp"
+#include "perfmap/types.hpp"
 #include "perfmap/writer.hpp"
 
 namespace perfmap {

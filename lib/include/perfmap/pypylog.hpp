@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/export.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

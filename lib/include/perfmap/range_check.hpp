@@ -5,8 +5,8 @@
 #include <string>
 
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/export.hpp"
 #include "perfmap/index.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

@@ -7,7 +7,7 @@
 
 #include "perfmap/diagnostic.hpp"
 #include "perfmap/dump_fix.hpp"
-#include "perfmap/export.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 
@@ -53,5 +53,11 @@ PERFMAP_API std::string to_lint_json(const std::vector<FileFindings>& files);
 PERFMAP_API std::string to_lint_jsonl(const std::vector<FileFindings>& files);
 /// SARIF 2.1.0, one run. `version` is the program's. Without lines a region is a byteOffset.
 PERFMAP_API std::string to_sarif(const std::vector<FileFindings>& files, std::string_view version);
+
+/// The unified diff from `before` to `after`, with three lines of context, as patch(1) takes it;
+/// empty where they are equal. Finds a small difference exactly; where texts differ so much that
+/// this would take long, the part between their common beginning and end is replaced as a whole.
+PERFMAP_API std::string unified_diff(std::string_view before, std::string_view after,
+                                     std::string_view name);
 
 }  // namespace perfmap

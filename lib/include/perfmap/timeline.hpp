@@ -1,15 +1,20 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <vector>
 
-#include "perfmap/address.hpp"
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/export.hpp"
+#include "perfmap/input.hpp"
 #include "perfmap/jitdump.hpp"
+#include "perfmap/map.hpp"
+#include "perfmap/runtimes.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 
@@ -123,5 +128,92 @@ class PERFMAP_API Timeline {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// Code from `address` up to the next line's, or to the end of the function, came from there.
+struct CodeLine {
+  Address address = 0;  ///< where the code was at its LOAD; corrected
+  std::int32_t line = 0;
+  std::int32_t column = 0;  ///< 0 where the producer has none
+  std::string_view file;    ///< borrowed from the input; empty where nothing says which
+  Address as_written = 0;   ///< what the record has for the address
+
+  friend bool operator==(const CodeLine&, const CodeLine&) = default;
+};
+
+/// Which DEBUG_INFO and UNWINDING_INFO record of a jitdump belongs to which LOAD, and the source
+/// lines of its code, with what producers are known to get wrong put right.
+///
+/// A DEBUG_INFO record belongs to the next LOAD at its code address, as the LOAD of another thread
+/// may come between them (up to 256 of them, or it has lost its own); an UNWINDING_INFO record,
+/// which has no address, to the next LOAD. Each belongs to one LOAD; of two for the same LOAD the
+/// later counts. (perf gives both to the next LOAD, whatever its address.)
+///
+/// LOADs are named by the offsets of their records, as in CodeAt::load. Made in one pass over the
+/// records, O(bytes) and O(n log n) for n records; holds 24 bytes for each LOAD that has either,
+/// nothing for others. Borrows the dump, which must stay where it is. Damage is passed over: who
+/// wants to hear of it reads the dump. Const members may be used from several threads.
+class PERFMAP_API JitDetails {
+ public:
+  explicit JitDetails(const Jitdump& dump);
+  JitDetails(JitDetails&&) noexcept;
+  JitDetails& operator=(JitDetails&&) noexcept;
+  ~JitDetails();
+
+  /// The offset of the record that belongs to the LOAD at `load_offset`, if there is one. O(log n).
+  std::optional<std::uint64_t> debug_info(std::uint64_t load_offset) const noexcept;
+  std::optional<std::uint64_t> unwinding(std::uint64_t load_offset) const noexcept;
+
+  /// The lines of a LOAD in the order of their addresses, all of them within its range; of several
+  /// with the same address the last counts. None where it has none, where they run over the end of
+  /// their record, or where the input was truncated since.
+  ///
+  /// Corrected are: V8's addresses, which are 0x40 too high; V8's file names with NULs in them,
+  /// whose first 16 bytes are lost, by the path in the name of the function or else to nothing; and
+  /// addresses shortly below the code, as Erlang writes them, to its beginning. What lies elsewhere
+  /// outside the code covers nothing and is left out. O(lines · log lines).
+  std::vector<CodeLine> lines(std::uint64_t load_offset) const;
+
+  /// The line that covers an address, which is where the code was at its LOAD; nothing before the
+  /// first line and outside the code. Reads all lines of the function: to ask for many addresses of
+  /// one function, get lines() and search them with line_at() below.
+  std::optional<CodeLine> line_at(std::uint64_t load_offset, Address address_at_load) const;
+
+  /// Takes in what the dump took in: to be called after Jitdump::refresh(), with its answer.
+  void refresh(Growth growth);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The last of `lines`, as JitDetails::lines() gives them, at or before `address`; null before the
+/// first. Does not know where the function ends. O(log lines).
+PERFMAP_API const CodeLine* line_at(const std::vector<CodeLine>& lines, Address address) noexcept;
+
+/// What a jitdump says was there at `time`: a line for each piece of the address space that
+/// belonged to some code, by address, without overlaps. Code that was overlaid in its middle has
+/// two lines. A perf map knows no time: it says what was true at the end. O(n log n).
+PERFMAP_API MapText map_text_at(const Timeline& timeline, std::uint64_t time = Timeline::kEnd);
+
+/// What a jitdump holds.
+struct DumpInfo {
+  std::uint64_t bytes = 0;
+  std::uint64_t lost_bytes = 0;            ///< that belong to no record
+  std::array<std::uint64_t, 5> records{};  ///< by JitRecordKind
+  std::uint64_t unknown_records = 0;
+  std::uint64_t bad_records = 0;            ///< LOADs and MOVEs that cannot be decoded
+  std::uint64_t names = 0;                  ///< different ones, told apart by 64 bits of hash
+  std::uint64_t code_bytes = 0;             ///< that the dump holds
+  std::uint64_t claimed = 0;                ///< sum of the LOADs' sizes; stops at 2^64 - 1
+  std::uint64_t covered = 0;                ///< addresses that belong to some code at the end
+  Address first = 0;                        ///< the lowest of those
+  Address last = 0;                         ///< the highest
+  std::optional<std::uint64_t> first_time;  ///< the smallest of any record
+  std::uint64_t last_time = 0;              ///< the greatest
+  Runtime runtime = Runtime::unknown;       ///< as MapInfo has it
+};
+
+/// O(n log n), and 8 bytes a LOAD.
+PERFMAP_API DumpInfo dump_info(const Timeline& timeline);
 
 }  // namespace perfmap

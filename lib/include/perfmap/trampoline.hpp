@@ -6,8 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "perfmap/export.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

@@ -6,13 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "perfmap/address.hpp"
-#include "perfmap/export.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 
-/// What becomes of a name that readers would trip over; see written_name.hpp.
+/// What becomes of a name that readers would trip over; see written_name().
 enum class NamePolicy : std::uint8_t {
   escape,  ///< it is written as written_name() says
   refuse,  ///< nothing is written, the call fails with EILSEQ

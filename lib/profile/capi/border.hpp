@@ -6,10 +6,10 @@
 #include <memory>
 #include <new>
 
-#include "perfmap/module_cache.hpp"
-#include "perfmap/process_tracker.hpp"
-#include "perfmap/result.hpp"
-#include "perfmap/symbolizer.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/symbolizer.hpp"
+#include "perfmap/types.hpp"
 #include "perfmap_profile.h"
 
 namespace perfmap::profile_capi {

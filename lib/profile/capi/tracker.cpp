@@ -1,7 +1,6 @@
 #include "capi/border.hpp"
-#include "perfmap/jit_sources.hpp"
-#include "perfmap/process_modules.hpp"
-#include "perfmap/registers.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/unwinder.hpp"
 
 using perfmap::profile_capi::copy_in;
 using perfmap::profile_capi::guard;

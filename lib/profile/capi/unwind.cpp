@@ -1,7 +1,7 @@
 #include <bit>
 
 #include "capi/border.hpp"
-#include "perfmap/unwinder.hpp"
+#include "perfmap/profile/unwinder.hpp"
 
 using perfmap::profile_capi::copy_in;
 using perfmap::profile_capi::guard;

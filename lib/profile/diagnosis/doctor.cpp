@@ -4,8 +4,8 @@
 
 #include "diagnosis/doctor_findings.hpp"
 #include "diagnosis/looked_for.hpp"
-#include "perfmap/json_writer.hpp"
-#include "perfmap/living_parents.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/report.hpp"
 
 namespace perfmap {

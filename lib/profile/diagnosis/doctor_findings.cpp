@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "diagnosis/looked_for.hpp"
-#include "perfmap/shell_word.hpp"
-#include "perfmap/visible.hpp"
+#include "perfmap/text.hpp"
 #include "process/proc_text.hpp"
 #include "process/safe_open.hpp"
 

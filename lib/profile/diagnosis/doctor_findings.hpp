@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 #include "diagnosis/process_view.hpp"
-#include "perfmap/shell_word.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 

@@ -5,10 +5,10 @@
 #include "diagnosis/doctor_findings.hpp"
 #include "diagnosis/recording_findings.hpp"
 #include "diagnosis/stack_survey.hpp"
-#include "perfmap/json_writer.hpp"
-#include "perfmap/recorded_jit.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "perfmap/report.hpp"
-#include "perfmap/shell_word.hpp"
+#include "perfmap/text.hpp"
 #include "process/proc_text.hpp"
 
 namespace perfmap {

@@ -11,10 +11,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "perfmap/address_space.hpp"
-#include "perfmap/module.hpp"
-#include "perfmap/open_writers.hpp"
-#include "perfmap/proc_source.hpp"
+#include "perfmap/output_file.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/process.hpp"
 #include "perfmap/rules.hpp"
 #include "perfmap/runtimes.hpp"
 #include "process/proc_text.hpp"

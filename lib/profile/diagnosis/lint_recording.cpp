@@ -6,7 +6,7 @@
 
 #include "diagnosis/recorded_samples.hpp"
 #include "perfdata/machines.hpp"
-#include "perfmap/jit_sources.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/rules.hpp"
 
 namespace perfmap {

@@ -7,9 +7,8 @@
 #include "diagnosis/process_view.hpp"
 #include "perfmap/doctor.hpp"
 #include "perfmap/input.hpp"
-#include "perfmap/memory_map.hpp"
-#include "perfmap/proc_source.hpp"
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 
 namespace perfmap {
 

@@ -8,7 +8,7 @@
 #include "diagnosis/doctor_findings.hpp"
 #include "diagnosis/looked_for.hpp"
 #include "diagnosis/recording_findings.hpp"
-#include "perfmap/recorded_jit.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "process/proc_text.hpp"
 
 namespace perfmap {

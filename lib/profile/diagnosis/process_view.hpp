@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "perfmap/doctor.hpp"
-#include "perfmap/proc_source.hpp"
+#include "perfmap/profile/process.hpp"
 #include "perfmap/runtimes.hpp"
 
 namespace perfmap {

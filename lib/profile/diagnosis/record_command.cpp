@@ -4,7 +4,7 @@
 #include <array>
 
 #include "diagnosis/process_view.hpp"
-#include "perfmap/shell_word.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 namespace {

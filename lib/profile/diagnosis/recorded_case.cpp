@@ -4,7 +4,7 @@
 #include <span>
 
 #include "diagnosis/looked_for.hpp"
-#include "perfmap/recorded_jit.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "process/jit_lineage.hpp"
 #include "process/proc_text.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
-#include "perfmap/address_space.hpp"
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "process/dump_name.hpp"
 #include "process/jit_lineage.hpp"
 

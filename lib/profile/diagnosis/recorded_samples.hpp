@@ -9,8 +9,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "perfmap/address_space.hpp"
-#include "perfmap/recording.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/profile/recording.hpp"
 
 namespace perfmap {
 

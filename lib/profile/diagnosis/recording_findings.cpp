@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "diagnosis/doctor_findings.hpp"
-#include "perfmap/shell_word.hpp"
+#include "perfmap/text.hpp"
 #include "stacks/recorded_processes.hpp"
 
 namespace perfmap {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "diagnosis/doctor_findings.hpp"
-#include "perfmap/module.hpp"
+#include "perfmap/profile/module.hpp"
 #include "perfmap/runtimes.hpp"
-#include "perfmap/shell_word.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "diagnosis/recording_findings.hpp"
 #include "perfmap/doctor_recording.hpp"
-#include "perfmap/process_tracker.hpp"
-#include "perfmap/stacks.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/stacks.hpp"
 
 namespace perfmap {
 

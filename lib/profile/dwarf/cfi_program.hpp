@@ -8,7 +8,7 @@
 
 #include "elf/dwarf_cursor.hpp"
 #include "elf/target.hpp"
-#include "perfmap/address.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

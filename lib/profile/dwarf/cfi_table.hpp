@@ -12,8 +12,8 @@
 #include "elf/section_bytes.hpp"
 #include "elf/symbol_table.hpp"
 #include "elf/target.hpp"
-#include "perfmap/address.hpp"
-#include "perfmap/module.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

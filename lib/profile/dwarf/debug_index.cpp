@@ -1,4 +1,4 @@
-#include "perfmap/debug_index.hpp"
+#include "perfmap/profile/debug_index.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -18,8 +18,7 @@
 #include <vector>
 
 #include "dwarf/dwarf_file.hpp"
-#include "dwarf/functions.hpp"
-#include "dwarf/lines.hpp"
+#include "dwarf/units.hpp"
 #include "elf/symbol_ranges.hpp"
 
 namespace perfmap {

@@ -12,9 +12,8 @@
 #include "dwarf/dies.hpp"
 #include "elf/section_bytes.hpp"
 #include "elf/symbol_ranges.hpp"
-#include "perfmap/address.hpp"
 #include "perfmap/input.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 
 struct Elf;
 

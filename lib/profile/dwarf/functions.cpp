@@ -1,7 +1,7 @@
-#include "dwarf/functions.hpp"
-
 #include <algorithm>
 #include <dwarf.h>
+
+#include "dwarf/units.hpp"
 
 namespace perfmap {
 

@@ -1,11 +1,10 @@
-#include "dwarf/lines.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <dwarf.h>
 #include <utility>
 
 #include "dwarf/dwarf_file.hpp"
+#include "dwarf/units.hpp"
 
 namespace perfmap {
 

@@ -1,7 +1,12 @@
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <bit>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -66,5 +71,158 @@ void for_each_attribute(DwarfCursor& cursor, const DwarfUnit& unit, const Abbrev
     take(form.name, value);
   }
 }
+
+struct LineRow {
+  std::uint64_t address = 0;
+  std::uint32_t line = 0;
+  std::uint32_t file = 0;
+  std::uint32_t column = 0;
+};
+
+/// A file or directory as a line program names it, not yet looked up.
+struct LineFile {
+  DwarfValue name;
+  std::uint64_t directory = 0;
+};
+
+/// Directories and files of a line program (DWARF 5, 6.2.4).
+struct LineNames {
+  std::uint16_t version = 0;
+  std::string_view compile_directory;
+  std::vector<LineFile> directories;
+  std::vector<LineFile> files;
+
+  /// The path as the compiler saw it, below its working directory if it was relative; empty where
+  /// no file has this number.
+  std::string path(const UnitContext& context, std::uint64_t file) const;
+};
+
+/// What the opcodes of a line program mean, and where they are.
+struct LineHeader {
+  std::uint8_t address_size = 8;
+  std::uint8_t minimum_length = 1;
+  std::int8_t line_base = 0;
+  std::uint8_t line_range = 0;
+  std::uint8_t opcode_base = 0;
+  std::string_view operand_counts;  ///< of the standard opcodes, from 1
+  std::string_view program;
+  bool ok = false;        ///< false: `program` is empty
+  bool is_usual = false;  ///< the standard opcodes up to DW_LNS_set_basic_block have their operands
+  /// What a special opcode adds.
+  struct Step {
+    std::uint32_t bytes = 0;
+    std::int32_t lines = 0;
+  };
+  std::array<Step, 256> steps = {};  ///< by opcode
+};
+
+/// The rows that a line program makes, to be bisected. Rows keep the program's order within a
+/// sequence; is_stmt does not count. The rows of a sequence are made when one of them is asked for.
+class LineRows {
+ public:
+  /// Runs the program at `offset` of .debug_line. At most `most_bytes` are held; what is behind
+  /// that, or behind damage, is missing. O(n log n) in the bytes of the program.
+  LineRows(const UnitContext& context, std::string_view compile_directory, std::uint64_t offset,
+           std::uint64_t most_bytes);
+
+  /// The last row at or before the address, of the sequence that contains it; or nullptr. From any
+  /// thread.
+  const LineRow* find(std::uint64_t address) const;
+  const LineNames& names() const noexcept { return names_; }
+  /// Of all rows, those to be made included.
+  std::size_t bytes() const noexcept;
+
+ private:
+  class Survey;
+  class Maker;
+  using Rows = std::vector<LineRow>;
+  struct Sequence {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t program = 0;  // where its opcodes begin
+    std::size_t count = 0;      // of rows
+    bool is_sorted = true;
+  };
+  struct Made {
+    std::atomic<const Rows*> rows{nullptr};
+    ~Made() { delete rows.load(); }
+  };
+  const Rows& rows_of(std::size_t sequence) const;
+
+  LineHeader header_;
+  std::endian order_;
+  std::vector<Sequence> sequences_;  // by end
+  std::unique_ptr<Made[]> made_;     // of each sequence
+  std::uint64_t row_count_ = 0;
+  LineNames names_;
+};
+
+/// A function or an inlined call, with code of its own.
+struct Scope {
+  std::uint64_t die = 0;  ///< offset into .debug_info
+  std::uint32_t parent = Partition::kNobody;
+  bool is_inlined = false;
+};
+
+/// Which function, or inlined call, each address of a unit belongs to: the deepest. One walk over
+/// DIEs, without recursion; O(n log n) in their bytes.
+class ScopeIndex {
+ public:
+  /// Of the DIE at an offset into .debug_info, and all of its children. Holds at most about
+  /// `most_bytes`; what is behind that, or behind damage, is missing.
+  ScopeIndex(const UnitRoot& root, const AbbreviationTable& abbreviations, std::uint64_t die,
+             std::uint64_t most_bytes);
+
+  /// The scopes that contain the address, from the innermost out, at most 256.
+  std::vector<Scope> chain(std::uint64_t address) const;
+  std::size_t bytes() const noexcept;
+  /// Bytes of DIEs and entries of lists that were gone over.
+  std::uint64_t work() const noexcept { return work_; }
+
+ private:
+  friend class ScopeWalk;
+  std::vector<Scope> scopes_;  // parents before children
+  Partition partition_;
+  std::uint64_t work_ = 0;
+};
+
+struct DieNames {
+  std::string_view name;
+  std::string_view linkage_name;
+  /// Where an inlined call is.
+  std::uint32_t call_file = 0;
+  std::uint32_t call_line = 0;
+  std::uint32_t call_column = 0;
+};
+
+/// The names of a DIE, taken where need be from what it is an instance or the definition of: at
+/// most 8 steps, since these may go in a circle. Borrows from the file.
+DieNames names_of(const UnitContext& context, std::uint64_t die);
+
+/// Which function each address of a unit belongs to, without what was inlined there: one walk over
+/// the unit's DIEs that reads little but their sizes. Inlined calls outside of any function count
+/// as functions. O(n log n) in the unit's bytes.
+class FunctionIndex {
+ public:
+  static constexpr std::uint32_t kNobody = Partition::kNobody;
+
+  FunctionIndex() = default;
+  /// Holds at most about `most_bytes`; what is behind that, or behind damage, is missing.
+  FunctionIndex(const UnitRoot& root, const AbbreviationTable& abbreviations,
+                std::uint64_t most_bytes);
+
+  /// The number of the one that comes last in the unit, or kNobody.
+  std::uint32_t find(std::uint64_t address) const noexcept { return partition_.find(address); }
+  /// Offset into .debug_info.
+  std::uint64_t die_of(std::uint32_t number) const noexcept { return dies_[number]; }
+  std::size_t bytes() const noexcept {
+    return dies_.capacity() * sizeof(std::uint64_t) + partition_.bytes();
+  }
+
+ private:
+  friend class FunctionWalk;
+  std::vector<std::uint64_t> dies_;  // ascending
+  Partition partition_;
+};
 
 }  // namespace perfmap

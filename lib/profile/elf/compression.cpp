@@ -7,8 +7,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "perfmap/expanded_input.hpp"
-#include "perfmap/source_kind.hpp"
+#include "perfmap/input.hpp"
+#include "perfmap/profile/module.hpp"
 
 namespace perfmap {
 

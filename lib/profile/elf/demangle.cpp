@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "elf/libiberty.hpp"
 #include "elf/rust_symbol.hpp"
 
 namespace perfmap {

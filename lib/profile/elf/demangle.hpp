@@ -2,15 +2,25 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "perfmap/demangle.hpp"
+#include "perfmap/profile/module.hpp"
+
+// Or libiberty.h declares basename() in another way than <string.h> does.
+#define HAVE_DECL_BASENAME 1
+#include <libiberty/demangle.h>
 
 namespace perfmap {
+
+struct FreeText {
+  void operator()(char* text) const noexcept { std::free(text); }
+};
+using LibibertyText = std::unique_ptr<char, FreeText>;
 
 /// Appends a character, which is no surrogate and below 0x110000.
 void append_utf8(std::string& out, std::uint32_t point);

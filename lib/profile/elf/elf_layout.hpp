@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "perfmap/cursor.hpp"
-#include "perfmap/module.hpp"
-#include "perfmap/result.hpp"
+#include "base/cursor.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cursor.hpp"
 #include "elf/elf_layout.hpp"
-#include "perfmap/cursor.hpp"
-#include "perfmap/module.hpp"
+#include "perfmap/profile/module.hpp"
 
 namespace perfmap {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/address.hpp"
-#include "perfmap/module.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

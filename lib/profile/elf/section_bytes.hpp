@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "elf/dwarf_cursor.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

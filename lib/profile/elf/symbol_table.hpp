@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -10,8 +11,9 @@
 #include <sys/mman.h>
 #include <vector>
 
-#include "perfmap/address.hpp"
-#include "perfmap/module.hpp"
+#include "elf/elf_layout.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 
@@ -185,6 +187,38 @@ class SymbolBlocks {
   unsigned shift_ = 0;
   std::vector<std::uint32_t> heads_;  // of each block: an entry, or kNone
   std::vector<std::uint32_t> reach_;  // where what begins before the block ends
+};
+
+/// Gathers the symbols of several files. Those must outlive what table() gives.
+class SymbolSources {
+ public:
+  /// What the symbols of .symtab and .dynsym say is code. Those of undefined functions do not
+  /// count.
+  void add_symbols_of(const Module& module);
+  /// Entries of linkage tables.
+  void add_linkage_of(const Module& module);
+
+  std::size_t size() const noexcept { return found_.size(); }
+
+  /// `names` are those that were made: the table borrows them, too.
+  struct Made {
+    SymbolTable table;
+    std::unique_ptr<const std::string> names;
+  };
+  Made table(const CodeAreas& areas) &&;
+  struct MadeBlocks {
+    SymbolBlocks blocks;
+    std::unique_ptr<const std::string> names;
+  };
+  /// None where code lies too far apart.
+  std::optional<MadeBlocks> blocks(const CodeAreas& areas) &&;
+
+ private:
+  void add_section(const Module& module, const ElfSectionFacts& section, ReadingRoom& room);
+
+  std::vector<FoundSymbol> found_;
+  std::vector<std::string_view> strings_;
+  std::unique_ptr<std::string> made_ = std::make_unique<std::string>();
 };
 
 }  // namespace perfmap

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <elf.h>
-#include <perfmap/jitdump_encode.hpp>
+#include <perfmap/jitdump.hpp>
 
 namespace perfmap {
 namespace {

@@ -1,5 +1,3 @@
-#include "perfmap/elf_image.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <dwarf.h>
@@ -13,8 +11,8 @@
 #include "inject/image_code.hpp"
 #include "inject/image_dwarf.hpp"
 #include "inject/image_frames.hpp"
-#include "perfmap/jit_details.hpp"
 #include "perfmap/output_file.hpp"
+#include "perfmap/profile/inject.hpp"
 #include "perfmap/timeline.hpp"
 
 namespace perfmap {

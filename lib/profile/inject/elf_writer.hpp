@@ -10,7 +10,7 @@
 
 #include "elf/target.hpp"
 #include "perfmap/output_file.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "elf/target.hpp"
-#include "perfmap/address.hpp"
-#include "perfmap/elf_image.hpp"
+#include "perfmap/profile/inject.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

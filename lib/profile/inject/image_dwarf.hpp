@@ -9,7 +9,7 @@
 
 #include "elf/target.hpp"
 #include "inject/image_code.hpp"
-#include "perfmap/jit_details.hpp"
+#include "perfmap/timeline.hpp"
 
 namespace perfmap {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "perfmap/cursor.hpp"
+#include "base/cursor.hpp"
 
 namespace perfmap {
 

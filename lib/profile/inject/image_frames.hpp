@@ -9,7 +9,7 @@
 
 #include "elf/target.hpp"
 #include "inject/image_code.hpp"
-#include "perfmap/address.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

@@ -8,7 +8,7 @@
 
 #include "perfdata/machines.hpp"
 #include "perfdata/record_header.hpp"
-#include "perfmap/memory_map.hpp"
+#include "perfmap/profile/process.hpp"
 #include "process/dump_name.hpp"
 
 namespace perfmap {

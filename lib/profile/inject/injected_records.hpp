@@ -7,9 +7,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "perfmap/elf_image.hpp"
-#include "perfmap/process_tracker.hpp"
-#include "perfmap/recording.hpp"
+#include "perfmap/profile/inject.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/recording.hpp"
 #include "perfmap/timeline.hpp"
 
 namespace perfmap {

@@ -1,10 +1,10 @@
-#include "perfmap/debuginfod.hpp"
-
 #include <cerrno>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <mutex>
 #include <unistd.h>
+
+#include "perfmap/profile/module.hpp"
 
 namespace perfmap {
 

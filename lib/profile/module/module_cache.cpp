@@ -1,5 +1,3 @@
-#include "perfmap/module_cache.hpp"
-
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "module/module_file.hpp"
+#include "perfmap/profile/module.hpp"
 
 namespace perfmap {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "perfmap/input.hpp"
-#include "perfmap/module_cache.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/cursor.hpp"
 #include "perfdata/record_header.hpp"
-#include "perfmap/cursor.hpp"
 
 namespace perfmap {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/cursor.hpp"
 #include "perfdata/record_header.hpp"
-#include "perfmap/cursor.hpp"
 
 namespace perfmap {
 

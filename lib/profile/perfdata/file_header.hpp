@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "perfdata/record_header.hpp"
-#include "perfmap/recording.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/profile/recording.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

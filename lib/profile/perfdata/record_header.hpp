@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "perfmap/recording.hpp"
+#include "perfmap/profile/recording.hpp"
 
 /// Numbers of the format that more than one file here needs. Source: Linux,
 /// include/uapi/linux/perf_event.h.

@@ -5,8 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "perfmap/address_space.hpp"
-#include "perfmap/memory_map.hpp"
+#include "perfmap/profile/process.hpp"
 
 namespace perfmap {
 

@@ -1,4 +1,4 @@
-#include "perfmap/garbage.hpp"
+#include "perfmap/profile/garbage.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,9 +19,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "perfmap/proc_source.hpp"
-#include "perfmap/process_files.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/jit_paths.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/types.hpp"
 #include "process/proc_text.hpp"
 #include "process/safe_open.hpp"
 

@@ -7,9 +7,8 @@
 #include <span>
 #include <sys/types.h>
 
-#include "perfmap/address_space.hpp"
-#include "perfmap/jit_sources.hpp"
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 
 namespace perfmap {
 

@@ -1,5 +1,3 @@
-#include "perfmap/proc_source.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -14,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <utility>
 
+#include "perfmap/profile/process.hpp"
 #include "process/proc_text.hpp"
 #include "process/safe_open.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "perfmap/input.hpp"
-#include "perfmap/proc_source.hpp"
+#include "perfmap/profile/process.hpp"
 
 namespace perfmap {
 

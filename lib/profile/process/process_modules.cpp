@@ -1,10 +1,9 @@
-#include "perfmap/process_modules.hpp"
-
 #include <mutex>
 #include <string>
 #include <unistd.h>
 
-#include "perfmap/proc_source.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 
 namespace perfmap {
 namespace {

@@ -1,4 +1,4 @@
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,11 +9,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "perfmap/address_space.hpp"
-#include "perfmap/jit_sources.hpp"
-#include "perfmap/living_parents.hpp"
-#include "perfmap/proc_source.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/types.hpp"
 #include "process/code_ranges.hpp"
 #include "process/jit_lineage.hpp"
 

@@ -1,4 +1,4 @@
-#include "perfmap/process_watch.hpp"
+#include "perfmap/profile/process_watch.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,10 +15,10 @@
 #include <variant>
 #include <vector>
 
+#include "perfmap/input.hpp"
 #include "perfmap/jitdump.hpp"
-#include "perfmap/living_parents.hpp"
 #include "perfmap/map.hpp"
-#include "perfmap/source_kind.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "process/proc_text.hpp"
 #include "process/safe_open.hpp"
 

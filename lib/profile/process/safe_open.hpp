@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "perfmap/input.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

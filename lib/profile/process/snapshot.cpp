@@ -1,4 +1,4 @@
-#include "perfmap/snapshot.hpp"
+#include "perfmap/profile/snapshot.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "perfmap/process_modules.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "process/safe_open.hpp"
 
 namespace perfmap {

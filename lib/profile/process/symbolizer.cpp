@@ -1,4 +1,4 @@
-#include "perfmap/symbolizer.hpp"
+#include "perfmap/profile/symbolizer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <thread>
 #include <unordered_map>
 
-#include "perfmap/demangle.hpp"
+#include "perfmap/profile/module.hpp"
 #include "process/jit_lineage.hpp"
 
 namespace perfmap {

@@ -16,13 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "perfmap/living_parents.hpp"
 #include "perfmap/map.hpp"
-#include "perfmap/memory_map.hpp"
-#include "perfmap/module.hpp"
-#include "perfmap/proc_source.hpp"
-#include "perfmap/result.hpp"
-#include "perfmap/snapshot.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/snapshot.hpp"
+#include "perfmap/types.hpp"
 #include "process/proc_text.hpp"
 #include "process/safe_open.hpp"
 

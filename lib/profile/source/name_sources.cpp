@@ -1,11 +1,10 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "perfmap/living_parents.hpp"
-#include "perfmap/module_cache.hpp"
-#include "perfmap/process_modules.hpp"
-#include "perfmap/snapshot.hpp"
-#include "perfmap/source.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/snapshot.hpp"
+#include "perfmap/profile/source.hpp"
 
 namespace perfmap {
 namespace {

@@ -2,11 +2,11 @@
 #include <sys/utsname.h>
 #include <unordered_map>
 
-#include "perfmap/expanded_input.hpp"
-#include "perfmap/process_modules.hpp"
-#include "perfmap/recorded_jit.hpp"
-#include "perfmap/recording.hpp"
-#include "perfmap/source.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/recording.hpp"
+#include "perfmap/profile/source.hpp"
+#include "perfmap/profile/stacks.hpp"
 
 namespace perfmap {
 namespace {

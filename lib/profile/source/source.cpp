@@ -1,16 +1,15 @@
-#include "perfmap/source.hpp"
+#include "perfmap/profile/source.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <unistd.h>
 
-#include "perfmap/expanded_input.hpp"
-#include "perfmap/jitdump_json.hpp"
-#include "perfmap/map_json.hpp"
-#include "perfmap/map_text.hpp"
-#include "perfmap/open_writers.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/output_file.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/snapshot.hpp"
 #include "perfmap/pypylog_code.hpp"
-#include "perfmap/snapshot.hpp"
+#include "perfmap/timeline.hpp"
 
 namespace perfmap {
 namespace {
@@ -111,7 +110,7 @@ Error placed(Error error, const std::string& name) {
 
 /// A jitdump of what was made of one.
 Result<OpenedInput> dump_of_json(const Input& input) {
-  Result<DumpBytes> dump = dump_from_json(input.text());
+  Result<JitdumpBytes> dump = dump_from_json(input.text());
   if (!dump) return Failure(placed(std::move(dump.error()), input.name()));
   OpenedInput opened{Input::from_text(std::move(dump->bytes), input.name()), SourceKind::jitdump};
   opened.made_from = SourceKind::json;
@@ -122,7 +121,7 @@ Result<OpenedInput> dump_of_json(const Input& input) {
 Result<OpenedInput> dump_of_log(const Input& log, std::uint32_t pid) {
   const Result<LoopProfile> profile = read_loops(log, TickBase::automatic);
   if (!profile) return Failure(profile.error());
-  Result<DumpBytes> dump = dump_of_loops(profile->loops(), log.text(), {.pid = pid});
+  Result<JitdumpBytes> dump = dump_of_loops(profile->loops(), log.text(), {.pid = pid});
   if (!dump) return Failure({dump.error().code, log.name() + ": " + dump.error().message, 0, {}});
   OpenedInput opened{Input::from_text(std::move(dump->bytes), log.name()), SourceKind::jitdump};
   opened.made_from = SourceKind::pypylog;

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "perfmap/profile/stack_writer.hpp"
 #include "perfmap/runtimes.hpp"
-#include "perfmap/stack_sample.hpp"
 
 namespace perfmap {
 

@@ -1,19 +1,62 @@
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "perfmap/json_writer.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/profile/stack_writer.hpp"
 #include "stacks/code_class.hpp"
-#include "stacks/firefox_categories.hpp"
 #include "stacks/interning.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {
 
 namespace {
+
+struct Category {
+  std::string_view name;
+  std::string_view color;  // one of those that the front end knows; one category has to be grey
+};
+constexpr std::array<Category, kCodeClasses> kCategories{{
+    {"Other", "grey"},
+    {"Kernel", "orange"},
+    {"Native", "blue"},
+    {"Inlined", "lightblue"},
+    {"Interpreter", "red"},
+    {"JIT: baseline", "yellow"},
+    {"JIT: middle tier", "magenta"},
+    {"JIT: optimised", "green"},
+    {"JIT: runtime's own", "purple"},
+    {"JIT", "green"},
+}};
+
+/// The value of "categories": one for each CodeClass, in its order, with tiers as subcategories.
+void write_firefox_categories(JsonWriter& json) {
+  json.begin_array();
+  for (std::uint8_t i = 0; i < kCodeClasses; ++i) {
+    json.begin_object();
+    json.member("name", kCategories[i].name);
+    json.member("color", kCategories[i].color);
+    json.key("subcategories");
+    json.begin_array();
+    json.string("Other");
+    for (const Tier& tier : tiers_of(static_cast<CodeClass>(i))) json.string(tier.name);
+    json.end_array();
+    json.end_object();
+  }
+  json.end_array();
+}
+
+/// The subcategory of a function in the category of its class; 0: none of its own.
+std::uint32_t firefox_subcategory(const FrameFunction& function) noexcept {
+  const std::span<const Tier> tiers = tiers_of(code_class(function));
+  const auto found = std::ranges::find(tiers, function.tier, &Tier::name);
+  return found == tiers.end() ? 0 : static_cast<std::uint32_t>(found - tiers.begin()) + 1;
+}
 
 /// What threads of a Firefox profile share: stacks, frames, functions, native symbols, libraries,
 /// sources and strings. Borrows the frame table.

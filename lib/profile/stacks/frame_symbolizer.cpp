@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "perfmap/names.hpp"
+#include "perfmap/runtimes.hpp"
 
 namespace perfmap {
 

@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "perfmap/stack_sample.hpp"
-#include "perfmap/stacks.hpp"
-#include "perfmap/symbolizer.hpp"
+#include "perfmap/profile/stack_writer.hpp"
+#include "perfmap/profile/stacks.hpp"
+#include "perfmap/profile/symbolizer.hpp"
 #include "stacks/kernel_symbols.hpp"
 #include "stacks/sample_unwinder.hpp"
 

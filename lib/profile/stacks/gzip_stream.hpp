@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "perfmap/output_file.hpp"
-#include "perfmap/result.hpp"
+#include "perfmap/types.hpp"
 
 namespace perfmap {
 

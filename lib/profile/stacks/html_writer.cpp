@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "perfmap/visible.hpp"
+#include "perfmap/text.hpp"
 #include "stacks/code_class.hpp"
 #include "stacks/flame_page.hpp"
 #include "stacks/interning.hpp"

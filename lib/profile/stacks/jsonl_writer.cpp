@@ -1,5 +1,5 @@
-#include "perfmap/json_writer.hpp"
-#include "perfmap/seconds.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/text.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "perfmap/kernel_symbols.hpp"
+#include "perfmap/profile/stacks.hpp"
 
 namespace perfmap {
 namespace {

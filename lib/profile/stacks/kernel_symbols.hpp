@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "perfmap/recording.hpp"
+#include "perfmap/profile/recording.hpp"
 
 namespace perfmap {
 

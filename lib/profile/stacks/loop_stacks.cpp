@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "perfmap/loop_samples.hpp"
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/pypylog_code.hpp"
 
 namespace perfmap {
@@ -147,7 +147,7 @@ Result<LoopSamples> count_loop_samples(const Recording& recording, const Compile
   samples.by_time = can_tell_times(recording.facts(), recording.events(), loops, base);
   LoopDumpOptions options{.base = base, .bare = true};
   if (samples.by_time) options.conversion = samples.conversion;
-  Result<DumpBytes> bytes = dump_of_loops(loops, {}, options);
+  Result<JitdumpBytes> bytes = dump_of_loops(loops, {}, options);
   if (!bytes) return Failure(std::move(bytes.error()));
   Diagnostics of_dump(1);
   Timeline timeline(Jitdump(Input::from_text(std::move(bytes->bytes), "")), of_dump);

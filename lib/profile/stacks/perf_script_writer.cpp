@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/written_name.hpp"
+#include "perfmap/text.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {

@@ -1,6 +1,5 @@
-#include "perfmap/pprof_names.hpp"
-
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -9,13 +8,15 @@
 #include <protozero/pbf_writer.hpp>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "perfmap/demangle.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/profile/stack_writer.hpp"
 #include "stacks/gzip_stream.hpp"
-#include "stacks/pprof_reader.hpp"
 #include "stacks/pprof_tables.hpp"
 #include "stacks/writers.hpp"
 #include "unwind/calls.hpp"
@@ -23,6 +24,376 @@
 namespace perfmap {
 
 namespace {
+
+/// Goes over the fields of a protobuf message, whatever the bytes are: never beyond them. Groups,
+/// which nobody writes any more, are no fields.
+class ProtoReader {
+ public:
+  explicit ProtoReader(std::string_view message) noexcept : rest_(message) {}
+
+  /// False at the end, and at what is no field: see ok().
+  bool next() noexcept {
+    if (rest_.empty() || !ok_) return false;
+    const std::string_view begin = rest_;
+    const std::uint64_t tag = varint();
+    field_ = static_cast<std::uint32_t>(tag >> 3);
+    bytes_ = {};
+    number_ = 0;
+    switch (tag & 7) {
+      case 0: number_ = varint(); break;
+      case 1: take(8); break;
+      case 2: take(varint()); break;
+      case 5: take(4); break;
+      default: ok_ = false;
+    }
+    is_bytes_ = (tag & 7) == 2;
+    is_number_ = (tag & 7) == 0;
+    if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) ok_ = false;
+    whole_ = begin.substr(0, begin.size() - rest_.size());
+    return ok_;
+  }
+
+  bool ok() const noexcept { return ok_; }
+  std::uint32_t field() const noexcept { return field_; }
+  bool is_number() const noexcept { return is_number_; }  ///< a varint
+  bool is_bytes() const noexcept { return is_bytes_; }    ///< a string, a message, packed numbers
+  std::uint64_t number() const noexcept { return number_; }
+  std::string_view bytes() const noexcept { return bytes_; }
+  /// With its tag, as it stands in the message.
+  std::string_view whole() const noexcept { return whole_; }
+
+  /// Calls `visit(number)` for each number of a repeated field, packed or one by one.
+  template <class Visit>
+  void numbers(Visit visit) noexcept(noexcept(visit(0))) {
+    if (is_number_) visit(number_);
+    if (!is_bytes_) return;
+    ProtoReader packed(bytes_);
+    while (!packed.rest_.empty() && packed.ok_) {
+      const std::uint64_t number = packed.varint();
+      if (packed.ok_) visit(number);
+    }
+    ok_ = ok_ && packed.ok_;
+  }
+
+ private:
+  std::uint64_t varint() noexcept {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 70 && !rest_.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(rest_.front());
+      rest_.remove_prefix(1);
+      if (shift < 64) value |= std::uint64_t{byte & 127U} << shift;
+      if (byte < 128) return value;
+    }
+    ok_ = false;
+    return 0;
+  }
+  void take(std::uint64_t size) noexcept {
+    ok_ = ok_ && size <= rest_.size();
+    if (!ok_) return;
+    bytes_ = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+  }
+
+  std::string_view rest_;
+  std::string_view bytes_;
+  std::string_view whole_;
+  std::uint64_t number_ = 0;
+  std::uint32_t field_ = 0;
+  bool is_bytes_ = false;
+  bool is_number_ = false;
+  bool ok_ = true;
+};
+
+/// What naming has to know of a pprof profile. Borrows its bytes.
+class PprofProfile {
+ public:
+  struct Mapping {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::string_view file;
+    bool has_build_id = false;
+  };
+  struct Location {
+    std::uint64_t id = 0;
+    std::uint64_t address = 0;
+    bool is_unnamed_jit = false;
+  };
+  /// A part of a list that all samples share.
+  struct Part {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  struct Sample {
+    Part locations;  ///< of location_ids(); the leaf first
+    pid_t pid = 0;   ///< 0: no label says
+  };
+
+  /// False where the bytes are no profile.
+  bool read(std::string_view bytes);
+
+  const std::vector<Location>& locations() const noexcept { return locations_; }
+  const std::vector<Sample>& samples() const noexcept { return samples_; }
+  std::uint64_t location_id(std::size_t at) const noexcept { return location_ids_[at]; }
+  /// Position in locations(); its size where there is none.
+  std::size_t find(std::uint64_t id) const noexcept;
+  std::size_t strings() const noexcept { return strings_.size(); }
+  std::uint64_t last_location() const noexcept { return last_location_; }
+  std::uint64_t last_function() const noexcept { return last_function_; }
+
+ private:
+  struct RawLocation {
+    std::uint64_t mapping = 0;
+    Part functions;  // of function_ids_
+  };
+  struct RawMapping {
+    std::uint64_t id = 0;
+    Mapping mapping;
+    std::uint64_t file = 0;
+    std::uint64_t build_id = 0;
+  };
+  struct Label {
+    std::uint64_t key = 0;
+    std::uint64_t text = 0;
+    std::uint64_t number = 0;
+  };
+
+  bool read_sample(std::string_view bytes);
+  bool read_mapping(std::string_view bytes);
+  bool read_location(std::string_view bytes);
+  bool read_line(std::string_view bytes);
+  bool read_function(std::string_view bytes);
+  std::string_view string(std::uint64_t index) const noexcept;
+  pid_t pid_of(const Part& labels) const noexcept;
+  const Mapping* mapping_of(std::size_t location) const;
+  bool has_name(std::size_t location, const Mapping* mapping) const;
+  void finish();
+
+  std::vector<std::string_view> strings_;
+  std::vector<RawMapping> mappings_;
+  std::unordered_map<std::uint64_t, Mapping> mappings_by_id_;
+  std::vector<const Mapping*> mappings_by_address_;
+  std::unordered_map<std::uint64_t, std::uint64_t> functions_;  // names by id
+  std::vector<Location> locations_;
+  std::vector<RawLocation> raw_locations_;
+  std::unordered_map<std::uint64_t, std::size_t> locations_by_id_;
+  std::vector<std::uint64_t> function_ids_;
+  std::vector<std::uint64_t> location_ids_;
+  std::vector<Label> labels_;
+  std::vector<Part> sample_labels_;
+  std::vector<Sample> samples_;
+  std::uint64_t last_location_ = 0;
+  std::uint64_t last_function_ = 0;
+};
+
+/// Whether only a runtime has code in what a mapping is called after.
+bool is_jit_memory(const PprofProfile::Mapping& mapping) {
+  if (mapping.has_build_id) return false;
+  const std::string_view file = mapping.file;
+  for (const std::string_view name : {"[jit]", "[JIT]", "[anon]", "[unknown]", "//anon", "anon"}) {
+    if (file == name) return true;
+  }
+  const std::string_view base = file.substr(file.rfind('/') + 1);
+  if (base.starts_with("perf-") && base.ends_with(".map")) return true;
+  for (const std::string_view begin : {"[JIT] tid ", "memfd:", "/dev/shm/"}) {
+    if (file.starts_with(begin)) return true;
+  }
+  switch (classify_mapping(file).kind) {
+    case RegionKind::anonymous:
+    case RegionKind::named_anonymous:
+    case RegionKind::memfd:
+    case RegionKind::shared_memory:
+    case RegionKind::huge_pages:
+    case RegionKind::heap: return true;
+    default: return false;
+  }
+}
+
+/// What profilers write where they know no name; we ourselves that of the mapping.
+bool stands_for_no_name(std::string_view name, const PprofProfile::Mapping* mapping) {
+  if (name.empty() || name == "[unknown]") return true;
+  if (mapping == nullptr || mapping->file.empty()) return name == "[jit]";
+  const std::string_view base = mapping->file.substr(mapping->file.rfind('/') + 1);
+  return name == base || (name.size() == base.size() + 2 && name.front() == '[' &&
+                          name.back() == ']' && name.substr(1, base.size()) == base);
+}
+
+bool PprofProfile::read(std::string_view bytes) {
+  ProtoReader reader(bytes);
+  bool is_sane = true;
+  while (is_sane && reader.next()) {
+    if (!reader.is_bytes()) continue;
+    switch (reader.field()) {
+      case pprof::sample: is_sane = read_sample(reader.bytes()); break;
+      case pprof::mapping: is_sane = read_mapping(reader.bytes()); break;
+      case pprof::location: is_sane = read_location(reader.bytes()); break;
+      case pprof::function: is_sane = read_function(reader.bytes()); break;
+      case pprof::string_table: strings_.push_back(reader.bytes()); break;
+      default: break;
+    }
+  }
+  if (!is_sane || !reader.ok() || strings_.empty() || !strings_.front().empty()) return false;
+  finish();
+  return true;
+}
+
+bool PprofProfile::read_sample(std::string_view bytes) {
+  ProtoReader reader(bytes);
+  Sample sample;
+  sample.locations.begin = location_ids_.size();
+  Part labels{labels_.size(), 0};
+  while (reader.next()) {
+    if (reader.field() == 1) {
+      reader.numbers([this](std::uint64_t id) { location_ids_.push_back(id); });
+    } else if (reader.field() == 3 && reader.is_bytes()) {
+      Label label;
+      ProtoReader one(reader.bytes());
+      while (one.next()) {
+        if (one.field() == 1) label.key = one.number();
+        if (one.field() == 2) label.text = one.number();
+        if (one.field() == 3) label.number = one.number();
+      }
+      if (!one.ok()) return false;
+      labels_.push_back(label);
+    }
+  }
+  sample.locations.end = location_ids_.size();
+  labels.end = labels_.size();
+  samples_.push_back(sample);
+  sample_labels_.push_back(labels);
+  return reader.ok();
+}
+
+bool PprofProfile::read_mapping(std::string_view bytes) {
+  ProtoReader reader(bytes);
+  RawMapping raw;
+  while (reader.next()) {
+    switch (reader.field()) {
+      case 1: raw.id = reader.number(); break;
+      case 2: raw.mapping.begin = reader.number(); break;
+      case 3: raw.mapping.end = reader.number(); break;
+      case 5: raw.file = reader.number(); break;
+      case 6: raw.build_id = reader.number(); break;
+      default: break;
+    }
+  }
+  mappings_.push_back(raw);
+  return reader.ok();
+}
+
+bool PprofProfile::read_line(std::string_view bytes) {
+  ProtoReader reader(bytes);
+  std::uint64_t function = 0;
+  while (reader.next()) {
+    if (reader.field() == 1) function = reader.number();
+  }
+  function_ids_.push_back(function);
+  return reader.ok();
+}
+
+bool PprofProfile::read_location(std::string_view bytes) {
+  ProtoReader reader(bytes);
+  Location location;
+  RawLocation raw;
+  raw.functions.begin = function_ids_.size();
+  while (reader.next()) {
+    switch (reader.field()) {
+      case 1: location.id = reader.number(); break;
+      case 2: raw.mapping = reader.number(); break;
+      case 3: location.address = reader.number(); break;
+      case 4:
+        if (!read_line(reader.bytes())) return false;
+        break;
+      default: break;
+    }
+  }
+  raw.functions.end = function_ids_.size();
+  last_location_ = std::max(last_location_, location.id);
+  locations_by_id_.try_emplace(location.id, locations_.size());
+  locations_.push_back(location);
+  raw_locations_.push_back(raw);
+  return reader.ok();
+}
+
+bool PprofProfile::read_function(std::string_view bytes) {
+  ProtoReader reader(bytes);
+  std::uint64_t id = 0;
+  std::uint64_t name = 0;
+  while (reader.next()) {
+    if (reader.field() == 1) id = reader.number();
+    if (reader.field() == 2) name = reader.number();
+  }
+  last_function_ = std::max(last_function_, id);
+  functions_.try_emplace(id, name);
+  return reader.ok();
+}
+
+std::size_t PprofProfile::find(std::uint64_t id) const noexcept {
+  const auto found = locations_by_id_.find(id);
+  return found == locations_by_id_.end() ? locations_.size() : found->second;
+}
+
+std::string_view PprofProfile::string(std::uint64_t index) const noexcept {
+  return index < strings_.size() ? strings_[index] : std::string_view();
+}
+
+pid_t PprofProfile::pid_of(const Part& labels) const noexcept {
+  constexpr std::uint64_t kMost = 1U << 30;
+  for (std::size_t i = labels.begin; i < labels.end; ++i) {
+    const std::string_view key = string(labels_[i].key);
+    if (key != "pid" && key != "process_id") continue;
+    std::uint64_t pid = labels_[i].number;
+    if (pid == 0) {
+      const std::string_view text = string(labels_[i].text);
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+      if (error != std::errc() || end != text.data() + text.size()) continue;
+    }
+    if (pid < kMost) return static_cast<pid_t>(pid);
+  }
+  return 0;
+}
+
+/// The one that a location names, or else that has its address; nullptr: none.
+const PprofProfile::Mapping* PprofProfile::mapping_of(std::size_t location) const {
+  const auto found = mappings_by_id_.find(raw_locations_[location].mapping);
+  if (found != mappings_by_id_.end()) return &found->second;
+  const std::uint64_t address = locations_[location].address;
+  const auto next = std::upper_bound(
+      mappings_by_address_.begin(), mappings_by_address_.end(), address,
+      [](std::uint64_t wanted, const Mapping* mapping) { return wanted < mapping->begin; });
+  if (next == mappings_by_address_.begin()) return nullptr;
+  const Mapping* const mapping = *std::prev(next);
+  return address < mapping->end ? mapping : nullptr;
+}
+
+bool PprofProfile::has_name(std::size_t location, const Mapping* mapping) const {
+  const Part& lines = raw_locations_[location].functions;
+  return std::any_of(function_ids_.begin() + static_cast<std::ptrdiff_t>(lines.begin),
+                     function_ids_.begin() + static_cast<std::ptrdiff_t>(lines.end),
+                     [&](std::uint64_t id) {
+                       const auto function = functions_.find(id);
+                       return function != functions_.end() &&
+                              !stands_for_no_name(string(function->second), mapping);
+                     });
+}
+
+/// What strings say, which may stand behind everything else.
+void PprofProfile::finish() {
+  for (RawMapping& raw : mappings_) {
+    raw.mapping.file = string(raw.file);
+    raw.mapping.has_build_id = !string(raw.build_id).empty();
+    if (raw.id != 0) mappings_by_id_.try_emplace(raw.id, raw.mapping);
+    mappings_by_address_.push_back(&raw.mapping);
+  }
+  std::stable_sort(mappings_by_address_.begin(), mappings_by_address_.end(),
+                   [](const Mapping* a, const Mapping* b) { return a->begin < b->begin; });
+  for (std::size_t i = 0; i < locations_.size(); ++i) {
+    const Mapping* const mapping = mapping_of(i);
+    locations_[i].is_unnamed_jit = locations_[i].address != 0 &&
+                                   (mapping == nullptr || is_jit_memory(*mapping)) &&
+                                   !has_name(i, mapping);
+  }
+  for (std::size_t i = 0; i < samples_.size(); ++i) samples_[i].pid = pid_of(sample_labels_[i]);
+}
 
 /// A location in the samples of a process.
 struct PprofUse {

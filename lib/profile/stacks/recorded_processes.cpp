@@ -4,7 +4,7 @@
 #include <ctime>
 #include <utility>
 
-#include "perfmap/memory_map.hpp"
+#include "perfmap/profile/process.hpp"
 #include "process/dump_name.hpp"
 #include "stacks/writers.hpp"
 

@@ -13,15 +13,14 @@
 #include <unordered_set>
 #include <vector>
 
-#include "perfmap/jit_sources.hpp"
-#include "perfmap/process_tracker.hpp"
-#include "perfmap/recording.hpp"
-#include "perfmap/result.hpp"
-#include "perfmap/stack_sample.hpp"
-#include "perfmap/stacks.hpp"
-#include "perfmap/symbolizer.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/recording.hpp"
+#include "perfmap/profile/stack_writer.hpp"
+#include "perfmap/profile/stacks.hpp"
+#include "perfmap/profile/symbolizer.hpp"
+#include "perfmap/profile/unwinder.hpp"
 #include "perfmap/timeline.hpp"
-#include "perfmap/unwinder.hpp"
+#include "perfmap/types.hpp"
 #include "process/jit_lineage.hpp"
 
 namespace perfmap {

@@ -8,9 +8,8 @@
 #include <sys/types.h>
 #include <vector>
 
-#include "perfmap/recording.hpp"
-#include "perfmap/stack_stitcher.hpp"
-#include "perfmap/unwound_frame.hpp"
+#include "perfmap/profile/recording.hpp"
+#include "perfmap/profile/unwinder.hpp"
 #include "stacks/recorded_processes.hpp"
 
 namespace perfmap {

@@ -1,6 +1,6 @@
 #include <numeric>
 
-#include "perfmap/json_writer.hpp"
+#include "perfmap/json.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {

@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "perfmap/recording.hpp"
-#include "perfmap/stacks.hpp"
+#include "perfmap/profile/recording.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "stacks/frame_symbolizer.hpp"
 #include "stacks/kernel_symbols.hpp"
 #include "stacks/recorded_processes.hpp"

@@ -7,8 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "perfmap/stack_sample.hpp"
-#include "perfmap/stack_writer.hpp"
+#include "perfmap/profile/stack_writer.hpp"
 #include "stacks/interning.hpp"
 
 namespace perfmap {

@@ -3,9 +3,8 @@
 #include <optional>
 #include <string_view>
 
-#include "perfmap/jit_sources.hpp"
-#include "perfmap/registers.hpp"
-#include "perfmap/unwinder.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/unwinder.hpp"
 
 namespace perfmap {
 

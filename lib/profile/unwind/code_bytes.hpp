@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "perfmap/jitdump.hpp"
-#include "perfmap/module.hpp"
-#include "perfmap/unwinder.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/unwinder.hpp"
 
 namespace perfmap {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "dwarf/cfi_program.hpp"
-#include "perfmap/unwinder.hpp"
+#include "perfmap/profile/unwinder.hpp"
 
 namespace perfmap {
 

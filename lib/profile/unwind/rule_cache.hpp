@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dwarf/cfi_program.hpp"
-#include "perfmap/unwinder.hpp"
+#include "perfmap/profile/unwinder.hpp"
 #include "unwind/code_bytes.hpp"
 #include "unwind/machine_registers.hpp"
 

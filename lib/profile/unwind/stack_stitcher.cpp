@@ -1,8 +1,8 @@
-#include "perfmap/stack_stitcher.hpp"
-
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+
+#include "perfmap/profile/unwinder.hpp"
 
 namespace perfmap {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "perfmap/process_tracker.hpp"
-#include "perfmap/unwinder.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/unwinder.hpp"
 #include "process/jit_lineage.hpp"
 #include "unwind/code_bytes.hpp"
 

@@ -1,4 +1,4 @@
-#include "perfmap/unwinder.hpp"
+#include "perfmap/profile/unwinder.hpp"
 
 #include <array>
 #include <cstdint>
@@ -11,8 +11,7 @@
 #include "dwarf/cfi_program.hpp"
 #include "dwarf/cfi_table.hpp"
 #include "elf/target.hpp"
-#include "perfmap/jit_details.hpp"
-#include "perfmap/unwound_frame.hpp"
+#include "perfmap/timeline.hpp"
 #include "unwind/calls.hpp"
 #include "unwind/code_bytes.hpp"
 #include "unwind/expression.hpp"

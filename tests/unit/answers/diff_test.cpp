@@ -1,11 +1,10 @@
-#include "perfmap/diff.hpp"
-
 #include <random>
 #include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "perfmap/merge.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "perfmap/names.hpp"
+#include "perfmap/runtimes.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

@@ -1,8 +1,7 @@
-#include "perfmap/names.hpp"
-
 #include <fstream>
 #include <string>
 
+#include "perfmap/runtimes.hpp"
 #include "support/catch.hpp"
 #include "support/tests_dir.hpp"
 

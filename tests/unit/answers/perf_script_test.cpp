@@ -1,5 +1,4 @@
-#include "perfmap/perf_script.hpp"
-
+#include "perfmap/resolver.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

@@ -1,7 +1,7 @@
 #include "perfmap/pypylog_code.hpp"
 
-#include "perfmap/jit_details.hpp"
 #include "perfmap/loop_profile.hpp"
+#include "perfmap/timeline.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {
@@ -65,7 +65,7 @@ LoopProfile read(const std::string& log) {
 }
 
 Dumped dump_of(const std::string& log, const LoopDumpOptions& options = {}) {
-  Result<DumpBytes> bytes = dump_of_loops(read(log).loops(), log, options);
+  Result<JitdumpBytes> bytes = dump_of_loops(read(log).loops(), log, options);
   REQUIRE(bytes);
   const Jitdump dump(Input::from_text(std::move(bytes->bytes), "made"));
   const JitDetails details(dump);

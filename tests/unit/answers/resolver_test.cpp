@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/map_text.hpp"
-#include "perfmap/seconds.hpp"
+#include "perfmap/text.hpp"
+#include "perfmap/timeline.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 

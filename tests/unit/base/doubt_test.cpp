@@ -1,5 +1,4 @@
-#include "perfmap/doubt.hpp"
-
+#include "perfmap/resolver.hpp"
 #include "support/catch.hpp"
 
 using namespace perfmap;

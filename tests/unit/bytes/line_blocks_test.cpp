@@ -1,9 +1,8 @@
-#include "perfmap/line_blocks.hpp"
-
 #include <string>
 #include <thread>
 #include <unistd.h>
 
+#include "perfmap/input.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 

@@ -1,7 +1,5 @@
 // The files of processes: where they are looked for, and which are believed.
 
-#include "perfmap/process_files.hpp"
-
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +8,7 @@
 #include <unistd.h>
 
 #include "io/descriptor.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 #include "support/skip.hpp"

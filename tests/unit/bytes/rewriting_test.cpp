@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "io/descriptor.hpp"
-#include "perfmap/open_writers.hpp"
 #include "perfmap/output_file.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"

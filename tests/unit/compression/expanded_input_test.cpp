@@ -1,9 +1,8 @@
 // What gzip, xz and zstd make, expanded: several members and frames, damage, and bombs.
 
-#include "perfmap/expanded_input.hpp"
-
 #include <string>
 
+#include "perfmap/profile/module.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "diagnosis/doctor_findings.hpp"
-#include "perfmap/shell_word.hpp"
+#include "perfmap/text.hpp"
 #include "support/patient.hpp"
 
 namespace perfmap {

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <thread>
 
-#include "perfmap/process_modules.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 #include "support/linted_process.hpp"

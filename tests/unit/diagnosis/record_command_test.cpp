@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <random>
 
-#include "perfmap/shell_word.hpp"
+#include "perfmap/text.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap::test {

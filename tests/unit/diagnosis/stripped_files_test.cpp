@@ -1,7 +1,7 @@
 // What is said of frames in files whose symbols were stripped.
 
 #include "diagnosis/stack_survey.hpp"
-#include "perfmap/module.hpp"
+#include "perfmap/profile/module.hpp"
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/map_text.hpp"
 #include "perfmap/resolver.hpp"
 #include "perfmap/rules.hpp"
 #include "perfmap/timeline.hpp"

@@ -1,5 +1,3 @@
-#include "perfmap/source_kind.hpp"
-
 #include <filesystem>
 #include <string>
 

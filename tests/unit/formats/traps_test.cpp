@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "perfmap/index.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/lint.hpp"
 #include "perfmap/merge.hpp"
-#include "perfmap/process_files.hpp"
 #include "perfmap/rules.hpp"
-#include "perfmap/written_name.hpp"
+#include "perfmap/text.hpp"
 #include "support/catch.hpp"
 #include "support/readers.hpp"
 #include "support/scratch.hpp"

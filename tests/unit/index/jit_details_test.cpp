@@ -1,11 +1,10 @@
-#include "perfmap/jit_details.hpp"
-
 #include <cstdio>
 #include <fstream>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "perfmap/timeline.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 #include "support/scratch.hpp"

@@ -1,6 +1,6 @@
 #include "dwarf/cfi_table.hpp"
 #include "elf/target.hpp"
-#include "perfmap/jit_details.hpp"
+#include "perfmap/timeline.hpp"
 #include "support/catch.hpp"
 #include "support/tests_dir.hpp"
 

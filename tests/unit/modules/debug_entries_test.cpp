@@ -2,7 +2,7 @@
 
 #include <dwarf.h>
 
-#include "perfmap/debug_index.hpp"
+#include "perfmap/profile/debug_index.hpp"
 #include "support/catch.hpp"
 #include "support/dwarf_bytes.hpp"
 

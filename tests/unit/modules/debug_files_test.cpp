@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "perfmap/module.hpp"
+#include "perfmap/profile/module.hpp"
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 #include "support/scratch.hpp"

@@ -1,4 +1,4 @@
-#include "perfmap/debug_index.hpp"
+#include "perfmap/profile/debug_index.hpp"
 
 #include <dwarf.h>
 

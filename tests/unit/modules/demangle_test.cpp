@@ -2,7 +2,6 @@
 
 #include <random>
 
-#include "elf/libiberty.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

@@ -1,7 +1,6 @@
-#include "perfmap/elf_image.hpp"
-
 #include <algorithm>
 
+#include "perfmap/profile/inject.hpp"
 #include "support/catch.hpp"
 #include "support/elf_of.hpp"
 #include "support/elf_reader.hpp"

@@ -1,10 +1,9 @@
-#include "perfmap/module_cache.hpp"
-
 #include <atomic>
 #include <filesystem>
 #include <set>
 #include <thread>
 
+#include "perfmap/profile/module.hpp"
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 #include "support/scratch.hpp"

@@ -2,7 +2,7 @@
 #include <random>
 
 #include "elf/section_bytes.hpp"
-#include "perfmap/module.hpp"
+#include "perfmap/profile/module.hpp"
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 

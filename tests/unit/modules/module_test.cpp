@@ -1,4 +1,4 @@
-#include "perfmap/module.hpp"
+#include "perfmap/profile/module.hpp"
 
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"

@@ -6,7 +6,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "perfmap/debug_index.hpp"
+#include "perfmap/profile/debug_index.hpp"
 #include "support/catch.hpp"
 #include "support/dwarf_bytes.hpp"
 

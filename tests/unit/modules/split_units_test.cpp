@@ -2,8 +2,8 @@
 
 #include <dwarf.h>
 
-#include "perfmap/debug_index.hpp"
-#include "perfmap/module.hpp"
+#include "perfmap/profile/debug_index.hpp"
+#include "perfmap/profile/module.hpp"
 #include "support/catch.hpp"
 #include "support/dwarf_bytes.hpp"
 #include "support/scratch.hpp"

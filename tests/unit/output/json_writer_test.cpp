@@ -1,9 +1,8 @@
-#include "perfmap/json_writer.hpp"
-
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/text.hpp"
+#include "perfmap/json.hpp"
 #include "support/catch.hpp"
 #include "support/written.hpp"
 

@@ -1,7 +1,6 @@
 #include <string>
 
-#include "perfmap/jitdump_json.hpp"
-#include "perfmap/map_json.hpp"
+#include "perfmap/json.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

@@ -1,9 +1,8 @@
-#include "perfmap/map_json.hpp"
-
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "perfmap/json.hpp"
 #include "support/catch.hpp"
 #include "support/written.hpp"
 

@@ -1,6 +1,6 @@
 // The manifest of a snapshot, to JSON and back.
 
-#include "perfmap/snapshot_manifest.hpp"
+#include "perfmap/json.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 

@@ -1,8 +1,7 @@
-#include "perfmap/unified_diff.hpp"
-
 #include <cstdlib>
 #include <random>
 
+#include "perfmap/report.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 #include "support/skip.hpp"

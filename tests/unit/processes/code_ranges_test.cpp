@@ -6,8 +6,8 @@
 #include <random>
 #include <string>
 
-#include "perfmap/process_tracker.hpp"
-#include "perfmap/unwinder.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/unwinder.hpp"
 #include "support/catch.hpp"
 #include "support/regions.hpp"
 

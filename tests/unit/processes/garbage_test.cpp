@@ -1,6 +1,6 @@
 // What dead processes left: which files may go, which stay, and what enemies put between them.
 
-#include "perfmap/garbage.hpp"
+#include "perfmap/profile/garbage.hpp"
 
 #include <fcntl.h>
 #include <filesystem>

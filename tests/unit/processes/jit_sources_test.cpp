@@ -1,14 +1,12 @@
 // The perf map and the jitdumps of a process, as they grow, and as programs and pids come and go.
 
-#include "perfmap/jit_sources.hpp"
-
 #include <fcntl.h>
 #include <filesystem>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 #include "support/planted_process.hpp"

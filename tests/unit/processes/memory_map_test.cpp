@@ -1,10 +1,9 @@
 // /proc/PID/maps: what its lines say, and what stands behind them.
 
-#include "perfmap/memory_map.hpp"
-
 #include <string>
 
-#include "perfmap/registers.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/profile/unwinder.hpp"
 #include "support/catch.hpp"
 #include "support/regions.hpp"
 

@@ -1,7 +1,5 @@
 // /proc/PID as an answer, and as a tree that an enemy made.
 
-#include "perfmap/proc_source.hpp"
-
 #include <fcntl.h>
 #include <filesystem>
 #include <functional>
@@ -10,6 +8,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "perfmap/profile/process.hpp"
 #include "process/safe_open.hpp"
 #include "support/catch.hpp"
 #include "support/planted_process.hpp"

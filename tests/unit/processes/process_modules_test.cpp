@@ -1,12 +1,11 @@
 // The files of regions, opened through one cache: planted processes, each in a tree of its own.
 
-#include "perfmap/process_modules.hpp"
-
 #include <filesystem>
 #include <string>
 #include <sys/stat.h>
 
-#include "perfmap/proc_source.hpp"
+#include "perfmap/profile/process.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 #include "support/planted_process.hpp"

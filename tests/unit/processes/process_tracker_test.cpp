@@ -1,6 +1,6 @@
 // Recorded events: who had which pid when, and what was mapped where.
 
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 
 #include <string>
 

@@ -1,11 +1,11 @@
 // What an address is called, by whom, and why it is not: processes of events, files of bytes.
 
-#include "perfmap/symbolizer.hpp"
+#include "perfmap/profile/symbolizer.hpp"
 
 #include <sstream>
 #include <string>
 
-#include "perfmap/process_modules.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 #include "support/scratch.hpp"

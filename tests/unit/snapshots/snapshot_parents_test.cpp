@@ -4,7 +4,7 @@
 #include <string>
 #include <sys/stat.h>
 
-#include "perfmap/snapshot.hpp"
+#include "perfmap/profile/snapshot.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 #include "support/planted_process.hpp"

@@ -1,6 +1,6 @@
 // A process as it was once: taken, moved elsewhere, opened again; and bundles that enemies made.
 
-#include "perfmap/snapshot.hpp"
+#include "perfmap/profile/snapshot.hpp"
 
 #include <fcntl.h>
 #include <filesystem>
@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "perfmap/jit_sources.hpp"
-#include "perfmap/process_tracker.hpp"
+#include "perfmap/profile/process_tracker.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 #include "support/planted_process.hpp"

@@ -1,10 +1,10 @@
 // What a source is, how it is opened, and which of several wins.
 
-#include "perfmap/source.hpp"
+#include "perfmap/profile/source.hpp"
 
 #include <string>
 
-#include "perfmap/recorded_jit.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 #include "support/planted_process.hpp"

@@ -1,6 +1,6 @@
 // Samples with a copy of the stack.
 
-#include "perfmap/stacks.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "support/recording_bytes.hpp"
 #include "support/recording_reading.hpp"
 

@@ -2,9 +2,9 @@
 
 #include <map>
 
-#include "perfmap/module_cache.hpp"
-#include "perfmap/process_modules.hpp"
-#include "perfmap/stacks.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "support/recording_bytes.hpp"
 #include "support/recording_reading.hpp"
 #include "support/tests_dir.hpp"

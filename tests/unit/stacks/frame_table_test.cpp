@@ -1,4 +1,4 @@
-#include "perfmap/stack_sample.hpp"
+#include "perfmap/profile/stack_writer.hpp"
 #include "support/catch.hpp"
 #include "support/stacks.hpp"
 

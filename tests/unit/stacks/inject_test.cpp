@@ -1,7 +1,7 @@
 #include <ctime>
 #include <map>
 
-#include "perfmap/module.hpp"
+#include "perfmap/profile/module.hpp"
 #include "support/elf_bytes.hpp"
 #include "support/injected.hpp"
 #include "support/jitdump_bytes.hpp"

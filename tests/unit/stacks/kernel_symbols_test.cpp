@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/kernel_symbols.hpp"
-#include "perfmap/stacks.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "support/catch.hpp"
 #include "support/dwarf_bytes.hpp"
 #include "support/recording_bytes.hpp"

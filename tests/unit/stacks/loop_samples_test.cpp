@@ -161,7 +161,7 @@ TEST_CASE("every address that perf sampled in a loop has its name in the map of 
 TEST_CASE("every address that perf sampled in a loop has its name in the dump of the log",
           "[pypylog][wild]") {
   const Input log = open("pypylog");
-  Result<DumpBytes> bytes = dump_of_loops(read_log(log).loops(), log.text(), {});
+  Result<JitdumpBytes> bytes = dump_of_loops(read_log(log).loops(), log.text(), {});
   REQUIRE(bytes);
   CHECK(bytes->without_code == 0);
   std::vector<Jitdump> dumps;

@@ -1,10 +1,9 @@
-#include "perfmap/pprof_names.hpp"
-
 #include <map>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 #include <vector>
 
+#include "perfmap/profile/stack_writer.hpp"
 #include "stacks/gzip_stream.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"

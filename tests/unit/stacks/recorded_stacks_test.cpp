@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/module_cache.hpp"
-#include "perfmap/process_modules.hpp"
-#include "perfmap/stacks.hpp"
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "support/catch.hpp"
 #include "support/tests_dir.hpp"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/stacks.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "support/catch.hpp"
 #include "support/recording_bytes.hpp"
 

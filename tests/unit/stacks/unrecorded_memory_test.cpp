@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/module.hpp"
+#include "perfmap/profile/module.hpp"
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 #include "support/jitdump_bytes.hpp"

@@ -1,5 +1,4 @@
-#include "perfmap/stack_stitcher.hpp"
-
+#include "perfmap/profile/unwinder.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

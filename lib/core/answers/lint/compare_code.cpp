@@ -6,8 +6,8 @@
 #include "answers/lint/together.hpp"
 #include "perfmap/index.hpp"
 #include "perfmap/rules.hpp"
+#include "perfmap/text.hpp"
 #include "perfmap/timeline.hpp"
-#include "perfmap/written_name.hpp"
 
 namespace perfmap::lint_rules {
 namespace {

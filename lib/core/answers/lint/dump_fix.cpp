@@ -12,7 +12,7 @@
 #include "base/text.hpp"
 #include "jitdump/lifetimes.hpp"
 #include "perfmap/rules.hpp"
-#include "perfmap/written_name.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 namespace {

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "answers/lint/dump_rules.hpp"
-#include "perfmap/cursor.hpp"
+#include "base/cursor.hpp"
 
 namespace perfmap::lint_rules {
 namespace {

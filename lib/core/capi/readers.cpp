@@ -1,0 +1,398 @@
+#include <optional>
+#include <vector>
+
+#include "capi/guard.hpp"
+#include "perfmap/index.hpp"
+#include "perfmap/input.hpp"
+#include "perfmap/jit_paths.hpp"
+#include "perfmap/lint.hpp"
+#include "perfmap/map.hpp"
+#include "perfmap/merge.hpp"
+#include "perfmap/runtimes.hpp"
+#include "perfmap/timeline.hpp"
+
+using perfmap::capi::copy_out;
+using perfmap::capi::guard;
+using perfmap::capi::report;
+using perfmap::capi::to_c;
+
+const char* perfmap_version(void) { return PERFMAP_VERSION; }
+
+const char* perfmap_status_text(perfmap_status status) {
+  switch (status) {
+    case PERFMAP_OK: return "done";
+    case PERFMAP_E_IO: return "a system call failed";
+    case PERFMAP_E_NOT_FOUND: return "not found";
+    case PERFMAP_E_BAD_FORMAT: return "the input is malformed";
+    case PERFMAP_E_UNSUPPORTED: return "a kind of input that is not taken here";
+    case PERFMAP_E_INVALID_ARGUMENT: return "an argument has no meaning";
+    case PERFMAP_E_REFUSED: return "a file that must not be trusted";
+    case PERFMAP_E_TOO_LARGE: return "the input is too large";
+    case PERFMAP_E_NO_MEMORY: return "out of memory";
+    case PERFMAP_E_INTERNAL: break;
+  }
+  return "a bug in perfmap";
+}
+
+namespace {
+
+/// Compressed data and other formats would be maps of nonsense.
+perfmap_status refuse_kind(const perfmap::Input& input, perfmap::SourceKind kind,
+                           perfmap_error* error) {
+  const std::string message =
+      input.name() + " holds " + std::string(to_string(kind)) + " data and is no perf map";
+  return report(perfmap::Error{perfmap::Errc::unsupported, message, 0, {}}, error);
+}
+
+perfmap_status hand_out(perfmap::Result<perfmap::Input> input, perfmap::Map::Options options,
+                        perfmap_map** out, perfmap_error* error) {
+  if (!input) return report(input.error(), error);
+  const perfmap::SourceKind kind = perfmap::detect_kind(input->text());
+  if (kind != perfmap::SourceKind::perf_map) return refuse_kind(*input, kind, error);
+  *out = new perfmap_map{perfmap::Map(*std::move(input), options)};
+  return PERFMAP_OK;
+}
+
+}  // namespace
+
+perfmap_status perfmap_map_open(const char* path, perfmap_map** out, perfmap_error* error) {
+  return guard(error, [&] { return hand_out(perfmap::Input::open(path), {}, out, error); });
+}
+
+perfmap_status perfmap_map_open_pid(int32_t pid, perfmap_map** out, perfmap_error* error) {
+  return guard(error, [&]() -> perfmap_status {
+    if (pid <= 0) {
+      const std::string message = std::to_string(pid) + " is no process id";
+      return report(perfmap::Error{perfmap::Errc::invalid_argument, message, 0, {}}, error);
+    }
+    return hand_out(perfmap::find_process_map(pid), {.growing = perfmap::process_lives(pid)}, out,
+                    error);
+  });
+}
+
+perfmap_status perfmap_map_from_memory(const char* text, size_t size, perfmap_map** out,
+                                       perfmap_error* error) {
+  return guard(error, [&] {
+    return hand_out(perfmap::Input::from_text(std::string(text, size), "memory"), {}, out, error);
+  });
+}
+
+void perfmap_map_free(perfmap_map* map) { delete map; }
+
+perfmap_status perfmap_map_next(const perfmap_map* map, uint64_t* offset, perfmap_entry* out) {
+  const std::string_view text = map->map.text();
+  if (*offset != 0 && *offset < text.size() && text[*offset - 1] != '\n') {
+    const std::size_t newline = text.find('\n', *offset);
+    *offset = newline == std::string_view::npos ? text.size() : newline + 1;
+  }
+  while (*offset < text.size()) {
+    const uint64_t start = *offset;
+    const std::size_t newline = text.find('\n', start);
+    *offset = newline == std::string_view::npos ? text.size() : newline + 1;
+    if (const auto entry = map->map.entry_at(start)) {
+      copy_out(to_c(*entry, 0), out);
+      return PERFMAP_OK;
+    }
+  }
+  return PERFMAP_E_NOT_FOUND;
+}
+
+int perfmap_map_was_truncated(const perfmap_map* map) {
+  return map->map.input().was_truncated() ? 1 : 0;
+}
+
+struct perfmap_truncation_guard {
+  perfmap::TruncationGuard guard;
+};
+
+perfmap_status perfmap_truncation_guard_new(perfmap_truncation_guard** out, perfmap_error* error) {
+  return guard(error, [&] {
+    *out = new perfmap_truncation_guard;
+    return PERFMAP_OK;
+  });
+}
+
+void perfmap_truncation_guard_free(perfmap_truncation_guard* guard) { delete guard; }
+
+uint64_t perfmap_map_line_number(const perfmap_map* map, uint64_t offset) {
+  uint64_t line = 0;
+  guard(nullptr, [&] {
+    line = map->map.line_number(offset);
+    return PERFMAP_OK;
+  });
+  return line;
+}
+
+perfmap_status perfmap_map_lint(const perfmap_map* map, size_t most_per_rule,
+                                int (*visit)(const perfmap_finding* finding, void* context),
+                                void* context, perfmap_error* error) {
+  return guard(error, [&] {
+    perfmap::Diagnostics problems(most_per_rule);
+    perfmap::lint(map->map, problems);
+    for (const perfmap::Diagnostic& one : problems.items()) {
+      const perfmap_finding finding{sizeof finding,
+                                    one.rule->id.data(),
+                                    static_cast<int32_t>(one.rule->severity),
+                                    one.rule->fix == perfmap::Fix::safe ? 1 : 0,
+                                    one.where.line,
+                                    one.where.column,
+                                    one.where.offset,
+                                    one.message.c_str()};
+      if (visit(&finding, context) != 0) break;
+    }
+    return PERFMAP_OK;
+  });
+}
+
+using perfmap::capi::copy_out;
+using perfmap::capi::guard;
+using perfmap::capi::report;
+using perfmap::capi::to_c;
+
+struct perfmap_index {
+  perfmap::Index index;
+};
+
+namespace {
+
+constexpr std::size_t kMostMaps = 65535;
+
+/// Out of the four, or INVALID_ARGUMENT: a C caller can pass any number.
+bool to_cpp(int32_t overlap, perfmap::Overlap& out) {
+  if (overlap < PERFMAP_OVERLAP_LAST || overlap > PERFMAP_OVERLAP_PERF) return false;
+  out = static_cast<perfmap::Overlap>(overlap);
+  return true;
+}
+
+perfmap_status invalid(const char* message, perfmap_error* error) {
+  return report(perfmap::Error{perfmap::Errc::invalid_argument, message, 0, {}}, error);
+}
+
+}  // namespace
+
+perfmap_status perfmap_index_new(const perfmap_map* const* maps, size_t count, int32_t overlap,
+                                 perfmap_index** out, perfmap_error* error) {
+  return guard(error, [&]() -> perfmap_status {
+    perfmap::Overlap policy{};
+    if (!to_cpp(overlap, policy)) return invalid("no such overlap policy", error);
+    if (count > kMostMaps) return invalid("more than 65535 maps", error);
+    std::vector<perfmap::Map> copies;
+    for (size_t i = 0; i < count; ++i) copies.push_back(maps[i]->map);
+    perfmap::Diagnostics ignored(1);
+    *out = new perfmap_index{perfmap::Index(std::move(copies), policy, ignored)};
+    return PERFMAP_OK;
+  });
+}
+
+void perfmap_index_free(perfmap_index* index) { delete index; }
+
+perfmap_status perfmap_index_find(const perfmap_index* index, uint64_t address,
+                                  perfmap_entry* out) {
+  const perfmap::Hit hit = index->index.find(address);
+  const auto entry = hit ? index->index.entry(hit) : std::nullopt;
+  if (!entry) return PERFMAP_E_NOT_FOUND;
+  copy_out(to_c(*entry, hit.map()), out);
+  return PERFMAP_OK;
+}
+
+size_t perfmap_index_find_batch(const perfmap_index* index, const uint64_t* addresses, size_t count,
+                                perfmap_entry* out) {
+  constexpr size_t kBlock = 256;
+  perfmap::Hit hits[kBlock];
+  size_t found = 0;
+  for (size_t done = 0; done < count; done += kBlock) {
+    const size_t block = std::min(kBlock, count - done);
+    index->index.find_all({addresses + done, block}, {hits, block});
+    for (size_t i = 0; i < block; ++i) {
+      const auto entry = hits[i] ? index->index.entry(hits[i]) : std::nullopt;
+      found += entry ? 1 : 0;
+      copy_out(entry ? to_c(*entry, hits[i].map()) : perfmap_entry{}, &out[done + i]);
+    }
+  }
+  return found;
+}
+
+perfmap_status perfmap_index_refresh(perfmap_index* index, int* changed, perfmap_error* error) {
+  return guard(error, [&]() -> perfmap_status {
+    perfmap::Diagnostics ignored(1);
+    const perfmap::Result<perfmap::Growth> growth = index->index.refresh(ignored);
+    if (!growth) return report(growth.error(), error);
+    *changed = static_cast<int>(*growth);
+    return PERFMAP_OK;
+  });
+}
+
+perfmap_status perfmap_map_find_batch(const perfmap_map* map, int32_t overlap,
+                                      const uint64_t* addresses, size_t count, perfmap_entry* out,
+                                      size_t* found, perfmap_error* error) {
+  return guard(error, [&]() -> perfmap_status {
+    perfmap::Overlap policy{};
+    if (!to_cpp(overlap, policy) || policy == perfmap::Overlap::perf) {
+      return invalid("this overlap policy needs an index", error);
+    }
+    std::vector<perfmap::Hit> hits(count);
+    perfmap::Diagnostics ignored(1);
+    perfmap::find_by_scan({&map->map, 1}, policy, {addresses, count}, hits, ignored);
+    *found = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const auto entry = hits[i] ? perfmap::entry_of({&map->map, 1}, hits[i]) : std::nullopt;
+      *found += entry ? 1 : 0;
+      copy_out(entry ? to_c(*entry, 0) : perfmap_entry{}, &out[i]);
+    }
+    return PERFMAP_OK;
+  });
+}
+
+perfmap_status perfmap_index_write(perfmap_index* index, const char* path, perfmap_error* error) {
+  return guard(error, [&]() -> perfmap_status {
+    if (index->index.overlap() == perfmap::Overlap::perf) {
+      return invalid("perf's answers are no partition that could be written", error);
+    }
+    perfmap::Result<perfmap::OutputFile> out = perfmap::OutputFile::replace(path);
+    if (!out) return report(out.error(), error);
+    perfmap::write_portable(index->index.compact(), *out);
+    return report(out->commit(), error);
+  });
+}
+
+void perfmap_name_decode(const char* name, size_t size, perfmap_name* out) {
+  const std::string_view raw(name, size);
+  perfmap_name answer{0, "", "", name, size, nullptr, 0, 0, 0};
+  // Out of memory for a chain of inlined functions: the whole name is an answer, too.
+  perfmap::capi::guard(nullptr, [&] {
+    const perfmap::DecodedName decoded = perfmap::decode_name(raw);
+    answer.runtime = perfmap::to_string(decoded.runtime).data();
+    if (!decoded.tier.empty()) answer.tier = decoded.tier.data();
+    answer.function = decoded.function.data();
+    answer.function_size = decoded.function.size();
+    if (!decoded.file.empty()) {
+      answer.file = decoded.file.data();
+      answer.file_size = decoded.file.size();
+    }
+    answer.line = decoded.line;
+    answer.column = decoded.column;
+    return PERFMAP_OK;
+  });
+  perfmap::capi::copy_out(answer, out);
+}
+
+size_t perfmap_name_inline_chain(const char* name, size_t size, perfmap_name_part* parts,
+                                 size_t most) {
+  std::size_t count = 0;
+  perfmap::capi::guard(nullptr, [&] {
+    const perfmap::DecodedName decoded = perfmap::decode_name({name, size});
+    count = decoded.inline_chain.size();
+    for (std::size_t i = 0; i < count && i < most; ++i) {
+      parts[i] = {decoded.inline_chain[i].data(), decoded.inline_chain[i].size()};
+    }
+    return PERFMAP_OK;
+  });
+  return count;
+}
+
+using perfmap::capi::copy_in;
+using perfmap::capi::copy_out;
+using perfmap::capi::guard;
+using perfmap::capi::report;
+
+struct perfmap_timeline {
+  perfmap::Timeline timeline;
+  std::optional<perfmap::JitDetails> details;  // once lines were asked for
+  std::vector<perfmap::CodeLine> lines;        // of the LOAD at `lines_of`
+  std::uint64_t lines_of = UINT64_MAX;
+
+  void forget() {
+    details.reset();
+    lines_of = UINT64_MAX;
+  }
+};
+
+namespace {
+
+std::optional<perfmap::LoadRecord> load_at(const perfmap::Timeline& timeline,
+                                           std::uint64_t offset) noexcept {
+  const auto record = timeline.dump().record_at(offset);
+  return record ? perfmap::decode_load(*record) : std::nullopt;
+}
+
+perfmap_code to_c(const perfmap::CodeAt& code, const perfmap::LoadRecord& load) noexcept {
+  perfmap_code out{};
+  out.start = code.range.begin;
+  out.size = code.range.size;
+  out.name = load.name.data();
+  out.name_size = load.name.size();
+  out.since = code.since;
+  out.until = code.until;
+  out.offset = code.load;
+  out.index = load.code_index;
+  out.bytes = load.code.empty() ? nullptr : load.code.data();
+  return out;
+}
+
+}  // namespace
+
+perfmap_status perfmap_timeline_open(const char* path, perfmap_timeline** out,
+                                     perfmap_error* error) {
+  return guard(error, [&]() -> perfmap_status {
+    perfmap::Result<perfmap::Input> input = perfmap::Input::open(path);
+    if (!input) return report(input.error(), error);
+    const perfmap::SourceKind kind = perfmap::detect_kind(input->text());
+    if (!input->text().empty() && kind != perfmap::SourceKind::jitdump) {
+      return report(perfmap::Error{perfmap::Errc::unsupported,
+                                   input->name() + " is no jitdump, but looks like a " +
+                                       std::string(to_string(kind)),
+                                   0,
+                                   {}},
+                    error);
+    }
+    perfmap::Diagnostics ignored(1);
+    perfmap::Jitdump dump(*std::move(input), {.growing = true});
+    *out = new perfmap_timeline{perfmap::Timeline(std::move(dump), ignored), {}, {}};
+    return PERFMAP_OK;
+  });
+}
+
+void perfmap_timeline_free(perfmap_timeline* timeline) { delete timeline; }
+
+perfmap_status perfmap_timeline_find(const perfmap_timeline* timeline, uint64_t address,
+                                     uint64_t time, perfmap_code* out) {
+  const auto code = timeline->timeline.find(address, time);
+  const auto load = code ? load_at(timeline->timeline, code->load) : std::nullopt;
+  if (!load) return PERFMAP_E_NOT_FOUND;
+  copy_out(to_c(*code, *load), out);
+  return PERFMAP_OK;
+}
+
+perfmap_status perfmap_timeline_line(perfmap_timeline* timeline, const perfmap_code* code,
+                                     uint64_t address, const char** file, size_t* file_size,
+                                     int32_t* line, perfmap_error* error) {
+  return guard(error, [&]() -> perfmap_status {
+    const perfmap_code asked = copy_in(code);
+    const auto load = load_at(timeline->timeline, asked.offset);
+    if (!load) return PERFMAP_E_NOT_FOUND;
+    if (timeline->lines_of != asked.offset) {
+      if (!timeline->details) timeline->details.emplace(timeline->timeline.dump());
+      timeline->lines = timeline->details->lines(asked.offset);
+      timeline->lines_of = asked.offset;
+    }
+    const perfmap::CodeLine* const found =
+        perfmap::line_at(timeline->lines, load->range.begin + (address - asked.start));
+    if (found == nullptr) return PERFMAP_E_NOT_FOUND;
+    *file = found->file.data();
+    *file_size = found->file.size();
+    *line = found->line;
+    return PERFMAP_OK;
+  });
+}
+
+perfmap_status perfmap_timeline_refresh(perfmap_timeline* timeline, int* changed,
+                                        perfmap_error* error) {
+  return guard(error, [&]() -> perfmap_status {
+    perfmap::Diagnostics ignored(1);
+    const perfmap::Result<perfmap::Growth> growth = timeline->timeline.refresh(ignored);
+    if (!growth) return report(growth.error(), error);
+    if (*growth != perfmap::Growth::unchanged) timeline->forget();
+    *changed = static_cast<int>(*growth);
+    return PERFMAP_OK;
+  });
+}

@@ -1,0 +1,189 @@
+#include "perfmap/jit_paths.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <fcntl.h>
+#include <optional>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/descriptor.hpp"
+
+namespace perfmap {
+namespace {
+
+std::string process_directory(pid_t pid, const Roots& roots) {
+  return roots.proc + "/" + std::to_string(pid);
+}
+
+/// The last number on the line `key` of /proc/PID/status, such as the innermost pid of "NStgid:".
+std::optional<pid_t> last_number(std::string_view status, std::string_view key) {
+  std::size_t start = status.find("\n" + std::string(key));
+  if (start == std::string_view::npos) return std::nullopt;
+  std::string_view line = status.substr(start + 1 + key.size());
+  line = line.substr(0, line.find('\n'));
+  const std::size_t digit = line.find_last_not_of("0123456789");
+  line.remove_prefix(digit == std::string_view::npos ? 0 : digit + 1);
+  pid_t number = 0;
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number);
+  if (error != std::errc() || number <= 0) return std::nullopt;
+  return number;
+}
+
+/// The second number on the line "Uid:".
+std::optional<uid_t> effective_user(std::string_view status) {
+  const std::size_t start = status.find("\nUid:");
+  if (start == std::string_view::npos) return std::nullopt;
+  std::string_view line = status.substr(start + 5);
+  line = line.substr(0, line.find('\n'));
+  for (int skipped = 0; skipped < 2; ++skipped) {
+    line.remove_prefix(std::min(line.size(), line.find_first_of("0123456789")));
+    uid_t user = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), user);
+    if (error != std::errc()) return std::nullopt;
+    if (skipped == 1) return user;
+    line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+  }
+  return std::nullopt;
+}
+
+std::string map_name(pid_t pid) { return "perf-" + std::to_string(pid) + ".map"; }
+
+/// Puts the reasons for which no path led to a map into one line.
+Error none_of(const std::vector<Error>& reasons, pid_t pid) {
+  Error error{Errc::not_found, "no perf map of process " + std::to_string(pid), 0, {}};
+  for (const Error& reason : reasons) {
+    error.message += (&reason == &reasons.front() ? ": " : "; ") + reason.message;
+    if (reason.code != Errc::not_found) error.code = reason.code;
+    error.sys_errno = reason.sys_errno;
+  }
+  return error;
+}
+
+std::string dump_name(pid_t pid) { return "jit-" + std::to_string(pid) + ".dump"; }
+
+/// Where the process sees the /tmp that we see, the file is called by the name that we know it by.
+void use_short_name(Input& input, const std::string& path) {
+  struct stat status {};
+  const FileFacts& facts = input.facts();
+  if (::lstat(path.c_str(), &status) != 0) return;
+  if (status.st_dev == facts.device && status.st_ino == facts.inode) input.rename(path);
+}
+
+/// A process that is looked at, and whose files are believed.
+struct Target {
+  Target(pid_t pid, const Roots& roots, bool any_owner);
+  /// Below the root that the process sees.
+  Result<Input> open(const std::string& path) const;
+
+  std::string directory;  ///< /proc/PID
+  OpenPolicy policy{.follow_link = false, .regular_only = true, .bounded = true};
+  bool may_have_own_root = false;
+  Descriptor root;
+  Error no_root;  ///< why `root` is not open
+  pid_t inner;    ///< as the process itself knows it
+};
+
+Target::Target(pid_t pid, const Roots& roots, bool any_owner)
+    : directory(process_directory(pid, roots)), inner(pid) {
+  struct stat owner {};
+  const bool lives = ::stat(directory.c_str(), &owner) == 0;
+  // Of a process that is gone only its files are left, and those may belong to anybody: then root,
+  // we and nobody else are believed.
+  if (!any_owner) policy.owners = {0, ::geteuid()};
+  if (!lives) return;
+  const Result<Input> read = Input::open(directory + "/status");
+  const std::string_view status = read ? read->text() : std::string_view();
+  // A process that changed its user has a directory of root's, until it runs another program.
+  if (!any_owner) policy.owners.push_back(effective_user(status).value_or(owner.st_uid));
+  // A relative directory is one below ours, and means nothing in another process's root.
+  may_have_own_root = roots.tmp.starts_with('/');
+  if (!may_have_own_root) return;
+  inner = last_number(status, "NStgid:").value_or(pid);
+  const std::string path = directory + "/root";
+  root = Descriptor(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.is_open()) no_root = system_error("cannot open " + path, errno);
+}
+
+Result<Input> Target::open(const std::string& path) const {
+  Result<Input> input = Input::open_below(root.get(), path, directory + "/root" + path, policy);
+  if (input) use_short_name(*input, path);
+  return input;
+}
+
+bool is_dump_name(std::string_view path) noexcept {
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  if (!name.starts_with("jit-") || !name.ends_with(".dump")) return false;
+  name = name.substr(4, name.size() - 9);
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// Paths of jitdumps that the process has mapped, as their producers do for perf's sake. A line of
+/// /proc/PID/maps is "begin-end perms offset device inode path".
+std::vector<std::string> mapped_dumps(const std::string& directory) {
+  std::vector<std::string> paths;
+  const Result<Input> maps = Input::open(directory + "/maps");
+  for (std::string_view rest = maps ? maps->text() : std::string_view(); !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const std::size_t path = line.find('/');
+    if (path == std::string_view::npos || !is_dump_name(line)) continue;
+    if (paths.empty() || paths.back() != line.substr(path)) paths.emplace_back(line.substr(path));
+  }
+  return paths;
+}
+
+}  // namespace
+
+bool process_lives(pid_t pid, const Roots& roots) {
+  struct stat status {};
+  return ::stat(process_directory(pid, roots).c_str(), &status) == 0;
+}
+
+pid_t process_of_thread(pid_t tid, const Roots& roots) {
+  const Result<Input> status = Input::open(process_directory(tid, roots) + "/status");
+  return status ? last_number(status->text(), "Tgid:").value_or(0) : 0;
+}
+
+Result<Input> find_process_map(pid_t pid, const Roots& roots, bool any_owner) {
+  const Target target(pid, roots, any_owner);
+  std::vector<Error> reasons;
+  if (target.may_have_own_root) {
+    if (!target.root.is_open()) {
+      reasons.push_back(target.no_root);
+    } else {
+      const std::string path = roots.tmp + "/" + map_name(target.inner);
+      Result<Input> input = target.open(path);
+      if (input) return input;
+      reasons.push_back(std::move(input.error()));
+    }
+  }
+  Result<Input> input = Input::open(roots.tmp + "/" + map_name(pid), target.policy);
+  if (input) return input;
+  reasons.push_back(std::move(input.error()));
+  return Failure(none_of(reasons, pid));
+}
+
+ProcessDumps find_process_dumps(pid_t pid, const Roots& roots, bool any_owner) {
+  const Target target(pid, roots, any_owner);
+  ProcessDumps found;
+  const auto take = [&found](Result<Input> input) {
+    if (!input && input.error().code != Errc::not_found) found.refused.push_back(input.error());
+    if (!input) return;
+    const FileFacts& facts = input->facts();
+    const bool known = std::any_of(found.dumps.begin(), found.dumps.end(), [&](const Input& one) {
+      return one.facts().device == facts.device && one.facts().inode == facts.inode;
+    });
+    if (!known) found.dumps.push_back(*std::move(input));
+  };
+  if (target.root.is_open()) {
+    for (const std::string& path : mapped_dumps(target.directory)) take(target.open(path));
+    if (found.dumps.empty()) take(target.open(roots.tmp + "/" + dump_name(target.inner)));
+  }
+  if (found.dumps.empty()) take(Input::open(roots.tmp + "/" + dump_name(pid), target.policy));
+  return found;
+}
+
+}  // namespace perfmap

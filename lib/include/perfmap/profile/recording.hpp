@@ -1,0 +1,280 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+#include "perfmap/diagnostic.hpp"
+#include "perfmap/input.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/timeline.hpp"
+#include "perfmap/types.hpp"
+
+namespace perfmap {
+
+/// 64-bit words as they lie in a record: not aligned, of either byte order. Borrowed.
+class Words {
+ public:
+  Words() = default;
+  Words(std::string_view bytes, bool swapped) noexcept : bytes_(bytes), swapped_(swapped) {}
+
+  std::size_t size() const noexcept { return bytes_.size() / 8; }
+  bool empty() const noexcept { return size() == 0; }
+  /// `i` must be less than size().
+  std::uint64_t operator[](std::size_t i) const noexcept {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes_.data() + 8 * i, sizeof word);
+    return swapped_ ? __builtin_bswap64(word) : word;
+  }
+
+ private:
+  std::string_view bytes_;
+  bool swapped_ = false;
+};
+
+/// Record types; others are passed on by number. Source: Linux, include/uapi/linux/perf_event.h,
+/// enum perf_event_type, and tools/lib/perf/include/perf/event.h from 64 on.
+enum class RecordType : std::uint32_t {
+  mmap = 1,
+  lost = 2,
+  comm = 3,
+  exit = 4,
+  throttle = 5,
+  unthrottle = 6,
+  fork = 7,
+  sample = 9,
+  mmap2 = 10,
+  aux = 11,
+  lost_samples = 13,
+  context_switch = 14,
+  namespaces = 16,
+  ksymbol = 17,
+  cgroup = 19,
+  text_poke = 20,
+  callchain_deferred = 22,
+  header_attr = 64,
+  tracing_data = 66,
+  build_id = 67,
+  finished_round = 68,
+  id_index = 69,
+  auxtrace = 71,
+  event_update = 78,
+  time_conv = 79,
+  header_feature = 80,
+  compressed = 81,
+  finished_init = 82,
+  compressed2 = 83,
+};
+
+/// One event that was recorded: what reading its samples takes of perf_event_attr, and its name.
+struct RecordedEvent {
+  std::string name;  ///< "cpu-clock:u"; where the recording has none, made of type and config
+  std::uint32_t type = 0;
+  std::uint64_t config = 0;
+  std::uint64_t period = 0;  ///< or, with `is_frequency`, samples a second
+  bool is_frequency = false;
+  std::uint64_t sample_type = 0;  ///< PERF_SAMPLE_…
+  std::uint64_t read_format = 0;
+  std::uint64_t branch_sample_type = 0;
+  std::uint64_t user_registers = 0;  ///< mask
+  std::uint64_t interrupt_registers = 0;
+  std::uint32_t user_stack = 0;       ///< bytes asked for of each sample's stack
+  bool has_sample_ids = false;        ///< records other than samples have a trailer
+  bool has_build_ids = false;         ///< MMAP2 records tell them
+  std::optional<std::int32_t> clock;  ///< CLOCK_…, where the recording chose one
+  std::vector<std::uint64_t> ids;
+};
+
+/// The build-id that a file had when it was recorded.
+struct RecordedBuildId {
+  pid_t pid = 0;         ///< -1: any
+  std::string build_id;  ///< raw bytes
+  std::string path;
+  bool is_kernel = false;
+};
+
+/// What the recording says about itself; empty or 0 where it does not.
+struct RecordingFacts {
+  bool is_pipe = false;  ///< written as a stream: no header of sizes
+  bool was_killed =
+      false;  ///< the recorder did not come to its end: sizes and features are missing
+  bool is_swapped = false;  ///< of a machine with the other byte order
+  bool is_compressed = false;
+  std::string hostname, os_release, version, arch, cpu;
+  std::vector<std::string> command_line;
+  std::uint32_t cpus = 0;  ///< that were online
+  std::vector<RecordedBuildId> build_ids;
+  std::optional<TimeConversion> time_conversion;
+  /// Two moments that are one: CLOCK_REALTIME and the recording's clock.
+  std::uint64_t wall_ns = 0, clock_ns = 0;
+  std::uint64_t first_sample = 0, last_sample = 0;
+};
+
+/// A record as it lies in the recording, in the order in which records count. Borrowed until the
+/// reader is asked for more.
+struct RecordView {
+  /// Of its sample id; where it has none, or 0, as what the recorder made up has, the latest of
+  /// those that stand before it in the file.
+  std::uint64_t time = 0;
+  std::uint64_t offset = 0;  ///< in the file; of a compressed one, that of the record that holds it
+  /// Position in events(); 0 where it cannot be told, and where a torn recording has none.
+  std::uint32_t event = 0;
+  std::uint16_t misc = 0;  ///< PERF_RECORD_MISC_…
+  RecordType type = RecordType::sample;
+  bool is_swapped = false;
+  std::string_view bytes;  ///< all of it, the 8 bytes of its header included
+};
+
+enum class CpuMode : std::uint8_t { unknown, kernel, user, hypervisor, guest_kernel, guest_user };
+
+/// Registers of a thread as a sample has them.
+struct SampledRegisters {
+  std::uint64_t abi = 0;   ///< PERF_SAMPLE_REGS_ABI_…: 0 none, 1 of a 32-bit process, 2 64-bit
+  std::uint64_t mask = 0;  ///< bit n: register n of Linux, arch/*/include/uapi/asm/perf_regs.h
+  Words values;            ///< one a bit, ascending
+  /// Nothing where it was not sampled.
+  std::optional<std::uint64_t> find(unsigned number) const noexcept {
+    if (number > 63 || (mask >> number & 1) == 0) return std::nullopt;
+    const auto at =
+        static_cast<std::size_t>(std::popcount(mask & ((std::uint64_t{1} << number) - 1)));
+    if (at >= values.size()) return std::nullopt;
+    return values[at];
+  }
+};
+
+/// PERF_RECORD_SAMPLE. Borrowed, as its RecordView.
+struct RecordedSample {
+  std::uint64_t time = 0;
+  std::uint64_t ip = 0;
+  pid_t pid = 0;
+  pid_t tid = 0;
+  std::uint32_t cpu = UINT32_MAX;  ///< UINT32_MAX: not recorded
+  std::uint64_t period = 1;
+  std::uint64_t address = 0;  ///< PERF_SAMPLE_ADDR
+  std::uint64_t id = 0;
+  std::uint32_t event = 0;  ///< position in Recording::events()
+  CpuMode mode = CpuMode::unknown;
+  /// The leaf first, with PERF_CONTEXT_… markers among the addresses.
+  Words callchain;
+  SampledRegisters user;
+  SampledRegisters interrupted;
+  std::string_view user_stack;        ///< what was copied from the stack pointer on
+  std::uint64_t user_stack_room = 0;  ///< how much it could have been
+  /// The copy ends where its room did: the stack may go on.
+  bool is_stack_full() const noexcept { return user_stack.size() >= user_stack_room; }
+  std::string_view raw;  ///< PERF_SAMPLE_RAW
+};
+
+struct LostRecord {
+  std::uint64_t count = 0;
+};
+struct NamespacesRecord {
+  pid_t pid = 0, tid = 0;
+  struct Namespace {
+    std::uint64_t device = 0, inode = 0;
+  };
+  std::vector<Namespace> namespaces;  ///< net, uts, ipc, pid, user, mnt, cgroup
+};
+struct KsymbolRecord {
+  AddressRange range;
+  std::uint16_t type = 0;  ///< 1: BPF, 2: out of line
+  bool unregister = false;
+  std::string_view name;
+};
+struct DeferredCallchain {
+  /// Of its sample id, whose first field they are; 0 where it has none.
+  pid_t pid = 0, tid = 0;
+  std::uint64_t cookie = 0;
+  Words callchain;
+};
+
+/// The body of a record of that type; nothing where it is of another type, or does not hold what
+/// its type must have. O(size). Views are borrowed from the record.
+PERFMAP_API std::optional<MmapEvent> decode_mmap(const RecordView& record) noexcept;  // mmap, mmap2
+PERFMAP_API std::optional<CommEvent> decode_comm(const RecordView& record) noexcept;
+PERFMAP_API std::optional<ForkEvent> decode_fork(const RecordView& record) noexcept;
+PERFMAP_API std::optional<ExitEvent> decode_exit(const RecordView& record) noexcept;
+PERFMAP_API std::optional<LostRecord> decode_lost(const RecordView& record) noexcept;
+PERFMAP_API std::optional<NamespacesRecord> decode_namespaces(const RecordView& record);
+PERFMAP_API std::optional<KsymbolRecord> decode_ksymbol(const RecordView& record) noexcept;
+PERFMAP_API std::optional<DeferredCallchain> decode_deferred(const RecordView& record) noexcept;
+/// `event` is that of the record. Fields that do not fit into it are empty, and so are those
+/// behind.
+PERFMAP_API std::optional<RecordedSample> decode_sample(const RecordView& record,
+                                                        const RecordedEvent& event) noexcept;
+
+/// A perf.data file, as perf record writes it to a file or to a pipe.
+///
+/// Reads both byte orders, zstd-compressed records, recordings whose recorder was killed, and as
+/// much of a torn file as there is. Not read: recordings in a directory (--threads), AUX traces,
+/// whose bytes are skipped.
+///
+/// Const members may be used from several threads. Sources: Linux,
+/// tools/perf/Documentation/perf.data-file-format.txt; include/uapi/linux/perf_event.h.
+class PERFMAP_API Recording {
+ public:
+  /// Fails with bad_format where that is no recording, with unsupported where it is a file of one
+  /// in a directory. O(header, features and the records that describe it).
+  static Result<Recording> open(Input input);
+  Recording(Recording&&) noexcept;
+  Recording& operator=(Recording&&) noexcept;
+  ~Recording();
+
+  const Input& input() const noexcept;
+  /// Of a pipe's recording, what its first records tell; the Reader goes on from there.
+  const RecordingFacts& facts() const noexcept;
+  std::span<const RecordedEvent> events() const noexcept;
+
+  /// Goes over the records in the order of their times: within rounds, as the recorder marks them
+  /// (FINISHED_ROUND), so that no more than two rounds are held. What comes too late for its round
+  /// comes when it comes, and is counted. Records without a time come behind all that stand before
+  /// them in the file. FINISHED_ROUND and compressed records are not passed on: what they hold is.
+  ///
+  /// Holds 48 bytes for each record of two rounds, as many again to sort them, and their bytes
+  /// where they were compressed. Of rounds that do not end, or a recording without any, no more
+  /// than 8 Mi records and 512 MiB of bytes that were compressed are held: then what there is
+  /// comes, and what should have come earlier is counted as late. Zstd holds at most 128 MiB more.
+  /// O(log k) a record for k stretches of a round that are in order. Borrows the recording. One
+  /// thread at a time.
+  class PERFMAP_API Reader {
+   public:
+    explicit Reader(const Recording& recording);
+    Reader(Reader&&) noexcept;
+    ~Reader();
+
+    /// The next records, at least one and at most some thousands; none at the end. The views
+    /// live until the next call. Damage goes to `problems` (JD201); reading goes on behind it.
+    std::span<const RecordView> next(Diagnostics& problems);
+
+    /// Of a pipe's recording they may grow with each next(); otherwise those of the recording.
+    const RecordingFacts& facts() const noexcept;
+    std::span<const RecordedEvent> events() const noexcept;
+
+    /// How far it has come in the file.
+    std::uint64_t position() const noexcept;
+    /// Bytes that belong to no record; of compressed ones, as they are when expanded.
+    std::uint64_t lost_bytes() const noexcept;
+    std::uint64_t out_of_order() const noexcept;  ///< records that came too late
+
+   private:
+    struct State;
+    std::unique_ptr<State> state_;
+  };
+
+ private:
+  struct State;
+  explicit Recording(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+/// Whether the bytes begin as a recording does, of either byte order.
+PERFMAP_API bool is_recording(std::string_view bytes) noexcept;
+
+}  // namespace perfmap

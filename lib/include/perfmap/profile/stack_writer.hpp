@@ -1,0 +1,269 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+#include "perfmap/output_file.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/unwinder.hpp"
+#include "perfmap/resolver.hpp"
+#include "perfmap/types.hpp"
+
+namespace perfmap {
+
+/// What kind of code a frame is.
+enum class FrameKind : std::uint8_t {
+  unknown,  ///< nothing is mapped there, or a file that cannot be read
+  native,   ///< of an ELF file
+  inlined,  ///< a function of the source that was inlined into the frame that follows
+  jit,      ///< made by a runtime; what has no name in memory that only runtimes have, too
+  kernel,
+};
+/// "unknown", "native", "inlined", "jit", "kernel".
+PERFMAP_API std::string_view to_string(FrameKind kind) noexcept;
+
+/// A function, whatever the address within it: what a flame graph has as a box. Equal ones are one
+/// object with one number. Views live as long as the FrameTable.
+struct FrameFunction {
+  std::string_view name = {};  ///< empty: nobody knows
+  /// As the linker has it; that of JIT code as its runtime wrote it.
+  std::string_view system_name = {};
+  /// Path of the ELF file, map or dump; "[kernel.kallsyms]", "[vdso]", "//anon".
+  std::string_view module = {};
+  std::string_view file = {};  ///< of the source
+  std::string_view tier = {};  ///< of JIT code; see DecodedName::tier
+  FrameKind kind = FrameKind::unknown;
+
+  friend bool operator==(const FrameFunction&, const FrameFunction&) = default;
+};
+
+/// One place in a function: what is known about an address. Several frames of one address, the
+/// innermost first, are inlined into each other. Offset and addresses are those of the frame's ip,
+/// although the names of a caller are those of ip - 1.
+struct FramePlace {
+  std::uint32_t function = 0;  ///< for FrameTable::function()
+  std::uint32_t mapping = 0;   ///< for FrameTable::mapping(); 0: none
+  std::uint32_t line = 0;      ///< 0: not known
+  std::uint32_t column = 0;
+  std::uint64_t offset = 0;  ///< from where the function's code begins
+  /// The address as perf script prints it: of a mapped file its offset there, otherwise as it is.
+  Address map_address = 0;
+  /// In the ELF file, before relocation; otherwise as it is.
+  Address vaddr = 0;
+  Doubts doubts = {};  ///< of its name
+
+  friend bool operator==(const FramePlace&, const FramePlace&) = default;
+};
+
+/// What a part of a process's memory shows, as profiles list it.
+struct FrameMapping {
+  AddressRange range = {};
+  std::uint64_t offset = 0;             ///< in the file
+  std::string_view path = {};           ///< as FrameFunction::module
+  std::string_view build_id = {};       ///< raw bytes
+  FrameKind kind = FrameKind::unknown;  ///< native, jit or kernel, or unknown
+
+  friend bool operator==(const FrameMapping&, const FrameMapping&) = default;
+};
+
+/// Functions, places and mappings, each once, by numbers that count from 1; number 0 is that of
+/// nothing, which is empty. Grows, and never forgets. One thread at a time; what it handed out
+/// stays as it is.
+class PERFMAP_API FrameTable {
+ public:
+  FrameTable();
+  FrameTable(FrameTable&&) noexcept;
+  FrameTable& operator=(FrameTable&&) noexcept;
+  ~FrameTable();
+
+  /// The number of one that equals it, made where there is none. Strings are copied. O(1) on
+  /// average.
+  std::uint32_t add(const FrameFunction& function);
+  std::uint32_t add(const FrameMapping& mapping);
+  std::uint32_t add(const FramePlace& place);
+
+  const FrameFunction& function(std::uint32_t number) const noexcept;
+  const FrameMapping& mapping(std::uint32_t number) const noexcept;
+  const FramePlace& place(std::uint32_t number) const noexcept;
+  const FrameFunction& function_of(std::uint32_t place_number) const noexcept {
+    return function(place(place_number).function);
+  }
+
+  std::size_t functions() const noexcept;  ///< one more than the highest number
+  std::size_t mappings() const noexcept;
+  std::size_t places() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// A frame of a stack.
+struct StackFrame {
+  Address ip = 0;           ///< as sampled: a caller's is its return address
+  std::uint32_t place = 0;  ///< for FrameTable::place(); never 0
+  FrameSource source = FrameSource::initial;
+  bool is_return = false;  ///< the names are those of ip - 1
+};
+
+/// Why a frame is in doubt: its name, and how it was found.
+PERFMAP_API Doubts doubts_of(const StackFrame& frame, const FramePlace& place) noexcept;
+
+/// A sample and its stack, with names. Borrowed from whoever made it, until the next one.
+struct StackSample {
+  std::uint64_t time = 0;  ///< nanoseconds of the recording's clock
+  pid_t pid = 0;
+  pid_t tid = 0;
+  std::uint32_t cpu = UINT32_MAX;  ///< UINT32_MAX: not recorded
+  std::uint64_t period = 1;
+  std::uint32_t event = 0;             ///< position in StackProfile::events
+  std::string_view comm = {};          ///< the thread's name at that time
+  std::string_view process_comm = {};  ///< that of its process
+  /// The first executable mapping of the process's main binary, for FrameTable::mapping(), whether
+  /// or not a frame is there; 0: not known.
+  std::uint32_t program = 0;
+  StackEnd end = StackEnd::no_info;
+  bool was_stitched = false;
+  /// The leaf first. Inlined frames stand before the frame that holds them, with its ip.
+  std::span<const StackFrame> frames = {};
+};
+
+/// What a profile is about, as far as it is known before its first sample.
+struct StackProfile {
+  struct Event {
+    std::string name = {};     ///< "cpu-clock"
+    bool is_time = false;      ///< a sample's period is nanoseconds
+    std::uint64_t period = 0;  ///< or, with `is_frequency`, samples a second; 0: not known
+    bool is_frequency = false;
+    bool is_sampled = true;  ///< false: it only brings what was mapped, and never samples
+    /// A sample stands for as many as its period says, in a unit of its own, such as ticks of a
+    /// log. For folded and speedscope.
+    bool is_weighted = false;
+  };
+  std::vector<Event> events = {};
+  std::string title = {};    ///< the recording's file name
+  std::string command = {};  ///< that was recorded; may be empty
+  std::string hostname = {}, arch = {}, os_release = {};
+  std::uint64_t wall_ns =
+      0;  ///< CLOCK_REALTIME nanoseconds at clock_ns of the samples' clock; 0: not known
+  std::uint64_t clock_ns = 0;
+  std::string exporter = {};  ///< "perfmap 1.2.3"
+};
+
+enum class StackFormat : std::uint8_t {
+  folded,
+  perf_script,
+  speedscope,
+  firefox,
+  pprof,
+  html,
+  jsonl
+};
+/// "folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl".
+PERFMAP_API std::string_view to_string(StackFormat format) noexcept;
+PERFMAP_API std::optional<StackFormat> stack_format(std::string_view name) noexcept;
+
+/// Writes stacks in one format. Samples come in the order of their times. One thread at a time.
+///
+///   folded       "comm;root;…;leaf N", sorted by bytes. N is the number of samples, as in what
+///                stackcollapse-perf.pl and inferno make of perf script, or the sum of their
+///                weights. A ';' in a name becomes ':'.
+///   perf-script  as `perf script --ns -F comm,pid,tid,time,period,event,ip,sym,symoff,dso` of perf
+///                6 prints recordings with stacks, with the CPU where that was recorded. After a
+///                doubtful frame there are a tab and "(?)", which readers of this text skip
+///   speedscope   a sampled profile for each thread and event; weights are periods where those are
+///                times or weights, otherwise 1
+///   firefox      version 66 of profiler.firefox.com's processed profile; a thread for each thread
+///                and event
+///   pprof        gzip; samples of a thread that are equal are one. The first value is the number
+///                of samples, the others are sums of periods by event. The first mapping is the
+///                main binary of the first process. A sample with doubtful frames has the label
+///                "doubts"
+///   html         one page without any other file: a flame graph
+///   jsonl        docs/schema/perfmap.stack-1.json
+///
+/// A frame without a name is "[module]" by its file's name, or "[unknown]". Names are bytes: where
+/// the format is text, control bytes and what is not UTF-8 become \xNN; in JSON the latter is
+/// U+FFFD.
+///
+/// folded, pprof and html hold each distinct stack once, speedscope four to twelve bytes a sample,
+/// firefox sixteen, perf-script the text of each distinct place, jsonl nothing. What is written
+/// depends on nothing but what came in: it is the same at every run.
+class PERFMAP_API StackWriter {
+ public:
+  struct Options {
+    /// Functions alone make up a stack: no frame of a tier beside that of another; see
+    /// without_tier().
+    bool merge_tiers = false;
+    /// folded: kernel, inlined and JIT frames have the marks _[k], _[i], _[j].
+    bool marks = true;
+    bool with_pid = false;  ///< folded: the first frame is "comm-PID/TID"
+    /// folded and perf-script show file:line, and speedscope's frames have lines.
+    bool lines = false;
+    /// perf-script: the mark of a doubtful frame has the kinds of doubt, "(?scanned-frame)".
+    bool doubt_kinds = false;
+  };
+
+  /// Borrows the output and the table.
+  static std::unique_ptr<StackWriter> make(StackFormat format, OutputFile& out,
+                                           const FrameTable& table, StackProfile profile,
+                                           Options options);
+  virtual ~StackWriter();
+  /// Amortised O(frames), besides what is written. Places have to be those of the table.
+  virtual void add(const StackSample& sample) = 0;
+  /// Writes what is left; the caller flushes or commits the output. Once, at the end.
+  virtual Result<void> finish() = 0;
+
+ protected:
+  StackWriter() = default;
+};
+
+/// How the JIT code of a pprof profile is named.
+struct PprofNaming {
+  /// The map and the dumps of a process, asked once for each; 0 where a sample's labels "pid" do
+  /// not say which it was. nullptr: none are known.
+  std::function<std::shared_ptr<JitSources>(pid_t pid)> find = {};
+  bool demangle = true;  ///< see demangle_code(); a function's system_name stays mangled
+  /// What a compressed profile may become: that many times its size, but 64 MiB at least, and never
+  /// more than `most_bytes`.
+  std::uint64_t most_times = 64;
+  std::uint64_t most_bytes = std::uint64_t{1} << 30;
+};
+
+/// What became of the locations that are in samples.
+struct PprofNamed {
+  std::uint64_t locations = 0;  ///< all of them
+  std::uint64_t jit = 0;        ///< those without a name, in memory that only runtimes have
+  std::uint64_t named = 0;      ///< of these, those that have one now
+  std::uint64_t ambiguous = 0;  ///< made two or more, because processes have other code there
+  /// Of `jit`, those of samples that have no pid, where nothing is known of pid 0.
+  std::uint64_t without_process = 0;
+};
+
+/// Whether the bytes may be a pprof profile: gzip's magic, or a protobuf message that has the
+/// fields of one, and a string table that begins as it has to. O(fields) of the outermost message.
+PERFMAP_API bool may_be_pprof(std::string_view bytes) noexcept;
+
+/// Writes the profile to `out`, compressed if it was, where locations without a function have the
+/// names that the process's map and dumps have for their addresses at the end. Such a location
+/// lies in no mapping, or in one that has no file: anonymous memory, a memfd, a perf map; or in a
+/// file below /dev/shm. An address that is only ever a caller's may be a return address: where it
+/// is the first byte of an entry, or of none, the byte before is asked for.
+///
+/// All other fields, those that nobody knows included, stay what and where they are; functions and
+/// strings are added behind them. Of a location that two processes have other names for there is
+/// one for each.
+///
+/// Fails with bad_format, or too_large. O(size) time and memory.
+/// Source: github.com/google/pprof, proto/profile.proto.
+PERFMAP_API Result<PprofNamed> name_pprof(std::string_view bytes, const PprofNaming& naming,
+                                          OutputFile& out);
+
+}  // namespace perfmap
