@@ -218,8 +218,7 @@ std::optional<CfiRow> CfiTable::row_at(Address vaddr) const {
 
 CfiTable::Parts CfiTable::debug_frames() const {
   Parts parts;
-  for (const Module* const from :
-       {module_, module_->debug_file(), packed_()}) {
+  for (const Module* const from : {module_, module_->debug_file(), packed_()}) {
     if (from == nullptr || from->type() == ET_REL) continue;
     for (const char* const name : {".debug_frame", ".zdebug_frame"}) {
       const ElfSectionFacts* const found = from->find_section(name);
