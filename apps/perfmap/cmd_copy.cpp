@@ -24,7 +24,7 @@ Survey survey(const Map& map, const Console& console) {
   const Step step(console, "checking");
   Survey found;
   map.for_each(found.problems, [&](const Entry& entry) {
-    if (!is_written_as_is(entry.name)) ++found.changed_names;
+    if (!is_plain_map_name(entry.name)) ++found.changed_names;
   });
   return found;
 }
@@ -41,7 +41,7 @@ Result<void> copy_entries(const Map& map, bool strict, MapWriter& writer, const 
   Diagnostics ignored(1);
   Map::LineReader reader(map);
   while (const auto entry = reader.next(ignored)) {
-    if (strict && !is_written_as_is(entry->name)) {
+    if (strict && !is_plain_map_name(entry->name)) {
       console.line(map.input().name() + ":" + std::to_string(map.line_number(entry->offset)) +
                    ":1: " + refusal(entry->name));
       continue;

@@ -96,7 +96,7 @@ ExitCode run(const Options& options, const Console& console) {
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
   if (options.keep) return keep(*maps, *out, console);
-  Diagnostics problems(kMostProblemsInJson);
+  Diagnostics problems(kMaxProblemsInJson);
   Index index = make_index(*std::move(maps), options.overlap, problems, console);
   return write_merged(index, problems, options.to == "json", *out, console);
 }

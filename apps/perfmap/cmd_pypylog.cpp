@@ -83,7 +83,7 @@ class LogSource {
 };
 
 constexpr std::size_t kShownProblems = 3;
-constexpr std::uint64_t kMostBeforeSection = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMaxBeforeSection = std::uint64_t{1} << 30;
 
 bool is_regular(const std::string& path) {
   struct stat status {};
@@ -130,7 +130,7 @@ Result<void> LogSource::expand_rest(std::string bytes) {
     if (!block) return Failure(block.error());
     if (block->empty()) break;
     bytes += *block;
-    if (bytes.size() <= kMostExpandedBytes) continue;
+    if (bytes.size() <= kMaxExpandedBytes) continue;
     return Failure({Errc::too_large, "cannot read " + name_ + ": unpack it first", 0, {}});
   }
   Result<Input> input = expanded(Input::from_text(std::move(bytes), name_));
@@ -162,7 +162,7 @@ Result<bool> LogSource::feed(LoopProfile& profile) {
     profile.add(*block);
     // A pipe may never end: without a section after so many bytes it is taken for no log.
     read += block->size();
-    if (read > kMostBeforeSection && profile.threads().empty()) return true;
+    if (read > kMaxBeforeSection && profile.threads().empty()) return true;
   }
 }
 
@@ -407,9 +407,9 @@ class SourceLines {
   std::map<std::string, File> files_;
 };
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;
-constexpr std::size_t kMostFiles = 64;
-constexpr std::size_t kMostText = 200;  // bytes of a line
+constexpr std::uint64_t kMaxBytes = std::uint64_t{16} << 20;
+constexpr std::size_t kMaxFiles = 64;
+constexpr std::size_t kMaxText = 200;  // bytes of a line
 
 SourceLines::File SourceLines::open(const std::string& path) {
   File file;
@@ -420,7 +420,7 @@ SourceLines::File SourceLines::open(const std::string& path) {
   policy.bounded = true;
   policy.keep_descriptor = false;
   Result<Input> input = Input::open(path, policy);
-  if (!input || input->facts().size > kMostBytes) return file;
+  if (!input || input->facts().size > kMaxBytes) return file;
   file.input = *std::move(input);
   const std::string_view text = file.input->text();
   for (std::size_t at = 0; at < text.size();) {
@@ -433,7 +433,7 @@ SourceLines::File SourceLines::open(const std::string& path) {
 std::string SourceLines::line(const std::string& path, std::uint32_t number) {
   auto known = files_.find(path);
   if (known == files_.end()) {
-    if (files_.size() == kMostFiles) return {};
+    if (files_.size() == kMaxFiles) return {};
     known = files_.emplace(path, open(path)).first;
   }
   const File& file = known->second;
@@ -443,7 +443,7 @@ std::string SourceLines::line(const std::string& path, std::uint32_t number) {
   const std::size_t first = line.find_first_not_of(" \t\r");
   if (first == std::string_view::npos) return {};
   return std::string(line.substr(first, line.find_last_not_of(" \t\r") - first + 1))
-      .substr(0, kMostText);
+      .substr(0, kMaxText);
 }
 
 std::string plain(std::string_view text) { return one_line(text, false); }
@@ -582,14 +582,14 @@ bool write_annotated(const std::string& name, const LogSource& source, const Loo
 /// Instead of a loop that there is not: loops with that in their names, or else the first that a
 /// table would have.
 std::string names_instead(const std::string& name, const LoopProfile& profile) {
-  constexpr std::size_t kMost = 3;
+  constexpr std::size_t kMax = 3;
   std::vector<std::string> near;
   std::vector<std::string> first;
   for (const LoopRow& row : loop_rows(profile, LoopKey::loop)) {
     const CompiledLoop& loop = profile.loops().all()[row.loop];
     const std::string text = "'" + plain(short_name(loop)) + "'";
-    if (first.size() < kMost) first.push_back(text);
-    if (near.size() < kMost && loop.name.find(name) != std::string::npos) near.push_back(text);
+    if (first.size() < kMax) first.push_back(text);
+    if (near.size() < kMax && loop.name.find(name) != std::string::npos) near.push_back(text);
   }
   const std::vector<std::string>& told = near.empty() ? first : near;
   std::string message = "the log has no loop '" + name + "'";

@@ -343,7 +343,7 @@ ExitCode status(const ResolveOptions& options, const AnswerWriter& writer) {
 /// One pass over the lines of the maps.
 ExitCode resolve_by_scan(const ResolveOptions& options, const std::vector<Map>& maps,
                          const std::vector<Address>& addresses, const Console& console) {
-  std::vector<Hit> hits(addresses.size());
+  std::vector<EntryRef> hits(addresses.size());
   Diagnostics problems(1);
   AnswerWriter writer(console, options.format, options.lines);
   std::array<bool, kScanAtMost> reused{};

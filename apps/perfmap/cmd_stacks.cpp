@@ -542,7 +542,7 @@ void add_filters(CommandOptions& command, StackFilter& filter) {
 
 void add_unwinding(CommandOptions& command, StackOptions& stacks) {
   command
-      .value("--max-stack", stacks.unwind.most_frames, "N",
+      .value("--max-stack", stacks.unwind.max_frames, "N",
              "Unwind no more frames than that (default: 1024)")
       .between(1, 1000000);
   command.flag("--stitch", stacks.stitch,

@@ -85,7 +85,7 @@ Result<void> WriteTarget::close() {
 /// Why a jitdump cannot have such an entry; empty where it can.
 std::string jitdump_refusal(Address start, std::uint64_t size, bool has_code) {
   if (size > UINT64_MAX - start) return "code cannot go beyond the end of the address space";
-  if (!has_code && size > JitdumpWriter::kMostZeros) {
+  if (!has_code && size > JitdumpWriter::kMaxZeros) {
     return "more than 32 MiB of code would be written as zeros; give it with --code";
   }
   return {};
@@ -99,7 +99,7 @@ struct Options {
 };
 
 constexpr std::size_t kBuffer = std::size_t{64} << 10;
-constexpr int kMostWords = 1000;  // more than make sense are told below
+constexpr int kMaxWords = 1000;  // more than make sense are told below
 
 /// Entries of standard input, perf map lines or JSON lines, as they come.
 class StreamWriter {
@@ -147,7 +147,7 @@ class StreamWriter {
     write(entry->start, entry->size, entry->name);
   }
   void write(Address start, std::uint64_t size, std::string_view name) {
-    const bool as_is = is_written_as_is(name);
+    const bool as_is = is_plain_map_name(name);
     if (!as_is && options_.append.strict) return complain(1, refusal(name));
     const std::string refused = options_.jitdump ? jitdump_refusal(start, size, false) : "";
     if (!refused.empty()) return complain(1, refused);
@@ -193,7 +193,7 @@ ExitCode write_one(const Options& options, const Console& console) {
   if (!start) return console.fail("'" + options.words[0] + "' is not a hexadecimal address");
   if (!size) return console.fail("'" + options.words[1] + "' is not a hexadecimal size");
   const std::string& name = options.words[2];
-  const bool as_is = is_written_as_is(name);
+  const bool as_is = is_plain_map_name(name);
   if (!as_is && options.append.strict) return console.fail(refusal(name));
   const Result<std::optional<Input>> code = read_code(options.code, *size);
   if (!code) return console.fail(code.error());
@@ -231,7 +231,7 @@ void declare_write(CommandOptions& command) {
       .positional("entry", options.words, "WORD",
                   "ADDR SIZE NAME, numbers in hexadecimal; or '-', the default: perf map lines "
                   "or JSON lines on stdin")
-      .count(1, kMostWords);
+      .count(1, kMaxWords);
   add_append_options(command, options.append);
   const Option jitdump =
       command.flag("--jitdump", options.jitdump,

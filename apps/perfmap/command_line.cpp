@@ -68,8 +68,8 @@ constexpr auto kLast = CLI::MultiOptionPolicy::TakeLast;
 
 CLI::Validator validator(const Check& why_not) { return {why_not, ""}; }
 
-bool is_decimal(const std::string& text, std::size_t most_digits) {
-  return !text.empty() && text.size() <= most_digits &&
+bool is_decimal(const std::string& text, std::size_t max_digits) {
+  return !text.empty() && text.size() <= max_digits &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
@@ -327,13 +327,13 @@ Option Option::one_of(const std::vector<std::string>& words) {
   return Option(option_->check(CLI::IsMember(words)));
 }
 Option Option::check(const Check& why_not) { return Option(option_->check(validator(why_not))); }
-Option Option::between(int least, int most) {
-  return Option(option_->check(CLI::Range(least, most)));
+Option Option::between(int least, int max) {
+  return Option(option_->check(CLI::Range(least, max)));
 }
 Option Option::transform(const std::function<std::string(std::string)>& change) {
   return Option(option_->transform(change, ""));
 }
-Option Option::count(int least, int most) { return Option(option_->expected(least, most)); }
+Option Option::count(int least, int max) { return Option(option_->expected(least, max)); }
 Option Option::with_commas() { return Option(option_->delimiter(',')); }
 Option Option::in_order() { return Option(option_->trigger_on_parse()); }
 Option Option::needs(Option other) { return Option(option_->needs(other.option_)); }

@@ -33,11 +33,11 @@ class Option {
   Option required();
   Option one_of(const std::vector<std::string>& words);
   Option check(const Check& why_not);
-  Option between(int least, int most);
+  Option between(int least, int max);
   /// Changes each value before it is checked.
   Option transform(const std::function<std::string(std::string)>& change);
   /// How many values it has.
-  Option count(int least, int most);
+  Option count(int least, int max);
   /// A value may be several, with commas between them.
   Option with_commas();
   /// Each value is taken as soon as it is read: options that fill one list together keep their

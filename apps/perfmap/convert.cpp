@@ -69,7 +69,7 @@ class LineStream {
     do {
       text += line;
       if (input_.ended_in_newline()) text += '\n';
-      if (text.size() > OpenPolicy().most_stream_bytes) {
+      if (text.size() > OpenPolicy().max_stream_bytes) {
         return console_.fail("standard input holds more than 1 GiB");
       }
     } while (input_.next(line));
@@ -87,7 +87,7 @@ class LineStream {
   const Console& console_;
   LineInput input_;
   JsonWriter json_;
-  Diagnostics problems_{kMostProblemsSaid};
+  Diagnostics problems_{kMaxProblemsSaid};
   std::string blank_;
   std::uint64_t offset_ = 0;
   bool is_known_ = false;
@@ -163,7 +163,7 @@ ExitCode convert_dump_to_json(const ConvertOptions& options, OpenedInput opened,
   const Step step(console, "writing", *out);
   const Input input = dump.input();
   const bool lines = options.to == "jsonl";
-  Diagnostics problems(lines ? kMostProblemsSaid : kMostProblemsInJson);
+  Diagnostics problems(lines ? kMaxProblemsSaid : kMaxProblemsInJson);
   if (options.effective) {
     const Timeline timeline(std::move(dump), problems);
     if (lines) {
@@ -313,7 +313,7 @@ ExitCode convert_to_elf(const ConvertOptions& options, const Console& console) {
 namespace {
 
 Diagnostics problems_for(const ConvertOptions& options) {
-  return Diagnostics(options.to == "json" ? kMostProblemsInJson : kMostProblemsSaid);
+  return Diagnostics(options.to == "json" ? kMaxProblemsInJson : kMaxProblemsSaid);
 }
 
 JsonOrigin origin_of(const Opening& opening) { return {kind_id(opening.kind), opening.bytes}; }

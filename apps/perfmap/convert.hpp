@@ -28,7 +28,7 @@ void add_conversion(CommandOptions& command, ConvertOptions& options);
 Option add_code(CommandOptions& command, ConvertOptions& options);
 
 /// JSON lines have no room for problems: they go to standard error, so many of each rule.
-inline constexpr std::size_t kMostProblemsSaid = 20;
+inline constexpr std::size_t kMaxProblemsSaid = 20;
 void say_problems(const Console& console, const Diagnostics& problems, const std::string& name);
 
 ExitCode convert(const ConvertOptions& options, const Console& console);

@@ -11,7 +11,7 @@ bool LineInput::next(std::string_view& line) {
   std::size_t newline;
   while ((newline = buffer_.find('\n', searched)) == std::string::npos) {
     searched = buffer_.size();
-    if (at_end_ || buffer_.size() - start_ > kMostLine) break;
+    if (at_end_ || buffer_.size() - start_ > kMaxLine) break;
     buffer_.erase(0, start_);
     searched -= start_;
     start_ = 0;

@@ -13,13 +13,13 @@ namespace perfmap::app {
 /// and the input ends.
 class LineInput {
  public:
-  static constexpr std::size_t kMostLine = std::size_t{64} << 20;
+  static constexpr std::size_t kMaxLine = std::size_t{64} << 20;
 
   LineInput(int fd, std::function<bool()> before_wait)
       : fd_(fd), before_wait_(std::move(before_wait)) {}
 
   /// The next line without its newline; valid until the next call. False at the end. A line over
-  /// kMostLine bytes comes in pieces, which have the same number.
+  /// kMaxLine bytes comes in pieces, which have the same number.
   bool next(std::string_view& line);
   /// Whether the line at hand had a newline.
   bool ended_in_newline() const noexcept { return ended_in_newline_; }

@@ -124,7 +124,7 @@ void note_unwritable_names(const Console& console, std::uint64_t count) {
 
 std::string refusal(std::string_view name) {
   return "the name '" + printable(name.substr(0, 80)) + "' would have to be written as '" +
-         written_name(name.substr(0, 80)) + "'";
+         escape_map_name(name.substr(0, 80)) + "'";
 }
 
 }  // namespace perfmap::app

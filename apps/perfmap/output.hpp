@@ -19,7 +19,7 @@ ExitCode commit_whole(OutputFile& out, const Input& input, const Console& consol
 
 /// How many problems of each rule go into a JSON document: hostile input may have one for every
 /// other byte.
-inline constexpr std::size_t kMostProblemsInJson = 10'000;
+inline constexpr std::size_t kMaxProblemsInJson = 10'000;
 
 /// Why an index must not take its map's place: no line of it was an entry, so the file, whatever it
 /// is, would be emptied. Nothing where it may.

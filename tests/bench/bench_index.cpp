@@ -62,7 +62,7 @@ Lookups bench_find(const std::string& path, const std::string& size, bool rows) 
       upper_bound);
   print_row("  and its name", ns_each(whole.ours_ms, kCount), ns_each(whole.limit_ms, kCount),
             whole.ratio, kNotAsked);
-  std::vector<Hit> hits(asked.size());
+  std::vector<EntryRef> hits(asked.size());
   std::sort(asked.begin(), asked.end());
   const Paired batch = compare(
       5, [&] { index.find_all(asked, hits); }, upper_bound);

@@ -116,23 +116,23 @@ Paired compare_finds(const Timeline& timeline, const std::vector<Load>& loads,
 
 /// Building and asking. What is asked for are absolute figures; beside them stands what else takes
 /// as long on this machine.
-void bench_timeline(const std::string& path, const std::string& what, double most_ms,
-                    double most_bytes, double most_ns) {
+void bench_timeline(const std::string& path, const std::string& what, double max_ms,
+                    double max_bytes, double max_ns) {
   const Paired build = compare(
       5, [&] { timeline_of(path); }, [&] { sink = walk_prefixes(open_dump(path).bytes()); });
   print_row("timeline, " + what + ": build (and a walk)", ms(build.ours_ms), ms(build.limit_ms),
-            build.ours_ms, most_ms);
+            build.ours_ms, max_ms);
   const double before_kb = status_kb("RssAnon:");
   const Timeline timeline = timeline_of(path);
   const double bytes = (status_kb("RssAnon:") - before_kb) * 1024;
   const std::vector<Load> loads = loads_of(timeline.dump());
   const double each = bytes / static_cast<double>(loads.size());
-  print_row("  bytes a LOAD beyond the file", std::to_string(int(each)), "-", each, most_bytes);
+  print_row("  bytes a LOAD beyond the file", std::to_string(int(each)), "-", each, max_bytes);
   const std::vector<AddressAtTime> asked = questions(loads, 1'000'000);
   check(timeline, loads, {asked.begin(), asked.begin() + 300});
   const Paired find = compare_finds(timeline, loads, asked);
   print_row("  look-up, address and time (and upper_bound)", ns_each(find.ours_ms, 1e6),
-            ns_each(find.limit_ms, 1e6), find.ours_ms, most_ns);
+            ns_each(find.limit_ms, 1e6), find.ours_ms, max_ns);
   std::vector<std::optional<CodeAt>> answers(asked.size());
   const Paired all = compare(
       5, [&] { timeline.find_all(asked, answers); },

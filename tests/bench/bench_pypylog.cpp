@@ -83,10 +83,10 @@ void bench_pypylog(const Files& files) {
   print_row("PYPYLOG of 300 MB, times faster than a script", ms(script.ours_ms),
             ms(script.limit_ms), 1 / script.ratio, 50, false);
 
-  const double most = peak_mb({files.program, "pypylog", large});
+  const double max = peak_mb({files.program, "pypylog", large});
   const double less = peak_mb({files.program, "pypylog", small});
-  print_row("peak memory for 1 GB, against 300 MB", std::to_string(int(most)) + " MB",
-            std::to_string(int(less)) + " MB", most / less, 1.1);
+  print_row("peak memory for 1 GB, against 300 MB", std::to_string(int(max)) + " MB",
+            std::to_string(int(less)) + " MB", max / less, 1.1);
   std::filesystem::remove(small);
   test::write_synthetic_log(large, {.bytes = 1'000'000'000, .compiled = false});
   against_wc("the same of jit-profile sections alone", files.program, large);

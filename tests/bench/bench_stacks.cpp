@@ -128,7 +128,7 @@ void print_rooted(const std::string& name) {
 }
 
 struct Memory {
-  double most_kb;
+  double max_kb;
   double samples;
 };
 
@@ -144,7 +144,7 @@ Memory memory_of_reading(const std::string& path) {
   StackReader reader(*recorded, std::move(options));
   Diagnostics problems(1);
   const auto look = [&] {
-    memory.most_kb = std::max(memory.most_kb, status_kb("RssAnon:") - before);
+    memory.max_kb = std::max(memory.max_kb, status_kb("RssAnon:") - before);
   };
   reader.read([&](const StackSample&) { ++memory.samples; }, problems,
               [&](std::uint64_t) { look(); });
@@ -168,8 +168,8 @@ void print_memory(const std::string& name) {
   ::munmap(shared, sizeof(Memory));
   const double limit = 64 * 1024 + 16 * memory.samples / 1024;
   const auto mib = [](double kb) { return std::to_string(static_cast<int>(kb / 1024)) + " MiB"; };
-  print_row(name + ": memory beyond the files", mib(memory.most_kb), mib(limit),
-            memory.most_kb / limit, 1);
+  print_row(name + ": memory beyond the files", mib(memory.max_kb), mib(limit),
+            memory.max_kb / limit, 1);
 }
 
 void bench_whole_runs(const Files& files) {

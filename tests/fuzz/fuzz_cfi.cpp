@@ -22,7 +22,7 @@ void require(bool holds) {
 /// Registers and memory whose values are made of where they are.
 struct Made : ExpressionContext {
   std::optional<std::uint64_t> register_value(std::uint64_t number) const override {
-    return number < kMostRegisters ? std::optional(number * 0x1001) : std::nullopt;
+    return number < kMaxRegisters ? std::optional(number * 0x1001) : std::nullopt;
   }
   std::optional<std::uint64_t> read(Address address, unsigned size) const override {
     require(size >= 1 && size <= 8);
@@ -46,7 +46,7 @@ void check_row(const CfiRow& row, Address vaddr, std::string_view frames, const 
   if (row.cfa == CfiRules::Cfa::expression) {
     check_expression(row.cfa_expression(), frames, target, std::nullopt);
   } else {
-    require(row.cfa_register < kMostRegisters);
+    require(row.cfa_register < kMaxRegisters);
   }
   for (const RegisterRule& rule : row.registers) {
     if (rule.how < RegisterHow::expression) continue;

@@ -17,7 +17,7 @@ namespace {
 using namespace perfmap;
 
 /// More than one piece of what is expanded.
-constexpr std::size_t kMostBytes = std::size_t{320} << 10;
+constexpr std::size_t kMaxBytes = std::size_t{320} << 10;
 
 void require(bool holds) {
   if (!holds) std::abort();
@@ -28,7 +28,7 @@ void require(bool holds) {
 using Reference = std::optional<std::string>;
 
 Reference reference_gzip(std::string_view bytes) {
-  std::string text(kMostBytes, '\0');
+  std::string text(kMaxBytes, '\0');
   std::size_t used = 0;
   while (bytes.find_first_not_of('\0') != bytes.npos) {
     z_stream stream{};
@@ -48,7 +48,7 @@ Reference reference_gzip(std::string_view bytes) {
 }
 
 Reference reference_xz(std::string_view bytes) {
-  std::string text(kMostBytes, '\0');
+  std::string text(kMaxBytes, '\0');
   std::uint64_t memory = std::uint64_t{256} << 20;
   std::size_t taken = 0;
   std::size_t made = 0;
@@ -61,7 +61,7 @@ Reference reference_xz(std::string_view bytes) {
 }
 
 Reference reference_zstd(std::string_view bytes) {
-  std::string text(kMostBytes, '\0');
+  std::string text(kMaxBytes, '\0');
   const std::size_t made = ZSTD_decompress(text.data(), text.size(), bytes.data(), bytes.size());
   if (ZSTD_isError(made) != 0) return std::nullopt;
   text.resize(made);
@@ -79,7 +79,7 @@ Reference reference(std::string_view bytes) {
 
 /// Whether a frame asks for more memory than we give to a stream, and ZSTD_decompress() for none.
 bool has_large_window(std::string_view bytes) {
-  constexpr std::uint64_t kMostWindow = std::uint64_t{128} << 20;
+  constexpr std::uint64_t kMaxWindow = std::uint64_t{128} << 20;
   while (!bytes.empty()) {
     const std::size_t size = ZSTD_findFrameCompressedSize(bytes.data(), bytes.size());
     if (ZSTD_isError(size) != 0) return false;
@@ -88,15 +88,15 @@ bool has_large_window(std::string_view bytes) {
     const bool is_frame = bytes.starts_with("\x28\xb5\x2f\xfd");
     if (is_frame && (byte(4) & 0x20) == 0) {
       const std::uint64_t base = std::uint64_t{1} << (10 + (byte(5) >> 3));
-      if (base + base / 8 * (byte(5) & 7) > kMostWindow) return true;
+      if (base + base / 8 * (byte(5) & 7) > kMaxWindow) return true;
     }
     bytes.remove_prefix(size);
   }
   return false;
 }
 
-Result<Input> expand(const std::string& bytes, std::uint64_t most) {
-  return expanded(Input::from_text(bytes, "fuzz"), most);
+Result<Input> expand(const std::string& bytes, std::uint64_t max) {
+  return expanded(Input::from_text(bytes, "fuzz"), max);
 }
 
 /// The same text, if it comes in pieces: of recordings, each record holds one.
@@ -116,7 +116,7 @@ void check_pieces(std::string_view bytes, std::string_view text) {
 }
 
 void check_bounds(const std::string& bytes, std::string_view text) {
-  require(text.size() <= kMostBytes);
+  require(text.size() <= kMaxBytes);
   const auto again = expand(bytes, text.size());
   require(again && again->text() == text);
   if (text.empty()) return;
@@ -130,7 +130,7 @@ void check_bounds(const std::string& bytes, std::string_view text) {
 /// the same under any bound that is large enough, and nothing under a smaller one.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
-  const auto text = expand(bytes, kMostBytes);
+  const auto text = expand(bytes, kMaxBytes);
   if (!is_expandable(bytes)) {
     require(text && text->text() == bytes);
     return 0;

@@ -11,9 +11,9 @@ namespace {
 
 using namespace perfmap;
 
-constexpr std::size_t kMostText = std::size_t{64} << 10;
+constexpr std::size_t kMaxText = std::size_t{64} << 10;
 /// Processor time for one name, of which the slowest known takes a tenth of a second.
-constexpr double kMostSeconds = 5;
+constexpr double kMaxSeconds = 5;
 
 void require(bool holds) {
   if (!holds) std::abort();
@@ -35,10 +35,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::clock_t begin = std::clock();
   const auto symbol = demangle(name);
   const auto code = demangle_code(name);
-  require(static_cast<double>(std::clock() - begin) < kMostSeconds * CLOCKS_PER_SEC);
-  if (symbol) require(symbol->size() <= kMostText + size);
+  require(static_cast<double>(std::clock() - begin) < kMaxSeconds * CLOCKS_PER_SEC);
+  if (symbol) require(symbol->size() <= kMaxText + size);
   if (code) {
-    require(code->size() <= kMostText + size);
+    require(code->size() <= kMaxText + size);
     require(*code != name);
   }
   if (name.find(' ') == name.npos) {

@@ -10,8 +10,8 @@ namespace {
 
 using namespace perfmap;
 
-constexpr std::uint64_t kMostBytes = 1 << 16;
-constexpr std::size_t kMostFrames = 256;
+constexpr std::uint64_t kMaxBytes = 1 << 16;
+constexpr std::size_t kMaxFrames = 256;
 constexpr Address kText = 0x10000;  // of the saved inputs
 
 void require(bool holds) {
@@ -19,7 +19,7 @@ void require(bool holds) {
 }
 
 void check(const DebugIndex& index, Address vaddr, const std::vector<SourceFrame>& frames) {
-  require(frames.size() <= kMostFrames);
+  require(frames.size() <= kMaxFrames);
   const auto line = index.find_line(vaddr);
   if (!line) return;
   require(!frames.empty());
@@ -33,8 +33,8 @@ void check(const DebugIndex& index, Address vaddr, const std::vector<SourceFrame
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string file(reinterpret_cast<const char*>(data), size);
   DebugOptions options;
-  options.most_bytes = kMostBytes;
-  options.most_section_bytes = 1 << 20;
+  options.max_bytes = kMaxBytes;
+  options.max_section_bytes = 1 << 20;
   options.open_split = [&](const std::string& path) -> Result<Input> {
     return Input::from_text(file, path);  // is its own split unit, if anybody's
   };
@@ -48,6 +48,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(*index, vaddrs[i], all[i]);
   }
   // One index beyond the budget may be held, and its columns are not counted to the byte.
-  require(index->stats().bytes <= 4 * kMostBytes + 64 * size);
+  require(index->stats().bytes <= 4 * kMaxBytes + 64 * size);
   return 0;
 }

@@ -17,8 +17,8 @@ namespace {
 using namespace perfmap;
 using test::PackageOracle;
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
-constexpr std::size_t kMostIds = 64;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
+constexpr std::size_t kMaxIds = 64;
 
 void require(bool holds) {
   if (!holds) std::abort();
@@ -84,7 +84,7 @@ bool is_usable(const PackageOracle::Parts& parts, const PackageOracle& oracle,
 /// The ids that the index may have, and some that it has not.
 std::vector<std::uint64_t> ids_in(std::string_view index) {
   std::vector<std::uint64_t> ids{0, 1, UINT64_MAX};
-  for (std::size_t at = 16; at + 8 <= index.size() && ids.size() < kMostIds; at += 8) {
+  for (std::size_t at = 16; at + 8 <= index.size() && ids.size() < kMaxIds; at += 8) {
     std::uint64_t id = 0;
     std::memcpy(&id, index.data() + at, sizeof id);
     ids.push_back(id);
@@ -107,7 +107,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::pair<std::string, std::string>> sections{{".debug_cu_index", index}};
   for (const Section& section : kSections) sections.emplace_back(section.name, contents);
   const auto package =
-      DwarfPackage::open(Input::from_text(test::elf_with(sections), "fuzz.dwp"), kMostBytes);
+      DwarfPackage::open(Input::from_text(test::elf_with(sections), "fuzz.dwp"), kMaxBytes);
   const PackageOracle oracle(index);
   require((package != nullptr) == (oracle.is_whole() && has_unit(contents)));
   if (package == nullptr) return 0;

@@ -28,9 +28,9 @@ void check(const Map& map, Overlap overlap) {
   Index index = index_of(map, overlap);
   Diagnostics ignored(1);
   map.for_each(ignored, [&](const Entry& entry) {
-    const Hit hit = index.find(entry.range.begin);
+    const EntryRef hit = index.find(entry.range.begin);
     require(static_cast<bool>(hit));
-    Hit scanned;
+    EntryRef scanned;
     find_by_scan({&map, 1}, overlap, {&entry.range.begin, 1}, {&scanned, 1}, ignored);
     require(scanned == hit);
   });

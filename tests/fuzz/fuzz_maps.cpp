@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(region.range.size > 0 && region.range.begin >= end);
     end = region.range.end();
     require(space->find(region.range.begin) == &region && space->find(end - 1) == &region);
-    jit_room(region);
+    jit_region_kind(region);
     require(!to_string(region.file->kind).empty());
   }
   // The last one wins; each byte that a line covers is covered.

@@ -26,7 +26,7 @@ std::shared_ptr<JitSources> sources_of(pid_t pid) {
 Result<PprofNamed> name(std::string_view bytes, std::string& text) {
   PprofNaming naming;
   naming.find = sources_of;
-  naming.most_bytes = std::uint64_t{1} << 24;
+  naming.max_bytes = std::uint64_t{1} << 24;
   Result<PprofNamed> report = Failure(Error{});
   text = test::written([&](OutputFile& out) { report = name_pprof(bytes, naming, out); });
   return report;

@@ -52,11 +52,11 @@ void check_loops(const LoopProfile& profile, std::size_t size) {
 
 /// A dump of the loops reads back as them. What claims much code takes long, and no more.
 void check_dump(const CompiledLoops& loops, std::string_view log) {
-  constexpr std::uint64_t kMostCode = 1 << 16;
+  constexpr std::uint64_t kMaxCode = 1 << 16;
   std::uint64_t claimed = 0;
   for (const CompiledLoop& loop : loops.all()) claimed += loop.code.size;
   Result<JitdumpBytes> bytes = dump_of_loops(
-      loops, log, {.conversion = TimeConversion{1, 3, 7}, .bare = claimed > kMostCode});
+      loops, log, {.conversion = TimeConversion{1, 3, 7}, .bare = claimed > kMaxCode});
   require(bytes.has_value());
   const Jitdump dump(Input::from_text(std::move(bytes->bytes), "dump"));
   Diagnostics problems(1);

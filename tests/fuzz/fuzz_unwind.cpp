@@ -34,8 +34,8 @@ struct Taker {
       value = value << 8 | static_cast<unsigned char>(left.front());
     return value;
   }
-  std::string_view bytes(std::size_t most) {
-    const std::string_view taken = left.substr(0, most);
+  std::string_view bytes(std::size_t max) {
+    const std::string_view taken = left.substr(0, max);
     left.remove_prefix(taken.size());
     return taken;
   }
@@ -82,7 +82,7 @@ void check(const UserSample& sample, const UnwindSpace& space, const Unwinder::O
   std::vector<UnwoundFrame> frames;
   Unwinder unwinder(options);
   const StackEnd end = unwinder.unwind(sample, space, frames);
-  require(frames.size() <= options.most_frames);
+  require(frames.size() <= options.max_frames);
   require(sample.is_stack_full || end != StackEnd::truncated);
   for (std::size_t i = 1; i < frames.size(); ++i) {
     require(is_code(frames[i].pc));

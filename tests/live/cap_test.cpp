@@ -50,7 +50,7 @@ TEST_CASE("a map at its cap may be moved away by who is asked, and no entry is l
           Owner owner{.path = own_map(scratch, ::getpid())};
           ProcessMap::configure(
               {.directory = scratch.path(),
-               .writer = {.most_bytes = 30, .on_full = rotate, .on_full_context = &owner}});
+               .writer = {.max_bytes = 30, .on_full = rotate, .on_full_context = &owner}});
           for (const char* name : {"one", "two", "three", "four", "five"}) {
             if (ProcessMap::write(0x1000, 1, name) != 0) return 1;
           }
@@ -67,7 +67,7 @@ TEST_CASE("who makes no room is asked once, and entries fail with EFBIG", "[live
           Owner owner{.path = own_map(scratch, ::getpid()), .makes_room = false};
           ProcessMap::configure(
               {.directory = scratch.path(),
-               .writer = {.most_bytes = 11, .on_full = rotate, .on_full_context = &owner}});
+               .writer = {.max_bytes = 11, .on_full = rotate, .on_full_context = &owner}});
           if (ProcessMap::write(0x1000, 1, "one") != 0) return 1;
           for (int i = 0; i < 3; ++i) {
             if (ProcessMap::write(0x1000, 1, "two") != -1 || errno != EFBIG) return 2;
@@ -80,7 +80,7 @@ TEST_CASE("a writer whose file was emptied at its cap goes on", "[live][tsan]") 
   const Scratch scratch;
   Owner owner{.path = scratch / "capped.map"};
   auto writer = MapWriter::open(
-      owner.path, {.most_bytes = 1000, .on_full = empty_file, .on_full_context = &owner});
+      owner.path, {.max_bytes = 1000, .on_full = empty_file, .on_full_context = &owner});
   REQUIRE(writer);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

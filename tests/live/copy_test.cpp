@@ -30,9 +30,9 @@ std::string some_lines(std::size_t size) {
   return text;
 }
 
-void limit_file_size(rlim_t most) {
+void limit_file_size(rlim_t max) {
   ::signal(SIGXFSZ, SIG_IGN);
-  const rlimit limit{most, RLIM_INFINITY};
+  const rlimit limit{max, RLIM_INFINITY};
   ::setrlimit(RLIMIT_FSIZE, &limit);
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("what another process appends during a copy is glued to nothing", "[li
 TEST_CASE("a copy that would pass the cap is refused whole", "[live]") {
   const Scratch scratch;
   std::ofstream(scratch / "source.map") << "1000 10 one\n2000 10 two\n";
-  auto writer = MapWriter::open(scratch / "target.map", {.most_bytes = 30});
+  auto writer = MapWriter::open(scratch / "target.map", {.max_bytes = 30});
   REQUIRE(writer);
   REQUIRE(writer->copy(scratch / "source.map"));
   const Result<void> again = writer->copy(scratch / "source.map");

@@ -19,8 +19,8 @@ namespace {
 std::string path;
 bool others_turn = false;
 
-void limit_file_size(rlim_t most) {
-  const rlimit limit{most, RLIM_INFINITY};
+void limit_file_size(rlim_t max) {
+  const rlimit limit{max, RLIM_INFINITY};
   ::setrlimit(RLIMIT_FSIZE, &limit);
 }
 

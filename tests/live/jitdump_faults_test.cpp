@@ -276,7 +276,7 @@ TEST_CASE("signals in the middle of writing a dump lose nothing", "[live][jitdum
 TEST_CASE("a dump grows no further than its cap", "[live][jitdump]") {
   const Scratch scratch;
   JitdumpOptions options = quiet();
-  options.most_bytes = 200;
+  options.max_bytes = 200;
   auto writer = JitdumpWriter::open(scratch / "x.dump", options);
   REQUIRE(writer->load(function_of("one")));
   CHECK(writer->load(function_of("two")).error().sys_errno == EFBIG);

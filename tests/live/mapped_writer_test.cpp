@@ -68,8 +68,8 @@ TEST_CASE("whatever is written, a mapped writer leaves the bytes of a plain one"
       } else {
         const Address start = random() >> (random() % 64);
         const std::uint64_t size = random() >> (random() % 64);
-        const std::size_t most = kind == 2 ? 200'000 : kind < 10 ? 5000 : kind < 30 ? 1100 : 60;
-        const std::string name(random() % most, 'n');
+        const std::size_t max = kind == 2 ? 200'000 : kind < 10 ? 5000 : kind < 30 ? 1100 : 60;
+        const std::string name(random() % max, 'n');
         REQUIRE((a->write(start, size, name) && b->write(start, size, name)));
       }
       if (i % 50 == 0) {
@@ -134,7 +134,7 @@ TEST_CASE("eight threads share a mapped writer", "[live][tsan]") {
 
 TEST_CASE("a mapped map grows no further than its cap", "[live]") {
   const Scratch scratch;
-  auto writer = MapWriter::open(scratch / "capped.map", {.most_bytes = 22, .mapped = true});
+  auto writer = MapWriter::open(scratch / "capped.map", {.max_bytes = 22, .mapped = true});
   REQUIRE(writer);
   REQUIRE(writer->write(0x1000, 1, "one"));
   REQUIRE(writer->write(0x1000, 1, "two"));

@@ -25,7 +25,7 @@ Wishes read_wishes(int count, char** arguments) {
     const std::string word = arguments[i];
     const std::string value = i + 1 < count ? arguments[i + 1] : "";
     if (word == "--threads") wishes.threads = static_cast<unsigned>(std::stoul(value));
-    if (word == "--bytes") wishes.options.most_bytes = std::stoul(value);
+    if (word == "--bytes") wishes.options.max_bytes = std::stoul(value);
     if (word == "--one-by-one") wishes.one_by_one = true;
     if (word == "--line-only") wishes.line_only = true;
     if (word == "--alternate") wishes.options.alternate = Input::open(value).value();

@@ -75,7 +75,7 @@ TEST_CASE("a living process's memory is followed", "[process]") {
   CHECK(before->find(code) == nullptr);
   const Region* const made = tracker.at(self)->find(code);
   REQUIRE(made != nullptr);
-  CHECK(jit_room(*made) == JitRoom::likely);
+  CHECK(jit_region_kind(*made) == JitRegionKind::likely);
   CHECK(tracker.find(self)->generation == 1);
   CHECK(tracker.find(self)->parent == ::getppid());
   ::munmap(reinterpret_cast<void*>(code), kPage);

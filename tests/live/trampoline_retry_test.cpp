@@ -68,7 +68,7 @@ TEST_CASE("compile() waits for another thread, but not for itself", "[live][tram
     Meeting meeting;
     const ProcessMapOptions options{
         .directory = scratch.path(),
-        .writer = {.most_bytes = 1, .on_full = Meeting::be_slow, .on_full_context = &meeting}};
+        .writer = {.max_bytes = 1, .on_full = Meeting::be_slow, .on_full_context = &meeting}};
     auto arena = TrampolineArena::make({.prefix = "toy"});
     if (ProcessMap::configure(options) != 0 || !arena->activate(TrampolineBackend::map)) {
       return false;

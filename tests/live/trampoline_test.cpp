@@ -206,7 +206,7 @@ TEST_CASE("an arena that cannot open its map or dump stays as it is", "[live][tr
 TEST_CASE("what cannot be named is called directly, and counted", "[live][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
-    ProcessMap::configure({.directory = scratch.path(), .writer = {.most_bytes = 40}});
+    ProcessMap::configure({.directory = scratch.path(), .writer = {.max_bytes = 40}});
     auto arena = TrampolineArena::make({.prefix = "toy"});
     if (!arena->activate(TrampolineBackend::map)) return false;
     Trampoline fits = arena->add({"fits"});

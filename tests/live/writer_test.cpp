@@ -243,7 +243,7 @@ TEST_CASE("the oldest of the buffered entries says when they are late", "[live]"
 TEST_CASE("what is buffered counts towards the cap", "[live]") {
   const Scratch scratch;
   const std::string path = scratch / "capped.map";
-  auto writer = MapWriter::open(path, {.buffer_bytes = 4096, .most_bytes = 22});
+  auto writer = MapWriter::open(path, {.buffer_bytes = 4096, .max_bytes = 22});
   REQUIRE(writer);
   REQUIRE(writer->write(0x1000, 1, "one"));
   REQUIRE(writer->write(0x1000, 1, "two"));
@@ -264,7 +264,7 @@ TEST_CASE("no entry looks like a mapped writer's filler", "[live]") {
 
 TEST_CASE("a file grows no further than its cap", "[live]") {
   const Scratch scratch;
-  auto writer = MapWriter::open(scratch / "capped.map", {.most_bytes = 24});
+  auto writer = MapWriter::open(scratch / "capped.map", {.max_bytes = 24});
   REQUIRE(writer);
   REQUIRE(writer->write(0x1000, 1, "one"));
   REQUIRE(writer->write(0x1000, 1, "two"));

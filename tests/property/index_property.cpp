@@ -84,11 +84,11 @@ void check_all(const Index& index, Address base) {
   std::vector<Address> asked;
   for (std::uint64_t offset = 0; offset <= 64; ++offset) asked.push_back(base + offset);
   asked.insert(asked.end(), {0, 1, UINT64_MAX, UINT64_MAX - 1, base + UINT32_MAX, base - 1});
-  std::vector<Hit> hits(asked.size());
+  std::vector<EntryRef> hits(asked.size());
   index.find_all(asked, hits);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     CAPTURE(asked[i]);
-    const Hit expected{find_the_slow_way(entries, index.overlap(), asked[i])};
+    const EntryRef expected{find_the_slow_way(entries, index.overlap(), asked[i])};
     CHECK(index.find(asked[i]).line == expected.line);
     CHECK(hits[i].line == expected.line);
   }
@@ -143,7 +143,7 @@ TEST_CASE("one pass over the lines gives the same answers as an index", "[index]
   const std::vector<Plain> entries = entries_of(std::span(&map, 1));
   std::vector<Address> asked;
   for (std::uint64_t offset = 0; offset <= 50; ++offset) asked.push_back(random.base() + offset);
-  std::vector<Hit> hits(asked.size());
+  std::vector<EntryRef> hits(asked.size());
   Diagnostics ignored(1);
   find_by_scan(std::span(&map, 1), policy(seed / 4), asked, hits, ignored);
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -175,7 +175,7 @@ TEST_CASE("thousands of scattered entries are found one by one and in batches",
   std::vector<Address> asked;
   for (const auto& [begin, offset] : last_at) asked.push_back(begin);
   if (seed % 2 == 1) std::shuffle(asked.begin(), asked.end(), random);
-  std::vector<Hit> hits(asked.size());
+  std::vector<EntryRef> hits(asked.size());
   index.find_all(asked, hits);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     REQUIRE(hits[i].line == last_at[asked[i]]);

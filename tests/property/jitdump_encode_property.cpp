@@ -36,9 +36,9 @@ class Random {
   std::uint64_t u64() { return below(4) == 0 ? UINT64_MAX - below(3) : random_(); }
   std::uint32_t u32() { return static_cast<std::uint32_t>(random_()); }
   std::int32_t i32() { return static_cast<std::int32_t>(u32()); }
-  std::string_view bytes(std::uint64_t most) {
+  std::string_view bytes(std::uint64_t max) {
     std::string text;
-    for (std::uint64_t count = below(most + 1); count > 0; --count) text += char(random_());
+    for (std::uint64_t count = below(max + 1); count > 0; --count) text += char(random_());
     return kept(std::move(text));
   }
   std::string_view name() {

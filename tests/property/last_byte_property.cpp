@@ -112,7 +112,7 @@ void check(const World& world, const Index& index) {
   for (const Address address : addresses()) {
     CAPTURE(address);
     const Plain* const expected = answer(world, index.overlap(), address);
-    const Hit hit = index.find(address);
+    const EntryRef hit = index.find(address);
     REQUIRE(static_cast<bool>(hit) == (expected != nullptr));
     if (expected == nullptr) continue;
     REQUIRE(index.entry(hit)->name == expected->name);
@@ -136,7 +136,7 @@ TEST_CASE("an index answers for the last byte as for any other", "[index][proper
   std::vector<Map> maps;
   maps.push_back(map_of(world.text));
   const std::vector<Address> asked = addresses();
-  std::vector<Hit> hits(asked.size());
+  std::vector<EntryRef> hits(asked.size());
   const std::unique_ptr<bool[]> reused(new bool[asked.size()]);
   Diagnostics ignored(1);
   find_by_scan(maps, policy(seed), asked, hits, {reused.get(), asked.size()}, ignored);
@@ -188,7 +188,7 @@ TEST_CASE("a portable map gives the same answers up to the last byte", "[merge][
     const auto entry = again.find_entry(address);
     REQUIRE(entry.has_value() == (expected != nullptr));
     if (expected != nullptr) REQUIRE(entry->name == expected->name);
-    const Hit hit = again.find(address);
+    const EntryRef hit = again.find(address);
     if (hit) REQUIRE_FALSE(again.is_reused(address, hit));
   }
   Diagnostics none(1);

@@ -105,7 +105,7 @@ std::vector<Owner> owners_at(const std::string& bytes, std::uint64_t time) {
     const bool odd =
         load->name.empty() || load->name.find_first_of("\xff\xc3") != std::string::npos;
     owners.emplace_back(placed.piece.begin, placed.piece.size, placed.code.since, placed.code.until,
-                        odd ? written_name(load->name) : load->name);
+                        odd ? escape_map_name(load->name) : load->name);
   });
   return owners;
 }

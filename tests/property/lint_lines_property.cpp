@@ -34,9 +34,9 @@ class LineMaker {
     return (one_in(10) ? any(1) : "") + pick(kNumbers) + pick(kBlanks) + pick(kNumbers) +
            pick(kBlanks) + pick(kNames) + (one_in(6) ? any(1) : "");
   }
-  std::string any(int most) {
+  std::string any(int max) {
     std::string out;
-    for (int i = below(most + 1); i >= 0; --i) {
+    for (int i = below(max + 1); i >= 0; --i) {
       const std::vector<std::string>* const lists[] = {&kNumbers, &kBlanks, &kNames, &kRest};
       out += pick(*lists[below(4)]);
     }

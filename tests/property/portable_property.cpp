@@ -63,7 +63,8 @@ TEST_CASE("every reader answers a portable map as we answer the original", "[pro
   using test::OtherReader;
   for (Address address = 0x6fff; address < 0x7060; ++address) {
     std::string expected;
-    if (const auto entry = index.find_entry(address)) append_portable_name(expected, entry->name);
+    if (const auto entry = index.find_entry(address))
+      append_portable_map_name(expected, entry->name);
     REQUIRE(name_at(perf, address) == expected);
     for (const OtherReader reader : {OtherReader::bcc, OtherReader::blazesym, OtherReader::samply,
                                      OtherReader::parca, OtherReader::pyroscope}) {
@@ -106,14 +107,14 @@ TEST_CASE("names are written so that they can be read again", "[names]") {
       {"\xc3\xa9", "[\xc3\xa9]"},
   }));
   CAPTURE(c.name);
-  CHECK(written_name(c.name) == c.written);
-  CHECK(is_written_as_is(c.name) == (c.name == c.written));
-  CHECK(is_written_as_is(c.written));
+  CHECK(escape_map_name(c.name) == c.written);
+  CHECK(is_plain_map_name(c.name) == (c.name == c.written));
+  CHECK(is_plain_map_name(c.written));
 }
 
 TEST_CASE("a long name is cut between two characters", "[names]") {
   std::string out;
-  append_portable_name(out, std::string(3999, 'x') + "é and more");
+  append_portable_map_name(out, std::string(3999, 'x') + "é and more");
   CHECK(out == std::string(3999, 'x') + "…");
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Address kBase = 0x1000;
 constexpr std::uint64_t kRoom = 0x100;
-constexpr std::uint64_t kMostChanged = 16;  // bytes that are changed at once
+constexpr std::uint64_t kMaxChanged = 16;  // bytes that are changed at once
 
 /// Memory a byte at a time, and a log that tells the same.
 class PlainMemory {
@@ -23,7 +23,7 @@ class PlainMemory {
                   static_cast<unsigned long long>(begin));
     std::string line = number;
     const bool waits = waiting_.count(begin) != 0;
-    const bool is_change = size <= kMostChanged && !waits && owners_.count(begin) != 0;
+    const bool is_change = size <= kMaxChanged && !waits && owners_.count(begin) != 0;
     auto& bytes = is_change ? images_[owners_[begin]] : waiting_;
     for (Address at = begin; at < begin + size; ++at) {
       const auto byte = static_cast<unsigned>(random() & 0xff);
@@ -79,8 +79,8 @@ PlainMemory random_memory(std::mt19937& random) {
   for (unsigned long i = 0; i < steps; ++i) {
     const Address begin = kBase + random() % kRoom;
     switch (random() % 4) {
-      case 0: memory.write(begin, 1 + random() % kMostChanged, random); break;
-      case 1: memory.write(begin, kMostChanged + 1 + random() % 64, random); break;
+      case 0: memory.write(begin, 1 + random() % kMaxChanged, random); break;
+      case 1: memory.write(begin, kMaxChanged + 1 + random() % 64, random); break;
       case 2: memory.write(begin, 4, random); break;
       default: memory.place(begin, 1 + random() % 80);
     }

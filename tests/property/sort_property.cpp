@@ -16,7 +16,7 @@ struct Shape {
   const char* what;
   std::uint64_t address_bits;
   unsigned zero_bits;
-  std::uint32_t most_size;
+  std::uint32_t max_size;
   std::uint64_t line_step;
   std::uint64_t maps;
 };
@@ -56,7 +56,7 @@ std::vector<Row> random_rows(const Shape& shape, std::size_t count, std::mt19937
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t begin = random() >> (64 - shape.address_bits) >> shape.zero_bits
                                                                              << shape.zero_bits;
-    const auto size = static_cast<std::uint32_t>(random() % shape.most_size + 1);
+    const auto size = static_cast<std::uint32_t>(random() % shape.max_size + 1);
     const std::uint64_t map = i * shape.maps / count;
     rows.emplace_back(begin, size, map << kMapShift | i * shape.line_step % (1ull << kMapShift));
   }

@@ -101,10 +101,10 @@ inline bool is_offset(std::span<const Dwarf_Op> ops, std::int64_t number, bool i
 /// The x86-64 ABI preserves rbx, rbp and r12 to r15, and the CFA is what rsp was. libdw takes rax
 /// (0) for rbx (3).
 inline bool is_unspecified(int number, std::span<const Dwarf_Op> ops) {
-  const bool is_lost = ops.empty() && ops.data() != nullptr;
+  const bool fd_was_replaced = ops.empty() && ops.data() != nullptr;
   if (number == 0 || number == 3) return ops.empty();
   if (number == 7) return is_offset(ops, 0, true);
-  return is_lost == !(number == 6 || (number >= 12 && number <= 15));
+  return fd_was_replaced == !(number == 6 || (number >= 12 && number <= 15));
 }
 
 inline bool is_same_register(const CfiRow& row, int number, Dwarf_Frame* frame) {

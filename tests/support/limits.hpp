@@ -13,10 +13,10 @@ inline void limit_files(rlim_t size) {
 }
 
 /// From now on this process opens no descriptor of this number or above, until the limit is raised.
-inline void limit_descriptors(rlim_t most) {
+inline void limit_descriptors(rlim_t max) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = most;
+  limit.rlim_cur = max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 

@@ -10,8 +10,8 @@ namespace perfmap {
 
 /// A perf map that a mapped writer has open ends in lines that are no entries yet: "0 0 " and dots.
 inline constexpr std::string_view kFillerHead = "0 0 .";
-inline constexpr std::size_t kMostFillerHead = 9;
-inline constexpr std::uint64_t kMostFillerAddress = std::uint64_t{1} << 20;
+inline constexpr std::size_t kMaxFillerHead = 9;
+inline constexpr std::uint64_t kMaxFillerAddress = std::uint64_t{1} << 20;
 
 /// Whether a line is filler. While an entry is made of it, something else stands behind the first
 /// dot; and between the stores of its head, up to five other digits and blanks in front of the
@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kMostFillerAddress = std::uint64_t{1} << 20;
 /// whose name begins with a dot, is taken for filler, too; writers put such a name in brackets.
 inline bool is_filler(std::string_view line) noexcept {
   constexpr std::string_view kEnd = " 0 .";
-  const std::size_t dot = line.substr(0, kMostFillerHead).find('.');
+  const std::size_t dot = line.substr(0, kMaxFillerHead).find('.');
   if (dot == line.npos || dot < kEnd.size()) return false;
   const std::size_t before = dot + 1 - kEnd.size();
   return line.substr(before, kEnd.size()) == kEnd &&
@@ -36,7 +36,7 @@ inline std::size_t last_line(std::string_view text) noexcept {
 
 /// As much of the line at `begin` as tells filler, byte by byte.
 inline std::string head_at(std::string_view text, std::size_t begin) noexcept {
-  return std::string(text.substr(begin, kMostFillerHead));
+  return std::string(text.substr(begin, kMaxFillerHead));
 }
 
 /// A map up to the filler at its end, even while a writer makes entries of that: the text then ends

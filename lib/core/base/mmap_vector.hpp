@@ -13,19 +13,19 @@ namespace perfmap {
 /// moves pages instead of bytes, and large ones ask for huge pages, as first touches are what
 /// loading a map costs most. Throws std::bad_alloc.
 template <class T>
-class Column {
+class MmapVector {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  Column() = default;
-  explicit Column(std::size_t size) { resize(size); }
-  Column(Column&& other) noexcept { swap(other); }
-  Column& operator=(Column&& other) noexcept {
-    Column taken(std::move(other));
+  MmapVector() = default;
+  explicit MmapVector(std::size_t size) { resize(size); }
+  MmapVector(MmapVector&& other) noexcept { swap(other); }
+  MmapVector& operator=(MmapVector&& other) noexcept {
+    MmapVector taken(std::move(other));
     swap(taken);
     return *this;
   }
-  ~Column() {
+  ~MmapVector() {
     if (data_ != nullptr) ::munmap(data_, capacity_ * sizeof(T));
   }
 
@@ -59,7 +59,7 @@ class Column {
     ::munmap(reinterpret_cast<char*>(data_) + pages, bytes() - pages);
     capacity_ = pages / sizeof(T);
   }
-  void swap(Column& other) noexcept {
+  void swap(MmapVector& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);

@@ -25,7 +25,7 @@ perfmap::JitdumpOptions options_of(const perfmap_jitdump_options* options) {
           .names = given.names == PERFMAP_NAMES_REFUSE ? perfmap::NamePolicy::refuse
                                                        : perfmap::NamePolicy::escape,
           .process_map = given.state_map != 0,
-          .most_bytes = given.most_bytes,
+          .max_bytes = given.most_bytes,
           .fork = perfmap::capi::fork_of(given.fork)};
 }
 

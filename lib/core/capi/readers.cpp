@@ -155,7 +155,7 @@ struct perfmap_index {
 
 namespace {
 
-constexpr std::size_t kMostMaps = 65535;
+constexpr std::size_t kMaxMaps = 65535;
 
 /// Out of the four, or INVALID_ARGUMENT: a C caller can pass any number.
 bool to_cpp(int32_t overlap, perfmap::Overlap& out) {
@@ -175,7 +175,7 @@ perfmap_status perfmap_index_new(const perfmap_map* const* maps, size_t count, i
   return guard(error, [&]() -> perfmap_status {
     perfmap::Overlap policy{};
     if (!to_cpp(overlap, policy)) return invalid("no such overlap policy", error);
-    if (count > kMostMaps) return invalid("more than 65535 maps", error);
+    if (count > kMaxMaps) return invalid("more than 65535 maps", error);
     std::vector<perfmap::Map> copies;
     for (size_t i = 0; i < count; ++i) copies.push_back(maps[i]->map);
     perfmap::Diagnostics ignored(1);
@@ -188,7 +188,7 @@ void perfmap_index_free(perfmap_index* index) { delete index; }
 
 perfmap_status perfmap_index_find(const perfmap_index* index, uint64_t address,
                                   perfmap_entry* out) {
-  const perfmap::Hit hit = index->index.find(address);
+  const perfmap::EntryRef hit = index->index.find(address);
   const auto entry = hit ? index->index.entry(hit) : std::nullopt;
   if (!entry) return PERFMAP_E_NOT_FOUND;
   copy_out(to_c(*entry, hit.map()), out);
@@ -198,7 +198,7 @@ perfmap_status perfmap_index_find(const perfmap_index* index, uint64_t address,
 size_t perfmap_index_find_batch(const perfmap_index* index, const uint64_t* addresses, size_t count,
                                 perfmap_entry* out) {
   constexpr size_t kBlock = 256;
-  perfmap::Hit hits[kBlock];
+  perfmap::EntryRef hits[kBlock];
   size_t found = 0;
   for (size_t done = 0; done < count; done += kBlock) {
     const size_t block = std::min(kBlock, count - done);
@@ -230,7 +230,7 @@ perfmap_status perfmap_map_find_batch(const perfmap_map* map, int32_t overlap,
     if (!to_cpp(overlap, policy) || policy == perfmap::Overlap::perf) {
       return invalid("this overlap policy needs an index", error);
     }
-    std::vector<perfmap::Hit> hits(count);
+    std::vector<perfmap::EntryRef> hits(count);
     perfmap::Diagnostics ignored(1);
     perfmap::find_by_scan({&map->map, 1}, policy, {addresses, count}, hits, ignored);
     *found = 0;

@@ -36,7 +36,7 @@ int perfmap_state_configure(const perfmap_state_options* options) {
                      .own_map = true,
                      .buffer_bytes = given.buffer_bytes,
                      .flush_after_ns = given.flush_after_ns,
-                     .most_bytes = given.most_bytes,
+                     .max_bytes = given.most_bytes,
                      .on_full = given.on_full,
                      .on_full_context = given.on_full_context,
                      .mapped = given.mapped != 0};
@@ -87,7 +87,7 @@ perfmap_status perfmap_writer_open(const char* path, const perfmap_writer_option
                                .own_map = given.own_map != 0,
                                .buffer_bytes = given.buffer_bytes,
                                .flush_after_ns = given.flush_after_ns,
-                               .most_bytes = given.most_bytes,
+                               .max_bytes = given.most_bytes,
                                .on_full = given.on_full,
                                .on_full_context = given.on_full_context,
                                .mapped = given.mapped != 0});

@@ -73,7 +73,7 @@ int AppendFile::open(const char* path, bool own, bool empty_stale, bool alone) n
   fd_ = std::move(fd);
   file_ = {status.st_dev, status.st_ino};
   size_ = 0;
-  look_again();
+  restat();
   newline_first_ = size_ != 0 && !ends_in_newline(path, own);
   return 0;
 }
@@ -89,7 +89,7 @@ std::uint64_t AppendFile::position() const noexcept {
   return position < 0 ? 0 : static_cast<std::uint64_t>(position);
 }
 
-void AppendFile::look_again() noexcept {
+void AppendFile::restat() noexcept {
   if (regular_) size_ = size_now();
 }
 
@@ -122,12 +122,12 @@ bool AppendFile::ends_in_newline(const char* path, bool own) const noexcept {
   return false;
 }
 
-void AppendFile::goes_on(bool newline_first) noexcept {
-  look_again();
+void AppendFile::resume_at(bool newline_first) noexcept {
+  restat();
   newline_first_ = newline_first;
 }
 
-bool AppendFile::is_lost() const noexcept {
+bool AppendFile::fd_was_replaced() const noexcept {
   return regular_ && fd_.is_open() && file_ != file_number(fd_.get());
 }
 
@@ -141,7 +141,7 @@ bool AppendFile::is(FileNumber file) const noexcept {
 }
 
 int AppendFile::close() noexcept {
-  const bool lost = is_lost();
+  const bool lost = fd_was_replaced();
   const int fd = fd_.release();
   newline_first_ = false;
   if (lost) return EBADF;
@@ -209,10 +209,10 @@ int AppendFile::append_slowly(std::string_view lines, ssize_t count) noexcept {
 /// Of a file, a part means that there is no room: on the disk, or by the process's limit, up to
 /// which the kernel writes.
 int AppendFile::why_no_room() const noexcept {
-  rlimit most{};
-  if (::getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return ENOSPC;
+  rlimit max{};
+  if (::getrlimit(RLIMIT_FSIZE, &max) != 0 || max.rlim_cur == RLIM_INFINITY) return ENOSPC;
   const off_t end = ::lseek(fd_.get(), 0, SEEK_CUR);
-  return end >= 0 && static_cast<rlim_t>(end) >= most.rlim_cur ? EFBIG : ENOSPC;
+  return end >= 0 && static_cast<rlim_t>(end) >= max.rlim_cur ? EFBIG : ENOSPC;
 }
 
 /// A pipe or a terminal takes bytes as it can. What is left stays in `bytes`.
@@ -247,7 +247,7 @@ constexpr std::size_t kBlock = std::size_t{256} << 10;
 
 }  // namespace
 
-int AppendFile::copy_from(const char* path, bool follow_link, std::uint64_t most_bytes) noexcept {
+int AppendFile::copy_from(const char* path, bool follow_link, std::uint64_t max_bytes) noexcept {
   const Descriptor source(
       ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
   if (!source.is_open()) return errno;
@@ -261,7 +261,7 @@ int AppendFile::copy_from(const char* path, bool follow_link, std::uint64_t most
   const std::uint64_t count =
       size_without_filler(source.get(), static_cast<std::uint64_t>(from.st_size));
   // One byte more for the newline that may have to end it.
-  if (count != 0 && most_bytes != 0 && (size_ >= most_bytes || count >= most_bytes - size_)) {
+  if (count != 0 && max_bytes != 0 && (size_ >= max_bytes || count >= max_bytes - size_)) {
     return EFBIG;
   }
   return copy_bytes(source.get(), count);

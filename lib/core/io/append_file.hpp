@@ -23,7 +23,7 @@ class AppendFile {
   bool is_open() const noexcept { return fd_.is_open(); }
   /// Somebody has closed our descriptor, as daemons do with all that they find, and may have opened
   /// something else by its number. close() leaves that alone, and says EBADF.
-  bool is_lost() const noexcept;
+  bool fd_was_replaced() const noexcept;
   /// The regular file that is open; is(): whether it is that one.
   FileNumber file() const noexcept { return regular_ ? file_ : FileNumber{}; }
   bool is(FileNumber file) const noexcept;
@@ -58,8 +58,8 @@ class AppendFile {
 
   /// Appends what the file at `path` has now, and a newline if it ends without. Refuses this very
   /// file (EINVAL), what is no regular file (EINVAL), and what would make this one longer than
-  /// `most_bytes` unless that is 0 (EFBIG). On any other failure whole lines may stay behind.
-  int copy_from(const char* path, bool follow_link, std::uint64_t most_bytes) noexcept;
+  /// `max_bytes` unless that is 0 (EFBIG). On any other failure whole lines may stay behind.
+  int copy_from(const char* path, bool follow_link, std::uint64_t max_bytes) noexcept;
 
   /// Goes on with a file at `path`, a map of our own, that begins with the whole lines among the
   /// first `size` bytes of the one that is open, which has to be readable, and with `more` behind
@@ -72,7 +72,7 @@ class AppendFile {
   int descriptor() const noexcept { return fd_.get(); }
   bool wants_newline() const noexcept { return newline_first_; }
   /// Somebody else has written to it; whether it ends in half a line, they know.
-  void goes_on(bool newline_first) noexcept;
+  void resume_at(bool newline_first) noexcept;
 
   /// Bytes of the file when it was opened, and what was appended since.
   std::uint64_t size() const noexcept { return size_; }
@@ -81,7 +81,7 @@ class AppendFile {
   std::uint64_t size_now() const noexcept;
   std::uint64_t position() const noexcept;
   /// Asks how long the file is now: somebody may have cut it. Of no interest for what is no file.
-  void look_again() noexcept;
+  void restat() noexcept;
 
  private:
   int take_over(AppendFile& target, int source, std::uint64_t count) noexcept;

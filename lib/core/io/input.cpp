@@ -69,14 +69,14 @@ Error open_error(const std::string& name, int sys_errno, const OpenPolicy& polic
 }
 
 /// Reads a descriptor without size of its own to its end.
-Result<std::string> read_stream(int fd, const std::string& name, std::uint64_t most) {
+Result<std::string> read_stream(int fd, const std::string& name, std::uint64_t max) {
   std::string text;
   constexpr std::size_t kBlock = std::size_t{256} << 10;
   for (;;) {
     const std::size_t have = text.size();
-    if (have > most) {
+    if (have > max) {
       return Failure({Errc::too_large,
-                      "cannot read " + name + ": more than " + std::to_string(most >> 20) +
+                      "cannot read " + name + ": more than " + std::to_string(max >> 20) +
                           " MiB from what is not a regular file",
                       0,
                       {}});
@@ -99,7 +99,7 @@ class UnreadDescriptor {
   ~UnreadDescriptor() { const Descriptor closed(take()); }
 
   void keep(int fd) noexcept {
-    if (kept_.fetch_add(1, std::memory_order_relaxed) < kMostKept) {
+    if (kept_.fetch_add(1, std::memory_order_relaxed) < kMaxKept) {
       fd_ = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     }
     if (fd_ < 0) kept_.fetch_sub(1, std::memory_order_relaxed);
@@ -111,7 +111,7 @@ class UnreadDescriptor {
   }
 
  private:
-  static constexpr int kMostKept = 16;
+  static constexpr int kMaxKept = 16;
   static std::atomic<int> kept_;
   std::atomic<int> fd_{-1};
 };
@@ -120,15 +120,15 @@ std::atomic<int> UnreadDescriptor::kept_{0};
 
 /// See OpenPolicy::bounded.
 bool is_out_of_bounds(const struct stat& status) noexcept {
-  constexpr off_t kMostBytes = off_t{64} << 30;
-  constexpr off_t kMostHoles = off_t{1} << 30;
+  constexpr off_t kMaxBytes = off_t{64} << 30;
+  constexpr off_t kMaxHoles = off_t{1} << 30;
   constexpr off_t kSmall = off_t{16} << 20;
   constexpr off_t kBlock = 512;  // whatever the file system's
   if (!S_ISREG(status.st_mode)) return false;
   const off_t stored =
       status.st_blocks * kBlock;  // less than the size, too, where it is compressed
-  return status.st_size > kMostBytes ||
-         (status.st_size > kMostHoles && stored < status.st_size / 2) ||
+  return status.st_size > kMaxBytes ||
+         (status.st_size > kMaxHoles && stored < status.st_size / 2) ||
          (status.st_size > kSmall && stored < status.st_size / 16);
 }
 
@@ -182,12 +182,12 @@ Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bo
       input.storage_->unread.keep(fd);
     }
   } else {
-    Result<std::string> text = read_stream(fd, name, policy.most_stream_bytes);
+    Result<std::string> text = read_stream(fd, name, policy.max_stream_bytes);
     if (!text) return Failure(std::move(text.error()));
     input.storage_->text = *std::move(text);
     input.text_ = input.storage_->text;
   }
-  input.settle(input.text_.size());
+  input.commit(input.text_.size());
   input.name_ = std::move(name);
   input.policy_ = policy;
   input.by_path_ = by_path && S_ISREG(status.st_mode);
@@ -231,7 +231,7 @@ int Input::take_descriptor() const noexcept { return storage_->unread.take(); }
 
 bool Input::was_truncated() const noexcept { return storage_->mapping.was_truncated(); }
 
-void Input::settle(std::size_t size) {
+void Input::commit(std::size_t size) {
   settled_size_ = size;
   settled_begin_ = text_.substr(0, std::min(size, kFingerprint));
   settled_end_ = text_.substr(size - std::min(size, kSettledEnd), std::min(size, kSettledEnd));
@@ -246,10 +246,10 @@ bool Input::is_same_file(const FileFacts& now) const noexcept {
 bool Input::is_unchanged(const FileFacts& now) const noexcept {
   if (now.size != text_.size()) return false;
   if (unsettled_.empty()) return now.mtime_ns == facts_.mtime_ns;
-  return text_.substr(settled_size_, unsettled_.size()) == unsettled_ && goes_on(text_);
+  return text_.substr(settled_size_, unsettled_.size()) == unsettled_ && continues(text_);
 }
 
-bool Input::goes_on(std::string_view now) const noexcept {
+bool Input::continues(std::string_view now) const noexcept {
   return now.size() >= settled_size_ && now.starts_with(settled_begin_) &&
          now.substr(0, settled_size_).ends_with(settled_end_);
 }
@@ -279,7 +279,7 @@ Result<Growth> Input::refresh() {
   const std::size_t had = settled_size_;
   const bool same = is_same_file(fresh->facts_);
   if (same && is_unchanged(fresh->facts_)) return Growth::unchanged;
-  const bool appended = same && goes_on(fresh->text_);
+  const bool appended = same && continues(fresh->text_);
   const bool longer = fresh->text_.size() > had;
   *this = *std::move(fresh);
   if (!appended) return Growth::replaced;
@@ -479,7 +479,7 @@ Result<std::string_view> LineBlocks::next() {
     }
     const std::size_t newline = text.substr(state.kept).rfind('\n');
     if (newline != std::string_view::npos) return state.hand_out(state.kept + newline + 1);
-    if (text.size() > kMostLine) {
+    if (text.size() > kMaxLine) {
       state.is_skipping = true;
       state.skipped = text.size();
       state.buffer[state.size - 1] = '\n';
@@ -497,13 +497,13 @@ constexpr std::size_t kWindow = std::size_t{256} << 10;
 
 }  // namespace
 
-Windows::Windows(const Input& input, std::string_view text, std::uint64_t offset)
+ChunkReader::ChunkReader(const Input& input, std::string_view text, std::uint64_t offset)
     : text_(text), offset_(offset), fd_(input.take_descriptor()) {
   if (fd_.is_open()) buffer_ = std::make_unique_for_overwrite<char[]>(kWindow);
 }
 
 /// What is left of the text, from the mapping.
-Window Windows::rest() noexcept {
+Window ChunkReader::rest() noexcept {
   fd_ = {};
   const Window window{text_.substr(offset_), offset_};
   offset_ = text_.size();
@@ -511,14 +511,14 @@ Window Windows::rest() noexcept {
 }
 
 /// Fills the buffer up; how much is in it.
-std::size_t Windows::fill() {
+std::size_t ChunkReader::fill() {
   std::memmove(buffer_.get(), buffer_.get() + used_, have_ - used_);
   have_ -= used_;
   used_ = 0;
-  const std::uint64_t most = std::min<std::uint64_t>(kWindow, text_.size() - offset_);
-  while (have_ < most) {
-    const ssize_t got = ::pread(fd_.get(), buffer_.get() + have_, most - have_,
-                                static_cast<off_t>(offset_ + have_));
+  const std::uint64_t max = std::min<std::uint64_t>(kWindow, text_.size() - offset_);
+  while (have_ < max) {
+    const ssize_t got =
+        ::pread(fd_.get(), buffer_.get() + have_, max - have_, static_cast<off_t>(offset_ + have_));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     have_ += static_cast<std::size_t>(got);
@@ -526,7 +526,7 @@ std::size_t Windows::fill() {
   return have_;
 }
 
-Window Windows::next() {
+Window ChunkReader::next() {
   if (!fd_.is_open()) return rest();
   const bool last = fill() == text_.size() - offset_;
   const void* const newline = ::memrchr(buffer_.get(), '\n', have_);

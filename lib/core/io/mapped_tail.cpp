@@ -54,9 +54,9 @@ std::uint64_t filler_end(std::uint64_t begin) noexcept {
 
 /// Of files that this process writes.
 std::uint64_t size_limit() noexcept {
-  rlimit most{};
-  const bool known = ::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY;
-  return known ? most.rlim_cur : UINT64_MAX;
+  rlimit max{};
+  const bool known = ::getrlimit(RLIMIT_FSIZE, &max) == 0 && max.rlim_cur != RLIM_INFINITY;
+  return known ? max.rlim_cur : UINT64_MAX;
 }
 
 /// All of the bytes or an error; a part of them means that there is no room for the rest.
@@ -98,14 +98,14 @@ void MappedTail::join_next_line() noexcept {
 /// Adds filler lines, or, where there is little room, what an entry of `size` bytes wants.
 int MappedTail::grow(std::uint64_t size) noexcept {
   if (!is_size(file_end_)) {  // another engine has written behind our filler, or cut it
-    let_go();
+    detach();
     return EBUSY;
   }
   const std::uint64_t least = filler_end(end_ + (newline_first_ ? 1 : 0) + size);
   const std::uint64_t limit = size_limit();
   if (least > limit) return EFBIG;  // an attempt would earn a signal
-  const std::uint64_t most = round_up(std::max(least, file_end_) + kChunk, kReadAtOnce);
-  const std::uint64_t target = std::min(most, std::max(least, limit / kLine * kLine));
+  const std::uint64_t max = round_up(std::max(least, file_end_) + kChunk, kReadAtOnce);
+  const std::uint64_t target = std::min(max, std::max(least, limit / kLine * kLine));
   if (target <= file_end_) return EFBIG;  // what there is has to do
   const int error = extend(target);
   return error == 0 || !is_open() || least <= file_end_ ? error : extend(least);
@@ -233,10 +233,10 @@ int MappedTail::close() noexcept {
 
 void MappedTail::forget() noexcept {
   window_ = nullptr;
-  let_go();
+  detach();
 }
 
-void MappedTail::let_go() noexcept {
+void MappedTail::detach() noexcept {
   drop_descriptor();
   unmap();
 }

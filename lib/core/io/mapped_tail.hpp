@@ -51,7 +51,7 @@ class MappedTail {
   /// In a child, which has neither the mapping nor a right to the file.
   void forget() noexcept;
   /// Closes, and leaves the file as it is.
-  void let_go() noexcept;
+  void detach() noexcept;
 
   /// Whether an entry has to be preceded by a newline, as the file ends in half a line.
   bool wants_newline() const noexcept { return newline_first_; }

@@ -30,8 +30,8 @@ std::string directory_of(const std::string& path) {
 /// Where the last link leads, so that its target is what gets replaced; `path` itself otherwise.
 /// The target need not be there yet.
 std::string behind_links(std::string path) {
-  constexpr int kMostLinks = 40;  // as the kernel has it
-  for (int links = 0; links < kMostLinks; ++links) {
+  constexpr int kMaxLinks = 40;  // as the kernel has it
+  for (int links = 0; links < kMaxLinks; ++links) {
     if (char* const real = ::realpath(path.c_str(), nullptr); real != nullptr) {
       path = real;
       std::free(real);
@@ -165,10 +165,10 @@ void OutputFile::make_private() noexcept {
 
 void OutputFile::protect_terminal() { shows_ = is_terminal(); }
 
-char* OutputFile::room(std::size_t most) {
+char* OutputFile::room(std::size_t max) {
   if (buffer_.empty()) buffer_.resize(kBuffer + kRoom);
-  if (used_ + most > buffer_.size()) drain_lines();
-  if (used_ + most > buffer_.size()) drain();
+  if (used_ + max > buffer_.size()) drain_lines();
+  if (used_ + max > buffer_.size()) drain();
   return buffer_.data() + used_;
 }
 

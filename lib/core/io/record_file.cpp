@@ -95,13 +95,13 @@ void RecordFile::swap(RecordFile& other) noexcept {
   std::swap(torn_, other.torn_);
 }
 
-bool RecordFile::is_lost() const noexcept {
+bool RecordFile::fd_was_replaced() const noexcept {
   return regular_ && fd_.is_open() && file_ != file_number(fd_.get());
 }
 
 int RecordFile::close() noexcept {
   if (marker_ != nullptr) ::munmap(std::exchange(marker_, nullptr), page_size());
-  const bool lost = is_lost();
+  const bool lost = fd_was_replaced();
   const int fd = fd_.release();
   if (lost) return EBADF;
   // Interrupted, it is closed all the same on Linux.
@@ -139,12 +139,12 @@ int RecordFile::append_slowly(std::span<iovec> parts, std::size_t total, ssize_t
 /// limit, up to which the kernel writes, or took nothing. Else 0.
 int RecordFile::why_short(ssize_t count) const noexcept {
   const int nothing = count == 0 ? ENOSPC : 0;
-  rlimit most{};
-  if (!regular_ || ::getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur == RLIM_INFINITY) {
+  rlimit max{};
+  if (!regular_ || ::getrlimit(RLIMIT_FSIZE, &max) != 0 || max.rlim_cur == RLIM_INFINITY) {
     return nothing;
   }
   const off_t end = ::lseek(fd_.get(), 0, SEEK_CUR);
-  return end >= 0 && static_cast<rlim_t>(end) >= most.rlim_cur ? EFBIG : nothing;
+  return end >= 0 && static_cast<rlim_t>(end) >= max.rlim_cur ? EFBIG : nothing;
 }
 
 int RecordFile::cut(std::uint64_t size) noexcept {

@@ -34,7 +34,7 @@ class RecordFile {
   bool is_regular() const noexcept { return regular_; }
   int descriptor() const noexcept { return fd_.get(); }
   /// Somebody has closed our descriptor: see AppendFile.
-  bool is_lost() const noexcept;
+  bool fd_was_replaced() const noexcept;
   int close() noexcept;
 
   /// Takes the file for this descriptor and its copies in children, as long as one of them is open:

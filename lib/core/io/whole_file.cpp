@@ -53,7 +53,7 @@ void WholeFile::drop_hidden() noexcept {
 int WholeFile::create(const char* path) noexcept {
   path_ = path;
   const std::size_t size = directory_size(path);
-  if (std::strlen(path) + sizeof "..part" > kMostPath) return ENAMETOOLONG;
+  if (std::strlen(path) + sizeof "..part" > kMaxPath) return ENAMETOOLONG;
   std::memcpy(hidden_, path, size);
   std::memcpy(hidden_ + size, ".", 2);
   fd_ = Descriptor(::open(hidden_, kFlags | O_TMPFILE, 0600));
@@ -70,7 +70,7 @@ int WholeFile::create(const char* path) noexcept {
 /// The name is the process's own: whatever has it was left there by a former one.
 int WholeFile::create_named() noexcept {
   const std::size_t size = directory_size(path_);
-  char name[kMostPath];
+  char name[kMaxPath];
   std::snprintf(name, sizeof name, "%.*s.%s.part", static_cast<int>(size), path_, path_ + size);
   ::unlink(name);
   fd_ = Descriptor(::open(name, kFlags | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));

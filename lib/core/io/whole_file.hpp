@@ -35,11 +35,11 @@ class WholeFile {
  private:
   int create_named() noexcept;
   void drop_hidden() noexcept;
-  static constexpr std::size_t kMostPath = 4096;
+  static constexpr std::size_t kMaxPath = 4096;
 
   Descriptor fd_;
   const char* path_ = nullptr;
-  char hidden_[kMostPath] = {};  // the name until then; empty: none
+  char hidden_[kMaxPath] = {};  // the name until then; empty: none
   std::uint64_t size_ = 0;
 };
 

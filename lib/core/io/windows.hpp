@@ -19,10 +19,10 @@ struct Window {
 /// goes over a file reads it through its descriptor: reading into a buffer that stays in the cache
 /// takes two thirds of the time of touching every page of the mapping for the first time. All
 /// others look at the mapping.
-class Windows {
+class ChunkReader {
  public:
   /// `text` is the input's, or less of it from the front; `offset` the start of a line.
-  Windows(const Input& input, std::string_view text, std::uint64_t offset);
+  ChunkReader(const Input& input, std::string_view text, std::uint64_t offset);
 
   /// The next lines; the text is valid until the next call. Only the last line of all may have no
   /// newline.

@@ -21,8 +21,8 @@ Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics&
   map.for_each(problems, [&](const Entry& entry) {
     if (!fits) return;
     const std::uint64_t size = map.written_size(entry);
-    const std::uint64_t code = size <= JitdumpBytes::kMostZeros ? size : 0;
-    fits = dump.bytes.size() + code + entry.name.size() < JitdumpBytes::kMostBytes;
+    const std::uint64_t code = size <= JitdumpBytes::kMaxZeros ? size : 0;
+    fits = dump.bytes.size() + code + entry.name.size() < JitdumpBytes::kMaxBytes;
     if (!fits) return;
     zeros.resize(std::max<std::size_t>(zeros.size(), code));
     LoadRecord load;

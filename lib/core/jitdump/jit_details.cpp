@@ -19,7 +19,7 @@ namespace {
 inline constexpr std::uint64_t kV8LineShift = 0x40;
 
 constexpr std::size_t kFixed = 16;  // address, line and column
-constexpr std::size_t kMostPadding = 7;
+constexpr std::size_t kMaxPadding = 7;
 constexpr std::size_t kLostBytes = 16;  // which the heap uses for its own in what was freed
 
 /// Tells where entries begin.
@@ -37,7 +37,7 @@ struct Entries {
   }
   bool ends_at(std::size_t at) const noexcept {
     const std::string_view rest = text.substr(at);
-    return rest.size() <= kMostPadding && rest.find_first_not_of('\0') == std::string_view::npos;
+    return rest.size() <= kMaxPadding && rest.find_first_not_of('\0') == std::string_view::npos;
   }
   /// Where the NUL stands that ends the name at `name`.
   std::size_t end_of_name(std::size_t name, bool last) const noexcept {
@@ -103,7 +103,7 @@ constexpr std::uint64_t kNone = 0;  // no record is at the header's place
 constexpr std::uint64_t kShortlyBelow = 4096;
 /// LOADs of other threads that may come before its own. What waits longer has lost its LOAD, and
 /// would go to whatever is loaded there next.
-constexpr std::uint64_t kMostBetween = 256;
+constexpr std::uint64_t kMaxBetween = 256;
 
 /// Before correction addresses are compared as distances from the code.
 struct Distance {
@@ -153,7 +153,7 @@ struct JitDetails::State {
     } else if (const auto load = decode_load(record)) {
       Details details{record.offset, kNone, std::exchange(unwinding, kNone)};
       if (const auto found = waiting.find(load->range.begin); found != waiting.end()) {
-        if (loads - found->second.since <= kMostBetween) {
+        if (loads - found->second.since <= kMaxBetween) {
           details.debug_info = found->second.debug_info;
         }
         waiting.erase(found);
@@ -187,7 +187,7 @@ struct JitDetails::State {
                                                     const LoadRecord& load) const {
     std::string_view padding;
     std::optional<std::vector<LineRecord>> plain = decode_lines(record, &padding);
-    if (!dump->is_v8() || (plain && padding.size() <= kMostPadding)) return plain;
+    if (!dump->is_v8() || (plain && padding.size() <= kMaxPadding)) return plain;
     std::optional<std::vector<LineRecord>> lines = decode_v8_lines(record, load.range, shift());
     if (!lines) return std::nullopt;
     for (LineRecord& line : *lines) line.file = mended_v8_file(line.file, load.name);

@@ -26,7 +26,7 @@ inline bool begins_with_eh_frame_hdr(std::string_view data, std::uint64_t size) 
 constexpr std::uint64_t kCodeSizeAt = 40;
 constexpr std::uint64_t kUnwindingSizeAt = 16;
 
-constexpr std::size_t kMostAlignment = 7;
+constexpr std::size_t kMaxAlignment = 7;
 
 /// A whole LOAD has a NUL right before its code: where it has, the name need not be looked at.
 bool has_odd_code_size(const JitRecord& record) noexcept {
@@ -44,7 +44,7 @@ bool has_odd_code_size(const JitRecord& record) noexcept {
 }  // namespace
 
 bool is_left_out_code(std::string_view rest) noexcept {
-  return rest.size() <= kMostAlignment &&
+  return rest.size() <= kMaxAlignment &&
          std::all_of(rest.begin(), rest.end(), [](char byte) { return byte == '\0'; });
 }
 
@@ -187,7 +187,7 @@ std::optional<UnwindingRecord> decode_unwinding(const JitRecord& record) noexcep
 
 namespace {
 
-constexpr std::uint32_t kMostPadding = 7;
+constexpr std::uint32_t kMaxPadding = 7;
 
 bool in_time(std::uint64_t time, const JitRecordHints& hints) noexcept {
   constexpr std::uint64_t kWeeks = std::uint64_t{1} << 52;  // 52 days of nanoseconds
@@ -207,12 +207,12 @@ bool is_plausible_load(const JitRecord& record) noexcept {
   const std::size_t nul = rest.substr(0, kLook).find('\0');
   const auto adds_up = [&](std::size_t length) {
     const std::uint64_t behind = rest.size() - length - 1;
-    return behind <= kMostPadding || (behind >= code_size && behind - code_size <= kMostPadding);
+    return behind <= kMaxPadding || (behind >= code_size && behind - code_size <= kMaxPadding);
   };
   if (nul != std::string_view::npos) return adds_up(nul);
   if (rest.size() <= kLook || code_size >= rest.size()) return false;
   const std::string_view end = rest.substr(0, rest.size() - code_size);
-  return end.substr(end.size() - std::min<std::size_t>(end.size(), kMostPadding + 1)).find('\0') !=
+  return end.substr(end.size() - std::min<std::size_t>(end.size(), kMaxPadding + 1)).find('\0') !=
          std::string_view::npos;
 }
 
@@ -224,7 +224,7 @@ bool is_plausible_debug_info(const JitRecord& record) noexcept {
 
 bool is_plausible_unwinding(const JitRecord& record) noexcept {
   const std::optional<UnwindingRecord> info = decode_unwinding(record);
-  return info && info->padding.size() <= kMostPadding;
+  return info && info->padding.size() <= kMaxPadding;
 }
 
 }  // namespace
@@ -285,7 +285,7 @@ std::optional<JitRecord> find_record(std::string_view bytes, std::uint64_t offse
 
 std::uint64_t repeated_bytes(std::string_view bytes, std::uint64_t damage,
                              const JitRecord& next) noexcept {
-  const std::uint64_t far = damage < kMostRepeated ? 0 : damage - kMostRepeated;
+  const std::uint64_t far = damage < kMaxRepeated ? 0 : damage - kMaxRepeated;
   const std::string_view before = bytes.substr(far, damage - far);
   const std::size_t copy = before.rfind(next.bytes.substr(0, 40));
   if (copy == std::string_view::npos) return 0;
@@ -434,7 +434,7 @@ std::optional<JitRecord> Jitdump::Reader::next_slowly(Diagnostics& problems) {
 std::uint64_t Jitdump::Reader::repeated_before(const JitRecord& next) noexcept {
   // Each look back costs as much as reading so many bytes: a file that is damage all over gets as
   // many as its size allows.
-  if (looks_back_ * kMostRepeated > 64 * kMostRepeated + dump_->bytes().size()) return 0;
+  if (looks_back_ * kMaxRepeated > 64 * kMaxRepeated + dump_->bytes().size()) return 0;
   ++looks_back_;
   return repeated_bytes(dump_->bytes(), at_, next);
 }

@@ -156,8 +156,8 @@ std::optional<JitRecord> find_record(std::string_view bytes, std::uint64_t offse
 
 /// A buffer that was written twice leaves its bytes twice, the second time behind a whole record.
 /// How many bytes from `damage` on repeat those right before it, where `next` is the first record
-/// found behind `damage`; 0 where they do not. Looks back over at most kMostRepeated bytes.
-inline constexpr std::uint64_t kMostRepeated = std::uint64_t{1} << 20;  // buffers are smaller
+/// found behind `damage`; 0 where they do not. Looks back over at most kMaxRepeated bytes.
+inline constexpr std::uint64_t kMaxRepeated = std::uint64_t{1} << 20;  // buffers are smaller
 std::uint64_t repeated_bytes(std::string_view bytes, std::uint64_t damage,
                              const JitRecord& next) noexcept;
 

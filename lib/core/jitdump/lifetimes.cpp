@@ -86,7 +86,7 @@ constexpr std::uint32_t kNobody = UINT32_MAX;
 /// All addresses at which some placement begins or ends, numbered in ascending order.
 class Borders {
  public:
-  explicit Borders(const Placements& placements) : of_(placements.count() * 2) {
+  explicit Borders(const CodeEvents& placements) : of_(placements.count() * 2) {
     if (of_.empty()) return;
     Columns ends;
     ends.make_room(of_.size());
@@ -109,19 +109,19 @@ class Borders {
     }
   }
   std::size_t count() const noexcept { return addresses_.size(); }
-  Column<Address> take_addresses() noexcept { return std::move(addresses_); }
+  MmapVector<Address> take_addresses() noexcept { return std::move(addresses_); }
   std::uint32_t begin_of(std::size_t placement) const noexcept { return of_[placement * 2]; }
   std::uint32_t end_of(std::size_t placement) const noexcept { return of_[placement * 2 + 1]; }
 
  private:
-  Column<Address> addresses_;
-  Column<std::uint32_t> of_;
+  MmapVector<Address> addresses_;
+  MmapVector<std::uint32_t> of_;
 };
 
 /// The address space at one time, which goes through all placements.
 class Sweep {
  public:
-  explicit Sweep(const Placements& placements)
+  explicit Sweep(const CodeEvents& placements)
       : placements_(placements),
         borders_(placements),
         begins_(borders_.count() + 1),
@@ -131,7 +131,7 @@ class Sweep {
     pieces_.all.reserve(placements.count() + placements.count() / 2);
   }
 
-  Pieces run() {
+  CodeLifetimes run() {
     for (std::uint32_t i = 0; i < placements_.count(); ++i) {
       if (placements_.is_move(i)) {
         move(i);
@@ -142,7 +142,7 @@ class Sweep {
     }
     auto& all = pieces_.all;
     all.erase(std::remove_if(all.begin(), all.end(),
-                             [](const Piece& piece) { return piece.from == piece.to; }),
+                             [](const CodeLifetime& piece) { return piece.from == piece.to; }),
               all.end());
     pieces_.borders = borders_.take_addresses();
     return std::move(pieces_);
@@ -194,7 +194,7 @@ class Sweep {
   }
 
   void cut(std::uint32_t piece, std::uint32_t begin, std::uint32_t end, std::uint64_t time) {
-    const Piece whole = pieces_.all[piece];
+    const CodeLifetime whole = pieces_.all[piece];
     close(piece, time);
     if (whole.begin < begin) open(whole.begin, begin, whole.placement, time);
     if (whole.end > end) open(end, whole.end, whole.placement, time);
@@ -210,7 +210,7 @@ class Sweep {
 
   void move(std::uint32_t placement) {
     if (next_move_ == placements_.moved.size()) return;
-    const Placements::Move& move = placements_.moved[next_move_];
+    const CodeEvents::Move& move = placements_.moved[next_move_];
     if (move.placement != placement) return;
     ++next_move_;
     std::uint32_t& now = now_[move.load];
@@ -219,7 +219,7 @@ class Sweep {
     now = placement;
   }
 
-  const Placements& placements_;
+  const CodeEvents& placements_;
   Borders borders_;
   OrderedBits begins_;                   // where a piece begins now
   std::vector<std::uint32_t> piece_at_;  // which one, for the borders in begins_
@@ -227,12 +227,12 @@ class Sweep {
   std::vector<Link> links_;              // of each piece, where there are moves
   std::vector<std::uint32_t> now_;       // of each LOAD, where its code is
   std::size_t next_move_ = 0;            // in Placements::moved
-  Pieces pieces_;
+  CodeLifetimes pieces_;
 };
 
 }  // namespace
 
-Pieces make_pieces(const Placements& placements) { return Sweep(placements).run(); }
+CodeLifetimes make_pieces(const CodeEvents& placements) { return Sweep(placements).run(); }
 
 namespace {
 
@@ -251,16 +251,16 @@ unsigned short_distance(std::size_t distance) noexcept {
 
 }  // namespace
 
-std::optional<PieceTree::Found> PieceTree::find(Address address,
-                                                std::uint64_t time) const noexcept {
+std::optional<LifetimeTree::Found> LifetimeTree::find(Address address,
+                                                      std::uint64_t time) const noexcept {
   if (centers_.empty()) return std::nullopt;
   const std::size_t gap =
       search().one_of(search_tree_.levels(), pieces_.data(), sizeof(Kept), address);
   return find_from(gap, address, time);
 }
 
-void PieceTree::find_group(const std::uint64_t* addresses, const std::uint64_t* times,
-                           std::optional<Found>* answers) const noexcept {
+void LifetimeTree::find_group(const std::uint64_t* addresses, const std::uint64_t* times,
+                              std::optional<Found>* answers) const noexcept {
   std::size_t gaps[kSearchGroup];
   if (centers_.empty()) return std::fill(answers, answers + kSearchGroup, std::nullopt);
   search().group(search_tree_.levels(), addresses, gaps);
@@ -270,8 +270,8 @@ void PieceTree::find_group(const std::uint64_t* addresses, const std::uint64_t* 
   }
 }
 
-std::optional<PieceTree::Found> PieceTree::find_from(std::size_t gap, Address address,
-                                                     std::uint64_t time) const noexcept {
+std::optional<LifetimeTree::Found> LifetimeTree::find_from(std::size_t gap, Address address,
+                                                           std::uint64_t time) const noexcept {
   if (gap != 0) {
     const Kept& piece = at(gap - 1, time);
     if (holds(piece, gap - 1, address, time)) return found(piece, gap - 1);
@@ -281,8 +281,8 @@ std::optional<PieceTree::Found> PieceTree::find_from(std::size_t gap, Address ad
 
 /// Asks the other centers on the path from the gap to the root of the tree, side by side: every
 /// step of each search waits for memory, so they wait together.
-std::optional<PieceTree::Found> PieceTree::find_on_path(std::size_t gap, Address address,
-                                                        std::uint64_t time) const noexcept {
+std::optional<LifetimeTree::Found> LifetimeTree::find_on_path(std::size_t gap, Address address,
+                                                              std::uint64_t time) const noexcept {
   std::array<Candidate, 64> on_path;
   std::size_t count = 0;
   for (std::size_t step = 1; step <= centers_.size(); step *= 2) {
@@ -304,14 +304,14 @@ std::optional<PieceTree::Found> PieceTree::find_on_path(std::size_t gap, Address
 }
 
 /// Whether some piece of a center reaches into a gap other than the one behind the center.
-bool PieceTree::reaches(std::size_t center, std::size_t gap) const noexcept {
+bool LifetimeTree::reaches(std::size_t center, std::size_t gap) const noexcept {
   const unsigned reach = reach_[center];
   if (gap > center) return gap - center > 1 && short_distance(gap - center - 1) <= reach >> 4;
   return short_distance(center + 1 - gap) <= (reach & 0xf);
 }
 
 /// One step of a binary search; whether another one is needed.
-bool PieceTree::Candidate::halve(std::uint64_t time) noexcept {
+bool LifetimeTree::Candidate::halve(std::uint64_t time) noexcept {
   if (count <= 1) return false;
   const std::size_t half = count / 2;
   last = last[half].from <= time ? last + half : last;
@@ -320,8 +320,8 @@ bool PieceTree::Candidate::halve(std::uint64_t time) noexcept {
   return true;
 }
 
-PieceTree::Candidate PieceTree::candidate_of(std::size_t center,
-                                             std::uint64_t time) const noexcept {
+LifetimeTree::Candidate LifetimeTree::candidate_of(std::size_t center,
+                                                   std::uint64_t time) const noexcept {
   const Kept& newest = pieces_[center];
   if (time >= newest.from || newest.older == 0) return {&newest, 1, center};
   const Kept& oldest = pieces_[newest.older];
@@ -329,19 +329,19 @@ PieceTree::Candidate PieceTree::candidate_of(std::size_t center,
 }
 
 /// The piece of a center that exists at `time` if any does.
-const PieceTree::Kept& PieceTree::at(std::size_t center, std::uint64_t time) const noexcept {
+const LifetimeTree::Kept& LifetimeTree::at(std::size_t center, std::uint64_t time) const noexcept {
   Candidate candidate = candidate_of(center, time);
   while (candidate.halve(time)) {
   }
   return *candidate.last;
 }
 
-bool PieceTree::holds(const Kept& piece, std::size_t center, Address address,
-                      std::uint64_t time) const noexcept {
+bool LifetimeTree::holds(const Kept& piece, std::size_t center, Address address,
+                         std::uint64_t time) const noexcept {
   return exists(piece, time) && range_of(piece, center).contains(address);
 }
 
-AddressRange PieceTree::range_of(const Kept& piece, std::size_t center) const noexcept {
+AddressRange LifetimeTree::range_of(const Kept& piece, std::size_t center) const noexcept {
   const std::uint64_t below = piece.record >> kBelowShift;
   if (below != kFarBelow && piece.size != kLongSize) [[likely]] {
     return {centers_[center] - below, piece.size};
@@ -352,16 +352,16 @@ AddressRange PieceTree::range_of(const Kept& piece, std::size_t center) const no
       ->range;
 }
 
-PieceTree::Found PieceTree::found(const Kept& piece, std::size_t center) const noexcept {
+LifetimeTree::Found LifetimeTree::found(const Kept& piece, std::size_t center) const noexcept {
   return {range_of(piece, center),
           piece.from,
           piece.to,
-          piece.record & kMostOffset,
+          piece.record & kMaxOffset,
           (piece.record & kMoved) != 0,
           (piece.record & kWhole) != 0};
 }
 
-std::vector<PieceTree::Found> PieceTree::all_at(std::uint64_t time) const {
+std::vector<LifetimeTree::Found> LifetimeTree::all_at(std::uint64_t time) const {
   std::vector<Found> there;
   for (std::size_t center = 0; center < centers_.size(); ++center) {
     const Kept& piece = at(center, time);
@@ -373,13 +373,13 @@ std::vector<PieceTree::Found> PieceTree::all_at(std::uint64_t time) const {
 }
 
 /// Where pieces hang, and how many on each center.
-struct PieceTree::Homes {
+struct LifetimeTree::Homes {
   std::vector<std::uint32_t> center_of;  // each piece
   std::vector<std::uint32_t> first;      // of each center, counting all; one more at the end
 };
 
-PieceTree::PieceTree(const Placements& placements, const Pieces& pieces) {
-  Column<std::uint32_t> centers_below;
+LifetimeTree::LifetimeTree(const CodeEvents& placements, const CodeLifetimes& pieces) {
+  MmapVector<std::uint32_t> centers_below;
   choose_centers(pieces, centers_below);
   hang(placements, pieces, find_homes(pieces, centers_below));
   std::sort(long_.begin(), long_.end(),
@@ -389,13 +389,14 @@ PieceTree::PieceTree(const Placements& placements, const Pieces& pieces) {
 
 /// From the highest address down: a piece that has no center yet gets its beginning for one.
 /// `centers_below` gets for each border how many centers are below it.
-void PieceTree::choose_centers(const Pieces& pieces, Column<std::uint32_t>& centers_below) {
+void LifetimeTree::choose_centers(const CodeLifetimes& pieces,
+                                  MmapVector<std::uint32_t>& centers_below) {
   const std::size_t count = pieces.borders.size();
   std::vector<std::uint32_t> first_end(count, UINT32_MAX);  // of the pieces that begin there
-  for (const Piece& piece : pieces.all) {
+  for (const CodeLifetime& piece : pieces.all) {
     first_end[piece.begin] = std::min(first_end[piece.begin], piece.end);
   }
-  centers_below = Column<std::uint32_t>(count);
+  centers_below = MmapVector<std::uint32_t>(count);
   std::uint32_t center = UINT32_MAX - 1;
   for (std::size_t i = count; i-- > 0;) {
     if (first_end[i] > center) continue;
@@ -410,13 +411,13 @@ void PieceTree::choose_centers(const Pieces& pieces, Column<std::uint32_t>& cent
   centers_.shrink();
 }
 
-PieceTree::Homes PieceTree::find_homes(const Pieces& pieces,
-                                       const Column<std::uint32_t>& centers_below) {
+LifetimeTree::Homes LifetimeTree::find_homes(const CodeLifetimes& pieces,
+                                             const MmapVector<std::uint32_t>& centers_below) {
   Homes homes{std::vector<std::uint32_t>(pieces.all.size()),
               std::vector<std::uint32_t>(centers_.size() + 1)};
-  reach_ = Column<std::uint8_t>(centers_.size());
+  reach_ = MmapVector<std::uint8_t>(centers_.size());
   for (std::size_t i = 0; i < pieces.all.size(); ++i) {
-    const Piece& piece = pieces.all[i];
+    const CodeLifetime& piece = pieces.all[i];
     const std::size_t low = centers_below[piece.begin];
     const std::size_t behind = centers_below[piece.end];
     const std::size_t home = highest(low + 1, behind) - 1;
@@ -433,8 +434,9 @@ PieceTree::Homes PieceTree::find_homes(const Pieces& pieces,
   return homes;
 }
 
-void PieceTree::hang(const Placements& placements, const Pieces& pieces, const Homes& homes) {
-  pieces_ = Column<Kept>(pieces.all.size());
+void LifetimeTree::hang(const CodeEvents& placements, const CodeLifetimes& pieces,
+                        const Homes& homes) {
+  pieces_ = MmapVector<Kept>(pieces.all.size());
   std::vector<std::uint32_t> hung(centers_.size());
   for (std::size_t i = 0; i < pieces.all.size(); ++i) {
     const std::size_t center = homes.center_of[i];
@@ -450,8 +452,9 @@ void PieceTree::hang(const Placements& placements, const Pieces& pieces, const H
   }
 }
 
-PieceTree::Kept PieceTree::keep(const Placements& placements, const Pieces& pieces,
-                                const Piece& piece, std::size_t center, std::size_t at) {
+LifetimeTree::Kept LifetimeTree::keep(const CodeEvents& placements, const CodeLifetimes& pieces,
+                                      const CodeLifetime& piece, std::size_t center,
+                                      std::size_t at) {
   const Address begin = pieces.borders[piece.begin];
   const Address end = pieces.borders[piece.end];
   const std::uint64_t below = std::min(centers_[center] - begin, kFarBelow);
@@ -461,7 +464,7 @@ PieceTree::Kept PieceTree::keep(const Placements& placements, const Pieces& piec
   }
   const std::size_t of = piece.placement;
   const bool whole = begin == placements.begin[of] && end == placements.end[of] &&
-                     (placements.offset[of] & Placements::kEmpty) == 0;
+                     (placements.offset[of] & CodeEvents::kEmpty) == 0;
   const std::uint64_t flags =
       (placements.is_move(of) ? kMoved : 0) | (whole ? kWhole : 0) | below << kBelowShift;
   return {piece.from, piece.to, placements.record(of) | flags, size, 0};

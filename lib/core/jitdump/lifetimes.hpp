@@ -13,11 +13,11 @@
 namespace perfmap {
 
 /// What puts code somewhere: the LOAD and MOVE records of a dump, in the order in which they count.
-struct Placements {
-  Column<std::uint64_t> time;
-  Column<std::uint64_t> begin;
-  Column<std::uint64_t> end;     ///< 0: the end of the address space
-  Column<std::uint64_t> offset;  ///< of the record, and flags
+struct CodeEvents {
+  MmapVector<std::uint64_t> time;
+  MmapVector<std::uint64_t> begin;
+  MmapVector<std::uint64_t> end;     ///< 0: the end of the address space
+  MmapVector<std::uint64_t> offset;  ///< of the record, and flags
   std::uint64_t moves = 0;
   /// For each placement by a MOVE the placement that loaded the code, ascending by the first; a
   /// MOVE of what was not there has none.
@@ -43,12 +43,12 @@ struct Placements {
 };
 
 /// Reads them, and sorts them by time where the file does not.
-Placements read_placements(const Jitdump& dump, const std::optional<TimeConversion>& conversion,
+CodeEvents read_placements(const Jitdump& dump, const std::optional<TimeConversion>& conversion,
                            Diagnostics& problems);
 
 /// A rectangle of addresses and time that belongs to one placement. Its addresses are borders: see
 /// Pieces.
-struct Piece {
+struct CodeLifetime {
   std::uint64_t from;
   std::uint64_t to;  ///< Timeline::kEnd: nothing ended it
   std::uint32_t begin;
@@ -57,15 +57,15 @@ struct Piece {
 };
 
 /// The rectangles of a timeline. They do not overlap, and their times of beginning ascend.
-struct Pieces {
-  std::vector<Piece> all;
+struct CodeLifetimes {
+  std::vector<CodeLifetime> all;
   /// Every address at which some placement begins or ends, ascending; pieces have their numbers.
   /// The last one may be the end of the address space, which is written 0.
-  Column<Address> borders;
+  MmapVector<Address> borders;
 };
 
 /// Cuts addresses and time into pieces. O(n log n) whatever overlaps; at most three a placement.
-Pieces make_pieces(const Placements& placements);
+CodeLifetimes make_pieces(const CodeEvents& placements);
 
 /// The pieces of a timeline, to be asked by address and time.
 ///
@@ -79,10 +79,10 @@ Pieces make_pieces(const Placements& placements);
 /// says, in half a cache line with all that an answer needs; only older ones are searched for. How
 /// far the pieces of a center reach is kept in a byte of its own, so that other centers on the path
 /// are asked only where they may know.
-class PieceTree {
+class LifetimeTree {
  public:
   /// Offsets of records share their words with other things.
-  static constexpr std::uint64_t kMostOffset = (std::uint64_t{1} << 46) - 1;
+  static constexpr std::uint64_t kMaxOffset = (std::uint64_t{1} << 46) - 1;
 
   struct Found {
     AddressRange range;
@@ -93,8 +93,8 @@ class PieceTree {
     bool whole;            ///< `range` is the range of its record
   };
 
-  PieceTree() = default;
-  PieceTree(const Placements& placements, const Pieces& pieces);
+  LifetimeTree() = default;
+  LifetimeTree(const CodeEvents& placements, const CodeLifetimes& pieces);
 
   std::optional<Found> find(Address address, std::uint64_t time) const noexcept;
 
@@ -110,7 +110,7 @@ class PieceTree {
   struct Kept {
     std::uint64_t from;
     std::uint64_t to;
-    std::uint64_t record;  // kMostOffset, then flags, then bytes below the center
+    std::uint64_t record;  // kMaxOffset, then flags, then bytes below the center
     std::uint32_t size;
     /// Of the newest of a center: where the older ones are, 0 for none. Of the oldest: how many.
     std::uint32_t older;
@@ -131,16 +131,16 @@ class PieceTree {
     bool halve(std::uint64_t time) noexcept;
   };
 
-  static constexpr std::uint64_t kMoved = kMostOffset + 1;
+  static constexpr std::uint64_t kMoved = kMaxOffset + 1;
   static constexpr std::uint64_t kWhole = kMoved << 1;
   static constexpr unsigned kBelowShift = 48;
   static constexpr std::uint64_t kFarBelow = 0xffff;  // see Long, as for kLongSize
   static constexpr std::uint32_t kLongSize = UINT32_MAX;
 
-  void choose_centers(const Pieces& pieces, Column<std::uint32_t>& centers_below);
-  Homes find_homes(const Pieces& pieces, const Column<std::uint32_t>& centers_below);
-  void hang(const Placements& placements, const Pieces& pieces, const Homes& homes);
-  Kept keep(const Placements& placements, const Pieces& pieces, const Piece& piece,
+  void choose_centers(const CodeLifetimes& pieces, MmapVector<std::uint32_t>& centers_below);
+  Homes find_homes(const CodeLifetimes& pieces, const MmapVector<std::uint32_t>& centers_below);
+  void hang(const CodeEvents& placements, const CodeLifetimes& pieces, const Homes& homes);
+  Kept keep(const CodeEvents& placements, const CodeLifetimes& pieces, const CodeLifetime& piece,
             std::size_t center, std::size_t at);
 
   AddressRange range_of(const Kept& piece, std::size_t center) const noexcept;
@@ -159,14 +159,14 @@ class PieceTree {
   bool reaches(std::size_t center, std::size_t gap) const noexcept;
   Found found(const Kept& piece, std::size_t center) const noexcept;
 
-  Column<std::uint64_t> centers_;
+  MmapVector<std::uint64_t> centers_;
   SearchTree search_tree_;
   /// Each center's newest, in the order of centers; then the older ones, center by center, the
   /// oldest first.
-  Column<Kept> pieces_;
+  MmapVector<Kept> pieces_;
   /// How many gaps between centers the pieces of a center reach into, below and above those next to
   /// it, each as a logarithm in four bits.
-  Column<std::uint8_t> reach_;
+  MmapVector<std::uint8_t> reach_;
   std::vector<Long> long_;  // by piece
 };
 

@@ -126,7 +126,7 @@ struct Resolver::State {
     return answer.why == Unresolved::before_load;
   }
 
-  void take(Address address, Hit hit, Resolution& answer) const noexcept {
+  void take(Address address, EntryRef hit, Resolution& answer) const noexcept {
     if (!hit) return;
     const std::optional<Entry> entry = index.entry(hit);
     if (!entry) {
@@ -176,7 +176,7 @@ void Resolver::find_all(std::span<const Query> queries, std::span<Resolution> an
     asked.push_back(queries[i].address);
     places.push_back(i);
   }
-  std::vector<Hit> hits(asked.size());
+  std::vector<EntryRef> hits(asked.size());
   state_->index.find_all(asked, hits);
   for (std::size_t i = 0; i < hits.size(); ++i) {
     state_->take(asked[i], hits[i], answers[places[i]]);

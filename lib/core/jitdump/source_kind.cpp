@@ -87,14 +87,14 @@ bool is_log(std::string_view text) noexcept {
 
 /// Versions that there are or may be, and a size that there is room for.
 bool has_plausible_header(std::string_view bytes, std::endian order) noexcept {
-  constexpr std::uint32_t kMostVersion = 2;
-  constexpr std::uint32_t kMostSize = 4096;
+  constexpr std::uint32_t kMaxVersion = 2;
+  constexpr std::uint32_t kMaxSize = 4096;
   if (bytes.size() < JitdumpHeader::kSize) return false;
   Cursor cursor(bytes.substr(4), order);
   const std::uint32_t version = cursor.u32();
   const std::uint32_t size = cursor.u32();
-  return version >= 1 && version <= kMostVersion && size >= JitdumpHeader::kSize &&
-         size <= std::min<std::size_t>(kMostSize, bytes.size());
+  return version >= 1 && version <= kMaxVersion && size >= JitdumpHeader::kSize &&
+         size <= std::min<std::size_t>(kMaxSize, bytes.size());
 }
 
 /// Whether one byte of the magic number is another one.

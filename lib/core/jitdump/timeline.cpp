@@ -19,7 +19,7 @@ namespace perfmap {
 namespace {
 
 /// Pieces, of which there may be three times as many, are numbered in 32 bits.
-constexpr std::size_t kMostPlacements = std::size_t{1} << 30;
+constexpr std::size_t kMaxPlacements = std::size_t{1} << 30;
 
 /// Of what covers the last byte of the address space, 0.
 std::uint64_t end_of(const AddressRange& range) noexcept {
@@ -27,14 +27,14 @@ std::uint64_t end_of(const AddressRange& range) noexcept {
 }
 
 template <class T>
-void reorder(Column<T>& column, const std::vector<std::uint32_t>& order) {
-  Column<T> sorted(column.size());
+void reorder(MmapVector<T>& column, const std::vector<std::uint32_t>& order) {
+  MmapVector<T> sorted(column.size());
   for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i]];
   column = std::move(sorted);
 }
 
 /// Threads write their records as they get to it.
-void sort_by_time(Placements& placements) {
+void sort_by_time(CodeEvents& placements) {
   const std::uint64_t* const times = placements.time.data();
   if (std::is_sorted(times, times + placements.count())) return;
   std::vector<std::uint32_t> order(placements.count());
@@ -52,7 +52,7 @@ void sort_by_time(Placements& placements) {
 /// depend on sizes, or a damaged one would decide about other code.
 class MovedCodeFinder {
  public:
-  MovedCodeFinder(const Jitdump& dump, Placements& placements, Diagnostics& problems)
+  MovedCodeFinder(const Jitdump& dump, CodeEvents& placements, Diagnostics& problems)
       : dump_(dump), placements_(placements), problems_(problems), now_(placements.count()) {}
 
   void run() {
@@ -107,7 +107,7 @@ class MovedCodeFinder {
     const std::uint64_t size = std::min(load->range.size, move.range.size);
     const std::uint64_t offset = placements_.record(placement);
     placements_.end[placement] = end_of({move.range.begin, size});
-    if (size == 0) placements_.offset[placement] |= Placements::kEmpty;
+    if (size == 0) placements_.offset[placement] |= CodeEvents::kEmpty;
     placements_.odd_moves.push_back({offset, size});
     problems_.add(rule::kOddMove, {offset, 0, 0},
                   "a MOVE of " + std::to_string(move.code_size) + " bytes, of which " +
@@ -115,7 +115,7 @@ class MovedCodeFinder {
   }
 
   const Jitdump& dump_;
-  Placements& placements_;
+  CodeEvents& placements_;
   Diagnostics& problems_;
   std::vector<std::uint32_t> now_;  // of each LOAD, the placement where its code is
   // LOADs. Hash tables can be flooded.
@@ -134,16 +134,16 @@ void check_header_size(const Jitdump& dump, Diagnostics& problems) {
 
 }  // namespace
 
-Placements read_placements(const Jitdump& dump, const std::optional<TimeConversion>& conversion,
+CodeEvents read_placements(const Jitdump& dump, const std::optional<TimeConversion>& conversion,
                            Diagnostics& problems) {
-  Placements placements;
+  CodeEvents placements;
   const auto add = [&](const JitRecord& record, const AddressRange& range, std::uint64_t flag) {
-    if (placements.count() == kMostPlacements || record.offset > PieceTree::kMostOffset) return;
+    if (placements.count() == kMaxPlacements || record.offset > LifetimeTree::kMaxOffset) return;
     const std::uint64_t time = conversion ? conversion->to_ns(record.time) : record.time;
     placements.time.push_back(std::min(time, Timeline::kEnd - 1));
     placements.begin.push_back(range.begin);
     placements.end.push_back(end_of(range));
-    placements.offset.push_back(record.offset | flag | (range.size == 0 ? Placements::kEmpty : 0));
+    placements.offset.push_back(record.offset | flag | (range.size == 0 ? CodeEvents::kEmpty : 0));
   };
   dump.for_each(problems, [&](const JitRecord& record) {
     if (record.is(JitRecordKind::load)) {
@@ -154,7 +154,7 @@ Placements read_placements(const Jitdump& dump, const std::optional<TimeConversi
       }
     } else if (record.is(JitRecordKind::move)) {
       if (const auto move = decode_move(record)) {
-        add(record, move->range, Placements::kMove);
+        add(record, move->range, CodeEvents::kMove);
         ++placements.moves;
       }
     }
@@ -177,24 +177,24 @@ struct Timeline::State {
   std::optional<TimeConversion> conversion;
   std::uint64_t loads = 0;
   std::vector<Moved> moves;                    // ascending
-  std::vector<Placements::OddMove> odd_moves;  // ascending
-  PieceTree tree;
+  std::vector<CodeEvents::OddMove> odd_moves;  // ascending
+  LifetimeTree tree;
 
   explicit State(Jitdump of) : dump(std::move(of)) {}
 
   void build(Diagnostics& problems) {
     tree = {};
-    Placements placements = read_placements(dump, conversion, problems);
+    CodeEvents placements = read_placements(dump, conversion, problems);
     odd_moves = std::move(placements.odd_moves);
-    const Pieces pieces = make_pieces(placements);
+    const CodeLifetimes pieces = make_pieces(placements);
     loads = placements.count() - placements.moves;
     moves.clear();
-    for (const Placements::Move& move : placements.moved) {
+    for (const CodeEvents::Move& move : placements.moved) {
       moves.push_back({placements.record(move.placement), placements.record(move.load), move.from});
     }
     std::sort(moves.begin(), moves.end(),
               [](const Moved& a, const Moved& b) { return a.move < b.move; });
-    tree = PieceTree(placements, pieces);
+    tree = LifetimeTree(placements, pieces);
   }
 
   const Moved* moved_by(std::uint64_t move) const noexcept {
@@ -206,7 +206,7 @@ struct Timeline::State {
 
   /// Reads the record only where the piece does not say it all: it lies in the file, and nobody has
   /// looked at that page for long.
-  std::optional<CodeAt> code_of(const PieceTree::Found& piece) const noexcept {
+  std::optional<CodeAt> code_of(const LifetimeTree::Found& piece) const noexcept {
     if (piece.record >= dump.bytes().size() || dump.input().was_truncated()) return std::nullopt;
     CodeAt code{piece.range, piece.record, piece.record, piece.from, piece.to};
     if (piece.moved) {
@@ -228,7 +228,7 @@ struct Timeline::State {
     return found->size;
   }
 
-  std::optional<AddressRange> range_of(const PieceTree::Found& piece) const noexcept {
+  std::optional<AddressRange> range_of(const LifetimeTree::Found& piece) const noexcept {
     const auto record = dump.record_at(piece.record);
     if (!record) return std::nullopt;
     if (piece.moved) return range_of_move(*record);
@@ -272,7 +272,7 @@ void Timeline::find_all(std::span<const AddressAtTime> asked,
                         std::span<std::optional<CodeAt>> answers) const noexcept {
   std::uint64_t addresses[kSearchGroup];
   std::uint64_t times[kSearchGroup];
-  std::optional<PieceTree::Found> pieces[kSearchGroup];
+  std::optional<LifetimeTree::Found> pieces[kSearchGroup];
   std::size_t done = 0;
   for (; asked.size() - done >= kSearchGroup; done += kSearchGroup) {
     for (std::size_t i = 0; i < kSearchGroup; ++i) {
@@ -289,7 +289,7 @@ void Timeline::find_all(std::span<const AddressAtTime> asked,
 
 void Timeline::for_each_at(std::uint64_t time,
                            const std::function<void(const PlacedCode&)>& visit) const {
-  for (const PieceTree::Found& piece : state_->tree.all_at(std::min(time, kEnd - 1))) {
+  for (const LifetimeTree::Found& piece : state_->tree.all_at(std::min(time, kEnd - 1))) {
     if (const auto code = state_->code_of(piece)) visit({piece.range, *code});
   }
 }

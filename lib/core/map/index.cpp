@@ -141,18 +141,18 @@ class Answers {
   void write_reused(std::span<bool> reused) const noexcept {
     for (std::size_t i = 0; i < best_.size(); ++i) {
       const auto& maps = first_of_map_[i];
-      const auto of_map = maps.find(Hit{best_[i].line}.map());
+      const auto of_map = maps.find(EntryRef{best_[i].line}.map());
       reused[i] = of_map != maps.end() && of_map->second.has_rival;
     }
   }
-  void write(std::span<Hit> hits) const noexcept {
-    for (std::size_t i = 0; i < best_.size(); ++i) hits[i] = Hit{best_[i].line};
+  void write(std::span<EntryRef> hits) const noexcept {
+    for (std::size_t i = 0; i < best_.size(); ++i) hits[i] = EntryRef{best_[i].line};
   }
 
  private:
-  void take(Precedence::Rank& best, const Precedence::Rank& offered) const noexcept {
+  void take(OverlapPolicy::Rank& best, const OverlapPolicy::Rank& offered) const noexcept {
     const bool nobody_yet = best.line == UINT64_MAX;
-    if (nobody_yet || Precedence(overlap_, {}).wins(offered, best)) best = offered;
+    if (nobody_yet || OverlapPolicy(overlap_, {}).wins(offered, best)) best = offered;
   }
 
   /// The first entry of a map at an address, and whether another one has another name.
@@ -163,14 +163,14 @@ class Answers {
   using Firsts = std::map<std::uint64_t, First>;  // by map
 
   void compare(Firsts& firsts, std::uint64_t line) const {
-    First& first = firsts.try_emplace(Hit{line}.map(), First{line}).first->second;
+    First& first = firsts.try_emplace(EntryRef{line}.map(), First{line}).first->second;
     if (!first.has_rival) first.has_rival = are_rivals(first.line, line, maps_);
   }
 
   Overlap overlap_;
   std::span<const Map> maps_;
   std::span<const Address> addresses_;
-  std::vector<Precedence::Rank> best_;
+  std::vector<OverlapPolicy::Rank> best_;
   std::vector<Firsts> first_of_map_;  // of each address
 };
 
@@ -194,14 +194,14 @@ void offer_all(std::span<const Map> maps, Answers& answers, Diagnostics& problem
 }  // namespace
 
 void find_by_scan(std::span<const Map> maps, Overlap overlap, std::span<const Address> addresses,
-                  std::span<Hit> hits, Diagnostics& problems) {
+                  std::span<EntryRef> hits, Diagnostics& problems) {
   Answers answers(overlap, maps, addresses);
   offer_all(maps, answers, problems);
   answers.write(hits);
 }
 
 void find_by_scan(std::span<const Map> maps, Overlap overlap, std::span<const Address> addresses,
-                  std::span<Hit> hits, std::span<bool> reused, Diagnostics& problems) {
+                  std::span<EntryRef> hits, std::span<bool> reused, Diagnostics& problems) {
   Answers answers(overlap, maps, addresses);
   answers.look_for_reuse();
   offer_all(maps, answers, problems);
@@ -209,7 +209,7 @@ void find_by_scan(std::span<const Map> maps, Overlap overlap, std::span<const Ad
   answers.write_reused(reused);
 }
 
-std::optional<Entry> entry_of(std::span<const Map> maps, Hit hit) noexcept {
+std::optional<Entry> entry_of(std::span<const Map> maps, EntryRef hit) noexcept {
   return maps[hit.map()].entry_at(hit.offset());
 }
 
@@ -250,11 +250,11 @@ struct Index::State {
   std::vector<Map> maps;
   Overlap overlap = Overlap::last;
   std::vector<Progress> progress;
-  std::vector<Run> runs;
+  std::vector<SegmentTable> runs;
   PerfTree tree;
   std::uint64_t entries = 0;
 
-  Precedence precedence() const noexcept { return {overlap, maps}; }
+  OverlapPolicy precedence() const noexcept { return {overlap, maps}; }
 
   void read_all(Diagnostics& problems) {
     runs.clear();
@@ -318,7 +318,7 @@ struct Index::State {
   }
 
   void merge_last() {
-    Run merged = merge_runs(runs[runs.size() - 2], runs.back(), precedence());
+    SegmentTable merged = merge_runs(runs[runs.size() - 2], runs.back(), precedence());
     runs.pop_back();
     runs.back() = std::move(merged);
   }
@@ -339,7 +339,7 @@ struct Index::State {
   /// Which of two answers stands, where either may be nobody's.
   std::uint64_t better(std::uint64_t a, std::uint64_t b) const noexcept {
     if (a == UINT64_MAX || b == UINT64_MAX) return std::min(a, b);
-    const Precedence order = precedence();
+    const OverlapPolicy order = precedence();
     return order.wins(order.rank_of(b), order.rank_of(a)) ? b : a;
   }
 };
@@ -359,9 +359,9 @@ std::span<const Map> Index::maps() const noexcept { return state_->maps; }
 Overlap Index::overlap() const noexcept { return state_->overlap; }
 std::uint64_t Index::entry_count() const noexcept { return state_->entries; }
 
-bool Index::is_reused(Address address, Hit hit) const noexcept {
+bool Index::is_reused(Address address, EntryRef hit) const noexcept {
   const State& state = *state_;
-  for (const Run& run : state.runs) {
+  for (const SegmentTable& run : state.runs) {
     if (run.reused().contains(address, hit.map())) return true;
     if (state.runs.size() == 1) continue;
     const std::uint64_t line = run.find(address, state.maps);
@@ -370,44 +370,44 @@ bool Index::is_reused(Address address, Hit hit) const noexcept {
   return false;
 }
 
-Hit Index::find(Address address) const noexcept {
+EntryRef Index::find(Address address) const noexcept {
   const State& state = *state_;
   if (state.overlap == Overlap::perf) return {state.tree.find(address)};
   std::uint64_t answer = UINT64_MAX;
-  for (const Run& run : state.runs) {
+  for (const SegmentTable& run : state.runs) {
     const std::uint64_t line = run.find(address, state.maps);
     answer = &run == &state.runs.front() ? line : state.better(answer, line);
   }
   return {answer};
 }
 
-void Index::find_all(std::span<const Address> addresses, std::span<Hit> hits) const noexcept {
+void Index::find_all(std::span<const Address> addresses, std::span<EntryRef> hits) const noexcept {
   const State& state = *state_;
   if (state.overlap == Overlap::perf || state.runs.size() != 1) {
     std::transform(addresses.begin(), addresses.end(), hits.begin(),
                    [this](Address address) { return find(address); });
     return;
   }
-  static_assert(sizeof(Hit) == sizeof(std::uint64_t));
+  static_assert(sizeof(EntryRef) == sizeof(std::uint64_t));
   constexpr std::size_t kBlock = 1024;
   std::array<std::uint64_t, kBlock> lines;
   for (std::size_t done = 0; done < addresses.size(); done += kBlock) {
     const auto asked = addresses.subspan(done, std::min(kBlock, addresses.size() - done));
     state.runs.front().find_all(asked, lines.data(), state.maps);
-    for (std::size_t i = 0; i < asked.size(); ++i) hits[done + i] = Hit{lines[i]};
+    for (std::size_t i = 0; i < asked.size(); ++i) hits[done + i] = EntryRef{lines[i]};
   }
 }
 
-std::optional<Entry> Index::entry(Hit hit) const noexcept {
+std::optional<Entry> Index::entry(EntryRef hit) const noexcept {
   return state_->read_entry(hit.map(), hit.offset());
 }
 
-std::uint64_t Index::line_number(Hit hit) const {
+std::uint64_t Index::line_number(EntryRef hit) const {
   return state_->maps[hit.map()].line_number(hit.offset());
 }
 
 std::optional<Entry> Index::find_entry(Address address) const noexcept {
-  const Hit hit = find(address);
+  const EntryRef hit = find(address);
   if (!hit) return std::nullopt;
   return entry(hit);
 }

@@ -32,9 +32,9 @@ void keep(ScannedLine& out, std::uint64_t offset, std::uint64_t end) noexcept {
 
 /// Finds ends of lines with memchr and leaves every line to parse_map_line(): for the last bytes of
 /// a text, and for processors without the vector code.
-std::size_t scan_plainly(Cursor& at, ScannedLine* lines, std::size_t most) noexcept {
+std::size_t scan_plainly(Cursor& at, ScannedLine* lines, std::size_t max) noexcept {
   std::size_t count = 0;
-  while (count < most && at.line < at.size) {
+  while (count < max && at.line < at.size) {
     const std::uint64_t from = std::max(at.line, at.searched);
     const void* const found = std::memchr(at.text + from, '\n', at.size - from);
     const std::uint64_t end =
@@ -75,12 +75,12 @@ __attribute__((target("avx2,bmi"), always_inline)) inline void parse_canonical(
 
 /// Both steps for a batch: newlines 64 bytes at a time, then the lines they end.
 __attribute__((target("avx2,bmi"))) std::size_t scan_avx2(Cursor& at, ScannedLine* lines,
-                                                          std::size_t most) noexcept {
+                                                          std::size_t max) noexcept {
   if (at.size < kReach) return 0;
   const std::uint64_t safe = at.size - kReach;  // blocks start at or before this
   const __m256i newline = _mm256_set1_epi8('\n');
   std::size_t count = 0;
-  while (at.searched <= safe && count + 64 <= most) {
+  while (at.searched <= safe && count + 64 <= max) {
     const char* const block = at.text + at.searched;
     const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block));
     const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + 32));
@@ -109,17 +109,17 @@ bool has_avx2() noexcept {
 
 #endif
 
-std::size_t scan(Cursor& at, ScannedLine* lines, std::size_t most) noexcept {
+std::size_t scan(Cursor& at, ScannedLine* lines, std::size_t max) noexcept {
 #if defined(__x86_64__)
   if (has_avx2()) {
     for (;;) {
-      const std::size_t count = scan_avx2(at, lines, most);
+      const std::size_t count = scan_avx2(at, lines, max);
       if (count != 0) return count;
       if (at.size < kReach || at.searched > at.size - kReach) break;
     }
   }
 #endif
-  return scan_plainly(at, lines, most);
+  return scan_plainly(at, lines, max);
 }
 
 }  // namespace
@@ -334,8 +334,8 @@ void append_escaped(std::string& out, std::string_view name) {
 
 /// Cuts what was appended from `start` on to at most `most` bytes, between two characters, of which
 /// \xNN is one.
-void cut(std::string& out, std::size_t start, std::size_t most) {
-  std::size_t end = start + most;
+void cut(std::string& out, std::size_t start, std::size_t max) {
+  std::size_t end = start + max;
   while (end > start && (static_cast<unsigned char>(out[end]) & 0xc0) == 0x80) --end;
   for (std::size_t back = 1; back < 4 && back <= end - start; ++back) {
     if (out[end - back] == '\\') {
@@ -349,7 +349,7 @@ void cut(std::string& out, std::size_t start, std::size_t most) {
 
 }  // namespace
 
-bool is_written_as_is(std::string_view name) noexcept {
+bool is_plain_map_name(std::string_view name) noexcept {
   if (name.size() < kShortest || name.front() == ' ' || name.back() == ' ') return false;
   if (is_plain_ascii(name)) return true;
   while (!name.empty()) {
@@ -360,8 +360,8 @@ bool is_written_as_is(std::string_view name) noexcept {
   return true;
 }
 
-void append_written_name(std::string& out, std::string_view name) {
-  if (is_written_as_is(name)) {
+void append_escaped_map_name(std::string& out, std::string_view name) {
+  if (is_plain_map_name(name)) {
     out += name;
     return;
   }
@@ -373,16 +373,16 @@ void append_written_name(std::string& out, std::string_view name) {
   out += kept.empty() ? "?]" : "]";
 }
 
-std::string written_name(std::string_view name) {
+std::string escape_map_name(std::string_view name) {
   std::string out;
-  append_written_name(out, name);
+  append_escaped_map_name(out, name);
   return out;
 }
 
-void append_portable_name(std::string& out, std::string_view name) {
+void append_portable_map_name(std::string& out, std::string_view name) {
   const std::size_t start = out.size();
-  append_written_name(out, name);
-  if (out.size() - start > kMostPortableName) cut(out, start, kMostPortableName);
+  append_escaped_map_name(out, name);
+  if (out.size() - start > kMaxPortableName) cut(out, start, kMaxPortableName);
 }
 
 namespace {
@@ -406,7 +406,7 @@ void Map::settle_text() noexcept {
   ends_in_part_ = text_.size() != input_.text().size();
   const std::size_t with_filler = text_.size();
   text_ = without_filler(text_, options_.growing || text_.ends_with('\n'));
-  if (options_.growing || text_.size() != with_filler) input_.settle(text_.size());
+  if (options_.growing || text_.size() != with_filler) input_.commit(text_.size());
 }
 
 std::optional<Entry> Map::entry_at(std::uint64_t offset) const noexcept {
@@ -472,8 +472,8 @@ bool size_and_name_at(std::string_view text, std::size_t at) noexcept {
   const std::size_t start = prefixed ? at + 2 : at;
   std::size_t end = start;
   while (end < text.size() && is_lower_hex(text[end])) ++end;
-  const std::size_t most = prefixed ? 16 : 8;
-  return end > start && end - start <= most && end + 1 < text.size() && text[end] == ' ' &&
+  const std::size_t max = prefixed ? 16 : 8;
+  return end > start && end - start <= max && end + 1 < text.size() && text[end] == ' ' &&
          text[end + 1] != ' ';
 }
 

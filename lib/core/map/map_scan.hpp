@@ -124,7 +124,7 @@ void visit_batch(std::span<const ScannedLine> batch, const Window& window, std::
 template <class Visit>
 std::uint64_t for_each_range(const Map& map, std::uint64_t offset, std::uint64_t line,
                              Diagnostics& problems, Visit visit) {
-  Windows windows(map.input(), map.text(), offset);
+  ChunkReader windows(map.input(), map.text(), offset);
   for (Window window = windows.next(); !window.text.empty(); window = windows.next()) {
     LineScanner scanner(window.text);
     for (auto batch = scanner.next(); !batch.empty(); batch = scanner.next()) {

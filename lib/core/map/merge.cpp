@@ -30,7 +30,7 @@ void append_entry(MapText& map, Address begin, std::uint64_t size, std::string_v
     map.text += name;
     if (name.back() == '\r') map.text += '\r';  // readers take one off
   } else {
-    append_written_name(map.text, name);
+    append_escaped_map_name(map.text, name);
     ++map.changed_names;
   }
   map.text += '\n';
@@ -44,7 +44,7 @@ constexpr std::size_t kAhead = 16;
 
 void prefetch_line(const Index& index, std::size_t position) noexcept {
   if (position >= index.segment_count()) return;
-  const Hit owner = index.segment(position).owner;
+  const EntryRef owner = index.segment(position).owner;
   const char* const line = index.maps()[owner.map()].text().data() + owner.offset();
   __builtin_prefetch(line);
   __builtin_prefetch(line + 64);
@@ -77,9 +77,9 @@ PortableStats format_all(const Index& index, Room room, Wrote wrote) {
     const auto entry = index.entry(segment.owner);
     if (!entry) break;  // the file was cut off: nobody will want the rest
     std::string_view name = entry->name;
-    if (name.size() > kMostPortableName || !is_written_as_is(name)) {
+    if (name.size() > kMaxPortableName || !is_plain_map_name(name)) {
       changed.clear();
-      append_portable_name(changed, name);
+      append_portable_map_name(changed, name);
       name = changed;
       ++stats.changed_names;
     }
@@ -104,7 +104,7 @@ PortableStats format_all(const Index& index, Room room, Wrote wrote) {
 
 PortableStats write_portable(const Index& index, OutputFile& out) {
   return format_all(
-      index, [&](std::size_t most) { return out.room(most); },
+      index, [&](std::size_t max) { return out.room(max); },
       [&](std::size_t count) { out.wrote(count); });
 }
 
@@ -113,8 +113,8 @@ std::string portable_text(const Index& index) {
   std::size_t used = 0;
   format_all(
       index,
-      [&](std::size_t most) {
-        if (text.size() < used + most) text.resize(2 * (used + most));
+      [&](std::size_t max) {
+        if (text.size() < used + max) text.resize(2 * (used + max));
         return text.data() + used;
       },
       [&](std::size_t count) { used += count; });

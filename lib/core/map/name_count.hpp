@@ -33,8 +33,8 @@ class NameCount {
   }
   /// The one of which there are most names.
   Runtime runtime() const noexcept {
-    const auto* const most = std::max_element(runtimes_.begin() + 1, runtimes_.end());
-    return *most == 0 ? Runtime::unknown : static_cast<Runtime>(most - runtimes_.begin());
+    const auto* const max = std::max_element(runtimes_.begin() + 1, runtimes_.end());
+    return *max == 0 ? Runtime::unknown : static_cast<Runtime>(max - runtimes_.begin());
   }
 
  private:

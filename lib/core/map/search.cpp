@@ -23,7 +23,7 @@ SearchTree::SearchTree(std::span<const std::uint64_t> values) {
   levels_.push_back({values.data(), values.size()});
   while (levels_.back().count > kFanout) {
     const SearchLevel& below = levels_.back();
-    Column<std::uint64_t> level((below.count + kFanout - 1) / kFanout);
+    MmapVector<std::uint64_t> level((below.count + kFanout - 1) / kFanout);
     for (std::size_t i = 0; i < level.size(); ++i) level[i] = below.values[i * kFanout];
     upper_.push_back(std::move(level));
     levels_.push_back({upper_.back().data(), upper_.back().size()});

@@ -27,7 +27,7 @@ struct Append {
   Columns& out;
   std::uint64_t tag;
 
-  void expect(std::size_t most) { out.make_room(most); }
+  void expect(std::size_t max) { out.make_room(max); }
   void operator()(const AddressRange& range, std::uint64_t offset) noexcept {
     out.append(range.begin, range.size, tag | offset);
   }
@@ -45,7 +45,7 @@ std::uint64_t read_columns(const Map& map, std::size_t number, std::uint64_t off
 namespace {
 
 std::string_view name_of(std::uint64_t line, std::span<const Map> maps) noexcept {
-  const Hit hit{line};
+  const EntryRef hit{line};
   const auto entry = maps[hit.map()].entry_at(hit.offset());
   return entry ? entry->name : std::string_view();
 }
@@ -142,7 +142,7 @@ ReusedAddresses find_reused(const Columns& sorted, std::span<const Map> maps) {
   std::unordered_map<std::uint64_t, OpenEntries> of_maps;
   for (std::size_t i = 0; i < sorted.count(); ++i) {
     const std::uint64_t line = sorted.line[i];
-    const std::uint64_t map = Hit{line}.map();
+    const std::uint64_t map = EntryRef{line}.map();
     OpenEntries& open = of_maps.try_emplace(map, map, maps).first->second;
     open.advance(sorted.begin[i], reused);
     open.open(last_of(sorted.begin[i], sorted.size[i], line, maps), line);
@@ -153,23 +153,23 @@ ReusedAddresses find_reused(const Columns& sorted, std::span<const Map> maps) {
 }
 
 bool are_rivals(std::uint64_t line, std::uint64_t other, std::span<const Map> maps) noexcept {
-  return line != other && Hit{line}.map() == Hit{other}.map() &&
+  return line != other && EntryRef{line}.map() == EntryRef{other}.map() &&
          name_of(line, maps) != name_of(other, maps);
 }
 
-Precedence::Rank Precedence::rank_of(std::uint64_t line) const noexcept {
+OverlapPolicy::Rank OverlapPolicy::rank_of(std::uint64_t line) const noexcept {
   if (overlap_ != Overlap::inner) return {0, line};
-  const Hit hit{line};
+  const EntryRef hit{line};
   const auto entry = maps_[hit.map()].entry_at(hit.offset());
   return {entry ? std::max<std::uint64_t>(entry->range.size, 1) : 0, line};
 }
 
-Run::Run(Columns segments, ReusedAddresses reused)
+SegmentTable::SegmentTable(Columns segments, ReusedAddresses reused)
     : segments_(std::move(segments)),
       reused_(std::move(reused)),
       tree_({segments_.begin.data(), segments_.count()}) {}
 
-std::size_t Run::gallop(std::size_t from, std::uint64_t address) const noexcept {
+std::size_t SegmentTable::gallop(std::size_t from, std::uint64_t address) const noexcept {
   const std::uint64_t* const begins = segments_.begin.data();
   const std::size_t count = segments_.count();
   std::size_t step = 1;
@@ -182,7 +182,8 @@ std::size_t Run::gallop(std::size_t from, std::uint64_t address) const noexcept 
   return static_cast<std::size_t>(std::upper_bound(begins + low, begins + high, address) - begins);
 }
 
-std::uint64_t Run::last_at(std::size_t position, std::span<const Map> maps) const noexcept {
+std::uint64_t SegmentTable::last_at(std::size_t position,
+                                    std::span<const Map> maps) const noexcept {
   const std::uint64_t begin = segments_.begin[position];
   const std::uint32_t size = segments_.size[position];
   const std::uint64_t last = last_of(begin, size, segments_.line[position], maps);
@@ -190,8 +191,8 @@ std::uint64_t Run::last_at(std::size_t position, std::span<const Map> maps) cons
   return std::min(last, segments_.begin[position + 1] - 1);
 }
 
-std::uint64_t Run::answer(std::size_t after, std::uint64_t address,
-                          std::span<const Map> maps) const noexcept {
+std::uint64_t SegmentTable::answer(std::size_t after, std::uint64_t address,
+                                   std::span<const Map> maps) const noexcept {
   if (after == 0) return UINT64_MAX;
   const std::size_t position = after - 1;
   const std::uint32_t size = segments_.size[position];
@@ -200,7 +201,7 @@ std::uint64_t Run::answer(std::size_t after, std::uint64_t address,
   return covers ? segments_.line[position] : UINT64_MAX;
 }
 
-void Run::prefetch_answers(const std::size_t* positions) const noexcept {
+void SegmentTable::prefetch_answers(const std::size_t* positions) const noexcept {
   for (std::size_t i = 0; i < kSearchGroup; ++i) {
     if (positions[i] == 0) continue;
     __builtin_prefetch(segments_.size.data() + positions[i] - 1);
@@ -208,12 +209,12 @@ void Run::prefetch_answers(const std::size_t* positions) const noexcept {
   }
 }
 
-std::uint64_t Run::find(std::uint64_t address, std::span<const Map> maps) const noexcept {
+std::uint64_t SegmentTable::find(std::uint64_t address, std::span<const Map> maps) const noexcept {
   return answer(search().one(tree_.levels(), payload(), address), address, maps);
 }
 
-void Run::find_all(std::span<const Address> addresses, std::uint64_t* lines,
-                   std::span<const Map> maps) const noexcept {
+void SegmentTable::find_all(std::span<const Address> addresses, std::uint64_t* lines,
+                            std::span<const Map> maps) const noexcept {
   std::size_t done = 0;
   std::size_t after = 0;  // position of the address before
   while (done < addresses.size()) {
@@ -242,9 +243,9 @@ void Run::find_all(std::span<const Address> addresses, std::uint64_t* lines,
   }
 }
 
-Segment Run::at(std::size_t position, std::span<const Map> maps) const noexcept {
+Segment SegmentTable::at(std::size_t position, std::span<const Map> maps) const noexcept {
   const std::uint64_t begin = segments_.begin[position];
-  return {{begin, last_at(position, maps) - begin + 1}, Hit{segments_.line[position]}};
+  return {{begin, last_at(position, maps) - begin + 1}, EntryRef{segments_.line[position]}};
 }
 
 namespace {
@@ -263,9 +264,9 @@ class Segments {
     }
     last_ = last;
   }
-  Run finish(ReusedAddresses reused) {
+  SegmentTable finish(ReusedAddresses reused) {
     columns_.shrink();
-    return Run(std::move(columns_), std::move(reused));
+    return SegmentTable(std::move(columns_), std::move(reused));
   }
 
  private:
@@ -278,17 +279,17 @@ class Segments {
 class Sweep {
   struct Live {
     std::uint64_t last;
-    Precedence::Rank rank;
+    OverlapPolicy::Rank rank;
   };
   auto order() const {
     return [this](const Live& a, const Live& b) { return precedence_.wins(b.rank, a.rank); };
   }
 
  public:
-  Sweep(const Columns& sorted, const Precedence& precedence)
+  Sweep(const Columns& sorted, const OverlapPolicy& precedence)
       : sorted_(sorted), precedence_(precedence) {}
 
-  Run run() {
+  SegmentTable run() {
     for (std::size_t i = 0; i < sorted_.count(); ++i) {
       const std::uint64_t begin = sorted_.begin[i];
       const std::uint64_t line = sorted_.line[i];
@@ -321,7 +322,7 @@ class Sweep {
   }
 
   const Columns& sorted_;
-  const Precedence& precedence_;
+  const OverlapPolicy& precedence_;
   std::vector<Live> live_;
   std::uint64_t position_ = 0;
   Segments out_;
@@ -340,13 +341,13 @@ bool is_partition(const Columns& sorted, std::span<const Map> maps) noexcept {
 /// Goes over two partitions at once. `left_` and `right_` are what is left of the segments at hand.
 class Merge {
  public:
-  Merge(const Run& a, const Run& b, const Precedence& precedence)
+  Merge(const SegmentTable& a, const SegmentTable& b, const OverlapPolicy& precedence)
       : left_(a, precedence.maps()), right_(b, precedence.maps()), precedence_(precedence) {
     reused_.add(a.reused());
     reused_.add(b.reused());
   }
 
-  Run run() {
+  SegmentTable run() {
     while (!left_.done() || !right_.done()) step();
     reused_.settle();
     return out_.finish(std::move(reused_));
@@ -355,7 +356,7 @@ class Merge {
  private:
   class Side {
    public:
-    Side(const Run& run, std::span<const Map> maps) : run_(run), maps_(maps) { load(); }
+    Side(const SegmentTable& run, std::span<const Map> maps) : run_(run), maps_(maps) { load(); }
     bool done() const noexcept { return position_ == run_.count(); }
     /// Inclusive, as the segment at the last address of all has no other end.
     std::uint64_t first() const noexcept { return first_; }
@@ -382,7 +383,7 @@ class Merge {
       line_ = segment.owner.line;
     }
 
-    const Run& run_;
+    const SegmentTable& run_;
     std::span<const Map> maps_;
     std::size_t position_ = 0;
     std::uint64_t first_ = 0;
@@ -405,7 +406,7 @@ class Merge {
       if (!other.done()) last = std::min(last, other.first() - 1);
     }
     if (in_left && in_right && are_rivals(left_.line(), right_.line(), precedence_.maps())) {
-      reused_.add(first, last, Hit{taken.line()}.map());
+      reused_.add(first, last, EntryRef{taken.line()}.map());
     }
     out_.add(first, last, taken.line());
     left_.drop_through(last);
@@ -414,20 +415,21 @@ class Merge {
 
   Side left_;
   Side right_;
-  const Precedence& precedence_;
+  const OverlapPolicy& precedence_;
   ReusedAddresses reused_;
   Segments out_;
 };
 
 }  // namespace
 
-Run make_run(Columns sorted, const Precedence& precedence) {
+SegmentTable make_run(Columns sorted, const OverlapPolicy& precedence) {
   if (!is_partition(sorted, precedence.maps())) return Sweep(sorted, precedence).run();
   sorted.shrink();
-  return Run(std::move(sorted));
+  return SegmentTable(std::move(sorted));
 }
 
-Run merge_runs(const Run& a, const Run& b, const Precedence& precedence) {
+SegmentTable merge_runs(const SegmentTable& a, const SegmentTable& b,
+                        const OverlapPolicy& precedence) {
   return Merge(a, b, precedence).run();
 }
 

@@ -25,9 +25,9 @@ constexpr std::uint64_t kMapShift = 48;
 /// Entries as columns, one value an entry: 20 bytes each. `line` is Hit::line, which grows along
 /// the file and from map to map, so that it also says which of two entries is the later.
 struct Columns {
-  Column<std::uint64_t> begin;
-  Column<std::uint32_t> size;  ///< see kTooLong; 0 was made 1
-  Column<std::uint64_t> line;
+  MmapVector<std::uint64_t> begin;
+  MmapVector<std::uint32_t> size;  ///< see kTooLong; 0 was made 1
+  MmapVector<std::uint64_t> line;
 
   std::size_t count() const noexcept { return begin.size(); }
   void make_room(std::size_t more) {
@@ -53,7 +53,7 @@ struct Columns {
 inline std::uint64_t last_of(std::uint64_t begin, std::uint32_t size, std::uint64_t line,
                              std::span<const Map> maps) noexcept {
   if (size != kTooLong) return begin + (size - 1);
-  const Hit hit{line};
+  const EntryRef hit{line};
   const auto entry = maps[hit.map()].entry_at(hit.offset());
   return entry ? std::max(begin, entry->range.last()) : begin;  // a line that was cut off meanwhile
 }
@@ -105,7 +105,7 @@ class SearchTree {
   std::span<const SearchLevel> levels() const noexcept { return levels_; }
 
  private:
-  std::vector<Column<std::uint64_t>> upper_;
+  std::vector<MmapVector<std::uint64_t>> upper_;
   std::vector<SearchLevel> levels_;
 };
 
@@ -144,9 +144,9 @@ ReusedAddresses find_reused(const Columns& sorted, std::span<const Map> maps);
 bool are_rivals(std::uint64_t line, std::uint64_t other, std::span<const Map> maps) noexcept;
 
 /// Which of two entries answers where both do.
-class Precedence {
+class OverlapPolicy {
  public:
-  Precedence(Overlap overlap, std::span<const Map> maps) noexcept
+  OverlapPolicy(Overlap overlap, std::span<const Map> maps) noexcept
       : overlap_(overlap), maps_(maps) {}
 
   /// An entry as precedence sees it. `size` is the whole entry's, and only matters for `inner`.
@@ -169,11 +169,11 @@ class Precedence {
 
 /// An immutable partition: segments that ascend and do not overlap, with a search tree above them.
 /// The size of a segment is short, too: a longer one ends where the next begins or its entry ends.
-class Run {
+class SegmentTable {
  public:
-  Run() = default;
+  SegmentTable() = default;
   /// Takes sorted, overlap-free columns.
-  explicit Run(Columns segments, ReusedAddresses reused = {});
+  explicit SegmentTable(Columns segments, ReusedAddresses reused = {});
 
   /// What the entries of these segments, and those that they hide, had by several names.
   const ReusedAddresses& reused() const noexcept { return reused_; }
@@ -200,9 +200,10 @@ class Run {
 };
 
 /// Makes a partition of sorted columns by precedence. O(n log n) whatever overlaps.
-Run make_run(Columns sorted, const Precedence& precedence);
+SegmentTable make_run(Columns sorted, const OverlapPolicy& precedence);
 
 /// The partition of both. O(a + b).
-Run merge_runs(const Run& a, const Run& b, const Precedence& precedence);
+SegmentTable merge_runs(const SegmentTable& a, const SegmentTable& b,
+                        const OverlapPolicy& precedence);
 
 }  // namespace perfmap

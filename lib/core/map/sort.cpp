@@ -12,18 +12,18 @@ namespace {
 
 /// JIT code lies in few places. When all addresses lie in at most this many pieces of 4 GiB, the
 /// number of the piece and the low 32 bits make a short key that sorts as the address does.
-constexpr std::size_t kMostPieces = 256;
+constexpr std::size_t kMaxPieces = 256;
 constexpr unsigned kLowBits = 32;
 
 /// Numbers the pieces of 4 GiB that addresses lie in, in ascending order. A small hash table, as
 /// neighbouring lines often lie in different pieces.
-class Pieces {
+class AddressBlocks {
  public:
   /// False where there are too many.
   bool add(std::uint64_t piece) {
     Slot& slot = slot_of(piece);
     if (slot.piece == piece) return true;
-    if (sorted_.size() == kMostPieces) return false;
+    if (sorted_.size() == kMaxPieces) return false;
     slot.piece = piece;
     sorted_.push_back(piece);
     return true;
@@ -57,7 +57,7 @@ class Pieces {
 
 /// How an address and an entry's position share one 64-bit key: address above, position below.
 struct Packing {
-  Pieces pieces;
+  AddressBlocks pieces;
   unsigned position_bits = 0;
   unsigned key_bits = 0;   // of the address part
   unsigned zero_bits = 0;  // that every address ends in, as code is aligned
@@ -77,7 +77,7 @@ struct Packing {
 };
 
 /// False where address and position need more than 64 bits.
-bool choose_packing(const Column<std::uint64_t>& begins, Packing& packing) {
+bool choose_packing(const MmapVector<std::uint64_t>& begins, Packing& packing) {
   if (begins.size() >= UINT32_MAX) return false;
   std::uint64_t any = std::uint64_t{1} << (kLowBits - 1);
   for (std::size_t i = 0; i < begins.size(); ++i) {
@@ -135,7 +135,7 @@ struct Digit {
   std::size_t of(std::uint64_t key) const noexcept { return key >> shift & (values() - 1); }
 };
 
-constexpr unsigned kMostDigitBits = 11;
+constexpr unsigned kMaxDigitBits = 11;
 
 /// Makes counts of values the positions where the first of each value goes.
 void make_starts(std::span<std::uint32_t> counts) noexcept {
@@ -153,10 +153,10 @@ void move_by_digit(std::span<const std::uint64_t> from, std::uint64_t* to, Digit
 /// passes, in `spare`; the number depends on the bits alone.
 unsigned sort_by_low_digits(std::span<std::uint64_t> keys, std::span<std::uint64_t> spare,
                             unsigned low, unsigned high) noexcept {
-  const unsigned passes = (high - low + kMostDigitBits - 1) / kMostDigitBits;
+  const unsigned passes = (high - low + kMaxDigitBits - 1) / kMaxDigitBits;
   if (passes == 0) return 0;
   const unsigned bits = (high - low + passes - 1) / passes;
-  std::array<std::uint32_t, (std::size_t{64} / kMostDigitBits + 1) << kMostDigitBits> counts;
+  std::array<std::uint32_t, (std::size_t{64} / kMaxDigitBits + 1) << kMaxDigitBits> counts;
   std::fill_n(counts.begin(), std::size_t{passes} << bits, 0);
   for (const std::uint64_t key : keys) {
     for (unsigned pass = 0; pass < passes; ++pass) {
@@ -178,10 +178,10 @@ unsigned sort_by_low_digits(std::span<std::uint64_t> keys, std::span<std::uint64
 constexpr std::size_t kInCache = std::size_t{1} << 19;
 
 /// Sorts by the bits from `low` up to `high`. Needs `spare` as long.
-void radix_sort(Column<std::uint64_t>& keys, Column<std::uint64_t>& spare, unsigned low,
+void radix_sort(MmapVector<std::uint64_t>& keys, MmapVector<std::uint64_t>& spare, unsigned low,
                 unsigned high) {
   const std::size_t count = keys.size();
-  if (count <= kInCache || high - low <= kMostDigitBits) {
+  if (count <= kInCache || high - low <= kMaxDigitBits) {
     if (sort_by_low_digits({keys.data(), count}, {spare.data(), count}, low, high) % 2 != 0) {
       keys.swap(spare);
     }
@@ -209,7 +209,7 @@ constexpr std::size_t kAhead = 160;  // entries, which is as many fetches as mem
 /// Puts lines and sizes in the order of the keys, and makes addresses of those. `lines` is as long
 /// as the columns.
 void gather_packed(const Packing& packing, const Payload& payload, Columns& columns,
-                   Column<std::uint64_t>& lines) {
+                   MmapVector<std::uint64_t>& lines) {
   std::uint64_t* const keys = columns.begin.data();
   std::uint64_t* const packed = columns.line.data();
   const std::size_t count = columns.count();
@@ -223,9 +223,9 @@ void gather_packed(const Packing& packing, const Payload& payload, Columns& colu
   }
 }
 
-void gather(const Packing& packing, Columns& columns, Column<std::uint64_t>& lines) {
-  Column<std::uint64_t>& keys = columns.begin;
-  Column<std::uint32_t> sizes(keys.size());
+void gather(const Packing& packing, Columns& columns, MmapVector<std::uint64_t>& lines) {
+  MmapVector<std::uint64_t>& keys = columns.begin;
+  MmapVector<std::uint32_t> sizes(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     lines[i] = columns.line[packing.position(keys[i])];
     sizes[i] = columns.size[packing.position(keys[i])];
@@ -238,9 +238,9 @@ void gather(const Packing& packing, Columns& columns, Column<std::uint64_t>& lin
 /// with sizes beyond measure: begin becomes the keys, the spare of the sort the sorted lines.
 void sort_packed(Packing& packing, Columns& columns) {
   const std::size_t count = columns.count();
-  Column<std::uint64_t>& keys = columns.begin;
+  MmapVector<std::uint64_t>& keys = columns.begin;
   for (std::size_t i = 0; i < count; ++i) keys[i] = packing.key(keys[i], i);
-  Column<std::uint64_t> spare(count);
+  MmapVector<std::uint64_t> spare(count);
   radix_sort(keys, spare, packing.position_bits, packing.position_bits + packing.key_bits);
   const Payload payload(columns);
   if (payload.fits) {
@@ -263,8 +263,8 @@ void sort_pairs(Columns& columns) {
   std::sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.position < b.position;
   });
-  Column<std::uint64_t> lines(count);
-  Column<std::uint32_t> sizes(count);
+  MmapVector<std::uint64_t> lines(count);
+  MmapVector<std::uint32_t> sizes(count);
   for (std::size_t i = 0; i < count; ++i) {
     columns.begin[i] = pairs[i].begin;
     lines[i] = columns.line[pairs[i].position];

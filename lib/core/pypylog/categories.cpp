@@ -11,7 +11,7 @@ namespace {
 
 using Kind = PypylogEvent::Kind;
 
-constexpr std::size_t kMostBytes = 200;  // of a category
+constexpr std::size_t kMaxBytes = 200;  // of a category
 
 bool is_word(char byte) noexcept {
   const char lower = static_cast<char>(byte | 0x20);
@@ -24,14 +24,14 @@ bool is_word(char byte) noexcept {
 std::uint32_t Categories::number_of(std::string_view category) {
   const auto found = numbers_.find(category);
   if (found != numbers_.end()) return found->second;
-  if (numbers_.size() == kMost) return kNone;
+  if (numbers_.size() == kMax) return kNone;
   const auto number = static_cast<std::uint32_t>(numbers_.size());
   numbers_.emplace(category, number);
   return number;
 }
 
 Categories::Ending Categories::parse_new(std::string_view ending) {
-  if (ending.size() < 2 || ending.size() > kMostBytes) return {};
+  if (ending.size() < 2 || ending.size() > kMaxBytes) return {};
   const bool opens = ending.front() == '{';
   if (!opens && ending.back() != '}') return {};
   const std::string_view name = opens ? ending.substr(1) : ending.substr(0, ending.size() - 1);

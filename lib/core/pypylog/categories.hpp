@@ -20,13 +20,13 @@ namespace perfmap {
 /// is known at a glance. A text falls to one of two slots, and takes the one that has been held
 /// longer: never more than kSlots are held, and nothing takes longer, whatever comes.
 template <std::size_t kSlots, std::size_t kSlotBytes>
-class RecentTexts {
+class StringCache {
   static_assert((kSlots & (kSlots - 1)) == 0 && kSlots <= 1 << 24);
   static_assert(kSlotBytes % 32 == 0 && kSlotBytes <= 128);
 
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  static constexpr std::size_t kMostBytes = kSlotBytes - 16;
+  static constexpr std::size_t kMaxBytes = kSlotBytes - 16;
 
   /// Where a text is, and whether it was not there before. kNone for one that is empty or too long.
   struct Found {
@@ -36,10 +36,10 @@ class RecentTexts {
   /// `readable` is how many bytes may be read from the text's beginning. What can be told by loads
   /// of one length is: texts differ in length, and which comes next cannot be guessed.
   Found put(std::string_view text, std::size_t readable) {
-    if (text.empty() || text.size() > kMostBytes) return {};
+    if (text.empty() || text.size() > kMaxBytes) return {};
     if (slots_.empty()) slots_.resize(kSlots);
     const std::size_t first = slot_of(text) & ~std::size_t{1};
-    const bool can_load = readable >= kMostBytes;
+    const bool can_load = readable >= kMaxBytes;
     for (const std::size_t at : {first, first + 1}) {
       if (can_load ? slots_[at].equals(text) : slots_[at].view() == text) {
         return {static_cast<std::uint32_t>(at), false};
@@ -53,7 +53,7 @@ class RecentTexts {
 
  private:
   struct alignas(32) Slot {
-    std::array<char, kMostBytes> bytes{};
+    std::array<char, kMaxBytes> bytes{};
     std::uint32_t size = 0;
     bool is_second_older = false;  // of a pair's first
 
@@ -65,7 +65,7 @@ class RecentTexts {
 #if defined(__SSE2__)
     bool equals(std::string_view text) const noexcept {
       std::array<std::uint64_t, 2> same{};
-      for (unsigned i = 0; i < kMostBytes / 16; ++i) {
+      for (unsigned i = 0; i < kMaxBytes / 16; ++i) {
         const auto* const mine = reinterpret_cast<const __m128i*>(bytes.data()) + i;
         const auto* const other = reinterpret_cast<const __m128i*>(text.data()) + i;
         const __m128i equal = _mm_cmpeq_epi8(_mm_load_si128(mine), _mm_loadu_si128(other));
@@ -113,14 +113,14 @@ class RecentTexts {
 class Categories {
  public:
   static constexpr std::uint32_t kNone = PypylogEvent::kNoCategory;
-  static constexpr std::size_t kMost = 65536;
+  static constexpr std::size_t kMax = 65536;
 
   struct Ending {
     PypylogEvent::Kind kind = PypylogEvent::Kind::text;  ///< text: that is none
     std::uint32_t category = kNone;                      ///< kNone, too, where there are too many
     std::string_view name = {};                          ///< of the text that was asked about
   };
-  /// `readable` as for RecentTexts::put().
+  /// `readable` as for StringCache::put().
   Ending parse(std::string_view ending, std::size_t readable);
 
   /// The ending that stands at `line`, newline and all, if it is one of the two that were parsed
@@ -145,7 +145,7 @@ class Categories {
   std::array<Last, 2> last_;
   std::size_t older_ = 0;
 
-  RecentTexts<256, 64> recent_;    // endings
+  StringCache<256, 64> recent_;    // endings
   std::array<Ending, 256> known_;  // without names
   std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_;
 };

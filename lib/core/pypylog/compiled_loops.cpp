@@ -176,8 +176,8 @@ class LoopSections {
 namespace {
 
 constexpr std::uint32_t kNone = CompiledLoop::kNone;
-constexpr std::uint64_t kMostCode = std::uint64_t{1} << 30;
-constexpr std::size_t kMostPlacedAtOnce = 16;
+constexpr std::uint64_t kMaxCode = std::uint64_t{1} << 30;
+constexpr std::size_t kMaxPlacedAtOnce = 16;
 
 Telling telling_of(std::string_view category) noexcept {
   if (category == "jit-backend-addr") return Telling::addresses;
@@ -231,14 +231,14 @@ void LoopSections::place(OpenSection& section, const PlacedLine& line, const Loc
   loop.thread = section.thread;
   const bool is_entered_before = line.bootstrap != 0 && line.bootstrap < line.begin;
   const Address begin = is_entered_before ? line.bootstrap : line.begin;
-  if (line.end < line.begin || line.end - begin > kMostCode) {
+  if (line.end < line.begin || line.end - begin > kMaxCode) {
     problems.add(rule::kOddCode, where, "the addresses of " + loop.name + " make no sense");
   } else {
     loop.code = AddressRange::clamped(begin, line.end - begin);
     loop.operations_end = loop.code.end();
   }
   adopt(index);
-  if (section.placed.size() == kMostPlacedAtOnce) section.placed.erase(section.placed.begin());
+  if (section.placed.size() == kMaxPlacedAtOnce) section.placed.erase(section.placed.begin());
   section.placed.push_back(index);
 }
 
@@ -259,7 +259,7 @@ void LoopSections::take_part(OpenSection& section, std::string_view part, Addres
     }
   }
   if (best == kNone) return;
-  if (least > kMostCode) {
+  if (least > kMaxCode) {
     problems.add(rule::kOddCode, where, "the addresses of " + all[best].name + " make no sense");
     all[best].code = {};
     return;

@@ -62,7 +62,7 @@ struct LoopEvent {
 
 /// What a thread is in the middle of.
 struct ThreadClock {
-  static constexpr std::size_t kMostDepth = 4096;
+  static constexpr std::size_t kMaxDepth = 4096;
 
   std::uint32_t number = PypylogEvent::kNoThread;
   bool has_started = false;
@@ -216,7 +216,7 @@ class LoopClock {
 
 namespace {
 
-constexpr std::size_t kMostThreads = 65536;
+constexpr std::size_t kMaxThreads = 65536;
 
 LoopClock::LoopClock(LoopProfile::Options options)
     : order_{options.base, options.from, options.to},
@@ -234,7 +234,7 @@ ThreadClock* LoopClock::find_thread(std::uint32_t number) noexcept {
 
 ThreadClock* LoopClock::find_or_add_thread(const PypylogEvent& event) {
   if (ThreadClock* const known = find_thread(event.thread)) return known;
-  if (threads_.size() == kMostThreads) {
+  if (threads_.size() == kMaxThreads) {
     problems_.add(rule::kTooManySections, place_of(event), "a thread too many");
     return nullptr;
   }
@@ -308,8 +308,7 @@ CategorySum& LoopClock::category_of(const PypylogEvent& event) {
 void LoopClock::open(ThreadClock& thread, const PypylogEvent& event) {
   const PypylogTick tick = tick_of(thread, event);
   account(thread, tick);
-  if (event.category == PypylogEvent::kNoCategory ||
-      thread.open.size() == ThreadClock::kMostDepth) {
+  if (event.category == PypylogEvent::kNoCategory || thread.open.size() == ThreadClock::kMaxDepth) {
     problems_.add(rule::kTooManySections, place_of(event), "a section too many");
     return;
   }
@@ -370,7 +369,7 @@ void LoopClock::take(const PypylogEvent& event) {
 void LoopClock::take_whole(ThreadClock& thread, const PypylogEvent& event) {
   if (event.is_inside_new && !named_in_slots_.empty()) named_in_slots_[event.inside_slot] = {};
   const bool is_new = event.category >= categories_.size();  // or there are too many
-  const bool is_simple = !visit_ && !is_new && thread.open.size() < ThreadClock::kMostDepth &&
+  const bool is_simple = !visit_ && !is_new && thread.open.size() < ThreadClock::kMaxDepth &&
                          thread.event.meaning == Meaning::nothing &&
                          categories_[event.category].meaning != Meaning::tells;
   if (!is_simple) {

@@ -51,8 +51,8 @@ class LineStarts {
 
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kSlice = std::size_t{32} << 10;
-constexpr std::size_t kMostFound = kSlice / 2 + 3;  // a line has two bytes; two more may be written
-constexpr std::size_t kNumberReach = 17;            // bytes that are loaded for one, from the '['
+constexpr std::size_t kMaxFound = kSlice / 2 + 3;  // a line has two bytes; two more may be written
+constexpr std::size_t kNumberReach = 17;           // bytes that are loaded for one, from the '['
 
 bool may_begin_section(char byte) noexcept {
   return byte == '[' || byte == '\x1b' || (byte >= '0' && byte <= '9');
@@ -163,7 +163,7 @@ bool has_vectors() noexcept { return false; }
 
 #endif
 
-LineStarts::LineStarts() : found_(std::make_unique_for_overwrite<LineStart[]>(kMostFound)) {}
+LineStarts::LineStarts() : found_(std::make_unique_for_overwrite<LineStart[]>(kMaxFound)) {}
 
 void LineStarts::begin(std::string_view text) noexcept {
   text_ = text;
@@ -352,7 +352,7 @@ struct PypylogReader::State {
   std::uint64_t at = 0;           // what comes next, in fed
   std::uint64_t newlines_at = 0;  // in fed before it
   Categories categories;
-  RecentTexts<PypylogEvent::kSlots, 128> insides;
+  StringCache<PypylogEvent::kSlots, 128> insides;
   LineStarts starts;
   std::span<const LineStart> found;
   std::size_t next_found = 0;

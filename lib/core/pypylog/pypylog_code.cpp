@@ -72,7 +72,7 @@ class LoopImages {
 };
 
 /// PyPy changes four bytes, or writes a jump of thirteen over them. No loop is that short.
-constexpr std::uint64_t kMostChanged = 16;
+constexpr std::uint64_t kMaxChanged = 16;
 
 /// Two digits a byte; false where one is none.
 bool copy_hex(std::string_view digits, char* to) noexcept {
@@ -136,7 +136,7 @@ void LoopImages::cut_owners(Address at) {
 }
 
 void LoopImages::write(const Piece& piece) {
-  if (piece.size <= kMostChanged) {
+  if (piece.size <= kMaxChanged) {
     const auto waits = waiting_.upper_bound(piece.begin);
     const bool is_new = waits != waiting_.begin() && piece.begin < std::prev(waits)->second.end();
     const auto owner = owners_.upper_bound(piece.begin);
@@ -333,10 +333,10 @@ class LoopDumper {
   /// Code that nobody knows is zeros, as far as those are few.
   bool take_code(const CompiledLoop& loop, std::uint32_t number, JitdumpBytes& dump) {
     code_.clear();
-    const bool has_code = loop.code.size <= JitdumpBytes::kMostZeros || images_.has(number);
+    const bool has_code = loop.code.size <= JitdumpBytes::kMaxZeros || images_.has(number);
     const std::uint64_t size = has_code && !options_.bare ? loop.code.size : 0;
-    if (size > JitdumpBytes::kMostBytes) return false;
-    if (dump.bytes.size() + size + loop.name.size() >= JitdumpBytes::kMostBytes) return false;
+    if (size > JitdumpBytes::kMaxBytes) return false;
+    if (dump.bytes.size() + size + loop.name.size() >= JitdumpBytes::kMaxBytes) return false;
     if (options_.bare) return true;
     const bool is_whole = size != 0 && images_.append(loop, number, log_, code_);
     dump.without_code += is_whole ? 0 : 1;

@@ -220,7 +220,7 @@ bool encode_load(Fields& fields, JitdumpEncoder& encoder, bool& without_code) {
   if (code && code->size() != load.code_size) fields.fail("\"code\" does not have \"size\" bytes");
   if (!code && has_code && load.code_size != 0 && fields.problem().empty()) {
     without_code = true;
-    code = std::string(load.code_size <= JitdumpBytes::kMostZeros ? load.code_size : 0, '\0');
+    code = std::string(load.code_size <= JitdumpBytes::kMaxZeros ? load.code_size : 0, '\0');
   }
   load.name = name;
   load.code = code ? std::string_view(*code) : std::string_view();
@@ -374,7 +374,7 @@ class DumpBuilder {
     JsonRecord read = encode_json_record(object, encoder);
     problem = std::move(read.problem);
     without_code_ += read.without_code ? 1 : 0;
-    if (without_code_ != 0 && bytes_.size() > JitdumpBytes::kMostBytes && problem.empty()) {
+    if (without_code_ != 0 && bytes_.size() > JitdumpBytes::kMaxBytes && problem.empty()) {
       problem = "a jitdump of more than 1 GiB, with zeros for code that is not there";
     }
     const auto offset = object.find("offset");

@@ -26,12 +26,12 @@ const nlohmann::json* Fields::find(const std::string& key) const {
   return found == object_.end() ? nullptr : &*found;
 }
 
-std::uint64_t Fields::number(const char* key, std::uint64_t most) {
+std::uint64_t Fields::number(const char* key, std::uint64_t max) {
   const nlohmann::json* const value = find(key);
   if (value == nullptr) return 0;
-  const bool good = value->is_number_unsigned() && value->get<std::uint64_t>() <= most;
+  const bool good = value->is_number_unsigned() && value->get<std::uint64_t>() <= max;
   if (good) return value->get<std::uint64_t>();
-  fail(quoted(key) + " is not an unsigned number of " + (most == UINT32_MAX ? "32" : "64") +
+  fail(quoted(key) + " is not an unsigned number of " + (max == UINT32_MAX ? "32" : "64") +
        " bits");
   return 0;
 }

@@ -23,7 +23,7 @@ class Fields {
 
   bool has(const char* key) const { return object_.contains(key); }
   /// An unsigned number below `end`, or 0 where there is none.
-  std::uint64_t number(const char* key, std::uint64_t most = UINT64_MAX);
+  std::uint64_t number(const char* key, std::uint64_t max = UINT64_MAX);
   std::uint32_t number32(const char* key) {
     return static_cast<std::uint32_t>(number(key, UINT32_MAX));
   }

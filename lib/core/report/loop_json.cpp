@@ -78,7 +78,7 @@ class LoopsJson {
   void write_loops() {
     const std::vector<LoopRow> rows = loop_rows(profile_, LoopKey::loop, options_.samples);
     const auto shown = std::min<std::uint64_t>(
-        rows.size(), options_.by == LoopKey::loop ? options_.most : UINT64_MAX);
+        rows.size(), options_.by == LoopKey::loop ? options_.max : UINT64_MAX);
     json_.key("loops");
     json_.begin_array();
     for (const LoopRow& row : std::span(rows).first(shown)) write_loop(row);
@@ -149,7 +149,7 @@ class LoopsJson {
 
   void write_groups() {
     const std::vector<LoopRow> rows = loop_rows(profile_, options_.by, options_.samples);
-    const auto shown = std::min<std::uint64_t>(rows.size(), options_.most);
+    const auto shown = std::min<std::uint64_t>(rows.size(), options_.max);
     json_.key("by");
     json_.begin_object();
     json_.member("key", to_string(options_.by));

@@ -252,8 +252,8 @@ class LoopPage {
 
   /// Sections of many threads may lie over each other, and each is gone over for its own loop.
   void write_sections(std::string_view log) {
-    constexpr std::uint64_t kMostTimes = 16;
-    std::uint64_t left = log.size() * kMostTimes;
+    constexpr std::uint64_t kMaxTimes = 16;
+    std::uint64_t left = log.size() * kMaxTimes;
     for (const LoopRow& row : rows_) {
       const std::uint64_t size = profile_.loops().all()[row.loop].operations.size;
       write_loop_section(profile_, row.loop, size <= left ? log : std::string_view(), out_);

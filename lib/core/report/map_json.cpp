@@ -14,7 +14,7 @@ namespace perfmap {
 
 namespace {
 
-constexpr std::size_t kMostQuoted = 40;
+constexpr std::size_t kMaxQuoted = 40;
 
 /// The part of nlohmann's message that says what is wrong. What it goes on to quote of the input
 /// may have any length.
@@ -116,7 +116,7 @@ class EntryEvents : public nlohmann::json_sax<nlohmann::json> {
   }
   bool hexadecimal(const std::string& text, std::optional<std::uint64_t>& value) {
     value = parse_hex(text);
-    return value || fail("'" + text.substr(0, kMostQuoted) + "' is not a hexadecimal number");
+    return value || fail("'" + text.substr(0, kMaxQuoted) + "' is not a hexadecimal number");
   }
   void begin_entry() {
     entry_depth_ = depth_;

@@ -121,11 +121,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMostBuildId = 64;
-constexpr std::size_t kMostPids = 64;
+constexpr std::size_t kMaxBuildId = 64;
+constexpr std::size_t kMaxPids = 64;
 
 std::optional<std::string> from_hex(std::string_view text) {
-  if (text.size() % 2 != 0 || text.size() > 2 * kMostBuildId) return std::nullopt;
+  if (text.size() % 2 != 0 || text.size() > 2 * kMaxBuildId) return std::nullopt;
   std::string bytes;
   for (std::size_t at = 0; at < text.size(); at += 2) {
     const int high = hex_digit(text[at]);
@@ -200,7 +200,7 @@ std::vector<pid_t> read_pids(const Json& json, const char* key, Fields& fields) 
   const auto found = json.find(key);
   if (found == json.end()) return pids;
   const std::string problem = "\"" + std::string(key) + "\" is not an array of pids";
-  if (!found->is_array() || found->size() > kMostPids) {
+  if (!found->is_array() || found->size() > kMaxPids) {
     fields.fail(problem);
     return pids;
   }

@@ -8,7 +8,7 @@ namespace perfmap {
 namespace {
 
 constexpr std::size_t kContext = 3;
-constexpr std::size_t kMostDifferences = 1000;  // the search costs its square in memory
+constexpr std::size_t kMaxDifferences = 1000;  // the search costs its square in memory
 
 /// Lines with their newlines; the last may lack one.
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -26,7 +26,7 @@ enum class Step : std::uint8_t { keep, remove, add };
 using Lines = std::vector<std::string_view>;
 
 /// Myers, "An O(ND) difference algorithm" (1986). Works on [a, a_end) and [b, b_end); nothing when
-/// there are more than kMostDifferences.
+/// there are more than kMaxDifferences.
 class Search {
  public:
   Search(const Lines& before, const Lines& after, std::size_t first, std::size_t before_end,
@@ -38,13 +38,13 @@ class Search {
         m_(static_cast<std::ptrdiff_t>(after_end - first)) {}
 
   bool run(std::vector<Step>& steps) {
-    std::vector<std::ptrdiff_t> furthest(2 * kMostDifferences + 3, 0);
+    std::vector<std::ptrdiff_t> furthest(2 * kMaxDifferences + 3, 0);
     const auto at = [&](std::ptrdiff_t k) -> std::ptrdiff_t& {
-      return furthest[static_cast<std::size_t>(k + std::ptrdiff_t{kMostDifferences} + 1)];
+      return furthest[static_cast<std::size_t>(k + std::ptrdiff_t{kMaxDifferences} + 1)];
     };
-    for (std::ptrdiff_t d = 0; d <= std::ptrdiff_t{kMostDifferences}; ++d) {
-      rows_.emplace_back(furthest.begin() + (std::ptrdiff_t{kMostDifferences} + 1 - d - 1),
-                         furthest.begin() + (std::ptrdiff_t{kMostDifferences} + 1 + d + 2));
+    for (std::ptrdiff_t d = 0; d <= std::ptrdiff_t{kMaxDifferences}; ++d) {
+      rows_.emplace_back(furthest.begin() + (std::ptrdiff_t{kMaxDifferences} + 1 - d - 1),
+                         furthest.begin() + (std::ptrdiff_t{kMaxDifferences} + 1 + d + 2));
       for (std::ptrdiff_t k = -d; k <= d; k += 2) {
         std::ptrdiff_t x = k == -d || (k != d && at(k - 1) < at(k + 1)) ? at(k + 1) : at(k - 1) + 1;
         while (x < n_ && x - k < m_ && same(x, x - k)) ++x;

@@ -29,7 +29,7 @@ constexpr std::uint64_t kTicks = 30'000'000;
 
 constexpr long kNap = 5'000'000;
 constexpr int kLooks = 3;
-constexpr std::uint64_t kMostWait = 30'000'000'000;
+constexpr std::uint64_t kMaxWait = 30'000'000'000;
 
 std::uint64_t now_ns(clockid_t clock) noexcept {
   timespec now{};
@@ -174,7 +174,7 @@ Result<DumpStart> open_dump(RecordFile& file, const std::string& path,
   bool was_made = false;
   const std::uint64_t begin = monotonic_ns();
   int error = open_locked(file, path, options.own_dump, was_made);
-  while (error == EBUSY && options.wait && monotonic_ns() - begin < kMostWait) {
+  while (error == EBUSY && options.wait && monotonic_ns() - begin < kMaxWait) {
     nap();
     error = open_locked(file, path, options.own_dump, was_made);
   }

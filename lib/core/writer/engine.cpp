@@ -34,18 +34,18 @@ void LineBuffer::drop_first(std::size_t count) noexcept {
   set_size(size() - count);
 }
 
-bool LineBuffer::add(std::string_view line, std::size_t most) noexcept {
+bool LineBuffer::add(std::string_view line, std::size_t max) noexcept {
   const std::size_t size = this->size();
   const std::size_t capacity = capacity_.load(std::memory_order_relaxed);
-  if (line.size() > capacity - size && !grow(size + line.size(), most)) return false;
+  if (line.size() > capacity - size && !grow(size + line.size(), max)) return false;
   std::memcpy(data_.load(std::memory_order_relaxed) + size, line.data(), line.size());
   set_size(size + line.size());
   return true;
 }
 
-bool LineBuffer::grow(std::size_t wanted, std::size_t most) noexcept {
+bool LineBuffer::grow(std::size_t wanted, std::size_t max) noexcept {
   const std::size_t old_capacity = capacity_.load();
-  const std::size_t usual = std::max(std::min(most, kFirst), 2 * old_capacity);
+  const std::size_t usual = std::max(std::min(max, kFirst), 2 * old_capacity);
   const std::size_t capacity = (std::max(usual, wanted) + kPage - 1) / kPage * kPage;
   void* const made =
       ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -79,7 +79,7 @@ char* write_numbers(char* out, std::uint64_t start, std::uint64_t size) noexcept
 
 /// What readers would take for a mapped writer's filler.
 bool would_be_filler(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept {
-  return size == 0 && start < kMostFillerAddress && name.starts_with('.');
+  return size == 0 && start < kMaxFillerAddress && name.starts_with('.');
 }
 
 }  // namespace
@@ -110,10 +110,10 @@ int Engine::open_as(Open open) noexcept {
   if (const int error = ForkGuard::install(); error != 0) return error;
   const std::lock_guard lock(mutex_);
   const NoCancel uncancelled;
-  if (file_.is_open() && !file_.is_lost()) return 0;
+  if (file_.is_open() && !file_.fd_was_replaced()) return 0;
   generation_ = ForkGuard::generation();
   if (file_.is_open()) {
-    tail_.let_go();
+    tail_.detach();
     file_.close();
   } else {
     buffer_.clear();
@@ -159,7 +159,7 @@ bool Engine::is_open() noexcept {
 
 bool Engine::has_file() noexcept {
   const std::lock_guard lock(mutex_);
-  return file_.is_open() && !file_.is_lost();
+  return file_.is_open() && !file_.fd_was_replaced();
 }
 
 MapStart Engine::start() noexcept {
@@ -179,25 +179,25 @@ int Engine::append(std::string_view line) noexcept {
   if (tail_.is_open()) return append_mapped(line);
   const NoCancel uncancelled;
   const std::uint64_t size = file_.size() + buffer_.size() + line.size();
-  if (options_.most_bytes != 0 && size > options_.most_bytes) [[unlikely]]
+  if (options_.max_bytes != 0 && size > options_.max_bytes) [[unlikely]]
     return kAtCap;
   return options_.buffer_bytes == 0 ? file_.append(line) : keep(line);
 }
 
 int Engine::append_mapped(std::string_view line) noexcept {
-  const std::uint64_t most = options_.most_bytes;
-  if (most != 0 && tail_.size() + line.size() > most) [[unlikely]]
+  const std::uint64_t max = options_.max_bytes;
+  if (max != 0 && tail_.size() + line.size() > max) [[unlikely]]
     return kAtCap;
   const int error = tail_.append(line);
   if (tail_.is_open()) [[likely]]
     return error;
   const NoCancel uncancelled;
-  file_.goes_on(tail_.wants_newline());
+  file_.resume_at(tail_.wants_newline());
   return file_.append(line);
 }
 
 int Engine::write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept try {
-  const bool as_is = is_written_as_is(name) && !would_be_filler(start, size, name);
+  const bool as_is = is_plain_map_name(name) && !would_be_filler(start, size, name);
   if (!as_is && names_.load(std::memory_order_relaxed) == NamePolicy::refuse) return EILSEQ;
   std::array<char, 512> small;
   if (as_is && name.size() + kNumbers + 1 <= small.size()) {
@@ -217,7 +217,7 @@ int Engine::write_slowly(std::uint64_t start, std::uint64_t size, std::string_vi
   std::string line(numbers.data(), write_numbers(numbers.data(), start, size));
   const bool brackets = would_be_filler(start, size, name);
   if (brackets) line += '[';
-  append_written_name(line, name);
+  append_escaped_map_name(line, name);
   line += brackets ? "]\n" : "\n";
   return append(line);
 }
@@ -235,20 +235,20 @@ bool Engine::ask_for_room() noexcept {
   if (callback(context) == 0) return false;
   const std::lock_guard lock(mutex_);
   asked_ = false;
-  file_.look_again();
+  file_.restat();
   return true;
 }
 
 /// On failure nothing of the line is kept: who is told so may try it again.
 int Engine::keep(std::string_view line) noexcept {
-  const std::size_t most = options_.buffer_bytes;
-  if (buffer_.size() + line.size() > most) {
+  const std::size_t max = options_.buffer_bytes;
+  if (buffer_.size() + line.size() > max) {
     if (const int error = flush_locked(); error != 0) return error;
   }
-  if (line.size() > most) return file_.append(line);
+  if (line.size() > max) return file_.append(line);
   const std::uint64_t limit = options_.flush_after_ns;
   if (limit != 0 && buffer_.empty()) oldest_ns_ = now_ns();
-  if (!buffer_.add(line, most)) return ENOMEM;
+  if (!buffer_.add(line, max)) return ENOMEM;
   const bool late = limit != 0 && now_ns() - oldest_ns_ >= limit;
   const int error = late ? flush_locked() : 0;
   // A pipe may have taken a part of this very line: the rest stays, to be written next.
@@ -277,13 +277,13 @@ int Engine::copy(const char* path) noexcept {
   if (!file_.is_open()) return EBADF;
   if (tail_.is_open()) return copy_behind_tail(path);
   if (const int error = flush_locked(); error != 0) return error;
-  return file_.copy_from(path, !options_.own_map, options_.most_bytes);
+  return file_.copy_from(path, !options_.own_map, options_.max_bytes);
 }
 
 int Engine::copy_behind_tail(const char* path) noexcept {
   if (const int error = tail_.cut(); error != 0) return error;
-  file_.goes_on(tail_.wants_newline());
-  const int error = file_.copy_from(path, !options_.own_map, options_.most_bytes);
+  file_.resume_at(tail_.wants_newline());
+  const int error = file_.copy_from(path, !options_.own_map, options_.max_bytes);
   tail_.goes_on_at(file_.size(), file_.wants_newline());
   return error;
 }
@@ -323,7 +323,7 @@ bool Engine::before_fork() noexcept {
   if (!mutex_.lock_for_fork()) return false;
   // Who has not let go of a parent's file yet knows better what that had at the fork.
   if (one_process_ && file_.is_open() && generation_ == ForkGuard::generation()) {
-    size_at_fork_ = file_.is_lost() ? 0 : file_.size_now();
+    size_at_fork_ = file_.fd_was_replaced() ? 0 : file_.size_now();
   }
   return true;
 }

@@ -27,14 +27,14 @@ class LineBuffer {
   bool empty() const noexcept { return size() == 0; }
   std::string_view text() const noexcept { return {data_.load(), size()}; }
   /// False: no memory, and nothing was added. `most` is how much it is ever going to hold.
-  bool add(std::string_view line, std::size_t most) noexcept;
+  bool add(std::string_view line, std::size_t max) noexcept;
   /// Not for a child to see: of what is no file, which no child inherits, only a part is dropped.
   void drop_first(std::size_t count) noexcept;
   void drop_last(std::size_t count) noexcept { set_size(size() - count); }
   void clear() noexcept { set_size(0); }
 
  private:
-  bool grow(std::size_t wanted, std::size_t most) noexcept;
+  bool grow(std::size_t wanted, std::size_t max) noexcept;
   void set_size(std::size_t size) noexcept { size_.store(size, std::memory_order_release); }
 
   std::atomic<char*> data_{nullptr};
@@ -67,7 +67,7 @@ class Engine final : public ForkAware {
   /// On a copy of the descriptor.
   int open(int fd) noexcept;
   bool is_open() noexcept;
-  /// Whether there is a file to go on with, or to inherit from: see AppendFile::is_lost().
+  /// Whether there is a file to go on with, or to inherit from: see AppendFile::fd_was_replaced().
   bool has_file() noexcept;
   MapStart start() noexcept;
   int write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept;

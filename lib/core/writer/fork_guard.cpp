@@ -15,7 +15,7 @@ namespace perfmap {
 namespace {
 
 /// How many generations have been given out; SpinMutex has room for so many.
-constexpr unsigned kMost = (1U << 30) - 1;
+constexpr unsigned kMax = (1U << 30) - 1;
 std::atomic<unsigned> given{0};
 
 /// Without the page: whose generation it is in the high half, the generation in the low one.
@@ -24,7 +24,7 @@ std::atomic<bool> no_page{false};
 
 unsigned next_generation() noexcept {
   unsigned next = 0;
-  while (next == 0) next = (given.fetch_add(1, std::memory_order_relaxed) + 1) & kMost;
+  while (next == 0) next = (given.fetch_add(1, std::memory_order_relaxed) + 1) & kMax;
   return next;
 }
 

@@ -36,7 +36,7 @@ class RecordBytes {
   std::size_t size() const noexcept { return size_; }
   void clear() noexcept {
     size_ = 0;
-    if (capacity_ > kMostKept) forget();
+    if (capacity_ > kMaxKept) forget();
   }
 
   void add(std::string_view bytes) {
@@ -61,7 +61,7 @@ class RecordBytes {
 
  private:
   static constexpr std::size_t kFirst = 4096;
-  static constexpr std::size_t kMostKept = std::size_t{1} << 20;
+  static constexpr std::size_t kMaxKept = std::size_t{1} << 20;
 
   void grow(std::size_t more) {
     std::size_t capacity = capacity_ < kFirst ? kFirst : 2 * capacity_;
@@ -136,7 +136,7 @@ class DumpEngine final : public ForkAware {
 };
 
 constexpr std::size_t kZeros = std::size_t{64} << 10;
-constexpr std::uint64_t kMostZeros = JitdumpWriter::kMostZeros;
+constexpr std::uint64_t kMaxZeros = JitdumpWriter::kMaxZeros;
 
 /// Stands in for code that is not given. Not const, so that it takes no room in the library.
 char zeros[kZeros];
@@ -162,7 +162,7 @@ int check(const JitFunction& function) noexcept {
   const std::size_t unwinding_size = unwinding.eh_frame.size() + unwinding.eh_frame_hdr.size();
   const bool fits = unwinding.mapped_size == 0 || unwinding.mapped_size >= unwinding_size;
   const bool code =
-      function.code.empty() ? function.size <= kMostZeros : function.code.size() == function.size;
+      function.code.empty() ? function.size <= kMaxZeros : function.code.size() == function.size;
   return code && fits && function.size <= UINT64_MAX - function.start && are_in_order(function)
              ? 0
              : EINVAL;
@@ -248,9 +248,9 @@ std::uint32_t DumpEngine::thread() const noexcept {
 
 int DumpEngine::load(const JitFunction& function, std::uint64_t& index) noexcept try {
   if (const int error = check(function); error != 0) return error;
-  const bool as_is = is_written_as_is(function.name);
+  const bool as_is = is_plain_map_name(function.name);
   if (!as_is && options_.names == NamePolicy::refuse) return EILSEQ;
-  const std::string changed = as_is ? std::string() : written_name(function.name);
+  const std::string changed = as_is ? std::string() : escape_map_name(function.name);
   const std::lock_guard lock(mutex_);
   const NoCancel uncancelled;
   if (const int error = ready(); error != 0) return error;
@@ -328,7 +328,7 @@ int DumpEngine::add_lines(const JitFunction& function, std::uint64_t time) {
 }
 
 int DumpEngine::append_with_zeros(std::uint64_t count) noexcept {
-  std::array<iovec, 1 + kMostZeros / kZeros> parts;
+  std::array<iovec, 1 + kMaxZeros / kZeros> parts;
   std::size_t used = 0;
   parts[used++] = part(bytes_.data(), bytes_.size());
   for (std::uint64_t left = count; left != 0; left -= parts[used++].iov_len) {
@@ -338,8 +338,8 @@ int DumpEngine::append_with_zeros(std::uint64_t count) noexcept {
 }
 
 int DumpEngine::append(std::span<iovec> parts, std::uint64_t total) noexcept {
-  const std::uint64_t most = options_.most_bytes;
-  if (most != 0 && (file_.size() > most || total > most - file_.size())) return EFBIG;
+  const std::uint64_t max = options_.max_bytes;
+  if (max != 0 && (file_.size() > max || total > max - file_.size())) return EFBIG;
   return file_.append(parts, total);
 }
 
@@ -378,7 +378,7 @@ int DumpEngine::close() noexcept try {
   silent_ = false;
   if (!file_.is_open()) return 0;
   int error = 0;
-  const bool ours = generation_ == ForkGuard::generation() && !file_.is_lost();
+  const bool ours = generation_ == ForkGuard::generation() && !file_.fd_was_replaced();
   if (options_.close_record && ours) {
     bytes_.clear();
     constexpr auto kClose = static_cast<std::uint32_t>(JitRecordKind::close);

@@ -54,9 +54,9 @@ bool is_log(const RecordFile& file) noexcept {
 
 /// Whether the process's limit leaves no room for so many bytes more.
 bool passes_limit(std::uint64_t size, std::uint64_t more) noexcept {
-  rlimit most{};
-  if (::getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return false;
-  return size > most.rlim_cur || more > most.rlim_cur - size;
+  rlimit max{};
+  if (::getrlimit(RLIMIT_FSIZE, &max) != 0 || max.rlim_cur == RLIM_INFINITY) return false;
+  return size > max.rlim_cur || more > max.rlim_cur - size;
 }
 
 iovec part(std::string_view bytes) noexcept {
@@ -107,7 +107,7 @@ int JitlogFile::become(WholeFile& copy, const std::string& path, bool own) noexc
 }
 
 int JitlogFile::end() noexcept {
-  if (!file_.is_lost()) file_.unlock();
+  if (!file_.fd_was_replaced()) file_.unlock();
   return file_.close();
 }
 
@@ -189,7 +189,7 @@ std::uint64_t next_serial() noexcept {
 
 std::uint32_t size_of(const JitlogOptions& options) noexcept {
   const std::uint32_t wanted = options.buffer_events;
-  return wanted == 0 ? JitlogWriter::kUsualBuffer : std::min(wanted, JitlogWriter::kMostBuffer);
+  return wanted == 0 ? JitlogWriter::kUsualBuffer : std::min(wanted, JitlogWriter::kMaxBuffer);
 }
 
 bool has_letter(std::uint64_t tick) noexcept {
@@ -335,7 +335,7 @@ JitlogEngine::Block JitlogEngine::format(const JitlogBuffer& buffer,
 /// Where the log has not begun: which clock it goes by. Empty where that is not stated.
 std::string_view JitlogEngine::clock_section(const JitlogBuffer& buffer,
                                              ClockText& bytes) const noexcept {
-  if (begun_ || clock_.empty() || clock_.size() > kMostClock) return {};
+  if (begun_ || clock_.empty() || clock_.size() > kMaxClock) return {};
   return {bytes.data(), write_jitlog_section(bytes.data(), kJitlogClock, buffer.first_tick, clock_,
                                              buffer.prefix)};
 }
@@ -468,7 +468,7 @@ void JitlogEngine::enter_process() {
     key_ = serial_;
     return;
   }
-  file_.let_go();
+  file_.detach();
   drop_events(nullptr);
   threads_ = 0;
   owner_ = 0;

@@ -125,7 +125,7 @@ class JitlogFile {
   /// 0 or an errno value. The log is another writer's to open, whatever children still have of it.
   int end() noexcept;
   /// A child's copy: the log is its parent's.
-  void let_go() noexcept { file_.close(); }
+  void detach() noexcept { file_.close(); }
 
  private:
   RecordFile file_;
@@ -269,8 +269,8 @@ class JitlogEngine final : public ForkAware, public std::enable_shared_from_this
     std::uint32_t end;  // of its events
   };
   Block format(const JitlogBuffer& buffer, std::uint32_t end) const noexcept;
-  static constexpr std::size_t kMostClock = 48;
-  using ClockText = std::array<char, room_for_jitlog_section(kMostClock)>;
+  static constexpr std::size_t kMaxClock = 48;
+  using ClockText = std::array<char, room_for_jitlog_section(kMaxClock)>;
   std::string_view clock_section(const JitlogBuffer& buffer, ClockText& bytes) const noexcept;
   int write_out(JitlogBuffer& buffer, bool begins_anew) noexcept;
   void write_all() noexcept;

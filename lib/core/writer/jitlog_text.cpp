@@ -94,9 +94,9 @@ struct Digits {
   unsigned count;
 };
 
-template <std::size_t Most>
-char* write(char* out, const JitlogPiece<Most>& piece) noexcept {
-  std::memcpy(out, piece.bytes.data(), Most);
+template <std::size_t Max>
+char* write(char* out, const JitlogPiece<Max>& piece) noexcept {
+  std::memcpy(out, piece.bytes.data(), Max);
   return out + piece.size;
 }
 
@@ -111,7 +111,7 @@ void append_jitlog_name(std::string& out, std::string_view name) {
   std::string longer(kLonger);
   longer += name.substr(first, name.find_last_not_of(' ') - first + 1);
   std::string escaped;
-  append_portable_name(escaped, longer);
+  append_portable_map_name(escaped, longer);
   append_unambiguous(out, std::string_view(escaped).substr(kLonger.size()));
 }
 

@@ -14,14 +14,14 @@ namespace perfmap {
 void append_jitlog_name(std::string& out, std::string_view name);
 
 /// A few bytes that are copied as fast as a number: with what lies behind them.
-template <std::size_t Most>
+template <std::size_t Max>
 struct JitlogPiece {
   constexpr JitlogPiece() = default;
   constexpr explicit JitlogPiece(std::string_view given)
       : size(given.copy(bytes.data(), bytes.size())) {}
   constexpr std::string_view text() const noexcept { return {bytes.data(), size}; }
 
-  std::array<char, Most> bytes{};
+  std::array<char, Max> bytes{};
   std::size_t size = 0;
 };
 

@@ -129,7 +129,7 @@ class Own final : public ForkAware {
   int enter_process() noexcept {
     if (opened_in_.load() == ForkGuard::generation()) return 0;
     if (fork_ == ForkPolicy::inherit && engine_.has_file() && !is_off()) {
-      std::array<char, kMostPath> path;
+      std::array<char, kMaxPath> path;
       const int error = engine_.inherit(own_path(path), stale_ == StaleMap::empty);
       if (error != 0) return error;
       began_as_ = ForkPolicy::inherit;
@@ -146,7 +146,7 @@ class Own final : public ForkAware {
   bool is_off() const noexcept { return began_as_ == ForkPolicy::off; }
 
   void leave_parent() noexcept {
-    std::array<char, kMostPath> path;
+    std::array<char, kMaxPath> path;
     engine_.abandon(own_path(path));
     opened_in_.store(ForkGuard::generation());
   }
@@ -162,14 +162,14 @@ class Own final : public ForkAware {
   int open() noexcept {
     if (const int error = enter_process(); error != 0) return error;
     if (is_off()) return 0;
-    std::array<char, kMostPath> path;
+    std::array<char, kMaxPath> path;
     return engine_.open(own_path(path), stale_ == StaleMap::empty);
   }
 
-  static constexpr std::size_t kMostDirectory = 4000;
-  static constexpr std::size_t kMostPath = kMostDirectory + 32;
+  static constexpr std::size_t kMaxDirectory = 4000;
+  static constexpr std::size_t kMaxPath = kMaxDirectory + 32;
 
-  const char* own_path(std::array<char, kMostPath>& path) const noexcept {
+  const char* own_path(std::array<char, kMaxPath>& path) const noexcept {
     std::snprintf(path.data(), path.size(), "%s/perf-%ld.map", directory_.data(),
                   static_cast<long>(::getpid()));
     return path.data();
@@ -177,7 +177,7 @@ class Own final : public ForkAware {
 
   Engine engine_;
   // Nothing that a child made in the middle of a change could not read.
-  std::array<char, kMostDirectory> directory_ = {"/tmp"};
+  std::array<char, kMaxDirectory> directory_ = {"/tmp"};
   std::atomic<ForkPolicy> fork_{ForkPolicy::fresh};
   std::atomic<StaleMap> stale_{StaleMap::empty};
   std::atomic<ForkPolicy> began_as_{ForkPolicy::fresh};

@@ -107,7 +107,7 @@ namespace {
 
 /// An activation and a generation of ForkGuard: what a trampoline was settled for. A process that
 /// forks, and an arena that is activated again, make all of them look again.
-using Moment = std::uint64_t;
+using Epoch = std::uint64_t;
 
 /// What a Trampoline has behind it.
 struct CompiledCode {
@@ -115,14 +115,14 @@ struct CompiledCode {
   std::string file;
   std::int32_t line = 0;
 
-  static constexpr Moment kNever = ~Moment{0};
+  static constexpr Epoch kNever = ~Epoch{0};
 
   /// Holds once `settled` is the present moment; nullptr: the evaluator is called directly.
   std::atomic<TrampolineEntry> entry{nullptr};
-  std::atomic<Moment> settled{kNever};
+  std::atomic<Epoch> settled{kNever};
   /// 0, or when somebody began to settle it. Of a former generation: by a thread that the child
   /// does not have.
-  std::atomic<Moment> begun{0};
+  std::atomic<Epoch> begun{0};
   std::atomic<int> error{0};  // of the last time
 
   // Of whoever has begun:
@@ -163,11 +163,11 @@ class TrampolineEngine {
  private:
   Result<void> open_dump();
   void set_activation(std::uint32_t activation) noexcept;
-  Moment now() noexcept;
+  Epoch now() noexcept;
   enum class Settled : std::uint8_t { done, inactive, by_another };
   Settled settle(CompiledCode& code, bool again = false) noexcept;
-  int try_to_make(CompiledCode& code, Moment moment) noexcept;
-  int make(CompiledCode& code, Moment moment);
+  int try_to_make(CompiledCode& code, Epoch moment) noexcept;
+  int make(CompiledCode& code, Epoch moment);
   void enter_child(CompiledCode& code) noexcept;
   int find_place(CompiledCode& code);
   int announce(CompiledCode& code, std::uint32_t backends);
@@ -181,9 +181,9 @@ class TrampolineEngine {
   /// 0 where not active; else a number that grows, and in its low two bits the backend.
   std::atomic<std::uint32_t> activation_{0};
   WipedWord word_;
-  std::atomic<Moment>* now_;           // the present moment, or 0: now() knows it
-  std::atomic<Moment> activating_{0};  // a ChildProofLock's
-  std::uint32_t activations_ = 0;      // under that lock
+  std::atomic<Epoch>* now_;           // the present moment, or 0: now() knows it
+  std::atomic<Epoch> activating_{0};  // a ChildProofLock's
+  std::uint32_t activations_ = 0;     // under that lock
   std::atomic<TrampolinePool*> pool_{nullptr};
   std::atomic<JitdumpWriter*> dump_{nullptr};
   std::atomic<ForkPolicy> dump_fork_{ForkPolicy::fresh};  // of dump_
@@ -197,8 +197,8 @@ constexpr auto kMap = static_cast<std::uint32_t>(TrampolineBackend::map);
 constexpr auto kDump = static_cast<std::uint32_t>(TrampolineBackend::jitdump);
 constexpr std::uint32_t kBackends = kMap | kDump;
 
-constexpr unsigned generation_of(Moment moment) noexcept { return static_cast<unsigned>(moment); }
-constexpr std::uint32_t backends_of(Moment moment) noexcept {
+constexpr unsigned generation_of(Epoch moment) noexcept { return static_cast<unsigned>(moment); }
+constexpr std::uint32_t backends_of(Epoch moment) noexcept {
   return static_cast<std::uint32_t>(moment >> 32) & kBackends;
 }
 
@@ -206,15 +206,15 @@ constexpr std::uint32_t backends_of(Moment moment) noexcept {
 thread_local bool settling = false;
 
 /// For where there is no WipedWord.
-std::atomic<Moment> no_word{0};
+std::atomic<Epoch> no_word{0};
 
 /// A lock that a child may take whoever held it: nobody of a former generation is there to give it
 /// back. For what is rare enough to wait awake.
 class ChildProofLock {
  public:
-  explicit ChildProofLock(std::atomic<Moment>& word) noexcept : word_(&word) {
-    const Moment mine = Moment{1} << 32 | ForkGuard::generation();
-    for (Moment holder = 0; !word_->compare_exchange_weak(holder, mine);) {
+  explicit ChildProofLock(std::atomic<Epoch>& word) noexcept : word_(&word) {
+    const Epoch mine = Epoch{1} << 32 | ForkGuard::generation();
+    for (Epoch holder = 0; !word_->compare_exchange_weak(holder, mine);) {
       if (holder != mine) continue;
       holder = 0;
       ::sched_yield();
@@ -225,7 +225,7 @@ class ChildProofLock {
   ChildProofLock& operator=(const ChildProofLock&) = delete;
 
  private:
-  std::atomic<Moment>* word_;
+  std::atomic<Epoch>* word_;
 };
 
 TrampolineEngine::TrampolineEngine(const TrampolineCode& code, TrampolineOptions options)
@@ -274,10 +274,10 @@ void TrampolineEngine::set_activation(std::uint32_t activation) noexcept {
   if (word_.get() != nullptr) word_.get()->store(0);
 }
 
-Moment TrampolineEngine::now() noexcept {
+Epoch TrampolineEngine::now() noexcept {
   for (;;) {
     const std::uint32_t activation = activation_.load();
-    const Moment moment = Moment{activation} << 32 | ForkGuard::generation();
+    const Epoch moment = Epoch{activation} << 32 | ForkGuard::generation();
     if (word_.get() == nullptr) return moment;
     if (word_.get()->load() != moment) word_.get()->store(moment);
     // Who has changed it meanwhile may have cleared the word before that store.
@@ -302,9 +302,9 @@ TrampolineState TrampolineEngine::state() const noexcept {
 /// One thread at a time; the others do not wait. `again`: what has failed, too.
 TrampolineEngine::Settled TrampolineEngine::settle(CompiledCode& code, bool again) noexcept {
   if (activation_.load(std::memory_order_relaxed) == 0) return Settled::inactive;
-  const Moment moment = now();
+  const Epoch moment = now();
   if (backends_of(moment) == 0) return Settled::inactive;
-  Moment begun = code.begun.load();
+  Epoch begun = code.begun.load();
   if (begun != 0 && generation_of(begun) == generation_of(moment)) return Settled::by_another;
   if (!code.begun.compare_exchange_strong(begun, moment)) return Settled::by_another;
   if (code.settled.load() != moment || (again && code.error.load() != 0)) {
@@ -334,14 +334,14 @@ int TrampolineEngine::compile(CompiledCode& code) noexcept {
   }
 }
 
-int TrampolineEngine::try_to_make(CompiledCode& code, Moment moment) noexcept try {
+int TrampolineEngine::try_to_make(CompiledCode& code, Epoch moment) noexcept try {
   return make(code, moment);
 } catch (const std::bad_alloc&) {
   code.entry.store(nullptr);
   return ENOMEM;
 }
 
-int TrampolineEngine::make(CompiledCode& code, Moment moment) {
+int TrampolineEngine::make(CompiledCode& code, Epoch moment) {
   code.entry.store(nullptr);
   const unsigned generation = generation_of(moment);
   if (code.place != nullptr && code.generation != generation) enter_child(code);

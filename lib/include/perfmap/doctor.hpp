@@ -57,8 +57,8 @@ struct DoctorFinding {
   std::string fix;      ///< the one command that mends it; empty where there is none
 };
 
-/// Executable memory in which code that a runtime made may lie; see JitRoom::likely. Of files those
-/// count that are no ELF files and hold what the files in use name, as below /dev/shm.
+/// Executable memory in which code that a runtime made may lie; see JitRegionKind::likely. Of files
+/// those count that are no ELF files and hold what the files in use name, as below /dev/shm.
 struct JitMemory {
   std::uint64_t regions = 0;
   std::uint64_t bytes = 0;

@@ -27,19 +27,19 @@ PERFMAP_API std::optional<Overlap> parse_overlap(std::string_view name) noexcept
 PERFMAP_API std::string_view to_string(Overlap overlap) noexcept;
 
 /// Names a line of one of an index's maps; cheap to keep. Default: nobody.
-struct Hit {
+struct EntryRef {
   std::uint64_t line = UINT64_MAX;  ///< map number in the upper 16 bits, offset in the lower 48
 
   explicit operator bool() const noexcept { return line != UINT64_MAX; }
   std::size_t map() const noexcept { return static_cast<std::size_t>(line >> 48); }
   std::uint64_t offset() const noexcept { return line & ((std::uint64_t{1} << 48) - 1); }
-  friend bool operator==(const Hit&, const Hit&) = default;
+  friend bool operator==(const EntryRef&, const EntryRef&) = default;
 };
 
 /// A piece of the address space and the line that answers for it.
 struct Segment {
   AddressRange range;
-  Hit owner;
+  EntryRef owner;
 
   friend bool operator==(const Segment&, const Segment&) = default;
 };
@@ -60,22 +60,22 @@ class PERFMAP_API Index {
   Overlap overlap() const noexcept;
 
   /// Who answers for `address`. O(log n), allocates nothing.
-  Hit find(Address address) const noexcept;
+  EntryRef find(Address address) const noexcept;
 
   /// find() for many: `hits[i]` answers `addresses[i]`. Any order; fastest where they ascend. The
   /// two spans have the same length.
-  void find_all(std::span<const Address> addresses, std::span<Hit> hits) const noexcept;
+  void find_all(std::span<const Address> addresses, std::span<EntryRef> hits) const noexcept;
 
   /// The entry behind a hit of this index, made from its line; nothing where its input was
   /// truncated since. O(line). The hit is not nobody's.
-  std::optional<Entry> entry(Hit hit) const noexcept;
+  std::optional<Entry> entry(EntryRef hit) const noexcept;
   /// Its line number in its map; see Map::line_number().
-  std::uint64_t line_number(Hit hit) const;
+  std::uint64_t line_number(EntryRef hit) const;
 
   /// Whether its map has several entries with different names at an address that `hit` is the
   /// answer for: a map has no times, so whose code it was nobody knows. Not for Overlap::perf, of
   /// which it is never said. O(log n); nothing is kept for maps whose entries do not overlap.
-  bool is_reused(Address address, Hit hit) const noexcept;
+  bool is_reused(Address address, EntryRef hit) const noexcept;
 
   /// find(), then entry().
   std::optional<Entry> find_entry(Address address) const noexcept;
@@ -104,15 +104,15 @@ class PERFMAP_API Index {
 /// and O(addresses) memory. `hits[i]` answers `addresses[i]`; entry_of() makes an entry of one.
 /// Lines that make no sense go to `problems`. The overlap policy is not perf, which needs an Index.
 PERFMAP_API void find_by_scan(std::span<const Map> maps, Overlap overlap,
-                              std::span<const Address> addresses, std::span<Hit> hits,
+                              std::span<const Address> addresses, std::span<EntryRef> hits,
                               Diagnostics& problems);
 /// The same; `reused[i]` answers Index::is_reused() for `addresses[i]`.
 PERFMAP_API void find_by_scan(std::span<const Map> maps, Overlap overlap,
-                              std::span<const Address> addresses, std::span<Hit> hits,
+                              std::span<const Address> addresses, std::span<EntryRef> hits,
                               std::span<bool> reused, Diagnostics& problems);
 
 /// The entry behind such a hit; nothing where its map was truncated since. O(line). The hit is not
 /// nobody's.
-PERFMAP_API std::optional<Entry> entry_of(std::span<const Map> maps, Hit hit) noexcept;
+PERFMAP_API std::optional<Entry> entry_of(std::span<const Map> maps, EntryRef hit) noexcept;
 
 }  // namespace perfmap

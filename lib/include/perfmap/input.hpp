@@ -29,7 +29,7 @@ struct OpenPolicy {
   std::vector<uid_t> owners = {};  ///< not empty: a file of anybody else is refused
   /// false: no descriptor stays open. For files that are not gone over line by line.
   bool keep_descriptor = true;
-  std::uint64_t most_stream_bytes = std::uint64_t{1} << 30;  ///< from what has no size of its own
+  std::uint64_t max_stream_bytes = std::uint64_t{1} << 30;  ///< from what has no size of its own
 };
 
 /// What stat(2) said about a file; about an input, when it was opened.
@@ -83,28 +83,28 @@ class PERFMAP_API Input {
 
   /// Only the first `size` bytes of text() are settled, as they are now: what stands behind may
   /// still change, which refresh() calls appended, too. Until the next refresh().
-  void settle(std::size_t size);
+  void commit(std::size_t size);
 
   /// Looks at the path again and takes in what was appended. Only for files that open() opened, or
-  /// for which look_again_with() was called; everything else is unchanged. On replaced, text() is
+  /// for which reopen_with() was called; everything else is unchanged. On replaced, text() is
   /// the new file's. Views taken before are invalid afterwards unless it answers unchanged. O(1),
   /// and O(size) page-table work in the kernel.
   Result<Growth> refresh();
 
   /// From now on refresh() takes in what `open` gives instead of looking at the path: for files
   /// that have to be found anew, such as those below another process's root.
-  void look_again_with(std::function<Result<Input>()> open) { open_again_ = std::move(open); }
+  void reopen_with(std::function<Result<Input>()> open) { open_again_ = std::move(open); }
 
   /// True when a TruncationGuard had to stand in for bytes of this input.
   bool was_truncated() const noexcept;
 
  private:
   struct Storage;
-  friend class Windows;
+  friend class ChunkReader;
   int take_descriptor() const noexcept;
   bool is_same_file(const FileFacts& now) const noexcept;
   bool is_unchanged(const FileFacts& now) const noexcept;
-  bool goes_on(std::string_view now) const noexcept;
+  bool continues(std::string_view now) const noexcept;
   Result<Input> take_again() const;
   static Result<Input> take(int fd, std::string name, const OpenPolicy& policy, bool by_path);
   std::shared_ptr<Storage> storage_;
@@ -132,11 +132,11 @@ class PERFMAP_API TruncationGuard {
 };
 
 /// What can be read only once, such as a pipe, in blocks of whole lines: for what is too long to be
-/// kept. A line of more than kMostLine bytes loses its end; one of more than kEndlessLine is no
+/// kept. A line of more than kMaxLine bytes loses its end; one of more than kEndlessLine is no
 /// text, and a device such as /dev/zero has no other end. One thread at a time.
 class PERFMAP_API LineBlocks {
  public:
-  static constexpr std::size_t kMostLine = std::size_t{64} << 20;
+  static constexpr std::size_t kMaxLine = std::size_t{64} << 20;
   static constexpr std::size_t kEndlessLine = std::size_t{1} << 30;
 
   /// Fails as Input::open() does.

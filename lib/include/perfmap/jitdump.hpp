@@ -288,11 +288,11 @@ class PERFMAP_API JitdumpEncoder {
 /// A jitdump that was made of something else: its bytes, for Input::from_text().
 struct JitdumpBytes {
   /// Sizes are cheap to claim: a dump with code that nobody knew does not get larger than this.
-  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+  static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
 
   /// perf takes the bytes of a LOAD's code from the end of its record, whatever they are: code that
   /// nobody knew is written as zeros, of at most this size.
-  static constexpr std::uint64_t kMostZeros = std::uint64_t{32} << 20;
+  static constexpr std::uint64_t kMaxZeros = std::uint64_t{32} << 20;
 
   std::string bytes;
   /// LOADs that were said to have code, and whose code nobody knew.
@@ -323,7 +323,7 @@ PERFMAP_API Result<DumpMergeStats> merge_dumps(std::span<const Jitdump> dumps, O
 /// The dump that says what a map says: a LOAD of time 0 for each entry, in the order of the lines,
 /// so that the later wins. A map knows no code: see JitdumpBytes. `pid` goes into every record.
 /// Fails with too_large where zeros in place of code would make it larger than
-/// JitdumpBytes::kMostBytes.
+/// JitdumpBytes::kMaxBytes.
 PERFMAP_API Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid,
                                              Diagnostics& problems);
 

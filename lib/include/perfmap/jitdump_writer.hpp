@@ -32,7 +32,7 @@ struct JitdumpOptions {
   /// Each function is named in the process's own map, too: see ProcessMap.
   bool process_map = false;
   /// As in WriterOptions.
-  std::uint64_t most_bytes = 0;
+  std::uint64_t max_bytes = 0;
   /// What becomes of a dump of open_own() in a child. Records that a child inherits become its own:
   /// they carry its pid, by which perf goes, and keep their times, code indices, lines and
   /// unwinding information. Where they are to be read as the recording's, perf has them from the
@@ -58,7 +58,7 @@ struct JitFunction {
   std::uint64_t size = 0;
   std::string_view name;
   /// `size` bytes; or empty, where they are unknown or of no interest: then zeros are written, up
-  /// to kMostZeros of them, because perf takes that many bytes from the end of the record whatever
+  /// to kMaxZeros of them, because perf takes that many bytes from the end of the record whatever
   /// they are.
   std::string_view code = {};
   /// By ascending address, none outside [start, start + size]: each holds up to the next one, the
@@ -105,7 +105,7 @@ struct JitFunction {
 class PERFMAP_API JitdumpWriter {
  public:
   /// How many bytes of code may be left out of a JitFunction.
-  static constexpr std::uint64_t kMostZeros = JitdumpBytes::kMostZeros;
+  static constexpr std::uint64_t kMaxZeros = JitdumpBytes::kMaxZeros;
 
   /// DIRECTORY/jit-PID.dump of the calling process; the name is what perf goes by. `pid` and
   /// `own_dump` are set here. A file of ours that was last written before this process began is a

@@ -52,10 +52,10 @@ struct JitlogOptions {
 /// `cntvct N Hz` or `CLOCK_MONOTONIC ns`. Its tick is read just before the first event, and read
 /// again until it has a digit above 9, so that nobody takes the log's ticks for decimal.
 ///
-/// Names are written as written_name() does, without its brackets (nothing is left of a name: `?`);
-/// a `#` that would begin a comment, or follow what looks like a thread's number, becomes \x23, and
-/// a `[` that would begin a section \x5b; what is longer than kMostPortableName is cut there.
-/// A name in PyPy's own form, `Loop 1 (f;x.py:1~#12 FOR_ITER)`, stays as it is.
+/// Names are written as escape_map_name() does, without its brackets (nothing is left of a name:
+/// `?`); a `#` that would begin a comment, or follow what looks like a thread's number, becomes
+/// \x23, and a `[` that would begin a section \x5b; what is longer than kMaxPortableName is cut
+/// there. A name in PyPy's own form, `Loop 1 (f;x.py:1~#12 FOR_ITER)`, stays as it is.
 ///
 /// enter() and exit() store 16 bytes into a buffer of the calling thread, without a lock: at most
 /// 25 ns by the counter, by CLOCK_MONOTONIC at most 15 ns more than reading it takes. Whoever fills
@@ -97,7 +97,7 @@ class PERFMAP_API JitlogWriter {
  public:
   static constexpr std::uint32_t kUsualBuffer = 4096;
   /// The most that buffer_events may be.
-  static constexpr std::uint32_t kMostBuffer = std::uint32_t{1} << 24;
+  static constexpr std::uint32_t kMaxBuffer = std::uint32_t{1} << 24;
 
   /// Begins the log at `path`, each `%d` in which stands for the calling process's pid. Made with
   /// mode 0600, closed on exec. A log that is there is emptied, as PyPy does; anything else but an

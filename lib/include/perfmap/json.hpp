@@ -121,8 +121,8 @@ PERFMAP_API Result<JsonEntry> entry_from_json(std::string_view line);
 
 /// The perf map text of our JSON: either form; of nothing but white space, no text. Entries keep
 /// their order and their exact names where a map can hold them; other names (empty, with a newline,
-/// with a blank in front) are written as written_name() says and counted. The first thing that is
-/// wrong ends it: fails with bad_format, `where` has line and column, those of JSON lines in the
+/// with a blank in front) are written as escape_map_name() says and counted. The first thing that
+/// is wrong ends it: fails with bad_format, `where` has line and column, those of JSON lines in the
 /// whole text.
 PERFMAP_API Result<MapText> map_text_from_json(std::string_view json);
 

@@ -10,8 +10,8 @@
 namespace perfmap {
 
 struct LoopJsonOptions {
-  LoopKey by = LoopKey::loop;       ///< with function or file there are sums under "by", too
-  std::uint64_t most = UINT64_MAX;  ///< rows; "left_out" sums what is more
+  LoopKey by = LoopKey::loop;      ///< with function or file there are sums under "by", too
+  std::uint64_t max = UINT64_MAX;  ///< rows; "left_out" sums what is more
   std::optional<SampledLoops> samples = {};
 };
 

@@ -124,11 +124,12 @@ PERFMAP_API std::optional<std::uint64_t> parse_hex(std::string_view text) noexce
 struct MapText {
   std::string text;
   std::uint64_t entries = 0;
-  std::uint64_t changed_names = 0;  ///< that no perf map can hold; see written_name()
+  std::uint64_t changed_names = 0;  ///< that no perf map can hold; see escape_map_name()
 };
 
 /// Appends a line that reads back as this entry. The exact name where a map can hold it; others
-/// (empty, with a newline, with a blank in front) are written as written_name() says and counted.
+/// (empty, with a newline, with a blank in front) are written as escape_map_name() says and
+/// counted.
 PERFMAP_API void append_entry(MapText& map, Address begin, std::uint64_t size,
                               std::string_view name);
 

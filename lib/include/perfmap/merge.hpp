@@ -23,8 +23,8 @@ struct PortableStats {
 };
 
 /// Writes what an index answers as a perf map that every reader answers the same way: sorted, no
-/// overlaps, lower-case hexadecimal without 0x, one blank, LF, names as written_name() says and
-/// at most kMostPortableName bytes long, no size 0. Call index.compact() first. O(n); the index is
+/// overlaps, lower-case hexadecimal without 0x, one blank, LF, names as escape_map_name() says and
+/// at most kMaxPortableName bytes long, no size 0. Call index.compact() first. O(n); the index is
 /// not one of Overlap::perf.
 PERFMAP_API PortableStats write_portable(const Index& index, OutputFile& out);
 

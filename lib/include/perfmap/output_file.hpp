@@ -43,7 +43,7 @@ class PERFMAP_API OutputFile {
   /// Room for at least `most` bytes at the end of the buffer, for a formatter that knows its bound;
   /// wrote() says how many were used. `most` may not exceed kRoom.
   static constexpr std::size_t kRoom = std::size_t{64} << 10;
-  char* room(std::size_t most);
+  char* room(std::size_t max);
   void wrote(std::size_t count) noexcept { used_ += count; }
   bool failed() const noexcept { return errno_ != 0; }
   /// Whether somebody sees the bytes as they come.

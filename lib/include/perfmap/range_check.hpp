@@ -13,8 +13,8 @@ namespace perfmap {
 /// Two entries that want the same address.
 struct RangeFinding {
   const Rule* rule;  ///< kReusedStart, kDuplicate, kOverlap or kNested
-  Hit here;          ///< the later of the two: a later line, or a line of a later map
-  Hit other;
+  EntryRef here;     ///< the later of the two: a later line, or a line of a later map
+  EntryRef other;
 };
 
 /// Every conflict between entries of these maps, in address order: each entry is held against the

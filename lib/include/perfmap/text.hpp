@@ -33,15 +33,15 @@ PERFMAP_API std::string seconds_text(std::uint64_t ns);
 /// `[?]` when nothing is left.
 
 /// True where a name is written as it is. O(name), allocates nothing.
-PERFMAP_API bool is_written_as_is(std::string_view name) noexcept;
+PERFMAP_API bool is_plain_map_name(std::string_view name) noexcept;
 
 /// Appends `name` as it is written.
-PERFMAP_API void append_written_name(std::string& out, std::string_view name);
-PERFMAP_API std::string written_name(std::string_view name);
+PERFMAP_API void append_escaped_map_name(std::string& out, std::string_view name);
+PERFMAP_API std::string escape_map_name(std::string_view name);
 
-/// The same, and cut to kMostPortableName bytes between two characters with `…` added when it was
+/// The same, and cut to kMaxPortableName bytes between two characters with `…` added when it was
 /// longer: some readers refuse the whole map for a line of 4096 bytes.
-inline constexpr std::size_t kMostPortableName = 4000;
-PERFMAP_API void append_portable_name(std::string& out, std::string_view name);
+inline constexpr std::size_t kMaxPortableName = 4000;
+PERFMAP_API void append_portable_map_name(std::string& out, std::string_view name);
 
 }  // namespace perfmap

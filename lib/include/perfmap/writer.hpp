@@ -10,9 +10,9 @@
 
 namespace perfmap {
 
-/// What becomes of a name that readers would trip over; see written_name().
+/// What becomes of a name that readers would trip over; see escape_map_name().
 enum class NamePolicy : std::uint8_t {
-  escape,  ///< it is written as written_name() says
+  escape,  ///< it is written as escape_map_name() says
   refuse,  ///< nothing is written, the call fails with EILSEQ
 };
 
@@ -27,8 +27,8 @@ struct WriterOptions {
   std::uint64_t flush_after_ns = 0;
   /// The file grows no further than this, counting what it held when it was opened and what this
   /// writer added: a write() or copy() that would fails with EFBIG. 0: no limit.
-  std::uint64_t most_bytes = 0;
-  /// Called with its context by a write() at most_bytes, in its thread: not 0 says that there is
+  std::uint64_t max_bytes = 0;
+  /// Called with its context by a write() at max_bytes, in its thread: not 0 says that there is
   /// room now, and the entry is tried once more. It may use the writer, say to close the process's
   /// own map and to move it away: the next write opens a new one. Other threads' writes fail
   /// meanwhile. Must not throw. After 0 it is not called again until the map is opened anew.
@@ -38,7 +38,7 @@ struct WriterOptions {
   /// entry whose write() returned is in the file, even if the process is killed next, for the price
   /// of a copy in memory. buffer_bytes counts as 0.
   ///
-  /// Until it is closed the file ends in at most 64 KiB of filler, which most_bytes does not count:
+  /// Until it is closed the file ends in at most 64 KiB of filler, which max_bytes does not count:
   /// lines of "0 0 " and dots, at most 2 KiB each unless a longer entry is on its way, which
   /// readers take for symbols without size at address 0. close() cuts them off; of a writer that
   /// was killed they stay, until the next mapped writer opens the file. A map that is on its way

@@ -31,7 +31,7 @@ perfmap_status perfmap_module_cache_begin(const perfmap_module_cache_options* op
   return guard(error, [&]() -> perfmap_status {
     const perfmap_module_cache_options asked = copy_in(options);
     perfmap::ModuleCacheOptions taken;
-    if (asked.most_bytes != 0) taken.most_bytes = asked.most_bytes;
+    if (asked.most_bytes != 0) taken.max_bytes = asked.most_bytes;
     taken.debug_directories = directories_of(asked.debug_directories);
     *out = new perfmap_module_cache{perfmap::ModuleCache(std::move(taken))};
     return PERFMAP_OK;

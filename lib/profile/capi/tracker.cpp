@@ -98,7 +98,7 @@ perfmap_region to_c(const perfmap::Region& region) noexcept {
   out.offset = region.offset;
   out.access = to_c(region.access);
   out.kind = static_cast<int32_t>(file.kind);
-  out.jit = static_cast<int32_t>(perfmap::jit_room(region));
+  out.jit = static_cast<int32_t>(perfmap::jit_region_kind(region));
   out.device_major = file.device_major;
   out.device_minor = file.device_minor;
   out.inode = file.inode;

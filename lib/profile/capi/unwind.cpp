@@ -52,7 +52,7 @@ perfmap_status perfmap_unwinder_begin(const perfmap_unwinder_options* options,
   return guard(error, [&]() -> perfmap_status {
     const perfmap_unwinder_options asked = copy_in(options);
     perfmap::Unwinder::Options taken;
-    if (asked.most_frames != 0) taken.most_frames = asked.most_frames;
+    if (asked.most_frames != 0) taken.max_frames = asked.most_frames;
     taken.scan = asked.scan != 0;
     taken.jit_cfi_first = asked.jit_cfi_first != 0;
     *out = new perfmap_unwinder{perfmap::Unwinder(taken)};

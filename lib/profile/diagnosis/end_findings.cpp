@@ -84,7 +84,7 @@ bool can_scan(EndCause cause) noexcept {
   return cause != EndCause::fiber_begin && cause != EndCause::haskell;
 }
 
-constexpr std::size_t kMostModules = 8;  // that are named one by one
+constexpr std::size_t kMaxModules = 8;  // that are named one by one
 
 /// A module in which stacks of several processes end.
 struct EndedModule {
@@ -110,7 +110,7 @@ class EndAdvice {
     std::size_t named = 0;
     for (const EndedModule& module : modules_) {
       if (module.cause == EndCause::missing_file) continue;
-      if (!matters(module.ends.count(), total()) || named == kMostModules) {
+      if (!matters(module.ends.count(), total()) || named == kMaxModules) {
         rest += module.ends.count();
         continue;
       }

@@ -107,11 +107,11 @@ class Candidates {
   }
   /// A process has one, or few; one that maps thousands of such names wants to keep us busy.
   void look_for_mapped_dumps() {
-    constexpr std::size_t kMost = 64;
+    constexpr std::size_t kMax = 64;
     std::unordered_set<const MappedFile*> seen;
     for (const Region& region : subject_.memory->regions()) {
       if (!region.file->is_file() || !is_dump_path(region.file->name)) continue;
-      if (seen.size() == kMost) return;
+      if (seen.size() == kMax) return;
       if (seen.insert(region.file.get()).second) {
         add_below_root({{}, region.file->name, true, 0, {}});
       }
@@ -471,10 +471,10 @@ void check_started(const Subject& subject, const ProcessRules& rules, const Map&
 }
 
 bool has_names_of(Runtime runtime, const Map& map) {
-  constexpr int kMost = 1000;
+  constexpr int kMax = 1000;
   Diagnostics ignored(1);
   Map::LineReader lines(map);
-  for (int i = 0; i < kMost; ++i) {
+  for (int i = 0; i < kMax; ++i) {
     const std::optional<Entry> entry = lines.next(ignored);
     if (!entry) return false;
     if (decode_name(entry->name).runtime == runtime) return true;

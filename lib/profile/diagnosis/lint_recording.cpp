@@ -205,14 +205,14 @@ class RecordingLint {
     std::string text = std::to_string(jit.unnamed) + " of " + std::to_string(jit.count) +
                        " samples of code that the runtime of process " + std::to_string(pid) +
                        " made have no name (" + percent(jit.unnamed, jit.count) + ")";
-    const auto most =
+    const auto max =
         std::max_element(jit.pages.begin(), jit.pages.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (most != jit.pages.end()) {
+    if (max != jit.pages.end()) {
       char page[80];
       std::snprintf(page, sizeof page, ", most of them, %llu, in the page at 0x%llx",
-                    static_cast<unsigned long long>(most->second),
-                    static_cast<unsigned long long>(most->first));
+                    static_cast<unsigned long long>(max->second),
+                    static_cast<unsigned long long>(max->first));
       text += page;
     }
     file.problems->add(rule::kUnnamedSamples, whole_file(file), text);

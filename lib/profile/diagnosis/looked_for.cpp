@@ -119,10 +119,11 @@ JitMemory Coverage::result(const IsElf& is_elf) {
   JitMemory memory;
   memory.executable_hits = hits_;
   for (const Region* region : executable_) {
-    const JitRoom room = jit_room(*region);
-    if (room == JitRoom::none || is_of_libffi(*region)) continue;
+    const JitRegionKind room = jit_region_kind(*region);
+    if (room == JitRegionKind::none || is_of_libffi(*region)) continue;
     const std::uint64_t named = named_in(region->range);
-    if (room == JitRoom::likely || (named != 0 && !is_elf(*region))) count(*region, named, memory);
+    if (room == JitRegionKind::likely || (named != 0 && !is_elf(*region)))
+      count(*region, named, memory);
   }
   return memory;
 }

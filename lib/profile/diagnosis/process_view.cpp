@@ -94,11 +94,11 @@ std::string_view parent_of(std::string_view path) noexcept {
 
 std::string version_in_release(const ProcSource& process, const std::string& path,
                                const ProcessSigns& signs) {
-  constexpr std::uint64_t kMost = 64 << 10;
+  constexpr std::uint64_t kMax = 64 << 10;
   const OpenPolicy policy{.follow_link = false, .regular_only = true, .bounded = true};
   const auto file = process.open_below_root(path, policy);
   if (!file || !*file) return {};
-  return signs.release_version((*file)->text().substr(0, kMost));
+  return signs.release_version((*file)->text().substr(0, kMax));
 }
 
 /// Above lib/server/libjvm.so, or above jre/lib/amd64/server/libjvm.so.

@@ -88,7 +88,7 @@ void take_workload(const std::string& comm, const RecordingContext& context, Rec
   into.view.arguments = std::move(words);
 }
 
-constexpr std::size_t kMostInherited = 64;  // files of parents that are listed of a process
+constexpr std::size_t kMaxInherited = 64;  // files of parents that are listed of a process
 
 bool is_the_recorded(const ProcSource& process, const ProcessView& view, const std::string& program,
                      const std::string& comm, const RecordingContext& context) {
@@ -333,7 +333,7 @@ void search_recorded(const RecordedView& recorded, const UsedFiles& used,
   const auto search_parent = [&](pid_t pid, const RecordedView& parent) {
     for (LookedFor& file : search_files(parent, used, context, coverage)) {
       if (file.fate == FileFate::missing) continue;
-      if (diagnosis.looked_for.size() - own >= kMostInherited) return;
+      if (diagnosis.looked_for.size() - own >= kMaxInherited) return;
       file.inherited_from = pid;
       diagnosis.looked_for.push_back(std::move(file));
     }

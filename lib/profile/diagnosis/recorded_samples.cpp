@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 /// More are counted, but not told apart.
-constexpr std::size_t kMostPages = std::size_t{1} << 20;
+constexpr std::size_t kMaxPages = std::size_t{1} << 20;
 
 class SampleReader {
  public:
@@ -109,13 +109,13 @@ class SampleReader {
     process.samples_of_32_bit += sample.user.abi == k32Bit ? 1 : 0;
     if (sample.mode != CpuMode::user) return;
     const Region* const region = space == nullptr ? nullptr : space->find(sample.ip);
-    if (region == nullptr || jit_room(*region) != JitRoom::likely) return;
+    if (region == nullptr || jit_region_kind(*region) != JitRegionKind::likely) return;
     JitSamples& jit = found.jit[sample.pid];
     ++jit.count;
     if (is_named(*region, sample)) return;
     ++jit.unnamed;
     const Address page = sample.ip / kPage * kPage;
-    if (pages_ < kMostPages && jit.pages[page]++ == 0) ++pages_;
+    if (pages_ < kMaxPages && jit.pages[page]++ == 0) ++pages_;
   }
 
   /// By the process, or by those that it has the memory from.
@@ -153,7 +153,8 @@ std::vector<pid_t> inherits_from(const RecordedProcess& process) {
     return false;
   };
   for (const Region& region : process.memory->regions()) {
-    if (jit_room(region) == JitRoom::likely) own->visit(&region, region.range.begin, take);
+    if (jit_region_kind(region) == JitRegionKind::likely)
+      own->visit(&region, region.range.begin, take);
   }
   return pids;
 }

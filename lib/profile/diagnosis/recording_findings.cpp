@@ -125,8 +125,8 @@ const RecordedProcessState* busiest(const RecordingCase& facts,
                           !process->second.began_unseen && !one.counts.comm.empty();
     return std::pair(is_known, one.counts.samples);
   };
-  const auto most = std::ranges::max_element(diagnosis.processes, {}, rank);
-  return most == diagnosis.processes.end() ? nullptr : &*most;
+  const auto max = std::ranges::max_element(diagnosis.processes, {}, rank);
+  return max == diagnosis.processes.end() ? nullptr : &*max;
 }
 
 /// What there is of a command where the recording has none.
@@ -160,7 +160,7 @@ bool lives(std::string_view pids, const RecordingCase& facts) {
 }  // namespace
 
 std::string fetch_command(const RecordingContext& context) {
-  constexpr std::size_t kMostText = 8000;
+  constexpr std::size_t kMaxText = 8000;
   std::set<std::string> files;
   for (const auto& [pid, process] : context.samples.processes) {
     if (process.memory == nullptr) continue;
@@ -173,7 +173,7 @@ std::string fetch_command(const RecordingContext& context) {
   for (const std::string& file : files) {
     // One shell reads it here, another one there.
     text += " " + shell_word(shell_word(std::string_view(file).substr(1)));
-    if (text.size() > kMostText) return {};
+    if (text.size() > kMaxText) return {};
   }
   const std::string& given = context.options.symfs;
   const std::string directory = shell_word(given.empty() ? context.path + ".symfs" : given);

@@ -30,7 +30,7 @@ bool is_unrecorded(const FrameFunction& function) noexcept {
          (module.empty() || module.starts_with("//") || module == "[heap]" || module == "[stack]");
 }
 
-constexpr std::size_t kMostFiles = 8;  // that are named one by one
+constexpr std::size_t kMaxFiles = 8;  // that are named one by one
 
 bool has_symbol_table(const Module& module) {
   // Packed symbols have all functions, as .symtab does.
@@ -46,12 +46,12 @@ bool is_stripped(const Module& module) {
 /// "/usr/lib/libx.so (12), /usr/lib/liby.so (3) and 2 more"
 std::string list_of(const std::vector<StrippedFile>& files) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(files.size(), kMostFiles); ++i) {
+  for (std::size_t i = 0; i < std::min(files.size(), kMaxFiles); ++i) {
     text += (i == 0 ? "" : ", ") + visible(files[i].path) + " (" +
             std::to_string(files[i].unnamed) + ")";
   }
-  if (files.size() <= kMostFiles) return text;
-  return text + " and " + std::to_string(files.size() - kMostFiles) + " more";
+  if (files.size() <= kMaxFiles) return text;
+  return text + " and " + std::to_string(files.size() - kMaxFiles) + " more";
 }
 
 /// Servers that the reader has chosen stay.
@@ -63,12 +63,12 @@ std::string ask_servers(const RecordingContext& context) {
 
 std::string install_packages(const RecordingContext& context,
                              const std::vector<StrippedFile>& files) {
-  constexpr std::size_t kMostText = 4000;
+  constexpr std::size_t kMaxText = 4000;
   const std::string sudo = context.options.reader == 0 ? "" : "sudo ";
   std::string line = sudo + "apt install debian-goodies && find-dbgsym-packages --install";
   for (const StrippedFile& file : files) {
     if (file.has_build_id) line += " " + shell_word(file.path);
-    if (line.size() > kMostText) return {};
+    if (line.size() > kMaxText) return {};
   }
   return line;
 }
@@ -136,7 +136,7 @@ void StackCounter::take_end(const StackSample& sample) {
 
 std::vector<EndedStacks> StackCounter::ended(pid_t pid) const {
   std::vector<EndedStacks> modules;
-  std::vector<std::uint64_t> most;  // of the function that is named
+  std::vector<std::uint64_t> max;  // of the function that is named
   for (auto one = ends_.lower_bound({pid, 0}); one != ends_.end() && one->first.first == pid;
        ++one) {
     const FrameFunction& function = table_.function(one->first.second);
@@ -146,7 +146,7 @@ std::vector<EndedStacks> StackCounter::ended(pid_t pid) const {
     auto at = std::find_if(modules.begin(), modules.end(), same);
     if (at == modules.end()) {
       modules.push_back({std::string(function.module), {}, function.kind, 0, 0, 0, 0});
-      most.push_back(0);
+      max.push_back(0);
       at = std::prev(modules.end());
     }
     const Ends& ends = one->second;
@@ -154,7 +154,7 @@ std::vector<EndedStacks> StackCounter::ended(pid_t pid) const {
     at->bad_memory += ends.bad_memory;
     at->alone += ends.alone;
     if (calls_c(function)) at->in_calls_of_c += ends.no_info + ends.bad_memory;
-    std::uint64_t& best = most[static_cast<std::size_t>(at - modules.begin())];
+    std::uint64_t& best = max[static_cast<std::size_t>(at - modules.begin())];
     if (ends.no_info + ends.bad_memory <= best) continue;
     best = ends.no_info + ends.bad_memory;
     at->function = function.name;

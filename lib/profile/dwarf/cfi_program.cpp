@@ -69,7 +69,7 @@ std::optional<Address> read_cfi_pointer(DwarfCursor& cursor, std::uint8_t encodi
 namespace {
 
 /// "zPLRSB" and the like; a longer one would make reading a CIE anything but cheap.
-constexpr std::size_t kMostLetters = 16;
+constexpr std::size_t kMaxLetters = 16;
 
 /// Positions are those of the section.
 DwarfCursor cursor_at(const CfiSection& section, std::uint64_t begin, std::uint64_t end) noexcept {
@@ -82,7 +82,7 @@ CfiPointers pointers_of(const CfiSection& section, std::uint8_t address_size) no
 
 /// The letters, without the end of the text; nothing where there is none within reason.
 std::optional<std::string_view> read_letters(DwarfCursor& cursor, std::string_view bytes) noexcept {
-  const std::string_view rest = bytes.substr(cursor.position(), kMostLetters + 1);
+  const std::string_view rest = bytes.substr(cursor.position(), kMaxLetters + 1);
   const std::size_t size = rest.find('\0');
   if (size == std::string_view::npos) return std::nullopt;
   cursor.skip(size + 1);
@@ -203,9 +203,9 @@ std::optional<CfiFde> read_fde(const CfiSection& section, const CfiEntry& entry,
 namespace {
 
 /// The largest that compilers make have some 10 KiB.
-constexpr std::uint64_t kMostInstructions = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMaxInstructions = std::uint64_t{1} << 20;
 /// gcc nests none; people who write assembler nest two or three.
-constexpr std::size_t kMostRemembered = 8;
+constexpr std::size_t kMaxRemembered = 8;
 constexpr std::uint8_t kNegateRaStateWithPc = 0x2c;
 
 class CfiMachine {
@@ -227,7 +227,7 @@ class CfiMachine {
 
  private:
   bool run(std::uint64_t begin, std::uint64_t end) noexcept {
-    if (end - begin > kMostInstructions) return false;
+    if (end - begin > kMaxInstructions) return false;
     DwarfCursor in(section_.bytes.substr(0, end), section_.target.order, begin);
     while (!in.at_end() && !is_there_) {
       if (!step(in) || !in.ok()) return false;
@@ -237,7 +237,7 @@ class CfiMachine {
 
   bool is_sound() const noexcept {
     switch (row_.cfa) {
-      case CfiRules::Cfa::register_offset: return row_.cfa_register < kMostRegisters;
+      case CfiRules::Cfa::register_offset: return row_.cfa_register < kMaxRegisters;
       case CfiRules::Cfa::expression: return true;
       default: return false;
     }
@@ -349,14 +349,14 @@ class CfiMachine {
   }
 
   bool set(std::uint64_t number, RegisterHow how, std::int64_t value) noexcept {
-    if (number < kMostRegisters) row_.registers[number] = {how, 0, value};
+    if (number < kMaxRegisters) row_.registers[number] = {how, 0, value};
     return true;
   }
   bool set_block(std::uint64_t number, RegisterHow how, DwarfCursor& in) noexcept {
     RegisterRule rule;
     rule.how = how;
     if (!take_block(in, rule.size, rule.number)) return false;
-    if (number < kMostRegisters) row_.registers[number] = rule;
+    if (number < kMaxRegisters) row_.registers[number] = rule;
     return true;
   }
   static bool take_block(DwarfCursor& in, std::uint32_t& size, std::int64_t& begin) noexcept {
@@ -364,16 +364,16 @@ class CfiMachine {
     begin = static_cast<std::int64_t>(in.position());
     size = static_cast<std::uint32_t>(length);
     in.skip(length);
-    return length <= kMostInstructions;
+    return length <= kMaxInstructions;
   }
 
   bool restore(std::uint64_t number) noexcept {
     if (initial_ == nullptr) return false;
-    if (number < kMostRegisters) row_.registers[number] = initial_->registers[number];
+    if (number < kMaxRegisters) row_.registers[number] = initial_->registers[number];
     return true;
   }
   bool remember() noexcept {
-    if (remembered_ == kMostRemembered) return false;
+    if (remembered_ == kMaxRemembered) return false;
     states_[remembered_++] = row_;
     return true;
   }
@@ -395,7 +395,7 @@ class CfiMachine {
   Address begin_ = 0, end_ = 0;        // of the row
   bool is_there_ = false;
   std::size_t remembered_ = 0;
-  std::array<std::optional<CfiRules>, kMostRemembered> states_;
+  std::array<std::optional<CfiRules>, kMaxRemembered> states_;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace perfmap {
 
 /// Registers by their DWARF numbers, as many as rules are kept for: x86-64 has 0 to 16 (the return
 /// address), aarch64 0 to 33. Rules of other ones are read and forgotten.
-inline constexpr std::size_t kMostRegisters = 34;
+inline constexpr std::size_t kMaxRegisters = 34;
 
 /// What the caller had in a register. Source: DWARF 5, 6.4.1.
 enum class RegisterHow : std::uint8_t {
@@ -46,7 +46,7 @@ struct CfiRules {
   /// Added to the register: the CFA is the stack pointer of the caller. Of an expression, where it
   /// begins.
   std::int64_t cfa_number = 0;
-  std::array<RegisterRule, kMostRegisters> registers = {};
+  std::array<RegisterRule, kMaxRegisters> registers = {};
 };
 
 /// How to find the caller's registers from those at one address. Expressions are evaluated with an

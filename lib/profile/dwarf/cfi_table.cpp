@@ -228,7 +228,7 @@ CfiTable::Parts CfiTable::debug_frames() const {
       if (is_gnu || (found->flags & SHF_COMPRESSED) != 0) {
         const auto compressed =
             read_compression(part.section.bytes, is_gnu, from->is_64(), from->byte_order());
-        if (!compressed || compressed->size > most_inflated(from->bytes().size())) continue;
+        if (!compressed || compressed->size > max_inflated(from->bytes().size())) continue;
         InflatedSection inflated = inflate_section(*compressed);
         part.section.bytes = inflated.bytes;
         part.owned = std::move(inflated.owned);

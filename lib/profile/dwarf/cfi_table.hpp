@@ -120,8 +120,8 @@ class CfiTable {
   CfiSection frames_;
   std::optional<EhFrameHeader> header_;
   CodeAreas code_;
-  Late<Part> walked_;
-  Late<Parts> debug_frames_;
+  Lazy<Part> walked_;
+  Lazy<Parts> debug_frames_;
 };
 
 /// The one that the module keeps, and makes when it is first asked for. Module defines this.

@@ -167,7 +167,7 @@ void UnitCache::hold(const Key& key, const Made& made) {
   held_.push_front({key, made});
   by_key_[key] = held_.begin();
   bytes_ += made.bytes;
-  while (bytes_ > options_.most_bytes && held_.size() > 1) {
+  while (bytes_ > options_.max_bytes && held_.size() > 1) {
     bytes_ -= held_.back().made.bytes;
     by_key_.erase(held_.back().key);
     held_.pop_back();
@@ -177,7 +177,7 @@ void UnitCache::hold(const Key& key, const Made& made) {
 UnitCache::Made UnitCache::make_lines(const DwarfUnit& unit) const {
   const UnitRoot root = root_of(*file_, unit);
   if (!root.line_program) return {};
-  LineRows rows(root.context, root.compile_directory, *root.line_program, options_.most_bytes);
+  LineRows rows(root.context, root.compile_directory, *root.line_program, options_.max_bytes);
   const std::uint64_t bytes = rows.bytes();
   return {std::make_shared<const UnitLines>(UnitLines{root, std::move(rows)}), bytes};
 }
@@ -199,7 +199,7 @@ UnitCache::Made UnitCache::make_functions(const DwarfUnit& unit) {
   }
   const UnitContext& context = made->root.context;
   made->functions =
-      FunctionIndex(made->root, *context.file->abbreviations(*context.unit), options_.most_bytes);
+      FunctionIndex(made->root, *context.file->abbreviations(*context.unit), options_.max_bytes);
   constexpr std::uint64_t kTimes = 4;  // proper ones are read once, each for itself
   made->room = static_cast<std::int64_t>(kTimes * (context.unit->end - context.unit->offset));
   const std::uint64_t bytes =
@@ -210,7 +210,7 @@ UnitCache::Made UnitCache::make_functions(const DwarfUnit& unit) {
 UnitCache::Made UnitCache::make_scopes(const UnitFunctions& of, std::uint64_t die) const {
   const UnitContext& context = of.root.context;
   auto made = std::make_shared<const ScopeIndex>(
-      of.root, *context.file->abbreviations(*context.unit), die, options_.most_bytes);
+      of.root, *context.file->abbreviations(*context.unit), die, options_.max_bytes);
   of.room -= static_cast<std::int64_t>(made->work());
   constexpr std::uint64_t kPlace = sizeof(ScopeIndex) + 192;  // in the list and the map
   const std::uint64_t bytes = kPlace + made->bytes();
@@ -220,7 +220,7 @@ UnitCache::Made UnitCache::make_scopes(const UnitFunctions& of, std::uint64_t di
 std::shared_ptr<const DwarfFile> UnitCache::find_in_package(const UnitRoot& skeleton) {
   std::call_once(package_once_, [&] {
     auto input = options_.open_package ? options_.open_package() : Failure(Error{});
-    if (input) package_ = DwarfPackage::open(std::move(*input), options_.most_section_bytes);
+    if (input) package_ = DwarfPackage::open(std::move(*input), options_.max_section_bytes);
   });
   auto part = package_ == nullptr ? nullptr : package_->find(skeleton.split_id);
   return part != nullptr && split_unit(*part, skeleton) != nullptr ? part : nullptr;
@@ -233,7 +233,7 @@ std::shared_ptr<const DwarfFile> UnitCache::open_split(const UnitRoot& skeleton)
     auto input = options_.open_split(path);
     if (!input) continue;
     const auto file =
-        DwarfFile::open(std::move(*input), DwarfRole::split, options_.most_section_bytes);
+        DwarfFile::open(std::move(*input), DwarfRole::split, options_.max_section_bytes);
     if (file && split_unit(**file, skeleton) != nullptr) return *file;
   }
   return nullptr;
@@ -267,7 +267,7 @@ class DebugIndex::Impl {
   void place_units();
 
   std::shared_ptr<const DwarfFile> file_;
-  Partition units_;  // numbered from the last, so that the first unit wins
+  SymbolRanges units_;  // numbered from the last, so that the first unit wins
   std::uint64_t units_with_code_ = 0;
   mutable UnitCache cache_;
 };
@@ -338,7 +338,7 @@ void DebugIndex::Impl::place_units() {
       (std::uint64_t{16} << 20) + 8 * file_->sections().abbreviations.size();
   std::uint64_t entries = (std::uint64_t{1} << 20) + file_->sections().info.size() / 64;
   std::vector<CodeRange> ranges;
-  std::vector<Partition::Claim> claims;
+  std::vector<SymbolRanges::RangeOwner> claims;
   const std::vector<DwarfUnit>& units = file_->units();
   for (std::size_t i = 0; i < units.size(); ++i) {
     if (!has_code(units[i])) continue;
@@ -351,12 +351,12 @@ void DebugIndex::Impl::place_units() {
       claims.push_back({range, static_cast<std::uint32_t>(units.size() - 1 - i)});
     }
   }
-  units_ = Partition(std::move(claims));
+  units_ = SymbolRanges(std::move(claims));
 }
 
 std::uint32_t DebugIndex::Impl::unit_of(Address vaddr) const noexcept {
   const std::uint32_t found = units_.find(vaddr);
-  if (found == Partition::kNobody) return found;
+  if (found == SymbolRanges::kNobody) return found;
   return static_cast<std::uint32_t>(file_->units().size() - 1 - found);
 }
 
@@ -369,7 +369,7 @@ void DebugIndex::Impl::find(std::uint32_t unit, std::span<const std::size_t> whi
 
 std::optional<SourceLine> DebugIndex::Impl::find_line(Address vaddr) const {
   const std::uint32_t unit = unit_of(vaddr);
-  if (unit == Partition::kNobody) return std::nullopt;
+  if (unit == SymbolRanges::kNobody) return std::nullopt;
   const auto lines = cache_.lines(unit);
   const LineRow* const row = lines == nullptr ? nullptr : lines->rows.find(vaddr);
   if (row == nullptr) return std::nullopt;
@@ -395,20 +395,20 @@ Result<DebugIndex> DebugIndex::from_input(Input input, DebugOptions options) {
   std::shared_ptr<const DwarfFile> alternate;
   if (options.alternate) {
     auto opened = DwarfFile::open(std::move(*options.alternate), DwarfRole::alternate,
-                                  options.most_section_bytes);
+                                  options.max_section_bytes);
     if (!opened) return Failure(std::move(opened.error()));
     alternate = std::move(*opened);
     options.alternate.reset();
   }
   auto file =
-      DwarfFile::open(std::move(input), DwarfRole::linked, options.most_section_bytes, alternate);
+      DwarfFile::open(std::move(input), DwarfRole::linked, options.max_section_bytes, alternate);
   if (!file) return Failure(std::move(file.error()));
   return DebugIndex(std::make_shared<const Impl>(std::move(*file), std::move(options)));
 }
 
 std::vector<SourceFrame> DebugIndex::find(Address vaddr) const {
   const std::uint32_t unit = impl_->unit_of(vaddr);
-  if (unit == Partition::kNobody) return {};
+  if (unit == SymbolRanges::kNobody) return {};
   std::vector<SourceFrame> found;
   constexpr std::size_t kOnly[] = {0};
   impl_->find(unit, kOnly, {&vaddr, 1}, {&found, 1});
@@ -476,7 +476,7 @@ std::vector<std::vector<SourceFrame>> DebugIndex::find_all(std::span<const Addre
   std::vector<Task> tasks;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::uint32_t unit = units[order[i]];
-    if (unit == Partition::kNobody) break;
+    if (unit == SymbolRanges::kNobody) break;
     if (tasks.empty() || tasks.back().unit != unit) tasks.push_back({unit, i, i});
     tasks.back().last = i + 1;
   }

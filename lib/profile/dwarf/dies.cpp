@@ -48,9 +48,9 @@ DwarfUnit read_unit_header(DwarfCursor& cursor) {
 
 namespace {
 
-constexpr std::size_t kMostAttributes = 256;  // of one abbreviation
-constexpr std::size_t kMostOfAll = std::size_t{1} << 18;
-constexpr std::size_t kMostAbbreviations = std::size_t{1} << 16;
+constexpr std::size_t kMaxAttributes = 256;  // of one abbreviation
+constexpr std::size_t kMaxOfAll = std::size_t{1} << 18;
+constexpr std::size_t kMaxAbbreviations = std::size_t{1} << 16;
 
 std::uint8_t stops_of(const Abbreviation& at) noexcept {
   const bool is_function = at.tag == DW_TAG_subprogram;
@@ -120,7 +120,7 @@ void AbbreviationTable::make_plans() {
 /// Goes by the same rules as read(), and keeps nothing.
 void AbbreviationTable::skip_to(DwarfCursor& cursor, std::uint64_t code) noexcept {
   std::size_t all = 0;
-  for (std::size_t i = 0; i < kMostAbbreviations && cursor.ok(); ++i) {
+  for (std::size_t i = 0; i < kMaxAbbreviations && cursor.ok(); ++i) {
     DwarfCursor next = cursor;
     const std::uint64_t found = next.uleb();
     if (found == 0 || found == code) return;
@@ -131,7 +131,7 @@ void AbbreviationTable::skip_to(DwarfCursor& cursor, std::uint64_t code) noexcep
       const std::uint64_t form = next.uleb();
       if (form == DW_FORM_implicit_const) next.sleb();
       if (name == 0 && form == 0) break;
-      const bool too_many = count >= kMostAttributes || all >= kMostOfAll;
+      const bool too_many = count >= kMaxAttributes || all >= kMaxOfAll;
       if (form > 0xffff || name > 0xffff || too_many) next.fail();
     }
     cursor = next;
@@ -153,8 +153,8 @@ bool AbbreviationTable::read(DwarfCursor& cursor, const DwarfUnit& unit) {
     const std::uint64_t form = cursor.uleb();
     const std::int64_t implicit = form == DW_FORM_implicit_const ? cursor.sleb() : 0;
     if (name == 0 && form == 0) break;
-    const bool too_many = attributes_.size() - made.first_attribute >= kMostAttributes ||
-                          attributes_.size() >= kMostOfAll;
+    const bool too_many = attributes_.size() - made.first_attribute >= kMaxAttributes ||
+                          attributes_.size() >= kMaxOfAll;
     if (form > 0xffff || name > 0xffff || too_many) cursor.fail();
     attributes_.push_back(
         {static_cast<std::uint16_t>(name), static_cast<std::uint16_t>(form), implicit});
@@ -171,7 +171,7 @@ bool AbbreviationTable::read(DwarfCursor& cursor, const DwarfUnit& unit) {
   made.stops = stops_of(made);
   made.is_fixed = made.step_count == 0 || (made.step_count == 1 && steps_.back().form == 0);
   if (cursor.ok()) abbreviations_.push_back(made);
-  return cursor.ok() && abbreviations_.size() < kMostAbbreviations;
+  return cursor.ok() && abbreviations_.size() < kMaxAbbreviations;
 }
 
 void AbbreviationTable::add_step(const DwarfUnit& unit, std::uint16_t form, Abbreviation& of) {
@@ -210,7 +210,7 @@ void AbbreviationTable::skip_plain(DwarfCursor& cursor, StopAt stop, std::uint64
   const char* const end = at + bytes.size();
   const std::span<const Plan> plans = plans_;
   std::uint64_t level = depth;
-  while (end - at > 2 && level < kMostDieDepth) {
+  while (end - at > 2 && level < kMaxDieDepth) {
     const char* next = at;
     unsigned code = static_cast<unsigned char>(*next++);
     if (code >= 0x80) {
@@ -254,7 +254,7 @@ std::size_t AbbreviationTable::bytes() const noexcept {
 
 namespace {
 
-constexpr std::size_t kMostText = std::size_t{1} << 16;
+constexpr std::size_t kMaxText = std::size_t{1} << 16;
 
 DwarfValue constant(std::uint64_t number) { return {ValueKind::constant, number}; }
 
@@ -299,7 +299,7 @@ DwarfValue read_indirect(DwarfCursor& cursor, const DwarfUnit& unit) {
 
 std::string_view text_at(std::string_view section, std::uint64_t offset) {
   if (offset >= section.size()) return {};
-  const std::string_view rest = section.substr(offset, kMostText);
+  const std::string_view rest = section.substr(offset, kMaxText);
   return rest.substr(0, rest.find('\0'));
 }
 
@@ -404,7 +404,7 @@ std::string_view text_of(const UnitContext& context, const DwarfValue& value) no
   const DwarfSections& sections = context.file->sections();
   const DwarfFile* const alternate = context.file->alternate();
   switch (value.kind) {
-    case ValueKind::text: return value.text.substr(0, kMostText);
+    case ValueKind::text: return value.text.substr(0, kMaxText);
     case ValueKind::text_offset: return text_at(sections.strings, value.number);
     case ValueKind::line_text_offset: return text_at(sections.line_strings, value.number);
     case ValueKind::text_index: return indexed_text(context, value.number);

@@ -31,7 +31,7 @@ struct DwarfUnit {
 DwarfUnit read_unit_header(DwarfCursor& cursor);
 
 /// Beyond it, no DIE is read.
-inline constexpr std::size_t kMostDieDepth = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxDieDepth = std::size_t{1} << 20;
 
 struct AttributeForm {
   std::uint16_t name = 0;

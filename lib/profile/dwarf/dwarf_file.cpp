@@ -12,8 +12,8 @@ namespace perfmap {
 
 namespace {
 
-constexpr std::size_t kMostUnits = std::size_t{1} << 22;
-constexpr std::size_t kMostTableBytes = std::size_t{8} << 20;
+constexpr std::size_t kMaxUnits = std::size_t{1} << 22;
+constexpr std::size_t kMaxTableBytes = std::size_t{8} << 20;
 constexpr std::string_view kGnu("GNU\0", 4);
 
 Failure failure(Errc code, const Input& input, std::string_view why) {
@@ -69,7 +69,7 @@ DwarfFile::DwarfFile(Input input, std::unique_ptr<Elf, ElfEnd> elf)
     : input_(std::move(input)), elf_(std::move(elf)) {}
 
 Result<std::shared_ptr<const DwarfFile>> DwarfFile::open(
-    Input input, DwarfRole role, std::uint64_t most_bytes,
+    Input input, DwarfRole role, std::uint64_t max_bytes,
     std::shared_ptr<const DwarfFile> alternate) {
   elf_version(EV_CURRENT);
   const std::string_view text = input.text();
@@ -79,7 +79,7 @@ Result<std::shared_ptr<const DwarfFile>> DwarfFile::open(
     return failure(Errc::bad_format, input, "no ELF file");
   }
   const std::shared_ptr<DwarfFile> made(new DwarfFile(std::move(input), std::move(elf)));
-  if (auto read = made->read_sections(role, most_bytes); !read)
+  if (auto read = made->read_sections(role, max_bytes); !read)
     return Failure(std::move(read.error()));
   made->read_segments();
   made->read_units();
@@ -110,7 +110,7 @@ std::uint64_t DwarfFile::bytes() const noexcept {
          sections_.range_lists.size();
 }
 
-Result<void> DwarfFile::read_sections(DwarfRole role, std::uint64_t most_bytes) {
+Result<void> DwarfFile::read_sections(DwarfRole role, std::uint64_t max_bytes) {
   GElf_Ehdr head;
   std::size_t names = 0;
   if (gelf_getehdr(elf_.get(), &head) == nullptr || elf_getshdrstrndx(elf_.get(), &names) != 0) {
@@ -121,8 +121,8 @@ Result<void> DwarfFile::read_sections(DwarfRole role, std::uint64_t most_bytes) 
     return failure(Errc::unsupported, input_, "not linked: its DWARF has no addresses yet");
   }
   // Sections may share their bytes in the file, each of them as good as the whole.
-  const std::uint64_t most = std::min(most_bytes, most_inflated(input_.text().size()));
-  std::uint64_t room = most;
+  const std::uint64_t max = std::min(max_bytes, max_inflated(input_.text().size()));
+  std::uint64_t room = max;
   for (Elf_Scn* at = elf_nextscn(elf_.get(), nullptr); at != nullptr;
        at = elf_nextscn(elf_.get(), at)) {
     GElf_Shdr header;
@@ -184,7 +184,7 @@ void DwarfFile::take_section(std::string_view name, std::string_view bytes) {
 void DwarfFile::read_segments() {
   std::size_t count = 0;
   if (elf_getphdrnum(elf_.get(), &count) != 0) return;
-  std::vector<Partition::Claim> claims;
+  std::vector<SymbolRanges::RangeOwner> claims;
   for (std::size_t i = 0; i < std::min<std::size_t>(count, 0xffff); ++i) {
     GElf_Phdr header;
     if (gelf_getphdr(elf_.get(), static_cast<int>(i), &header) == nullptr) continue;
@@ -193,17 +193,17 @@ void DwarfFile::read_segments() {
     if (range.size != 0) claims.push_back({{range.begin, range.end()}, 0});
   }
   has_segments_ = !claims.empty();
-  executable_ = Partition(std::move(claims));
+  executable_ = SymbolRanges(std::move(claims));
 }
 
 bool DwarfFile::is_code(Address address) const noexcept {
   if (!has_segments_) return address != 0;
-  return executable_.find(address) != Partition::kNobody;
+  return executable_.find(address) != SymbolRanges::kNobody;
 }
 
 void DwarfFile::read_units() {
   DwarfCursor cursor(sections_.info, order_);
-  while (!cursor.at_end() && units_.size() < kMostUnits) {
+  while (!cursor.at_end() && units_.size() < kMaxUnits) {
     const DwarfUnit unit = read_unit_header(cursor);
     if (!cursor.ok()) break;
     if (unit.is_readable()) units_.push_back(unit);
@@ -225,7 +225,7 @@ std::shared_ptr<const AbbreviationTable> DwarfFile::abbreviations(const DwarfUni
   }
   auto made = std::make_shared<const AbbreviationTable>(sections_.abbreviations, order_, unit);
   const std::lock_guard lock(mutex_);
-  if (tables_bytes_ > kMostTableBytes) {
+  if (tables_bytes_ > kMaxTableBytes) {
     tables_.clear();
     tables_bytes_ = 0;
   }
@@ -236,7 +236,7 @@ std::shared_ptr<const AbbreviationTable> DwarfFile::abbreviations(const DwarfUni
 namespace {
 
 constexpr std::uint64_t kHeader = 16;
-constexpr std::uint32_t kMostColumns = 8;
+constexpr std::uint32_t kMaxColumns = 8;
 
 /// Which section a column is of; nullptr for those that nobody asks for here. Both versions agree
 /// on 1 to 6; what is 8 in version 5 is .debug_macro in version 2.
@@ -253,8 +253,8 @@ std::string_view DwarfSections::*section_of(std::uint64_t number, std::uint32_t 
 
 }  // namespace
 
-std::shared_ptr<const DwarfPackage> DwarfPackage::open(Input input, std::uint64_t most_bytes) {
-  auto file = DwarfFile::open(std::move(input), DwarfRole::split, most_bytes);
+std::shared_ptr<const DwarfPackage> DwarfPackage::open(Input input, std::uint64_t max_bytes) {
+  auto file = DwarfFile::open(std::move(input), DwarfRole::split, max_bytes);
   if (!file) return nullptr;
   const std::shared_ptr<DwarfPackage> made(new DwarfPackage(std::move(*file)));
   return made->read_header() ? made : nullptr;
@@ -273,7 +273,7 @@ bool DwarfPackage::read_header() {
   rows_ = static_cast<std::uint32_t>(word(8, 4));
   slots_ = static_cast<std::uint32_t>(word(12, 4));
   const bool is_known = version_ == 2 || version_ == 5;
-  if (!is_known || !std::has_single_bit(slots_) || columns_ == 0 || columns_ > kMostColumns) {
+  if (!is_known || !std::has_single_bit(slots_) || columns_ == 0 || columns_ > kMaxColumns) {
     return false;
   }
   const std::uint64_t table = kHeader + std::uint64_t{12} * slots_;

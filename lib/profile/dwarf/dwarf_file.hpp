@@ -39,9 +39,9 @@ class DwarfFile {
  public:
   /// Fails with bad_format (no ELF file, or another alternate than the file wants), unsupported (a
   /// relocatable file, no DWARF, or none that can be decompressed) or too_large (sections of more
-  /// than `most_bytes` once decompressed).
+  /// than `max_bytes` once decompressed).
   static Result<std::shared_ptr<const DwarfFile>> open(
-      Input input, DwarfRole role, std::uint64_t most_bytes,
+      Input input, DwarfRole role, std::uint64_t max_bytes,
       std::shared_ptr<const DwarfFile> alternate = nullptr);
   /// A part of a package as if it were a .dwo file. Nullptr if it has no units.
   static std::shared_ptr<const DwarfFile> part_of(std::shared_ptr<const DwarfFile> package,
@@ -77,7 +77,7 @@ class DwarfFile {
   /// One section; empty bytes if it cannot be decompressed.
   Result<std::string_view> expand(std::string_view name, std::string_view bytes, bool is_gnu,
                                   bool is_64_bit, std::uint64_t& room);
-  Result<void> read_sections(DwarfRole role, std::uint64_t most_bytes);
+  Result<void> read_sections(DwarfRole role, std::uint64_t max_bytes);
   void take_section(std::string_view name, std::string_view bytes);
   void read_segments();
   void read_units();
@@ -88,7 +88,7 @@ class DwarfFile {
   std::endian order_ = std::endian::little;
   DwarfSections sections_;
   bool has_segments_ = false;  // that are executable
-  Partition executable_;
+  SymbolRanges executable_;
   std::vector<DwarfUnit> units_;
   std::string_view alternate_path_, alternate_build_id_, build_id_;
   std::shared_ptr<const DwarfFile> alternate_;
@@ -110,7 +110,7 @@ class DwarfFile {
 class DwarfPackage {
  public:
   /// Nullptr if it has no such index, or one that makes no sense.
-  static std::shared_ptr<const DwarfPackage> open(Input input, std::uint64_t most_bytes);
+  static std::shared_ptr<const DwarfPackage> open(Input input, std::uint64_t max_bytes);
 
   /// The unit with an id as if it were in a .dwo file of its own, or nullptr. O(1) on average, and
   /// O(units in the index) at worst.

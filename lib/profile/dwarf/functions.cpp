@@ -7,7 +7,7 @@ namespace perfmap {
 
 namespace {
 
-constexpr std::size_t kMostFrames = 256;
+constexpr std::size_t kMaxFrames = 256;
 
 }  // namespace
 
@@ -15,14 +15,15 @@ constexpr std::size_t kMostFrames = 256;
 class ScopeWalk {
  public:
   ScopeWalk(const UnitRoot& root, const AbbreviationTable& table, std::uint64_t die,
-            std::uint64_t most_bytes, ScopeIndex& out)
+            std::uint64_t max_bytes, ScopeIndex& out)
       : context_(root.context),
         unit_(*root.context.unit),
         table_(table),
-        most_bytes_(most_bytes),
+        max_bytes_(max_bytes),
         out_(out),
         cursor_(context_.file->sections().info.substr(0, unit_.end), context_.file->order(), die),
-        budget_(std::min(range_budget(unit_.end - die), most_bytes / sizeof(Partition::Claim))) {}
+        budget_(std::min(range_budget(unit_.end - die),
+                         max_bytes / sizeof(SymbolRanges::RangeOwner))) {}
 
   void run() {
     const std::uint64_t first = cursor_.position();
@@ -31,7 +32,7 @@ class ScopeWalk {
       table_.skip_plain(cursor_, StopAt::both, outer_.empty() ? 1 : outer_.back().depth, depth_);
     }
     out_.work_ = cursor_.position() - first + (budget - budget_);
-    out_.partition_ = Partition(std::move(claims_));
+    out_.partition_ = SymbolRanges(std::move(claims_));
     out_.scopes_.shrink_to_fit();
   }
 
@@ -39,13 +40,14 @@ class ScopeWalk {
   /// An open scope, or a function without code, and the scope that it lies in.
   struct Level {
     std::uint64_t depth = 0;
-    std::uint32_t outer = Partition::kNobody;
+    std::uint32_t outer = SymbolRanges::kNobody;
   };
 
   bool has_room() const noexcept {
-    return out_.scopes_.size() * sizeof(Scope) + claims_.size() * 2 * sizeof(Partition::Claim) <
-               most_bytes_ &&
-           depth_ < kMostDieDepth;
+    return out_.scopes_.size() * sizeof(Scope) +
+                   claims_.size() * 2 * sizeof(SymbolRanges::RangeOwner) <
+               max_bytes_ &&
+           depth_ < kMaxDieDepth;
   }
   /// One DIE; false at the end.
   bool step() {
@@ -84,7 +86,7 @@ class ScopeWalk {
     append_ranges(context_, place, budget_, ranges_);
     // An inlined call without code may have children with some; a function without is a
     // declaration or the abstract one.
-    if (ranges_.empty() && !scope.is_inlined) return Partition::kNobody;
+    if (ranges_.empty() && !scope.is_inlined) return SymbolRanges::kNobody;
     if (scope.is_inlined) scope.parent = nearest_;
     const auto number = static_cast<std::uint32_t>(out_.scopes_.size());
     out_.scopes_.push_back(scope);
@@ -95,26 +97,26 @@ class ScopeWalk {
   const UnitContext& context_;
   const DwarfUnit& unit_;
   const AbbreviationTable& table_;
-  std::uint64_t most_bytes_;
+  std::uint64_t max_bytes_;
   ScopeIndex& out_;
   DwarfCursor cursor_;
   std::uint64_t budget_;
-  std::uint32_t nearest_ = Partition::kNobody;
+  std::uint32_t nearest_ = SymbolRanges::kNobody;
   std::uint64_t depth_ = 0;
   std::vector<Level> outer_;
   std::vector<CodeRange> ranges_;
-  std::vector<Partition::Claim> claims_;
+  std::vector<SymbolRanges::RangeOwner> claims_;
 };
 
 ScopeIndex::ScopeIndex(const UnitRoot& root, const AbbreviationTable& abbreviations,
-                       std::uint64_t die, std::uint64_t most_bytes) {
-  ScopeWalk(root, abbreviations, die, most_bytes, *this).run();
+                       std::uint64_t die, std::uint64_t max_bytes) {
+  ScopeWalk(root, abbreviations, die, max_bytes, *this).run();
 }
 
 std::vector<Scope> ScopeIndex::chain(std::uint64_t address) const {
   std::vector<Scope> found;
   std::uint32_t at = partition_.find(address);
-  while (at != Partition::kNobody && found.size() < kMostFrames) {
+  while (at != SymbolRanges::kNobody && found.size() < kMaxFrames) {
     found.push_back(scopes_[at]);
     at = scopes_[at].parent;
   }
@@ -127,7 +129,7 @@ std::size_t ScopeIndex::bytes() const noexcept {
 
 namespace {
 
-constexpr int kMostSteps = 8;
+constexpr int kMaxSteps = 8;
 
 /// Names as far as one DIE has them, and where to go on.
 struct Step {
@@ -184,7 +186,7 @@ bool enter(UnitContext& context, const DwarfValue& reference) {
 DieNames names_of(const UnitContext& context, std::uint64_t die) {
   UnitContext at = context;
   DieNames names;
-  for (int i = 0; i < kMostSteps; ++i) {
+  for (int i = 0; i < kMaxSteps; ++i) {
     const Step step = read_step(at, die);
     if (i == 0) {
       names.call_file = narrow(step.call_file);
@@ -202,7 +204,7 @@ DieNames names_of(const UnitContext& context, std::uint64_t die) {
 
 class FunctionWalk {
  public:
-  FunctionWalk(const UnitRoot& root, const AbbreviationTable& table, std::uint64_t most_bytes,
+  FunctionWalk(const UnitRoot& root, const AbbreviationTable& table, std::uint64_t max_bytes,
                FunctionIndex& out)
       : context_(root.context),
         unit_(*root.context.unit),
@@ -210,15 +212,15 @@ class FunctionWalk {
         out_(out),
         cursor_(context_.file->sections().info.substr(0, unit_.end), context_.file->order(),
                 unit_.first_die),
-        most_claims_(most_bytes / (3 * sizeof(Partition::Claim))),
-        budget_(std::min(range_budget(unit_.end - unit_.offset), most_claims_)) {}
+        max_claims_(max_bytes / (3 * sizeof(SymbolRanges::RangeOwner))),
+        budget_(std::min(range_budget(unit_.end - unit_.offset), max_claims_)) {}
 
   void run() {
-    while (!cursor_.at_end() && claims_.size() < most_claims_ && depth_ < kMostDieDepth && step()) {
+    while (!cursor_.at_end() && claims_.size() < max_claims_ && depth_ < kMaxDieDepth && step()) {
       const StopAt stop = is_within_code() ? StopAt::functions : StopAt::outer_code;
       table_.skip_plain(cursor_, stop, levels_.empty() ? 1 : levels_.back().depth, depth_);
     }
-    out_.partition_ = Partition(std::move(claims_));
+    out_.partition_ = SymbolRanges(std::move(claims_));
     out_.dies_.shrink_to_fit();
   }
 
@@ -269,17 +271,17 @@ class FunctionWalk {
   const AbbreviationTable& table_;
   FunctionIndex& out_;
   DwarfCursor cursor_;
-  std::uint64_t most_claims_;
+  std::uint64_t max_claims_;
   std::uint64_t budget_;
   std::uint64_t depth_ = 0;
   std::vector<Level> levels_;
   std::vector<CodeRange> ranges_;
-  std::vector<Partition::Claim> claims_;
+  std::vector<SymbolRanges::RangeOwner> claims_;
 };
 
 FunctionIndex::FunctionIndex(const UnitRoot& root, const AbbreviationTable& abbreviations,
-                             std::uint64_t most_bytes) {
-  FunctionWalk(root, abbreviations, most_bytes, *this).run();
+                             std::uint64_t max_bytes) {
+  FunctionWalk(root, abbreviations, max_bytes, *this).run();
 }
 
 }  // namespace perfmap

@@ -10,18 +10,18 @@ namespace perfmap {
 
 namespace {
 
-constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMaxEntries = std::uint64_t{1} << 20;
 
 /// Directories and files up to DWARF 4: lists that end with an empty name.
 void read_old_names(DwarfCursor& cursor, LineNames& names) {
   names.directories.push_back({});  // the compiler's working directory
-  while (cursor.ok() && names.directories.size() < kMostEntries) {
+  while (cursor.ok() && names.directories.size() < kMaxEntries) {
     const std::string_view directory = cursor.c_string();
     if (directory.empty()) break;
     names.directories.push_back({{ValueKind::text, 0, directory}});
   }
   names.files.push_back({});  // files count from 1
-  while (cursor.ok() && names.files.size() < kMostEntries) {
+  while (cursor.ok() && names.files.size() < kMaxEntries) {
     const std::string_view file = cursor.c_string();
     if (file.empty()) break;
     names.files.push_back({{ValueKind::text, 0, file}, cursor.uleb()});
@@ -47,7 +47,7 @@ EntryFormat read_entry_format(DwarfCursor& cursor) {
 std::vector<LineFile> read_entries(DwarfCursor& cursor, const DwarfUnit& forms) {
   const EntryFormat format = read_entry_format(cursor);
   const std::uint64_t count = cursor.uleb();
-  if (count > cursor.left() || count > kMostEntries) cursor.fail();
+  if (count > cursor.left() || count > kMaxEntries) cursor.fail();
   std::vector<LineFile> entries;
   for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
     const std::uint64_t before = cursor.position();
@@ -198,10 +198,10 @@ class LineMachine {
 /// Where sequences are, without their rows.
 class LineRows::Survey {
  public:
-  Survey(LineRows& out, const DwarfFile& file, std::uint64_t most_rows)
-      : out_(out), file_(file), most_rows_(most_rows) {}
+  Survey(LineRows& out, const DwarfFile& file, std::uint64_t max_rows)
+      : out_(out), file_(file), max_rows_(max_rows) {}
 
-  bool is_done() const noexcept { return out_.row_count_ + now_.count >= most_rows_; }
+  bool is_done() const noexcept { return out_.row_count_ + now_.count >= max_rows_; }
   void emit(const LineRow& row) noexcept {
     if (now_.count++ == 0) now_.begin = last_ = row.address;
     now_.is_sorted = now_.is_sorted && row.address >= last_;
@@ -226,12 +226,12 @@ class LineRows::Survey {
     const std::string_view rest = cursor.rest();
     const auto* at = reinterpret_cast<const unsigned char*>(rest.data());
     const unsigned char* const end = at + rest.size();
-    const std::uint64_t most = most_rows_ - out_.row_count_ - now_.count;
+    const std::uint64_t max = max_rows_ - out_.row_count_ - now_.count;
     std::uint64_t address = row.address;
     std::uint64_t first = 0;
     std::uint64_t last = 0;
     std::uint64_t count = 0;
-    while (end - at >= kLongest && count < most) {
+    while (end - at >= kLongest && count < max) {
       const unsigned opcode = *at;
       if (opcode >= header.opcode_base || opcode == DW_LNS_copy) {
         address += header.steps[opcode].bytes;  // of DW_LNS_copy 0
@@ -282,7 +282,7 @@ class LineRows::Survey {
 
   LineRows& out_;
   const DwarfFile& file_;
-  std::uint64_t most_rows_;
+  std::uint64_t max_rows_;
   Sequence now_;
   std::uint64_t last_ = 0;
 };
@@ -290,11 +290,11 @@ class LineRows::Survey {
 /// The rows of one sequence: no more than there were, as the file may have changed.
 class LineRows::Maker {
  public:
-  explicit Maker(const Sequence& of) : most_(of.count) { rows_.reserve(of.count); }
+  explicit Maker(const Sequence& of) : max_(of.count) { rows_.reserve(of.count); }
 
   bool is_done() const noexcept { return has_ended_; }
   void emit(const LineRow& row) {
-    if (rows_.size() < most_) rows_.push_back(row);
+    if (rows_.size() < max_) rows_.push_back(row);
   }
   void end_sequence(std::uint64_t /*end*/, std::uint64_t /*next*/) noexcept { has_ended_ = true; }
   void define_file(const LineFile& /*file*/) noexcept {}
@@ -303,18 +303,18 @@ class LineRows::Maker {
   Rows take() && { return std::move(rows_); }
 
  private:
-  std::size_t most_;
+  std::size_t max_;
   Rows rows_;
   bool has_ended_ = false;
 };
 
 LineRows::LineRows(const UnitContext& context, std::string_view compile_directory,
-                   std::uint64_t offset, std::uint64_t most_bytes)
+                   std::uint64_t offset, std::uint64_t max_bytes)
     : order_(context.file->order()) {
   names_.compile_directory = compile_directory;
   header_ = read_line_header(context, offset, names_);
   if (!header_.ok) return;
-  Survey survey(*this, *context.file, most_bytes / sizeof(LineRow));
+  Survey survey(*this, *context.file, max_bytes / sizeof(LineRow));
   LineMachine(header_, order_, 0, survey).run();
   std::ranges::sort(sequences_, {}, &Sequence::end);
   sequences_.shrink_to_fit();

@@ -120,10 +120,10 @@ struct LineHeader {
 /// sequence; is_stmt does not count. The rows of a sequence are made when one of them is asked for.
 class LineRows {
  public:
-  /// Runs the program at `offset` of .debug_line. At most `most_bytes` are held; what is behind
+  /// Runs the program at `offset` of .debug_line. At most `max_bytes` are held; what is behind
   /// that, or behind damage, is missing. O(n log n) in the bytes of the program.
   LineRows(const UnitContext& context, std::string_view compile_directory, std::uint64_t offset,
-           std::uint64_t most_bytes);
+           std::uint64_t max_bytes);
 
   /// The last row at or before the address, of the sequence that contains it; or nullptr. From any
   /// thread.
@@ -160,7 +160,7 @@ class LineRows {
 /// A function or an inlined call, with code of its own.
 struct Scope {
   std::uint64_t die = 0;  ///< offset into .debug_info
-  std::uint32_t parent = Partition::kNobody;
+  std::uint32_t parent = SymbolRanges::kNobody;
   bool is_inlined = false;
 };
 
@@ -169,9 +169,9 @@ struct Scope {
 class ScopeIndex {
  public:
   /// Of the DIE at an offset into .debug_info, and all of its children. Holds at most about
-  /// `most_bytes`; what is behind that, or behind damage, is missing.
+  /// `max_bytes`; what is behind that, or behind damage, is missing.
   ScopeIndex(const UnitRoot& root, const AbbreviationTable& abbreviations, std::uint64_t die,
-             std::uint64_t most_bytes);
+             std::uint64_t max_bytes);
 
   /// The scopes that contain the address, from the innermost out, at most 256.
   std::vector<Scope> chain(std::uint64_t address) const;
@@ -182,7 +182,7 @@ class ScopeIndex {
  private:
   friend class ScopeWalk;
   std::vector<Scope> scopes_;  // parents before children
-  Partition partition_;
+  SymbolRanges partition_;
   std::uint64_t work_ = 0;
 };
 
@@ -204,12 +204,12 @@ DieNames names_of(const UnitContext& context, std::uint64_t die);
 /// as functions. O(n log n) in the unit's bytes.
 class FunctionIndex {
  public:
-  static constexpr std::uint32_t kNobody = Partition::kNobody;
+  static constexpr std::uint32_t kNobody = SymbolRanges::kNobody;
 
   FunctionIndex() = default;
-  /// Holds at most about `most_bytes`; what is behind that, or behind damage, is missing.
+  /// Holds at most about `max_bytes`; what is behind that, or behind damage, is missing.
   FunctionIndex(const UnitRoot& root, const AbbreviationTable& abbreviations,
-                std::uint64_t most_bytes);
+                std::uint64_t max_bytes);
 
   /// The number of the one that comes last in the unit, or kNobody.
   std::uint32_t find(std::uint64_t address) const noexcept { return partition_.find(address); }
@@ -222,7 +222,7 @@ class FunctionIndex {
  private:
   friend class FunctionWalk;
   std::vector<std::uint64_t> dies_;  // ascending
-  Partition partition_;
+  SymbolRanges partition_;
 };
 
 }  // namespace perfmap

@@ -45,9 +45,9 @@ class Inflater {
     int status = Z_OK;
     while (status == Z_OK) {
       const std::span<char> room = out.room();
-      constexpr std::size_t kMost = std::numeric_limits<uInt>::max();
-      const std::size_t given = std::min(bytes_.size(), kMost);
-      const std::size_t there = std::min(room.size(), kMost);
+      constexpr std::size_t kMax = std::numeric_limits<uInt>::max();
+      const std::size_t given = std::min(bytes_.size(), kMax);
+      const std::size_t there = std::min(room.size(), kMax);
       // zlib reads through this pointer, and no more.
       stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes_.data()));
       stream_.avail_in = static_cast<uInt>(given);
@@ -83,7 +83,7 @@ bool expand_gzip(std::string_view bytes, Expansion& out) {
 namespace {
 
 /// xz -9 needs 65 MiB; a header may ask for 4 GiB.
-constexpr std::uint64_t kMostMemory = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMaxMemory = std::uint64_t{256} << 20;
 
 struct Stream : lzma_stream {
   Stream() : lzma_stream(LZMA_STREAM_INIT) {}
@@ -94,7 +94,7 @@ struct Stream : lzma_stream {
 
 bool expand(std::string_view bytes, Expansion& out, std::uint32_t flags) {
   Stream stream;
-  if (lzma_stream_decoder(&stream, kMostMemory, flags) != LZMA_OK) throw std::bad_alloc();
+  if (lzma_stream_decoder(&stream, kMaxMemory, flags) != LZMA_OK) throw std::bad_alloc();
   stream.next_in = reinterpret_cast<const std::uint8_t*>(bytes.data());
   stream.avail_in = bytes.size();
   lzma_ret status = LZMA_OK;
@@ -147,11 +147,11 @@ bool is_expandable(std::string_view bytes) noexcept {
   return expander_of(detect_kind(bytes)) != nullptr;
 }
 
-Result<Input> expanded(Input input, std::uint64_t most) {
+Result<Input> expanded(Input input, std::uint64_t max) {
   const SourceKind kind = detect_kind(input.text());
   const Expand expand = expander_of(kind);
   if (expand == nullptr) return input;
-  Expansion out(most);
+  Expansion out(max);
   const bool done = expand(input.text(), out);
   const auto failure = [&](Errc code, const std::string& why) {
     return Failure(Error{code, "cannot expand " + input.name() + ": " + why, 0, {}});
@@ -159,7 +159,7 @@ Result<Input> expanded(Input input, std::uint64_t most) {
   if (input.was_truncated()) return failure(Errc::io, "it was truncated while it was read");
   if (out.exceeds()) {
     return failure(Errc::too_large,
-                   "more than " + std::to_string(most >> 20) + " MiB: unpack it first");
+                   "more than " + std::to_string(max >> 20) + " MiB: unpack it first");
   }
   if (!done) {
     return failure(Errc::bad_format,

@@ -41,7 +41,7 @@ class ZstdStream {
 /// The text that compressed bytes become, which has a bound.
 class Expansion {
  public:
-  explicit Expansion(std::uint64_t most) : most_(most) {}
+  explicit Expansion(std::uint64_t max) : max_(max) {}
 
   /// Where the next bytes go: never empty.
   std::span<char> room() {
@@ -52,9 +52,9 @@ class Expansion {
   /// That many of them were written. False where that is more than the bound.
   bool wrote(std::size_t count) noexcept {
     used_ += count;
-    return used_ <= most_;
+    return used_ <= max_;
   }
-  bool exceeds() const noexcept { return used_ > most_; }
+  bool exceeds() const noexcept { return used_ > max_; }
 
   std::string take() && {
     text_.resize(used_);
@@ -63,7 +63,7 @@ class Expansion {
   }
 
  private:
-  std::uint64_t most_;
+  std::uint64_t max_;
   std::size_t used_ = 0;
   std::string text_;
 };

@@ -19,15 +19,15 @@ namespace {
 
 constexpr std::uint64_t kBase = 36;
 constexpr std::uint64_t kLeast = 1;
-constexpr std::uint64_t kMost = 26;
-constexpr std::size_t kMostPoints = 512;
-constexpr std::uint64_t kMostSum = UINT32_MAX;
+constexpr std::uint64_t kMax = 26;
+constexpr std::size_t kMaxPoints = 512;
+constexpr std::uint64_t kMaxSum = UINT32_MAX;
 
 std::uint64_t adapted_bias(std::uint64_t delta, std::uint64_t points, bool is_first) noexcept {
   delta = is_first ? delta / 700 : delta / 2;
   delta += delta / points;
   std::uint64_t k = 0;
-  for (; delta > (kBase - kLeast) * kMost / 2; k += kBase) delta /= kBase - kLeast;
+  for (; delta > (kBase - kLeast) * kMax / 2; k += kBase) delta /= kBase - kLeast;
   return k + (kBase - kLeast + 1) * delta / (delta + 38);
 }
 
@@ -46,11 +46,11 @@ std::optional<std::uint64_t> take_delta(std::string_view& rest, std::uint64_t bi
     rest.remove_prefix(1);
     if (digit == kBase) return std::nullopt;
     sum += digit * weight;
-    if (sum > kMostSum) return std::nullopt;
-    const std::uint64_t threshold = k <= bias ? kLeast : k - bias < kMost ? k - bias : kMost;
+    if (sum > kMaxSum) return std::nullopt;
+    const std::uint64_t threshold = k <= bias ? kLeast : k - bias < kMax ? k - bias : kMax;
     if (digit < threshold) return sum;
     weight *= kBase - threshold;
-    if (weight > kMostSum) return std::nullopt;
+    if (weight > kMaxSum) return std::nullopt;
   }
   return std::nullopt;
 }
@@ -90,7 +90,7 @@ std::optional<std::string> decode_punycode(std::string_view text) {
   for (bool is_first = true; !text.empty(); is_first = false) {
     const std::optional<std::uint64_t> delta = take_delta(text, bias);
     const std::uint64_t count = points.size() + 1;
-    if (!delta || count > kMostPoints) return std::nullopt;
+    if (!delta || count > kMaxPoints) return std::nullopt;
     at += *delta;
     point += at / count;
     at %= count;
@@ -107,8 +107,8 @@ std::optional<std::string> decode_punycode(std::string_view text) {
 
 namespace {
 
-constexpr std::size_t kMostMangledD = 1024;
-constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 18;  // take about 20 ms
+constexpr std::size_t kMaxMangledD = 1024;
+constexpr std::uint64_t kMaxSteps = std::uint64_t{1} << 18;  // take about 20 ms
 
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
@@ -205,7 +205,7 @@ class StepBound {
 
 /// libiberty bounds nothing: it also calls itself for each level of a type.
 std::optional<std::string> demangle_d(std::string_view name) {
-  if (name.size() > kMostMangledD || !StepBound(name).is_at_most(kMostSteps)) return std::nullopt;
+  if (name.size() > kMaxMangledD || !StepBound(name).is_at_most(kMaxSteps)) return std::nullopt;
   const LibibertyText text(dlang_demangle(std::string(name).c_str(), 0));
   if (text == nullptr || std::string_view(text.get()) == name) return std::nullopt;
   return std::string(text.get());
@@ -336,8 +336,8 @@ std::optional<std::string> demangle_rust_legacy(std::string_view name) {
 
 namespace {
 
-constexpr std::size_t kMostMangled = 4096;
-constexpr std::size_t kMostDemangled = std::size_t{64} << 10;
+constexpr std::size_t kMaxMangled = 4096;
+constexpr std::size_t kMaxDemangled = std::size_t{64} << 10;
 
 /// libiberty's is the code of __cxa_demangle(), which in libstdc++ 12 never returns for some names
 /// ("_Z1fDTsrplDE").
@@ -362,7 +362,7 @@ std::uint64_t substitution_number(std::string_view reference) noexcept {
   if (digits.empty()) return 0;
   std::uint64_t number = 0;
   for (const char c : digits) {
-    number = std::min(number, std::uint64_t{kMostMangled}) * 36 +
+    number = std::min(number, std::uint64_t{kMaxMangled}) * 36 +
              static_cast<std::uint64_t>(is_digit(c) ? c - '0' : c - 'A' + 10);
   }
   return number + 1;
@@ -425,15 +425,15 @@ class ExpansionBound {
 }  // namespace
 
 bool is_reasonable_cxx_name(std::string_view name) {
-  constexpr std::uint64_t kMostExpanded = std::uint64_t{1} << 22;  // takes about 20 ms
-  return name.size() <= kMostMangled && ExpansionBound(name).is_at_most(kMostExpanded);
+  constexpr std::uint64_t kMaxExpanded = std::uint64_t{1} << 22;  // takes about 20 ms
+  return name.size() <= kMaxMangled && ExpansionBound(name).is_at_most(kMaxExpanded);
 }
 
 std::optional<std::string> demangle(std::string_view name) {
   const std::size_t tail = std::min(name.find('@'), name.size());
   const std::string_view mangled = name.substr(0, tail);
   // For libiberty, a zero ends the name.
-  if (mangled.size() > kMostMangled || mangled.find('\0') != mangled.npos) return std::nullopt;
+  if (mangled.size() > kMaxMangled || mangled.find('\0') != mangled.npos) return std::nullopt;
   std::optional<std::string> text;
   if (mangled.starts_with("_R")) {
     text = RustSymbol::demangle(mangled);
@@ -445,7 +445,7 @@ std::optional<std::string> demangle(std::string_view name) {
   } else if (mangled.starts_with("caml")) {
     text = demangle_ocaml(mangled);
   }
-  if (!text || text->size() > kMostDemangled) return std::nullopt;
+  if (!text || text->size() > kMaxDemangled) return std::nullopt;
   return *std::move(text) + std::string(name.substr(tail));
 }
 

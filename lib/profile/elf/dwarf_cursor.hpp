@@ -50,7 +50,7 @@ class DwarfCursor {
   }
   std::int64_t sleb() noexcept {
     std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < kMostLebBits; shift += 7) {
+    for (unsigned shift = 0; shift < kMaxLebBits; shift += 7) {
       const std::uint8_t byte = u8();
       if (shift < 64) value |= std::uint64_t{byte & 0x7fU} << shift;
       if ((byte & 0x80) != 0) continue;
@@ -113,11 +113,11 @@ class DwarfCursor {
   std::uint64_t left() const noexcept { return bytes_.size() - at_; }
 
  private:
-  static constexpr unsigned kMostLebBits = 140;
+  static constexpr unsigned kMaxLebBits = 140;
 
   std::uint64_t long_uleb() noexcept {
     std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < kMostLebBits; shift += 7) {
+    for (unsigned shift = 0; shift < kMaxLebBits; shift += 7) {
       const std::uint8_t byte = u8();
       if (shift < 64) value |= std::uint64_t{byte & 0x7fU} << shift;
       if ((byte & 0x80) == 0) return value;

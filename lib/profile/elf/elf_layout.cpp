@@ -20,9 +20,9 @@ struct Dynamic {
 };
 
 Dynamic read_dynamic(ElfFields in) {
-  constexpr std::size_t kMostEntries = 4096;
+  constexpr std::size_t kMaxEntries = 4096;
   Dynamic found;
-  for (std::size_t i = 0; i < kMostEntries && in.ok() && !in.rest().empty(); ++i) {
+  for (std::size_t i = 0; i < kMaxEntries && in.ok() && !in.rest().empty(); ++i) {
     const std::int64_t tag = in.signed_word();
     const std::uint64_t value = in.word();
     if (tag == DT_NULL) break;
@@ -105,11 +105,11 @@ void add_dynamic_symbols(std::string_view file, std::string_view dynamic, ElfLay
   layout.sections.push_back(names);
 }
 
-constexpr std::uint64_t kMostSections = std::uint64_t{1} << 18;
-constexpr std::uint64_t kMostSegments = 1024;
-constexpr std::uint64_t kMostNotes = std::uint64_t{4} << 20;
-constexpr std::size_t kMostSectionName = 256;
-constexpr std::size_t kMostBuildId = 64;
+constexpr std::uint64_t kMaxSections = std::uint64_t{1} << 18;
+constexpr std::uint64_t kMaxSegments = 1024;
+constexpr std::uint64_t kMaxNotes = std::uint64_t{4} << 20;
+constexpr std::size_t kMaxSectionName = 256;
+constexpr std::size_t kMaxBuildId = 64;
 
 /// Where a table of the file lies, and how many entries it claims to have.
 struct Table {
@@ -118,9 +118,9 @@ struct Table {
   std::uint64_t count = 0;
 
   /// Entries that are wholly in the file, at most `most` of them.
-  std::uint64_t present(std::string_view file, std::uint64_t least, std::uint64_t most) const {
+  std::uint64_t present(std::string_view file, std::uint64_t least, std::uint64_t max) const {
     if (entry_size < least || offset >= file.size()) return 0;
-    return std::min({count, most, (file.size() - offset) / entry_size});
+    return std::min({count, max, (file.size() - offset) / entry_size});
   }
   std::string_view entry(std::string_view file, std::uint64_t i) const {
     return file.substr(offset + i * entry_size, entry_size);
@@ -210,7 +210,7 @@ void read_sections(std::string_view file, const Headers& headers, ElfLayout& lay
   const Table& table = headers.sections;
   const std::uint64_t count =
       table.offset == 0 ? 0
-                        : table.present(file, ElfFields::section_size(layout.is_64), kMostSections);
+                        : table.present(file, ElfFields::section_size(layout.is_64), kMaxSections);
   std::vector<std::uint32_t> names(count);
   layout.sections.reserve(count);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -220,7 +220,7 @@ void read_sections(std::string_view file, const Headers& headers, ElfLayout& lay
   if (headers.names >= count) return;
   const std::string_view text = layout.bytes_of(file, layout.sections[headers.names]);
   for (std::uint64_t i = 0; i < count; ++i) {
-    layout.sections[i].name = name_at(text, names[i], kMostSectionName);
+    layout.sections[i].name = name_at(text, names[i], kMaxSectionName);
   }
 }
 
@@ -241,7 +241,7 @@ std::string_view build_id_in(std::string_view area, const ElfLayout& layout,
     in.skip(std::min<std::uint64_t>(padded(size) - size, in.rest().size()));
     if (!in.ok()) break;
     if (type == NT_GNU_BUILD_ID && name == std::string_view("GNU\0", 4)) {
-      return content.substr(0, kMostBuildId);
+      return content.substr(0, kMaxBuildId);
     }
   }
   return {};
@@ -262,11 +262,11 @@ struct Unsectioned {
   }
 };
 
-Unsectioned read_segments(std::string_view file, const Table& table, ReadingRoom& room,
+Unsectioned read_segments(std::string_view file, const Table& table, ParseBudget& room,
                           ElfLayout& layout) {
   Unsectioned found;
   const std::uint64_t count =
-      table.present(file, ElfFields::segment_size(layout.is_64), kMostSegments);
+      table.present(file, ElfFields::segment_size(layout.is_64), kMaxSegments);
   for (std::uint64_t i = 0; i < count; ++i) {
     const Segment s = segment_of({table.entry(file, i), layout.order, layout.is_64});
     if (s.type == PT_NOTE && layout.build_id.empty() && s.offset < file.size()) {
@@ -291,10 +291,9 @@ Unsectioned read_segments(std::string_view file, const Table& table, ReadingRoom
 
 }  // namespace
 
-std::string_view name_at(std::string_view strings, std::uint64_t offset,
-                         std::size_t most) noexcept {
+std::string_view name_at(std::string_view strings, std::uint64_t offset, std::size_t max) noexcept {
   if (offset >= strings.size()) return {};
-  const std::string_view rest = strings.substr(offset, most);
+  const std::string_view rest = strings.substr(offset, max);
   const void* const nul = std::memchr(rest.data(), '\0', rest.size());
   return nul == nullptr
              ? rest
@@ -324,7 +323,7 @@ Result<ElfLayout> read_elf_layout(std::string_view file, const std::string& name
   layout.order = order == ELFDATA2LSB ? std::endian::little : std::endian::big;
   if (file.size() < ElfFields::header_size(layout.is_64)) return bad("its header is cut");
   const Headers headers = read_header(file, layout);
-  ReadingRoom room(kMostNotes);
+  ParseBudget room(kMaxNotes);
   const Unsectioned unsectioned = read_segments(file, headers.segments, room, layout);
   read_sections(file, headers, layout);
   if (layout.sections.empty()) unsectioned.add_to(file, layout);

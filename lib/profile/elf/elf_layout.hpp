@@ -92,17 +92,17 @@ struct ElfLayout {
 Result<ElfLayout> read_elf_layout(std::string_view file, const std::string& name);
 
 /// Mangled names of tens of thousands of bytes exist.
-inline constexpr std::size_t kMostName = std::size_t{1} << 16;
+inline constexpr std::size_t kMaxName = std::size_t{1} << 16;
 
 /// The text at `offset`, up to its NUL, the end, or the length where a name stops being one.
 std::string_view name_at(std::string_view strings, std::uint64_t offset,
-                         std::size_t most = kMostName) noexcept;
+                         std::size_t max = kMaxName) noexcept;
 
 /// How much of a file is gone over. Headers may name the same bytes any number of times, so that a
 /// small file could take for ever; the tables of a proper one do not overlap.
-class ReadingRoom {
+class ParseBudget {
  public:
-  explicit ReadingRoom(std::uint64_t bytes) noexcept : left_(bytes) {}
+  explicit ParseBudget(std::uint64_t bytes) noexcept : left_(bytes) {}
   /// As much of it as there is room for.
   std::string_view take(std::string_view bytes) noexcept {
     const std::string_view taken = bytes.substr(0, left_);

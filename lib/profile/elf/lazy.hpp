@@ -9,7 +9,7 @@ namespace perfmap {
 
 /// A value that is made by the first thread that asks, while others wait. Immutable from then on.
 template <class T>
-class Late {
+class Lazy {
  public:
   template <class Make>
   const T& get(Make&& make) const {

@@ -16,10 +16,10 @@ namespace perfmap {
 namespace {
 
 /// The words of a module that the dynamic linker fills with addresses of functions, and whose.
-class LinkageSlots {
+class PltSlots {
  public:
   /// Empty for machines other than x86-64, i386 and aarch64.
-  explicit LinkageSlots(const Module& module);
+  explicit PltSlots(const Module& module);
 
   bool empty() const noexcept { return slots_.empty(); }
   /// The function whose address the slot gets, or nothing. Borrowed from the module.
@@ -37,8 +37,8 @@ class LinkageSlots {
     Address begin;
     std::string_view name;
   };
-  void read_relocations(const ElfSectionFacts& section, ReadingRoom& room);
-  void read_resolvers(const ElfSectionFacts& section, ReadingRoom& room);
+  void read_relocations(const ElfSectionFacts& section, ParseBudget& room);
+  void read_resolvers(const ElfSectionFacts& section, ParseBudget& room);
   std::string_view symbol_name(std::uint32_t number) const noexcept;
   std::string_view resolver_at(Address address) const noexcept;
 
@@ -49,8 +49,8 @@ class LinkageSlots {
   std::vector<Resolver> resolvers_;  // by address
 };
 
-constexpr std::size_t kMostLinkedName = 4096;
-constexpr std::size_t kMostSlots = std::size_t{1} << 20;
+constexpr std::size_t kMaxLinkedName = 4096;
+constexpr std::size_t kMaxSlots = std::size_t{1} << 20;
 
 /// Relocations that fill a slot with the address of a function. An indirect one has no symbol, but
 /// the address of the code that answers with the function's.
@@ -76,9 +76,9 @@ Address word_at(const Module& module, Address address) noexcept {
   return ElfFields(module.bytes_at(address), module.byte_order(), module.is_64()).word();
 }
 
-LinkageSlots::LinkageSlots(const Module& module) : module_(&module) {
+PltSlots::PltSlots(const Module& module) : module_(&module) {
   if (!types_of(module)) return;
-  ReadingRoom room(module.bytes().size());
+  ParseBudget room(module.bytes().size());
   for (const ElfSectionFacts& section : module.sections()) {
     if (section.type == SHT_DYNSYM && symbols_ == nullptr) symbols_ = &section;
     if (section.type == SHT_DYNSYM || section.type == SHT_SYMTAB) {
@@ -93,20 +93,20 @@ LinkageSlots::LinkageSlots(const Module& module) : module_(&module) {
                    [](const Resolver& a, const Resolver& b) { return a.begin < b.begin; });
 }
 
-void LinkageSlots::read_relocations(const ElfSectionFacts& section, ReadingRoom& room) {
+void PltSlots::read_relocations(const ElfSectionFacts& section, ParseBudget& room) {
   const RelocationTypes types = *types_of(*module_);
   const bool is_64 = module_->is_64();
   const bool has_addend = section.type == SHT_RELA;
   const bool is_lazy = section.name == ".rela.plt" || section.name == ".rel.plt";
   const std::size_t each = (is_64 ? 8u : 4u) * (has_addend ? 3u : 2u);
   std::string_view rest = room.take(module_->bytes_of(section));
-  for (; rest.size() >= each && slots_.size() < kMostSlots; rest.remove_prefix(each)) {
+  for (; rest.size() >= each && slots_.size() < kMaxSlots; rest.remove_prefix(each)) {
     ElfFields in(rest.substr(0, each), module_->byte_order(), is_64);
     Slot slot;
     slot.address = in.word();
     const std::uint64_t info = in.word();
     const auto type = static_cast<std::uint32_t>(is_64 ? info & UINT32_MAX : info & 0xff);
-    if (is_lazy && lazy_.size() < kMostSlots) lazy_.push_back(slot.address);
+    if (is_lazy && lazy_.size() < kMaxSlots) lazy_.push_back(slot.address);
     if (type == types.indirect) {
       slot.target = has_addend ? in.word() : word_at(*module_, slot.address);
     } else if (type == types.jump_slot || type == types.global_data) {
@@ -118,36 +118,36 @@ void LinkageSlots::read_relocations(const ElfSectionFacts& section, ReadingRoom&
   }
 }
 
-void LinkageSlots::read_resolvers(const ElfSectionFacts& section, ReadingRoom& room) {
+void PltSlots::read_resolvers(const ElfSectionFacts& section, ParseBudget& room) {
   if (section.link >= module_->sections().size()) return;
   const std::string_view names = module_->bytes_of(module_->sections()[section.link]);
   const std::size_t each = ElfFields::symbol_size(module_->is_64());
   std::string_view rest = room.take(module_->bytes_of(section));
-  for (; rest.size() >= each && resolvers_.size() < kMostSlots; rest.remove_prefix(each)) {
+  for (; rest.size() >= each && resolvers_.size() < kMaxSlots; rest.remove_prefix(each)) {
     const ElfSymbolFields symbol(
         ElfFields(rest.substr(0, each), module_->byte_order(), module_->is_64()));
     if (symbol.type() != STT_GNU_IFUNC || symbol.section == SHN_UNDEF) continue;
-    resolvers_.push_back({symbol.value, name_at(names, symbol.name, kMostLinkedName)});
+    resolvers_.push_back({symbol.value, name_at(names, symbol.name, kMaxLinkedName)});
   }
 }
 
-std::string_view LinkageSlots::symbol_name(std::uint32_t number) const noexcept {
+std::string_view PltSlots::symbol_name(std::uint32_t number) const noexcept {
   if (symbols_ == nullptr || symbols_->link >= module_->sections().size()) return {};
   const std::size_t each = ElfFields::symbol_size(module_->is_64());
   const std::string_view bytes = module_->bytes_of(*symbols_);
   if (number >= bytes.size() / each) return {};
   ElfFields in(bytes.substr(number * each, each), module_->byte_order(), module_->is_64());
-  return name_at(module_->bytes_of(module_->sections()[symbols_->link]), in.u32(), kMostLinkedName);
+  return name_at(module_->bytes_of(module_->sections()[symbols_->link]), in.u32(), kMaxLinkedName);
 }
 
-std::string_view LinkageSlots::resolver_at(Address address) const noexcept {
+std::string_view PltSlots::resolver_at(Address address) const noexcept {
   const auto found =
       std::lower_bound(resolvers_.begin(), resolvers_.end(), address,
                        [](const Resolver& r, Address wanted) { return r.begin < wanted; });
   return found != resolvers_.end() && found->begin == address ? found->name : std::string_view();
 }
 
-std::string_view LinkageSlots::function_of(Address slot) const noexcept {
+std::string_view PltSlots::function_of(Address slot) const noexcept {
   const auto found =
       std::lower_bound(slots_.begin(), slots_.end(), slot,
                        [](const Slot& s, Address wanted) { return s.address < wanted; });
@@ -155,8 +155,8 @@ std::string_view LinkageSlots::function_of(Address slot) const noexcept {
   return found->symbol != 0 ? symbol_name(found->symbol) : resolver_at(found->target);
 }
 
-constexpr std::size_t kMostNames = std::size_t{64} << 20;
-constexpr std::uint64_t kMostCode = std::uint64_t{64} << 20;
+constexpr std::size_t kMaxNames = std::size_t{64} << 20;
+constexpr std::uint64_t kMaxCode = std::uint64_t{64} << 20;
 
 /// A part of a linkage table, as far as it was understood.
 struct Entry {
@@ -195,7 +195,7 @@ std::optional<Address> jump_slot(const Code& code, std::size_t at, bool is_64, A
 /// Entries of x86 begin where the code is a multiple of 8, perhaps with endbr and bnd prefixes.
 /// Some push the number of their relocation and go on to the first entry, with the jump elsewhere.
 std::optional<Entry> x86_entry(const Code& code, std::size_t offset, bool is_64, Address got,
-                               const LinkageSlots& slots) {
+                               const PltSlots& slots) {
   std::size_t at = offset;
   if (code.has(at, "\xf3\x0f\x1e\xfa"sv) || code.has(at, "\xf3\x0f\x1e\xfb"sv)) at += 4;
   if (code.has(at, "\x68"sv) && at + 5 <= code.bytes.size()) {
@@ -240,8 +240,8 @@ Address got_of(const Module& module) noexcept {
 }
 
 /// Entries reach to the next one, but not over more than the filling of an alignment.
-void add_entries(const Module& module, const ElfSectionFacts& section, const LinkageSlots& slots,
-                 ReadingRoom& room_for_code, std::size_t& room, std::vector<LinkageEntry>& out) {
+void add_entries(const Module& module, const ElfSectionFacts& section, const PltSlots& slots,
+                 ParseBudget& room_for_code, std::size_t& room, std::vector<PltEntry>& out) {
   const Code code{room_for_code.take(module.bytes_of(section)), section.address,
                   std::endian::little};
   const bool is_arm = module.machine() == EM_AARCH64;
@@ -265,12 +265,12 @@ void add_entries(const Module& module, const ElfSectionFacts& section, const Lin
 
 }  // namespace
 
-std::vector<LinkageEntry> linkage_entries(const Module& module) {
-  std::vector<LinkageEntry> out;
-  const LinkageSlots slots(module);
+std::vector<PltEntry> plt_entries(const Module& module) {
+  std::vector<PltEntry> out;
+  const PltSlots slots(module);
   if (slots.empty()) return out;
-  std::size_t room = kMostNames;
-  ReadingRoom room_for_code(kMostCode);
+  std::size_t room = kMaxNames;
+  ParseBudget room_for_code(kMaxCode);
   for (const ElfSectionFacts& section : module.sections()) {
     const bool is_code = (section.flags & SHF_EXECINSTR) != 0;
     if (is_code && is_table(section.name)) {

@@ -10,7 +10,7 @@ namespace perfmap {
 
 namespace {
 
-constexpr std::size_t kMostText = std::size_t{64} << 10;
+constexpr std::size_t kMaxText = std::size_t{64} << 10;
 
 bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
 bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
@@ -103,7 +103,7 @@ RustSymbol::Identifier RustSymbol::identifier() noexcept {
 
 void RustSymbol::say(std::string_view text) {
   if (silent_ != 0 || !ok()) return;
-  if (text.size() > kMostText - out_.size()) return fail();
+  if (text.size() > kMaxText - out_.size()) return fail();
   out_ += text;
 }
 

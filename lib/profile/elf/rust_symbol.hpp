@@ -24,13 +24,13 @@ class RustSymbol {
     std::uint64_t disambiguator = 0;
     bool is_punycode = false;
   };
-  static constexpr unsigned kMostDepth = 200;
-  static constexpr unsigned kMostSteps = 1u << 16;
+  static constexpr unsigned kMaxDepth = 200;
+  static constexpr unsigned kMaxSteps = 1u << 16;
   /// Counts how deep we are, and how much was done.
   class Level {
    public:
     explicit Level(RustSymbol& symbol) noexcept : symbol_(&symbol) {
-      if (++symbol.depth_ > kMostDepth || ++symbol.steps_ > kMostSteps) symbol.fail();
+      if (++symbol.depth_ > kMaxDepth || ++symbol.steps_ > kMaxSteps) symbol.fail();
     }
     ~Level() { --symbol_->depth_; }
     Level(const Level&) = delete;

@@ -15,7 +15,7 @@ namespace perfmap {
 namespace {
 
 /// Debug information shrinks to a third, its strings to a tenth, runs of zeros to a thousandth.
-constexpr std::uint64_t kMostRatio = 64;
+constexpr std::uint64_t kMaxRatio = 64;
 constexpr std::uint64_t kSmall = std::uint64_t{64} << 20;
 
 /// <elf.h> of glibc 2.36 does not have it.
@@ -85,16 +85,16 @@ Result<CompressedSection> read_compression(std::string_view section, bool is_gnu
     cursor.sized(is_64_bit ? 8 : 4);  // alignment
   }
   made.packed = section.substr(std::min<std::uint64_t>(cursor.position(), section.size()));
-  if (!cursor.ok() || (made.size > kSmall && made.size / kMostRatio > made.packed.size())) {
+  if (!cursor.ok() || (made.size > kSmall && made.size / kMaxRatio > made.packed.size())) {
     return failure(Errc::bad_format, "damaged compressed section");
   }
   return made;
 }
 
-std::uint64_t most_inflated(std::uint64_t file_size) noexcept {
-  constexpr std::uint64_t kMostRatioOfAll = 16;
-  return file_size > UINT64_MAX / (2 * kMostRatioOfAll) ? UINT64_MAX
-                                                        : 4 * kSmall + file_size * kMostRatioOfAll;
+std::uint64_t max_inflated(std::uint64_t file_size) noexcept {
+  constexpr std::uint64_t kMaxRatioOfAll = 16;
+  return file_size > UINT64_MAX / (2 * kMaxRatioOfAll) ? UINT64_MAX
+                                                       : 4 * kSmall + file_size * kMaxRatioOfAll;
 }
 
 InflatedSection inflate_section(const CompressedSection& section) {
@@ -107,8 +107,8 @@ InflatedSection inflate_section(const CompressedSection& section) {
 }
 
 std::optional<std::string> unpack_symbols(std::string_view xz) {
-  constexpr std::uint64_t kMostBytes = std::uint64_t{128} << 20;
-  Expansion out(kMostBytes);
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{128} << 20;
+  Expansion out(kMaxBytes);
   if (!expand_first_xz(xz, out)) return std::nullopt;
   return std::move(out).take();
 }

@@ -31,7 +31,7 @@ struct InflatedSection {
   std::string_view bytes;
 };
 /// Bytes that all sections of a file of that size may have together; more is an attack.
-std::uint64_t most_inflated(std::uint64_t file_size) noexcept;
+std::uint64_t max_inflated(std::uint64_t file_size) noexcept;
 
 InflatedSection inflate_section(const CompressedSection& section);
 

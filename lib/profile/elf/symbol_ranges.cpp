@@ -5,13 +5,15 @@
 namespace perfmap {
 namespace {
 
-bool is_lower(const Partition::Claim& a, const Partition::Claim& b) { return a.number < b.number; }
+bool is_lower(const SymbolRanges::RangeOwner& a, const SymbolRanges::RangeOwner& b) {
+  return a.number < b.number;
+}
 
 }  // namespace
 
-Partition::Partition(std::vector<Claim> claims) {
-  std::ranges::sort(claims, {}, [](const Claim& claim) { return claim.range.begin; });
-  std::vector<Claim> open;  // a heap, the highest number on top
+SymbolRanges::SymbolRanges(std::vector<RangeOwner> claims) {
+  std::ranges::sort(claims, {}, [](const RangeOwner& claim) { return claim.range.begin; });
+  std::vector<RangeOwner> open;  // a heap, the highest number on top
   std::uint64_t at = 0;
   const auto advance = [&](std::uint64_t to) {
     while (at < to) {
@@ -23,7 +25,7 @@ Partition::Partition(std::vector<Claim> claims) {
       at = open.empty() ? to : std::min(to, open.front().range.end);
     }
   };
-  for (const Claim& claim : claims) {
+  for (const RangeOwner& claim : claims) {
     advance(claim.range.begin);
     open.push_back(claim);
     std::ranges::push_heap(open, is_lower);
@@ -33,13 +35,13 @@ Partition::Partition(std::vector<Claim> claims) {
   numbers_.shrink_to_fit();
 }
 
-void Partition::append(std::uint64_t begin, std::uint32_t number) {
+void SymbolRanges::append(std::uint64_t begin, std::uint32_t number) {
   if (!numbers_.empty() && numbers_.back() == number) return;
   begins_.push_back(begin);
   numbers_.push_back(number);
 }
 
-std::uint32_t Partition::find(std::uint64_t address) const noexcept {
+std::uint32_t SymbolRanges::find(std::uint64_t address) const noexcept {
   const auto next = std::ranges::upper_bound(begins_, address);
   if (next == begins_.begin()) return kNobody;
   return numbers_[static_cast<std::size_t>(next - begins_.begin()) - 1];

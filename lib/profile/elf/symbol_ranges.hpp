@@ -13,16 +13,16 @@ struct CodeRange {
 
 /// Which of several overlapping ranges answers for an address: that of the highest number, found by
 /// bisecting disjoint segments. O(n log n) to make for n ranges, whatever overlaps.
-class Partition {
+class SymbolRanges {
  public:
   static constexpr std::uint32_t kNobody = UINT32_MAX;
-  struct Claim {
+  struct RangeOwner {
     CodeRange range;
     std::uint32_t number = 0;
   };
 
-  Partition() = default;
-  explicit Partition(std::vector<Claim> claims);
+  SymbolRanges() = default;
+  explicit SymbolRanges(std::vector<RangeOwner> claims);
 
   std::uint32_t find(std::uint64_t address) const noexcept;
   std::size_t bytes() const noexcept { return begins_.size() * 12; }

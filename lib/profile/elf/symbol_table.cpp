@@ -157,9 +157,9 @@ SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string
   if (found.empty()) return;
   sort_symbols(found);
   base_ = found.front().begin;
-  while (found.back().begin - base_ >= kMostSpan) found.pop_back();
+  while (found.back().begin - base_ >= kMaxSpan) found.pop_back();
   const auto room_at = [&](Address address) {
-    return std::min(areas.room_at(address), kMostSpan - (address - base_));
+    return std::min(areas.room_at(address), kMaxSpan - (address - base_));
   };
   for (FoundSymbol& s : found) s.size = std::min(s.size, room_at(s.begin));
   Cutter cutter(*this, found);
@@ -190,7 +190,7 @@ SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string
 void SymbolTable::measure_names() {
   constexpr std::uint64_t kUsual = 256;
   std::uint64_t room = kUsual * pieces_.size() + (std::uint64_t{1} << 20);
-  for (Piece& piece : pieces_) {
+  for (OwnedRange& piece : pieces_) {
     const std::size_t size = name_at(strings_[piece.strings], piece.name).size();
     if (size >= room) return;
     room -= size;
@@ -217,7 +217,7 @@ void SymbolTable::make_buckets() {
 }
 
 AddressRange SymbolTable::range_of(std::size_t number) const noexcept {
-  const Piece& piece = pieces_[number];
+  const OwnedRange& piece = pieces_[number];
   const AddressRange range{base_ + piece.at, piece.size};
   if ((piece.kind & kResumed) == 0) return range;
   const auto found =
@@ -228,7 +228,7 @@ AddressRange SymbolTable::range_of(std::size_t number) const noexcept {
 
 std::optional<Symbol> SymbolTable::find(Address address) const noexcept {
   const std::uint64_t distance = address - base_;
-  if (pieces_.empty() || distance >= kMostSpan) return std::nullopt;
+  if (pieces_.empty() || distance >= kMaxSpan) return std::nullopt;
   const auto wanted = static_cast<std::uint32_t>(distance);
   const std::size_t part = std::min<std::size_t>(wanted >> shift_, buckets_.size() - 2);
   std::size_t after = buckets_[part];  // the first piece that begins behind the address
@@ -241,7 +241,7 @@ std::optional<Symbol> SymbolTable::find(Address address) const noexcept {
   }
   // No branch, as nobody could guess it. Where nothing is left this is a piece of another part.
   after += pieces_[after].at <= wanted ? 1 : 0;
-  const Piece& piece = pieces_[after - 1];
+  const OwnedRange& piece = pieces_[after - 1];
   if (wanted - piece.at >= piece.size) return std::nullopt;
   const std::string_view strings = strings_[piece.strings];
   const std::string_view name = piece.name_size != kUnknown
@@ -252,7 +252,7 @@ std::optional<Symbol> SymbolTable::find(Address address) const noexcept {
 }
 
 std::uint64_t SymbolTable::bytes() const noexcept {
-  return pieces_.capacity() * sizeof(Piece) + buckets_.capacity() * sizeof(std::uint32_t) +
+  return pieces_.capacity() * sizeof(OwnedRange) + buckets_.capacity() * sizeof(std::uint32_t) +
          resumed_.capacity() * sizeof(Resumed);
 }
 
@@ -314,8 +314,8 @@ bool SymbolBlocks::is_named(const Entry& entry) const noexcept {
   return entry.kind == SymbolKind::plt || !is_mark(text_of(entry, kEnoughOfName));
 }
 
-std::string_view SymbolBlocks::text_of(const Entry& entry, std::size_t most) const noexcept {
-  return strings_[entry.strings].substr(entry.name, most);
+std::string_view SymbolBlocks::text_of(const Entry& entry, std::size_t max) const noexcept {
+  return strings_[entry.strings].substr(entry.name, max);
 }
 
 /// Of the block's symbols that fit and have a name.
@@ -399,8 +399,8 @@ std::uint64_t SymbolBlocks::bytes() const noexcept {
 namespace {
 
 /// More than the largest browser has; a table of holes could claim any number.
-constexpr std::uint64_t kMostSymbols = std::uint64_t{1} << 23;
-constexpr std::size_t kMostStrings = 200;
+constexpr std::uint64_t kMaxSymbols = std::uint64_t{1} << 23;
+constexpr std::size_t kMaxStrings = 200;
 
 std::optional<SymbolKind> kind_of(const ElfSymbolFields& symbol) noexcept {
   if (symbol.section == SHN_UNDEF || symbol.section == SHN_ABS || symbol.section == SHN_COMMON) {
@@ -443,16 +443,16 @@ void read_names(std::vector<FoundSymbol>& found, const std::vector<std::string_v
 }  // namespace
 
 void SymbolSources::add_section(const Module& module, const ElfSectionFacts& section,
-                                ReadingRoom& room) {
-  if (section.link >= module.sections().size() || strings_.size() >= kMostStrings) return;
+                                ParseBudget& room) {
+  if (section.link >= module.sections().size() || strings_.size() >= kMaxStrings) return;
   const std::string_view strings = module.bytes_of(module.sections()[section.link]);
   const std::string_view symbols = room.take(module.bytes_of(section));
   const std::size_t each = ElfFields::symbol_size(module.is_64());
   const std::uint64_t count = symbols.size() / each;
   const auto source = static_cast<std::uint8_t>(strings_.size());
   strings_.push_back(strings);
-  found_.reserve(std::min(found_.size() + count, kMostSymbols));
-  for (std::uint64_t i = 1; i < count && found_.size() < kMostSymbols; ++i) {
+  found_.reserve(std::min(found_.size() + count, kMaxSymbols));
+  for (std::uint64_t i = 1; i < count && found_.size() < kMaxSymbols; ++i) {
     const ElfSymbolFields raw(
         ElfFields(symbols.substr(i * each, each), module.byte_order(), module.is_64()));
     const std::optional<SymbolKind> kind = kind_of(raw);
@@ -473,7 +473,7 @@ void SymbolSources::add_section(const Module& module, const ElfSectionFacts& sec
 
 void SymbolSources::add_symbols_of(const Module& module) {
   if (module.type() == ET_REL) return;
-  ReadingRoom room(module.bytes().size());
+  ParseBudget room(module.bytes().size());
   for (const auto type : {std::uint32_t{SHT_SYMTAB}, std::uint32_t{SHT_DYNSYM}}) {
     for (const ElfSectionFacts& section : module.sections()) {
       if (section.type == type) add_section(module, section, room);
@@ -481,10 +481,10 @@ void SymbolSources::add_symbols_of(const Module& module) {
   }
 }
 
-void SymbolSources::add_linkage_of(const Module& module) {
+void SymbolSources::add_plt_of(const Module& module) {
   const auto source = static_cast<std::uint8_t>(strings_.size());
-  for (const LinkageEntry& entry : linkage_entries(module)) {
-    if (found_.size() >= kMostSymbols || made_->size() > UINT32_MAX - entry.name.size()) break;
+  for (const PltEntry& entry : plt_entries(module)) {
+    if (found_.size() >= kMaxSymbols || made_->size() > UINT32_MAX - entry.name.size()) break;
     FoundSymbol found;
     found.begin = entry.range.begin;
     found.size = entry.range.size;

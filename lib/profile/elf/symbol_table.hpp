@@ -106,7 +106,7 @@ class SymbolTable {
   /// From `at` on, for `size` bytes or to where the next piece begins; addresses are distances
   /// from base_. All that an answer needs is in one place, and small, as what a look-up costs is
   /// misses of the cache.
-  struct Piece {
+  struct OwnedRange {
     std::uint32_t at;
     std::uint32_t size;
     std::uint32_t name;
@@ -122,7 +122,7 @@ class SymbolTable {
   static constexpr std::uint8_t kResumed = 0x80;
   static constexpr std::uint16_t kUnknown = UINT16_MAX;
   /// No module has more code, and nobody owns what goes beyond.
-  static constexpr std::uint64_t kMostSpan = UINT32_MAX;
+  static constexpr std::uint64_t kMaxSpan = UINT32_MAX;
   class Cutter;
 
   void make_buckets();
@@ -131,8 +131,9 @@ class SymbolTable {
 
   std::vector<std::string_view> strings_;
   Address base_ = 0;
-  std::vector<Piece, HugePages<Piece>> pieces_;  // ascending; the last begins behind everything
-  std::vector<Resumed> resumed_;                 // ascending
+  std::vector<OwnedRange, HugePages<OwnedRange>>
+      pieces_;                    // ascending; the last begins behind everything
+  std::vector<Resumed> resumed_;  // ascending
   /// The first piece of each equal part of the address space, and of the end.
   std::vector<std::uint32_t, HugePages<std::uint32_t>> buckets_;
   std::size_t owners_ = 0;
@@ -178,7 +179,7 @@ class SymbolBlocks {
   const Entry* last_begun(std::uint32_t at, std::uint64_t& steps) const;
   const Entry* label(std::uint32_t at, std::uint64_t& steps) const;
   std::uint32_t next_begin(std::uint32_t at, std::uint64_t& steps) const;
-  std::string_view text_of(const Entry& entry, std::size_t most) const noexcept;
+  std::string_view text_of(const Entry& entry, std::size_t max) const noexcept;
 
   Address base_ = 0;
   CodeAreas areas_;
@@ -196,7 +197,7 @@ class SymbolSources {
   /// count.
   void add_symbols_of(const Module& module);
   /// Entries of linkage tables.
-  void add_linkage_of(const Module& module);
+  void add_plt_of(const Module& module);
 
   std::size_t size() const noexcept { return found_.size(); }
 
@@ -214,7 +215,7 @@ class SymbolSources {
   std::optional<MadeBlocks> blocks(const CodeAreas& areas) &&;
 
  private:
-  void add_section(const Module& module, const ElfSectionFacts& section, ReadingRoom& room);
+  void add_section(const Module& module, const ElfSectionFacts& section, ParseBudget& room);
 
   std::vector<FoundSymbol> found_;
   std::vector<std::string_view> strings_;

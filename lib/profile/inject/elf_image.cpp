@@ -349,9 +349,9 @@ void add_lines(ElfFile& file, const Image& image) {
 
 /// Offsets in these sections have 32 bits, and the highest few mean other things.
 bool is_too_large(const Image& image, const ImageDwarf& dwarf) noexcept {
-  constexpr std::uint64_t kMost = 0xfffffff0;
-  return image.lines.size() > kMost || image.frames.bytes().size() > kMost ||
-         dwarf.info.size() > kMost || dwarf.ranges.size() > kMost;
+  constexpr std::uint64_t kMax = 0xfffffff0;
+  return image.lines.size() > kMax || image.frames.bytes().size() > kMax ||
+         dwarf.info.size() > kMax || dwarf.ranges.size() > kMax;
 }
 
 /// Where they are for perf to map. Without a table perf's libunwind gives up; where one has nothing

@@ -135,7 +135,7 @@ constexpr std::uint64_t kLongestFilling = std::uint64_t{64} << 10;
 /// Filling that a small dump may have too.
 constexpr std::uint64_t kFreeFilling = std::uint64_t{1} << 20;
 /// Readers go through sections and segments one by one, and 16 bits count both.
-constexpr std::size_t kMostSections = 4096;
+constexpr std::size_t kMaxSections = 4096;
 
 std::vector<bool> gaps_to_fill(const ImageCode& code, const std::vector<std::uint32_t>& with_code) {
   std::vector<AddressRange> ranges;
@@ -174,13 +174,13 @@ void join_pieces(ImageCode& code, const std::vector<std::uint32_t>& with_code,
 }
 
 void leave_out_smallest(std::vector<ImageCluster>& clusters) {
-  if (clusters.size() <= kMostSections) return;
+  if (clusters.size() <= kMaxSections) return;
   std::vector<std::uint32_t> order(clusters.size());
   std::iota(order.begin(), order.end(), 0u);
   const auto worth = [&](std::uint32_t i) {
     return std::tuple(!clusters[i].has_code, ~clusters[i].range.size, i);
   };
-  const auto last = order.begin() + static_cast<std::ptrdiff_t>(kMostSections);
+  const auto last = order.begin() + static_cast<std::ptrdiff_t>(kMaxSections);
   std::nth_element(order.begin(), last, order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return worth(a) < worth(b); });
   for (auto i = last; i != order.end(); ++i) clusters[*i].has_section = false;

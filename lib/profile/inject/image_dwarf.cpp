@@ -53,8 +53,8 @@ void LineTable::add(const CodeLine& line, Address address) {
 
 /// Makes a row, with one byte where the steps are small.
 void LineTable::advance(std::uint64_t bytes, std::int64_t lines) {
-  constexpr std::uint64_t kMost = (255 - kOpcodeBase) / static_cast<std::uint64_t>(kLineRange) - 1;
-  if (bytes <= kMost && lines >= kLineBase && lines < kLineBase + kLineRange) {
+  constexpr std::uint64_t kMax = (255 - kOpcodeBase) / static_cast<std::uint64_t>(kLineRange) - 1;
+  if (bytes <= kMax && lines >= kLineBase && lines < kLineBase + kLineRange) {
     program_.u8(static_cast<std::uint64_t>(lines - kLineBase) +
                 static_cast<std::uint64_t>(kLineRange) * bytes + kOpcodeBase);
     return;

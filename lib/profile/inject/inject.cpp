@@ -277,7 +277,7 @@ std::uint64_t ElfRegions::cut(std::vector<CodeMapping>& mappings, pid_t pid) {
 
 constexpr std::size_t kLargestRecord = 65535;
 /// Each is a file to write, and a recording may name any number of them.
-constexpr std::size_t kMostDumps = 1000;
+constexpr std::size_t kMaxDumps = 1000;
 
 std::string_view name_of(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);
@@ -367,7 +367,7 @@ class Injection {
     }
     const FileFacts& facts = dump.input().facts();
     if (facts.is_file && !known_.emplace(pid, facts.device, facts.inode).second) return {};
-    if (pids_.size() == kMostDumps) {
+    if (pids_.size() == kMaxDumps) {
       report_.failures.push_back({Errc::too_large, path + " is one dump too many", 0, {}});
       return {};
     }

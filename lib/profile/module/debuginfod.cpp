@@ -49,8 +49,8 @@ Result<Debuginfod> Debuginfod::open() {
 
 std::optional<std::string> Debuginfod::find(std::string_view build_id) const {
   // A length of 0 would mean that the bytes are hexadecimal text, to be believed up to its end.
-  constexpr std::size_t kMostBuildId = 64;
-  if (build_id.empty() || build_id.size() > kMostBuildId) return std::nullopt;
+  constexpr std::size_t kMaxBuildId = 64;
+  if (build_id.empty() || build_id.size() > kMaxBuildId) return std::nullopt;
   const std::scoped_lock lock(state_->mutex);
   char* path = nullptr;
   const int fd =

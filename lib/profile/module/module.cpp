@@ -56,10 +56,10 @@ class DebugFiles {
   Opener opener_;
 };
 
-constexpr std::size_t kMostLinkName = 255;
-constexpr std::size_t kMostPath = 4095;
+constexpr std::size_t kMaxLinkName = 255;
+constexpr std::size_t kMaxPath = 4095;
 /// What is larger would take seconds to go over.
-constexpr std::size_t kMostChecked = std::size_t{1} << 30;
+constexpr std::size_t kMaxChecked = std::size_t{1} << 30;
 
 std::string hex_of(std::string_view bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -90,7 +90,7 @@ std::optional<DebugLink> debug_link_of(const Module& module) {
   in.skip((4 - in.position() % 4) % 4);
   DebugLink link{std::string(name), in.u32()};
   // It is a name within directories that we choose, never a way out of them.
-  const bool plain = !name.empty() && name.size() <= kMostLinkName && name.find('/') == name.npos &&
+  const bool plain = !name.empty() && name.size() <= kMaxLinkName && name.find('/') == name.npos &&
                      name != "." && name != "..";
   return in.ok() && plain ? std::optional(std::move(link)) : std::nullopt;
 }
@@ -109,8 +109,7 @@ bool belongs(const Module& candidate, const Module& module, const DebugLink& lin
   if (!module.build_id().empty() && !candidate.build_id().empty()) {
     return candidate.build_id() == module.build_id();
   }
-  return candidate.bytes().size() <= kMostChecked &&
-         checksum_of(candidate.bytes()) == link.checksum;
+  return candidate.bytes().size() <= kMaxChecked && checksum_of(candidate.bytes()) == link.checksum;
 }
 
 std::vector<std::string> DebugFiles::roots() const {
@@ -177,7 +176,7 @@ std::shared_ptr<const Module> DebugFiles::find_alternate(const Module& module) c
   Cursor in(module.section_bytes(".gnu_debugaltlink"), module.byte_order());
   const std::string path(in.c_string());
   const std::string_view build_id = in.rest();
-  if (!in.ok() || path.empty() || path.size() > kMostPath || build_id.empty()) return nullptr;
+  if (!in.ok() || path.empty() || path.size() > kMaxPath || build_id.empty()) return nullptr;
   if (files_->debug_directories.empty()) return nullptr;
   if (auto found = by_build_id(build_id)) return found;
   if (!module.facts().is_file) return fetched(build_id);
@@ -204,8 +203,8 @@ struct Module::State {
   /// are never asked for more than their own bytes.
   const Module* debug_of(const Module& module) const;
   const Module* alternate_of(const Module& module) const;
-  Late<std::shared_ptr<const Module>> debug = {};
-  Late<std::shared_ptr<const Module>> alternate = {};
+  Lazy<std::shared_ptr<const Module>> debug = {};
+  Lazy<std::shared_ptr<const Module>> alternate = {};
 
   struct Symbols {
     SymbolSources::Made made;
@@ -225,7 +224,7 @@ struct Module::State {
   /// Without blocks where the table is made as fast.
   const FirstSymbols& first_symbols(const Module& module);
   std::optional<Symbol> find_first(const Module& module, Address vaddr);
-  Late<std::unique_ptr<const FirstSymbols>> first = {};
+  Lazy<std::unique_ptr<const FirstSymbols>> first = {};
 
   std::once_flag once = {};
   std::atomic<bool> is_made{false};
@@ -239,8 +238,8 @@ struct Module::State {
 
   /// What .gnu_debugdata holds, or null.
   const Module* packed_module(const Module& module) const;
-  Late<std::shared_ptr<const Module>> packed = {};
-  Late<std::unique_ptr<const CfiTable>> cfi = {};
+  Lazy<std::shared_ptr<const Module>> packed = {};
+  Lazy<std::unique_ptr<const CfiTable>> cfi = {};
 
   std::once_flag lines_once = {};
   std::atomic<bool> has_lines{false};
@@ -448,7 +447,7 @@ SymbolSources Module::State::symbol_sources(const Module& module) const {
   sources.add_symbols_of(module);
   if (const Module* const separate = debug_of(module)) sources.add_symbols_of(*separate);
   if (packed_one != nullptr) sources.add_symbols_of(*packed_one);
-  sources.add_linkage_of(module);
+  sources.add_plt_of(module);
   return sources;
 }
 

@@ -59,7 +59,7 @@ class ModuleTable {
 };
 
 /// Whoever sets a file's time again and again makes as many keys.
-constexpr std::size_t kMostKeys = 256;
+constexpr std::size_t kMaxKeys = 256;
 
 std::uint64_t bytes_of(const ModuleTable::Entry& entry) noexcept {
   constexpr std::uint64_t kOwn = 512;
@@ -106,7 +106,7 @@ void ModuleTable::add(Entry entry) {
 
 void ModuleTable::add_key(const Module& module, const FileKey& key) {
   const Place place = by_module_.at(&module);
-  if (place->keys.size() == kMostKeys) {
+  if (place->keys.size() == kMaxKeys) {
     by_file_.erase(place->keys.front());
     place->keys.erase(place->keys.begin());
   }
@@ -264,7 +264,7 @@ ModuleCache::Answer ModuleCache::State::load(Input input, const std::string& roo
     return failed(std::move(opened.error()));
   }
   opened = adopt(lock, *opened, key);
-  gone = table.trim(options.most_bytes);
+  gone = table.trim(options.max_bytes);
   counts.evictions += gone.size();
   return opened;
 }

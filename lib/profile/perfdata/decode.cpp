@@ -16,7 +16,7 @@ Cursor body_of(const RecordView& record) noexcept {
 }
 
 void take_identity(Cursor& body, const RecordView& record, MmapEvent& event) noexcept {
-  constexpr std::size_t kMostBuildId = 20;
+  constexpr std::size_t kMaxBuildId = 20;
   if ((record.misc & misc_bit::kMmapBuildId) == 0) {
     event.device_major = body.u32();
     event.device_minor = body.u32();
@@ -26,7 +26,7 @@ void take_identity(Cursor& body, const RecordView& record, MmapEvent& event) noe
   }
   const std::size_t size = body.u8();
   body.skip(3);
-  event.build_id = body.bytes(kMostBuildId).substr(0, size);
+  event.build_id = body.bytes(kMaxBuildId).substr(0, size);
 }
 
 void take_access(Cursor& body, MmapEvent& event) noexcept {

@@ -327,18 +327,18 @@ void read_clock_data(Cursor& cursor, RecordingFacts& facts) {
 }  // namespace
 
 void read_build_id(std::string_view record, Description& description) {
-  constexpr std::size_t kMostBytes = 20;
+  constexpr std::size_t kMaxBytes = 20;
   if (record.size() < kRecordHeader) return;
   const RecordHeader header = read_header(record.data(), description.is_swapped);
   Cursor cursor(record.substr(kRecordHeader), order_of(description.is_swapped));
   RecordedBuildId entry;
   entry.pid = cursor.i32();
-  const std::string_view id = cursor.bytes(kMostBytes);
+  const std::string_view id = cursor.bytes(kMaxBytes);
   const std::size_t size = cursor.u8();
   cursor.skip(3);
   if (!cursor.ok()) return;
-  const bool has_size = (header.misc & misc_bit::kBuildIdSize) != 0 && size <= kMostBytes;
-  entry.build_id = id.substr(0, has_size ? size : kMostBytes);
+  const bool has_size = (header.misc & misc_bit::kBuildIdSize) != 0 && size <= kMaxBytes;
+  entry.build_id = id.substr(0, has_size ? size : kMaxBytes);
   entry.path = cursor.rest().substr(0, cursor.rest().find('\0'));
   const unsigned mode = header.misc & misc_bit::kCpuMode;
   entry.is_kernel = mode == static_cast<unsigned>(CpuMode::kernel) ||
@@ -415,14 +415,14 @@ Failure bad_format(std::string message) {
 void read_events(std::string_view file, const Section& section, Description& description) {
   const std::endian order = order_of(description.is_swapped);
   std::string_view rest = bytes_of(file, section);
-  std::uint64_t most_ids = file.size() / 8;
+  std::uint64_t max_ids = file.size() / 8;
   while (!rest.empty()) {
     std::optional<Attributes> attributes = read_attributes(rest, order);
     if (!attributes || rest.size() < attributes->size + std::size_t{16}) return;
     Cursor tail(rest.substr(attributes->size), order);
     const Words ids(bytes_of(file, read_section(tail)), description.is_swapped);
     rest.remove_prefix(attributes->size + std::size_t{16});
-    for (std::size_t i = 0; i < ids.size() && most_ids > 0; ++i, --most_ids) {
+    for (std::size_t i = 0; i < ids.size() && max_ids > 0; ++i, --max_ids) {
       attributes->event.ids.push_back(ids[i]);
     }
     description.add(std::move(attributes->event));

@@ -418,10 +418,10 @@ void sort_by_time(std::vector<RecordView>& records, std::vector<RecordView>& scr
 }
 
 /// How many records next() gives at most: as many as a near cache holds.
-constexpr std::size_t kMostAtOnce = 1024;
+constexpr std::size_t kMaxAtOnce = 1024;
 /// What is held of rounds that do not end is let go at these limits, sorted as far as it is known.
-constexpr std::size_t kMostRecords = std::size_t{1} << 23;
-constexpr std::uint64_t kMostExpanded = std::uint64_t{1} << 29;
+constexpr std::size_t kMaxRecords = std::size_t{1} << 23;
+constexpr std::uint64_t kMaxExpanded = std::uint64_t{1} << 29;
 
 }  // namespace
 
@@ -448,7 +448,7 @@ struct Recording::Reader::State {
         continue;
       }
       hold(*found);
-      if (held.size() >= kMostRecords || stream.expander().held() >= kMostExpanded) {
+      if (held.size() >= kMaxRecords || stream.expander().held() >= kMaxExpanded) {
         end_round(UINT64_MAX);
       }
     }
@@ -522,7 +522,7 @@ std::span<const RecordView> Recording::Reader::next(Diagnostics& problems) {
   State& state = *state_;
   if (state.given == state.ready) state.read(problems);
   const std::size_t begin = state.given;
-  const std::size_t count = std::min(kMostAtOnce, state.ready - begin);
+  const std::size_t count = std::min(kMaxAtOnce, state.ready - begin);
   state.given += count;
   return std::span<const RecordView>(state.held).subspan(begin, count);
 }

@@ -161,7 +161,7 @@ bool shows_whole_machine(const std::string& proc) {
 }
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::size_t kMostFiles = std::size_t{1} << 20;
+constexpr std::size_t kMaxFiles = std::size_t{1} << 20;
 
 /// A file is older than a process only if it is so by more than clocks are usually set.
 constexpr std::int64_t kClockSlack = 60 * kSecond;
@@ -188,7 +188,7 @@ std::optional<std::uint32_t> take_number(std::string_view& text) noexcept {
 
 /// What a name says. Nothing where it is none of ours.
 std::optional<GarbageFile> file_of(const std::string& name) {
-  constexpr std::uint32_t kMostPid = 1U << 22;
+  constexpr std::uint32_t kMaxPid = 1U << 22;
   std::string_view rest = name;
   GarbageFile file{.name = name};
   const auto begins = [&rest](std::string_view prefix) {
@@ -206,7 +206,7 @@ std::optional<GarbageFile> file_of(const std::string& name) {
     return std::nullopt;
   }
   const auto pid = take_number(rest);
-  if (!pid || *pid == 0 || *pid > kMostPid) return std::nullopt;
+  if (!pid || *pid == 0 || *pid > kMaxPid) return std::nullopt;
   file.pid = static_cast<pid_t>(*pid);
   if (file.kind == GarbageKind::code && (!begins("-") || !take_number(rest))) return std::nullopt;
   const std::string_view suffix = file.kind == GarbageKind::map    ? ".map"
@@ -251,7 +251,7 @@ Result<void> Garbage::State::list() {
   if (stream == nullptr) return Failure(system_error("cannot read " + options.roots.tmp, errno));
   while (const dirent* const entry = ::readdir(stream)) {
     std::optional<GarbageFile> file = file_of(entry->d_name);
-    if (file && files.size() < kMostFiles) files.push_back(*std::move(file));
+    if (file && files.size() < kMaxFiles) files.push_back(*std::move(file));
   }
   ::closedir(stream);
   std::sort(files.begin(), files.end(),

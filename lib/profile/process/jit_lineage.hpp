@@ -27,7 +27,7 @@ struct LineageAnswer {
 /// have ended by then.
 struct JitLineage {
   /// A chain of forks may be of any length; so many of them are asked.
-  static constexpr int kMostGenerations = 64;
+  static constexpr int kMaxGenerations = 64;
 
   JitLineage() = default;
   JitLineage(const JitLineage&) = delete;

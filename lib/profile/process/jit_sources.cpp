@@ -35,7 +35,7 @@ void JitLineage::visit(const Region* region, Address address, const Ask& ask) co
   const JitLineage* one = this;
   std::uint64_t until = ProcessTracker::kNow;
   bool was_remapped = false;
-  for (int i = 0; i < kMostGenerations; ++i) {
+  for (int i = 0; i < kMaxGenerations; ++i) {
     if (one->asks_own && ask(*one, until, was_remapped)) return;
     if (one->parent == nullptr) return;
     if (one->began_with != nullptr) {
@@ -147,7 +147,7 @@ bool JitSources::State::look(const ProcSource& process) {
 JitSource JitSources::State::source_of(const Input& input) const {
   Input copy = input;
   // One that is not there any more goes on as it was opened last.
-  copy.look_again_with(
+  copy.reopen_with(
       [opened = opened, key = key_of(input)]() -> Result<Input> { return opened->at(key); });
   if (detect_kind(copy.text()) == SourceKind::jitdump) {
     return {Jitdump(std::move(copy), {.growing = true})};
@@ -161,7 +161,7 @@ JitSource JitSources::State::after_former(JitSource made) const {
     if (key_of(one.input()) != key_of(made.input())) continue;
     Input now = made.input();
     Input then = one.input();
-    then.look_again_with([now]() -> Result<Input> { return now; });
+    then.reopen_with([now]() -> Result<Input> { return now; });
     const Result<Growth> growth = then.refresh();
     const bool anew = growth && *growth == Growth::replaced;
     made.former_bytes = anew ? 0 : now.text().size();

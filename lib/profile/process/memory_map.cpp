@@ -41,14 +41,14 @@ RegionKind kind_of_bracketed(std::string_view name) noexcept {
 }
 
 /// Of memory that is executable.
-JitRoom room_in(RegionKind kind) noexcept {
+JitRegionKind room_in(RegionKind kind) noexcept {
   switch (kind) {
     case RegionKind::file:
-    case RegionKind::deleted_file: return JitRoom::unless_elf;
+    case RegionKind::deleted_file: return JitRegionKind::unless_elf;
     case RegionKind::device:
     case RegionKind::vdso:
-    case RegionKind::special: return JitRoom::none;
-    default: return JitRoom::likely;
+    case RegionKind::special: return JitRegionKind::none;
+    default: return JitRegionKind::likely;
   }
 }
 
@@ -77,13 +77,13 @@ MappedFile classify_mapping(std::string_view name) {
   return file;
 }
 
-JitRoom jit_room(const Region& region) noexcept {
-  return region.access.execute ? room_in(region.file->kind) : JitRoom::none;
+JitRegionKind jit_region_kind(const Region& region) noexcept {
+  return region.access.execute ? room_in(region.file->kind) : JitRegionKind::none;
 }
 
 bool may_be_unrecorded_code(const Region* region) noexcept {
   if (region == nullptr) return true;
-  return !region->access.execute && room_in(region->file->kind) == JitRoom::likely;
+  return !region->access.execute && room_in(region->file->kind) == JitRegionKind::likely;
 }
 
 bool perf_asks_its_map(const Region& region) noexcept {
@@ -224,7 +224,7 @@ MemoryMap parse_memory_map(std::string_view text, MappedFiles& files) {
     std::optional<Region> region = parse_line(line, files);
     if (!region) {
       ++map.bad_lines;
-    } else if (map.regions.size() == MemoryMap::kMostRegions) {
+    } else if (map.regions.size() == MemoryMap::kMaxRegions) {
       map.was_cut = true;
       break;
     } else {

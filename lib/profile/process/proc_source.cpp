@@ -55,8 +55,8 @@ struct ProcSource::State {
     if (!answer) return Failure(std::move(answer.error()));
     return std::optional<T>(*std::move(answer));
   }
-  Result<ReadText> read(const char* file, std::size_t most) const {
-    return read_text_at(subject(), file, name + "/" + file, most);
+  Result<ReadText> read(const char* file, std::size_t max) const {
+    return read_text_at(subject(), file, name + "/" + file, max);
   }
 };
 
@@ -230,10 +230,10 @@ ProcSource::Seen<FileFacts> ProcSource::look_below_root(const std::string& path)
 
 namespace {
 
-constexpr std::size_t kMostMapText = std::size_t{256} << 20;
-constexpr std::size_t kMostStrings = std::size_t{1} << 20;
-constexpr std::size_t kMostSmallText = std::size_t{64} << 10;
-constexpr std::uint64_t kMostMemory = std::uint64_t{64} << 20;
+constexpr std::size_t kMaxMapText = std::size_t{256} << 20;
+constexpr std::size_t kMaxStrings = std::size_t{1} << 20;
+constexpr std::size_t kMaxSmallText = std::size_t{64} << 10;
+constexpr std::uint64_t kMaxMemory = std::uint64_t{64} << 20;
 
 bool is_gone(int error) noexcept { return error == ENOENT || error == ESRCH; }
 
@@ -262,7 +262,7 @@ bool ProcSource::is_alive() const {
 }
 
 ProcSource::Seen<std::string> ProcSource::State::stat() const {
-  Result<ReadText> read = read_text_at(directory.get(), "stat", name + "/stat", kMostSmallText);
+  Result<ReadText> read = read_text_at(directory.get(), "stat", name + "/stat", kMaxSmallText);
   if (!read && is_gone(read.error().sys_errno)) return std::nullopt;
   if (!read) return Failure(std::move(read.error()));
   const std::optional<StatLine> line = parse_stat(read->text);
@@ -299,7 +299,7 @@ ProcSource::Seen<ProcSource> ProcSource::open(pid_t pid, const Roots& roots) {
 
 ProcSource::Seen<ProcessStatus> ProcSource::status() const {
   return state_->while_alive<ProcessStatus>([this]() -> Result<ProcessStatus> {
-    const Result<ReadText> read = state_->read("status", kMostSmallText);
+    const Result<ReadText> read = state_->read("status", kMaxSmallText);
     if (!read) return Failure(read.error());
     const Seen<std::string> stat = state_->stat();
     if (!stat) return Failure(stat.error());
@@ -321,7 +321,7 @@ ProcSource::Seen<ProcessStatus> ProcSource::status() const {
 
 ProcSource::Seen<std::string> ProcSource::text_of(const char* file) const {
   return state_->while_alive<std::string>([&]() -> Result<std::string> {
-    Result<ReadText> read = state_->read(file, kMostMapText);
+    Result<ReadText> read = state_->read(file, kMaxMapText);
     if (!read) return Failure(std::move(read.error()));
     return std::move(read->text);
   });
@@ -329,7 +329,7 @@ ProcSource::Seen<std::string> ProcSource::text_of(const char* file) const {
 
 ProcSource::Seen<MemoryMap> ProcSource::memory_map(MappedFiles& files) const {
   return state_->while_alive<MemoryMap>([&]() -> Result<MemoryMap> {
-    const Result<ReadText> read = state_->read("maps", kMostMapText);
+    const Result<ReadText> read = state_->read("maps", kMaxMapText);
     if (!read) return Failure(read.error());
     MemoryMap map = parse_memory_map(read->text, files);
     map.was_cut = map.was_cut || read->was_cut;
@@ -354,7 +354,7 @@ ProcSource::Seen<std::string> ProcSource::mount_namespace() const {
 
 ProcSource::Seen<std::vector<std::string>> ProcSource::command_line() const {
   return state_->while_alive<std::vector<std::string>>([this] {
-    return state_->read("cmdline", kMostStrings).map([](const ReadText& read) {
+    return state_->read("cmdline", kMaxStrings).map([](const ReadText& read) {
       return split_at_nul(read.text);
     });
   });
@@ -362,7 +362,7 @@ ProcSource::Seen<std::vector<std::string>> ProcSource::command_line() const {
 
 ProcSource::Seen<std::vector<std::string>> ProcSource::environment() const {
   return state_->while_alive<std::vector<std::string>>([this] {
-    return state_->read("environ", kMostStrings).map([](const ReadText& read) {
+    return state_->read("environ", kMaxStrings).map([](const ReadText& read) {
       return split_at_nul(read.text);
     });
   });
@@ -370,7 +370,7 @@ ProcSource::Seen<std::vector<std::string>> ProcSource::environment() const {
 
 ProcSource::Seen<std::uint64_t> ProcSource::image_id() const {
   return state_->while_alive<std::uint64_t>([this]() -> Result<std::uint64_t> {
-    const Result<ReadText> read = state_->read("auxv", kMostSmallText);
+    const Result<ReadText> read = state_->read("auxv", kMaxSmallText);
     return !read || read->text.empty() ? 0 : hash_of_bytes(read->text);
   });
 }
@@ -386,7 +386,7 @@ ProcSource::Seen<std::string> ProcSource::read_memory(AddressRange range) const 
     if (!S_ISREG(status.st_mode)) {
       return Failure({Errc::refused, state_->name + "/mem is not a regular file", 0, {}});
     }
-    std::string bytes(std::min(range.size, kMostMemory), '\0');
+    std::string bytes(std::min(range.size, kMaxMemory), '\0');
     std::size_t have = 0;
     while (have < bytes.size()) {
       const ssize_t got = ::pread(memory.get(), bytes.data() + have, bytes.size() - have,
@@ -402,8 +402,8 @@ ProcSource::Seen<std::string> ProcSource::read_memory(AddressRange range) const 
 
 namespace {
 
-constexpr std::size_t kMostThreads = 4096;  // that are looked at
-constexpr std::size_t kMostText = std::size_t{64} << 10;
+constexpr std::size_t kMaxThreads = 4096;  // that are looked at
+constexpr std::size_t kMaxText = std::size_t{64} << 10;
 constexpr int kDirectory = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 struct CloseDirectory {
@@ -417,7 +417,7 @@ bool is_number(std::string_view name) noexcept {
 }  // namespace
 
 bool thread_lives(const OwnedFd& thread) {
-  const Result<ReadText> read = read_text_at(thread.get(), "stat", "stat", kMostText);
+  const Result<ReadText> read = read_text_at(thread.get(), "stat", "stat", kMaxText);
   const std::optional<StatLine> line = read ? parse_stat(read->text) : std::nullopt;
   return line && line->lives();
 }
@@ -429,7 +429,7 @@ OwnedFd find_living_thread(const OwnedFd& process) {
     const OwnedFd closed(tasks);
     return OwnedFd();
   }
-  for (std::size_t i = 0; i < kMostThreads; ++i) {
+  for (std::size_t i = 0; i < kMaxThreads; ++i) {
     const dirent* const entry = ::readdir(all.get());
     if (entry == nullptr) break;
     if (!is_number(entry->d_name)) continue;

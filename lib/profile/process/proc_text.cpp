@@ -12,7 +12,7 @@ namespace perfmap {
 
 namespace {
 
-constexpr std::size_t kMostNumbers = 64;
+constexpr std::size_t kMaxNumbers = 64;
 
 /// The word at the front, which is removed.
 std::string_view take_word(std::string_view& text) noexcept {
@@ -59,7 +59,7 @@ std::vector<std::int64_t> status_numbers(std::string_view text, std::string_view
   text.remove_prefix(at + 1 + key.size());
   text = text.substr(0, text.find('\n'));
   std::int64_t number = 0;
-  while (numbers.size() < kMostNumbers && parse(take_word(text), number)) {
+  while (numbers.size() < kMaxNumbers && parse(take_word(text), number)) {
     numbers.push_back(number);
   }
   return numbers;
@@ -103,12 +103,12 @@ std::int64_t boot_time_ns(const std::string& proc) {
   const bool is_ours = !directory.is_open() || is_on_procfs(directory.get());
   const std::int64_t ours = now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME);
   if (is_ours) return ours;
-  constexpr std::size_t kMost = std::size_t{64} << 10;
-  const Result<ReadText> stat = read_text_at(directory.get(), "stat", proc + "/stat", kMost);
+  constexpr std::size_t kMax = std::size_t{64} << 10;
+  const Result<ReadText> stat = read_text_at(directory.get(), "stat", proc + "/stat", kMax);
   if (!stat) return ours;
   const auto told = status_numbers("\n" + stat->text, "btime");
-  constexpr std::int64_t kMostSeconds = INT64_MAX / kSecond / 2;
-  return told.empty() || told[0] < 0 || told[0] > kMostSeconds ? ours : told[0] * kSecond;
+  constexpr std::int64_t kMaxSeconds = INT64_MAX / kSecond / 2;
+  return told.empty() || told[0] < 0 || told[0] > kMaxSeconds ? ours : told[0] * kSecond;
 }
 
 std::int64_t start_time_ns(const ProcSource& process, std::int64_t boot_ns) noexcept {

@@ -425,7 +425,7 @@ void ProcessTracker::on_exit(const ExitEvent& event) {
 
 namespace {
 
-constexpr int kMostAttempts = 5;
+constexpr int kMaxAttempts = 5;
 
 /// What one look at a living process gives.
 struct Look {
@@ -440,7 +440,7 @@ Result<std::optional<Look>> look_at(pid_t pid, const Roots& roots, MappedFiles& 
   if (!process) return Failure(process.error());
   if (!*process) return std::nullopt;
   // Two looks at the program, so that no memory of one is taken for another's.
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     const auto before = (*process)->image_id();
     const auto map = (*process)->memory_map(files);
     const auto status = (*process)->status();
@@ -619,10 +619,10 @@ std::optional<JitCode> ProcessTracker::find_jit_code(pid_t pid, Address address,
   if (one == nullptr) return std::nullopt;
   const std::shared_ptr<const AddressSpace> space = one->at(time);
   const Region* const region = space->find(address);
-  if (region == nullptr || jit_room(*region) == JitRoom::none) return std::nullopt;
+  if (region == nullptr || jit_region_kind(*region) == JitRegionKind::none) return std::nullopt;
   const LineageAnswer answer = one->line(time)->find(region, {address, source_time});
   if (!answer.found) return std::nullopt;
-  return JitCode{answer.found->name, answer.found->range, jit_room(*region), answer.sources,
+  return JitCode{answer.found->name, answer.found->range, jit_region_kind(*region), answer.sources,
                  answer.doubts};
 }
 
@@ -646,12 +646,12 @@ pid_t parent_of(const ProcSource& process) {
 }  // namespace
 
 std::vector<ProcSource> living_parents(const ProcSource& process, const Roots& roots) {
-  constexpr std::size_t kMostParents = 16;
+  constexpr std::size_t kMaxParents = 16;
   std::vector<ProcSource> parents;
   const ProcSource::Seen<std::uint64_t> image = process.image_id();
   if (!image || !*image) return parents;
   pid_t pid = parent_of(process);
-  while (pid > 0 && parents.size() < kMostParents) {
+  while (pid > 0 && parents.size() < kMaxParents) {
     std::optional<ProcSource> parent = open_original(pid, **image, roots);
     if (!parent) break;
     pid = parent_of(*parent);

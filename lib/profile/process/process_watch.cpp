@@ -207,7 +207,7 @@ using namespace std::chrono_literals;
 /// Between two searches for files as many times the processor's time of one go by.
 constexpr int kSearchShare = 200;
 constexpr auto kSearchAtMost = 40ms;
-constexpr std::size_t kMostFiles = 256;
+constexpr std::size_t kMaxFiles = 256;
 
 /// By this thread.
 std::chrono::nanoseconds time_used() noexcept {
@@ -309,14 +309,14 @@ void ProcessWatch::State::follow(Input& input, pid_t of) const {
   const auto reopen = in(find_below(its_root.get(), above));
   const Result<Input> again = reopen();
   if (again && again->facts().device == facts.device && again->facts().inode == facts.inode) {
-    return input.look_again_with(reopen);
+    return input.reopen_with(reopen);
   }
   const std::string host = above.empty() ? "." : above;
-  input.look_again_with(in(OwnedFd(::open(host.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC))));
+  input.reopen_with(in(OwnedFd(::open(host.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC))));
 }
 
 void ProcessWatch::State::refuse(const std::string& why, const Visit& visit) {
-  if (refused.size() >= kMostFiles || !refused.insert(why).second) return;
+  if (refused.size() >= kMaxFiles || !refused.insert(why).second) return;
   visit({.kind = Kind::refused, .range = {}, .name = why});
 }
 
@@ -346,7 +346,7 @@ void ProcessWatch::State::take(Input input, pid_t of, const Visit& visit) {
     return one.name() == input.name() ||
            (one.facts().device == input.facts().device && one.facts().inode == input.facts().inode);
   });
-  if (is_known || files.size() >= kMostFiles) return;
+  if (is_known || files.size() >= kMaxFiles) return;
   follow(input, of);
   const pid_t inherited_from = of == process.pid() ? 0 : of;
   files.emplace_back(std::move(input), inherited_from);

@@ -30,7 +30,7 @@ std::uint32_t file_system_of(int fd) noexcept {
 }  // namespace
 
 Result<ReadText> read_text_at(int directory, const char* file, const std::string& name,
-                              std::size_t most) {
+                              std::size_t max) {
   const OwnedFd fd(::openat(directory, file, kReadFlags | O_NOFOLLOW));
   if (!fd.is_open() && errno == ELOOP) return refused(name, "it is a symbolic link");
   struct stat status {};
@@ -45,7 +45,7 @@ Result<ReadText> read_text_at(int directory, const char* file, const std::string
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Failure(system_error("cannot read " + name, errno));
     if (got == 0) return read;
-    const std::size_t room = most - read.text.size();
+    const std::size_t room = max - read.text.size();
     read.text.append(block.data(), std::min(room, static_cast<std::size_t>(got)));
     read.was_cut = static_cast<std::size_t>(got) > room;
     if (read.was_cut) return read;

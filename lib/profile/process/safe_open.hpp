@@ -38,7 +38,7 @@ struct ReadText {
   bool was_cut = false;
 };
 Result<ReadText> read_text_at(int directory, const char* file, const std::string& name,
-                              std::size_t most);
+                              std::size_t max);
 
 /// Whether a descriptor is of the kernel's own /proc, whose links are no files that a user made.
 bool is_on_procfs(int fd) noexcept;

@@ -17,8 +17,8 @@ namespace perfmap {
 
 namespace {
 
-constexpr std::size_t kMostProcesses = 64;
-constexpr std::size_t kMostManifest = std::size_t{64} << 20;
+constexpr std::size_t kMaxProcesses = 64;
+constexpr std::size_t kMaxManifest = std::size_t{64} << 20;
 constexpr const char* kManifest = "manifest.json";
 
 enum class Wanted : std::uint8_t { directory, file, maybe_directory, maybe_file };
@@ -77,11 +77,11 @@ Result<std::vector<std::string>> processes_in(int at, const std::string& name) {
   std::vector<std::string> found;
   while (const dirent* const entry = ::readdir(directory)) {
     if (!is_number(entry->d_name)) continue;
-    if (found.size() >= kMostProcesses) break;
+    if (found.size() >= kMaxProcesses) break;
     found.push_back("proc/" + std::string(entry->d_name));
   }
   ::closedir(directory);
-  if (found.size() < kMostProcesses) return found;
+  if (found.size() < kMaxProcesses) return found;
   return Failure(
       {Errc::too_large, "cannot use the snapshot " + name + ": too many processes", 0, {}});
 }
@@ -117,7 +117,7 @@ OwnedFd open_directory(const std::string& path) noexcept {
 
 Result<SnapshotManifest> read_manifest(int at, const std::string& directory) {
   const std::string name = directory + "/" + kManifest;
-  const Result<ReadText> read = read_text_at(at, kManifest, name, kMostManifest);
+  const Result<ReadText> read = read_text_at(at, kManifest, name, kMaxManifest);
   if (!read) {
     Error error = read.error();
     if (error.code == Errc::not_found) error.code = Errc::unsupported;

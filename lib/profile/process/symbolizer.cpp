@@ -56,7 +56,7 @@ std::string_view to_string(NoName why) noexcept {
 }
 
 /// What all questions of one call have in common.
-struct Symbolizer::Batch : Moment {
+struct Symbolizer::Batch : PastProcess {
   /// Of regions that were asked for; null: no ELF file.
   struct Opened {
     std::shared_ptr<const Module> module;
@@ -73,7 +73,7 @@ void Symbolizer::find_all(pid_t pid, std::span<const Query> queries, std::span<A
   find_all({pid, when, tracker_.at(pid, when), tracker_.jit(pid, when), nullptr}, queries, answers);
 }
 
-void Symbolizer::find_all(const Moment& moment, std::span<const Query> queries,
+void Symbolizer::find_all(const PastProcess& moment, std::span<const Query> queries,
                           std::span<AddressName> answers) {
   Batch batch{moment, {}};
   for (std::size_t i = 0; i < queries.size(); ++i) {
@@ -106,7 +106,7 @@ void Symbolizer::name(Batch& batch, const Query& query, AddressName& answer) {
     AddressName by_jit;
     by_jit.address = answer.address;
     by_jit.mapped = answer.mapped;
-    const bool may_ask = !answer.has_name() && jit_room(*region) != JitRoom::none;
+    const bool may_ask = !answer.has_name() && jit_region_kind(*region) != JitRegionKind::none;
     if (may_ask && name_by_jit(batch, region, query, by_jit) &&
         by_jit.range->begin >= region->range.begin && by_jit.range->end() <= region->range.end()) {
       answer = std::move(by_jit);
@@ -116,7 +116,8 @@ void Symbolizer::name(Batch& batch, const Query& query, AddressName& answer) {
   const bool is_unreadable = is_file && answer.why == NoName::unreadable;
   answer.why = is_unreadable ? NoName::unreadable : NoName::no_source;
   if (name_unrecorded(batch, region, query, answer)) return;
-  if (jit_room(*region) == JitRoom::none || name_by_jit(batch, region, query, answer)) return;
+  if (jit_region_kind(*region) == JitRegionKind::none || name_by_jit(batch, region, query, answer))
+    return;
   // A library may have been loaded from a memfd.
   const NoName why = is_unreadable ? NoName::unreadable : answer.why;
   if (kind == RegionKind::memfd && name_by_module(batch, *region, answer)) return;
@@ -212,8 +213,8 @@ void Symbolizer::note_missing(const Module& module, const DebugIndex& index) {
 
 /// Each module once: it is asked with all of its addresses, but in every batch.
 void Symbolizer::note_without_lines(const Module& module) {
-  constexpr std::size_t kMostNoted = 1000;
-  if (options_.detail == Detail::symbols || without_lines_.size() >= kMostNoted ||
+  constexpr std::size_t kMaxNoted = 1000;
+  if (options_.detail == Detail::symbols || without_lines_.size() >= kMaxNoted ||
       std::ranges::count(without_lines_, module.path()) != 0) {
     return;
   }
@@ -233,8 +234,8 @@ void Symbolizer::name_frame(SourceFrame& frame) {
     frame.function = frame.linkage_name;
     return;
   }
-  constexpr std::size_t kMostKept = std::size_t{1} << 14;
-  if (readable_.size() >= kMostKept) readable_.clear();
+  constexpr std::size_t kMaxKept = std::size_t{1} << 14;
+  if (readable_.size() >= kMaxKept) readable_.clear();
   const auto [place, is_new] = readable_.try_emplace(frame.linkage_name);
   if (is_new) place->second = demangle(frame.linkage_name).value_or(std::string());
   if (!place->second.empty()) frame.function = place->second;

@@ -226,9 +226,9 @@ struct SnapshotLook {
   std::vector<SnapshotLook> parents;  ///< that it was forked from, without their vdso
 };
 
-constexpr int kMostAttempts = 5;
-constexpr std::size_t kMostModules = std::size_t{1} << 16;
-constexpr std::uint64_t kMostVdso = std::uint64_t{1} << 20;
+constexpr int kMaxAttempts = 5;
+constexpr std::size_t kMaxModules = std::size_t{1} << 16;
+constexpr std::uint64_t kMaxVdso = std::uint64_t{1} << 20;
 
 /// False where the process is gone. What is not `needed` may be forbidden.
 Result<bool> take_text(const ProcSource& process, const char* file, bool needed,
@@ -305,7 +305,7 @@ void find_files(const ProcSource& process, const Roots& roots, bool any_owner, S
 void take_vdso(const ProcSource& process, SnapshotLook& look) {
   for (const Region& region : look.memory.regions) {
     if (region.file->kind != RegionKind::vdso) continue;
-    auto bytes = process.read_memory({region.range.begin, std::min(region.range.size, kMostVdso)});
+    auto bytes = process.read_memory({region.range.begin, std::min(region.range.size, kMaxVdso)});
     if (!bytes) look.left_out.push_back("[vdso]: " + bytes.error().message);
     if (!bytes || !*bytes || (*bytes)->empty()) return;
     look.vdso = **std::move(bytes);
@@ -390,7 +390,7 @@ std::optional<SnapshotModule> module_of(const ProcSource& process, const Region&
 Result<std::optional<SnapshotLook>> look_for_snapshot(const ProcSource& process, const Roots& roots,
                                                       const SnapshotOptions& options,
                                                       MappedFiles& files) {
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     auto look = look_once(process, roots, options, files);
     if (!look || !*look) return look;
     const auto image = process.image_id();
@@ -407,7 +407,7 @@ std::vector<SnapshotModule> modules_of(const ProcSource& process, const Snapshot
   // The region by which a file is opened: one with code, as that cannot be left out.
   std::unordered_map<const MappedFile*, const Region*> shown;
   for (const Region& region : look.memory.regions) {
-    if (!region.file->is_file() || shown.size() >= kMostModules) continue;
+    if (!region.file->is_file() || shown.size() >= kMaxModules) continue;
     const Region*& known = shown[region.file.get()];
     if (known == nullptr || region.access.execute) known = &region;
   }
@@ -431,7 +431,7 @@ class SnapshotWriter {
  public:
   SnapshotWriter(const ProcSource& process, const Roots& roots, const SnapshotOptions& options,
                  NewTree& tree)
-      : process_(process), roots_(roots), tree_(tree), room_(options.most_bytes) {}
+      : process_(process), roots_(roots), tree_(tree), room_(options.max_bytes) {}
 
   Result<void> write(SnapshotLook& look);
   Result<void> write_manifest_file();

@@ -125,13 +125,13 @@ class FirefoxTables {
   const FrameTable& table_;
   ShownFrames functions_;
   StackTree stacks_;  // of frames
-  Numbered<Frame, HashOf> frames_;
+  InternTable<Frame, HashOf> frames_;
   std::vector<std::uint32_t> symbols_of_frames_;
   std::vector<std::uint32_t> libs_of_functions_;
-  Numbered<Symbol, HashOf> symbols_;
-  Numbered<Lib, HashOf> libs_;
+  InternTable<Symbol, HashOf> symbols_;
+  InternTable<Lib, HashOf> libs_;
   StringPool strings_;
-  Numbered<std::uint32_t, HashOf> sources_;  // of strings
+  InternTable<std::uint32_t, HashOf> sources_;  // of strings
 };
 
 std::string hex(std::string_view bytes) {

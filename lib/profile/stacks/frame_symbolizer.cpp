@@ -29,24 +29,24 @@ void count_doubts(Doubts doubts, FrameCounts& counts) noexcept {
 
 }  // namespace
 
-PlaceFinder::PlaceFinder(RecordedProcesses& processes, const StackOptions& options,
-                         KernelSymbols& kernel, FrameTable& table)
+FrameSymbolizer::FrameSymbolizer(RecordedProcesses& processes, const StackOptions& options,
+                                 KernelSymbols& kernel, FrameTable& table)
     : options_(options),
       kernel_(kernel),
       table_(table),
       symbolizer_(processes.tracker(), symbolizer_options(options)),
       recent_(std::size_t{1} << kRecentBits) {}
 
-PlaceFinder::Recent& PlaceFinder::recent(const RawStack& stack,
-                                         const UnwoundFrame& frame) noexcept {
+FrameSymbolizer::Recent& FrameSymbolizer::recent(const RawStack& stack,
+                                                 const UnwoundFrame& frame) noexcept {
   const std::uint64_t mixed = (frame.pc + stack.moment->id * 0x85ebca77U) * 0x9e3779b97f4a7c15U;
   return recent_[mixed >> (64 - kRecentBits)];
 }
 
-PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFrame& frame) {
+FrameSymbolizer::Located FrameSymbolizer::locate(const RawStack& stack, const UnwoundFrame& frame) {
   const Address address = frame.pc - (frame.is_return ? 1 : 0);
   if (frame.source == FrameSource::kernel) return {{&kernel_, address, frame.is_return}, nullptr};
-  const Symbolizer::Moment& moment = stack.moment->place;
+  const Symbolizer::PastProcess& moment = stack.moment->place;
   const Region* const region = moment.space->find(address);
   const auto& names = stack.moment->names;
   if (names != nullptr && may_be_unrecorded_code(region))
@@ -67,7 +67,7 @@ PlaceFinder::Located PlaceFinder::locate(const RawStack& stack, const UnwoundFra
   return {{&names->marks[origin], address, frame.is_return}, region};
 }
 
-PlaceFinder::Found PlaceFinder::found_of(const Places& places) const noexcept {
+FrameSymbolizer::Found FrameSymbolizer::found_of(const Places& places) const noexcept {
   if (places.count == 0) return {};
   const FrameFunction& function = table_.function_of(all_[places.first + places.count - 1]);
   return {places.first, places.count, function.name.empty(), function.kind == FrameKind::jit,
@@ -75,7 +75,7 @@ PlaceFinder::Found PlaceFinder::found_of(const Places& places) const noexcept {
 }
 
 /// Whether it is known what the frame stands for, which then is noted.
-bool PlaceFinder::find_known(const RawStack& stack, const UnwoundFrame& frame, const Key& key) {
+bool FrameSymbolizer::find_known(const RawStack& stack, const UnwoundFrame& frame, const Key& key) {
   const Places places = known_.find(key, stack.source_time);
   if (places.count == 0) return false;
   found_.push_back(found_of(places));
@@ -85,7 +85,7 @@ bool PlaceFinder::find_known(const RawStack& stack, const UnwoundFrame& frame, c
   return true;
 }
 
-void PlaceFinder::prepare(std::span<const RawStack> stacks) {
+void FrameSymbolizer::prepare(std::span<const RawStack> stacks) {
   std::vector<Pending> pending;
   found_.clear();
   next_ = 0;
@@ -119,7 +119,7 @@ void PlaceFinder::prepare(std::span<const RawStack> stacks) {
 }
 
 /// Takes out what is known by now.
-void PlaceFinder::settle(std::vector<Pending>& pending) {
+void FrameSymbolizer::settle(std::vector<Pending>& pending) {
   std::erase_if(pending, [this](const Pending& one) {
     Found& found = found_[one.frame];
     found = found_of(known_.find(one.wanted.key, one.wanted.time));
@@ -130,9 +130,9 @@ void PlaceFinder::settle(std::vector<Pending>& pending) {
 /// Code of a runtime may be another a moment later. That of files rarely is, so that each address
 /// is asked for once at first; but runtimes have code in files, too, and dumps that know since
 /// when.
-void PlaceFinder::name_pending(std::span<const Pending> pending, Files files) {
-  std::unordered_map<const ProcessMoment*, std::vector<Wanted>> by_moment;
-  std::vector<const ProcessMoment*> moments;  // in the order in which they come
+void FrameSymbolizer::name_pending(std::span<const Pending> pending, Files files) {
+  std::unordered_map<const AddressSpaceSnapshot*, std::vector<Wanted>> by_moment;
+  std::vector<const AddressSpaceSnapshot*> moments;  // in the order in which they come
   std::unordered_set<Key, HashPlaceKey> asked;
   for (const Pending& one : pending) {
     const bool is_once = one.is_file && files == Files::once;
@@ -141,11 +141,11 @@ void PlaceFinder::name_pending(std::span<const Pending> pending, Files files) {
     if (wanted.empty()) moments.push_back(one.moment);
     wanted.push_back(one.wanted);
   }
-  for (const ProcessMoment* const moment : moments) name_all(*moment, by_moment[moment]);
+  for (const AddressSpaceSnapshot* const moment : moments) name_all(*moment, by_moment[moment]);
 }
 
 /// Nobody has the kernel's code.
-void PlaceFinder::name_kernel(const Key& key) {
+void FrameSymbolizer::name_kernel(const Key& key) {
   FrameFunction function;
   function.kind = FrameKind::kernel;
   function.module = "[kernel.kallsyms]";
@@ -170,14 +170,15 @@ void PlaceFinder::name_kernel(const Key& key) {
 
 /// Nearly every caller has the call right before its pc: names are asked for at once as if all had,
 /// and what the code says is looked at once for each place.
-void PlaceFinder::look_at_call(const ProcessMoment& moment, Wanted& wanted, AddressName& name) {
+void FrameSymbolizer::look_at_call(const AddressSpaceSnapshot& moment, Wanted& wanted,
+                                   AddressName& name) {
   wanted.site = moment.unwind->return_site(wanted.pc, wanted.time);
   if (wanted.site.is_return || options_.names == StackOptions::Names::none) return;
   const Query query{wanted.pc, wanted.time};
   symbolizer_.find_all(moment.place, {&query, 1}, {&name, 1});
 }
 
-void PlaceFinder::name_all(const ProcessMoment& moment, std::span<Wanted> wanted) {
+void FrameSymbolizer::name_all(const AddressSpaceSnapshot& moment, std::span<Wanted> wanted) {
   std::vector<Query> queries;
   for (const Wanted& one : wanted) queries.push_back({one.address(), one.time});
   std::vector<AddressName> names(queries.size());
@@ -197,7 +198,7 @@ void PlaceFinder::name_all(const ProcessMoment& moment, std::span<Wanted> wanted
 
 /// Samples come in the order of time: what stands for the same as when it was asked for last did so
 /// in between. Without that, each sample of code without a name would be kept.
-void PlaceFinder::keep(const Key& key, const Places& places) {
+void FrameSymbolizer::keep(const Key& key, const Places& places) {
   const auto places_of = [this](const Places& run) {
     return std::span(all_).subspan(run.first, run.count);
   };
@@ -210,7 +211,7 @@ void PlaceFinder::keep(const Key& key, const Places& places) {
   all_.resize(places.first);
 }
 
-FrameCounts PlaceFinder::next(const RawStack& stack, std::vector<StackFrame>& frames) {
+FrameCounts FrameSymbolizer::next(const RawStack& stack, std::vector<StackFrame>& frames) {
   FrameCounts counts;
   for (const UnwoundFrame& frame : stack.frames) {
     const Found& found = found_[next_++];
@@ -238,7 +239,7 @@ FrameKind kind_of(const AddressName& name, const Region* region) noexcept {
   if (is_mapped_file(*region)) {
     return name.why == NoName::unreadable ? FrameKind::unknown : FrameKind::native;
   }
-  return jit_room(*region) == JitRoom::likely ? FrameKind::jit : FrameKind::unknown;
+  return jit_region_kind(*region) == JitRegionKind::likely ? FrameKind::jit : FrameKind::unknown;
 }
 
 /// Whether no source has code there at the end: then none is taken to come there later. Code that
@@ -259,8 +260,9 @@ std::string_view shown_name(const MappedFile& file) noexcept {
 
 }  // namespace
 
-PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wanted& wanted,
-                                            const ProcessMoment& moment, const Region* region) {
+FrameSymbolizer::Places FrameSymbolizer::of_address(const AddressName& name, const Wanted& wanted,
+                                                    const AddressSpaceSnapshot& moment,
+                                                    const Region* region) {
   const Address ip = wanted.pc;
   FrameFunction function = function_of(name, region);
   FramePlace place;
@@ -282,8 +284,8 @@ PlaceFinder::Places PlaceFinder::of_address(const AddressName& name, const Wante
 }
 
 /// Of code of a JIT, as its dump has it.
-void PlaceFinder::add_jit_line(const AddressName& name, FrameFunction& function,
-                               FramePlace& place) const {
+void FrameSymbolizer::add_jit_line(const AddressName& name, FrameFunction& function,
+                                   FramePlace& place) const {
   const bool is_wanted = options_.names == StackOptions::Names::lines ||
                          options_.names == StackOptions::Names::inlines;
   if (!is_wanted || !name.entry || name.sources == nullptr) return;
@@ -296,7 +298,8 @@ void PlaceFinder::add_jit_line(const AddressName& name, FrameFunction& function,
 }
 
 /// The innermost first; the last is the function that has the code, with its symbol's name.
-void PlaceFinder::add_frames(const AddressName& name, FrameFunction function, FramePlace place) {
+void FrameSymbolizer::add_frames(const AddressName& name, FrameFunction function,
+                                 FramePlace place) {
   const std::size_t inlined = name.frames.empty() ? 0 : name.frames.size() - 1;
   for (std::size_t i = 0; i < inlined; ++i) {
     const SourceFrame& source = name.frames[i];
@@ -322,7 +325,7 @@ void PlaceFinder::add_frames(const AddressName& name, FrameFunction function, Fr
 }
 
 /// Views of it live as long as `name`; FrameTable copies them.
-FrameFunction PlaceFinder::function_of(const AddressName& name, const Region* region) const {
+FrameFunction FrameSymbolizer::function_of(const AddressName& name, const Region* region) const {
   FrameFunction function;
   function.kind = kind_of(name, region);
   function.name = name.name;
@@ -344,10 +347,11 @@ FrameFunction PlaceFinder::function_of(const AddressName& name, const Region* re
 }
 
 /// How long the answer holds for that address.
-void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
-                               const ProcessMoment& moment, const Region* region, Places& places) {
+void FrameSymbolizer::set_jit_span(const AddressName& name, const Wanted& wanted,
+                                   const AddressSpaceSnapshot& moment, const Region* region,
+                                   Places& places) {
   if (name.module != nullptr || moment.names == nullptr) return;
-  if (!may_be_unrecorded_code(region) && jit_room(*region) == JitRoom::none) return;
+  if (!may_be_unrecorded_code(region) && jit_region_kind(*region) == JitRegionKind::none) return;
   const auto has_dump = [](const std::shared_ptr<JitSources>& sources) {
     return sources != nullptr && !sources->resolver().timelines().empty();
   };
@@ -373,8 +377,8 @@ void PlaceFinder::set_jit_span(const AddressName& name, const Wanted& wanted,
 }
 
 /// One for all processes that map the same part of a file; others lie where they do.
-std::uint32_t PlaceFinder::mapping_of(const AddressName& name, const Region* region,
-                                      FrameKind kind) {
+std::uint32_t FrameSymbolizer::mapping_of(const AddressName& name, const Region* region,
+                                          FrameKind kind) {
   if (region == nullptr) return 0;
   const Address where = is_mapped_file(*region) ? 0 : region->range.begin;
   const auto [place, is_new] =

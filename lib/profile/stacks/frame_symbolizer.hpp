@@ -48,9 +48,9 @@ struct PlaceRun {
 
 /// The runs of keys. Code of files lies in one table of 32 bytes a place, as most look-ups are for
 /// such; code of runtimes has a list of runs for each key.
-class KnownPlaces {
+class SymbolCache {
  public:
-  KnownPlaces() : slots_(kFirst) {}
+  SymbolCache() : slots_(kFirst) {}
 
   /// count is 0 where none is known.
   PlaceRun find(const PlaceKey& key, std::uint64_t time) const noexcept {
@@ -71,7 +71,7 @@ class KnownPlaces {
       return;
     }
     if (2 * ++used_ > slots_.size()) grow();
-    slots_[place_of(key)] = {key, run.first, run.count & kMostPlaces, run.is_return ? 1U : 0U};
+    slots_[place_of(key)] = {key, run.first, run.count & kMaxPlaces, run.is_return ? 1U : 0U};
   }
   /// What was added last for a time only; null: nothing. Valid until the next add().
   PlaceRun* last_of(const PlaceKey& key) {
@@ -81,7 +81,7 @@ class KnownPlaces {
 
  private:
   static constexpr std::size_t kFirst = 1024;
-  static constexpr std::uint32_t kMostPlaces = UINT32_MAX >> 1;
+  static constexpr std::uint32_t kMaxPlaces = UINT32_MAX >> 1;
   struct Slot {
     PlaceKey key;
     std::uint32_t first = 0;
@@ -126,10 +126,10 @@ struct FrameCounts {
 /// Names the addresses of stacks. Each place of code is looked up once: code of files by file and
 /// offset, whatever process without names of its own it is in; code of runtimes by process and
 /// address, for as long as it was there.
-class PlaceFinder {
+class FrameSymbolizer {
  public:
-  PlaceFinder(RecordedProcesses& processes, const StackOptions& options, KernelSymbols& kernel,
-              FrameTable& table);
+  FrameSymbolizer(RecordedProcesses& processes, const StackOptions& options, KernelSymbols& kernel,
+                  FrameTable& table);
 
   /// Finds out what their frames stand for.
   void prepare(std::span<const RawStack> stacks);
@@ -170,7 +170,7 @@ class PlaceFinder {
   /// A frame, by its position in found_, that has to be looked up first.
   struct Pending {
     std::size_t frame = 0;
-    const ProcessMoment* moment = nullptr;
+    const AddressSpaceSnapshot* moment = nullptr;
     bool is_file = false;
     Wanted wanted;
   };
@@ -190,24 +190,25 @@ class PlaceFinder {
   }
   void name_pending(std::span<const Pending> pending, Files files);
   void settle(std::vector<Pending>& pending);
-  void name_all(const ProcessMoment& moment, std::span<Wanted> wanted);
-  void look_at_call(const ProcessMoment& moment, Wanted& wanted, AddressName& name);
+  void name_all(const AddressSpaceSnapshot& moment, std::span<Wanted> wanted);
+  void look_at_call(const AddressSpaceSnapshot& moment, Wanted& wanted, AddressName& name);
   void keep(const Key& key, const Places& places);
   void name_kernel(const Key& key);
-  Places of_address(const AddressName& name, const Wanted& wanted, const ProcessMoment& moment,
-                    const Region* region);
+  Places of_address(const AddressName& name, const Wanted& wanted,
+                    const AddressSpaceSnapshot& moment, const Region* region);
   void add_frames(const AddressName& name, FrameFunction function, FramePlace place);
   void add_jit_line(const AddressName& name, FrameFunction& function, FramePlace& place) const;
   FrameFunction function_of(const AddressName& name, const Region* region) const;
   static void set_jit_span(const AddressName& name, const Wanted& wanted,
-                           const ProcessMoment& moment, const Region* region, Places& places);
+                           const AddressSpaceSnapshot& moment, const Region* region,
+                           Places& places);
   std::uint32_t mapping_of(const AddressName& name, const Region* region, FrameKind kind);
 
   const StackOptions& options_;
   KernelSymbols& kernel_;
   FrameTable& table_;
   Symbolizer symbolizer_;
-  KnownPlaces known_;
+  SymbolCache known_;
   std::vector<std::uint32_t> all_;
   std::vector<Recent> recent_;
   std::vector<Found> found_;                          // of all frames that were prepared

@@ -26,9 +26,9 @@ GzipStream::GzipStream(OutputFile& out) : out_(out), state_(std::make_unique<Sta
 GzipStream::~GzipStream() { deflateEnd(&state_->stream); }
 
 void GzipStream::write(std::string_view bytes) {
-  constexpr std::size_t kMost = std::numeric_limits<uInt>::max();
-  for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kMost))) {
-    deflate(bytes.substr(0, kMost), Z_NO_FLUSH);
+  constexpr std::size_t kMax = std::numeric_limits<uInt>::max();
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kMax))) {
+    deflate(bytes.substr(0, kMax), Z_NO_FLUSH);
   }
 }
 
@@ -50,14 +50,12 @@ void GzipStream::deflate(std::string_view bytes, int flush) {
 
 bool is_gzip(std::string_view bytes) noexcept { return bytes.starts_with("\x1f\x8b"); }
 
-Result<std::string> gunzip(std::string_view bytes, std::uint64_t most) {
-  Expansion text(most);
+Result<std::string> gunzip(std::string_view bytes, std::uint64_t max) {
+  Expansion text(max);
   const bool done = expand_gzip(bytes, text);
   if (text.exceeds()) {
-    return Failure(Error{Errc::too_large,
-                         "it is more than " + std::to_string(most) + " bytes when expanded",
-                         0,
-                         {}});
+    return Failure(Error{
+        Errc::too_large, "it is more than " + std::to_string(max) + " bytes when expanded", 0, {}});
   }
   if (!done) {
     return Failure(Error{Errc::bad_format, "its compressed data is damaged or cut off", 0, {}});

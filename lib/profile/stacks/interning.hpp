@@ -31,7 +31,7 @@ class Hash {
 /// Things, each once, by numbers that count from 0 in the order in which they came. What is here
 /// stays where it is. `HashOf` is called with a thing and answers with its hash.
 template <class T, class HashOf>
-class Numbered {
+class InternTable {
  public:
   /// The number of what equals `thing`. Where there is none, what `make()` makes, which has to
   /// equal it, gets one. O(1) on average.
@@ -95,7 +95,7 @@ class StringPool {
 
   std::string_view copy(std::string_view text);
 
-  Numbered<std::string_view, HashOf> numbers_;
+  InternTable<std::string_view, HashOf> numbers_;
   std::vector<std::unique_ptr<char[]>> chunks_;
   char* free_ = nullptr;  // in the last ordinary chunk
   std::size_t left_ = 0;

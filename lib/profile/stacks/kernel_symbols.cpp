@@ -94,11 +94,11 @@ void KernelSymbols::take(std::string_view kallsyms) {
 }
 
 void KernelSymbols::take(const KsymbolRecord& record) {
-  constexpr std::size_t kMost = 100000;
+  constexpr std::size_t kMax = 100000;
   std::erase_if(registered_, [&](const Registered& one) {
     return record.unregister ? one.range == record.range : one.range.begin == record.range.begin;
   });
-  if (!record.unregister && registered_.size() < kMost) {
+  if (!record.unregister && registered_.size() < kMax) {
     registered_.push_back({record.range, std::string(record.name)});
   }
 }

@@ -102,11 +102,11 @@ class LoopSampleCounter {
   /// part.
   pid_t likeliest() const {
     pid_t best = 0;
-    std::uint64_t most = 0;
+    std::uint64_t max = 0;
     for (const auto& [pid, counted] : counted_) {
-      if (counted.in_loops <= most || is_descendant(pid)) continue;
+      if (counted.in_loops <= max || is_descendant(pid)) continue;
       best = pid;
-      most = counted.in_loops;
+      max = counted.in_loops;
     }
     return best;
   }

@@ -59,9 +59,9 @@ class PerfScriptWriter : public StackWriter {
   };
 
   template <class... Values>
-  void print(std::size_t most, const char* format, Values... values) {
-    const int count = std::snprintf(input_.out.room(most), most, format, values...);
-    input_.out.wrote(std::min(static_cast<std::size_t>(count), most - 1));
+  void print(std::size_t max, const char* format, Values... values) {
+    const int count = std::snprintf(input_.out.room(max), max, format, values...);
+    input_.out.wrote(std::min(static_cast<std::size_t>(count), max - 1));
   }
 
   bool is_inlined(const StackFrame& frame) const {
@@ -69,7 +69,7 @@ class PerfScriptWriter : public StackWriter {
   }
 
   void write_text(std::string_view text) {
-    if (is_written_as_is(text)) return input_.out.write(text);
+    if (is_plain_map_name(text)) return input_.out.write(text);
     input_.out.write(escaped(text));
   }
 

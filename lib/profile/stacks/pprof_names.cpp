@@ -337,7 +337,7 @@ std::string_view PprofProfile::string(std::uint64_t index) const noexcept {
 }
 
 pid_t PprofProfile::pid_of(const Part& labels) const noexcept {
-  constexpr std::uint64_t kMost = 1U << 30;
+  constexpr std::uint64_t kMax = 1U << 30;
   for (std::size_t i = labels.begin; i < labels.end; ++i) {
     const std::string_view key = string(labels_[i].key);
     if (key != "pid" && key != "process_id") continue;
@@ -347,7 +347,7 @@ pid_t PprofProfile::pid_of(const Part& labels) const noexcept {
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
       if (error != std::errc() || end != text.data() + text.size()) continue;
     }
-    if (pid < kMost) return static_cast<pid_t>(pid);
+    if (pid < kMax) return static_cast<pid_t>(pid);
   }
   return 0;
 }
@@ -667,8 +667,8 @@ Result<PprofNamed> name_pprof(std::string_view bytes, const PprofNaming& naming,
   std::string expanded;
   if (is_compressed) {
     constexpr std::uint64_t kSmall = std::uint64_t{64} << 20;
-    const std::uint64_t most = std::max(kSmall, bytes.size() * naming.most_times);
-    Result<std::string> text = gunzip(bytes, std::min(most, naming.most_bytes));
+    const std::uint64_t max = std::max(kSmall, bytes.size() * naming.max_times);
+    Result<std::string> text = gunzip(bytes, std::min(max, naming.max_bytes));
     if (!text) return Failure(std::move(text.error()));
     expanded = *std::move(text);
     bytes = expanded;

@@ -89,7 +89,7 @@ class PprofTables {
   ShownFrames frames_;
   StringPool& strings_;
   StackTree lines_;  // of places, the innermost first
-  Numbered<Location, HashOf> locations_;
+  InternTable<Location, HashOf> locations_;
   std::vector<std::uint32_t> mappings_;     // by id: their numbers in the table
   std::vector<std::uint32_t> mapping_ids_;  // of numbers in the table; 0: none yet
   std::uint32_t program_ = 0;               // its mapping in the table, if the samples tell

@@ -355,8 +355,8 @@ class PprofWriter : public StackWriter {
   std::size_t values_each_ = 1;
   std::vector<std::size_t> columns_;  // the value of each event; 0: it has none
   StackTree tree_;                    // of locations
-  Numbered<Thread, HashOf> threads_;
-  Numbered<Sample, HashOf> samples_;
+  InternTable<Thread, HashOf> threads_;
+  InternTable<Sample, HashOf> samples_;
   std::vector<std::uint64_t> values_;  // as many for each sample
   std::uint64_t first_time_ = 0;
   std::uint64_t last_time_ = 0;

@@ -219,8 +219,8 @@ bool RecordedProcesses::is_first_stray(Process& process, const RecordedSample& s
 /// Runtimes keep code in files, too, as below /dev/shm, to have it mapped twice.
 bool RecordedProcesses::may_have_jit(pid_t pid, const AddressSpace& space) {
   return std::ranges::any_of(space.regions(), [&](const Region& region) {
-    const JitRoom room = jit_room(region);
-    if (room != JitRoom::unless_elf) return room == JitRoom::likely;
+    const JitRegionKind room = jit_region_kind(region);
+    if (room != JitRegionKind::unless_elf) return room == JitRegionKind::likely;
     // Where no modules are opened, every file counts as one.
     return tracker_.options().open_module && !tracker_.module_of(pid, region);
   });
@@ -266,7 +266,7 @@ bool RecordedProcesses::may_have_code_of_parent(const JitLineage& program,
                                                 const AddressSpace& space) {
   if (program.began_with == nullptr) return true;
   return std::ranges::any_of(space.regions(), [&](const Region& region) {
-    if (jit_room(region) == JitRoom::none) return false;
+    if (jit_region_kind(region) == JitRegionKind::none) return false;
     const std::span<const Region> before = program.began_with->regions();
     auto one = std::ranges::partition_point(
         before, [&](const Region& r) { return r.range.last() < region.range.begin; });
@@ -286,8 +286,7 @@ void RecordedProcesses::look_for_all_jit(Process& process, pid_t pid, const Addr
     return *known;
   };
   JitLineage* one = process.lineage.get();
-  for (int i = 0; one != nullptr && i < JitLineage::kMostGenerations;
-       ++i, one = one->parent.get()) {
+  for (int i = 0; one != nullptr && i < JitLineage::kMaxGenerations; ++i, one = one->parent.get()) {
     JitFiles& files = files_[one];
     const bool wants_own = one->asks_own && files.wants_lookup;
     if (wants_own && (!files.dumps.empty() || may_have())) look_for_jit(*one, files);
@@ -299,7 +298,7 @@ void RecordedProcesses::look_for_all_jit(Process& process, pid_t pid, const Addr
 std::shared_ptr<const JitNames> RecordedProcesses::names_of(const Process& process) {
   auto names = std::make_shared<JitNames>();
   const JitLineage* one = process.lineage.get();
-  for (int i = 0; one != nullptr && i < JitLineage::kMostGenerations; ++i) {
+  for (int i = 0; one != nullptr && i < JitLineage::kMaxGenerations; ++i) {
     if (one->asks_own && one->jit != nullptr) names->sources.push_back(one->jit);
     one = one->parent.get();
   }
@@ -314,15 +313,14 @@ std::shared_ptr<const JitNames> RecordedProcesses::names_of(const Process& proce
 void RecordedProcesses::set_fork_times(const Process& process, const JitNames& names,
                                        const RecordedEvent& event) {
   JitLineage* one = process.lineage.get();
-  for (int i = 0; one != nullptr && i < JitLineage::kMostGenerations; ++i) {
+  for (int i = 0; one != nullptr && i < JitLineage::kMaxGenerations; ++i) {
     if (one->parent != nullptr) one->source_since = clock_.at(one->since, event, names.sources);
     one = one->parent.get();
   }
 }
 
-std::shared_ptr<const ProcessMoment> RecordedProcesses::moment_of(Process& process, pid_t pid,
-                                                                  std::uint64_t when,
-                                                                  const RecordedEvent& event) {
+std::shared_ptr<const AddressSpaceSnapshot> RecordedProcesses::moment_of(
+    Process& process, pid_t pid, std::uint64_t when, const RecordedEvent& event) {
   static const auto kNothing = std::make_shared<const AddressSpace>();
   auto space = tracker_.at(pid, when);
   const bool is_known = space != nullptr;
@@ -334,7 +332,7 @@ std::shared_ptr<const ProcessMoment> RecordedProcesses::moment_of(Process& proce
   auto names = names_of(process);
   if (is_same_space && process.last->names == names) return process.last;
   if (names != nullptr) set_fork_times(process, *names, event);
-  auto made = std::make_shared<ProcessMoment>();
+  auto made = std::make_shared<AddressSpaceSnapshot>();
   made->id = ++moments_;
   const ProcessInfo* const info = tracker_.find(pid, when);
   const std::uint32_t generation = info != nullptr ? info->generation : 0;
@@ -348,8 +346,8 @@ std::shared_ptr<const ProcessMoment> RecordedProcesses::moment_of(Process& proce
   return made;
 }
 
-std::shared_ptr<const ProcessMoment> RecordedProcesses::moment(const RecordedSample& sample,
-                                                               const RecordedEvent& event) {
+std::shared_ptr<const AddressSpaceSnapshot> RecordedProcesses::moment(const RecordedSample& sample,
+                                                                      const RecordedEvent& event) {
   const pid_t pid = sample.pid;
   Process& process = process_of(pid);
   auto now = moment_of(process, pid, ProcessTracker::kNow, event);

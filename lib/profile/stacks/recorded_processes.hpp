@@ -88,10 +88,10 @@ struct JitNames {
 };
 
 /// A process as long as its memory is what it is.
-struct ProcessMoment {
+struct AddressSpaceSnapshot {
   std::uint32_t id = 0;       ///< never that of another one
   std::uint64_t program = 0;  ///< one program in one process: of all moments until exec or exit
-  Symbolizer::Moment place;
+  Symbolizer::PastProcess place;
   std::shared_ptr<const JitNames> names;  ///< null: nobody has any
   std::shared_ptr<const UnwindSpace> unwind;
 };
@@ -109,8 +109,8 @@ class RecordedProcesses {
   void take(const RecordView& record);
   /// The process now, for a sample of `event`; of a sample that the kernel took before the program
   /// of an exec ran, the one that called exec. Never null.
-  std::shared_ptr<const ProcessMoment> moment(const RecordedSample& sample,
-                                              const RecordedEvent& event);
+  std::shared_ptr<const AddressSpaceSnapshot> moment(const RecordedSample& sample,
+                                                     const RecordedEvent& event);
   /// The name of a thread, ":TID" if nothing in the recording names it, as perf has it; lives as
   /// long as this.
   std::string_view comm_of(pid_t pid, pid_t tid);
@@ -120,7 +120,7 @@ class RecordedProcesses {
  private:
   struct Process {
     std::shared_ptr<JitLineage> lineage;  ///< null: of an unknown process
-    std::shared_ptr<const ProcessMoment> last;
+    std::shared_ptr<const AddressSpaceSnapshot> last;
     std::uint64_t lookups = 0;  ///< lookups_ when `last` was made
     bool has_stray = false;     ///< a sample was where no code is known
   };
@@ -142,8 +142,9 @@ class RecordedProcesses {
   std::string_view intern(std::string_view comm);
   void on_exit(const ExitEvent& event);
   Process& process_of(pid_t pid);
-  std::shared_ptr<const ProcessMoment> moment_of(Process& process, pid_t pid, std::uint64_t when,
-                                                 const RecordedEvent& event);
+  std::shared_ptr<const AddressSpaceSnapshot> moment_of(Process& process, pid_t pid,
+                                                        std::uint64_t when,
+                                                        const RecordedEvent& event);
   bool wants_parents(const JitLineage& first);
   void look_for_parents(JitLineage& first);
   static bool is_first_stray(Process& process, const RecordedSample& sample);

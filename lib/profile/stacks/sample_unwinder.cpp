@@ -60,7 +60,7 @@ std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters&
 }
 
 /// Frames are found in room that is there already, and kept in as much as they take.
-void StackMaker::make(const RecordedSample& sample, RawStack& stack) {
+void SampleUnwinder::make(const RecordedSample& sample, RawStack& stack) {
   room_.clear();
   stack.frames.swap(room_);
   fill(sample, stack);
@@ -68,7 +68,7 @@ void StackMaker::make(const RecordedSample& sample, RawStack& stack) {
   stack.frames.assign(room_.begin(), room_.end());
 }
 
-void StackMaker::fill(const RecordedSample& sample, RawStack& stack) {
+void SampleUnwinder::fill(const RecordedSample& sample, RawStack& stack) {
   const bool is_unwound = sample.user.abi != 0 && !sample.user_stack.empty();
   CallchainReader(sample.callchain, stack).read(sample.mode, with_kernel_, !is_unwound);
   if (is_unwound && unwind(sample, stack)) return;
@@ -80,7 +80,7 @@ void StackMaker::fill(const RecordedSample& sample, RawStack& stack) {
       {sample.ip, 0, is_kernel ? FrameSource::kernel : FrameSource::initial, false});
 }
 
-bool StackMaker::unwind(const RecordedSample& sample, RawStack& stack) {
+bool SampleUnwinder::unwind(const RecordedSample& sample, RawStack& stack) {
   const auto machine = machine_of(arch_, sample.user);
   if (!machine) return false;
   user_.registers.machine = *machine;
@@ -103,11 +103,11 @@ void add_deferred(const Words& callchain, RawStack& stack) {
   CallchainReader(callchain, stack).read(CpuMode::user, false, true);
 }
 
-HeldStacks::HeldStacks(bool stitches, unsigned most_frames) {
-  if (stitches) stitcher_.emplace(StackStitcher::Options{kDistance, most_frames});
+PendingStacks::PendingStacks(bool stitches, unsigned max_frames) {
+  if (stitches) stitcher_.emplace(StackStitcher::Options{kDistance, max_frames});
 }
 
-void HeldStacks::add(std::vector<RawStack> stacks) {
+void PendingStacks::add(std::vector<RawStack> stacks) {
   for (RawStack& stack : stacks) {
     newest_ = std::max(newest_, stack.time);
     if (stitcher_) {
@@ -117,7 +117,7 @@ void HeldStacks::add(std::vector<RawStack> stacks) {
   }
 }
 
-void HeldStacks::take(const DeferredCallchain& chain) {
+void PendingStacks::take(const DeferredCallchain& chain) {
   for (auto stack = held_.rbegin(); stack != held_.rend(); ++stack) {
     if (stack->cookie != chain.cookie || stack->tid != chain.tid) continue;
     stack->cookie.reset();
@@ -125,18 +125,18 @@ void HeldStacks::take(const DeferredCallchain& chain) {
   }
 }
 
-bool HeldStacks::may_leave(const RawStack& stack) const noexcept {
-  if (stack.cookie && held_.size() < kMostWaiting) return false;
+bool PendingStacks::may_leave(const RawStack& stack) const noexcept {
+  if (stack.cookie && held_.size() < kMaxWaiting) return false;
   return !stitcher_ || newest_ - stack.time > kDistance;
 }
 
-void HeldStacks::repair(RawStack& stack) {
+void PendingStacks::repair(RawStack& stack) {
   const std::size_t before = stack.frames.size();
   stack.end = stitcher_->repair(stack.moment->program, stack.tid, stack.time, stack.frames);
   stack.was_stitched = stack.frames.size() > before;
 }
 
-std::vector<RawStack> HeldStacks::release(bool is_end) {
+std::vector<RawStack> PendingStacks::release(bool is_end) {
   std::vector<RawStack> leaving;
   if (!is_end && held_.size() < kLeastTogether) return leaving;
   while (!held_.empty() && (is_end || may_leave(held_.front()))) {

@@ -26,7 +26,7 @@ struct RawStack {
   std::string_view comm;
   std::string_view process_comm;
   std::uint32_t program = 0;  ///< as StackSample has it
-  std::shared_ptr<const ProcessMoment> moment;
+  std::shared_ptr<const AddressSpaceSnapshot> moment;
   std::vector<UnwoundFrame> frames;  ///< those of the kernel first
   StackEnd end = StackEnd::no_info;
   bool is_full = false;  ///< the copy of the stack had no room for all of it
@@ -39,9 +39,9 @@ struct RawStack {
 std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters& user) noexcept;
 
 /// Unwinds samples. Borrows what its unwinder needs; one for each thread.
-class StackMaker {
+class SampleUnwinder {
  public:
-  StackMaker(std::string_view arch, const StackOptions& options)
+  SampleUnwinder(std::string_view arch, const StackOptions& options)
       : arch_(arch), with_kernel_(options.kernel), unwinder_(options.unwind) {}
 
   /// Adds the frames of `sample`, whose moment the stack has.
@@ -65,9 +65,9 @@ void add_deferred(const Words& callchain, RawStack& stack);
 /// Stacks that may still change: those that wait for the user's part of their callchain, and, where
 /// stacks are stitched, for later samples of their thread. They leave in the order in which they
 /// came.
-class HeldStacks {
+class PendingStacks {
  public:
-  HeldStacks(bool stitches, unsigned most_frames);
+  PendingStacks(bool stitches, unsigned max_frames);
 
   void add(std::vector<RawStack> stacks);
   void take(const DeferredCallchain& chain);
@@ -77,7 +77,7 @@ class HeldStacks {
 
  private:
   // A thread that never comes back to user space must not hold up all others for ever.
-  static constexpr std::size_t kMostWaiting = 100000;
+  static constexpr std::size_t kMaxWaiting = 100000;
   static constexpr std::size_t kLeastTogether = 256;
   static constexpr std::uint64_t kDistance = std::uint64_t{5} * 1000 * 1000 * 1000;
 

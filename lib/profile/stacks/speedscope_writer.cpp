@@ -67,10 +67,10 @@ class SpeedscopeWriter : public StackWriter {
 
   std::uint64_t busiest() const {
     std::uint64_t best = 0, at = 0;
-    std::size_t most = 0;
+    std::size_t max = 0;
     for (const auto& [key, thread] : threads_) {
-      if (thread.stacks.size() > most) {
-        most = thread.stacks.size();
+      if (thread.stacks.size() > max) {
+        max = thread.stacks.size();
         best = at;
       }
       ++at;

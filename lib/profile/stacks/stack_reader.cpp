@@ -31,9 +31,9 @@ bool passes(const StackFilter& filter, const RawStack& stack, std::string_view e
 }
 
 /// Unwinds the samples of a group of records, on several threads.
-class StackJobs {
+class UnwindPool {
  public:
-  StackJobs(std::string_view arch, const StackOptions& options);
+  UnwindPool(std::string_view arch, const StackOptions& options);
 
   /// `stack` has everything but its frames. The record must stay until run().
   void add(const RecordView& record, const RecordedEvent& event, RawStack stack);
@@ -49,29 +49,29 @@ class StackJobs {
   };
   void run_range(std::size_t maker, std::size_t from, std::size_t to);
 
-  std::vector<StackMaker> makers_;  // one a thread
+  std::vector<SampleUnwinder> makers_;  // one a thread
   std::vector<Job> jobs_;
   std::vector<RawStack> stacks_;
 };
 
-StackJobs::StackJobs(std::string_view arch, const StackOptions& options) {
+UnwindPool::UnwindPool(std::string_view arch, const StackOptions& options) {
   const unsigned threads = std::clamp(options.threads, 1U, 64U);
   for (unsigned i = 0; i < threads; ++i) makers_.emplace_back(arch, options);
 }
 
-void StackJobs::add(const RecordView& record, const RecordedEvent& event, RawStack stack) {
+void UnwindPool::add(const RecordView& record, const RecordedEvent& event, RawStack stack) {
   jobs_.push_back({record, &event});
   stacks_.push_back(std::move(stack));
 }
 
-void StackJobs::run_range(std::size_t maker, std::size_t from, std::size_t to) {
+void UnwindPool::run_range(std::size_t maker, std::size_t from, std::size_t to) {
   for (std::size_t i = from; i < to; ++i) {
     const auto sample = decode_sample(jobs_[i].record, *jobs_[i].event);
     if (sample) makers_[maker].make(*sample, stacks_[i]);
   }
 }
 
-std::vector<RawStack> StackJobs::run() {
+std::vector<RawStack> UnwindPool::run() {
   // Fewer are not worth a thread.
   constexpr std::size_t kLeast = 256;
   const std::size_t threads = std::clamp<std::size_t>(jobs_.size() / kLeast, 1, makers_.size());
@@ -89,9 +89,9 @@ std::vector<RawStack> StackJobs::run() {
   return std::exchange(stacks_, {});
 }
 
-std::uint64_t StackJobs::rules() const noexcept {
+std::uint64_t UnwindPool::rules() const noexcept {
   std::uint64_t rules = 0;
-  for (const StackMaker& maker : makers_) rules += maker.unwinder().statistics().rules;
+  for (const SampleUnwinder& maker : makers_) rules += maker.unwinder().statistics().rules;
   return rules;
 }
 
@@ -173,9 +173,9 @@ struct StackReader::State {
   RecordedPrograms programs;
   SourceClock clock;
   RecordedProcesses processes;
-  PlaceFinder places;
-  StackJobs jobs;
-  HeldStacks held;
+  FrameSymbolizer places;
+  UnwindPool jobs;
+  PendingStacks held;
   StackStatistics statistics;
   std::map<pid_t, StackCounts> counts;
   std::vector<StackFrame> frames;
@@ -191,7 +191,7 @@ struct StackReader::State {
         processes(options, clock),
         places(processes, options, kernel, table),
         jobs(from.facts().arch, options),
-        held(options.stitch, options.unwind.most_frames) {}
+        held(options.stitch, options.unwind.max_frames) {}
 
   std::string_view kallsyms();
   void take_kernel(const RecordView& record);

@@ -93,9 +93,9 @@ struct FrameTable::State {
   }
 
   StringPool strings;
-  Numbered<FrameFunction, HashOf> functions;
-  Numbered<FrameMapping, HashOf> mappings;
-  Numbered<FramePlace, HashOf> places;
+  InternTable<FrameFunction, HashOf> functions;
+  InternTable<FrameMapping, HashOf> mappings;
+  InternTable<FramePlace, HashOf> places;
 };
 
 FrameTable::FrameTable() : state_(std::make_unique<State>()) {}
@@ -156,10 +156,10 @@ std::string shown_name(const FrameFunction& function) {
 }
 
 std::string escaped(std::string_view name) {
-  if (is_written_as_is(name)) return std::string(name);
+  if (is_plain_map_name(name)) return std::string(name);
   // What is done to the ends of a name in a perf map is not wanted here.
   constexpr std::string_view kGuard = "**";
-  std::string text = written_name(std::string(kGuard).append(name).append(kGuard));
+  std::string text = escape_map_name(std::string(kGuard).append(name).append(kGuard));
   return text.substr(kGuard.size(), text.size() - 2 * kGuard.size());
 }
 

@@ -62,7 +62,7 @@ class ShownFrames {
   FrameTable merged_;
   std::vector<std::uint32_t> merged_numbers_;  // of functions in table_, plus one; 0: not yet
   std::vector<std::uint32_t> of_places_;       // plus one; 0: not yet
-  Numbered<Frame, HashOf> frames_;
+  InternTable<Frame, HashOf> frames_;
 };
 
 /// A step of a stack, away from where stacks begin.
@@ -91,7 +91,7 @@ class StackTree {
       return Hash().add(std::uint64_t{node.parent} << 32 | node.frame).value();
     }
   };
-  Numbered<StackNode, HashOf> nodes_;
+  InternTable<StackNode, HashOf> nodes_;
 };
 
 /// The samples of a thread and an event, as columns: sixteen bytes each.

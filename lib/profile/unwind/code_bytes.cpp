@@ -48,7 +48,7 @@ std::optional<AddressRange> FunctionBounds::find(const Module& module, Address v
     const auto symbol = module.find_symbol(vaddr);
     return symbol ? std::optional(symbol->range) : std::nullopt;
   }
-  if (windows_.size() >= kMostWindows) windows_.clear();
+  if (windows_.size() >= kMaxWindows) windows_.clear();
   const Address number = vaddr >> kWindowBits;
   const auto [place, is_new] = windows_.try_emplace({&module, number});
   if (is_new) place->second = read(symbols, number << kWindowBits);

@@ -48,7 +48,7 @@ class FunctionBounds {
  private:
   using Window = std::vector<AddressRange>;  // by their begins
   static constexpr unsigned kWindowBits = 20;
-  static constexpr std::size_t kMostWindows = 256;
+  static constexpr std::size_t kMaxWindows = 256;
 
   static Window read(std::string_view symbols, Address begin);
 

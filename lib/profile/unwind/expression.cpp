@@ -9,8 +9,8 @@
 namespace perfmap {
 namespace {
 
-constexpr std::size_t kMostPlaces = 64;
-constexpr unsigned kMostSteps = 1000;
+constexpr std::size_t kMaxPlaces = 64;
+constexpr unsigned kMaxSteps = 1000;
 
 /// DW_OP_…; DWARF 5, 7.7.1.
 enum Op : std::uint8_t {
@@ -83,7 +83,7 @@ class Evaluation {
   std::optional<std::uint64_t> run() {
     if (input_.cfa) push(*input_.cfa);
     for (unsigned step = 0; !in_.at_end(); ++step) {
-      if (step == kMostSteps) return std::nullopt;
+      if (step == kMaxSteps) return std::nullopt;
       const std::uint8_t op = in_.u8();
       ok_ = do_one(op) && ok_ && in_.ok();
       if (!ok_) return std::nullopt;
@@ -212,7 +212,7 @@ class Evaluation {
   }
 
   bool push(std::uint64_t value) noexcept {
-    if (size_ == kMostPlaces) return false;
+    if (size_ == kMaxPlaces) return false;
     stack_[size_++] = bits_ == 64 ? value : value & UINT32_MAX;
     return true;
   }
@@ -234,7 +234,7 @@ class Evaluation {
   const unsigned bits_;
   bool ok_ = true;
   std::size_t size_ = 0;
-  std::array<std::uint64_t, kMostPlaces> stack_;
+  std::array<std::uint64_t, kMaxPlaces> stack_;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace perfmap {
 
 /// The registers of a thread by DWARF numbers, and which of them are known.
 struct DwarfRegisters {
-  std::array<std::uint64_t, kMostRegisters> values = {};
+  std::array<std::uint64_t, kMaxRegisters> values = {};
   std::uint64_t known = 0;  ///< a bit each
 
   bool has(unsigned number) const noexcept { return (known >> number & 1) != 0; }
@@ -32,7 +32,7 @@ struct X86_64 {
   static constexpr unsigned kPerfPc = 8;
   /// What a callee preserves, but for the stack pointer.
   static constexpr std::array<std::uint8_t, 6> kSaved = {3, 6, 12, 13, 14, 15};
-  /// DWARF number of perf's register, or kMostRegisters.
+  /// DWARF number of perf's register, or kMaxRegisters.
   static constexpr std::array<std::uint8_t, 24> kOfPerf = {
       0, 3, 2, 1, 4, 5, 6, 7, 16, 34, 34, 34, 34, 34, 34, 34, 8, 9, 10, 11, 12, 13, 14, 15};
   static constexpr bool kHasLinkRegister = false;
@@ -73,7 +73,7 @@ template <class Arch>
 DwarfRegisters dwarf_registers(const UserRegisters& registers) noexcept {
   DwarfRegisters result;
   for (unsigned i = 0; i < Arch::kOfPerf.size(); ++i) {
-    if (Arch::kOfPerf[i] < kMostRegisters && registers.has(i)) {
+    if (Arch::kOfPerf[i] < kMaxRegisters && registers.has(i)) {
       result.set(Arch::kOfPerf[i], registers.values[i]);
     }
   }
@@ -122,11 +122,10 @@ class StackMemory {
   /// one behind a stack that is there as a whole: only what the next frame may reach counts then.
   static constexpr std::uint64_t beyond(Address end, std::string_view bytes,
                                         bool is_full) noexcept {
-    constexpr std::uint64_t kMostStack = std::uint64_t{1} << 30,
-                            kMostFrame = std::uint64_t{1} << 20;
+    constexpr std::uint64_t kMaxStack = std::uint64_t{1} << 30, kMaxFrame = std::uint64_t{1} << 20;
     constexpr Address kSmallestPage = 4096;
-    if (is_full) return kMostStack;
-    return !bytes.empty() && end % kSmallestPage == 0 ? kMostFrame : 0;
+    if (is_full) return kMaxStack;
+    return !bytes.empty() && end % kSmallestPage == 0 ? kMaxFrame : 0;
   }
 
   Address begin_;

@@ -11,8 +11,8 @@ namespace {
 
 /// In words; nothing where it does not fit.
 std::optional<std::int16_t> word_offset(std::int64_t bytes) noexcept {
-  constexpr std::int64_t kMost = 8 * std::int64_t{std::numeric_limits<std::int16_t>::max()};
-  if (bytes % 8 != 0 || bytes > kMost || bytes < -kMost) return std::nullopt;
+  constexpr std::int64_t kMax = 8 * std::int64_t{std::numeric_limits<std::int16_t>::max()};
+  if (bytes % 8 != 0 || bytes > kMax || bytes < -kMax) return std::nullopt;
   return static_cast<std::int16_t>(bytes / 8);
 }
 
@@ -31,9 +31,9 @@ bool is_kept(const RegisterRule& rule) noexcept {
 /// Whether the rules are of the form that UnwindRule has, which then gets them.
 template <class Arch>
 bool simplify(const CfiRow& row, UnwindRule& rule) {
-  static_assert(Arch::kSaved.size() <= UnwindRule::kMostSaved);
+  static_assert(Arch::kSaved.size() <= UnwindRule::kMaxSaved);
   if (row.cfa != CfiRules::Cfa::register_offset || row.is_signal_frame) return false;
-  if (row.cfa_register >= kMostRegisters ||
+  if (row.cfa_register >= kMaxRegisters ||
       row.cfa_number != static_cast<std::int32_t>(row.cfa_number)) {
     return false;
   }
@@ -56,7 +56,7 @@ bool simplify(const CfiRow& row, UnwindRule& rule) {
     if (!at) return false;
     rule.saved[i] = *at;
   }
-  for (std::size_t i = 0; i < kMostRegisters; ++i) {
+  for (std::size_t i = 0; i < kMaxRegisters; ++i) {
     const RegisterHow how = row.registers[i].how;
     if ((seen >> i & 1) == 0 && how != RegisterHow::undefined && !is_kept(row.registers[i]))
       return false;
@@ -80,7 +80,7 @@ UnwindRule RuleCache::compute(const Module& module, Address vaddr) {
                                                                       : std::nullopt;
   if (!row || row->range.end() == vaddr + 1)
     rule.ends_without_call = is_behind_no_call<Arch>(module, vaddr + 1);
-  if (!row || row->return_register >= kMostRegisters) return rule;
+  if (!row || row->return_register >= kMaxRegisters) return rule;
   rule.source = row->from_debug_frame ? FrameSource::debug_frame : FrameSource::eh_cfi;
   rule.is_signal = row->is_signal_frame;
   if (row->registers[row->return_register].how == RegisterHow::undefined) {
@@ -122,7 +122,7 @@ template <class Arch>
 const UnwindRule& RuleCache::make(const UnwindSpace::State& space, const Module& module,
                                   Address vaddr) {
   const bool is_full = 2 * (used_ + 1) > places_.size();
-  if (rows_.size() >= kMostRows || (is_full && places_.size() >= kMostPlaces)) {
+  if (rows_.size() >= kMaxRows || (is_full && places_.size() >= kMaxPlaces)) {
     forget();
   } else if (is_full) {
     grow();

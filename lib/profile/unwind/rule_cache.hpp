@@ -25,7 +25,7 @@ struct alignas(64) UnwindRule {
     root,            ///< the thread began there
   };
   static constexpr std::int16_t kKept = INT16_MIN;
-  static constexpr std::size_t kMostSaved = 11;
+  static constexpr std::size_t kMaxSaved = 11;
 
   Address vaddr = 0;
   const Module* module = nullptr;  ///< nullptr: the place is free
@@ -40,7 +40,7 @@ struct alignas(64) UnwindRule {
   bool is_plain = false;  ///< simple, and holds for whoever returns to the next byte
   FrameSource source = FrameSource::eh_cfi;
   /// In words from the CFA, as for Arch::kSaved; kKept: it still has its value.
-  std::array<std::int16_t, kMostSaved> saved = {};
+  std::array<std::int16_t, kMaxSaved> saved = {};
   std::int16_t return_at = 0;
 };
 static_assert(sizeof(UnwindRule) == 64);
@@ -87,8 +87,8 @@ class RuleCache {
 
  private:
   static constexpr unsigned kFirstBits = 10;
-  static constexpr std::size_t kMostPlaces = std::size_t{1} << 19;
-  static constexpr std::size_t kMostRows = 20000;
+  static constexpr std::size_t kMaxPlaces = std::size_t{1} << 19;
+  static constexpr std::size_t kMaxRows = 20000;
   static const UnwindRule kNoCode;
   static const UnwindRule kNoInformation;
 

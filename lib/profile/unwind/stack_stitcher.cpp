@@ -58,7 +58,7 @@ void StackStitcher::State::learn(const Place& place, const Seen& next) {
   if (!seen.empty()) {
     Seen& last = seen.back();
     const bool is_same = last.sp == next.sp && last.pc == next.pc;
-    if (is_same && next.first >= last.last && next.first - last.last < options.most_distance) {
+    if (is_same && next.first >= last.last && next.first - last.last < options.max_distance) {
       last.last = next.first;
       return;
     }
@@ -74,7 +74,7 @@ const Seen* StackStitcher::State::nearest(const Place& place, std::uint64_t time
   for (const Seen& seen : found->second) {
     if (best == nullptr || seen.distance(time) < best->distance(time)) best = &seen;
   }
-  return best != nullptr && best->distance(time) <= options.most_distance ? best : nullptr;
+  return best != nullptr && best->distance(time) <= options.max_distance ? best : nullptr;
 }
 
 void StackStitcher::State::forget_before(std::uint64_t time) {
@@ -94,8 +94,8 @@ StackStitcher::~StackStitcher() = default;
 
 void StackStitcher::learn(std::uint64_t process, pid_t tid, std::uint64_t time,
                           const std::vector<UnwoundFrame>& frames, StackEnd end) {
-  constexpr std::size_t kMost = std::size_t{4} << 20;
-  if (state_->size > kMost) return;
+  constexpr std::size_t kMax = std::size_t{4} << 20;
+  if (state_->size > kMax) return;
   for (std::size_t i = 0; i + 1 < frames.size(); ++i) {
     const UnwoundFrame& frame = frames[i];
     const UnwoundFrame& next = frames[i + 1];
@@ -110,7 +110,7 @@ void StackStitcher::learn(std::uint64_t process, pid_t tid, std::uint64_t time,
 
 StackEnd StackStitcher::repair(std::uint64_t process, pid_t tid, std::uint64_t time,
                                std::vector<UnwoundFrame>& frames) const {
-  while (!frames.empty() && frames.size() < state_->options.most_frames) {
+  while (!frames.empty() && frames.size() < state_->options.max_frames) {
     const UnwoundFrame& last = frames.back();
     const Seen* const next = state_->nearest({process, tid, last.sp, last.pc}, time);
     if (next == nullptr) return StackEnd::truncated;

@@ -100,7 +100,7 @@ std::vector<std::shared_ptr<const JitSources>> sources_of(const ProcessTracker& 
   std::vector<std::shared_ptr<const JitSources>> sources;
   const std::shared_ptr<JitLineage> lineage = tracker.lineage(pid, time);
   const JitLineage* one = lineage.get();
-  for (int i = 0; one != nullptr && i < JitLineage::kMostGenerations; ++i) {
+  for (int i = 0; one != nullptr && i < JitLineage::kMaxGenerations; ++i) {
     if (one->asks_own && one->jit != nullptr) sources.push_back(one->jit);
     one = one->parent.get();
   }

@@ -32,7 +32,7 @@ class JitCfi {
   std::optional<CfiRow> find(const DumpedCode& code, std::uint16_t machine);
 
  private:
-  static constexpr std::size_t kMostTables = 4096;
+  static constexpr std::size_t kMaxTables = 4096;
   using Key = std::pair<const Jitdump*, std::uint64_t>;
 
   std::unique_ptr<const CfiTable> make(const DumpedCode& code, std::uint16_t machine);
@@ -135,7 +135,7 @@ class Walk {
 };
 
 std::optional<CfiRow> JitCfi::find(const DumpedCode& code, std::uint16_t machine) {
-  if (tables_.size() >= kMostTables) tables_.clear();
+  if (tables_.size() >= kMaxTables) tables_.clear();
   const auto [place, is_new] = tables_.try_emplace(Key{code.dump, code.load});
   if (is_new) place->second = make(code, machine);
   const auto record = code.dump->record_at(code.load);
@@ -167,7 +167,7 @@ class FrameContext final : public ExpressionContext {
       : registers_(registers), memory_(memory), space_(space) {}
 
   std::optional<std::uint64_t> register_value(std::uint64_t number) const override {
-    if (number >= kMostRegisters || !registers_.has(static_cast<unsigned>(number)))
+    if (number >= kMaxRegisters || !registers_.has(static_cast<unsigned>(number)))
       return std::nullopt;
     return registers_.values[static_cast<std::size_t>(number)];
   }
@@ -237,7 +237,7 @@ RowStep step_by_row(const CfiRow& row, const DwarfRegisters& registers, const St
   RowStep step;
   const auto cfa = rules.cfa();
   if (!cfa) return step;
-  for (unsigned i = 0; i < kMostRegisters; ++i) {
+  for (unsigned i = 0; i < kMaxRegisters; ++i) {
     const auto value = rules.value(row.registers[i], i, *cfa);
     if (value) step.registers.set(i, *value);
   }
@@ -354,7 +354,7 @@ template <class Arch>
 typename Walk<Arch>::Step Walk<Arch>::jit_cfi() {
   const auto code = find_dumped(space_, place(), time_);
   const auto row = code ? jit_.find(*code, machine_number(Arch::kMachine)) : std::nullopt;
-  if (!row || row->return_register >= kMostRegisters) return Step::failed;
+  if (!row || row->return_register >= kMaxRegisters) return Step::failed;
   if (row->registers[row->return_register].how == RegisterHow::undefined) return Step::failed;
   const DwarfRegisters before = registers_;
   const Step step = by_row(*row, FrameSource::jit_cfi);
@@ -375,8 +375,8 @@ bool Walk<Arch>::take(const Caller& caller) {
 /// A word that may be a return address: behind a call, or in code of which only the name is known.
 template <class Arch>
 bool Walk<Arch>::scan() {
-  constexpr unsigned kMostWords = 128;
-  for (unsigned i = 0; i < kMostWords; ++i) {
+  constexpr unsigned kMaxWords = 128;
+  for (unsigned i = 0; i < kMaxWords; ++i) {
     const Address at = sp() + 8U * i;
     std::uint64_t value = 0;
     if (at % 8 != 0 || !memory_.read(at, value)) return false;
@@ -414,7 +414,7 @@ StackEnd Walk<Arch>::run() {
   memory_.approach(sp());
   for (std::size_t count = 1;; ++count) {
     const UnwindRule& rule = rule_here();
-    if (count >= options_.most_frames) {
+    if (count >= options_.max_frames) {
       return rule.kind == UnwindRule::Kind::root ? StackEnd::root : StackEnd::limit;
     }
     Step step = Step::ended;

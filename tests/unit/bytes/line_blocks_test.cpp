@@ -52,7 +52,7 @@ TEST_CASE("whatever the pieces, blocks are whole lines and nothing is lost", "[b
 }
 
 TEST_CASE("a line that is too long loses its end, and the next one nothing", "[bytes]") {
-  const std::string line(LineBlocks::kMostLine + (std::size_t{5} << 20), 'x');
+  const std::string line(LineBlocks::kMaxLine + (std::size_t{5} << 20), 'x');
   bool whole_lines = false;
   const std::string got = through_pipe("first\n" + line + "\nlast\n", 1 << 20, whole_lines);
   CHECK(whole_lines);
@@ -66,7 +66,7 @@ TEST_CASE("a line without end is refused", "[bytes][hostile]") {
   REQUIRE(blocks);
   auto block = blocks->next();
   REQUIRE(block);  // the beginning of the line
-  CHECK(block->size() > LineBlocks::kMostLine);
+  CHECK(block->size() > LineBlocks::kMaxLine);
   block = blocks->next();
   REQUIRE(!block);
   CHECK(block.error().code == Errc::too_large);

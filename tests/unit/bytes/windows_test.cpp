@@ -34,7 +34,7 @@ struct Reading {
 /// All windows, one behind the other; each starts where the one before ended, at a line's start.
 Reading read_all(const Input& input, std::string_view text, std::uint64_t offset = 0) {
   Reading all;
-  Windows windows(input, text, offset);
+  ChunkReader windows(input, text, offset);
   for (Window window = windows.next(); !window.text.empty(); window = windows.next()) {
     CHECK(window.offset == offset + all.text.size());
     CHECK((all.text.empty() || all.text.back() == '\n'));
@@ -97,7 +97,7 @@ TEST_CASE("a file that became shorter is noticed as it is through the mapping", 
   const TruncationGuard guard;
   const std::string text = some_lines(2 * kMiB);
   const Input input = open_with(scratch, text);
-  Windows windows(input, input.text(), 0);
+  ChunkReader windows(input, input.text(), 0);
   REQUIRE_FALSE(windows.next().text.empty());
   std::filesystem::resize_file(scratch / "x", kMiB);
   std::size_t newlines = 0;

@@ -46,8 +46,8 @@ const std::string kBomb =
     "\x10\x00\x02\x00\x10\x00\x02\x00\x10\x00\x02\x00\x10\x00\x02\x00\x10\x00\x02\x00"
     "\x10\x00\x02\x00\x10\x00\x03\x00\x10\x00\x72\xb4\x32\xe4"s;
 
-Result<Input> expand(std::string bytes, std::uint64_t most = kMostExpandedBytes) {
-  return expanded(Input::from_text(std::move(bytes), "x.map.z"), most);
+Result<Input> expand(std::string bytes, std::uint64_t max = kMaxExpandedBytes) {
+  return expanded(Input::from_text(std::move(bytes), "x.map.z"), max);
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ TEST_CASE("trap 4: a missing last newline costs readers a byte or the line, and 
 TEST_CASE("trap 5: perf drops names below three bytes; what we write has brackets", "[traps]") {
   CHECK(name_at(index_of("1000 10 ab\n", Overlap::perf), 0x1000).empty());
   CHECK(tidied("1000 10 ab\n") == "1000 10 [ab]\n");
-  CHECK(written_name("") == "[?]");
+  CHECK(escape_map_name("") == "[?]");
 }
 
 TEST_CASE("trap 6: a CR at the end is no part of the name", "[traps]") {
@@ -102,7 +102,7 @@ TEST_CASE("trap 7: a bad line or byte, which costs others the whole map, costs u
 TEST_CASE("trap 8: half a name on a line of its own is told as such, and never written",
           "[traps]") {
   CHECK(finds("1000 10 eval /tmp/x\ny.js:1\n2000 10 foo\n", rule::kBadAddress));
-  CHECK(written_name("x\ny.js") == "x\\x0ay.js");
+  CHECK(escape_map_name("x\ny.js") == "x\\x0ay.js");
 }
 
 TEST_CASE("trap 9: overlaps have one of four rules, and the default is that the later line wins",
@@ -175,12 +175,12 @@ TEST_CASE("trap 17: TMPDIR does not move where maps are looked for", "[traps]") 
 }
 
 TEST_CASE("a name is cut between characters and between escapes", "[traps]") {
-  for (std::size_t before = kMostPortableName - 5; before < kMostPortableName; ++before) {
+  for (std::size_t before = kMaxPortableName - 5; before < kMaxPortableName; ++before) {
     std::string out;
-    append_portable_name(out, std::string(before, 'x') + "\xff\xff" + std::string(20, 'y'));
+    append_portable_map_name(out, std::string(before, 'x') + "\xff\xff" + std::string(20, 'y'));
     const std::string end = out.substr(before);
     CHECK((end == "…" || end == "\\xff…"));
-    CHECK(out.size() <= kMostPortableName + 3);
+    CHECK(out.size() <= kMaxPortableName + 3);
   }
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("what trips a reader up is gone from portable output", "[traps]") {
       {"no last newline", "1000 10 foo", 0x1000, "foo"},
       {"a name that is not UTF-8", "1000 10 f\xffoo\n", 0x1000, "f\\xffoo"},
       {"a very long line", "1000 10 " + std::string(70000, 'x') + "\n", 0x1000,
-       std::string(kMostPortableName, 'x') + "…"},
+       std::string(kMaxPortableName, 'x') + "…"},
       {"a number of more than 64 bits", "11111111111111111 10 bad\n1000 10 foo\n", 0x1000, "foo"},
       {"a range that passes the end", "fffffffffffff000 ffff foo\n", 0xfffffffffffff000, "foo"},
       {"a size of 0", "1000 0 foo\n", 0x1000, "foo"},

@@ -25,9 +25,9 @@ class Guarded {
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
 
-  std::size_t most() const { return page_ / sizeof(Address); }
+  std::size_t max() const { return page_ / sizeof(Address); }
   Address* first() { return reinterpret_cast<Address*>(all_ + page_); }
-  Address* last(std::size_t count) { return first() + most() - count; }
+  Address* last(std::size_t count) { return first() + max() - count; }
 
  private:
   std::size_t page_;
@@ -44,16 +44,16 @@ TEST_CASE("of addresses that are asked together no other is read, in order or no
   Diagnostics ignored(1);
   const Index index(std::move(maps), Overlap::last, ignored);
   Guarded room;
-  for (const std::size_t count : {std::size_t{1}, std::size_t{15}, std::size_t{64}, room.most()}) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{15}, std::size_t{64}, room.max()}) {
     for (Address* const asked : {room.first(), room.last(count)}) {
       for (const bool is_sorted : {true, false}) {
         for (std::size_t i = 0; i < count; ++i) asked[i] = 0x1000 + i * 7 % 0x700;
         if (is_sorted) std::sort(asked, asked + count);
-        std::vector<Hit> hits(count);
+        std::vector<EntryRef> hits(count);
         index.find_all({asked, count}, hits);
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < count; ++i) {
-          const Hit alone = index.find(asked[i]);
+          const EntryRef alone = index.find(asked[i]);
           wrong += bool(alone) != bool(hits[i]) || (alone && alone.offset() != hits[i].offset());
         }
         CHECK(wrong == 0);

@@ -230,7 +230,7 @@ TEST_CASE("what is no file is read to its end, and no further than allowed", "[h
   REQUIRE(piped);
   CHECK(piped->text() == "1000 10 piped\n");
 
-  const Result<Input> endless = Input::open("/dev/zero", {.most_stream_bytes = 1 << 20});
+  const Result<Input> endless = Input::open("/dev/zero", {.max_stream_bytes = 1 << 20});
   REQUIRE(!endless);
   CHECK(endless.error().code == Errc::too_large);
   const Result<Input> directory = Input::open("/tmp");

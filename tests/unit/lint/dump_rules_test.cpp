@@ -129,9 +129,9 @@ std::vector<Case> line_cases() {
     many.debug_info(10 + i, address, {{address, 1, 0, "a"}});
     many.load(10 + i, address, "f" + std::to_string(i), kCode, 10 + i);
   }
-  DumpBytes most = many;
-  most.load(1000, kAt, "first", kCode, 1);
-  DumpBytes fewer = most;
+  DumpBytes max = many;
+  max.load(1000, kAt, "first", kCode, 1);
+  DumpBytes fewer = max;
   fewer.load(2000, kAt + 0x100, "second", kCode, 2);
   DumpBytes counts_too_many = ok();
   counts_too_many.prefix(2, 50, 2000).u64(at).u64(2).u64(at).u32(1).u32(1).raw("a\0"s);
@@ -153,7 +153,7 @@ std::vector<Case> line_cases() {
       {"JD211 +0x76", lines(ok(), {{at - 1, 1, 1, "a"}}), lines(ok(), {{at, 1, 1, "a"}})},
       {"JD211 +0x76", lines(ok(), {{at + 4, 1, 1, "a"}, {at, 2, 1, "a"}}),
        lines(ok(), {{at, 1, 1, "a"}, {at, 2, 1, "a"}})},
-      {"JD215 +0x48d", most, fewer},
+      {"JD215 +0x48d", max, fewer},
   };
 }
 

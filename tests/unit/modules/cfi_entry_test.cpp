@@ -45,9 +45,9 @@ bool covers(const std::string& frames, Address address, std::uint64_t size,
 /// Bytes at whose end memory ends.
 class AtPageEnd {
  public:
-  explicit AtPageEnd(std::size_t most)
+  explicit AtPageEnd(std::size_t max)
       : page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))),
-        size_((most / page_ + 1) * page_),
+        size_((max / page_ + 1) * page_),
         pages_(static_cast<char*>(mmap(nullptr, size_ + page_, PROT_READ | PROT_WRITE,
                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
     REQUIRE(mprotect(pages_ + size_, page_, PROT_NONE) == 0);

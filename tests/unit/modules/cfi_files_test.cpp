@@ -42,11 +42,11 @@ std::string without(std::string file, std::string_view section) {
 }
 
 /// The first code addresses of functions, as the symbols tell them.
-std::vector<AddressRange> functions_of(const Module& module, std::size_t most) {
+std::vector<AddressRange> functions_of(const Module& module, std::size_t max) {
   std::vector<AddressRange> found;
   const ElfSectionFacts* const text = module.find_section(".text");
   REQUIRE(text != nullptr);
-  for (Address at = text->address; at < text->address + text->size && found.size() < most;) {
+  for (Address at = text->address; at < text->address + text->size && found.size() < max;) {
     const auto symbol = module.find_symbol(at);
     if (symbol && symbol->range.begin == at) found.push_back(symbol->range);
     at = symbol ? std::max(symbol->range.end(), at + 1) : at + 1;
@@ -62,9 +62,9 @@ bool is_same(const std::optional<CfiRow>& a, const std::optional<CfiRow>& b) {
 }
 
 /// How many addresses have rows, which are those of the other module.
-std::size_t same_rows(const Module& module, const Module& other, std::size_t most = 4'000) {
+std::size_t same_rows(const Module& module, const Module& other, std::size_t max = 4'000) {
   std::size_t rows = 0;
-  for (const AddressRange& function : functions_of(other, most)) {
+  for (const AddressRange& function : functions_of(other, max)) {
     for (const Address at : {function.begin, function.begin + function.size / 3,
                              function.begin + function.size / 2, function.end() - 1}) {
       const auto row = cfi_of(module).row_at(at);

@@ -13,9 +13,9 @@ using namespace perfmap;
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr std::size_t kMostFdes = 500;
+constexpr std::size_t kMaxFdes = 500;
 #else
-constexpr std::size_t kMostFdes = 40'000;
+constexpr std::size_t kMaxFdes = 40'000;
 #endif
 
 /// Where the code of FDEs begins, by the table of .eh_frame_hdr, as every linker of x86-64 makes
@@ -66,7 +66,7 @@ Compared compare(const Module& module) {
   REQUIRE(oracle.ok());
   const CfiTable& table = cfi_of(module);
   const std::vector<Address> begins = begins_of(module);
-  const std::size_t step = begins.size() / kMostFdes + 1;
+  const std::size_t step = begins.size() / kMaxFdes + 1;
   Compared compared;
   for (std::size_t i = 0; i < begins.size(); i += step) {
     const Address end = i + 1 < begins.size() ? begins[i + 1] : UINT64_MAX;

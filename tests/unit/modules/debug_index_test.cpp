@@ -210,8 +210,7 @@ TEST_CASE("inlining without end is cut, and takes no recursion", "[lines][hostil
 TEST_CASE("a unit that needs more than may be held is cut", "[lines][hostile]") {
   Unit unit;
   for (unsigned i = 0; i < 10'000; ++i) unit.function("f", 0x1000, 1).end();
-  const auto index =
-      index_of(unit.function("last", 0x1100, 1).end(), lines(), {.most_bytes = 5000});
+  const auto index = index_of(unit.function("last", 0x1100, 1).end(), lines(), {.max_bytes = 5000});
   CHECK(index->find(0x1000)[0].function == "f");
   CHECK(index->find(0x1100)[0].function.empty());
   CHECK(index->stats().bytes < 20'000);
@@ -293,7 +292,7 @@ TEST_CASE("a section that says it is huge is not believed", "[lines][hostile]") 
   large.u32(ELFCOMPRESS_ZLIB).u32(0).u64(500'000).u64(1).raw(std::string(500, 'x'));
   const std::string other = elf_with({{".debug_info", large.bytes()}}, SHF_COMPRESSED);
   const auto refused =
-      DebugIndex::from_input(Input::from_text(other, "file"), {.most_section_bytes = 400'000});
+      DebugIndex::from_input(Input::from_text(other, "file"), {.max_section_bytes = 400'000});
   CHECK(refused.error().code == Errc::too_large);
 }
 

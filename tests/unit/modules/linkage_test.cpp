@@ -40,7 +40,7 @@ ElfBytes with_imports(std::uint16_t machine) {
 
 std::string list(const Module& module) {
   std::string text;
-  for (const LinkageEntry& entry : linkage_entries(module)) {
+  for (const PltEntry& entry : plt_entries(module)) {
     char line[64];
     std::snprintf(line, sizeof line, "%lx+%lx ", static_cast<unsigned long>(entry.range.begin),
                   static_cast<unsigned long>(entry.range.size));

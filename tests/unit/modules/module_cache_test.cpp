@@ -101,7 +101,7 @@ TEST_CASE("what was used longest ago goes, unless somebody holds it", "[module-c
     take(one.open(scratch.write("size", file_of("")))).reset();
     return one.statistics().bytes;
   }();
-  ModuleCache cache(ModuleCacheOptions{.most_bytes = 3 * each + each / 2});
+  ModuleCache cache(ModuleCacheOptions{.max_bytes = 3 * each + each / 2});
   const auto path = [&](int i) { return scratch / ("f" + std::to_string(i)); };
   for (int i = 0; i < 6; ++i) scratch.write("f" + std::to_string(i), file_of(""));
   const auto held = take(cache.open(path(0)));

@@ -6,11 +6,11 @@
 namespace perfmap {
 namespace {
 
-std::uint32_t by_scan(const std::vector<Partition::Claim>& claims, std::uint64_t address) {
-  std::uint32_t best = Partition::kNobody;
-  for (const Partition::Claim& claim : claims) {
+std::uint32_t by_scan(const std::vector<SymbolRanges::RangeOwner>& claims, std::uint64_t address) {
+  std::uint32_t best = SymbolRanges::kNobody;
+  for (const SymbolRanges::RangeOwner& claim : claims) {
     const bool inside = claim.range.begin <= address && address < claim.range.end;
-    if (inside && (best == Partition::kNobody || claim.number > best)) best = claim.number;
+    if (inside && (best == SymbolRanges::kNobody || claim.number > best)) best = claim.number;
   }
   return best;
 }
@@ -20,12 +20,12 @@ std::uint32_t by_scan(const std::vector<Partition::Claim>& claims, std::uint64_t
 TEST_CASE("a partition answers as a scan of all claims does", "[lines]") {
   std::mt19937 random(GENERATE(range(1U, 40U)));
   const auto below = [&](std::uint64_t n) { return random() % n; };
-  std::vector<Partition::Claim> claims;
+  std::vector<SymbolRanges::RangeOwner> claims;
   for (std::uint32_t number = 0; number < 30; ++number) {
     const std::uint64_t begin = below(100);
     claims.push_back({{begin, begin + 1 + below(1 + below(60))}, number % 20});
   }
-  const Partition partition(claims);
+  const SymbolRanges partition(claims);
   for (std::uint64_t address = 0; address < 200; ++address) {
     CAPTURE(address);
     CHECK(partition.find(address) == by_scan(claims, address));
@@ -33,11 +33,11 @@ TEST_CASE("a partition answers as a scan of all claims does", "[lines]") {
 }
 
 TEST_CASE("a partition without claims, and one up to the last address, answer", "[lines]") {
-  CHECK(Partition().find(7) == Partition::kNobody);
-  CHECK(Partition(std::vector<Partition::Claim>{}).find(7) == Partition::kNobody);
-  const Partition last({{{UINT64_MAX - 2, UINT64_MAX}, 3}});
+  CHECK(SymbolRanges().find(7) == SymbolRanges::kNobody);
+  CHECK(SymbolRanges(std::vector<SymbolRanges::RangeOwner>{}).find(7) == SymbolRanges::kNobody);
+  const SymbolRanges last({{{UINT64_MAX - 2, UINT64_MAX}, 3}});
   CHECK(last.find(UINT64_MAX - 1) == 3);
-  CHECK(last.find(UINT64_MAX - 3) == Partition::kNobody);
+  CHECK(last.find(UINT64_MAX - 3) == SymbolRanges::kNobody);
 }
 
 }  // namespace perfmap

@@ -5,15 +5,15 @@ namespace perfmap {
 
 TEST_CASE("a few symbols far apart, in code of up to 4 GiB, are found", "[symbols]") {
   using namespace std::string_view_literals;
-  constexpr std::uint64_t kMost = UINT32_MAX - 1;
+  constexpr std::uint64_t kMax = UINT32_MAX - 1;
   constexpr Address kBase = 0x400000;
   std::vector<FoundSymbol> found(3);
   for (std::size_t i = 0; i < found.size(); ++i) {
-    found[i].begin = kBase + i * (kMost / 3) + 64;
+    found[i].begin = kBase + i * (kMax / 3) + 64;
     found[i].size = 16;
     found[i].name = static_cast<std::uint32_t>(2 * i);
   }
-  for (const std::uint64_t size : {kMost, kMost / 2 + 1, kMost / 2, std::uint64_t{0x1000}}) {
+  for (const std::uint64_t size : {kMax, kMax / 2 + 1, kMax / 2, std::uint64_t{0x1000}}) {
     CAPTURE(size);
     const auto blocks = SymbolBlocks::of(found, {"a\0b\0c\0"sv}, CodeAreas({{kBase, size}}));
     REQUIRE(blocks);
@@ -24,7 +24,7 @@ TEST_CASE("a few symbols far apart, in code of up to 4 GiB, are found", "[symbol
       if (symbol) CHECK(symbol->name == std::string(1, static_cast<char>('a' + i)));
     }
   }
-  CHECK_FALSE(SymbolBlocks::of(found, {"a\0b\0c\0"sv}, CodeAreas({{kBase, kMost + 1}})));
+  CHECK_FALSE(SymbolBlocks::of(found, {"a\0b\0c\0"sv}, CodeAreas({{kBase, kMax + 1}})));
 }
 
 }  // namespace perfmap

@@ -16,8 +16,8 @@ Map map_of(std::string text, std::string name = "perf-42.map") {
   return Map(Input::from_text(std::move(text), std::move(name)));
 }
 
-json document_of(const Map& map, std::size_t most_problems = 0, const JsonOrigin& origin = {}) {
-  Diagnostics problems(most_problems);
+json document_of(const Map& map, std::size_t max_problems = 0, const JsonOrigin& origin = {}) {
+  Diagnostics problems(max_problems);
   return json::parse(written([&](OutputFile& out) { write_map_json(map, out, problems, origin); }));
 }
 

@@ -153,14 +153,14 @@ TEST_CASE("what was compressed is held for two rounds, and damage in it for none
   Recording::Reader reader(recording);
   Diagnostics problems(1);
   std::uint64_t read = 0;
-  std::size_t most = 0;
+  std::size_t max = 0;
   for (auto group = reader.next(problems); !group.empty(); group = reader.next(problems)) {
     read += group.size();
-    most = std::max(most, held_now());
+    max = std::max(max, held_now());
   }
   CHECK(read == written);
   CHECK(reader.lost_bytes() == 12 * kRound);
-  CHECK(most - std::min(most, before) < 5 * kRound);
+  CHECK(max - std::min(max, before) < 5 * kRound);
 }
 
 TEST_CASE("a recording cut within a record gives those before it", "[perfdata]") {

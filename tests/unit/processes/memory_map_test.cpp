@@ -43,39 +43,40 @@ TEST_CASE("what a region is called tells its kind, and whether a JIT's code may 
     std::string written;
     std::string kind;
     std::string name;
-    JitRoom room;
+    JitRegionKind room;
     bool perf_asks;
   };
   const auto c = GENERATE(values<Case>({
-      {"", "anonymous", "", JitRoom::likely, true},
-      {"//anon", "anonymous", "", JitRoom::likely, true},
-      {"[heap]", "heap", "[heap]", JitRoom::likely, true},
-      {"[stack]", "stack", "[stack]", JitRoom::likely, true},
-      {"[stack:12]", "stack", "[stack:12]", JitRoom::likely, true},
-      {"[anon:v8]", "named-anonymous", "[anon:v8]", JitRoom::likely, false},
-      {"[anon_shmem:jit]", "named-anonymous", "[anon_shmem:jit]", JitRoom::likely, false},
-      {"/memfd:doublemapper (deleted)", "memfd", "/memfd:doublemapper", JitRoom::likely, false},
-      {"/anon_hugepage (deleted)", "huge-pages", "/anon_hugepage", JitRoom::likely, true},
-      {"/dev/zero (deleted)", "shared-memory", "/dev/zero", JitRoom::likely, true},
-      {"/SYSV0000cafe (deleted)", "shared-memory", "/SYSV0000cafe", JitRoom::likely, true},
-      {"/SYSVolume/a", "file", "/SYSVolume/a", JitRoom::unless_elf, false},
-      {"/lib/libc.so.6", "file", "/lib/libc.so.6", JitRoom::unless_elf, false},
-      {"/lib/old.so (deleted)", "deleted-file", "/lib/old.so", JitRoom::unless_elf, false},
-      {"/dev/shm/jit", "file", "/dev/shm/jit", JitRoom::unless_elf, false},
-      {"/dev/dri/card0", "device", "/dev/dri/card0", JitRoom::none, false},
-      {"[vdso]", "vdso", "[vdso]", JitRoom::none, false},
-      {"[vsyscall]", "special", "[vsyscall]", JitRoom::none, false},
-      {"[uprobes]", "special", "[uprobes]", JitRoom::none, false},
-      {"anon_inode:[io_uring]", "inode", "anon_inode:[io_uring]", JitRoom::likely, false},
+      {"", "anonymous", "", JitRegionKind::likely, true},
+      {"//anon", "anonymous", "", JitRegionKind::likely, true},
+      {"[heap]", "heap", "[heap]", JitRegionKind::likely, true},
+      {"[stack]", "stack", "[stack]", JitRegionKind::likely, true},
+      {"[stack:12]", "stack", "[stack:12]", JitRegionKind::likely, true},
+      {"[anon:v8]", "named-anonymous", "[anon:v8]", JitRegionKind::likely, false},
+      {"[anon_shmem:jit]", "named-anonymous", "[anon_shmem:jit]", JitRegionKind::likely, false},
+      {"/memfd:doublemapper (deleted)", "memfd", "/memfd:doublemapper", JitRegionKind::likely,
+       false},
+      {"/anon_hugepage (deleted)", "huge-pages", "/anon_hugepage", JitRegionKind::likely, true},
+      {"/dev/zero (deleted)", "shared-memory", "/dev/zero", JitRegionKind::likely, true},
+      {"/SYSV0000cafe (deleted)", "shared-memory", "/SYSV0000cafe", JitRegionKind::likely, true},
+      {"/SYSVolume/a", "file", "/SYSVolume/a", JitRegionKind::unless_elf, false},
+      {"/lib/libc.so.6", "file", "/lib/libc.so.6", JitRegionKind::unless_elf, false},
+      {"/lib/old.so (deleted)", "deleted-file", "/lib/old.so", JitRegionKind::unless_elf, false},
+      {"/dev/shm/jit", "file", "/dev/shm/jit", JitRegionKind::unless_elf, false},
+      {"/dev/dri/card0", "device", "/dev/dri/card0", JitRegionKind::none, false},
+      {"[vdso]", "vdso", "[vdso]", JitRegionKind::none, false},
+      {"[vsyscall]", "special", "[vsyscall]", JitRegionKind::none, false},
+      {"[uprobes]", "special", "[uprobes]", JitRegionKind::none, false},
+      {"anon_inode:[io_uring]", "inode", "anon_inode:[io_uring]", JitRegionKind::likely, false},
   }));
   CAPTURE(c.written);
   const Region region = only_region("1000-2000 r-xp 00000000 00:00 0    " + c.written + "\n");
   CHECK(to_string(region.file->kind) == c.kind);
   CHECK(region.file->name == c.name);
-  CHECK(jit_room(region) == c.room);
+  CHECK(jit_region_kind(region) == c.room);
   CHECK(perf_asks_its_map(region) == c.perf_asks);
   const Region data = only_region("1000-2000 rw-p 00000000 00:00 0    " + c.written + "\n");
-  CHECK(jit_room(data) == JitRoom::none);
+  CHECK(jit_region_kind(data) == JitRegionKind::none);
   CHECK(!perf_asks_its_map(data));
 }
 

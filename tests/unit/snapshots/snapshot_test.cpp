@@ -183,7 +183,7 @@ TEST_CASE("what must not be believed is left out and told", "[snapshot][hostile]
 TEST_CASE("what is too much is cut behind a whole line", "[snapshot][hostile]") {
   World world;
   world.planted.put("root/tmp/perf-3.map", "1000 10 one\n2000 10 two\n");
-  const TakenSnapshot taken = world.taken({.most_bytes = 20});
+  const TakenSnapshot taken = world.taken({.max_bytes = 20});
   REQUIRE(taken.manifest.files.size() == 1);
   CHECK(taken.manifest.files[0].size == 12);
   CHECK(taken.manifest.files[0].cut == 12);

@@ -6,7 +6,7 @@
 namespace perfmap {
 namespace {
 
-constexpr std::size_t kMostWaiting = 100'000;
+constexpr std::size_t kMaxWaiting = 100'000;
 constexpr std::size_t kLeastTogether = 256;
 
 RawStack stack_at(std::uint64_t time, std::optional<std::uint64_t> cookie = std::nullopt) {
@@ -26,7 +26,7 @@ std::vector<RawStack> stacks(std::size_t count, std::optional<std::uint64_t> coo
 }  // namespace
 
 TEST_CASE("stacks leave together as soon as there are enough of them", "[stacks]") {
-  HeldStacks held(false, 128);
+  PendingStacks held(false, 128);
   held.add(stacks(kLeastTogether - 1));
   CHECK(held.release(false).empty());
   held.add(stacks(1));
@@ -37,7 +37,7 @@ TEST_CASE("stacks leave together as soon as there are enough of them", "[stacks]
 }
 
 TEST_CASE("a stack waits for its callchain, and those after it wait with it", "[stacks]") {
-  HeldStacks held(false, 128);
+  PendingStacks held(false, 128);
   held.add(stacks(kLeastTogether, 5));
   held.add(stacks(1));
   CHECK(held.release(false).empty());
@@ -56,18 +56,18 @@ TEST_CASE("a stack waits for its callchain, and those after it wait with it", "[
 }
 
 TEST_CASE("stacks whose callchain never comes wait while there is room", "[stacks]") {
-  HeldStacks held(false, 128);
-  held.add(stacks(kMostWaiting - 1, 5));
+  PendingStacks held(false, 128);
+  held.add(stacks(kMaxWaiting - 1, 5));
   CHECK(held.release(false).empty());
   held.add(stacks(3, 5));
   CHECK(held.release(false).size() == 3);
-  CHECK(held.release(true).size() == kMostWaiting - 1);
+  CHECK(held.release(true).size() == kMaxWaiting - 1);
 }
 
 TEST_CASE("stacks that may be stitched wait for five seconds of samples", "[stacks]") {
   constexpr std::uint64_t kDistance = std::uint64_t{5} * 1000 * 1000 * 1000;
-  HeldStacks held(true, 128);
-  const auto moment = std::make_shared<ProcessMoment>();
+  PendingStacks held(true, 128);
+  const auto moment = std::make_shared<AddressSpaceSnapshot>();
   std::vector<RawStack> all = stacks(kLeastTogether);
   all.push_back(stack_at(kDistance));
   for (RawStack& stack : all) stack.moment = moment;

@@ -271,7 +271,7 @@ TEST_CASE("A compressed profile stays compressed, and does not become what it li
             .second == answer);
   CHECK(error_of(packed.substr(0, packed.size() / 2)) == Errc::bad_format);
   CHECK(error_of(packed + "rest") == Errc::bad_format);
-  CHECK(error_of(packed, {.most_bytes = 100}) == Errc::too_large);
+  CHECK(error_of(packed, {.max_bytes = 100}) == Errc::too_large);
   const std::string bomb = compressed(std::string(std::size_t{80} << 20, '\0'));
   CHECK(error_of(bomb) == Errc::too_large);
 }

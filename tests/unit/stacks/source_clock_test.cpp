@@ -92,7 +92,7 @@ TEST_CASE("a callchain's user part may come later", "[stacks]") {
   sample.callchain = words(first, {kKernel, 0xffff1, 0xffff2, kDeferred, 77});
   RawStack stack;
   const StackOptions options;
-  StackMaker("x86_64", options).make(sample, stack);
+  SampleUnwinder("x86_64", options).make(sample, stack);
   CHECK(stack.cookie == 77);
   CHECK(stack.end == StackEnd::callchain);
   REQUIRE(stack.frames.size() == 2);

@@ -146,10 +146,10 @@ TEST_CASE("Stacks that lead nowhere end, and say how", "[unwind]") {
 TEST_CASE("No more frames than asked for, and the root is the root", "[unwind]") {
   auto w = world();
   const auto sample = w.thread(0x401010, {0x401010, 0x401010, kRoot});
-  CHECK(w.unwound(sample, {.most_frames = 1}) == "leaf 401010: limit");
-  CHECK(w.unwound(sample, {.most_frames = 3}) ==
+  CHECK(w.unwound(sample, {.max_frames = 1}) == "leaf 401010: limit");
+  CHECK(w.unwound(sample, {.max_frames = 3}) ==
         "leaf 401010, eh-cfi 401010+, eh-cfi 401010+: limit");
-  CHECK(w.unwound(sample, {.most_frames = 4}).ends_with("401150+: root"));
+  CHECK(w.unwound(sample, {.max_frames = 4}).ends_with("401150+: root"));
 }
 
 }  // namespace perfmap

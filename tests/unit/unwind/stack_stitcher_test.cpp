@@ -75,7 +75,7 @@ TEST_CASE("A leaf's place leads nowhere, and stacks that end early are not compl
 }
 
 TEST_CASE("No more frames than asked for", "[stitch]") {
-  StackStitcher stitcher({.most_frames = 3});
+  StackStitcher stitcher({.max_frames = 3});
   stitcher.learn(1, 7, kSecond, stack_of({0xa, 0xb, 0xc, 0xd, 0xe}), StackEnd::root);
   auto cut = stack_of({0xf, 0xb});
   CHECK(stitcher.repair(1, 7, kSecond, cut) == StackEnd::limit);

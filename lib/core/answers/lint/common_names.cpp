@@ -28,7 +28,7 @@ constexpr std::size_t kManyCut = 8;
 /// below together, while others are shorter. Names that are all of one length were made so.
 bool lengths_pile_up(const LineFacts& facts, std::size_t longest) noexcept {
   constexpr std::size_t kShortestLimit = 48;
-  if (longest < kShortestLimit || longest > LineFacts::kMostCounted) return false;
+  if (longest < kShortestLimit || longest > LineFacts::kMaxCounted) return false;
   const auto* const of_length = facts.names_of_length.data();
   const std::uint64_t below =
       std::accumulate(of_length + longest - 8, of_length + longest, std::uint64_t{0});
@@ -38,7 +38,7 @@ bool lengths_pile_up(const LineFacts& facts, std::size_t longest) noexcept {
 
 /// PM022: many different names that all end at the greatest length there is.
 void check_cut_names(const Map& map, const LineFacts& facts, Diagnostics& problems) {
-  std::size_t longest = LineFacts::kMostCounted + 1;
+  std::size_t longest = LineFacts::kMaxCounted + 1;
   while (longest > 0 && facts.names_of_length[longest] == 0) --longest;
   if (problems.ignores(rule::kCutName) || !lengths_pile_up(facts, longest)) return;
   Diagnostics ignored(1);
@@ -59,7 +59,7 @@ using Frequency = std::pair<std::uint64_t, std::uint64_t>;
 
 /// The hashes that occur more than `many` times, in order. Counts in a small table first: only what
 /// falls on a full counter is looked at closely, and that is nothing in most maps.
-std::vector<Frequency> frequent_hashes(const Column<std::uint64_t>& hashes, std::size_t many) {
+std::vector<Frequency> frequent_hashes(const MmapVector<std::uint64_t>& hashes, std::size_t many) {
   std::vector<std::uint32_t> counters(std::bit_ceil(hashes.size() / 2 + 1));
   const std::uint64_t mask = counters.size() - 1;
   for (std::size_t i = 0; i < hashes.size(); ++i) ++counters[hashes[i] & mask];

@@ -113,8 +113,8 @@ class Comparison {
     if (!entry || entry->name == name) return true;
     std::string in_map;
     std::string in_dump;
-    append_portable_name(in_map, entry->name);
-    append_portable_name(in_dump, name);
+    append_portable_map_name(in_map, entry->name);
+    append_portable_map_name(in_dump, name);
     return in_map == in_dump;
   }
 

@@ -24,7 +24,7 @@ constexpr std::uint64_t kMoveFlag = std::uint64_t{1} << 63;  // in Named::offset
 /// The code of each placement as it goes from place to place.
 class Moves {
  public:
-  Moves(const Jitdump& dump, const Placements& placements, Diagnostics& problems)
+  Moves(const Jitdump& dump, const CodeEvents& placements, Diagnostics& problems)
       : dump_(dump), placements_(placements), problems_(problems) {
     moved_at_.resize(placements.moves == 0 ? 0 : placements.count());
     now_.resize(moved_at_.size());
@@ -53,7 +53,7 @@ class Moves {
   }
 
   /// Whether the end of the piece is a MOVE of its code.
-  bool ended_by_move(const Piece& piece) const {
+  bool ended_by_move(const CodeLifetime& piece) const {
     return !moved_at_.empty() && moved_at_[piece.placement] == piece.to;
   }
 
@@ -87,19 +87,19 @@ class Moves {
   }
 
   const Jitdump& dump_;
-  const Placements& placements_;
+  const CodeEvents& placements_;
   Diagnostics& problems_;
   std::vector<std::uint64_t> moved_at_;  // when a placement's code left it; 0: it did not
   std::vector<std::uint32_t> now_;       // of each LOAD, the placement where its code is
 };
 
 /// JD304, once.
-void check_reuse(const Placements& placements, const Pieces& pieces, const Moves& moves,
+void check_reuse(const CodeEvents& placements, const CodeLifetimes& pieces, const Moves& moves,
                  Diagnostics& problems) {
   std::vector<bool> overwritten(placements.count());
   std::uint64_t count = 0;
   std::uint64_t first = UINT64_MAX;
-  for (const Piece& piece : pieces.all) {
+  for (const CodeLifetime& piece : pieces.all) {
     if (piece.to == Timeline::kEnd || overwritten[piece.placement] || moves.ended_by_move(piece)) {
       continue;
     }
@@ -128,7 +128,7 @@ void check_indices(const Jitdump& dump, Diagnostics& problems) {
 }  // namespace
 
 CodeIndices read_indices(const Jitdump& dump) {
-  Column<Named> named;
+  MmapVector<Named> named;
   CodeIndices indices;
   Diagnostics ignored(1);
   dump.for_each(ignored, [&](const JitRecord& record) {
@@ -160,8 +160,8 @@ void check_code(const Jitdump& dump, Diagnostics& problems) {
   check_indices(dump, problems);
   if (problems.ignores(rule::kOddMove) && problems.ignores(rule::kOverlappingCode)) return;
   Diagnostics ignored(1);
-  const Placements placements = read_placements(dump, std::nullopt, ignored);
-  const Pieces pieces = make_pieces(placements);
+  const CodeEvents placements = read_placements(dump, std::nullopt, ignored);
+  const CodeLifetimes pieces = make_pieces(placements);
   Moves moves(dump, placements, problems);
   moves.check();
   check_reuse(placements, pieces, moves, problems);

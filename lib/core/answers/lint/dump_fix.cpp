@@ -64,9 +64,9 @@ class Renumbering {
   /// A MOVE names the code that the timeline has it move.
   void follow_moves(const Jitdump& dump) {
     Diagnostics ignored(1);
-    const Placements placements = read_placements(dump, std::nullopt, ignored);
+    const CodeEvents placements = read_placements(dump, std::nullopt, ignored);
     std::vector<std::pair<std::uint64_t, std::uint64_t>> moves;
-    for (const Placements::Move& one : placements.moved) {
+    for (const CodeEvents::Move& one : placements.moved) {
       const std::uint64_t offset = placements.record(one.placement);
       const auto record = dump.record_at(offset);
       const auto move = record ? decode_move(*record) : std::nullopt;
@@ -113,10 +113,10 @@ class LoadChange {
   LoadChange(const JitRecord& record, const LoadRecord& load) : record_(record), load_(load) {
     const std::uint64_t padding = load.padding.size();
     // Without all of its code the rest is no padding.
-    const bool aligns = padding <= lint_rules::kMostAlignment && load.code.size() == load.code_size;
+    const bool aligns = padding <= lint_rules::kMaxAlignment && load.code.size() == load.code_size;
     padding_ = aligns ? padding : 0;
     if (!load.name.empty() && is_utf8(load.name)) return;
-    name_ = written_name(load.name);
+    name_ = escape_map_name(load.name);
     if (new_size() > UINT32_MAX) name_.clear();
   }
 

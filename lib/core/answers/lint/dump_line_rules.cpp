@@ -96,7 +96,7 @@ std::optional<std::string> SourceLineRules::problem_of(const JitRecord& record,
       return line_text(i, lines->size()) + " is below the one before";
     }
   }
-  if (padding.size() <= kMostAlignment) return std::nullopt;
+  if (padding.size() <= kMaxAlignment) return std::nullopt;
   return std::to_string(padding.size()) + " bytes behind the last of its source lines";
 }
 

@@ -11,7 +11,7 @@ constexpr std::uint64_t kTidAt = 20;
 constexpr std::uint64_t kVmaAt = 24;
 constexpr std::uint64_t kCodeSizeAt = 40;
 
-constexpr std::uint64_t kMostLoads = 50'000;
+constexpr std::uint64_t kMaxLoads = 50'000;
 
 std::string bytes_text(std::uint64_t count) {
   return std::to_string(count) + (count == 1 ? " byte" : " bytes");
@@ -28,7 +28,7 @@ void check_sizes(const JitRecord& record, const LoadRecord& load, Diagnostics& p
              (there == 0 ? " and no code" : ", but room for " + bytes_text(there)) +
              ": perf takes other bytes for code";
     });
-  } else if (load.padding.size() > kMostAlignment) {
+  } else if (load.padding.size() > kMaxAlignment) {
     report(problems, rule::kLoadSizes, record.offset + kCodeSizeAt, [&] {
       return bytes_text(load.padding.size()) + " behind the code: perf takes them for its end";
     });
@@ -65,14 +65,14 @@ void check_numbers(const JitRecord& record, const LoadRecord& load, Diagnostics&
 }  // namespace
 
 void LoadRules::see(const JitRecord& record, const LoadRecord& load) {
-  if (++loads_ == kMostLoads + 1) one_too_many_ = record.offset;
+  if (++loads_ == kMaxLoads + 1) one_too_many_ = record.offset;
   check_sizes(record, load, problems_);
   check_load_name(record, load, problems_);
   check_numbers(record, load, problems_);
 }
 
 void LoadRules::finish() {
-  if (loads_ <= kMostLoads) return;
+  if (loads_ <= kMaxLoads) return;
   report(problems_, rule::kManyLoads, one_too_many_,
          [&] { return std::to_string(loads_) + " functions: perf inject writes a file for each"; });
 }

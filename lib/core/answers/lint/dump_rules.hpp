@@ -15,7 +15,7 @@
 namespace perfmap::lint_rules {
 
 /// Behind what a record says lie at most this many bytes that align the next one.
-inline constexpr std::uint64_t kMostAlignment = 15;
+inline constexpr std::uint64_t kMaxAlignment = 15;
 
 /// A finding of a dump has a place among its bytes, and no line. `message` is called, without
 /// arguments, only where it is kept.
@@ -105,7 +105,7 @@ class SourceLineRules {
   Diagnostics& problems_;
   std::optional<JitRecord> waiting_;
   std::uint64_t with_lines_ = 0;
-  Column<std::uint64_t> without_lines_;
+  MmapVector<std::uint64_t> without_lines_;
 };
 
 /// JD212-JD214: unwinding information, which belongs to the next LOAD.

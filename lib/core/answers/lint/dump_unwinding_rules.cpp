@@ -30,7 +30,7 @@ void UnwindingRules::see_unwinding(const JitRecord& record) {
              " that there are";
     });
   }
-  if (info->padding.size() > kMostAlignment) {
+  if (info->padding.size() > kMaxAlignment) {
     report(problems_, rule::kUnwindingSizes, record.offset + kSizeAt, [&] {
       return std::to_string(info->padding.size()) + " bytes behind the unwinding information";
     });

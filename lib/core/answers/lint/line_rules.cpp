@@ -51,7 +51,7 @@ bool has_hex_letter(std::string_view text) noexcept {
 void remember(std::string_view line, const Entry& entry, LineFacts& facts) {
   facts.entries.append(entry.range.begin, entry.range.size, entry.offset);
   facts.name_hashes.append_unchecked(std::hash<std::string_view>()(entry.name));
-  ++facts.names_of_length[std::min(entry.name.size(), LineFacts::kMostCounted + 1)];
+  ++facts.names_of_length[std::min(entry.name.size(), LineFacts::kMaxCounted + 1)];
   if (facts.all_sizes_decimal) {
     facts.all_sizes_decimal = !has_hex_letter(size_field(line, entry.name));
   }

@@ -14,13 +14,13 @@ namespace perfmap::lint_rules {
 /// What the pass over the lines leaves for the rules that look at all of them.
 struct LineFacts {
   /// Names longer than this are not counted by length: nobody cuts that late.
-  static constexpr std::size_t kMostCounted = 4096;
+  static constexpr std::size_t kMaxCounted = 4096;
 
   std::uint64_t lines = 0;
   bool all_sizes_decimal = true;
-  Columns entries;                    ///< in file order
-  Column<std::uint64_t> name_hashes;  ///< one an entry
-  std::vector<std::uint64_t> names_of_length = std::vector<std::uint64_t>(kMostCounted + 2);
+  Columns entries;                        ///< in file order
+  MmapVector<std::uint64_t> name_hashes;  ///< one an entry
+  std::vector<std::uint64_t> names_of_length = std::vector<std::uint64_t>(kMaxCounted + 2);
 };
 
 /// PM001-PM015, PM020-PM035 but PM022 and PM033, PM106-PM109: everything that one line shows.

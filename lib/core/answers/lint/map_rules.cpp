@@ -28,7 +28,8 @@ void check_order(const Map& map, const Columns& entries, Diagnostics& problems) 
 /// The lines that own some address, by their offsets.
 class OwningLines {
  public:
-  OwningLines(const Run& run, const Map& map) : owns_(map.text().size() / kShortestLine + 1) {
+  OwningLines(const SegmentTable& run, const Map& map)
+      : owns_(map.text().size() / kShortestLine + 1) {
     for (std::size_t i = 0; i < run.count(); ++i) {
       owns_[run.at(i, std::span(&map, 1)).owner.offset() / kShortestLine] = true;
     }
@@ -57,7 +58,7 @@ Columns copy_of(const Columns& columns) {
 void check_shadowed(const Map& map, const Columns& sorted, Diagnostics& problems) {
   if (problems.ignores(rule::kShadowed)) return;
   const std::span<const Map> maps(&map, 1);
-  const Run run = make_run(copy_of(sorted), {Overlap::last, maps});
+  const SegmentTable run = make_run(copy_of(sorted), {Overlap::last, maps});
   const OwningLines owning(run, map);
   for (std::size_t i = 0; i < sorted.count(); ++i) {
     const bool taken_whole = i + 1 < sorted.count() && sorted.begin[i + 1] == sorted.begin[i] &&

@@ -14,14 +14,14 @@ const Rule& rule_for_same_start(const Entry& a, const Entry& b) noexcept {
 }
 
 RangeFinding finding(const Rule& rule, std::uint64_t a, std::uint64_t b) noexcept {
-  return {&rule, Hit{std::max(a, b)}, Hit{std::min(a, b)}};
+  return {&rule, EntryRef{std::max(a, b)}, EntryRef{std::min(a, b)}};
 }
 
 /// Entries that begin together are compared by name, and their lines lie anywhere.
 void prefetch_twin(const Columns& entries, std::size_t i, std::span<const Map> maps) noexcept {
   if (i + 1 >= entries.count() || entries.begin[i] != entries.begin[i + 1]) return;
   for (const std::uint64_t line : {entries.line[i], entries.line[i + 1]}) {
-    const Hit hit{line};
+    const EntryRef hit{line};
     __builtin_prefetch(maps[hit.map()].text().data() + hit.offset());
   }
 }
@@ -53,8 +53,8 @@ void lint_rules::for_each_conflict(const Columns& sorted, std::span<const Map> m
     const std::uint64_t last = last_of(begin, sorted.size[i], line, maps);
     if (i != 0 && begin == sorted.begin[i - 1]) {
       const std::uint64_t before = sorted.line[i - 1];
-      visit(finding(rule_for_same_start(entry_of(maps, Hit{before}).value_or(Entry{}),
-                                        entry_of(maps, Hit{line}).value_or(Entry{})),
+      visit(finding(rule_for_same_start(entry_of(maps, EntryRef{before}).value_or(Entry{}),
+                                        entry_of(maps, EntryRef{line}).value_or(Entry{})),
                     line, before));
     } else if (i != 0 && begin <= reach) {
       visit(finding(last <= reach ? rule::kNested : rule::kOverlap, line, sorted.line[furthest]));

@@ -54,9 +54,9 @@ struct DebugOptions {
   std::function<Result<Input>()> open_package = {};
   /// Of indexes that are held; those used least recently go first. A single unit that needs more
   /// is cut there.
-  std::uint64_t most_bytes = std::uint64_t{256} << 20;
+  std::uint64_t max_bytes = std::uint64_t{256} << 20;
   /// Of debug sections, once decompressed; beyond it is too_large.
-  std::uint64_t most_section_bytes = std::uint64_t{8} << 30;
+  std::uint64_t max_section_bytes = std::uint64_t{8} << 30;
 };
 
 struct DebugIndexStats {
@@ -86,7 +86,7 @@ struct DebugIndexStats {
 ///
 /// Hostile files: no number from the file is believed. No recursion; references in circles end
 /// after 8 steps; an address has at most 256 frames; work on a unit is bounded by its bytes, and
-/// what is held by most_bytes, besides about 60 bytes a unit, 16 MiB, and the sections themselves
+/// what is held by max_bytes, besides about 60 bytes a unit, 16 MiB, and the sections themselves
 /// where they are compressed. The parser is our own and not libdw: that is not thread-safe, frees
 /// nothing before its end, and opens files (split units, alternate files) at whatever path the
 /// input names, a FIFO included. No descriptor is held.

@@ -196,7 +196,7 @@ class PERFMAP_API Module {
 
 struct ModuleCacheOptions {
   /// Beyond, what was used longest ago and is held by nobody else goes.
-  std::uint64_t most_bytes = std::uint64_t{2} << 30;
+  std::uint64_t max_bytes = std::uint64_t{2} << 30;
   /// See ModuleFiles.
   std::vector<std::string> debug_directories = {};
   FetchDebugFile fetch = {};
@@ -288,7 +288,7 @@ class PERFMAP_API Debuginfod {
 };
 
 /// How large a compressed file may become: as large as what comes through a pipe.
-inline constexpr std::uint64_t kMostExpandedBytes = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t kMaxExpandedBytes = std::uint64_t{1} << 30;
 
 /// Whether gzip, xz or zstd made these bytes.
 PERFMAP_API bool is_expandable(std::string_view bytes) noexcept;
@@ -297,6 +297,6 @@ PERFMAP_API bool is_expandable(std::string_view bytes) noexcept;
 /// is. Told by content, of which all members or frames count. What is expanded has no file of its
 /// own: it never grows, and its facts() are empty. Fails with too_large where it would exceed
 /// `most` bytes, and with bad_format where it is damaged or cut off.
-PERFMAP_API Result<Input> expanded(Input input, std::uint64_t most = kMostExpandedBytes);
+PERFMAP_API Result<Input> expanded(Input input, std::uint64_t max = kMaxExpandedBytes);
 
 }  // namespace perfmap

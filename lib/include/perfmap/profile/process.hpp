@@ -83,12 +83,12 @@ struct Region {
 };
 
 /// Whether code that a runtime made may lie in a region.
-enum class JitRoom : std::uint8_t {
+enum class JitRegionKind : std::uint8_t {
   none,        ///< it is not executable, or belongs to the kernel
   unless_elf,  ///< a file names it; if that is an ELF file, its symbols are the answer
   likely,      ///< executable, and no file names it
 };
-PERFMAP_API JitRoom jit_room(const Region& region) noexcept;
+PERFMAP_API JitRegionKind jit_region_kind(const Region& region) noexcept;
 
 /// Whether code of a runtime may be there though no event told of it: nothing is known to be mapped
 /// (null), as where mremap() moved executable memory, or memory without a file that is not known to
@@ -118,11 +118,11 @@ class PERFMAP_API MappedFiles {
 /// wrote at once. AddressSpace puts others in order.
 struct MemoryMap {
   /// As many as a process can have by vm.max_map_count's common settings, several times over.
-  static constexpr std::size_t kMostRegions = std::size_t{1} << 20;
+  static constexpr std::size_t kMaxRegions = std::size_t{1} << 20;
 
   std::vector<Region> regions;
   std::uint64_t bad_lines = 0;  ///< lines that make no sense; they cost nothing else
-  bool was_cut = false;         ///< there were more than kMostRegions
+  bool was_cut = false;         ///< there were more than kMaxRegions
 };
 
 /// Parses the text of /proc/PID/maps. Total: any bytes are a memory map. A newline in a name is

@@ -116,7 +116,7 @@ struct JitCode {
   AddressRange range;
   /// Of the region: where it is unless_elf, and the file is an ELF file, that file is the answer,
   /// whatever a map says.
-  JitRoom room = JitRoom::none;
+  JitRegionKind room = JitRegionKind::none;
   std::shared_ptr<JitSources> sources;  ///< that know it: those of the process, or of a parent
   Doubts doubts = {};
 };
@@ -206,9 +206,9 @@ class PERFMAP_API ProcessTracker {
   std::shared_ptr<JitLineage> lineage(pid_t pid, std::uint64_t time = kNow) const noexcept;
   /// The program that a lineage is of; nullptr where it was forgotten.
   const ProcessInfo* info_of(const JitLineage& lineage) const noexcept;
-  /// The code at an address, where the region there has room for such (see jit_room()): by the
-  /// process's own sources, or, in what it got by fork and still has, by those of its parents. Of a
-  /// process that import() found alive these are the ones that live, too, as of refresh_jit().
+  /// The code at an address, where the region there has room for such (see jit_region_kind()): by
+  /// the process's own sources, or, in what it got by fork and still has, by those of its parents.
+  /// Of a process that import() found alive these are the ones that live, too, as of refresh_jit().
   /// `source_time` is the time for the sources' clock, which jitdumps have of their own.
   std::optional<JitCode> find_jit_code(pid_t pid, Address address, std::uint64_t time = kNow,
                                        std::uint64_t source_time = kNow);

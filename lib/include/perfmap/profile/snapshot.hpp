@@ -58,7 +58,7 @@ struct SnapshotOptions {
   /// A command line may hold passwords. The environment, which does more often, is never taken.
   bool with_command_line = false;
   /// Of each file and of all together; what is beyond is cut, and told in the manifest.
-  std::uint64_t most_bytes = std::uint64_t{4} << 30;
+  std::uint64_t max_bytes = std::uint64_t{4} << 30;
 };
 
 /// What became of the process while its files were copied.

@@ -232,9 +232,9 @@ struct PprofNaming {
   std::function<std::shared_ptr<JitSources>(pid_t pid)> find = {};
   bool demangle = true;  ///< see demangle_code(); a function's system_name stays mangled
   /// What a compressed profile may become: that many times its size, but 64 MiB at least, and never
-  /// more than `most_bytes`.
-  std::uint64_t most_times = 64;
-  std::uint64_t most_bytes = std::uint64_t{1} << 30;
+  /// more than `max_bytes`.
+  std::uint64_t max_times = 64;
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;
 };
 
 /// What became of the locations that are in samples.

@@ -88,7 +88,7 @@ class PERFMAP_API Symbolizer {
   AddressName find(pid_t pid, const Query& query, std::uint64_t when = ProcessTracker::kNow);
 
   /// A process as it was, for those who kept it: what ProcessTracker::at() and jit() said.
-  struct Moment {
+  struct PastProcess {
     pid_t pid = 0;
     std::uint64_t when = ProcessTracker::kNow;  ///< for what it was forked from
     std::shared_ptr<const AddressSpace> space;
@@ -98,7 +98,7 @@ class PERFMAP_API Symbolizer {
     std::shared_ptr<const JitLineage> lineage = nullptr;
   };
   /// Answers for that, whatever has become of the process since.
-  void find_all(const Moment& moment, std::span<const Query> queries,
+  void find_all(const PastProcess& moment, std::span<const Query> queries,
                 std::span<AddressName> answers);
 
   /// The files that could not be opened so far, each once.

@@ -189,7 +189,7 @@ class PERFMAP_API UnwindSpace {
 class PERFMAP_API Unwinder {
  public:
   struct Options {
-    unsigned most_frames = 1024;
+    unsigned max_frames = 1024;
     /// Where nothing else is known, looks for a word on the stack that may be a return address.
     bool scan = false;
     /// Jitdumps' unwinding information comes before frame pointers: for runtimes whose code does
@@ -229,8 +229,8 @@ class PERFMAP_API StackStitcher {
  public:
   struct Options {
     /// How far in time another sample may be. Nanoseconds.
-    std::uint64_t most_distance = std::uint64_t{5} * 1000 * 1000 * 1000;
-    unsigned most_frames = 1024;
+    std::uint64_t max_distance = std::uint64_t{5} * 1000 * 1000 * 1000;
+    unsigned max_frames = 1024;
   };
   StackStitcher();
   explicit StackStitcher(Options options);
