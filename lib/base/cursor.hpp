@@ -36,7 +36,9 @@ class Cursor {
     at_ += taken.size();
     return taken;
   }
-  void skip(std::uint64_t count) noexcept { bytes(count); }
+  void skip(std::uint64_t count) noexcept {
+    if (has(count)) at_ += count;
+  }
   /// The bytes before the next NUL, which is skipped.
   std::string_view c_string() noexcept {
     const std::string_view rest = bytes_.substr(at_);
@@ -46,15 +48,23 @@ class Cursor {
     return rest.substr(0, nul);
   }
 
+  /// From now on every field is 0 or empty.
+  void fail() noexcept {
+    ok_ = false;
+    at_ = bytes_.size();
+  }
   bool ok() const noexcept { return ok_; }
-  /// Bytes read so far.
+  bool at_end() const noexcept { return at_ == bytes_.size(); }
+  /// Bytes read so far; all of them after a failure.
   std::size_t position() const noexcept { return at_; }
   std::string_view rest() const noexcept { return bytes_.substr(at_); }
+  std::uint64_t left() const noexcept { return bytes_.size() - at_; }
 
- private:
+ protected:
   bool has(std::uint64_t count) noexcept {
-    ok_ = ok_ && count <= bytes_.size() - at_;
-    return ok_;
+    if (count <= bytes_.size() - at_) return true;
+    fail();
+    return false;
   }
   template <class T>
   T number() noexcept {

@@ -5,7 +5,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "perfmap/map_start.hpp"
 
 namespace perfmap {

@@ -15,7 +15,8 @@
 #include <unistd.h>
 #include <utility>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
+#include "io/mapping.hpp"
 #include "io/windows.hpp"
 
 namespace perfmap {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 
 namespace perfmap {
 namespace {

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.hpp"
 #include "base/filler.hpp"
-#include "io/descriptor.hpp"
 #include "io/mapped_tail.hpp"
 
 namespace perfmap {

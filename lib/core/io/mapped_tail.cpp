@@ -14,7 +14,7 @@
 #include <sys/vfs.h>
 #include <utility>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "perfmap/output_file.hpp"
 
 namespace perfmap {

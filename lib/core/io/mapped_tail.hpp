@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.hpp"
 #include "base/filler.hpp"
-#include "io/descriptor.hpp"
 
 namespace perfmap {
 

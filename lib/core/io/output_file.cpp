@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "perfmap/text.hpp"
 
 namespace perfmap {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 
 namespace perfmap {
 namespace {

@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 #include <utility>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 
 namespace perfmap {
 

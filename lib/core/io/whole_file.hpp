@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 
 namespace perfmap {
 

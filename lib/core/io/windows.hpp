@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "perfmap/input.hpp"
 
 namespace perfmap {

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <unistd.h>
 
-#include "io/descriptor.hpp"
 #include "io/map_start.hpp"
+#include "io/mapping.hpp"
 #include "io/whole_file.hpp"
 #include "jitdump/jitdump_records.hpp"
 #include "perfmap/jitdump.hpp"

@@ -9,9 +9,9 @@
 #include <new>
 #include <sys/mman.h>
 
+#include "base/descriptor.hpp"
 #include "base/filler.hpp"
 #include "base/text.hpp"
-#include "io/descriptor.hpp"
 #include "perfmap/text.hpp"
 #include "writer/fork_guard.hpp"
 

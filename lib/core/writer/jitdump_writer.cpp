@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "io/record_file.hpp"
 #include "jitdump/jitdump_records.hpp"
 #include "perfmap/jitdump.hpp"

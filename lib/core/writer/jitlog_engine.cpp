@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "perfmap/jitlog_writer.hpp"
 #include "writer/fork_guard.hpp"
 #include "writer/jitlog_text.hpp"

@@ -2,33 +2,20 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
+
+#include "base/cursor.hpp"
 
 namespace perfmap {
 
-/// Reads the numbers of a DWARF section, and never beyond its end: what does not fit is 0 or empty,
-/// and so is all that follows. perfmap::Cursor for variable lengths. Borrows the bytes.
-class DwarfCursor {
+/// A Cursor that reads DWARF's numbers, too: of variable length, and of a size that a header tells.
+class DwarfCursor : public Cursor {
  public:
   DwarfCursor(std::string_view bytes, std::endian order, std::uint64_t at = 0) noexcept
-      : bytes_(bytes), swapped_(order != std::endian::native) {
+      : Cursor(bytes, order) {
     skip(at);
   }
 
-  std::uint8_t u8() noexcept { return number<std::uint8_t>(); }
-  std::uint16_t u16() noexcept {
-    const auto value = number<std::uint16_t>();
-    return swapped_ ? __builtin_bswap16(value) : value;
-  }
-  std::uint32_t u32() noexcept {
-    const auto value = number<std::uint32_t>();
-    return swapped_ ? __builtin_bswap32(value) : value;
-  }
-  std::uint64_t u64() noexcept {
-    const auto value = number<std::uint64_t>();
-    return swapped_ ? __builtin_bswap64(value) : value;
-  }
   /// A number of 1, 2, 3, 4 or 8 bytes; any other size fails.
   std::uint64_t sized(unsigned size) noexcept {
     switch (size) {
@@ -60,31 +47,7 @@ class DwarfCursor {
     fail();
     return 0;
   }
-  std::string_view bytes(std::uint64_t count) noexcept {
-    if (count > bytes_.size() - at_) {
-      fail();
-      return {};
-    }
-    const std::string_view taken = bytes_.substr(at_, count);
-    at_ += taken.size();
-    return taken;
-  }
-  void skip(std::uint64_t count) noexcept {
-    if (count > bytes_.size() - at_) return fail();
-    at_ += count;
-  }
-  /// The bytes before the next NUL, which is skipped.
-  std::string_view c_string() noexcept {
-    const std::string_view rest = bytes_.substr(at_);
-    const std::size_t nul = rest.find('\0');
-    if (nul == std::string_view::npos) {
-      fail();
-      return {};
-    }
-    at_ += nul + 1;
-    return rest.substr(0, nul);
-  }
-  /// The same, for texts that are short.
+  /// As c_string(), for texts that are short.
   void skip_c_string() noexcept {
     while (at_ < bytes_.size() && bytes_[at_] != 0) ++at_;
     skip(1);
@@ -101,16 +64,6 @@ class DwarfCursor {
     fail();
     return {};
   }
-
-  void fail() noexcept {
-    ok_ = false;
-    at_ = bytes_.size();
-  }
-  bool ok() const noexcept { return ok_; }
-  bool at_end() const noexcept { return at_ == bytes_.size(); }
-  std::uint64_t position() const noexcept { return at_; }
-  std::string_view rest() const noexcept { return bytes_.substr(at_); }
-  std::uint64_t left() const noexcept { return bytes_.size() - at_; }
 
  private:
   static constexpr unsigned kMaxLebBits = 140;
@@ -134,22 +87,6 @@ class DwarfCursor {
     const bool little = (std::endian::native == std::endian::little) != swapped_;
     return little ? at(0) | at(1) << 8 | at(2) << 16 : at(2) | at(1) << 8 | at(0) << 16;
   }
-  template <class T>
-  T number() noexcept {
-    T value = 0;
-    if (bytes_.size() - at_ < sizeof value) {
-      fail();
-      return value;
-    }
-    std::memcpy(&value, bytes_.data() + at_, sizeof value);
-    at_ += sizeof value;
-    return value;
-  }
-
-  std::string_view bytes_;
-  std::uint64_t at_ = 0;
-  bool swapped_;
-  bool ok_ = true;
 };
 
 }  // namespace perfmap

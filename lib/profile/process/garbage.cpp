@@ -40,7 +40,7 @@ struct PidUser {
 class GarbageUsers {
  public:
   /// `directory` is roots.tmp, of which only `inodes` are asked about.
-  static Result<GarbageUsers> look(const Roots& roots, const OwnedFd& directory,
+  static Result<GarbageUsers> look(const Roots& roots, const Descriptor& directory,
                                    const std::vector<std::uint64_t>& inodes);
 
   const std::vector<PidUser>& of_pid(pid_t pid) const;
@@ -70,9 +70,9 @@ pid_t number_of(std::string_view name) noexcept {
 bool may_see(const std::string& process, const Roots& roots, const struct stat& directory) {
   if (!roots.tmp.starts_with('/')) return true;
   const std::string path = process + "/root";
-  const OwnedFd root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root.is_open()) return true;
-  const OwnedFd found = find_below(root.get(), roots.tmp);
+  const Descriptor found = find_below(root.get(), roots.tmp);
   struct stat status {};
   if (!found.is_open() || ::fstat(found.get(), &status) != 0) return errno != ENOENT;
   // What a link leads to is not asked: in doubt it is this directory.
@@ -131,7 +131,7 @@ void GarbageUsers::look_at(pid_t pid, const Looking& looking) {
   }
 }
 
-Result<GarbageUsers> GarbageUsers::look(const Roots& roots, const OwnedFd& directory,
+Result<GarbageUsers> GarbageUsers::look(const Roots& roots, const Descriptor& directory,
                                         const std::vector<std::uint64_t>& inodes) {
   struct stat status {};
   if (::fstat(directory.get(), &status) != 0) {
@@ -151,7 +151,7 @@ Result<GarbageUsers> GarbageUsers::look(const Roots& roots, const OwnedFd& direc
 /// Whether /proc shows all processes of the machine, as the first pid namespace's does. A /proc
 /// that is not the kernel's does.
 bool shows_whole_machine(const std::string& proc) {
-  const OwnedFd directory(::open(proc.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor directory(::open(proc.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.is_open() || !is_on_procfs(directory.get())) return true;
   // PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h.
   constexpr std::string_view kFirst = "pid:[4026531836]";
@@ -237,7 +237,7 @@ bool has_process(pid_t pid, const Roots& roots) {
 
 struct Garbage::State {
   GarbageOptions options;
-  OwnedFd directory;
+  Descriptor directory;
   std::vector<GarbageFile> files;
   std::vector<Identity> identities;  // of `files`
 
@@ -303,7 +303,7 @@ Result<Garbage> Garbage::find(const GarbageOptions& options) {
   auto state = std::make_unique<State>();
   state->options = options;
   const std::string& path = options.roots.tmp;
-  state->directory = OwnedFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  state->directory = Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!state->directory.is_open()) return Failure(system_error("cannot open " + path, errno));
   if (const Result<void> listed = state->list(); !listed) return Failure(listed.error());
   std::vector<std::uint64_t> inodes;

@@ -19,14 +19,14 @@
 namespace perfmap {
 
 /// Of /proc/PID/task/TID.
-bool thread_lives(const OwnedFd& thread);
+bool thread_lives(const Descriptor& thread);
 /// Some thread of a process that lives; not open where there is none.
-OwnedFd find_living_thread(const OwnedFd& process);
+Descriptor find_living_thread(const Descriptor& process);
 
 struct ProcSource::State {
-  OwnedFd directory;  // /proc/PID
+  Descriptor directory;  // /proc/PID
   /// Memory and files are shown by each thread. Where the first has ended: one that has not.
-  OwnedFd thread;
+  Descriptor thread;
   std::string name;        // of it
   bool is_procfs = false;  // so that its links are the kernel's
   pid_t pid = 0;
@@ -36,9 +36,9 @@ struct ProcSource::State {
   /// The text of /proc/PID/stat; nothing where the process is gone, or is another one.
   Seen<std::string> stat() const;
   /// /proc/PID/root.
-  Result<OwnedFd> root() const;
+  Result<Descriptor> root() const;
   /// Offers `use` each file that may be the region's, unopened, until it takes one.
-  using UseFound = std::function<Result<void>(const OwnedFd& found, const struct stat& status,
+  using UseFound = std::function<Result<void>(const Descriptor& found, const struct stat& status,
                                               const std::string& where)>;
   Result<void> find_mapped(const Region& region, const UseFound& use) const;
   /// Where a link of the directory leads.
@@ -117,10 +117,10 @@ Failure no_file() { return Failure({Errc::unsupported, "the region shows no file
 
 }  // namespace
 
-Result<OwnedFd> ProcSource::State::root() const {
+Result<Descriptor> ProcSource::State::root() const {
   // Elsewhere than in the kernel's /proc, "root" is a directory or it is nothing.
   const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (is_procfs ? 0 : O_NOFOLLOW);
-  OwnedFd fd(::openat(subject(), "root", flags));
+  Descriptor fd(::openat(subject(), "root", flags));
   if (!fd.is_open()) return Failure(system_error("cannot open " + name + "/root", errno));
   return fd;
 }
@@ -128,7 +128,7 @@ Result<OwnedFd> ProcSource::State::root() const {
 Result<void> ProcSource::State::find_mapped(const Region& region, const UseFound& use) const {
   const MappedFile& file = *region.file;
   std::vector<Error> reasons;
-  const auto attempt = [&](const OwnedFd& found, SameFile same, const std::string& where) {
+  const auto attempt = [&](const Descriptor& found, SameFile same, const std::string& where) {
     struct stat status {};
     Result<void> done;
     if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
@@ -141,20 +141,20 @@ Result<void> ProcSource::State::find_mapped(const Region& region, const UseFound
   };
   if (is_procfs) {
     const std::string link = "map_files/" + map_file_of(region);
-    const OwnedFd found(::openat(directory.get(), link.c_str(), O_PATH | O_CLOEXEC));
+    const Descriptor found(::openat(directory.get(), link.c_str(), O_PATH | O_CLOEXEC));
     // Between two looks the range may have come to show something else.
     const bool same_name = shows_name(directory.get(), link, file.name);
     const SameFile same = same_name ? SameFile::by_name : SameFile::by_inode;
     if (attempt(found, same, name + "/" + link)) return {};
   }
-  if (const Result<OwnedFd> below = root(); below) {
-    const OwnedFd found = find_below(below->get(), file.name);
+  if (const Result<Descriptor> below = root(); below) {
+    const Descriptor found = find_below(below->get(), file.name);
     if (attempt(found, SameFile::by_inode, name + "/root" + file.name)) return {};
   } else {
     reasons.push_back(below.error());
   }
   if (is_procfs) {
-    const OwnedFd found(::open(file.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    const Descriptor found(::open(file.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (attempt(found, SameFile::by_inode_and_device, file.name)) return {};
   }
   return Failure(none_of(file.name, reasons));
@@ -163,10 +163,10 @@ Result<void> ProcSource::State::find_mapped(const Region& region, const UseFound
 ProcSource::Seen<Input> ProcSource::open_region(const Region& region) const {
   if (!shows_file(region)) return no_file();
   return state_->while_alive<Input>([&]() -> Result<Input> {
-    OwnedFd opened;
-    const auto open = [&](const OwnedFd& found, const struct stat&,
+    Descriptor opened;
+    const auto open = [&](const Descriptor& found, const struct stat&,
                           const std::string& where) -> Result<void> {
-      Result<OwnedFd> fd = open_found(found, where);
+      Result<Descriptor> fd = open_found(found, where);
       if (!fd) return Failure(std::move(fd.error()));
       opened = *std::move(fd);
       return {};
@@ -181,7 +181,7 @@ ProcSource::Seen<FileFacts> ProcSource::region_facts(const Region& region) const
   if (!shows_file(region)) return no_file();
   return state_->while_alive<FileFacts>([&]() -> Result<FileFacts> {
     FileFacts facts;
-    const auto look = [&facts](const OwnedFd&, const struct stat& status,
+    const auto look = [&facts](const Descriptor&, const struct stat& status,
                                const std::string& where) -> Result<void> {
       facts = facts_of(status);
       if (facts.is_regular) return {};
@@ -195,7 +195,7 @@ ProcSource::Seen<FileFacts> ProcSource::region_facts(const Region& region) const
 
 ProcSource::Seen<std::string> ProcSource::root_path() const {
   return state_->while_alive<std::string>([this]() -> Result<std::string> {
-    const Result<OwnedFd> below = state_->root();
+    const Result<Descriptor> below = state_->root();
     if (!below) return Failure(below.error());
     return state_->name + "/root";
   });
@@ -204,12 +204,12 @@ ProcSource::Seen<std::string> ProcSource::root_path() const {
 ProcSource::Seen<Input> ProcSource::open_below_root(const std::string& path,
                                                     const OpenPolicy& policy) const {
   return state_->while_alive<Input>([&]() -> Result<Input> {
-    const Result<OwnedFd> below = state_->root();
+    const Result<Descriptor> below = state_->root();
     if (!below) return Failure(below.error());
     const std::string name = state_->name + "/root" + path;
-    const OwnedFd found = find_below(below->get(), path);
+    const Descriptor found = find_below(below->get(), path);
     if (!found.is_open()) return Failure(system_error("cannot open " + name, errno));
-    const Result<OwnedFd> fd = open_found(found, name);
+    const Result<Descriptor> fd = open_found(found, name);
     if (!fd) return Failure(fd.error());
     return Input::from_descriptor(fd->get(), name, policy);
   });
@@ -217,9 +217,9 @@ ProcSource::Seen<Input> ProcSource::open_below_root(const std::string& path,
 
 ProcSource::Seen<FileFacts> ProcSource::look_below_root(const std::string& path) const {
   return state_->while_alive<FileFacts>([&]() -> Result<FileFacts> {
-    const Result<OwnedFd> below = state_->root();
+    const Result<Descriptor> below = state_->root();
     if (!below) return Failure(below.error());
-    const OwnedFd found = find_below(below->get(), path);
+    const Descriptor found = find_below(below->get(), path);
     struct stat status {};
     if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
       return Failure(system_error("cannot find " + state_->name + "/root" + path, errno));
@@ -278,7 +278,7 @@ ProcSource::Seen<ProcSource> ProcSource::open(pid_t pid, const Roots& roots) {
   state->pid = pid;
   state->name = roots.proc + "/" + std::to_string(pid);
   constexpr int kFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  state->directory = OwnedFd(::open(state->name.c_str(), kFlags));
+  state->directory = Descriptor(::open(state->name.c_str(), kFlags));
   if (!state->directory.is_open()) {
     if (is_gone(errno)) return std::nullopt;
     Error error = system_error("cannot open " + state->name, errno);
@@ -378,7 +378,7 @@ ProcSource::Seen<std::uint64_t> ProcSource::image_id() const {
 ProcSource::Seen<std::string> ProcSource::read_memory(AddressRange range) const {
   return state_->while_alive<std::string>([&]() -> Result<std::string> {
     constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    const OwnedFd memory(::openat(state_->subject(), "mem", kFlags));
+    const Descriptor memory(::openat(state_->subject(), "mem", kFlags));
     struct stat status {};
     if (!memory.is_open() || ::fstat(memory.get(), &status) != 0) {
       return Failure(system_error("cannot open " + state_->name + "/mem", errno));
@@ -416,27 +416,27 @@ bool is_number(std::string_view name) noexcept {
 
 }  // namespace
 
-bool thread_lives(const OwnedFd& thread) {
+bool thread_lives(const Descriptor& thread) {
   const Result<ReadText> read = read_text_at(thread.get(), "stat", "stat", kMaxText);
   const std::optional<StatLine> line = read ? parse_stat(read->text) : std::nullopt;
   return line && line->lives();
 }
 
-OwnedFd find_living_thread(const OwnedFd& process) {
+Descriptor find_living_thread(const Descriptor& process) {
   const int tasks = ::openat(process.get(), "task", O_RDONLY | kDirectory);
   const std::unique_ptr<DIR, CloseDirectory> all(tasks < 0 ? nullptr : ::fdopendir(tasks));
   if (all == nullptr) {
-    const OwnedFd closed(tasks);
-    return OwnedFd();
+    const Descriptor closed(tasks);
+    return Descriptor();
   }
   for (std::size_t i = 0; i < kMaxThreads; ++i) {
     const dirent* const entry = ::readdir(all.get());
     if (entry == nullptr) break;
     if (!is_number(entry->d_name)) continue;
-    OwnedFd thread(::openat(tasks, entry->d_name, O_PATH | kDirectory));
+    Descriptor thread(::openat(tasks, entry->d_name, O_PATH | kDirectory));
     if (thread.is_open() && thread_lives(thread)) return thread;
   }
-  return OwnedFd();
+  return Descriptor();
 }
 
 }  // namespace perfmap

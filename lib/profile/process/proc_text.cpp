@@ -99,7 +99,7 @@ std::int64_t file_clock_ns() noexcept { return now_ns(CLOCK_REALTIME); }
 
 // /proc may be another machine's, as it was once: its "stat" says then.
 std::int64_t boot_time_ns(const std::string& proc) {
-  const OwnedFd directory(::open(proc.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor directory(::open(proc.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const bool is_ours = !directory.is_open() || is_on_procfs(directory.get());
   const std::int64_t ours = now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME);
   if (is_ours) return ours;

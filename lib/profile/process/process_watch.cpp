@@ -248,9 +248,9 @@ std::optional<FoundFiles> find_files(const ProcSource& process, const WatchOptio
   return found;
 }
 
-OwnedFd open_root(pid_t pid, const Roots& roots) {
+Descriptor open_root(pid_t pid, const Roots& roots) {
   const std::string path = roots.proc + "/" + std::to_string(pid) + "/root";
-  return OwnedFd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return Descriptor(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
 }  // namespace
@@ -269,8 +269,8 @@ struct ProcessWatch::State {
 
   ProcSource process;
   WatchOptions options;
-  OwnedFd root;
-  OwnedFd end;
+  Descriptor root;
+  Descriptor end;
   std::uint64_t image = 0;
   std::vector<WatchedFile> files;
   std::set<std::string> refused;  // that were told
@@ -281,7 +281,7 @@ struct ProcessWatch::State {
 
 void ProcessWatch::State::open() {
   root = open_root(process.pid(), options.roots);
-  end = OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid(), 0)));
+  end = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process.pid(), 0)));
   if (const auto id = process.image_id(); id && *id) image = **id;
 }
 
@@ -298,13 +298,13 @@ void ProcessWatch::State::follow(Input& input, pid_t of) const {
   const std::string above = path.substr(0, slash == path.npos ? 0 : slash + 1);
   const std::string file = path.substr(above.size());
   // The directory is held, not the root: with the process may go what is mounted there.
-  const auto in = [&](OwnedFd directory) {
-    return [held = std::make_shared<OwnedFd>(std::move(directory)), file, name, policy] {
+  const auto in = [&](Descriptor directory) {
+    return [held = std::make_shared<Descriptor>(std::move(directory)), file, name, policy] {
       return Input::open_below(held->get(), file, name, policy);
     };
   };
   // A child may have changed its root since the fork.
-  const OwnedFd parents_root = of == process.pid() ? OwnedFd() : open_root(of, options.roots);
+  const Descriptor parents_root = of == process.pid() ? Descriptor() : open_root(of, options.roots);
   const auto& its_root = of == process.pid() ? root : parents_root;
   const auto reopen = in(find_below(its_root.get(), above));
   const Result<Input> again = reopen();
@@ -312,7 +312,7 @@ void ProcessWatch::State::follow(Input& input, pid_t of) const {
     return input.reopen_with(reopen);
   }
   const std::string host = above.empty() ? "." : above;
-  input.reopen_with(in(OwnedFd(::open(host.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC))));
+  input.reopen_with(in(Descriptor(::open(host.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC))));
 }
 
 void ProcessWatch::State::refuse(const std::string& why, const Visit& visit) {

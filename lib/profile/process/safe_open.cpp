@@ -31,7 +31,7 @@ std::uint32_t file_system_of(int fd) noexcept {
 
 Result<ReadText> read_text_at(int directory, const char* file, const std::string& name,
                               std::size_t max) {
-  const OwnedFd fd(::openat(directory, file, kReadFlags | O_NOFOLLOW));
+  const Descriptor fd(::openat(directory, file, kReadFlags | O_NOFOLLOW));
   if (!fd.is_open() && errno == ELOOP) return refused(name, "it is a symbolic link");
   struct stat status {};
   if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) {
@@ -61,18 +61,18 @@ bool is_on_kernel_file_system(int fd) noexcept {
   return std::find(kKernels.begin(), kKernels.end(), file_system_of(fd)) != kKernels.end();
 }
 
-OwnedFd find_below(int root, const std::string& path) noexcept {
+Descriptor find_below(int root, const std::string& path) noexcept {
   open_how how{};
   how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  OwnedFd found(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
+  Descriptor found(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
   // EPERM is what a filter of system calls that has never heard of it answers.
   if (found.is_open() || (errno != ENOSYS && errno != EPERM)) return found;
   return find_below_by_steps(root, path);
 }
 
-OwnedFd find_below_by_steps(int root, const std::string& path) noexcept {
-  OwnedFd at(::openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+Descriptor find_below_by_steps(int root, const std::string& path) noexcept {
+  Descriptor at(::openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (std::string_view rest = path; at.is_open() && !rest.empty();) {
     const std::string_view step = rest.substr(0, rest.find('/'));
     rest.remove_prefix(std::min(rest.size(), step.size() + 1));
@@ -80,11 +80,11 @@ OwnedFd find_below_by_steps(int root, const std::string& path) noexcept {
     std::array<char, 256> name{};
     if (step == ".." || step.size() >= name.size()) {
       errno = step == ".." ? ELOOP : ENAMETOOLONG;
-      return OwnedFd();
+      return Descriptor();
     }
     step.copy(name.data(), step.size());
     // A link in the middle is no directory, so the next step fails with ENOTDIR.
-    OwnedFd next(::openat(at.get(), name.data(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    Descriptor next(::openat(at.get(), name.data(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     const int error = errno;
     at = std::move(next);
     errno = error;
@@ -92,7 +92,7 @@ OwnedFd find_below_by_steps(int root, const std::string& path) noexcept {
   return at;
 }
 
-Result<OwnedFd> open_found(const OwnedFd& found, const std::string& name) {
+Result<Descriptor> open_found(const Descriptor& found, const std::string& name) {
   struct stat status {};
   if (::fstat(found.get(), &status) != 0) {
     return Failure(system_error("cannot open " + name, errno));
@@ -102,7 +102,7 @@ Result<OwnedFd> open_found(const OwnedFd& found, const std::string& name) {
   if (is_on_kernel_file_system(found.get())) return refused(name, "a file of the kernel's");
   // This thread's own table of descriptors: not below any root that a test or an enemy made.
   const std::string self = "/proc/self/fd/" + std::to_string(found.get());
-  OwnedFd fd(::open(self.c_str(), kReadFlags));
+  Descriptor fd(::open(self.c_str(), kReadFlags));
   if (!fd.is_open()) return Failure(system_error("cannot open " + name, errno));
   return fd;
 }

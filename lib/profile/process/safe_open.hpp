@@ -2,34 +2,12 @@
 
 #include <string>
 #include <sys/stat.h>
-#include <unistd.h>
-#include <utility>
 
+#include "base/descriptor.hpp"
 #include "perfmap/input.hpp"
 #include "perfmap/types.hpp"
 
 namespace perfmap {
-
-/// Owns a file descriptor of this library's.
-class OwnedFd {
- public:
-  OwnedFd() = default;
-  explicit OwnedFd(int fd) noexcept : fd_(fd) {}
-  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  OwnedFd& operator=(OwnedFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~OwnedFd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
-  int get() const noexcept { return fd_; }
-  bool is_open() const noexcept { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 /// At most `most` bytes of a regular file in the directory, whatever its size claims to be. A link,
 /// a FIFO or a device is refused, and opening never waits. `name` is for messages.
@@ -47,11 +25,11 @@ bool is_on_kernel_file_system(int fd) noexcept;
 
 /// A descriptor (O_PATH: nothing is opened yet) of what is at `path` below `root` as if that were
 /// "/". A link as last component is answered as what it is. errno where it cannot be had.
-OwnedFd find_below(int root, const std::string& path) noexcept;
+Descriptor find_below(int root, const std::string& path) noexcept;
 /// The same for kernels without openat2(2): no link at all is followed, and ".." not taken.
-OwnedFd find_below_by_steps(int root, const std::string& path) noexcept;
+Descriptor find_below_by_steps(int root, const std::string& path) noexcept;
 
 /// Opens for reading what such a descriptor is of, if it is a regular file; never waits.
-Result<OwnedFd> open_found(const OwnedFd& found, const std::string& name);
+Result<Descriptor> open_found(const Descriptor& found, const std::string& name);
 
 }  // namespace perfmap

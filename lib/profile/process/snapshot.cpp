@@ -111,8 +111,8 @@ std::string absolute(const std::string& path) {
   return whole;
 }
 
-OwnedFd open_directory(const std::string& path) noexcept {
-  return OwnedFd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+Descriptor open_directory(const std::string& path) noexcept {
+  return Descriptor(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
 Result<SnapshotManifest> read_manifest(int at, const std::string& directory) {
@@ -141,13 +141,13 @@ Snapshot::Snapshot(std::string directory, SnapshotManifest manifest)
 }
 
 bool Snapshot::is_at(const std::string& directory) noexcept {
-  const OwnedFd at = open_directory(directory);
+  const Descriptor at = open_directory(directory);
   struct stat status {};
   return at.is_open() && ::fstatat(at.get(), kManifest, &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 Result<Snapshot> Snapshot::open(const std::string& directory) {
-  const OwnedFd at = open_directory(directory);
+  const Descriptor at = open_directory(directory);
   if (!at.is_open()) return Failure(system_error("cannot open " + directory, errno));
   Result<SnapshotManifest> manifest = read_manifest(at.get(), directory);
   if (!manifest) return Failure(std::move(manifest.error()));
@@ -170,11 +170,11 @@ Result<std::optional<Input>> Snapshot::vdso() const {
                    [](const SnapshotFile& one) { return one.kind == SnapshotFile::Kind::vdso; });
   if (file == manifest_.files.end()) return std::nullopt;
   const std::string name = directory_ + "/" + file->path;
-  const OwnedFd at = open_directory(directory_);
+  const Descriptor at = open_directory(directory_);
   if (!at.is_open()) return Failure(system_error("cannot open " + directory_, errno));
-  const OwnedFd found = find_below(at.get(), file->path);
+  const Descriptor found = find_below(at.get(), file->path);
   if (!found.is_open()) return Failure(system_error("cannot open " + name, errno));
-  const Result<OwnedFd> fd = open_found(found, name);
+  const Result<Descriptor> fd = open_found(found, name);
   if (!fd) return Failure(fd.error());
   Result<Input> input = Input::from_descriptor(
       fd->get(), name, {.follow_link = false, .regular_only = true, .bounded = true});

@@ -42,7 +42,7 @@ class NewTree {
   /// Paths are relative to the tree; directories above are made. No part of one may be "..".
   Result<void> make_directory(std::string_view path);
   /// A new file for writing; refused where there is one of that name.
-  Result<OwnedFd> create(std::string_view path);
+  Result<Descriptor> create(std::string_view path);
   /// Blocks of zeros become holes.
   Result<void> write(std::string_view path, std::string_view bytes,
                      std::optional<std::int64_t> mtime_ns = {});
@@ -55,7 +55,7 @@ class NewTree {
   NewTree() = default;
   /// The directory above, and the last part of the path.
   struct Place {
-    OwnedFd directory;
+    Descriptor directory;
     std::string name;
   };
   Result<Place> place_of(std::string_view path);
@@ -63,7 +63,7 @@ class NewTree {
 
   std::string final_path_;
   std::string path_;  // of the tree until then; empty once it is published, or moved from
-  OwnedFd directory_;
+  Descriptor directory_;
 };
 
 constexpr std::size_t kBlock = std::size_t{64} << 10;
@@ -126,7 +126,7 @@ Result<NewTree> NewTree::begin(const std::string& path) {
     return Failure(system_error("cannot make " + tree.final_path_, errno));
   }
   tree.path_ = std::move(name);
-  tree.directory_ = OwnedFd(::open(tree.path_.c_str(), kDirectoryFlags));
+  tree.directory_ = Descriptor(::open(tree.path_.c_str(), kDirectoryFlags));
   if (!tree.directory_.is_open()) return Failure(tree.error("", errno));
   return tree;
 }
@@ -143,7 +143,7 @@ Error NewTree::error(std::string_view path, int sys_errno) const {
 }
 
 Result<NewTree::Place> NewTree::place_of(std::string_view path) {
-  Place place{OwnedFd(::openat(directory_.get(), ".", kDirectoryFlags)), {}};
+  Place place{Descriptor(::openat(directory_.get(), ".", kDirectoryFlags)), {}};
   std::string_view rest = path;
   while (place.directory.is_open()) {
     const std::string part(rest.substr(0, rest.find('/')));
@@ -154,7 +154,7 @@ Result<NewTree::Place> NewTree::place_of(std::string_view path) {
     }
     rest.remove_prefix(part.size() + 1);
     if (::mkdirat(place.directory.get(), part.c_str(), 0700) != 0 && errno != EEXIST) break;
-    place.directory = OwnedFd(::openat(place.directory.get(), part.c_str(), kDirectoryFlags));
+    place.directory = Descriptor(::openat(place.directory.get(), part.c_str(), kDirectoryFlags));
   }
   return Failure(error(path, errno));
 }
@@ -167,18 +167,18 @@ Result<void> NewTree::make_directory(std::string_view path) {
   return {};
 }
 
-Result<OwnedFd> NewTree::create(std::string_view path) {
+Result<Descriptor> NewTree::create(std::string_view path) {
   const Result<Place> place = place_of(path);
   if (!place) return Failure(place.error());
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  OwnedFd fd(::openat(place->directory.get(), place->name.c_str(), kFlags, 0600));
+  Descriptor fd(::openat(place->directory.get(), place->name.c_str(), kFlags, 0600));
   if (!fd.is_open()) return Failure(error(path, errno));
   return fd;
 }
 
 Result<void> NewTree::write(std::string_view path, std::string_view bytes,
                             std::optional<std::int64_t> mtime_ns) {
-  const Result<OwnedFd> fd = create(path);
+  const Result<Descriptor> fd = create(path);
   if (!fd) return Failure(fd.error());
   if (const int failed = write_with_holes(fd->get(), bytes); failed != 0) {
     return Failure(error(path, failed));
@@ -206,7 +206,7 @@ Result<void> NewTree::publish() {
     return Failure(system_error("cannot make " + final_path_, errno));
   }
   path_.clear();
-  directory_ = OwnedFd();
+  directory_ = Descriptor();
   return {};
 }
 
@@ -581,7 +581,7 @@ Result<void> SnapshotWriter::write(SnapshotLook& look) {
 }
 
 Result<void> SnapshotWriter::write_manifest_file() {
-  const Result<OwnedFd> fd = tree_.create("manifest.json");
+  const Result<Descriptor> fd = tree_.create("manifest.json");
   if (!fd) return Failure(fd.error());
   OutputFile out = OutputFile::to_descriptor(fd->get(), "manifest.json");
   write_manifest(manifest_, out);

@@ -280,9 +280,9 @@ bool has_name(const ProcSource& source, const std::string& comm) {
 /// Any owner.
 Result<CandidateFile> open_candidate(const std::string& path, bool is_dump) {
   // Opened by its descriptor: what was looked at is what is read.
-  const OwnedFd found(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const Descriptor found(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!found.is_open()) return Failure(system_error("cannot open " + path, errno));
-  const Result<OwnedFd> fd = open_found(found, path);
+  const Result<Descriptor> fd = open_found(found, path);
   if (!fd) return Failure(fd.error());
   struct stat status {};
   if (::fstat(fd->get(), &status) != 0) {

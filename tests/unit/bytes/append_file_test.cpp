@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "io/mapped_tail.hpp"
 #include "io/whole_file.hpp"
 #include "support/catch.hpp"

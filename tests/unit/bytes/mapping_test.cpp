@@ -1,9 +1,11 @@
+#include "io/mapping.hpp"
+
 #include <fcntl.h>
 #include <fstream>
 #include <sstream>
 #include <utility>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "perfmap/jit_paths.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/descriptor.hpp"
+#include "base/descriptor.hpp"
 #include "perfmap/output_file.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"

@@ -204,7 +204,7 @@ TEST_CASE("the file of a region is found below the process's root, and nowhere e
     } else {
       test::skip_part("only root can make a device");
     }
-    const OwnedFd kernels(::open("/proc/version", O_PATH | O_CLOEXEC));
+    const Descriptor kernels(::open("/proc/version", O_PATH | O_CLOEXEC));
     REQUIRE(!open_found(kernels, "version"));
     CHECK(open_found(kernels, "version").error().code == Errc::refused);
   }
@@ -224,7 +224,7 @@ TEST_CASE("without openat2 no link is followed at all", "[proc][hostile]") {
   planted.put("root/lib/a.so", "x");
   fs::create_directory_symlink("lib", planted.path("root/link"));
   fs::create_symlink("a.so", planted.path("root/lib/l.so"));
-  const OwnedFd root(::open(planted.path("root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor root(::open(planted.path("root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto found = [&](const std::string& path) {
     return find_below_by_steps(root.get(), path).is_open();
   };
@@ -234,7 +234,7 @@ TEST_CASE("without openat2 no link is followed at all", "[proc][hostile]") {
   CHECK(!found("/lib/../lib/a.so"));
   CHECK(!found("/" + std::string(300, 'x')));
   // A link is found as a link, which open_found() refuses.
-  const OwnedFd link = find_below_by_steps(root.get(), "/lib/l.so");
+  const Descriptor link = find_below_by_steps(root.get(), "/lib/l.so");
   REQUIRE(link.is_open());
   CHECK(open_found(link, "l.so").error().code == Errc::refused);
 }

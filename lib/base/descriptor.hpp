@@ -1,10 +1,8 @@
 #pragma once
 
 #include <cerrno>
-#include <cstddef>
 #include <fcntl.h>
 #include <pthread.h>
-#include <string_view>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -71,28 +69,6 @@ class NoCancel {
 
  private:
   int before_ = PTHREAD_CANCEL_ENABLE;
-};
-
-/// A file mapped for reading, known to TruncationGuard while it lives. Movable, owns the pages.
-class Mapping {
- public:
-  Mapping() = default;
-  /// Maps `size` bytes of `fd` from its start; size is not 0. errno is set where it is not
-  /// mapped().
-  Mapping(int fd, std::size_t size) noexcept;
-  Mapping(Mapping&& other) noexcept;
-  Mapping& operator=(Mapping&& other) noexcept;
-  ~Mapping();
-
-  bool mapped() const noexcept { return begin_ != nullptr; }
-  std::string_view text() const noexcept { return {begin_, size_}; }
-  /// Whether a guard had to put zeros in place of pages that the file no longer has.
-  bool was_truncated() const noexcept;
-
- private:
-  const char* begin_ = nullptr;
-  std::size_t size_ = 0;
-  int slot_ = -1;  // in the table that the signal handler looks at
 };
 
 }  // namespace perfmap
