@@ -586,8 +586,7 @@ void declare_stacks(CommandOptions& command) {
       .positional("recording", options.recording, kFile,
                   "A recording of perf record, a pprof profile, or '-'")
       .required();
-  add_format(command, options.format,
-             {"folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl"});
+  add_format(command, options.format, stack_format_names());
   add_output(command, options.output);
   add_filters(command, options.stacks.filter);
   const Option lines = command.flag("--lines", options.lines, "Print source lines");

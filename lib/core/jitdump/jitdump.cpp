@@ -84,13 +84,6 @@ std::optional<Cursor> body_of(const JitRecord& record, JitRecordKind kind) noexc
 
 }  // namespace
 
-std::string_view to_string(JitRecordKind kind) noexcept {
-  constexpr std::array<std::string_view, 5> kNames = {"load", "move", "debug-info", "close",
-                                                      "unwinding-info"};
-  const auto number = static_cast<std::size_t>(kind);
-  return number < kNames.size() ? kNames[number] : std::string_view();
-}
-
 std::optional<LoadRecord> decode_load(const JitRecord& record) noexcept {
   std::optional<Cursor> body = body_of(record, JitRecordKind::load);
   if (!body) return std::nullopt;
@@ -227,7 +220,41 @@ bool is_plausible_unwinding(const JitRecord& record) noexcept {
   return info && info->padding.size() <= kMaxPadding;
 }
 
+/// A record of one size.
+template <std::uint32_t size>
+bool has_its_size(const JitRecord& record) noexcept {
+  return record.bytes.size() == size;
+}
+
+struct RecordKind {
+  JitRecordKind kind;
+  std::string_view name;
+  std::uint32_t smallest;  ///< size of a record
+  bool (*is_plausible)(const JitRecord& record) noexcept;
+};
+constexpr std::array<RecordKind, kJitRecordKinds> kKinds{{
+    {JitRecordKind::load, "load", LoadRecord::kFixed + 1, is_plausible_load},
+    {JitRecordKind::move, "move", MoveRecord::kFixed, has_its_size<MoveRecord::kFixed>},
+    {JitRecordKind::debug_info, "debug-info", DebugInfoRecord::kFixed, is_plausible_debug_info},
+    {JitRecordKind::close, "close", JitRecord::kPrefix, has_its_size<JitRecord::kPrefix>},
+    {JitRecordKind::unwinding_info, "unwinding-info", UnwindingRecord::kFixed,
+     is_plausible_unwinding},
+}};
+
+constexpr bool are_by_id() {
+  for (std::size_t i = 0; i < kKinds.size(); ++i) {
+    if (static_cast<std::size_t>(kKinds[i].kind) != i) return false;
+  }
+  return true;
+}
+static_assert(are_by_id());
+
 }  // namespace
+
+std::string_view to_string(JitRecordKind kind) noexcept {
+  const auto id = static_cast<std::size_t>(kind);
+  return id < kKinds.size() ? kKinds[id].name : std::string_view();
+}
 
 std::optional<JitRecord> read_prefix(std::string_view bytes, std::uint64_t offset,
                                      std::endian order) noexcept {
@@ -245,15 +272,9 @@ std::optional<JitRecord> read_prefix(std::string_view bytes, std::uint64_t offse
 }
 
 bool is_plausible(const JitRecord& record, const JitRecordHints& hints) noexcept {
-  if (!in_time(record.time, hints)) return false;
-  switch (static_cast<JitRecordKind>(record.id)) {
-    case JitRecordKind::load: return is_plausible_load(record);
-    case JitRecordKind::move: return record.bytes.size() == MoveRecord::kFixed;
-    case JitRecordKind::debug_info: return is_plausible_debug_info(record);
-    case JitRecordKind::close: return record.bytes.size() == JitRecord::kPrefix;
-    case JitRecordKind::unwinding_info: return is_plausible_unwinding(record);
-  }
-  return false;
+  return in_time(record.time, hints) && record.id < kKinds.size() &&
+         record.bytes.size() >= kKinds[record.id].smallest &&
+         kKinds[record.id].is_plausible(record);
 }
 
 bool could_be_prefix(std::string_view bytes, std::uint64_t offset,
@@ -263,8 +284,7 @@ bool could_be_prefix(std::string_view bytes, std::uint64_t offset,
   const std::uint32_t size = cursor.u32();
   const std::uint64_t time = cursor.u64();
   if (!cursor.ok()) return true;  // the end of the file
-  return id <= static_cast<std::uint32_t>(JitRecordKind::unwinding_info) &&
-         size >= JitRecord::kPrefix && in_time(time, hints);
+  return id < kJitRecordKinds && size >= JitRecord::kPrefix && in_time(time, hints);
 }
 
 std::optional<JitRecord> find_record(std::string_view bytes, std::uint64_t offset,
@@ -274,7 +294,7 @@ std::optional<JitRecord> find_record(std::string_view bytes, std::uint64_t offse
     std::uint32_t id = 0;
     std::memcpy(&id, bytes.data() + offset, sizeof id);
     if (hints.order != std::endian::native) id = __builtin_bswap32(id);
-    if (id > static_cast<std::uint32_t>(JitRecordKind::unwinding_info)) continue;
+    if (id >= kJitRecordKinds) continue;
     const std::optional<JitRecord> record = read_prefix(bytes, offset, hints.order);
     if (record && is_plausible(*record, hints) && could_be_prefix(bytes, record->end(), hints)) {
       return record;
@@ -298,14 +318,7 @@ std::uint64_t repeated_bytes(std::string_view bytes, std::uint64_t damage,
 namespace {
 
 std::uint32_t smallest_size(std::uint32_t id) noexcept {
-  switch (static_cast<JitRecordKind>(id)) {
-    case JitRecordKind::load: return LoadRecord::kFixed + 1;
-    case JitRecordKind::move: return MoveRecord::kFixed;
-    case JitRecordKind::debug_info: return DebugInfoRecord::kFixed;
-    case JitRecordKind::close: return JitRecord::kPrefix;
-    case JitRecordKind::unwinding_info: return UnwindingRecord::kFixed;
-  }
-  return UINT32_MAX;
+  return id < kKinds.size() ? kKinds[id].smallest : UINT32_MAX;
 }
 
 /// Records of ids to come are skipped by their size, which is to be believed where a known record

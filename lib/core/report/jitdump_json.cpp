@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -228,7 +229,7 @@ bool encode_load(Fields& fields, JitdumpEncoder& encoder, bool& without_code) {
   return fields.problem().empty() && encoder.load(fields.time("time"), load);
 }
 
-bool encode_move(Fields& fields, JitdumpEncoder& encoder) {
+bool encode_move(Fields& fields, JitdumpEncoder& encoder, bool& /*without_code*/) {
   MoveRecord move;
   move.pid = fields.number32("pid");
   move.tid = fields.number32("tid");
@@ -241,7 +242,7 @@ bool encode_move(Fields& fields, JitdumpEncoder& encoder) {
   return true;
 }
 
-bool encode_lines(Fields& fields, JitdumpEncoder& encoder) {
+bool encode_lines(Fields& fields, JitdumpEncoder& encoder, bool& /*without_code*/) {
   const std::vector<nlohmann::json> objects = fields.objects("lines");
   std::vector<std::string> files(objects.size());
   std::vector<LineRecord> lines(objects.size());
@@ -256,7 +257,7 @@ bool encode_lines(Fields& fields, JitdumpEncoder& encoder) {
   return encoder.debug_info(fields.time("time"), fields.address("start"), lines, padding);
 }
 
-bool encode_unwinding(Fields& fields, JitdumpEncoder& encoder) {
+bool encode_unwinding(Fields& fields, JitdumpEncoder& encoder, bool& /*without_code*/) {
   const std::string frame = fields.bytes("eh_frame").value_or("");
   const std::string header = fields.bytes("eh_frame_hdr").value_or("");
   const std::string padding = fields.bytes("padding").value_or("");
@@ -271,24 +272,26 @@ bool encode_unwinding(Fields& fields, JitdumpEncoder& encoder) {
 }
 
 std::optional<JitRecordKind> kind_of(const std::string& name) {
-  for (std::uint32_t id = 0; id <= static_cast<std::uint32_t>(JitRecordKind::unwinding_info);
-       ++id) {
+  for (std::uint32_t id = 0; id < kJitRecordKinds; ++id) {
     const auto kind = static_cast<JitRecordKind>(id);
     if (to_string(kind) == name) return kind;
   }
   return std::nullopt;
 }
 
+bool encode_close(Fields& fields, JitdumpEncoder& encoder, bool& /*without_code*/) {
+  encoder.close(fields.time("time"));
+  return true;
+}
+
+/// By JitRecordKind.
+using EncodeFields = bool (*)(Fields& fields, JitdumpEncoder& encoder, bool& without_code);
+constexpr std::array<EncodeFields, kJitRecordKinds> kEncode = {
+    encode_load, encode_move, encode_lines, encode_close, encode_unwinding};
+
 bool encode_fields(JitRecordKind kind, Fields& fields, JitdumpEncoder& encoder,
                    bool& without_code) {
-  switch (kind) {
-    case JitRecordKind::load: return encode_load(fields, encoder, without_code);
-    case JitRecordKind::move: return encode_move(fields, encoder);
-    case JitRecordKind::debug_info: return encode_lines(fields, encoder);
-    case JitRecordKind::unwinding_info: return encode_unwinding(fields, encoder);
-    case JitRecordKind::close: encoder.close(fields.time("time")); break;
-  }
-  return true;
+  return kEncode[static_cast<std::size_t>(kind)](fields, encoder, without_code);
 }
 
 /// Appends the record that an object of "entries" or "records" describes to what `encoder` writes.

@@ -38,7 +38,9 @@ struct JitdumpHeader {
   friend bool operator==(const JitdumpHeader&, const JitdumpHeader&) = default;
 };
 
+/// A kind of record is a value here, a row of the table in jitdump.cpp and one in jitdump_json.cpp.
 enum class JitRecordKind : std::uint32_t { load, move, debug_info, close, unwinding_info };
+inline constexpr std::uint32_t kJitRecordKinds = 5;
 
 /// A record as it lies in the file: its prefix, and all of its bytes, prefix and padding included.
 /// Nothing requires records to be aligned. Borrowed from the input.

@@ -203,6 +203,7 @@ std::uint32_t ShownFrames::of_place(std::uint32_t place) {
 
 namespace {
 
+/// A format is a row here, a value of StackFormat, and the function in writers.hpp that makes it.
 struct Format {
   StackFormat format;
   std::string_view name;
@@ -234,6 +235,12 @@ std::optional<StackFormat> stack_format(std::string_view name) noexcept {
     if (one.name == name) return one.format;
   }
   return std::nullopt;
+}
+
+std::vector<std::string> stack_format_names() {
+  std::vector<std::string> names;
+  for (const Format& one : kFormats) names.emplace_back(one.name);
+  return names;
 }
 
 std::unique_ptr<StackWriter> StackWriter::make(StackFormat format, OutputFile& out,

@@ -169,6 +169,8 @@ enum class StackFormat : std::uint8_t {
 /// "folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl".
 PERFMAP_API std::string_view to_string(StackFormat format) noexcept;
 PERFMAP_API std::optional<StackFormat> stack_format(std::string_view name) noexcept;
+/// All names, in that order.
+PERFMAP_API std::vector<std::string> stack_format_names();
 
 /// Writes stacks in one format. Samples come in the order of their times. One thread at a time.
 ///
