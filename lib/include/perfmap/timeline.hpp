@@ -198,7 +198,7 @@ PERFMAP_API MapText map_text_at(const Timeline& timeline, std::uint64_t time = T
 /// What a jitdump holds.
 struct DumpInfo {
   std::uint64_t bytes = 0;
-  std::uint64_t lost_bytes = 0;            ///< that belong to no record
+  std::uint64_t lost_bytes = 0;                          ///< that belong to no record
   std::array<std::uint64_t, kJitRecordKinds> records{};  ///< by JitRecordKind
   std::uint64_t unknown_records = 0;
   std::uint64_t bad_records = 0;            ///< LOADs and MOVEs that cannot be decoded
