@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <perfmap/loop_report.hpp>
 #include <perfmap/profile/module.hpp>
+#include <perfmap/pypylog.hpp>
 #include <perfmap/text.hpp>
 #include <sys/ioctl.h>
 #include <unistd.h>

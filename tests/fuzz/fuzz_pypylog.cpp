@@ -1,7 +1,6 @@
 #include <cstdlib>
 
-#include "perfmap/loop_profile.hpp"
-#include "perfmap/pypylog_code.hpp"
+#include "perfmap/pypylog.hpp"
 
 namespace {
 

@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/loop_profile.hpp"
-#include "perfmap/pypylog_code.hpp"
+#include "perfmap/pypylog.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <random>
 
-#include "perfmap/loop_profile.hpp"
+#include "perfmap/pypylog.hpp"
 #include "support/catch.hpp"
 #include "support/pypylog_oracle.hpp"
 

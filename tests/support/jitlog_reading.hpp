@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "perfmap/input.hpp"
-#include "perfmap/loop_profile.hpp"
+#include "perfmap/pypylog.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "perfmap/loop_profile.hpp"
+#include "perfmap/pypylog.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap::test {

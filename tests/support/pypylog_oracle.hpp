@@ -9,7 +9,7 @@
 
 namespace perfmap::test {
 
-/// What a log's times are, as perfmap/loop_profile.hpp says it, in the plainest way: a line at a
+/// What a log's times are, as perfmap/pypylog.hpp says it, in the plainest way: a line at a
 /// time, everything by its name. Knows no bridges.
 struct PlainProfile {
   struct Thread {

@@ -1,91 +1,351 @@
-// What jit-profile sections say: loops that are entered and left.
-
-#include "perfmap/loop_profile.hpp"
-
 #include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
-#include "perfmap/compiled_loops.hpp"
-#include "perfmap/pypylog.hpp"
+#include "base/text.hpp"
+#include "io/windows.hpp"
 #include "perfmap/rules.hpp"
+#include "pypylog/pypy_lines.hpp"
+#include "pypylog/reader.hpp"
 
 namespace perfmap {
+namespace {
 
-namespace loops {
+constexpr std::uint32_t kNone = CompiledLoop::kNone;
+
+/// What a section means by its category: a loop is entered or left, or it tells of loops.
+enum class Meaning : std::uint8_t { nothing, enter, leave, addresses, operations, counts, code };
+
+constexpr std::pair<std::string_view, Meaning> kMeanings[] = {
+    {"jit-profile-enter", Meaning::enter},       {"jit-profile-exit", Meaning::leave},
+    {"jit-backend-addr", Meaning::addresses},    {"jit-log-opt-loop", Meaning::operations},
+    {"jit-log-opt-bridge", Meaning::operations}, {"jit-backend-counts", Meaning::counts},
+    {"jit-backend-dump", Meaning::code}};
+
+bool is_event(Meaning meaning) noexcept {
+  return meaning == Meaning::enter || meaning == Meaning::leave;
+}
+
+std::string numbered_key(bool is_bridge, std::uint64_t id) {
+  return (is_bridge ? "b" : "l") + to_hex(id);
+}
+
+/// One spelling for all names of a loop.
+std::string key_of(std::string_view name) {
+  const LoopName parsed = parse_loop_name(name);
+  return parsed.id ? numbered_key(parsed.is_bridge, *parsed.id) : "n" + std::string(name);
+}
+
+void set_place(CompiledLoop& loop, std::string_view text) {
+  const PypyPlace place = parse_pypy_place(text);
+  loop.function = place.function;
+  loop.file = place.file;
+  loop.first_line = place.first_line;
+  loop.line = place.line;
+}
+
+}  // namespace
+
+/// Makes loops and bridges of the lines of sections that tell of them. Of several that are called
+/// alike the latest is meant.
+class LoopSections {
+ public:
+  explicit LoopSections(CompiledLoops& loops) : all_(loops.all_), code_(loops.code_) {}
+
+  // Where the same section is open twice, as two processes write it at once, their lines are mixed.
+  void begin(Meaning meaning, const PypylogEvent& opened) {
+    Section* const section = section_of(opened.thread);
+    if (section != nullptr && section->meaning == meaning) {
+      ++section->depth;
+    } else {
+      open_.push_back({.meaning = meaning, .thread = opened.thread, .tick = opened.tick});
+    }
+  }
+
+  void end(Meaning meaning, std::uint32_t thread) {
+    Section* const section = section_of(thread);
+    if (section == nullptr || section->meaning != meaning) return;
+    if (--section->depth == 0) open_.erase(open_.begin() + (section - open_.data()));
+  }
+
+  bool is_open() const noexcept { return !open_.empty(); }
+
+  /// A line of that thread, which is at `where`. False where no section of it is open.
+  bool take(std::uint32_t thread, std::string_view line, const Location& where,
+            Diagnostics& problems) {
+    Section* const section = section_of(thread);
+    if (section != nullptr) take_line(*section, line, where, problems);
+    return section != nullptr;
+  }
+
+  /// The one of that name, made where there is none; kNone for an empty name.
+  std::uint32_t find_or_add(std::string_view name) {
+    if (name.empty()) return kNone;
+    const std::uint32_t known = find(key_of(name));
+    if (known != kNone) return known;
+    const std::uint32_t index = add(name);
+    adopt(index);
+    return index;
+  }
+  /// The latest of those that are called as this one is.
+  std::uint32_t latest(std::uint32_t loop) const noexcept { return *latest_of_[loop]; }
+
+ private:
+  /// A section that is open in some thread, and what its lines have been about so far.
+  struct Section {
+    Meaning meaning = Meaning::nothing;
+    std::uint32_t thread = CompiledLoop::kNoThread;
+    PypylogTick tick = {};
+    std::uint32_t depth = 1;
+    std::uint32_t loop = kNone;              // whose operations, or entries, the lines are
+    std::vector<std::uint32_t> placed = {};  // loops whose addresses are told; several where mixed
+  };
+  struct Part {  // a guard or label of a loop
+    std::uint32_t loop = kNone;
+    std::uint32_t number = 0;
+  };
+
+  static constexpr std::uint64_t kMaxCode = std::uint64_t{1} << 30;
+  static constexpr std::size_t kMaxPlacedAtOnce = 16;
+
+  Section* section_of(std::uint32_t thread) noexcept {
+    const auto found = std::find_if(open_.rbegin(), open_.rend(), [&](const Section& section) {
+      return section.thread == thread;
+    });
+    return found == open_.rend() ? nullptr : &*found;
+  }
+
+  std::uint32_t find(const std::string& key) const {
+    const auto found = latest_.find(key);
+    return found == latest_.end() ? kNone : found->second;
+  }
+
+  /// A new one, which is the latest of its name from now on.
+  std::uint32_t add(std::string_view name) {
+    const auto index = static_cast<std::uint32_t>(all_.size());
+    const LoopName parsed = parse_loop_name(name);
+    CompiledLoop& loop = all_.emplace_back();
+    loop.kind = parsed.is_bridge ? CompiledLoop::Kind::bridge : CompiledLoop::Kind::loop;
+    loop.id = parsed.id.value_or(0);
+    loop.name = name;
+    if (parsed.is_bridge && parsed.id) loop.name = "bridge out of Guard 0x" + to_hex(loop.id);
+    set_place(loop, parsed.place);
+    latest_of_.push_back(&latest_.insert_or_assign(key_of(name), index).first->second);
+    return index;
+  }
+
+  void take_line(Section& section, std::string_view whole, const Location& where,
+                 Diagnostics& problems) {
+    const std::string_view line = plain_pypylog_line(whole);
+    const auto offset_of = [&](std::string_view part) {
+      return where.offset + static_cast<std::uint64_t>(part.data() - whole.data());
+    };
+    if (section.meaning == Meaning::addresses) {
+      take_address(section, line, where, problems);
+    } else if (section.meaning == Meaning::counts) {
+      take_count(section, line);
+    } else if (section.meaning == Meaning::operations) {
+      const bool had_title = section.loop != kNone;
+      take_operation(section, line);
+      if (section.loop == kNone) return;
+      LogSpan& span = all_[section.loop].operations;
+      if (!had_title) span.offset = offset_of(line);
+      span.size = where.offset + whole.size() - span.offset;
+    } else if (const auto bytes = parse_code_line(line)) {
+      code_.push_back({bytes->address, {offset_of(bytes->hex), bytes->hex.size()}});
+    }
+  }
+
+  void make_no_sense(CompiledLoop& loop, const Location& where, Diagnostics& problems) {
+    problems.add(rule::kOddCode, where, "the addresses of " + loop.name + " make no sense");
+    loop.code = {};
+  }
+
+  void take_address(Section& section, std::string_view line, const Location& where,
+                    Diagnostics& problems) {
+    if (const auto placed = parse_placed_line(line)) {
+      place(section, *placed, where, problems);
+    } else if (const auto part = parse_part_line(line)) {
+      const bool is_begin = part->part == "function" || part->part == "jump target";
+      if (is_begin || part->part == "end") {
+        move_edge(section, is_begin, part->address, where, problems);
+      }
+    }
+  }
+
+  void place(Section& section, const PlacedLine& line, const Location& where,
+             Diagnostics& problems) {
+    std::uint32_t index = find(key_of(line.name));
+    // What has an address already, or was told of before it had one, is another by the same name.
+    const bool is_known =
+        index != kNone && all_[index].code.size == 0 && all_[index].operations.empty();
+    if (!is_known) index = add(line.name);
+    CompiledLoop& loop = all_[index];
+    loop.name = line.name;
+    loop.compiled = section.tick;
+    loop.placed = where.offset;
+    loop.thread = section.thread;
+    const bool is_entered_before = line.bootstrap != 0 && line.bootstrap < line.begin;
+    const Address begin = is_entered_before ? line.bootstrap : line.begin;
+    if (line.end < line.begin || line.end - begin > kMaxCode) {
+      make_no_sense(loop, where, problems);
+    } else {
+      loop.code = AddressRange::clamped(begin, line.end - begin);
+      loop.operations_end = loop.code.end();
+    }
+    adopt(index);
+    if (section.placed.size() == kMaxPlacedAtOnce) section.placed.erase(section.placed.begin());
+    section.placed.push_back(index);
+  }
+
+  /// Code begins before its loop's, or ends behind it. Where lines of two processes are mixed, that
+  /// is of the loop that it fits best.
+  void move_edge(Section& section, bool is_begin, Address address, const Location& where,
+                 Diagnostics& problems) {
+    std::uint32_t best = kNone;
+    std::uint64_t least = UINT64_MAX;
+    for (const std::uint32_t index : section.placed) {
+      const AddressRange& range = all_[index].code;
+      const std::uint64_t distance = is_begin ? range.begin - address : address - range.end();
+      if (distance >= least) continue;
+      least = distance;
+      best = index;
+    }
+    if (best == kNone) return;
+    AddressRange& range = all_[best].code;
+    if (least > kMaxCode) return make_no_sense(all_[best], where, problems);
+    const Address begin = is_begin ? address : range.begin;
+    range = AddressRange::clamped(begin, (is_begin ? range.end() : address) - begin);
+  }
+
+  void begin_operations(Section& section, const OperationsTitle& title) {
+    std::uint32_t index = find(key_of(title.name));
+    if (index == kNone || !all_[index].operations.empty()) index = add(title.name);
+    CompiledLoop& loop = all_[index];
+    loop.name = title.name;
+    loop.type = title.type;
+    loop.thread = section.thread;
+    if (loop.compiled == PypylogTick{}) loop.compiled = section.tick;
+    adopt(index);
+    section.loop = index;
+  }
+
+  void take_operation(Section& section, std::string_view line) {
+    if (const auto title = parse_operations_title(line)) return begin_operations(section, *title);
+    if (section.loop == kNone) return;
+    const auto parsed = parse_operation_line(line);
+    if (!parsed) return;
+    CompiledLoop& loop = all_[section.loop];
+    if (!parsed->place.empty() && loop.function.empty()) set_place(loop, parsed->place);
+    if (parsed->guard != 0) add_guard(section.loop, parsed->guard, parsed->operation);
+    if (parsed->token == 0) return;
+    if (parsed->operation == "label") {
+      labels_[parsed->token] = {section.loop, static_cast<std::uint32_t>(loop.labels.size())};
+      loop.labels.push_back({parsed->token});
+    } else {
+      loop.jumps_to = parsed->token;
+      settle_jump(loop);
+    }
+  }
+
+  void add_guard(std::uint32_t index, Address address, std::string_view operation) {
+    std::vector<CompiledLoop::Guard>& guards = all_[index].guards;
+    guards_[address] = {index, static_cast<std::uint32_t>(guards.size())};
+    guards.push_back({address, std::string(operation)});
+    const std::uint32_t bridge = find(numbered_key(true, address));
+    if (bridge != kNone) adopt(bridge);
+  }
+
+  /// Finds out whose guard a bridge goes out of.
+  void adopt(std::uint32_t bridge) {
+    CompiledLoop& child = all_[bridge];
+    if (child.kind != CompiledLoop::Kind::bridge || child.owner != kNone) return;
+    const auto found = guards_.find(child.id);
+    if (found == guards_.end() || found->second.loop == bridge) return;
+    CompiledLoop& owner = all_[found->second.loop];
+    child.owner = found->second.loop;
+    child.loop = owner.kind == CompiledLoop::Kind::loop ? child.owner : owner.loop;
+    owner.guards[found->second.number].bridge = bridge;
+    settle_jump(child);
+  }
+
+  void settle_jump(CompiledLoop& loop) {
+    if (loop.kind != CompiledLoop::Kind::bridge || loop.jumps_to == 0) return;
+    const auto target = labels_.find(loop.jumps_to);
+    loop.is_inner =
+        target != labels_.end() && loop.loop != kNone && target->second.loop == loop.loop;
+  }
+
+  void take_count(Section& section, std::string_view line) {
+    const auto parsed = parse_count_line(line);
+    if (!parsed) return;
+    if (parsed->of != CountLine::Of::label) {
+      const bool is_bridge = parsed->of == CountLine::Of::bridge;
+      section.loop = find_or_add((is_bridge ? "bridge " : "Loop ") + std::to_string(parsed->id));
+      all_[section.loop].entries = parsed->count;
+      return;
+    }
+    // A loop whose entries were just counted, and that has the number of the one with that label
+    // and is another, is of a process that shares the log: the later is meant.
+    const auto known = labels_.find(parsed->id);
+    const std::uint32_t labelled = known == labels_.end() ? kNone : known->second.loop;
+    const std::uint32_t entered = section.loop;
+    const bool is_others = labelled != kNone && entered != kNone && entered != labelled &&
+                           all_[entered].kind == all_[labelled].kind &&
+                           all_[entered].id == all_[labelled].id;
+    if (labelled != kNone && !is_others) {
+      all_[labelled].labels[known->second.number].count = parsed->count;
+    } else if (entered != kNone) {
+      all_[entered].labels.push_back({parsed->id, parsed->count});
+    }
+  }
+
+  std::vector<CompiledLoop>& all_;
+  std::vector<CodeBytes>& code_;
+  std::vector<Section> open_;                              // a few
+  std::unordered_map<std::string, std::uint32_t> latest_;  // loops by their keys
+  std::vector<const std::uint32_t*> latest_of_;            // values of that, by loop
+  std::unordered_map<Address, Part> guards_;
+  std::unordered_map<std::uint64_t, Part> labels_;
+};
+
+std::uint32_t CompiledLoops::find(std::string_view name) const {
+  for (const std::string_view before : {"", "Loop ", "bridge ", "bridge 0x"}) {
+    const std::string key = key_of(std::string(before).append(name));
+    const auto found = std::find_if(all_.rbegin(), all_.rend(), [&](const CompiledLoop& loop) {
+      return key_of(loop.name) == key;
+    });
+    if (found != all_.rend()) return static_cast<std::uint32_t>(all_.rend() - found - 1);
+  }
+  const auto called = std::find_if(all_.begin(), all_.end(), [&](const CompiledLoop& loop) {
+    return loop.function == name && !name.empty();
+  });
+  return called == all_.end() ? kNone : static_cast<std::uint32_t>(called - all_.begin());
+}
+
+std::optional<std::uint64_t> CompiledLoop::iterations() const noexcept {
+  std::optional<std::uint64_t> sum;
+  for (const Label& label : labels) {
+    if (!label.count) continue;
+    std::uint64_t next = 0;
+    const bool overflows = __builtin_add_overflow(sum.value_or(0), *label.count, &next);
+    sum = overflows ? UINT64_MAX : next;
+  }
+  return sum ? sum : entries;
+}
 
 namespace {
 
 /// Differences and sums of ticks, in both bases at once.
-inline PypylogTick operator-(PypylogTick a, const PypylogTick& b) noexcept {
+PypylogTick operator-(PypylogTick a, const PypylogTick& b) noexcept {
   return {a.hex - b.hex, a.dec - b.dec};
 }
-inline PypylogTick& operator+=(PypylogTick& a, const PypylogTick& b) noexcept {
+PypylogTick& operator+=(PypylogTick& a, const PypylogTick& b) noexcept {
   a.hex += b.hex;
   a.dec += b.dec;
   return a;
 }
 
-/// Times as they count: in order, and within the span that is asked for.
-struct TickOrder {
-  TickBase base = TickBase::automatic;
-  std::optional<PypylogTick> from = {};
-  std::optional<PypylogTick> to = {};
-
-  /// As long as no letter has been met, decimal readings are in the order of the hexadecimal ones.
-  std::uint64_t key(const PypylogTick& tick) const noexcept {
-    return base == TickBase::hex ? tick.hex : tick.dec;
-  }
-  bool less(const PypylogTick& a, const PypylogTick& b) const noexcept { return key(a) < key(b); }
-  bool covers(const PypylogTick& tick) const noexcept {
-    return !(from && less(tick, *from)) && !(to && less(*to, tick));
-  }
-  PypylogTick clamped(const PypylogTick& tick) const noexcept {
-    if (from && less(tick, *from)) return *from;
-    return to && less(*to, tick) ? *to : tick;
-  }
-};
-
-/// What a profile has to know of a section by its category.
-enum class Meaning : std::uint8_t { nothing, enter, leave, tells };
-
-/// A jit-profile section that is open.
-struct LoopEvent {
-  Meaning meaning = Meaning::nothing;  ///< nothing: there is none
-  bool counts = false;                 ///< its time is in the span that is asked for
-  PypylogTick tick = {};
-};
-
-/// What a thread is in the middle of.
-struct ThreadClock {
-  static constexpr std::size_t kMaxDepth = 4096;
-
-  std::uint32_t number = PypylogEvent::kNoThread;
-  bool has_started = false;
-  bool is_in_inner_bridge = false;  // of `loop`, and not counted for itself
-  std::uint32_t loop = CompiledLoop::kNone;
-  PypylogTick first = {};
-  PypylogTick last = {};     // up to which sections are accounted for
-  PypylogTick changed = {};  // up to which loops are
-  PypylogTick outside = {};
-  PypylogTick rest = {};
-  LoopEvent event = {};
-  std::vector<std::uint32_t> open = {};  // categories of sections, outermost first
-
-  std::uint32_t innermost() const noexcept {
-    return open.empty() ? PypylogEvent::kNoCategory : open.back();
-  }
-};
-
-}  // namespace
-
-namespace {
-
-/// Sums of a loop or a category, in both bases.
+/// Of a loop or a category, in both bases.
 struct Sum {
   PypylogTick ticks = {};
   std::uint64_t entered = 0;
@@ -96,467 +356,390 @@ struct CategorySum : Sum {
   Meaning meaning = Meaning::nothing;
 };
 
-inline Location place_of(const PypylogEvent& event) noexcept {
-  return {event.offset, event.line, 1};
-}
+/// A jit-profile section that is open.
+struct LoopEvent {
+  Meaning meaning = Meaning::nothing;  // nothing: there is none
+  bool counts = false;                 // its time is in the span that is asked for
+  PypylogTick tick = {};
+};
 
-/// Of the line that closes a whole section.
-inline Location end_of(const PypylogEvent& event) noexcept {
-  const bool has_line = !event.inside.empty();
-  return {event.inside_offset + event.inside.size(), event.line + (has_line ? 2 : 1), 1};
-}
+/// What a thread is in the middle of.
+struct ThreadClock {
+  std::uint32_t number = CompiledLoop::kNoThread;
+  bool has_started = false;
+  bool is_in_inner_bridge = false;  // of `loop`, and not counted for itself
+  std::uint32_t loop = kNone;
+  PypylogTick first = {};
+  PypylogTick last = {};     // up to which sections are accounted for
+  PypylogTick changed = {};  // up to which loops are
+  PypylogTick outside = {};
+  PypylogTick rest = {};
+  LoopEvent event = {};
+  std::vector<std::uint32_t> open = {};  // categories of sections, outermost first
+};
 
 /// A loop that an event names, and what that means for its time.
 struct NamedLoop {
   std::uint64_t version = 0;  // of what is known of loops; 0: nothing
-  std::uint32_t loop = CompiledLoop::kNone;
-  std::uint32_t counted = CompiledLoop::kNone;  // whose time it is
-  bool is_ignored = false;                      // an inner bridge, whose time is its loop's
+  std::uint32_t loop = kNone;
+  std::uint32_t counted = kNone;  // whose time it is
+  bool is_ignored = false;        // an inner bridge, whose time is its loop's
 };
+
+Location place_of(const PypylogEvent& event) noexcept { return {event.offset, event.line, 1}; }
+
+/// Of the line that closes a whole section.
+Location end_of(const PypylogEvent& event) noexcept {
+  return {event.inside_offset + event.inside.size(), event.line + (event.inside.empty() ? 1 : 2),
+          1};
+}
+
+}  // namespace
 
 /// Accounts for the time between a log's section lines.
-class LoopClock {
- public:
-  explicit LoopClock(LoopProfile::Options options);
+struct LoopProfile::State : Results {
+  static constexpr std::size_t kMaxDepth = 4096;
+  static constexpr std::size_t kMaxThreads = 65536;
 
-  bool wants_text() const noexcept { return wanting_ != 0; }
-  void take(const PypylogEvent& event);
-  void finish();
+  explicit State(Options wanted) : options(std::move(wanted)) {
+    base = options.base;
+    counts_inner_bridges = options.count_inner_bridges;
+  }
 
-  const TickOrder& order() const noexcept { return order_; }
-  bool has_events() const noexcept { return has_events_; }
-  bool counts_inner_bridges() const noexcept { return count_inner_bridges_; }
-  const CompiledLoops& loops() const noexcept { return loops_; }
-  std::span<const CategorySum> categories() const noexcept { return categories_; }
-  std::span<const Sum> times() const noexcept { return times_; }
-  std::span<const ThreadClock> threads() const noexcept { return threads_; }
-  const Diagnostics& problems() const noexcept { return problems_; }
+  Options options;
+  PypylogReader reader;
+  LoopSections sections{loops};
+  std::size_t unnamed = 0;  // threads in a jit-profile section that has named no loop yet
+  std::size_t wanting = 0;  // threads whose innermost section's text is of interest
+  std::size_t recent = 0;   // the thread of the last event
+  std::vector<NamedLoop> named_in_slots;  // by PypylogEvent::inside_slot
+  std::uint64_t version = 1;              // of `sections`
+  std::vector<Sum> loop_sums;
+  std::vector<CategorySum> category_sums;  // by PypylogEvent::category
+  std::vector<ThreadClock> clocks;
+  std::unordered_map<std::uint32_t, std::size_t> clock_numbers;  // positions in clocks
 
- private:
-  ThreadClock* find_thread(std::uint32_t number) noexcept;
-  ThreadClock* thread_of(const PypylogEvent& event) {
-    if (recent_ < threads_.size() && threads_[recent_].number == event.thread) {
-      return &threads_[recent_];
+  /// As long as no letter has been met, decimal readings are in the order of the hexadecimal ones.
+  std::uint64_t value(const PypylogTick& tick) const noexcept {
+    return base == TickBase::hex ? tick.hex : tick.dec;
+  }
+  bool less(const PypylogTick& a, const PypylogTick& b) const noexcept {
+    return value(a) < value(b);
+  }
+  /// The nearest that is in the span that is asked for.
+  PypylogTick clamped(const PypylogTick& tick) const noexcept {
+    if (options.from && less(tick, *options.from)) return *options.from;
+    return options.to && less(*options.to, tick) ? *options.to : tick;
+  }
+  bool counts(const PypylogTick& tick) const noexcept {
+    return value(clamped(tick)) == value(tick);
+  }
+
+  ThreadClock* find_thread(std::uint32_t number) noexcept {
+    if (recent < clocks.size() && clocks[recent].number == number) return &clocks[recent];
+    const auto found = clock_numbers.find(number);
+    if (found == clock_numbers.end()) return nullptr;
+    recent = found->second;
+    return &clocks[recent];
+  }
+
+  ThreadClock* find_or_add_thread(const PypylogEvent& event) {
+    if (ThreadClock* const known = find_thread(event.thread)) return known;
+    if (clocks.size() == kMaxThreads) {
+      problems.add(rule::kTooManySections, place_of(event), "a thread too many");
+      return nullptr;
     }
-    return find_or_add_thread(event);
+    clock_numbers.emplace(event.thread, clocks.size());
+    clocks.push_back({.number = event.thread});
+    return &clocks.back();
   }
-  ThreadClock* find_or_add_thread(const PypylogEvent& event);
+
   /// The time of an event as it counts: never before the latest of its thread.
-  PypylogTick tick_of(ThreadClock& thread, const PypylogEvent& event) {
-    return is_plain(thread, event.tick)
-               ? event.tick
-               : odd_tick_of(thread, event.tick, event.has_letter, place_of(event));
+  PypylogTick tick_of(ThreadClock& thread, const PypylogEvent& event, bool closed = false) {
+    const PypylogTick& tick = closed ? event.closed : event.tick;
+    const bool is_plain = base == TickBase::hex && !options.from && !options.to &&
+                          thread.has_started && tick.hex >= thread.last.hex;
+    if (is_plain) return tick;
+    return closed ? odd_tick_of(thread, tick, event.closed_has_letter, end_of(event))
+                  : odd_tick_of(thread, tick, event.has_letter, place_of(event));
   }
-  PypylogTick closed_of(ThreadClock& thread, const PypylogEvent& event) {
-    return is_plain(thread, event.closed)
-               ? event.closed
-               : odd_tick_of(thread, event.closed, event.closed_has_letter, end_of(event));
-  }
-  bool is_plain(const ThreadClock& thread, const PypylogTick& tick) const noexcept {
-    return order_.base == TickBase::hex && !order_.from && !order_.to && thread.has_started &&
-           tick.hex >= thread.last.hex;
-  }
+
   PypylogTick odd_tick_of(ThreadClock& thread, PypylogTick tick, bool has_letter,
-                          const Location& where);
-  void account(ThreadClock& thread, const PypylogTick& tick);
-  void report(const Rule& rule, const Location& where, std::string_view what,
-              std::string_view name);
-  void show(const ThreadClock& thread, const PypylogTick& tick) const;
-  void open(ThreadClock& thread, const PypylogEvent& event);
-  void close(ThreadClock& thread, const PypylogEvent& event);
-  CategorySum& category_of(const PypylogEvent& event);
-  void take_whole(ThreadClock& thread, const PypylogEvent& event);
-  void take_parts(ThreadClock& thread, const PypylogEvent& event);
-  void push(ThreadClock& thread, std::uint32_t category);
-  void pop(ThreadClock& thread);
-  void begin_event(ThreadClock& thread, const LoopEvent& event);
-  void end_event(ThreadClock& thread);
-  bool is_naming(const ThreadClock& thread) const noexcept;
-  void take_text(const PypylogEvent& event);
-  void take_name(ThreadClock& thread, const PypylogEvent& line);
-  NamedLoop named(std::uint32_t loop) const noexcept;
-  const NamedLoop& loop_in(const PypylogEvent& event);
-  void take_loop(ThreadClock& thread, const LoopEvent& change, const NamedLoop& named,
-                 const PypylogEvent& at);
-  void leave_unnamed(ThreadClock& thread, const LoopEvent& change, const Location& where);
-  void leave_loop(ThreadClock& thread, const LoopEvent& change);
-  Sum& time_of(std::uint32_t loop) {
-    if (times_.size() <= loop) times_.resize(loop + std::size_t{1});
-    return times_[loop];
+                          const Location& where) {
+    if (has_letter && base == TickBase::automatic) base = TickBase::hex;
+    if (has_letter && base == TickBase::dec) {
+      problems.add(rule::kOddTick, where, "a time that is no decimal number");
+      if (thread.has_started) return thread.last;
+      tick = {};
+    }
+    tick = clamped(tick);
+    if (!thread.has_started) {
+      thread.has_started = true;
+      thread.first = thread.last = thread.changed = tick;
+    }
+    if (!less(tick, thread.last)) return tick;
+    problems.add(rule::kTickRunsBack, where, "the time runs backwards");
+    return thread.last;
   }
+
+  /// Makes a message only of what will be kept.
+  void report(const Rule& rule, const Location& where, const char* what, std::string_view name) {
+    if (problems.count(rule)) problems.keep({&rule, where, std::string(what).append(name)});
+  }
+
+  /// The time since the thread's last section line is its innermost section's.
+  void account(ThreadClock& thread, const PypylogTick& tick) {
+    if (options.visit && base != TickBase::automatic && less(thread.last, tick)) {
+      const std::uint64_t begin = value(thread.last);
+      options.visit({thread.number, begin, value(tick) - begin, thread.loop, thread.open});
+    }
+    (thread.open.empty() ? thread.rest : category_sums[thread.open.back()].ticks) +=
+        tick - thread.last;
+    thread.last = tick;
+  }
+
   /// Since the last change the thread was in its present loop, or in none.
-  void settle(ThreadClock& thread, const PypylogTick& tick) {
-    (thread.loop == CompiledLoop::kNone ? thread.outside : time_of(thread.loop).ticks) +=
-        tick - thread.changed;
+  void settle_loop(ThreadClock& thread, const PypylogTick& tick) {
+    (thread.loop == kNone ? thread.outside : sum_of(thread.loop).ticks) += tick - thread.changed;
     thread.changed = tick;
   }
-  bool wants(std::uint32_t category) const noexcept {
-    return category != PypylogEvent::kNoCategory &&
-           categories_[category].meaning != Meaning::nothing;
+  Sum& sum_of(std::uint32_t loop) {
+    if (loop_sums.size() <= loop) loop_sums.resize(loop + std::size_t{1});
+    return loop_sums[loop];
   }
 
-  TickOrder order_;
-  bool count_inner_bridges_;
-  std::function<void(const LoopSpan&)> visit_;
-  bool has_events_ = false;
-  std::size_t unnamed_ = 0;  // threads in a jit-profile section that has named no loop yet
-  std::size_t wanting_ = 0;  // threads whose innermost section's text is of interest
-  std::size_t recent_ = 0;   // the thread of the last event
-  Diagnostics problems_{8};
-  CompiledLoops loops_;
-  std::vector<NamedLoop> named_in_slots_;  // by PypylogEvent::inside_slot
-  std::uint64_t version_ = 1;
-  std::vector<Sum> times_;
-  std::vector<CategorySum> categories_;  // by PypylogEvent::category
-  std::vector<ThreadClock> threads_;
-  std::unordered_map<std::uint32_t, std::size_t> thread_numbers_;  // positions in threads_
-};
-
-}  // namespace
-
-namespace {
-
-constexpr std::size_t kMaxThreads = 65536;
-
-LoopClock::LoopClock(LoopProfile::Options options)
-    : order_{options.base, options.from, options.to},
-      count_inner_bridges_(options.count_inner_bridges),
-      visit_(std::move(options.visit)),
-      loops_(options.keep_code_bytes) {}
-
-ThreadClock* LoopClock::find_thread(std::uint32_t number) noexcept {
-  if (recent_ < threads_.size() && threads_[recent_].number == number) return &threads_[recent_];
-  const auto found = thread_numbers_.find(number);
-  if (found == thread_numbers_.end()) return nullptr;
-  recent_ = found->second;
-  return &threads_[recent_];
-}
-
-ThreadClock* LoopClock::find_or_add_thread(const PypylogEvent& event) {
-  if (ThreadClock* const known = find_thread(event.thread)) return known;
-  if (threads_.size() == kMaxThreads) {
-    problems_.add(rule::kTooManySections, place_of(event), "a thread too many");
-    return nullptr;
+  /// Whether somebody wants the text in the thread's innermost section.
+  std::size_t wants_text(const ThreadClock& thread) const noexcept {
+    return !thread.open.empty() && category_sums[thread.open.back()].meaning != Meaning::nothing;
   }
-  thread_numbers_.emplace(event.thread, threads_.size());
-  threads_.push_back({.number = event.thread});
-  return &threads_.back();
-}
-
-PypylogTick LoopClock::odd_tick_of(ThreadClock& thread, PypylogTick tick, bool has_letter,
-                                   const Location& where) {
-  if (has_letter && order_.base == TickBase::automatic) order_.base = TickBase::hex;
-  if (has_letter && order_.base == TickBase::dec) {
-    problems_.add(rule::kOddTick, where, "a time that is no decimal number");
-    if (thread.has_started) return thread.last;
-    tick = {};
+  void push(ThreadClock& thread, std::uint32_t category) {
+    wanting -= wants_text(thread);
+    thread.open.push_back(category);
+    wanting += wants_text(thread);
   }
-  tick = order_.clamped(tick);
-  if (!thread.has_started) {
-    thread.has_started = true;
-    thread.first = thread.last = thread.changed = tick;
+  void pop(ThreadClock& thread) {
+    wanting -= wants_text(thread);
+    thread.open.pop_back();
+    wanting += wants_text(thread);
   }
-  if (!order_.less(tick, thread.last)) return tick;
-  problems_.add(rule::kTickRunsBack, where, "the time runs backwards");
-  return thread.last;
-}
 
-/// Makes a message only of what will be kept.
-void LoopClock::report(const Rule& rule, const Location& where, std::string_view what,
-                       std::string_view name) {
-  if (!problems_.count(rule)) return;
-  problems_.keep({&rule, where, std::string(what) + std::string(name)});
-}
-
-void LoopClock::show(const ThreadClock& thread, const PypylogTick& tick) const {
-  const std::uint64_t begin = order_.key(thread.last);
-  visit_({thread.number, begin, order_.key(tick) - begin, thread.loop, thread.open});
-}
-
-/// The time since the thread's last section line is its innermost section's.
-void LoopClock::account(ThreadClock& thread, const PypylogTick& tick) {
-  if (visit_ && order_.base != TickBase::automatic && order_.less(thread.last, tick)) {
-    show(thread, tick);
+  /// The reader's numbers count up: each category has to be met, even in a line that counts
+  /// nowhere. Whether this is the first time.
+  bool meet_category(const PypylogEvent& event) {
+    if (event.category == PypylogEvent::kNoCategory) return false;
+    if (event.category < category_sums.size()) return false;
+    CategorySum& category = category_sums.emplace_back();
+    category.name = event.text;
+    for (const auto& [name, meaning] : kMeanings) {
+      if (event.text == name) category.meaning = meaning;
+    }
+    if (category.meaning == Meaning::code && !options.keep_code_bytes) {
+      category.meaning = Meaning::nothing;
+    }
+    return true;
   }
-  (thread.open.empty() ? thread.rest : categories_[thread.open.back()].ticks) += tick - thread.last;
-  thread.last = tick;
-}
 
-void LoopClock::push(ThreadClock& thread, std::uint32_t category) {
-  wanting_ -= wants(thread.innermost()) ? 1 : 0;
-  thread.open.push_back(category);
-  wanting_ += wants(category) ? 1 : 0;
-}
-
-void LoopClock::pop(ThreadClock& thread) {
-  wanting_ -= wants(thread.innermost()) ? 1 : 0;
-  thread.open.pop_back();
-  wanting_ += wants(thread.innermost()) ? 1 : 0;
-}
-
-/// The reader's numbers count up.
-CategorySum& LoopClock::category_of(const PypylogEvent& event) {
-  if (event.category < categories_.size()) return categories_[event.category];
-  CategorySum& category = categories_.emplace_back();
-  category.name = event.text;
-  if (loops_.wants(event.text)) category.meaning = Meaning::tells;
-  if (event.text == "jit-profile-enter") category.meaning = Meaning::enter;
-  if (event.text == "jit-profile-exit") category.meaning = Meaning::leave;
-  return category;
-}
-
-void LoopClock::open(ThreadClock& thread, const PypylogEvent& event) {
-  const PypylogTick tick = tick_of(thread, event);
-  account(thread, tick);
-  if (event.category == PypylogEvent::kNoCategory || thread.open.size() == ThreadClock::kMaxDepth) {
-    problems_.add(rule::kTooManySections, place_of(event), "a section too many");
-    return;
+  void open(ThreadClock& thread, const PypylogEvent& event) {
+    const PypylogTick tick = tick_of(thread, event);
+    account(thread, tick);
+    if (event.category == PypylogEvent::kNoCategory || thread.open.size() == kMaxDepth) {
+      problems.add(rule::kTooManySections, place_of(event), "a section too many");
+      return;
+    }
+    CategorySum& category = category_sums[event.category];
+    const bool is_counted = counts(event.tick);
+    category.entered += is_counted ? 1 : 0;
+    push(thread, event.category);
+    if (is_event(category.meaning)) {
+      has_events = true;
+      if (is_event(thread.event.meaning)) leave_unnamed(thread, thread.event, place_of(event));
+      thread.event = {category.meaning, is_counted, tick};
+      ++unnamed;
+    } else if (category.meaning != Meaning::nothing) {
+      sections.begin(category.meaning, event);
+      ++version;
+    }
   }
-  CategorySum& category = category_of(event);
-  const bool counts = order_.covers(event.tick);
-  category.entered += counts ? 1 : 0;
-  push(thread, event.category);
-  if (category.meaning == Meaning::tells) {
-    loops_.begin(event);
-    ++version_;
-  } else if (category.meaning != Meaning::nothing) {
-    has_events_ = true;
-    if (thread.event.meaning != Meaning::nothing)
+
+  void close(ThreadClock& thread, const PypylogEvent& event) {
+    const auto found = std::find(thread.open.rbegin(), thread.open.rend(), event.category);
+    if (found == thread.open.rend()) {
+      account(thread, tick_of(thread, event));
+      return report(rule::kUnopenedSection, place_of(event),
+                    "a section ends that did not begin: ", event.text);
+    }
+    const Meaning meaning = category_sums[event.category].meaning;
+    if (is_event(meaning) && thread.event.meaning == meaning) {
       leave_unnamed(thread, thread.event, place_of(event));
-    begin_event(thread, {category.meaning, counts, tick});
-  }
-}
-
-void LoopClock::close(ThreadClock& thread, const PypylogEvent& event) {
-  const auto found = std::find(thread.open.rbegin(), thread.open.rend(), event.category);
-  if (found == thread.open.rend()) {
+    }
     account(thread, tick_of(thread, event));
-    if (event.category != PypylogEvent::kNoCategory) category_of(event);
-    report(rule::kUnopenedSection, place_of(event),
-           "a section ends that did not begin: ", event.text);
-    return;
+    for (; thread.open.back() != event.category; pop(thread)) {
+      report(rule::kUnendedSection, place_of(event),
+             "a section does not end: ", category_sums[thread.open.back()].name);
+    }
+    pop(thread);
+    if (!is_event(meaning) && meaning != Meaning::nothing) sections.end(meaning, event.thread);
   }
-  const Meaning meaning = categories_[event.category].meaning;
-  if (thread.event.meaning != Meaning::nothing && thread.event.meaning == meaning) {
-    leave_unnamed(thread, thread.event, place_of(event));
-  }
-  account(thread, tick_of(thread, event));
-  for (; thread.open.back() != event.category; pop(thread)) {
-    report(rule::kUnendedSection, place_of(event),
-           "a section does not end: ", categories_[thread.open.back()].name);
-  }
-  pop(thread);
-  if (meaning == Meaning::tells) loops_.end(event);
-}
 
-void LoopClock::take(const PypylogEvent& event) {
-  if (event.kind == PypylogEvent::Kind::text) {
-    take_text(event);
-    return;
-  }
-  ThreadClock* const thread = thread_of(event);
-  if (thread == nullptr) return;
-  if (event.kind == PypylogEvent::Kind::open) {
-    open(*thread, event);
-  } else if (event.kind == PypylogEvent::Kind::close) {
-    close(*thread, event);
-  } else {
-    take_whole(*thread, event);
-  }
-}
-
-/// A section that is opened and closed at once. Nobody has to be shown what was open meanwhile.
-void LoopClock::take_whole(ThreadClock& thread, const PypylogEvent& event) {
-  if (event.is_inside_new && !named_in_slots_.empty()) named_in_slots_[event.inside_slot] = {};
-  const bool is_new = event.category >= categories_.size();  // or there are too many
-  const bool is_simple = !visit_ && !is_new && thread.open.size() < ThreadClock::kMaxDepth &&
-                         thread.event.meaning == Meaning::nothing &&
-                         categories_[event.category].meaning != Meaning::tells;
-  if (!is_simple) {
-    take_parts(thread, event);
-    return;
-  }
-  CategorySum& category = categories_[event.category];
-  const PypylogTick opened = tick_of(thread, event);
-  account(thread, opened);
-  const bool counts = order_.covers(event.tick);
-  category.entered += counts ? 1 : 0;
-  if (category.meaning != Meaning::nothing) {
-    has_events_ = true;
-    const LoopEvent change{category.meaning, counts, opened};
-    const NamedLoop& named = loop_in(event);
-    if (named.loop != CompiledLoop::kNone) {
-      take_loop(thread, change, named, event);
-    } else {
-      leave_unnamed(thread, change, place_of(event));
+  void take(const PypylogEvent& event) {
+    if (event.kind == PypylogEvent::Kind::text) return take_text(event.text, place_of(event));
+    const bool is_new = meet_category(event);
+    ThreadClock* const thread = find_or_add_thread(event);
+    if (thread == nullptr) return;
+    switch (event.kind) {
+      case PypylogEvent::Kind::open: return open(*thread, event);
+      case PypylogEvent::Kind::close: return close(*thread, event);
+      default: return take_whole(*thread, event, is_new);
     }
   }
-  const PypylogTick closed = closed_of(thread, event);
-  category.ticks += closed - opened;
-  thread.last = closed;
-}
 
-void LoopClock::take_parts(ThreadClock& thread, const PypylogEvent& event) {
-  PypylogEvent part = event;
-  part.kind = PypylogEvent::Kind::open;
-  open(thread, part);
-  if (wants_text() && !event.inside.empty()) {
-    part.kind = PypylogEvent::Kind::text;
-    part.text = event.inside;
-    part.offset = event.inside_offset;
-    part.line = event.line + 1;
-    take_text(part);
+  /// A section that is opened and closed at once, as most are: without the detour over the sections
+  /// that are open. Nobody has to be shown what was open meanwhile.
+  void take_whole(ThreadClock& thread, const PypylogEvent& event, bool is_new) {
+    if (event.is_inside_new && !named_in_slots.empty()) named_in_slots[event.inside_slot] = {};
+    const bool is_known = !is_new && event.category != PypylogEvent::kNoCategory;
+    const Meaning meaning = is_known ? category_sums[event.category].meaning : Meaning::nothing;
+    const bool is_simple = !options.visit && is_known && thread.open.size() < kMaxDepth &&
+                           !is_event(thread.event.meaning) &&
+                           (meaning == Meaning::nothing || is_event(meaning));
+    if (!is_simple) return take_parts(thread, event);
+    const PypylogTick opened = tick_of(thread, event);
+    account(thread, opened);
+    const bool is_counted = counts(event.tick);
+    category_sums[event.category].entered += is_counted ? 1 : 0;
+    if (meaning != Meaning::nothing) {
+      has_events = true;
+      const LoopEvent change{meaning, is_counted, opened};
+      const NamedLoop& named = loop_in(event);
+      if (named.loop != kNone) {
+        take_loop(thread, change, named, place_of(event));
+      } else {
+        leave_unnamed(thread, change, place_of(event));
+      }
+    }
+    const PypylogTick closed = tick_of(thread, event, true);
+    category_sums[event.category].ticks += closed - opened;
+    thread.last = closed;
   }
-  part = event;
-  part.kind = PypylogEvent::Kind::close;
-  part.offset = end_of(event).offset;
-  part.line = end_of(event).line;
-  part.tick = event.closed;
-  part.has_letter = event.closed_has_letter;
-  close(thread, part);
-}
 
-void LoopClock::finish() {
-  for (ThreadClock& thread : threads_) {
-    if (thread.event.meaning != Meaning::nothing) leave_loop(thread, thread.event);
-    settle(thread, thread.last);
-    for (std::size_t i = 0; i < thread.open.size(); ++i) {
-      report(rule::kUnendedSection, {},
-             "the log ends in a section: ", categories_[thread.open[i]].name);
+  void take_parts(ThreadClock& thread, const PypylogEvent& event) {
+    open(thread, event);
+    if (wanting != 0) take_text(event.inside, {event.inside_offset, event.line + 1, 1});
+    PypylogEvent last = event;
+    last.offset = end_of(event).offset;
+    last.line = end_of(event).line;
+    last.tick = event.closed;
+    last.has_letter = event.closed_has_letter;
+    close(thread, last);
+  }
+
+  /// Lines in jit-profile sections name loops; others may tell of them.
+  void take_text(std::string_view text, const Location& where) {
+    if (unnamed == 0 && !sections.is_open()) return;
+    Location at = where;
+    for_each_line(text, [&](std::string_view line, std::size_t offset) {
+      at.offset = where.offset + offset;
+      const std::uint32_t number = pypylog_thread(line);
+      ThreadClock* const thread = unnamed == 0 ? nullptr : find_thread(number);
+      const bool names = thread != nullptr && is_naming(*thread);
+      const std::uint32_t loop = names ? loop_named_by(line) : kNone;
+      if (loop != kNone) {
+        take_loop(*thread, thread->event, named(loop), at);
+        end_event(*thread);
+      }
+      if (sections.take(number, line, at, problems)) ++version;
+      ++at.line;
+    });
+  }
+
+  /// Whether text is in a jit-profile section, and in none inside it.
+  bool is_naming(const ThreadClock& thread) const noexcept {
+    return is_event(thread.event.meaning) && !thread.open.empty() &&
+           category_sums[thread.open.back()].meaning == thread.event.meaning;
+  }
+  void end_event(ThreadClock& thread) {
+    thread.event = {};
+    --unnamed;
+  }
+
+  std::uint32_t loop_named_by(std::string_view line) {
+    return sections.find_or_add(event_name(plain_pypylog_line(line)));
+  }
+  NamedLoop named(std::uint32_t loop) const noexcept {
+    const CompiledLoop& named = loops.all()[loop];
+    const bool is_ignored = named.is_inner && !counts_inner_bridges;
+    return {version, loop, is_ignored ? named.loop : loop, is_ignored};
+  }
+
+  /// The loop that a whole section names. Those of lines that came lately are known, as long as
+  /// nothing else is compiled.
+  const NamedLoop& loop_in(const PypylogEvent& event) {
+    if (named_in_slots.empty()) named_in_slots.resize(PypylogEvent::kSlots + std::size_t{1});
+    NamedLoop& known = named_in_slots[std::min(event.inside_slot, PypylogEvent::kSlots)];
+    const bool came_lately =
+        event.inside_slot != PypylogEvent::kNoSlot && !event.is_inside_new && known.loop != kNone;
+    if (came_lately && known.version == version) return known;
+    const std::uint32_t loop =
+        came_lately ? sections.latest(known.loop) : loop_named_by(event.inside);
+    known = loop == kNone ? NamedLoop{} : named(loop);
+    return known;
+  }
+
+  void take_loop(ThreadClock& thread, const LoopEvent& change, const NamedLoop& named,
+                 const Location& where) {
+    settle_loop(thread, change.tick);
+    if (change.meaning == Meaning::enter) {
+      // The jump back from an inner bridge is no entry of its loop.
+      const bool returns = thread.is_in_inner_bridge && thread.loop == named.loop;
+      if (change.counts && !returns) ++sum_of(named.loop).entered;
+      thread.loop = named.counted;
+      thread.is_in_inner_bridge = named.is_ignored;
+      return;
+    }
+    if (thread.loop != named.counted) {
+      report(rule::kOtherLoop, where,
+             "a loop is left that was not entered: ", loops.all()[named.loop].name);
+    }
+    thread.loop = kNone;
+    thread.is_in_inner_bridge = false;
+  }
+
+  void leave_unnamed(ThreadClock& thread, const LoopEvent& change, const Location& where) {
+    problems.add(rule::kUnnamedLoop, where, "no loop is named");
+    leave_loop(thread, change.tick);
+  }
+  /// Nobody knows for what.
+  void leave_loop(ThreadClock& thread, const PypylogTick& tick) {
+    settle_loop(thread, tick);
+    thread.loop = kNone;
+    thread.is_in_inner_bridge = false;
+    if (is_event(thread.event.meaning)) end_event(thread);
+  }
+
+  void finish() {
+    for (ThreadClock& thread : clocks) {
+      if (is_event(thread.event.meaning)) leave_loop(thread, thread.event.tick);
+      settle_loop(thread, thread.last);
+      for (const std::uint32_t category : thread.open) {
+        report(rule::kUnendedSection, {},
+               "the log ends in a section: ", category_sums[category].name);
+      }
+    }
+    if (base == TickBase::automatic) base = clocks.empty() ? TickBase::hex : TickBase::dec;
+    loop_sums.resize(loops.all().size());
+    for (const Sum& sum : loop_sums) times.push_back({value(sum.ticks), sum.entered});
+    for (const CategorySum& sum : category_sums) {
+      categories.push_back({sum.name, value(sum.ticks), sum.entered});
+    }
+    for (const ThreadClock& thread : clocks) {
+      threads.push_back({thread.number, value(thread.first), value(thread.last),
+                         value(thread.outside), value(thread.rest)});
+      ticks += threads.back().ticks();
+      outside += threads.back().outside;
+      rest += threads.back().rest;
     }
   }
-  if (order_.base != TickBase::automatic) return;
-  order_.base = threads_.empty() ? TickBase::hex : TickBase::dec;
-}
-
-}  // namespace
-
-void LoopClock::begin_event(ThreadClock& thread, const LoopEvent& event) {
-  thread.event = event;
-  ++unnamed_;
-}
-
-void LoopClock::end_event(ThreadClock& thread) {
-  thread.event = {};
-  --unnamed_;
-}
-
-/// Whether text is in a jit-profile section, and in none inside it.
-bool LoopClock::is_naming(const ThreadClock& thread) const noexcept {
-  return thread.event.meaning != Meaning::nothing && !thread.open.empty() &&
-         categories_[thread.open.back()].meaning == thread.event.meaning;
-}
-
-/// Lines in jit-profile sections name loops; others may tell of them.
-void LoopClock::take_text(const PypylogEvent& event) {
-  PypylogEvent line = event;
-  std::string_view rest = unnamed_ == 0 ? std::string_view() : event.text;
-  while (!rest.empty()) {
-    const std::size_t size = std::min(rest.find('\n'), rest.size() - 1) + 1;
-    line.text = rest.substr(0, size);
-    ThreadClock* const thread = find_thread(pypylog_thread(line.text));
-    if (thread != nullptr && is_naming(*thread)) take_name(*thread, line);
-    line.offset += size;
-    ++line.line;
-    rest.remove_prefix(size);
-  }
-  if (loops_.take(event, problems_)) ++version_;
-}
-
-void LoopClock::take_name(ThreadClock& thread, const PypylogEvent& line) {
-  const std::uint32_t loop = loops_.named_by(line.text);
-  if (loop == CompiledLoop::kNone) return;
-  take_loop(thread, thread.event, named(loop), line);
-  end_event(thread);
-}
-
-NamedLoop LoopClock::named(std::uint32_t loop) const noexcept {
-  const CompiledLoop& named = loops_.all()[loop];
-  const bool is_ignored = named.is_inner && !count_inner_bridges_;
-  return {version_, loop, is_ignored ? named.loop : loop, is_ignored};
-}
-
-/// The loop that a whole section names. Those of lines that came lately are known, as long as
-/// nothing else is compiled.
-const NamedLoop& LoopClock::loop_in(const PypylogEvent& event) {
-  if (named_in_slots_.empty()) named_in_slots_.resize(PypylogEvent::kSlots + std::size_t{1});
-  NamedLoop& known = named_in_slots_[std::min(event.inside_slot, PypylogEvent::kSlots)];
-  const bool came_lately = event.inside_slot != PypylogEvent::kNoSlot && !event.is_inside_new &&
-                           known.loop != CompiledLoop::kNone;
-  if (came_lately && known.version == version_) return known;
-  const std::uint32_t loop =
-      came_lately ? loops_.latest(known.loop) : loops_.named_by(event.inside);
-  known = loop == CompiledLoop::kNone ? NamedLoop{} : named(loop);
-  return known;
-}
-
-void LoopClock::take_loop(ThreadClock& thread, const LoopEvent& change, const NamedLoop& named,
-                          const PypylogEvent& at) {
-  settle(thread, change.tick);
-  if (change.meaning == Meaning::enter) {
-    // The jump back from an inner bridge is no entry of its loop.
-    const bool returns = thread.is_in_inner_bridge && thread.loop == named.loop;
-    if (change.counts && !returns) ++time_of(named.loop).entered;
-    thread.loop = named.counted;
-    thread.is_in_inner_bridge = named.is_ignored;
-    return;
-  }
-  if (thread.loop != named.counted) {
-    report(rule::kOtherLoop, place_of(at),
-           "a loop is left that was not entered: ", loops_.all()[named.loop].name);
-  }
-  thread.loop = CompiledLoop::kNone;
-  thread.is_in_inner_bridge = false;
-}
-
-void LoopClock::leave_unnamed(ThreadClock& thread, const LoopEvent& change, const Location& where) {
-  problems_.add(rule::kUnnamedLoop, where, "no loop is named");
-  leave_loop(thread, change);
-}
-
-/// Nobody knows for what.
-void LoopClock::leave_loop(ThreadClock& thread, const LoopEvent& change) {
-  settle(thread, change.tick);
-  thread.loop = CompiledLoop::kNone;
-  thread.is_in_inner_bridge = false;
-  if (thread.event.meaning != Meaning::nothing) end_event(thread);
-}
-
-}  // namespace loops
-
-using loops::LoopClock;
-
-struct LoopProfile::State {
-  explicit State(Options options) : clock(std::move(options)) {}
-
-  LoopClock clock;
-  PypylogReader reader;
-  std::vector<Times> times;
-  std::vector<Category> categories;
-  std::vector<Thread> threads;
-  std::uint64_t ticks = 0, outside = 0, rest = 0;
-
-  void settle();
 };
-
-/// The results, in the base that the log turned out to have.
-void LoopProfile::State::settle() {
-  const auto value = [&](const PypylogTick& tick) { return clock.order().key(tick); };
-  times.resize(clock.loops().all().size());
-  for (std::size_t i = 0; i < clock.times().size(); ++i) {
-    times[i] = {value(clock.times()[i].ticks), clock.times()[i].entered};
-  }
-  for (const loops::CategorySum& category : clock.categories()) {
-    categories.push_back({category.name, value(category.ticks), category.entered});
-  }
-  for (const loops::ThreadClock& thread : clock.threads()) {
-    threads.push_back({thread.number, value(thread.first), value(thread.last),
-                       value(thread.outside), value(thread.rest)});
-    ticks += threads.back().ticks();
-    outside += threads.back().outside;
-    rest += threads.back().rest;
-  }
-}
 
 LoopProfile::LoopProfile(Options options) : state_(std::make_unique<State>(std::move(options))) {}
 LoopProfile::LoopProfile(LoopProfile&&) noexcept = default;
@@ -570,32 +753,21 @@ void LoopProfile::add(std::string_view lines) {
   }
   State& state = *state_;
   state.reader.feed(lines);
-  while (const PypylogEvent* const event = state.reader.next(state.clock.wants_text())) {
-    state.clock.take(*event);
+  while (const PypylogEvent* const event = state.reader.next(state.wanting != 0)) {
+    state.take(*event);
   }
 }
 
-void LoopProfile::finish() {
-  state_->clock.finish();
-  state_->settle();
-}
+void LoopProfile::finish() { state_->finish(); }
 
-bool LoopProfile::counts_inner_bridges() const noexcept {
-  return state_->clock.counts_inner_bridges();
+bool LoopProfile::has_sections() const noexcept { return !state_->clocks.empty(); }
+const LoopProfile::Results& LoopProfile::results() const noexcept { return *state_; }
+
+void read_pypylog(const Input& input, LoopProfile& profile) {
+  ChunkReader windows(input, input.text(), 0);
+  for (Window window = windows.next(); !window.text.empty(); window = windows.next()) {
+    profile.add(window.text);
+  }
 }
-TickBase LoopProfile::base() const noexcept { return state_->clock.order().base; }
-bool LoopProfile::has_events() const noexcept { return state_->clock.has_events(); }
-const CompiledLoops& LoopProfile::loops() const noexcept { return state_->clock.loops(); }
-std::span<const LoopProfile::Times> LoopProfile::times() const noexcept { return state_->times; }
-std::span<const LoopProfile::Category> LoopProfile::categories() const noexcept {
-  return state_->categories;
-}
-std::span<const LoopProfile::Thread> LoopProfile::threads() const noexcept {
-  return state_->threads;
-}
-std::uint64_t LoopProfile::ticks() const noexcept { return state_->ticks; }
-std::uint64_t LoopProfile::outside() const noexcept { return state_->outside; }
-std::uint64_t LoopProfile::rest() const noexcept { return state_->rest; }
-const Diagnostics& LoopProfile::problems() const noexcept { return state_->clock.problems(); }
 
 }  // namespace perfmap

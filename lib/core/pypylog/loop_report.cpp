@@ -1,5 +1,3 @@
-#include "perfmap/loop_report.hpp"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -7,100 +5,31 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "io/windows.hpp"
-#include "perfmap/loop_listing.hpp"
-#include "perfmap/loop_profile.hpp"
 #include "pypylog/pypy_lines.hpp"
+#include "pypylog/reader.hpp"
 
 namespace perfmap {
-
-void read_pypylog(const Input& input, LoopProfile& profile) {
-  ChunkReader windows(input, input.text(), 0);
-  for (Window window = windows.next(); !window.text.empty(); window = windows.next()) {
-    profile.add(window.text);
-  }
-}
-
 namespace {
 
-class Lister {
- public:
-  explicit Lister(const CompiledLoop& loop) {
-    for (std::uint32_t i = 0; i < loop.guards.size(); ++i) guards_[loop.guards[i].address] = i;
-    for (std::uint32_t i = 0; i < loop.labels.size(); ++i) labels_[loop.labels[i].token] = i;
-  }
-
-  void take(std::string_view line) {
-    if (line.empty() || line.ends_with("--end of the loop--") || parse_operations_title(line))
-      return;
-    const auto parsed = parse_operation_line(line);
-    if (parsed && parsed->operation == "debug_merge_point") {
-      places_.push_back({parse_pypy_place(parsed->place)});
-      return;
-    }
-    if (places_.empty()) places_.emplace_back();
-    ListedOperation operation{line};
-    if (parsed && parsed->guard != 0) operation.guard = number_in(guards_, parsed->guard);
-    if (parsed && parsed->operation == "label") {
-      operation.label = number_in(labels_, parsed->token);
-    }
-    places_.back().operations.push_back(operation);
-  }
-
-  std::vector<ListedPlace> finish() { return std::move(places_); }
-
- private:
-  using Numbers = std::unordered_map<std::uint64_t, std::uint32_t>;
-
-  static std::uint32_t number_in(const Numbers& numbers, std::uint64_t key) {
-    const auto found = numbers.find(key);
-    return found == numbers.end() ? CompiledLoop::kNone : found->second;
-  }
-
-  Numbers guards_;
-  Numbers labels_;
-  std::vector<ListedPlace> places_;
-};
-
-/// Lines of `thread` alone: where a log has threads, text may be of several.
-void take_lines(std::string_view text, std::uint32_t thread, Lister& lister) {
-  const bool has_threads = thread != PypylogEvent::kNoThread;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
-    const std::string_view line = text.substr(0, end);
-    if (!has_threads || pypylog_thread(line) == thread) {
-      lister.take(plain_pypylog_line(line));
-    }
-    text.remove_prefix(end);
-  }
-}
-
-}  // namespace
-
-std::vector<ListedPlace> list_operations(const CompiledLoop& loop, std::string_view log) {
-  const std::uint64_t begin = std::min<std::uint64_t>(loop.operations.offset, log.size());
-  Lister lister(loop);
-  PypylogReader reader(log.substr(begin, loop.operations.size));
-  std::uint64_t depth = 0;  // of sections within that of the operations
-  while (const auto event = reader.next(true)) {
-    if (event->kind == PypylogEvent::Kind::text) {
-      if (depth == 0) take_lines(event->text, loop.thread, lister);
-    } else if (event->thread == loop.thread) {
-      const bool opens = event->kind == PypylogEvent::Kind::open;
-      depth = opens ? depth + 1 : depth - std::min<std::uint64_t>(depth, 1);
-    }
-  }
-  return lister.finish();
-}
-
-namespace {
-
+constexpr std::uint32_t kNone = CompiledLoop::kNone;
+constexpr std::array<std::string_view, 3> kTickBases = {"auto", "hex", "dec"};
 constexpr std::array<std::string_view, 3> kKeys = {"loop", "function", "file"};
 
-using Sum = std::optional<std::uint64_t>;
+template <class Value>
+std::optional<Value> value_called(std::string_view name,
+                                  const std::array<std::string_view, 3>& names) noexcept {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Value>(found - names.begin());
+}
+
+std::optional<std::uint64_t> times_entered(const LoopProfile& profile, std::uint32_t loop) {
+  if (profile.has_events()) return profile.times()[loop].entered;
+  return profile.loops().all()[loop].entries;
+}
 
 /// What is not known adds nothing, but is no zero.
-void add_to(Sum& sum, const Sum& more) {
+void add_to(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& more) {
   if (more) sum = sum.value_or(0) + *more;
 }
 
@@ -113,37 +42,16 @@ void add_to(LoopRow& row, const LoopRow& more) {
   add_to(row.iterations, more.iterations);
 }
 
-std::vector<LoopRow> rows_of_loops(const LoopProfile& profile,
-                                   const std::optional<SampledLoops>& samples) {
-  const auto loops = profile.loops().all();
-  std::vector<LoopRow> rows;
-  rows.reserve(loops.size());
-  for (std::uint32_t i = 0; i < loops.size(); ++i) {
-    LoopRow row;
-    row.loop = i;
-    row.loops = 1;
-    row.ticks = ticks_of_loop(profile, i);
-    row.entered = times_entered(profile, i);
-    row.iterations = loops[i].iterations();
-    if (samples && i < samples->by_loop.size()) row.samples = samples->by_loop[i];
-    rows.push_back(row);
-  }
-  return rows;
-}
-
 /// A function is what its file, its name and its first line say together.
-std::tuple<std::string_view, std::string_view, std::uint32_t> group_of(const CompiledLoop& loop,
-                                                                       LoopKey key) {
-  if (key == LoopKey::file) return {loop.file, {}, 0};
-  return {loop.file, loop.function, loop.first_line};
-}
-
 std::vector<LoopRow> grouped(const std::vector<LoopRow>& rows, std::span<const CompiledLoop> loops,
                              LoopKey key) {
   std::map<std::tuple<std::string_view, std::string_view, std::uint32_t>, std::size_t> known;
   std::vector<LoopRow> groups;
   for (const LoopRow& row : rows) {
-    const auto [place, is_new] = known.try_emplace(group_of(loops[row.loop], key), groups.size());
+    const CompiledLoop& loop = loops[row.loop];
+    const bool is_file = key == LoopKey::file;
+    const auto [place, is_new] = known.try_emplace(
+        {loop.file, is_file ? "" : loop.function, is_file ? 0 : loop.first_line}, groups.size());
     if (is_new) groups.emplace_back();
     add_to(groups[place->second], row);
   }
@@ -152,18 +60,36 @@ std::vector<LoopRow> grouped(const std::vector<LoopRow>& rows, std::span<const C
 
 }  // namespace
 
+std::string_view to_string(TickBase base) noexcept {
+  return kTickBases[static_cast<std::size_t>(base)];
+}
+std::optional<TickBase> parse_tick_base(std::string_view name) noexcept {
+  return value_called<TickBase>(name, kTickBases);
+}
 std::string_view to_string(LoopKey key) noexcept { return kKeys[static_cast<std::size_t>(key)]; }
-
 std::optional<LoopKey> parse_loop_key(std::string_view name) noexcept {
-  for (std::size_t i = 0; i < kKeys.size(); ++i) {
-    if (kKeys[i] == name) return static_cast<LoopKey>(i);
-  }
-  return std::nullopt;
+  return value_called<LoopKey>(name, kKeys);
+}
+
+LoopRow loop_row(const LoopProfile& profile, std::uint32_t number,
+                 const std::optional<SampledLoops>& samples) {
+  const CompiledLoop& loop = profile.loops().all()[number];
+  LoopRow row{.loop = number, .loops = 1};
+  row.entered = times_entered(profile, number);
+  row.iterations = loop.iterations();
+  const bool is_its_loops = loop.is_inner && !profile.counts_inner_bridges();
+  const std::uint64_t ticks = profile.times()[number].ticks;
+  if (profile.has_events() && !(is_its_loops && ticks == 0)) row.ticks = ticks;
+  if (samples && number < samples->by_loop.size()) row.samples = samples->by_loop[number];
+  return row;
 }
 
 std::vector<LoopRow> loop_rows(const LoopProfile& profile, LoopKey key,
                                const std::optional<SampledLoops>& samples) {
-  std::vector<LoopRow> rows = rows_of_loops(profile, samples);
+  std::vector<LoopRow> rows;
+  for (std::uint32_t i = 0; i < profile.loops().all().size(); ++i) {
+    rows.push_back(loop_row(profile, i, samples));
+  }
   if (key != LoopKey::loop) rows = grouped(rows, profile.loops().all(), key);
   const auto weight = [](const LoopRow& row) {
     return std::tuple(row.ticks.value_or(0), row.samples, row.iterations.value_or(0),
@@ -180,29 +106,23 @@ LoopRow sum_of_rows(std::span<const LoopRow> rows) {
   return sum;
 }
 
-std::optional<std::uint64_t> ticks_of_loop(const LoopProfile& profile, std::uint32_t loop) {
-  if (!profile.has_events()) return std::nullopt;
-  const std::uint64_t ticks = profile.times()[loop].ticks;
-  const bool is_its_loops = profile.loops().all()[loop].is_inner && !profile.counts_inner_bridges();
-  return is_its_loops && ticks == 0 ? std::nullopt : std::optional(ticks);
-}
-
-std::optional<std::uint64_t> times_entered(const LoopProfile& profile, std::uint32_t loop) {
-  if (profile.has_events()) return profile.times()[loop].entered;
-  return profile.loops().all()[loop].entries;
-}
-
 std::vector<FailedGuard> failed_guards(const LoopProfile& profile, std::uint32_t loop) {
   const auto& guards = profile.loops().all()[loop].guards;
   std::vector<FailedGuard> failed;
   for (std::uint32_t i = 0; i < guards.size(); ++i) {
-    if (guards[i].bridge == CompiledLoop::kNone) continue;
+    if (guards[i].bridge == kNone) continue;
     failed.push_back({i, times_entered(profile, guards[i].bridge)});
   }
   std::stable_sort(failed.begin(), failed.end(), [](const FailedGuard& a, const FailedGuard& b) {
     return a.failures.value_or(0) > b.failures.value_or(0);
   });
   return failed;
+}
+
+std::optional<FailedGuard> worst_guard(const LoopProfile& profile, std::uint32_t loop) {
+  const std::vector<FailedGuard> failed = failed_guards(profile, loop);
+  if (failed.empty() || failed.front().failures.value_or(0) == 0) return std::nullopt;
+  return failed.front();
 }
 
 std::string_view short_name(const CompiledLoop& loop) noexcept {
@@ -222,24 +142,50 @@ std::vector<std::uint32_t> ranked_categories(const LoopProfile& profile) {
   return order;
 }
 
-// By hand, as products of such numbers have more than 64 bits.
 std::uint64_t scaled_ratio(std::uint64_t part, std::uint64_t whole, unsigned decimals) noexcept {
+  __extension__ using Wide = unsigned __int128;
   if (whole == 0) return 0;
-  std::uint64_t result = part / whole;
-  std::uint64_t rest = part % whole;
-  for (; decimals != 0; --decimals) {
-    std::uint64_t digit = 0;
-    std::uint64_t next = 0;  // 10 * rest modulo whole
-    for (int i = 0; i < 10; ++i) {
-      const bool carries = next >= whole - rest;
-      next = carries ? next - (whole - rest) : next + rest;
-      digit += carries ? 1 : 0;
+  Wide scaled = part;
+  for (; decimals != 0; --decimals) scaled *= 10;
+  return scaled / whole > UINT64_MAX ? UINT64_MAX : static_cast<std::uint64_t>(scaled / whole);
+}
+
+std::vector<ListedPlace> list_operations(const CompiledLoop& loop, std::string_view log) {
+  std::unordered_map<std::uint64_t, std::uint32_t> guards;
+  std::unordered_map<std::uint64_t, std::uint32_t> labels;
+  for (std::uint32_t i = 0; i < loop.guards.size(); ++i) guards[loop.guards[i].address] = i;
+  for (std::uint32_t i = 0; i < loop.labels.size(); ++i) labels[loop.labels[i].token] = i;
+  const auto number_in = [](const auto& numbers, std::uint64_t key) {
+    const auto found = numbers.find(key);
+    return found == numbers.end() ? kNone : found->second;
+  };
+  std::vector<ListedPlace> places;
+  const auto add_place = [&](const PypyPlace& place) {
+    const auto line = [](const PypyPlace& of) { return std::tie(of.function, of.file, of.line); };
+    places.push_back({place, places.empty() || line(places.back().place) != line(place)});
+  };
+  for_each_operation_line(loop, log, [&](std::string_view line) {
+    if (line.empty() || line.ends_with("--end of the loop--") || parse_operations_title(line)) {
+      return;
     }
-    rest = next;
-    if (result > (UINT64_MAX - digit) / 10) return UINT64_MAX;
-    result = result * 10 + digit;
-  }
-  return result;
+    const OperationLine parsed = parse_operation_line(line).value_or(OperationLine());
+    if (parsed.operation == "debug_merge_point") return add_place(parse_pypy_place(parsed.place));
+    if (places.empty()) add_place({});
+    ListedOperation operation{line};
+    if (parsed.guard != 0) operation.guard = number_in(guards, parsed.guard);
+    if (parsed.operation == "label") operation.label = number_in(labels, parsed.token);
+    places.back().operations.push_back(operation);
+  });
+  return places;
+}
+
+std::optional<std::uint64_t> times_passed(const LoopProfile& profile, std::uint32_t number,
+                                          const ListedOperation& operation) {
+  const CompiledLoop& loop = profile.loops().all()[number];
+  if (operation.label != kNone) return loop.labels[operation.label].count;
+  const std::uint32_t bridge =
+      operation.guard != kNone ? loop.guards[operation.guard].bridge : kNone;
+  return bridge == kNone ? std::nullopt : times_entered(profile, bridge);
 }
 
 }  // namespace perfmap

@@ -46,10 +46,11 @@ struct OperationsTitle {
 };
 std::optional<OperationsTitle> parse_operations_title(std::string_view line) noexcept;
 
-/// One operation, "+410: guard_isnull(p3, descr=<Guard0x7f…>) […]", or a debug_merge_point.
+/// One operation, "+410: guard_isnull(p3, descr=<Guard0x7f…>) […]", or a debug_merge_point; or the
+/// end, "+416: --end of the loop--".
 struct OperationLine {
   std::optional<std::uint64_t> offset = {};  ///< of its machine code
-  std::string_view operation = {};           ///< "guard_isnull"
+  std::string_view operation = {};           ///< "guard_isnull"; empty at the end
   std::uint64_t guard = 0;                   ///< address of its descriptor; 0: none
   std::uint64_t token = 0;                   ///< of TargetToken(…), which label and jump have
   std::string_view place = {};               ///< of a debug_merge_point

@@ -1,11 +1,10 @@
-#include "perfmap/loop_json.hpp"
-
-#include <algorithm>
-
 #include "perfmap/json.hpp"
+#include "perfmap/pypylog.hpp"
 
 namespace perfmap {
 namespace {
+
+using Count = std::optional<std::uint64_t>;
 
 /// Writes the document's parts in turn.
 class LoopsJson {
@@ -17,13 +16,19 @@ class LoopsJson {
     json_.begin_object();
     json_.member("schema", "perfmap.pypylog/1");
     json_.member("tick_base", to_string(profile_.base()));
-    json_.key("has_events");
-    json_.boolean(profile_.has_events());
+    flag("has_events", profile_.has_events());
     json_.member("total_ticks", profile_.ticks());
-    ticks("outside_ticks", profile_.outside());
+    count("outside_ticks", of_events(profile_.outside()));
     if (options_.samples) json_.member("total_samples", options_.samples->total);
-    write_loops();
-    if (options_.by != LoopKey::loop) write_groups();
+    const bool by_loop = options_.by == LoopKey::loop;
+    write_rows("loops", LoopKey::loop, by_loop ? options_.max : UINT64_MAX, by_loop);
+    if (!by_loop) {
+      json_.key("by");
+      json_.begin_object();
+      json_.member("key", to_string(options_.by));
+      write_rows("rows", options_.by, options_.max, true);
+      json_.end_object();
+    }
     write_categories();
     json_.member("rest_ticks", profile_.rest());
     write_threads();
@@ -33,189 +38,144 @@ class LoopsJson {
   }
 
  private:
-  void known(std::string_view key, const std::optional<std::uint64_t>& value) {
+  void flag(std::string_view key, bool value) {
+    json_.key(key);
+    json_.boolean(value);
+  }
+  void count(std::string_view key, const Count& value) {
     json_.key(key);
     value ? json_.number(*value) : json_.null();
   }
-  void known_text(std::string_view key, std::string_view value) {
+  void text(std::string_view key, std::string_view value) {
     if (!value.empty()) return json_.text_members(key, value);
     json_.key(key);
     json_.null();
   }
-  /// Of what only events tell.
-  void ticks(std::string_view key, std::uint64_t value) {
-    known(key, profile_.has_events() ? std::optional(value) : std::nullopt);
-  }
-  void share(std::string_view key, std::uint64_t part, std::uint64_t whole) {
+  void ratio(std::string_view key, const Count& part, std::uint64_t whole, unsigned decimals) {
     json_.key(key);
-    json_.decimal(scaled_ratio(part, whole, 6), 6);
+    part ? json_.decimal(scaled_ratio(*part, whole, decimals), decimals) : json_.null();
   }
-  void known_line(std::uint32_t line) {
-    known("line", line == 0 ? std::nullopt : std::optional<std::uint64_t>(line));
+  void line(std::uint32_t line) { count("line", line == 0 ? Count() : Count(line)); }
+  /// Of what only events tell.
+  Count of_events(std::uint64_t value) const {
+    return profile_.has_events() ? Count(value) : Count();
+  }
+  /// An array of objects, whose members `write` writes.
+  template <class Items, class Write>
+  void objects(std::string_view key, const Items& items, Write write) {
+    json_.key(key);
+    json_.begin_array();
+    for (const auto& item : items) {
+      json_.begin_object();
+      write(item);
+      json_.end_object();
+    }
+    json_.end_array();
   }
 
   void measures(const LoopRow& row) {
-    known("ticks", row.ticks);
-    json_.key("share");
-    if (row.ticks) {
-      json_.decimal(scaled_ratio(*row.ticks, profile_.ticks(), 6), 6);
-    } else {
-      json_.null();
-    }
-    known("entered", row.entered);
-    json_.key("mean");
-    if (row.ticks && row.entered.value_or(0) != 0) {
-      json_.decimal(scaled_ratio(*row.ticks, *row.entered, 1), 1);
-    } else {
-      json_.null();
-    }
-    known("iterations", row.iterations);
+    const std::uint64_t entered = row.entered.value_or(0);
+    count("ticks", row.ticks);
+    ratio("share", row.ticks, profile_.ticks(), 6);
+    count("entered", row.entered);
+    ratio("mean", entered != 0 ? row.ticks : Count(), entered, 1);
+    count("iterations", row.iterations);
     if (!options_.samples) return;
     json_.member("samples", row.samples);
-    share("samples_share", row.samples, options_.samples->total);
+    ratio("samples_share", row.samples, options_.samples->total, 6);
   }
 
-  void write_loops() {
-    const std::vector<LoopRow> rows = loop_rows(profile_, LoopKey::loop, options_.samples);
-    const auto shown = std::min<std::uint64_t>(
-        rows.size(), options_.by == LoopKey::loop ? options_.max : UINT64_MAX);
-    json_.key("loops");
-    json_.begin_array();
-    for (const LoopRow& row : std::span(rows).first(shown)) write_loop(row);
-    json_.end_array();
-    if (options_.by == LoopKey::loop) write_left_out(std::span(rows).subspan(shown));
-  }
-
-  void write_left_out(std::span<const LoopRow> rows) {
-    const LoopRow sum = sum_of_rows(rows);
+  void write_rows(std::string_view key, LoopKey by, std::uint64_t max, bool with_left_out) {
+    const std::vector<LoopRow> rows = loop_rows(profile_, by, options_.samples);
+    const auto shown = std::min<std::uint64_t>(rows.size(), max);
+    objects(key, std::span(rows).first(shown), [&](const LoopRow& row) {
+      const CompiledLoop& loop = profile_.loops().all()[row.loop];
+      by == LoopKey::loop ? write_loop(loop, row) : write_group(loop, row, by);
+    });
+    if (!with_left_out) return;
+    const auto left_out = std::span(rows).subspan(shown);
+    const LoopRow sum = sum_of_rows(left_out);
     json_.key("left_out");
     json_.begin_object();
-    json_.member("rows", rows.size());
+    json_.member("rows", left_out.size());
     json_.member("loops", sum.loops);
     measures(sum);
     json_.end_object();
   }
 
-  void write_loop(const LoopRow& row) {
-    const CompiledLoop& loop = profile_.loops().all()[row.loop];
-    json_.begin_object();
+  void write_loop(const CompiledLoop& loop, const LoopRow& row) {
     json_.name_members(loop.name);
     json_.member("kind", loop.kind == CompiledLoop::Kind::loop ? "loop" : "bridge");
-    known_text("type", loop.type);
+    text("type", loop.type);
     measures(row);
-    known_text("function", loop.function);
-    known_text("file", loop.file);
-    known_line(loop.line);
-    write_code(loop);
-    json_.key("is_inner");
-    json_.boolean(loop.is_inner);
-    known_text("owner", name_of(loop.owner));
-    known_text("loop", name_of(loop.loop));
+    text("function", loop.function);
+    text("file", loop.file);
+    line(loop.line);
+    json_.key("code");
+    if (loop.code.size == 0) {
+      json_.null();
+    } else {
+      json_.begin_object();
+      json_.key("begin");
+      json_.address(loop.code.begin);
+      json_.member("size", loop.code.size);
+      json_.end_object();
+    }
+    flag("is_inner", loop.is_inner);
+    text("owner", name_of(loop.owner));
+    text("loop", name_of(loop.loop));
     json_.member("guards", loop.guards.size());
-    write_failed_guards(row.loop);
-    json_.end_object();
+    objects("failed_guards", failed_guards(profile_, row.loop), [&](const FailedGuard& failed) {
+      const CompiledLoop::Guard& guard = loop.guards[failed.guard];
+      json_.key("address");
+      json_.address(guard.address);
+      text("operation", guard.operation);
+      count("failures", failed.failures);
+      json_.text_members("bridge", name_of(guard.bridge));
+    });
+  }
+
+  void write_group(const CompiledLoop& first, const LoopRow& row, LoopKey by) {
+    if (by == LoopKey::function) text("function", first.function);
+    text("file", first.file);
+    if (by == LoopKey::function) line(first.first_line);
+    json_.member("loops", row.loops);
+    measures(row);
   }
 
   std::string_view name_of(std::uint32_t loop) const {
     return loop == CompiledLoop::kNone ? std::string_view() : profile_.loops().all()[loop].name;
   }
 
-  void write_code(const CompiledLoop& loop) {
-    json_.key("code");
-    if (loop.code.size == 0) return json_.null();
-    json_.begin_object();
-    json_.key("begin");
-    json_.address(loop.code.begin);
-    json_.member("size", loop.code.size);
-    json_.end_object();
-  }
-
-  void write_failed_guards(std::uint32_t number_of_loop) {
-    const CompiledLoop& loop = profile_.loops().all()[number_of_loop];
-    json_.key("failed_guards");
-    json_.begin_array();
-    for (const FailedGuard& failed : failed_guards(profile_, number_of_loop)) {
-      const CompiledLoop::Guard& guard = loop.guards[failed.guard];
-      json_.begin_object();
-      json_.key("address");
-      json_.address(guard.address);
-      known_text("operation", guard.operation);
-      known("failures", failed.failures);
-      json_.text_members("bridge", name_of(guard.bridge));
-      json_.end_object();
-    }
-    json_.end_array();
-  }
-
-  void write_groups() {
-    const std::vector<LoopRow> rows = loop_rows(profile_, options_.by, options_.samples);
-    const auto shown = std::min<std::uint64_t>(rows.size(), options_.max);
-    json_.key("by");
-    json_.begin_object();
-    json_.member("key", to_string(options_.by));
-    json_.key("rows");
-    json_.begin_array();
-    for (const LoopRow& row : std::span(rows).first(shown)) write_group(row);
-    json_.end_array();
-    write_left_out(std::span(rows).subspan(shown));
-    json_.end_object();
-  }
-
-  void write_group(const LoopRow& row) {
-    const CompiledLoop& loop = profile_.loops().all()[row.loop];
-    json_.begin_object();
-    if (options_.by == LoopKey::function) known_text("function", loop.function);
-    known_text("file", loop.file);
-    if (options_.by == LoopKey::function) known_line(loop.first_line);
-    json_.member("loops", row.loops);
-    measures(row);
-    json_.end_object();
-  }
-
   void write_categories() {
-    json_.key("categories");
-    json_.begin_array();
-    for (const std::uint32_t i : ranked_categories(profile_)) {
-      const LoopProfile::Category& category = profile_.categories()[i];
-      json_.begin_object();
+    objects("categories", ranked_categories(profile_), [&](std::uint32_t number) {
+      const LoopProfile::Category& category = profile_.categories()[number];
       json_.name_members(category.name);
       json_.member("ticks", category.ticks);
-      share("share", category.ticks, profile_.ticks());
+      ratio("share", category.ticks, profile_.ticks(), 6);
       json_.member("sections", category.sections);
-      json_.end_object();
-    }
-    json_.end_array();
+    });
   }
 
   void write_threads() {
-    json_.key("threads");
-    json_.begin_array();
-    for (const LoopProfile::Thread& thread : profile_.threads()) {
-      json_.begin_object();
-      const bool is_numbered = thread.number != PypylogEvent::kNoThread;
-      known("number", is_numbered ? std::optional<std::uint64_t>(thread.number) : std::nullopt);
+    objects("threads", profile_.threads(), [&](const LoopProfile::Thread& thread) {
+      const bool is_numbered = thread.number != CompiledLoop::kNoThread;
+      count("number", is_numbered ? Count(thread.number) : Count());
       json_.member("first", thread.first);
       json_.member("last", thread.last);
       json_.member("ticks", thread.ticks());
-      ticks("outside_ticks", thread.outside);
+      count("outside_ticks", of_events(thread.outside));
       json_.member("rest_ticks", thread.rest);
-      json_.end_object();
-    }
-    json_.end_array();
+    });
   }
 
   void write_problems() {
-    json_.key("problems");
-    json_.begin_array();
-    for (const Diagnostic& problem : profile_.problems().items()) {
-      json_.begin_object();
+    objects("problems", profile_.problems().items(), [&](const Diagnostic& problem) {
       json_.member("rule", problem.rule->id);
       json_.member("line", problem.where.line);
       json_.member("offset", problem.where.offset);
       json_.member("message", problem.message);
-      json_.end_object();
-    }
-    json_.end_array();
+    });
     json_.member("problems_total", profile_.problems().total());
   }
 

@@ -1,39 +1,34 @@
-#include "perfmap/loop_page.hpp"
+#include "report/loop_page.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "base/text.hpp"
-#include "perfmap/loop_listing.hpp"
-#include "perfmap/loop_report.hpp"
-#include "perfmap/output_file.hpp"
+#include "perfmap/pypylog.hpp"
 #include "perfmap/text.hpp"
-#include "report/loop_page_frame.hpp"
 
 namespace perfmap {
-
 namespace {
 
+using Count = std::optional<std::uint64_t>;
+
 /// An element that holds `inside`, which is HTML.
-inline std::string page_element(std::string_view name, std::string_view inside,
-                                std::string_view attributes = {}) {
+std::string element(std::string_view name, std::string_view inside,
+                    std::string_view attributes = {}) {
   std::string text = "<";
   text.append(name).append(attributes).append(">").append(inside);
   return text.append("</").append(name).append(">");
 }
 
 /// A cell of a table: HTML, or a number, which stands at the right.
-inline std::string page_cell(std::string_view inside) { return page_element("td", inside); }
-inline std::string page_number(std::string_view digits) {
-  return page_element("td", digits, " class=\"n\"");
-}
+std::string cell(std::string_view inside) { return element("td", inside); }
+std::string number(std::string_view digits) { return element("td", digits, " class=\"n\""); }
+std::string number(std::uint64_t value) { return number(std::to_string(value)); }
+/// An en dash where nobody knows.
+std::string number(const Count& count) { return count ? number(*count) : number("–"); }
 
 /// `bytes` as text of an HTML page, or of an attribute in double quotes, as append_visible() shows
 /// them.
-std::string page_text(std::string_view bytes) {
+std::string text_of(std::string_view bytes) {
   std::string visible;
   append_visible(visible, bytes);
   std::string text;
@@ -51,221 +46,82 @@ std::string page_text(std::string_view bytes) {
   return text;
 }
 
-/// "12", or an en dash where nobody knows.
-std::string page_count(const std::optional<std::uint64_t>& count);
 /// "12.34 %".
-std::string page_percent(std::uint64_t part, std::uint64_t whole);
-/// A link to the section of a loop, as `text`, which is HTML.
-std::string page_link(std::uint32_t loop, std::string_view text);
-/// "f /tmp/t.py:10" as HTML.
-std::string page_place(std::string_view function, std::string_view file, std::uint32_t line);
-
-/// The part of the page that is about one loop: facts, operations, and bridges out of guards.
-/// Without a log it says that operations are left out.
-void write_loop_section(const LoopProfile& profile, std::uint32_t loop, std::string_view log,
-                        OutputFile& out);
-
-class LoopSection {
- public:
-  LoopSection(const LoopProfile& profile, std::uint32_t number, OutputFile& out)
-      : profile_(profile), number_(number), loop_(profile.loops().all()[number]), out_(out) {}
-
-  void write(std::string_view log) {
-    out_.write("<section id=\"loop-" + std::to_string(number_) + "\">");
-    out_.write(page_element("h2", page_text(loop_.name)));
-    write_facts();
-    if (log.empty() && !loop_.operations.empty()) {
-      out_.write("<p>Its operations are left out.</p>");
-    }
-    write_operations(list_operations(loop_, log));
-    write_bridges();
-    out_.write("</section>\n");
-  }
-
- private:
-  void write_operations(const std::vector<ListedPlace>& places) {
-    const PypyPlace* before = nullptr;
-    bool is_open = false;
-    for (const ListedPlace& one : places) {
-      if (before == nullptr || !is_same_line(*before, one.place)) {
-        if (is_open) out_.write("</table>");
-        out_.write(
-            page_element("h3", page_place(one.place.function, one.place.file, one.place.line)));
-        out_.write("<table class=\"code\">");
-        is_open = true;
-      }
-      write_place(one);
-      before = &one.place;
-    }
-    if (is_open) out_.write("</table>");
-  }
-
-  static bool is_same_line(const PypyPlace& a, const PypyPlace& b) {
-    return a.function == b.function && a.file == b.file && a.line == b.line;
-  }
-
-  void fact(std::string_view term, const std::string& inside) {
-    out_.write("<div>" + page_element("dt", term) + page_element("dd", inside) + "</div>");
-  }
-
-  void write_facts() {
-    out_.write("<dl class=\"facts\">");
-    if (!loop_.type.empty()) {
-      fact("Type", page_text(loop_.type) + (loop_.is_inner ? ", inner" : ""));
-    }
-    if (loop_.owner != CompiledLoop::kNone) fact("Guard of", link_to(loop_.owner));
-    if (const auto ticks = ticks_of_loop(profile_, number_)) {
-      fact("Ticks", std::to_string(*ticks) + ", " + page_percent(*ticks, profile_.ticks()));
-    }
-    if (const auto entered = times_entered(profile_, number_)) {
-      fact("Entered", std::to_string(*entered));
-    }
-    if (const auto times = loop_.iterations()) fact("Iterations", std::to_string(*times));
-    if (loop_.code.size != 0) {
-      fact("Code",
-           "0x" + to_hex(loop_.code.begin) + ", " + std::to_string(loop_.code.size) + " bytes");
-    }
-    fact("Guards", std::to_string(loop_.guards.size()));
-    out_.write("</dl>");
-  }
-
-  std::string link_to(std::uint32_t loop) const {
-    return page_link(loop, page_text(short_name(profile_.loops().all()[loop])));
-  }
-
-  std::uint32_t bridge_of(const ListedOperation& operation) const {
-    if (operation.guard == CompiledLoop::kNone) return CompiledLoop::kNone;
-    return loop_.guards[operation.guard].bridge;
-  }
-
-  void write_place(const ListedPlace& place) {
-    if (!place.place.opcode.empty()) {
-      out_.write(page_element("tr", page_cell("") + page_cell(page_text(place.place.opcode)),
-                              " class=\"op\""));
-    }
-    for (const ListedOperation& operation : place.operations) {
-      const std::uint32_t bridge = bridge_of(operation);
-      std::optional<std::uint64_t> count;
-      std::string text = page_text(operation.text);
-      if (operation.label != CompiledLoop::kNone) count = loop_.labels[operation.label].count;
-      if (bridge != CompiledLoop::kNone) {
-        count = times_entered(profile_, bridge);
-        text += " → " + link_to(bridge);
-      }
-      out_.write(
-          page_element("tr", page_number(count ? std::to_string(*count) : "") + page_cell(text)));
-    }
-  }
-
-  void write_bridges() {
-    const std::vector<FailedGuard> failed = failed_guards(profile_, number_);
-    if (failed.empty()) return;
-    out_.write(
-        "<h3>Bridges</h3><table><tr><th>Guard<th>Operation<th class=\"n\">Entered"
-        "<th>Bridge<th>Where</tr>");
-    for (const FailedGuard& one : failed) {
-      const CompiledLoop::Guard& guard = loop_.guards[one.guard];
-      const CompiledLoop& bridge = profile_.loops().all()[guard.bridge];
-      out_.write(page_element(
-          "tr", page_cell("0x" + to_hex(guard.address)) + page_cell(page_text(guard.operation)) +
-                    page_number(page_count(one.failures)) + page_cell(link_to(guard.bridge)) +
-                    page_cell(page_place(bridge.function, bridge.file, bridge.line))));
-    }
-    out_.write("</table>");
-  }
-
-  const LoopProfile& profile_;
-  std::uint32_t number_;
-  const CompiledLoop& loop_;
-  OutputFile& out_;
-};
-
-std::string page_count(const std::optional<std::uint64_t>& count) {
-  return count ? std::to_string(*count) : "–";
-}
-
-std::string page_percent(std::uint64_t part, std::uint64_t whole) {
+std::string percent(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return "–";
   const std::uint64_t hundredths = scaled_ratio(part, whole, 4);
   const std::string rest = std::to_string(hundredths % 100);
   return std::to_string(hundredths / 100) + (rest.size() < 2 ? ".0" : ".") + rest + " %";
 }
 
-std::string page_link(std::uint32_t loop, std::string_view text) {
-  return page_element("a", text, " href=\"#loop-" + std::to_string(loop) + "\"");
-}
-
-std::string page_place(std::string_view function, std::string_view file, std::uint32_t line) {
-  std::string text = page_text(function);
-  if (!file.empty()) text += " " + page_text(file);
+/// "f /tmp/t.py:10" as HTML.
+std::string place_text(std::string_view function, std::string_view file, std::uint32_t line) {
+  std::string text = text_of(function);
+  if (!file.empty()) text += " " + text_of(file);
   if (line != 0) text += ":" + std::to_string(line);
   return text;
 }
 
-void write_loop_section(const LoopProfile& profile, std::uint32_t loop, std::string_view log,
-                        OutputFile& out) {
-  LoopSection(profile, loop, out).write(log);
-}
-
 class LoopPage {
  public:
-  LoopPage(const LoopProfile& profile, const LoopPageOptions& options, OutputFile& out)
+  LoopPage(const LoopProfile& profile, const LoopPageOptions& options, std::string_view log,
+           OutputFile& out)
       : profile_(profile),
         samples_(options.samples),
         rows_(loop_rows(profile, LoopKey::loop, samples_)),
+        log_(log),
         out_(out) {}
 
-  void write(const LoopPageOptions& options, std::string_view log) {
-    const LoopPageFrame frame = loop_page_frame();
-    out_.write(frame.before_body);
-    const std::string title = page_text(options.title);
+  void write(const LoopPageOptions& options) {
+    out_.write(kBeforeBody);
+    const std::string title = text_of(options.title);
     out_.write("<title>" + title + " – loops</title>\n</head>\n<body>\n");
-    out_.write(page_element("h1", title) + "\n");
+    out_.write(element("h1", title) + "\n");
     write_facts(options);
     if (!rows_.empty()) write_loops();
     write_categories();
-    write_sections(log);
+    write_sections();
     out_.write("</body>");
-    out_.write(frame.after_body);
+    out_.write(kBehindBody);
   }
 
  private:
-  void fact(std::string_view term, const std::string& inside) {
-    out_.write("<div>" + page_element("dt", term) + page_element("dd", inside) + "</div>");
+  const CompiledLoop& loop(std::uint32_t number) const { return profile_.loops().all()[number]; }
+
+  /// A link to the section of a loop.
+  std::string link_to(std::uint32_t number, std::string_view name) const {
+    return element("a", text_of(name), " href=\"#loop-" + std::to_string(number) + "\"");
   }
+  std::string link_to(std::uint32_t number) const {
+    return link_to(number, short_name(loop(number)));
+  }
+
+  void fact(std::string_view term, const std::string& inside) {
+    out_.write("<div>" + element("dt", term) + element("dd", inside) + "</div>");
+  }
+  void fact(std::string_view term, std::uint64_t count) { fact(term, std::to_string(count)); }
 
   void write_facts(const LoopPageOptions& options) {
     out_.write("<dl class=\"facts\">");
-    fact("Ticks", std::to_string(profile_.ticks()));
+    fact("Ticks", profile_.ticks());
     if (profile_.has_events()) {
-      fact("Outside of loops", page_percent(profile_.outside(), profile_.ticks()));
+      fact("Outside of loops", percent(profile_.outside(), profile_.ticks()));
     }
-    fact("Loops and bridges", std::to_string(rows_.size()));
-    if (samples_) fact("Samples", std::to_string(samples_->total));
+    fact("Loops and bridges", rows_.size());
+    if (samples_) fact("Samples", samples_->total);
     fact("Numbers read as", profile_.base() == TickBase::hex ? "hexadecimal" : "decimal");
-    if (!options.exporter.empty()) fact("Made by", page_text(options.exporter));
+    if (!options.exporter.empty()) fact("Made by", text_of(options.exporter));
     out_.write("</dl>\n");
     if (!profile_.has_events() && !rows_.empty()) {
       out_.write("<p>The log has no jit-profile events: loops have no ticks.</p>\n");
     }
   }
 
-  /// Sections of many threads may lie over each other, and each is gone over for its own loop.
-  void write_sections(std::string_view log) {
-    constexpr std::uint64_t kMaxTimes = 16;
-    std::uint64_t left = log.size() * kMaxTimes;
-    for (const LoopRow& row : rows_) {
-      const std::uint64_t size = profile_.loops().all()[row.loop].operations.size;
-      write_loop_section(profile_, row.loop, size <= left ? log : std::string_view(), out_);
-      left -= std::min(left, size);
-    }
-  }
-
   /// A share and a bar that is as long.
   static std::string share(std::uint64_t part, std::uint64_t whole) {
-    const std::uint64_t thousandths = scaled_ratio(part, whole, 3);
-    return page_number(page_percent(part, whole) + "<meter max=\"1000\" value=\"" +
-                       std::to_string(std::min<std::uint64_t>(thousandths, 1000)) + "\"></meter>");
+    const auto thousandths = std::min<std::uint64_t>(scaled_ratio(part, whole, 3), 1000);
+    return number(percent(part, whole) + "<meter max=\"1000\" value=\"" +
+                  std::to_string(thousandths) + "\"></meter>");
   }
 
   void write_loops() {
@@ -275,57 +131,129 @@ class LoopPage {
     out_.write(
         "<th class=\"n\">Entered<th class=\"n\">Iterations<th>Loop<th>Where<th>Guard that "
         "failed most</tr>\n");
-    for (const LoopRow& row : rows_) out_.write(page_element("tr", cells_of(row)) + "\n");
+    for (const LoopRow& row : rows_) out_.write(element("tr", cells_of(row)) + "\n");
     out_.write("</table></div>\n");
   }
 
   std::string cells_of(const LoopRow& row) const {
-    const CompiledLoop& loop = profile_.loops().all()[row.loop];
+    const CompiledLoop& one = loop(row.loop);
     std::string cells;
     if (profile_.has_events()) {
-      cells += row.ticks ? share(*row.ticks, profile_.ticks()) : page_number("–");
-      cells += page_number(page_count(row.ticks));
+      cells += row.ticks ? share(*row.ticks, profile_.ticks()) : number("–");
+      cells += number(row.ticks);
     }
-    if (samples_) {
-      cells += share(row.samples, samples_->total) + page_number(std::to_string(row.samples));
-    }
-    cells += page_number(page_count(row.entered)) + page_number(page_count(row.iterations));
-    cells += page_cell(page_link(row.loop, page_text(short_name(loop))));
-    cells += page_cell(page_place(loop.function, loop.file, loop.line));
-    return cells + page_cell(worst_guard(row.loop));
-  }
-
-  std::string worst_guard(std::uint32_t number) const {
-    const std::vector<FailedGuard> failed = failed_guards(profile_, number);
-    if (failed.empty() || failed.front().failures.value_or(0) == 0) return {};
-    const auto& guard = profile_.loops().all()[number].guards[failed.front().guard];
-    const std::string_view bridge = profile_.loops().all()[guard.bridge].name;
-    return page_text(guard.operation) + ", " + std::to_string(*failed.front().failures) + " → " +
-           page_link(guard.bridge, page_text(bridge));
+    if (samples_) cells += share(row.samples, samples_->total) + number(row.samples);
+    cells += number(row.entered) + number(row.iterations) + cell(link_to(row.loop));
+    cells += cell(place_text(one.function, one.file, one.line));
+    const auto worst = worst_guard(profile_, row.loop);
+    if (!worst) return cells + cell("");
+    const CompiledLoop::Guard& guard = one.guards[worst->guard];
+    return cells + cell(text_of(guard.operation) + ", " + std::to_string(*worst->failures) + " → " +
+                        link_to(guard.bridge, loop(guard.bridge).name));
   }
 
   void write_categories() {
     out_.write(
         "<div class=\"wide\"><table><tr><th class=\"n\">Share<th class=\"n\">Ticks"
         "<th class=\"n\">Sections<th>Category</tr>\n");
-    const auto row = [&](std::uint64_t ticks, const std::string& sections,
-                         const std::string& name) {
-      out_.write(page_element("tr", share(ticks, profile_.ticks()) +
-                                        page_number(std::to_string(ticks)) + page_number(sections) +
-                                        page_cell(name)) +
+    const auto row = [&](std::uint64_t ticks, const Count& sections, std::string_view name) {
+      out_.write(element("tr", share(ticks, profile_.ticks()) + number(ticks) + number(sections) +
+                                   cell(text_of(name))) +
                  "\n");
     };
     for (const std::uint32_t i : ranked_categories(profile_)) {
       const LoopProfile::Category& category = profile_.categories()[i];
-      row(category.ticks, std::to_string(category.sections), page_text(category.name));
+      row(category.ticks, category.sections, category.name);
     }
-    row(profile_.rest(), "–", "interpret");
+    row(profile_.rest(), {}, "interpret");
     out_.write("</table></div>\n");
+  }
+
+  /// Sections of many threads may lie over each other, and each is gone over for its own loop.
+  void write_sections() {
+    constexpr std::uint64_t kMaxTimes = 16;
+    std::uint64_t left = log_.size() * kMaxTimes;
+    for (const LoopRow& row : rows_) {
+      const std::uint64_t size = loop(row.loop).operations.size;
+      write_section(row, size <= left ? log_ : std::string_view());
+      left -= std::min(left, size);
+    }
+  }
+
+  /// The part of the page that is about one loop: facts, operations, and bridges out of guards.
+  void write_section(const LoopRow& row, std::string_view log) {
+    const CompiledLoop& one = loop(row.loop);
+    out_.write("<section id=\"loop-" + std::to_string(row.loop) + "\">");
+    out_.write(element("h2", text_of(one.name)));
+    write_facts(one, row);
+    if (log.empty() && !one.operations.empty()) {
+      out_.write("<p>Its operations are left out.</p>");
+    }
+    write_operations(one, row.loop, log);
+    write_bridges(one, row.loop);
+    out_.write("</section>\n");
+  }
+
+  void write_facts(const CompiledLoop& one, const LoopRow& row) {
+    out_.write("<dl class=\"facts\">");
+    if (!one.type.empty()) fact("Type", text_of(one.type) + (one.is_inner ? ", inner" : ""));
+    if (one.owner != CompiledLoop::kNone) fact("Guard of", link_to(one.owner));
+    if (row.ticks) {
+      fact("Ticks", std::to_string(*row.ticks) + ", " + percent(*row.ticks, profile_.ticks()));
+    }
+    if (row.entered) fact("Entered", *row.entered);
+    if (row.iterations) fact("Iterations", *row.iterations);
+    if (one.code.size != 0) {
+      fact("Code", "0x" + to_hex(one.code.begin) + ", " + std::to_string(one.code.size) + " bytes");
+    }
+    fact("Guards", one.guards.size());
+    out_.write("</dl>");
+  }
+
+  void write_operations(const CompiledLoop& one, std::uint32_t index, std::string_view log) {
+    bool is_open = false;
+    for (const auto& [place, begins_line, operations] : list_operations(one, log)) {
+      if (begins_line) {
+        if (std::exchange(is_open, true)) out_.write("</table>");
+        out_.write(element("h3", place_text(place.function, place.file, place.line)));
+        out_.write("<table class=\"code\">");
+      }
+      if (!place.opcode.empty()) {
+        out_.write(element("tr", cell("") + cell(text_of(place.opcode)), " class=\"op\""));
+      }
+      for (const ListedOperation& operation : operations) {
+        const Count count = times_passed(profile_, index, operation);
+        std::string text = text_of(operation.text);
+        const bool is_guard = operation.guard != CompiledLoop::kNone;
+        const std::uint32_t bridge =
+            is_guard ? one.guards[operation.guard].bridge : operation.guard;
+        if (bridge != CompiledLoop::kNone) text += " → " + link_to(bridge);
+        out_.write(element("tr", number(count ? std::to_string(*count) : "") + cell(text)));
+      }
+    }
+    if (is_open) out_.write("</table>");
+  }
+
+  void write_bridges(const CompiledLoop& one, std::uint32_t index) {
+    const std::vector<FailedGuard> failed = failed_guards(profile_, index);
+    if (failed.empty()) return;
+    out_.write(
+        "<h3>Bridges</h3><table><tr><th>Guard<th>Operation<th class=\"n\">Entered"
+        "<th>Bridge<th>Where</tr>");
+    for (const auto& [number_of_guard, failures] : failed) {
+      const CompiledLoop::Guard& guard = one.guards[number_of_guard];
+      const CompiledLoop& bridge = loop(guard.bridge);
+      out_.write(element("tr", cell("0x" + to_hex(guard.address)) + cell(text_of(guard.operation)) +
+                                   number(failures) + cell(link_to(guard.bridge)) +
+                                   cell(place_text(bridge.function, bridge.file, bridge.line))));
+    }
+    out_.write("</table>");
   }
 
   const LoopProfile& profile_;
   const std::optional<SampledLoops>& samples_;
   std::vector<LoopRow> rows_;
+  std::string_view log_;
   OutputFile& out_;
 };
 
@@ -333,7 +261,7 @@ class LoopPage {
 
 void write_loop_page(const LoopProfile& profile, const LoopPageOptions& options,
                      std::string_view log, OutputFile& out) {
-  LoopPage(profile, options, out).write(options, log);
+  LoopPage(profile, options, log, out).write(options);
 }
 
 }  // namespace perfmap

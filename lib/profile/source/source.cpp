@@ -8,7 +8,7 @@
 #include "perfmap/output_file.hpp"
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/snapshot.hpp"
-#include "perfmap/pypylog_code.hpp"
+#include "perfmap/pypylog.hpp"
 #include "perfmap/timeline.hpp"
 
 namespace perfmap {

@@ -52,9 +52,8 @@ class HtmlWriter : public StackWriter {
 
   Result<void> finish() override {
     counts_.resize(tree_.size());
-    const FlamePage page = flame_page();
     OutputFile& out = input_.out;
-    out.write(page.before_data);
+    out.write(kBeforeBody);
     out.write("{\"schema\":\"perfmap.flame/1\"");
     member("title", input_.profile.title);
     member("command", input_.profile.command);
@@ -66,7 +65,7 @@ class HtmlWriter : public StackWriter {
     write_functions();
     write_nodes();
     out.write("}");
-    out.write(page.after_data);
+    out.write(kBehindBody);
     return {};
   }
 

@@ -5,9 +5,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "perfmap/loop_samples.hpp"
 #include "perfmap/profile/process_tracker.hpp"
-#include "perfmap/pypylog_code.hpp"
 
 namespace perfmap {
 
@@ -21,8 +19,8 @@ bool can_tell_times(const RecordingFacts& facts, std::span<const RecordedEvent> 
                                          [](const RecordedEvent& event) { return event.clock; });
   if (!facts.time_conversion || has_own_clock) return false;
   return std::any_of(loops.all().begin(), loops.all().end(), [&](const CompiledLoop& loop) {
-    const std::uint64_t tick = base == TickBase::dec ? loop.compiled.dec : loop.compiled.hex;
-    return loop.code.size != 0 && facts.time_conversion->to_ns(tick) <= facts.last_sample;
+    return loop.code.size != 0 &&
+           facts.time_conversion->to_ns(loop.compiled.in(base)) <= facts.last_sample;
   });
 }
 
@@ -162,44 +160,32 @@ Result<LoopSamples> count_loop_samples(const Recording& recording, const Compile
 
 namespace {
 
-std::uint32_t place_of(FrameTable& table, const FrameFunction& function, std::uint32_t line) {
+std::uint32_t place_of(FrameTable& table, std::string_view name, FrameKind kind,
+                       std::string_view file = {}, std::uint32_t line = 0) {
+  FrameFunction function;
+  function.name = name;
+  function.file = file;
+  function.kind = kind;
   FramePlace place;
   place.function = table.add(function);
   place.line = line;
   return table.add(place);
 }
 
-std::uint32_t place_of_loop(FrameTable& table, const CompiledLoop& loop) {
-  FrameFunction function;
-  function.name = loop.name;
-  function.file = loop.file;
-  function.kind = FrameKind::jit;
-  return place_of(table, function, loop.line);
-}
-
-std::uint32_t place_of_name(FrameTable& table, std::string_view name) {
-  FrameFunction function;
-  function.name = name;
-  function.kind = FrameKind::native;
-  return place_of(table, function, 0);
+std::uint32_t place_of(FrameTable& table, const CompiledLoop& loop) {
+  return place_of(table, loop.name, FrameKind::jit, loop.file, loop.line);
 }
 
 }  // namespace
 
-LoopStacks::LoopStacks(const LoopProfile& profile) : profile_(&profile) {
-  outside_ = place_of_name(table_, profile.has_events() ? "[outside]" : "interpret");
+LoopStacks::LoopStacks(const LoopProfile& profile) {
+  outside_ = place_of(table_, profile.has_events() ? "[outside]" : "interpret", FrameKind::native);
   for (const CompiledLoop& loop : profile.loops().all()) {
-    loops_.push_back(place_of_loop(table_, loop));
+    loops_.push_back(place_of(table_, loop));
   }
   for (const LoopProfile::Category& category : profile.categories()) {
-    categories_.push_back(place_of_name(table_, category.name));
+    categories_.push_back(place_of(table_, category.name, FrameKind::native));
   }
-}
-
-StackProfile LoopStacks::profile() const {
-  StackProfile profile;
-  profile.events.push_back({.name = "ticks", .is_weighted = true});
-  return profile;
 }
 
 void LoopStacks::add(const LoopSpan& span, StackWriter& writer) {
@@ -210,7 +196,7 @@ void LoopStacks::add(const LoopSpan& span, StackWriter& writer) {
   }
   const bool is_inside = span.loop < loops_.size();
   frames_.push_back({.place = is_inside ? loops_[span.loop] : outside_});
-  const bool is_only = span.thread == PypylogEvent::kNoThread;
+  const bool is_only = span.thread == CompiledLoop::kNoThread;
   const std::string name = is_only ? "main" : "thread " + std::to_string(span.thread);
   StackSample sample;
   sample.time = span.begin;
@@ -237,9 +223,9 @@ void add_sampled_loops(const LoopProfile& profile, const SampledLoops& samples,
   };
   for (const LoopRow& row : loop_rows(profile, LoopKey::loop, samples)) {
     outside -= std::min(outside, row.samples);
-    add(place_of_loop(table, profile.loops().all()[row.loop]), row.samples);
+    add(place_of(table, profile.loops().all()[row.loop]), row.samples);
   }
-  add(place_of_name(table, "[outside]"), outside);
+  add(place_of(table, "[outside]", FrameKind::native), outside);
 }
 
 }  // namespace perfmap

@@ -1,6 +1,4 @@
-#include "perfmap/pypylog_code.hpp"
-
-#include "perfmap/loop_profile.hpp"
+#include "perfmap/pypylog.hpp"
 #include "perfmap/timeline.hpp"
 #include "support/catch.hpp"
 

@@ -1,6 +1,4 @@
-#include "perfmap/compiled_loops.hpp"
-
-#include "perfmap/loop_profile.hpp"
+#include "perfmap/pypylog.hpp"
 #include "perfmap/rules.hpp"
 #include "pypylog/pypy_lines.hpp"
 #include "support/catch.hpp"

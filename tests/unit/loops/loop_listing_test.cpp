@@ -1,8 +1,6 @@
-#include "perfmap/loop_listing.hpp"
-
 #include <string>
 
-#include "perfmap/loop_profile.hpp"
+#include "perfmap/pypylog.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {
@@ -57,6 +55,18 @@ TEST_CASE("lines of sections within and of other threads are passed by", "[pypyl
                "1# [a2] gc-minor}\n"
                "1# +2: finish(i1)\n"
                "1# [a3] jit-log-opt-loop}\n") == std::vector<std::string>{": +1 +2"});
+}
+
+TEST_CASE("a section of one line does not end the one that it is in", "[pypylog]") {
+  CHECK(listed("[a0] {jit-log-opt-loop\n"
+               "# Loop 1 (f;/srv/t.py:3-4~#8 FOR_ITER) : loop with 2 ops\n"
+               "+1: int_add(i1, 1)\n"
+               "[a1] {gc-collect\n"
+               "[a2] {gc-minor\nwords\n[a3] gc-minor}\n"
+               "more words\n"
+               "[a4] gc-collect}\n"
+               "+2: finish(i1)\n"
+               "[a5] jit-log-opt-loop}\n") == std::vector<std::string>{": +1 +2"});
 }
 
 TEST_CASE("of a log that is shorter than it was there are fewer operations", "[pypylog]") {

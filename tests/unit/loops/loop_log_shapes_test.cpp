@@ -109,6 +109,14 @@ TEST_CASE("hostile nesting and names cost bounded memory and no time", "[pypylog
   CHECK(category(nested, "a") == 9999);
   CHECK(nested.problems().count_of(rule::kTooManySections) == 10000 - 4096);
 
+  for (unsigned i = 0; i < 200; ++i)
+    deep += "[" + std::to_string(10000 + i) + "] {b" + std::to_string(i) + "\n";
+  for (unsigned i = 0; i < 10; ++i) deep += "[20000] a}\n";
+  const LoopProfile unseen = profile_of(deep + "[20001] {c\n[20002] {d\n[20009] d}\n");
+  CHECK(unseen.categories().size() == 203);
+  CHECK(category(unseen, "c") == 1);
+  CHECK(category(unseen, "d") == 7);
+
   std::string many;
   for (unsigned i = 0; i < 70000; ++i) {
     const std::string name = "c" + std::to_string(i);

@@ -1,7 +1,6 @@
-#include "perfmap/loop_report.hpp"
-
 #include <string>
 
+#include "perfmap/pypylog.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

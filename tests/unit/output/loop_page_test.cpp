@@ -1,7 +1,6 @@
-#include "perfmap/loop_page.hpp"
-
 #include <string>
 
+#include "perfmap/pypylog.hpp"
 #include "support/catch.hpp"
 #include "support/written.hpp"
 

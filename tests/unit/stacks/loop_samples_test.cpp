@@ -1,11 +1,9 @@
-#include "perfmap/loop_samples.hpp"
-
 #include <fstream>
 #include <map>
 #include <sstream>
 
-#include "perfmap/loop_profile.hpp"
-#include "perfmap/pypylog_code.hpp"
+#include "perfmap/loop_stacks.hpp"
+#include "perfmap/pypylog.hpp"
 #include "perfmap/resolver.hpp"
 #include "support/catch.hpp"
 #include "support/recording_bytes.hpp"

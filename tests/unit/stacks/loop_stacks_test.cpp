@@ -29,8 +29,10 @@ LoopProfile read(std::string_view log, LoopProfile::Options options) {
 std::string stacks_in(StackFormat format, std::string_view log) {
   const LoopProfile profile = read(log, {});
   LoopStacks stacks(profile);
+  StackProfile about;
+  about.events.push_back({.name = "ticks", .is_weighted = true});
   return test::written([&](OutputFile& out) {
-    const auto writer = StackWriter::make(format, out, stacks.table(), stacks.profile(), {});
+    const auto writer = StackWriter::make(format, out, stacks.table(), about, {});
     LoopProfile::Options again;
     again.base = profile.base();
     again.visit = [&](const LoopSpan& span) { stacks.add(span, *writer); };

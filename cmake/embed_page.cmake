@@ -1,0 +1,57 @@
+# The SHA-256 of a text as a content security policy has it: in base64.
+function(policy_hash text out)
+  string(SHA256 hex "${text}")
+  set(alphabet "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+  set(base64 "")
+  foreach(at RANGE 0 60 6) # 64 digits: ten groups of six, and four
+    string(SUBSTRING "${hex}0000" ${at} 6 digits)
+    foreach(shift IN ITEMS 18 12 6 0)
+      math(EXPR value "(0x${digits} >> ${shift}) & 63")
+      string(SUBSTRING "${alphabet}" ${value} 1 letter)
+      string(APPEND base64 ${letter})
+    endforeach()
+  endforeach()
+  string(SUBSTRING ${base64} 0 43 base64)
+  set(${out} "${base64}=" PARENT_SCOPE)
+endfunction()
+
+# embed_page(FOLDER/NAME PART...) makes the header FOLDER/NAME.hpp of FOLDER/NAME.html, the style
+# NAME.css and the script NAME_PART.js...: one page with everything in it, which its content security
+# policy allows by their hashes and nothing else. The header has what stands before {{body}} in the
+# page and behind it; one file includes it.
+function(embed_page name)
+  set(place ${CMAKE_CURRENT_SOURCE_DIR}/${name})
+  set(files ${place}.html ${place}.css)
+  set(script "")
+  foreach(part IN LISTS ARGN)
+    file(READ ${place}_${part}.js text)
+    string(APPEND script "${text}")
+    list(APPEND files ${place}_${part}.js)
+  endforeach()
+  set(script "\n(() => {\n\"use strict\";\n${script}})();\n")
+  file(READ ${place}.css style)
+  set(style "\n${style}")
+  policy_hash("${script}" script_hash)
+  policy_hash("${style}" style_hash)
+  file(READ ${place}.html page)
+  foreach(item IN ITEMS script_hash style_hash style script)
+    string(REPLACE "{{${item}}}" "${${item}}" page "${page}")
+  endforeach()
+  string(FIND "${page}" "{{body}}" body_at)
+  string(SUBSTRING "${page}" 0 ${body_at} before_body)
+  math(EXPR body_at "${body_at} + 8")
+  string(SUBSTRING "${page}" ${body_at} -1 behind_body)
+  file(CONFIGURE OUTPUT ${name}.hpp @ONLY CONTENT [[
+#pragma once
+
+#include <string_view>
+
+namespace perfmap {
+
+constexpr std::string_view kBeforeBody = R"perfmap(@before_body@)perfmap";
+constexpr std::string_view kBehindBody = R"perfmap(@behind_body@)perfmap";
+
+}  // namespace perfmap
+]])
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+endfunction()
