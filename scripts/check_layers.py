@@ -11,28 +11,28 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CORE = ["base", "io", "runtimes", "map", "jitdump", "writer", "answers", "pypylog", "report", "capi"]
-PROFILE = ["elf", "dwarf", "module", "process", "unwind", "perfdata", "stacks", "inject", "diagnosis",
+CORE = ["base", "io", "runtimes", "map", "jitdump", "writer", "lint", "pypylog", "report", "capi"]
+PROFILE = ["elf", "dwarf", "module", "process", "unwind", "perfdata", "stacks", "inject", "doctor",
            "source", "capi"]
 OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profile/ (profile)
-    "base": ["types", "diagnostic", "rules", "text"],
+    "base": ["types", "diagnostic", "text"],
     "io": ["input", "output_file", "jit_paths", "map_start"],
     "runtimes": ["runtimes"],
     "map": ["map", "index", "merge", "info"],
     "jitdump": ["jitdump", "timeline", "resolver"],
     "writer": ["writer", "process_map", "jitdump_writer", "jitlog_writer", "trampoline", "fork_policy"],
-    "answers": ["lint", "dump_fix", "range_check"],
-    "pypylog": ["pypylog", "pypylog_code", "compiled_loops", "loop_profile", "loop_report", "loop_listing"],
-    "report": ["json", "report", "loop_json", "loop_page"],
+    "lint": ["lint"],
+    "pypylog": ["pypylog"],
+    "report": ["json", "report"],
     "elf": ["profile/module"],
     "dwarf": ["profile/debug_index"],
     "process": ["profile/" + name for name in
                 ("process", "process_tracker", "symbolizer", "process_watch", "snapshot", "garbage")],
     "unwind": ["profile/unwinder"],
     "perfdata": ["profile/recording"],
-    "stacks": ["profile/stacks", "profile/stack_writer", "loop_stacks", "loop_samples"],
+    "stacks": ["profile/stacks", "profile/stack_writer"],
     "inject": ["profile/inject"],
-    "diagnosis": ["doctor", "doctor_recording", "lint_process", "lint_recording"],
+    "doctor": ["profile/doctor"],
     "source": ["profile/source"],
 }
 OWNER = {f"perfmap/{name}.hpp": folder for folder, names in OWNERS.items() for name in names}

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SOURCES = (".cpp", ".hpp", ".c", ".h")
+SOURCES = (".cpp", ".hpp", ".def", ".c", ".h")
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)
 BINARIES = ("lib/libperfmap.so", "lib/profile/libperfmap-profile.so", "apps/perfmap/perfmap")
 
@@ -46,7 +46,7 @@ def text_size(binary):
 
 def main():
     files = files_of("lib", "apps")
-    headers = [path for path in files if path.suffix in (".hpp", ".h")]
+    headers = [path for path in files if path.suffix in (".hpp", ".def", ".h")]
     public = [path for path in headers if path.is_relative_to(ROOT / "lib/include/perfmap")]
     internal = [path for path in headers if not path.is_relative_to(ROOT / "lib/include")]
     # A test may look inside: then the header is asked for there.

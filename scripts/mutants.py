@@ -51,7 +51,7 @@ LIVE = {  # the live tests of a folder; golden and capi tests are for all of the
     "runtime": "writer|jitlog|mapped|fork|first-call|jitdump-perf|interpreter|cpython",
     "processes": "tracker|snapshot|watch|resolve-|lint-pid",
     "snapshots": "snapshot|resolve-process",
-    "diagnosis": "doctor|lint-pid",
+    "doctor": "doctor|lint-pid",
     "perfdata": "stacks-(command|formats)|perf-oracle|truncated|inject",
     "stacks": "stacks-(command|formats|recorded)|inject",
     "unwind": "stacks-(command|recorded|stitched)",

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cerrno>
-#include <perfmap/doctor_recording.hpp>
+#include <perfmap/profile/doctor.hpp>
 #include <perfmap/profile/module.hpp>
 #include <thread>
 #include <unistd.h>

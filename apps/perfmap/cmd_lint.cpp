@@ -1,19 +1,16 @@
 #include <algorithm>
 #include <cctype>
 #include <perfmap/diagnostic.hpp>
-#include <perfmap/dump_fix.hpp>
 #include <perfmap/jitdump.hpp>
 #include <perfmap/lint.hpp>
-#include <perfmap/lint_process.hpp>
-#include <perfmap/lint_recording.hpp>
 #include <perfmap/map.hpp>
 #include <perfmap/merge.hpp>
 #include <perfmap/output_file.hpp>
+#include <perfmap/profile/doctor.hpp>
 #include <perfmap/profile/module.hpp>
 #include <perfmap/profile/process_tracker.hpp>
 #include <perfmap/profile/snapshot.hpp>
 #include <perfmap/report.hpp>
-#include <perfmap/rules.hpp>
 #include <string>
 #include <variant>
 #include <vector>
@@ -334,7 +331,7 @@ ExitCode print_explanation(const Console& console, const std::string& id) {
   if (rule == nullptr) return console.fail("there is no rule " + id + "; --rules lists them");
   console.out().write(std::string(rule->id) + " (" + std::string(to_string(rule->severity)) +
                       "): " + std::string(rule->summary) + "\n\n");
-  console.out().write(std::string(explanation(*rule)) + "\n");
+  console.out().write(std::string(rule->explanation) + "\n");
   return ExitCode::ok;
 }
 

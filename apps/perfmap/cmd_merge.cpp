@@ -1,6 +1,6 @@
 #include <perfmap/json.hpp>
+#include <perfmap/lint.hpp>
 #include <perfmap/merge.hpp>
-#include <perfmap/range_check.hpp>
 #include <perfmap/report.hpp>
 
 #include "command_line.hpp"

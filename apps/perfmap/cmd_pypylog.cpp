@@ -2,8 +2,8 @@
 #include <charconv>
 #include <map>
 #include <perfmap/input.hpp>
-#include <perfmap/loop_stacks.hpp>
 #include <perfmap/profile/module.hpp>
+#include <perfmap/profile/stacks.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 

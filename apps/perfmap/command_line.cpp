@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <perfmap/diagnostic.hpp>
 #include <perfmap/profile/snapshot.hpp>
-#include <perfmap/rules.hpp>
 #include <perfmap/text.hpp>
 
 /// Every command, in the order of the help text: name, the function of cmd_<name>.cpp that declares

@@ -1,10 +1,11 @@
 #include "convert.hpp"
 
 #include <algorithm>
+#include <perfmap/diagnostic.hpp>
+#include <perfmap/jitdump.hpp>
 #include <perfmap/json.hpp>
 #include <perfmap/merge.hpp>
 #include <perfmap/profile/inject.hpp>
-#include <perfmap/rules.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <perfmap/rules.hpp>
+#include <perfmap/diagnostic.hpp>
 
 namespace perfmap::app {
 SourceOptions told_to(ConsoleObserver& observer, SourceOptions options) {

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "perfmap/rules.hpp"
+#include "perfmap/diagnostic.hpp"
 #include "perfmap/timeline.hpp"
 
 namespace {

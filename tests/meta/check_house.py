@@ -36,10 +36,10 @@ for source in sorted((ROOT / "apps/perfmap").glob("cmd_*.cpp")):
     if f"`{command}`" not in (ROOT / "CHANGELOG.md").read_text():
         problems.append(f"{command}: not in CHANGELOG.md")
 
-rules = set(re.findall(r'"((?:PM|JD|XF|PL)\d+)"', (ROOT / "lib/include/perfmap/rules.hpp").read_text()))
+rules = set(re.findall(r'"((?:PM|JD|XF|PL)\d+)"', (ROOT / "lib/include/perfmap/rules.def").read_text()))
 page = set(re.findall(r"^## ((?:PM|JD|XF|PL)\d+)$", (ROOT / "docs/diagnostics.md").read_text(), re.M))
 if rules != page or not rules:
-    problems.append(f"docs/diagnostics.md against rules.hpp: {sorted(rules ^ page)}")
+    problems.append(f"docs/diagnostics.md against rules.def: {sorted(rules ^ page)}")
 
 doubts = re.findall(r'^ +\{"([a-z-]+)",', (ROOT / "lib/core/jitdump/resolver.cpp").read_text(), re.M)
 if not doubts:

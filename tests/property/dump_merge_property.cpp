@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/merge.hpp"
+#include "perfmap/diagnostic.hpp"
+#include "perfmap/jitdump.hpp"
 #include "perfmap/resolver.hpp"
-#include "perfmap/rules.hpp"
 #include "perfmap/timeline.hpp"
 #include "support/catch.hpp"
 #include "support/random_dump.hpp"

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <vector>
 
-#include "perfmap/dump_fix.hpp"
+#include "perfmap/lint.hpp"
 #include "perfmap/text.hpp"
 #include "perfmap/timeline.hpp"
 #include "support/catch.hpp"

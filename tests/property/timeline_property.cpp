@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/rules.hpp"
+#include "perfmap/diagnostic.hpp"
 #include "perfmap/timeline.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "perfmap/diagnostic.hpp"
 #include "perfmap/jitdump.hpp"
-#include "perfmap/rules.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 

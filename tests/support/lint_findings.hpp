@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "perfmap/diagnostic.hpp"
 #include "perfmap/lint.hpp"
-#include "perfmap/rules.hpp"
 #include "support/jitdump_bytes.hpp"
 
 namespace perfmap::test {

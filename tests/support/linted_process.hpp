@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "perfmap/lint_process.hpp"
+#include "perfmap/profile/doctor.hpp"
 #include "support/lint_findings.hpp"
 #include "support/planted_process.hpp"
 

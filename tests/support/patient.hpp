@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "perfmap/doctor.hpp"
+#include "perfmap/profile/doctor.hpp"
 #include "support/catch.hpp"
 #include "support/planted_process.hpp"
 

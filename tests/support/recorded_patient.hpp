@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/doctor_recording.hpp"
+#include "perfmap/profile/doctor.hpp"
 #include "perfmap/profile/stacks.hpp"
 #include "support/catch.hpp"
 #include "support/planted_process.hpp"

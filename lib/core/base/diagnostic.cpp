@@ -1,10 +1,10 @@
 #include "perfmap/diagnostic.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <system_error>
 
-#include "perfmap/rules.hpp"
 #include "perfmap/types.hpp"
 
 namespace perfmap {
@@ -33,47 +33,20 @@ std::uint64_t Diagnostics::total(Severity severity) const noexcept {
   return sum;
 }
 
+void Diagnostics::sort(std::size_t from) {
+  std::stable_sort(
+      items_.begin() + static_cast<std::ptrdiff_t>(from), items_.end(),
+      [](const Diagnostic& a, const Diagnostic& b) { return a.where.offset < b.where.offset; });
+}
+
 namespace rule {
 
 namespace {
 
-constexpr std::array kAll = {
-    &kTooFewFields,     &kBadAddress,      &kBadSize,         &kHexPrefix,
-    &kExtraBlanks,      &kOddSeparator,    &kCarriageReturn,  &kGluedLines,
-    &kNoFinalNewline,   &kNulByte,         &kCommentOrBlank,  &kLeadingBlank,
-    &kNotCanonicalHex,  &kSignedNumber,    &kNotText,         &kShortName,
-    &kLongName,         &kCutName,         &kBlankAtNameEnd,  &kNotUtf8,
-    &kControlByte,      &kSemicolon,       &kMangledName,     &kInlineChain,
-    &kManyRanges,       &kNoName,          &kDeceptiveName,   &kForeignOwner,
-    &kWritableByOthers, &kNotRegularFile,  &kUnreadable,      &kOlderThanProcess,
-    &kNoProcess,        &kOtherPidInName,  &kHugeFile,        &kEmptyFile,
-    &kEncodedFile,      &kOddDirectory,    &kNoScripts,       &kNoFramePointers,
-    &kOldSnapshot,      &kOnlyStubs,       &kNoMapAfterFork,  &kMixedProducers,
-    &kReusedStart,      &kDuplicate,       &kOverlap,         &kNested,
-    &kShadowed,         &kSizeZero,        &kHugeSize,        &kAddressWrap,
-    &kOddAddress,       &kDecimalSizes,    &kNotExecutable,   &kOverElfFile,
-    &kNotSorted,        &kReuseRate,       &kNotJitdump,      &kForeignOrder,
-    &kOddVersion,       &kBadHeaderSize,   &kReservedFlags,   &kTscTimes,
-    &kUnknownMachine,   &kForeignPid,      &kOddDumpName,     &kNoMarker,
-    &kDamagedRecord,    &kUnknownRecord,   &kLoadSizes,       &kUnendedName,
-    &kOddLoadName,      &kOddCodeSize,     &kOddVma,          &kReusedIndex,
-    &kOddMove,          &kOddDebugInfo,    &kBadLines,        &kUnwindingSizes,
-    &kBadUnwinding,     &kUnalignedCode,   &kMissingLines,    &kOddClose,
-    &kTimeGoesBack,     &kOtherClock,      &kNoTimes,         &kOverlappingCode,
-    &kOddPadding,       &kOddThread,       &kManyLoads,       &kOtherName,
-    &kOnlyInOne,        &kTwoMaps,         &kUnnamedSamples,  &kOlderThanRecording,
-    &kTickRunsBack,     &kUnopenedSection, &kUnendedSection,  &kOddTick,
-    &kUnnamedLoop,      &kOtherLoop,       &kTooManySections, &kOddCode,
+constexpr const Rule* kAll[] = {
+#define PERFMAP_RULE(name, ...) &name,
+#include "perfmap/rules.def"
 };
-static_assert(kAll.size() <= Diagnostics::kRules);
-
-constexpr bool ordinals_are_positions() {
-  for (std::size_t i = 0; i < kAll.size(); ++i) {
-    if (kAll[i]->ordinal != i) return false;
-  }
-  return true;
-}
-static_assert(ordinals_are_positions());
 
 }  // namespace
 

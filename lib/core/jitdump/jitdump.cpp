@@ -9,7 +9,7 @@
 
 #include "base/cursor.hpp"
 #include "jitdump/jitdump_records.hpp"
-#include "perfmap/rules.hpp"
+#include "perfmap/diagnostic.hpp"
 
 namespace perfmap {
 

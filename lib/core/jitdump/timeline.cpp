@@ -12,7 +12,7 @@
 #include "jitdump/lifetimes.hpp"
 #include "map/name_count.hpp"
 #include "map/segments.hpp"
-#include "perfmap/rules.hpp"
+#include "perfmap/diagnostic.hpp"
 
 namespace perfmap {
 

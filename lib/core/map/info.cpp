@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "map/name_count.hpp"
-#include "perfmap/rules.hpp"
+#include "perfmap/diagnostic.hpp"
 #include "perfmap/runtimes.hpp"
 
 namespace perfmap {

@@ -7,7 +7,7 @@
 #include "base/filler.hpp"
 #include "base/text.hpp"
 #include "map/map_scan.hpp"
-#include "perfmap/rules.hpp"
+#include "perfmap/diagnostic.hpp"
 #include "perfmap/text.hpp"
 
 namespace perfmap {

@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 #include "io/windows.hpp"
-#include "perfmap/rules.hpp"
+#include "perfmap/diagnostic.hpp"
 #include "pypylog/pypy_lines.hpp"
 #include "pypylog/reader.hpp"
 

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "perfmap/diagnostic.hpp"
 #include "perfmap/lint.hpp"
-#include "perfmap/rules.hpp"
 #include "perfmap/text.hpp"
 
 namespace perfmap {
@@ -204,7 +204,7 @@ Json sarif_rules() {
   for (const Rule* rule : rule::all()) {
     rules.push_back({{"id", rule->id},
                      {"shortDescription", {{"text", rule->summary}}},
-                     {"fullDescription", {{"text", explanation(*rule)}}},
+                     {"fullDescription", {{"text", rule->explanation}}},
                      {"defaultConfiguration", {{"level", sarif_level(rule->severity)}}}});
   }
   return rules;

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "perfmap/rules.hpp"
+#include "perfmap/diagnostic.hpp"
 #include "runtimes/catalogue.hpp"
 
 namespace perfmap::runtimes {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "perfmap/rules.hpp"
+#include "perfmap/diagnostic.hpp"
 #include "runtimes/catalogue.hpp"
 
 namespace perfmap::runtimes {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,7 @@ constexpr bool intersects(Reader a, Reader b) noexcept {
   return (static_cast<unsigned>(a) & static_cast<unsigned>(b)) != 0;
 }
 
-/// A kind of thing that can be wrong with an input. All rules stand in perfmap/rules.hpp; compare
+/// A kind of thing that can be wrong with an input. All rules stand in perfmap/rules.def; compare
 /// them by id: a program that links the library may have copies of its own.
 struct Rule {
   std::string_view id;  ///< "PM003"
@@ -39,8 +40,36 @@ struct Rule {
   Fix fix;
   Reader hurts;              ///< who gives wrong or no names because of it
   std::string_view summary;  ///< one line, lower case, no final stop
-  std::uint16_t ordinal;     ///< position in rule::all(), for counting
+  /// What it is about, why it matters and what fixes it: one paragraph of plain text.
+  std::string_view explanation;
+  std::uint16_t ordinal;  ///< position in rule::all(), for counting
 };
+
+/// Every rule there is, from the table perfmap/rules.def: rule::kTooFewFields and so on.
+namespace rule {
+
+// NOLINTBEGIN(readability-identifier-naming)
+enum class Ordinal : std::uint16_t {
+#define PERFMAP_RULE(name, ...) name,
+#include "perfmap/rules.def"
+  count
+};
+// NOLINTEND(readability-identifier-naming)
+
+// clang-format off
+#define PERFMAP_RULE(name, id, severity, fix, hurts, summary, explanation)                        \
+  inline constexpr Rule name{id, Severity::severity, Fix::fix, hurts, summary, explanation,       \
+                             static_cast<std::uint16_t>(Ordinal::name)};
+#include "perfmap/rules.def"
+// clang-format on
+
+/// All rules, in the order of the table. Static storage.
+PERFMAP_API std::span<const Rule* const> all() noexcept;
+
+/// The rule with this id, or nullptr.
+PERFMAP_API const Rule* find(std::string_view id) noexcept;
+
+}  // namespace rule
 
 /// Something wrong somewhere in an input; reading goes on after it.
 struct Diagnostic {
@@ -55,7 +84,7 @@ struct Diagnostic {
 /// are counted, so hostile input costs bounded memory. One thread at a time.
 class PERFMAP_API Diagnostics {
  public:
-  static constexpr std::size_t kRules = 128;
+  static constexpr auto kRules = static_cast<std::size_t>(rule::Ordinal::count);
 
   explicit Diagnostics(std::size_t limit_per_rule) noexcept : limit_(limit_per_rule) {}
 
@@ -78,6 +107,9 @@ class PERFMAP_API Diagnostics {
   /// Kept or not.
   std::uint64_t total() const noexcept { return total_; }
   std::uint64_t total(Severity severity) const noexcept;
+
+  /// Puts those from position `from` on in the order of their places. Stable.
+  void sort(std::size_t from = 0);
 
  private:
   std::size_t limit_;

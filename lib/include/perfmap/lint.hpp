@@ -1,18 +1,20 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
-#include <string_view>
+#include <string>
 #include <sys/types.h>
 
 #include "perfmap/diagnostic.hpp"
+#include "perfmap/index.hpp"
 #include "perfmap/jitdump.hpp"
 #include "perfmap/map.hpp"
 #include "perfmap/types.hpp"
 
 namespace perfmap {
 
-/// Checks a map by the PM rules of perfmap/rules.hpp that want no process (see lint_process()): how
+/// Checks a map by the PM rules of perfmap/rules.def that want no process (see lint_process()): how
 /// its lines are written, its names, its ranges, and the file itself. Findings of rules that
 /// `problems` ignores cost little and are not counted. Findings end up in the order of their lines.
 ///
@@ -38,6 +40,10 @@ struct LintedFile {
   const Map* map = nullptr;
   const Jitdump* dump = nullptr;
   Diagnostics* problems = nullptr;
+
+  const Input& input() const noexcept { return map != nullptr ? map->input() : dump->input(); }
+  /// Of findings about the whole file: a map has lines, a dump offsets.
+  Location whole() const noexcept { return map != nullptr ? Location{0, 1, 1} : Location{}; }
 };
 
 /// Checks what maps and dumps say about each other: XF001 to XF003. Each finding goes to the file
@@ -50,7 +56,45 @@ struct LintedFile {
 /// O(n log n) for n entries and records.
 PERFMAP_API void lint_together(std::span<const LintedFile> files);
 
-/// What a rule is about, why it matters and what mends it: some lines of plain text.
-PERFMAP_API std::string_view explanation(const Rule& rule) noexcept;
+/// Two entries that want the same address.
+struct RangeFinding {
+  const Rule* rule;  ///< kReusedStart, kDuplicate, kOverlap or kNested
+  EntryRef here;     ///< the later of the two: a later line, or a line of a later map
+  EntryRef other;
+};
+
+/// Every conflict between entries of these maps, in address order: each entry is held against the
+/// one before it that reaches furthest. O(n log n) time, 28 bytes an entry. Lines that make no
+/// sense go to `problems`.
+PERFMAP_API void for_each_conflict(std::span<const Map> maps, Diagnostics& problems,
+                                   const std::function<void(const RangeFinding&)>& visit);
+
+/// "overlaps 'foo' of line 7", or "… of line 7 of perf-42.map" where that is another map.
+PERFMAP_API std::string message_of(const RangeFinding& finding, std::span<const Map> maps);
+
+/// Bytes of a jitdump that a safe fix replaces by others, of which there may be more or fewer.
+struct DumpChange {
+  const Rule* rule = nullptr;  ///< what calls for it
+  std::uint64_t offset = 0;    ///< in the dump as it is
+  std::uint64_t removed = 0;   ///< bytes that go
+  std::string added;           ///< and what comes in their place
+  std::string what;            ///< "code index 1 becomes 3"
+};
+
+/// The safe fixes of a dump, by offset and without overlaps: reserved flags are cleared (JD105),
+/// names that are empty or no UTF-8 are written as in perf maps (JD205), code indices that were
+/// used before become numbers that nothing else has, in the MOVEs of that code, too (JD208), and
+/// bytes that only align go (JD305). Record sizes follow. Everything else stays as it is, byte for
+/// byte: order, times, unknown records, damaged bytes.
+///
+/// Where other records would be read from the result than from the dump, which only bytes that were
+/// damaged or written twice can bring about, its records keep what they have and the header alone
+/// is mended. O(bytes + n log n); holds the fixed dump while it runs.
+PERFMAP_API void for_each_change(const Jitdump& dump,
+                                 const std::function<void(const DumpChange&)>& visit);
+
+/// The dump with these changes. Equal to its bytes where there is nothing to mend; of its own
+/// result it gives that very result.
+PERFMAP_API std::string fixed_dump(const Jitdump& dump);
 
 }  // namespace perfmap

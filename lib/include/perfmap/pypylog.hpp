@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/json.hpp"
+#include "perfmap/jitdump.hpp"
 #include "perfmap/output_file.hpp"
 #include "perfmap/timeline.hpp"
 #include "perfmap/types.hpp"
@@ -376,15 +376,15 @@ struct LoopDumpOptions {
 ///
 /// Code is what the log's jit-backend-dump sections say, as it was in the end, or when other code
 /// took its place: guards that got a bridge jump there. `loops` must have kept it, and `log` is the
-/// text that they were made of. Where bytes are missing there are zeros; see DumpBytes.
+/// text that they were made of. Where bytes are missing there are zeros; see JitdumpBytes.
 ///
 /// Before a LOAD comes a DEBUG_INFO where the operations tell their offsets and have debug merge
 /// points: the lines of the program. What comes before them, and the code of failing guards behind
 /// all operations, is of the line where the function begins.
 ///
 /// Fails with too_large as dump_of_map() does. O(n log n + bytes of the log that belong to loops).
-PERFMAP_API Result<DumpBytes> dump_of_loops(const CompiledLoops& loops, std::string_view log,
-                                            const LoopDumpOptions& options);
+PERFMAP_API Result<JitdumpBytes> dump_of_loops(const CompiledLoops& loops, std::string_view log,
+                                               const LoopDumpOptions& options);
 
 /// The same as a perf map: a line for each piece of memory that belonged to some loop or bridge in
 /// the end, by address, without overlaps. Fails as dump_of_loops() does, which names alone

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/dump_fix.hpp"
+#include "perfmap/lint.hpp"
 #include "perfmap/types.hpp"
 
 namespace perfmap {

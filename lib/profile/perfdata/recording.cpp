@@ -17,7 +17,6 @@
 #include "perfdata/file_header.hpp"
 #include "perfdata/record_header.hpp"
 #include "perfmap/diagnostic.hpp"
-#include "perfmap/rules.hpp"
 
 namespace perfmap {
 

@@ -1,11 +1,10 @@
-#include "perfmap/loop_stacks.hpp"
-
 #include <algorithm>
 #include <map>
 #include <string>
 #include <unordered_map>
 
 #include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/stacks.hpp"
 
 namespace perfmap {
 

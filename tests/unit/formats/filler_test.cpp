@@ -5,10 +5,10 @@
 #include <random>
 #include <string>
 
+#include "perfmap/diagnostic.hpp"
 #include "perfmap/index.hpp"
 #include "perfmap/lint.hpp"
 #include "perfmap/map.hpp"
-#include "perfmap/rules.hpp"
 #include "support/catch.hpp"
 #include "support/readers.hpp"
 #include "support/scratch.hpp"

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "perfmap/diagnostic.hpp"
 #include "perfmap/resolver.hpp"
-#include "perfmap/rules.hpp"
 #include "perfmap/timeline.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"

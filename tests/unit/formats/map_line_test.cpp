@@ -1,9 +1,9 @@
 #include <string>
 #include <vector>
 
+#include "perfmap/diagnostic.hpp"
 #include "perfmap/index.hpp"
 #include "perfmap/map.hpp"
-#include "perfmap/rules.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

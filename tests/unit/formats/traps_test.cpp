@@ -7,11 +7,11 @@
 #include <unistd.h>
 #include <vector>
 
+#include "perfmap/diagnostic.hpp"
 #include "perfmap/index.hpp"
 #include "perfmap/jit_paths.hpp"
 #include "perfmap/lint.hpp"
 #include "perfmap/merge.hpp"
-#include "perfmap/rules.hpp"
 #include "perfmap/text.hpp"
 #include "support/catch.hpp"
 #include "support/readers.hpp"

@@ -1,8 +1,7 @@
-#include "perfmap/dump_fix.hpp"
-
 #include <string>
 #include <vector>
 
+#include "perfmap/lint.hpp"
 #include "perfmap/report.hpp"
 #include "perfmap/timeline.hpp"
 #include "support/catch.hpp"

@@ -1,5 +1,5 @@
+#include "perfmap/diagnostic.hpp"
 #include "perfmap/pypylog.hpp"
-#include "perfmap/rules.hpp"
 #include "pypylog/pypy_lines.hpp"
 #include "support/catch.hpp"
 

@@ -1,4 +1,4 @@
-#include "perfmap/rules.hpp"
+#include "perfmap/diagnostic.hpp"
 #include "support/loop_logs.hpp"
 
 namespace perfmap {

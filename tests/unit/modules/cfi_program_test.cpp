@@ -20,7 +20,7 @@ std::optional<CfiRow> row(const std::string& instructions, std::uint64_t at = 0,
   return CfiTable(bytes, 0x50'0000, target).row_at(kCode + at);
 }
 
-RegisterRule rule(RegisterHow how, std::int64_t number = 0) { return {how, 0, number}; }
+RegisterRule register_rule(RegisterHow how, std::int64_t number = 0) { return {how, 0, number}; }
 
 }  // namespace
 
@@ -31,8 +31,8 @@ TEST_CASE("Rules of the CIE hold where the FDE says nothing", "[cfi]") {
   CHECK(found->cfa_register == 7);
   CHECK(found->cfa_number == 8);
   CHECK(found->return_register == 16);
-  CHECK(found->registers[16] == rule(RegisterHow::offset, -8));
-  CHECK(found->registers[6] == rule(RegisterHow::unspecified));
+  CHECK(found->registers[16] == register_rule(RegisterHow::offset, -8));
+  CHECK(found->registers[6] == register_rule(RegisterHow::unspecified));
   CHECK(found->range == AddressRange{kCode, kSize});
   CHECK_FALSE(found->is_signal_frame);
   CHECK_FALSE(found->from_debug_frame);
@@ -116,24 +116,24 @@ TEST_CASE("Each instruction about a register does what it says", "[cfi]") {
     std::string program;
     RegisterRule expected;
   } all[] = {
-      {"\x86\x02", rule(RegisterHow::offset, -16)},
-      {"\x05\x06\x02", rule(RegisterHow::offset, -16)},
-      {"\x11\x06\x7e", rule(RegisterHow::offset, 16)},
-      {"\x2f\x06\x02", rule(RegisterHow::offset, 16)},
-      {"\x14\x06\x02", rule(RegisterHow::value_offset, -16)},
-      {"\x15\x06\x7e", rule(RegisterHow::value_offset, 16)},
-      {"\x07\x06", rule(RegisterHow::undefined)},
-      {"\x08\x06", rule(RegisterHow::same_value)},
-      {"\x09\x06\x03", rule(RegisterHow::in_register, 3)},
-      {"\x86\x02\xc6", rule(RegisterHow::unspecified)},      // restore
-      {"\x86\x02\x06\x06", rule(RegisterHow::unspecified)},  // restore_extended
+      {"\x86\x02", register_rule(RegisterHow::offset, -16)},
+      {"\x05\x06\x02", register_rule(RegisterHow::offset, -16)},
+      {"\x11\x06\x7e", register_rule(RegisterHow::offset, 16)},
+      {"\x2f\x06\x02", register_rule(RegisterHow::offset, 16)},
+      {"\x14\x06\x02", register_rule(RegisterHow::value_offset, -16)},
+      {"\x15\x06\x7e", register_rule(RegisterHow::value_offset, 16)},
+      {"\x07\x06", register_rule(RegisterHow::undefined)},
+      {"\x08\x06", register_rule(RegisterHow::same_value)},
+      {"\x09\x06\x03", register_rule(RegisterHow::in_register, 3)},
+      {"\x86\x02\xc6", register_rule(RegisterHow::unspecified)},      // restore
+      {"\x86\x02\x06\x06", register_rule(RegisterHow::unspecified)},  // restore_extended
   };
   for (const auto& each : all) {
     CAPTURE(static_cast<int>(each.expected.how), each.expected.number);
     const auto found = row(each.program);
     REQUIRE(found);
     CHECK(found->registers[6] == each.expected);
-    CHECK(found->registers[16] == rule(RegisterHow::offset, -8));
+    CHECK(found->registers[16] == register_rule(RegisterHow::offset, -8));
   }
   auto found = row("\x10\x06\x02\x77\x10");
   REQUIRE(found);
@@ -143,11 +143,12 @@ TEST_CASE("Each instruction about a register does what it says", "[cfi]") {
   REQUIRE(found);
   CHECK(found->registers[6].how == RegisterHow::value_expression);
   CHECK(found->expression_of(found->registers[6]) == "\x9c");
-  CHECK(row("\x90\x03\xd0")->registers[16] == rule(RegisterHow::offset, -8));  // as in the CIE
+  CHECK(row("\x90\x03\xd0")->registers[16] ==
+        register_rule(RegisterHow::offset, -8));  // as in the CIE
 }
 
 TEST_CASE("A first function's return address is undefined", "[cfi]") {
-  CHECK(row("\x07\x10")->registers[16] == rule(RegisterHow::undefined));
+  CHECK(row("\x07\x10")->registers[16] == register_rule(RegisterHow::undefined));
 }
 
 TEST_CASE("Registers that nobody keeps are read and forgotten", "[cfi]") {
@@ -155,7 +156,7 @@ TEST_CASE("Registers that nobody keeps are read and forgotten", "[cfi]") {
       row("\x05\x22\x02\x07\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x10\x40\x01\x30"
           "\x16\x41\x01\x30\x06\x40\x86\x02");
   REQUIRE(found);
-  CHECK(found->registers[6] == rule(RegisterHow::offset, -16));
+  CHECK(found->registers[6] == register_rule(RegisterHow::offset, -16));
   CHECK_FALSE(row("\x0d\x22"));  // the CFA needs one that is kept
   CHECK(row("\x0d\x21")->cfa_register == 33);
 }
@@ -165,9 +166,9 @@ TEST_CASE("States are remembered, one above the other, up to a depth", "[cfi]") 
   CHECK(row(program, 0)->cfa_number == 16);
   CHECK(row(program, 1)->cfa_number == 24);
   CHECK(row(program, 2)->cfa_number == 16);
-  CHECK(row(program, 2)->registers[6] == rule(RegisterHow::offset, -16));
+  CHECK(row(program, 2)->registers[6] == register_rule(RegisterHow::offset, -16));
   CHECK(row(program, 3)->cfa_number == 8);
-  CHECK(row(program, 3)->registers[6] == rule(RegisterHow::unspecified));
+  CHECK(row(program, 3)->registers[6] == register_rule(RegisterHow::unspecified));
   CHECK_FALSE(row("\x0b"));
   CHECK(row(std::string(8, '\x0a')));
   CHECK_FALSE(row(std::string(9, '\x0a')));
@@ -210,7 +211,7 @@ TEST_CASE("Signed return addresses of aarch64 are a state of the row", "[cfi]") 
   CHECK(signed_at(8));
   CHECK_FALSE(signed_at(12));
   CHECK(signed_at(16));
-  CHECK(row(program, 8, cie, test::kArm)->registers[30] == rule(RegisterHow::offset, -16));
-  CHECK(row(program, 4, cie, test::kArm)->registers[30] == rule(RegisterHow::unspecified));
+  CHECK(row(program, 8, cie, test::kArm)->registers[30] == register_rule(RegisterHow::offset, -16));
+  CHECK(row(program, 4, cie, test::kArm)->registers[30] == register_rule(RegisterHow::unspecified));
   CHECK_FALSE(row("\x2d"));  // of another machine
 }

@@ -2,7 +2,7 @@
 #include <map>
 #include <sstream>
 
-#include "perfmap/loop_stacks.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "perfmap/pypylog.hpp"
 #include "perfmap/resolver.hpp"
 #include "support/catch.hpp"

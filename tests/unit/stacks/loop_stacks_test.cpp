@@ -1,8 +1,7 @@
-#include "perfmap/loop_stacks.hpp"
-
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "perfmap/profile/stacks.hpp"
 #include "support/catch.hpp"
 #include "support/written.hpp"
 

@@ -16,6 +16,7 @@
 #include "perfmap/jitdump.hpp"
 #include "perfmap/map.hpp"
 #include "perfmap/profile/module.hpp"
+#include "perfmap/profile/symbolizer.hpp"
 #include "perfmap/pypylog.hpp"
 #include "perfmap/resolver.hpp"
 #include "perfmap/timeline.hpp"

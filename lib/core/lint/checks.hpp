@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/mmap_vector.hpp"
+#include "base/text.hpp"
+#include "map/segments.hpp"
+#include "perfmap/lint.hpp"
+
+/// What the checks of maps, of dumps, and of both together share.
+namespace perfmap::lint_rules {
+
+// Maps.
+
+/// What the pass over the lines leaves for the rules that look at all of them.
+struct LineFacts {
+  /// Names longer than this are not counted by length: nobody cuts that late.
+  static constexpr std::size_t kMaxCounted = 4096;
+
+  std::uint64_t lines = 0;
+  bool all_sizes_decimal = true;
+  Columns entries;                        ///< in file order
+  MmapVector<std::uint64_t> name_hashes;  ///< one an entry
+  std::vector<std::uint64_t> names_of_length = std::vector<std::uint64_t>(kMaxCounted + 2);
+};
+
+/// Reports about parts of one line.
+struct LineReport {
+  std::string_view text;
+  const Location& at;
+  Diagnostics& problems;
+
+  void add(std::size_t position, const Rule& rule, std::string_view message) const {
+    problems.add(rule, {at.offset + position, at.line, at.column + position}, message);
+  }
+};
+
+/// PM008, PM010, PM020-PM035: the name of an entry, which is a part of the line.
+void check_name(const LineReport& line, std::string_view name);
+/// Whether a name has to go through check_name() at all: a quick and safe guess.
+bool is_unsuspicious(std::string_view name) noexcept;
+/// PM022, PM033: the names, taken together.
+void check_names_together(const Map& map, const LineFacts& facts, Diagnostics& problems);
+/// PM090, PM093, PM095: what the names say, taken together, about who wrote them and how that was
+/// started. Guesses: a few thousand names are looked at, and all of them only if those are
+/// suspicious.
+void check_producers(const Map& map, const LineFacts& facts, Diagnostics& problems);
+
+/// Names may be as long as a file; a message is one line for people. Cut between two characters.
+std::string_view shortened(std::string_view name) noexcept;
+
+// Dumps.
+
+/// At most so many bytes after what a record says align the next one.
+inline constexpr std::uint64_t kMaxAlignment = 15;
+
+/// Where the fields of a dump's header and of its records lie.
+namespace field {
+inline constexpr std::uint64_t kVersion = 4, kHeaderSize = 8, kMachine = 12, kHeaderPid = 20,
+                               kFlags = 32;
+inline constexpr std::uint64_t kRecordSize = 4, kTime = 8;
+inline constexpr std::uint64_t kPid = 16, kTid = 20;  // of LOAD and MOVE
+inline constexpr std::uint64_t kLoadVma = 24, kLoadCodeSize = 40, kLoadIndex = 48;
+inline constexpr std::uint64_t kMoveFrom = 32, kMoveCodeSize = 48, kMoveIndex = 56;
+inline constexpr std::uint64_t kUnwindingSize = 16, kMappedSize = 32;
+}  // namespace field
+
+/// In a message: 0x and hexadecimal digits.
+struct Hex {
+  std::uint64_t value;
+};
+
+/// A finding of a dump has a place among its bytes, and no line. The parts of the message (texts,
+/// whole numbers, Hex) are put together only if it is kept; of a single function its answer.
+template <class... Parts>
+void report(Diagnostics& problems, const Rule& rule, std::uint64_t offset, const Parts&... parts) {
+  if (!problems.count(rule)) return;
+  std::string message;
+  const auto append = [&message](const auto& part) {
+    using Part = std::remove_cvref_t<decltype(part)>;
+    if constexpr (std::is_invocable_v<Part>) {
+      message += part();
+    } else if constexpr (std::is_same_v<Part, Hex>) {
+      message += "0x" + to_hex(part.value);
+    } else if constexpr (std::is_integral_v<Part>) {
+      message += std::to_string(part);
+    } else {
+      message += part;
+    }
+  };
+  (append(parts), ...);
+  problems.keep({&rule, {offset, 0, 0}, std::move(message)});
+}
+
+inline std::string hex_text(std::uint64_t value) { return "0x" + to_hex(value); }
+
+/// The pid in "…/perf-PID.map" and "…/jit-PID.dump"; nothing if the name is another.
+std::optional<std::uint32_t> pid_of_map_name(std::string_view path);
+std::optional<std::uint32_t> pid_of_dump_name(std::string_view path) noexcept;
+
+/// A LOAD that has the code index of one before it in the file.
+struct ReusedIndex {
+  std::uint64_t offset = 0;  ///< of its record
+  std::uint64_t first = 0;   ///< of the first record with that index
+  std::uint64_t index = 0;
+};
+
+/// What the LOAD and MOVE records of a dump call their code.
+struct CodeIndices {
+  std::vector<ReusedIndex> reused;  ///< by offset
+  std::vector<std::uint64_t> used;  ///< every index there is, ascending, without repetition
+  std::uint64_t moves = 0;
+};
+
+/// Reads them. O(n log n).
+CodeIndices read_indices(const Jitdump& dump);
+
+}  // namespace perfmap::lint_rules

@@ -1,0 +1,720 @@
+#include "doctor/recording.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <span>
+
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/stacks.hpp"
+#include "process/dump_name.hpp"
+#include "process/jit_lineage.hpp"
+#include "process/proc_text.hpp"
+
+namespace perfmap {
+namespace {
+
+// Its samples.
+
+constexpr std::uint64_t kPage = 4096;
+/// More are counted, but not told apart.
+constexpr std::size_t kMaxPages = std::size_t{1} << 20;
+
+class SampleReader {
+ public:
+  using IsNamed = std::function<bool(pid_t, Address, std::uint64_t)>;
+
+  explicit SampleReader(const IsNamed& is_named)
+      : is_named_(is_named), tracker_(ProcessTracker::Options()) {}
+
+  void take(const RecordView& record, std::span<const RecordedEvent> events) {
+    switch (record.type) {
+      case RecordType::mmap:
+      case RecordType::mmap2:
+        if (const auto event = decode_mmap(record)) take_mmap(*event);
+        break;
+      case RecordType::comm:
+        if (const auto event = decode_comm(record)) {
+          found.pids.insert(event->pid);
+          introduced_.insert(event->pid);
+          if (event->exec) take_exec(event->pid);
+          tracker_.on_comm(*event);
+        }
+        break;
+      case RecordType::fork:
+        if (const auto event = decode_fork(record)) take_fork(*event);
+        break;
+      case RecordType::exit:
+        if (const auto event = decode_exit(record)) tracker_.on_exit(*event);
+        break;
+      case RecordType::namespaces:
+        if (const auto event = decode_namespaces(record)) take_namespaces(*event);
+        break;
+      case RecordType::sample:
+        if (record.event >= events.size()) break;
+        if (const auto sample = decode_sample(record, events[record.event])) take_sample(*sample);
+        break;
+      default: break;
+    }
+  }
+
+  RecordedSamples found;
+
+ private:
+  void take_mmap(const MmapEvent& event) {
+    if (event.pid < 0) return;
+    tracker_.on_mmap(event);
+    found.pids.insert(event.pid);
+    if (event.access.execute && event.name.starts_with('/')) {
+      std::string& program = found.processes[event.pid].program;
+      if (program.empty()) program = event.name;
+    }
+    if (is_dump_name(event.name)) {
+      found.markers.push_back({event.pid, event.time, std::string(event.name)});
+    }
+  }
+
+  void take_exec(pid_t pid) {
+    RecordedProcess& process = found.processes[pid];
+    process.program.clear();
+    process.executed = ++executed_;
+  }
+
+  void take_fork(const ForkEvent& event) {
+    tracker_.on_fork(event);
+    introduced_.insert(event.pid);
+    if (event.pid == event.parent) return;
+    const auto parent = found.processes.find(event.parent);
+    RecordedProcess process;
+    if (parent != found.processes.end() && !event.lived_before) {
+      process.program = parent->second.program;
+      process.executed = parent->second.executed;
+    }
+    found.processes[event.pid] = std::move(process);
+  }
+
+  void take_namespaces(const NamespacesRecord& event) {
+    constexpr std::size_t kPid = 3;  // enum in perf_event.h: net, uts, ipc, pid, ...
+    if (event.namespaces.size() <= kPid) return;
+    found.processes[event.pid].pid_namespace = event.namespaces[kPid].inode;
+  }
+
+  void take_sample(const RecordedSample& sample) {
+    if (found.first == 0) found.first = sample.time;
+    found.last = std::max(found.last, sample.time);
+    found.pids.insert(sample.pid);
+    RecordedProcess& process = found.processes[sample.pid];
+    if (!introduced_.contains(sample.pid)) process.began_unseen = true;
+    auto space = tracker_.at(sample.pid);
+    if (space != nullptr) {
+      process.memory = space;
+      process.lineage = tracker_.lineage(sample.pid);
+    }
+    constexpr std::uint64_t k32Bit = 1;  // PERF_SAMPLE_REGS_ABI_32
+    process.samples_of_32_bit += sample.user.abi == k32Bit ? 1 : 0;
+    if (sample.mode != CpuMode::user) return;
+    const Region* const region = space == nullptr ? nullptr : space->find(sample.ip);
+    if (region == nullptr || jit_region_kind(*region) != JitRegionKind::likely) return;
+    JitSamples& jit = found.jit[sample.pid];
+    ++jit.count;
+    if (is_named(*region, sample)) return;
+    ++jit.unnamed;
+    const Address page = sample.ip / kPage * kPage;
+    if (pages_ < kMaxPages && jit.pages[page]++ == 0) ++pages_;
+  }
+
+  /// By the process, or by those that it has the memory from.
+  bool is_named(const Region& region, const RecordedSample& sample) const {
+    bool answer = false;
+    tracker_.lineage(sample.pid)
+        ->visit(&region, sample.ip, [&](const JitLineage& one, std::uint64_t, bool) {
+          return answer = is_named_(one.pid, sample.ip, sample.time);
+        });
+    return answer;
+  }
+
+  const IsNamed& is_named_;
+  ProcessTracker tracker_;
+  std::unordered_set<pid_t> introduced_;
+  std::size_t pages_ = 0;
+  std::uint64_t executed_ = 0;
+};
+
+/// The processes that it has memory from in which code of a runtime may lie: the nearest first.
+std::vector<pid_t> inherits_from(const RecordedProcess& process) {
+  std::vector<pid_t> pids;
+  if (process.memory == nullptr || process.lineage == nullptr) return pids;
+  const JitLineage* const own = process.lineage.get();
+  const JitLineage::Ask take = [&](const JitLineage& one, std::uint64_t, bool) {
+    const bool is_known = std::find(pids.begin(), pids.end(), one.pid) != pids.end();
+    if (&one != own && one.pid != own->pid && !is_known) pids.push_back(one.pid);
+    return false;
+  };
+  for (const Region& region : process.memory->regions()) {
+    if (jit_region_kind(region) == JitRegionKind::likely)
+      own->visit(&region, region.range.begin, take);
+  }
+  return pids;
+}
+
+// Its processes.
+
+/// Which files were used to name a process's code, by what find_jit answered.
+class UsedFiles {
+ public:
+  /// `find`, noting what it answers. Must live as long as the answer; null stays null.
+  StackOptions::FindJit watch(StackOptions::FindJit find) {
+    return [this, find = std::move(find)](const ProcessInfo& process,
+                                          const std::vector<std::string>& dumps) {
+      std::shared_ptr<JitSources> found = find ? find(process, dumps) : nullptr;
+      Of& of = processes_[process.pid];
+      of.dumps = dumps;
+      if (found == nullptr) return found;
+      const Resolver& resolver = found->resolver();
+      const std::size_t count = resolver.maps().size() + resolver.timelines().size();
+      for (std::size_t i = 0; i < count; ++i) {
+        const FileFacts& facts = resolver.input(i).facts();
+        of.files.emplace_back(facts.device, facts.inode);
+      }
+      return found;
+    };
+  }
+
+  /// `find`, noting what it answers.
+  StackOptions::FindParents watch_parents(StackOptions::FindParents find) {
+    return [this, find = std::move(find)](const ProcessInfo& process) {
+      auto found = find(process);
+      std::optional<std::vector<pid_t>>& parents = parents_[process.pid];
+      if (found) parents.emplace();
+      if (found) {
+        for (const ProcessInfo& parent : *found) parents->push_back(parent.pid);
+      }
+      return found;
+    };
+  }
+
+  /// Of a process, or the first one that it was forked from as far as that was recorded: what the
+  /// other function answered. Null: it was not asked.
+  const std::optional<std::vector<pid_t>>* parents_of(
+      const RecordedProcess& process) const noexcept {
+    const JitLineage* first = process.lineage.get();
+    while (first != nullptr && first->parent != nullptr) first = first->parent.get();
+    const auto found = first == nullptr ? parents_.end() : parents_.find(first->pid);
+    return found == parents_.end() ? nullptr : &found->second;
+  }
+
+  bool has(pid_t pid, const FileFacts& file) const noexcept {
+    const auto found = processes_.find(pid);
+    if (found == processes_.end()) return false;
+    const auto& files = found->second.files;
+    return std::find(files.begin(), files.end(), std::pair(file.device, file.inode)) != files.end();
+  }
+
+  /// Dumps that the process had mapped, in the order in which find_jit was asked for them.
+  const std::vector<std::string>& dumps_of(pid_t pid) const noexcept {
+    static const std::vector<std::string> kNone;
+    const auto found = processes_.find(pid);
+    return found == processes_.end() ? kNone : found->second.dumps;
+  }
+
+ private:
+  struct Of {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> files;  ///< device and inode
+    std::vector<std::string> dumps;
+  };
+  std::map<pid_t, Of> processes_;
+  std::map<pid_t, std::optional<std::vector<pid_t>>> parents_;
+};
+
+/// Splits what `sh -c` gets: for looking, not for running.
+std::vector<std::string> words_of(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words;
+  for (const std::string& one : arguments) {
+    std::string_view text = one;
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find_first_of(" \t\n;\"'"), text.size());
+      if (end != 0) words.emplace_back(text.substr(0, end));
+      text.remove_prefix(std::min(text.size(), end + 1));
+    }
+  }
+  return words;
+}
+
+/// Where in the words the program is called; nothing where it is not.
+std::optional<std::size_t> find_program(const std::vector<std::string>& words,
+                                        const RecordedView& recorded, const std::string& comm) {
+  // Links such as /usr/bin/java lead to the program; perf knows where they lead.
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view name = base_name(words[i]);
+    if (name.empty()) continue;
+    if (name == base_name(recorded.view.executable) || name == comm) return i;
+    if (recorded.found.runtime == Runtime::unknown) continue;
+    const RuntimeInfo& runtime = runtime_info(recorded.found.runtime);
+    // A launcher hands its options on: erl starts beam.smp.
+    if (name == runtime.signs.launcher || runtime_of_program(words[i]) == &runtime) return i;
+  }
+  return std::nullopt;
+}
+
+/// A program that starts itself again gives other arguments to the others.
+bool is_first_of_program(pid_t pid, const RecordedSamples& samples) {
+  const RecordedProcess& process = samples.processes.at(pid);
+  if (process.executed == 0) return false;
+  return std::none_of(samples.processes.begin(), samples.processes.end(), [&](const auto& one) {
+    const RecordedProcess& other = one.second;
+    return other.executed != 0 && other.executed < process.executed &&
+           other.program == process.program;
+  });
+}
+
+bool is_assignment(std::string_view word) noexcept {
+  constexpr std::string_view kName =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+  const std::size_t name = std::min(word.find_first_not_of(kName), word.size());
+  return name != 0 && name < word.size() && word[name] == '=' &&
+         !(word[0] >= '0' && word[0] <= '9');
+}
+
+/// NAME=VALUE before the program, as env(1) and shells take it. The last one counts.
+void take_variables(std::span<const std::string> before, ProcessView& view) {
+  for (const std::string& word : before) {
+    if (is_assignment(word)) view.environment.insert(view.environment.begin(), word);
+  }
+}
+
+void take_workload(const std::string& comm, const RecordingContext& context, RecordedView& into) {
+  if (!context.command || !is_first_of_program(into.view.pid, context.samples)) return;
+  const std::vector<std::string>& workload = context.command->workload;
+  const auto found = find_program(workload, into, comm);
+  if (found) {
+    into.workload_at = found;
+    take_variables(std::span(workload).first(*found), into.view);
+    into.knows_arguments = true;
+    into.view.arguments.assign(workload.begin() + static_cast<std::ptrdiff_t>(*found),
+                               workload.end());
+    return;
+  }
+  // What it was asked for may stand in a script, but that is no command line to be changed.
+  std::vector<std::string> words = words_of(workload);
+  const auto inner = find_program(words, into, comm);
+  if (!inner) return;
+  take_variables(std::span(words).first(*inner), into.view);
+  words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(*inner));
+  into.view.arguments = std::move(words);
+}
+
+/// As /proc shows it now, whoever it is.
+std::optional<RecordedView> view_present(pid_t pid, const RecordingContext& context) {
+  const RecordingDoctorOptions& options = context.options;
+  ProcSource::Seen<ProcSource> process = ProcSource::open(pid, options.roots);
+  if (!process || !*process) return std::nullopt;
+  Result<ProcessView> view = view_process(**process, options.roots, options.is_snapshot);
+  if (!view) return std::nullopt;
+  RecordedView present;
+  present.view = *std::move(view);
+  present.process = **std::move(process);
+  return present;
+}
+
+/// Nothing if it has ended, or is another program by now.
+std::optional<RecordedView> view_living(pid_t pid, const std::string& comm,
+                                        const RecordingContext& context) {
+  std::optional<RecordedView> living = view_present(pid, context);
+  if (!living) return std::nullopt;
+  const std::string& program = context.samples.processes.at(pid).program;
+  const ProcessView& view = living->view;
+  const bool is_program = program.empty() ? view.status.comm == comm : view.executable == program;
+  const std::int64_t start = start_time_ns(*living->process, context.options.roots.proc);
+  if (!is_program || start > context.end_ns) return std::nullopt;
+  living->found = find_runtime(*living->process, view);
+  living->is_alive = !context.options.is_snapshot;
+  living->knows_arguments = !view.arguments.empty();
+  return living;
+}
+
+RecordedView view_recorded(pid_t pid, const std::string& comm, const RecordingContext& context) {
+  const RecordedProcess& process = context.samples.processes.at(pid);
+  MemoryMap memory;
+  if (process.memory != nullptr) {
+    const auto regions = process.memory->regions();
+    memory.regions.assign(regions.begin(), regions.end());
+  }
+  std::optional<RecordedView> living;
+  if (context.options.map_dir.empty()) living = view_living(pid, comm, context);
+  if (living) {
+    living->view.memory = std::move(memory);
+    return *std::move(living);
+  }
+  RecordedView gone;
+  gone.view.pid = gone.view.inner = pid;
+  gone.view.shares_tmp = true;
+  gone.view.status.comm = comm;
+  gone.view.executable = process.program;
+  gone.view.memory = std::move(memory);
+  gone.found = find_runtime(gone.view);
+  take_workload(comm, context, gone);
+  return gone;
+}
+
+// Their maps and dumps.
+
+/// Of a file that could be used, and was not.
+void explain_unused(pid_t pid, const RecordingContext& context, LookedFor& file) {
+  const std::string_view name = base_name(file.our_path);
+  file.fate = FileFate::shadowed;
+  file.why = "not used: nothing in the recording shows that it belongs to this process";
+  const RecordedRefusals* const refused = context.options.refused;
+  if (refused == nullptr) return;
+  for (const ForeignFile& one : refused->foreign) {
+    if (one.pid != pid || base_name(one.path) != name) continue;
+    file.fate = FileFate::foreign_owner;
+    file.why = concat("belongs to user ", one.owner, " and was not used: ", one.why);
+    return;
+  }
+  for (const Error& error : refused->others) {
+    if (error.message.find(name) == std::string::npos) continue;
+    const bool is_old = error.message.find("older") != std::string::npos;
+    file.fate = is_old ? FileFate::stale : FileFate::unreadable;
+    file.why =
+        is_old ? "older than the process: left by an earlier one of the same pid" : error.message;
+  }
+}
+
+/// The files of a process of which nothing of /proc can be asked.
+std::vector<LookedFor> search_gone(const RecordedView& recorded, const UsedFiles& used,
+                                   const RecordingContext& context, Coverage& coverage) {
+  const RecordingDoctorOptions& options = context.options;
+  const pid_t pid = recorded.view.pid;
+  const std::vector<std::string>& mapped = used.dumps_of(pid);
+  const bool is_here = options.map_dir.empty();
+  const std::string directory = (is_here ? options.roots.tmp : options.map_dir) + "/";
+  std::vector<LookedFor> files;
+  // What was used is good; of the rest it is told why not.
+  const FileJudge judge{[&](const Input& input, LookedFor& file) {
+    if (!used.has(pid, input.facts()) && !input.text().empty()) explain_unused(pid, context, file);
+  }};
+  const auto take = [&](const std::string& path, const std::string& our_path, bool is_dump) {
+    Input input = Input::from_text("", "");
+    LookedFor file = judge_file({path, our_path, ""}, judge, &input);
+    file.is_dump = is_dump;
+    file.has_marker = is_dump && std::ranges::find(mapped, path) != mapped.end();
+    if (file.fate == FileFate::used) {
+      is_dump ? take_dump(std::move(input), file, coverage, false)
+              : take_map(std::move(input), file, coverage);
+    }
+    files.push_back(std::move(file));
+  };
+  const std::string map = concat(directory, "perf-", pid, ".map");
+  take(is_here ? map : "", map, false);
+  for (const std::string& dump : mapped) {
+    take(dump, is_here ? options.symfs + dump : concat(directory, base_name(dump)), true);
+  }
+  if (mapped.empty()) take("", concat(directory, "jit-", pid, ".dump"), true);
+  return files;
+}
+
+/// What the live search believes was used if find_jit took it, too.
+void reconcile(pid_t pid, const UsedFiles& used, const RecordingContext& context,
+               std::vector<LookedFor>& files) {
+  for (LookedFor& file : files) {
+    if (file.fate != FileFate::used) continue;
+    const Result<FileFacts> facts = look_at_path(file.our_path);
+    if (!facts || !used.has(pid, *facts)) explain_unused(pid, context, file);
+  }
+}
+
+/// The process's own files, wherever it is.
+std::vector<LookedFor> search_files(const RecordedView& recorded, const UsedFiles& used,
+                                    const RecordingContext& context, Coverage& coverage) {
+  if (!recorded.process) return search_gone(recorded, used, context, coverage);
+  const DoctorOptions options{context.options.roots, context.options.reader,
+                              context.options.is_snapshot};
+  std::vector<LookedFor> files =
+      search_files(*recorded.process, recorded.view, options, coverage).looked_for;
+  reconcile(recorded.view.pid, used, context, files);
+  return files;
+}
+
+/// Looks for maps and dumps as find_recorded_jit() does, and says of each what became of it.
+void search_recorded(const RecordedView& recorded, const UsedFiles& used,
+                     const RecordingContext& context, Diagnosis& diagnosis) {
+  Coverage coverage(recorded.view.memory);
+  diagnosis.looked_for = search_files(recorded, used, context, coverage);
+  constexpr std::size_t kMaxInherited = 64;  // files of parents that are listed of a process
+  const std::size_t own = diagnosis.looked_for.size();
+  const auto search_parent = [&](pid_t pid, const RecordedView& parent) {
+    for (LookedFor& file : search_files(parent, used, context, coverage)) {
+      if (file.fate == FileFate::missing) continue;
+      if (diagnosis.looked_for.size() - own >= kMaxInherited) return;
+      file.inherited_from = pid;
+      diagnosis.looked_for.push_back(std::move(file));
+    }
+  };
+  const RecordedProcess& process = context.samples.processes.at(recorded.view.pid);
+  for (const pid_t pid : inherits_from(process)) {
+    if (!context.samples.processes.contains(pid)) continue;
+    search_parent(pid, view_recorded(pid, recorded.view.status.comm, context));
+  }
+  const auto* const parents = used.parents_of(process);
+  if (parents != nullptr && *parents) {
+    for (const pid_t pid : **parents) {
+      if (const auto parent = view_present(pid, context)) search_parent(pid, *parent);
+    }
+  }
+  diagnosis.memory = coverage.result([&](const Region& region) {
+    return recorded.process ? shows_elf(*recorded.process, region)
+                            : shows_elf(context.options.open_module, region);
+  });
+}
+
+/// By the wall clock; the file was written when it was over, if it was not copied since.
+std::int64_t end_of(const Recording& recording, const RecordedSamples& samples) {
+  const RecordingFacts& facts = samples.facts;
+  if (facts.wall_ns != 0 && samples.last >= facts.clock_ns) {
+    return static_cast<std::int64_t>(facts.wall_ns + (samples.last - facts.clock_ns)) + kTimeSlack;
+  }
+  const FileFacts& file = recording.input().facts();
+  return file.is_file ? file.mtime_ns + kTimeSlack : file_clock_ns();
+}
+
+/// Fills in what can be told of each process, and how it is seen.
+std::map<pid_t, RecordedView> describe_processes(const RecordingContext& context,
+                                                 const StackStatistics& statistics,
+                                                 StackCounter& counter, const UsedFiles& used,
+                                                 RecordingDiagnosis& diagnosis) {
+  std::map<pid_t, RecordedView> views;
+  for (const StackCounts& counts : statistics.processes) {
+    if (counts.samples == 0) continue;
+    RecordedProcessState process = std::move(counter.processes[counts.pid]);
+    process.counts = counts;
+    process.ended = counter.ended(counts.pid);
+    if (context.samples.processes.contains(counts.pid)) {
+      RecordedView view = view_recorded(counts.pid, counts.comm, context);
+      process.runtime = view.found.runtime;
+      process.evidence = view.found.evidence;
+      Diagnosis live;
+      search_recorded(view, used, context, live);
+      process.memory = std::move(live.memory);
+      if (process.concerns_jit()) process.looked_for = std::move(live.looked_for);
+      const auto* const parents = used.parents_of(context.samples.processes.at(counts.pid));
+      process.knows_parents = parents == nullptr || *parents || process.unnamed_jit == 0;
+      view.process.reset();  // one descriptor or two for each
+      views.emplace(counts.pid, std::move(view));
+    }
+    diagnosis.processes.push_back(std::move(process));
+  }
+  return views;
+}
+
+// Its stacks.
+
+/// Code with which a runtime that has stacks of its own calls its functions in C.
+bool calls_c(const FrameFunction& function) noexcept {
+  if (function.kind != FrameKind::jit) return false;
+  return std::ranges::any_of(all_runtimes(), [&](const RuntimeInfo* one) {
+    return std::ranges::any_of(one->stacks.own_stack_callers, [&](std::string_view begin) {
+      return !begin.empty() && function.name.starts_with(begin);
+    });
+  });
+}
+
+/// Of a function without a name: whether the recording has no file and no code there.
+bool is_unrecorded(const FrameFunction& function) noexcept {
+  const std::string_view module = function.module;
+  return function.kind == FrameKind::unknown && function.name.empty() &&
+         (module.empty() || module.starts_with("//") || module == "[heap]" || module == "[stack]");
+}
+
+bool has_symbol_table(const Module& module) {
+  // Packed symbols have all functions, as .symtab does.
+  return module.find_section(".symtab") != nullptr ||
+         module.find_section(".gnu_debugdata") != nullptr;
+}
+
+bool is_stripped(const Module& module) {
+  const Module* const debug = module.debug_file();
+  return !has_symbol_table(module) && (debug == nullptr || !has_symbol_table(*debug));
+}
+
+}  // namespace
+
+bool RecordedSamples::is_monotonic() const noexcept {
+  return !events.empty() &&
+         std::all_of(events.begin(), events.end(),
+                     [](const RecordedEvent& event) { return event.clock == CLOCK_MONOTONIC; });
+}
+
+RecordedSamples read_samples(
+    const Recording& recording,
+    const std::function<bool(pid_t pid, Address address, std::uint64_t time)>& is_named) {
+  SampleReader samples(is_named);
+  Recording::Reader reader(recording);
+  Diagnostics ignored(1);
+  for (auto records = reader.next(ignored); !records.empty(); records = reader.next(ignored)) {
+    for (const RecordView& record : records) samples.take(record, reader.events());
+  }
+  samples.found.facts = reader.facts();
+  samples.found.events.assign(reader.events().begin(), reader.events().end());
+  return std::move(samples.found);
+}
+
+/// Callers that a chain of frame pointers leads to may be no code at all; what a processor runs is.
+void StackCounter::take(const StackSample& sample) {
+  RecordedProcessState& process = processes[sample.pid];
+  if (!sample.frames.empty() && is_unrecorded(table_.function_of(sample.frames.front().place))) {
+    ++process.in_unrecorded_code;
+  }
+  for (const StackFrame& frame : sample.frames) {
+    const FrameFunction& function = table_.function_of(frame.place);
+    if (function.kind == FrameKind::native && function.name.empty()) {
+      ++unnamed_[table_.place(frame.place).function];
+    }
+    if (function.kind != FrameKind::jit) continue;
+    ++process.jit_frames;
+    if (function.name.empty()) ++process.unnamed_jit;
+  }
+  if (!has_stack(sample)) return;
+  if (ends_in_jit(sample)) ++process.ends_in_jit;
+  take_end(sample);
+}
+
+bool StackCounter::has_stack(const StackSample& sample) const noexcept {
+  return sample.event >= events_.size() ||
+         (events_[sample.event].sample_type & (kCallchain | kUserStack)) != 0;
+}
+
+/// Threads begin in native code: whoever stops at a runtime's, or goes astray right behind it,
+/// has lost the callers.
+bool StackCounter::ends_in_jit(const StackSample& sample) const noexcept {
+  constexpr std::size_t kKernelsMost = 127;  // frames, by default: longer chains are cut there
+  switch (sample.end) {
+    case StackEnd::no_info:
+    case StackEnd::bad_memory: break;
+    case StackEnd::callchain:
+      if (sample.frames.size() >= kKernelsMost) return false;
+      break;
+    default: return false;
+  }
+  const auto kind = [this](const StackFrame& frame) {
+    return table_.function_of(frame.place).kind;
+  };
+  const auto last =
+      std::find_if(sample.frames.rbegin(), sample.frames.rend(),
+                   [&](const StackFrame& f) { return kind(f) != FrameKind::unknown; });
+  return last != sample.frames.rend() && kind(*last) == FrameKind::jit;
+}
+
+void StackCounter::take_end(const StackSample& sample) {
+  const bool is_bad = sample.end == StackEnd::bad_memory;
+  if (sample.frames.empty() || (!is_bad && sample.end != StackEnd::no_info)) return;
+  const StackFrame& last = sample.frames.back();
+  Ends& ends = ends_[{sample.pid, table_.place(last.place).function}];
+  ++(is_bad ? ends.bad_memory : ends.no_info);
+  const auto is_user = [this](const StackFrame& frame) {
+    const FrameKind kind = table_.function_of(frame.place).kind;
+    return kind != FrameKind::kernel && kind != FrameKind::inlined;
+  };
+  if (std::count_if(sample.frames.begin(), sample.frames.end(), is_user) == 1) ++ends.alone;
+}
+
+std::vector<EndedStacks> StackCounter::ended(pid_t pid) const {
+  std::vector<EndedStacks> modules;
+  std::vector<std::uint64_t> max;  // of the function that is named
+  for (auto one = ends_.lower_bound({pid, 0}); one != ends_.end() && one->first.first == pid;
+       ++one) {
+    const FrameFunction& function = table_.function(one->first.second);
+    const auto same = [&](const EndedStacks& other) {
+      return other.module == function.module && other.kind == function.kind;
+    };
+    auto at = std::find_if(modules.begin(), modules.end(), same);
+    if (at == modules.end()) {
+      modules.push_back({std::string(function.module), {}, function.kind, 0, 0, 0, 0});
+      max.push_back(0);
+      at = std::prev(modules.end());
+    }
+    const Ends& ends = one->second;
+    at->no_info += ends.no_info;
+    at->bad_memory += ends.bad_memory;
+    at->alone += ends.alone;
+    if (calls_c(function)) at->in_calls_of_c += ends.no_info + ends.bad_memory;
+    std::uint64_t& best = max[static_cast<std::size_t>(at - modules.begin())];
+    if (ends.no_info + ends.bad_memory <= best) continue;
+    best = ends.no_info + ends.bad_memory;
+    at->function = function.name;
+  }
+  std::stable_sort(modules.begin(), modules.end(), [](const EndedStacks& a, const EndedStacks& b) {
+    return a.count() > b.count();
+  });
+  return modules;
+}
+
+std::map<std::string_view, std::uint64_t> StackCounter::unnamed_files() const {
+  std::map<std::string_view, std::uint64_t> files;
+  for (const auto& [function, count] : unnamed_) files[table_.function(function).module] += count;
+  return files;
+}
+
+ProcessTracker::OpenModule OpenedModules::watch(ProcessTracker::OpenModule open) {
+  open_ = std::move(open);
+  return [this](const Region& region, const ProcSource* process) {
+    auto module = open_(region, process);
+    if (module) regions_.try_emplace(region.file->name, region);
+    return module;
+  };
+}
+
+std::vector<StrippedFile> OpenedModules::stripped(const StackCounter& counter) const {
+  std::vector<StrippedFile> found;
+  for (const auto& [path, count] : counter.unnamed_files()) {
+    const auto region = regions_.find(path);
+    if (region == regions_.end()) continue;
+    const auto module = open_(region->second, nullptr);
+    if (!module || !is_stripped(**module)) continue;
+    found.push_back({std::string(path), count, !(*module)->build_id().empty()});
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.unnamed > b.unnamed; });
+  return found;
+}
+
+RecordingDiagnosis diagnose_recording(const Recording& recording,
+                                      const RecordingDoctorOptions& options,
+                                      Diagnostics& problems) {
+  UsedFiles used;
+  StackOptions stacks;
+  OpenedModules modules;
+  if (options.open_module) stacks.open_module = modules.watch(options.open_module);
+  if (options.find_jit) stacks.find_jit = used.watch(options.find_jit);
+  if (options.find_parents) stacks.find_parents = used.watch_parents(options.find_parents);
+  stacks.find_kallsyms = options.find_kallsyms;
+  stacks.threads = options.threads;
+  stacks.demangle = false;
+  const RecordedSamples samples =
+      read_samples(recording, [](pid_t, Address, std::uint64_t) { return true; });
+  StackReader reader(recording, std::move(stacks));
+  StackCounter counter(reader.table(), samples.events);
+  reader.read([&](const StackSample& sample) { counter.take(sample); }, problems);
+  RecordingDiagnosis diagnosis;
+  diagnosis.path = recording.input().name();
+  diagnosis.command_line = samples.facts.command_line;
+  diagnosis.total = reader.statistics().total;
+  diagnosis.failures.assign(reader.failures().begin(), reader.failures().end());
+  const std::optional<RecordCommand> command = RecordCommand::parse(diagnosis.command_line);
+  const FileFacts& file = recording.input().facts();
+  const RecordingContext context{samples,
+                                 options,
+                                 command,
+                                 diagnosis.path,
+                                 file.is_file && file.uid == 0,
+                                 end_of(recording, samples)};
+  const auto views = describe_processes(context, reader.statistics(), counter, used, diagnosis);
+  const RecordingCase facts{context, reader.statistics(), views};
+  RecordingAdvice advice(command_to_repeat(facts, diagnosis), diagnosis);
+  add_recorder_findings(facts, advice);
+  add_process_findings(facts, diagnosis, advice);
+  add_symbol_findings(facts, modules.stripped(counter), advice);
+  add_end_findings(facts, diagnosis, advice);
+  advice.finish();
+  return diagnosis;
+}
+
+}  // namespace perfmap

@@ -1,0 +1,614 @@
+#include <algorithm>
+#include <array>
+#include <set>
+#include <unistd.h>
+
+#include "doctor/recording.hpp"
+#include "stacks/recorded_processes.hpp"
+
+namespace perfmap {
+namespace {
+
+// How perf was called, and what it lost.
+
+constexpr std::uint32_t kLargestStack = 65528;  // perf refuses more
+
+bool any_event_has(const RecordedSamples& samples, std::uint64_t bits) noexcept {
+  return std::any_of(samples.events.begin(), samples.events.end(),
+                     [bits](const RecordedEvent& e) { return (e.sample_type & bits) != 0; });
+}
+
+bool has_stacks(const RecordedSamples& samples) noexcept {
+  return any_event_has(samples, kUserStack | kCallchain);
+}
+
+void check_stacks(const RecordingCase& facts, RecordingAdvice& advice) {
+  const RecordedSamples& samples = facts.context.samples;
+  if (!has_stacks(samples)) {
+    advice.add_change("no-stacks", Severity::warning, "samples have an address, and no stack",
+                      [](RecordCommand& command) { command.set_call_graph(""); });
+    return;
+  }
+  const StackCounts& total = facts.statistics.total;
+  const std::uint64_t cut = total.ends[static_cast<std::size_t>(StackEnd::truncated)];
+  if (cut == 0) return;
+  std::uint32_t copied = 0;
+  for (const RecordedEvent& event : samples.events) copied = std::max(copied, event.user_stack);
+  const std::uint32_t size = mending_stack_size(copied, cut, total.samples);
+  const Severity severity = severity_of(cut, total.samples);
+  const std::string message =
+      concat(cut, " of ", total.samples, " stacks (", percent_text(cut, total.samples),
+             ") are cut where the copy of ", copied, " bytes ends");
+  if (size == 0) {
+    advice.add("cut-stacks", severity, message,
+               "perfmap stacks --stitch " + shell_word(facts.context.path));
+  } else {
+    advice.add_change("cut-stacks", severity, message, [size](RecordCommand& command) {
+      command.set_call_graph("dwarf," + std::to_string(size));
+    });
+  }
+}
+
+void check_clock(const RecordingCase& facts, RecordingAdvice& advice) {
+  const RecordedSamples& samples = facts.context.samples;
+  if (samples.markers.empty() || samples.is_monotonic()) return;
+  advice.add_change(
+      "clock", Severity::error,
+      concat("process ", samples.markers.front().pid, " wrote a jitdump, ",
+             visible(samples.markers.front().path),
+             ", and the recording has another clock: perf inject fails, and code may get names of "
+             "other times"),
+      [](RecordCommand& command) { command.set(RecordCommand::kClock, "mono"); });
+}
+
+void check_losses(const RecordingCase& facts, RecordingAdvice& advice) {
+  const StackStatistics& statistics = facts.statistics;
+  if (facts.context.samples.facts.was_killed) {
+    advice.add("killed", Severity::warning,
+               "perf did not come to its end: what it writes last, such as build-ids, is missing");
+  }
+  if (statistics.lost_bytes != 0) {
+    advice.add("damaged", Severity::warning,
+               std::to_string(statistics.lost_bytes) + " bytes of the recording make no sense");
+  }
+  if (statistics.lost == 0) return;
+  const auto& events = facts.context.samples.events;
+  const auto frequency = std::find_if(events.begin(), events.end(), [](const RecordedEvent& one) {
+    return one.is_frequency && one.period > 1;
+  });
+  // Others than root may lock half a mebibyte only.
+  const bool may_lock = facts.context.options.reader == 0 || frequency == events.end();
+  const std::uint64_t half = may_lock ? 0 : frequency->period / 2;
+  advice.add_change(
+      "lost-events", severity_of(statistics.lost, statistics.total.samples),
+      concat("perf lost ", statistics.lost, " events, and with them perhaps what was mapped"),
+      [half](RecordCommand& command) {
+        half == 0 ? command.set(RecordCommand::kPages, "16M")
+                  : command.set(RecordCommand::kFrequency, std::to_string(half));
+      });
+}
+
+void check_build_ids(const RecordingCase& facts, RecordingAdvice& advice) {
+  const RecordingFacts& recording = facts.context.samples.facts;
+  if (recording.was_killed || recording.is_pipe || !recording.build_ids.empty()) return;
+  const auto& events = facts.context.samples.events;
+  if (std::any_of(events.begin(), events.end(), [](const auto& e) { return e.has_build_ids; })) {
+    return;
+  }
+  advice.add_change(
+      "no-build-ids", Severity::info,
+      "the recording has no build-ids: files that were replaced since are not noticed",
+      [](RecordCommand& command) {
+        command.remove({'B', "no-buildid"});
+        command.set({0, "buildid-mmap"});
+      });
+}
+
+// The recording made again, here.
+
+/// A regular expression for pgrep(1) that is that name.
+std::string pattern_of(std::string_view comm) {
+  std::string pattern;
+  for (const char c : comm) {
+    if (std::string_view(".[]()*+?{}|^$\\").find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
+  }
+  return pattern;
+}
+
+/// The one with the most samples; first of those whose name and beginning were recorded.
+const RecordedProcessState* busiest(const RecordingCase& facts,
+                                    const RecordingDiagnosis& diagnosis) noexcept {
+  const auto rank = [&](const RecordedProcessState& one) {
+    const RecordedProcess* const process = facts.context.samples.process(one.counts.pid);
+    const bool is_known = process != nullptr && !process->began_unseen && !one.counts.comm.empty();
+    return std::pair(is_known, one.counts.samples);
+  };
+  const auto max = std::ranges::max_element(diagnosis.processes, {}, rank);
+  return max == diagnosis.processes.end() ? nullptr : &*max;
+}
+
+/// What there is of a command where the recording has none.
+RecordCommand command_of_events(const RecordedSamples& samples) {
+  RecordCommand command;
+  std::uint32_t copied = 0;
+  for (const RecordedEvent& event : samples.events) copied = std::max(copied, event.user_stack);
+  if (copied != 0) {
+    command.set_call_graph("dwarf," + std::to_string(copied));
+  } else if (has_stacks(samples)) {
+    command.set_call_graph("");
+  }
+  command.workload = {"sleep", "10"};
+  return command;
+}
+
+bool lives(std::string_view pids, const RecordingCase& facts) {
+  while (!pids.empty()) {
+    const std::size_t end = std::min(pids.find(','), pids.size());
+    const int pid = std::atoi(std::string(pids.substr(0, end)).c_str());
+    const auto view = facts.views.find(pid);
+    const bool is_there = view != facts.views.end()
+                              ? view->second.is_alive
+                              : process_lives(pid, facts.context.options.roots);
+    if (!is_there) return false;
+    pids.remove_prefix(std::min(pids.size(), end + 1));
+  }
+  return true;
+}
+
+// Symbols.
+
+constexpr std::size_t kMaxFiles = 8;  // that are named one by one
+
+/// "/usr/lib/libx.so (12), /usr/lib/liby.so (3) and 2 more"
+std::string list_of(const std::vector<StrippedFile>& files) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(files.size(), kMaxFiles); ++i) {
+    text += concat(i == 0 ? "" : ", ", visible(files[i].path), " (", files[i].unnamed, ")");
+  }
+  if (files.size() <= kMaxFiles) return text;
+  return concat(text, " and ", files.size() - kMaxFiles, " more");
+}
+
+/// Servers that the reader has chosen stay.
+std::string ask_servers(const RecordingContext& context) {
+  return "DEBUGINFOD_URLS=\"${DEBUGINFOD_URLS:-https://debuginfod.elfutils.org/}\" "
+         "perfmap stacks --debuginfod " +
+         shell_word(context.path);
+}
+
+std::string install_packages(const RecordingContext& context,
+                             const std::vector<StrippedFile>& files) {
+  constexpr std::size_t kMaxText = 4000;
+  const std::string sudo = context.options.reader == 0 ? "" : "sudo ";
+  std::string line = sudo + "apt install debian-goodies && find-dbgsym-packages --install";
+  for (const StrippedFile& file : files) {
+    if (file.has_build_id) line += " " + shell_word(file.path);
+    if (line.size() > kMaxText) return {};
+  }
+  return line;
+}
+
+// Stacks that end early.
+
+/// A command line that gets the ELF files of a recording's processes from the machine that made
+/// it, and examines the recording with them; empty where it would be too long to paste. It gets all
+/// of them, as --symfs is for all.
+std::string fetch_command(const RecordingContext& context) {
+  constexpr std::size_t kMaxText = 8000;
+  std::set<std::string> files;
+  for (const auto& [pid, process] : context.samples.processes) {
+    if (process.memory == nullptr) continue;
+    for (const Region& region : process.memory->regions()) {
+      const bool is_path = region.file->is_file() && region.file->name.starts_with('/');
+      if (region.access.execute && is_path) files.insert(region.file->name);
+    }
+  }
+  std::string text;
+  for (const std::string& file : files) {
+    // One shell reads it here, another one there.
+    text += " " + shell_word(shell_word(std::string_view(file).substr(1)));
+    if (text.size() > kMaxText) return {};
+  }
+  const std::string& given = context.options.symfs;
+  const std::string directory = shell_word(given.empty() ? context.path + ".symfs" : given);
+  return "mkdir -p " + directory + " && ssh " + shell_word(context.samples.facts.hostname) +
+         " tar -C / --ignore-failed-read -chf -" + text + " | tar -C " + directory +
+         " -xf - && perfmap doctor --symfs " + directory + " " + shell_word(context.path);
+}
+
+/// Why stacks end in a module, as far as names tell.
+struct EndCause {
+  bool (*is)(const EndedStacks& ends);
+  std::string_view why;  ///< goes on after "… end in MODULE", and says what to do; empty: no file
+  bool can_scan = true;  ///< a scan of the stack (--scan) can find the callers
+  std::string_view finding = "early-ends";
+  Severity severity = Severity::warning;
+};
+
+/// The first that is so counts.
+constexpr EndCause kEndCauses[] = {
+    {[](const EndedStacks& ends) { return ends.kind == FrameKind::unknown; }, {}},
+    // Boost.Context's assembly in which a fiber is left and resumed.
+    {[](const EndedStacks& ends) {
+       return ends.function == "jump_fcontext" || ends.function == "ontop_fcontext";
+     },
+     ", where fibers (boost.context) are switched, in assembly that has no unwinding information"},
+    // And in which it begins.
+    {[](const EndedStacks& ends) {
+       return ends.function == "make_fcontext" || ends.function == "trampoline_fcontext" ||
+              base_name(ends.module).starts_with("libboost_context");
+     },
+     ", where fibers (boost.context) begin: no caller is missing, as the code that resumed the "
+     "fiber has another stack. Nothing has to be done",
+     false, "fibers", Severity::info},
+    // GHC's names: Main_work_info, stg_ap_pp_fast, base_GHCziBase_map_info.
+    {[](const EndedStacks& ends) {
+       const std::string_view function = ends.function;
+       return function.starts_with("stg_") || function.ends_with("_info") ||
+              function.ends_with("_info_itable");
+     },
+     ": Haskell code keeps its stack in the heap, which perf does not copy, and has no frame "
+     "pointers, so no option of perf or ghc shows its callers. The functions that were sampled are "
+     "right. GHC's own profiler knows callers: compile with 'ghc -prof -fprof-auto', and run the "
+     "program with '+RTS -p'",
+     false},
+    {[](const EndedStacks& ends) {
+       return base_name(ends.module).starts_with("ld-musl") ||
+              ends.module.find("-musl/") != std::string::npos;
+     },
+     ": musl has no unwinding information without its debug symbols (Alpine: apk add musl-dbg)"},
+    {[](const EndedStacks& ends) { return ends.no_info >= ends.bad_memory; },
+     ", which has no unwinding information for that code: compile it with "
+     "-fasynchronous-unwind-tables, or install its debug symbols"},
+    {[](const EndedStacks&) { return true; },
+     ", whose unwinding information leads out of the stack there, as for assembly and code that "
+     "switches stacks"},
+};
+
+constexpr std::size_t kMaxModules = 8;  // that are named one by one
+
+/// A module in which stacks of several processes end.
+struct EndedModule {
+  EndedStacks ends;
+  const EndCause* cause;
+  pid_t pid;  ///< 0: several
+
+  bool is_missing() const noexcept { return cause->why.empty(); }
+};
+
+class EndAdvice {
+ public:
+  EndAdvice(const RecordingCase& recording, const RecordingDiagnosis& diagnosis,
+            RecordingAdvice& advice)
+      : recording_(recording), diagnosis_(diagnosis), advice_(advice) {}
+
+  void add() {
+    collect();
+    add_narrow();
+    add_own_stacks();
+    add_own_stack_calls();
+    add_unseen();
+    add_missing();
+    std::uint64_t rest = 0;
+    std::size_t named = 0;
+    for (const EndedModule& module : modules_) {
+      if (module.is_missing()) continue;
+      if (!matters(module.ends.count(), total()) || named == kMaxModules) {
+        rest += module.ends.count();
+        continue;
+      }
+      ++named;
+      add_module(module);
+    }
+    if (!matters(rest, total())) return;
+    advice_.add("early-ends", Severity::warning,
+                of_all(rest) + " end early in other files, none of them in 1 %", scan_command());
+  }
+
+ private:
+  std::uint64_t total() const noexcept { return diagnosis_.total.samples; }
+  std::string path() const { return shell_word(recording_.context.path); }
+  std::string scan_command() const { return "perfmap stacks --scan " + path(); }
+  std::string of_all(std::uint64_t count) const {
+    return concat(count, " of ", total(), " stacks (", percent_text(count, total()), ")");
+  }
+
+  /// Of a process whose runtime's stacks are not copied.
+  bool has_own_stacks(pid_t pid) const {
+    const auto view = recording_.views.find(pid);
+    return view != recording_.views.end() &&
+           runtime_info(view->second.found.runtime).stacks.has_own_stacks() &&
+           has_stack_copies(recording_.context.samples);
+  }
+
+  void collect() {
+    for (const RecordedProcessState& process : diagnosis_.processes) {
+      const bool own = has_own_stacks(process.counts.pid);
+      if (is_narrow(process)) continue;
+      const bool is_named = process.unnamed_jit == 0;
+      for (const EndedStacks& ends : process.ended) {
+        if (own) {
+          own_stacks_ = &runtime_info(recording_.views.at(process.counts.pid).found.runtime);
+          // Where its code has names it has frame pointers: stacks that end in it are whole, but
+          // for those of functions in C.
+          if (is_named && ends.kind == FrameKind::jit) {
+            own_stack_calls_ += ends.in_calls_of_c;
+            continue;
+          }
+          own_stack_ends_ += ends.count();
+          own_stack_pid_ = process.counts.pid;
+          continue;
+        }
+        if (ends.kind == FrameKind::jit || ends.kind == FrameKind::kernel) continue;
+        const bool is_unseen = ends.kind == FrameKind::unknown && ends.module.empty() &&
+                               recording_.context.samples.began_unseen(process.counts.pid);
+        is_unseen ? void(unseen_ += ends.count()) : take(ends, process.counts.pid);
+      }
+    }
+    std::stable_sort(
+        modules_.begin(), modules_.end(),
+        [](const EndedModule& a, const EndedModule& b) { return a.ends.count() > b.ends.count(); });
+  }
+
+  /// Nothing is known that --scan could look for.
+  void add_unseen() {
+    if (unseen_ == 0) return;
+    advice_.add("early-ends", severity_of(unseen_, total()),
+                of_all(unseen_) +
+                    " end in processes whose mappings are not in the recording, as they began "
+                    "while perf did; record again");
+  }
+
+  /// Its stacks have a finding of their own.
+  bool is_narrow(const RecordedProcessState& process) const {
+    const RecordedProcess* const one = recording_.context.samples.process(process.counts.pid);
+    return one != nullptr && one->samples_of_32_bit != 0;
+  }
+
+  void take(const EndedStacks& ends, pid_t pid) {
+    const auto same = [&](const EndedModule& one) {
+      return one.ends.module == ends.module && one.ends.kind == ends.kind;
+    };
+    const auto known = std::find_if(modules_.begin(), modules_.end(), same);
+    if (known == modules_.end()) {
+      const auto is_it = [&](const EndCause& one) { return one.is(ends); };
+      modules_.push_back({ends, std::ranges::find_if(kEndCauses, is_it), pid});
+      return;
+    }
+    known->ends.no_info += ends.no_info;
+    known->ends.bad_memory += ends.bad_memory;
+    known->ends.alone += ends.alone;
+    known->pid = known->pid == pid ? pid : 0;
+  }
+
+  /// Code of 32 bits: registers are those of another machine.
+  void add_narrow() {
+    if (!has_stack_copies(recording_.context.samples)) return;
+    std::uint64_t count = 0;
+    pid_t pid = 0;
+    for (const auto& [one, process] : recording_.context.samples.processes) {
+      count += process.samples_of_32_bit;
+      if (process.samples_of_32_bit != 0) pid = pid == 0 ? one : -1;
+    }
+    if (count == 0) return;
+    add_frame_pointers(
+        "not-unwound", count,
+        of_all(count) +
+            " are of 32-bit code, which perfmap cannot unwind yet, so they have one frame; the "
+            "kernel walks stacks (-g) of programs that were compiled with -fno-omit-frame-pointer",
+        [](RecordCommand& command) { command.set_call_graph(""); }, std::max(pid, 0));
+  }
+
+  /// -g is worse than copies for all that keeps no frame pointers.
+  void add_frame_pointers(std::string_view id, std::uint64_t count, const std::string& message,
+                          const RecordingAdvice::Change& change, pid_t pid) {
+    const Severity severity = severity_of(count, total());
+    if (count * 2 >= total()) {
+      advice_.add_change(id, severity, message, change, pid);
+    } else {
+      advice_.add_own_change(id, severity, message, change, pid);
+    }
+  }
+
+  /// No command helps: the kernel (-g) goes astray in C that keeps no frame pointers.
+  void add_own_stack_calls() {
+    if (!matters(own_stack_calls_, total())) return;
+    advice_.add("own-stack", Severity::info,
+                of_all(own_stack_calls_) + std::string(own_stacks_->stacks.own_stack_calls));
+  }
+
+  /// Code that runs on stacks of its own, which --call-graph dwarf does not copy.
+  void add_own_stacks() {
+    if (own_stack_ends_ == 0) return;
+    const RuntimeInfo& runtime = *own_stacks_;
+    const StartFlags asked = start_flags(runtime.runtime, recording_.views.at(own_stack_pid_).view);
+    const bool is_told = !asked.map_by.empty() || !asked.dump_by.empty();
+    add_frame_pointers(
+        "own-stack", own_stack_ends_,
+        of_all(own_stack_ends_) + std::string(runtime.stacks.own_stack_message),
+        [is_told, &maps = runtime.maps](RecordCommand& command) {
+          command.set_call_graph("");
+          if (is_told) return;
+          for (const std::string_view one : maps.naming_variables) {
+            command.add_variable(std::string(one));
+          }
+          if (maps.writes_dump_too) command.set(RecordCommand::kClock, "mono");
+        },
+        own_stack_pid_);
+  }
+
+  /// Stacks that end in files that cannot be read here.
+  void add_missing() {
+    std::uint64_t ended = 0;
+    std::string names;
+    std::size_t files = 0;
+    for (const EndedModule& module : modules_) {
+      if (!module.is_missing()) continue;
+      ended += module.ends.count();
+      if (!module.ends.module.starts_with('/')) continue;
+      if (++files <= 3) names += (names.empty() ? "" : ", ") + visible(module.ends.module);
+    }
+    if (ended == 0) return;
+    if (files == 0) {
+      if (!matters(ended, total())) return;
+      advice_.add("early-ends", Severity::warning,
+                  of_all(ended) + " end at addresses where nothing is mapped that is known",
+                  scan_command());
+      return;
+    }
+    if (files > 3) names += concat(" and ", files - 3, " more");
+    const Severity severity = severity_of(ended, total());
+    const std::string message = of_all(ended) +
+                                " end at code of which nothing is known, in files that " +
+                                "could not be read here as they were: " + names;
+    if (is_of_this_machine(recording_.context.samples)) {
+      advice_.add_change("missing-files", severity, message, [](RecordCommand&) {});
+    } else {
+      advice_.add(
+          "missing-files", severity,
+          message + "; the recording is of " + visible(recording_.context.samples.facts.hostname),
+          fetch_command(recording_.context));
+    }
+  }
+
+  void add_module(const EndedModule& module) {
+    const EndedStacks& ends = module.ends;
+    const std::string where = ends.module.empty() ? "unknown memory" : visible(ends.module);
+    std::string message = of_all(ends.count()) + " end in " + where;
+    if (ends.alone == ends.count()) message += ", all with that frame alone";
+    const EndCause& cause = *module.cause;
+    advice_.add(cause.finding, cause.severity,
+                concat(message, cause.why, cause.can_scan ? "; --scan guesses callers" : ""),
+                cause.can_scan ? scan_command() : "", module.pid);
+  }
+
+  const RecordingCase& recording_;
+  const RecordingDiagnosis& diagnosis_;
+  RecordingAdvice& advice_;
+  std::vector<EndedModule> modules_;
+  std::uint64_t own_stack_ends_ = 0;
+  std::uint64_t own_stack_calls_ = 0;  // of C, from code with names
+  std::uint64_t unseen_ = 0;
+  pid_t own_stack_pid_ = 0;
+  const RuntimeInfo* own_stacks_ = nullptr;  // the runtime of both
+};
+
+}  // namespace
+
+void RecordingAdvice::add(std::string_view id, Severity severity, std::string message,
+                          std::string fix, pid_t pid) {
+  diagnosis_.findings.push_back({{id, severity, std::move(message), std::move(fix)}, pid});
+}
+
+void RecordingAdvice::add_change(std::string_view id, Severity severity, std::string message,
+                                 const Change& change, pid_t pid) {
+  const bool is_for_all = severity != Severity::info;
+  if (is_for_all) change(base_);
+  add_own_change(id, severity, std::move(message), is_for_all ? [](RecordCommand&) {} : change,
+                 pid);
+}
+
+void RecordingAdvice::add_own_change(std::string_view id, Severity severity, std::string message,
+                                     const Change& change, pid_t pid) {
+  changes_.emplace_back(diagnosis_.findings.size(), change);
+  add(id, severity, std::move(message), {}, pid);
+}
+
+void RecordingAdvice::finish() {
+  for (const auto& [position, change] : changes_) {
+    RecordCommand command = base_;
+    change(command);
+    diagnosis_.findings[position].finding.fix = command.text();
+  }
+  std::stable_sort(diagnosis_.findings.begin(), diagnosis_.findings.end(),
+                   [](const RecordingFinding& a, const RecordingFinding& b) {
+                     return a.finding.severity > b.finding.severity;
+                   });
+}
+
+std::string process_title(const RecordedProcessState& process) {
+  return concat("process ", process.counts.pid, " (", visible(process.counts.comm), ")");
+}
+
+bool has_stack_copies(const RecordedSamples& samples) noexcept {
+  return any_event_has(samples, kUserStack);
+}
+
+bool is_of_this_machine(const RecordedSamples& samples) {
+  const std::string& host = samples.facts.hostname;
+  std::array<char, 256> own = {};
+  return host.empty() || ::gethostname(own.data(), own.size() - 1) != 0 || host == own.data();
+}
+
+std::uint32_t mending_stack_size(std::uint32_t copied, std::uint64_t cut,
+                                 std::uint64_t samples) noexcept {
+  if (copied >= kLargestStack) return 0;
+  const std::uint32_t times = cut * 4 > samples ? 4 : 2;
+  const std::uint64_t wanted = std::uint64_t{std::max(copied, 4096U)} * times;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted / 8 * 8, kLargestStack));
+}
+
+RecordCommand command_to_repeat(const RecordingCase& facts, const RecordingDiagnosis& diagnosis) {
+  const RecordingContext& context = facts.context;
+  RecordCommand command = context.command ? *context.command : command_of_events(context.samples);
+  if (command.value_of(RecordCommand::kOutput) == "-") command.remove(RecordCommand::kOutput);
+  const auto pids = command.value_of(RecordCommand::kPid);
+  const RecordedProcessState* const process = busiest(facts, diagnosis);
+  if (process != nullptr && (!context.command || (pids && !lives(*pids, facts)))) {
+    const std::string pid = std::to_string(process->counts.pid);
+    const bool is_named = process->counts.comm != unnamed_comm(process->counts.pid);
+    command.set_shell_text(
+        RecordCommand::kPid,
+        is_named ? "\"$(pgrep -d, -x " + shell_word(pattern_of(process->counts.comm)) + ")\""
+                 : pid);
+  }
+  command.with_sudo = context.is_of_root && context.options.reader != 0;
+  return command;
+}
+
+void add_recorder_findings(const RecordingCase& facts, RecordingAdvice& advice) {
+  for (const auto check : {check_stacks, check_clock, check_losses, check_build_ids}) {
+    check(facts, advice);
+  }
+}
+
+void add_symbol_findings(const RecordingCase& facts, const std::vector<StrippedFile>& stripped,
+                         RecordingAdvice& advice) {
+  const RecordingContext& context = facts.context;
+  std::uint64_t unnamed = 0;
+  for (const StrippedFile& file : stripped) unnamed += file.unnamed;
+  const StackCounts& total = facts.statistics.total;
+  // Frames of the kernel are never in a file.
+  const std::uint64_t frames =
+      total.frames - total.sources[static_cast<std::size_t>(FrameSource::kernel)];
+  if (!matters(unnamed, frames)) return;
+  const std::string message = concat(
+      unnamed, " of ", frames, " frames outside the kernel (", percent_text(unnamed, frames),
+      ") have no name, because the symbols of their files were stripped: ", list_of(stripped));
+  const bool has_build_id =
+      std::ranges::any_of(stripped, [](const StrippedFile& file) { return file.has_build_id; });
+  const bool can_fetch = context.options.has_debuginfod && context.options.has_debuginfod();
+  std::string_view what =
+      "; on Debian, install their packages -dbgsym or -dbg, from the archive debian-debug, which "
+      "has to be among apt's sources";
+  std::string fix;
+  if (!has_build_id) {
+    what =
+        "; without a build-id no debug file can be found for them: use files that were not "
+        "stripped";
+  } else if (can_fetch) {
+    what = "; servers of debuginfod have the symbols of most distributions' packages";
+    fix = ask_servers(context);
+  } else if (is_of_this_machine(context.samples)) {
+    fix = install_packages(context, stripped);
+  }
+  advice.add("no-symbols", Severity::warning, concat(message, what), fix);
+}
+
+void add_end_findings(const RecordingCase& facts, const RecordingDiagnosis& diagnosis,
+                      RecordingAdvice& advice) {
+  EndAdvice(facts, diagnosis, advice).add();
+}
+
+}  // namespace perfmap

@@ -1,0 +1,300 @@
+#include "perfmap/report.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "doctor/findings.hpp"
+#include "perfmap/json.hpp"
+
+namespace perfmap {
+namespace {
+
+// Text.
+
+std::string fate_text(const LookedFor& file) {
+  const std::string parent = "process " + std::to_string(file.inherited_from);
+  const bool is_own = file.inherited_from == 0;
+  if (file.fate != FileFate::used) {
+    return visible(file.why) +
+           (is_own ? "" : "; of " + parent + ", whose memory this one inherited");
+  }
+  const std::string what = file.is_dump ? "load" : "entr";
+  const std::string one = file.is_dump ? "" : "y";
+  const std::string many = file.is_dump ? "s" : "ies";
+  return concat("used, ", file.entries, " ", what, file.entries == 1 ? one : many,
+                is_own ? "" : ", for memory inherited from " + parent,
+                file.damage.empty() ? "" : "; " + visible(file.damage));
+}
+
+std::string memory_text(const JitMemory& memory) {
+  if (memory.regions == 0) return "no executable memory without an ELF file";
+  return concat(size_text(memory.bytes), " of executable memory without an ELF file, in ",
+                memory.regions, memory.regions == 1 ? " region; " : " regions; ",
+                size_text(memory.named_bytes), " (", percent_text(memory.named_bytes, memory.bytes),
+                ") have names", memory.named_bytes == 0 ? "" : ", the rest may be unused");
+}
+
+std::string_view color_of(Severity severity) noexcept {
+  switch (severity) {
+    case Severity::error: return "\x1b[1;31m";
+    case Severity::warning: return "\x1b[1;35m";
+    case Severity::info: return "\x1b[1;36m";
+  }
+  return {};
+}
+
+std::string_view conclusion(const Diagnosis& diagnosis) {
+  if (!diagnosis.concerns_jit()) {
+    return "\nno JIT here: every name comes from ELF files\n";
+  }
+  if (diagnosis.misses_names()) return {};
+  if (used_file(diagnosis, false) == nullptr && used_file(diagnosis, true) == nullptr) {
+    return "\nno name is missing\n";
+  }
+  return diagnosis.findings.empty() ? "\nnothing is wrong\n"
+                                    : "\nno name is missing; the above is good to know\n";
+}
+
+/// A line for each file, after `before`.
+void write_looked_for(OutputFile& out, const std::vector<LookedFor>& files,
+                      std::string_view before) {
+  for (const LookedFor& file : files) {
+    std::string line = std::string(before) + visible(file.our_path) + ": " + fate_text(file);
+    if (!file.path.empty() && file.path != file.our_path) {
+      line += " (the process's " + visible(file.path) + ")";
+    }
+    out.write(line + "\n");
+  }
+}
+
+/// With its fix, if that is not among `fixes`, which gets it.
+void write_finding(OutputFile& out, const DoctorFinding& finding, bool color,
+                   std::set<std::string>& fixes) {
+  std::string line = "\n";
+  if (color) line += color_of(finding.severity);
+  line += to_string(finding.severity);
+  line += color ? ":\x1b[0m " : ": ";
+  line += finding.message + " [" + std::string(finding.id) + "]\n";
+  if (!finding.fix.empty()) {
+    const bool is_new = fixes.insert(finding.fix).second;
+    line += "  fix: " + (is_new ? finding.fix : "the same command as above") + "\n";
+  }
+  out.write(line);
+}
+
+std::string_view ending(std::uint64_t count) noexcept { return count == 1 ? "" : "s"; }
+
+std::uint64_t ended(const StackCounts& counts, StackEnd end) noexcept {
+  return counts.ends[static_cast<std::size_t>(end)];
+}
+
+/// Nothing where there are none.
+std::string early_text(const StackCounts& counts) {
+  const std::uint64_t early =
+      ended(counts, StackEnd::no_info) + ended(counts, StackEnd::bad_memory);
+  return early == 0 ? "" : std::to_string(early) + " ended early, ";
+}
+
+std::string process_text(const RecordedProcessState& process) {
+  std::string text =
+      concat("  ", process.counts.pid, " (", visible(process.counts.comm),
+             "): ", process.counts.samples, " sample", ending(process.counts.samples));
+  if (process.runtime != Runtime::unknown) {
+    text +=
+        ", " + std::string(process_word(process.runtime)) + " by its " + visible(process.evidence);
+  }
+  if (process.jit_frames != 0) {
+    text += concat(", ", process.jit_frames, " frame", ending(process.jit_frames),
+                   " of its runtime's code, ", process.jit_frames - process.unnamed_jit,
+                   " with a name");
+  }
+  return text + "\n";
+}
+
+// JSON.
+
+void text_or_null(JsonWriter& json, std::string_view key, std::string_view value) {
+  json.key(key);
+  value.empty() ? json.null() : json.string(value);
+}
+
+template <class Items, class Write>
+void write_list(JsonWriter& json, std::string_view key, const Items& items, Write&& write) {
+  json.key(key);
+  json.begin_array();
+  for (const auto& one : items) write(json, one);
+  json.end_array();
+}
+
+void write_memory_json(JsonWriter& json, const JitMemory& memory) {
+  json.key("jit_memory");
+  json.begin_object();
+  json.member("regions", memory.regions);
+  json.member("bytes", memory.bytes);
+  json.member("named_bytes", memory.named_bytes);
+  json.member("ignored_by_perf", memory.ignored_bytes);
+  json.end_object();
+}
+
+void write_looked_for_json(JsonWriter& json, const LookedFor& file) {
+  json.begin_object();
+  json.member("kind", file.is_dump ? "jitdump" : "perf-map");
+  text_or_null(json, "path", file.path);
+  json.member("our_path", file.our_path);
+  json.member("fate", to_string(file.fate));
+  json.member("why", file.why);
+  json.member("entries", file.entries);
+  if (file.is_dump) {
+    json.key("marker");
+    json.boolean(file.has_marker);
+    text_or_null(json, "damage", file.damage);
+  }
+  if (file.inherited_from != 0) {
+    json.member("inherited_from", static_cast<std::uint64_t>(file.inherited_from));
+  }
+  json.end_object();
+}
+
+/// `pid`: of a recording, the process that it is about, or 0.
+void write_finding_json(JsonWriter& json, const DoctorFinding& finding, std::optional<pid_t> pid) {
+  json.begin_object();
+  json.member("id", finding.id);
+  json.member("severity", to_string(finding.severity));
+  if (pid) {
+    json.key("pid");
+    *pid == 0 ? json.null() : json.number(static_cast<std::uint64_t>(std::max(*pid, 0)));
+  }
+  json.member("message", finding.message);
+  text_or_null(json, "fix", finding.fix);
+  json.end_object();
+}
+
+void write_counts(JsonWriter& json, const StackCounts& counts) {
+  json.member("samples", counts.samples);
+  json.member("root", ended(counts, StackEnd::root));
+  json.member("truncated", ended(counts, StackEnd::truncated));
+  json.member("no_info", ended(counts, StackEnd::no_info));
+  json.member("bad_memory", ended(counts, StackEnd::bad_memory));
+}
+
+void write_ended(JsonWriter& json, const EndedStacks& ends) {
+  json.begin_object();
+  text_or_null(json, "module", ends.module);
+  text_or_null(json, "function", ends.function);
+  json.member("kind", to_string(ends.kind));
+  json.member("no_info", ends.no_info);
+  json.member("bad_memory", ends.bad_memory);
+  json.member("alone", ends.alone);
+  json.end_object();
+}
+
+void write_process(JsonWriter& json, const RecordedProcessState& process) {
+  json.begin_object();
+  json.member("pid", static_cast<std::uint64_t>(std::max(process.counts.pid, 0)));
+  json.member("comm", process.counts.comm);
+  text_or_null(json, "runtime", process_word(process.runtime));
+  write_counts(json, process.counts);
+  json.member("jit_frames", process.jit_frames);
+  json.member("unnamed_jit_frames", process.unnamed_jit);
+  write_list(json, "looked_for", process.looked_for, write_looked_for_json);
+  if (!process.knows_parents) {
+    json.key("parents_known");
+    json.boolean(false);
+  }
+  write_list(json, "early_ends", process.ended, write_ended);
+  json.end_object();
+}
+
+}  // namespace
+
+void write_doctor_text(OutputFile& out, const Diagnosis& diagnosis, bool color) {
+  const auto row = [&out](std::string_view key, const std::string& value) {
+    std::string line(key);
+    line.resize(10, ' ');
+    out.write(line + value + "\n");
+  };
+  row("process", concat(diagnosis.pid, " (", visible(diagnosis.comm), "), user ", diagnosis.uid));
+  if (diagnosis.runtime != Runtime::unknown) {
+    std::string runtime(process_word(diagnosis.runtime));
+    if (!diagnosis.runtime_version.empty()) runtime += " " + visible(diagnosis.runtime_version);
+    row("runtime", runtime + ", by its " + visible(diagnosis.evidence));
+  } else {
+    row("runtime", "none that perfmap knows");
+  }
+  row("memory", memory_text(diagnosis.memory));
+  if (diagnosis.concerns_jit()) {
+    out.write("looked for\n");
+    write_looked_for(out, diagnosis.looked_for, "  ");
+  }
+  std::set<std::string> fixes;
+  for (const DoctorFinding& finding : diagnosis.findings) write_finding(out, finding, color, fixes);
+  out.write(conclusion(diagnosis));
+}
+
+void write_doctor_json(OutputFile& out, const Diagnosis& diagnosis) {
+  JsonWriter json(out);
+  json.begin_object();
+  json.member("schema", "perfmap.doctor/1");
+  json.member("pid", static_cast<std::uint64_t>(diagnosis.pid));
+  json.member("comm", diagnosis.comm);
+  json.member("uid", diagnosis.uid);
+  text_or_null(json, "runtime", process_word(diagnosis.runtime));
+  text_or_null(json, "runtime_version", diagnosis.runtime_version);
+  text_or_null(json, "evidence", diagnosis.evidence);
+  write_memory_json(json, diagnosis.memory);
+  write_list(json, "looked_for", diagnosis.looked_for, write_looked_for_json);
+  write_list(json, "findings", diagnosis.findings,
+             [](JsonWriter& to, const DoctorFinding& one) { write_finding_json(to, one, {}); });
+  json.end_object();
+  json.newline();
+}
+
+void write_recording_doctor_text(OutputFile& out, const RecordingDiagnosis& diagnosis, bool color) {
+  const StackCounts& total = diagnosis.total;
+  out.write("recording " + visible(diagnosis.path) + "\n");
+  if (!diagnosis.command_line.empty()) {
+    std::string command;
+    for (const std::string& word : diagnosis.command_line) command += " " + shell_word(word);
+    out.write("command  " + command + "\n");
+  }
+  out.write(concat("samples   ", total.samples, "; stacks: ", ended(total, StackEnd::root),
+                   " to the root, ", ended(total, StackEnd::truncated), " cut, ", early_text(total),
+                   ended(total, StackEnd::callchain), " as the kernel walked them\n"));
+  if (!diagnosis.processes.empty()) out.write("processes\n");
+  for (const RecordedProcessState& process : diagnosis.processes) {
+    out.write(process_text(process));
+    write_looked_for(out, process.looked_for, "    looked for ");
+    if (process.knows_parents) continue;
+    out.write(
+        "    looked for files of the process that it was forked from, if any: the recording does "
+        "not tell which one that is, and the process is gone\n");
+  }
+  std::set<std::string> fixes;
+  for (const RecordingFinding& one : diagnosis.findings) {
+    write_finding(out, one.finding, color, fixes);
+  }
+  if (diagnosis.misses_names()) return;
+  if (total.unnamed != 0) {
+    out.write(concat("\n", total.unnamed, " of ", total.frames,
+                     " frames have no name; 'perfmap stacks --stats' counts them by process\n"));
+    return;
+  }
+  out.write(diagnosis.findings.empty() ? "\nnothing is wrong\n"
+                                       : "\nno name is missing; the above is good to know\n");
+}
+
+void write_recording_doctor_json(OutputFile& out, const RecordingDiagnosis& diagnosis) {
+  JsonWriter json(out);
+  json.begin_object();
+  json.member("schema", "perfmap.doctor-recording/1");
+  json.member("recording", diagnosis.path);
+  write_counts(json, diagnosis.total);
+  write_list(json, "processes", diagnosis.processes, write_process);
+  write_list(json, "findings", diagnosis.findings, [](JsonWriter& to, const RecordingFinding& one) {
+    write_finding_json(to, one.finding, one.pid);
+  });
+  json.end_object();
+  json.newline();
+}
+
+}  // namespace perfmap

@@ -1,0 +1,285 @@
+// Which files a doctor finds, believes, and what perf would make of them.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/jitdump_bytes.hpp"
+#include "support/patient.hpp"
+#include "support/skip.hpp"
+
+namespace perfmap {
+namespace {
+
+namespace fs = std::filesystem;
+using test::fates_of;
+using test::finding_of;
+using test::ids_of;
+using test::Patient;
+using Strings = std::vector<std::string>;
+
+constexpr const char* kLines = "10000 100 one\n10080 100 two\n50000 10 elsewhere\n";
+
+void make_old(const std::string& path) {
+  const timespec long_ago[2] = {{1000, 0}, {1000, 0}};
+  REQUIRE(::utimensat(AT_FDCWD, path.c_str(), long_ago, 0) == 0);
+}
+
+struct NodePatient : Patient {
+  NodePatient() { program("/usr/bin/node", {"node", "--interpreted-frames-native-stack", "a.js"}); }
+};
+
+std::string dump_text() {
+  return test::DumpBytes().header().load_of_size(5, 0x10000, 0x800, "loaded").text();
+}
+
+}  // namespace
+
+TEST_CASE("a map in the process's own /tmp is used, and what it names is counted", "[doctor]") {
+  const NodePatient patient;
+  Patient::write(patient.inside("perf-3.map"), kLines);
+  const Diagnosis found = patient.diagnose();
+  CHECK(fates_of(found) == Strings{"used", "missing", "missing", "missing"});
+  CHECK(found.looked_for[0].entries == 3);
+  CHECK(found.looked_for[0].path == patient.outside("perf-3.map"));
+  CHECK(found.looked_for[0].our_path == patient.inside("perf-3.map"));
+  CHECK(found.memory.regions == 1);
+  CHECK(found.memory.named_bytes == 0x180);
+  CHECK(found.memory.executable_hits == 2);
+  CHECK(found.findings.empty());
+  CHECK(!found.misses_names());
+  CHECK(test::text_of(found, false).ends_with("\nnothing is wrong\n"));
+}
+
+TEST_CASE("a second map is named, and not used", "[doctor]") {
+  const NodePatient patient;
+  Patient::write(patient.inside("perf-3.map"), kLines);
+  Patient::write(patient.outside("perf-42.map"), kLines);
+  CHECK(fates_of(patient.diagnose())[1] == "shadowed");
+}
+
+TEST_CASE("what must not be trusted is named, and there is a command for it", "[doctor][hostile]") {
+  const NodePatient patient;
+  const std::string path = patient.inside("perf-3.map");
+  const auto first = [&] { return patient.diagnose().findings.at(0); };
+  SECTION("a link") {
+    fs::create_symlink("/etc/passwd", path);
+    CHECK(fates_of(patient.diagnose())[0] == "link");
+    CHECK(ids_of(patient.diagnose()) == Strings{"not-a-file", "no-map"});
+    CHECK(first().severity == Severity::error);
+    CHECK(first().fix == "rm " + path);
+  }
+  SECTION("a FIFO, which nobody waits for") {
+    REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+    CHECK(fates_of(patient.diagnose())[0] == "not-regular");
+    CHECK(first().message.ends_with("a FIFO, no file"));
+  }
+  SECTION("a directory") {
+    fs::create_directory(path);
+    CHECK(first().message.ends_with("a directory"));
+    CHECK(first().fix == "rm -r " + path);
+  }
+  SECTION("one of an earlier process") {
+    make_old(Patient::write(path, kLines));
+    CHECK(fates_of(patient.diagnose())[0] == "stale");
+    CHECK(ids_of(patient.diagnose()) == Strings{"stale", "no-map"});
+  }
+  SECTION("an empty one") {
+    Patient::write(path, "");
+    CHECK(fates_of(patient.diagnose())[0] == "empty");
+    CHECK(ids_of(patient.diagnose()) == Strings{"no-map"});
+  }
+  SECTION("one that is said to be huge") {
+    fs::resize_file(Patient::write(path, "1000"), std::uintmax_t{1} << 40);
+    CHECK(fates_of(patient.diagnose())[0] == "too-large");
+  }
+  SECTION("a foreign owner") {
+    Patient::write(path, kLines);
+    if (::chown(path.c_str(), 12345, 12345) != 0) {
+      test::skip("only root can give files away");
+      return;
+    }
+    CHECK(fates_of(patient.diagnose())[0] == "foreign-owner");
+    CHECK(ids_of(patient.diagnose()) == Strings{"foreign-owner"});
+    CHECK(first().fix == "rm " + path);  // never a blessing of what an enemy wrote
+    CHECK(patient.diagnose().memory.named_bytes == 0);
+  }
+  SECTION("a root that may not be looked into") {
+    fs::remove_all(patient.planted.path("root"));
+    fs::create_directory_symlink("/", patient.planted.path("root"));
+    CHECK(fates_of(patient.diagnose())[0] == "unreachable");
+    CHECK(ids_of(patient.diagnose()) == Strings{"unreadable"});
+  }
+}
+
+TEST_CASE("a reader who is not root is told to use sudo", "[doctor]") {
+  NodePatient patient;
+  patient.options.reader = ::geteuid() + 1000;
+  fs::create_symlink("/etc/passwd", patient.inside("perf-3.map"));
+  CHECK(patient.diagnose().findings[0].fix == "sudo rm " + patient.inside("perf-3.map"));
+  fs::remove_all(patient.planted.path("root"));
+  fs::create_directory_symlink("/", patient.planted.path("root"));
+  CHECK(patient.diagnose().findings[0].fix == "sudo perfmap doctor 42");
+}
+
+TEST_CASE("a map in a container that is called by the pid outside gets another name", "[doctor]") {
+  const NodePatient patient;
+  Patient::write(patient.inside("perf-42.map"), kLines);
+  const Diagnosis found = patient.diagnose();
+  CHECK(ids_of(found) == Strings{"other-pid"});
+  CHECK(found.findings[0].fix ==
+        "ln " + patient.inside("perf-42.map") + " " + patient.inside("perf-3.map"));
+}
+
+TEST_CASE("perf does not find a map by the inner pid where it shares the mounts", "[doctor]") {
+  const NodePatient patient;
+  patient.share_mounts();
+  Patient::write(patient.inside("perf-3.map"), kLines);
+  const Diagnosis found = patient.diagnose();
+  CHECK(ids_of(found) == Strings{"perf-path"});
+  CHECK(found.misses_names());
+  CHECK(found.findings[0].fix ==
+        "ln -s " + patient.inside("perf-3.map") + " " + patient.outside("perf-42.map"));
+  fs::create_symlink("/etc/passwd", patient.outside("perf-42.map"));
+  CHECK(ids_of(patient.diagnose()) == Strings{"perf-path"});
+  fs::remove(patient.outside("perf-42.map"));
+  fs::create_symlink(patient.inside("perf-3.map"), patient.outside("perf-42.map"));
+  CHECK(patient.diagnose().findings.empty());
+  CHECK(fates_of(patient.diagnose())[1] == "shadowed");
+}
+
+TEST_CASE("a map that names nothing of the process is no good", "[doctor]") {
+  const NodePatient patient;
+  const std::string path = patient.inside("perf-3.map");
+  Patient::write(path, "90000 10 one\n");
+  CHECK(ids_of(patient.diagnose()) == Strings{"nothing-fits"});
+  CHECK(patient.diagnose().misses_names());
+  Patient::write(path, "nonsense\n");
+  CHECK(ids_of(patient.diagnose()) == Strings{"no-entries"});
+}
+
+TEST_CASE("code that perf does not look up in a map is told", "[doctor]") {
+  Patient patient;
+  Patient::write(patient.inside("perf-3.map"), kLines);
+  patient.program("/opt/dotnet", {"dotnet", "a.dll"})
+      .maps("10000-20000 r-xs 0 0:1 9 /memfd:doublemapper (deleted)\n");
+  Diagnosis found = patient.diagnose();
+  CHECK(ids_of(found) == Strings{"perf-ignores-region"});
+  CHECK(found.memory.ignored_bytes == 0x180);
+  CHECK(found.findings[0].fix ==
+        "DOTNET_PerfMapEnabled=1 DOTNET_EnableWriteXorExecute=0 dotnet a.dll");
+  patient.program("/opt/app").maps("10000-20000 r-xp 0 0:0 0 [anon:my jit]\n");
+  CHECK(patient.diagnose().findings[0].fix == "perf record -g -- /opt/app");
+  patient.maps("10000-20000 r-xs 0 0:1 9 /memfd:\x1b[31m (deleted)\n");
+  found = patient.diagnose();
+  CHECK(found.findings[0].fix ==
+        "perf record -k mono -g -p 42 && perfmap stacks --format perf-script perf.data");
+  CHECK(found.findings[0].message.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("a file that is no ELF file is memory of a JIT where a map names it", "[doctor]") {
+  Patient patient;
+  Patient::write(patient.inside("perf-3.map"), kLines);
+  const auto maps_file = [&](const std::string& bytes) {
+    const std::string path = patient.planted.put("root/dev/shm/jit-3", bytes);
+    struct stat file {};
+    REQUIRE(::stat(path.c_str(), &file) == 0);
+    patient.program("/opt/app")
+        .maps("10000-20000 r-xs 0 0:1 " + std::to_string(file.st_ino) + " /dev/shm/jit-3\n");
+  };
+  maps_file("code");
+  const Diagnosis found = patient.diagnose();
+  CHECK(found.memory.regions == 1);
+  CHECK(found.memory.named_bytes == 0x180);
+  CHECK(ids_of(found) == Strings{"perf-ignores-region"});
+  CHECK(found.findings[0].fix ==
+        "perf record -k mono -g -p 42 && perfmap stacks --format perf-script perf.data");
+  maps_file("\177ELF");
+  CHECK(patient.diagnose().memory.regions == 0);
+  maps_file("code");
+  Patient::write(patient.inside("perf-3.map"), "90000 10 elsewhere\n");
+  CHECK(patient.diagnose().memory.regions == 0);
+}
+
+TEST_CASE("of a dump alone perf has to hear, by its marker and its name", "[doctor]") {
+  NodePatient patient;
+  const std::string code = "10000-20000 rwxp 0 0:0 0 \n";
+  const std::string dump = patient.planted.put("root/app/jit-3.dump", dump_text());
+  patient.maps(code + "30000-31000 r-xp 0 8:1 7 /app/jit-3.dump\n");
+  Diagnosis found = patient.diagnose();
+  CHECK(ids_of(found) == Strings{"perf-inject"});
+  CHECK(!found.misses_names());
+  CHECK(found.memory.named_bytes == 0x800);
+  CHECK(found.looked_for.back().our_path == dump);
+
+  patient.maps(code + "30000-31000 r--p 0 8:1 7 /app/jit-3.dump\n");
+  CHECK(ids_of(patient.diagnose()) == Strings{"no-marker"});
+  CHECK(patient.diagnose().findings[0].fix == "perfmap copy " + dump + " -p 42");
+  fs::rename(dump, patient.planted.path("root/app/jit-42.dump"));
+  patient.maps(code + "30000-31000 r-xp 0 8:1 7 /app/jit-42.dump\n");
+  CHECK(ids_of(patient.diagnose()) == Strings{"dump-name"});
+  // With a map nobody needs it.
+  Patient::write(patient.inside("perf-3.map"), kLines);
+  CHECK(patient.diagnose().findings.empty());
+}
+
+TEST_CASE("an old snapshot of the JVM's is told by its age", "[doctor]") {
+  Patient patient;
+  patient.program("/jdk/bin/java", {"java", "-XX:+PreserveFramePointer", "A"});
+  const std::string path = Patient::write(patient.inside("perf-3.map"), kLines);
+  CHECK(patient.diagnose().findings.empty());
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  timespec boot{};
+  ::clock_gettime(CLOCK_BOOTTIME, &boot);
+  if (boot.tv_sec < 400) {
+    test::skip("the machine runs too short a time");
+    return;
+  }
+  const timespec ago[2] = {{now.tv_sec - 300, 0}, {now.tv_sec - 300, 0}};
+  REQUIRE(::utimensat(AT_FDCWD, path.c_str(), ago, 0) == 0);
+  CHECK(ids_of(patient.diagnose()) == Strings{"snapshot"});
+  CHECK(finding_of(patient.diagnose(), "snapshot").message.find("5 min") != std::string::npos);
+}
+
+TEST_CASE("a child's memory counts as named where its living parent's map names it",
+          "[doctor][fork]") {
+  const Patient patient;
+  const auto plant_parent = [&](const std::string& auxv) {
+    const test::Scratch& scratch = patient.planted.scratch();
+    std::string users;  // as its files have it
+    for (int i = 0; i < 4; ++i) users += "\t" + std::to_string(::geteuid());
+    // The parent of the planted process.
+    scratch.write("proc/7/stat",
+                  "7 (node) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 900 9 9 9\n");
+    scratch.write("proc/7/status",
+                  "Name:\tnode\nTgid:\t7\nPPid:\t1\nUid:" + users + "\nNStgid:\t7\n");
+    scratch.write("proc/7/maps", "10000-20000 rwxp 00000000 00:00 0 \n");
+    scratch.write("proc/7/auxv", auxv);
+    scratch.write("proc/7/cmdline", "node");
+    fs::create_directories(scratch / ("proc/7/root" + patient.options.roots.tmp));
+    Patient::write(scratch / ("proc/7/root" + patient.options.roots.tmp + "/perf-7.map"),
+                   "10000 100 parent's\n");
+  };
+  patient.status("Tgid:\t42\nPPid:\t7\nNStgid:\t42\t3\n");
+  SECTION("a copy of it") {
+    plant_parent("first program");
+    const Diagnosis found = patient.diagnose();
+    CHECK(found.memory.named_bytes == 0x100);
+    CHECK(found.looked_for.back().inherited_from == 7);
+    CHECK(found.looked_for.back().fate == FileFate::used);
+    CHECK(!found.misses_names());
+    CHECK(test::text_of(found, false).find("used, 1 entry, for memory inherited from process 7") !=
+          std::string::npos);
+    CHECK(test::text_of(found, true).find("\"inherited_from\":7") != std::string::npos);
+  }
+  SECTION("another program than the parent's") {
+    plant_parent("another program");
+    const Diagnosis found = patient.diagnose();
+    CHECK(found.memory.named_bytes == 0);
+    CHECK(found.looked_for.back().inherited_from == 0);
+    CHECK(found.misses_names());
+  }
+}
+
+}  // namespace perfmap

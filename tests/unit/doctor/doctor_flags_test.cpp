@@ -1,0 +1,140 @@
+// What flags and variables that a runtime was given already change about the advice.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "support/patient.hpp"
+#include "support/recorded_patient.hpp"
+
+namespace perfmap::test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("Node.js that only interprets is told to compile, not to write a map", "[doctor]") {
+  Patient patient;
+  patient.maps("1000-2000 r-xp 0 8:1 7 /usr/bin/node\n");
+  const auto only = [&] {
+    const Diagnosis found = patient.diagnose();
+    CHECK(ids_of(found) == Strings{"only-interpreted"});
+    return found.findings.at(0);
+  };
+  patient.program("/usr/bin/node", {"node", "--jitless", "a.js", "--jitless"});
+  CHECK(only().severity == Severity::warning);
+  CHECK(only().fix == "node --perf-basic-prof --interpreted-frames-native-stack a.js --jitless");
+  // It writes a map that names no code.
+  patient.program("/usr/bin/node", {"node", "--perf-basic-prof", "--jitless", "a.js"});
+  CHECK(only().fix == "node --interpreted-frames-native-stack --perf-basic-prof a.js");
+  Patient::write(patient.inside("perf-3.map"), "90000 10 JS:~f a.js:1:1\n");
+  only();
+  std::filesystem::remove(patient.inside("perf-3.map"));
+  patient.program("/usr/bin/node", {"node", "a.js"}).environment({"NODE_OPTIONS=--jitless"});
+  CHECK(only().fix == "node --perf-basic-prof --interpreted-frames-native-stack a.js");
+  patient.environment({"NODE_OPTIONS=-r x --jitless --no-warnings"});
+  CHECK(only().fix ==
+        "NODE_OPTIONS='-r x --no-warnings' node --perf-basic-prof "
+        "--interpreted-frames-native-stack a.js");
+  patient.program("/usr/bin/node", {"node", "--jitless", "--no-jitless", "a.js"}).environment({});
+  CHECK(ids_of(patient.diagnose()) == Strings{"no-map"});
+}
+
+TEST_CASE("recorded Node.js that only interprets is to be started without that", "[doctor]") {
+  RecordedPatient patient;
+  patient.memory = "/usr/lib/libnode.so";
+  const auto only = [&] {
+    const RecordingDiagnosis found = patient.diagnose();
+    const RecordingFinding* const one = find_finding(found, "only-interpreted");
+    REQUIRE(one != nullptr);
+    CHECK(find_finding(found, "no-map") == nullptr);
+    CHECK(find_finding(found, "lost-map") == nullptr);
+    CHECK(one->finding.severity == Severity::warning);
+    return one->finding;
+  };
+  const std::string fix =
+      "perf record -g -- node --perf-basic-prof --interpreted-frames-native-stack a.js";
+  patient.command = {"perf", "record", "-g", "node", "--jitless", "a.js"};
+  CHECK(only().fix == fix);
+  RecordedPatient::write(patient.map(), "100 10 JS:~f a.js:1:1\n");
+  CHECK(only().fix == fix);
+  patient.command = {"perf", "record", "-g", "sh", "-c", "node --jitless a.js"};
+  CHECK(only().fix.empty());
+}
+
+TEST_CASE("PyPy that writes a log already is not told to write one", "[doctor]") {
+  Patient patient;
+  patient.program("/usr/bin/pypy3.9-c", {"pypy3", "a.py"});
+  const std::string log = patient.planted.scratch() / "own-3.log";
+  const auto only = [&](const std::string& value) {
+    patient.environment({"PYPYLOG=" + value});
+    const Diagnosis found = patient.diagnose();
+    REQUIRE(found.findings.size() == 1);
+    return found.findings[0];
+  };
+  const std::string own = patient.planted.scratch() / "own-%d.log";
+  // Without the addresses of code it serves for nothing, and only one value counts.
+  for (const auto& value : Strings{"jit-summary:" + own, "jit:-", "/tmp/x.log"}) {
+    CHECK(only(value).fix == "PYPYLOG=jit-backend,jit-log-opt:/tmp/pypy-%d.log pypy3 a.py");
+  }
+  patient.share_mounts();
+  CHECK(only("jit:" + own).id == "lost-map");
+  CHECK(only("jit:" + own).message.ends_with(log + " is not there"));
+  CHECK(only("jit:" + own).fix == "PYPYLOG=jit:" + own + " pypy3 a.py");
+  Patient::write(log, "[1] {jit-backend-addr\n");
+  for (const auto& value : Strings{"gc,jit-backend:" + own, "+" + own}) {
+    CHECK(only(value).id == "no-map");
+    CHECK(only(value).fix ==
+          "perf record -g -p 42 -- sleep 10 && perfmap stacks --map " + log + " perf.data");
+  }
+  const std::string here = patient.planted.path("cwd/mine.log");
+  patient.planted.put("cwd/mine.log", "[1] {jit-backend-addr\n");
+  CHECK(only("jit:mine.log").fix.find(" --map " + here + " ") != std::string::npos);
+}
+
+TEST_CASE("variables in perf's command line count, and are set there", "[doctor]") {
+  RecordedPatient patient;
+  patient.program = "/usr/bin/pypy3.9-c";
+  patient.comm = "pypy3";
+  const auto fix = [&](std::string_view id) {
+    const RecordingDiagnosis found = patient.diagnose();
+    const RecordingFinding* const one = find_finding(found, id);
+    REQUIRE(one != nullptr);
+    return one->finding.fix;
+  };
+  const std::string good = "PYPYLOG=jit-backend,jit-log-opt:/tmp/pypy-%d.log";
+  patient.command = {"perf", "record", "-g", "--", "pypy3", "a.py"};
+  CHECK(fix("no-map") == good + " perf record -g -- pypy3 a.py");
+  patient.command = {"perf", "record", "-g", "--", "env", "A=1", "PYPYLOG=jit:-", "pypy3", "a.py"};
+  CHECK(fix("no-map") == "perf record -g -- env A=1 " + good + " pypy3 a.py");
+  const std::string log = "PYPYLOG=jit:" + patient.tmp() + "/%d.log";
+  patient.command = {"perf", "record", "-g", "--", "env", log, "pypy3", "a.py"};
+  CHECK(fix("lost-map") == "perf record -g -- env " + log + " pypy3 a.py");
+  RecordedPatient::write(patient.tmp() + "/42.log", "x");
+  CHECK(fix("no-map").starts_with("perfmap stacks --map " + patient.tmp() + "/42.log "));
+  patient.command = {"perf", "record", "-g", "--", "sh", "-c", log + " pypy3 a.py"};
+  CHECK(fix("no-map").starts_with("perfmap stacks --map " + patient.tmp() + "/42.log "));
+}
+
+TEST_CASE("a log where the proposed command writes it is used, unless it is too old", "[doctor]") {
+  RecordedPatient patient;
+  patient.program = "/usr/bin/pypy3.9-c";
+  patient.comm = "pypy3";
+  patient.reader = ::geteuid();
+  patient.command = {"perf", "record", "-g", "--", "pypy3", "a.py"};
+  const std::string log = RecordedPatient::write(patient.tmp() + "/pypy-42.log", "x");
+  const auto fix = [&] {
+    const RecordingDiagnosis found = patient.diagnose();
+    const RecordingFinding* const one = find_finding(found, "no-map");
+    return one == nullptr ? std::string() : one->finding.fix;
+  };
+  CHECK(fix().starts_with("perfmap stacks --map " + log + " "));
+  const timespec long_ago[2] = {{1000, 0}, {1000, 0}};
+  REQUIRE(::utimensat(AT_FDCWD, log.c_str(), long_ago, 0) == 0);
+  CHECK(fix().starts_with("PYPYLOG="));
+  std::filesystem::remove(log);
+  std::filesystem::create_symlink("/etc/passwd", log);
+  CHECK(fix().starts_with("PYPYLOG="));
+}
+
+}  // namespace perfmap::test

@@ -1,0 +1,300 @@
+// Which files a doctor of a recording finds, what became of them, and what it makes of that.
+
+#include <ctime>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "support/jitdump_bytes.hpp"
+#include "support/recorded_patient.hpp"
+#include "support/written.hpp"
+
+namespace perfmap::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+constexpr const char* kLines = "7000000 100 hot\n";
+
+Strings fates(const RecordingDiagnosis& diagnosis) {
+  Strings fates;
+  for (const LookedFor& file : diagnosis.processes.at(0).looked_for) {
+    fates.emplace_back(to_string(file.fate));
+  }
+  return fates;
+}
+
+/// Process 42, which perf was attached to, still lives.
+void start_node(RecordedPatient& patient) {
+  patient.lives = true;
+  patient.command = {"perf", "record", "-g", "-p", "42"};
+  const PlantedProcess& planted = patient.planted;
+  fs::create_directories(planted.path("root/" + patient.tmp()));
+  planted.start(1);
+  const std::string us = std::to_string(::geteuid());
+  planted.put("status", "Name:\tnode\nTgid:\t42\nUid:\t0\t" + us + "\t0\t0\nNStgid:\t42\t3\n");
+  planted.put("maps", "7000000-7001000 rwxp 00000000 00:00 0 \n");
+  planted.put("cmdline", std::string("node\0server.js\0", 15));
+  fs::create_symlink("/usr/bin/node", planted.path("exe"));
+}
+
+}  // namespace
+
+TEST_CASE("a map that names a recorded process's code is said to be used", "[doctor]") {
+  const RecordedPatient patient;
+  RecordedPatient::write(patient.map(), kLines);
+  const RecordingDiagnosis found = patient.diagnose();
+  CHECK(fates(found) == Strings{"used", "missing"});
+  CHECK(found.processes[0].looked_for[0].entries == 1);
+  CHECK(found.processes[0].looked_for[0].our_path == patient.map());
+  CHECK(found.processes[0].unnamed_jit == 0);
+  CHECK(ids_of(found) == Strings{"frame-pointers", "no-build-ids"});
+}
+
+TEST_CASE("a recorded process without a map is told its flag in perf's own command", "[doctor]") {
+  const RecordingDiagnosis found = RecordedPatient().diagnose();
+  CHECK(fates(found) == Strings{"missing", "missing"});
+  const RecordingFinding* const one = find_finding(found, "no-map");
+  REQUIRE(one != nullptr);
+  CHECK(one->pid == 42);
+  CHECK(one->finding.severity == Severity::warning);
+  CHECK(one->finding.message ==
+        "2 of 2 frames of code that Node.js made in process 42 (node) have no name (100 %): "
+        "Node.js was not told to write a perf map, so its functions have no names");
+  CHECK(one->finding.fix ==
+        "perf record -g -- node --perf-basic-prof --interpreted-frames-native-stack a.js");
+}
+
+TEST_CASE("a program that perf starts by way of others is told by its environment", "[doctor]") {
+  RecordedPatient patient;
+  patient.command = {"perf", "record", "-g", "./run.sh", "it's"};
+  const RecordingDiagnosis found = patient.diagnose();
+  const RecordingFinding* const one = find_finding(found, "no-map");
+  REQUIRE(one != nullptr);
+  CHECK(one->finding.message.find("writes one only when it is told to") != std::string::npos);
+  CHECK(one->finding.fix ==
+        "NODE_OPTIONS='--perf-basic-prof --interpreted-frames-native-stack' "
+        "perf record -g -- ./run.sh 'it'\\''s'");
+}
+
+TEST_CASE("flags that were set are not proposed: the map is lost", "[doctor]") {
+  RecordedPatient patient;
+  const auto lost = [&] {
+    const RecordingDiagnosis found = patient.diagnose();
+    const RecordingFinding* const one = find_finding(found, "lost-map");
+    REQUIRE(one != nullptr);
+    CHECK(find_finding(found, "no-map") == nullptr);
+    return one->finding;
+  };
+  patient.command = {"perf", "record", "-g", "node", "--perf-basic-prof", "a.js"};
+  CHECK(lost().message.find("was started with --perf-basic-prof, but its file is gone") !=
+        std::string::npos);
+  CHECK(lost().fix ==
+        "perf record -g -- node --interpreted-frames-native-stack --perf-basic-prof a.js");
+  patient.command = {"perf", "record", "-g", "sh", "-c", "exec node --perf-basic-prof a.js"};
+  CHECK(lost().message.find("--perf-basic-prof") != std::string::npos);
+  RecordedPatient::write(patient.map(), "");
+  CHECK(fates(patient.diagnose())[0] == "empty");
+  CHECK(lost().message.find("its file is empty") != std::string::npos);
+}
+
+TEST_CASE("after a colon only names begin with a capital letter", "[doctor]") {
+  for (const auto& [program, begin] : {std::pair{"/jdk/lib/server/libjvm.so", ": the JVM left"},
+                                       {"/usr/bin/node", ": Node.js left"}}) {
+    RecordedPatient patient;
+    patient.program = program;
+    patient.command = {"perf", "record", "-g", "-p", "42"};
+    RecordedPatient::write(patient.map(), "");
+    const RecordingDiagnosis found = patient.diagnose();
+    const RecordingFinding* const one = find_finding(found, "lost-map");
+    REQUIRE(one != nullptr);
+    CHECK(one->finding.message.find(begin) != std::string::npos);
+  }
+}
+
+TEST_CASE("of a process that perf attached to, what to set is told", "[doctor]") {
+  RecordedPatient patient;
+  patient.command = {"perf", "record", "-g", "-p", "42"};
+  const RecordingDiagnosis found = patient.diagnose();
+  const RecordingFinding* const one = find_finding(found, "no-map");
+  REQUIRE(one != nullptr);
+  CHECK(one->finding.message.ends_with("; set this where it is started, and record again"));
+  CHECK(one->finding.fix ==
+        "export NODE_OPTIONS='--perf-basic-prof --interpreted-frames-native-stack'");
+}
+
+TEST_CASE("a command that names processes is repeated while all of them live", "[doctor]") {
+  RecordedPatient patient;
+  start_node(patient);
+  patient.mapped = {"/tmp/none/jit-42.dump"};
+  const auto fix_for = [&](const std::string& pids) {
+    patient.command.back() = pids;
+    const RecordingDiagnosis found = patient.diagnose();
+    REQUIRE(find_finding(found, "clock") != nullptr);
+    return find_finding(found, "clock")->finding.fix;
+  };
+  CHECK(fix_for("42").find(" -p 42 -k mono") != std::string::npos);
+  CHECK(fix_for("42,42").find(" -p 42,42 -k mono") != std::string::npos);
+  for (const char* const pids : {"42,142", "142,42"}) {
+    CHECK(fix_for(pids).find(" -p \"$(pgrep -d, -x node)\"") != std::string::npos);
+  }
+}
+
+TEST_CASE("a recorded process that still lives is asked what it was started with", "[doctor]") {
+  RecordedPatient patient;
+  start_node(patient);
+  const PlantedProcess& planted = patient.planted;
+  RecordingDiagnosis found = patient.diagnose();
+  const RecordingFinding* const one = find_finding(found, "no-map");
+  REQUIRE(one != nullptr);
+  CHECK(one->finding.fix == "node --perf-basic-prof --interpreted-frames-native-stack server.js");
+  SECTION("and its map is found in its namespace, by its pid there") {
+    const std::string inside = planted.path("root" + patient.tmp() + "/perf-3.map");
+    RecordedPatient::write(inside, kLines);
+    found = patient.diagnose();
+    CHECK(fates(found)[0] == "used");
+    CHECK(found.processes[0].looked_for[0].our_path == inside);
+    CHECK(found.processes[0].unnamed_jit == 0);
+  }
+  SECTION("but another program with its pid is not asked") {
+    fs::remove(planted.path("exe"));
+    fs::create_symlink("/usr/bin/ruby", planted.path("exe"));
+    found = patient.diagnose();
+    REQUIRE(find_finding(found, "no-map") != nullptr);
+    CHECK(find_finding(found, "no-map")->finding.fix.find("server.js") == std::string::npos);
+  }
+}
+
+TEST_CASE("what must not be trusted is named in a recording, too", "[doctor][hostile]") {
+  RecordedPatient patient;
+  const auto only = [&](std::string_view fate, std::string_view id) {
+    const RecordingDiagnosis found = patient.diagnose();
+    CHECK(fates(found)[0] == fate);
+    const auto ids = ids_of(found);
+    CHECK(std::count(ids.begin(), ids.end(), id) == 1);
+    const RecordingFinding* const one = find_finding(found, id);
+    return one == nullptr ? DoctorFinding() : one->finding;
+  };
+  SECTION("a link") {
+    fs::create_symlink("/etc/passwd", patient.map());
+    CHECK(only("link", "not-a-file").fix == "rm " + patient.map());
+  }
+  SECTION("a FIFO, for which nobody waits") {
+    REQUIRE(::mkfifo(patient.map().c_str(), 0600) == 0);
+    only("not-regular", "not-a-file");
+  }
+  SECTION("a file that is said to be huge") {
+    fs::resize_file(RecordedPatient::write(patient.map(), "1000"), std::uintmax_t{1} << 40);
+    only("too-large", "too-large");
+  }
+  SECTION("a foreign owner") {
+    RecordedPatient::write(patient.map(), kLines);
+    if (::chown(patient.map().c_str(), 12345, 12345) != 0 ||
+        patient.diagnose().processes.at(0).unnamed_jit == 0) {
+      WARN("skipped: only root can give files away, and the owner may be guessed");
+      return;
+    }
+    const DoctorFinding one = only("foreign-owner", "foreign-owner");
+    CHECK(one.fix.starts_with("perfmap stacks --any-owner "));
+    patient.any_owner = true;
+    CHECK(fates(patient.diagnose())[0] == "used");
+    CHECK(find_finding(patient.diagnose(), "foreign-owner") == nullptr);
+  }
+  SECTION("nothing of use") {
+    RecordedPatient::write(patient.map(), "what is this\n");
+    CHECK(only("used", "no-entries").fix.starts_with("perfmap lint --recording "));
+  }
+  SECTION("code of somewhere else") {
+    RecordedPatient::write(patient.map(), "100 10 elsewhere\n");
+    only("used", "nothing-fits");
+  }
+}
+
+TEST_CASE("a damaged dump is used as far as it goes, and where it is damaged is told", "[doctor]") {
+  RecordedPatient patient;
+  const std::string dump = patient.tmp() + "/jit-42.dump";
+  patient.mapped = {dump};
+  patient.clock = CLOCK_MONOTONIC;
+  std::string text =
+      DumpBytes().header().load_of_size(5, RecordedPatient::kCode, 0x10, "whole").text();
+  text +=
+      DumpBytes().load_of_size(6, RecordedPatient::kCode + 0x10, 0x40, "cut").text().substr(0, 30);
+  RecordedPatient::write(dump, text);
+  const RecordingDiagnosis found = patient.diagnose();
+  CHECK(fates(found) == Strings{"missing", "used"});
+  const LookedFor& file = found.processes[0].looked_for[1];
+  CHECK(file.has_marker);
+  CHECK(file.entries == 1);
+  CHECK(file.damage.starts_with("JD201: "));
+  const RecordingFinding* const one = find_finding(found, "damaged-dump");
+  REQUIRE(one != nullptr);
+  CHECK(one->finding.message.find("at byte") != std::string::npos);
+  CHECK(one->finding.fix == "perfmap lint " + dump);
+  CHECK(find_finding(found, "unnamed-jit") != nullptr);
+  CHECK(find_finding(found, "no-map") == nullptr);
+}
+
+TEST_CASE("a dump that the recording does not show to be mapped has to be named", "[doctor]") {
+  const RecordedPatient patient;
+  const std::string dump = RecordedPatient::write(
+      patient.tmp() + "/jit-42.dump",
+      DumpBytes().header().load_of_size(5, RecordedPatient::kCode, 0x800, "all").text());
+  const RecordingDiagnosis found = patient.diagnose();
+  CHECK(fates(found) == Strings{"missing", "shadowed"});
+  const RecordingFinding* const one = find_finding(found, "no-marker");
+  REQUIRE(one != nullptr);
+  CHECK(one->finding.fix.starts_with("perfmap stacks --jitdump " + dump + " "));
+  CHECK(one->finding.message.ends_with(
+      dump + ": not used: nothing in the recording shows that it belongs to this process"));
+  CHECK(find_finding(found, "no-map") == nullptr);
+}
+
+TEST_CASE("memory where perf looks into no map is told, as .NET's", "[doctor]") {
+  RecordedPatient patient;
+  patient.memory = "/memfd:doublemapper (deleted)";
+  RecordedPatient::write(patient.map(), kLines);
+  const RecordingDiagnosis found = patient.diagnose();
+  CHECK(found.processes.at(0).runtime == Runtime::v8);
+  const RecordingFinding* const one = find_finding(found, "perf-ignores-region");
+  REQUIRE(one != nullptr);
+  CHECK(one->finding.severity == Severity::info);
+  CHECK(one->finding.message.find("/memfd:doublemapper") != std::string::npos);
+  CHECK(one->finding.fix.starts_with("perfmap stacks --format perf-script "));
+}
+
+TEST_CASE("maps are looked for where --map-dir says, and not elsewhere", "[doctor]") {
+  RecordedPatient patient;
+  patient.map_dir = patient.planted.scratch() / "kept";
+  fs::create_directories(patient.map_dir);
+  RecordedPatient::write(patient.map(), kLines);
+  CHECK(fates(patient.diagnose()) == Strings{"missing", "missing"});
+  RecordedPatient::write(patient.map_dir + "/perf-42.map", kLines);
+  CHECK(fates(patient.diagnose()) == Strings{"used", "missing"});
+}
+
+TEST_CASE("a process of a container that is gone has its file elsewhere", "[doctor]") {
+  RecordedPatient patient;
+  patient.pid_namespace = 0xf0000001;
+  const auto message = [&] {
+    const RecordingDiagnosis found = patient.diagnose();
+    const RecordingFinding* const one = find_finding(found, "no-map");
+    return one == nullptr ? std::string() : one->finding.message;
+  };
+  CHECK(message().find("it ran in a container") != std::string::npos);
+  patient.pid_namespace = 0xeffffffc;  // that of the machine
+  CHECK(message().find("container") == std::string::npos);
+}
+
+TEST_CASE("what was looked for is part of text and JSON", "[doctor]") {
+  RecordedPatient patient;
+  const RecordingDiagnosis found = patient.diagnose();
+  const std::string text =
+      written([&](OutputFile& out) { write_recording_doctor_text(out, found); });
+  CHECK(text.find("    looked for " + patient.map() + ": not there\n") != std::string::npos);
+  const std::string json =
+      written([&](OutputFile& out) { write_recording_doctor_json(out, found); });
+  CHECK(json.find("\"looked_for\":[{\"kind\":\"perf-map\"") != std::string::npos);
+  CHECK(json.find("\"early_ends\":[]") != std::string::npos);
+}
+
+}  // namespace perfmap::test

@@ -1,0 +1,232 @@
+#include "doctor/recording.hpp"
+#include "perfmap/profile/doctor.hpp"
+#include "support/catch.hpp"
+#include "support/recorded_patient.hpp"
+#include "support/written.hpp"
+
+namespace perfmap::test {
+namespace {
+
+std::string fix_of(const RecordingDiagnosis& diagnosis, std::string_view id) {
+  const RecordingFinding* const found = find_finding(diagnosis, id);
+  return found == nullptr ? "none" : found->finding.fix;
+}
+
+}  // namespace
+
+TEST_CASE("the runtime of a recorded process is that of its program or libraries", "[doctor]") {
+  const auto runtime_of = [](const std::string& program) {
+    RecordedPatient patient;
+    patient.program = program;
+    return patient.diagnose().processes.at(0).runtime;
+  };
+  CHECK(runtime_of("/opt/jdk/lib/server/libjvm.so") == Runtime::hotspot);
+  CHECK(runtime_of("/usr/bin/python3.12") == Runtime::cpython);
+  CHECK(runtime_of("/usr/bin/cat") == Runtime::unknown);
+}
+
+TEST_CASE("samples without stacks want -g, and nothing that needs stacks", "[doctor]") {
+  RecordedPatient patient;
+  CHECK(find_finding(patient.diagnose(), "no-stacks") == nullptr);
+  CHECK(find_finding(patient.diagnose(), "frame-pointers") != nullptr);
+  patient.sample_type = kIp | kTid | kTime;
+  patient.command = {"perf", "record", "-F", "99", "./x"};
+  const RecordingDiagnosis found = patient.diagnose();
+  REQUIRE(find_finding(found, "no-stacks") != nullptr);
+  CHECK(find_finding(found, "frame-pointers") == nullptr);
+  CHECK(fix_of(found, "no-stacks").ends_with("perf record -F 99 -g -- ./x"));
+}
+
+TEST_CASE("a jitdump and another clock than its own are an error", "[doctor]") {
+  RecordedPatient patient;
+  CHECK(find_finding(patient.diagnose(), "clock") == nullptr);
+  patient.mapped = {"/tmp/none/jit-42.dump"};
+  patient.command = {"perf", "record", "-g", "-k", "tai", "node", "--perf-prof", "a.js"};
+  const RecordingDiagnosis found = patient.diagnose();
+  REQUIRE(find_finding(found, "clock") != nullptr);
+  CHECK(found.findings[0].finding.severity == Severity::error);
+  CHECK(fix_of(found, "clock") ==
+        "perf record -g -k mono -- node --interpreted-frames-native-stack --perf-prof a.js");
+}
+
+TEST_CASE("all warnings have one command, with what each of them wants", "[doctor]") {
+  RecordedPatient patient;
+  patient.mapped = {"/tmp/none/jit-42.dump"};
+  const std::string all =
+      "perf record -g -k mono -m 16M -- node --perf-basic-prof "
+      "--interpreted-frames-native-stack a.js";
+  patient.lost = 7;
+  const RecordingDiagnosis found = patient.diagnose();
+  CHECK(fix_of(found, "clock") == all);
+  CHECK(fix_of(found, "no-map") == all);
+  CHECK(fix_of(found, "lost-events") == all);
+  CHECK(fix_of(found, "frame-pointers") == all);
+  // What is good to know only has its own besides.
+  CHECK(fix_of(found, "no-build-ids").find(" --buildid-mmap ") != std::string::npos);
+  CHECK(all.find("--buildid-mmap") == std::string::npos);
+}
+
+TEST_CASE("lost events are told; who is not root records less often", "[doctor]") {
+  RecordedPatient patient;
+  CHECK(find_finding(patient.diagnose(), "lost-events") == nullptr);
+  patient.lost = 7;
+  CHECK(fix_of(patient.diagnose(), "lost-events").find("-m 16M") != std::string::npos);
+}
+
+TEST_CASE("a recording without a command has one that finds the process by name", "[doctor]") {
+  RecordedPatient patient;
+  patient.command = {};
+  patient.mapped = {"/tmp/none/jit-42.dump"};
+  CHECK(fix_of(patient.diagnose(), "clock") ==
+        "perf record -g -p \"$(pgrep -d, -x node)\" -k mono -- sleep 10");
+  patient.command = {"perf", "record", "-g", "-o", "-", "-p", "42"};
+  CHECK(fix_of(patient.diagnose(), "clock") ==
+        "perf record -g -p \"$(pgrep -d, -x node)\" -k mono");
+}
+
+TEST_CASE("a process that no event names is called by its number", "[doctor]") {
+  RecordedPatient patient;
+  patient.comm = {};
+  patient.command = {};
+  patient.mapped = {"/tmp/none/jit-42.dump"};
+  const RecordingDiagnosis diagnosis = patient.diagnose();
+  REQUIRE(diagnosis.processes.size() == 1);
+  CHECK(diagnosis.processes[0].counts.comm == ":42");
+  CHECK(fix_of(diagnosis, "clock") == "perf record -g -p 42 -k mono -- sleep 10");
+}
+
+TEST_CASE("files of other users are one finding a process, and its code's only cause", "[doctor]") {
+  RecordedPatient patient;
+  patient.refused.foreign = {{42, "node", "/tmp/perf-42.map", 1001, "it has 2 links"},
+                             {42, "node", "/tmp/jit-42.du\x1bmp", 1001, "its header names 43"},
+                             {43, "node", "/tmp/perf-43.map", 1002, "it has 2 links"}};
+  const RecordingDiagnosis diagnosis = patient.diagnose();
+  const auto ids = ids_of(diagnosis);
+  CHECK(std::count(ids.begin(), ids.end(), "foreign-owner") == 1);
+  CHECK(std::count(ids.begin(), ids.end(), "no-map") == 0);
+  const RecordingFinding* const found = find_finding(diagnosis, "foreign-owner");
+  REQUIRE(found != nullptr);
+  CHECK(found->pid == 42);
+  CHECK(found->finding.severity == Severity::warning);
+  CHECK(found->finding.message ==
+        "2 of 2 frames of code that Node.js made in process 42 (node) have no name (100 %): "
+        "/tmp/perf-42.map belongs to user 1001 and was not used: it has 2 links; "
+        "/tmp/jit-42.du\\x1bmp belongs to user 1001 and was not used: its header names 43");
+  CHECK(found->finding.fix.starts_with("perfmap stacks --any-owner "));
+}
+
+TEST_CASE("code in a file that is no ELF file is named, and no fault of the runtime", "[doctor]") {
+  RecordedPatient patient;
+  patient.memory = "/dev/shm/jit-42";
+  patient.open_module = [](const Region&, const ProcSource*) {
+    return Failure({Errc::bad_format, "no ELF file", 0, {}});
+  };
+  RecordedPatient::write(patient.map(), "7000000 100 hot\n");
+  const RecordingDiagnosis found = patient.diagnose();
+  const RecordedProcessState& process = found.processes.at(0);
+  CHECK(process.jit_frames == 2);
+  CHECK(process.unnamed_jit == 0);
+  CHECK(process.memory.regions == 1);
+  CHECK(find_finding(found, "no-map") == nullptr);
+  const RecordingFinding* const one = find_finding(found, "perf-ignores-region");
+  REQUIRE(one != nullptr);
+  CHECK(one->finding.severity == Severity::info);
+}
+
+TEST_CASE("samples where no code was recorded are a finding, unless they have names", "[doctor]") {
+  RecordedPatient patient;
+  patient.program = "/usr/bin/cat";
+  patient.access = 3;
+  const RecordingDiagnosis found = patient.diagnose();
+  CHECK(found.processes.at(0).in_unrecorded_code == 1);
+  const RecordingFinding* const one = find_finding(found, "unrecorded-code");
+  REQUIRE(one != nullptr);
+  CHECK(one->pid == 42);
+  CHECK(one->finding.severity == Severity::warning);
+  CHECK(one->finding.message.starts_with("1 of 1 samples of process 42 (node) have no name and "));
+  SECTION("those that a map has") {
+    RecordedPatient::write(patient.map(), "7000000 100 hot\n");
+    CHECK(find_finding(patient.diagnose(), "unrecorded-code") == nullptr);
+  }
+  SECTION("those in code that was recorded") {
+    patient.access = 5;
+    CHECK(find_finding(patient.diagnose(), "unrecorded-code") == nullptr);
+  }
+  SECTION("those in a file") {
+    patient.memory = "/usr/lib/libx.so";
+    CHECK(find_finding(patient.diagnose(), "unrecorded-code") == nullptr);
+  }
+}
+
+TEST_CASE("a child's files include those of the process that its memory is from", "[doctor]") {
+  RecordedPatient patient;
+  patient.parent = 41;
+  RecordedPatient::write(patient.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
+  const RecordingDiagnosis found = patient.diagnose();
+  REQUIRE(found.processes.size() == 1);
+  CHECK(found.processes[0].counts.pid == 42);
+  CHECK(found.processes[0].unnamed_jit == 0);
+  const auto& files = found.processes[0].looked_for;
+  REQUIRE(files.size() == 3);
+  CHECK(files[0].our_path == patient.map());
+  CHECK(files[0].fate == FileFate::missing);
+  CHECK(files[0].inherited_from == 0);
+  CHECK(files[2].our_path == patient.tmp() + "/perf-41.map");
+  CHECK(files[2].fate == FileFate::used);
+  CHECK(files[2].entries == 1);
+  CHECK(files[2].inherited_from == 41);
+  CHECK(found.processes[0].memory.named_bytes == 0x1000);
+  const std::string text =
+      written([&](OutputFile& out) { write_recording_doctor_text(out, found); });
+  CHECK(text.find("/perf-41.map: used, 1 entry, for memory inherited from process 41\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("a parent's file that is not used is among its child's", "[doctor]") {
+  RecordedPatient patient;
+  patient.parent = 41;
+  RecordedPatient::write(patient.tmp() + "/perf-41.map", "");
+  const RecordingDiagnosis empty = patient.diagnose();
+  REQUIRE(empty.processes.at(0).looked_for.size() == 3);
+  CHECK(empty.processes[0].looked_for[2].fate == FileFate::empty);
+  CHECK(empty.processes[0].looked_for[2].inherited_from == 41);
+  const std::string text =
+      written([&](OutputFile& out) { write_recording_doctor_text(out, empty); });
+  CHECK(text.find("/perf-41.map: empty; of process 41, whose memory this one inherited\n") !=
+        std::string::npos);
+  patient.refused.foreign = {{41, "node", patient.tmp() + "/perf-41.map", 1001, "it has 2 links"}};
+  RecordedPatient::write(patient.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
+  CHECK(fix_of(patient.diagnose(), "foreign-owner").starts_with("perfmap stacks --any-owner "));
+}
+
+TEST_CASE("memory that a child mapped itself has no files of its parent", "[doctor]") {
+  RecordedPatient patient;
+  patient.parent = 41;
+  patient.remaps = true;
+  RecordedPatient::write(patient.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
+  const RecordingDiagnosis found = patient.diagnose();
+  CHECK(found.processes.at(0).unnamed_jit == 2);
+  CHECK(found.processes[0].looked_for.size() == 2);
+}
+
+TEST_CASE("a size for copies of stacks is one that perf takes, and larger", "[doctor]") {
+  CHECK(mending_stack_size(8192, 1, 100) == 16384);
+  CHECK(mending_stack_size(8192, 90, 100) == 32768);
+  CHECK(mending_stack_size(32768, 90, 100) == 65528);
+  CHECK(mending_stack_size(65528, 90, 100) == 0);
+  CHECK(mending_stack_size(1000, 1, 100) == 8192);
+}
+
+TEST_CASE("bytes of a recording are made visible", "[doctor]") {
+  const std::string text = written([](OutputFile& out) {
+    RecordingDiagnosis diagnosis;
+    diagnosis.path = "a\x1b[31m.data";
+    diagnosis.command_line = {"perf", "\n"};
+    write_recording_doctor_text(out, diagnosis);
+  });
+  CHECK(text.find('\x1b') == std::string::npos);
+  CHECK(text.find("\\x1b") != std::string::npos);
+  CHECK(text.find("nothing is wrong") != std::string::npos);
+}
+
+}  // namespace perfmap::test

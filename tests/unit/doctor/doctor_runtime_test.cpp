@@ -1,0 +1,267 @@
+// Which runtime a process has, and what it has to be told.
+
+#include <algorithm>
+
+#include "doctor/findings.hpp"
+#include "perfmap/text.hpp"
+#include "support/patient.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::finding_of;
+using test::ids_of;
+using test::Patient;
+using Strings = std::vector<std::string>;
+
+struct Started {
+  std::string runtime;
+  std::string executable;
+  Strings arguments;
+  std::string fix;
+};
+
+}  // namespace
+
+TEST_CASE("every runtime is told to name its code by its own command line", "[doctor]") {
+  const auto started = GENERATE(values<Started>({
+      {"node",
+       "/usr/bin/node",
+       {"node", "a b.js", "-x"},
+       "node --perf-basic-prof --interpreted-frames-native-stack 'a b.js' -x"},
+      {"node",
+       "/usr/bin/nodejs",
+       {"node", "--interpreted_frames_native_stack", "a.js"},
+       "node --perf-basic-prof --interpreted_frames_native_stack a.js"},
+      {"cpython",
+       "/usr/bin/python3.12",
+       {"python3", "-m", "http.server"},
+       "python3 -X perf -m http.server"},
+      {"cpython", "/usr/bin/python3.11 (deleted)", {"python3", "a.py"}, "python3.12 -X perf a.py"},
+      {"pypy",
+       "/usr/bin/pypy3.9-c",
+       {"pypy3", "a.py"},
+       "PYPYLOG=jit-backend,jit-log-opt:/tmp/pypy-%d.log pypy3 a.py"},
+      {"dotnet",
+       "/usr/share/dotnet/dotnet",
+       {"dotnet", "app.dll"},
+       "DOTNET_PerfMapEnabled=1 DOTNET_EnableWriteXorExecute=0 dotnet app.dll"},
+      {"erlang",
+       "/usr/lib/erlang/erts-13.1/bin/beam.smp",
+       {"beam.smp", "--", "-progname", "iex"},
+       "ERL_FLAGS='+JPperf true' iex ..."},
+      {"ruby", "/usr/bin/ruby3.3", {"ruby", "--yjit", "a.rb"}, "ruby --yjit-perf --yjit a.rb"},
+      {"ruby", "/usr/bin/ruby", {"puma 6.0 (tcp://[::]:80) [app]"}, "ruby --yjit --yjit-perf ..."},
+      {"php", "/usr/bin/php8.2", {"php", "a.php"}, "php -d opcache.jit_debug=0x10 a.php"},
+      {"php",
+       "/usr/sbin/php-fpm8.2",
+       {"php-fpm: pool www"},
+       "php-fpm8.2 -d opcache.jit_debug=0x10 ..."},
+      {"mono", "/usr/bin/mono-sgen", {"mono", "a.exe"}, "mono --jitmap a.exe"},
+      {"luajit",
+       "/usr/bin/luajit-2.1.0-beta3",
+       {"luajit", "a.lua"},
+       "make XCFLAGS=-DLUAJIT_USE_PERFTOOLS"},
+      {"wasmtime",
+       "/opt/wasmtime",
+       {"wasmtime", "run", "a.wasm"},
+       "wasmtime run --profile=perfmap a.wasm"},
+  }));
+  Patient patient;
+  const Diagnosis found = patient.program(started.executable, started.arguments).diagnose();
+  CAPTURE(started.executable);
+  CHECK(process_word(found.runtime) == started.runtime);
+  REQUIRE(found.findings.size() >= 1);
+  CHECK(found.findings[0].fix == started.fix);
+  CHECK(found.misses_names());
+  CHECK(found.evidence.starts_with("executable /"));
+}
+
+TEST_CASE("a runtime in another program is known by its libraries and its memory", "[doctor]") {
+  Patient patient;
+  patient.program("/opt/app");
+  const auto runtime_with = [&](const std::string& line) {
+    return std::string(process_word(patient.maps(line).diagnose().runtime));
+  };
+  CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/lib/server/libjvm.so\n") == "jvm");
+  CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/libnode.so.108\n") == "node");
+  CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/libcoreclr.so\n") == "dotnet");
+  CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/libmonosgen-2.0.so.1\n") == "mono");
+  CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/libruby-3.1.so.3.1\n") == "ruby");
+  CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/libluajit-5.1.so.2\n") == "luajit");
+  CHECK(runtime_with("1000-2000 r-xp 0 0:1 7 /memfd:doublemapper (deleted)\n") == "dotnet");
+  CHECK(runtime_with("1000-2000 r-xp 0 0:0 0 [anon:Ruby:rb_yjit_reserve_addr_space]\n") == "ruby");
+  CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/libpython_helpers.so\n").empty());
+  CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/nodes/libm.so.6\n").empty());
+}
+
+TEST_CASE("a program that only embeds Python has nothing to miss", "[doctor]") {
+  Patient patient;
+  patient.program("/usr/bin/gdb").maps("1000-2000 r-xp 0 8:1 7 /usr/lib/libpython3.11.so.1.0\n");
+  const Diagnosis found = patient.diagnose();
+  CHECK(process_word(found.runtime) == "cpython");
+  CHECK(ids_of(found).empty());
+}
+
+TEST_CASE("a program without a JIT has nothing to miss, whatever lies in /tmp", "[doctor]") {
+  Patient patient;
+  patient.program("/usr/bin/true").maps("1000-2000 r-xp 0 8:1 7 /usr/bin/true\n");
+  std::filesystem::create_symlink("/etc/passwd", patient.outside("perf-42.map"));
+  const Diagnosis found = patient.diagnose();
+  CHECK(found.findings.empty());
+  CHECK(!found.concerns_jit());
+  CHECK(test::text_of(found, false).ends_with("no JIT here: every name comes from ELF files\n"));
+}
+
+TEST_CASE("executable memory of a runtime that nobody knows is told, with no command", "[doctor]") {
+  Patient patient;
+  const Diagnosis found = patient.program("/opt/app").diagnose();
+  CHECK(ids_of(found) == Strings{"unknown-jit"});
+  CHECK(found.findings[0].fix.empty());
+  CHECK(found.findings[0].message.ends_with(
+      " of executable memory belong to no file, the process has no perf map or jitdump, and "
+      "perfmap does not know its runtime"));
+  CHECK(found.memory.bytes == 0x10000);
+  patient.maps("1000-2000 r-xp 0 0:1 7 /memfd:libffi (deleted)\n");
+  CHECK(patient.diagnose().findings.empty());
+}
+
+TEST_CASE("a map that is no file is one finding, whatever the runtime is", "[doctor]") {
+  Patient patient;
+  patient.program("/opt/app");
+  std::filesystem::create_symlink("/etc/passwd", patient.outside("perf-42.map"));
+  CHECK(ids_of(patient.diagnose()) == Strings{"not-a-file"});
+}
+
+TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]") {
+  Patient patient;
+  const auto lost = [&] { return finding_of(patient.diagnose(), "lost-map"); };
+  patient.program("/usr/bin/node", {"node", "--perf_basic_prof", "a.js"});
+  CHECK(lost().message.find("--perf-basic-prof, but its file is gone") != std::string::npos);
+  CHECK(lost().message.starts_with("Node.js was started with"));
+  CHECK(lost().fix == "node --perf_basic_prof a.js");
+  patient.program("/usr/bin/node", {"node", "a.js"})
+      .environment({"NODE_OPTIONS=--perf-basic-prof"});
+  CHECK(lost().fix == "NODE_OPTIONS=--perf-basic-prof node a.js");
+  // What stands behind the script is the script's.
+  patient.program("/usr/bin/node", {"node", "a.js", "--perf-basic-prof"}).environment({});
+  CHECK(lost().message.empty());
+  patient.program("/usr/bin/python3.13", {"python", "-Xperf", "a.py"});
+  CHECK(!lost().message.empty());
+  patient.program("/usr/bin/python3.13", {"python", "-c", "0", "-Xperf"});
+  CHECK(lost().message.empty());
+  patient.environment({"PYTHON_PERF_JIT_SUPPORT=1"});
+  CHECK(!lost().message.empty());
+  for (const char* const flag : {"+JPperf", "-JPperf"}) {  // as typed, and as erlexec hands it on
+    patient.program("/opt/beam.smp", {"beam.smp", flag, "true", "--"});
+    CHECK(!lost().message.empty());
+  }
+  patient.program("/opt/wasmtime", {"wasmtime", "--profile", "perfmap", "a.wasm"});
+  CHECK(!lost().message.empty());
+  patient.program("/usr/bin/php8.2", {"php", "-dopcache.jit_debug=48", "a.php"});
+  CHECK(!lost().message.empty());
+  patient.program("/usr/bin/ruby", {"ruby", "a.rb"}).environment({"RUBYOPT=-w --yjit-perf=map"});
+  CHECK(!lost().message.empty());
+  patient.program("/opt/dotnet")
+      .environment({"DOTNET_PerfMapEnabled=3", "DOTNET_PerfMapJitDumpPath=/data"});
+  CHECK(lost().message.find("writes to /data") != std::string::npos);
+  CHECK(lost().fix == "cp /proc/42/root/data/perf-3.map " + patient.outside("perf-42.map"));
+  patient.environment({"DOTNET_PerfMapEnabled=1", "TMPDIR=/scratch/"});
+  CHECK(lost().message.find("writes to /scratch,") != std::string::npos);
+  patient.share_mounts();
+  patient.program("/usr/bin/node", {"node", "--perf-basic-prof", "--perf_basic_prof_path=/a_b"});
+  CHECK(lost().fix == "cp /a_b/perf-3.map " + patient.outside("perf-42.map"));
+}
+
+TEST_CASE("a runtime that others start is told by its environment", "[doctor]") {
+  using Variables = std::vector<std::string>;
+  const auto variables_of = [](Runtime runtime, const std::string& version = "") {
+    const ProcessView view;
+    const DoctorOptions options;
+    DoctorCase facts{view, options};
+    facts.found.runtime = runtime;
+    facts.found.version = version;
+    return naming_variables(facts);
+  };
+  CHECK(variables_of(Runtime::cpython) == Variables{"PYTHONPERFSUPPORT=1"});
+  CHECK(variables_of(Runtime::cpython, "3.11").empty());
+  CHECK(variables_of(Runtime::dotnet) ==
+        Variables{"DOTNET_PerfMapEnabled=1", "DOTNET_EnableWriteXorExecute=0"});
+  CHECK(variables_of(Runtime::erlang) == Variables{"ERL_FLAGS=+JPperf true"});
+  CHECK(variables_of(Runtime::ruby) == Variables{"RUBYOPT=--yjit --yjit-perf"});
+  CHECK(variables_of(Runtime::mono) == Variables{"MONO_ENV_OPTIONS=--jitmap"});
+  for (const Runtime runtime : {Runtime::v8, Runtime::hotspot, Runtime::pypy}) {
+    CHECK(variables_of(runtime).size() == 1);
+  }
+  for (const Runtime runtime : {Runtime::php, Runtime::luajit, Runtime::wasm, Runtime::unknown}) {
+    CHECK(variables_of(runtime).empty());
+  }
+}
+
+TEST_CASE("releases before those that can write names are too old", "[doctor]") {
+  const auto is_too_old = [](const Patient& patient) {
+    const Strings ids = ids_of(patient.diagnose());
+    return std::find(ids.begin(), ids.end(), "too-old") != ids.end();
+  };
+  for (const auto& [python, old] : {std::pair{"3.11", true}, {"3.12", false}, {"3.13", false}}) {
+    Patient patient;
+    patient.program("/usr/bin/python" + std::string(python), {"python3", "a.py"});
+    CAPTURE(python);
+    CHECK(is_too_old(patient) == old);
+  }
+  for (const auto& [ruby, old] : {std::pair{"3.1", true}, {"3.3", false}, {"", false}}) {
+    Patient patient;
+    patient.program("/usr/bin/ruby" + std::string(ruby), {"ruby", "--yjit", "a.rb"});
+    CAPTURE(ruby);
+    CHECK(is_too_old(patient) == old);
+  }
+  for (const auto& [java, old] : {std::pair{"16.0.2", true}, {"17.0.0", false}, {"21", false}}) {
+    Patient patient;
+    patient.maps("1000-2000 rwxp 0 0:0 0 \n3000-4000 r-xp 0 8:1 7 /jdk/lib/server/libjvm.so\n");
+    patient.program("/jdk/bin/java", {"java", "-jar", "a.jar"});
+    patient.planted.put("root/jdk/release", "JAVA_VERSION=\"" + std::string(java) + "\"\n");
+    CAPTURE(java);
+    CHECK(is_too_old(patient) == old);
+  }
+}
+
+TEST_CASE("the JVM's release and flags decide what it is told", "[doctor]") {
+  Patient patient;
+  patient.maps("1000-2000 rwxp 0 0:0 0 \n3000-4000 r-xp 0 8:1 7 /jdk/lib/server/libjvm.so\n");
+  patient.program("/jdk/bin/java", {"java", "-Xint", "-jar", "a.jar"});
+  patient.planted.put("root/jdk/release", "IMPLEMENTOR=\"x\"\nJAVA_VERSION=\"17.0.15\"\n");
+  Diagnosis found = patient.diagnose();
+  CHECK(found.runtime_version == "17.0.15");
+  CHECK(ids_of(found) == Strings{"no-map", "only-interpreted", "frame-pointers"});
+  CHECK(found.findings[0].fix == "nsenter --target 42 --mount --pid -- jcmd 3 Compiler.perfmap");
+  CHECK(found.findings[1].fix == "java -jar a.jar");
+  CHECK(found.findings[2].fix == "java -XX:+PreserveFramePointer -Xint -jar a.jar");
+  CHECK(found.findings[2].severity == Severity::info);
+
+  patient.status("NStgid:\t42\n");
+  patient.share_mounts();
+  CHECK(patient.diagnose().findings[0].fix ==
+        "sudo -u '#" + std::to_string(Patient::uid()) + "' jcmd 42 Compiler.perfmap");
+  patient.options.reader = Patient::uid();
+  CHECK(patient.diagnose().findings[0].fix == "jcmd 42 Compiler.perfmap");
+
+  patient.planted.put("root/jdk/release", "JAVA_VERSION=\"1.8.0_292\"\n");
+  patient.environment({"JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer"});
+  found = patient.diagnose();
+  CHECK(found.runtime_version == "8.0");
+  CHECK(ids_of(found) == Strings{"too-old", "only-interpreted"});
+  CHECK(found.findings[0].fix.empty());
+}
+
+TEST_CASE("words are quoted so that a shell reads them back", "[doctor]") {
+  CHECK(shell_word("--a=b/c.d") == "--a=b/c.d");
+  CHECK(shell_word("") == "''");
+  CHECK(shell_word("a b;$(c)") == "'a b;$(c)'");
+  CHECK(shell_word("it's") == "'it'\\''s'");
+  CHECK(shell_word("\x1b[31m\n") == "$'\\x1b[31m\\x0a'");
+  CHECK(shell_word("\x1b\n1%") == "\"$(printf '\\033\\n1%%')\"");
+  CHECK(shell_word("ä") == "'ä'");
+  CHECK(shell_word("\xff\\") == "\"$(printf '\\377\\\\')\"");
+}
+
+}  // namespace perfmap

@@ -1,0 +1,68 @@
+// What is said of a process of which only a snapshot is left.
+
+#include "support/patient.hpp"
+
+namespace perfmap::test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+struct SnapshotPatient : Patient {
+  SnapshotPatient() {
+    options.is_snapshot = true;
+    write(outside("perf-42.map"), "10000 100 one\n");
+  }
+  SnapshotPatient& without_arguments() {
+    std::filesystem::remove(planted.path("cmdline"));
+    return *this;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("flags that a snapshot does not tell are not proposed", "[doctor]") {
+  SnapshotPatient patient;
+  const auto only = [&](std::string_view id) {
+    const Diagnosis found = patient.diagnose();
+    CHECK(ids_of(found) == Strings{std::string(id)});
+    CHECK(!found.misses_names());
+    return found.findings.at(0);
+  };
+  SECTION("of the JVM") {
+    patient.program("/jdk/bin/java", {"java", "-XX:+PreserveFramePointer", "A"});
+    CHECK(patient.diagnose().findings.empty());
+    patient.without_arguments();
+    CHECK(only("frame-pointers").fix.empty());
+    CHECK(only("frame-pointers").message ==
+          "Java code keeps no frame pointers, so 'perf record -g' loses its callers, unless it was "
+          "started with -XX:+PreserveFramePointer, which this snapshot does not tell ('perfmap "
+          "snapshot --with-command-line' keeps it)");
+    patient.program("/jdk/bin/java", {"java", "A"});
+    CHECK(only("frame-pointers").fix == "java -XX:+PreserveFramePointer A");
+    CHECK(only("frame-pointers").message.ends_with("which a snapshot does not have"));
+  }
+  SECTION("of Node.js") {
+    patient.program("/usr/bin/node");
+    patient.without_arguments();
+    CHECK(only("interpreted-frames").fix.empty());
+    CHECK(only("interpreted-frames").message.find("--with-command-line") != std::string::npos);
+  }
+}
+
+TEST_CASE("a JVM of a snapshot without a map is asked where it lives", "[doctor]") {
+  SnapshotPatient patient;
+  std::filesystem::remove(patient.outside("perf-42.map"));
+  patient.program("/jdk/bin/java", {"java", "-XX:+PreserveFramePointer", "A"});
+  patient.status("Tgid:\t42\nNStgid:\t42\n");
+  patient.options.reader = Patient::uid();
+  const Diagnosis found = patient.diagnose();
+  CHECK(ids_of(found) == Strings{"no-map"});
+  CHECK(found.findings[0].message.ends_with("asks it: ask, and take another snapshot"));
+  CHECK(found.findings[0].fix == "jcmd 42 Compiler.perfmap");
+  patient.status("Tgid:\t42\nNStgid:\t42\t3\n");
+  CHECK(patient.diagnose().findings.at(0).fix ==
+        std::string(Patient::uid() == 0 ? "" : "sudo ") +
+            "nsenter --target 42 --mount --pid -- jcmd 3 Compiler.perfmap");
+}
+
+}  // namespace perfmap::test

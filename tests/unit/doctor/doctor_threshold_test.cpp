@@ -1,0 +1,52 @@
+// From which share on something is worth another recording.
+
+#include "doctor/recording.hpp"
+#include "perfmap/profile/doctor.hpp"
+#include "support/recording_bytes.hpp"
+#include "support/recording_reading.hpp"
+
+namespace perfmap::test {
+namespace {
+
+/// How much is made of `lost` events beside so many samples; "" where nothing is said.
+std::string severity_of(std::uint64_t lost, std::uint64_t samples) {
+  const RecordingBytes b;
+  const EventShape shape;
+  Bytes body = b.bytes();
+  body.u64(0).u64(lost).raw(b.trailer(shape, {.time = 1, .pid = 42, .tid = 42}));
+  std::string data = b.record(2, body.text());
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    data += b.sample(shape, {.ip = 0x1000, .time = 2 + i, .pid = 42, .tid = 42});
+  }
+  Diagnostics problems(1);
+  const RecordingDiagnosis diagnosis =
+      diagnose_recording(recording_of(b.file({shape}, data)), {}, problems);
+  for (const RecordingFinding& one : diagnosis.findings) {
+    if (one.finding.id != "lost-events") continue;
+    return one.finding.severity == Severity::info ? "info" : "warning";
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("one in a hundred is worth a warning, and less is not", "[doctor]") {
+  CHECK(severity_of(0, 100).empty());
+  CHECK(severity_of(1, 99) == "warning");
+  CHECK(severity_of(1, 100) == "warning");
+  CHECK(severity_of(1, 101) == "info");
+  CHECK(severity_of(2, 200) == "warning");
+  CHECK(severity_of(2, 201) == "info");
+  CHECK(severity_of(300, 100) == "warning");
+}
+
+TEST_CASE("a share of one in a hundred is told as such, and less as less", "[doctor]") {
+  CHECK(percent_text(0, 100) == "0 %");
+  CHECK(percent_text(0, 0) == "0 %");
+  CHECK(percent_text(1, 101) == "under 1 %");
+  CHECK(percent_text(1, 100) == "1 %");
+  CHECK(percent_text(199, 100) == "199 %");
+  CHECK(percent_text(99, 100) == "99 %");
+}
+
+}  // namespace perfmap::test

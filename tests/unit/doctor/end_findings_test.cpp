@@ -1,0 +1,252 @@
+// What is said of stacks that end early.
+
+#include "doctor/recording.hpp"
+#include "support/recorded_patient.hpp"
+
+namespace perfmap::test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+struct EndedCase {
+  RecordedSamples samples;
+  RecordingDoctorOptions options;
+  std::optional<RecordCommand> command =
+      RecordCommand::parse(Strings{"perf", "record", "--call-graph", "dwarf", "./x"});
+  StackStatistics statistics;
+  std::map<pid_t, RecordedView> views;
+  RecordingDiagnosis diagnosis;
+
+  EndedCase() {
+    samples.events.resize(1);
+    samples.events[0].sample_type = kStackUser;
+    samples.facts.arch = "x86_64";
+    diagnosis.total.samples = 1000;
+    diagnosis.processes.resize(1);
+    diagnosis.processes[0].counts.pid = 42;
+    samples.processes[42] = {};
+    views[42] = {};
+  }
+
+  EndedCase& ends(EndedStacks stacks) {
+    diagnosis.processes[0].ended.push_back(std::move(stacks));
+    return *this;
+  }
+  std::vector<DoctorFinding> findings() {
+    diagnosis.findings.clear();
+    const RecordingContext context{samples, options, command, "a b.data"};
+    const RecordingCase facts{context, statistics, views};
+    RecordingAdvice advice(*command, diagnosis);
+    add_end_findings(facts, diagnosis, advice);
+    advice.finish();
+    std::vector<DoctorFinding> found;
+    for (const RecordingFinding& one : diagnosis.findings) found.push_back(one.finding);
+    return found;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a file without unwinding information is named with its share", "[doctor]") {
+  const auto found =
+      EndedCase().ends({"/opt/x", "work", FrameKind::native, 998, 1, 999}).findings();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].id == "early-ends");
+  CHECK(found[0].severity == Severity::warning);
+  CHECK(found[0].message.starts_with(
+      "999 of 1000 stacks (99 %) end in /opt/x, all with that frame alone, which has no "
+      "unwinding information"));
+  CHECK(found[0].fix == "perfmap stacks --scan 'a b.data'");
+}
+
+TEST_CASE("fewer stacks than one in a hundred are not worth a word", "[doctor]") {
+  CHECK(EndedCase().ends({"/opt/x", "f", FrameKind::native, 5, 4, 0}).findings().empty());
+  CHECK(EndedCase().ends({"/opt/x", "f", FrameKind::native, 5, 5, 0}).findings().size() == 1);
+  EndedCase many;
+  for (int i = 0; i < 20; ++i) {
+    many.ends({"/opt/" + std::to_string(i), "f", FrameKind::native, 5, 0, 0});
+  }
+  REQUIRE(many.findings().size() == 1);
+  CHECK(many.findings()[0].message.starts_with("100 of 1000 stacks (10 %) end early in other"));
+}
+
+TEST_CASE("where nothing is known of a process, nothing can be scanned for", "[doctor]") {
+  EndedCase unseen;
+  unseen.ends({"", "", FrameKind::unknown, 116, 0, 0});
+  REQUIRE(unseen.findings().size() == 1);
+  CHECK(unseen.findings()[0].fix == "perfmap stacks --scan 'a b.data'");
+  unseen.samples.processes[42].began_unseen = true;
+  REQUIRE(unseen.findings().size() == 1);
+  CHECK(
+      unseen.findings()[0].message.starts_with("116 of 1000 stacks (11 %) end in processes whose "
+                                               "mappings are not in the recording"));
+  CHECK(unseen.findings()[0].fix.empty());
+}
+
+TEST_CASE("why stacks end in a file decides what is advised", "[doctor]") {
+  const auto only = [](EndedStacks stacks) {
+    const auto found = EndedCase().ends(std::move(stacks)).findings();
+    REQUIRE(found.size() == 1);
+    return found[0];
+  };
+  const DoctorFinding fiber = only({"/x", "make_fcontext", FrameKind::native, 994, 0, 0});
+  CHECK(fiber.id == "fibers");
+  CHECK(fiber.severity == Severity::info);
+  CHECK(fiber.fix.empty());
+  CHECK(fiber.message.ends_with(". Nothing has to be done"));
+  for (const char* const name : {"jump_fcontext", "ontop_fcontext"}) {
+    const DoctorFinding left =
+        only({"/usr/lib/libboost_context.so.1.74.0", name, FrameKind::native, 994, 0, 0});
+    CHECK(left.id == "early-ends");
+    CHECK(left.message.find("fibers (boost.context) are switched") != std::string::npos);
+    CHECK(left.fix == "perfmap stacks --scan 'a b.data'");
+  }
+  CHECK(only({"/usr/lib/libboost_context.so.1.74.0", "", FrameKind::native, 9, 9, 0}).id ==
+        "fibers");
+  const DoctorFinding haskell = only({"/x", "Main_work_info", FrameKind::native, 994, 0, 0});
+  CHECK(haskell.message.find("no option of perf or ghc shows its callers. ") != std::string::npos);
+  CHECK(
+      haskell.message.ends_with("compile with 'ghc -prof -fprof-auto', and run the program with "
+                                "'+RTS -p'"));
+  CHECK(haskell.fix.empty());
+  CHECK(only({"/lib/ld-musl-x86_64.so.1", "memcpy", FrameKind::native, 994, 0, 0})
+            .message.find("musl-dbg") != std::string::npos);
+  CHECK(only({"/x", "f", FrameKind::native, 1, 994, 0}).message.find("leads out of the stack") !=
+        std::string::npos);
+}
+
+TEST_CASE("files that are not here are fetched from where the recording was made", "[doctor]") {
+  EndedCase ended;
+  ended.ends({"/opt/app x", "", FrameKind::unknown, 900, 0, 0});
+  REQUIRE(ended.findings().size() == 1);
+  CHECK(ended.findings()[0].id == "missing-files");
+  CHECK(ended.findings()[0].fix == "perf record --call-graph dwarf -- ./x");
+  ended.samples.facts.hostname = "far.away.invalid";
+  Region region;
+  region.range = {0x1000, 0x1000};
+  region.file = std::make_shared<MappedFile>(classify_mapping("/opt/app x"));
+  region.access.execute = true;
+  ended.samples.processes[42].memory = AddressSpace::of({&region, 1});
+  CHECK(ended.findings()[0].fix ==
+        "mkdir -p 'a b.data.symfs' && ssh far.away.invalid tar -C / --ignore-failed-read -chf - "
+        "''\\''opt/app x'\\''' "
+        "| tar -C 'a b.data.symfs' -xf - && perfmap doctor --symfs 'a b.data.symfs' 'a b.data'");
+}
+
+TEST_CASE("code of 32 bits is told once, and not as code without information", "[doctor]") {
+  EndedCase ended;
+  ended.samples.processes[42].samples_of_32_bit = 1000;
+  ended.ends({"/opt/x", "work", FrameKind::native, 1000, 0, 1000});
+  const auto found = ended.findings();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].id == "not-unwound");
+  CHECK(found[0].fix == "perf record -g -- ./x");
+}
+
+TEST_CASE("copied stacks of Erlang that lose their callers want frame pointers", "[doctor]") {
+  EndedCase ended;
+  ended.views[42].found.runtime = Runtime::erlang;
+  ended.diagnosis.processes[0].unnamed_jit = 7;
+  ended.ends({"//anon", "", FrameKind::jit, 600, 0, 0});
+  ended.ends({"/usr/lib/erlang/beam.smp", "erts_garbage_collect", FrameKind::native, 100, 0, 0});
+  auto found = ended.findings();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].id == "own-stack");
+  CHECK(found[0].message.starts_with("700 of 1000 stacks"));
+  CHECK(found[0].fix == "ERL_FLAGS='+JPperf true' perf record -g -k mono -- ./x");
+  // With names it has frame pointers: then only calls of C lose them.
+  ended.diagnosis.processes[0].unnamed_jit = 0;
+  ended.views[42].view.arguments = {"erl", "+JPperf", "true"};
+  found = ended.findings();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].message.starts_with("100 of 1000 stacks"));
+  CHECK(found[0].fix == "perf record -g -- ./x");
+}
+
+TEST_CASE("stacks of Erlang's functions in C are told, without a command", "[doctor]") {
+  EndedCase ended;
+  ended.views[42].found.runtime = Runtime::erlang;
+  ended.views[42].view.arguments = {"erl", "+JPperf", "true"};
+  ended.ends({"/tmp/jit-42.dump", "erts_beamasm:normal_exit/0", FrameKind::jit, 900, 0, 0, 0});
+  CHECK(ended.findings().empty());
+  ended.diagnosis.processes[0].ended[0].in_calls_of_c = 300;
+  const auto found = ended.findings();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].id == "own-stack");
+  CHECK(found[0].severity == Severity::info);
+  CHECK(found[0].message.starts_with("300 of 1000 stacks (30 %) end where Erlang calls"));
+  CHECK(found[0].fix.empty());
+}
+
+TEST_CASE("stacks that end where Erlang calls C are told from those that end at a root",
+          "[doctor]") {
+  FrameTable table;
+  const auto place = [&](std::string_view name, FrameKind kind) {
+    FrameFunction function;
+    function.module = "/tmp/jit-42.dump";
+    function.name = name;
+    function.kind = kind;
+    return table.add(FramePlace{.function = table.add(function)});
+  };
+  const std::vector<RecordedEvent> events;
+  StackCounter counter(table, events);
+  for (const std::uint32_t one : {place("global::call_bif_shared", FrameKind::jit),
+                                  place("global::call_light_bif_shared", FrameKind::jit),
+                                  place("global::dispatch_nif", FrameKind::jit),
+                                  place("global::process_main", FrameKind::jit),
+                                  place("erts_beamasm:normal_exit/0", FrameKind::jit),
+                                  place("global::call_bif_shared", FrameKind::native)}) {
+    const std::vector<StackFrame> frames = {{.place = one}};
+    counter.take({.pid = 42, .event = 0, .end = StackEnd::no_info, .frames = frames});
+  }
+  const auto ended = counter.ended(42);
+  REQUIRE(ended.size() == 2);
+  CHECK(ended[0].no_info == 5);
+  CHECK(ended[0].in_calls_of_c == 3);
+  CHECK(ended[1].in_calls_of_c == 0);
+}
+
+TEST_CASE("where stacks end is counted by file, with the function in which most do", "[doctor]") {
+  FrameTable table;
+  const auto place = [&](std::string_view module, std::string_view name, FrameKind kind) {
+    FrameFunction function;
+    function.module = module;
+    function.name = name;
+    function.kind = kind;
+    return table.add(FramePlace{.function = table.add(function)});
+  };
+  const std::uint32_t f = place("/x", "f", FrameKind::native);
+  const std::uint32_t g = place("/x", "g", FrameKind::native);
+  const std::uint32_t kernel = place("[kernel]", "k", FrameKind::kernel);
+  const std::uint32_t jit = place("//anon", "", FrameKind::jit);
+  std::vector<RecordedEvent> events(2);
+  events[0].sample_type = kStackUser;
+  StackCounter counter(table, events);
+  const auto take = [&](StackEnd end, const std::vector<std::uint32_t>& places,
+                        std::uint32_t event = 0) {
+    std::vector<StackFrame> frames;
+    for (const std::uint32_t one : places) frames.push_back({.place = one});
+    counter.take({.pid = 42, .event = event, .end = end, .frames = frames});
+  };
+  take(StackEnd::no_info, {kernel, f});
+  take(StackEnd::no_info, {f, g});
+  take(StackEnd::bad_memory, {f, g});
+  take(StackEnd::root, {f, g});
+  take(StackEnd::no_info, {f, jit});
+  take(StackEnd::callchain, {jit});
+  take(StackEnd::callchain, {jit}, 1);  // has no stack that could end
+  const auto ended = counter.ended(42);
+  REQUIRE(ended.size() == 2);
+  CHECK(ended[0].module == "/x");
+  CHECK(ended[0].function == "g");
+  CHECK(ended[0].no_info == 2);
+  CHECK(ended[0].bad_memory == 1);
+  CHECK(ended[0].alone == 1);
+  CHECK(ended[1].kind == FrameKind::jit);
+  CHECK(counter.processes[42].jit_frames == 3);
+  CHECK(counter.processes[42].unnamed_jit == 3);
+  CHECK(counter.processes[42].ends_in_jit == 2);
+  CHECK(counter.ended(41).empty());
+}
+
+}  // namespace perfmap::test
