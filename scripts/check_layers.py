@@ -16,11 +16,11 @@ PROFILE = ["elf", "dwarf", "module", "process", "unwind", "perfdata", "stacks", 
            "source", "capi"]
 OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profile/ (profile)
     "base": ["types", "diagnostic", "text"],
-    "io": ["input", "output_file", "jit_paths", "map_start"],
+    "io": ["input", "output_file", "jit_paths"],
     "runtimes": ["runtimes"],
     "map": ["map", "index", "merge", "info"],
     "jitdump": ["jitdump", "timeline", "resolver"],
-    "writer": ["writer", "process_map", "jitdump_writer", "jitlog_writer", "trampoline", "fork_policy"],
+    "writer": ["writer"],
     "lint": ["lint"],
     "pypylog": ["pypylog"],
     "report": ["json", "report"],
@@ -121,7 +121,7 @@ def self_test():
     assert not complaint("lib/profile/elf/a.cpp", "perfmap/json.hpp")
     assert not complaint("apps/perfmap/a.cpp", "perfmap/profile/stacks.hpp")
     assert complaint("lib/profile/elf/a.cpp", "base/text.hpp")
-    assert complaint("lib/cpython/a.cpp", "writer/engine.hpp")
+    assert complaint("lib/cpython/a.cpp", "writer/engines.hpp")
     assert complaint("lib/core/report/a.cpp", "elf/elf_layout.hpp")
     assert complaint("lib/profile/perfdata/a.cpp", "stacks/writers.hpp")
     assert complaint("lib/profile/unwind/a.cpp", "libelf.h")

@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <optional>
 #include <perfmap/input.hpp>
-#include <perfmap/jitdump_writer.hpp>
 #include <perfmap/json.hpp>
 #include <perfmap/text.hpp>
 #include <perfmap/writer.hpp>

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "perfmap/process_map.hpp"
+#include "perfmap/writer.hpp"
 
 using perfmap::ForkPolicy;
 using perfmap::ProcessMap;

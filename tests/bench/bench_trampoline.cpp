@@ -4,8 +4,7 @@
 
 #include "bench/areas.hpp"
 #include "bench/measure.hpp"
-#include "perfmap/process_map.hpp"
-#include "perfmap/trampoline.hpp"
+#include "perfmap/writer.hpp"
 
 namespace perfmap::bench {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "bench/areas.hpp"
 #include "bench/measure.hpp"
-#include "perfmap/jitdump_writer.hpp"
 #include "perfmap/writer.hpp"
 
 namespace perfmap::bench {

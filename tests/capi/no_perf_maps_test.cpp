@@ -4,7 +4,7 @@
 #include <string>
 #include <unistd.h>
 
-#include "perfmap/process_map.hpp"
+#include "perfmap/writer.hpp"
 
 int main() {
   using perfmap::ProcessMap;

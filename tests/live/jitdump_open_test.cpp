@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "perfmap/jitdump_writer.hpp"
+#include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/dump_contents.hpp"
 #include "support/jitdump_bytes.hpp"

@@ -1,11 +1,10 @@
 // The bytes that the writer of jitdumps makes, and what it refuses.
 
-#include "perfmap/jitdump_writer.hpp"
-
 #include <elf.h>
 #include <string>
 #include <vector>
 
+#include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/dump_contents.hpp"
 #include "support/jitdump_bytes.hpp"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "perfmap/jitlog_writer.hpp"
+#include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/jitlog_reading.hpp"
 #include "support/own_map.hpp"

@@ -1,7 +1,5 @@
 // Logs of loops: what is in them, from one thread and from many.
 
-#include "perfmap/jitlog_writer.hpp"
-
 #include <atomic>
 #include <cerrno>
 #include <ctime>
@@ -12,6 +10,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/jitlog_reading.hpp"
 #include "support/scratch.hpp"

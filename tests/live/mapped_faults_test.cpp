@@ -17,7 +17,6 @@
 #include <unistd.h>
 #include <vector>
 
-#include "perfmap/process_map.hpp"
 #include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/mapped_maps.hpp"

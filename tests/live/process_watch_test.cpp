@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <vector>
 
-#include "perfmap/jitdump_writer.hpp"
 #include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"

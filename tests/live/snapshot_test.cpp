@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "perfmap/jitdump_writer.hpp"
 #include "perfmap/profile/garbage.hpp"
 #include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/profile/symbolizer.hpp"

@@ -12,7 +12,6 @@
 #include <unistd.h>
 #include <vector>
 
-#include "perfmap/process_map.hpp"
 #include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "writer/trampoline_code.hpp"
+#include "writer/trampoline.hpp"
 
 int main(int count, char** arguments) {
   if (count != 2) return 2;

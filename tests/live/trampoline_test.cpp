@@ -1,7 +1,5 @@
 // Trampolines as an interpreter uses them: calls, names, activation, failures.
 
-#include "perfmap/trampoline.hpp"
-
 #include <cerrno>
 #include <cstdint>
 #include <stdexcept>
@@ -11,7 +9,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "perfmap/process_map.hpp"
+#include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/dump_contents.hpp"
 #include "support/scratch.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "perfmap/jitdump_writer.hpp"
+#include "perfmap/writer.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 

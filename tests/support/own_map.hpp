@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "perfmap/process_map.hpp"
+#include "perfmap/writer.hpp"
 #include "support/scratch.hpp"
 
 namespace perfmap::test {

@@ -5,8 +5,7 @@
 #include <string>
 #include <unistd.h>
 
-#include "perfmap/process_map.hpp"
-#include "perfmap/trampoline.hpp"
+#include "perfmap/writer.hpp"
 #include "support/scratch.hpp"
 
 namespace perfmap::test {

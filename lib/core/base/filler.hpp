@@ -1,9 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <string>
 #include <string_view>
 
 namespace perfmap {
@@ -19,11 +20,12 @@ inline constexpr std::uint64_t kMaxFillerAddress = std::uint64_t{1} << 20;
 /// whose name begins with a dot, is taken for filler, too; writers put such a name in brackets.
 inline bool is_filler(std::string_view line) noexcept {
   constexpr std::string_view kEnd = " 0 .";
-  const std::size_t dot = line.substr(0, kMaxFillerHead).find('.');
+  line = {line.data(), std::min(line.size(), kMaxFillerHead)};
+  const std::size_t dot = line.find('.');
   if (dot == line.npos || dot < kEnd.size()) return false;
-  const std::size_t before = dot + 1 - kEnd.size();
-  return line.substr(before, kEnd.size()) == kEnd &&
-         line.substr(0, before).find_first_not_of("0123456789abcdef ") == line.npos;
+  const std::string_view digits(line.data(), dot + 1 - kEnd.size());
+  line.remove_prefix(digits.size());
+  return line.starts_with(kEnd) && digits.find_first_not_of("0123456789abcdef ") == line.npos;
 }
 
 /// Where the last line of a text begins that is not empty.
@@ -34,10 +36,15 @@ inline std::size_t last_line(std::string_view text) noexcept {
   return newline == nullptr ? 0 : static_cast<std::size_t>(newline - text.data()) + 1;
 }
 
-/// As much of the line at `begin` as tells filler, byte by byte.
-inline std::string head_at(std::string_view text, std::size_t begin) noexcept {
-  return std::string(text.substr(begin, kMaxFillerHead));
-}
+/// As much of a line as tells filler, byte by byte.
+struct LineHead {
+  explicit LineHead(std::string_view line) noexcept : size(line.copy(bytes.data(), bytes.size())) {}
+  std::string_view text() const noexcept { return {bytes.data(), size}; }
+  friend bool operator==(const LineHead&, const LineHead&) = default;
+
+  std::array<char, kMaxFillerHead> bytes{};
+  std::size_t size;
+};
 
 /// A map up to the filler at its end, even while a writer makes entries of that: the text then ends
 /// with an entry, which stays as it is. Half a line at the end of a text that has no filler is kept
@@ -51,17 +58,18 @@ inline std::string_view without_filler(std::string_view text, bool whole_lines) 
   // A writer that is none may change its bytes forever.
   for (int tries = 0; !text.empty() && tries < 10'000; ++tries) {
     const std::size_t begin = last_line(text);
-    const std::string head = head_at(text, begin);
-    if (is_filler(head)) {
-      text = text.substr(0, begin);
+    const std::string_view line(text.data() + begin, text.size() - begin);
+    const LineHead head(line);
+    if (is_filler(head.text())) {
+      text = {text.data(), begin};
       whole_lines = true;
       tries = 0;
       continue;
     }
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (head_at(text, begin) != head || (begin != 0 && text[begin - 1] != '\n')) continue;
+    if (LineHead(line) != head || (begin != 0 && text[begin - 1] != '\n')) continue;
     const std::size_t end = text.find('\n', begin);
-    if (end == text.npos) return whole_lines ? text.substr(0, begin) : text;
+    if (end == text.npos) return whole_lines ? std::string_view(text.data(), begin) : text;
     if (end + 1 == text.size()) break;
   }
   return text;

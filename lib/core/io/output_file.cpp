@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
+#include "io/find_writer.hpp"
 #include "perfmap/text.hpp"
 
 namespace perfmap {
@@ -248,39 +249,6 @@ Result<void> OutputFile::commit() {
 
 namespace {
 
-struct CloseDirectory {
-  void operator()(DIR* directory) const noexcept { ::closedir(directory); }
-};
-using Directory = std::unique_ptr<DIR, CloseDirectory>;
-
-bool is_number(const char* name) noexcept { return *name >= '0' && *name <= '9'; }
-
-/// The open flags of a descriptor, from the line "flags:\t0100001" of its fdinfo.
-bool opened_for_writing(const std::string& info_path) {
-  const Result<Input> info = Input::open(info_path);
-  if (!info) return false;
-  const std::string text(info->text());
-  const std::size_t at = text.find("flags:");
-  if (at == std::string::npos) return false;
-  return (std::strtoul(text.c_str() + at + 6, nullptr, 8) & O_ACCMODE) != O_RDONLY;
-}
-
-bool writes(const std::string& process, const FileFacts& file) {
-  const Directory directory(::opendir((process + "/fd").c_str()));
-  if (!directory) return false;
-  while (const dirent* const entry = ::readdir(directory.get())) {
-    if (!is_number(entry->d_name)) continue;
-    struct stat status {};
-    const std::string path = process + "/fd/" + entry->d_name;
-    if (::stat(path.c_str(), &status) != 0 || status.st_dev != file.device ||
-        status.st_ino != file.inode) {
-      continue;
-    }
-    if (opened_for_writing(process + "/fdinfo/" + entry->d_name)) return true;
-  }
-  return false;
-}
-
 /// "/proc/N/root/...": below it links of others are followed.
 bool is_in_process_root(std::string_view path) noexcept {
   constexpr std::string_view kProc = "/proc/";
@@ -292,13 +260,8 @@ bool is_in_process_root(std::string_view path) noexcept {
 }  // namespace
 
 std::optional<int> find_writer(const FileFacts& file, const std::string& proc, int except) {
-  const Directory directory(::opendir(proc.c_str()));
-  if (!directory) return std::nullopt;
-  while (const dirent* const entry = ::readdir(directory.get())) {
-    if (!is_number(entry->d_name) || std::atoi(entry->d_name) == except) continue;
-    if (writes(proc + "/" + entry->d_name, file)) return std::atoi(entry->d_name);
-  }
-  return std::nullopt;
+  const int pid = find_writer(FileNumber{file.device, file.inode}, proc.c_str(), except);
+  return pid != 0 ? std::optional(pid) : std::nullopt;
 }
 
 std::optional<std::string> objection_to_rewriting(const Input& input, bool force) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <elf.h>
 #include <optional>
 #include <string_view>
 
@@ -13,6 +14,27 @@
 namespace perfmap {
 
 constexpr std::uint32_t kJitdumpMagic = 0x4A695444;
+
+/// See host_elf_machine().
+#if defined(__x86_64__)
+inline constexpr std::uint32_t kHostElfMachine = EM_X86_64;
+#elif defined(__aarch64__)
+inline constexpr std::uint32_t kHostElfMachine = EM_AARCH64;
+#elif defined(__i386__)
+inline constexpr std::uint32_t kHostElfMachine = EM_386;
+#elif defined(__arm__)
+inline constexpr std::uint32_t kHostElfMachine = EM_ARM;
+#elif defined(__riscv)
+inline constexpr std::uint32_t kHostElfMachine = EM_RISCV;
+#elif defined(__powerpc64__)
+inline constexpr std::uint32_t kHostElfMachine = EM_PPC64;
+#elif defined(__s390x__)
+inline constexpr std::uint32_t kHostElfMachine = EM_S390;
+#elif defined(__loongarch__)
+inline constexpr std::uint32_t kHostElfMachine = EM_LOONGARCH;
+#else
+inline constexpr std::uint32_t kHostElfMachine = EM_NONE;
+#endif
 
 /// Writes the fields of a binary record in either byte order: what Cursor reads. The caller has
 /// counted the room.

@@ -11,7 +11,6 @@
 #include "perfmap/jitdump.hpp"
 #include "perfmap/json.hpp"
 #include "perfmap/text.hpp"
-#include "perfmap/timeline.hpp"
 #include "report/json_fields.hpp"
 
 namespace perfmap {

@@ -1,55 +1,328 @@
-#include "writer/jitlog_engine.hpp"
-
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
-#include <mutex>
-#include <new>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <pthread.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
-#include "base/descriptor.hpp"
-#include "perfmap/jitlog_writer.hpp"
-#include "writer/fork_guard.hpp"
-#include "writer/jitlog_text.hpp"
+#include "base/text.hpp"
+#include "perfmap/text.hpp"
+#include "writer/engines.hpp"
 
 namespace perfmap {
+namespace {
+
+constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kBlanks = " \t";
+
+std::string_view behind_digits(std::string_view text) noexcept {
+  return without_first(text, text.find_first_not_of(kDigits));
+}
+
+std::string_view behind_hex(std::string_view text) noexcept {
+  while (!text.empty() && hex_digit(text.front()) >= 0) text.remove_prefix(1);
+  return text;
+}
+
+/// Where the parentheses of a name in PyPy's own form close for the first time, in which a `#` is
+/// part of the name; else 0.
+std::size_t end_of_loop_name(std::string_view name) noexcept {
+  constexpr std::string_view kLoop = "Loop ";
+  if (!name.starts_with(kLoop)) return 0;
+  const std::string_view rest = behind_digits(without_first(name, kLoop.size()));
+  const bool numbered = rest.size() < name.size() - kLoop.size();
+  return numbered && rest.starts_with(" (") && name.back() == ')' ? name.find(')') : 0;
+}
+
+/// Whether the `#` at `at` would begin a comment, or end the number of a thread.
+bool is_misread_hash(std::string_view name, std::size_t at) noexcept {
+  if (at < end_of_loop_name(name)) return false;
+  const std::string_view before = first_bytes(name, at);
+  return before.empty() || kBlanks.find(before.back()) != kBlanks.npos ||
+         behind_digits(before).empty();
+}
+
+/// Whether the name begins as a line with a tick does.
+bool is_misread_bracket(std::string_view name) noexcept {
+  if (!name.starts_with('[')) return false;
+  const std::string_view rest = behind_hex(without_first(name, 1));
+  return rest.size() < name.size() - 1 && rest.starts_with(']');
+}
+
+char* add(char* out, std::string_view text) noexcept {
+  return std::copy_n(text.data(), text.size(), out);
+}
+
+/// Of what has been escaped where it had to be, without brackets.
+char* write_unambiguous(char* out, std::string_view name) noexcept {
+  if (is_misread_bracket(name)) {
+    out = add(out, "\\x5b");
+    name.remove_prefix(1);
+  }
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    if (name[at] == '#' && is_misread_hash(name, at)) {
+      out = add(out, "\\x23");
+    } else {
+      *out++ = name[at];
+    }
+  }
+  return out;
+}
+
+/// The eight digits of `value`, the first one in the lowest byte in memory.
+std::uint64_t eight_digits(std::uint32_t value) noexcept {
+  std::uint64_t digits = __builtin_bswap32(value);
+  digits = (digits | digits << 16) & 0x0000ffff0000ffff;
+  digits = (digits | digits << 8) & 0x00ff00ff00ff00ff;
+  digits = (digits >> 4 | digits << 8) & 0x0f0f0f0f0f0f0f0f;
+  const std::uint64_t letters = (digits + 0x0606060606060606) >> 4 & 0x0101010101010101;
+  const std::uint64_t text = digits + 0x3030303030303030 + letters * ('a' - '0' - 10);
+  return std::endian::native == std::endian::little ? text : __builtin_bswap64(text);
+}
+
+/// A number as text, all in registers.
+struct Digits {
+  explicit Digits(std::uint64_t value) noexcept
+      : count(value == 0 ? 1 : (67U - static_cast<unsigned>(__builtin_clzll(value))) / 4) {
+    const std::uint64_t shifted = value << (64 - 4 * count);
+    high = eight_digits(static_cast<std::uint32_t>(shifted >> 32));
+    low = eight_digits(static_cast<std::uint32_t>(shifted));
+  }
+  char* write(char* out) const noexcept {
+    std::memcpy(out, &high, sizeof high);
+    std::memcpy(out + sizeof high, &low, sizeof low);
+    return out + count;
+  }
+  std::uint64_t high;
+  std::uint64_t low;
+  unsigned count;
+};
+
+template <std::size_t Max>
+char* write(char* out, const JitlogPiece<Max>& piece) noexcept {
+  std::memcpy(out, piece.bytes.data(), Max);
+  return out + piece.size;
+}
+
+struct Category {
+  JitlogPiece<32> opening;
+  JitlogPiece<32> closing;
+};
+constexpr Category kEnter{JitlogPiece<32>("] {jit-profile-enter\n"),
+                          JitlogPiece<32>("] jit-profile-enter}\n")};
+constexpr Category kExit{JitlogPiece<32>("] {jit-profile-exit\n"),
+                         JitlogPiece<32>("] jit-profile-exit}\n")};
+constexpr Category kClock{JitlogPiece<32>("] {jit-profile-clock\n"),
+                          JitlogPiece<32>("] jit-profile-clock}\n")};
+
+/// How much room a section with that payload wants at most.
+constexpr std::size_t room_for_section(std::size_t payload) noexcept {
+  constexpr std::size_t kLine =
+      sizeof(JitlogPrefix::bytes) + 1 + 16 + sizeof(JitlogPiece<32>::bytes);
+  return 3 * kLine + payload;
+}
+
+/// Writes a section, and answers with its end. Bytes behind that, within the room, may change.
+char* write_section(char* out, const Category& category, std::uint64_t tick,
+                    std::string_view payload, const JitlogPrefix& prefix) noexcept {
+  const Digits digits(tick);
+  char* at = write(out, prefix);
+  *at++ = '[';
+  at = write(digits.write(at), category.opening);
+  at = write(at, prefix);
+  std::memcpy(at, payload.data(), payload.size());
+  at += payload.size();
+  *at++ = '\n';
+  at = write(at, prefix);
+  *at++ = '[';
+  return write(digits.write(at), category.closing);
+}
+
+}  // namespace
+
+/// What is shorter than three bytes gets no brackets, and what is cut is two bytes shorter than a
+/// name in a map: names were once written with two letters in front, which went again.
+char* write_loop_name(char* out, std::string_view name) noexcept {
+  constexpr std::size_t kMax = kMaxPortableName - 2;
+  while (name.starts_with(' ')) name.remove_prefix(1);
+  while (name.ends_with(' ')) name.remove_suffix(1);
+  if (name.empty()) return add(out, "?");
+  // Behind what is written of it: a byte becomes four at most.
+  char* const escaped = out + 12 * name.size() + 48;
+  char* const end = cut_name(escaped, escape_name(escaped, name), kMax);
+  return write_unambiguous(out, {escaped, static_cast<std::size_t>(end - escaped)});
+}
+
+bool begins_as_jitlog(std::string_view text) noexcept {
+  const std::string_view rest = behind_digits(text);
+  if (rest.size() < text.size() && rest.starts_with("# ")) text = without_first(rest, 2);
+  if (!text.starts_with('[')) return false;
+  const std::string_view tick = behind_hex(without_first(text, 1));
+  return tick.size() < text.size() - 1 && tick.starts_with("] {");
+}
+
+std::size_t JitlogTicks::write_name(char (&out)[kMaxName]) const noexcept {
+  if (script_ != nullptr || (counts_ && kCounter == nullptr)) return 0;
+  int size = std::snprintf(out, sizeof out, "%s", counts_ ? kCounter : "CLOCK_MONOTONIC ns");
+#if defined(__aarch64__)
+  unsigned long long each_second = 0;
+  asm volatile("mrs %0, cntfrq_el0" : "=r"(each_second));
+  if (counts_) size = std::snprintf(out, sizeof out, "%s %llu Hz", kCounter, each_second);
+#endif
+  return static_cast<std::size_t>(size);
+}
+
+JitlogLoops::~JitlogLoops() {
+  const std::uint32_t count = count_.load();
+  for (JitlogLoop loop = 1; loop <= count; ++loop) {
+    std::free(const_cast<char*>(name(loop).data()));
+  }
+  for (std::string_view* const chunk : chunks_) std::free(chunk);
+  std::free(table_);
+}
+
+/// The place of the name in the table, or the free one where it would be.
+JitlogLoop* JitlogLoops::find(std::string_view name) const noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char byte : name) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  for (std::size_t at = hash ^ hash >> 32;; ++at) {
+    JitlogLoop& place = table_[at & (table_size_ - 1)];
+    if (place == 0 || this->name(place) == name) return &place;
+  }
+}
+
+bool JitlogLoops::grow_table() noexcept {
+  const std::size_t size = table_size_ == 0 ? 64 : 2 * table_size_;
+  auto* const made = static_cast<JitlogLoop*>(std::calloc(size, sizeof(JitlogLoop)));
+  if (made == nullptr) return false;
+  std::free(std::exchange(table_, made));
+  table_size_ = size;
+  const std::uint32_t count = count_.load(std::memory_order_relaxed);
+  for (JitlogLoop loop = 1; loop <= count; ++loop) *find(name(loop)) = loop;
+  return true;
+}
+
+JitlogLoop JitlogLoops::add(std::string_view name) noexcept {
+  const JitlogLoop next = count_.load(std::memory_order_relaxed) + 1;
+  if (2 * std::size_t{next} > table_size_ && !grow_table()) return 0;
+  JitlogLoop* const place = find(name);
+  if (*place != 0) return *place;
+  const std::size_t chunk = chunk_of(next);
+  if (chunk >= kChunks) return 0;
+  if (chunks_[chunk] == nullptr) {
+    void* const room = std::malloc(sizeof(std::string_view) << chunk);
+    chunks_[chunk] = static_cast<std::string_view*>(room);
+  }
+  auto* const kept = static_cast<char*>(std::malloc(name.size() + 1));
+  if (chunks_[chunk] == nullptr || kept == nullptr) {
+    std::free(kept);
+    return 0;
+  }
+  std::memcpy(kept, name.data(), name.size());
+  chunks_[chunk][next - (std::size_t{1} << chunk)] = {kept, name.size()};
+  *place = next;
+  count_.store(next, std::memory_order_release);
+  return next;  // NOLINT(clang-analyzer-unix.Malloc): the chunk keeps the name
+}
 
 namespace {
 
-bool has_other_name(const RecordFile& file) noexcept {
-  struct stat status {};
-  return ::fstat(file.descriptor(), &status) != 0 || status.st_nlink > 1;
-}
+/// The logs in which the calling thread has recorded. When it ends, it leaves them.
+struct Joined {
+  JitlogEngine* engine;
+  JitlogBuffer* buffer;
+  unsigned generation;
+  Joined* next;
+};
+constinit thread_local Joined* joined = nullptr;
 
-/// A log that is there, locked.
-int open_existing(RecordFile& file, const std::string& path, bool own) noexcept {
-  int error = file.open(path, own);
-  if (error == 0 && own && has_other_name(file)) error = EMLINK;
-  return error != 0 ? error : file.lock();
-}
-
-int open_locked(RecordFile& file, const std::string& path, bool own) noexcept {
-  constexpr int kTries = 3;  // others may make and remove it meanwhile
-  int error = 0;
-  for (int i = 0; i < kTries; ++i) {
-    error = file.create(path);
-    if (error == 0) return file.lock();
-    if (error != EEXIST) return error;
-    error = open_existing(file, path, own);
-    if (error != ENOENT) return error;
+void leave_logs() noexcept {
+  jitlog_here = {};
+  for (Joined* at = std::exchange(joined, nullptr); at != nullptr;) {
+    at->engine->leave(*at->buffer, at->generation);
+    at->engine->release();
+    std::free(std::exchange(at, at->next));
   }
-  return error;
+}
+
+/// What a thread has set it to at its end: anything. exit(3) ends its own thread, too.
+struct ThreadEnd {
+  ThreadEnd() noexcept : has_key(::pthread_key_create(&key, [](void*) { leave_logs(); }) == 0) {}
+  pthread_key_t key{};
+  bool has_key;
+};
+const ThreadEnd kThreadEnd;
+
+[[gnu::destructor]] void end_process() {
+  leave_logs();
+  if (kThreadEnd.has_key) ::pthread_key_delete(kThreadEnd.key);
+}
+
+Joined* joined_to(const JitlogEngine& engine) noexcept {
+  Joined* at = joined;
+  while (at != nullptr && at->engine != &engine) at = at->next;
+  return at;
+}
+
+/// Without a lock, as a log may end that way.
+void forget_closed_logs() noexcept {
+  for (Joined** link = &joined; *link != nullptr;) {
+    if ((*link)->engine->is_recording()) {
+      link = &(*link)->next;
+      continue;
+    }
+    Joined* const gone = std::exchange(*link, (*link)->next);
+    gone->engine->release();
+    std::free(gone);
+  }
+}
+
+bool join_log(JitlogEngine& engine, JitlogBuffer& buffer, unsigned generation) noexcept {
+  Joined* at = joined_to(engine);
+  if (at == nullptr) {
+    at = static_cast<Joined*>(std::malloc(sizeof(Joined)));
+    if (at == nullptr) return false;
+    engine.retain();
+    joined = new (at) Joined{&engine, nullptr, 0, joined};
+    if (kThreadEnd.has_key) ::pthread_setspecific(kThreadEnd.key, &joined);
+  }
+  at->buffer = &buffer;
+  at->generation = generation;
+  return true;
+}
+
+std::uint64_t next_serial() noexcept {
+  constinit static std::atomic<std::uint64_t> given{0};
+  return (given.fetch_add(1, std::memory_order_relaxed) + 1) << 32;
+}
+
+bool has_letter(std::uint64_t tick) noexcept {
+  for (; tick != 0; tick >>= 4) {
+    if ((tick & 15) > 9) return true;
+  }
+  return false;
 }
 
 /// Of a file that has bytes.
-bool is_log(const RecordFile& file) noexcept {
+bool is_log(const AppendFile& file) noexcept {
   std::array<char, 64> begin;
   const ssize_t got = ::pread(file.descriptor(), begin.data(), begin.size(), 0);
   return got > 0 && begins_as_jitlog({begin.data(), static_cast<std::size_t>(got)});
+}
+
+constexpr unsigned rules_of(bool own) noexcept {
+  return own ? AppendFile::regular | AppendFile::ours | AppendFile::one_name : AppendFile::any;
+}
+
+/// A log that is there, locked.
+int open_existing(AppendFile& file, const char* path, bool own) noexcept {
+  const int error = file.open(path, AppendFile::Create::never, rules_of(own));
+  return error != 0 ? error : file.lock();
 }
 
 /// Whether the process's limit leaves no room for so many bytes more.
@@ -65,244 +338,127 @@ iovec part(std::string_view bytes) noexcept {
 
 }  // namespace
 
-Result<void> JitlogFile::open(const std::string& path, bool own) {
-  int error = open_locked(file_, path, own);
-  const bool has_bytes = error == 0 && file_.is_regular() && file_.size() != 0;
-  if (has_bytes && !is_log(file_)) {
-    file_.close();
-    return Failure({Errc::bad_format, "cannot begin " + path + ": it is no log", EINVAL, {}});
-  }
-  if (has_bytes) error = file_.cut(0);
-  if (error == 0) return {};
-  file_.close();
-  return Failure(system_error("cannot open " + path, error));
-}
-
-int JitlogFile::append(std::string_view first, std::string_view second) noexcept {
-  const std::size_t total = first.size() + second.size();
-  if (file_.is_regular() && passes_limit(file_.size(), total)) return EFBIG;
-  std::array<iovec, 2> parts = {part(first), part(second)};
-  return file_.append(parts, total);
-}
-
-int JitlogFile::begin_copy(WholeFile& copy, const std::string& path) noexcept {
-  const int error = copy.create(path.c_str());
-  return error != 0 ? error : copy.append_lines(file_.descriptor(), file_.size());
-}
-
-/// Where a former process of this pid has left its log, that goes.
-int JitlogFile::become(WholeFile& copy, const std::string& path, bool own) noexcept {
-  int error = copy.publish();
-  if (error == EEXIST) {
-    RecordFile former;
-    error = open_existing(former, path, own);
-    if (error == 0 && former.size() != 0 && !is_log(former)) error = EEXIST;
-    if (error == 0 && ::unlink(path.c_str()) != 0) error = errno;
-    if (error == 0) error = copy.publish();
-  }
-  RecordFile made;
-  if (error == 0) error = open_existing(made, path, own);
-  if (error == 0) file_.swap(made);
-  return error;
-}
-
-int JitlogFile::end() noexcept {
-  if (!file_.fd_was_replaced()) file_.unlock();
-  return file_.close();
-}
-
-JitlogLoop JitlogLoops::add(std::string name) {
-  const std::lock_guard lock(mutex_);
-  const auto known = numbers_.find(name);
-  if (known != numbers_.end()) return known->second;
-  const JitlogLoop next = count_.load(std::memory_order_relaxed) + 1;
-  const Place at = place(next);
-  if (at.chunk >= kChunks) return 0;
-  auto& chunk = chunks_[at.chunk];
-  if (chunk == nullptr) chunk = std::make_unique<std::string_view[]>(std::size_t{1} << at.chunk);
-  const auto added = numbers_.emplace(std::move(name), next);
-  chunk[at.index] = added.first->first;
-  count_.store(next, std::memory_order_release);
-  return next;
-}
-
-namespace {
-
-struct Joined {
-  std::shared_ptr<JitlogEngine> engine;
-  JitlogBuffer* buffer;
-  unsigned generation;
+struct JitlogEngine::ClockText {
+  char bytes[room_for_section(JitlogTicks::kMaxName)];
 };
-using Logs = std::vector<Joined>;
 
-/// Not an object: destructors of other objects of the thread may record after AtEnd's.
-constinit thread_local Logs* logs = nullptr;
-
-struct AtEnd {
-  AtEnd() noexcept = default;
-  AtEnd(const AtEnd&) = delete;
-  ~AtEnd() {
-    jitlog_here = {};
-    const std::unique_ptr<Logs> left(std::exchange(logs, nullptr));
-    if (left == nullptr) return;
-    for (const Joined& log : *left) log.engine->leave(*log.buffer, log.generation);
+JitlogEngine* JitlogEngine::make_engine(const JitlogOptions& options,
+                                        const JitlogTicks& ticks) noexcept {
+  auto* const made = make_object<JitlogEngine>(options, ticks);
+  if (made != nullptr && made->text_ == nullptr) {
+    destroy_object(made);
+    return nullptr;
   }
-  bool used = false;
-};
-thread_local AtEnd at_end;
-
-}  // namespace
-
-JitlogBuffer* JitlogThread::find(const JitlogEngine& engine, unsigned generation) noexcept {
-  if (logs == nullptr) return nullptr;
-  for (const Joined& log : *logs) {
-    if (log.engine.get() == &engine && log.generation == generation) return log.buffer;
-  }
-  return nullptr;
+  return made;
 }
 
-void JitlogThread::add(std::shared_ptr<JitlogEngine> engine, JitlogBuffer& buffer,
-                       unsigned generation) {
-  if (logs == nullptr) {
-    logs = new Logs;
-    at_end.used = true;
-  }
-  std::erase_if(*logs, [&](const Joined& log) {
-    return !log.engine->is_recording() || (log.engine == engine && log.generation != generation);
-  });
-  logs->push_back({std::move(engine), &buffer, generation});
-}
-
-void JitlogThread::renew(const JitlogEngine& engine, unsigned generation) noexcept {
-  if (logs == nullptr) return;
-  for (Joined& log : *logs) {
-    if (log.engine.get() == &engine) log.generation = generation;
-  }
-}
-
-namespace {
-
-std::uint64_t next_serial() noexcept {
-  static std::atomic<std::uint64_t> given{0};
-  return (given.fetch_add(1, std::memory_order_relaxed) + 1) << 32;
-}
-
-std::uint32_t size_of(const JitlogOptions& options) noexcept {
-  const std::uint32_t wanted = options.buffer_events;
-  return wanted == 0 ? JitlogWriter::kUsualBuffer : std::min(wanted, JitlogWriter::kMaxBuffer);
-}
-
-bool has_letter(std::uint64_t tick) noexcept {
-  for (; tick != 0; tick >>= 4) {
-    if ((tick & 15) > 9) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-JitlogEngine::JitlogEngine(const JitlogOptions& options, const JitlogTicks& ticks)
-    : options_(options),
+JitlogEngine::JitlogEngine(const JitlogOptions& options, const JitlogTicks& ticks) noexcept
+    : ForkSafeFile(steps_of<JitlogEngine>(), State::closed, State::silent),
+      options_(options),
       ticks_(ticks),
-      clock_(ticks.name()),
+      clock_size_(ticks.write_name(clock_)),
       serial_(next_serial()),
-      generation_(ForkGuard::generation()),
-      text_(std::make_unique_for_overwrite<char[]>(kText)) {}
+      text_(static_cast<char*>(std::malloc(kText))) {
+  fork_ = options.fork;
+  generation_ = ForkGuard::generation();
+}
 
 JitlogEngine::~JitlogEngine() {
   close();
-  Registry::get().remove(this);
-  while (first_ != nullptr) delete std::exchange(first_, first_->next);
+  leave_list();
+  while (first_ != nullptr) std::free(std::exchange(first_, first_->next));
+  std::free(text_);
 }
 
-Result<void> JitlogEngine::open(const std::string& pattern) {
-  const std::lock_guard lock(mutex_);
-  const NoCancel uncancelled;
-  pattern_ = pattern;
-  path_ = own_path();
-  const Result<void> opened = file_.open(path_, options_.own_log);
-  if (opened) begin();
-  return opened;
+int JitlogEngine::open(const char* pattern) noexcept {
+  const Locked locked(mutex_);
+  const int error = set_pattern({}, pattern);
+  return error != 0 ? error : make();
 }
 
-Result<void> JitlogEngine::open(int fd, const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  const NoCancel uncancelled;
-  path_ = name;
+int JitlogEngine::open(int fd, const char* name) noexcept {
+  const Locked locked(mutex_);
+  set_path(name);
   const int error = file_.open(fd);
-  if (error != 0) return Failure(system_error("cannot open " + name, error));
-  begin();
-  return {};
+  if (error == 0) begin();
+  return error;
 }
 
 void JitlogEngine::begin() noexcept {
-  generation_ = ForkGuard::generation();
   begun_ = false;
   state_ = State::open;
   key_ = serial_;
 }
 
-std::string JitlogEngine::path() noexcept {
-  const std::lock_guard lock(mutex_);
-  return path_;
+int JitlogEngine::loop(std::string_view name, JitlogLoop& loop) noexcept {
+  char* const room = static_cast<char*>(std::malloc(room_for_loop(name.size())));
+  if (room == nullptr) return ENOMEM;
+  const std::string_view written(room,
+                                 static_cast<std::size_t>(write_loop_name(room, name) - room));
+  int error = 0;
+  if (options_.names == NamePolicy::refuse && written != name) {
+    error = EILSEQ;
+  } else {
+    const Locked locked(mutex_);
+    loop = loops_.add(written);
+    error = loop != 0 ? 0 : ENOMEM;
+  }
+  std::free(room);
+  return error;
 }
 
-int JitlogEngine::loop(std::string_view name, JitlogLoop& loop) noexcept try {
-  std::string written;
-  append_jitlog_name(written, name);
-  if (options_.names == NamePolicy::refuse && written != name) return EILSEQ;
-  loop = loops_.add(std::move(written));
-  return loop != 0 ? 0 : ENOMEM;
-} catch (const std::bad_alloc&) {
-  return ENOMEM;
-}
-
-int JitlogEngine::record_newly(JitlogLoop loop, bool is_exit) noexcept try {
+int JitlogEngine::record_newly(JitlogLoop loop, bool is_exit) noexcept {
   const NoCancel uncancelled;
   JitlogBuffer* buffer = nullptr;
+  forget_closed_logs();
   const int error = enter_thread(buffer);
   return error != 0 || buffer == nullptr ? error : record_in(*buffer, loop, is_exit);
-} catch (const std::bad_alloc&) {
-  return ENOMEM;
 }
 
 /// No buffer: events are dropped.
-int JitlogEngine::enter_thread(JitlogBuffer*& buffer) {
-  const std::lock_guard lock(mutex_);
-  if (const int error = ready(); error != 0) return error;
-  if (state_ != State::open) return 0;
-  buffer = JitlogThread::find(*this, generation_);
-  if (buffer == nullptr) {
-    if (const int error = join(buffer); error != 0) return error;
+int JitlogEngine::enter_thread(JitlogBuffer*& buffer) noexcept {
+  const Locked locked(mutex_);
+  if (const int error = ready(); error != 0 || state_ == State::silent) return error;
+  const Joined* const at = joined_to(*this);
+  if (at != nullptr && at->generation == generation_) {
+    buffer = at->buffer;
+  } else if (const int error = join(buffer); error != 0) {
+    return error;
   }
   jitlog_here = {serial_ | generation_, buffer};
   return 0;
 }
 
-int JitlogEngine::join(JitlogBuffer*& buffer) {
+int JitlogEngine::join(JitlogBuffer*& buffer) noexcept {
   const int tid = ::gettid();
   if (options_.one_thread && owner_ != 0 && owner_ != tid) return EPERM;
-  JitlogBuffer& joined = unused_buffer();
-  JitlogThread::add(shared_from_this(), joined, generation_);
-  joined.used = true;
-  joined.first_tick = clock_.empty() ? 0 : tick_with_letter();
+  JitlogBuffer* const made = unused_buffer();
+  if (made == nullptr || !join_log(*this, *made, generation_)) return ENOMEM;
+  made->used = true;
+  made->first_tick = clock_size_ == 0 ? 0 : tick_with_letter();
   ++threads_;
   owner_ = tid;
-  if (!options_.one_thread) joined.prefix = JitlogPrefix(std::to_string(threads_) + "# ");
-  buffer = &joined;
+  if (!options_.one_thread) {
+    char prefix[16];
+    std::snprintf(prefix, sizeof prefix, "%u# ", threads_);
+    made->prefix = JitlogPrefix(prefix);
+  }
+  buffer = made;
   return 0;
 }
 
 /// Buffers stay: a child may be made at any time.
-JitlogBuffer& JitlogEngine::unused_buffer() {
+JitlogBuffer* JitlogEngine::unused_buffer() noexcept {
   for (JitlogBuffer* at = first_; at != nullptr; at = at->next) {
-    if (!at->used) return *at;
+    if (!at->used) return at;
   }
-  auto* const made = new JitlogBuffer(size_of(options_));
-  made->used = false;
+  const std::uint32_t wanted = options_.buffer_events;
+  JitlogBuffer* const made = JitlogBuffer::make(
+      wanted == 0 ? JitlogWriter::kUsualBuffer : std::min(wanted, JitlogWriter::kMaxBuffer));
+  if (made == nullptr) return nullptr;
   made->next = first_;
   first_ = made;
-  return *made;
+  return made;
 }
 
 /// The time is read, not changed: a clock takes a moment to get to the next letter. One that stands
@@ -315,46 +471,49 @@ std::uint64_t JitlogEngine::tick_with_letter() const noexcept {
 }
 
 /// A part of the events that are to be written, as many as there is room for.
-JitlogEngine::Block JitlogEngine::format(const JitlogBuffer& buffer,
-                                         std::uint32_t end) const noexcept {
-  char* const begin = text_.get();
-  const char* const limit = begin + kText;
-  char* at = begin;
+JitlogEngine::Block JitlogEngine::format(const JitlogBuffer& buffer, std::uint32_t end) noexcept {
+  const char* const limit = text_ + kText;
+  char* at = text_;
   std::uint32_t i = buffer.written;
   for (; i != end; ++i) {
     const JitlogEvent& event = buffer.events[i];
     const std::string_view name = loops_.name(event.loop);
     const auto room = static_cast<std::size_t>(limit - at);
-    if (room_for_jitlog_section(name.size()) > room) break;
-    at = write_jitlog_section(at, event.is_exit != 0 ? kJitlogExit : kJitlogEnter, event.tick, name,
-                              buffer.prefix);
+    if (room_for_section(name.size()) > room) break;
+    at = write_section(at, event.is_exit != 0 ? kExit : kEnter, event.tick, name, buffer.prefix);
   }
-  return {{begin, static_cast<std::size_t>(at - begin)}, i};
+  return {{text_, static_cast<std::size_t>(at - text_)}, i};
 }
 
 /// Where the log has not begun: which clock it goes by. Empty where that is not stated.
 std::string_view JitlogEngine::clock_section(const JitlogBuffer& buffer,
-                                             ClockText& bytes) const noexcept {
-  if (begun_ || clock_.empty() || clock_.size() > kMaxClock) return {};
-  return {bytes.data(), write_jitlog_section(bytes.data(), kJitlogClock, buffer.first_tick, clock_,
-                                             buffer.prefix)};
+                                             ClockText& text) const noexcept {
+  if (begun_ || clock_size_ == 0) return {};
+  const char* const end =
+      write_section(text.bytes, kClock, buffer.first_tick, {clock_, clock_size_}, buffer.prefix);
+  return {text.bytes, static_cast<std::size_t>(end - text.bytes)};
 }
 
-int JitlogEngine::write_out(JitlogBuffer& buffer, bool begins_anew) noexcept {
-  const std::lock_guard lock(buffer.mutex);
+/// Both, with one writev(2): whole sections, or nothing.
+int JitlogEngine::append(std::string_view first, std::string_view second) noexcept {
+  const std::size_t total = first.size() + second.size();
+  if (file_.is_regular() && passes_limit(file_.size(), total)) return EFBIG;
+  std::array<iovec, 2> parts = {part(first), part(second)};
+  return file_.append(parts.data(), parts.size(), total);
+}
+
+int JitlogEngine::write_out(JitlogBuffer& buffer) noexcept {
   const std::uint32_t end = buffer.count.load(std::memory_order_acquire);
-  const std::lock_guard file_lock(file_mutex_);
   ClockText clock;
   int error = 0;
   while (buffer.written != end) {
     const Block block = format(buffer, end);
-    error = file_.append(clock_section(buffer, clock), block.text);
+    error = append(clock_section(buffer, clock), block.text);
     begun_ = begun_ || error == 0;
     if (error != 0) lost_ += end - buffer.written;
     buffer.written = error != 0 ? end : block.end;
   }
   note(error);
-  if (begins_anew) buffer.clear();
   return error;
 }
 
@@ -364,114 +523,67 @@ void JitlogEngine::note(int error) noexcept {
 }
 
 int JitlogEngine::write_full(JitlogBuffer& buffer) noexcept {
-  const NoCancel uncancelled;
-  return write_out(buffer, true);
+  const Locked locked(mutex_);
+  const int error = write_out(buffer);
+  buffer.clear();
+  return error;
 }
 
 void JitlogEngine::write_all() noexcept {
-  for (JitlogBuffer* at = first_; at != nullptr; at = at->next) write_out(*at, false);
+  for (JitlogBuffer* at = first_; at != nullptr; at = at->next) write_out(*at);
 }
 
-int JitlogEngine::flush() noexcept try {
-  const std::lock_guard lock(mutex_);
-  const NoCancel uncancelled;
-  if (generation_ != ForkGuard::generation()) enter_process();
+int JitlogEngine::flush() noexcept {
+  const Locked locked(mutex_);
+  enter_process();
   if (state_ == State::open) write_all();
   return error_.load();
-} catch (const std::bad_alloc&) {
-  return ENOMEM;
 }
 
-int JitlogEngine::close() noexcept try {
-  const std::lock_guard lock(mutex_);
-  const NoCancel uncancelled;
-  if (generation_ != ForkGuard::generation()) enter_process();
+int JitlogEngine::close() noexcept {
+  const Locked locked(mutex_);
+  enter_process();
   const bool was_open = state_ == State::open;
   key_ = 0;
   state_ = State::closed;  // before the file is: a child of this moment is to know
   if (!was_open) return error_.load();
   write_all();
-  const std::lock_guard file_lock(file_mutex_);
-  note(file_.end());
+  // The log is another writer's to open, whatever children still have of it.
+  if (!file_.fd_was_replaced()) file_.unlock();
+  note(file_.close());
   return error_.load();
-} catch (const std::bad_alloc&) {
-  return ENOMEM;
 }
 
 void JitlogEngine::leave(JitlogBuffer& buffer, unsigned generation) noexcept {
-  const std::lock_guard lock(mutex_);
-  const NoCancel uncancelled;
+  const Locked locked(mutex_);
   // Otherwise what it holds is the parent's.
-  const bool ours = generation == generation_ && generation == ForkGuard::generation();
-  if (!ours) return;
-  if (state_ == State::open) write_out(buffer, true);
+  if (generation != generation_ || !is_entered()) return;
+  if (state_ == State::open) {
+    write_out(buffer);
+    buffer.clear();
+  }
   buffer.used = false;
 }
 
-namespace {
-
-constexpr std::string_view kPid = "%d";
-
-}  // namespace
-
-bool JitlogEngine::has_pid() const noexcept { return pattern_.find(kPid) != std::string::npos; }
-
-std::string JitlogEngine::own_path() const {
-  const std::string pid = std::to_string(::getpid());
-  std::string path = pattern_;
-  for (std::size_t at = 0; (at = path.find(kPid, at)) != std::string::npos; at += pid.size()) {
-    path.replace(at, kPid.size(), pid);
-  }
-  return path;
-}
-
-/// Whether events are taken: 0, unless the log is closed. With the lock of the list.
-int JitlogEngine::ready() {
-  if (ForkGuard::generation() != generation_) enter_process();
-  if (state_ == State::to_be_made) return make_own();
-  return state_ == State::closed ? refusal_ : 0;
-}
-
-int JitlogEngine::make_own() {
-  path_ = own_path();
-  const Result<void> opened = file_.open(path_, options_.own_log);
-  if (opened) {
-    begin();
-    return 0;
-  }
-  refuse(opened.error().sys_errno);
-  return refusal_;
-}
-
-void JitlogEngine::refuse(int error) noexcept {
-  state_ = State::closed;
-  refusal_ = error;
+void JitlogEngine::refuse_and_note(int error) noexcept {
+  refuse(error);
   note(error);
 }
 
-/// In a child, once: lets go of the parent's log, as the policy says. Of one that was being written
-/// when the child was made nobody knows what it held: the child's begins empty then.
-void JitlogEngine::enter_process() {
-  const State parents = state_;
-  generation_ = ForkGuard::generation();
-  key_ = 0;
-  lost_ = 0;
-  error_ = 0;
-  const bool own = has_pid() && options_.fork != ForkPolicy::off;
-  if (parents == State::open && own && is_whole_ && options_.fork == ForkPolicy::inherit) {
-    state_ = State::open;
-    if (const int error = inherit(); error != 0) refuse(error);
-  } else if (parents != State::closed) {
-    state_ = own && parents != State::silent ? State::to_be_made : State::silent;
+int JitlogEngine::make() noexcept {
+  int error = set_own_path();
+  bool was_made = false;
+  if (error == 0) error = file_.open_locked(path_, rules_of(options_.own_log), was_made);
+  if (error == 0 && file_.is_regular() && file_.size() != 0) {
+    error = is_log(file_) ? file_.cut(0) : EBADMSG;
   }
-  if (state_ == State::open) {
-    key_ = serial_;
-    return;
+  if (error == 0) {
+    begin();
+  } else {
+    file_.close();
+    refuse_and_note(error == EBADMSG ? EINVAL : error);
   }
-  file_.detach();
-  drop_events(nullptr);
-  threads_ = 0;
-  owner_ = 0;
+  return error;
 }
 
 /// Threads that the child does not have are done.
@@ -480,6 +592,65 @@ void JitlogEngine::drop_events(JitlogBuffer* kept) noexcept {
     at->clear();
     at->used = at == kept;
   }
+}
+
+void JitlogEngine::detach() noexcept {
+  key_ = 0;
+  if (refusal_ == EBADF) {
+    lost_ = 0;
+    error_ = 0;
+  }
+  file_.close();
+  drop_events(nullptr);
+  threads_ = 0;
+  owner_ = 0;
+}
+
+/// Of a log that was being written when the child was made nobody knows what it held: the child's
+/// begins empty then.
+int JitlogEngine::inherit() noexcept {
+  if (!is_whole_) return kLetGo;
+  key_ = 0;
+  lost_ = 0;
+  error_ = 0;
+  if (const int error = inherit_log(); error != 0) {
+    refuse_and_note(error);
+    return kLetGo;
+  }
+  key_ = serial_;
+  return 0;
+}
+
+int JitlogEngine::inherit_log() noexcept {
+  char path[kMaxPath];
+  if (const int error = write_own_path(path); error != 0) return error;
+  const bool own = options_.own_log;
+  WholeFile copy;
+  int error = copy.create(path);
+  if (error == 0) error = copy.append_lines(file_.descriptor(), file_.size());
+  for (JitlogBuffer* at = first_; at != nullptr && error == 0; at = at->next) {
+    error = append_events(copy, *at);
+  }
+  if (error == 0) {
+    error = copy.publish_over([&] {  // where a former process of this pid has left its log
+      AppendFile former;
+      const int failed = open_existing(former, path, own);
+      if (failed != 0) return failed;
+      if (former.size() != 0 && !is_log(former)) return EEXIST;
+      return ::unlink(path) == 0 ? 0 : errno;
+    });
+  }
+  AppendFile made;
+  if (error == 0) error = open_existing(made, path, own);
+  if (error != 0) return error;
+  file_.swap(made);
+  std::memcpy(path_, path, sizeof path);
+  Joined* const at = joined_to(*this);
+  JitlogBuffer* const kept = at != nullptr && at->generation == generation_ ? at->buffer : nullptr;
+  if (kept != nullptr) at->generation = ForkGuard::generation();
+  owner_ = kept != nullptr ? ::gettid() : 0;
+  drop_events(kept);
+  return 0;
 }
 
 /// What a thread of the parent had recorded, and not written yet.
@@ -496,124 +667,5 @@ int JitlogEngine::append_events(WholeFile& copy, JitlogBuffer& buffer) noexcept 
   }
   return error;
 }
-
-int JitlogEngine::inherit() {
-  const std::string path = own_path();
-  WholeFile copy;
-  int error = file_.begin_copy(copy, path);
-  for (JitlogBuffer* at = first_; at != nullptr && error == 0; at = at->next) {
-    error = append_events(copy, *at);
-  }
-  if (error == 0) error = file_.become(copy, path, options_.own_log);
-  if (error != 0) return error;
-  path_ = path;
-  JitlogThread::renew(*this, generation_);
-  JitlogBuffer* const kept = JitlogThread::find(*this, generation_);
-  owner_ = kept != nullptr ? ::gettid() : 0;
-  drop_events(kept);
-  return 0;
-}
-
-bool JitlogEngine::before_fork() noexcept {
-  has_loops_ = loops_.lock_for_fork();
-  return file_mutex_.lock_for_fork();
-}
-
-void JitlogEngine::after_fork(bool is_between) noexcept {
-  if (is_between) file_mutex_.unlock();
-  if (has_loops_) loops_.unlock();
-}
-
-/// Under inherit its log is there from now on; else its first event makes it.
-void JitlogEngine::begin_child(bool is_between) noexcept try {
-  const std::lock_guard lock(mutex_);
-  const NoCancel uncancelled;
-  is_whole_ = is_between;
-  enter_process();
-  is_whole_ = true;
-} catch (const std::bad_alloc&) {
-  refuse(ENOMEM);
-}
-
-namespace {
-
-Error failed(const std::string& what, int sys_errno) {
-  Error error = system_error(what, sys_errno);
-  if (sys_errno == EILSEQ) error.code = Errc::invalid_argument;
-  return error;
-}
-
-}  // namespace
-
-struct JitlogWriter::State {
-  explicit State(std::shared_ptr<JitlogEngine> made) noexcept : engine(std::move(made)) {}
-  ~State() { engine->close(); }
-  State(const State&) = delete;
-  const std::shared_ptr<JitlogEngine> engine;
-};
-
-JitlogWriter::JitlogWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
-JitlogWriter::JitlogWriter(JitlogWriter&&) noexcept = default;
-JitlogWriter& JitlogWriter::operator=(JitlogWriter&&) noexcept = default;
-JitlogWriter::~JitlogWriter() = default;
-
-namespace {
-
-Result<std::shared_ptr<JitlogEngine>> make_engine(const JitlogOptions& options) {
-  const JitlogTicks ticks(options.clock);
-  if (!ticks.exists()) {
-    return Failure({Errc::unsupported, "no counter of this machine is known", ENOTSUP, {}});
-  }
-  if (const int error = ForkGuard::install(); error != 0) {
-    return Failure(system_error("cannot prepare for fork", error));
-  }
-  auto engine = std::make_shared<JitlogEngine>(options, ticks);
-  Registry::get().add(engine.get());
-  return engine;
-}
-
-}  // namespace
-
-Result<JitlogWriter> JitlogWriter::open(const std::string& path, const JitlogOptions& options) {
-  auto engine = make_engine(options);
-  if (!engine) return Failure(std::move(engine).error());
-  Result<void> opened = (*engine)->open(path);
-  if (!opened) return Failure(std::move(opened).error());
-  return JitlogWriter(std::make_unique<State>(*std::move(engine)));
-}
-
-Result<JitlogWriter> JitlogWriter::to_descriptor(int fd, std::string name,
-                                                 const JitlogOptions& options) {
-  auto engine = make_engine(options);
-  if (!engine) return Failure(std::move(engine).error());
-  Result<void> opened = (*engine)->open(fd, name);
-  if (!opened) return Failure(std::move(opened).error());
-  return JitlogWriter(std::make_unique<State>(*std::move(engine)));
-}
-
-Result<JitlogLoop> JitlogWriter::loop(std::string_view name) {
-  JitlogLoop loop = 0;
-  const int error = state_->engine->loop(name, loop);
-  if (error != 0) return Failure(failed("cannot name a loop in " + path(), error));
-  return loop;
-}
-
-int JitlogWriter::enter(JitlogLoop loop) noexcept { return state_->engine->record(loop, false); }
-int JitlogWriter::exit(JitlogLoop loop) noexcept { return state_->engine->record(loop, true); }
-
-Result<void> JitlogWriter::flush() {
-  const int error = state_->engine->flush();
-  if (error == 0) return {};
-  return Failure(failed("cannot write " + path(), error));
-}
-
-Result<void> JitlogWriter::close() {
-  const int error = state_->engine->close();
-  if (error == 0) return {};
-  return Failure(failed("cannot write " + path(), error));
-}
-
-std::uint64_t JitlogWriter::lost() const noexcept { return state_->engine->lost(); }
-std::string JitlogWriter::path() const { return state_->engine->path(); }
 
 }  // namespace perfmap

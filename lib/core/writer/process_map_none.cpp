@@ -1,6 +1,6 @@
 // Where there are no perf maps, a runtime may call all of this all the same.
 
-#include "perfmap/process_map.hpp"
+#include "perfmap/writer.hpp"
 
 namespace perfmap {
 

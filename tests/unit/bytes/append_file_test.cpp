@@ -1,7 +1,5 @@
 // What a map takes over from another one.
 
-#include "io/append_file.hpp"
-
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
@@ -10,10 +8,10 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
-#include "io/mapped_tail.hpp"
-#include "io/whole_file.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
+#include "writer/fork_safe_file.hpp"
+#include "writer/mapped_tail.hpp"
 
 namespace perfmap {
 namespace {
@@ -67,7 +65,7 @@ TEST_CASE("a line for which there was no room is taken back, and no other line",
   const std::string path = scratch / "own.map";
   const std::string first = "1000 10 first\n";
   AppendFile file;
-  REQUIRE(file.open(path.c_str(), true) == 0);
+  REQUIRE(file.open_map(path.c_str(), true) == 0);
   REQUIRE(file.append(first) == 0);
   Descriptor other;
   std::string expected = first;
@@ -92,7 +90,7 @@ TEST_CASE("a line for which there was no room is taken back, and no other line",
 TEST_CASE("a directory is told from other things that no map is copied from", "[append]") {
   const test::Scratch scratch;
   AppendFile file;
-  REQUIRE(file.open((scratch / "own.map").c_str(), true) == 0);
+  REQUIRE(file.open_map((scratch / "own.map").c_str(), true) == 0);
   CHECK(file.copy_from((scratch / ".").c_str(), false, 0) == EISDIR);
   CHECK(file.copy_from("/dev/null", false, 0) == EINVAL);
   CHECK(file.copy_from((scratch / "own.map").c_str(), false, 0) == EINVAL);

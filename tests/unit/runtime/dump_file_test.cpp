@@ -1,35 +1,33 @@
 // How a process comes to a dump of its own.
 
-#include "writer/dump_file.hpp"
-
 #include <cerrno>
 #include <string>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "perfmap/writer.hpp"
 #include "support/catch.hpp"
-#include "support/jitdump_bytes.hpp"
 #include "support/scratch.hpp"
+#include "writer/fork_safe_file.hpp"
 
 namespace perfmap {
 
 TEST_CASE("a dump that a child goes on with is taken by it, as its parent's is", "[jitdump]") {
   const test::Scratch scratch;
-  const std::string parents =
-      scratch.write("jit-1.dump", test::DumpBytes().header().load(1, 0x1000, "f", "cc").text());
-  const std::string own = scratch / ("jit-" + std::to_string(::getpid()) + ".dump");
-  RecordFile file;
-  REQUIRE(file.open(parents, true) == 0);
-  REQUIRE(file.lock() == 0);
-  const auto start = inherit_own_dump(file, own, false);
-  REQUIRE(start);
-  CHECK(start->was_made);
-  CHECK(start->pid == ::getpid());
-  CHECK(file.size() == test::read_file(own).size());
-  RecordFile other;
-  REQUIRE(other.open(own, true) == 0);
-  CHECK(other.lock() == EBUSY);
-  file.unlock();
-  CHECK(other.lock() == 0);
+  const JitdumpOptions options{.marker = false, .fork = ForkPolicy::inherit};
+  auto writer = JitdumpWriter::open_own(scratch / ".", options);
+  REQUIRE(writer);
+  REQUIRE(writer->load({.start = 0x1000, .size = 2, .name = "fun", .code = "cc"}));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string own = scratch / ("jit-" + std::to_string(::getpid()) + ".dump");
+    AppendFile other;
+    int failed = other.open(own.c_str(), AppendFile::Create::never, AppendFile::regular);
+    if (other.lock() != EBUSY) failed |= 2;
+    if (!writer->close() || other.lock() != 0) failed |= 4;
+    ::_exit(failed);
+  }
+  CHECK(test::wait_for(child) == 0);
 }
 
 }  // namespace perfmap

@@ -1,12 +1,11 @@
 // What a trampoline is made of, byte by byte, for every machine on any machine.
 
-#include "writer/trampoline_code.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "support/catch.hpp"
+#include "writer/trampoline.hpp"
 
 namespace perfmap {
 namespace {

@@ -1,7 +1,5 @@
 // Where trampolines lie: executable and never writable with it, used again as late as possible.
 
-#include "writer/trampoline_pool.hpp"
-
 #include <cerrno>
 #include <fstream>
 #include <set>
@@ -14,6 +12,7 @@
 
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
+#include "writer/trampoline.hpp"
 
 namespace perfmap {
 namespace {

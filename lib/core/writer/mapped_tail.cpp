@@ -1,11 +1,10 @@
-#include "io/mapped_tail.hpp"
+#include "writer/mapped_tail.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
-#include <exception>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
@@ -15,7 +14,7 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
-#include "perfmap/output_file.hpp"
+#include "io/find_writer.hpp"
 
 namespace perfmap {
 
@@ -266,34 +265,30 @@ bool keeps_room(int fd) noexcept {
 }
 
 /// The file of `fd` again, to be mapped. There may be no /proc.
-Descriptor open_again(int fd, const std::string& path) noexcept {
+Descriptor open_again(int fd, const char* path) noexcept {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   char self[40];
   std::snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
   Descriptor again(::open(self, kFlags));
-  if (!again.is_open()) again = Descriptor(::open(path.c_str(), kFlags));
+  if (!again.is_open()) again = Descriptor(::open(path, kFlags));
   return again.is_open() && file_number(fd) == file_number(again.get()) ? std::move(again)
                                                                         : Descriptor();
 }
 
 }  // namespace
 
-int MappedTail::check_unused(const std::string& path, bool follow_link) noexcept try {
+int MappedTail::check_unused(const char* path, bool follow_link) noexcept {
   struct stat status {};
-  const int error = follow_link ? ::stat(path.c_str(), &status) : ::lstat(path.c_str(), &status);
+  const int error = follow_link ? ::stat(path, &status) : ::lstat(path, &status);
   if (error != 0 || !S_ISREG(status.st_mode)) return 0;
-  FileFacts facts;
-  facts.device = status.st_dev;
-  facts.inode = status.st_ino;
+  const FileNumber file{status.st_dev, status.st_ino};
   // A child that is about to run another program has our descriptors for a moment.
   constexpr timespec kMoment{0, 5'000'000};
-  for (int i = 0; i < 3 && find_writer(facts); ++i) ::nanosleep(&kMoment, nullptr);
-  return find_writer(facts) ? EBUSY : 0;
-} catch (const std::exception&) {
-  return ENOMEM;
+  for (int i = 0; i < 3 && find_writer(file, "/proc") != 0; ++i) ::nanosleep(&kMoment, nullptr);
+  return find_writer(file, "/proc") != 0 ? EBUSY : 0;
 }
 
-int MappedTail::open(int fd, const std::string& path, bool newline_first) noexcept {
+int MappedTail::open(int fd, const char* path, bool newline_first) noexcept {
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !keeps_room(fd)) return 0;
   if (lock_file(fd, F_WRLCK) == EBUSY) return EBUSY;
@@ -307,6 +302,65 @@ int MappedTail::open(int fd, const std::string& path, bool newline_first) noexce
   file_ = {status.st_dev, status.st_ino};
   goes_on_at(end, newline_first && end == size);
   return 0;
+}
+
+namespace {
+
+constexpr std::size_t kBlock = 2048;
+
+/// Where the last line of the first `size` bytes begins, of which there is one at least.
+std::uint64_t last_line(int fd, std::uint64_t size) noexcept {
+  std::array<char, kBlock> block;
+  std::uint64_t end = size - 1;  // in front of its newline
+  while (end != 0) {
+    const std::uint64_t have = std::min<std::uint64_t>(end, block.size());
+    if (::pread(fd, block.data(), have, static_cast<off_t>(end - have)) !=
+        static_cast<ssize_t>(have)) {
+      return size;
+    }
+    const std::string_view text(block.data(), have);
+    if (const std::size_t newline = text.rfind('\n'); newline != text.npos) {
+      return end - have + newline + 1;
+    }
+    end -= have;
+  }
+  return 0;
+}
+
+bool begins_as_filler(int fd, std::uint64_t begin, std::uint64_t end) noexcept {
+  std::array<char, 2 * MappedTail::kLeast> head;
+  const std::uint64_t have = std::min<std::uint64_t>(end - begin, head.size());
+  return ::pread(fd, head.data(), have, static_cast<off_t>(begin)) == static_cast<ssize_t>(have) &&
+         is_filler({head.data(), have});
+}
+
+}  // namespace
+
+std::uint64_t size_without_filler(int fd, std::uint64_t size) noexcept {
+  const std::uint64_t with_filler = size;
+  std::array<char, kBlock> block;
+  while (size != 0) {
+    const std::uint64_t have = std::min<std::uint64_t>(size, block.size());
+    if (::pread(fd, block.data(), have, static_cast<off_t>(size - have)) !=
+        static_cast<ssize_t>(have)) {
+      break;
+    }
+    std::string_view text(block.data(), have);
+    // The block may begin inside a line, of which nothing can be said.
+    const std::size_t newline = have == size ? text.npos : text.find('\n');
+    const std::size_t skipped = have == size ? 0 : newline == text.npos ? have : newline + 1;
+    text.remove_prefix(skipped);
+    if (text.empty()) {  // a line that is longer than the block
+      const std::uint64_t begin = last_line(fd, size);
+      if (!begins_as_filler(fd, begin, size)) return size;
+      size = begin;
+      continue;
+    }
+    const std::size_t kept = without_filler(text, size != with_filler).size();
+    if (kept != 0) return size - text.size() + kept;
+    size -= text.size();
+  }
+  return size;
 }
 
 }  // namespace perfmap

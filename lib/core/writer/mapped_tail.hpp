@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <string>
 #include <string_view>
 
 #include "base/descriptor.hpp"
@@ -25,12 +24,12 @@ class MappedTail {
   ~MappedTail() { cut(); }
 
   /// EBUSY where a process, this one included, has the file at `path` open for writing.
-  static int check_unused(const std::string& path, bool follow_link) noexcept;
+  static int check_unused(const char* path, bool follow_link) noexcept;
 
   /// Maps the end of a file that `fd` has open, and locks it through that. EBUSY where another
   /// writer has a lock on it. Stays closed, and answers 0, where room cannot be reserved: for all
   /// but regular files, and on file systems that move data as it is overwritten.
-  int open(int fd, const std::string& path, bool newline_first) noexcept;
+  int open(int fd, const char* path, bool newline_first) noexcept;
   bool is_open() const noexcept { return fd_.is_open(); }
 
   /// Appends a line of at least kLeast bytes. Closed behind a call, it did nothing, and the file
@@ -112,12 +111,12 @@ class MappedTail {
     std::atomic_thread_fence(std::memory_order_release);  // before the newline
     if (line.size() > head) [[likely]]
       std::memcpy(begin + head, line.data() + head, line.size() - head);
-    const std::uint64_t front = with(load(word), skipped, line.substr(0, first));
+    const std::uint64_t front = with(load(word), skipped, {line.data(), first});
     if (whole_head) return store(word, front);
     const std::uint64_t next = load(word + kWord);
     store(word + kWord, with(next, 0, kFillerHead));
     store(word, front);
-    store(word + kWord, with(next, 0, line.substr(first, kFillerHead.size())));
+    store(word + kWord, with(next, 0, {line.data() + first, kFillerHead.size()}));
   }
 
   Descriptor fd_;

@@ -1,0 +1,67 @@
+// For the writers, too, which need libc alone.
+
+#include "io/find_writer.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace perfmap {
+namespace {
+
+constexpr std::size_t kMaxPath = 4096;
+
+bool is_number(const char* name) noexcept { return *name >= '0' && *name <= '9'; }
+
+/// By the open flags of a descriptor, from the line "flags:\t0100001" of its fdinfo.
+bool opened_for_writing(const char* info_path) noexcept {
+  const Descriptor file(::open(info_path, O_RDONLY | O_CLOEXEC));
+  char text[1024];
+  const ssize_t size = file.is_open() ? ::read(file.get(), text, sizeof text - 1) : -1;
+  if (size <= 0) return false;
+  text[size] = '\0';
+  const char* const flags = std::strstr(text, "flags:");
+  return flags != nullptr && (std::strtoul(flags + 6, nullptr, 8) & O_ACCMODE) != O_RDONLY;
+}
+
+/// Calls `test` with each name in the directory that is a number, until it says yes.
+template <class Test>
+int find_number(const char* path, Test test) noexcept {
+  DIR* const directory = ::opendir(path);
+  if (directory == nullptr) return -1;
+  int found = -1;
+  while (const dirent* const entry = found < 0 ? ::readdir(directory) : nullptr) {
+    if (is_number(entry->d_name) && test(entry->d_name)) found = std::atoi(entry->d_name);
+  }
+  ::closedir(directory);
+  return found;
+}
+
+bool writes(const char* proc, const char* process, FileNumber file) noexcept {
+  char path[kMaxPath];
+  std::snprintf(path, sizeof path, "%s/%s/fd", proc, process);
+  return find_number(path, [&](const char* fd) {
+           struct stat status {};
+           std::snprintf(path, sizeof path, "%s/%s/fd/%s", proc, process, fd);
+           if (::stat(path, &status) != 0 || file != FileNumber{status.st_dev, status.st_ino}) {
+             return false;
+           }
+           std::snprintf(path, sizeof path, "%s/%s/fdinfo/%s", proc, process, fd);
+           return opened_for_writing(path);
+         }) >= 0;
+}
+
+}  // namespace
+
+int find_writer(FileNumber file, const char* proc, int except) noexcept {
+  const int found = find_number(proc, [&](const char* process) {
+    return std::atoi(process) != except && writes(proc, process, file);
+  });
+  return found < 0 ? 0 : found;
+}
+
+}  // namespace perfmap

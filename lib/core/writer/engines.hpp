@@ -1,0 +1,458 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "jitdump/jitdump_records.hpp"
+#include "perfmap/writer.hpp"
+#include "writer/fork_safe_file.hpp"
+#include "writer/mapped_tail.hpp"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <x86intrin.h>
+#endif
+
+/// The three writers as the engine knows them. What their public classes add, messages and strings,
+/// is in writer.cpp. All may be used from several threads, unless something else is said.
+
+namespace perfmap {
+
+/// An object without operator new, which is libstdc++'s; nullptr: no memory.
+template <class T, class... Arguments>
+T* make_object(Arguments&&... arguments) noexcept {
+  void* const room = std::aligned_alloc(alignof(T), sizeof(T));
+  return room == nullptr ? nullptr : new (room) T(std::forward<Arguments>(arguments)...);
+}
+template <class T>
+void destroy_object(T* object) noexcept {
+  if (object == nullptr) return;
+  object->~T();
+  std::free(object);
+}
+
+/// A map: the one of MapWriter, which a child shares with its parent, or the process's own.
+class MapEngine final : public ForkSafeFile {
+ public:
+  MapEngine() noexcept : ForkSafeFile(steps_of<MapEngine>(), State::closed, State::open) {
+    generation_ = ForkGuard::generation();
+  }
+  /// The process's own map, in that directory.
+  constexpr explicit MapEngine(std::string_view directory) noexcept
+      : ForkSafeFile(steps_of<MapEngine>(), State::to_be_made, State::silent), is_own_(true) {
+    set_pattern(directory, kOwnName);
+    options_.own_map = true;
+  }
+  ~MapEngine() {
+    close();
+    leave_list();
+  }
+
+  /// Of MapWriter, before it is opened.
+  void set_options(const WriterOptions& options) noexcept;
+  int open(const char* path) noexcept;
+  /// On a copy of the descriptor.
+  int open(int fd) noexcept;
+
+  // The process's own map: see ProcessMap.
+  int configure(std::string_view directory, const WriterOptions& options, StaleMap stale,
+                ForkPolicy fork) noexcept;
+  int set_fork_policy(ForkPolicy policy) noexcept;
+  ForkPolicy fork_policy() const noexcept { return fork_.load(); }
+  ForkPolicy began_as() noexcept;
+  int init() noexcept;
+  MapStart start() noexcept;
+  /// What is buffered is written. Threads that still run may write on: nothing of theirs is kept
+  /// back, because nobody would write it later.
+  void end_process() noexcept;
+
+  int write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept;
+  int copy(const char* path) noexcept;
+  int flush() noexcept;
+  int close() noexcept;
+
+ private:
+  friend class ForkSafeFile;
+  static constexpr std::string_view kOwnName = "/perf-%d.map";
+  static constexpr std::size_t kMaxDirectory = 4000;
+  /// write_once()'s answer at the cap.
+  static constexpr int kAtCap = -1;
+
+  // Steps.
+  int make() noexcept;
+  int inherit() noexcept;
+  void detach() noexcept;
+  void prepare_fork() noexcept;
+
+  int open_file(const char* path) noexcept;
+  int open_tail(const char* path) noexcept;
+  void begin_open() noexcept;
+  int prepare() noexcept;
+  int write_once(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept;
+  int write_escaped(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept;
+  // Inlined for the reason that AppendFile::append() is.
+  [[gnu::always_inline]] inline int append(std::string_view line) noexcept;
+  int append_mapped(std::string_view line) noexcept;
+  int append_again(std::string_view line) noexcept;
+  int keep(std::string_view line) noexcept;
+  int flush_locked() noexcept;
+  int close_locked() noexcept;
+  bool ask_for_room() noexcept;
+  std::uint64_t inherited_size() const noexcept;
+
+  /// What is in flight from the buffer to the file: a child that is made meanwhile has it twice.
+  struct Flight {
+    std::atomic<std::uint64_t> to{0};   // where in the file it begins
+    std::atomic<std::size_t> bytes{0};  // 0: nothing is
+  };
+
+  MappedTail tail_;  // of file_, where options_.mapped is possible
+  WriterOptions options_;
+  std::atomic<NamePolicy> names_{NamePolicy::escape};  // options_.names, for before the lock
+  const bool is_own_ = false;
+  GrowingBuffer buffer_;
+  Flight flight_;
+  std::uint64_t oldest_ns_ = 0;     // when the first byte of buffer_ came
+  bool asked_ = false;              // for room, since a write succeeded
+  FileNumber of_parent_;            // that this process has let go of, where its own path leads to
+  std::uint64_t size_at_fork_ = 0;  // of the file, other writers' entries included; 0: unknown
+  std::atomic<StaleMap> stale_{StaleMap::empty};
+  std::atomic<ForkPolicy> began_as_{ForkPolicy::fresh};  // unless silent
+};
+
+/// Why a dump could not be opened.
+struct DumpFault {
+  int error = 0;
+  enum class Kind : std::uint8_t { open, begin, append, in_use } kind = Kind::open;
+  int pid = 0;                 // in_use: who has it open for writing
+  std::array<char, 64> why{};  // append: what is wrong with the file
+};
+
+/// What the records of a dump leave to go on with. Half a record at the end, and a CLOSE, do not
+/// count.
+struct DumpEnd {
+  std::uint64_t last_index = 0;
+  std::uint64_t offset = 0;
+};
+/// The reader of dumps, which finds its way through damaged ones, needs libstdc++.
+using ReadDumpEnd = int (*)(int fd, const char* path, DumpEnd& end);
+
+/// What JitdumpWriter has behind it.
+class DumpEngine final : public ForkSafeFile {
+ public:
+  DumpEngine(const JitdumpOptions& options, ReadDumpEnd read_end) noexcept
+      : ForkSafeFile(steps_of<DumpEngine>(), State::closed, State::closed),
+        options_(options),
+        read_end_(read_end) {
+    fork_ = options.fork;
+    generation_ = ForkGuard::generation();
+  }
+  ~DumpEngine() {
+    close();
+    leave_list();
+  }
+
+  // As JitdumpWriter says.
+  bool open_own(std::string_view directory, DumpFault& fault) noexcept;
+  bool open(const char* path, DumpFault& fault) noexcept;
+  bool open(int fd, const char* name, DumpFault& fault) noexcept;
+  const JitdumpOptions& options() const noexcept { return options_; }
+
+  int load(const JitFunction& function, std::uint64_t& index) noexcept;
+  int move(std::uint64_t index, Address from, Address to, std::uint64_t size) noexcept;
+  int close() noexcept;
+
+ private:
+  friend class ForkSafeFile;
+  // Steps.
+  int make() noexcept;
+  int inherit() noexcept;
+  void detach() noexcept;
+
+  bool open_own_locked(DumpFault& fault) noexcept;
+  bool find_own(DumpFault& fault, bool& was_made) noexcept;
+  bool append_to(const char* path, pid_t pid, DumpFault& fault) noexcept;
+  bool begin(bool is_new, bool was_made, bool marker, DumpFault& fault) noexcept;
+  int map_first_page(const AppendFile& file) noexcept;
+  int close_file() noexcept;
+  int make_records(const JitFunction& function, bool as_is) noexcept;
+  int add_unwinding(const JitUnwinding& unwinding, std::uint64_t time) noexcept;
+  int add_lines(const JitFunction& function, std::uint64_t time) noexcept;
+  int append_with_zeros(std::uint64_t count) noexcept;
+  int append(iovec* parts, std::size_t count, std::uint64_t total) noexcept;
+  std::uint32_t thread() const noexcept;
+
+  template <std::size_t kSize>
+  int append_fixed(std::array<char, kSize> bytes) noexcept {
+    iovec all{bytes.data(), kSize};
+    return append(&all, 1, kSize);
+  }
+  /// Behind what is in bytes_; nullptr: no memory.
+  char* make_room(std::size_t size) noexcept {
+    return bytes_.reserve(size, kFirstBytes) ? bytes_.data() + bytes_.size() : nullptr;
+  }
+  void end_at(const char* end) noexcept {
+    bytes_.set_size(static_cast<std::size_t>(end - bytes_.data()));
+  }
+  static constexpr std::size_t kFirstBytes = 4096;
+
+  const JitdumpOptions options_;
+  const ReadDumpEnd read_end_;
+  GrowingBuffer bytes_;  // records on their way, all but the code; kept for the next
+  void* marker_ = nullptr;
+  pid_t pid_ = 0;
+  bool is_own_ = false;  // pid_ is the process that writes
+  std::uint64_t next_index_ = 1;
+};
+
+/// Writes the name of a loop, in at most room_for_loop() bytes, and answers with the end.
+char* write_loop_name(char* out, std::string_view name) noexcept;
+constexpr std::size_t room_for_loop(std::size_t size) noexcept { return 16 * size + 64; }
+
+/// Whether `text`, the beginning of a file, is that of a PYPYLOG: a tick, perhaps behind the number
+/// of a thread, that opens a section.
+bool begins_as_jitlog(std::string_view text) noexcept;
+
+/// A few bytes that are copied as fast as a number: with what lies behind them.
+template <std::size_t Max>
+struct JitlogPiece {
+  constexpr JitlogPiece() = default;
+  constexpr explicit JitlogPiece(std::string_view given)
+      : size(given.copy(bytes.data(), bytes.size())) {}
+
+  std::array<char, Max> bytes{};
+  std::size_t size = 0;
+};
+/// Which thread a line is of: "4294967295# ", or nothing.
+using JitlogPrefix = JitlogPiece<16>;
+
+/// An event as it is recorded.
+struct JitlogEvent {
+  std::uint64_t tick;
+  JitlogLoop loop;
+  std::uint32_t is_exit;
+};
+
+/// What one thread has recorded. Its owner alone adds events, without a lock; whoever has the log's
+/// lock may read those that are there, and write them. Only the owner, with the lock, begins anew.
+struct JitlogBuffer {
+  /// nullptr: no memory. To be freed with free().
+  static JitlogBuffer* make(std::uint32_t capacity) noexcept {
+    const std::size_t size = sizeof(JitlogBuffer) + std::size_t{capacity} * sizeof(JitlogEvent);
+    void* const room = std::aligned_alloc(kLine, (size + kLine - 1) / kLine * kLine);
+    return room == nullptr ? nullptr : new (room) JitlogBuffer(capacity);
+  }
+  explicit JitlogBuffer(std::uint32_t size) noexcept
+      : capacity(size), events(reinterpret_cast<JitlogEvent*>(this + 1)) {}
+  void clear() noexcept {
+    count.store(0, std::memory_order_release);  // first: a child that is made in between has none
+    written = 0;
+  }
+
+  std::atomic<std::uint32_t> count{0};
+  const std::uint32_t capacity;
+  JitlogEvent* const events;  // behind this
+
+  static constexpr std::size_t kLine = 64;
+  // With the log's lock.
+  alignas(kLine) std::uint32_t written = 0;  // of the events
+  bool used = false;                         // by a thread
+  std::uint64_t first_tick = 0;              // no event of the thread is before it
+  JitlogBuffer* next = nullptr;              // in the log's list
+  JitlogPrefix prefix;                       // of each line
+};
+
+/// The clock of a log.
+class JitlogTicks {
+ public:
+  using Script = std::uint64_t (*)(void* context);
+
+  explicit JitlogTicks(JitlogClock clock) noexcept : counts_(clock == JitlogClock::counter) {}
+  /// One that a test plays, and that the log does not state.
+  JitlogTicks(Script script, void* context) noexcept : script_(script), context_(context) {}
+
+  /// Whether this machine has it.
+  bool exists() const noexcept { return !counts_ || kCounter != nullptr; }
+  /// As the log states it; empty: it does not.
+  static constexpr std::size_t kMaxName = 48;
+  std::size_t write_name(char (&out)[kMaxName]) const noexcept;
+  std::uint64_t now() const noexcept { return counts_ ? counter() : now_elsewhere(); }
+
+ private:
+#if defined(__x86_64__) || defined(__i386__)
+  static constexpr const char* kCounter = "tsc";
+  static std::uint64_t counter() noexcept { return __rdtsc(); }
+#elif defined(__aarch64__)
+  static constexpr const char* kCounter = "cntvct";
+  static std::uint64_t counter() noexcept {
+    std::uint64_t ticks = 0;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+  }
+#else
+  static constexpr const char* kCounter = nullptr;
+  static std::uint64_t counter() noexcept { return 0; }
+#endif
+
+  [[gnu::noinline]] std::uint64_t now_elsewhere() const noexcept {
+    return script_ != nullptr ? script_(context_) : monotonic_ns();
+  }
+
+  bool counts_ = false;
+  Script script_ = nullptr;
+  void* context_ = nullptr;
+};
+
+/// The loops of a log: names, as they are written, by numbers from 1. One that is there stays where
+/// it is, so that its name is found without a lock; add() is for one thread at a time.
+class JitlogLoops {
+ public:
+  JitlogLoops() = default;
+  JitlogLoops(const JitlogLoops&) = delete;
+  JitlogLoops& operator=(const JitlogLoops&) = delete;
+  ~JitlogLoops();
+
+  /// The number of that name, which may be new; 0: there are too many, or no memory.
+  JitlogLoop add(std::string_view name) noexcept;
+  bool has(JitlogLoop loop) const noexcept {
+    return loop - 1 < count_.load(std::memory_order_acquire);
+  }
+  /// has() it.
+  std::string_view name(JitlogLoop loop) const noexcept {
+    const auto chunk = chunk_of(loop);
+    return chunks_[chunk][loop - (std::size_t{1} << chunk)];
+  }
+
+ private:
+  /// Chunk n holds 2^n loops.
+  static constexpr std::size_t kChunks = 31;
+  static std::size_t chunk_of(JitlogLoop loop) noexcept {
+    return static_cast<std::size_t>(std::bit_width(loop | 1U)) - 1;
+  }
+  JitlogLoop* find(std::string_view name) const noexcept;
+  bool grow_table() noexcept;
+
+  std::array<std::string_view*, kChunks> chunks_{};
+  std::atomic<std::uint32_t> count_{0};
+  JitlogLoop* table_ = nullptr;  // of hashes, with open addressing; 0: free
+  std::size_t table_size_ = 0;   // a power of two, at least twice count_
+};
+
+/// The log that the calling thread recorded in last, in this process, and its buffer there.
+struct JitlogHere {
+  std::uint64_t key = 0;
+  JitlogBuffer* buffer = nullptr;
+};
+inline constinit thread_local JitlogHere jitlog_here{};
+
+/// What JitlogWriter has behind it: a file, and a buffer for each thread. Threads that have
+/// recorded share it, so that they may end after the writer.
+class JitlogEngine final : public ForkSafeFile {
+ public:
+  /// nullptr: no memory. The caller release()s it.
+  static JitlogEngine* make_engine(const JitlogOptions& options, const JitlogTicks& ticks) noexcept;
+  JitlogEngine(const JitlogOptions& options, const JitlogTicks& ticks) noexcept;
+  ~JitlogEngine();
+  void retain() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_object(this);
+  }
+
+  /// Each `%d` stands for the pid. EBADMSG: what is there is no log.
+  int open(const char* pattern) noexcept;
+  int open(int fd, const char* name) noexcept;
+  std::uint64_t lost() const noexcept { return lost_.load(); }
+
+  int loop(std::string_view name, JitlogLoop& loop) noexcept;
+
+  int record(JitlogLoop loop, bool is_exit) noexcept {
+    const JitlogHere& here = jitlog_here;
+    const std::uint64_t key = key_.load(std::memory_order_relaxed) | ForkGuard::generation();
+    if (here.key != key) [[unlikely]]
+      return record_newly(loop, is_exit);
+    return record_in(*here.buffer, loop, is_exit);
+  }
+
+  int flush() noexcept;
+  int close() noexcept;
+
+  /// False: an event would be refused, or dropped.
+  bool is_recording() const noexcept { return key_.load(std::memory_order_relaxed) != 0; }
+  /// A thread that has joined in that generation of processes has ended.
+  void leave(JitlogBuffer& buffer, unsigned generation) noexcept;
+
+ private:
+  friend class ForkSafeFile;
+  template <class T, class... Arguments>
+  friend T* make_object(Arguments&&...) noexcept;
+
+  // Steps.
+  int make() noexcept;
+  int inherit() noexcept;
+  void detach() noexcept;
+
+  int record_in(JitlogBuffer& buffer, JitlogLoop loop, bool is_exit) noexcept {
+    const std::uint32_t count = buffer.count.load(std::memory_order_relaxed);
+    // Full: a signal handler records while its thread is writing the buffer.
+    if (!loops_.has(loop) || count >= buffer.capacity) [[unlikely]]
+      return loops_.has(loop) ? EDEADLK : EINVAL;
+    buffer.events[count] = {ticks_.now(), loop, is_exit ? 1U : 0U};
+    buffer.count.store(count + 1, std::memory_order_release);
+    if (count + 1 == buffer.capacity) [[unlikely]]
+      return write_full(buffer);
+    return 0;
+  }
+  // Apart from the usual way, which has no need for a frame of its own then.
+  [[gnu::noinline, gnu::cold]] int record_newly(JitlogLoop loop, bool is_exit) noexcept;
+  [[gnu::noinline, gnu::cold]] int write_full(JitlogBuffer& buffer) noexcept;
+  int enter_thread(JitlogBuffer*& buffer) noexcept;
+  int join(JitlogBuffer*& buffer) noexcept;
+  JitlogBuffer* unused_buffer() noexcept;
+  std::uint64_t tick_with_letter() const noexcept;
+
+  void begin() noexcept;
+  void refuse_and_note(int error) noexcept;
+  int inherit_log() noexcept;
+  int append_events(WholeFile& copy, JitlogBuffer& buffer) noexcept;
+  void drop_events(JitlogBuffer* kept) noexcept;
+
+  /// As much as a thread usually has: file systems make larger pieces of longer writes, so that a
+  /// byte costs half as much as in writes of 64 KiB.
+  static constexpr std::size_t kText = std::size_t{512} << 10;
+  struct Block {
+    std::string_view text;
+    std::uint32_t end;  // of its events
+  };
+  Block format(const JitlogBuffer& buffer, std::uint32_t end) noexcept;
+  struct ClockText;
+  std::string_view clock_section(const JitlogBuffer& buffer, ClockText& text) const noexcept;
+  int append(std::string_view first, std::string_view second) noexcept;
+  int write_out(JitlogBuffer& buffer) noexcept;
+  void write_all() noexcept;
+  void note(int error) noexcept;
+
+  const JitlogOptions options_;
+  const JitlogTicks ticks_;
+  char clock_[JitlogTicks::kMaxName];  // as the log states it
+  const std::size_t clock_size_;
+  const std::uint64_t serial_;  // of this log, in the high half
+  std::atomic<std::uint32_t> users_{1};
+  JitlogLoops loops_;
+  std::atomic<std::uint64_t> key_{0};  // serial_ while events are taken
+  std::atomic<std::uint64_t> lost_{0};
+  std::atomic<int> error_{0};  // the first one
+
+  JitlogBuffer* first_ = nullptr;  // of all buffers, which live as long as this does
+  std::uint32_t threads_ = 0;      // that have joined
+  int owner_ = 0;                  // the tid of the only one that may
+  char* text_ = nullptr;           // on its way to the file
+  bool begun_ = false;             // the log has bytes
+};
+
+}  // namespace perfmap

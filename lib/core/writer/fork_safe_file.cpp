@@ -1,0 +1,874 @@
+#include "writer/fork_safe_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <new>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "writer/mapped_tail.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kBlock = std::size_t{256} << 10;
+constexpr std::size_t kSelf = 40;
+
+std::uint64_t to_ns(const timespec& time) noexcept {
+  return static_cast<std::uint64_t>(time.tv_sec) * kSecond +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+/// Memory without malloc(): its lock may be taken in a child of a bare clone(2). nullptr and errno
+/// where there is none.
+char* map_memory(std::size_t size) noexcept {
+  void* const at =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<char*>(at);
+}
+
+/// kBlock bytes and one more.
+class Block {
+ public:
+  Block() noexcept : at_(map_memory(kBlock + 1)) {}
+  ~Block() {
+    if (at_ != nullptr) ::munmap(at_, kBlock + 1);
+  }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  char* get() const noexcept { return at_; }
+
+ private:
+  char* at_;
+};
+
+/// All of the bytes or an error. What is left stays in `bytes`.
+int write_all(int fd, std::string_view& bytes) noexcept {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return count < 0 ? errno : ENOSPC;
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return 0;
+}
+
+void path_of(int fd, char (&path)[kSelf]) noexcept {
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+}
+
+}  // namespace
+
+std::uint64_t now_ns(clockid_t clock) noexcept {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return to_ns(now);
+}
+
+/// By the 22nd field of /proc/self/stat. The second one, in parentheses, is a name and may hold
+/// both blanks and parentheses.
+bool get_process_age(std::uint64_t& ns) noexcept {
+  constexpr int kBehindName = 20;
+  const Descriptor file(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
+  std::array<char, 1024> text;
+  const ssize_t size = file.is_open() ? ::read(file.get(), text.data(), text.size()) : -1;
+  timespec now{};
+  if (size <= 0 || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return false;
+  std::string_view stat(text.data(), static_cast<std::size_t>(size));
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == stat.npos) return false;
+  stat.remove_prefix(name_end);
+  for (int i = 0; i < kBehindName; ++i) {
+    const std::size_t blank = stat.find(' ');
+    if (blank == stat.npos) return false;
+    stat.remove_prefix(blank + 1);
+  }
+  std::uint64_t ticks = 0;
+  const auto parsed = std::from_chars(stat.data(), stat.data() + stat.size(), ticks);
+  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  if (parsed.ec != std::errc() || per_second == 0 || ticks / per_second > UINT32_MAX) return false;
+  const std::uint64_t start =
+      ticks / per_second * kSecond + ticks % per_second * kSecond / per_second;
+  ns = to_ns(now) > start ? to_ns(now) - start : 0;
+  return true;
+}
+
+namespace {
+
+/// How many generations have been given out; SpinMutex has room for so many.
+constexpr unsigned kMaxGenerations = (1U << 30) - 1;
+std::atomic<unsigned> given{0};
+
+/// Without the page: whose generation it is in the high half, the generation in the low one.
+std::atomic<std::uint64_t> owner{0};
+std::atomic<bool> no_page{false};
+
+unsigned next_generation() noexcept {
+  unsigned next = 0;
+  while (next == 0) next = (given.fetch_add(1, std::memory_order_relaxed) + 1) & kMaxGenerations;
+  return next;
+}
+
+/// An emulator that says yes to every advice, as qemu-user does, also to one that there is not,
+/// wipes nothing.
+bool wipes_on_fork(void* page, std::size_t size) noexcept {
+  constexpr int kNoAdvice = 4711;
+  return ::madvise(page, size, kNoAdvice) != 0 && ::madvise(page, size, MADV_WIPEONFORK) == 0;
+}
+
+unsigned renew_by_pid() noexcept {
+  const auto pid = static_cast<std::uint64_t>(::getpid());
+  std::uint64_t known = owner.load();
+  while (known >> 32 != pid) {
+    const std::uint64_t wanted = pid << 32 | next_generation();
+    if (owner.compare_exchange_strong(known, wanted)) known = wanted;
+  }
+  return static_cast<unsigned>(known);
+}
+
+}  // namespace
+
+WipedWord::WipedWord() noexcept {
+  const std::size_t size = page_size();
+  char* const page = map_memory(size);
+  if (page == nullptr) return;
+  if (wipes_on_fork(page, size)) {
+    word_ = new (page) std::atomic<std::uint64_t>(0);
+  } else {
+    ::munmap(page, size);
+  }
+}
+
+WipedWord::~WipedWord() {
+  if (word_ != nullptr) ::munmap(word_, page_size());
+}
+
+/// The word is 0: it was wiped, or there is none yet, or there never will be.
+unsigned ForkGuard::renew() noexcept {
+  if (no_page.load()) return renew_by_pid();
+  Word* word = word_.load();
+  if (word == &no_word_) {
+    WipedWord made;
+    if (made.get() == nullptr) {
+      no_page.store(true);
+      return renew_by_pid();
+    }
+    if (word_.compare_exchange_strong(word, made.get())) word = made.release();
+  }
+  // The count goes up first: a child that is made in between must not count to the same number.
+  const unsigned next = next_generation();
+  std::uint64_t now = 0;
+  return word->compare_exchange_strong(now, next) ? next : static_cast<unsigned>(now);
+}
+
+namespace {
+
+/// When the library is loaded, for two reasons. Handlers of who comes later, and uses the library,
+/// then run before ours take the locks and after they have given them back. And a child that is
+/// made while another thread sets things up would wait for that for ever.
+const int kInstalled = [] {
+  ForkGuard::generation();
+  return ::pthread_atfork([] { ForkSafeFile::before_fork(); },
+                          [] { ForkSafeFile::after_fork(false); },
+                          [] {
+                            owner.store(0);  // in a new namespace it may have its parent's number
+                            ForkSafeFile::after_fork(true);
+                          });
+}();
+
+}  // namespace
+
+int ForkGuard::install() noexcept { return kInstalled; }
+
+/// Whoever has slept cannot know whether others still do, so that it says so.
+void SpinMutex::sleep_until_taken(unsigned process) noexcept {
+  constexpr int kYields = 4;
+  for (int i = 0; i < kYields; ++i) {
+    ::sched_yield();
+    if (take(process, kTaken)) return;
+  }
+  while (!take(process, kAwaited)) {
+    unsigned taken = process | kTaken;
+    state_.compare_exchange_strong(taken, process | kAwaited, std::memory_order_relaxed);
+    ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, process | kAwaited, nullptr, nullptr, 0);
+  }
+}
+
+void SpinMutex::wake_one() noexcept {
+  ::syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+bool SpinMutex::lock_for_fork() noexcept {
+  constexpr int kLooks = 100;
+  constexpr timespec kMoment{0, 1'000'000};
+  const NoCancel uncancelled;
+  for (int i = 0; i < kLooks; ++i) {
+    if (take(ForkGuard::generation() << kBits, kTaken)) return true;
+    ::nanosleep(&kMoment, nullptr);
+  }
+  return false;
+}
+
+bool GrowingBuffer::grow(std::size_t wanted, std::size_t first) noexcept {
+  const std::size_t old_capacity = capacity();
+  const std::size_t usual = std::max(first, 2 * old_capacity);
+  const std::size_t made_capacity = (std::max(usual, wanted) + kPage - 1) / kPage * kPage;
+  char* const made = map_memory(made_capacity);
+  if (made == nullptr) return false;
+  char* const old = data();
+  if (!empty()) std::memcpy(made, old, size());
+  data_.store(made);
+  capacity_.store(made_capacity);
+  if (old != nullptr) ::munmap(old, old_capacity);
+  return true;
+}
+
+void GrowingBuffer::drop_first(std::size_t count) noexcept {
+  if (count < size()) std::memmove(data(), data() + count, size() - count);
+  set_size(size() - count);
+}
+
+void GrowingBuffer::release() noexcept {
+  const std::size_t capacity = capacity_.exchange(0);
+  size_.store(0);
+  if (char* const data = data_.exchange(nullptr); data != nullptr) ::munmap(data, capacity);
+}
+
+namespace {
+
+constexpr int kFlags = O_APPEND | O_CLOEXEC | O_NOCTTY;
+
+/// Of "DIRECTORY/NAME" the length of "DIRECTORY/"; 0 where there is none.
+std::size_t directory_size(const char* path) noexcept {
+  const char* const slash = std::strrchr(path, '/');
+  return slash == nullptr ? 0 : static_cast<std::size_t>(slash - path) + 1;
+}
+
+}  // namespace
+
+void WholeFile::drop_hidden() noexcept {
+  if (hidden_[0] != '\0') ::unlink(hidden_);
+  hidden_[0] = '\0';
+}
+
+int WholeFile::create(const char* path) noexcept {
+  path_ = path;
+  const std::size_t size = directory_size(path);
+  if (std::strlen(path) + sizeof "..part" > kMaxPath) return ENAMETOOLONG;
+  std::memcpy(hidden_, path, size);
+  std::memcpy(hidden_ + size, ".", 2);
+  fd_ = Descriptor(::open(hidden_, O_RDWR | kFlags | O_TMPFILE, 0600));
+  hidden_[0] = '\0';
+  if (!fd_.is_open()) {
+    const bool unknown = errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL;
+    return unknown ? create_named() : errno;
+  }
+  char self[kSelf];
+  path_of(fd_.get(), self);
+  return ::access(self, F_OK) == 0 ? 0 : create_named();
+}
+
+/// The name is the process's own: whatever has it was left there by a former one.
+int WholeFile::create_named() noexcept {
+  const std::size_t size = directory_size(path_);
+  char name[kMaxPath];
+  std::snprintf(name, sizeof name, "%.*s.%s.part", static_cast<int>(size), path_, path_ + size);
+  ::unlink(name);
+  fd_ = Descriptor(::open(name, O_RDWR | kFlags | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  if (!fd_.is_open()) return errno;
+  std::memcpy(hidden_, name, sizeof name);
+  return 0;
+}
+
+int WholeFile::append(std::string_view bytes) noexcept {
+  const std::size_t size = bytes.size();
+  const int error = write_all(fd_.get(), bytes);
+  size_ += size - bytes.size();
+  return error;
+}
+
+int WholeFile::append_lines(int source, std::uint64_t size) noexcept {
+  if (size == 0) return 0;
+  const Block block;
+  if (block.get() == nullptr) return ENOMEM;
+  std::uint64_t offset = 0;
+  std::uint64_t line = 0;  // where the last line begins, in this file
+  while (offset < size) {
+    const std::size_t room = std::min<std::uint64_t>(kBlock, size - offset);
+    const ssize_t got = ::pread(source, block.get(), room, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) break;  // it is shorter than it was
+    const std::string_view bytes(block.get(), static_cast<std::size_t>(got));
+    if (const std::size_t end = bytes.rfind('\n'); end != bytes.npos) line = size_ + end + 1;
+    if (const int error = append(bytes); error != 0) return error;
+    offset += bytes.size();
+  }
+  if (line == size_) return 0;
+  if (::ftruncate(fd_.get(), static_cast<off_t>(line)) != 0) return errno;
+  size_ = line;
+  return 0;
+}
+
+int WholeFile::publish() noexcept {
+  char self[kSelf];
+  path_of(fd_.get(), self);
+  const char* const from = hidden_[0] != '\0' ? hidden_ : self;
+  const int flags = hidden_[0] != '\0' ? 0 : AT_SYMLINK_FOLLOW;
+  if (::linkat(AT_FDCWD, from, AT_FDCWD, path_, flags) != 0) return errno;
+  drop_hidden();
+  return 0;
+}
+
+void AppendFile::swap(AppendFile& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(file_, other.file_);
+  std::swap(regular_, other.regular_);
+  std::swap(newline_first_, other.newline_first_);
+  std::swap(start_, other.start_);
+  std::swap(size_, other.size_);
+  std::swap(torn_, other.torn_);
+}
+
+/// Opened for reading as well: a lock, a mapping that can be executed, and a child that inherits
+/// the file want that. To whom a FIFO or a terminal was typed, it is to be written to and nothing
+/// else; and one that is opened to be read as well does not wait for its reader.
+int AppendFile::open(const char* path, Create create, unsigned rules) noexcept {
+  struct stat status {};
+  const bool strict = (rules & regular) != 0;
+  const bool other =
+      !strict && create != Create::always && ::stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+  int flags = kFlags;
+  if (create != Create::never) flags |= O_CREAT;
+  if (create == Create::always) flags |= O_EXCL | O_NOFOLLOW;
+  if (strict) flags |= O_NOFOLLOW | O_NONBLOCK;  // a FIFO that was planted must not hang us
+  Descriptor fd(::open(path, flags | (other ? O_WRONLY : O_RDWR), 0600));
+  if (!fd.is_open() && errno == EACCES && create == Create::if_absent) {
+    fd = Descriptor(::open(path, flags | O_WRONLY, 0600));
+  }
+  if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) return errno;
+  if (strict && !S_ISREG(status.st_mode)) return EINVAL;
+  if ((rules & ours) != 0 && status.st_uid != ::geteuid()) return EPERM;
+  if ((rules & one_name) != 0 && status.st_nlink > 1) return EMLINK;
+  regular_ = S_ISREG(status.st_mode);
+  start_ = MapStart::appended;
+  newline_first_ = false;
+  torn_ = 0;
+  fd_ = std::move(fd);
+  file_ = {status.st_dev, status.st_ino};
+  size_ = regular_ ? static_cast<std::uint64_t>(status.st_size) : 0;
+  return 0;
+}
+
+int AppendFile::open(int fd) noexcept {
+  Descriptor own(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  if (!own.is_open()) return errno;
+  fd_ = std::move(own);
+  regular_ = false;
+  start_ = MapStart::appended;
+  newline_first_ = false;
+  torn_ = 0;
+  size_ = 0;
+  return 0;
+}
+
+bool AppendFile::fd_was_replaced() const noexcept {
+  return regular_ && is_open() && file_ != file_number(fd_.get());
+}
+
+bool AppendFile::leads_to(const char* path) const noexcept {
+  struct stat status {};
+  return is_open() && ::lstat(path, &status) == 0 && is({status.st_dev, status.st_ino});
+}
+
+int AppendFile::close() noexcept {
+  const bool lost = fd_was_replaced();
+  const int fd = fd_.release();
+  newline_first_ = false;
+  if (lost) return EBADF;
+  // Interrupted, it is closed all the same on Linux.
+  return fd >= 0 && ::close(fd) != 0 && errno != EINTR ? errno : 0;
+}
+
+std::uint64_t AppendFile::size_now() const noexcept {
+  struct stat status {};
+  const bool known = regular_ && ::fstat(fd_.get(), &status) == 0;
+  return known ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+std::uint64_t AppendFile::position() const noexcept {
+  const off_t position = regular_ ? ::lseek(fd_.get(), 0, SEEK_CUR) : -1;
+  return position < 0 ? 0 : static_cast<std::uint64_t>(position);
+}
+
+namespace {
+
+/// Where /proc does not say when we began, nothing is older.
+bool is_older_than_we(const struct stat& status) noexcept {
+  std::uint64_t age = 0;
+  return get_process_age(age) && status.st_mtim.tv_sec >= 0 &&
+         to_ns(status.st_mtim) + age + kSecond < now_ns(CLOCK_REALTIME);
+}
+
+MapStart look_at(int fd, bool empty_stale) noexcept {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return MapStart::appended;
+  if (status.st_uid != ::geteuid()) return MapStart::appended_foreign;
+  if (status.st_size == 0) return MapStart::made;
+  if (!is_older_than_we(status)) return MapStart::appended;
+  if (!empty_stale) return MapStart::appended_kept;
+  if (lock_file(fd, F_WRLCK) != 0) return MapStart::appended_in_use;
+  // Again, as somebody may have written before we had the lock.
+  if (::fstat(fd, &status) != 0 || !is_older_than_we(status)) return MapStart::appended;
+  return ::ftruncate(fd, 0) == 0 ? MapStart::emptied : MapStart::appended_in_use;
+}
+
+char last_byte(int fd) noexcept {
+  struct stat status {};
+  char last = 0;
+  const bool got = ::fstat(fd, &status) == 0 && status.st_size != 0 &&
+                   ::pread(fd, &last, 1, status.st_size - 1) == 1;
+  return got ? last : '\0';
+}
+
+/// Whether `text` stands at `begin` in the file.
+bool holds(int fd, off_t begin, std::string_view text) noexcept {
+  std::array<char, kPage> block;
+  while (!text.empty()) {
+    const std::string_view part = first_bytes(text, block.size());
+    if (::pread(fd, block.data(), part.size(), begin) != static_cast<ssize_t>(part.size()) ||
+        std::memcmp(block.data(), part.data(), part.size()) != 0) {
+      return false;
+    }
+    text.remove_prefix(part.size());
+    begin += static_cast<off_t>(part.size());
+  }
+  return true;
+}
+
+}  // namespace
+
+MapStart AppendFile::begin_map(bool empty_stale, bool alone) noexcept {
+  const MapStart start = look_at(fd_.get(), empty_stale);
+  // In place of an exclusive one, too. Descriptors that cannot read, and some file systems, have no
+  // such lock: nobody notices us there.
+  const int locked = lock_file(fd_.get(), alone ? F_WRLCK : F_RDLCK);
+  return locked == EBUSY ? MapStart::appended_in_use : start;
+}
+
+int AppendFile::open_map(const char* path, bool own, bool empty_stale, bool alone) noexcept {
+  const int error = open(path, Create::if_absent, own ? regular | one_name : any);
+  if (error != 0 || !regular_) return error;
+  start_ = begin_map(empty_stale, alone);
+  restat();
+  newline_first_ = size_ != 0 && !ends_in_newline(path, own);
+  return 0;
+}
+
+/// Where the file may not be read, a blank line is the smaller evil.
+bool AppendFile::ends_in_newline(const char* path, bool own) const noexcept {
+  const Descriptor reader(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (own ? O_NOFOLLOW : 0)));
+  if (!reader.is_open() || file_number(fd_.get()) != file_number(reader.get())) {
+    return false;
+  }
+  // A line that another process is writing shows page by page. A search for holes waits, on most
+  // file systems, until it is done; the others get a moment.
+  constexpr timespec kMoment{0, 1'000'000};
+  for (int tries = 0; tries < 5; ++tries) {
+    if (last_byte(reader.get()) == '\n') return true;
+    ::lseek(reader.get(), 0, SEEK_HOLE);
+    if (last_byte(reader.get()) == '\n') return true;
+    ::nanosleep(&kMoment, nullptr);
+  }
+  return false;
+}
+
+int AppendFile::append_bytes(std::string_view& bytes) noexcept {
+  const std::size_t size = bytes.size();
+  const int error = write_all(fd_.get(), bytes);
+  size_ += size - bytes.size();
+  return error;
+}
+
+/// Takes back what a short write left of its lines, if nobody has written behind it; otherwise ends
+/// it, so that what stands behind it is whole.
+void AppendFile::take_back(std::string_view left) noexcept {
+  const bool cut_short = left.back() != '\n';
+  newline_first_ = cut_short;
+  const off_t end = ::lseek(fd_.get(), 0, SEEK_CUR);
+  const off_t begin = end - static_cast<off_t>(left.size());
+  struct stat status {};
+  if (begin < 0 || ::fstat(fd_.get(), &status) != 0) return;
+  // The same file again, to read and to write in place: O_APPEND moves even a pwrite() to the end.
+  // There may be no /proc, or the process may have given up the right.
+  char self[kSelf];
+  path_of(fd_.get(), self);
+  const Descriptor file(::open(self, O_RDWR | O_CLOEXEC));
+  // A forked child shares our offset: are these our bytes?
+  if (file.is_open() && !holds(file.get(), begin, left)) return;
+  if (status.st_size == end) {
+    if (::ftruncate(fd_.get(), begin) != 0) return;
+    size_ -= std::min<std::uint64_t>(size_, left.size());
+    newline_first_ = false;
+  } else if (cut_short && file.is_open()) {
+    newline_first_ = ::pwrite(file.get(), "\n", 1, end - 1) != 1;
+  }
+}
+
+int AppendFile::append_behind_newline(std::string_view lines) noexcept {
+  std::string_view newline = "\n";
+  if (const int error = append_bytes(newline); error != 0) return error;
+  newline_first_ = false;
+  return append(lines);
+}
+
+/// `count` is what write(2) answered for all of `lines`, and errno its reason. Of a file, a part
+/// means that there is no room: on the disk, or by the process's limit, up to which the kernel
+/// writes. A pipe or a terminal takes bytes as it can.
+int AppendFile::append_slowly(std::string_view lines, ssize_t count) noexcept {
+  if (count < 0) return errno == EINTR ? append(lines) : errno;
+  const auto written = static_cast<std::size_t>(count);
+  size_ += written;
+  if (regular_) {
+    const int why = is_at_limit() ? EFBIG : ENOSPC;
+    if (written != 0) take_back(first_bytes(lines, written));
+    return why;
+  }
+  std::string_view rest = without_first(lines, written);
+  const int error = append_bytes(rest);
+  const std::size_t begun = lines.size() - rest.size();
+  newline_first_ = error != 0 && begun != 0 && lines[begun - 1] != '\n';
+  return error;
+}
+
+bool AppendFile::is_at_limit() const noexcept {
+  rlimit max{};
+  if (::getrlimit(RLIMIT_FSIZE, &max) != 0 || max.rlim_cur == RLIM_INFINITY) return false;
+  const off_t end = ::lseek(fd_.get(), 0, SEEK_CUR);
+  return end >= 0 && static_cast<rlim_t>(end) >= max.rlim_cur;
+}
+
+int AppendFile::append_from(std::string_view& lines) noexcept {
+  if (!regular_ && !newline_first_) return append_bytes(lines);
+  const int error = append(lines);
+  if (error == 0) lines = {};
+  return error;
+}
+
+int AppendFile::copy_from(const char* path, bool follow_link, std::uint64_t max_bytes) noexcept {
+  const Descriptor source(
+      ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
+  if (!source.is_open()) return errno;
+  struct stat from {};
+  struct stat to {};
+  if (::fstat(source.get(), &from) != 0 || ::fstat(fd_.get(), &to) != 0) return errno;
+  if (S_ISDIR(from.st_mode)) return EISDIR;
+  const FileNumber target{to.st_dev, to.st_ino};
+  if (!S_ISREG(from.st_mode) || target == FileNumber{from.st_dev, from.st_ino}) return EINVAL;
+  // A mapped writer's filler is nothing to anybody else.
+  const std::uint64_t count =
+      size_without_filler(source.get(), static_cast<std::uint64_t>(from.st_size));
+  // One byte more for the newline that may have to end it.
+  if (count != 0 && max_bytes != 0 && (size_ >= max_bytes || count >= max_bytes - size_)) {
+    return EFBIG;
+  }
+  return copy_lines(source.get(), count);
+}
+
+/// `count` was asked for before, so that a source that grows meanwhile has an end. Every block ends
+/// where a line does, because another process may append between two; a line longer than a block
+/// goes in pieces.
+int AppendFile::copy_lines(int source, std::uint64_t count) noexcept {
+  const Block block;
+  if (block.get() == nullptr) return ENOMEM;
+  std::size_t kept = 0;  // bytes at the start of the block that wait for the end of their line
+  bool in_line = false;  // the file ends in a piece of a line
+  int error = 0;
+  const auto append_part = [&](std::size_t size) {
+    error = append({block.get(), size});
+    if (error == 0) in_line = block.get()[size - 1] != '\n';
+  };
+  while (error == 0) {
+    const std::size_t room = std::min<std::uint64_t>(kBlock - kept, count);
+    const ssize_t got = ::read(source, block.get() + kept, room);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) error = errno;
+    if (got <= 0) break;  // all of it, or it is shorter than it said
+    count -= static_cast<std::size_t>(got);
+    const std::string_view bytes(block.get(), kept + static_cast<std::size_t>(got));
+    const std::size_t newline = bytes.rfind('\n');
+    if (newline == bytes.npos && bytes.size() < kBlock) {
+      kept = bytes.size();
+      continue;
+    }
+    const std::size_t whole = newline == bytes.npos ? bytes.size() : newline + 1;
+    append_part(whole);
+    kept = bytes.size() - whole;
+    std::memmove(block.get(), block.get() + whole, kept);
+  }
+  if (error == 0 && (kept != 0 || in_line)) {
+    block.get()[kept] = '\n';
+    append_part(kept + 1);
+  }
+  newline_first_ = newline_first_ || in_line;
+  return error;
+}
+
+int AppendFile::inherit_map(const char* path, std::uint64_t size, std::string_view more,
+                            bool empty_stale) noexcept {
+  WholeFile whole;
+  AppendFile found;
+  bool goes_there = false;
+  int error = whole.create(path);
+  if (error == 0) error = whole.append_lines(descriptor(), size);
+  if (error == 0) error = whole.append(more);
+  if (error != 0) return error;
+  error = whole.publish_over([&]() -> int {
+    if (const int failed = found.open_map(path, true, empty_stale); failed != 0) return failed;
+    if (found.is(file())) return EBUSY;
+    goes_there = found.start_ != MapStart::made && found.start_ != MapStart::emptied;
+    if (goes_there) return ECANCELED;
+    found.close();
+    return ::unlink(path) == 0 || errno == ENOENT ? 0 : errno;
+  });
+  if (goes_there) {
+    ::lseek(whole.descriptor(), 0, SEEK_SET);
+    error = found.copy_lines(whole.descriptor(), whole.size());
+    if (error == 0) swap(found);
+    return error;
+  }
+  if (error != 0) return error;
+  close();  // the parent's, where it is still that
+  fd_ = whole.take();
+  file_ = file_number(fd_.get());
+  begin_map(false, false);  // for the lock
+  start_ = MapStart::inherited;
+  size_ = whole.size();
+  newline_first_ = false;
+  return 0;
+}
+
+int AppendFile::open_locked(const char* path, unsigned rules, bool& was_made) noexcept {
+  constexpr int kTries = 3;  // others may make and remove it meanwhile
+  int error = ENOENT;
+  for (int i = 0; i < kTries && error == ENOENT; ++i) {
+    error = open(path, Create::always, any);
+    was_made = error == 0;
+    if (error == EEXIST) error = open(path, Create::never, rules);
+  }
+  if (error == 0) error = lock();
+  if (error != 0) close();
+  return error;
+}
+
+int AppendFile::lock() noexcept {
+  if (!regular_) return 0;
+  if (lock_file(fd_.get(), F_WRLCK) == EBUSY) return EBUSY;
+  restat();
+  return 0;
+}
+
+namespace {
+
+/// Takes what was written off the parts.
+void skip(iovec*& parts, std::size_t& count, std::size_t written) noexcept {
+  for (; count != 0 && written >= parts->iov_len; ++parts, --count) written -= parts->iov_len;
+  if (count == 0) return;
+  parts->iov_base = static_cast<char*>(parts->iov_base) + written;
+  parts->iov_len -= written;
+}
+
+}  // namespace
+
+/// `now` is what writev(2) answered for all of the parts, and errno its reason. It is tried again
+/// for the rest, but at the process's limit, where that would only earn a signal.
+int AppendFile::append_records_slowly(iovec* parts, std::size_t count, std::size_t total,
+                                      ssize_t now) noexcept {
+  std::size_t written = 0;
+  for (;;) {
+    int error = now < 0 ? errno : now == 0 ? ENOSPC : 0;
+    if (now >= 0 && regular_ && is_at_limit()) error = EFBIG;
+    if (now > 0) {
+      written += static_cast<std::size_t>(now);
+      size_ += static_cast<std::size_t>(now);
+      skip(parts, count, static_cast<std::size_t>(now));
+    }
+    if (written == total) return 0;
+    if (error != 0 && error != EINTR) {
+      torn_ = written;
+      cut_torn();
+      return error;
+    }
+    now = ::writev(fd_.get(), parts, static_cast<int>(count));
+  }
+}
+
+int AppendFile::cut(std::uint64_t size) noexcept {
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) return errno;
+  if (static_cast<std::uint64_t>(status.st_size) != size_) return EBUSY;
+  if (::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) return errno;
+  size_ = size;
+  return 0;
+}
+
+/// A record that is torn takes those behind it along, so nothing is written there.
+int AppendFile::cut_torn() noexcept {
+  if (torn_ == 0) return 0;
+  if (!regular_) return EIO;
+  const off_t end = ::lseek(fd_.get(), 0, SEEK_CUR);  // behind the bytes in question
+  if (end < static_cast<off_t>(torn_)) return EIO;
+  size_ = static_cast<std::uint64_t>(end);
+  if (cut(size_ - torn_) != 0) return EIO;
+  torn_ = 0;
+  return 0;
+}
+
+namespace {
+
+constinit SpinMutex list_mutex;
+constinit std::atomic<ForkSafeFile*> first{nullptr};
+
+}  // namespace
+
+/// What is there already a child has from a thread that was about to make it.
+void ForkSafeFile::join_list() noexcept {
+  const Locked locked(list_mutex);
+  for (const ForkSafeFile* at = first.load(); at != nullptr; at = at->next_.load()) {
+    if (at == this) return;
+  }
+  next_.store(first.load());
+  first.store(this);
+}
+
+void ForkSafeFile::leave_list() noexcept {
+  const Locked locked(list_mutex);
+  std::atomic<ForkSafeFile*>* link = &first;
+  while (link->load() != nullptr && link->load() != this) link = &link->load()->next_;
+  if (link->load() == this) link->store(next_.load());
+}
+
+void ForkSafeFile::before_fork() noexcept {
+  list_mutex.lock();
+  for (ForkSafeFile* at = first.load(); at != nullptr; at = at->next_.load()) {
+    at->is_between_ = at->mutex_.lock_for_fork();
+    const NoCancel uncancelled;
+    if (at->is_between_) at->steps_.before_fork(*at);
+  }
+}
+
+void ForkSafeFile::after_fork(bool is_child) noexcept {
+  for (ForkSafeFile* at = first.load(); at != nullptr; at = at->next_.load()) {
+    if (at->is_between_) at->mutex_.unlock();
+  }
+  list_mutex.unlock();
+  for (ForkSafeFile* at = first.load(); is_child && at != nullptr; at = at->next_.load()) {
+    at->begin_child();
+  }
+}
+
+/// A failure shows at the child's first entry, which tries again.
+void ForkSafeFile::begin_child() noexcept {
+  const Locked locked(mutex_);
+  is_whole_ = is_between_;
+  enter_process();
+  is_whole_ = true;
+}
+
+int ForkSafeFile::enter_process() noexcept {
+  const unsigned now = ForkGuard::generation();
+  if (generation_ == now) return 0;
+  if (generation_ == 0) {  // the process that came first has no parent
+    generation_ = now;
+    return 0;
+  }
+  const bool inherits = state_ == State::open && fork_.load() == ForkPolicy::inherit && has_own();
+  const int error = inherits ? steps_.inherit(*this) : kLetGo;
+  if (error != 0 && error != kLetGo) return error;
+  if (error == 0) {
+    generation_ = now;
+  } else {
+    leave_parent();
+  }
+  return 0;
+}
+
+void ForkSafeFile::leave_parent() noexcept {
+  generation_ = ForkGuard::generation();
+  steps_.detach(*this);
+  if (state_ == State::closed) return;
+  if (!has_own()) {
+    if (orphan_ != State::open) state_ = orphan_;
+  } else {
+    const bool off = state_ == State::silent || fork_.load() == ForkPolicy::off;
+    state_ = off ? State::silent : State::to_be_made;
+  }
+}
+
+int ForkSafeFile::ready_slowly() noexcept {
+  const NoCancel uncancelled;
+  if (const int error = enter_process(); error != 0) return error;
+  if (state_ == State::to_be_made) {
+    const int error = steps_.make(*this);
+    if (error != 0 && state_ != State::closed) return error;
+    if (error == 0) state_ = State::open;
+  }
+  return state_ == State::closed ? refusal_ : 0;
+}
+
+namespace {
+
+constexpr std::string_view kPid = "%d";
+
+/// Adds to a path of `used` bytes; false where there is no room.
+bool add_to(char (&path)[ForkSafeFile::kMaxPath], std::size_t& used,
+            std::string_view more) noexcept {
+  if (more.size() >= sizeof path - used) return false;
+  std::memcpy(path + used, more.data(), more.size());
+  used += more.size();
+  path[used] = '\0';
+  return true;
+}
+
+}  // namespace
+
+int ForkSafeFile::set_path(std::string_view path) noexcept {
+  std::size_t used = 0;
+  return add_to(path_, used, path) ? 0 : ENAMETOOLONG;
+}
+
+bool ForkSafeFile::has_own() const noexcept {
+  return pattern_[0] != '\0' && std::strstr(pattern_ + literal_, kPid.data()) != nullptr;
+}
+
+int ForkSafeFile::write_own_path(char (&out)[kMaxPath]) const noexcept {
+  char pid[16];
+  const auto digits = static_cast<std::size_t>(
+      std::snprintf(pid, sizeof pid, "%ld", static_cast<long>(::getpid())));
+  std::size_t used = 0;
+  std::string_view rest = pattern_;
+  bool fits = add_to(out, used, first_bytes(rest, literal_));
+  rest.remove_prefix(literal_);
+  for (std::size_t at = 0; fits && (at = rest.find(kPid)) != rest.npos;) {
+    fits = add_to(out, used, first_bytes(rest, at)) && add_to(out, used, {pid, digits});
+    rest.remove_prefix(at + kPid.size());
+  }
+  return fits && add_to(out, used, rest) ? 0 : ENAMETOOLONG;
+}
+
+}  // namespace perfmap

@@ -1,0 +1,365 @@
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "base/filler.hpp"
+#include "base/text.hpp"
+#include "perfmap/text.hpp"
+#include "writer/engines.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::size_t kFirstBuffer = std::size_t{1} << 20;  // it grows where that is too small
+constexpr std::size_t kNumbers = 34;  // two numbers of 16 digits and a blank behind each
+
+char* write_numbers(char* out, std::uint64_t start, std::uint64_t size) noexcept {
+  char* at = write_hex(out, start);
+  *at++ = ' ';
+  at = write_hex(at, size);
+  *at++ = ' ';
+  return at;
+}
+
+/// What readers would take for a mapped writer's filler.
+bool would_be_filler(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept {
+  return size == 0 && start < kMaxFillerAddress && name.starts_with('.');
+}
+
+}  // namespace
+
+void MapEngine::set_options(const WriterOptions& options) noexcept {
+  options_ = options;
+  options_.own_map = options.own_map || is_own_;
+  if (options.mapped) options_.buffer_bytes = 0;
+  names_ = options.names;
+}
+
+void MapEngine::begin_open() noexcept {
+  if (file_.is_open()) {  // somebody has closed our descriptor
+    tail_.detach();
+    file_.close();
+  } else {
+    buffer_.clear();
+  }
+  asked_ = false;
+  size_at_fork_ = 0;
+}
+
+int MapEngine::open(const char* path) noexcept {
+  if (const int error = ForkGuard::install(); error != 0) return error;
+  const Locked locked(mutex_);
+  begin_open();
+  const int error = open_file(path);
+  if (error == 0) state_ = State::open;
+  return error;
+}
+
+int MapEngine::open(int fd) noexcept {
+  if (const int error = ForkGuard::install(); error != 0) return error;
+  const Locked locked(mutex_);
+  begin_open();
+  const int error = file_.open(fd);
+  if (error == 0) state_ = State::open;
+  return error;
+}
+
+int MapEngine::make() noexcept {
+  begin_open();
+  const int error = set_own_path();
+  return error != 0 ? error : open_file(path_);
+}
+
+int MapEngine::open_file(const char* path) noexcept {
+  bool mapped = options_.mapped;
+  if (mapped && MappedTail::check_unused(path, !options_.own_map) != 0) {
+    // Who has the process's own map may be a child that never writes to it.
+    if (!is_own_) return EBUSY;
+    mapped = false;
+  }
+  int error = file_.open_map(path, options_.own_map, stale_ == StaleMap::empty && is_own_, mapped);
+  if (error != 0) return error;
+  // In a pid namespace of its own a child may have its parent's number, and then its file.
+  if (file_.is(of_parent_)) error = EBUSY;
+  if (error == 0 && mapped) error = open_tail(path);
+  if (error != 0) file_.close();
+  return error;
+}
+
+int MapEngine::open_tail(const char* path) noexcept {
+  const int error = tail_.open(file_.descriptor(), path, file_.wants_newline());
+  return is_own_ && error == EBUSY ? 0 : error;
+}
+
+/// The process's own map is opened again where somebody has closed our descriptor.
+int MapEngine::prepare() noexcept {
+  const int error = ready();
+  return error == 0 && is_own_ && file_.fd_was_replaced() ? make() : error;
+}
+
+int MapEngine::configure(std::string_view directory, const WriterOptions& options, StaleMap stale,
+                         ForkPolicy fork) noexcept {
+  const Locked locked(mutex_);
+  if (const int error = enter_process(); error != 0) return error;
+  if (file_.is_open()) return EBUSY;
+  if (directory.size() >= kMaxDirectory) return ENAMETOOLONG;
+  set_pattern(directory, kOwnName);
+  set_options(options);
+  stale_ = stale;
+  fork_ = fork;
+  began_as_ = ForkPolicy::fresh;
+  state_ = State::to_be_made;
+  return 0;
+}
+
+int MapEngine::set_fork_policy(ForkPolicy policy) noexcept {
+  const Locked locked(mutex_);
+  const int error = enter_process();
+  fork_ = policy;
+  return error;
+}
+
+ForkPolicy MapEngine::began_as() noexcept {
+  const Locked locked(mutex_);
+  if (enter_process() != 0) return ForkPolicy::inherit;
+  return state_ == State::silent ? ForkPolicy::off : began_as_.load();
+}
+
+int MapEngine::init() noexcept {
+  const Locked locked(mutex_);
+  return prepare();
+}
+
+MapStart MapEngine::start() noexcept {
+  const Locked locked(mutex_);
+  return is_entered() ? file_.start() : MapStart::none;
+}
+
+int MapEngine::write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept {
+  int error = write_once(start, size, name);
+  if (error != kAtCap) [[likely]]
+    return error;
+  // No lock is held: the callback may use the map.
+  if (ask_for_room()) error = write_once(start, size, name);
+  return error == kAtCap ? EFBIG : error;
+}
+
+/// Calls the callback, and answers whether to try again.
+bool MapEngine::ask_for_room() noexcept {
+  int (*callback)(void*) = nullptr;
+  void* context = nullptr;
+  {
+    const Locked locked(mutex_);
+    if (asked_ || options_.on_full == nullptr) return false;
+    asked_ = true;
+    callback = options_.on_full;
+    context = options_.on_full_context;
+  }
+  if (callback(context) == 0) return false;
+  const Locked locked(mutex_);
+  asked_ = false;
+  file_.restat();
+  return true;
+}
+
+int MapEngine::append(std::string_view line) noexcept {
+  const unsigned now = ForkGuard::generation();
+  mutex_.lock(now);
+  const struct Unlock {
+    ~Unlock() { mutex.unlock(); }
+    SpinMutex& mutex;
+  } unlock{mutex_};
+  if (now != generation_ || state_ != State::open) [[unlikely]] {
+    const int error = ready();
+    if (error != 0 || state_ == State::silent) return error;
+  }
+  if (tail_.is_open()) return append_mapped(line);
+  const NoCancel uncancelled;
+  const std::uint64_t size = file_.size() + buffer_.size() + line.size();
+  if (options_.max_bytes != 0 && size > options_.max_bytes) [[unlikely]]
+    return kAtCap;
+  const int error = options_.buffer_bytes == 0 ? file_.append(line) : keep(line);
+  return error == EBADF ? append_again(line) : error;
+}
+
+int MapEngine::append_mapped(std::string_view line) noexcept {
+  const std::uint64_t max = options_.max_bytes;
+  if (max != 0 && tail_.size() + line.size() > max) [[unlikely]]
+    return kAtCap;
+  int error = tail_.append(line);
+  if (tail_.is_open()) [[likely]]
+    return error;
+  const NoCancel uncancelled;
+  file_.goes_on(tail_.wants_newline());
+  error = file_.append(line);
+  return error == EBADF ? append_again(line) : error;
+}
+
+/// Our descriptor was closed.
+int MapEngine::append_again(std::string_view line) noexcept {
+  if (!is_own_ || !file_.fd_was_replaced()) return EBADF;
+  if (const int error = make(); error != 0) return error;
+  if (tail_.is_open()) return tail_.append(line);
+  return options_.buffer_bytes == 0 ? file_.append(line) : keep(line);
+}
+
+int MapEngine::write_once(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept {
+  const bool as_is = is_plain_map_name(name) && !would_be_filler(start, size, name);
+  if (!as_is && names_.load(std::memory_order_relaxed) == NamePolicy::refuse) return EILSEQ;
+  std::array<char, 512> small;
+  if (as_is && name.size() + kNumbers + 1 <= small.size()) {
+    char* at = write_numbers(small.data(), start, size);
+    std::memcpy(at, name.data(), name.size());
+    at += name.size();
+    *at++ = '\n';
+    return append({small.data(), static_cast<std::size_t>(at - small.data())});
+  }
+  return write_escaped(start, size, name);
+}
+
+int MapEngine::write_escaped(std::uint64_t start, std::uint64_t size,
+                             std::string_view name) noexcept {
+  char* const line =
+      static_cast<char*>(std::malloc(kNumbers + room_for_name(name.size()) + sizeof "[]\n"));
+  if (line == nullptr) return ENOMEM;
+  char* at = write_numbers(line, start, size);
+  const bool brackets = would_be_filler(start, size, name);
+  if (brackets) *at++ = '[';
+  at = write_name(at, name);
+  if (brackets) *at++ = ']';
+  *at++ = '\n';
+  const int error = append({line, static_cast<std::size_t>(at - line)});
+  std::free(line);
+  return error;
+}
+
+/// On failure nothing of the line is kept: who is told so may try it again.
+int MapEngine::keep(std::string_view line) noexcept {
+  const std::size_t max = options_.buffer_bytes;
+  if (buffer_.size() + line.size() > max) {
+    if (const int error = flush_locked(); error != 0) return error;
+  }
+  if (line.size() > max) return file_.append(line);
+  const std::uint64_t limit = options_.flush_after_ns;
+  if (limit != 0 && buffer_.empty()) oldest_ns_ = now_ns(CLOCK_MONOTONIC_COARSE);
+  if (!buffer_.add(line, std::min(max, kFirstBuffer))) return ENOMEM;
+  const bool late = limit != 0 && now_ns(CLOCK_MONOTONIC_COARSE) - oldest_ns_ >= limit;
+  const int error = late ? flush_locked() : 0;
+  // A pipe may have taken a part of this very line: the rest stays, to be written next.
+  if (error == 0 || buffer_.size() < line.size()) return 0;
+  buffer_.set_size(buffer_.size() - line.size());
+  return error;
+}
+
+/// What fails stays in the buffer, and is tried again.
+int MapEngine::flush_locked() noexcept {
+  if (buffer_.empty()) return 0;
+  if (!file_.is_open()) return EBADF;
+  flight_.to.store(file_.size());
+  flight_.bytes.store(buffer_.size());
+  std::string_view rest = buffer_.text();
+  const int error = file_.append_from(rest);
+  buffer_.drop_first(buffer_.size() - rest.size());
+  flight_.bytes.store(0);
+  return error;
+}
+
+int MapEngine::flush() noexcept {
+  const Locked locked(mutex_);
+  const int error = enter_process();
+  return error != 0 ? error : flush_locked();
+}
+
+int MapEngine::copy(const char* path) noexcept {
+  const Locked locked(mutex_);
+  if (const int error = prepare(); error != 0 || state_ == State::silent) return error;
+  const bool mapped = tail_.is_open();
+  if (const int error = mapped ? tail_.cut() : flush_locked(); error != 0) return error;
+  if (mapped) file_.goes_on(tail_.wants_newline());
+  const int error = file_.copy_from(path, !options_.own_map, options_.max_bytes);
+  if (mapped) tail_.goes_on_at(file_.size(), file_.wants_newline());
+  return error;
+}
+
+int MapEngine::close_locked() noexcept {
+  if (!file_.is_open()) return 0;
+  const int flushed = tail_.is_open() ? tail_.close() : flush_locked();
+  buffer_.clear();
+  const int closed = file_.close();
+  state_ = is_own_ ? State::to_be_made : State::closed;
+  return flushed != 0 ? flushed : closed;
+}
+
+int MapEngine::close() noexcept {
+  const Locked locked(mutex_);
+  const int error = enter_process();
+  if (error == 0) return close_locked();
+  leave_parent();
+  return error;
+}
+
+void MapEngine::end_process() noexcept {
+  const Locked locked(mutex_);
+  if (generation_ == 0) return;
+  if (!is_entered()) leave_parent();
+  close_locked();
+  options_.buffer_bytes = 0;
+  options_.mapped = false;
+}
+
+void MapEngine::detach() noexcept {
+  flight_.bytes.store(0);
+  buffer_.clear();
+  // Two that write behind the same filler would write into each other's lines.
+  if (tail_.is_open()) {
+    tail_.forget();
+    file_.close();
+    if (!is_own_) state_ = State::closed;
+  }
+  if (!is_own_) return;
+  // Only while it is open is its number nobody else's.
+  if (file_.is_open()) {
+    const bool same = set_own_path() == 0 && file_.leads_to(path_);
+    of_parent_ = same ? file_.file() : FileNumber{};
+  }
+  file_.close();
+  began_as_ = ForkPolicy::fresh;
+}
+
+/// Children inherit from a descriptor: if somebody has closed it, the map is opened again. Who has
+/// not let go of a parent's file yet knows better what that had at the fork.
+void MapEngine::prepare_fork() noexcept {
+  if (!is_own_ || !is_entered() || !file_.is_open()) return;
+  if (fork_ == ForkPolicy::inherit && file_.fd_was_replaced()) make();
+  if (file_.is_open()) size_at_fork_ = file_.fd_was_replaced() ? 0 : file_.size_now();
+}
+
+/// How much of the file was there at the fork. Somebody else may have appended, too, and then our
+/// last entries are further back than we have counted.
+std::uint64_t MapEngine::inherited_size() const noexcept {
+  if (tail_.is_open()) return tail_.size();
+  const std::uint64_t seen = std::max(size_at_fork_, file_.size());
+  // What the parent wrote after the fork may come along, but not twice.
+  return buffer_.empty() ? std::max(seen, file_.position()) : seen;
+}
+
+int MapEngine::inherit() noexcept {
+  if (!file_.is_open() || file_.fd_was_replaced()) return kLetGo;
+  if (const int error = set_own_path(); error != 0) return error;
+  const std::size_t in_flight = flight_.bytes.load();
+  const std::uint64_t size = in_flight != 0 ? flight_.to.load() : inherited_size();
+  const std::string_view more =
+      in_flight != 0 ? std::string_view(buffer_.data(), in_flight) : buffer_.text();
+  const int error = file_.inherit_map(path_, size, more, stale_ == StaleMap::empty);
+  if (error != 0) return error;
+  tail_.forget();
+  flight_.bytes.store(0);
+  buffer_.clear();
+  began_as_ = ForkPolicy::inherit;
+  if (options_.mapped) open_tail(path_);  // else, as where that fails, entries go with write(2)
+  return 0;
+}
+
+}  // namespace perfmap
