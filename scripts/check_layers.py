@@ -65,7 +65,7 @@ def complaint(path, included):
     if folder not in CORE + PROFILE:
         return None
     own, folders = place_of(path)
-    if folder == "base" and folders is PROFILE and (ROOT / "lib" / included).exists():
+    if folder == "base" and (ROOT / "lib" / included).exists():
         return None  # in both libraries
     if own is None:
         return None if is_public else f"{included} is not public"

@@ -1,3 +1,4 @@
+#include <perfmap/jit_paths.hpp>
 #include <perfmap/text.hpp>
 
 #include "command_line.hpp"
@@ -74,7 +75,7 @@ bool is_same_file(const Map& map, const AppendOptions& options) {
   const std::string path = options.output == "-" ? "/dev/stdout"
                            : options.pid.empty()
                                ? options.output
-                               : roots_from_environment().tmp + "/perf-" + options.pid + ".map";
+                               : roots_from_environment().tmp + "/" + kMapName.of(options.pid);
   const Result<Input> target = Input::open(path, {.regular_only = true});
   const FileFacts& from = map.input().facts();
   return target && from.is_regular && target->facts().device == from.device &&

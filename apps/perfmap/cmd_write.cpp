@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <optional>
 #include <perfmap/input.hpp>
+#include <perfmap/jit_paths.hpp>
 #include <perfmap/json.hpp>
 #include <perfmap/text.hpp>
 #include <perfmap/writer.hpp>
@@ -48,7 +49,7 @@ Result<JitdumpWriter> open_jitdump(const AppendOptions& options) {
   if (!options.output.empty()) return JitdumpWriter::open(options.output, jitdump);
   jitdump.own_dump = true;
   jitdump.pid = std::stoi(options.pid);
-  return JitdumpWriter::open(roots_from_environment().tmp + "/jit-" + options.pid + ".dump",
+  return JitdumpWriter::open(roots_from_environment().tmp + "/" + kDumpName.of(options.pid),
                              jitdump);
 }
 

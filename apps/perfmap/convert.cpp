@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <perfmap/diagnostic.hpp>
+#include <perfmap/jit_paths.hpp>
 #include <perfmap/jitdump.hpp>
 #include <perfmap/json.hpp>
 #include <perfmap/merge.hpp>
@@ -118,20 +119,16 @@ void say_records(const Console& console, const Diagnostics& problems, const std:
   }
 }
 
-/// N of PREFIX N SUFFIX; 0 of other names.
-std::uint32_t pid_of_name(const std::string& path, std::string_view prefix,
-                          std::string_view suffix) {
-  std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return 0;
-  name.remove_prefix(prefix.size());
-  name.remove_suffix(std::min(name.size(), suffix.size()));
-  return static_cast<std::uint32_t>(pid_of_source({std::string(name), Source::As::pid}));
+/// The pid in such a name; 0 of other names.
+std::uint32_t pid_of_name(const std::string& path, const JitFileName& name) {
+  return static_cast<std::uint32_t>(
+      pid_of_source({std::string(name.number_in(path)), Source::As::pid}));
 }
 
 /// perf goes by the name of the dump; a map may be called after its process, too.
 std::uint32_t pid_of_map(const std::string& map, const std::string& output) {
   const std::uint32_t pid = pid_of_dump(output);
-  return pid != 0 ? pid : pid_of_name(map, "perf-", ".map");
+  return pid != 0 ? pid : pid_of_name(map, kMapName);
 }
 
 Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, const Console& console) {
@@ -146,7 +143,7 @@ Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, const
 
 }  // namespace
 
-std::uint32_t pid_of_dump(const std::string& path) { return pid_of_name(path, "jit-", ".dump"); }
+std::uint32_t pid_of_dump(const std::string& path) { return pid_of_name(path, kDumpName); }
 
 void note_without_code(const Console& console, std::uint64_t count) {
   if (count == 0) return;

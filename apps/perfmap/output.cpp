@@ -1,5 +1,6 @@
 #include "output.hpp"
 
+#include <perfmap/jit_paths.hpp>
 #include <perfmap/json.hpp>
 #include <perfmap/merge.hpp>
 #include <perfmap/text.hpp>
@@ -77,7 +78,7 @@ Error no_target() { return {Errc::invalid_argument, "expected -p PID or -o FILE"
 
 std::string target_path(const AppendOptions& options) {
   return options.pid.empty() ? options.output
-                             : roots_from_environment().tmp + "/perf-" + options.pid + ".map";
+                             : roots_from_environment().tmp + "/" + kMapName.of(options.pid);
 }
 
 namespace {

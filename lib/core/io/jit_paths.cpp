@@ -12,6 +12,16 @@
 #include "base/descriptor.hpp"
 
 namespace perfmap {
+
+std::optional<std::uint64_t> JitFileName::pid_in(std::string_view path) const noexcept {
+  const std::string_view digits = number_in(path);
+  std::uint64_t pid = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), pid);
+  if (digits.empty() || error != std::errc() || stop != digits.data() + digits.size()) {
+    return std::nullopt;
+  }
+  return pid;
+}
 namespace {
 
 std::string process_directory(pid_t pid, const Roots& roots) {
@@ -49,8 +59,6 @@ std::optional<uid_t> effective_user(std::string_view status) {
   return std::nullopt;
 }
 
-std::string map_name(pid_t pid) { return "perf-" + std::to_string(pid) + ".map"; }
-
 /// Puts the reasons for which no path led to a map into one line.
 Error none_of(const std::vector<Error>& reasons, pid_t pid) {
   Error error{Errc::not_found, "no perf map of process " + std::to_string(pid), 0, {}};
@@ -61,8 +69,6 @@ Error none_of(const std::vector<Error>& reasons, pid_t pid) {
   }
   return error;
 }
-
-std::string dump_name(pid_t pid) { return "jit-" + std::to_string(pid) + ".dump"; }
 
 /// Where the process sees the /tmp that we see, the file is called by the name that we know it by.
 void use_short_name(Input& input, const std::string& path) {
@@ -113,13 +119,6 @@ Result<Input> Target::open(const std::string& path) const {
   return input;
 }
 
-bool is_dump_name(std::string_view path) noexcept {
-  std::string_view name = path.substr(path.rfind('/') + 1);
-  if (!name.starts_with("jit-") || !name.ends_with(".dump")) return false;
-  name = name.substr(4, name.size() - 9);
-  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 /// Paths of jitdumps that the process has mapped, as their producers do for perf's sake. A line of
 /// /proc/PID/maps is "begin-end perms offset device inode path".
 std::vector<std::string> mapped_dumps(const std::string& directory) {
@@ -129,7 +128,7 @@ std::vector<std::string> mapped_dumps(const std::string& directory) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     const std::size_t path = line.find('/');
-    if (path == std::string_view::npos || !is_dump_name(line)) continue;
+    if (path == std::string_view::npos || !kDumpName.pid_in(line)) continue;
     if (paths.empty() || paths.back() != line.substr(path)) paths.emplace_back(line.substr(path));
   }
   return paths;
@@ -154,13 +153,13 @@ Result<Input> find_process_map(pid_t pid, const Roots& roots, bool any_owner) {
     if (!target.root.is_open()) {
       reasons.push_back(target.no_root);
     } else {
-      const std::string path = roots.tmp + "/" + map_name(target.inner);
+      const std::string path = roots.tmp + "/" + kMapName.of(target.inner);
       Result<Input> input = target.open(path);
       if (input) return input;
       reasons.push_back(std::move(input.error()));
     }
   }
-  Result<Input> input = Input::open(roots.tmp + "/" + map_name(pid), target.policy);
+  Result<Input> input = Input::open(roots.tmp + "/" + kMapName.of(pid), target.policy);
   if (input) return input;
   reasons.push_back(std::move(input.error()));
   return Failure(none_of(reasons, pid));
@@ -180,9 +179,9 @@ ProcessDumps find_process_dumps(pid_t pid, const Roots& roots, bool any_owner) {
   };
   if (target.root.is_open()) {
     for (const std::string& path : mapped_dumps(target.directory)) take(target.open(path));
-    if (found.dumps.empty()) take(target.open(roots.tmp + "/" + dump_name(target.inner)));
+    if (found.dumps.empty()) take(target.open(roots.tmp + "/" + kDumpName.of(target.inner)));
   }
-  if (found.dumps.empty()) take(Input::open(roots.tmp + "/" + dump_name(pid), target.policy));
+  if (found.dumps.empty()) take(Input::open(roots.tmp + "/" + kDumpName.of(pid), target.policy));
   return found;
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/map.hpp"
 #include "perfmap/resolver.hpp"
 #include "perfmap/text.hpp"
@@ -114,8 +115,8 @@ std::optional<pid_t> jit_process(std::string_view dso) {
   if (dso.starts_with("[anon:") && dso.ends_with(']')) return 0;
   if (dso.starts_with("/memfd:") || dso.starts_with("/dev/shm/")) return 0;
   if (dso.starts_with("[JIT] tid ")) return number(dso.substr(10));
-  if (dso.starts_with("/tmp/perf-") && dso.ends_with(".map")) {
-    return number(dso.substr(10, dso.size() - 14));
+  if (dso.starts_with("/tmp/") && dso.rfind('/') == 4 && kMapName.is_last_of(dso)) {
+    return number(kMapName.number_in(dso));
   }
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 
 #include "lint/checks.hpp"
 #include "perfmap/index.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/text.hpp"
 #include "perfmap/timeline.hpp"
 
@@ -13,27 +14,19 @@ namespace perfmap {
 
 namespace lint_rules {
 
-/// The number between `start` and `end` in the file's name; nothing if anything else is there.
-static std::optional<std::uint32_t> number_in_name(std::string_view path, std::string_view start,
-                                                   std::string_view end) noexcept {
-  std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-  if (name.size() < start.size() + end.size()) return std::nullopt;
-  if (!name.starts_with(start) || !name.ends_with(end)) return std::nullopt;
-  name = name.substr(start.size(), name.size() - start.size() - end.size());
-  std::uint32_t number = 0;
-  const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || stop != name.data() + name.size()) return std::nullopt;
-  return number;
+static std::optional<std::uint32_t> pid_in_name(const JitFileName& name, std::string_view path) {
+  const auto pid = name.pid_in(path);
+  return pid && *pid <= UINT32_MAX ? std::optional(static_cast<std::uint32_t>(*pid)) : std::nullopt;
 }
 
 std::optional<std::uint32_t> pid_of_map_name(std::string_view path) {
-  const auto pid = number_in_name(path, "perf-", ".map");
-  const bool is_plain = pid && path.ends_with("perf-" + std::to_string(*pid) + ".map");
+  const auto pid = pid_in_name(kMapName, path);
+  const bool is_plain = pid && kMapName.number_in(path) == std::to_string(*pid);
   return is_plain ? pid : std::nullopt;  // no leading zeros
 }
 
 std::optional<std::uint32_t> pid_of_dump_name(std::string_view path) noexcept {
-  return number_in_name(path, "jit-", ".dump");
+  return pid_in_name(kDumpName, path);
 }
 
 }  // namespace lint_rules

@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "map/map_scan.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/json.hpp"
 #include "perfmap/types.hpp"
 #include "report/json_fields.hpp"
@@ -230,21 +231,8 @@ Result<MapText> map_text_from_json(std::string_view json) {
 
 namespace {
 
-/// N of a path whose last component is perf-N.map.
-std::optional<std::uint64_t> pid_of(std::string_view path) {
-  path.remove_prefix(path.rfind('/') + 1);
-  if (!path.starts_with("perf-") || !path.ends_with(".map")) return std::nullopt;
-  const std::string_view digits = path.substr(5, path.size() - 9);
-  std::uint64_t pid = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), pid);
-  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) {
-    return std::nullopt;
-  }
-  return pid;
-}
-
 void write_source(JsonWriter& json, const Input& input, const JsonOrigin& origin) {
-  write_source_json(json, input, origin.kind, pid_of(input.name()),
+  write_source_json(json, input, origin.kind, kMapName.pid_in(input.name()),
                     origin.bytes.value_or(input.text().size()));
 }
 

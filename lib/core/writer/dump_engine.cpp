@@ -66,15 +66,11 @@ int check(const JitFunction& function) noexcept {
 
 /// N of a path that ends in jit-N.dump; 0 where it does not.
 pid_t pid_of_name(const char* path) noexcept {
-  const char* const slash = std::strrchr(path, '/');
-  std::string_view name = slash == nullptr ? path : slash + 1;
-  if (!name.starts_with("jit-")) return 0;
-  name.remove_prefix(4);
+  const std::string_view number = kDumpName.number_in(path);
   pid_t pid = 0;
-  const char* const end = name.data() + name.size();
-  const auto parsed = std::from_chars(name.data(), end, pid);
-  const std::string_view rest(parsed.ptr, static_cast<std::size_t>(end - parsed.ptr));
-  return parsed.ec == std::errc() && pid > 0 && rest == ".dump" ? pid : 0;
+  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), pid);
+  return parsed.ec == std::errc() && pid > 0 && parsed.ptr == number.data() + number.size() ? pid
+                                                                                            : 0;
 }
 
 /// A number at that offset of bytes that are long enough.
@@ -225,7 +221,7 @@ bool DumpEngine::open_own_locked(DumpFault& fault) noexcept {
 
 bool DumpEngine::open_own(std::string_view directory, DumpFault& fault) noexcept {
   const Locked locked(mutex_);
-  if (const int error = set_pattern(directory, "/jit-%d.dump"); error != 0) {
+  if (const int error = set_own_name(directory, kDumpName); error != 0) {
     return fail(fault, error);
   }
   return open_own_locked(fault);

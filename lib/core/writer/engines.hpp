@@ -46,7 +46,7 @@ class MapEngine final : public ForkSafeFile {
   /// The process's own map, in that directory.
   constexpr explicit MapEngine(std::string_view directory) noexcept
       : ForkSafeFile(steps_of<MapEngine>(), State::to_be_made, State::silent), is_own_(true) {
-    set_pattern(directory, kOwnName);
+    set_own_name(directory, kMapName);
     options_.own_map = true;
   }
   ~MapEngine() {
@@ -79,7 +79,6 @@ class MapEngine final : public ForkSafeFile {
 
  private:
   friend class ForkSafeFile;
-  static constexpr std::string_view kOwnName = "/perf-%d.map";
   static constexpr std::size_t kMaxDirectory = 4000;
   /// write_once()'s answer at the cap.
   static constexpr int kAtCap = -1;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/writer.hpp"
 
 /// The engine under the process's map, its jitdump and its log of loops. It is compiled without
@@ -461,6 +462,15 @@ class ForkSafeFile {
     name.copy(pattern_ + literal_, name.size());
     pattern_[literal_ + name.size()] = '\0';
     return 0;
+  }
+  constexpr int set_own_name(std::string_view directory, const JitFileName& name) noexcept {
+    constexpr std::string_view kNumber = "%d";
+    char pattern[32] = "/";
+    std::size_t end = 1;
+    for (const std::string_view part : {name.begin, kNumber, name.end}) {
+      end += part.copy(pattern + end, sizeof pattern - end);
+    }
+    return set_pattern(directory, {pattern, end});
   }
   bool has_own() const noexcept;
   /// path_ becomes the calling process's.

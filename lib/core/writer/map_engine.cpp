@@ -105,7 +105,7 @@ int MapEngine::configure(std::string_view directory, const WriterOptions& option
   if (const int error = enter_process(); error != 0) return error;
   if (file_.is_open()) return EBUSY;
   if (directory.size() >= kMaxDirectory) return ENAMETOOLONG;
-  set_pattern(directory, kOwnName);
+  set_own_name(directory, kMapName);
   set_options(options);
   stale_ = stale;
   fork_ = fork;

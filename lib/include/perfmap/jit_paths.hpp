@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <sys/types.h>
 #include <vector>
 
@@ -8,6 +11,34 @@
 #include "perfmap/types.hpp"
 
 namespace perfmap {
+
+/// The name of the file by which a runtime names the code of a process; it is spelled nowhere else.
+/// N is the process's number in its own, innermost namespace.
+struct JitFileName {
+  std::string_view begin;
+  std::string_view end;
+
+  std::string of(std::string_view number) const {
+    return std::string(begin).append(number).append(end);
+  }
+  std::string of(pid_t pid) const { return of(std::to_string(pid)); }
+  /// Whether the last part of a path is such a name, whatever N is.
+  constexpr bool is_last_of(std::string_view path) const noexcept {
+    const std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+    return name.size() >= begin.size() + end.size() && name.starts_with(begin) &&
+           name.ends_with(end);
+  }
+  /// N as the last part of a path has it; empty for other names.
+  constexpr std::string_view number_in(std::string_view path) const noexcept {
+    if (!is_last_of(path)) return {};
+    const std::string_view name = path.substr(path.rfind('/') + 1 + begin.size());
+    return name.substr(0, name.size() - end.size());
+  }
+  /// The same, of digits alone; nothing for what 64 bits cannot hold.
+  PERFMAP_API std::optional<std::uint64_t> pid_in(std::string_view path) const noexcept;
+};
+inline constexpr JitFileName kMapName{"perf-", ".map"};
+inline constexpr JitFileName kDumpName{"jit-", ".dump"};
 
 /// Where processes, their maps and their dumps are looked for. A test, or a program that honours a
 /// variable of its own, puts other directories here; the library itself reads no environment.

@@ -2,10 +2,10 @@
 
 #include "capi/border.hpp"
 
-using perfmap::profile_capi::copy_in;
-using perfmap::profile_capi::copy_out;
-using perfmap::profile_capi::guard;
-using perfmap::profile_capi::report;
+using perfmap::capi::copy_in;
+using perfmap::capi::copy_out;
+using perfmap::capi::guard;
+using perfmap::capi::report;
 
 struct perfmap_module {
   std::shared_ptr<const perfmap::Module> module;
@@ -90,8 +90,8 @@ perfmap_status perfmap_module_find_symbol(const perfmap_module* module, uint64_t
   });
 }
 
-using perfmap::profile_capi::copy_out;
-using perfmap::profile_capi::guard;
+using perfmap::capi::copy_out;
+using perfmap::capi::guard;
 
 namespace {
 
@@ -143,8 +143,8 @@ perfmap_status perfmap_tracker_name(perfmap_tracker* tracker, int32_t pid, uint6
                                     perfmap_address_name* out, perfmap_error* error) {
   return guard(error, [&]() -> perfmap_status {
     if (detail < PERFMAP_DETAIL_SYMBOLS || detail > PERFMAP_DETAIL_INLINES) {
-      return perfmap::profile_capi::report(
-          {perfmap::Errc::invalid_argument, "no such detail", 0, {}}, error);
+      return perfmap::capi::report({perfmap::Errc::invalid_argument, "no such detail", 0, {}},
+                                   error);
     }
     perfmap::Symbolizer symbolizer(tracker->tracker,
                                    {static_cast<perfmap::Symbolizer::Detail>(detail), true, 1});

@@ -2,8 +2,8 @@
 #include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/profile/unwinder.hpp"
 
-using perfmap::profile_capi::copy_in;
-using perfmap::profile_capi::guard;
+using perfmap::capi::copy_in;
+using perfmap::capi::guard;
 
 namespace {
 
@@ -73,9 +73,9 @@ perfmap_status perfmap_tracker_on_exit(perfmap_tracker* tracker, int32_t pid, in
   });
 }
 
-using perfmap::profile_capi::copy_out;
-using perfmap::profile_capi::guard;
-using perfmap::profile_capi::to_c;
+using perfmap::capi::copy_out;
+using perfmap::capi::guard;
+using perfmap::capi::to_c;
 
 struct perfmap_space {
   std::shared_ptr<const perfmap::AddressSpace> space;
@@ -142,11 +142,11 @@ void perfmap_space_region(const perfmap_space* space, size_t index, perfmap_regi
   copy_out(to_c(space->space->regions()[index]), out);
 }
 
-using perfmap::profile_capi::copy_in;
-using perfmap::profile_capi::copy_out;
-using perfmap::profile_capi::guard;
-using perfmap::profile_capi::report;
-using perfmap::profile_capi::to_c;
+using perfmap::capi::copy_in;
+using perfmap::capi::copy_out;
+using perfmap::capi::guard;
+using perfmap::capi::report;
+using perfmap::capi::to_c;
 
 perfmap_status perfmap_tracker_begin(const perfmap_tracker_options* options, perfmap_tracker** out,
                                      perfmap_error* error) {

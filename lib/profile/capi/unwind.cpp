@@ -3,9 +3,9 @@
 #include "capi/border.hpp"
 #include "perfmap/profile/unwinder.hpp"
 
-using perfmap::profile_capi::copy_in;
-using perfmap::profile_capi::guard;
-using perfmap::profile_capi::report;
+using perfmap::capi::copy_in;
+using perfmap::capi::guard;
+using perfmap::capi::report;
 
 struct perfmap_unwind_space {
   std::shared_ptr<const perfmap::UnwindSpace> space;

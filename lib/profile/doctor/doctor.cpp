@@ -93,7 +93,7 @@ void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis&
   if (file.fate == FileFate::other_pid) {
     const std::string directory = file.our_path.substr(0, file.our_path.rfind('/') + 1);
     fix = concat(sudo(facts), "ln ", shell_word(file.our_path), " ",
-                 shell_word(concat(directory, "perf-", facts.view.inner, ".map")));
+                 shell_word(concat(directory, kMapName.of(facts.view.inner))));
   } else if (!is_closed) {
     fix = remove_command(file.our_path, facts.options.reader);
   } else if (facts.options.reader != 0) {
@@ -128,8 +128,8 @@ void add_lost_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   if (!asked.directory.empty() && asked.directory != facts.options.roots.tmp) {
     const std::string root =
         facts.view.other_mounts ? concat("/proc/", facts.view.pid, "/root") : "";
-    const std::string map = concat(root, asked.directory, "/perf-", facts.view.inner, ".map");
-    const std::string tmp = concat(facts.options.roots.tmp, "/perf-", facts.view.pid, ".map");
+    const std::string map = concat(root, asked.directory, "/", kMapName.of(facts.view.inner));
+    const std::string tmp = concat(facts.options.roots.tmp, "/", kMapName.of(facts.view.pid));
     warn(diagnosis, "lost-map",
          told + ", but writes to " + visible(asked.directory) + ", where perf does not look",
          sudo(facts) + "cp " + shell_word(map) + " " + shell_word(tmp));
@@ -215,7 +215,7 @@ constexpr std::int64_t kOldSnapshot = 60 * kSecond;
 
 /// Where perf looks on the host.
 std::string host_map(const DoctorCase& facts) {
-  return concat(facts.options.roots.tmp, "/perf-", facts.view.pid, ".map");
+  return concat(facts.options.roots.tmp, "/", kMapName.of(facts.view.pid));
 }
 
 std::optional<int> kernel_setting(const DoctorCase& facts, const char* name) {
@@ -268,7 +268,7 @@ void add_ignored(const DoctorCase& facts, Diagnosis& diagnosis) {
 
 /// A dump is all there is: perf takes it in only by its marker, its name, and by inject.
 void add_dump(const DoctorCase& facts, const LookedFor& dump, Diagnosis& diagnosis) {
-  const std::string name = concat("jit-", facts.view.inner, ".dump");
+  const std::string name = kDumpName.of(facts.view.inner);
   const std::string convert =
       concat("perfmap copy ", shell_word(dump.our_path), " -p ", facts.view.pid);
   const std::string path = visible(dump.our_path);

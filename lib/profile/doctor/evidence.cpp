@@ -192,7 +192,7 @@ class FileSearch {
       : process_(process), view_(view), options_(options), coverage_(coverage) {}
 
   void look_for_map() {
-    const auto name = [](pid_t pid) { return concat("perf-", pid, ".map"); };
+    const auto name = [](pid_t pid) { return kMapName.of(pid); };
     // Files in a snapshot's tmp have the pid outside, whatever the process called them.
     if (options_.is_snapshot) return try_map(in_tmp(name(view_.pid), false), false);
     const bool same_name = view_.inner == view_.pid;
@@ -208,7 +208,7 @@ class FileSearch {
   void look_for_dumps() {
     std::vector<std::pair<std::string, bool>> mapped;  // path, and whether executable
     for (const Region& region : view_.memory.regions) {
-      if (!region.file->is_file() || !is_dump_of_number(region.file->name)) continue;
+      if (!region.file->is_file() || !kDumpName.pid_in(region.file->name)) continue;
       const auto same = [&](const auto& one) { return one.first == region.file->name; };
       const auto known = std::find_if(mapped.begin(), mapped.end(), same);
       if (known != mapped.end()) {
@@ -227,7 +227,7 @@ class FileSearch {
       const bool same = a && b && a->device == b->device && a->inode == b->inode;
       is_found = try_dump(same ? FilePlace{path, path, path} : theirs, executable) || is_found;
     }
-    const auto name = [](pid_t pid) { return concat("jit-", pid, ".dump"); };
+    const auto name = [](pid_t pid) { return kDumpName.of(pid); };
     if (options_.is_snapshot) {
       if (!is_found) try_dump(in_tmp(name(view_.pid), false), false);
       return;
@@ -333,7 +333,7 @@ class FileSearch {
     for (const pid_t pid : view_.status.namespace_tgids) {
       if (pid == view_.inner) continue;
       Input input = Input::from_text("", "");
-      LookedFor file = judge(in_tmp(concat("perf-", pid, ".map"), true), &input);
+      LookedFor file = judge(in_tmp(kMapName.of(pid), true), &input);
       if (file.fate != FileFate::used) continue;
       file.fate = FileFate::other_pid;
       file.why = "called by the process's pid in another namespace, where nobody looks for it";
@@ -552,13 +552,6 @@ void take_dump(Input input, LookedFor& file, Coverage& coverage, bool is_growing
     return;
   }
   note_damage(reader.damage(), file);
-}
-
-bool is_dump_of_number(std::string_view path) noexcept {
-  std::string_view name = base_name(path);
-  if (!name.starts_with("jit-") || !name.ends_with(".dump")) return false;
-  name = name.substr(4, name.size() - 9);
-  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 FoundFiles search_files(const ProcSource& process, const ProcessView& view,

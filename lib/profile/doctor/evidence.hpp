@@ -117,9 +117,6 @@ LookedFor judge_file(const FilePlace& place, const FileJudge& judge, Input* good
 void take_map(Input input, LookedFor& file, Coverage& coverage);
 void take_dump(Input input, LookedFor& file, Coverage& coverage, bool is_growing);
 
-/// jit-PID.dump, wherever it lies.
-bool is_dump_of_number(std::string_view path) noexcept;
-
 struct FoundFiles {
   std::vector<LookedFor> looked_for;
   std::int64_t map_time_ns = 0;  ///< when the map in use was last changed

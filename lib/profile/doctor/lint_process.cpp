@@ -39,9 +39,6 @@ Location whole_file(bool is_dump) noexcept {
   return is_dump ? Location{0, 0, 0} : Location{0, 1, 1};
 }
 
-std::string map_name(pid_t pid) { return concat("perf-", pid, ".map"); }
-std::string dump_name(pid_t pid) { return concat("jit-", pid, ".dump"); }
-
 /// A file that is there, where a map or a dump of the process may be.
 struct Candidate {
   std::string path;   ///< as messages and find_process_map() call it
@@ -68,19 +65,19 @@ class Candidates {
   /// by names that it should not have.
   void look_for(bool is_dump) {
     const auto& options = subject_.options;
-    const auto name = is_dump ? dump_name : map_name;
+    const JitFileName& name = is_dump ? kDumpName : kMapName;
     const pid_t inner = subject_.inner_pid();
     const pid_t outer = subject_.process.pid();
     const bool has_own_root = options.roots.tmp.starts_with('/');
     const auto below = [&](pid_t pid) {
       return has_own_root &&
-             add_below_root({{}, options.roots.tmp + "/" + name(pid), is_dump, pid, {}});
+             add_below_root({{}, options.roots.tmp + "/" + name.of(pid), is_dump, pid, {}});
     };
     const bool found = below(inner);
     // Beside the right one, one of that name is a copy for those who look on the host.
     const pid_t named = found ? 0 : outer;
     const bool on_host =
-        add_on_host({options.roots.tmp + "/" + name(outer), {}, is_dump, named, {}});
+        add_on_host({options.roots.tmp + "/" + name.of(outer), {}, is_dump, named, {}});
     if (found || on_host) return;
     for (const pid_t pid : subject_.status.namespace_tgids) {
       if (pid != inner && !is_of_another(pid)) below(pid);
@@ -91,7 +88,7 @@ class Candidates {
     constexpr std::size_t kMax = 64;
     std::unordered_set<const MappedFile*> seen;
     for (const Region& region : subject_.memory->regions()) {
-      if (!region.file->is_file() || !is_dump_of_number(region.file->name)) continue;
+      if (!region.file->is_file() || !kDumpName.pid_in(region.file->name)) continue;
       if (seen.size() == kMax) return;
       if (seen.insert(region.file.get()).second) {
         add_below_root({{}, region.file->name, true, 0, {}});
@@ -480,7 +477,7 @@ bool lacks_map_after_fork(const Subject& subject) {
 std::string own_map_path(const Subject& subject) {
   const Roots& roots = subject.options.roots;
   const pid_t inner = subject.inner_pid();
-  const std::string path = roots.tmp + "/" + map_name(inner);
+  const std::string path = roots.tmp + "/" + kMapName.of(inner);
   if (inner == subject.process.pid()) return path;
   return concat(roots.proc, "/", subject.process.pid(), "/root", path);
 }
@@ -523,7 +520,7 @@ std::vector<UnreadFile> check_left_behind(pid_t pid, std::span<const LintedFile>
   for (const LintedFile& file : files) say_gone(pid, file.dump != nullptr, *file.problems);
   std::vector<UnreadFile> unread;
   for (const bool is_dump : {false, true}) {
-    const std::string path = roots.tmp + "/" + (is_dump ? dump_name(pid) : map_name(pid));
+    const std::string path = roots.tmp + "/" + (is_dump ? kDumpName.of(pid) : kMapName.of(pid));
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0 || has_file(files, status)) continue;
     unread.push_back({path, is_dump, wanted});

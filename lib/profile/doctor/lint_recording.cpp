@@ -4,6 +4,7 @@
 
 #include "doctor/recording.hpp"
 #include "perfdata/machines.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/profile/process_tracker.hpp"
 
 namespace perfmap {
@@ -15,7 +16,7 @@ constexpr std::uint64_t kMachineAt = 12;  // in a dump's header
 /// Of perf-PID.map and jit-PID.dump; 0 of other names.
 pid_t pid_in_name(std::string_view path) noexcept {
   std::string_view name = base_name(path);
-  for (const std::string_view start : {"perf-", "jit-"}) {
+  for (const std::string_view start : {kMapName.begin, kDumpName.begin}) {
     if (!name.starts_with(start)) continue;
     name.remove_prefix(start.size());
     pid_t pid = 0;

@@ -6,7 +6,6 @@
 
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/stacks.hpp"
-#include "process/dump_name.hpp"
 #include "process/jit_lineage.hpp"
 #include "process/proc_text.hpp"
 
@@ -68,7 +67,7 @@ class SampleReader {
       std::string& program = found.processes[event.pid].program;
       if (program.empty()) program = event.name;
     }
-    if (is_dump_name(event.name)) {
+    if (kDumpName.is_last_of(event.name)) {
       found.markers.push_back({event.pid, event.time, std::string(event.name)});
     }
   }
@@ -403,12 +402,12 @@ std::vector<LookedFor> search_gone(const RecordedView& recorded, const UsedFiles
     }
     files.push_back(std::move(file));
   };
-  const std::string map = concat(directory, "perf-", pid, ".map");
+  const std::string map = concat(directory, kMapName.of(pid));
   take(is_here ? map : "", map, false);
   for (const std::string& dump : mapped) {
     take(dump, is_here ? options.symfs + dump : concat(directory, base_name(dump)), true);
   }
-  if (mapped.empty()) take("", concat(directory, "jit-", pid, ".dump"), true);
+  if (mapped.empty()) take("", concat(directory, kDumpName.of(pid)), true);
   return files;
 }
 

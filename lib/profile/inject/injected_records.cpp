@@ -8,8 +8,8 @@
 
 #include "perfdata/machines.hpp"
 #include "perfdata/record_header.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/profile/process.hpp"
-#include "process/dump_name.hpp"
 
 namespace perfmap {
 
@@ -152,7 +152,7 @@ class Surveyor {
   void take_mmap(const MmapEvent& event, std::uint64_t number, std::uint32_t size) {
     if (event.pid < 0) return;
     found.processes.on_mmap(event);
-    if (is_dump_name(event.name)) {
+    if (kDumpName.is_last_of(event.name)) {
       std::string path(event.name);
       if (known_.emplace(event.pid, path).second) {
         found.markers.push_back({event.pid, event.time, std::move(path)});

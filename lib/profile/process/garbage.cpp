@@ -196,9 +196,9 @@ std::optional<GarbageFile> file_of(const std::string& name) {
     rest.remove_prefix(prefix.size());
     return true;
   };
-  if (begins("perf-")) {
+  if (begins(kMapName.begin)) {
     file.kind = GarbageKind::map;
-  } else if (begins("jit-")) {
+  } else if (begins(kDumpName.begin)) {
     file.kind = GarbageKind::dump;
   } else if (begins("jitted-")) {
     file.kind = GarbageKind::code;
@@ -209,8 +209,8 @@ std::optional<GarbageFile> file_of(const std::string& name) {
   if (!pid || *pid == 0 || *pid > kMaxPid) return std::nullopt;
   file.pid = static_cast<pid_t>(*pid);
   if (file.kind == GarbageKind::code && (!begins("-") || !take_number(rest))) return std::nullopt;
-  const std::string_view suffix = file.kind == GarbageKind::map    ? ".map"
-                                  : file.kind == GarbageKind::dump ? ".dump"
+  const std::string_view suffix = file.kind == GarbageKind::map    ? kMapName.end
+                                  : file.kind == GarbageKind::dump ? kDumpName.end
                                                                    : ".so";
   return rest == suffix ? std::optional(std::move(file)) : std::nullopt;
 }

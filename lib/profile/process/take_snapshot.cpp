@@ -536,7 +536,7 @@ std::string SnapshotWriter::place_of_dump(const Input& dump, const SnapshotLook&
     return region.file->kind == RegionKind::file && region.file->name == path;
   });
   if (is_mapped) return directory(look) + "/root" + std::string(path);
-  return "tmp/jit-" + std::to_string(look.pid) + ".dump";
+  return "tmp/" + kDumpName.of(look.pid);
 }
 
 Result<void> SnapshotWriter::write_vdso(const SnapshotLook& look) {
@@ -555,7 +555,7 @@ Result<void> SnapshotWriter::write_process(const SnapshotLook& look) {
   if (written && look.map) {
     // As a map that grows: whole lines, and not the filler of a writer that maps the file.
     const Map map(*look.map, {.growing = true});
-    const std::string path = "tmp/perf-" + std::to_string(look.pid) + ".map";
+    const std::string path = "tmp/" + kMapName.of(look.pid);
     const std::string_view text = map.text();
     const std::uint64_t whole = map.ends_in_part() ? map.input().text().size() : text.size();
     written = write_file(SnapshotFile::Kind::map, path, map.input(), text, whole);

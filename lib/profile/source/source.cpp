@@ -73,10 +73,9 @@ Result<std::vector<OpenedInput>> open_in_map_dir(pid_t pid, const SourceOptions&
                     0,
                     {}});
   }
-  const std::string number = std::to_string(pid);
   std::vector<OpenedInput> opened;
   std::optional<Error> first;
-  for (const std::string& name : {"perf-" + number + ".map", "jit-" + number + ".dump"}) {
+  for (const std::string& name : {kMapName.of(pid), kDumpName.of(pid)}) {
     Result<Input> input =
         Input::open(options.map_dir + "/" + name, {.follow_link = false, .regular_only = true});
     Result<OpenedInput> one =
@@ -90,9 +89,7 @@ Result<std::vector<OpenedInput>> open_in_map_dir(pid_t pid, const SourceOptions&
 
 /// Nothing tells what an empty file is but what it is called.
 SourceKind kind_of_empty(const std::string& path, const std::string& wanted) {
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  const bool dump =
-      wanted.empty() ? name.starts_with("jit-") && name.ends_with(".dump") : wanted == "jitdump";
+  const bool dump = wanted.empty() ? kDumpName.is_last_of(path) : wanted == "jitdump";
   return dump ? SourceKind::jitdump : SourceKind::perf_map;
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/process.hpp"
 #include "perfmap/profile/stack_writer.hpp"
@@ -192,8 +193,7 @@ bool is_jit_memory(const PprofProfile::Mapping& mapping) {
   for (const std::string_view name : {"[jit]", "[JIT]", "[anon]", "[unknown]", "//anon", "anon"}) {
     if (file == name) return true;
   }
-  const std::string_view base = file.substr(file.rfind('/') + 1);
-  if (base.starts_with("perf-") && base.ends_with(".map")) return true;
+  if (kMapName.is_last_of(file)) return true;
   for (const std::string_view begin : {"[JIT] tid ", "memfd:", "/dev/shm/"}) {
     if (file.starts_with(begin)) return true;
   }

@@ -377,8 +377,6 @@ OpenPolicy found_file() {
 
 std::string base_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-std::string map_name(pid_t pid) { return "/perf-" + std::to_string(pid) + ".map"; }
-
 /// Where the file has the same name for us as for the process, it is called by that.
 void use_short_name(Input& input, const std::string& path) {
   struct stat status {};
@@ -442,13 +440,12 @@ void RecordedFiles::take(CandidateFile file) {
 }
 
 void RecordedFiles::find_in_directory(const std::vector<std::string>& paths) {
-  const std::string number = std::to_string(process_.pid);
-  take_map(Input::open(options_.directory + map_name(process_.pid), found_file()));
+  take_map(Input::open(options_.directory + "/" + kMapName.of(process_.pid), found_file()));
   for (const std::string& path : paths) {
     take_dump(Input::open(options_.directory + "/" + base_of(path), found_file()));
   }
   if (!paths.empty()) return;
-  take_dump(Input::open(options_.directory + "/jit-" + number + ".dump", found_file()));
+  take_dump(Input::open(options_.directory + "/" + kDumpName.of(process_.pid), found_file()));
 }
 
 /// Whoever unpacked it owns its files: what they belonged to is in its manifest.
@@ -553,7 +550,7 @@ void RecordedFiles::find_of_dead(const std::vector<std::string>& paths) {
     if (file) files.push_back(*std::move(file));
     if (!file) refuse(std::move(file.error()));
   };
-  add(options_.roots.tmp + map_name(process_.pid), false);
+  add(options_.roots.tmp + "/" + kMapName.of(process_.pid), false);
   if (!options_.symfs.empty()) {
     take_below_symfs(paths);
   } else {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "perfmap/profile/process.hpp"
-#include "process/dump_name.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {
@@ -153,7 +152,7 @@ void RecordedProcesses::take(const RecordView& record) {
 void RecordedProcesses::on_mmap(const MmapEvent& event) {
   if (event.pid < 0) return;  // the kernel's own
   tracker_.on_mmap(event);
-  if (!is_dump_name(event.name)) return;
+  if (!kDumpName.is_last_of(event.name)) return;
   JitFiles& files = files_[process_of(event.pid).lineage.get()];
   std::string path(event.name);
   if (std::find(files.dumps.begin(), files.dumps.end(), path) != files.dumps.end()) return;
