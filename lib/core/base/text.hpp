@@ -48,9 +48,12 @@ bool is_invisible(char32_t point) noexcept;
 /// True where every byte is printable ASCII or a blank: nothing to escape, nothing to check.
 bool is_plain_ascii(std::string_view text) noexcept;
 
+/// How much room write_name() needs for this name, and cut_name() after it. O(name).
+std::size_t escaped_size(std::string_view name) noexcept;
+
 /// What names are written with, in at most room_for_name() bytes each; they answer with the end.
 /// write_name() does what escape_map_name() says; escape_name() no more than the \xNN; cut_name()
-/// what append_portable_map_name() does when there are more than `most` bytes.
+/// what append_portable_map_name() does when there are more than `max` bytes.
 char* write_name(char* out, std::string_view name) noexcept;
 char* escape_name(char* out, std::string_view name) noexcept;
 char* cut_name(char* begin, char* end, std::size_t max) noexcept;

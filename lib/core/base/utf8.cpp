@@ -89,6 +89,16 @@ bool is_plain_map_name(std::string_view name) noexcept {
   return true;
 }
 
+std::size_t escaped_size(std::string_view name) noexcept {
+  std::size_t size = kShortest;
+  while (!name.empty()) {
+    const std::size_t length = is_control(name[0]) ? 0 : utf8_length(name);
+    size += length == 0 ? 4 : length;
+    name.remove_prefix(length == 0 ? 1 : length);
+  }
+  return size;
+}
+
 char* escape_name(char* out, std::string_view name) noexcept {
   while (!name.empty()) {
     const std::size_t length = is_control(name[0]) ? 0 : utf8_length(name);

@@ -309,7 +309,7 @@ void append_escaped_map_name(std::string& out, std::string_view name) {
     return;
   }
   const std::size_t start = out.size();
-  out.resize(start + room_for_name(name.size()));
+  out.resize(start + escaped_size(name));
   char* const begin = out.data() + start;
   out.resize(start + static_cast<std::size_t>(write_name(begin, name) - begin));
 }
@@ -325,11 +325,22 @@ void append_portable_map_name(std::string& out, std::string_view name) {
     out += name;
     return;
   }
+  const std::size_t begin = std::min(name.find_first_not_of(' '), name.size());
+  const std::size_t end = name.find_last_not_of(' ') + 1;
   const std::size_t start = out.size();
-  out.resize(start + room_for_name(name.size()));
-  char* const begin = out.data() + start;
-  char* const end = cut_name(begin, write_name(begin, name), kMaxPortableName);
-  out.resize(start + static_cast<std::size_t>(end - begin));
+  if (end <= begin || end - begin <= kMaxPortableName) {
+    out.resize(start + escaped_size(name));
+    char* const to = out.data() + start;
+    char* const cut = cut_name(to, write_name(to, name), kMaxPortableName);
+    out.resize(start + static_cast<std::size_t>(cut - to));
+    return;
+  }
+  // No byte becomes less than one: of a name of any length, this is all that is kept.
+  const std::string_view head = name.substr(begin, kMaxPortableName + 4);
+  out.resize(start + escaped_size(head));
+  char* const to = out.data() + start;
+  char* const cut = cut_name(to, escape_name(to, head), kMaxPortableName);
+  out.resize(start + static_cast<std::size_t>(cut - to));
 }
 
 namespace {
