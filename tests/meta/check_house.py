@@ -52,6 +52,13 @@ for name in ("resolve", "stacks"):
     manual = (ROOT / f"docs/man/perfmap-{name}.1.scd").read_text()
     problems += [f"perfmap-{name}.1.scd: no {doubt}" for doubt in doubts if f"*{doubt}*" not in manual]
 
+for folder, pattern in (("unit", "*_test.cpp"), ("property", "*_property.cpp")):
+    listed = (ROOT / "tests" / folder / "CMakeLists.txt").read_text().split()
+    for path in sorted((ROOT / "tests" / folder).rglob(pattern)):
+        name = str(path.relative_to(ROOT / "tests" / folder))
+        if name not in [word.rstrip(")") for word in listed]:
+            problems.append(f"tests/{folder}/{name} is not compiled")
+
 # Text that is about how something came to be, or about one machine, helps no reader.
 FOREIGN = re.compile(r"\b(TODO|FIXME|XXX)\b|/work/|\bworktree\b|\bissue #?\d")
 TEXT = {".cpp", ".hpp", ".h", ".c", ".py", ".sh", ".md", ".scd", ".txt", ".cmake", ".json", ".map"}

@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
+#include "io/chunk_reader.hpp"
 #include "io/mapping.hpp"
-#include "io/windows.hpp"
 
 namespace perfmap {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "io/windows.hpp"
+#include "io/chunk_reader.hpp"
 #include "perfmap/diagnostic.hpp"
 #include "perfmap/map.hpp"
 

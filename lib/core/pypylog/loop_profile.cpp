@@ -2,7 +2,7 @@
 #include <unordered_map>
 
 #include "base/text.hpp"
-#include "io/windows.hpp"
+#include "io/chunk_reader.hpp"
 #include "perfmap/diagnostic.hpp"
 #include "pypylog/pypy_lines.hpp"
 #include "pypylog/reader.hpp"

@@ -13,7 +13,7 @@
 #include "jitdump/jitdump_records.hpp"
 #include "perfmap/writer.hpp"
 #include "writer/fork_safe_file.hpp"
-#include "writer/mapped_tail.hpp"
+#include "writer/mmap_appender.hpp"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <x86intrin.h>
@@ -41,7 +41,7 @@ void destroy_object(T* object) noexcept {
 class MapEngine final : public ForkSafeFile {
  public:
   MapEngine() noexcept : ForkSafeFile(steps_of<MapEngine>(), State::closed, State::open) {
-    generation_ = ForkGuard::generation();
+    generation_ = ForkHandlers::generation();
   }
   /// The process's own map, in that directory.
   constexpr explicit MapEngine(std::string_view directory) noexcept
@@ -111,7 +111,7 @@ class MapEngine final : public ForkSafeFile {
     std::atomic<std::size_t> bytes{0};  // 0: nothing is
   };
 
-  MappedTail tail_;  // of file_, where options_.mapped is possible
+  MmapAppender tail_;  // of file_, where options_.mapped is possible
   WriterOptions options_;
   std::atomic<NamePolicy> names_{NamePolicy::escape};  // options_.names, for before the lock
   const bool is_own_ = false;
@@ -150,7 +150,7 @@ class DumpEngine final : public ForkSafeFile {
         options_(options),
         read_end_(read_end) {
     fork_ = options.fork;
-    generation_ = ForkGuard::generation();
+    generation_ = ForkHandlers::generation();
   }
   ~DumpEngine() {
     close();
@@ -372,7 +372,7 @@ class JitlogEngine final : public ForkSafeFile {
 
   int record(JitlogLoop loop, bool is_exit) noexcept {
     const JitlogHere& here = jitlog_here;
-    const std::uint64_t key = key_.load(std::memory_order_relaxed) | ForkGuard::generation();
+    const std::uint64_t key = key_.load(std::memory_order_relaxed) | ForkHandlers::generation();
     if (here.key != key) [[unlikely]]
       return record_newly(loop, is_exit);
     return record_in(*here.buffer, loop, is_exit);

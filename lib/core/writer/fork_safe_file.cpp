@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "writer/mapped_tail.hpp"
+#include "writer/mmap_appender.hpp"
 
 namespace perfmap {
 namespace {
@@ -159,7 +159,7 @@ WipedWord::~WipedWord() {
 }
 
 /// The word is 0: it was wiped, or there is none yet, or there never will be.
-unsigned ForkGuard::renew() noexcept {
+unsigned ForkHandlers::renew() noexcept {
   if (no_page.load()) return renew_by_pid();
   Word* word = word_.load();
   if (word == &no_word_) {
@@ -182,7 +182,7 @@ namespace {
 /// then run before ours take the locks and after they have given them back. And a child that is
 /// made while another thread sets things up would wait for that for ever.
 const int kInstalled = [] {
-  ForkGuard::generation();
+  ForkHandlers::generation();
   return ::pthread_atfork([] { ForkSafeFile::before_fork(); },
                           [] { ForkSafeFile::after_fork(false); },
                           [] {
@@ -193,7 +193,7 @@ const int kInstalled = [] {
 
 }  // namespace
 
-int ForkGuard::install() noexcept { return kInstalled; }
+int ForkHandlers::install() noexcept { return kInstalled; }
 
 /// Whoever has slept cannot know whether others still do, so that it says so.
 void SpinMutex::sleep_until_taken(unsigned process) noexcept {
@@ -218,7 +218,7 @@ bool SpinMutex::lock_for_fork() noexcept {
   constexpr timespec kMoment{0, 1'000'000};
   const NoCancel uncancelled;
   for (int i = 0; i < kLooks; ++i) {
-    if (take(ForkGuard::generation() << kBits, kTaken)) return true;
+    if (take(ForkHandlers::generation() << kBits, kTaken)) return true;
     ::nanosleep(&kMoment, nullptr);
   }
   return false;
@@ -791,7 +791,7 @@ void ForkSafeFile::begin_child() noexcept {
 }
 
 int ForkSafeFile::enter_process() noexcept {
-  const unsigned now = ForkGuard::generation();
+  const unsigned now = ForkHandlers::generation();
   if (generation_ == now) return 0;
   if (generation_ == 0) {  // the process that came first has no parent
     generation_ = now;
@@ -809,7 +809,7 @@ int ForkSafeFile::enter_process() noexcept {
 }
 
 void ForkSafeFile::leave_parent() noexcept {
-  generation_ = ForkGuard::generation();
+  generation_ = ForkHandlers::generation();
   steps_.detach(*this);
   if (state_ == State::closed) return;
   if (!has_own()) {

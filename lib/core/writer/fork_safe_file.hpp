@@ -58,7 +58,7 @@ class WipedWord {
 /// A WipedWord says so at the price of a load, with or without handlers, and is right in a pid
 /// namespace where the child has its parent's number. Without it, getpid(2) and a handler of
 /// fork(2) say it.
-class ForkGuard {
+class ForkHandlers {
  public:
   /// Whether there are handlers of fork(2).
   static int install() noexcept;
@@ -90,8 +90,8 @@ class ForkGuard {
 /// does not have is free there, however the child was made.
 class SpinMutex {
  public:
-  void lock() noexcept { lock(ForkGuard::generation()); }
-  /// For callers that have asked for the ForkGuard::generation() already.
+  void lock() noexcept { lock(ForkHandlers::generation()); }
+  /// For callers that have asked for the ForkHandlers::generation() already.
   void lock(unsigned generation) noexcept {
     const unsigned process = generation << kBits;
     for (int tries = 0; tries < kTries; ++tries) {
@@ -440,7 +440,7 @@ class ForkSafeFile {
 
   /// Whether entries may be written: 0 where the file is open, or silent.
   int ready() noexcept {
-    if (ForkGuard::generation() != generation_ || state_ != State::open) [[unlikely]]
+    if (ForkHandlers::generation() != generation_ || state_ != State::open) [[unlikely]]
       return ready_slowly();
     return 0;
   }
@@ -448,7 +448,7 @@ class ForkSafeFile {
   /// stays, for another try.
   int enter_process() noexcept;
   void leave_parent() noexcept;
-  bool is_entered() const noexcept { return generation_ == ForkGuard::generation(); }
+  bool is_entered() const noexcept { return generation_ == ForkHandlers::generation(); }
   void refuse(int error) noexcept {
     state_ = State::closed;
     refusal_ = error;

@@ -360,7 +360,7 @@ JitlogEngine::JitlogEngine(const JitlogOptions& options, const JitlogTicks& tick
       serial_(next_serial()),
       text_(static_cast<char*>(std::malloc(kText))) {
   fork_ = options.fork;
-  generation_ = ForkGuard::generation();
+  generation_ = ForkHandlers::generation();
 }
 
 JitlogEngine::~JitlogEngine() {
@@ -647,7 +647,7 @@ int JitlogEngine::inherit_log() noexcept {
   std::memcpy(path_, path, sizeof path);
   Joined* const at = joined_to(*this);
   JitlogBuffer* const kept = at != nullptr && at->generation == generation_ ? at->buffer : nullptr;
-  if (kept != nullptr) at->generation = ForkGuard::generation();
+  if (kept != nullptr) at->generation = ForkHandlers::generation();
   owner_ = kept != nullptr ? ::gettid() : 0;
   drop_events(kept);
   return 0;

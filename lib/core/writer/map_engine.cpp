@@ -49,7 +49,7 @@ void MapEngine::begin_open() noexcept {
 }
 
 int MapEngine::open(const char* path) noexcept {
-  if (const int error = ForkGuard::install(); error != 0) return error;
+  if (const int error = ForkHandlers::install(); error != 0) return error;
   const Locked locked(mutex_);
   begin_open();
   const int error = open_file(path);
@@ -58,7 +58,7 @@ int MapEngine::open(const char* path) noexcept {
 }
 
 int MapEngine::open(int fd) noexcept {
-  if (const int error = ForkGuard::install(); error != 0) return error;
+  if (const int error = ForkHandlers::install(); error != 0) return error;
   const Locked locked(mutex_);
   begin_open();
   const int error = file_.open(fd);
@@ -74,7 +74,7 @@ int MapEngine::make() noexcept {
 
 int MapEngine::open_file(const char* path) noexcept {
   bool mapped = options_.mapped;
-  if (mapped && MappedTail::check_unused(path, !options_.own_map) != 0) {
+  if (mapped && MmapAppender::check_unused(path, !options_.own_map) != 0) {
     // Who has the process's own map may be a child that never writes to it.
     if (!is_own_) return EBUSY;
     mapped = false;
@@ -165,7 +165,7 @@ bool MapEngine::ask_for_room() noexcept {
 }
 
 int MapEngine::append(std::string_view line) noexcept {
-  const unsigned now = ForkGuard::generation();
+  const unsigned now = ForkHandlers::generation();
   mutex_.lock(now);
   const struct Unlock {
     ~Unlock() { mutex.unlock(); }

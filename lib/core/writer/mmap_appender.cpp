@@ -1,4 +1,4 @@
-#include "writer/mapped_tail.hpp"
+#include "writer/mmap_appender.hpp"
 
 #include <algorithm>
 #include <array>
@@ -48,7 +48,7 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexce
 /// Where a filler line that begins at `begin` ends. At multiples of kLine, because a reader sees
 /// what is written page by page.
 std::uint64_t filler_end(std::uint64_t begin) noexcept {
-  return round_up(begin + MappedTail::kLeast, kLine);
+  return round_up(begin + MmapAppender::kLeast, kLine);
 }
 
 /// Of files that this process writes.
@@ -73,13 +73,13 @@ int write_at(int fd, std::uint64_t offset, std::string_view bytes) noexcept {
 
 }  // namespace
 
-void MappedTail::goes_on_at(std::uint64_t size, bool newline_first) noexcept {
+void MmapAppender::goes_on_at(std::uint64_t size, bool newline_first) noexcept {
   end_ = line_end_ = file_end_ = size;
   reserved_ = 0;
   newline_first_ = newline_first;
 }
 
-int MappedTail::make_room(std::size_t size) noexcept {
+int MmapAppender::make_room(std::size_t size) noexcept {
   const NoCancel uncancelled;
   const int error = file_end_ - end_ < size + kFileAhead ? grow(size) : 0;
   if (!is_open()) return error;
@@ -88,14 +88,14 @@ int MappedTail::make_room(std::size_t size) noexcept {
 }
 
 /// Makes one line of the current filler line and the next. That one's head stays: see kAhead.
-void MappedTail::join_next_line() noexcept {
+void MmapAppender::join_next_line() noexcept {
   at(line_end_)[-1] = '.';
   line_end_ += kLine;
   if (line_end_ % kReadAtOnce == 0 && line_end_ != file_end_) line_end_ += kLine;
 }
 
 /// Adds filler lines, or, where there is little room, what an entry of `size` bytes wants.
-int MappedTail::grow(std::uint64_t size) noexcept {
+int MmapAppender::grow(std::uint64_t size) noexcept {
   if (!is_size(file_end_)) {  // another engine has written behind our filler, or cut it
     detach();
     return EBUSY;
@@ -111,7 +111,7 @@ int MappedTail::grow(std::uint64_t size) noexcept {
 }
 
 /// Room on the disk up to `target`, and more, as asking costs as much as a page fault.
-int MappedTail::reserve(std::uint64_t target) noexcept {
+int MmapAppender::reserve(std::uint64_t target) noexcept {
   if (target <= reserved_) return 0;
   // Not beyond what this process may write, for which the kernel has a signal.
   const std::uint64_t ahead = std::min(kReserve, size_limit() - target);
@@ -128,7 +128,7 @@ int MappedTail::reserve(std::uint64_t target) noexcept {
   return 0;
 }
 
-int MappedTail::extend(std::uint64_t target) noexcept {
+int MmapAppender::extend(std::uint64_t target) noexcept {
   const auto begin = static_cast<off_t>(file_end_);
   int error = reserve(target);
   if (error == EOPNOTSUPP || error == ENOSYS) {
@@ -148,7 +148,7 @@ int MappedTail::extend(std::uint64_t target) noexcept {
 
 /// Takes new filler lines in. Newlines at the ends of pages were for those who read meanwhile;
 /// where an entry crosses such an end, no line may begin behind it for anybody.
-void MappedTail::join_pages(std::uint64_t target) noexcept {
+void MmapAppender::join_pages(std::uint64_t target) noexcept {
   if (line_end_ == end_) {
     if (std::exchange(newline_first_, false)) ++end_;
     line_end_ = filler_end(end_);
@@ -161,7 +161,7 @@ void MappedTail::join_pages(std::uint64_t target) noexcept {
 }
 
 /// Writes filler lines from the end of the file up to `target`.
-int MappedTail::fill(std::uint64_t target) noexcept {
+int MmapAppender::fill(std::uint64_t target) noexcept {
   std::array<char, kReadAtOnce + 2 * kLine> first;
   std::size_t size = 0;
   if (newline_first_) first[size++] = '\n';
@@ -188,7 +188,7 @@ int MappedTail::fill(std::uint64_t target) noexcept {
 }
 
 /// Everything from the current filler line up to `target` is in the window.
-int MappedTail::map_up_to(std::uint64_t target) noexcept {
+int MmapAppender::map_up_to(std::uint64_t target) noexcept {
   if (target <= window_end_) return 0;
   const std::uint64_t begin = end_ / kPage * kPage;
   const std::uint64_t size = std::max(kWindow, round_up(target - begin, kPage));
@@ -208,13 +208,13 @@ int MappedTail::map_up_to(std::uint64_t target) noexcept {
   return 0;
 }
 
-void MappedTail::unmap() noexcept {
+void MmapAppender::unmap() noexcept {
   if (window_ != nullptr) ::munmap(window_, window_end_ - window_begin_);
   window_ = nullptr;
   window_begin_ = window_end_ = 0;
 }
 
-int MappedTail::cut() noexcept {
+int MmapAppender::cut() noexcept {
   unmap();
   // Where another engine has written behind the filler, it stays: readers pass over it.
   const bool is_ours = is_open() && file_end_ != end_ && is_size(file_end_);
@@ -224,29 +224,29 @@ int MappedTail::cut() noexcept {
   return error;
 }
 
-int MappedTail::close() noexcept {
+int MmapAppender::close() noexcept {
   const int error = cut();
   drop_descriptor();
   return error;
 }
 
-void MappedTail::forget() noexcept {
+void MmapAppender::forget() noexcept {
   window_ = nullptr;
   detach();
 }
 
-void MappedTail::detach() noexcept {
+void MmapAppender::detach() noexcept {
   drop_descriptor();
   unmap();
 }
 
 /// Somebody may have closed it, and something else may have its number by now.
-void MappedTail::drop_descriptor() noexcept {
+void MmapAppender::drop_descriptor() noexcept {
   if (is_open() && file_number(fd_.get()) != file_) fd_.release();
   fd_ = Descriptor();
 }
 
-bool MappedTail::is_size(std::uint64_t size) const noexcept {
+bool MmapAppender::is_size(std::uint64_t size) const noexcept {
   struct stat status {};
   return ::fstat(fd_.get(), &status) == 0 && file_ == FileNumber{status.st_dev, status.st_ino} &&
          static_cast<std::uint64_t>(status.st_size) == size;
@@ -277,7 +277,7 @@ Descriptor open_again(int fd, const char* path) noexcept {
 
 }  // namespace
 
-int MappedTail::check_unused(const char* path, bool follow_link) noexcept {
+int MmapAppender::check_unused(const char* path, bool follow_link) noexcept {
   struct stat status {};
   const int error = follow_link ? ::stat(path, &status) : ::lstat(path, &status);
   if (error != 0 || !S_ISREG(status.st_mode)) return 0;
@@ -288,7 +288,7 @@ int MappedTail::check_unused(const char* path, bool follow_link) noexcept {
   return find_writer(file, "/proc") != 0 ? EBUSY : 0;
 }
 
-int MappedTail::open(int fd, const char* path, bool newline_first) noexcept {
+int MmapAppender::open(int fd, const char* path, bool newline_first) noexcept {
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !keeps_room(fd)) return 0;
   if (lock_file(fd, F_WRLCK) == EBUSY) return EBUSY;
@@ -328,7 +328,7 @@ std::uint64_t last_line(int fd, std::uint64_t size) noexcept {
 }
 
 bool begins_as_filler(int fd, std::uint64_t begin, std::uint64_t end) noexcept {
-  std::array<char, 2 * MappedTail::kLeast> head;
+  std::array<char, 2 * MmapAppender::kLeast> head;
   const std::uint64_t have = std::min<std::uint64_t>(end - begin, head.size());
   return ::pread(fd, head.data(), have, static_cast<off_t>(begin)) == static_cast<ssize_t>(have) &&
          is_filler({head.data(), have});

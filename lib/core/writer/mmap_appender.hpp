@@ -16,12 +16,12 @@ namespace perfmap {
 /// entry is built inside the first of them and appears with one store, so that a reader, and
 /// whoever comes after a SIGKILL, finds whole lines only. Room on the disk is reserved before it is
 /// mapped. Answers 0 or an errno value; for one thread at a time.
-class MappedTail {
+class MmapAppender {
  public:
-  MappedTail() = default;
-  MappedTail(const MappedTail&) = delete;
-  MappedTail& operator=(const MappedTail&) = delete;
-  ~MappedTail() { cut(); }
+  MmapAppender() = default;
+  MmapAppender(const MmapAppender&) = delete;
+  MmapAppender& operator=(const MmapAppender&) = delete;
+  ~MmapAppender() { cut(); }
 
   /// EBUSY where a process, this one included, has the file at `path` open for writing.
   static int check_unused(const char* path, bool follow_link) noexcept;

@@ -21,7 +21,7 @@ constinit Own own;
 /// As CPython's functions do.
 template <class Act>
 int answer(Act act) noexcept {
-  const int refused = ForkGuard::install();
+  const int refused = ForkHandlers::install();
   const int error = refused != 0 ? refused : act(own.map);
   if (error == 0) return 0;
   errno = error;

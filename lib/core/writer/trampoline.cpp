@@ -277,8 +277,8 @@ void TrampolinePool::give_back(char* place) noexcept try {
 
 namespace {
 
-/// An activation and a generation of ForkGuard: what a trampoline was settled for. A process that
-/// forks, and an arena that is activated again, make all of them look again.
+/// An activation and a generation of ForkHandlers: what a trampoline was settled for. A process
+/// that forks, and an arena that is activated again, make all of them look again.
 using Epoch = std::uint64_t;
 
 constexpr auto kMap = static_cast<std::uint32_t>(TrampolineBackend::map);
@@ -393,7 +393,7 @@ Result<void> TrampolineArena::State::open_dump() {
 Epoch TrampolineArena::State::now() noexcept {
   for (;;) {
     const std::uint32_t activated = activation.load();
-    const Epoch present = Epoch{activated} << 32 | ForkGuard::generation();
+    const Epoch present = Epoch{activated} << 32 | ForkHandlers::generation();
     if (word.get() == nullptr) return present;
     if (word.get()->load() != present) word.get()->store(present);
     // Who has changed it meanwhile may have cleared the word before that store.
@@ -514,7 +514,7 @@ TrampolinePool* TrampolineArena::State::pool(unsigned generation) {
 
 /// A place of a former generation stays what it is: somebody may yet return through it.
 void Trampoline::Code::give_back() noexcept {
-  if (place != nullptr && pool->generation() == ForkGuard::generation()) pool->give_back(place);
+  if (place != nullptr && pool->generation() == ForkHandlers::generation()) pool->give_back(place);
 }
 
 Trampoline::Trampoline() noexcept = default;
@@ -583,7 +583,7 @@ Result<TrampolineArena> TrampolineArena::make(const TrampolineOptions& options) 
   if (code == nullptr) {
     return Failure({Errc::unsupported, "no trampolines for this machine", ENOTSUP, {}});
   }
-  if (const int error = ForkGuard::install(); error != 0) {
+  if (const int error = ForkHandlers::install(); error != 0) {
     return Failure(system_error("cannot prepare for fork", error));
   }
   return TrampolineArena(std::make_unique<State>(*code, options));

@@ -140,7 +140,8 @@ JitdumpWriter::~JitdumpWriter() = default;
 template <class Open>
 Result<JitdumpWriter> JitdumpWriter::make(const std::string& name, const JitdumpOptions& options,
                                           Open open) {
-  if (const int error = ForkGuard::install(); error != 0) return Failure(no_fork_handlers(error));
+  if (const int error = ForkHandlers::install(); error != 0)
+    return Failure(no_fork_handlers(error));
   auto state = std::make_unique<State>(options);
   state->engine.join_list();
   DumpFault fault;
@@ -232,7 +233,8 @@ Result<JitlogWriter> JitlogWriter::make(const std::string& name, const JitlogOpt
   if (!ticks.exists()) {
     return Failure({Errc::unsupported, "no counter of this machine is known", ENOTSUP, {}});
   }
-  if (const int error = ForkGuard::install(); error != 0) return Failure(no_fork_handlers(error));
+  if (const int error = ForkHandlers::install(); error != 0)
+    return Failure(no_fork_handlers(error));
   JitlogEngine* const engine = JitlogEngine::make_engine(options, ticks);
   if (engine == nullptr) throw std::bad_alloc();
   auto state = std::make_unique<State>(engine);

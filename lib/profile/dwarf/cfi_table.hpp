@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/lazy.hpp"
 #include "dwarf/cfi_program.hpp"
-#include "elf/lazy.hpp"
 #include "elf/section_bytes.hpp"
 #include "elf/symbol_table.hpp"
 #include "elf/target.hpp"

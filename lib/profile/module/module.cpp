@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/cursor.hpp"
+#include "base/lazy.hpp"
 #include "dwarf/cfi_table.hpp"
 #include "elf/demangle.hpp"
 #include "elf/elf_layout.hpp"
-#include "elf/lazy.hpp"
 #include "elf/section_bytes.hpp"
 #include "elf/symbol_table.hpp"
 #include "module/module_file.hpp"

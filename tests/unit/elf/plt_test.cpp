@@ -1,4 +1,5 @@
 #include "elf/plt.hpp"
+
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 

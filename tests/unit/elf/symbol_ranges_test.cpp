@@ -1,6 +1,7 @@
+#include "elf/symbol_ranges.hpp"
+
 #include <random>
 
-#include "elf/symbol_ranges.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

@@ -1,4 +1,4 @@
-#include "io/windows.hpp"
+#include "io/chunk_reader.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,5 +1,7 @@
 // The files of processes: where they are looked for, and which are believed.
 
+#include "perfmap/jit_paths.hpp"
+
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -8,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/descriptor.hpp"
-#include "perfmap/jit_paths.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 #include "support/skip.hpp"

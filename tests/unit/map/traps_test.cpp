@@ -230,4 +230,29 @@ TEST_CASE("what trips a reader up is gone from portable output", "[traps]") {
   }
 }
 
+TEST_CASE("a name of any length is cut without being written whole", "[traps]") {
+  // What lies at the cut: letters, a character of two bytes, what is escaped, and blanks, which are
+  // taken off at the end of a name alone.
+  for (const std::string_view odd : {"x", "é", "\xff", " ", "\x01"}) {
+    for (std::size_t before = kMaxPortableName - 6; before < kMaxPortableName + 6; ++before) {
+      for (const std::string_view end : {"", "   ", "   y"}) {
+        std::string name = "  " + std::string(before, 'a');
+        for (int i = 0; i < 9; ++i) name += odd;
+        name += end;
+        const std::string whole = escape_map_name(name);
+        std::string cut;
+        append_portable_map_name(cut, name);
+        if (whole.size() <= kMaxPortableName) {
+          CHECK(cut == whole);
+          continue;
+        }
+        REQUIRE(cut.ends_with("…"));
+        cut.resize(cut.size() - std::string_view("…").size());
+        CHECK(whole.starts_with(cut));
+        CHECK((cut.size() <= kMaxPortableName && cut.size() > kMaxPortableName - 4));
+      }
+    }
+  }
+}
+
 }  // namespace perfmap

@@ -11,7 +11,7 @@
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 #include "writer/fork_safe_file.hpp"
-#include "writer/mapped_tail.hpp"
+#include "writer/mmap_appender.hpp"
 
 namespace perfmap {
 namespace {
