@@ -22,8 +22,8 @@ constexpr std::uint32_t short_size(std::uint64_t size) noexcept {
 
 constexpr std::uint64_t kMapShift = 48;
 
-/// Entries as columns, one value an entry: 20 bytes each. `line` is EntryRef::line, which grows along
-/// the file and from map to map, so that it also says which of two entries is the later.
+/// Entries as columns, one value an entry: 20 bytes each. `line` is EntryRef::line, which grows
+/// along the file and from map to map, so that it also says which of two entries is the later.
 struct Columns {
   MmapVector<std::uint64_t> begin;
   MmapVector<std::uint32_t> size;  ///< see kTooLong; 0 was made 1

@@ -1,6 +1,5 @@
 #include "perfmap/profile/stack_writer.hpp"
 
-#include <array>
 #include <cstring>
 
 #include "perfmap/runtimes.hpp"
@@ -209,7 +208,7 @@ struct Format {
   std::string_view name;
   std::unique_ptr<StackWriter> (*make)(WriterInput input);
 };
-constexpr std::array<Format, 7> kFormats{{
+constexpr Format kFormats[] = {
     {StackFormat::folded, "folded", make_folded_writer},
     {StackFormat::perf_script, "perf-script", make_perf_script_writer},
     {StackFormat::speedscope, "speedscope", make_speedscope_writer},
@@ -217,7 +216,7 @@ constexpr std::array<Format, 7> kFormats{{
     {StackFormat::pprof, "pprof", make_pprof_writer},
     {StackFormat::html, "html", make_html_writer},
     {StackFormat::jsonl, "jsonl", make_jsonl_writer},
-}};
+};
 
 }  // namespace
 
