@@ -14,8 +14,8 @@
 
 namespace perfmap {
 
-/// A source function at an address: the one that contains the code, or one that was inlined into it
-/// or into another inlined one. Names are bytes, as written by the compiler, truncated to 64 KiB.
+/// A source function at an address: the one that contains the code, or one that was inlined there.
+/// Names are bytes, as written by the compiler, truncated to 64 KiB.
 struct SourceFrame {
   std::string function;      ///< DW_AT_name, such as "push_back"; empty if unknown
   std::string linkage_name;  ///< mangled; empty if equal to `function`, as in C
