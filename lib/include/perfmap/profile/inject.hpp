@@ -89,7 +89,7 @@ struct ElfOfAllCode {
 /// adjacent, unless older code had the same addresses. Code of size 0 is left out. Code without
 /// bytes in the dump has a section of its own, of type NOBITS. Symbols, lines and failures are as
 /// in write_elf_image(); frames have relative addresses, and are valid wherever the file is mapped.
-/// file is mapped.
+///
 /// `machine` is the ELF machine of the code, if the caller knows it: the dump's header is often
 /// wrong.
 /// header, which is often wrong.

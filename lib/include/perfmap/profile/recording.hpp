@@ -236,6 +236,7 @@ class PERFMAP_API Recording {
   /// (FINISHED_ROUND), so it holds at most two rounds. A record that is too late for its round is
   /// returned late, and counted. Records without a time come after all records before them in the
   /// file. FINISHED_ROUND and compressed records are not returned, only their contents.
+  ///
   /// Holds 48 bytes for each record of two rounds, the same again to sort them, and the bytes of
   /// compressed records. If rounds do not end, or there are none, it holds at most 8 Mi records and
   /// 512 MiB of decompressed bytes: then it returns what it has, and counts records that should

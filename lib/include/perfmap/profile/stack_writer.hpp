@@ -173,21 +173,21 @@ PERFMAP_API std::vector<std::string> stack_format_names();
 
 /// Writes stacks in one format. Samples come in the order of their times. One thread at a time.
 ///
-///   folded       "comm;root;…;leaf N", sorted by bytes. N is the number of samples, as in what
-///                stackcollapse-perf.pl and inferno make of perf script, or the sum of their
-///                weights. A ';' in a name becomes ':'.
-///   perf-script  as `perf script --ns -F comm,pid,tid,time,period,event,ip,sym,symoff,dso` of perf
-///                6 prints recordings with stacks, with the CPU where that was recorded. After a
-///                doubtful frame there are a tab and "(?)", which readers of this text skip
-///   speedscope   a sampled profile for each thread and event; weights are periods where those are
+///   folded       "comm;root;…;leaf N", sorted by bytes. N is the number of samples, as in the
+///                output of stackcollapse-perf.pl and inferno, or the sum of their weights. A ';'
+///                in a name becomes ':'.
+///   perf-script  the output of perf 6 for recordings with stacks, with the CPU if that was
+///   recorded:
+///                `perf script --ns -F comm,pid,tid,time,period,event,ip,sym,symoff,dso`. A
+///                doubtful frame is followed by a tab and "(?)", which readers of this text skip
+///   speedscope   a sampled profile for each thread and event; weights are periods if those are
 ///                times or weights, otherwise 1
 ///   firefox      version 66 of profiler.firefox.com's processed profile; a thread for each thread
 ///                and event
-///   pprof        gzip; samples of a thread that are equal are one. The first value is the number
-///                of samples, the others are sums of periods by event. The first mapping is the
-///                main binary of the first process. A sample with doubtful frames has the label
-///                "doubts"
-///   html         one page without any other file: a flame graph
+///   pprof        gzip; equal samples of a thread are merged. The first value is the number of
+///                samples, the others are sums of periods by event. The first mapping is the main
+///                binary of the first process. A sample with doubtful frames has the label "doubts"
+///   html         one self-contained page: a flame graph
 ///   jsonl        docs/schema/perfmap.stack-1.json
 ///
 /// A frame without a name is "[module]" with its file's name, or "[unknown]". Names are bytes: in
