@@ -176,8 +176,7 @@ PERFMAP_API std::vector<std::string> stack_format_names();
 ///   folded       "comm;root;…;leaf N", sorted by bytes. N is the number of samples, as in the
 ///                output of stackcollapse-perf.pl and inferno, or the sum of their weights. A ';'
 ///                in a name becomes ':'.
-///   perf-script  the output of perf 6 for recordings with stacks, with the CPU if that was
-///   recorded:
+///   perf-script  the output of perf 6 for recordings with stacks, with the recorded CPU, if any:
 ///                `perf script --ns -F comm,pid,tid,time,period,event,ip,sym,symoff,dso`. A
 ///                doubtful frame is followed by a tab and "(?)", which readers of this text skip
 ///   speedscope   a sampled profile for each thread and event; weights are periods if those are
