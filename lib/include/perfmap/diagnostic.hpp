@@ -13,10 +13,10 @@ namespace perfmap {
 
 enum class Severity : std::uint8_t { info, warning, error };
 
-/// Whether `lint --fix` mends what a rule finds: `safe` changes no answer that was right.
+/// Whether `lint --fix` fixes the findings of a rule. `safe` never changes a correct result.
 enum class Fix : std::uint8_t { none, safe, unsafe };
 
-/// The readers for which a rule says that names go wrong; a bit set.
+/// The readers that get wrong or no names because of a finding; a bit set.
 enum class Reader : std::uint8_t {
   none = 0,
   perf = 1,
@@ -32,20 +32,20 @@ constexpr bool intersects(Reader a, Reader b) noexcept {
   return (static_cast<unsigned>(a) & static_cast<unsigned>(b)) != 0;
 }
 
-/// A kind of thing that can be wrong with an input. All rules stand in perfmap/rules.def; compare
-/// them by id: a program that links the library may have copies of its own.
+/// A kind of problem in an input. All rules are in perfmap/rules.def. Compare rules by id: a
+/// program that links the library may have its own copies.
 struct Rule {
   std::string_view id;  ///< "PM003"
   Severity severity;
   Fix fix;
-  Reader hurts;              ///< who gives wrong or no names because of it
-  std::string_view summary;  ///< one line, lower case, no final stop
-  /// What it is about, why it matters and what fixes it: one paragraph of plain text.
+  Reader hurts;              ///< readers that get wrong or no names because of it
+  std::string_view summary;  ///< one line, lower case, no final period
+  /// What the problem is, why it matters and how to fix it: one paragraph of plain text.
   std::string_view explanation;
   std::uint16_t ordinal;  ///< position in rule::all(), for counting
 };
 
-/// Every rule there is, from the table perfmap/rules.def: rule::kTooFewFields and so on.
+/// All rules, from the table perfmap/rules.def: rule::kTooFewFields and so on.
 namespace rule {
 
 // NOLINTBEGIN(readability-identifier-naming)
@@ -71,17 +71,17 @@ PERFMAP_API const Rule* find(std::string_view id) noexcept;
 
 }  // namespace rule
 
-/// Something wrong somewhere in an input; reading goes on after it.
+/// A problem at a place in an input; reading continues after it.
 struct Diagnostic {
-  const Rule* rule = nullptr;  ///< never null once made; static storage
+  const Rule* rule = nullptr;  ///< never null after creation; static storage
   Location where;
   std::string message;             ///< one line, about this place
-  std::uint64_t related_line = 0;  ///< another line that takes part, 0 for none
-  std::uint32_t map = 0;           ///< which of an index's maps it was found in
+  std::uint64_t related_line = 0;  ///< another line that is involved, 0 for none
+  std::uint32_t map = 0;           ///< which map of an index it was found in
 };
 
-/// Collects diagnostics and counts them. At most `limit` per rule are kept (0: all of them), all
-/// are counted, so hostile input costs bounded memory. One thread at a time.
+/// Collects and counts diagnostics. Counts all of them and keeps at most `limit_per_rule` of each
+/// rule (0: all), so that hostile input costs bounded memory. One thread at a time.
 class PERFMAP_API Diagnostics {
  public:
   static constexpr auto kRules = static_cast<std::size_t>(rule::Ordinal::count);
@@ -92,23 +92,23 @@ class PERFMAP_API Diagnostics {
   void ignore(const Rule& rule) noexcept { ignored_[rule.ordinal] = true; }
   bool ignores(const Rule& rule) const noexcept { return ignored_[rule.ordinal]; }
 
-  /// Counts one more of `rule` and says whether it would be kept: a caller that has to format a
-  /// message asks first, then calls keep().
+  /// Counts a diagnostic of `rule` and returns whether to keep it: a caller that has to format a
+  /// message checks this first, then calls keep().
   bool count(const Rule& rule) noexcept;
   void keep(Diagnostic diagnostic) { items_.push_back(std::move(diagnostic)); }
 
-  /// count(), then keep() where it says yes.
+  /// count(), then keep() if that returned true.
   void add(const Rule& rule, const Location& where, std::string_view message,
            std::uint64_t related_line = 0);
 
   const std::vector<Diagnostic>& items() const noexcept { return items_; }
   std::vector<Diagnostic>& items() noexcept { return items_; }
   std::uint64_t count_of(const Rule& rule) const noexcept;
-  /// Kept or not.
+  /// All that were counted, kept or not.
   std::uint64_t total() const noexcept { return total_; }
   std::uint64_t total(Severity severity) const noexcept;
 
-  /// Puts those from position `from` on in the order of their places. Stable.
+  /// Sorts the diagnostics from position `from` on by place. Stable.
   void sort(std::size_t from = 0);
 
  private:

@@ -13,20 +13,20 @@
 
 namespace perfmap {
 
-/// Who answers for an address that several entries cover. Everywhere else the answer is the one
-/// entry that covers it, or none: a look-up never rounds to a neighbour. Size 0 counts as 1.
+/// Which entry wins at an address that several entries cover. At other addresses the result is the
+/// only entry that covers it, or none: a look-up never rounds to a neighbour. Size 0 counts as 1.
 enum class Overlap : std::uint8_t {
   last,   ///< the later line, and the later map: runtimes append when they reuse memory
-  first,  ///< the reverse
-  inner,  ///< the shortest entry; among equals the later
-  perf,   ///< what perf 6 answers: its line parser and its red-black tree, warts and all
+  first,  ///< the earlier line, and the earlier map
+  inner,  ///< the shortest entry; among equals the later one
+  perf,   ///< the result of perf 6, including the quirks of its line parser and its red-black tree
 };
 
 /// "last", "first", "inner", "perf".
 PERFMAP_API std::optional<Overlap> parse_overlap(std::string_view name) noexcept;
 PERFMAP_API std::string_view to_string(Overlap overlap) noexcept;
 
-/// Names a line of one of an index's maps; cheap to keep. Default: nobody.
+/// Identifies a line of one of an index's maps. Small, so it can be stored. Default: no line.
 struct EntryRef {
   std::uint64_t line = UINT64_MAX;  ///< map number in the upper 16 bits, offset in the lower 48
 
@@ -36,7 +36,7 @@ struct EntryRef {
   friend bool operator==(const EntryRef&, const EntryRef&) = default;
 };
 
-/// A piece of the address space and the line that answers for it.
+/// A part of the address space and the line that owns it.
 struct Segment {
   AddressRange range;
   EntryRef owner;
@@ -44,13 +44,13 @@ struct Segment {
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-/// Answers "which code is at this address?" for perf maps whose entries may overlap.
+/// Finds the code at an address in perf maps whose entries may overlap.
 ///
-/// Built once, O(n log n) whatever the input; each look-up is O(log n). Holds 20 bytes a segment
-/// (there are at most 2n - 1), besides the maps. Const members may be used from several threads.
+/// Building it is O(n log n) for any input; a look-up is O(log n). Uses 20 bytes per segment (at
+/// most 2n - 1 segments) in addition to the maps. Several threads may use const members.
 class PERFMAP_API Index {
  public:
-  /// Reads all maps; lines that make no sense go to `problems`. At most 65535 maps.
+  /// Reads all maps; malformed lines go to `problems`. At most 65535 maps.
   Index(std::vector<Map> maps, Overlap overlap, Diagnostics& problems);
   Index(Index&&) noexcept;
   Index& operator=(Index&&) noexcept;
@@ -59,40 +59,40 @@ class PERFMAP_API Index {
   std::span<const Map> maps() const noexcept;
   Overlap overlap() const noexcept;
 
-  /// Who answers for `address`. O(log n), allocates nothing.
+  /// The line that owns `address`. O(log n), allocates nothing.
   EntryRef find(Address address) const noexcept;
 
-  /// find() for many: `hits[i]` answers `addresses[i]`. Any order; fastest where they ascend. The
-  /// two spans have the same length.
+  /// find() for many addresses: `hits[i]` is the result for `addresses[i]`. Any order; fastest if
+  /// they ascend. Both spans have the same length.
   void find_all(std::span<const Address> addresses, std::span<EntryRef> hits) const noexcept;
 
-  /// The entry behind a hit of this index, made from its line; nothing where its input was
-  /// truncated since. O(line). The hit is not nobody's.
+  /// Parses the entry of a hit of this index; nothing if its input was truncated since. O(line).
+  /// The hit must not be empty.
   std::optional<Entry> entry(EntryRef hit) const noexcept;
-  /// Its line number in its map; see Map::line_number().
+  /// The line number of the hit in its map; see Map::line_number().
   std::uint64_t line_number(EntryRef hit) const;
 
-  /// Whether its map has several entries with different names at an address that `hit` is the
-  /// answer for: a map has no times, so whose code it was nobody knows. Not for Overlap::perf, of
-  /// which it is never said. O(log n); nothing is kept for maps whose entries do not overlap.
+  /// Whether the map of `hit` has several entries with different names at `address`, of which `hit`
+  /// is the winner. A map has no times, so the name may be wrong. Always false for Overlap::perf.
+  /// O(log n); uses no memory for maps whose entries do not overlap.
   bool is_reused(Address address, EntryRef hit) const noexcept;
 
   /// find(), then entry().
   std::optional<Entry> find_entry(Address address) const noexcept;
 
-  /// The partition itself, ascending and without overlaps; of neighbours with the same owner, no
-  /// two touch. Not for Overlap::perf, whose answers are no partition: then there are none.
-  /// O(n) when refresh() has left several runs, else O(1).
+  /// Makes segments available: ascending, without overlaps, and adjacent segments have different
+  /// owners. Overlap::perf has no segments, because its results do not partition the address space.
+  /// O(n) if refresh() has left several tables to merge, else O(1).
   const Index& compact();
   std::size_t segment_count() const noexcept;  ///< call compact() first
   Segment segment(std::size_t position) const noexcept;
 
-  /// Lines that were read as entries.
+  /// Number of lines that were read as entries.
   std::uint64_t entry_count() const noexcept;
 
-  /// Takes in what was appended to the maps: amortised O(k log n) for k new lines. A map that was
-  /// truncated or replaced is read afresh, with all others: O(n log n). Hits and entries taken
-  /// before stay valid only where it answers unchanged.
+  /// Reads what was appended to the maps: amortised O(k log n) for k new lines. If a map was
+  /// truncated or replaced, all maps are read again: O(n log n). Earlier hits and entries stay
+  /// valid only if the result is Growth::unchanged.
   Result<Growth> refresh(Diagnostics& problems);
 
  private:
@@ -100,19 +100,19 @@ class PERFMAP_API Index {
   std::unique_ptr<State> state_;
 };
 
-/// Answers a few addresses in one pass over the maps, without an index: O(lines × addresses) time
-/// and O(addresses) memory. `hits[i]` answers `addresses[i]`; entry_of() makes an entry of one.
-/// Lines that make no sense go to `problems`. The overlap policy is not perf, which needs an Index.
+/// Looks up a few addresses in one pass over the maps, without an index: O(lines × addresses) time
+/// and O(addresses) memory. `hits[i]` is the result for `addresses[i]`; entry_of() parses its
+/// entry. Malformed lines go to `problems`. Overlap::perf is not supported: it needs an Index.
 PERFMAP_API void find_by_scan(std::span<const Map> maps, Overlap overlap,
                               std::span<const Address> addresses, std::span<EntryRef> hits,
                               Diagnostics& problems);
-/// The same; `reused[i]` answers Index::is_reused() for `addresses[i]`.
+/// As above; `reused[i]` is the result of Index::is_reused() for `addresses[i]`.
 PERFMAP_API void find_by_scan(std::span<const Map> maps, Overlap overlap,
                               std::span<const Address> addresses, std::span<EntryRef> hits,
                               std::span<bool> reused, Diagnostics& problems);
 
-/// The entry behind such a hit; nothing where its map was truncated since. O(line). The hit is not
-/// nobody's.
+/// Parses the entry of such a hit; nothing if its map was truncated since. O(line). The hit must
+/// not be empty.
 PERFMAP_API std::optional<Entry> entry_of(std::span<const Map> maps, EntryRef hit) noexcept;
 
 }  // namespace perfmap

@@ -16,11 +16,11 @@
 
 namespace perfmap {
 
-/// The 40 bytes at the start of a jitdump.
+/// The first 40 bytes of a jitdump.
 ///
 /// Source: Linux, tools/perf/Documentation/jitdump-specification.txt. `elf_mach`, `pad1` and
-/// `timestamp` are as the producer wrote them, and none can be relied on: CPython 3.13.0 writes
-/// machine 0, V8 0xDEADBEEF as padding, both of them microseconds of wall-clock time.
+/// `timestamp` are as the producer wrote them and are not reliable: CPython 3.13.0 writes machine
+/// 0, V8 writes 0xDEADBEEF as padding, and both write microseconds of wall-clock time.
 struct JitdumpHeader {
   static constexpr std::uint32_t kSize = 40;
   static constexpr std::uint64_t kArchTimestamp = 1;  ///< flags: times are TSC ticks
@@ -38,19 +38,19 @@ struct JitdumpHeader {
   friend bool operator==(const JitdumpHeader&, const JitdumpHeader&) = default;
 };
 
-/// A kind of record is a value here, a row of the table in jitdump.cpp and one in jitdump_json.cpp.
+/// A new kind needs a value here and a row in the tables of jitdump.cpp and jitdump_json.cpp.
 enum class JitRecordKind : std::uint32_t { load, move, debug_info, close, unwinding_info };
 inline constexpr std::uint32_t kJitRecordKinds = 5;
 
-/// A record as it lies in the file: its prefix, and all of its bytes, prefix and padding included.
-/// Nothing requires records to be aligned. Borrowed from the input.
+/// A record as stored in the file: its prefix, and all of its bytes, including prefix and padding.
+/// Records need not be aligned. Borrowed from the input.
 struct JitRecord {
   static constexpr std::uint32_t kPrefix = 16;
 
   std::uint64_t offset = 0;  ///< of the record in the file
   std::uint64_t time = 0;    ///< CLOCK_MONOTONIC nanoseconds, or ticks; see kArchTimestamp
   std::string_view bytes;
-  std::uint32_t id = 0;  ///< a JitRecordKind, or one that is not known
+  std::uint32_t id = 0;  ///< a JitRecordKind, or an unknown id
   std::endian order = std::endian::native;
 
   bool is(JitRecordKind kind) const noexcept { return id == static_cast<std::uint32_t>(kind); }
@@ -60,29 +60,30 @@ struct JitRecord {
 /// "load", "move", "debug-info", "close", "unwinding-info"; nothing for an unknown id.
 PERFMAP_API std::string_view to_string(JitRecordKind kind) noexcept;
 
-/// Code appeared at `range`.
+/// Code was loaded at `range`.
 struct LoadRecord {
   static constexpr std::uint32_t kFixed = 56;
 
-  /// code_addr and code_size; perf and we go by these, not by vma. Less than code_size where that
-  /// would pass the end of the address space, or where the record has fewer bytes of code.
+  /// code_addr and code_size; perf and this library use these, not vma. Smaller than code_size if
+  /// that would pass the end of the address space, or if the record has fewer bytes of code.
   AddressRange range;
   std::uint32_t pid = 0;
-  std::uint32_t tid = 0;  ///< Erlang writes a cut pthread id
+  std::uint32_t tid = 0;  ///< Erlang writes a truncated pthread id
   std::uint64_t vma = 0;
   std::uint64_t code_size = 0;  ///< as written
   std::uint64_t code_index = 0;
-  std::string_view name;     ///< raw bytes up to the first NUL
-  std::string_view code;     ///< behind the name; empty where the producer left it out
-  std::string_view padding;  ///< what is behind the code; perf takes code from the end
+  std::string_view name;  ///< raw bytes up to the first NUL
+  std::string_view code;  ///< after the name; empty if the producer left it out
+  /// bytes after the code; perf takes the code from the end of the record
+  std::string_view padding;
 };
 
-/// The code of `code_index` went from one place to another.
+/// The code with `code_index` moved to another address.
 struct MoveRecord {
   static constexpr std::uint32_t kFixed = 64;
 
   std::uint64_t old_address = 0;
-  AddressRange range;  ///< new_code_addr and code_size; see Timeline for one its LOAD contradicts
+  AddressRange range;  ///< new_code_addr and code_size; Timeline checks them against the LOAD
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
   std::uint64_t vma = 0;
@@ -97,68 +98,70 @@ struct DebugInfoRecord {
 
   Address code_address = 0;
   std::uint64_t line_count = 0;  ///< as written
-  std::string_view lines;        ///< `line_count` of them and padding; see for_each_line()
+  std::string_view lines;        ///< `line_count` entries, then padding; see decode_lines()
 };
 
-/// One entry of a DebugInfoRecord: code from `address` up to the next entry's, or to the end of the
-/// function, came from there.
+/// One entry of a DebugInfoRecord: the source line of the code from `address` to the next entry's
+/// address, or to the end of the function.
 struct LineRecord {
   Address address = 0;  ///< as written; JitDetails corrects it
   std::int32_t line = 0;
   std::int32_t column = 0;  ///< "discriminator" in the format; producers put a column there
-  std::string_view file;    ///< where the entry says "as before" (bytes FF 00), the one before
+  /// if the entry has bytes FF 00 ("as before"), the file of the entry before it
+  std::string_view file;
   bool file_repeats = false;
 };
 
-/// .eh_frame and .eh_frame_hdr of a function whose LOAD comes later. perf, CPython and V8 put the
-/// frame first; LLVM, and the text of the specification, the header. Told apart by their bytes.
+/// .eh_frame and .eh_frame_hdr of a function whose LOAD comes later. perf, CPython and V8 write the
+/// frame first; LLVM and the text of the specification write the header first. The bytes decide
+/// which.
 struct UnwindingRecord {
   static constexpr std::uint32_t kFixed = 40;
 
   std::uint64_t unwinding_size = 0;
   std::uint64_t eh_frame_hdr_size = 0;
-  std::uint64_t mapped_size = 0;  ///< 0: the process does not hold it
+  std::uint64_t mapped_size = 0;  ///< 0: not mapped in the process
   std::string_view eh_frame;
   std::string_view eh_frame_hdr;
   bool header_first = false;
   std::string_view padding;
 };
 
-/// Places of a dump where bytes are no record.
+/// Places in a dump where bytes do not belong to a record.
 struct DumpDamage {
   std::uint64_t lost = 0;      ///< places where records were lost
   std::uint64_t first = 0;     ///< offset of the first of these
-  std::uint64_t repeated = 0;  ///< places that only repeat what comes before: nothing was lost
-  bool is_cut_off = false;     ///< the last of `lost` is a record that is not whole, at the end
+  std::uint64_t repeated = 0;  ///< places that only repeat earlier bytes: nothing was lost
+  bool is_cut_off = false;     ///< the last of `lost` is an incomplete record at the end
 };
 
-/// The body of a record of that kind; nothing where it is of another kind, or does not fit into the
-/// record. O(name). Borrowed from the input.
+/// The decoded body of a record of that kind; nothing if the record has another kind or is too
+/// short for it. O(name). Borrowed from the input.
 PERFMAP_API std::optional<LoadRecord> decode_load(const JitRecord& record) noexcept;
 PERFMAP_API std::optional<MoveRecord> decode_move(const JitRecord& record) noexcept;
 PERFMAP_API std::optional<DebugInfoRecord> decode_debug_info(const JitRecord& record) noexcept;
 PERFMAP_API std::optional<UnwindingRecord> decode_unwinding(const JitRecord& record) noexcept;
 
-/// The lines of a DEBUG_INFO record; nothing where they run over its end, as happens in the wild:
-/// then none of them can be relied on. `padding` gets what is behind them. O(bytes).
+/// The lines of a DEBUG_INFO record; nothing if they pass its end, as some producers write them:
+/// then none of them is reliable. `padding` receives the bytes after them. O(bytes).
 PERFMAP_API std::optional<std::vector<LineRecord>> decode_lines(
     const JitRecord& record, std::string_view* padding = nullptr);
 
-/// A jitdump: an input, seen as records. Holds none: they are read from the bytes on demand.
+/// A jitdump: the records of an input. Stores no records: they are read from the bytes on demand.
 ///
-/// Reads either byte order, headers longer than 40 bytes, unaligned records, unknown ids. Damage
-/// costs what is damaged: reading goes on at the next plausible record, and a diagnostic says how
-/// many bytes were lost. A record whose sizes contradict each other gets a diagnostic, too, and the
-/// decoders take no more of it than its bytes vouch for. An empty input is an empty dump. Where the
-/// header makes no sense, records are looked for behind it all the same.
+/// Reads either byte order, headers longer than 40 bytes, unaligned records and unknown ids. Only
+/// damaged bytes are lost: reading goes on at the next plausible record, and a diagnostic reports
+/// how many bytes were lost. A record whose sizes contradict each other also adds a diagnostic, and
+/// the decoders never read past its bytes. An empty input is an empty dump. If the header is
+/// invalid, records are still searched for after it.
 ///
-/// Const members may be used from several threads.
+/// Several threads may use const members.
 class PERFMAP_API Jitdump {
  public:
   struct Options {
-    /// The producer may still write: a last record that is not whole is not there yet.
+    /// The producer may still write: ignore an incomplete last record.
     bool growing = false;
-    /// Nothing behind a CLOSE record counts, as for perf.
+    /// Ignore everything after a CLOSE record, as perf does.
     bool stop_at_close = false;
   };
 
@@ -169,31 +172,31 @@ class PERFMAP_API Jitdump {
   const Options& options() const noexcept { return options_; }
   std::string_view bytes() const noexcept { return input_.text(); }
 
-  /// Nothing where the input is shorter than a header, or has no magic.
+  /// Nothing if the input is shorter than a header, or has no magic.
   const std::optional<JitdumpHeader>& header() const noexcept { return header_; }
-  /// Bytes of the header that lie behind the 40 that are known.
+  /// Bytes of the header after the 40 known ones.
   std::string_view header_extra() const noexcept;
-  /// Where records begin: at what the header says if that can be, else at 40.
+  /// Offset of the first record: the header's size if that is possible, else 40.
   std::uint64_t first_record() const noexcept { return first_record_; }
   bool has_tsc_times() const noexcept;
   bool is_v8() const noexcept;
 
-  /// Every record, in file order. `visit` is called as visit(const JitRecord&). O(bytes).
+  /// Calls `visit(const JitRecord&)` for every record, in file order. O(bytes).
   template <class Visit>
   void for_each(Diagnostics& problems, Visit&& visit) const {
     Reader reader(*this);
     while (const std::optional<JitRecord> record = reader.next(problems)) visit(*record);
   }
 
-  /// The record at `offset`, where one was read before; nothing where the input was truncated
+  /// The record at `offset`, at which a record was read before; nothing if the input was truncated
   /// since. O(1).
   std::optional<JitRecord> record_at(std::uint64_t offset) const noexcept;
 
-  /// Takes in what was appended; see Input::refresh(). On Growth::appended, a Reader made with the
-  /// position() of an earlier one goes on where that had to stop.
+  /// Reads what was appended; see Input::refresh(). On Growth::appended, a Reader made with the
+  /// position() of an earlier Reader continues where that one stopped.
   Result<Growth> refresh();
 
-  /// Reads the records of a dump one after the other. Borrows the dump.
+  /// Reads the records of a dump in order. Borrows the dump.
   class PERFMAP_API Reader {
    public:
     explicit Reader(const Jitdump& dump) noexcept : Reader(dump, dump.first_record()) {}
@@ -201,7 +204,7 @@ class PERFMAP_API Jitdump {
 
     /// The next record; nothing at the end. Damage goes to `problems`.
     std::optional<JitRecord> next(Diagnostics& problems);
-    /// Behind the last record that next() answered with.
+    /// The offset after the last record that next() returned.
     std::uint64_t position() const noexcept { return at_; }
     /// Bytes that belong to no record, so far.
     std::uint64_t lost_bytes() const noexcept { return lost_; }
@@ -233,26 +236,27 @@ class PERFMAP_API Jitdump {
   std::uint64_t first_record_ = 0;
 };
 
-/// Bytes that a record of `size` bytes lacks to a multiple of 8, to which DEBUG_INFO and
-/// UNWINDING_INFO are padded. A LOAD is not: perf takes its code from the end of the record.
+/// Number of bytes that pad a record of `size` bytes to a multiple of 8. DEBUG_INFO and
+/// UNWINDING_INFO are padded. A LOAD is not, because perf takes its code from the end of the
+/// record.
 constexpr std::uint32_t jitdump_padding(std::uint64_t size) noexcept {
   return static_cast<std::uint32_t>(-size & 7);
 }
 
-/// This machine's number for JitdumpHeader::elf_mach: 62 on x86-64, 183 on aarch64.
+/// The ELF machine number of this host, for JitdumpHeader::elf_mach: 62 on x86-64, 183 on aarch64.
 PERFMAP_API std::uint32_t host_elf_machine() noexcept;
 
-/// Makes records into bytes, which it appends to a string: the reverse of the decode_…() functions
-/// of jitdump.hpp, to the byte. What is read with them and written here, in the same byte order, is
-/// what it was; in the other byte order it says the same.
+/// Encodes records and appends the bytes to a string: the exact reverse of the decode_…()
+/// functions. A record that is decoded and encoded in the same byte order has the same bytes; in
+/// the other byte order it has the same contents.
 ///
-/// Sizes and counts that follow from a record's parts are made from those: total_size, `line_count`
-/// and `unwinding_size`. `code_size` is written as given, because a record may leave the code out.
-/// Names end at their first NUL. A record's size has 32 bits: functions that answer false have
-/// appended nothing, because it would take more.
+/// Sizes and counts that follow from a record's parts are computed: total_size, `line_count` and
+/// `unwinding_size`. `code_size` is written as given, because a record may leave out the code.
+/// Names end at their first NUL. A record's size has 32 bits: functions that return false have
+/// appended nothing, because the record would be larger.
 ///
 /// Source: Linux, tools/perf/Documentation/jitdump-specification.txt and tools/perf/util/jitdump.h.
-/// Borrows the string. One thread at a time. Each O(bytes).
+/// Borrows the string. One thread at a time. Each function is O(bytes).
 class PERFMAP_API JitdumpEncoder {
  public:
   explicit JitdumpEncoder(std::string& out, std::endian order = std::endian::native) noexcept
@@ -260,24 +264,24 @@ class PERFMAP_API JitdumpEncoder {
 
   std::endian order() const noexcept { return order_; }
 
-  /// Everything as given but `header.order`. `extra` goes behind the 40 bytes; total_size has to
-  /// count it.
+  /// Writes all fields as given, except `header.order`. `extra` follows the 40 bytes; total_size
+  /// must include it.
   void header(const JitdumpHeader& header, std::string_view extra = {});
 
   [[nodiscard]] bool load(std::uint64_t time, const LoadRecord& load);
   void move(std::uint64_t time, const MoveRecord& move);
-  /// An entry with `file_repeats` is written as bytes FF 00; perf before 6.2 or so takes that for
-  /// a name.
+  /// An entry with `file_repeats` is written as bytes FF 00; perf before about 6.2 reads that as a
+  /// name.
   [[nodiscard]] bool debug_info(std::uint64_t time, Address code_address,
                                 std::span<const LineRecord> lines, std::string_view padding = {});
-  /// The frame first and the header behind it, as perf expects, unless `header_first`.
+  /// The frame first and the header after it, as perf expects, unless `header_first`.
   [[nodiscard]] bool unwinding(std::uint64_t time, const UnwindingRecord& info);
   void close(std::uint64_t time);
-  /// A record of any id with this body, whose fields are in order() already.
+  /// A record of any id. The fields of `body` must be in order() already.
   [[nodiscard]] bool raw(std::uint32_t id, std::uint64_t time, std::string_view body);
 
-  /// A record of another dump: its bytes as they are, or, where that dump is in the other byte
-  /// order, what they say. Bodies that cannot be decoded are copied as they are.
+  /// A record of another dump. Its bytes are copied if that dump has the same byte order, and
+  /// converted otherwise. Bodies that cannot be decoded are copied.
   [[nodiscard]] bool record(const JitRecord& record);
 
  private:
@@ -287,44 +291,44 @@ class PERFMAP_API JitdumpEncoder {
   std::endian order_;
 };
 
-/// A jitdump that was made of something else: its bytes, for Input::from_text().
+/// The bytes of a jitdump that was converted from another format, for Input::from_text().
 struct JitdumpBytes {
-  /// Sizes are cheap to claim: a dump with code that nobody knew does not get larger than this.
+  /// A small input can claim large sizes: a dump with unknown code never exceeds this size.
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
 
-  /// perf takes the bytes of a LOAD's code from the end of its record, whatever they are: code that
-  /// nobody knew is written as zeros, of at most this size.
+  /// perf takes the bytes of a LOAD's code from the end of its record, so unknown code is written
+  /// as zeros, at most this many per LOAD.
   static constexpr std::uint64_t kMaxZeros = std::uint64_t{32} << 20;
 
   std::string bytes;
-  /// LOADs that were said to have code, and whose code nobody knew.
+  /// Number of LOADs whose code has a size but unknown bytes.
   std::uint64_t without_code = 0;
 };
 
-/// What a merged jitdump holds, and what was changed to make it one.
+/// Contents of a merged jitdump, and what the merge changed.
 struct DumpMergeStats {
   std::uint64_t loads = 0;
   std::uint64_t moves = 0;
-  std::uint64_t duplicates = 0;     ///< LOADs and MOVEs that an earlier dump had, left out
-  std::uint64_t lost_moves = 0;     ///< of what was not there, left out
+  std::uint64_t duplicates = 0;     ///< LOADs and MOVEs that an earlier dump has, left out
+  std::uint64_t lost_moves = 0;     ///< MOVEs of code that does not exist, left out
   std::uint64_t other_records = 0;  ///< of unknown kinds, and CLOSE, left out
-  bool several_pids = false;        ///< the header names the first one's
+  bool several_pids = false;        ///< the header has the pid of the first dump
 };
 
-/// Writes one jitdump of several, oldest first: records in the order of their times, each LOAD
-/// right behind its DEBUG_INFO and UNWINDING_INFO, code_index counted from 1, as perf needs them. A
-/// LOAD or MOVE that another dump has too, to the byte but for its index, as a child's copy of its
-/// parent's dump does, comes once. The header is the first dump's; names, lines, code, times and
-/// ids stay as they are. Does not commit `out`.
+/// Merges jitdumps, oldest first, into one. Records are ordered by time, each LOAD directly follows
+/// its DEBUG_INFO and UNWINDING_INFO, and code_index counts from 1, as perf requires. A LOAD or
+/// MOVE that occurs in several dumps with the same bytes except for its index is written once: a
+/// child's dump may be a copy of its parent's. The header is the first dump's; names, lines, code,
+/// times and ids do not change. Does not commit `out`.
 ///
-/// Holds about 200 bytes a record. O(n log n). Fails with invalid_argument where the machines
-/// differ, or some times are nanoseconds and others ticks.
+/// Uses about 200 bytes per record. O(n log n). Fails with invalid_argument if the machines differ,
+/// or if some times are nanoseconds and others ticks.
 PERFMAP_API Result<DumpMergeStats> merge_dumps(std::span<const Jitdump> dumps, OutputFile& out,
                                                Diagnostics& problems);
 
-/// The dump that says what a map says: a LOAD of time 0 for each entry, in the order of the lines,
-/// so that the later wins. A map knows no code: see JitdumpBytes. `pid` goes into every record.
-/// Fails with too_large where zeros in place of code would make it larger than
+/// Converts a map to a dump: a LOAD of time 0 for each entry, in the order of the lines, so that
+/// the later entry wins. A map has no code bytes: see JitdumpBytes. `pid` goes into every record.
+/// Fails with too_large if the zeros in place of code would make the dump larger than
 /// JitdumpBytes::kMaxBytes.
 PERFMAP_API Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid,
                                              Diagnostics& problems);

@@ -19,33 +19,33 @@ namespace perfmap {
 ///
 /// Source: Linux, tools/perf/Documentation/jit-interface.txt.
 struct Entry {
-  /// Both fields are hexadecimal in the file. A size of 0 occurs in the wild and means
-  /// "extent unknown": such an entry answers for its first byte alone.
+  /// Both fields are hexadecimal in the file. Some producers write size 0 for "extent unknown":
+  /// such an entry covers its first byte only.
   AddressRange range;
 
-  /// Raw bytes: may hold spaces, need not be UTF-8, never holds a newline nor ends in CR.
-  /// Borrowed from the input: see Input for how long.
+  /// Raw bytes: may contain spaces, need not be UTF-8, never contains a newline or ends in CR.
+  /// Borrowed from the input; Input says for how long.
   std::string_view name;
 
-  /// Where its line starts in the input, in bytes. Map::line_number() makes a line of it.
+  /// Byte offset of its line in the input. Map::line_number() converts it to a line number.
   std::uint64_t offset = 0;
 
   friend bool operator==(const Entry&, const Entry&) = default;
 };
 
-/// A perf map: an input, seen as lines. Holds no entry: entries are made from the text on demand,
+/// A perf map: the lines of an input. Stores no entries: they are parsed from the text on demand,
 /// so a map costs its bytes and one number per 4 KiB of them.
 ///
 /// Reads every dialect of the format in use: 0x prefixes and leading zeros (HotSpot, Erlang), upper
-/// case (.NET), blanks or tabs or a comma between fields, CRLF, no final newline. A line that makes
-/// no sense costs that line and one diagnostic.
+/// case (.NET), blanks or tabs or a comma between fields, CRLF, no final newline. A malformed line
+/// is skipped and adds one diagnostic.
 ///
-/// Const members may be used from several threads, but for line_number(), which builds its table on
-/// first use.
+/// Several threads may use const members, except line_number(), which builds its table on first
+/// use.
 class PERFMAP_API Map {
  public:
   struct Options {
-    /// The producer may still write: a last line without newline is not there yet.
+    /// The producer may still write: ignore a last line without a newline.
     bool growing = false;
   };
 
@@ -53,44 +53,45 @@ class PERFMAP_API Map {
   Map(Input input, Options options);
 
   const Input& input() const noexcept { return input_; }
-  /// What is read: all of the input, or all up to the last newline where the map is growing; but
-  /// not the filler at its end that a mapped writer makes entries of, or has left when it was
-  /// killed. See WriterOptions::mapped.
+  /// The text that is read: the whole input, or, for a growing map, up to the last newline.
+  /// Excludes the filler that a mapped writer keeps at the end of the file, or leaves there if it
+  /// is killed; see WriterOptions::mapped.
   std::string_view text() const noexcept { return text_; }
-  /// Whether a last line without newline was left out.
+  /// Whether a last line without a newline was left out.
   bool ends_in_part() const noexcept { return ends_in_part_; }
 
-  /// Every entry, in file order; each line that makes no sense goes to `problems`. O(bytes).
-  /// `visit` is called as visit(const Entry&).
+  /// Calls `visit(const Entry&)` for every entry, in file order. Malformed lines go to `problems`.
+  /// O(bytes).
   template <class Visit>
   void for_each(Diagnostics& problems, Visit&& visit) const {
     LineReader reader(*this);
     while (const std::optional<Entry> entry = reader.next(problems)) visit(*entry);
   }
 
-  /// The entry whose line starts at `offset`; none where that line makes no sense, or the input
+  /// The entry whose line starts at `offset`; none if that line is malformed or the input
   /// was_truncated(). O(line).
   std::optional<Entry> entry_at(std::uint64_t offset) const noexcept;
 
-  /// The size in the line of an entry of this map, where `range.size` may be less: a range ends at
-  /// 2^64 - 1 at the latest. O(1) but for such entries.
+  /// The size as written in the line of this entry. `range.size` is less if the range would pass
+  /// 2^64 - 1. O(1), except for such entries.
   std::uint64_t written_size(const Entry& entry) const noexcept;
 
-  /// The number, from 1, of the line that starts at `offset`. O(1) after a first O(bytes).
+  /// The line number, from 1, of the line that starts at `offset`. The first call is O(bytes),
+  /// later calls are O(1).
   std::uint64_t line_number(std::uint64_t offset) const;
 
-  /// Takes in what was appended; see Input::refresh(). On Growth::appended, the new lines start at
-  /// the end of what text() was before.
+  /// Reads what was appended; see Input::refresh(). On Growth::appended, the new lines start where
+  /// text() ended before.
   Result<Growth> refresh();
 
-  /// Reads the entries of a map one after the other. Borrows the map.
+  /// Reads the entries of a map in order. Borrows the map.
   class PERFMAP_API LineReader {
    public:
     explicit LineReader(const Map& map, std::uint64_t offset = 0, std::uint64_t line = 1) noexcept
         : text_(map.text()), at_{offset, line, 1} {}
-    /// The next line that is an entry; nothing at the end.
+    /// The next entry; nothing at the end.
     std::optional<Entry> next(Diagnostics& problems);
-    /// The line after the one that next() answered with.
+    /// The line after the entry that next() returned last.
     const Location& position() const noexcept { return at_; }
 
    private:
@@ -108,27 +109,28 @@ class PERFMAP_API Map {
   mutable std::vector<std::uint64_t> newlines_before_;  // of each kLineBlock bytes of text_
 };
 
-/// Parses one line without its newline, which starts at `at`. Total: every line is either an entry
-/// or costs one diagnostic; blank lines, comments and filler are neither entry nor (here)
-/// problem.
+/// Parses one line, without its newline, that starts at `at`. A line is an entry, or adds one
+/// diagnostic, or is blank, a comment or filler: those give neither.
 PERFMAP_API std::optional<Entry> parse_map_line(std::string_view line, const Location& at,
                                                 Diagnostics& problems);
 
-/// The size in `line`, of which parse_map_line() made `entry`; see Map::written_size().
+/// The size as written in `line`, from which parse_map_line() made `entry`; see
+/// Map::written_size().
 PERFMAP_API std::uint64_t written_size(std::string_view line, const Entry& entry) noexcept;
 
-/// A hexadecimal number with or without 0x, in either case, leading zeros allowed, at most 64 bits.
+/// A hexadecimal number of at most 64 bits, with or without 0x, in either case, with or without
+/// leading zeros.
 PERFMAP_API std::optional<std::uint64_t> parse_hex(std::string_view text) noexcept;
 
-/// A perf map that was made of something else: its text, for Input::from_text().
+/// The text of a perf map that was converted from another format, for Input::from_text().
 struct MapText {
   std::string text;
   std::uint64_t entries = 0;
-  std::uint64_t changed_names = 0;  ///< that no perf map can hold; see escape_map_name()
+  std::uint64_t changed_names = 0;  ///< names that no perf map can hold; see escape_map_name()
 };
 
-/// Appends a line that reads back as this entry. The exact name where a map can hold it; others
-/// (empty, with a newline, with a blank in front) are written as escape_map_name() says and
+/// Appends a line that reads back as this entry. The name is exact if a map can hold it. Other
+/// names (empty, with a newline, with a leading blank) are escaped by escape_map_name() and
 /// counted.
 PERFMAP_API void append_entry(MapText& map, Address begin, std::uint64_t size,
                               std::string_view name);

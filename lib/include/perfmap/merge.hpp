@@ -14,33 +14,33 @@
 
 namespace perfmap {
 
-/// What writing a portable map changed, and what some readers will still drop.
+/// What write_portable() changed, and what some readers still drop.
 struct PortableStats {
   std::uint64_t entries = 0;        ///< lines written
-  std::uint64_t changed_names = 0;  ///< escaped, bracketed or cut
+  std::uint64_t changed_names = 0;  ///< escaped, bracketed or truncated
   std::uint64_t address_zero = 0;   ///< some readers drop these
-  std::uint64_t huge_sizes = 0;     ///< 4 GiB and more: some readers cut these to 32 bits
+  std::uint64_t huge_sizes = 0;     ///< 4 GiB and more: some readers truncate these to 32 bits
 };
 
-/// Writes what an index answers as a perf map that every reader answers the same way: sorted, no
-/// overlaps, lower-case hexadecimal without 0x, one blank, LF, names as escape_map_name() says and
-/// at most kMaxPortableName bytes long, no size 0. Call index.compact() first. O(n); the index is
-/// not one of Overlap::perf.
+/// Writes an index as a perf map that all readers read in the same way: sorted, no overlaps,
+/// lower-case hexadecimal without 0x, one blank between fields, LF, no size 0, names escaped by
+/// escape_map_name() and at most kMaxPortableName bytes long. Call index.compact() first. O(n).
+/// Does not support Overlap::perf.
 PERFMAP_API PortableStats write_portable(const Index& index, OutputFile& out);
 
-/// The same in memory.
+/// The same text in memory.
 PERFMAP_API std::string portable_text(const Index& index);
 
-/// Writes the lines of all maps in order, as they are; only a missing newline at the end of one is
-/// added, so that nothing is glued together.
+/// Writes the lines of all maps in order, unchanged. Only a missing final newline of a map is
+/// added, so that lines of two maps do not join.
 PERFMAP_API void write_concatenated(std::span<const Map> maps, OutputFile& out);
 
-/// How a name differs between two maps.
+/// A difference between two maps for one name.
 struct NameChange {
   enum class Kind : std::uint8_t {
-    appeared,  ///< `after` is a range that only the second map has under this name
-    vanished,  ///< `before` is one that only the first map has
-    moved,     ///< a range of the first map became one of the second: another start or size
+    appeared,  ///< only the second map has the range `after` under this name
+    vanished,  ///< only the first map has the range `before`
+    moved,     ///< a range with another start or size in the second map
   };
   Kind kind;
   std::string_view name;
@@ -48,13 +48,14 @@ struct NameChange {
   AddressRange after;
 };
 
-/// Compares entries as they are written, by name and range: overlaps are not resolved, and lines
-/// that make no sense, the order of lines, and how often an entry is repeated do not count. Ranges
-/// of one name that only one map has are paired as moves: first those of equal size (the same code
-/// elsewhere), then the rest (moved or compiled again), both in address order. What is left over
-/// has vanished or appeared. Lines of either map that make no sense go to `problems`. Changes come
-/// by name; within a name those with a range in the first map, by that range, then what appeared.
-/// Returns how many there are. O(n log n).
+/// Compares entries as written, by name and range. Overlaps are not resolved; the order of lines
+/// and repeated entries do not count. Malformed lines of either map go to `problems`.
+///
+/// Ranges of one name that only one map has are paired as moves: first those of equal size (the
+/// same code elsewhere), then the rest (moved or compiled again), both in address order. Ranges
+/// without a partner have vanished or appeared. Changes are ordered by name; within a name, those
+/// with a range in the first map come first, by that range. Returns the number of changes. O(n log
+/// n).
 PERFMAP_API std::uint64_t diff_maps(const Map& before, const Map& after, Diagnostics& problems,
                                     const std::function<void(const NameChange&)>& visit);
 

@@ -10,19 +10,20 @@
 
 namespace perfmap {
 
-/// Where a command's answer goes: large writes, and a file that changes all at once or not at all.
+/// The output of a command: large writes, and a file that changes all at once or not at all.
 ///
-/// A regular file (or none yet) is written beside its final place and renamed by commit(); without
-/// commit() nothing has changed. Of a symbolic link the target is replaced. A device or FIFO is
-/// written in place. One thread at a time.
+/// A regular or new file is written under a temporary name in the same directory and renamed by
+/// commit(); without commit() nothing changes. If the path is a symbolic link, its target is
+/// replaced. A device or FIFO is written in place. One thread at a time.
 class PERFMAP_API OutputFile {
  public:
   static Result<OutputFile> replace(const std::string& path);
-  /// Replaces the regular file that `input` was opened from. Fails with refused where its path
-  /// leads to another file by now: in /tmp others may put a link there, and we may be root.
+  /// Replaces the regular file that `input` was opened from. Fails with refused if its path now
+  /// leads to another file: in /tmp others may put a link there, and we may be root.
   static Result<OutputFile> replace(const Input& input);
-  /// Replaces whatever has that name, links and special files too, by a new file of the caller's:
-  /// for names that the user did not choose, in a directory where others may put something first.
+  /// Replaces the directory entry itself, even if it is a link or special file, by a new file of
+  /// the caller: for names that the user did not choose, in a directory where others may create
+  /// files.
   static Result<OutputFile> replace_itself(const std::string& path);
   /// Writes to a descriptor that the caller keeps open, such as 1.
   static OutputFile to_descriptor(int fd, std::string name);
@@ -31,22 +32,22 @@ class PERFMAP_API OutputFile {
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();
 
-  /// From here on a terminal gets bytes as append_visible() shows them, but for newlines; any other
-  /// target gets them as they are. For output that holds names as they were read.
+  /// From now on a terminal gets bytes as append_visible() shows them, except newlines; any other
+  /// target gets them unchanged. For output with names from inputs.
   void protect_terminal();
 
-  /// The new file is its owner's alone: for copies of what processes had in memory.
+  /// Makes the new file readable and writable by its owner only: for copies of process memory.
   void make_private() noexcept;
 
-  /// Buffered. A failure sticks, and flush() and commit() report it; further bytes are ignored.
+  /// Buffered. After a failure further bytes are ignored, and flush() and commit() report it.
   void write(std::string_view bytes);
-  /// Room for at least `most` bytes at the end of the buffer, for a formatter that knows its bound;
-  /// wrote() says how many were used. `most` may not exceed kRoom.
+  /// Room for at least `max` bytes at the end of the buffer, for a formatter that knows its bound;
+  /// wrote() takes the number of bytes used. `max` may not exceed kRoom.
   static constexpr std::size_t kRoom = std::size_t{64} << 10;
   char* room(std::size_t max);
   void wrote(std::size_t count) noexcept { used_ += count; }
   bool failed() const noexcept { return errno_ != 0; }
-  /// Whether somebody sees the bytes as they come.
+  /// Whether the output is a terminal.
   bool is_terminal() const noexcept;
 
   Result<void> flush();
@@ -68,24 +69,24 @@ class PERFMAP_API OutputFile {
   int errno_ = 0;
   std::string name_;
   std::string final_path_;      // empty: written in place
-  std::string temporary_path_;  // empty while the file has no name, and once committed
+  std::string temporary_path_;  // empty while the file has no name, and after commit()
   std::string buffer_;
   std::size_t used_ = 0;
 };
 
-/// A process that has the file open for writing: it would go on writing into a file without a name
-/// if that were replaced. Looks through /proc/*/fd, as far as we may: O(descriptors of all
-/// processes). Nothing where nobody is seen but process `except`.
+/// The ID of a process that has the file open for writing: if the file were replaced, that process
+/// would go on writing to the deleted one. Searches /proc/*/fd, as far as permitted: O(descriptors
+/// of all processes). Nothing if there is none except process `except`.
 PERFMAP_API std::optional<int> find_writer(const FileFacts& file, const std::string& proc = "/proc",
                                            int except = 0);
 
-/// Why a map must not be rewritten in place, in one line: it is standard input or no regular file,
-/// or, unless `force`, it lies in the root of a process, or a live process has it open for writing.
-/// Nothing where it may be.
+/// Why a map must not be rewritten in place, in one line; nothing if it may be. It is standard
+/// input or not a regular file; or, unless `force`, it lies below the root of a process, or a live
+/// process has it open for writing.
 PERFMAP_API std::optional<std::string> objection_to_rewriting(const Input& input, bool force);
 
-/// Takes the right to write a file from its group and everybody (chmod go-w), if its path still
-/// leads to the file that was read: nobody can have the mode of another file changed.
+/// Removes the write permission of group and others (chmod go-w), if the path still leads to the
+/// file that was read, so that the mode of another file cannot be changed.
 PERFMAP_API Result<void> take_write_rights(const Input& input);
 
 }  // namespace perfmap

@@ -14,20 +14,20 @@ namespace perfmap {
 /// "info", "warning", "error".
 PERFMAP_API std::string_view to_string(Severity severity) noexcept;
 
-/// As a compiler prints it for editors and CI: `FILE:LINE:COL: warning: MESSAGE [PM101]` and a
+/// The format of compilers, for editors and CI: `FILE:LINE:COL: warning: MESSAGE [PM101]` and a
 /// newline; info is `note`. Columns count bytes from 1; a place in a file without lines (line 0) is
-/// `FILE:+0xOFFSET:`. Here and below, control bytes, what is not UTF-8 and the bytes of invisible
+/// `FILE:+0xOFFSET:`. Here and below, control bytes, invalid UTF-8 and the bytes of invisible
 /// characters are shown as \xNN.
 PERFMAP_API std::string to_gcc(const Diagnostic& diagnostic, std::string_view file);
 
-/// For people: the same line, the line at fault, a caret below it, and whether --fix mends it:
+/// For a terminal: that line, the line of the input, a caret below it, and whether --fix fixes it:
 ///
 ///     perf-42.map:2:1: warning: the format has no 0x [PM004]
 ///       0x7f3529fcf759 b py::bar
 ///       ^ --fix mends this
 ///
-/// `input` is the text the diagnostic is about; of a long line only the part around the caret is
-/// shown, and no line where the rule is about the file.
+/// `input` is the text that was checked. Only the part of a long line around the caret is shown,
+/// and no line if the rule is about the file.
 PERFMAP_API std::string to_pretty(const Diagnostic& diagnostic, std::string_view file,
                                   std::string_view input, bool color);
 
@@ -35,8 +35,8 @@ PERFMAP_API std::string to_pretty(const Diagnostic& diagnostic, std::string_view
 /// without lines `::warning file=F,title=JD105::+0xOFFSET: MESSAGE`.
 PERFMAP_API std::string to_github(const Diagnostic& diagnostic, std::string_view file);
 
-/// One change of a jitdump on a line: `FILE:+0xOFFSET: what [JD208]`. Offsets are those in the dump
-/// as it is.
+/// One change of a jitdump on a line: `FILE:+0xOFFSET: what [JD208]`. Offsets are those in the
+/// original dump.
 PERFMAP_API std::string to_text(const DumpChange& change, std::string_view file);
 
 /// The findings of one file, for reports that cover several.
@@ -46,17 +46,18 @@ struct FileFindings {
   const Diagnostics* findings = nullptr;
 };
 
-/// {"schema":"perfmap.lint/1","findings":[…],"summary":{…}} and a newline. Of a file without lines
-/// a finding's line and column are 0, and its offset says where it is.
+/// {"schema":"perfmap.lint/1","findings":[…],"summary":{…}} and a newline. In a file without lines,
+/// a finding's line and column are 0, and its offset is its place.
 PERFMAP_API std::string to_lint_json(const std::vector<FileFindings>& files);
-/// One object a finding and line, without summary.
+/// One object per finding and line, without summary.
 PERFMAP_API std::string to_lint_jsonl(const std::vector<FileFindings>& files);
-/// SARIF 2.1.0, one run. `version` is the program's. Without lines a region is a byteOffset.
+/// SARIF 2.1.0, one run. `version` is the program's. In a file without lines a region is a
+/// byteOffset.
 PERFMAP_API std::string to_sarif(const std::vector<FileFindings>& files, std::string_view version);
 
-/// The unified diff from `before` to `after`, with three lines of context, as patch(1) takes it;
-/// empty where they are equal. Finds a small difference exactly; where texts differ so much that
-/// this would take long, the part between their common beginning and end is replaced as a whole.
+/// The unified diff from `before` to `after`, with three lines of context, for patch(1); empty if
+/// they are equal. Small differences are exact; if the texts differ so much that this would take
+/// long, the part between their common beginning and end is replaced as a whole.
 PERFMAP_API std::string unified_diff(std::string_view before, std::string_view after,
                                      std::string_view name);
 

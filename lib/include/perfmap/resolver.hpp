@@ -20,22 +20,22 @@
 
 namespace perfmap {
 
-/// A reason to doubt an answer. Values are bits, so that an answer may have several.
+/// A reason to doubt a result. Values are bits, because a result may have several.
 enum class Doubt : std::uint16_t {
-  damaged_record = 1,  ///< the record or line that names the code contradicts itself
-  clamped_range = 2,   ///< its size was cut to what the file, or the address space, has room for
-  reused_address = 4,  ///< of entries without times, several name the address: the last one counts
-  guessed_owner = 8,   ///< whether the file is the process's own could not be told for sure
-  guessed_call = 16,  ///< a caller whose code is not known: its address may be of the next function
+  damaged_record = 1,   ///< the record or line that names the code contradicts itself
+  clamped_range = 2,    ///< its size was cut to the end of the file or of the address space
+  reused_address = 4,   ///< several entries without times name the address: the last counts
+  guessed_owner = 8,    ///< the file may not belong to the process
+  guessed_call = 16,    ///< a caller without known code: its address may be in the next function
   scanned_frame = 32,   ///< the frame was found by a scan of the stack
   stitched_frame = 64,  ///< the frame was taken from another sample of the thread
-  /// The name is the parent's, and the child may have mapped the memory again since the fork.
+  /// The name comes from the parent, and the child may have mapped the memory again since the fork.
   remapped_memory = 128,
   /// No executable mapping is known at the address, and the source has no time for the name.
   unrecorded_memory = 256,
 };
 
-/// Reasons to doubt an answer; none of them, at first.
+/// Reasons to doubt a result. Default: none.
 struct Doubts {
   std::uint16_t bits = 0;
 
@@ -50,13 +50,13 @@ struct Doubts {
 };
 
 inline constexpr unsigned kDoubtCount = 9;
-/// The kinds in the order of their bits: 0 to kDoubtCount - 1.
+/// The kinds in the order of their bits; `position` is 0 to kDoubtCount - 1.
 constexpr Doubt doubt_at(unsigned position) noexcept { return static_cast<Doubt>(1U << position); }
 
 /// "damaged-record", "clamped-range", "reused-address", "guessed-owner", "guessed-call",
 /// "scanned-frame", "stitched-frame", "remapped-memory", "unrecorded-memory".
 PERFMAP_API std::string_view to_string(Doubt one) noexcept;
-/// One sentence without a period: what the doubt is about, and what to do.
+/// One sentence without a period: what the doubt means, and what to do.
 PERFMAP_API std::string_view explain(Doubt one) noexcept;
 /// The kinds, separated by commas, as in "damaged-record,clamped-range".
 PERFMAP_API std::string to_string(Doubts doubts);
@@ -64,50 +64,50 @@ PERFMAP_API std::string to_string(Doubts doubts);
 /// Why an address has no name.
 enum class Unresolved : std::uint8_t {
   not_covered,  ///< no source has code there
-  before_load,  ///< a jitdump has, but only after the time asked for
-  unreadable,   ///< a source has, and was cut off since
+  before_load,  ///< a jitdump has code there, but only after the given time
+  unreadable,   ///< a source has code there, but was truncated since
 };
 /// "not-covered", "before-load", "unreadable".
 PERFMAP_API std::string_view to_string(Unresolved why) noexcept;
 
-/// What an address was called.
+/// The name of an address.
 struct ResolvedName {
-  std::string_view name;     ///< borrowed from the source; see Input
-  AddressRange range;        ///< all of the code, where it lay then
-  std::size_t source = 0;    ///< position among the maps, or maps().size() + that among the dumps
-  std::uint64_t offset = 0;  ///< of the map's line, or of the LOAD record, in the source
-  Address address_at_load = 0;  ///< where the code at the address was when it was loaded
+  std::string_view name;   ///< borrowed from the source; see Input
+  AddressRange range;      ///< all of the code, at its address at that time
+  std::size_t source = 0;  ///< position among the maps, or maps().size() + position among the dumps
+  std::uint64_t offset = 0;     ///< in the source: of the map's line, or of the LOAD record
+  Address address_at_load = 0;  ///< the same place in the code, as an address at its LOAD
   Doubts doubts = {};
 
   friend bool operator==(const ResolvedName&, const ResolvedName&) = default;
 };
 
-/// What is doubtful about an entry of a map by itself: its size was cut, or its line looks damaged,
-/// as where two writes met on one. O(name).
+/// Reasons to doubt an entry of a map by itself: its size was cut, or its line looks damaged, for
+/// example because two writes were mixed in it. O(name).
 PERFMAP_API Doubts doubts_of(const Map& map, const Entry& entry) noexcept;
 
 /// A name, or why there is none.
 struct Resolution {
   std::optional<ResolvedName> found;
-  Unresolved why = Unresolved::not_covered;  ///< where nothing was found
+  Unresolved why = Unresolved::not_covered;  ///< if there is no name
 };
 
-/// An address at a time; see Timeline for times.
+/// An address at a time; for times see Timeline.
 struct Query {
   Address address = 0;
   std::uint64_t time = Timeline::kEnd;
 };
 
-/// Names addresses by several sources together: jitdumps, which know what was where at what time,
-/// and perf maps, which know what was there at the end. A jitdump is asked before every map, and no
-/// map where one knows that code came there only later; of
-/// several jitdumps the later ones before the earlier; the maps share one index.
+/// Names addresses from several sources: jitdumps, which have times, and perf maps, which only have
+/// the state at their end. Jitdumps are searched before maps, and later jitdumps before earlier
+/// ones. If a jitdump has code at the address only after the given time, no map is searched. All
+/// maps share one index.
 ///
-/// Const members may be used from several threads, but for lines().
+/// Several threads may use const members, except lines().
 class PERFMAP_API Resolver {
  public:
-  /// Times O(n log n) in the lines and records. `problems` gets what makes no sense in the maps,
-  /// `record_problems` what makes none in the dumps.
+  /// O(n log n) in the lines and records. Malformed lines go to `problems`, damaged records to
+  /// `record_problems`.
   Resolver(std::vector<Map> maps, std::vector<Jitdump> dumps, Overlap overlap,
            Diagnostics& problems, Diagnostics& record_problems);
   Resolver(Resolver&&) noexcept;
@@ -121,19 +121,19 @@ class PERFMAP_API Resolver {
 
   /// O(log n) for each dump and for the index; see Timeline::find() and Index::find().
   Resolution find(const Query& query) const noexcept;
-  /// The same for many; both spans have the same length. Faster than one by one where there are
-  /// only maps, most of all when the addresses ascend.
+  /// find() for many addresses; both spans have the same length. If there are only maps, it is
+  /// faster than single look-ups, most of all for ascending addresses.
   void find_all(std::span<const Query> queries, std::span<Resolution> answers) const;
 
-  /// Takes in what was appended to the sources, as far as each can: replaced where one was, else
-  /// appended. Of several failures the first; the other sources are refreshed all the same. Names
-  /// found before stay valid only where it answers unchanged. See Index::refresh() and
-  /// Timeline::refresh().
+  /// Reads what was appended to all sources. Returns Growth::replaced if a source was replaced,
+  /// else Growth::appended if one grew. If several sources fail, returns the first error, and still
+  /// refreshes the others. Earlier names stay valid only if the result is Growth::unchanged. See
+  /// Index::refresh() and Timeline::refresh().
   Result<Growth> refresh(Diagnostics& problems, Diagnostics& record_problems);
 
-  /// The source lines of the function that was found, at the addresses it had at its LOAD: for
-  /// line_at() with ResolvedName::address_at_load. Empty for maps. The lines of the function asked
-  /// for last are kept; the view lives until the next call. One thread at a time.
+  /// The source lines of the function that was found, at its addresses at its LOAD: search them
+  /// with line_at() and ResolvedName::address_at_load. Empty for maps. Caches the lines of one
+  /// function; the reference is valid until the next call. One thread at a time.
   const std::vector<CodeLine>& lines(const ResolvedName& name);
 
  private:
@@ -143,36 +143,39 @@ class PERFMAP_API Resolver {
 
 /// Names the unresolved JIT frames in the text of `perf script`, line by line.
 ///
-/// Touched are frames whose symbol is [unknown] and whose dso is [unknown], //anon, [anon:…], a
-/// memfd, a file below /dev/shm, "[JIT] tid N" or /tmp/perf-N.map; every other byte passes
-/// unchanged. The process is N of the dso, which of memory that was inherited is the parent; else,
-/// or where that has no name, the PID of a `PID/TID` header, else what `process_of` says of the
-/// header's tid, and that tid itself where it says nothing. Headers may lack any field; a sample
-/// may be one line. Of memfds and files perf prints an address only where there is no call chain,
-/// else an offset in the file, which names nothing.
+/// Changes frames whose symbol is [unknown] and whose dso is [unknown], //anon, [anon:…], a memfd,
+/// a file below /dev/shm, "[JIT] tid N" or /tmp/perf-N.map; every other byte passes unchanged.
 ///
-/// Where a header has a time, that is the time at which is asked; it stands for its last nanosecond
-/// as parse_seconds() says.
+/// The process is N of the dso; for inherited memory, N is the parent. Without N, or if that
+/// process has no name for the address, it is the PID of a `PID/TID` header, else the result of
+/// `process_of` for the header's tid, else that tid itself. Headers may lack any field; a sample
+/// may be one line.
 ///
-/// A caller's address is a return address: where it is the first byte of an entry, or nobody's, it
-/// is looked up at address - 1.
+/// For memfds and files perf prints an address only if there is no call chain; otherwise it prints
+/// an offset in the file, which cannot be named.
+///
+/// The time of the look-up is the time in the header, if it has one: its last nanosecond, see
+/// parse_seconds().
+///
+/// A caller's address is a return address: if it is the first byte of an entry, or has no entry,
+/// the look-up uses address - 1.
 class PERFMAP_API PerfScriptFilter {
  public:
-  /// What is at an address of process `pid` (0: unknown).
+  /// The name at an address of process `pid` (0: unknown).
   struct Name {
     std::string_view name;
     Address begin = 0;
   };
-  /// Answers false where nobody knows. The view lives until the next call.
+  /// Returns false if there is no name. The view is valid until the next call.
   using Find = std::function<bool(pid_t pid, const Query& query, Name& name)>;
   using ProcessOf = std::function<pid_t(pid_t tid)>;
 
   PerfScriptFilter(Find find, ProcessOf process_of)
       : find_(std::move(find)), process_of_(std::move(process_of)) {}
 
-  /// Appends `line`, which has no newline, to `out`, renamed where that is called for.
+  /// Appends `line`, which has no newline, to `out`, and names its frame if necessary.
   void filter(std::string_view line, std::string& out);
-  /// How many such frames kept their [unknown], because nobody knew a name.
+  /// Number of such frames that kept their [unknown].
   std::uint64_t unnamed() const noexcept { return unnamed_; }
 
  private:
@@ -185,7 +188,7 @@ class PERFMAP_API PerfScriptFilter {
 
   Find find_;
   ProcessOf process_of_;
-  std::unordered_map<pid_t, pid_t> processes_;  // of threads that were asked for
+  std::unordered_map<pid_t, pid_t> processes_;  // by thread
   pid_t pid_ = 0;
   pid_t tid_ = 0;
   std::uint64_t time_ = Timeline::kEnd;

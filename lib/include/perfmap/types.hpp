@@ -5,20 +5,20 @@
 #include <tl/expected.hpp>
 #include <utility>
 
-/// Marks what libperfmap.so exports. Everything else in it is hidden.
+/// Marks the symbols that libperfmap.so exports. All others are hidden.
 #define PERFMAP_API __attribute__((visibility("default")))
 
 namespace perfmap {
 
-/// Why an operation could not be done. The numbers are those of perfmap_status in perfmap.h.
+/// Why an operation failed. The numbers are those of perfmap_status in perfmap.h.
 enum class Errc : std::int32_t {
   io = 1,                ///< a system call failed; see sys_errno
   not_found = 2,         ///< no such file, or no such process
-  bad_format = 3,        ///< the input is not what it has to be
-  unsupported = 4,       ///< a kind of input that this operation does not take
-  invalid_argument = 5,  ///< the caller asked for something that has no meaning
-  refused = 6,           ///< a file that must not be trusted: a link, a foreign owner, no file
-  too_large = 7,         ///< more input than the reader is willing to hold
+  bad_format = 3,        ///< the input does not have the expected format
+  unsupported = 4,       ///< the operation does not support this kind of input
+  invalid_argument = 5,  ///< an argument is invalid
+  refused = 6,           ///< the file is not trusted: a link, a foreign owner, not a regular file
+  too_large = 7,         ///< the input is larger than the reader's limit
   no_memory = 8,         ///< C interface only: C++ throws std::bad_alloc
   internal = 9,          ///< a bug in perfmap
 };
@@ -32,16 +32,16 @@ struct Location {
   friend bool operator==(const Location&, const Location&) = default;
 };
 
-/// An operation that could not be done. `message` is one line without a final stop, such as
-/// "cannot open /tmp/perf-42.map: No such file or directory".
+/// The failure of an operation. `message` is one line without a final period, such as "cannot open
+/// /tmp/perf-42.map: No such file or directory".
 struct Error {
   Errc code = Errc::internal;
   std::string message;
-  int sys_errno = 0;  ///< 0 when no system call was to blame
+  int sys_errno = 0;  ///< 0 if no system call failed
   Location where = {};
 };
 
-/// A value, or why there is none.
+/// A value, or the reason why there is none.
 template <class T>
 using Result = tl::expected<T, Error>;
 
@@ -54,26 +54,26 @@ PERFMAP_API Error system_error(std::string what, int sys_errno);
 using Address = std::uint64_t;
 
 /// The half-open range [begin, begin + size); size is in bytes.
-/// Invariant: begin + size does not exceed 2^64. Readers of code make ranges with within_space(),
-/// whose end() is 0 where they have the last byte of the address space: compare last() instead.
-/// Readers of mapped memory make them with clamped(), whose end() is never 0.
+/// Invariant: begin + size does not exceed 2^64. Ranges of code come from within_space(): if they
+/// include the last byte of the address space, their end() is 0, so compare last() instead. Ranges
+/// of mapped memory come from clamped(): their end() is never 0.
 struct AddressRange {
   Address begin = 0;
   std::uint64_t size = 0;
 
-  /// Cut so that it ends at 2^64 at the latest.
+  /// Cuts the range so that it ends at 2^64 at the latest.
   static constexpr AddressRange within_space(Address begin, std::uint64_t size) noexcept {
     const std::uint64_t behind = UINT64_MAX - begin;  // addresses after `begin`
     return {begin, size == 0 || size - 1 <= behind ? size : behind + 1};
   }
-  /// Cut so that it ends at 2^64 - 1 at the latest.
+  /// Cuts the range so that it ends at 2^64 - 1 at the latest.
   static constexpr AddressRange clamped(Address begin, std::uint64_t size) noexcept {
     const std::uint64_t room = UINT64_MAX - begin;
     return {begin, size < room ? size : room};
   }
 
   constexpr Address end() const noexcept { return begin + size; }
-  /// The last address in it; of an empty range, which stands for its first byte, that one.
+  /// The last address in the range. An empty range stands for its first byte.
   constexpr Address last() const noexcept { return begin + (size == 0 ? 0 : size - 1); }
 
   /// One comparison, no overflow: an address below `begin` wraps round to a huge distance.

@@ -21,74 +21,75 @@
 
 namespace perfmap {
 
-/// What became of a file that was looked for.
+/// The result of the search for a file.
 enum class FileFate : std::uint8_t {
   used,
   missing,
-  unreachable,    ///< the process's root may not be looked into
-  unreadable,     ///< it is there, and may not be opened
+  unreachable,    ///< the process's root is not accessible
+  unreadable,     ///< it exists, but cannot be opened
   link,           ///< a symbolic link, which is not followed
   not_regular,    ///< a FIFO, a device, a directory
-  foreign_owner,  ///< of neither the process's user nor root nor us: anybody may have written it
-  too_large,      ///< larger than is believable
-  stale,          ///< last changed before the process began: an earlier one's of the same pid
+  foreign_owner,  ///< owner is not the process's user, root or us: not trusted
+  too_large,      ///< larger than plausible
+  stale,          ///< last changed before the process began: from an earlier process with that pid
   empty,
-  other_pid,  ///< called by the process's pid in another namespace, where nobody looks for it
-  shadowed,   ///< good, but another one was found first
+  other_pid,  ///< named by the process's pid in another namespace, where readers do not look for it
+  shadowed,   ///< valid, but another one was found first
 };
 /// "used", "missing", "foreign-owner" and so on.
 PERFMAP_API std::string_view to_string(FileFate fate) noexcept;
 
-/// A perf map or a jitdump that was looked for.
+/// A perf map or a jitdump that was searched for.
 struct LookedFor {
   bool is_dump = false;
-  /// A dump whose first page the process has mapped executable: how perf hears of it.
+  /// A dump whose first page the process has mapped executable: perf records this mapping.
   bool has_marker = false;
-  std::string path;      ///< as the process sees it; empty: it was looked for on our side alone
-  std::string our_path;  ///< as we see it
+  std::string path;      ///< as seen by the process; empty: searched only at our_path
+  std::string our_path;  ///< as seen by us
   FileFate fate = FileFate::missing;
-  std::string why;            ///< one line, for people
-  std::uint64_t entries = 0;  ///< lines, or LOAD records, of a file that is used
-  std::string damage;  ///< what is damaged in a dump that is used, such as "JD201: …"; one line
-  bool is_cut_off = false;  ///< `damage` is that the last record is not whole, and no other
-  /// The process that it is of, from which the examined one was forked; 0: its own.
+  std::string why;            ///< one line, for display
+  std::uint64_t entries = 0;  ///< lines or LOAD records, of a used file
+  std::string damage;         ///< damage of a used dump, such as "JD201: …"; one line
+  bool is_cut_off = false;    ///< `damage` is only an incomplete last record
+  /// The process that it belongs to, if the examined one was forked from it; 0: its own.
   pid_t inherited_from = 0;
 };
 
-/// Something to know about a process's names.
+/// A fact about a process's names.
 struct DoctorFinding {
   std::string_view id;  ///< such as "no-map"; see perfmap-doctor(1). Static storage
-  /// warning and error: names are missing, or would be. info: good to know.
+  /// warning and error: names are missing, or would be. info: for information.
   Severity severity = Severity::info;
-  std::string message;  ///< one line without a final stop. Bytes of the process's are made visible
-  std::string fix;      ///< the one command that mends it; empty where there is none
+  std::string message;  ///< one line without a final period; the process's bytes are made visible
+  std::string fix;      ///< the command that fixes it; empty if there is none
 };
 
-/// Executable memory in which code that a runtime made may lie; see JitRegionKind::likely. Of files
-/// those count that are no ELF files and hold what the files in use name, as below /dev/shm.
+/// Executable memory that may contain code of a runtime; see JitRegionKind::likely. Includes mapped
+/// files that are not ELF files and that contain code named by the files in use, such as those
+/// below /dev/shm.
 struct JitMemory {
   std::uint64_t regions = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t named_bytes = 0;  ///< that an entry of the files in use covers
-  /// Of named_bytes those in regions where perf does not look into a map; see perf_asks_its_map().
+  std::uint64_t named_bytes = 0;  ///< covered by an entry of the files in use
+  /// Part of named_bytes in regions for which perf does not use a map; see perf_asks_its_map().
   std::uint64_t ignored_bytes = 0;
-  std::string ignored_region;         ///< the name of the first of those regions
-  std::uint64_t executable_hits = 0;  ///< entries that lie in executable memory of any kind
+  std::string ignored_region;         ///< name of the first of those regions
+  std::uint64_t executable_hits = 0;  ///< entries in executable memory of any kind
 };
 
-/// Why names of a live process are missing, or that none is.
+/// Why names of a live process are missing, if they are.
 struct Diagnosis {
   pid_t pid = 0;
   std::string comm;  ///< raw bytes
-  uid_t uid = 0;     ///< the process's, effective
+  uid_t uid = 0;     ///< of the process, effective
   Runtime runtime = Runtime::unknown;
-  std::string evidence;         ///< what told the runtime, such as "executable /usr/bin/node"
-  std::string runtime_version;  ///< "3.11", "17.0.15"; empty where nothing tells
+  std::string evidence;  ///< how the runtime was detected, such as "executable /usr/bin/node"
+  std::string runtime_version;  ///< "3.11", "17.0.15"; empty if unknown
   std::vector<LookedFor> looked_for;
   JitMemory memory;
-  std::vector<DoctorFinding> findings;  ///< those that cost names first
+  std::vector<DoctorFinding> findings;  ///< those that cost names come first
 
-  /// Whether there can be names of a runtime at all; a program in C has none to miss.
+  /// Whether the process can have a runtime's names at all; a program in C cannot.
   bool concerns_jit() const noexcept { return runtime != Runtime::unknown || memory.regions != 0; }
   bool misses_names() const noexcept {
     return !findings.empty() && findings.front().severity != Severity::info;
@@ -97,38 +98,40 @@ struct Diagnosis {
 
 struct DoctorOptions {
   Roots roots;
-  /// Whose eyes: decides what perf may do, and when a command wants sudo.
+  /// The user for whom to check: determines what perf may do, and which commands need sudo.
   uid_t reader = 0;
-  /// The roots are those of a Snapshot: its files may belong to anybody, and there are no findings
+  /// The roots are those of a Snapshot: its files may have any owner, and there are no findings
   /// about perf, which cannot record it.
   bool is_snapshot = false;
 };
 
-/// Examines a live process. Nothing of it is trusted: see ProcSource and find_process_map(). Fails
-/// with not_found where there is none, with invalid_argument for a thread that is not its process's
-/// first, and with io (EACCES, EPERM) where it may not be read, as another user's. May be called
-/// from several threads; of files that shrink meanwhile see TruncationGuard.
-/// O(regions + n log n) for n entries of its files, 16 bytes an entry at most.
-/// Where names and files are looked for, and who ignores what: Linux, tools/perf/util/map.c,
-/// symbol.c, namespaces.c and jitdump.c; the flags of runtimes are those of their manuals.
+/// Examines a live process. Trusts none of its files: see ProcSource and find_process_map(). Fails
+/// with not_found if there is no such process, with invalid_argument for a thread that is not the
+/// first of its process, and with io (EACCES, EPERM) if it may not be read, for example because it
+/// is another user's. Several threads may call it; for files that shrink meanwhile see
+/// TruncationGuard. O(regions + n log n) for n entries of its files, at most 16 bytes per entry.
+///
+/// Sources for where perf and other readers look for files, and which they ignore: Linux,
+/// tools/perf/util/map.c, symbol.c, namespaces.c and jitdump.c. Runtimes' flags come from their
+/// manuals.
 PERFMAP_API Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options);
 
-/// For people: who it is, what was looked for, what is wrong, and what mends it. Bytes of the
-/// process's are made visible. `color`: with ANSI colours.
+/// Text for a terminal: the process, the files searched for, the findings and the fixes. The
+/// process's bytes are made visible. `color`: with ANSI colours.
 PERFMAP_API void write_doctor_text(OutputFile& out, const Diagnosis& diagnosis, bool color = false);
 /// One object: docs/schema/perfmap.doctor-1.json.
 PERFMAP_API void write_doctor_json(OutputFile& out, const Diagnosis& diagnosis);
 
-/// Stacks of a process that end for want of information (StackEnd::no_info) or because what is
-/// known leads astray (StackEnd::bad_memory), by the module of their last frame.
+/// Stacks of a process that end because information is missing (StackEnd::no_info) or wrong
+/// (StackEnd::bad_memory), by the module of their last frame.
 struct EndedStacks {
   std::string module;    ///< as FrameFunction::module; empty: nothing is mapped there
-  std::string function;  ///< in which most of them end; empty: it has no name
+  std::string function;  ///< in which most of them end; empty: without a name
   FrameKind kind = FrameKind::unknown;
   std::uint64_t no_info = 0;
   std::uint64_t bad_memory = 0;
-  std::uint64_t alone = 0;  ///< of those: stacks of that one frame
-  /// Of those: in code with which Erlang calls its functions in C, which run on another stack.
+  std::uint64_t alone = 0;  ///< of those: stacks with only that frame
+  /// Of those: in code with which Erlang calls functions in C, which run on another stack.
   std::uint64_t in_calls_of_c = 0;
 
   std::uint64_t count() const noexcept { return no_info + bad_memory; }
@@ -138,38 +141,38 @@ struct EndedStacks {
 struct RecordedProcessState {
   StackCounts counts;
   Runtime runtime = Runtime::unknown;
-  std::string evidence;           ///< what told the runtime
+  std::string evidence;           ///< how the runtime was detected
   std::uint64_t jit_frames = 0;   ///< in memory that only runtimes have, or named by its files
   std::uint64_t unnamed_jit = 0;  ///< of those
-  /// Samples without a name, taken where the recording has no code.
+  /// Samples without a name at addresses where the recording has no code.
   std::uint64_t in_unrecorded_code = 0;
-  std::uint64_t ends_in_jit = 0;  ///< stacks that end in such memory for want of information
+  std::uint64_t ends_in_jit = 0;  ///< stacks that end in such memory because information is missing
   JitMemory memory = {};          ///< at its last sample
-  /// Perf maps and jitdumps; none of a process that has no such memory and no runtime.
+  /// Perf maps and jitdumps; empty for a process without such memory and without a runtime.
   std::vector<LookedFor> looked_for = {};
-  /// False: code may be of a process that it was forked from, and nothing tells which one that is.
+  /// False: code may belong to a process that it was forked from, and that process is unknown.
   bool knows_parents = true;
   std::vector<EndedStacks> ended = {};  ///< the most frequent first
 
-  /// As Diagnosis::concerns_jit().
+  /// Like Diagnosis::concerns_jit().
   bool concerns_jit() const noexcept {
     return runtime != Runtime::unknown || memory.regions != 0 || jit_frames != 0;
   }
 };
 
-/// Something to know about a recording, and about which process, or 0.
+/// A fact about a recording, and the process that it concerns, or 0.
 struct RecordingFinding {
   DoctorFinding finding;
   pid_t pid = 0;
 };
 
-/// Why stacks of a recording are cut, and names in them missing; or that none is.
+/// Why stacks of a recording are truncated, or names in them are missing, if they are.
 struct RecordingDiagnosis {
   std::string path;
   std::vector<std::string> command_line;  ///< of perf; raw bytes
   StackCounts total;
   std::vector<RecordedProcessState> processes;  ///< with samples, by pid
-  std::vector<RecordingFinding> findings;       ///< those that cost names first
+  std::vector<RecordingFinding> findings;       ///< those that cost names come first
   std::vector<Error> failures;                  ///< files that could not be opened
 
   bool misses_names() const noexcept {
@@ -183,86 +186,87 @@ struct RecordingDoctorOptions {
   ProcessTracker::OpenModule open_module = {};  ///< see open_below()
   StackOptions::FindJit find_jit = {};          ///< see find_recorded_jit()
   StackOptions::FindParents find_parents = {};  ///< see find_recorded_parents()
-  /// Kernel frames count as frames without a name where it has none.
+  /// Kernel frames count as frames without a name if it is empty.
   StackOptions::FindKallsyms find_kallsyms = {};
-  /// What find_jit adds to, for findings about files of other users. May be null.
+  /// The object to which find_jit adds, for findings about files of other users. May be null.
   const RecordedRefusals* refused = nullptr;
   unsigned threads = 1;
-  /// What find_jit goes by, see RecordedJitOptions: files are looked for in the same places.
+  /// The values that find_jit uses, see RecordedJitOptions: files are searched in the same places.
   Roots roots = {};
   std::string map_dir = {};
   std::string symfs = {};
   bool any_owner = false;
   bool is_snapshot = false;  ///< the roots are those of a Snapshot
-  uid_t reader = 0;          ///< as DoctorOptions::reader
-  /// Whether `perfmap stacks --debuginfod` can ask servers: asked at most once. Empty: it cannot.
+  uid_t reader = 0;          ///< like DoctorOptions::reader
+  /// Whether `perfmap stacks --debuginfod` can use servers: called at most once. Empty: it cannot.
   std::function<bool()> has_debuginfod = {};
 };
 
-/// Examines a recording: makes its stacks once (see StackReader), and goes over it once more. Of
-/// copied stacks that are full it says which size would do for most; of processes whose runtime's
-/// code has no names, or ends stacks, what to pass to the runtime; of other stacks that end early,
-/// in which files. A process that still lives is asked what it was started with. Fixes are whole
-/// command lines for sh(1), made of the one that the recording has. Damage goes to `problems`.
+/// Examines a recording: makes its stacks once (see StackReader), and reads it a second time. If
+/// stack copies are full, reports which size would suffice for most. For processes whose runtime's
+/// code has no names, or ends stacks, reports which options the runtime needs; for other stacks
+/// that end early, in which files they end. Reads the command line and environment of processes
+/// that still live. Fixes are complete command lines for sh(1), made from the recording's. Damage
+/// goes to `problems`.
 PERFMAP_API RecordingDiagnosis diagnose_recording(const Recording& recording,
                                                   const RecordingDoctorOptions& options,
                                                   Diagnostics& problems);
 
-/// For people. Bytes of the recording's are made visible. `color`: with ANSI colours.
+/// Text for a terminal. The recording's bytes are made visible. `color`: with ANSI colours.
 PERFMAP_API void write_recording_doctor_text(OutputFile& out, const RecordingDiagnosis& diagnosis,
                                              bool color = false);
 /// One object: docs/schema/perfmap.doctor-recording-1.json.
 PERFMAP_API void write_recording_doctor_json(OutputFile& out, const RecordingDiagnosis& diagnosis);
 
 struct ProcessLintOptions {
-  Roots roots;             ///< where the process is, and where its files may be
-  bool any_owner = false;  ///< whose files were read; see find_process_map()
-  /// Opens what is mapped, for PM112, such as open_through() gives; nothing: that rule is silent.
+  Roots roots;             ///< where the process and its files are searched
+  bool any_owner = false;  ///< the owners that were allowed; see find_process_map()
+  /// Opens mapped files, for PM112, for example open_through(); empty: PM112 reports nothing.
   ProcessTracker::OpenModule open_module;
 };
 
-/// A file of a process that was not read, with the reasons: it is refused, or shadowed by another,
-/// or it should be there.
+/// A file of a process that was not read, with the reasons: it was refused, or shadowed by another
+/// file, or it is missing.
 struct UnreadFile {
   std::string path;
   bool is_dump = false;
   Diagnostics problems;
 };
 
-/// What is known of a process's files besides findings about those that were read.
+/// What is known about a process's files in addition to the findings about those that were read.
 struct ProcessFindings {
   std::vector<UnreadFile> unread;
-  /// Why the process's memory was not seen, as of another user's: then PM091, PM092, PM094, PM111,
-  /// PM112 and JD110 are silent.
+  /// Why the process's memory could not be read, for example because it is another user's: then
+  /// PM091, PM092, PM094, PM111, PM112 and JD110 report nothing.
   std::optional<Error> unseen;
 };
 
-/// Checks the files of a process against the process as it is now: PM060, PM064 to PM066, PM091,
-/// PM092, PM094, PM111, PM112 and JD110, and for files that find_process_map() and
-/// find_process_dumps() did not give, why: PM060, PM062 to PM064, PM067, XF003.
+/// Checks the files of a process against its present state: PM060, PM064 to PM066, PM091, PM092,
+/// PM094, PM111, PM112 and JD110. For files that find_process_map() and find_process_dumps() did
+/// not return, it reports the reason: PM060, PM062 to PM064, PM067, XF003.
 ///
-/// `files` are those that they gave, after lint(): findings about them go to their Diagnostics, in
-/// the order of places. Findings about others come back, collected as `wanted` says, which should
-/// be empty but for the rules that it ignores. A process that is gone is an answer (PM065), and one
-/// that goes meanwhile leaves what was found by then. Fails as ProcSource::open() and status() do.
+/// `files` are those that they returned, after lint(): findings about them go to their Diagnostics,
+/// in the order of places. Findings about other files are returned, with the limit and the ignored
+/// rules of `wanted`, which should have no findings. A process that is gone is a finding (PM065);
+/// if it ends meanwhile, the earlier findings stay. Fails like ProcSource::open() and status().
 ///
-/// Nothing in the process's directories is believed or waited for; see ProcSource. The memory is
-/// read up to three times, as runtimes take away the right to execute while they write. Modules are
-/// opened for entries over mapped files alone. O(entries log regions).
+/// Trusts nothing in the process's directories, and never waits for it; see ProcSource. Reads the
+/// memory map up to three times, because runtimes remove the execute permission while they write.
+/// Opens modules only for entries over mapped files. O(entries log regions).
 PERFMAP_API Result<ProcessFindings> lint_process(pid_t pid, std::span<const LintedFile> files,
                                                  const Diagnostics& wanted,
                                                  const ProcessLintOptions& options);
 
-/// Checks maps and dumps against a recording of their processes: JD302, XF004, XF005, and what of
-/// JD107 and JD110 only a recording tells. `files` are those that lint() has gone over; findings go
-/// to the files' Diagnostics, in the order of places.
+/// Checks maps and dumps against a recording of their processes: JD302, XF004, XF005, and the parts
+/// of JD107 and JD110 that need a recording. `files` have been checked by lint(); findings go to
+/// their Diagnostics, in the order of places.
 ///
 /// A file belongs to the process in its name (perf-PID.map, jit-PID.dump), or else in the dump's
-/// header; to the process that had mapped a dump of its name, if one had. Files of processes that
-/// the recording does not have are silent but for JD107 and JD302.
+/// header; or to the process that had mapped a dump with its name, if there is one. For files of
+/// processes that are not in the recording, only JD107 and JD302 report findings.
 ///
-/// Goes over the recording once; damage of it is passed over. Holds what ProcessTracker does, and
-/// one counter for each page of the runtimes' memory that was sampled. O(n log n) for n records and
+/// Reads the recording once, and ignores damage in it. Uses the memory of ProcessTracker, and a
+/// counter for each page of the runtimes' memory that was sampled. O(n log n) for n records and
 /// entries.
 PERFMAP_API void lint_recording(const Recording& recording, std::span<const LintedFile> files);
 

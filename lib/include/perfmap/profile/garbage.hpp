@@ -15,56 +15,56 @@ namespace perfmap {
 enum class GarbageKind : std::uint8_t {
   map,   ///< perf-PID.map
   dump,  ///< jit-PID.dump
-  code,  ///< jitted-PID-NUMBER.so, which perf inject makes of a dump
+  code,  ///< jitted-PID-NUMBER.so, which perf inject makes from a dump
 };
 /// "map", "dump" or "code".
 PERFMAP_API std::string_view to_string(GarbageKind kind) noexcept;
 
-/// Why a file stays or may go.
+/// Why a file stays or may be removed.
 enum class GarbageWhy : std::uint8_t {
-  dead,              ///< nobody that we see has the pid: it may go
-  older,             ///< somebody has it who began after the file was written last: it may go
-  alive,             ///< its process lives
-  other_namespace,   ///< a process lives that has the pid in its own pid namespace
-  in_use,            ///< a process has it open or mapped, whatever its pid
+  dead,              ///< no visible process has the pid: removable
+  older,             ///< the process with the pid began after the last write: removable
+  alive,             ///< its process is alive
+  other_namespace,   ///< a living process has the pid in its own pid namespace
+  in_use,            ///< a process has it open or mapped, with any pid
   foreign,           ///< it belongs to another user
-  hidden_processes,  ///< we see the processes of one pid namespace only, and not the machine's
+  hidden_processes,  ///< only one pid namespace is visible, not the whole machine
 };
 PERFMAP_API std::string_view to_string(GarbageWhy why) noexcept;
 
-/// A regular file with the name of a map, a dump or its code. Others are not looked at.
+/// A regular file with the name of a map, a dump or its code. Other files are ignored.
 struct GarbageFile {
   std::string name;  ///< in the directory
   GarbageKind kind = GarbageKind::map;
-  pid_t pid = 0;  ///< of its name
+  pid_t pid = 0;  ///< in its name
   std::uint64_t size = 0;
   GarbageWhy why = GarbageWhy::dead;
-  pid_t user = 0;  ///< the process because of which it stays
+  pid_t user = 0;  ///< the process that keeps it
 
   bool may_go() const noexcept { return why == GarbageWhy::dead || why == GarbageWhy::older; }
 };
 
 struct GarbageOptions {
-  Roots roots = {};        ///< `tmp` is the directory that is looked through
-  bool any_owner = false;  ///< files of other users, too; only root may say so
-  /// Nobody outside of our pid namespace uses the directory: without it, and where that namespace
-  /// is not the machine's first, everything stays.
+  Roots roots = {};        ///< the directory to search is `tmp`
+  bool any_owner = false;  ///< also files of other users; only root may set this
+  /// The directory is not used outside of our pid namespace. If false, and our namespace is not the
+  /// machine's first, all files stay.
   bool one_namespace = false;
 };
 
-/// Maps, dumps and their code that dead processes left in /tmp. In doubt a file stays: a pid is
-/// looked up in all pid namespaces that we see, and every process that we may look at is asked
-/// which files it has open or mapped.
+/// Finds and removes maps, dumps and their code that dead processes left in /tmp. In doubt a file
+/// stays: a pid is looked up in all visible pid namespaces, and the open and mapped files of all
+/// accessible processes are checked.
 ///
-/// /tmp belongs to everybody, and we may be root: no link is followed, nothing but regular files is
-/// touched, and only names in this one directory go. What a file was when it was judged is compared
-/// before it goes.
+/// Anyone can write to /tmp, and we may be root: links are not followed, only regular files are
+/// removed, and only from this directory. A file is compared with its state at the check before it
+/// is removed.
 ///
 /// One thread at a time. Holds one descriptor.
 class PERFMAP_API Garbage {
  public:
-  /// O(files + processes × what they have open and mapped). Fails where the directory or /proc
-  /// cannot be read.
+  /// O(files + processes × their open and mapped files). Fails if the directory or /proc cannot be
+  /// read.
   static Result<Garbage> find(const GarbageOptions& options = {});
   Garbage(Garbage&&) noexcept;
   Garbage& operator=(Garbage&&) noexcept;
@@ -73,9 +73,9 @@ class PERFMAP_API Garbage {
   /// By name.
   std::span<const GarbageFile> files() const noexcept;
 
-  /// Removes one of files() that may go. Fails with refused where it is not what it was, or where a
-  /// process has got its pid meanwhile; with io where it cannot be removed. A file that somebody
-  /// else has removed is gone, too.
+  /// Removes one of files() whose may_go() is true. Fails with refused if the file has changed, or
+  /// if a process got its pid meanwhile; with io if it cannot be removed. Succeeds if it is gone
+  /// already.
   Result<void> remove(const GarbageFile& file);
 
  private:

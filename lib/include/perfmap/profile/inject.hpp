@@ -19,40 +19,41 @@
 
 namespace perfmap {
 
-/// What an ELF image of a jitdump holds, and what it could not hold.
+/// Contents of an ELF image of a jitdump, and what was left out.
 struct ElfImageCounts {
-  std::uint64_t functions = 0;     ///< that have a symbol, or several where they lie in pieces
-  std::uint64_t overlaid = 0;      ///< loaded by then, and nothing of them left
+  std::uint64_t functions = 0;     ///< with a symbol, or several if they are in several parts
+  std::uint64_t overlaid = 0;      ///< loaded, but completely overlaid by later code
   std::uint64_t cut = 0;           ///< of `functions`, those that have lost a part
-  std::uint64_t without_code = 0;  ///< of `functions`, those whose code bytes the dump lacks
+  std::uint64_t without_code = 0;  ///< of `functions`, those without code bytes in the dump
   std::uint64_t with_lines = 0;    ///< of `functions`
   std::uint64_t frames = 0;        ///< FDEs
-  /// FDEs that make no sense, lie outside their function, or whose first byte is overlaid.
+  /// FDEs that are invalid, outside of their function, or whose first byte is overlaid.
   std::uint64_t dropped_frames = 0;
-  /// Functions beyond 4 GiB, on a machine that has no such addresses.
+  /// Functions beyond 4 GiB, on a 32-bit machine.
   std::uint64_t out_of_reach = 0;
 
   friend bool operator==(const ElfImageCounts&, const ElfImageCounts&) = default;
 };
 
-/// Writes the code that was there at `time` as one ELF file (ET_EXEC: every address is the one that
-/// the code had): for gdb's add-symbol-file, objdump, addr2line, llvm-symbolizer and other
-/// readers of ELF and DWARF. Deterministic; does not commit `out`.
+/// Writes the code that exists at `time` as one ELF file (ET_EXEC, with the original addresses of
+/// the code), for gdb's add-symbol-file, objdump, addr2line, llvm-symbolizer and other readers of
+/// ELF and DWARF. Deterministic; does not commit `out`.
 ///
-/// It has a symbol for each function, whose name is byte by byte that of the dump (one more symbol
-/// for each further piece, where a function was overlaid in its middle); its code in few sections,
-/// each a segment: .text, .text.1 and so on, of type NOBITS where the dump has no code bytes;
-/// DWARF 4 with a subprogram for each symbol and the lines of `details`; .eh_frame, made of the
-/// dump's frames with absolute addresses; and a build-id, the SHA-1 of what comes before it. Where
-/// code was moved, its lines and frames were moved along. Code of size 0 has a symbol of one byte.
+/// The file has a symbol for each function, with exactly the bytes of the dump's name, and one more
+/// symbol for each further part of a function that was overlaid in its middle. Its code is in few
+/// sections, each a segment: .text, .text.1 and so on, of type NOBITS if the dump has no code
+/// bytes. It has DWARF 4 with a subprogram for each symbol and the lines of `details`; .eh_frame,
+/// made from the dump's frames, with absolute addresses; and a build-id, the SHA-1 of everything
+/// before it. Lines and frames of moved code are moved too. Code of size 0 has a symbol of one
+/// byte.
 ///
-/// The class and the machine are those of the dump's header; where that has none, or a number that
-/// no ELF file can have, the machine is the one that this library was built for. The byte order is
-/// the dump's. Code bytes go from the dump to `out` without being held; what is held is about as
-/// large as the rest of the file. O(n log n) for n functions, lines and frames, whatever overlaps.
+/// Class and machine come from the dump's header; if it has no machine, or one that is invalid in
+/// ELF, the machine is the one that this library was built for. The byte order is the dump's. Code
+/// bytes are copied from the dump to `out` without a buffer; memory use is about the size of the
+/// rest of the file. O(n log n) for n functions, lines and frames, however they overlap.
 ///
-/// `details` must be made of timeline.dump(). Fails with too_large where names, lines or frames
-/// need more than 4 GiB, or the file does on a 32-bit machine; failures of `out` stick to it.
+/// `details` must be made from timeline.dump(). Fails with too_large if names, lines or frames need
+/// more than 4 GiB, or the file on a 32-bit machine; failures of `out` are reported by it.
 ///
 /// Sources: System V ABI, gABI 4.1, "Object Files"; DWARF 4; Linux Standard Base 5.0, "Exception
 /// Frames".
@@ -60,10 +61,10 @@ PERFMAP_API Result<ElfImageCounts> write_elf_image(const Timeline& timeline,
                                                    const JitDetails& details, std::uint64_t time,
                                                    OutputFile& out);
 
-/// Where the code of a LOAD record lies in an ELF file that has all code of a dump.
+/// The place of a LOAD record's code in an ELF file with all code of a dump.
 struct CodeInElf {
   std::uint64_t load = 0;    ///< offset of the record in the dump
-  std::uint64_t offset = 0;  ///< in the ELF file, and its address there
+  std::uint64_t offset = 0;  ///< in the ELF file, also its address there
   std::uint64_t size = 0;
 
   friend bool operator==(const CodeInElf&, const CodeInElf&) = default;
@@ -73,24 +74,24 @@ struct ElfOfAllCode {
   ElfImageCounts counts;
   std::vector<CodeInElf> code;  ///< by `load`
   /// The segment before all code, with the file's headers, .eh_frame_hdr, which has a table for
-  /// binary search, and .eh_frame. Empty where the dump has no frames, where there is no room,
-  /// where code lies more than 1 GiB apart, or where code was moved below all that was loaded: then
-  /// the table has no entries, and the frames absolute addresses.
+  /// binary search, and .eh_frame. Empty if the dump has no frames, if there is no room, if code is
+  /// more than 1 GiB apart, or if code was moved below everything that was loaded: then the table
+  /// has no entries, and the frames have absolute addresses.
   AddressRange frames = {};
-  /// Where `frames` have to be mapped, below the code that they reach: they name code that lies at
-  /// other distances in the file by its address in memory, too. Readers, such as perf, that find
-  /// all parts of a file by one distance find all of it then.
+  /// The address at which to map `frames`, below the code that they refer to. They also refer to
+  /// code at other distances in the file, by its address in memory. So readers that use one
+  /// distance for all parts of a file, such as perf, find all frames.
   Address frames_in_memory = 0;
 };
 
-/// Writes the code of every LOAD record, whatever was at its address before and after, as one ELF
-/// file (ET_DYN) that can be mapped piece by piece: an offset in the file is the address there.
-/// What lay side by side does so here, where nothing came to the same addresses before it. Code of
-/// size 0 is left out; code whose bytes the dump lacks has a section of its own, of type NOBITS.
-/// Symbols, lines and failures are as above; frames have relative addresses, and count wherever the
-/// file is mapped.
+/// Writes the code of every LOAD record, also code that was overlaid, as one ELF file (ET_DYN) that
+/// can be mapped in parts: an offset in the file is also the address there. Adjacent code stays
+/// adjacent, unless older code had the same addresses. Code of size 0 is left out. Code without
+/// bytes in the dump has a section of its own, of type NOBITS. Symbols, lines and failures are as
+/// in write_elf_image(); frames have relative addresses, and are valid wherever the file is mapped.
 ///
-/// `machine` is the ELF machine of the code where the caller knows it better than the dump's
+/// `machine` is the ELF machine of the code, if the caller knows it: the dump's header is often
+/// wrong.
 /// header, which is often wrong.
 PERFMAP_API Result<ElfOfAllCode> write_elf_of_all_code(const Timeline& timeline,
                                                        const JitDetails& details,
@@ -102,28 +103,28 @@ struct InjectOptions {
   std::function<Result<RecordedDump>(pid_t pid, std::uint64_t time, const std::string& path)>
       open_dump = {};
   /// Dumps of the caller, instead: each belongs to the processes that had mapped a file of its
-  /// name, or, where none had, to the one of its header.
+  /// name, or, if there are none, to the process in its header.
   std::vector<Jitdump> dumps = {};
-  /// As StackOptions has it, to tell which mapped files are ELF files. Nothing: all are.
+  /// As in StackOptions, to find out which mapped files are ELF files. Empty: all are.
   ProcessTracker::OpenModule open_module = {};
-  /// ELF files have the name PREFIXjitted-PID.so. Absolute: the recording names them so. A link of
-  /// that name is replaced, not followed.
+  /// ELF files are named PREFIXjitted-PID.so. Use an absolute path, because the recording contains
+  /// these names. A link with that name is replaced, not followed.
   std::string elf_prefix = {};
 };
 
-/// A dump whose code is part of a recording now.
+/// A dump whose code was added to a recording.
 struct InjectedDump {
-  pid_t pid = 0;          ///< as the recording has it
+  pid_t pid = 0;          ///< as in the recording
   std::string path = {};  ///< of the dump
   std::string elf = {};
   ElfImageCounts counts = {};
-  std::uint64_t mappings = 0;  ///< records that were put into the recording
-  /// Pieces of code that were left out, because an ELF file is mapped where they are.
+  std::uint64_t mappings = 0;  ///< records that were added to the recording
+  /// Parts of code that were left out, because an ELF file is mapped there.
   std::uint64_t in_elf_files = 0;
-  /// False: the recording has another clock than the dump, and all of the code was put where the
-  /// process mapped its dump, in the order in which it was loaded.
+  /// False: the recording and the dump have different clocks. All of the code was added at the time
+  /// when the process mapped its dump, in the order of the LOADs.
   bool is_timed = true;
-  Doubts doubts = {};  ///< of its names, which an ELF file has no place for
+  Doubts doubts = {};  ///< of its names; an ELF file cannot hold them
 };
 
 struct InjectReport {
@@ -131,27 +132,27 @@ struct InjectReport {
   std::vector<Error> failures;     ///< dumps that could not be read
   std::uint64_t hidden = 0;        ///< records left out: see inject_jit()
   std::uint64_t lost_bytes = 0;    ///< of a damaged recording
-  std::uint64_t out_of_order = 0;  ///< records that came too late to be put in order
+  std::uint64_t out_of_order = 0;  ///< records that came too late to be sorted
 };
 
-/// Writes a recording again so that programs that know nothing of jitdumps name the code in them:
-/// perf report, perf script and perf annotate. What `perf inject --jit` does, but for one ELF file
-/// a dump; see write_elf_of_all_code().
+/// Rewrites a recording so that programs without support for jitdumps name the code in them: perf
+/// report, perf script and perf annotate. Does the same as `perf inject --jit`, but with one ELF
+/// file per dump; see write_elf_of_all_code().
 ///
-/// Every record is kept, expanded and in the order of time. Put in are MMAP2 records that map each
-/// piece of code, at its address and when it was loaded or moved, to its bytes in the ELF file;
-/// and, where code was moved away and nothing else has its place, one of anonymous memory. Left out
-/// are records of anonymous memory that come where code of a dump is already, as a runtime's
-/// mprotect() makes them: for perf they would hide it.
+/// Keeps every record, decompressed and in time order. Adds MMAP2 records that map each part of
+/// code, at its address and at the time of its LOAD or MOVE, to its bytes in the ELF file; and, if
+/// code was moved away and its place is free, one of anonymous memory. Leaves out records of
+/// anonymous memory at addresses where code of a dump already exists, such as those from a
+/// runtime's mprotect(): for perf they would hide the code.
 ///
 /// Code that a dump has where an ELF file is mapped, such as V8's builtins in node's own file, is
 /// not mapped: readers have its names from that file, and would lose the file.
 ///
-/// Goes over the recording twice; holds 40 bytes a piece of code and a mapping of anonymous memory,
-/// and what Recording::Reader, Timeline and write_elf_of_all_code() do. Writes ELF files when `out`
-/// is written; does not commit `out`, and leaves ELF files alone where it fails before that. Fails
-/// with unsupported where the recording has AUX traces, or was piped with tracing data, whose bytes
-/// lie outside of records.
+/// Reads the recording twice. Holds 40 bytes per part of code and per mapping of anonymous memory,
+/// in addition to Recording::Reader, Timeline and write_elf_of_all_code(). Writes ELF files while
+/// `out` is written, and does not touch them if it fails before that; does not commit `out`. Fails
+/// with unsupported if the recording has AUX traces, or came from a pipe with tracing data, whose
+/// bytes are outside of records.
 ///
 /// Source: Linux, tools/perf/Documentation/jitdump-specification.txt.
 PERFMAP_API Result<InjectReport> inject_jit(const Recording& recording,

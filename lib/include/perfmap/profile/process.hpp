@@ -16,38 +16,38 @@
 
 namespace perfmap {
 
-/// What stands behind a region of memory, as far as its name tells.
+/// The kind of a region's contents, as far as its name says.
 enum class RegionKind : std::uint8_t {
-  anonymous,        ///< no name, or "//anon", as the kernel's mmap events have it
+  anonymous,        ///< no name, or "//anon", as in the kernel's mmap events
   named_anonymous,  ///< "[anon:NAME]", "[anon_shmem:NAME]": PR_SET_VMA_ANON_NAME
   heap,             ///< "[heap]"
   stack,            ///< "[stack]", "[stack:TID]"
   file,             ///< a path
   deleted_file,     ///< a path and " (deleted)"; the file may have been replaced
-  memfd,            ///< "/memfd:NAME (deleted)": memfd_create(2), as of .NET's double mapping
+  memfd,            ///< "/memfd:NAME (deleted)": memfd_create(2), for example .NET's double mapping
   huge_pages,       ///< "/anon_hugepage (deleted)": MAP_HUGETLB
   shared_memory,    ///< "/dev/zero (deleted)", "/SYSV00000000 (deleted)"
   device,           ///< below /dev, but not below /dev/shm
-  vdso,             ///< "[vdso]": an ELF file that the kernel lends
-  special,          ///< "[vvar]", "[vsyscall]", "[uprobes]" and whatever else has brackets
+  vdso,             ///< "[vdso]": an ELF file that the kernel provides
+  special,          ///< "[vvar]", "[vsyscall]", "[uprobes]" and other names in brackets
   inode,            ///< "anon_inode:[io_uring]", "socket:[1]"
 };
 
 /// "anonymous", "named-anonymous", "heap" and so on.
 PERFMAP_API std::string_view to_string(RegionKind kind) noexcept;
 
-/// What a region shows: a file, or what stands in its place. One object for all regions that show
-/// it, in whatever process: see MappedFiles.
+/// The contents of a region: a file, or what replaces it. One object for all regions with the same
+/// contents, in all processes: see MappedFiles.
 struct MappedFile {
   RegionKind kind = RegionKind::anonymous;
-  /// Raw bytes. Of files without the " (deleted)" that the kernel appends. A file whose own name
-  /// ends so cannot be told from a deleted one.
+  /// Raw bytes, for files without the " (deleted)" that the kernel appends. A file whose own name
+  /// ends that way cannot be distinguished from a deleted one.
   std::string name;
   std::uint32_t device_major = 0;
   std::uint32_t device_minor = 0;
   std::uint64_t inode = 0;
-  std::uint64_t generation = 0;  ///< of the inode, where an MMAP2 event tells
-  std::string build_id;          ///< raw bytes, where an MMAP2 event tells
+  std::uint64_t generation = 0;  ///< of the inode, if an MMAP2 event has it
+  std::string build_id;          ///< raw bytes, if an MMAP2 event has it
 
   bool is_file() const noexcept {
     return kind == RegionKind::file || kind == RegionKind::deleted_file;
@@ -55,7 +55,8 @@ struct MappedFile {
   friend bool operator==(const MappedFile&, const MappedFile&) = default;
 };
 
-/// Kind and name of what the kernel calls `name`, in /proc/PID/maps or in an mmap event. Total.
+/// Kind and name of a mapping from the kernel's `name` in /proc/PID/maps or in an mmap event.
+/// Accepts any bytes.
 PERFMAP_API MappedFile classify_mapping(std::string_view name);
 
 struct Access {
@@ -67,14 +68,14 @@ struct Access {
   friend bool operator==(const Access&, const Access&) = default;
 };
 
-/// A piece of a process's memory that shows one thing.
+/// A part of a process's memory with the same contents and access.
 struct Region {
   AddressRange range;
-  std::uint64_t offset = 0;  ///< of range.begin in the file; 0 where there is none
+  std::uint64_t offset = 0;  ///< of range.begin in the file; 0 without a file
   std::shared_ptr<const MappedFile> file;
   Access access;
-  /// The program that mapped it, by the number that ProcessTracker gave it; 0: not known. A fork
-  /// keeps it. Two regions that differ in it alone are equal.
+  /// The number that ProcessTracker gave to the program that mapped it; 0: unknown. A fork keeps
+  /// it. Not part of equality.
   std::uint32_t mapped_by = 0;
 
   friend bool operator==(const Region& a, const Region& b) {
@@ -82,30 +83,30 @@ struct Region {
   }
 };
 
-/// Whether code that a runtime made may lie in a region.
+/// Whether a region may contain code of a runtime.
 enum class JitRegionKind : std::uint8_t {
   none,        ///< it is not executable, or belongs to the kernel
-  unless_elf,  ///< a file names it; if that is an ELF file, its symbols are the answer
+  unless_elf,  ///< a file names it; if that is an ELF file, its symbols are used
   likely,      ///< executable, and no file names it
 };
 PERFMAP_API JitRegionKind jit_region_kind(const Region& region) noexcept;
 
-/// Whether code of a runtime may be there though no event told of it: nothing is known to be mapped
-/// (null), as where mremap() moved executable memory, or memory without a file that is not known to
-/// be executable.
+/// Whether there may be code of a runtime without an event for it: at addresses without a known
+/// mapping (null), for example after mremap() of executable memory, and in memory without a file
+/// that is not known to be executable.
 PERFMAP_API bool may_be_unrecorded_code(const Region* region) noexcept;
 
-/// Whether perf 6 and 7 look into the process's perf map for addresses of this region: only where
-/// it has one of a few names. Source: Linux, tools/perf/util/map.c.
+/// Whether perf 6 and 7 use the process's perf map for addresses of this region: only if it has one
+/// of a few names. Source: Linux, tools/perf/util/map.c.
 PERFMAP_API bool perf_asks_its_map(const Region& region) noexcept;
 
-/// Makes one object of equal files, so that regions of thousands of processes share names. Keeps
-/// none alive. One thread at a time; what it hands out may be used by all.
+/// Interns files, so that regions of thousands of processes share names. Does not keep objects
+/// alive. One thread at a time; all threads may use the objects.
 class PERFMAP_API MappedFiles {
  public:
-  /// The object that equals `file`, made where there is none. O(1) on average.
+  /// Returns the object that equals `file`; creates it if there is none. O(1) on average.
   std::shared_ptr<const MappedFile> intern(MappedFile file);
-  /// Objects that are alive. O(n).
+  /// Number of live objects. O(n).
   std::size_t size() const noexcept;
 
  private:
@@ -114,37 +115,38 @@ class PERFMAP_API MappedFiles {
   std::size_t cleaned_at_ = 64;
 };
 
-/// What /proc/PID/maps says. Regions as they stand there: by address in a file that the kernel
-/// wrote at once. AddressSpace puts others in order.
+/// The contents of /proc/PID/maps. The regions are in the order of the text: by address if the
+/// kernel wrote it at once. AddressSpace sorts others.
 struct MemoryMap {
-  /// As many as a process can have by vm.max_map_count's common settings, several times over.
+  /// Several times the number that common settings of vm.max_map_count allow.
   static constexpr std::size_t kMaxRegions = std::size_t{1} << 20;
 
   std::vector<Region> regions;
-  std::uint64_t bad_lines = 0;  ///< lines that make no sense; they cost nothing else
+  std::uint64_t bad_lines = 0;  ///< malformed lines, which are skipped
   bool was_cut = false;         ///< there were more than kMaxRegions
 };
 
-/// Parses the text of /proc/PID/maps. Total: any bytes are a memory map. A newline in a name is
-/// "\012" there, and a backslash is itself: a name that has these four characters cannot be told
-/// from it. O(bytes). Source: Linux, Documentation/filesystems/proc.rst, and fs/proc/task_mmu.c.
+/// Parses the text of /proc/PID/maps. Accepts any bytes. The kernel writes a newline in a name as
+/// "\012", and a backslash as itself: a name with these four characters cannot be distinguished
+/// from one with a newline. O(bytes). Source: Linux, Documentation/filesystems/proc.rst, and
+/// fs/proc/task_mmu.c.
 PERFMAP_API MemoryMap parse_memory_map(std::string_view text, MappedFiles& files);
 
-/// What was mapped where in a process, at one moment: immutable, shared by pointer. A fork shares
-/// its parent's, and whoever changes one makes another; regions share their MappedFile.
+/// The mappings of a process at one moment: immutable, shared by pointer. A forked child shares its
+/// parent's. A change makes a new one; regions share their MappedFile.
 ///
-/// All members may be used from several threads. Holds 48 bytes a region.
+/// Several threads may use all members. 48 bytes per region.
 class PERFMAP_API AddressSpace {
  public:
   AddressSpace() = default;
 
-  /// `from`, with `changes` laid over it in their order: each takes the bytes it covers from what
-  /// is there, which keeps the rest, with its offset in the file. A change without `file` leaves
-  /// nothing. O(n + k log k) for k changes, whatever they overlap. Answers `from` itself where
-  /// there is no change.
+  /// `from` with `changes` applied in their order. Each change replaces the bytes that it covers;
+  /// the rest of an older region stays, with its offset in the file. A change without `file`
+  /// unmaps. O(n + k log k) for k changes, however they overlap. Returns `from` itself if nothing
+  /// changes.
   static std::shared_ptr<const AddressSpace> changed(std::shared_ptr<const AddressSpace> from,
                                                      std::span<const Region> changes);
-  /// Of regions in any order, such as parse_memory_map() reads them; later ones win.
+  /// Made from regions in any order, such as those of parse_memory_map(); later ones win.
   static std::shared_ptr<const AddressSpace> of(std::span<const Region> regions);
 
   /// Ascending, without overlaps, none empty.
@@ -159,30 +161,30 @@ class PERFMAP_API AddressSpace {
   std::vector<Region> regions_;
 };
 
-/// What /proc/PID/stat and /proc/PID/status say. Source: Linux,
+/// The contents of /proc/PID/stat and /proc/PID/status. Source: Linux,
 /// Documentation/filesystems/proc.rst.
 struct ProcessStatus {
   std::string comm;  ///< raw bytes
   pid_t tgid = 0;
   pid_t parent = 0;
   uid_t uid = 0;            ///< effective
-  std::uint64_t start = 0;  ///< ticks since the machine began (field 22 of stat)
-  /// The process's pid in each pid namespace that it is in, the reader's first. Empty on kernels
-  /// that do not tell.
+  std::uint64_t start = 0;  ///< ticks since boot (field 22 of stat)
+  /// The process's pid in each of its pid namespaces, the reader's first. Empty if the kernel does
+  /// not provide it.
   std::vector<pid_t> namespace_pids;   ///< NSpid
   std::vector<pid_t> namespace_tgids;  ///< NStgid
 };
 
-/// One living process, as /proc shows it. Every question has three outcomes: an answer; nothing,
-/// where the process is gone, also when it went while it was asked; or an error, where it may not
-/// be read (io) or where something there must not be trusted (refused). No answer is about another
-/// process that got the same pid: the directory stays open, and belongs to one process for ever;
-/// besides, its start time is compared after each reading.
+/// A living process in /proc. Every query has three outcomes: a result; nothing, if the process is
+/// gone, even if it ended during the query; or an error, if it may not be read (io) or must not be
+/// trusted (refused). A result never belongs to another process with the same pid: the directory
+/// stays open, and belongs to one process for ever; in addition, the start time is compared after
+/// each read.
 ///
-/// `roots.proc` may be a directory that an enemy made: no link in it is followed, unless it is the
-/// kernel's, FIFOs and devices are not opened, and what is read is bounded.
+/// `roots.proc` may be a directory from an attacker: no link in it is followed, except the
+/// kernel's, FIFOs and devices are not opened, and reads are bounded.
 ///
-/// Holds one descriptor, or two. Const members may be used from several threads.
+/// Holds one or two descriptors. Several threads may use const members.
 class PERFMAP_API ProcSource {
  public:
   template <class T>
@@ -194,52 +196,51 @@ class PERFMAP_API ProcSource {
   ~ProcSource();
 
   pid_t pid() const noexcept;
-  /// Ticks since the machine began: with the pid, the process's identity.
+  /// Ticks since boot: together with the pid, the identity of the process.
   std::uint64_t start() const noexcept;
-  /// Whether it lives: it is no zombie, and has not begun to end. A process whose first thread has
-  /// ended lives on by another, which has no map_files.
+  /// Whether it is alive: not a zombie, and not exiting. A process whose first thread has ended is
+  /// alive while another thread runs, but has no map_files.
   bool is_alive() const;
 
   Seen<ProcessStatus> status() const;
-  /// The text of one of its files, such as "maps" or "auxv", as the kernel writes it: for those who
-  /// copy it. At most 256 MiB; what is longer is cut.
+  /// The text of one of its files, such as "maps" or "auxv", as the kernel writes it, for copies.
+  /// Truncated to 256 MiB.
   Seen<std::string> text_of(const char* file) const;
-  /// At most 256 MiB of text. A process that maps while it is read may be seen between two states.
+  /// Reads at most 256 MiB of text. If the process maps memory during the read, the result may mix
+  /// two states.
   Seen<MemoryMap> memory_map(MappedFiles& files) const;
-  /// The path of the program, " (deleted)" included, as the kernel tells it.
+  /// The path of the program, from the kernel, which may append " (deleted)".
   Seen<std::string> executable() const;
-  /// Arguments, and NAME=VALUE of the environment that the program was started with, as far as they
-  /// lie within 1 MiB. The process may have changed both.
+  /// The arguments and the environment (NAME=VALUE) with which the program was started, up to 1
+  /// MiB. The process may have changed both.
   Seen<std::vector<std::string>> command_line() const;
   Seen<std::vector<std::string>> environment() const;
-  /// A number that differs, but for chance, between a process's programs before and after an exec;
-  /// 0 where the kernel does not let us see. Made of the auxiliary vector, which has addresses that
-  /// the kernel draws anew.
+  /// A number that changes, except by chance, when the process executes another program; 0 if the
+  /// kernel denies access. Computed from the auxiliary vector, which contains addresses that the
+  /// kernel randomizes.
   Seen<std::uint64_t> image_id() const;
-  /// The bytes of its memory, such as those of [vdso]; less where they are not all there. At most
-  /// 64 MiB.
+  /// Bytes of its memory, such as those of [vdso]; fewer if not all can be read. At most 64 MiB.
   Seen<std::string> read_memory(AddressRange range) const;
 
-  /// The file that a region shows: by /proc/PID/map_files, which has deleted files, too, and wants
-  /// CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE; else by its path below the process's root; else by
-  /// its path on the host, for processes in a chroot. A file found by path is believed if its inode
-  /// is the region's (and on the host its device: file systems such as overlayfs tell another one).
-  /// Regular files only, at most 64 GiB, not of file systems like /proc. Fails with not_found or
-  /// refused, and says what was tried.
+  /// Opens the file of a region. Tries /proc/PID/map_files, which also has deleted files, and
+  /// requires CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE; then its path below the process's root; then
+  /// its path on the host, for processes in a chroot. A file found by path is used only if its
+  /// inode is the region's (and on the host also its device: file systems such as overlayfs report
+  /// another one). Regular files only, at most 64 GiB, not from file systems like /proc. Fails with
+  /// not_found or refused, and lists the paths tried.
   Seen<Input> open_region(const Region& region) const;
-  /// What stat(2) says of that file, which is not opened for it: a file that somebody has opened
-  /// already is known by it.
+  /// The result of stat(2) for that file, without opening it: enough to recognize a file that is
+  /// already open elsewhere.
   Seen<FileFacts> region_facts(const Region& region) const;
 
-  /// A file below the process's root as if that were "/": no link leads out of it, and a link as
-  /// last component is refused, as is whatever `policy` objects to. Where the kernel has no
-  /// openat2(2), every link is.
+  /// Opens a file with the process's root as "/": no link leads out of it. Refuses a link as last
+  /// component, and what `policy` refuses. Refuses every link if the kernel has no openat2(2).
   Seen<Input> open_below_root(const std::string& path, const OpenPolicy& policy) const;
-  /// What lstat(2) says of a path below that root, which is not opened: was_link for a link, of
-  /// which nothing else is told but its owner and its own inode.
+  /// The result of lstat(2) for a path below that root, without opening it: was_link for a link,
+  /// with only the owner and inode of the link itself.
   Seen<FileFacts> look_below_root(const std::string& path) const;
-  /// That root, for who opens files below it in such a way: see ModuleFiles. Another process's once
-  /// this one is gone and its pid is reused.
+  /// The path of that root, for opening files below it: see ModuleFiles. It belongs to another
+  /// process once this one is gone and its pid is reused.
   Seen<std::string> root_path() const;
   /// The mount namespace, such as "mnt:[4026531841]": equal for processes that share it.
   Seen<std::string> mount_namespace() const;

@@ -25,16 +25,15 @@ struct JitLineage;
 class Module;
 class ProcSource;
 
-/// PERF_RECORD_MMAP and MMAP2, munmap, mremap: from now on `range` shows what `name` names. Times
-/// here and below are nanoseconds of any one clock. Source: Linux,
-/// include/uapi/linux/perf_event.h.
+/// PERF_RECORD_MMAP and MMAP2, munmap, mremap: from now on `range` contains `name`. Times here and
+/// below are nanoseconds of any one clock. Source: Linux, include/uapi/linux/perf_event.h.
 struct MmapEvent {
   pid_t pid = 0;
   std::uint64_t time = 0;
   AddressRange range;
   std::uint64_t offset = 0;
-  /// As the kernel writes it. MMAP tells no access: it is executable unless the record has the bit
-  /// PERF_RECORD_MISC_MMAP_DATA.
+  /// As written by the kernel. MMAP has no access bits: it counts as executable unless the record
+  /// has the bit PERF_RECORD_MISC_MMAP_DATA.
   std::string_view name;
   Access access;
   std::uint32_t device_major = 0;
@@ -44,27 +43,27 @@ struct MmapEvent {
   std::string_view build_id = {};  ///< raw bytes
 };
 
-/// A range that shows nothing any more. perf records none of these; other sources do.
+/// A range was unmapped. perf does not record this; other sources do.
 struct UnmapEvent {
   pid_t pid = 0;
   std::uint64_t time = 0;
   AddressRange range;
 };
 
-/// A process, or where pid and parent are the same, a thread.
+/// A new process, or, if pid and parent are equal, a new thread.
 struct ForkEvent {
   pid_t pid = 0;
   pid_t tid = 0;
   pid_t parent = 0;
   std::uint64_t time = 0;
-  pid_t parent_tid = 0;  ///< the thread that made it, and that it has its name of; 0: not known
-  /// The recorder found the process living and tells its parent. It may have run another program
-  /// since, and has none of its parent's memory but what is mapped in it
+  pid_t parent_tid = 0;  ///< the thread that created it and gave it its name; 0: unknown
+  /// The process existed before the recording, and the recorder reports its parent. It may have
+  /// executed another program since. It has none of its parent's memory except its own mappings
   /// (PERF_RECORD_MISC_FORK_EXEC).
   bool lived_before = false;
 };
 
-/// A thread's new name. `exec`: the process runs another program (PERF_RECORD_MISC_COMM_EXEC).
+/// A thread's new name. `exec`: the process executes another program (PERF_RECORD_MISC_COMM_EXEC).
 struct CommEvent {
   pid_t pid = 0;
   pid_t tid = 0;
@@ -73,7 +72,7 @@ struct CommEvent {
   bool exec = false;
 };
 
-/// The end of a thread, and with the last one of the process.
+/// The end of a thread; with the last thread, the end of the process.
 struct ExitEvent {
   pid_t pid = 0;
   pid_t tid = 0;
@@ -81,75 +80,74 @@ struct ExitEvent {
 };
 
 enum class ProcessBegin : std::uint8_t {
-  seen,      ///< an event was about it
-  forked,    ///< with its parent's memory
-  executed,  ///< with that of the pid's former program, until it maps something itself
-  imported,  ///< it was there when /proc was read
+  seen,      ///< first mentioned by an event
+  forked,    ///< forked, with its parent's memory
+  executed,  ///< exec, with the memory of the pid's former program until it maps something
+  imported,  ///< found in /proc
 };
 
 /// One program in one process. Its key is (pid, generation): exec, exit and reuse of the pid end a
-/// generation. Nothing of an ended one is answered for a later one, but for the memory that a
-/// program has from its parent, or, after exec and before it maps anything, from the former
-/// program.
+/// generation. Data of an ended generation is never used for a later one, with two exceptions: the
+/// memory that a program has from its parent, and, after exec and before the first mapping, the
+/// memory of the former program.
 struct ProcessInfo {
   pid_t pid = 0;
   std::uint32_t generation = 0;  ///< of that pid; from 1
   ProcessBegin began = ProcessBegin::seen;
-  pid_t parent = 0;               ///< 0 where not known
-  std::uint64_t since = 0;        ///< time of its beginning
-  std::uint64_t until = 0;        ///< time of its end; ProcessTracker::kNow: it goes on
-  std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat; 0 where that was not read
+  pid_t parent = 0;               ///< 0: unknown
+  std::uint64_t since = 0;        ///< time of its start
+  std::uint64_t until = 0;        ///< time of its end; ProcessTracker::kNow: still running
+  std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat; 0 if not read
   std::string comm;
 };
 
-/// What import() found.
+/// The result of import().
 enum class Imported : std::uint8_t {
-  vanished,   ///< no such process any more, or none ever: its generation has ended
-  unchanged,  ///< the same program, its memory as it was
+  vanished,   ///< no such process, or not any more: its generation has ended
+  unchanged,  ///< the same program with the same memory
   changed,    ///< the same program, other memory
-  began,      ///< a process, or a program, that was not there before
+  began,      ///< a new process or program
 };
 
-/// The code of a JIT at an address; borrowed from its source until that is refreshed.
+/// JIT code at an address; borrowed from its source until that is refreshed.
 struct JitCode {
   std::string_view name;
   AddressRange range;
-  /// Of the region: where it is unless_elf, and the file is an ELF file, that file is the answer,
-  /// whatever a map says.
+  /// Kind of the region. If it is unless_elf, and the file is an ELF file, use that file and not
+  /// this name.
   JitRegionKind room = JitRegionKind::none;
-  std::shared_ptr<JitSources> sources;  ///< that know it: those of the process, or of a parent
+  /// the sources that have it: those of the process or of a parent
+  std::shared_ptr<JitSources> sources;
   Doubts doubts = {};
 };
 
-/// Knows what was mapped where, when, in which process: by the events of a recording, and by what
-/// /proc says of living processes. Begins empty; its end ends everything but the address spaces
-/// that were handed out.
+/// Tracks the mappings of processes over time, from the events of a recording and from /proc of
+/// living processes. Starts empty. Address spaces that it returned outlive it.
 ///
-/// Events come in the order of their times for each process; one with an earlier time counts as if
-/// it came at the last. Whatever they say makes sense: events of unknown processes begin them, and
-/// a fork into a living pid ends who had it. Memory is O(events), and for forks and imports of the
-/// same files O(regions); see forget_before().
+/// Events come in the order of their times for each process; an event with an earlier time counts
+/// at the time of the last one. Any sequence of events is valid: an event of an unknown process
+/// begins it, and a fork into a living pid ends the process that had it. Memory is O(events), and
+/// for forks and imports of the same files O(regions); see forget_before().
 ///
-/// One thread at a time, const members included in the rule that none runs beside one that is not;
-/// address spaces may be used by all threads, whatever becomes of the tracker.
+/// One thread at a time; several threads may run const members together if no other member runs.
+/// All threads may use address spaces, even after the tracker is gone.
 class PERFMAP_API ProcessTracker {
  public:
   /// Later than every event.
   static constexpr std::uint64_t kNow = UINT64_MAX;
 
-  /// Opens the ELF file that a region shows: the door to a cache that all processes share, which
-  /// knows what it has opened already. `process` is null where the process is gone, or was never
-  /// alive here.
+  /// Opens the ELF file of a region, usually from a cache that all processes share. `process` is
+  /// null if the process is gone, or was never alive on this machine.
   using OpenModule = std::function<Result<std::shared_ptr<const Module>>(
       const Region& region, const ProcSource* process)>;
-  /// Makes the process known, by import() or by events.
+  /// Adds a process, by import() or by events.
   using Create = std::function<Result<void>(ProcessTracker& tracker, pid_t pid)>;
 
   struct Options {
-    Roots roots;                      ///< where living processes are, and their perf maps and dumps
-    bool any_owner = false;           ///< of those maps and dumps; see find_process_map()
+    Roots roots;                      ///< of living processes, and of their perf maps and dumps
+    bool any_owner = false;           ///< for those maps and dumps; see find_process_map()
     Overlap overlap = Overlap::last;  ///< of those maps' entries
-    OpenModule open_module;           ///< nothing: there are no modules
+    OpenModule open_module;           ///< empty: there are no modules
   };
 
   ProcessTracker();
@@ -164,60 +162,61 @@ class PERFMAP_API ProcessTracker {
   void on_comm(const CommEvent& event);
   void on_exit(const ExitEvent& event);
 
-  /// Reads /proc/PID: what it says counts from `time` on. A process with another start time, or
-  /// with another program than the one that was seen last, is another generation. Not readable is
-  /// an error (io), and so is a directory of /proc that is none (refused); gone is an answer.
+  /// Reads /proc/PID; the result counts from `time` on. A process with another start time or
+  /// program than the last one is a new generation. An unreadable process is an error (io), and so
+  /// is a /proc/PID that is not a directory (refused); a process that is gone is not an error.
   Result<Imported> import(pid_t pid, std::uint64_t time);
-  /// At CLOCK_MONOTONIC's time, which recordings made with `-k mono` have, too.
+  /// The same at the present time of CLOCK_MONOTONIC, which recordings made with `-k mono` also
+  /// use.
   Result<Imported> import(pid_t pid);
 
-  /// Who has the pid now. Where nobody does, `create` is called once, and may make somebody known;
-  /// its error is passed on. nullptr: still nobody. The answer lives until the next call that is
-  /// not const.
+  /// The process that has the pid now. If there is none, calls `create` once, which may add it, and
+  /// passes on its error. nullptr: still none. Valid until the next non-const call.
   Result<const ProcessInfo*> find_pid(pid_t pid, const Create& create = {});
-  /// Who had it at that time, or nullptr.
+  /// The process that had it at that time, or nullptr.
   const ProcessInfo* find(pid_t pid, std::uint64_t time = kNow) const noexcept;
   /// All that are alive, by pid.
   std::vector<ProcessInfo> living() const;
 
-  /// The memory at that time of the process that had the pid then; nullptr where none had.
-  /// Sequential times cost O(n + k log k) for k changes since the last answer, and nothing where
-  /// there are none; any other time costs that of at most n + 64 changes more.
+  /// The memory, at that time, of the process that had the pid then; nullptr if none. Ascending
+  /// times cost O(n + k log k) for k changes since the last result, and nothing without changes;
+  /// any other time costs as much as at most n + 64 changes more.
   std::shared_ptr<const AddressSpace> at(pid_t pid, std::uint64_t time = kNow);
 
-  /// The module that a region of the process shows, as open_module gives it. Asked once for all
-  /// regions and processes that show the same file, as long as one of them does; for a vdso, and
-  /// where it failed, once for each program that asks. That a file is written in place meanwhile is
-  /// not noticed. Fails with unsupported where there is no open_module.
+  /// The module of a region of the process, from open_module. Called once for all regions and
+  /// processes with the same file, as long as one of them exists; for a vdso, and after a failure,
+  /// once for each program. Does not notice if a file is written in place meanwhile. Fails with
+  /// unsupported without open_module.
   Result<std::shared_ptr<const Module>> module_of(pid_t pid, const Region& region);
 
-  /// The process's own perf map and jitdumps: looked for at the first call, and taken in as far as
-  /// they have grown at later ones; nothing is taken in where by now another process has the pid,
-  /// or it runs another program than import() saw. nullptr where there are none, not even refused
+  /// The process's own perf map and jitdumps. The first call searches for them, later calls read
+  /// what was appended; nothing is read if the pid now belongs to another process, or if the
+  /// process runs another program than at import(). nullptr if there are none, not even refused
   /// ones.
   Result<std::shared_ptr<JitSources>> refresh_jit(pid_t pid);
-  /// Sources that the caller opened, of whoever has the pid now, who is begun if need be.
+  /// Sources that the caller opened, for the process that has the pid now; begins a process if
+  /// needed.
   void attach_jit(pid_t pid, std::shared_ptr<JitSources> sources);
-  /// Of whoever had the pid then; nullptr where there are none.
+  /// The sources of the process that had the pid then; nullptr if there are none.
   std::shared_ptr<JitSources> jit(pid_t pid, std::uint64_t time = kNow) const noexcept;
-  /// Where the names of that memory come from, for Symbolizer::Moment: the process's own sources
-  /// and those of the processes that it was forked from, also ones that are attached later. nullptr
-  /// where none had the pid.
+  /// The sources of names for that memory, for Symbolizer::PastProcess: the process's own and those
+  /// of the processes that it was forked from, including sources attached later. nullptr if no
+  /// process had the pid.
   std::shared_ptr<JitLineage> lineage(pid_t pid, std::uint64_t time = kNow) const noexcept;
-  /// The program that a lineage is of; nullptr where it was forgotten.
+  /// The program of a lineage; nullptr if it was forgotten.
   const ProcessInfo* info_of(const JitLineage& lineage) const noexcept;
-  /// The code at an address, where the region there has room for such (see jit_region_kind()): by
-  /// the process's own sources, or, in what it got by fork and still has, by those of its parents.
-  /// Of a process that import() found alive these are the ones that live, too, as of refresh_jit().
-  /// `source_time` is the time for the sources' clock, which jitdumps have of their own.
+  /// The JIT code at an address, if the region there may contain such code (see jit_region_kind()).
+  /// Uses the process's own sources, or, in memory that it has by fork, those of its parents. For a
+  /// process that import() found, parents that live count too, since refresh_jit(). `source_time`
+  /// is the time of the sources' clock: jitdumps have their own.
   std::optional<JitCode> find_jit_code(pid_t pid, Address address, std::uint64_t time = kNow,
                                        std::uint64_t source_time = kNow);
 
-  /// Forgets processes that ended before `time`, and what living ones had mapped earlier. at() then
-  /// answers for earlier times as for that one. O(regions).
+  /// Forgets processes that ended before `time`, and earlier mappings of living ones. at() then
+  /// returns for earlier times the same as for `time`. O(regions).
   void forget_before(std::uint64_t time);
 
-  /// Objects shared by all address spaces; for regions that parse_memory_map() makes.
+  /// The objects that all address spaces share; for regions from parse_memory_map().
   MappedFiles& files() noexcept;
   const Options& options() const noexcept;
 
@@ -226,7 +225,7 @@ class PERFMAP_API ProcessTracker {
   std::unique_ptr<State> state_;
 };
 
-/// The perf map and the jitdumps of one program in one process, read together.
+/// The perf map and the jitdumps of one program in one process.
 ///
 /// One thread at a time.
 class PERFMAP_API JitSources {
@@ -235,16 +234,15 @@ class PERFMAP_API JitSources {
     Roots roots;
     bool any_owner = false;
     Overlap overlap = Overlap::last;
-    /// What the pid's former program, or former process, had. Of a file that was its already, only
-    /// what was written since counts, unless it was written anew.
+    /// Sources of the pid's former program or process. Of their files, only what was written later
+    /// counts, unless the file was rewritten.
     std::shared_ptr<const JitSources> former = nullptr;
   };
 
-  /// Those that are the process's own, as find_process_map() and find_process_dumps() find them,
-  /// and whose last change is not older than the process. May find none. Nothing where the process
-  /// is gone.
+  /// The process's own sources: as found by find_process_map() and find_process_dumps(), and last
+  /// changed after the process began. May be empty. Nothing if the process is gone.
   static Result<std::optional<JitSources>> find(const ProcSource& process, Options options);
-  /// Those of the caller; refresh() looks for no others. `doubts` are of all their names.
+  /// The caller's sources; refresh() searches for no others. `doubts` apply to all their names.
   JitSources(std::vector<Map> maps, std::vector<Jitdump> dumps, Overlap overlap = Overlap::last,
              Doubts doubts = {});
   JitSources(JitSources&&) noexcept;
@@ -252,17 +250,17 @@ class PERFMAP_API JitSources {
   ~JitSources();
 
   bool empty() const noexcept;
-  /// Names every address, whatever is mapped there, and what a former program left included.
+  /// Names all addresses, without regard to mappings, and includes what a former program left.
   const Resolver& resolver() const noexcept;
   Resolver& resolver() noexcept;
-  /// Files that are there and not believed: not those owners', older than the process, links.
+  /// Files that were not used: of other owners, older than the process, links.
   std::span<const Error> refused() const noexcept;
 
-  /// As Resolver::find(), without what a former program left, and with the doubts of the sources.
+  /// Like Resolver::find(), without what a former program left, and with the doubts of the sources.
   Resolution find(const Query& query) const noexcept;
 
-  /// Takes in what was appended, and files that are new. Where `process` is gone, or null, files
-  /// that find() found stay as they are. See Resolver::refresh() for what becomes invalid.
+  /// Reads what was appended, and new files. If `process` is gone or null, searches for no files.
+  /// See Resolver::refresh() for what becomes invalid.
   Result<Growth> refresh(const ProcSource* process);
 
  private:
@@ -271,45 +269,45 @@ class PERFMAP_API JitSources {
   std::unique_ptr<State> state_;
 };
 
-/// The living processes that a process was forked from, the nearest first, as far as they still run
-/// the program that it is a copy of; sixteen at most. A fork keeps the auxiliary vector, and an
-/// exec has the kernel draw its addresses anew.
+/// The living processes that a process was forked from, the nearest first, at most sixteen, as long
+/// as they run the program that it is a copy of. This is detected from the auxiliary vector: fork
+/// keeps it, and exec randomizes its addresses.
 PERFMAP_API std::vector<ProcSource> living_parents(const ProcSource& process, const Roots& roots);
 
-/// Sources of a process that `pid` was forked from, for memory that it has from there: those of the
-/// nearest one first. ProcessTracker::refresh_jit() finds them by itself, where they are.
+/// Attaches sources of a process that `pid` was forked from, for memory that it has from there; the
+/// nearest parent's come first. ProcessTracker::refresh_jit() finds them itself if they exist.
 PERFMAP_API void attach_parent_jit(ProcessTracker& tracker, pid_t pid, pid_t parent,
                                    std::shared_ptr<JitSources> sources);
 
-/// For ProcessTracker::Options::open_module: what regions show, by way of a cache that all
-/// processes, trackers and threads share. The cache must outlive the answer and its copies.
+/// For ProcessTracker::Options::open_module: opens the files of regions with a cache that all
+/// processes, trackers and threads share. The cache must outlive the result and its copies.
 ///
-/// A file that the cache knows is recognized by what stat(2) says of it, and not opened; it is
-/// found as ProcSource::open_region() finds files, and believed as there. Debug files are looked
-/// for below the process's root, and on the host; see ModuleFiles. A vdso is read from the
-/// process's memory, and is the same module for all processes that have the same bytes.
+/// A file in the cache is recognized by its stat(2), and not opened again; files are found and
+/// trusted as by ProcSource::open_region(). Debug files are searched below the process's root, and
+/// on the host; see ModuleFiles. A vdso is read from the process's memory, and is one module for
+/// all processes with the same bytes.
 ///
-/// Of a process that is gone, and of a file that may not be looked at, the cache may still know the
-/// build-id that the region tells. Fails as ProcSource::open_region() and ModuleCache::open() do,
-/// and with not_found where the process is gone. Copies may be used from several threads.
+/// If the process is gone, or the file may not be read, the cache may still have the region's
+/// build-id. Fails like ProcSource::open_region() and ModuleCache::open(), and with not_found if
+/// the process is gone. Several threads may use copies.
 PERFMAP_API ProcessTracker::OpenModule open_through(ModuleCache& cache);
 
-/// Tells the build-id that the file at a path had, raw; empty where that is not known.
+/// Returns the build-id that the file at a path had, raw; empty if unknown.
 using ExpectedBuildId = std::function<std::string(const std::string& path)>;
 
-/// That of this machine's vdso, raw; empty where it has none, or none that can be read. For
-/// recordings of this machine that tell no build-id of theirs.
+/// The build-id of this machine's vdso, raw; empty if it has none, or if it cannot be read. For
+/// recordings of this machine without a build-id for the vdso.
 PERFMAP_API std::string own_vdso_build_id();
 
-/// The same for processes of another machine, or that have gone: files are looked for below `root`
-/// by the paths that the processes knew; no link leads out of it. Empty: on this machine. A file
-/// whose build-id is not the one that the region, `expected`, or the living process's own file
-/// tells, is refused. A vdso is our own, where that has the build-id that is told.
+/// Like open_through(), for processes of another machine, or that are gone: files are searched
+/// below `root` by the paths that the processes used; no link leads out of it. Empty: on this
+/// machine. Refuses a file whose build-id differs from that of the region, of `expected`, or of the
+/// living process's own file. The vdso is this machine's, if it has the expected build-id.
 PERFMAP_API ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
                                                   ExpectedBuildId expected = {});
 
-/// The same for a snapshot: by the build-ids that it has; its vdso is in it. What `expected` tells,
-/// as a recording of the process does, counts before the snapshot.
+/// Like open_below(), for a snapshot: uses its build-ids and its vdso. A build-id from `expected`,
+/// for example from a recording of the process, takes precedence over the snapshot's.
 PERFMAP_API ProcessTracker::OpenModule open_of_snapshot(ModuleCache& cache,
                                                         std::shared_ptr<const Snapshot> snapshot,
                                                         std::string root = {},

@@ -19,7 +19,7 @@
 
 namespace perfmap {
 
-/// 64-bit words as they lie in a record: not aligned, of either byte order. Borrowed.
+/// 64-bit words in a record: unaligned, in either byte order. Borrowed.
 class Words {
  public:
   Words() = default;
@@ -39,7 +39,7 @@ class Words {
   bool swapped_ = false;
 };
 
-/// Record types; others are passed on by number. Source: Linux, include/uapi/linux/perf_event.h,
+/// Record types; other types keep their number. Source: Linux, include/uapi/linux/perf_event.h,
 /// enum perf_event_type, and tools/lib/perf/include/perf/event.h from 64 on.
 enum class RecordType : std::uint32_t {
   mmap = 1,
@@ -73,9 +73,10 @@ enum class RecordType : std::uint32_t {
   compressed2 = 83,
 };
 
-/// One event that was recorded: what reading its samples takes of perf_event_attr, and its name.
+/// A recorded event: its name, and the fields of perf_event_attr that are needed to read its
+/// samples.
 struct RecordedEvent {
-  std::string name;  ///< "cpu-clock:u"; where the recording has none, made of type and config
+  std::string name;  ///< "cpu-clock:u"; made from type and config if the recording has none
   std::uint32_t type = 0;
   std::uint64_t config = 0;
   std::uint64_t period = 0;  ///< or, with `is_frequency`, samples a second
@@ -85,10 +86,10 @@ struct RecordedEvent {
   std::uint64_t branch_sample_type = 0;
   std::uint64_t user_registers = 0;  ///< mask
   std::uint64_t interrupt_registers = 0;
-  std::uint32_t user_stack = 0;       ///< bytes asked for of each sample's stack
-  bool has_sample_ids = false;        ///< records other than samples have a trailer
-  bool has_build_ids = false;         ///< MMAP2 records tell them
-  std::optional<std::int32_t> clock;  ///< CLOCK_…, where the recording chose one
+  std::uint32_t user_stack = 0;       ///< requested bytes of each sample's stack
+  bool has_sample_ids = false;        ///< records that are not samples have a trailer
+  bool has_build_ids = false;         ///< MMAP2 records contain build-ids
+  std::optional<std::int32_t> clock;  ///< CLOCK_…, if the recording chose one
   std::vector<std::uint64_t> ids;
 };
 
@@ -100,46 +101,45 @@ struct RecordedBuildId {
   bool is_kernel = false;
 };
 
-/// What the recording says about itself; empty or 0 where it does not.
+/// Facts that the recording contains about itself; empty or 0 if it does not.
 struct RecordingFacts {
-  bool is_pipe = false;  ///< written as a stream: no header of sizes
-  bool was_killed =
-      false;  ///< the recorder did not come to its end: sizes and features are missing
-  bool is_swapped = false;  ///< of a machine with the other byte order
+  bool is_pipe = false;     ///< written as a stream: the header has no sizes
+  bool was_killed = false;  ///< the recorder was killed: sizes and features are missing
+  bool is_swapped = false;  ///< from a machine with the other byte order
   bool is_compressed = false;
   std::string hostname, os_release, version, arch, cpu;
   std::vector<std::string> command_line;
-  std::uint32_t cpus = 0;  ///< that were online
+  std::uint32_t cpus = 0;  ///< online at the time
   std::vector<RecordedBuildId> build_ids;
   std::optional<TimeConversion> time_conversion;
-  /// Two moments that are one: CLOCK_REALTIME and the recording's clock.
+  /// The same moment by two clocks: CLOCK_REALTIME and the recording's clock.
   std::uint64_t wall_ns = 0, clock_ns = 0;
   std::uint64_t first_sample = 0, last_sample = 0;
 };
 
-/// A record as it lies in the recording, in the order in which records count. Borrowed until the
-/// reader is asked for more.
+/// A record of the recording, in time order. Borrowed until the next call of the reader.
 struct RecordView {
-  /// Of its sample id; where it has none, or 0, as what the recorder made up has, the latest of
-  /// those that stand before it in the file.
+  /// From its sample id. If it has none, or 0, as for records that the recorder synthesized, the
+  /// latest time of the records before it in the file.
   std::uint64_t time = 0;
-  std::uint64_t offset = 0;  ///< in the file; of a compressed one, that of the record that holds it
-  /// Position in events(); 0 where it cannot be told, and where a torn recording has none.
+  /// in the file; for a compressed record, that of the record that contains it
+  std::uint64_t offset = 0;
+  /// Position in events(); 0 if unknown, or if a damaged recording has no events.
   std::uint32_t event = 0;
   std::uint16_t misc = 0;  ///< PERF_RECORD_MISC_…
   RecordType type = RecordType::sample;
   bool is_swapped = false;
-  std::string_view bytes;  ///< all of it, the 8 bytes of its header included
+  std::string_view bytes;  ///< the whole record, with the 8 bytes of its header
 };
 
 enum class CpuMode : std::uint8_t { unknown, kernel, user, hypervisor, guest_kernel, guest_user };
 
-/// Registers of a thread as a sample has them.
+/// Registers of a thread in a sample.
 struct SampledRegisters {
-  std::uint64_t abi = 0;   ///< PERF_SAMPLE_REGS_ABI_…: 0 none, 1 of a 32-bit process, 2 64-bit
+  std::uint64_t abi = 0;   ///< PERF_SAMPLE_REGS_ABI_…: 0 none, 1 32-bit process, 2 64-bit process
   std::uint64_t mask = 0;  ///< bit n: register n of Linux, arch/*/include/uapi/asm/perf_regs.h
-  Words values;            ///< one a bit, ascending
-  /// Nothing where it was not sampled.
+  Words values;            ///< one per bit, ascending
+  /// Nothing if it was not sampled.
   std::optional<std::uint64_t> find(unsigned number) const noexcept {
     if (number > 63 || (mask >> number & 1) == 0) return std::nullopt;
     const auto at =
@@ -149,7 +149,7 @@ struct SampledRegisters {
   }
 };
 
-/// PERF_RECORD_SAMPLE. Borrowed, as its RecordView.
+/// PERF_RECORD_SAMPLE. Borrowed, like its RecordView.
 struct RecordedSample {
   std::uint64_t time = 0;
   std::uint64_t ip = 0;
@@ -165,9 +165,9 @@ struct RecordedSample {
   Words callchain;
   SampledRegisters user;
   SampledRegisters interrupted;
-  std::string_view user_stack;        ///< what was copied from the stack pointer on
-  std::uint64_t user_stack_room = 0;  ///< how much it could have been
-  /// The copy ends where its room did: the stack may go on.
+  std::string_view user_stack;        ///< the copy of the stack, from the stack pointer on
+  std::uint64_t user_stack_room = 0;  ///< maximum size of the copy
+  /// The copy has its maximum size: the stack may continue.
   bool is_stack_full() const noexcept { return user_stack.size() >= user_stack_room; }
   std::string_view raw;  ///< PERF_SAMPLE_RAW
 };
@@ -189,14 +189,14 @@ struct KsymbolRecord {
   std::string_view name;
 };
 struct DeferredCallchain {
-  /// Of its sample id, whose first field they are; 0 where it has none.
+  /// From its sample id, of which they are the first field; 0 if it has none.
   pid_t pid = 0, tid = 0;
   std::uint64_t cookie = 0;
   Words callchain;
 };
 
-/// The body of a record of that type; nothing where it is of another type, or does not hold what
-/// its type must have. O(size). Views are borrowed from the record.
+/// The decoded body of a record of that type; nothing if the record has another type or is too
+/// short for it. O(size). Views are borrowed from the record.
 PERFMAP_API std::optional<MmapEvent> decode_mmap(const RecordView& record) noexcept;  // mmap, mmap2
 PERFMAP_API std::optional<CommEvent> decode_comm(const RecordView& record) noexcept;
 PERFMAP_API std::optional<ForkEvent> decode_fork(const RecordView& record) noexcept;
@@ -205,63 +205,63 @@ PERFMAP_API std::optional<LostRecord> decode_lost(const RecordView& record) noex
 PERFMAP_API std::optional<NamespacesRecord> decode_namespaces(const RecordView& record);
 PERFMAP_API std::optional<KsymbolRecord> decode_ksymbol(const RecordView& record) noexcept;
 PERFMAP_API std::optional<DeferredCallchain> decode_deferred(const RecordView& record) noexcept;
-/// `event` is that of the record. Fields that do not fit into it are empty, and so are those
-/// behind.
+/// `event` is the record's event. Fields that do not fit into the record are empty, and so are all
+/// after them.
 PERFMAP_API std::optional<RecordedSample> decode_sample(const RecordView& record,
                                                         const RecordedEvent& event) noexcept;
 
-/// A perf.data file, as perf record writes it to a file or to a pipe.
+/// A perf.data file, written by perf record to a file or a pipe.
 ///
-/// Reads both byte orders, zstd-compressed records, recordings whose recorder was killed, and as
-/// much of a torn file as there is. Not read: recordings in a directory (--threads), AUX traces,
-/// whose bytes are skipped.
+/// Reads both byte orders, zstd-compressed records, recordings whose recorder was killed, and the
+/// readable part of a damaged file. Does not read recordings in a directory (--threads), nor AUX
+/// traces, whose bytes are skipped.
 ///
-/// Const members may be used from several threads. Sources: Linux,
+/// Several threads may use const members. Sources: Linux,
 /// tools/perf/Documentation/perf.data-file-format.txt; include/uapi/linux/perf_event.h.
 class PERFMAP_API Recording {
  public:
-  /// Fails with bad_format where that is no recording, with unsupported where it is a file of one
-  /// in a directory. O(header, features and the records that describe it).
+  /// Fails with bad_format if it is not a recording, with unsupported for a file of a recording in
+  /// a directory. O(header, features and the records that describe it).
   static Result<Recording> open(Input input);
   Recording(Recording&&) noexcept;
   Recording& operator=(Recording&&) noexcept;
   ~Recording();
 
   const Input& input() const noexcept;
-  /// Of a pipe's recording, what its first records tell; the Reader goes on from there.
+  /// For a recording from a pipe, the facts in its first records; the Reader adds later ones.
   const RecordingFacts& facts() const noexcept;
   std::span<const RecordedEvent> events() const noexcept;
 
-  /// Goes over the records in the order of their times: within rounds, as the recorder marks them
-  /// (FINISHED_ROUND), so that no more than two rounds are held. What comes too late for its round
-  /// comes when it comes, and is counted. Records without a time come behind all that stand before
-  /// them in the file. FINISHED_ROUND and compressed records are not passed on: what they hold is.
+  /// Reads the records in the order of their times: sorts within rounds, which the recorder marks
+  /// (FINISHED_ROUND), so it holds at most two rounds. A record that is too late for its round is
+  /// returned late, and counted. Records without a time come after all records before them in the
+  /// file. FINISHED_ROUND and compressed records are not returned, only their contents.
   ///
-  /// Holds 48 bytes for each record of two rounds, as many again to sort them, and their bytes
-  /// where they were compressed. Of rounds that do not end, or a recording without any, no more
-  /// than 8 Mi records and 512 MiB of bytes that were compressed are held: then what there is
-  /// comes, and what should have come earlier is counted as late. Zstd holds at most 128 MiB more.
-  /// O(log k) a record for k stretches of a round that are in order. Borrows the recording. One
-  /// thread at a time.
+  /// Holds 48 bytes for each record of two rounds, the same again to sort them, and the bytes of
+  /// compressed records. If rounds do not end, or there are none, it holds at most 8 Mi records and
+  /// 512 MiB of decompressed bytes: then it returns what it has, and counts records that should
+  /// have come earlier as late. Zstd uses at most 128 MiB more. O(log k) per record if a round has
+  /// k sorted sequences. Borrows the recording. One thread at a time.
   class PERFMAP_API Reader {
    public:
     explicit Reader(const Recording& recording);
     Reader(Reader&&) noexcept;
     ~Reader();
 
-    /// The next records, at least one and at most some thousands; none at the end. The views
-    /// live until the next call. Damage goes to `problems` (JD201); reading goes on behind it.
+    /// The next records, at least one and at most some thousands; none at the end. Views are valid
+    /// until the next call. Damage goes to `problems` (JD201); reading continues after it.
     std::span<const RecordView> next(Diagnostics& problems);
 
-    /// Of a pipe's recording they may grow with each next(); otherwise those of the recording.
+    /// For a recording from a pipe they may grow with each next(); otherwise those of the
+    /// recording.
     const RecordingFacts& facts() const noexcept;
     std::span<const RecordedEvent> events() const noexcept;
 
-    /// How far it has come in the file.
+    /// The position in the file, in bytes.
     std::uint64_t position() const noexcept;
-    /// Bytes that belong to no record; of compressed ones, as they are when expanded.
+    /// Bytes that belong to no record; for compressed records, decompressed bytes.
     std::uint64_t lost_bytes() const noexcept;
-    std::uint64_t out_of_order() const noexcept;  ///< records that came too late
+    std::uint64_t out_of_order() const noexcept;  ///< records that were too late
 
    private:
     struct State;
@@ -274,7 +274,7 @@ class PERFMAP_API Recording {
   std::unique_ptr<State> state_;
 };
 
-/// Whether the bytes begin as a recording does, of either byte order.
+/// Whether the bytes begin like a recording, in either byte order.
 PERFMAP_API bool is_recording(std::string_view bytes) noexcept;
 
 }  // namespace perfmap

@@ -18,22 +18,22 @@
 
 namespace perfmap {
 
-/// What kind of code a frame is.
+/// The kind of a frame's code.
 enum class FrameKind : std::uint8_t {
   unknown,  ///< nothing is mapped there, or a file that cannot be read
-  native,   ///< of an ELF file
-  inlined,  ///< a function of the source that was inlined into the frame that follows
-  jit,      ///< made by a runtime; what has no name in memory that only runtimes have, too
+  native,   ///< code of an ELF file
+  inlined,  ///< a source function that was inlined into the next frame
+  jit,      ///< made by a runtime; also unnamed code in memory that only runtimes have
   kernel,
 };
 /// "unknown", "native", "inlined", "jit", "kernel".
 PERFMAP_API std::string_view to_string(FrameKind kind) noexcept;
 
-/// A function, whatever the address within it: what a flame graph has as a box. Equal ones are one
-/// object with one number. Views live as long as the FrameTable.
+/// A function, without an address in it: a box of a flame graph. Equal functions are stored once,
+/// with one number. Views live as long as the FrameTable.
 struct FrameFunction {
-  std::string_view name = {};  ///< empty: nobody knows
-  /// As the linker has it; that of JIT code as its runtime wrote it.
+  std::string_view name = {};  ///< empty: unknown
+  /// The linker's name; for JIT code the runtime's.
   std::string_view system_name = {};
   /// Path of the ELF file, map or dump; "[kernel.kallsyms]", "[vdso]", "//anon".
   std::string_view module = {};
@@ -44,38 +44,37 @@ struct FrameFunction {
   friend bool operator==(const FrameFunction&, const FrameFunction&) = default;
 };
 
-/// One place in a function: what is known about an address. Several frames of one address, the
+/// A place in a function: what is known about an address. Several frames of one address, the
 /// innermost first, are inlined into each other. Offset and addresses are those of the frame's ip,
 /// although the names of a caller are those of ip - 1.
 struct FramePlace {
   std::uint32_t function = 0;  ///< for FrameTable::function()
   std::uint32_t mapping = 0;   ///< for FrameTable::mapping(); 0: none
-  std::uint32_t line = 0;      ///< 0: not known
+  std::uint32_t line = 0;      ///< 0: unknown
   std::uint32_t column = 0;
-  std::uint64_t offset = 0;  ///< from where the function's code begins
-  /// The address as perf script prints it: of a mapped file its offset there, otherwise as it is.
+  std::uint64_t offset = 0;  ///< from the beginning of the function's code
+  /// The address as perf script prints it: for a mapped file the offset in it, otherwise unchanged.
   Address map_address = 0;
-  /// In the ELF file, before relocation; otherwise as it is.
+  /// In the ELF file, before relocation; otherwise unchanged.
   Address vaddr = 0;
-  Doubts doubts = {};  ///< of its name
+  Doubts doubts = {};  ///< of the name
 
   friend bool operator==(const FramePlace&, const FramePlace&) = default;
 };
 
-/// What a part of a process's memory shows, as profiles list it.
+/// A mapping of a process's memory, as profiles list it.
 struct FrameMapping {
   AddressRange range = {};
   std::uint64_t offset = 0;             ///< in the file
   std::string_view path = {};           ///< as FrameFunction::module
   std::string_view build_id = {};       ///< raw bytes
-  FrameKind kind = FrameKind::unknown;  ///< native, jit or kernel, or unknown
+  FrameKind kind = FrameKind::unknown;  ///< native, jit, kernel or unknown
 
   friend bool operator==(const FrameMapping&, const FrameMapping&) = default;
 };
 
-/// Functions, places and mappings, each once, by numbers that count from 1; number 0 is that of
-/// nothing, which is empty. Grows, and never forgets. One thread at a time; what it handed out
-/// stays as it is.
+/// An interning table of functions, places and mappings. Numbers count from 1; number 0 is an empty
+/// object. Grows, and never removes anything. One thread at a time; existing objects never change.
 class PERFMAP_API FrameTable {
  public:
   FrameTable();
@@ -83,8 +82,8 @@ class PERFMAP_API FrameTable {
   FrameTable& operator=(FrameTable&&) noexcept;
   ~FrameTable();
 
-  /// The number of one that equals it, made where there is none. Strings are copied. O(1) on
-  /// average.
+  /// Returns the number of the equal object, which is added if there is none. Copies strings. O(1)
+  /// on average.
   std::uint32_t add(const FrameFunction& function);
   std::uint32_t add(const FrameMapping& mapping);
   std::uint32_t add(const FramePlace& place);
@@ -113,10 +112,10 @@ struct StackFrame {
   bool is_return = false;  ///< the names are those of ip - 1
 };
 
-/// Why a frame is in doubt: its name, and how it was found.
+/// The reasons to doubt a frame: its name, and how it was found.
 PERFMAP_API Doubts doubts_of(const StackFrame& frame, const FramePlace& place) noexcept;
 
-/// A sample and its stack, with names. Borrowed from whoever made it, until the next one.
+/// A sample and its stack, with names. Borrowed from its maker, until the next sample.
 struct StackSample {
   std::uint64_t time = 0;  ///< nanoseconds of the recording's clock
   pid_t pid = 0;
@@ -126,33 +125,33 @@ struct StackSample {
   std::uint32_t event = 0;             ///< position in StackProfile::events
   std::string_view comm = {};          ///< the thread's name at that time
   std::string_view process_comm = {};  ///< that of its process
-  /// The first executable mapping of the process's main binary, for FrameTable::mapping(), whether
-  /// or not a frame is there; 0: not known.
+  /// The first executable mapping of the process's main binary, for FrameTable::mapping(), even if
+  /// no frame is in it; 0: unknown.
   std::uint32_t program = 0;
   StackEnd end = StackEnd::no_info;
   bool was_stitched = false;
-  /// The leaf first. Inlined frames stand before the frame that holds them, with its ip.
+  /// The leaf first. Inlined frames come before the frame that contains them, with its ip.
   std::span<const StackFrame> frames = {};
 };
 
-/// What a profile is about, as far as it is known before its first sample.
+/// What is known about a profile before its first sample.
 struct StackProfile {
   struct Event {
     std::string name = {};     ///< "cpu-clock"
     bool is_time = false;      ///< a sample's period is nanoseconds
-    std::uint64_t period = 0;  ///< or, with `is_frequency`, samples a second; 0: not known
+    std::uint64_t period = 0;  ///< or, with `is_frequency`, samples per second; 0: unknown
     bool is_frequency = false;
-    bool is_sampled = true;  ///< false: it only brings what was mapped, and never samples
-    /// A sample stands for as many as its period says, in a unit of its own, such as ticks of a
-    /// log. For folded and speedscope.
+    bool is_sampled = true;  ///< false: it only records mappings, and has no samples
+    /// A sample counts as often as its period says, in a unit of its own, such as ticks of a log.
+    /// For folded and speedscope.
     bool is_weighted = false;
   };
   std::vector<Event> events = {};
   std::string title = {};    ///< the recording's file name
-  std::string command = {};  ///< that was recorded; may be empty
+  std::string command = {};  ///< the recorded command; may be empty
   std::string hostname = {}, arch = {}, os_release = {};
   std::uint64_t wall_ns =
-      0;  ///< CLOCK_REALTIME nanoseconds at clock_ns of the samples' clock; 0: not known
+      0;  ///< CLOCK_REALTIME nanoseconds at clock_ns of the samples' clock; 0: unknown
   std::uint64_t clock_ns = 0;
   std::string exporter = {};  ///< "perfmap 1.2.3"
 };
@@ -174,35 +173,33 @@ PERFMAP_API std::vector<std::string> stack_format_names();
 
 /// Writes stacks in one format. Samples come in the order of their times. One thread at a time.
 ///
-///   folded       "comm;root;…;leaf N", sorted by bytes. N is the number of samples, as in what
-///                stackcollapse-perf.pl and inferno make of perf script, or the sum of their
-///                weights. A ';' in a name becomes ':'.
-///   perf-script  as `perf script --ns -F comm,pid,tid,time,period,event,ip,sym,symoff,dso` of perf
-///                6 prints recordings with stacks, with the CPU where that was recorded. After a
-///                doubtful frame there are a tab and "(?)", which readers of this text skip
-///   speedscope   a sampled profile for each thread and event; weights are periods where those are
+///   folded       "comm;root;…;leaf N", sorted by bytes. N is the number of samples, as in the
+///                output of stackcollapse-perf.pl and inferno, or the sum of their weights. A ';'
+///                in a name becomes ':'.
+///   perf-script  the output of perf 6 for recordings with stacks, with the recorded CPU, if any:
+///                `perf script --ns -F comm,pid,tid,time,period,event,ip,sym,symoff,dso`. A
+///                doubtful frame is followed by a tab and "(?)", which readers of this text skip
+///   speedscope   a sampled profile for each thread and event; weights are periods if those are
 ///                times or weights, otherwise 1
 ///   firefox      version 66 of profiler.firefox.com's processed profile; a thread for each thread
 ///                and event
-///   pprof        gzip; samples of a thread that are equal are one. The first value is the number
-///                of samples, the others are sums of periods by event. The first mapping is the
-///                main binary of the first process. A sample with doubtful frames has the label
-///                "doubts"
-///   html         one page without any other file: a flame graph
+///   pprof        gzip; equal samples of a thread are merged. The first value is the number of
+///                samples, the others are sums of periods by event. The first mapping is the main
+///                binary of the first process. A sample with doubtful frames has the label "doubts"
+///   html         one self-contained page: a flame graph
 ///   jsonl        docs/schema/perfmap.stack-1.json
 ///
-/// A frame without a name is "[module]" by its file's name, or "[unknown]". Names are bytes: where
-/// the format is text, control bytes and what is not UTF-8 become \xNN; in JSON the latter is
+/// A frame without a name is "[module]" with its file's name, or "[unknown]". Names are bytes: in
+/// text formats, control bytes and invalid UTF-8 become \xNN; in JSON, invalid UTF-8 becomes
 /// U+FFFD.
 ///
-/// folded, pprof and html hold each distinct stack once, speedscope four to twelve bytes a sample,
-/// firefox sixteen, perf-script the text of each distinct place, jsonl nothing. What is written
-/// depends on nothing but what came in: it is the same at every run.
+/// Memory: folded, pprof and html hold each distinct stack once, speedscope four to twelve bytes
+/// per sample, firefox sixteen, perf-script the text of each distinct place, jsonl nothing. The
+/// output depends on the input only: it is the same in every run.
 class PERFMAP_API StackWriter {
  public:
   struct Options {
-    /// Functions alone make up a stack: no frame of a tier beside that of another; see
-    /// without_tier().
+    /// Ignores tiers: one function has one frame for all of its tiers; see without_tier().
     bool merge_tiers = false;
     /// folded: kernel, inlined and JIT frames have the marks _[k], _[i], _[j].
     bool marks = true;
@@ -218,53 +215,53 @@ class PERFMAP_API StackWriter {
                                            const FrameTable& table, StackProfile profile,
                                            Options options);
   virtual ~StackWriter();
-  /// Amortised O(frames), besides what is written. Places have to be those of the table.
+  /// Amortised O(frames), in addition to the output. Places must be those of the table.
   virtual void add(const StackSample& sample) = 0;
-  /// Writes what is left; the caller flushes or commits the output. Once, at the end.
+  /// Writes the rest; the caller flushes or commits the output. Call it once, at the end.
   virtual Result<void> finish() = 0;
 
  protected:
   StackWriter() = default;
 };
 
-/// How the JIT code of a pprof profile is named.
+/// How to name the JIT code of a pprof profile.
 struct PprofNaming {
-  /// The map and the dumps of a process, asked once for each; 0 where a sample's labels "pid" do
-  /// not say which it was. nullptr: none are known.
+  /// Returns the map and the dumps of a process; called once for each. `pid` is 0 for samples
+  /// without a label "pid". nullptr: none.
   std::function<std::shared_ptr<JitSources>(pid_t pid)> find = {};
   bool demangle = true;  ///< see demangle_code(); a function's system_name stays mangled
-  /// What a compressed profile may become: that many times its size, but 64 MiB at least, and never
-  /// more than `max_bytes`.
+  /// Limit for an expanded profile: so many times its compressed size, but at least 64 MiB, and
+  /// never more than `max_bytes`.
   std::uint64_t max_times = 64;
   std::uint64_t max_bytes = std::uint64_t{1} << 30;
 };
 
-/// What became of the locations that are in samples.
+/// Statistics of the locations that are in samples.
 struct PprofNamed {
   std::uint64_t locations = 0;  ///< all of them
   std::uint64_t jit = 0;        ///< those without a name, in memory that only runtimes have
-  std::uint64_t named = 0;      ///< of these, those that have one now
-  std::uint64_t ambiguous = 0;  ///< made two or more, because processes have other code there
-  /// Of `jit`, those of samples that have no pid, where nothing is known of pid 0.
+  std::uint64_t named = 0;      ///< of these, those that were named
+  std::uint64_t ambiguous = 0;  ///< split into several, because processes have different code there
+  /// Of `jit`, those of samples without a pid, if `find` has nothing for pid 0.
   std::uint64_t without_process = 0;
 };
 
-/// Whether the bytes may be a pprof profile: gzip's magic, or a protobuf message that has the
-/// fields of one, and a string table that begins as it has to. O(fields) of the outermost message.
+/// Whether the bytes may be a pprof profile: gzip's magic, or a protobuf message with the fields of
+/// a profile, and a valid first string in its string table. O(fields) of the outermost message.
 PERFMAP_API bool may_be_pprof(std::string_view bytes) noexcept;
 
-/// Writes the profile to `out`, compressed if it was, where locations without a function have the
-/// names that the process's map and dumps have for their addresses at the end. Such a location
-/// lies in no mapping, or in one that has no file: anonymous memory, a memfd, a perf map; or in a
-/// file below /dev/shm. An address that is only ever a caller's may be a return address: where it
-/// is the first byte of an entry, or of none, the byte before is asked for.
+/// Writes the profile to `out`, compressed if it was. Locations without a function get names from
+/// the process's map and dumps, as of their end. Such a location is in no mapping, in a mapping
+/// without a file (anonymous memory, a memfd, a perf map), or in a file below /dev/shm. An address
+/// that only occurs as a caller may be a return address: if it is the first byte of an entry, or
+/// has no entry, the look-up uses the byte before.
 ///
-/// All other fields, those that nobody knows included, stay what and where they are; functions and
-/// strings are added behind them. Of a location that two processes have other names for there is
-/// one for each.
+/// All other fields keep their contents and places, including unknown ones; functions and strings
+/// are added after them. A location for which two processes have different names is split: one for
+/// each name.
 ///
-/// Fails with bad_format, or too_large. O(size) time and memory.
-/// Source: github.com/google/pprof, proto/profile.proto.
+/// Fails with bad_format or too_large. O(size) time and memory. Source: github.com/google/pprof,
+/// proto/profile.proto.
 PERFMAP_API Result<PprofNamed> name_pprof(std::string_view bytes, const PprofNaming& naming,
                                           OutputFile& out);
 

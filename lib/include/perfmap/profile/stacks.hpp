@@ -23,8 +23,8 @@
 
 namespace perfmap {
 
-/// The kernel that a recording is of, as far as the recording says: what tells it from others, and
-/// one symbol and where that lay, which differs from boot to boot (KASLR).
+/// Identifies the kernel of a recording: its build-id, and the address of one symbol, which differs
+/// from boot to boot (KASLR). Fields that the recording does not have are empty.
 struct RecordedKernel {
   std::string build_id;  ///< raw bytes; empty: unknown
   std::string symbol;    ///< "_stext" or "_text"; empty: unknown
@@ -35,39 +35,39 @@ struct RecordedKernel {
 /// have none. In the byte order of this machine.
 PERFMAP_API std::string_view kernel_build_id(std::string_view notes) noexcept;
 
-/// Where a symbol lies, by a text such as /proc/kallsyms. Nothing if it is not there, or if
-/// addresses are hidden from whoever made the text (kptr_restrict). O(n).
+/// The address of a symbol in a text such as /proc/kallsyms. Nothing if it is not there, or if the
+/// kernel hid addresses from the process that read the text (kptr_restrict). O(n).
 PERFMAP_API std::optional<Address> kernel_symbol_address(std::string_view kallsyms,
                                                          std::string_view symbol);
 
-/// Which samples are of interest. Nothing in a list: all.
+/// Selects samples. An empty list selects all.
 struct StackFilter {
   std::vector<pid_t> pids;
   std::vector<pid_t> tids;
-  std::vector<std::string> comms;   ///< of the thread
-  std::vector<std::string> events;  ///< with or without modifiers, as "cycles" for "cycles:u"
-  std::uint64_t from = 0;           ///< nanoseconds of the recording's clock, both included
+  std::vector<std::string> comms;   ///< of threads
+  std::vector<std::string> events;  ///< with or without modifiers, such as "cycles" for "cycles:u"
+  std::uint64_t from = 0;           ///< nanoseconds of the recording's clock; both ends included
   std::uint64_t to = UINT64_MAX;
 };
 
-/// How samples become stacks with names.
+/// How to convert samples to stacks with names.
 struct StackOptions {
   enum class Names : std::uint8_t {
-    none,     ///< addresses and what is mapped there
+    none,     ///< addresses and mappings
     symbols,  ///< functions
-    lines,    ///< and the place in the source
-    inlines,  ///< and the functions that were inlined there
+    lines,    ///< functions and source lines
+    inlines,  ///< functions, source lines, and inlined functions
   };
-  /// The perf map and jitdumps of a process that was recorded: asked once for each program that it
-  /// ran, when it, or a process that was forked from it, has its first sample; and again when it
-  /// has mapped another jitdump. `dumps` are the paths of those. nullptr: none.
+  /// Returns the perf map and jitdumps of a recorded process. Called once for each program that it
+  /// ran, at the first sample of the process or of a process forked from it; and again after it has
+  /// mapped another jitdump. `dumps` are the paths of those. nullptr: none.
   using FindJit = std::function<std::shared_ptr<JitSources>(const ProcessInfo& process,
                                                             const std::vector<std::string>& dumps)>;
 
-  /// The processes that one was forked from, the nearest first, where the recording does not tell:
-  /// it began before, and perf was given its pid alone. Asked once for each such program that has
-  /// memory of a runtime; find_jit is then asked for the sources of each. Nothing: they are not
-  /// known, as the process is gone.
+  /// Returns the processes that a process was forked from, the nearest first, if the recording does
+  /// not contain this: the process began before it, and perf recorded only its pid. Called once for
+  /// each such program that has memory of a runtime; find_jit is then called for each of the
+  /// parents. Nothing: unknown, because the process is gone.
   using FindParents =
       std::function<std::optional<std::vector<ProcessInfo>>(const ProcessInfo& process)>;
 
@@ -76,58 +76,57 @@ struct StackOptions {
   bool demangle = true;
   unsigned threads = 1;
   Unwinder::Options unwind = {};
-  /// Completes stacks whose copy was cut by frames of the same thread's other samples; see
-  /// StackStitcher.
+  /// Completes truncated stacks with frames of the same thread's other samples; see StackStitcher.
   bool stitch = false;
   ProcessTracker::OpenModule open_module = {};  ///< see open_below()
   FindJit find_jit = {};
   FindParents find_parents = {};  ///< see find_recorded_parents()
-  /// The text of /proc/kallsyms of that kernel, empty if there is none: asked once, when the first
-  /// frame of a kernel wants a name. What it views must outlive the reader. nullptr: none.
+  /// Returns the text of /proc/kallsyms of that kernel, empty if there is none. Called once, when
+  /// the first frame of a kernel needs a name. The text must outlive the reader. nullptr: none.
   using FindKallsyms = std::function<std::string_view(const RecordedKernel& kernel)>;
   FindKallsyms find_kallsyms = {};
-  bool kernel = true;  ///< frames of the kernel are part of stacks
+  bool kernel = true;  ///< include frames of the kernel
 };
 
-/// What became of the samples of a process: a row of a table.
+/// Statistics of the samples of a process: a row of a table.
 struct PERFMAP_API StackCounts {
   pid_t pid = 0;
   std::string comm;
   std::uint64_t samples = 0;
   std::uint64_t frames = 0;
-  std::uint64_t full_copies = 0;  ///< samples whose copy of the stack had no room for all of it
+  std::uint64_t full_copies = 0;  ///< samples with a full copy of the stack, which may be truncated
   std::uint64_t stitched = 0;     ///< stacks
-  std::uint64_t unnamed = 0;      ///< frames that nobody has a name for
+  std::uint64_t unnamed = 0;      ///< frames without a name
   std::uint64_t unnamed_jit = 0;  ///< those of them in a runtime's memory
-  std::uint64_t doubtful = 0;     ///< frames that doubts_of() has any doubt of
-  std::array<std::uint64_t, kDoubtCount> doubts = {};  ///< frames by doubt, as doubt_at() counts
+  std::uint64_t doubtful = 0;     ///< frames for which doubts_of() returns any doubt
+  std::array<std::uint64_t, kDoubtCount> doubts = {};  ///< frames per doubt, by doubt_at()
   std::array<std::uint64_t, 7> ends = {};              ///< by StackEnd
   std::array<std::uint64_t, 11> sources = {};          ///< frames by FrameSource
 
-  /// The least trustworthy way in which any of its frames was found.
+  /// The least reliable FrameSource of its frames.
   FrameSource worst_source() const noexcept;
 };
 
 struct StackStatistics {
   std::vector<StackCounts> processes;  ///< by pid
   StackCounts total;
-  std::uint64_t filtered = 0;      ///< samples that were not asked for
-  std::uint64_t lost = 0;          ///< samples that perf says it lost
+  std::uint64_t filtered = 0;      ///< samples that the filter excludes
+  std::uint64_t lost = 0;          ///< samples that perf reports as lost
   std::uint64_t out_of_order = 0;  ///< records
   std::uint64_t lost_bytes = 0;    ///< of a damaged recording
-  std::uint64_t rules = 0;         ///< that the unwinder computed
+  std::uint64_t rules = 0;         ///< computed by the unwinder
 };
 
-/// What writers want to know of a recording before its first sample.
+/// The facts about a recording that writers need before its first sample.
 PERFMAP_API StackProfile profile_of(const Recording& recording);
 
-/// Goes over a recording once, and makes of each sample a stack with names.
+/// Reads a recording once and converts each sample to a stack with names.
 ///
-/// Processes are followed by the recording's events: exec drops what was mapped, fork copies it.
-/// Stacks are those that perf copied (--call-graph dwarf), unwound here; where there is no copy,
-/// the kernel's callchain. The answer does not depend on the number of threads.
+/// Follows processes by the recording's events: exec drops mappings, fork copies them. Stacks are
+/// those that perf copied (--call-graph dwarf), unwound here; without a copy, the kernel's
+/// callchain. The result does not depend on the number of threads.
 ///
-/// Holds two rounds of records, the address spaces, and each distinct place of code once.
+/// Holds two rounds of records, the address spaces, and each distinct code address once.
 class PERFMAP_API StackReader {
  public:
   /// Borrows the recording.
@@ -136,19 +135,19 @@ class PERFMAP_API StackReader {
   StackReader& operator=(const StackReader&) = delete;
   ~StackReader();
 
-  /// Numbers in the samples are of this table. Lives as long as the reader.
+  /// The table for the numbers in samples. Lives as long as the reader.
   const FrameTable& table() const noexcept;
-  /// Calls `visit` for each sample in the order of their times, on this thread. `progress` gets how
-  /// many bytes of the recording were read, now and then. Once.
+  /// Calls `visit` for each sample in the order of their times, on this thread. From time to time
+  /// calls `progress` with the number of bytes read. May be called once.
   void read(const std::function<void(const StackSample&)>& visit, Diagnostics& problems,
             const std::function<void(std::uint64_t)>& progress = {});
 
-  /// After read(), or for what was read so far.
+  /// Valid during and after read().
   const StackStatistics& statistics() const noexcept;
   /// Files that could not be opened, each once.
   std::span<const Error> failures() const noexcept;
-  /// Where lines or inlined functions were asked for: paths of the ELF files without any debug
-  /// information, each once.
+  /// With Names::lines or Names::inlines: paths of the ELF files without any debug information,
+  /// each once.
   std::span<const std::string> without_lines() const noexcept;
 
  private:
@@ -162,58 +161,62 @@ struct ForeignFile {
   std::string comm;  ///< of the process; raw bytes
   std::string path;  ///< raw bytes
   uid_t owner = 0;
-  std::string why;  ///< which condition does not hold: one clause, such as "it has 2 links"
+  std::string why;  ///< the condition that does not hold: one clause, such as "it has 2 links"
 };
 /// "foreign-owner: /tmp/perf-42.map of process 42 (node) belongs to user 1001 and was not used: it
 /// has 2 links".
 PERFMAP_API std::string to_string(const ForeignFile& file);
 
-/// Where the perf maps and jitdumps of recorded processes are looked for.
+/// Where to look for the perf maps and jitdumps of recorded processes.
 struct RecordedJitOptions {
   Roots roots = {};
-  std::string directory = {};  ///< perf-PID.map and the dumps, by their names; instead of the rest
-  /// Of one of the processes; instead of the rest. It has no files of other processes but those
-  /// that this one was forked from.
+  /// directory with perf-PID.map and the dumps, by their file names; replaces the other sources
+  std::string directory = {};
+  /// Snapshot of one of the processes; replaces the other sources. It has no files of other
+  /// processes, except of those that this one was forked from.
   std::shared_ptr<const Snapshot> snapshot = nullptr;
-  std::string symfs = {};  ///< paths of dumps are looked up below it
-  /// Files of anybody are believed, not only those of the process's user, ours and root's.
+  std::string symfs = {};  ///< directory below which paths of dumps are looked up
+  /// Trust files of any owner, not only the process's user, ours and root.
   bool any_owner = false;
   Overlap overlap = Overlap::last;
-  /// For every process, instead of what could be found: the caller's.
+  /// Used for every process instead of a search: sources of the caller.
   std::shared_ptr<JitSources> given = nullptr;
 };
 
-/// What was found and not used; lives as long as the answers of the functions below.
+/// Files that were found but not used. Must outlive the results of the functions below.
 struct RecordedRefusals {
   std::vector<ForeignFile> foreign;
-  std::vector<Error> others;  ///< links, FIFOs, files that are older than their process
+  std::vector<Error> others;  ///< links, FIFOs, files older than their process
 };
 
 /// For StackOptions::find_jit: finds the dumps that a process had mapped, by their paths, and
-/// perf-PID.map. Links, FIFOs and the like are refused.
+/// perf-PID.map. Refuses links, FIFOs and other special files.
 ///
-/// Of a process that still lives, as its name, its machine and the times of its beginning tell,
-/// they are looked for in its own root, and its user's are believed, as find_process_map() does.
-/// Of one that is gone they are looked for on this machine, and root's and ours are believed; those
-/// of another user if all of this holds, and then their names have Doubt::guessed_owner:
-///   - a regular file with one link,
-///   - last written, and last given a name, an owner or a mode, while the process was recorded,
-///   - a dump whose header has the process's pid,
-///   - all of the process's files that pass these tests have one owner.
-/// A map that is older than its process is not believed, as far as times can be compared; names of
-/// one that was written after the process had ended have Doubt::guessed_owner.
+/// A process counts as living if its name, its machine and its start time match. Its files are
+/// searched in its own root, and its user is trusted, as in find_process_map(). Files of a process
+/// that is gone are searched on this machine; root and the caller's user are trusted. Files of
+/// another user are used only if all of these conditions hold, and their names have
+/// Doubt::guessed_owner:
+///  * it is a regular file with one link,
+///  * its last write, and the last change of its name, owner or mode, are within the time in which
+///    the process was recorded,
+///  * if it is a dump, its header has the process's pid,
+///  * all of the process's files that pass these tests have one owner.
 ///
-/// Borrows the recording, which is read once more when a process that is gone has files of another
-/// user.
+/// A map that is older than its process is not used, as far as times can be compared. Names of a
+/// map that was written after the process had ended have Doubt::guessed_owner.
+///
+/// Borrows the recording. Reads it once more if a process that is gone has files of another user.
 PERFMAP_API StackOptions::FindJit find_recorded_jit(const Recording& recording,
                                                     RecordedJitOptions options,
                                                     RecordedRefusals& refused);
-/// The same where no recording tells of the process, which then is taken for gone.
+/// The same without a recording of the process, which counts as gone.
 PERFMAP_API StackOptions::FindJit find_recorded_jit(RecordedJitOptions options,
                                                     RecordedRefusals& refused);
 
-/// For StackOptions::find_parents: of a process that still lives, or of which `options` have a
-/// snapshot; see living_parents(). None where `options` have other sources. Borrows the recording.
+/// For StackOptions::find_parents: the parents of a process that still lives, or that has a
+/// snapshot in `options`; see living_parents(). None if `options` have other sources. Borrows the
+/// recording.
 PERFMAP_API StackOptions::FindParents find_recorded_parents(const Recording& recording,
                                                             RecordedJitOptions options);
 
@@ -223,20 +226,20 @@ struct RecordedDump {
   Doubts doubts = {};  ///< of its names
 };
 
-/// Opens the dump that a recorded process had mapped at a path, found in the same way: for
-/// InjectOptions::open_dump. `given` and `overlap` of the options do not count. Reads the recording
-/// once more at the first call. Fails with refused for a file that is not used; a foreign one is
-/// told in `refused`, too.
+/// For InjectOptions::open_dump: opens the dump that a recorded process had mapped at a path, by
+/// the same rules as find_recorded_jit(). Ignores `given` and `overlap` of the options. Reads the
+/// recording once more at the first call. Fails with refused for a file that is not used; a foreign
+/// one is also added to `refused`.
 PERFMAP_API
 std::function<Result<RecordedDump>(pid_t pid, std::uint64_t time, const std::string& path)>
 open_recorded_dump(const Recording& recording, RecordedJitOptions options,
                    RecordedRefusals& refused);
 
-/// Makes stacks for StackWriter of a log's spans: the loop, or "[outside]", and the categories that
-/// are open in it, with the ticks as weights. Of a log without events, which does not tell loops,
-/// "interpret" and the categories.
+/// Converts spans of a log to stacks for a StackWriter: the loop, or "[outside]", and the
+/// categories that are open in it, with the ticks as weights. For a log without events, which has
+/// no loops, "interpret" and the categories.
 ///
-///     LoopStacks stacks(profile);               // read before, by whatever base
+///     LoopStacks stacks(profile);               // read before, with any base
 ///     auto writer = StackWriter::make(format, out, stacks.table(), about, {});  // weighted
 ///     LoopProfile again({.base = profile.base(), .visit = [&](const LoopSpan& span) {
 ///                          stacks.add(span, *writer);
@@ -248,56 +251,57 @@ class PERFMAP_API LoopStacks {
   explicit LoopStacks(const LoopProfile& profile);
 
   const FrameTable& table() const noexcept { return table_; }
-  /// Of the same log. Loops and categories that the profile does not have yet are passed over.
+  /// A span of the same log. Ignores loops and categories that the profile does not have yet.
   void add(const LoopSpan& span, StackWriter& writer);
 
  private:
   FrameTable table_;
   std::uint32_t outside_ = 0;
-  std::vector<std::uint32_t> loops_;  // places, by their numbers
+  std::vector<std::uint32_t> loops_;  // places, by loop number
   std::vector<std::uint32_t> categories_;
   std::vector<StackFrame> frames_;
 };
 
-/// The same of samples that fell into loops: a stack of one frame for each loop that has some, and
-/// "[outside]" for the others. `command` names the process.
+/// The same for samples in loops: a stack of one frame for each loop that has samples, and
+/// "[outside]" for the others. `command` is the name of the process.
 PERFMAP_API void add_sampled_loops(const LoopProfile& profile, const SampledLoops& samples,
                                    std::string_view command, FrameTable& table,
                                    StackWriter& writer);
 
-/// How many samples of a recording fell into the machine code of each loop and bridge of a log.
+/// The number of samples of a recording in the machine code of each loop and bridge of a log.
 struct LoopSamples {
-  std::vector<std::uint64_t> by_loop;  ///< by the position in CompiledLoops::all()
+  std::vector<std::uint64_t> by_loop;  ///< by position in CompiledLoops::all()
   std::uint64_t in_loops = 0;          ///< their sum
-  std::uint64_t total = 0;             ///< all samples of the process, the kernel's included
+  std::uint64_t total = 0;             ///< all samples of the process, including the kernel's
   std::uint64_t others = 0;            ///< samples of other processes
-  pid_t pid = 0;                       ///< the process; 0 where no sample is in a loop
+  pid_t pid = 0;                       ///< the process; 0 if no sample is in a loop
   struct Process {
     pid_t pid = 0;
     std::uint64_t in_loops = 0;
   };
-  /// All that have samples where the log has loops, by pid: those that were forked have the memory
-  /// of the log's process, and may have code of their own at the same addresses.
+  /// All processes with samples at the addresses of the log's loops, by pid. Forked processes have
+  /// the memory of the log's process, and may have code of their own at the same addresses.
   std::vector<Process> processes = {};
-  /// Each sample was counted for the code that was there at its time, and not in the end.
+  /// Whether each sample was counted for the code at its time, not for the code at the end.
   bool by_time = false;
-  std::optional<TimeConversion> conversion = {};  ///< the recording's, if it has one
+  std::optional<TimeConversion> conversion = {};  ///< the recording's, if any
 };
 
-/// Counts samples of all events by where the process was: what the kernel did for a loop, such as
-/// a page fault, is the loop's, as far as the samples have callchains. What other functions did
-/// that the loop called is theirs.
+/// Counts samples of all events by loop. The kernel's work for a loop, such as a page fault, counts
+/// for the loop, if the samples have callchains. Functions that the loop called do not count for
+/// it.
 ///
-/// A log is of one process, a recording may be of several: `pid` says which counts. 0: the one that
-/// has most samples in loops, of equals the lowest pid, but none that another of those has forked,
-/// since a log is its parent's. Whichever programs it ran. What shows a file at that time is
-/// not PyPy's code, whatever its address. Where the recording says how its times relate to the
-/// processor's ticks (TIME_CONV), and some loop was there before its last sample, a sample counts
-/// for the loop that was there at its time. Otherwise it counts for the one that was there last.
+/// A log belongs to one process, a recording may have several: `pid` selects the process, with all
+/// programs that it ran. 0: the process with most samples in loops; among equals the one with the
+/// lowest pid. Processes that were forked from another of them are excluded, because a log belongs
+/// to the parent. Memory that maps a file at the time of a sample is not PyPy's code. If the
+/// recording relates its times to the processor's ticks (TIME_CONV), and some loop existed before
+/// its last sample, a sample counts for the loop that existed at its time. Otherwise it counts for
+/// the last loop at the address.
 ///
-/// `base` is that of the log's ticks, automatic is hex. O(records + samples · log² loops). Holds
-/// the processes' memory maps and a number for each loop and process that has samples of it. Damage
-/// goes to `problems`. Fails with too_large as dump_of_loops() does.
+/// `base` is that of the log's ticks; automatic means hex. O(records + samples · log² loops). Holds
+/// the processes' memory maps, and a number for each loop and process with samples in it. Damage
+/// goes to `problems`. Fails with too_large like dump_of_loops().
 PERFMAP_API Result<LoopSamples> count_loop_samples(const Recording& recording,
                                                    const CompiledLoops& loops, TickBase base,
                                                    Diagnostics& problems, pid_t pid = 0);

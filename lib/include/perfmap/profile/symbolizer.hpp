@@ -22,89 +22,90 @@ namespace perfmap {
 
 /// Why an address of a process has no name.
 enum class NoName : std::uint8_t {
-  gone,         ///< the process is not known, or ended before its file could be opened
+  gone,         ///< the process is unknown, or ended before its file could be opened
   unmapped,     ///< nothing is mapped there
-  no_source,    ///< no file names the region, and the process has no perf map and no jitdump; data
-  not_covered,  ///< it has some, and none has code there
-  before_load,  ///< a jitdump has, but only after the time asked for
+  no_source,    ///< no file is mapped, and the process has no perf map and no jitdump; data
+  not_covered,  ///< it has a map or a jitdump without code there
+  before_load,  ///< a jitdump has code there, but only after the given time
   no_symbol,    ///< the ELF file there has no function at the address
-  unreadable,   ///< the file there cannot be opened, or a source was cut off
+  unreadable,   ///< the file there cannot be opened, or a source was truncated
 };
 /// "gone", "unmapped", "no-source", "not-covered", "before-load", "no-symbol", "unreadable".
 PERFMAP_API std::string_view to_string(NoName why) noexcept;
 
-/// What an address of a process is called, and by whom. `entry` is valid until `sources` are
+/// The name of an address of a process, and its origin. `entry` is valid until `sources` are
 /// refreshed.
 struct AddressName {
   Address address = 0;
-  /// Empty: see `why`, unless there is an `entry`, which has the name as the runtime wrote it.
+  /// Empty: see `why`, unless there is an `entry`, which has the runtime's name.
   std::string name;
-  /// Of the function, in the process's memory. Nothing where only debug information names it.
+  /// Of the function, in the process's memory. Nothing if only debug information names it.
   std::optional<AddressRange> range;
-  std::shared_ptr<const MappedFile> mapped;  ///< what the region shows; null where unmapped
-  std::shared_ptr<const Module> module;      ///< the ELF file there; null for code of a JIT
+  std::shared_ptr<const MappedFile> mapped;  ///< of the region; null if unmapped
+  std::shared_ptr<const Module> module;      ///< the ELF file there; null for JIT code
   std::optional<Address> vaddr;              ///< the address in `module`, before relocation
-  std::shared_ptr<JitSources> sources;       ///< that know the code of a JIT
+  std::shared_ptr<JitSources> sources;       ///< the sources that have the JIT code
   std::optional<ResolvedName> entry;         ///< in `sources`
-  /// As asked by Symbolizer::Detail; the innermost first, the last is the function that has the
-  /// code. Functions are in the language of their source. Of modules only.
+  /// According to Symbolizer::Detail; the innermost first, the last is the function that contains
+  /// the code. Names are in the language of the source. Only for modules.
   std::vector<SourceFrame> frames;
   NoName why = NoName::gone;
   Doubts doubts = {};         ///< of the name
-  bool is_inherited = false;  ///< the name is of a process that this one was forked from
+  bool is_inherited = false;  ///< the name is from a process that this one was forked from
 
   bool has_name() const noexcept { return !name.empty() || entry; }
 };
 
-/// Names the addresses of a tracker's processes: by the ELF file that is mapped there; in
-/// executable memory where none is, by the process's jitdumps and its perf map, and by those of the
-/// process that it was forked from, in what it still has of that. Files of one module are opened
-/// once, by the tracker.
+/// Names the addresses of a tracker's processes. The ELF file that is mapped at an address names
+/// it. In executable memory without a file, the process's jitdumps and perf map name it, and those
+/// of the processes that it was forked from, in memory that it still has from them. The tracker
+/// opens each module once.
 ///
 /// One thread at a time; the tracker must outlive it.
 class PERFMAP_API Symbolizer {
  public:
   enum class Detail : std::uint8_t {
     symbols,  ///< names
-    lines,    ///< and one frame for the place in the source
-    inlines,  ///< and a frame for each function that was inlined there
+    lines,    ///< names, and one frame with file and line
+    inlines,  ///< also a frame for each inlined function
   };
   struct Options {
     Detail detail = Detail::symbols;
-    bool demangle = true;  ///< symbols, and what runtimes write; see demangle_code()
+    bool demangle = true;  ///< symbols, and names from runtimes; see demangle_code()
     unsigned threads = 1;  ///< for source lines
-    /// Recordings do not tell of all memory: where the process has nothing, or memory without a
-    /// file that is not executable, its sources are asked all the same; see
+    /// Recordings do not contain all memory: if the process has no mapping at the address, or
+    /// memory without a file that is not executable, use its sources anyway; see
     /// may_be_unrecorded_code().
     bool asks_unrecorded = false;
   };
 
   Symbolizer(ProcessTracker& tracker, Options options);
 
-  /// Answers for the process that has `pid` at `when`. The queries' times are those of its
+  /// Names addresses of the process that has `pid` at `when`. The queries' times are those of its
   /// jitdumps. Both spans have the same length. O(log n) for each symbol; for lines see DebugIndex.
   void find_all(pid_t pid, std::span<const Query> queries, std::span<AddressName> answers,
                 std::uint64_t when = ProcessTracker::kNow);
   AddressName find(pid_t pid, const Query& query, std::uint64_t when = ProcessTracker::kNow);
 
-  /// A process as it was, for those who kept it: what ProcessTracker::at() and jit() said.
+  /// A process at an earlier time, for callers that keep the results of ProcessTracker::at() and
+  /// jit().
   struct PastProcess {
     pid_t pid = 0;
-    std::uint64_t when = ProcessTracker::kNow;  ///< for what it was forked from
+    std::uint64_t when = ProcessTracker::kNow;  ///< for the processes that it was forked from
     std::shared_ptr<const AddressSpace> space;
     std::shared_ptr<JitSources> jit;
-    /// What ProcessTracker::lineage() said. Null: the tracker is asked, which may not know the
-    /// process any more; then only `jit` counts.
+    /// The result of ProcessTracker::lineage(). Null: the tracker is used; if it does not know the
+    /// process any more, only `jit` counts.
     std::shared_ptr<const JitLineage> lineage = nullptr;
   };
-  /// Answers for that, whatever has become of the process since.
+  /// Names addresses of that process, whether or not it still exists.
   void find_all(const PastProcess& moment, std::span<const Query> queries,
                 std::span<AddressName> answers);
 
-  /// The files that could not be opened so far, each once.
+  /// Files that could not be opened so far, each once.
   std::span<const Error> failures() const noexcept { return failures_; }
-  /// Unless for Detail::symbols: paths of the ELF files without any debug information so far, each
-  /// once. Of others whose lines cannot be had, failures() says why.
+  /// Except for Detail::symbols: paths of the ELF files without any debug information so far, each
+  /// once. If lines cannot be read for another reason, failures() has it.
   std::span<const std::string> without_lines() const noexcept { return without_lines_; }
 
  private:
@@ -123,7 +124,7 @@ class PERFMAP_API Symbolizer {
 
   ProcessTracker& tracker_;
   Options options_;
-  std::unordered_set<const Module*> indexed_;              // of which debug_index() was asked for
+  std::unordered_set<const Module*> indexed_;              // whose debug_index() was used
   std::unordered_map<std::string, std::string> readable_;  // by linkage name
   std::vector<Error> failures_;
   std::vector<std::string> without_lines_;
