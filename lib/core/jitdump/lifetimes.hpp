@@ -112,7 +112,7 @@ class LifetimeTree {
 
   std::optional<Found> find(Address address, std::uint64_t time) const noexcept;
 
-  /// As find(), for kSearchGroup of them, whose cache misses overlap.
+  /// Like find(), for kSearchGroup queries, whose cache misses overlap.
   void find_group(const std::uint64_t* addresses, const std::uint64_t* times,
                   std::optional<Found>* answers) const noexcept;
 
