@@ -87,7 +87,7 @@ int MappedTail::make_room(std::size_t size) noexcept {
   return line_end_ - end_ < size + kLeast ? error : 0;
 }
 
-/// Makes one line of the current filler line and the next. That one's head stays: see kAhead.
+/// Joins the current filler line with the next. The head of the next stays: see kAhead.
 void MappedTail::join_next_line() noexcept {
   at(line_end_)[-1] = '.';
   line_end_ += kLine;
