@@ -407,7 +407,7 @@ void sort_by_time(std::vector<RecordView>& records, std::vector<RecordView>& scr
       const std::size_t end = i + 2 < begins.size() ? begins[i + 2] : middle;
       std::merge(at(records, begin), at(records, middle), at(records, middle), at(records, end),
                  at(scratch, begin), kByTime);
-      // After sorting each round, the records are often in order already.
+      // Events that come in rounds are in order again once each round is sorted.
       if (begin == 0 || kByTime(scratch[begin], scratch[begin - 1])) begins[kept++] = begin;
     }
     begins[kept++] = records.size();

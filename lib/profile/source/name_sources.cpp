@@ -124,7 +124,7 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<Proce
     if (names->has_files(options)) return nullptr;
     return Failure(no_process(names->pid_));
   }
-  // A kernel thread, or a process in another namespace; these files belong to a different process.
+  // A kernel thread has this pid, or the files were written by a process in another namespace.
   if (names->tracker_.at(names->pid_)->regions().empty()) return nullptr;
   Result<void> taken = names->take_jit(options);
   if (!taken) return Failure(std::move(taken.error()));

@@ -11,8 +11,8 @@
 namespace perfmap {
 namespace {
 
-/// Whether host name and kernel release of the recording are those of this machine; true if not
-/// recorded.
+/// Whether the recording was made on this machine, by host name, kernel release and architecture;
+/// false if these are not recorded.
 bool is_of_this_machine(const RecordingFacts& facts) {
   struct utsname here {};
   return ::uname(&here) == 0 && !facts.hostname.empty() && facts.hostname == here.nodename &&
