@@ -82,17 +82,6 @@ CodeLifetimes make_pieces(const CodeEvents& placements);
 /// number, in half a cache line, with everything an answer needs; only older pieces need a search.
 /// The reach of each center's pieces is kept in a byte of its own, so that other centers on the
 /// path are searched only if they can match.
-///
-/// Pieces hang on centers: addresses such that every piece has one in its range, and most have only
-/// one. Where a piece has several it hangs on the highest of a balanced tree over all centers, so
-/// that whoever holds an address hangs on the path to it. The pieces of one center all hold it, so
-/// no two of them exist at the same time: one of them at most can hold an address at a time. (An
-/// interval tree in one direction, a sorted list in the other.)
-///
-/// What a look-up costs is cache misses. So a center's newest piece lies where the center's number
-/// says, in half a cache line with all that an answer needs; only older ones are searched for. How
-/// far the pieces of a center reach is kept in a byte of its own, so that other centers on the path
-/// are asked only where they may know.
 class LifetimeTree {
  public:
   /// Record offsets share their words with flags and other bits.

@@ -19,9 +19,6 @@ namespace {
 /// right; it is balanced like the kernel's lib/rbtree.c. A search stops at the first node on its
 /// path that contains the address, so the answers depend on the order of the lines.
 /// Source: tools/perf/util/symbol.c, __symbols__insert and symbols__find.
-/// the kernel's lib/rbtree.c does it, and a search that stops at the first node on its way down
-/// that contains the address. So its answers depend on the order of the lines.
-/// Source: tools/perf/util/symbol.c, __symbols__insert and symbols__find.
 class PerfTree {
  public:
   void insert(const AddressRange& range, std::uint64_t line);

@@ -201,6 +201,7 @@ void radix_sort(MmapVector<std::uint64_t>& keys, MmapVector<std::uint64_t>& spar
                                 {spare.data() + begin, end - begin}, low, top.shift);
     begin = end;
   }
+  // Each bucket had the same number of passes, so all of them ended in the same buffer.
   if (passes % 2 != 0) keys.swap(spare);
 }
 

@@ -114,6 +114,8 @@ class MappedTail {
       std::memcpy(begin + head, line.data() + head, line.size() - head);
     const std::uint64_t front = with(load(word), skipped, {line.data(), first});
     if (whole_head) return store(word, front);
+    // First the next word holds a complete filler head, so that the line stays a symbol of size 0
+    // while its first bytes appear before that head; then the rest of the line replaces the head.
     const std::uint64_t next = load(word + kWord);
     store(word + kWord, with(next, 0, kFillerHead));
     store(word, front);

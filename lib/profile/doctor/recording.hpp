@@ -227,7 +227,7 @@ inline Severity severity_of(std::uint64_t part, std::uint64_t whole) noexcept {
 std::string process_title(const RecordedProcessState& process);
 /// Whether samples contain copies of stacks, from --call-graph dwarf.
 bool has_stack_copies(const RecordedSamples& samples) noexcept;
-/// Whether the recording was made on a machine of this one's name, as far as it tells.
+/// Whether the host name of the recording is that of this machine, or is not recorded.
 bool is_of_this_machine(const RecordedSamples& samples);
 
 /// The size for --call-graph dwarf,N with which most of those stacks would be complete: twice the
