@@ -235,6 +235,7 @@ bool GrowingBuffer::grow(std::size_t wanted, std::size_t first) noexcept {
   if (made == nullptr) return false;
   char* const old = data();
   if (!empty()) std::memcpy(made, old, size());
+  // The old memory is unmapped last: a child forked before that must still find its content.
   data_.store(made);
   capacity_.store(made_capacity);
   if (old != nullptr) ::munmap(old, old_capacity);

@@ -418,6 +418,7 @@ TrampolineArena::State::Settled TrampolineArena::State::settle(Code& code, bool 
       failed.fetch_add(1);
       last_errno.store(error);
     }
+    // Also after a failure, which is retried only with `again` or in another epoch.
     code.settled.store(present);
   }
   code.begun.store(0);

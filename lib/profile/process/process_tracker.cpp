@@ -145,6 +145,8 @@ void Generation::replace(std::uint64_t time, std::shared_ptr<const AddressSpace>
   code_.reset();
 }
 
+/// The state from which the fewest changes must be replayed: a kept one, or the last result if that
+/// is later and not beyond `time`.
 const Generation::Kept& Generation::nearest(std::uint64_t time,
                                             std::size_t changes) const noexcept {
   const auto behind =
