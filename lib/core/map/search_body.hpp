@@ -62,8 +62,8 @@ std::size_t search_one_of(std::span<const SearchLevel> levels, const void* paylo
   return count_from(levels.back(), block, key);
 }
 
-/// Descends one level for all keys, then the next: each step prefetches the block of the next level,
-/// so that the cache misses of the keys overlap.
+/// Descends one level for all keys, then the next: each step prefetches the block of the next
+/// level, so that the cache misses of the keys overlap.
 void search_group(std::span<const SearchLevel> levels, const std::uint64_t* keys,
                   std::size_t* counts) noexcept {
   std::fill(counts, counts + kSearchGroup, 0);
