@@ -15,7 +15,7 @@ struct LeafFrame {
   std::uint64_t popped = 0;       ///< the caller's stack pointer is this much higher
   std::optional<std::uint64_t> saved_fp;  ///< the caller's frame pointer is saved at this offset
                                           ///< from the stack pointer
-  bool is_plt = false;  ///< a PLT entry
+  bool is_plt = false;                    ///< a PLT entry
 };
 
 /// Whether the answer depends on CodeBytes::offset, which may not be known yet: the function may
