@@ -10,14 +10,14 @@
 
 namespace perfmap::capi {
 
-/// Copies `value` to the caller, no further than the struct that the caller knows.
+/// Copies `value` to the caller's struct, at most as much as the caller's struct_size.
 template <class T>
 void copy_out(T value, T* out) noexcept {
   value.struct_size = std::min(out->struct_size, sizeof value);
   std::memcpy(out, &value, value.struct_size);
 }
 
-/// The caller's struct, with zeros for the members that the caller does not know.
+/// Reads the caller's struct; members that it is too short for are zero.
 template <class T>
 T copy_in(const T* in) noexcept {
   T value{};
@@ -39,7 +39,7 @@ inline perfmap_status report(const Result<void>& result, perfmap_error* out) noe
   return result ? PERFMAP_OK : report(result.error(), out);
 }
 
-/// Runs `body` and lets no exception out. All C functions that may throw run in it.
+/// Runs `body` and turns exceptions into a status. All C functions that may throw use it.
 template <class Body>
 perfmap_status guard(perfmap_error* out, Body body) noexcept {
   try {
@@ -48,7 +48,7 @@ perfmap_status guard(perfmap_error* out, Body body) noexcept {
     return report(Error{Errc::no_memory, "out of memory", 0, {}}, out);
   } catch (const std::exception& bug) {
     return report(Error{Errc::internal, bug.what(), 0, {}}, out);
-  } catch (...) {  // out of a caller's visitor
+  } catch (...) {  // thrown by a caller's visitor
     return report(Error{Errc::internal, "unknown exception", 0, {}}, out);
   }
 }

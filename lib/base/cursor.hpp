@@ -7,9 +7,9 @@
 
 namespace perfmap {
 
-/// Reads the fields of a binary record in either byte order, and never beyond the bytes it was
-/// given. A field that does not fit is 0 or empty, and so is every later one: ask ok() once, at the
-/// end. Alignment does not matter. Borrows the bytes.
+/// Reads the fields of a binary record in either byte order, never past the given bytes. A field
+/// that does not fit is 0 or empty, and so is every later field: check ok() once, at the end.
+/// Alignment does not matter. Borrows the bytes.
 class Cursor {
  public:
   constexpr Cursor(std::string_view bytes, std::endian order) noexcept
@@ -39,7 +39,7 @@ class Cursor {
   void skip(std::uint64_t count) noexcept {
     if (has(count)) at_ += count;
   }
-  /// The bytes before the next NUL, which is skipped.
+  /// The bytes up to the next NUL, which is skipped.
   std::string_view c_string() noexcept {
     const std::string_view rest = bytes_.substr(at_);
     const std::size_t nul = rest.find('\0');
@@ -48,7 +48,7 @@ class Cursor {
     return rest.substr(0, nul);
   }
 
-  /// From now on every field is 0 or empty.
+  /// From now on all fields are 0 or empty.
   void fail() noexcept {
     ok_ = false;
     at_ = bytes_.size();

@@ -32,10 +32,11 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// Takes, changes or gives back (F_WRLCK, F_RDLCK, F_UNLCK) the lock of a whole file, without
-/// waiting. It is the open file description's (F_OFD_SETLK): of this descriptor and its copies,
-/// those in children included, until all of them are closed. 0; EBUSY where another one has it;
-/// else an errno value, as descriptors that cannot read or write and some file systems have none.
+/// Acquires, converts or releases (F_WRLCK, F_RDLCK, F_UNLCK) a lock on the whole file, without
+/// waiting. The lock belongs to the open file description (F_OFD_SETLK): it covers this descriptor
+/// and its copies, also in children, until all are closed. Returns 0; EBUSY if another description
+/// has the lock; else an errno value, because descriptors that cannot read or write, and some file
+/// systems, do not support locks.
 inline int lock_file(int fd, short type) noexcept {
   struct flock whole {};
   whole.l_type = type;
@@ -44,22 +45,22 @@ inline int lock_file(int fd, short type) noexcept {
   return errno == EAGAIN || errno == EACCES ? EBUSY : errno;
 }
 
-/// What tells a file from all others that there are: its device and its inode.
+/// Identifies a file: device and inode.
 struct FileNumber {
   dev_t device = 0;
   ino_t inode = 0;
   friend bool operator==(const FileNumber&, const FileNumber&) = default;
 };
 
-/// Nothing's, where the descriptor is closed.
+/// Empty if the descriptor is closed.
 inline FileNumber file_number(int fd) noexcept {
   struct stat status {};
   return ::fstat(fd, &status) == 0 ? FileNumber{status.st_dev, status.st_ino} : FileNumber{};
 }
 
-/// Puts pthread_cancel(3) off: write(2) would act on it, with a lock held, and as nothing here lets
-/// the unwinding that it starts pass, the process would end. One that is asynchronous nobody can
-/// use around locks.
+/// Defers pthread_cancel(3). write(2) is a cancellation point: it would act with a lock held, and
+/// the process would end, because no code here lets the unwinding pass. Asynchronous cancellation
+/// cannot be used with locks at all.
 class NoCancel {
  public:
   NoCancel() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

@@ -7,7 +7,8 @@
 
 namespace perfmap {
 
-/// A value that is made by the first thread that asks, while others wait. Immutable from then on.
+/// A value that is built by the first thread that needs it, while others wait. Immutable
+/// afterwards.
 template <class T>
 class Lazy {
  public:
@@ -22,7 +23,7 @@ class Lazy {
     }
     return *value_;
   }
-  /// Null as long as nobody has asked.
+  /// Null if it has not been built yet.
   const T* made() const noexcept {
     return is_made_.load(std::memory_order_acquire) ? &*value_ : nullptr;
   }

@@ -9,15 +9,16 @@
 
 namespace perfmap {
 
-/// A perf map that a mapped writer has open ends in lines that are no entries yet: "0 0 " and dots.
+/// A perf map that a mapped writer has open ends in filler lines, which are not entries: "0 0 " and
+/// dots.
 inline constexpr std::string_view kFillerHead = "0 0 .";
 inline constexpr std::size_t kMaxFillerHead = 9;
 inline constexpr std::uint64_t kMaxFillerAddress = std::uint64_t{1} << 20;
 
-/// Whether a line is filler. While an entry is made of it, something else stands behind the first
-/// dot; and between the stores of its head, up to five other digits and blanks in front of the
-/// second zero. That stays if the writer is killed there. So an entry below 1 MiB without size,
-/// whose name begins with a dot, is taken for filler, too; writers put such a name in brackets.
+/// Whether a line is filler. While an entry is built from it, other bytes may follow the first dot;
+/// and between the stores of its head, up to five other digits and blanks may precede the second
+/// zero. Such a line stays if the writer is killed at that moment. So an entry below 1 MiB without
+/// size, whose name begins with a dot, counts as filler, too; writers put such a name in brackets.
 inline bool is_filler(std::string_view line) noexcept {
   constexpr std::string_view kEnd = " 0 .";
   line = {line.data(), std::min(line.size(), kMaxFillerHead)};
@@ -28,7 +29,7 @@ inline bool is_filler(std::string_view line) noexcept {
   return line.starts_with(kEnd) && digits.find_first_not_of("0123456789abcdef ") == line.npos;
 }
 
-/// Where the last line of a text begins that is not empty.
+/// Start of the last line of a text that is not empty.
 inline std::size_t last_line(std::string_view text) noexcept {
   const std::size_t inside = text.size() - (text.back() == '\n' ? 1 : 0);
   const auto* const newline =
@@ -36,7 +37,7 @@ inline std::size_t last_line(std::string_view text) noexcept {
   return newline == nullptr ? 0 : static_cast<std::size_t>(newline - text.data()) + 1;
 }
 
-/// As much of a line as tells filler, byte by byte.
+/// The part of a line that decides whether it is filler, parsed byte by byte.
 struct LineHead {
   explicit LineHead(std::string_view line) noexcept : size(line.copy(bytes.data(), bytes.size())) {}
   std::string_view text() const noexcept { return {bytes.data(), size}; }
@@ -46,16 +47,16 @@ struct LineHead {
   std::size_t size;
 };
 
-/// A map up to the filler at its end, even while a writer makes entries of that: the text then ends
-/// with an entry, which stays as it is. Half a line at the end of a text that has no filler is kept
-/// unless `whole_lines` are asked for. O(filler).
+/// A map without the filler at its end, even while a writer builds entries from it: the text then
+/// ends with an entry that does not change any more. An incomplete line at the end of a text
+/// without filler is kept, unless `whole_lines` is set. O(filler).
 ///
-/// A writer stores an entry before its head, and long after it has joined filler lines where the
-/// entry will be. A head that is no filler's may have been seen half old and half new; but what is
-/// read behind one that is seen twice is final. Then a line may end in the middle of the text, or
-/// not at all: its writer was faster than the look for the last newline.
+/// A writer stores an entry before its head, and long after it has joined the filler lines there. A
+/// head that is not filler may have been read half old and half new; but what is read after a head
+/// that was seen twice is final. Then the text may have a line that ends in the middle, or not at
+/// all, because the writer was faster than the search for the last newline.
 inline std::string_view without_filler(std::string_view text, bool whole_lines) noexcept {
-  // A writer that is none may change its bytes forever.
+  // A process that is not one of our writers may change its bytes for ever.
   for (int tries = 0; !text.empty() && tries < 10'000; ++tries) {
     const std::size_t begin = last_line(text);
     const std::string_view line(text.data() + begin, text.size() - begin);

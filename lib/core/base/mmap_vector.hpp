@@ -9,9 +9,9 @@
 
 namespace perfmap {
 
-/// A growing array of plain values for millions of them: fresh elements are not written, growing
-/// moves pages instead of bytes, and large ones ask for huge pages, as first touches are what
-/// loading a map costs most. Throws std::bad_alloc.
+/// A growing array for millions of plain values. New elements are not written, growth moves pages
+/// instead of bytes, and large arrays request huge pages, because first touches are the largest
+/// cost of loading a map. Throws std::bad_alloc.
 template <class T>
 class MmapVector {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -42,17 +42,17 @@ class MmapVector {
     if (size_ == capacity_) grow(size_ + 1);
     data_[size_++] = value;
   }
-  /// Makes room for `more` elements, so that the next so many may be appended unchecked.
+  /// Reserves space for `more` elements, which may then be appended unchecked.
   void make_room(std::size_t more) {
     if (capacity_ - size_ < more) grow(size_ + more);
   }
   void append_unchecked(T value) noexcept { data_[size_++] = value; }
-  /// New elements are zero at first growth and unspecified after a resize() to fewer.
+  /// New elements are zero on first growth, and unspecified after a resize() to fewer.
   void resize(std::size_t size) {
     if (size > capacity_) grow(size);
     size_ = size;
   }
-  /// Gives back what is not used. Keeps the elements.
+  /// Releases unused memory. Keeps the elements.
   void shrink() noexcept {
     const std::size_t pages = round_up(size_ * sizeof(T));
     if (data_ == nullptr || pages >= bytes() || pages == 0) return;
@@ -66,7 +66,8 @@ class MmapVector {
   }
 
  private:
-  // A multiple of the page size and of every sizeof(T) used, so that capacity_ says it all.
+  // A multiple of the page size and of every sizeof(T) used, so that capacity_ gives the exact
+  // size.
   static constexpr std::size_t kPage = 4096;
   static constexpr std::size_t kHuge = std::size_t{2} << 20;
   static_assert(kPage % sizeof(T) == 0);
@@ -89,8 +90,8 @@ class MmapVector {
     capacity_ = pages / sizeof(T);
   }
 
-  /// Fresh zeros. From the size of a huge page on they begin where one may begin, which kernels
-  /// before 6.7 do not see to.
+  /// Zeroed memory. From the size of a huge page on it is aligned to one, which kernels before 6.7
+  /// do not do themselves.
   static void* map(std::size_t pages) noexcept {
     const auto take = [](std::size_t size) {
       return ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -9,7 +9,7 @@ bool is_plain(std::string_view word) noexcept {
   return !word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos;
 }
 
-/// '...': a quote ends the quotes, stands for itself, and begins them again.
+/// '...': a quote inside is written as: end of quotes, escaped quote, start of quotes.
 std::string in_quotes(std::string_view word) {
   std::string text = "'";
   for (const char c : word) {
@@ -22,8 +22,8 @@ std::string in_quotes(std::string_view word) {
   return text + "'";
 }
 
-/// "$(printf '...')": every byte that is not plain ASCII by its number, and a first '-', which
-/// would be an option. The shell drops newlines at the end.
+/// "$(printf '...')": escapes each byte that is not plain ASCII, and a leading '-', which would be
+/// an option. The shell drops newlines at the end.
 std::string by_printf(std::string_view word) {
   constexpr std::string_view kBegin = "\"$(printf '";
   std::string text(kBegin);
@@ -43,7 +43,7 @@ std::string by_printf(std::string_view word) {
   return text + "')\"";
 }
 
-/// $'...': every byte that is not plain ASCII by its number.
+/// $'...': escapes each byte that is not plain ASCII.
 std::string by_numbers(std::string_view word) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text = "$'";

@@ -49,7 +49,9 @@ std::optional<std::string> from_base64(std::string_view text) {
       if (value == std::string_view::npos) return std::nullopt;
       three = three << 6 | static_cast<std::uint32_t>(value);
     }
-    if ((three & ((1u << (8 * padding)) - 1)) != 0) return std::nullopt;  // bits nobody can see
+    if ((three & ((1u << (8 * padding)) - 1)) != 0)
+      return std::nullopt;  // unused bits must be
+                            // zero
     for (std::size_t j = 0; j < 3 - padding; ++j) {
       out += static_cast<char>(three >> (16 - 8 * j) & 0xff);
     }
@@ -98,7 +100,7 @@ std::string seconds_text(std::uint64_t ns) {
 
 namespace {
 
-/// How many bytes at the start of `bytes` are a character that may be shown as it is.
+/// The length of the character at the start of `bytes` if it can be shown as it is, else 0.
 std::size_t showable(std::string_view bytes) noexcept {
   const auto first = static_cast<unsigned char>(bytes[0]);
   if (first < 0x20 || first == 0x7f) return 0;

@@ -32,8 +32,8 @@ inline std::string to_hex(std::uint64_t value) {
   return {digits, write_hex(digits, value)};
 }
 
-/// How many bytes the valid UTF-8 sequence at the start of `text` has; 0 where there is none.
-/// Overlong forms, surrogates and what lies beyond U+10FFFF are not valid. `text` is not empty.
+/// The length of the valid UTF-8 sequence at the start of `text`; 0 if it is invalid. Overlong
+/// forms, surrogates and values above U+10FFFF are invalid. `text` is not empty.
 std::size_t utf8_length(std::string_view text) noexcept;
 
 /// The code point of the valid sequence of `length` bytes at the start of `text`.
@@ -41,19 +41,19 @@ char32_t utf8_decode(std::string_view text, std::size_t length) noexcept;
 
 bool is_utf8(std::string_view text) noexcept;
 
-/// Characters that cannot be seen, change the direction of the text around them, or drive a
-/// terminal (U+0080 to U+009F do, as their 7-bit forms).
+/// Characters that are invisible, change the direction of the text around them, or control a
+/// terminal (U+0080 to U+009F do, like their 7-bit forms).
 bool is_invisible(char32_t point) noexcept;
 
-/// True where every byte is printable ASCII or a blank: nothing to escape, nothing to check.
+/// True if every byte is printable ASCII or a blank, so that escapes and checks can be skipped.
 bool is_plain_ascii(std::string_view text) noexcept;
 
 /// How much room write_name() needs for this name, and cut_name() after it. O(name).
 std::size_t escaped_size(std::string_view name) noexcept;
 
-/// What names are written with, in at most room_for_name() bytes each; they answer with the end.
-/// write_name() does what escape_map_name() says; escape_name() no more than the \xNN; cut_name()
-/// what append_portable_map_name() does when there are more than `max` bytes.
+/// The steps that build a name in a map, in at most room_for_name() bytes each; they return the
+/// end. write_name() does what escape_map_name() documents; escape_name() only adds the \xNN;
+/// cut_name() does what append_portable_map_name() does with more than `max` bytes.
 char* write_name(char* out, std::string_view name) noexcept;
 char* escape_name(char* out, std::string_view name) noexcept;
 char* cut_name(char* begin, char* end, std::size_t max) noexcept;
@@ -62,7 +62,7 @@ constexpr std::size_t room_for_name(std::size_t size) noexcept { return 4 * size
 /// RFC 4648 with padding.
 std::string to_base64(std::string_view bytes);
 
-/// Nothing where the text is not canonical base64 with padding.
+/// Nothing if the text is not canonical base64 with padding.
 std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace perfmap

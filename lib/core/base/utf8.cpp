@@ -1,4 +1,4 @@
-// Bytes of names: UTF-8, and how a name is written. Needs libc alone, as the writers do.
+// Bytes of names: UTF-8, and how names are written. Needs only libc, because the writers use it.
 
 #include <algorithm>
 #include <cstdint>
@@ -29,7 +29,7 @@ std::size_t utf8_length(std::string_view text) noexcept {
     if (!continues(text[i])) return 0;
   }
   const auto second = static_cast<unsigned char>(text[1]);
-  // What the lead byte alone does not exclude: overlong forms, surrogates, beyond U+10FFFF.
+  // Cases that the lead byte alone does not exclude: overlong forms, surrogates, above U+10FFFF.
   if (first == 0xe0 && second < 0xa0) return 0;
   if (first == 0xed && second > 0x9f) return 0;
   if (first == 0xf0 && second < 0x90) return 0;
@@ -128,7 +128,7 @@ char* write_name(char* out, std::string_view name) noexcept {
   return end + 1;
 }
 
-/// Between two characters, of which \xNN is one.
+/// Cuts between two characters; a \xNN counts as one.
 char* cut_name(char* begin, char* end, std::size_t max) noexcept {
   constexpr std::string_view kEllipsis = "…";
   if (static_cast<std::size_t>(end - begin) <= max) return end;

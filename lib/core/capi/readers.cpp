@@ -36,7 +36,7 @@ const char* perfmap_status_text(perfmap_status status) {
 
 namespace {
 
-/// Compressed data and other formats would be maps of nonsense.
+/// Compressed data and other formats would parse as maps of garbage.
 perfmap_status refuse_kind(const perfmap::Input& input, perfmap::SourceKind kind,
                            perfmap_error* error) {
   const std::string message =
@@ -157,7 +157,7 @@ namespace {
 
 constexpr std::size_t kMaxMaps = 65535;
 
-/// Out of the four, or INVALID_ARGUMENT: a C caller can pass any number.
+/// Checks the range, because a C caller can pass any number; false: INVALID_ARGUMENT.
 bool to_cpp(int32_t overlap, perfmap::Overlap& out) {
   if (overlap < PERFMAP_OVERLAP_LAST || overlap > PERFMAP_OVERLAP_PERF) return false;
   out = static_cast<perfmap::Overlap>(overlap);
@@ -258,7 +258,7 @@ perfmap_status perfmap_index_write(perfmap_index* index, const char* path, perfm
 void perfmap_name_decode(const char* name, size_t size, perfmap_name* out) {
   const std::string_view raw(name, size);
   perfmap_name answer{0, "", "", name, size, nullptr, 0, 0, 0};
-  // Out of memory for a chain of inlined functions: the whole name is an answer, too.
+  // If there is no memory for the chain of inlined functions, the complete name is returned.
   perfmap::capi::guard(nullptr, [&] {
     const perfmap::DecodedName decoded = perfmap::decode_name(raw);
     answer.runtime = perfmap::to_string(decoded.runtime).data();
@@ -297,7 +297,7 @@ using perfmap::capi::report;
 
 struct perfmap_timeline {
   perfmap::Timeline timeline;
-  std::optional<perfmap::JitDetails> details;  // once lines were asked for
+  std::optional<perfmap::JitDetails> details;  // created with the first query for lines
   std::vector<perfmap::CodeLine> lines;        // of the LOAD at `lines_of`
   std::uint64_t lines_of = UINT64_MAX;
 

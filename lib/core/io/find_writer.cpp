@@ -1,4 +1,4 @@
-// For the writers, too, which need libc alone.
+// Also used by the writers, which need libc alone.
 
 #include "io/find_writer.hpp"
 
@@ -17,7 +17,7 @@ constexpr std::size_t kMaxPath = 4096;
 
 bool is_number(const char* name) noexcept { return *name >= '0' && *name <= '9'; }
 
-/// By the open flags of a descriptor, from the line "flags:\t0100001" of its fdinfo.
+/// Whether a descriptor is open for writing, from the line "flags:\t0100001" of its fdinfo.
 bool opened_for_writing(const char* info_path) noexcept {
   const Descriptor file(::open(info_path, O_RDONLY | O_CLOEXEC));
   char text[1024];
@@ -28,7 +28,7 @@ bool opened_for_writing(const char* info_path) noexcept {
   return flags != nullptr && (std::strtoul(flags + 6, nullptr, 8) & O_ACCMODE) != O_RDONLY;
 }
 
-/// Calls `test` with each name in the directory that is a number, until it says yes.
+/// Calls `test` with each numeric name in the directory until it returns true.
 template <class Test>
 int find_number(const char* path, Test test) noexcept {
   DIR* const directory = ::opendir(path);

@@ -24,9 +24,10 @@ namespace perfmap {
 namespace {
 
 constexpr std::size_t kFingerprint = 64;
-/// Of settled bytes: a last line that was not quite there yet, all of it, as names go.
+/// How many of the last settled bytes are compared: a last line that was incomplete, with a long
+/// name, must fit.
 constexpr std::size_t kSettledEnd = 4096;
-/// Below, a few page faults are all that there is to save.
+/// For smaller files, reading instead of touching the mapping saves only a few page faults.
 constexpr std::size_t kWorthReading = std::size_t{256} << 10;
 
 std::string cannot_open(const std::string& name) {
@@ -45,7 +46,7 @@ std::string foreign_owner(uid_t owner, std::vector<uid_t> owners) {
   return text;
 }
 
-/// Why a policy does not let this file in, or nothing.
+/// Why the policy rejects this file, or nothing.
 std::string objection(const struct stat& status, const OpenPolicy& policy) {
   if (policy.regular_only && !S_ISREG(status.st_mode)) return "not a regular file";
   const auto& owners = policy.owners;
@@ -55,13 +56,14 @@ std::string objection(const struct stat& status, const OpenPolicy& policy) {
   return {};
 }
 
-/// A FIFO without writer or a device must not hang the open of a file that was found, not typed.
+/// The open must not hang on a FIFO without a writer or on a device, if the path was found, not
+/// typed.
 int flags_of(const OpenPolicy& policy) {
   return O_RDONLY | O_CLOEXEC | O_NOCTTY | (policy.follow_link ? 0 : O_NOFOLLOW) |
          (policy.regular_only ? O_NONBLOCK : 0);
 }
 
-/// Blanks out what is not a link problem: ELOOP under O_NOFOLLOW means "is a link".
+/// ELOOP under O_NOFOLLOW means that the path is a link, so it gets another message.
 Error open_error(const std::string& name, int sys_errno, const OpenPolicy& policy) {
   if (sys_errno == ELOOP && !policy.follow_link) {
     return {Errc::refused, cannot_open(name) + ": it is a symbolic link", sys_errno, {}};
@@ -69,7 +71,7 @@ Error open_error(const std::string& name, int sys_errno, const OpenPolicy& polic
   return system_error(cannot_open(name), sys_errno);
 }
 
-/// Reads a descriptor without size of its own to its end.
+/// Reads a descriptor without a size of its own (a stream) to its end.
 Result<std::string> read_stream(int fd, const std::string& name, std::uint64_t max) {
   std::string text;
   constexpr std::size_t kBlock = std::size_t{256} << 10;
@@ -90,8 +92,8 @@ Result<std::string> read_stream(int fd, const std::string& name, std::uint64_t m
   }
 }
 
-/// The descriptor of a file that nobody has gone over yet, for the one who does first. A process
-/// has few descriptors, and whoever opens thousands of maps shall not run out of them here.
+/// Keeps the descriptor of a file for its first reader. A process has few descriptors, and a caller
+/// that opens thousands of maps must not run out of them.
 class UnreadDescriptor {
  public:
   UnreadDescriptor() = default;
@@ -124,10 +126,10 @@ bool is_out_of_bounds(const struct stat& status) noexcept {
   constexpr off_t kMaxBytes = off_t{64} << 30;
   constexpr off_t kMaxHoles = off_t{1} << 30;
   constexpr off_t kSmall = off_t{16} << 20;
-  constexpr off_t kBlock = 512;  // whatever the file system's
+  constexpr off_t kBlock = 512;  // for every file system
   if (!S_ISREG(status.st_mode)) return false;
   const off_t stored =
-      status.st_blocks * kBlock;  // less than the size, too, where it is compressed
+      status.st_blocks * kBlock;  // also smaller than the size in a compressed file
   return status.st_size > kMaxBytes ||
          (status.st_size > kMaxHoles && stored < status.st_size / 2) ||
          (status.st_size > kSmall && stored < status.st_size / 16);
@@ -171,8 +173,8 @@ Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bo
   input.storage_ = std::make_shared<Storage>();
   input.facts_ = facts_of(status);
   const off_t position = S_ISREG(status.st_mode) ? ::lseek(fd, 0, SEEK_CUR) : -1;
-  // Files of /proc and the like are regular and claim to be empty; a stdin that was read in part
-  // goes on from where it is. Both are streams.
+  // Files of /proc and the like are regular and claim size 0. A partly read stdin continues from
+  // its position. Both are read as streams.
   if (status.st_size > 0 && position == 0) {
     input.storage_->mapping = Mapping(fd, static_cast<std::size_t>(status.st_size));
     if (!input.storage_->mapping.mapped()) {
@@ -243,7 +245,7 @@ bool Input::is_same_file(const FileFacts& now) const noexcept {
   return now.is_regular && now.device == facts_.device && now.inode == facts_.inode;
 }
 
-/// A mapped file that is written through another mapping need not get another time.
+/// A mapped file that is written through another mapping may keep its modification time.
 bool Input::is_unchanged(const FileFacts& now) const noexcept {
   if (now.size != text_.size()) return false;
   if (unsettled_.empty()) return now.mtime_ns == facts_.mtime_ns;
@@ -255,8 +257,8 @@ bool Input::continues(std::string_view now) const noexcept {
          now.substr(0, settled_size_).ends_with(settled_end_);
 }
 
-/// The file as it is now: a fresh mapping, never the old one resized, as copies of this input still
-/// look at that.
+/// Maps the file again as it is now. The old mapping is never resized, because copies of this input
+/// still use it.
 Result<Input> Input::take_again() const {
   if (open_again_) {
     Result<Input> fresh = open_again_();
@@ -267,7 +269,7 @@ Result<Input> Input::take_again() const {
   if (!fd.is_open()) return Failure(open_error(name_, errno, policy_));
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return Failure(system_error(cannot_open(name_), errno));
-  // Nothing is mapped for a file that is as it was.
+  // An unchanged file is not mapped again.
   const FileFacts now = facts_of(status);
   if (is_same_file(now) && is_unchanged(now)) return *this;
   return take(fd.get(), name_, policy_, true);
@@ -289,8 +291,8 @@ Result<Growth> Input::refresh() {
 
 namespace {
 
-/// What the signal handler may look at: fixed storage, written with atomics only. A mapping that
-/// finds no free slot is simply not guarded.
+/// The signal handler's data: fixed storage, accessed with atomics only. A mapping that finds no
+/// free slot is not guarded.
 struct Slot {
   std::atomic<bool> taken{false};
   std::atomic<std::uintptr_t> begin{0};
@@ -311,12 +313,12 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   } else if (former.sa_handler != SIG_DFL && former.sa_handler != SIG_IGN) {
     former.sa_handler(signal);
   } else {
-    ::signal(signal, SIG_DFL);  // the faulting instruction runs again, and then it counts
+    ::signal(signal, SIG_DFL);  // the instruction runs again, and now the signal is fatal
   }
 }
 
-/// Puts a page of zeros under the faulting address if it lies in a mapping of ours. mmap(2) is not
-/// on POSIX's list of async-signal-safe functions, but on Linux it is a bare system call.
+/// Maps a page of zeros at the faulting address if that lies in one of our mappings. mmap(2) is not
+/// on POSIX's list of async-signal-safe functions, but on Linux it is a plain system call.
 void on_sigbus(int signal, siginfo_t* info, void* context) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   for (Slot& slot : slots) {
@@ -342,7 +344,7 @@ int take_slot() noexcept {
 
 void describe(int slot, const char* begin, std::size_t size) noexcept {
   if (slot < 0) return;
-  slots[slot].end.store(0);  // nobody is inside while the two ends change
+  slots[slot].end.store(0);  // an empty range while the two ends change
   slots[slot].begin.store(reinterpret_cast<std::uintptr_t>(begin));
   slots[slot].end.store(reinterpret_cast<std::uintptr_t>(begin) + size);
 }
@@ -404,14 +406,14 @@ struct LineBlocks::State {
   int fd = -1;
   std::string name;
   std::string buffer;
-  std::size_t size = 0;      // of what was read into it
-  std::size_t handed = 0;    // of that, what next() gave
-  std::size_t kept = 0;      // of that, what was there before the last read
-  bool is_skipping = false;  // the rest of a line that was too long
-  std::size_t skipped = 0;   // of that line
+  std::size_t size = 0;      // bytes read into it
+  std::size_t handed = 0;    // of those, bytes returned by next()
+  std::size_t kept = 0;      // of those, bytes present before the last read
+  bool is_skipping = false;  // inside a line that was too long
+  std::size_t skipped = 0;   // bytes of that line
   bool at_end = false;
 
-  /// Keeps what was not handed out, and reads behind it. Of that, no line has ended yet.
+  /// Keeps the bytes not returned yet, and reads more after them. The kept bytes hold no line end.
   Result<void> fill() {
     std::memmove(buffer.data(), buffer.data() + handed, size - handed);
     size -= handed;
@@ -503,7 +505,7 @@ ChunkReader::ChunkReader(const Input& input, std::string_view text, std::uint64_
   if (fd_.is_open()) buffer_ = std::make_unique_for_overwrite<char[]>(kWindow);
 }
 
-/// What is left of the text, from the mapping.
+/// The rest of the text, from the mapping.
 Window ChunkReader::rest() noexcept {
   fd_ = {};
   const Window window{text_.substr(offset_), offset_};
@@ -511,7 +513,7 @@ Window ChunkReader::rest() noexcept {
   return window;
 }
 
-/// Fills the buffer up; how much is in it.
+/// Fills the buffer; returns how many bytes it holds.
 std::size_t ChunkReader::fill() {
   std::memmove(buffer_.get(), buffer_.get() + used_, have_ - used_);
   have_ -= used_;
@@ -536,8 +538,8 @@ Window ChunkReader::next() {
           ? 0
           : static_cast<std::size_t>(static_cast<const char*>(newline) - buffer_.get()) + 1;
   used_ = last ? have_ : whole;
-  // A line that is longer than the buffer, or a file that became shorter: the mapping has it, or
-  // notices.
+  // The line is longer than the buffer, or the file became shorter: use the mapping, which has the
+  // line or notices the truncation.
   if (used_ == 0) return rest();
   const Window window{{buffer_.get(), used_}, offset_};
   offset_ += used_;

@@ -28,7 +28,7 @@ std::string process_directory(pid_t pid, const Roots& roots) {
   return roots.proc + "/" + std::to_string(pid);
 }
 
-/// The last number on the line `key` of /proc/PID/status, such as the innermost pid of "NStgid:".
+/// The last number on the line `key` of /proc/PID/status, such as the innermost pid on "NStgid:".
 std::optional<pid_t> last_number(std::string_view status, std::string_view key) {
   std::size_t start = status.find("\n" + std::string(key));
   if (start == std::string_view::npos) return std::nullopt;
@@ -42,7 +42,7 @@ std::optional<pid_t> last_number(std::string_view status, std::string_view key) 
   return number;
 }
 
-/// The second number on the line "Uid:".
+/// The second number on the line "Uid:", the effective user id.
 std::optional<uid_t> effective_user(std::string_view status) {
   const std::size_t start = status.find("\nUid:");
   if (start == std::string_view::npos) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<uid_t> effective_user(std::string_view status) {
   return std::nullopt;
 }
 
-/// Puts the reasons for which no path led to a map into one line.
+/// Joins the reasons why no path led to a map into one error.
 Error none_of(const std::vector<Error>& reasons, pid_t pid) {
   Error error{Errc::not_found, "no perf map of process " + std::to_string(pid), 0, {}};
   for (const Error& reason : reasons) {
@@ -70,7 +70,7 @@ Error none_of(const std::vector<Error>& reasons, pid_t pid) {
   return error;
 }
 
-/// Where the process sees the /tmp that we see, the file is called by the name that we know it by.
+/// If the process sees the same /tmp as we do, the file is named by our path.
 void use_short_name(Input& input, const std::string& path) {
   struct stat status {};
   const FileFacts& facts = input.facts();
@@ -78,10 +78,10 @@ void use_short_name(Input& input, const std::string& path) {
   if (status.st_dev == facts.device && status.st_ino == facts.inode) input.rename(path);
 }
 
-/// A process that is looked at, and whose files are believed.
+/// A process whose files are read, and the owners that are accepted.
 struct Target {
   Target(pid_t pid, const Roots& roots, bool any_owner);
-  /// Below the root that the process sees.
+  /// `path` is below the root directory of the process.
   Result<Input> open(const std::string& path) const;
 
   std::string directory;  ///< /proc/PID
@@ -89,22 +89,22 @@ struct Target {
   bool may_have_own_root = false;
   Descriptor root;
   Error no_root;  ///< why `root` is not open
-  pid_t inner;    ///< as the process itself knows it
+  pid_t inner;    ///< the pid inside its namespace
 };
 
 Target::Target(pid_t pid, const Roots& roots, bool any_owner)
     : directory(process_directory(pid, roots)), inner(pid) {
   struct stat owner {};
   const bool lives = ::stat(directory.c_str(), &owner) == 0;
-  // Of a process that is gone only its files are left, and those may belong to anybody: then root,
-  // we and nobody else are believed.
+  // If a process has ended, only its files are left, and any user may have created those. So only
+  // files of root and of our own user are accepted.
   if (!any_owner) policy.owners = {0, ::geteuid()};
   if (!lives) return;
   const Result<Input> read = Input::open(directory + "/status");
   const std::string_view status = read ? read->text() : std::string_view();
-  // A process that changed its user has a directory of root's, until it runs another program.
+  // The /proc directory of a process that changed its user belongs to root until it calls exec(2).
   if (!any_owner) policy.owners.push_back(effective_user(status).value_or(owner.st_uid));
-  // A relative directory is one below ours, and means nothing in another process's root.
+  // A relative directory (in tests) is below our working directory, and is useless in another root.
   may_have_own_root = roots.tmp.starts_with('/');
   if (!may_have_own_root) return;
   inner = last_number(status, "NStgid:").value_or(pid);
@@ -119,8 +119,8 @@ Result<Input> Target::open(const std::string& path) const {
   return input;
 }
 
-/// Paths of jitdumps that the process has mapped, as their producers do for perf's sake. A line of
-/// /proc/PID/maps is "begin-end perms offset device inode path".
+/// Paths of jitdumps that the process has mapped; producers map them so that perf records the path.
+/// A line of /proc/PID/maps is "begin-end perms offset device inode path".
 std::vector<std::string> mapped_dumps(const std::string& directory) {
   std::vector<std::string> paths;
   const Result<Input> maps = Input::open(directory + "/maps");

@@ -5,12 +5,13 @@
 
 namespace perfmap {
 
-/// A file mapped for reading, known to TruncationGuard while it lives. Movable, owns the pages.
+/// A file mapped for reading, registered with TruncationGuard during its lifetime. Movable; owns
+/// the pages.
 class Mapping {
  public:
   Mapping() = default;
-  /// Maps `size` bytes of `fd` from its start; size is not 0. errno is set where it is not
-  /// mapped().
+  /// Maps `size` bytes of `fd` from its start; size is not 0. On failure mapped() is false and
+  /// errno is set.
   Mapping(int fd, std::size_t size) noexcept;
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
@@ -18,13 +19,13 @@ class Mapping {
 
   bool mapped() const noexcept { return begin_ != nullptr; }
   std::string_view text() const noexcept { return {begin_, size_}; }
-  /// Whether a guard had to put zeros in place of pages that the file no longer has.
+  /// Whether the guard replaced pages that the file no longer has with zeros.
   bool was_truncated() const noexcept;
 
  private:
   const char* begin_ = nullptr;
   std::size_t size_ = 0;
-  int slot_ = -1;  // in the table that the signal handler looks at
+  int slot_ = -1;  // index in the signal handler's table
 };
 
 }  // namespace perfmap

@@ -28,10 +28,10 @@ std::string directory_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-/// Where the last link leads, so that its target is what gets replaced; `path` itself otherwise.
-/// The target need not be there yet.
+/// The target of the last link, so that the target is replaced and not the link; `path` itself if
+/// it is not a link. The target need not exist.
 std::string behind_links(std::string path) {
-  constexpr int kMaxLinks = 40;  // as the kernel has it
+  constexpr int kMaxLinks = 40;  // the kernel's limit
   for (int links = 0; links < kMaxLinks; ++links) {
     if (char* const real = ::realpath(path.c_str(), nullptr); real != nullptr) {
       path = real;
@@ -49,8 +49,8 @@ std::string behind_links(std::string path) {
 
 std::string link_to(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-/// Calls act(name) with new names beside `target` until it answers something else than EEXIST; its
-/// answer, and the name.
+/// Calls act(name) with new names next to `target` until the result is not EEXIST; returns the
+/// result and the name.
 template <class Act>
 int with_new_name(const std::string& target, std::string& name, Act act) {
   static std::atomic<unsigned> counter{0};
@@ -64,12 +64,12 @@ int with_new_name(const std::string& target, std::string& name, Act act) {
   return -1;
 }
 
-/// Creates a file in the directory of `target`, without a name where the file system knows that:
-/// nothing of it is left then if the program is killed. -1 and errno where both fail.
+/// Creates a file in the directory of `target`, without a name if the file system supports that:
+/// then nothing is left if the program is killed. -1 and errno if both fail.
 int create_beside(const std::string& target, mode_t mode, std::string& name) {
   const int fd = ::open(directory_of(target).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
   if (fd >= 0 && ::access(link_to(fd).c_str(), F_OK) == 0) return fd;
-  if (fd >= 0) ::close(fd);  // without /proc it could be given no name later
+  if (fd >= 0) ::close(fd);  // without /proc it could not be named later
   return with_new_name(target, name, [mode](const char* tried) {
     return ::open(tried, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   });
@@ -93,8 +93,8 @@ Result<OutputFile> OutputFile::replace_itself(const std::string& path) {
   return file;
 }
 
-// `target` holds no link any more, and rename() follows none, so a file that is the one wanted here
-// is the one that is replaced in the end, or another that was put in its very place.
+// `target` is no longer a link, and rename() follows none. So what is replaced in the end is the
+// file checked here, or a file put in its place meanwhile.
 Result<OutputFile> OutputFile::replace(const std::string& path, const FileFacts* only) {
   if (path.empty()) return Failure(system_error("cannot write ''", ENOENT));
   OutputFile file;
@@ -115,12 +115,12 @@ Result<OutputFile> OutputFile::replace(const std::string& path, const FileFacts*
     return file;
   }
   file.final_path_ = target;
-  // What replaces a file is its owner's alone until it has the old one's mode; a new one gets what
-  // the umask leaves, as from any program.
+  // A replacement is private to its owner until it has the mode of the old file. A new file gets
+  // the mode that the umask leaves, as from any program.
   file.fd_ = create_beside(target, exists ? 0600 : 0666, file.temporary_path_);
   if (file.fd_ < 0) return Failure(system_error("cannot write " + path, errno));
   if (exists) {
-    // Only root may give a file away; for others it stays theirs, which is no failure.
+    // Only root can give a file away; for others it stays theirs, which is not an error.
     if (::fchown(file.fd_, old.st_uid, old.st_gid) != 0) errno = 0;
     ::fchmod(file.fd_, old.st_mode & 07777);
   }
@@ -193,7 +193,7 @@ void OutputFile::send(std::string_view bytes) {
   }
 }
 
-/// What is shown goes out in whole lines where it can: a character may not be seen in halves.
+/// Output to a terminal is written in whole lines if possible, so that no character is cut in two.
 void OutputFile::drain_lines() {
   const std::string_view bytes(buffer_.data(), used_);
   const std::size_t end = shows_ ? bytes.rfind('\n') + 1 : used_;  // npos + 1 is 0
@@ -226,7 +226,7 @@ Result<void> OutputFile::flush() {
   return {};
 }
 
-/// A name for what has none yet, to be renamed.
+/// Gives a temporary name to a file without a name, so that it can be renamed.
 void OutputFile::give_name() {
   const std::string file = link_to(fd_);
   const int linked = with_new_name(final_path_, temporary_path_, [&file](const char* tried) {
@@ -249,7 +249,7 @@ Result<void> OutputFile::commit() {
 
 namespace {
 
-/// "/proc/N/root/...": below it links of others are followed.
+/// Whether the path is "/proc/N/root/...": below it, links of other users are followed.
 bool is_in_process_root(std::string_view path) noexcept {
   constexpr std::string_view kProc = "/proc/";
   if (!path.starts_with(kProc)) return false;

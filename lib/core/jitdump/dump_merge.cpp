@@ -56,11 +56,12 @@ struct Event {
   std::uint64_t offset;
   std::uint32_t dump;
   bool is_move;
-  std::size_t original;     ///< the event of which this is a copy; itself, if of none
+  std::size_t original;     ///< the event that this is a copy of; its own number if it is not a
+                            ///< copy
   std::uint64_t index = 0;  ///< code_index as written
 };
 
-/// Where a record has its code_index, which is all that may differ between copies.
+/// The offset of a record's code_index, the only field in which copies may differ.
 std::size_t index_offset(bool is_move) noexcept { return is_move ? 56 : 48; }
 
 int compare_but_for_index(const JitRecord& a, const JitRecord& b, bool is_move) noexcept {
@@ -101,7 +102,7 @@ class Merger {
                                                     : dumps.front().header()->order;
   }
 
-  /// Empty dumps say nothing, and so nothing different.
+  /// Empty dumps have no header, so they cannot contradict the others.
   std::optional<Error> check_headers() {
     const auto different = [](std::string what) {
       return Error{Errc::invalid_argument, "cannot merge jitdumps " + std::move(what), 0, {}};
@@ -141,7 +142,7 @@ class Merger {
     return dumps_[event.dump].record_at(event.offset).value_or(JitRecord());
   }
 
-  /// Copies have the same time, so they are neighbours, in whatever order.
+  /// Copies have the same time, so after sorting they are neighbours, in any order.
   void mark_copies() {
     if (dumps_.size() < 2) return;
     for (std::size_t begin = 0; begin < events_.size();) {
@@ -181,7 +182,7 @@ class Merger {
   void write(std::size_t number) {
     Event& event = events_[number];
     const JitRecord record = record_of(event);
-    // Neither where the file was cut off: nobody will want the rest.
+    // Not written either if the file was truncated: the rest is useless.
     if (decode_move(record)) write_move(event, number, record);
     if (decode_load(record)) write_load(event, number, record);
     if (buffer_.size() < kFlushAt) return;
@@ -202,14 +203,14 @@ class Merger {
       const auto detail = before ? dumps_[event.dump].record_at(*before) : std::nullopt;
       if (detail) put(*detail, {});
     }
-    // One that says more code than it has is written with what it has.
+    // A LOAD whose size exceeds its code is written with the code it has.
     const auto load = decode_load(record);
     const std::uint64_t size = has_odd_sizes(record) ? load->code.size() : load->code_size;
     put(record, {{index_offset(false), event.index}, {kCodeSizeAt, size}});
   }
 
-  /// With where its code was: where the record has that wrong, it would mean other code by now. And
-  /// with no more than was loaded.
+  /// Writes a MOVE with the address where its code really was: with a wrong one it could mean other
+  /// code in the merged dump. Its size is at most what was loaded.
   void write_move(const Event& event, std::size_t number, const JitRecord& record) {
     const auto moved = timelines_[event.dump].moved_by(event.offset);
     const bool is_copy = event.original != number;
@@ -227,7 +228,7 @@ class Merger {
     std::size_t offset;
     std::uint64_t value;
   };
-  /// The record fitted into one before, and is no longer now.
+  /// The original record fits the size limit; the patched one may not.
   void put(const JitRecord& record, std::initializer_list<Patch> patches) {
     const std::size_t begin = buffer_.size();
     if (!encoder_.record(record)) return;
@@ -246,7 +247,7 @@ class Merger {
   std::vector<JitDetails> details_;
   std::vector<Timeline> timelines_;
   std::vector<Event> events_;
-  std::vector<std::map<std::uint64_t, std::uint64_t>> indexes_;  // by dump, of LOADs by offset
+  std::vector<std::map<std::uint64_t, std::uint64_t>> indexes_;  // one per dump, of LOADs by offset
   DumpMergeStats stats_;
 };
 

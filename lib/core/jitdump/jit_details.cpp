@@ -14,19 +14,19 @@ namespace perfmap {
 
 namespace {
 
-/// V8 adds the size of an ELF header to the addresses of its lines: perf of that time put the code
-/// behind one.
+/// V8 adds the size of an ELF header to the addresses of its lines, because perf of that time put
+/// the code after one.
 inline constexpr std::uint64_t kV8LineShift = 0x40;
 
 constexpr std::size_t kFixed = 16;  // address, line and column
 constexpr std::size_t kMaxPadding = 7;
-constexpr std::size_t kLostBytes = 16;  // which the heap uses for its own in what was freed
+constexpr std::size_t kLostBytes = 16;  // overwritten by the heap when the memory is freed
 
-/// Tells where entries begin.
+/// Finds where entries begin.
 struct Entries {
   std::string_view text;
   std::endian order;
-  AddressRange addresses;  // the last is behind the code, where an entry may stand, too
+  AddressRange addresses;  // includes the end of the code, where an entry may be, too
 
   bool begins_at(std::size_t at) const noexcept {
     Cursor cursor(text.substr(at), order);
@@ -39,7 +39,7 @@ struct Entries {
     const std::string_view rest = text.substr(at);
     return rest.size() <= kMaxPadding && rest.find_first_not_of('\0') == std::string_view::npos;
   }
-  /// Where the NUL stands that ends the name at `name`.
+  /// The offset of the NUL that ends the name at `name`.
   std::size_t end_of_name(std::size_t name, bool last) const noexcept {
     std::size_t nul = text.find('\0', name);
     while (nul != std::string_view::npos && !(last ? ends_at(nul + 1) : begins_at(nul + 1))) {
@@ -54,11 +54,11 @@ std::string_view without_number(std::string_view text) noexcept {
   return last != std::string_view::npos && text[last] == ':' ? text.substr(0, last) : text;
 }
 
-/// The lines of a DEBUG_INFO record of V8's whose file names were freed before they were written:
-/// NULs stand within their first 16 bytes, so that entries seem to end early. Here an entry ends
-/// where the next begins with an address of the code at `range`, moved up by `shift`, and the last
-/// one with the record. Nothing where they cannot be told apart so. `file` is what stands there.
-/// O(bytes).
+/// Decodes the lines of a DEBUG_INFO record for which V8 freed the file names before it wrote them.
+/// The first 16 bytes of such a name may hold NULs, so that entries seem to end early. Here an
+/// entry ends where the next begins with an address inside the code at `range`, moved up by
+/// `shift`; the last one ends with the record. Nothing if that is ambiguous. LineRecord::file is
+/// the damaged text. O(bytes).
 std::optional<std::vector<LineRecord>> decode_v8_lines(const JitRecord& record,
                                                        const AddressRange& range,
                                                        std::uint64_t shift) {
@@ -87,8 +87,8 @@ std::optional<std::vector<LineRecord>> decode_v8_lines(const JitRecord& record,
   return lines;
 }
 
-/// The file that a name with NULs in it was, as the name of the function tells that ends with
-/// " FILE:LINE:COLUMN"; empty if that is another one. A name without NULs is what it is.
+/// Restores a file name that has NULs in it from a function name that ends with "
+/// FILE:LINE:COLUMN". Empty if that is another file. A name without NULs is returned unchanged.
 std::string_view mended_v8_file(std::string_view file, std::string_view function_name) noexcept {
   if (file.find('\0') == std::string_view::npos) return file;
   const std::string_view path = without_number(without_number(function_name));
@@ -98,14 +98,14 @@ std::string_view mended_v8_file(std::string_view file, std::string_view function
   return begins && whole.ends_with(file.substr(kLostBytes)) ? whole : std::string_view();
 }
 
-constexpr std::uint64_t kNone = 0;  // no record is at the header's place
-/// Erlang's first lines are those of the words before the code.
+constexpr std::uint64_t kNone = 0;  // offset 0 is the header, never a record
+/// Erlang's first lines belong to the words right before the code.
 constexpr std::uint64_t kShortlyBelow = 4096;
-/// LOADs of other threads that may come before its own. What waits longer has lost its LOAD, and
-/// would go to whatever is loaded there next.
+/// How many LOADs of other threads may come between a DEBUG_INFO record and its LOAD. A record that
+/// waits longer has lost its LOAD; without a limit, code loaded there later would get its lines.
 constexpr std::uint64_t kMaxBetween = 256;
 
-/// Before correction addresses are compared as distances from the code.
+/// Before correction, addresses are compared as distances from the code.
 struct Distance {
   Address code;
   std::int64_t operator()(Address address) const noexcept {
@@ -124,8 +124,8 @@ struct JitDetails::State {
 
   const Jitdump* dump;
   Jitdump::Reader reader;
-  std::vector<Details> all;  // by load, which grows along the file
-  /// What no LOAD has taken yet: offsets, and how many LOADs there had been.
+  std::vector<Details> all;  // ascending by load
+  /// A DEBUG_INFO record without a LOAD so far: its offset, and the number of LOADs before it.
   struct Waiting {
     std::uint64_t debug_info;
     std::uint64_t since;
@@ -133,7 +133,7 @@ struct JitDetails::State {
   std::map<Address, Waiting> waiting;
   std::uint64_t loads = 0;
   std::uint64_t unwinding = kNone;
-  /// DEBUG_INFO records, and those whose first line is below where V8's shift puts it.
+  /// How many records have lines, and how many of those have their first line below V8's shift.
   std::uint64_t with_lines = 0;
   std::uint64_t below_shift = 0;
 
@@ -178,7 +178,7 @@ struct JitDetails::State {
     return found != all.end() && found->load == load ? &*found : nullptr;
   }
 
-  /// A later V8 may stop it: most records tell.
+  /// A later V8 may drop the shift, so the majority of the records decides.
   std::uint64_t shift() const noexcept {
     return dump->is_v8() && below_shift < with_lines - below_shift ? kV8LineShift : 0;
   }

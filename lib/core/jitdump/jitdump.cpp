@@ -22,13 +22,13 @@ inline bool begins_with_eh_frame_hdr(std::string_view data, std::uint64_t size) 
   return size >= 8 && size <= data.size() && data.starts_with(kStart);
 }
 
-// Where the sizes lie.
+// Offsets of the size fields.
 constexpr std::uint64_t kCodeSizeAt = 40;
 constexpr std::uint64_t kUnwindingSizeAt = 16;
 
 constexpr std::size_t kMaxAlignment = 7;
 
-/// A whole LOAD has a NUL right before its code: where it has, the name need not be looked at.
+/// A complete LOAD has a NUL right before its code. If it is there, the name is not scanned.
 bool has_odd_code_size(const JitRecord& record) noexcept {
   Cursor cursor(record.bytes, record.order);
   cursor.skip(kCodeSizeAt);
@@ -74,7 +74,7 @@ void report_odd_sizes(const JitRecord& record, Diagnostics& problems) {
 
 namespace {
 
-/// A cursor over the body of a record of that kind.
+/// A cursor over the body of a record if it has that kind.
 std::optional<Cursor> body_of(const JitRecord& record, JitRecordKind kind) noexcept {
   if (!record.is(kind)) return std::nullopt;
   Cursor cursor(record.bytes, record.order);
@@ -97,8 +97,8 @@ std::optional<LoadRecord> decode_load(const JitRecord& record) noexcept {
   load.name = body->c_string();
   if (!body->ok()) return std::nullopt;
   load.padding = body->rest();
-  // A producer may have no code to give and say its size all the same. One that gives less than it
-  // says does not exist: there the bytes count, which are bounded by the file.
+  // A producer without code may still state its size. No producer gives less code than it states:
+  // then the record is damaged, and the bytes present count, which the file bounds.
   std::uint64_t size = load.code_size;
   if (size > load.padding.size() && !is_left_out_code(load.padding)) size = load.padding.size();
   load.range = AddressRange::within_space(address, size);
@@ -187,8 +187,9 @@ bool in_time(std::uint64_t time, const JitRecordHints& hints) noexcept {
   return hints.time == 0 || (time < hints.time ? hints.time - time : time - hints.time) < kWeeks;
 }
 
-/// A LOAD whose sizes add up: the name's NUL stands right before the code or, without code, at the
-/// end. Of long names only the start is looked at, so that hostile bytes cost no more than others.
+/// Whether the sizes of a LOAD add up: the name's NUL is right before the code or, without code, at
+/// the end. Of a long name only the start is scanned, so that hostile bytes cost no more than
+/// others.
 bool is_plausible_load(const JitRecord& record) noexcept {
   constexpr std::size_t kLook = 256;
   Cursor cursor(record.bytes, record.order);
@@ -220,7 +221,7 @@ bool is_plausible_unwinding(const JitRecord& record) noexcept {
   return info && info->padding.size() <= kMaxPadding;
 }
 
-/// A record of one size.
+/// For records of a fixed size.
 template <std::uint32_t size>
 bool has_its_size(const JitRecord& record) noexcept {
   return record.bytes.size() == size;
@@ -229,7 +230,7 @@ bool has_its_size(const JitRecord& record) noexcept {
 struct RecordKind {
   JitRecordKind kind;
   std::string_view name;
-  std::uint32_t smallest;  ///< size of a record
+  std::uint32_t smallest;  ///< smallest possible size of a record
   bool (*is_plausible)(const JitRecord& record) noexcept;
 };
 constexpr std::array<RecordKind, kJitRecordKinds> kKinds{{
@@ -283,14 +284,14 @@ bool could_be_prefix(std::string_view bytes, std::uint64_t offset,
   const std::uint32_t id = cursor.u32();
   const std::uint32_t size = cursor.u32();
   const std::uint64_t time = cursor.u64();
-  if (!cursor.ok()) return true;  // the end of the file
+  if (!cursor.ok()) return true;  // end of the file
   return id < kJitRecordKinds && size >= JitRecord::kPrefix && in_time(time, hints);
 }
 
 std::optional<JitRecord> find_record(std::string_view bytes, std::uint64_t offset,
                                      const JitRecordHints& hints) noexcept {
   for (; bytes.size() - offset >= JitRecord::kPrefix; ++offset) {
-    // Most bytes are no prefix: the id decides.
+    // Most offsets do not hold a record prefix; checking the id first rejects them cheaply.
     std::uint32_t id = 0;
     std::memcpy(&id, bytes.data() + offset, sizeof id);
     if (hints.order != std::endian::native) id = __builtin_bswap32(id);
@@ -321,8 +322,8 @@ std::uint32_t smallest_size(std::uint32_t id) noexcept {
   return id < kKinds.size() ? kKinds[id].smallest : UINT32_MAX;
 }
 
-/// Records of ids to come are skipped by their size, which is to be believed where a known record
-/// follows soon.
+/// Records with ids of future versions are skipped by their size. The size is trusted if a known
+/// record follows soon.
 bool is_unknown_kind(std::string_view bytes, JitRecord record, const JitRecordHints& hints) {
   constexpr int kInARow = 16;
   for (int i = 0; i < kInARow; ++i) {
@@ -334,8 +335,8 @@ bool is_unknown_kind(std::string_view bytes, JitRecord record, const JitRecordHi
   return false;
 }
 
-/// Whether records begin there. The size is damaged where none does, but one begins behind the 40
-/// bytes that every header has.
+/// Whether records begin after a header of that size. The size is damaged if none begins there, but
+/// one begins after the 40 bytes that every header has.
 bool is_end_of_header(std::string_view bytes, std::uint32_t size, std::endian order) noexcept {
   if (size <= JitdumpHeader::kSize || size > bytes.size()) return false;
   const JitRecordHints hints{order, 0};
@@ -400,7 +401,7 @@ std::optional<JitRecord> Jitdump::Reader::next(Diagnostics& problems) {
   const std::string_view bytes = dump_->bytes();
   const std::endian order = dump_->header_ ? dump_->header_->order : std::endian::native;
   const std::optional<JitRecord> record = read_prefix(bytes, at_, order);
-  // What follows is looked at, too: it is read next, and garbage seldom fits twice.
+  // The following record is checked, too: it is read next, and garbage rarely fits twice.
   if (!closed_ && record && record->bytes.size() >= smallest_size(record->id) &&
       could_be_prefix(bytes, record->end(), {order, 0})) [[likely]] {
     if (has_odd_sizes(*record)) [[unlikely]]
@@ -445,8 +446,8 @@ std::optional<JitRecord> Jitdump::Reader::next_slowly(Diagnostics& problems) {
 }
 
 std::uint64_t Jitdump::Reader::repeated_before(const JitRecord& next) noexcept {
-  // Each look back costs as much as reading so many bytes: a file that is damage all over gets as
-  // many as its size allows.
+  // Each look back costs as much as reading that many bytes, so the number of looks is limited by
+  // the file size: otherwise a file damaged all over would take too long.
   if (looks_back_ * kMaxRepeated > 64 * kMaxRepeated + dump_->bytes().size()) return 0;
   ++looks_back_;
   return repeated_bytes(dump_->bytes(), at_, next);

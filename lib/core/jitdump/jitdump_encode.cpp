@@ -20,7 +20,7 @@ std::string_view file_of(const LineRecord& line) noexcept {
   return line.file_repeats ? kRepeatedFile : before_nul(line.file);
 }
 
-/// The size of a record, if it can be written.
+/// The size of a record, or nothing if it does not fit the field.
 std::optional<std::uint32_t> record_size(std::uint64_t bytes) noexcept {
   if (bytes > UINT32_MAX) return std::nullopt;
   return static_cast<std::uint32_t>(bytes);

@@ -36,8 +36,8 @@ inline constexpr std::uint32_t kHostElfMachine = EM_LOONGARCH;
 inline constexpr std::uint32_t kHostElfMachine = EM_NONE;
 #endif
 
-/// Writes the fields of a binary record in either byte order: what Cursor reads. The caller has
-/// counted the room.
+/// Writes the fields of a binary record in either byte order, the counterpart of Cursor. The caller
+/// must provide enough space.
 class FieldWriter {
  public:
   FieldWriter(char* at, std::endian order) noexcept
@@ -66,7 +66,7 @@ class FieldWriter {
   bool swapped_;
 };
 
-// The parts of records that have a fixed size. `size` is the record's, all of it.
+// The fixed-size parts of records. `size` is the total size of the record.
 
 using LoadFixed = std::array<char, LoadRecord::kFixed>;
 using MoveFixed = std::array<char, MoveRecord::kFixed>;
@@ -134,26 +134,27 @@ inline UnwindingFixed fixed_part(const UnwindingRecord& info, std::uint32_t size
   return bytes;
 }
 
-/// "As in the entry before", in place of a file's name.
+/// Stands for the file name of the previous entry.
 constexpr std::string_view kRepeatedFile = "\xff";
 
-/// Names end at their first NUL, in the file as here.
+/// Names end at their first NUL, in the file as well as here.
 constexpr std::string_view before_nul(std::string_view name) noexcept {
   return name.substr(0, name.find('\0'));
 }
 
-/// Whether the sizes within a record contradict each other or the record's bytes, as those of a
-/// damaged one do: the decoders take no more than the bytes have. O(1), but for LOADs without code.
+/// Whether the sizes within a record contradict each other or the record's bytes, as in a damaged
+/// record. The decoders never read past the bytes. O(1), except for LOADs without code.
 bool has_odd_sizes(const JitRecord& record) noexcept;
 
-/// Reports a record that has_odd_sizes() by the rule of its kind: JD203, JD211 or JD212.
+/// Reports a record for which has_odd_sizes() holds under the rule of its kind: JD203, JD211 or
+/// JD212.
 void report_odd_sizes(const JitRecord& record, Diagnostics& problems);
 
-/// Whether this is what lies between a LOAD's name and the next record where the code was left out:
-/// nothing, or a few zeros for alignment.
+/// Whether `rest`, the bytes between a LOAD's name and the next record, means that the code was
+/// left out: it is empty, or a few zeros for alignment.
 bool is_left_out_code(std::string_view rest) noexcept;
 
-/// What is known about the records of a dump when one of them turns out to be damaged.
+/// What is known about the other records of a dump when one is found damaged.
 struct JitRecordHints {
   std::endian order = std::endian::native;
   std::uint64_t time = 0;  ///< of the last good record; 0: none yet
@@ -163,22 +164,22 @@ struct JitRecordHints {
 std::optional<JitRecord> read_prefix(std::string_view bytes, std::uint64_t offset,
                                      std::endian order) noexcept;
 
-/// Whether this is a record as a producer writes them: a known id, a body whose sizes add up, a
-/// time not weeks away from the hint's. O(1).
+/// Whether this looks like a record that a producer writes: a known id, a body whose sizes add up,
+/// and a time within weeks of the hint's. O(1).
 bool is_plausible(const JitRecord& record, const JitRecordHints& hints) noexcept;
 
-/// Whether what lies at `offset` could be a record's prefix, or is the end.
+/// Whether a record's prefix could begin at `offset`, or the bytes end there.
 bool could_be_prefix(std::string_view bytes, std::uint64_t offset,
                      const JitRecordHints& hints) noexcept;
 
-/// The first plausible record at or behind `offset` that ends with the bytes or before another
-/// prefix that could be. O(bytes), whatever they are.
+/// The first plausible record at or after `offset` that is followed by the end or by another
+/// possible prefix. O(bytes) for any content.
 std::optional<JitRecord> find_record(std::string_view bytes, std::uint64_t offset,
                                      const JitRecordHints& hints) noexcept;
 
-/// A buffer that was written twice leaves its bytes twice, the second time behind a whole record.
-/// How many bytes from `damage` on repeat those right before it, where `next` is the first record
-/// found behind `damage`; 0 where they do not. Looks back over at most kMaxRepeated bytes.
+/// A buffer that was written twice leaves its bytes twice, the second time after a complete record.
+/// Returns how many bytes from `damage` on repeat the bytes right before it, or 0. `next` is the
+/// first record found after `damage`. Looks back over at most kMaxRepeated bytes.
 inline constexpr std::uint64_t kMaxRepeated = std::uint64_t{1} << 20;  // buffers are smaller
 std::uint64_t repeated_bytes(std::string_view bytes, std::uint64_t damage,
                              const JitRecord& next) noexcept;

@@ -14,8 +14,8 @@ namespace perfmap {
 
 namespace {
 
-/// A set of numbers below a bound, as bits with a summary above each 64 of them: every operation
-/// looks at one word a level, and there are four levels for 16 million numbers.
+/// A set of numbers below a bound: a bitmap with a summary bit for each 64 bits of the level below.
+/// Each operation looks at one word per level; 16 million numbers need four levels.
 class OrderedBits {
  public:
   static constexpr std::size_t kNone = SIZE_MAX;
@@ -40,7 +40,7 @@ class OrderedBits {
       number /= 64;
     }
   }
-  /// The largest that is at most `number`, or kNone.
+  /// The largest member that is at most `number`, or kNone.
   std::size_t at_most(std::size_t number) const noexcept {
     for (std::size_t i = 0; i < levels_.size(); ++i) {
       const std::uint64_t word = levels_[i][number / 64] & ((bit(number) - 1) | bit(number));
@@ -50,7 +50,7 @@ class OrderedBits {
     }
     return kNone;
   }
-  /// The smallest that is at least `number`, or kNone. `number` is at most the bound.
+  /// The smallest member that is at least `number`, or kNone. `number` is at most the bound.
   std::size_t at_least(std::size_t number) const noexcept {
     for (std::size_t i = 0; i < levels_.size(); ++i) {
       if (number / 64 >= levels_[i].size()) return kNone;
@@ -83,7 +83,7 @@ class OrderedBits {
 
 constexpr std::uint32_t kNobody = UINT32_MAX;
 
-/// All addresses at which some placement begins or ends, numbered in ascending order.
+/// All addresses at which a placement begins or ends, numbered in ascending order.
 class Borders {
  public:
   explicit Borders(const CodeEvents& placements) : of_(placements.count() * 2) {
@@ -118,7 +118,7 @@ class Borders {
   MmapVector<std::uint32_t> of_;
 };
 
-/// The address space at one time, which goes through all placements.
+/// Sweeps over time through all placements and keeps the state of the address space.
 class Sweep {
  public:
   explicit Sweep(const CodeEvents& placements)
@@ -149,7 +149,7 @@ class Sweep {
   }
 
  private:
-  /// The neighbours of a piece among those of its placement that are there. Only a MOVE asks.
+  /// A doubly linked list of the open pieces of one placement. Only kept if there are MOVEs.
   struct Link {
     std::uint32_t previous = kNobody;
     std::uint32_t next = kNobody;
@@ -181,7 +181,7 @@ class Sweep {
     }
   }
 
-  /// Ends whatever lies in [begin, end); what sticks out of it goes on as pieces of its own.
+  /// Ends everything in [begin, end). Parts that stick out continue as new pieces.
   void clear(std::uint32_t begin, std::uint32_t end, std::uint64_t time) {
     const std::size_t before = begins_.at_most(begin);
     if (before != OrderedBits::kNone && before != begin) {
@@ -221,12 +221,12 @@ class Sweep {
 
   const CodeEvents& placements_;
   Borders borders_;
-  OrderedBits begins_;                   // where a piece begins now
-  std::vector<std::uint32_t> piece_at_;  // which one, for the borders in begins_
-  std::vector<std::uint32_t> first_of_;  // of each placement, its first piece now
-  std::vector<Link> links_;              // of each piece, where there are moves
-  std::vector<std::uint32_t> now_;       // of each LOAD, where its code is
-  std::size_t next_move_ = 0;            // in Placements::moved
+  OrderedBits begins_;                   // where an open piece begins
+  std::vector<std::uint32_t> piece_at_;  // the open piece, for borders in begins_
+  std::vector<std::uint32_t> first_of_;  // per placement, its first open piece
+  std::vector<Link> links_;              // per piece, if there are MOVEs
+  std::vector<std::uint32_t> now_;       // per LOAD, the placement of its code now
+  std::size_t next_move_ = 0;            // index in CodeEvents::moved
   CodeLifetimes pieces_;
 };
 
@@ -236,14 +236,14 @@ CodeLifetimes make_pieces(const CodeEvents& placements) { return Sweep(placement
 
 namespace {
 
-/// Of the numbers first..last, counted from 1, the one that is highest in a balanced tree in which
-/// a number lies the higher the more zero bits it ends in.
+/// Among the numbers first..last, counted from 1, the one highest in an implicit balanced tree: the
+/// more zero bits a number ends in, the higher it is.
 std::size_t highest(std::size_t first, std::size_t last) noexcept {
   const std::size_t above = (first - 1) ^ last;
   return last & ~(std::bit_floor(above) - 1);
 }
 
-/// A distance as a logarithm, rounded up, that does not exceed four bits: 0, 1, 2, 3-4, 5-8, ...
+/// A distance as a rounded-up logarithm in four bits: 0, 1, 2, 3-4, 5-8, ...
 unsigned short_distance(std::size_t distance) noexcept {
   if (distance < 2) return static_cast<unsigned>(distance);
   return std::min(static_cast<unsigned>(std::bit_width(distance - 1)) + 1, 15u);
@@ -279,8 +279,8 @@ std::optional<LifetimeTree::Found> LifetimeTree::find_from(std::size_t gap, Addr
   return find_on_path(gap, address, time);
 }
 
-/// Asks the other centers on the path from the gap to the root of the tree, side by side: every
-/// step of each search waits for memory, so they wait together.
+/// Searches the other centers on the path from the gap to the root of the tree, interleaved: each
+/// step of each search waits for memory, so the waits overlap.
 std::optional<LifetimeTree::Found> LifetimeTree::find_on_path(std::size_t gap, Address address,
                                                               std::uint64_t time) const noexcept {
   std::array<Candidate, 64> on_path;
@@ -303,14 +303,14 @@ std::optional<LifetimeTree::Found> LifetimeTree::find_on_path(std::size_t gap, A
   return std::nullopt;
 }
 
-/// Whether some piece of a center reaches into a gap other than the one behind the center.
+/// Whether a piece of a center reaches into a gap other than the one right after the center.
 bool LifetimeTree::reaches(std::size_t center, std::size_t gap) const noexcept {
   const unsigned reach = reach_[center];
   if (gap > center) return gap - center > 1 && short_distance(gap - center - 1) <= reach >> 4;
   return short_distance(center + 1 - gap) <= (reach & 0xf);
 }
 
-/// One step of a binary search; whether another one is needed.
+/// One step of a binary search; returns whether another step is needed.
 bool LifetimeTree::Candidate::halve(std::uint64_t time) noexcept {
   if (count <= 1) return false;
   const std::size_t half = count / 2;
@@ -328,7 +328,7 @@ LifetimeTree::Candidate LifetimeTree::candidate_of(std::size_t center,
   return {&oldest, oldest.older, center};
 }
 
-/// The piece of a center that exists at `time` if any does.
+/// The piece of a center that exists at `time`, if there is one.
 const LifetimeTree::Kept& LifetimeTree::at(std::size_t center, std::uint64_t time) const noexcept {
   Candidate candidate = candidate_of(center, time);
   while (candidate.halve(time)) {
@@ -372,10 +372,10 @@ std::vector<LifetimeTree::Found> LifetimeTree::all_at(std::uint64_t time) const 
   return there;
 }
 
-/// Where pieces hang, and how many on each center.
+/// The center of each piece, and the number of pieces of each center.
 struct LifetimeTree::Homes {
-  std::vector<std::uint32_t> center_of;  // each piece
-  std::vector<std::uint32_t> first;      // of each center, counting all; one more at the end
+  std::vector<std::uint32_t> center_of;  // of each piece
+  std::vector<std::uint32_t> first;      // prefix sums per center; one more at the end
 };
 
 LifetimeTree::LifetimeTree(const CodeEvents& placements, const CodeLifetimes& pieces) {
@@ -387,12 +387,13 @@ LifetimeTree::LifetimeTree(const CodeEvents& placements, const CodeLifetimes& pi
   search_tree_ = SearchTree({centers_.data(), centers_.size()});
 }
 
-/// From the highest address down: a piece that has no center yet gets its beginning for one.
-/// `centers_below` gets for each border how many centers are below it.
+/// Greedy from the highest address down: a piece that contains no center yet makes its begin a
+/// center. `centers_below` gets, for each border, the number of centers below it.
 void LifetimeTree::choose_centers(const CodeLifetimes& pieces,
                                   MmapVector<std::uint32_t>& centers_below) {
   const std::size_t count = pieces.borders.size();
-  std::vector<std::uint32_t> first_end(count, UINT32_MAX);  // of the pieces that begin there
+  std::vector<std::uint32_t> first_end(count, UINT32_MAX);  // of the pieces that begin at each
+                                                            // border
   for (const CodeLifetime& piece : pieces.all) {
     first_end[piece.begin] = std::min(first_end[piece.begin], piece.end);
   }
@@ -441,7 +442,7 @@ void LifetimeTree::hang(const CodeEvents& placements, const CodeLifetimes& piece
   for (std::size_t i = 0; i < pieces.all.size(); ++i) {
     const std::size_t center = homes.center_of[i];
     const std::uint32_t count = homes.first[center + 1] - homes.first[center];
-    // Each center before this one has one piece that is not among the older ones.
+    // The newest piece of each center before this one is stored by center number, not here.
     const std::size_t older = centers_.size() + homes.first[center] - center;
     const std::uint32_t before = hung[center]++;
     const bool newest = before + 1 == count;

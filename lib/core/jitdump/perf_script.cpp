@@ -29,7 +29,7 @@ bool all_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// Linux has no greater ones, so that few other numbers are taken for one.
+/// The maximum pid of Linux. The limit avoids taking other numbers for a pid.
 constexpr pid_t kGreatestPid = 4194304;
 
 std::optional<pid_t> number(std::string_view text) {
@@ -39,8 +39,8 @@ std::optional<pid_t> number(std::string_view text) {
   return value;
 }
 
-/// What perf prints between the ids and the time: "[003]", the guest ("VM:1 VCPU:0"), and what
-/// `-F misc` adds ("U", "KG", "E").
+/// Fields that perf prints between the ids and the time: "[003]", the guest ("VM:1 VCPU:0"), and
+/// those of `-F misc` ("U", "KG", "E").
 bool is_between_ids_and_time(std::string_view token) {
   if (token.starts_with("VM:") || token.starts_with("VCPU:")) return true;
   if (token.size() > 2 && token.front() == '[' && token.back() == ']') {
@@ -50,12 +50,12 @@ bool is_between_ids_and_time(std::string_view token) {
 }
 
 struct Ids {
-  pid_t pid = 0;  // 0 where the header has only a tid
+  pid_t pid = 0;  // 0 if the header has only a tid
   pid_t tid = 0;
   std::uint64_t time = Timeline::kEnd;
 };
 
-/// "603/604" or "604"; perf prints -1 for what it does not know.
+/// "603/604" or "604"; perf prints -1 for an unknown id.
 std::optional<Ids> parse_ids(std::string_view token) {
   const std::size_t slash = token.find('/');
   const auto id = [](std::string_view text) {
@@ -69,7 +69,7 @@ std::optional<Ids> parse_ids(std::string_view token) {
   return Ids{*first, *second, Timeline::kEnd};
 }
 
-/// "4513.566110008:" next, but for what may stand before it.
+/// Parses "4513.566110008:" as the next token, after the optional fields above.
 std::optional<std::uint64_t> following_time(std::string_view rest) {
   std::string_view next = take_token(rest);
   while (!next.empty() && is_between_ids_and_time(next)) next = take_token(rest);
@@ -78,8 +78,8 @@ std::optional<std::uint64_t> following_time(std::string_view rest) {
   return parse_seconds(next);
 }
 
-/// The ids of a header with a time, `[COMM] IDS [CPU] TIME: …`: those right before the time, for
-/// COMM may hold blanks and numbers.
+/// The ids of a header with a time, `[COMM] IDS [CPU] TIME: …`. They are searched for right before
+/// the time, because COMM may contain blanks and numbers.
 std::optional<Ids> timed_ids(std::string_view rest) {
   while (!rest.empty()) {
     auto ids = parse_ids(take_token(rest));
@@ -108,8 +108,8 @@ std::string_view first_token(std::string_view line) {
   return line.substr(0, line.find(' '));
 }
 
-/// N of /tmp/perf-N.map or "[JIT] tid N"; 0 for the other places where JIT code lives; nothing for
-/// files and the rest.
+/// N of /tmp/perf-N.map or "[JIT] tid N"; 0 for other places of JIT code; nothing for files and
+/// everything else.
 std::optional<pid_t> jit_process(std::string_view dso) {
   if (dso == "[unknown]" || dso == "//anon") return 0;
   if (dso.starts_with("[anon:") && dso.ends_with(']')) return 0;
@@ -121,7 +121,7 @@ std::optional<pid_t> jit_process(std::string_view dso) {
   return std::nullopt;
 }
 
-/// A frame without symbol, taken apart: `before` + address + kUnknown + dso + ")".
+/// A frame without a symbol, split into `before` + address + kUnknown + dso + ")".
 struct UnknownFrame {
   std::string_view before;
   std::string_view address_text;
@@ -129,22 +129,21 @@ struct UnknownFrame {
   std::string_view dso;
 };
 
-/// What `perfmap stacks` puts after a doubtful frame: a tab and "(?)" or "(?KIND,KIND)".
+/// The mark that `perfmap stacks` adds to a doubtful frame: a tab and "(?)" or "(?KIND,KIND)".
 std::string_view mark_of(std::string_view line) noexcept {
   const std::size_t tab = line.rfind('\t');
   if (tab == std::string_view::npos || tab == 0 || line[tab - 1] != ')') return {};
   return line.substr(tab).starts_with("\t(?") ? line.substr(tab) : std::string_view();
 }
 
-/// Where a sample is one line, its frame stands behind the header, and perhaps an address (-F
-/// addr).
+/// If a sample is one line, its frame follows the header and perhaps an address (-F addr).
 bool may_precede_frame(std::string_view before) {
   while (before.ends_with(' ')) before.remove_suffix(1);
   const std::string_view last = before.substr(before.find_last_of(' ') + 1);
   return last.empty() || last.ends_with(':') || parse_ids(last) || parse_hex(last);
 }
 
-/// Names are anything, so the mark counts only behind the address, where no name can be.
+/// A name can hold any text, so the mark counts only after the address, where no name can be.
 std::optional<UnknownFrame> parse_unknown(std::string_view line, bool own_line) {
   const std::size_t mark = own_line ? line.find(kUnknown) : line.rfind(kUnknown);
   if (mark == std::string_view::npos || !line.ends_with(')')) return std::nullopt;
@@ -164,7 +163,7 @@ std::optional<UnknownFrame> parse_unknown(std::string_view line, bool own_line) 
 
 }  // namespace
 
-/// perf begins frames with a tab; text that was edited may have blanks instead.
+/// perf starts frames with a tab; edited text may have blanks instead.
 bool PerfScriptFilter::is_frame(std::string_view line) const {
   if (line[0] == '\t') return true;
   return line[0] == ' ' && !header_expected_ && parse_hex(first_token(line)) && !timed_ids(line);
@@ -172,13 +171,13 @@ bool PerfScriptFilter::is_frame(std::string_view line) const {
 
 void PerfScriptFilter::read_header(std::string_view line) {
   std::optional<Ids> ids = timed_ids(line);
-  if (!ids && !header_expected_) return;  // a source line below a frame, and the like
+  if (!ids && !header_expected_) return;  // such as a source line below a frame
   if (!ids) ids = untimed_ids(line);
   pid_ = ids ? ids->pid : 0;
   tid_ = ids ? ids->tid : 0;
   time_ = ids ? ids->time : Timeline::kEnd;
   leaf_next_ = true;
-  header_expected_ = line.ends_with(')');  // the whole sample is in this line
+  header_expected_ = line.ends_with(')');  // the whole sample is on this line
 }
 
 void PerfScriptFilter::end_sample() {
@@ -187,19 +186,20 @@ void PerfScriptFilter::end_sample() {
   leaf_next_ = header_expected_ = true;
 }
 
-/// Asked only where a frame needs it: process_of() is no cheap question.
+/// Called only if a frame needs it, because process_of() is expensive.
 pid_t PerfScriptFilter::process() {
   if (pid_ != 0 || tid_ == 0) return pid_;
   const auto [at, is_new] = processes_.try_emplace(tid_);
   if (is_new) at->second = process_of_(tid_);
-  // Of a thread that is gone nobody knows the process; most samples are a main thread's.
+  // The process of a finished thread is unknown. Most samples are from main threads, so assume pid
+  // = tid.
   if (is_new && at->second == 0) at->second = tid_;
   return pid_ = at->second;
 }
 
 bool PerfScriptFilter::find_frame(pid_t pid, Address address, Name& name) {
   const bool found = find_(pid, {address, time_}, name);
-  // A return address may lie behind the last byte of its caller.
+  // A return address may be one past the last byte of its caller.
   if (leaf_next_ || address == 0 || (found && name.begin != address)) return found;
   return find_(pid, {address - 1, time_}, name) || (found && find_(pid, {address, time_}, name));
 }
@@ -211,7 +211,7 @@ bool PerfScriptFilter::rename(std::string_view line, bool own_line, std::string&
   if (!named) return false;
   Name name;
   bool is_found = *named != 0 && find_frame(*named, frame->address, name);
-  // perf goes by the process that mapped the memory; a child writes of it in a map of its own.
+  // perf names the map after the process that mapped the memory; a forked child writes to its own.
   if (!is_found && (*named == 0 || process() != *named)) {
     is_found = find_frame(process(), frame->address, name);
   }

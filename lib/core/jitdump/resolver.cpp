@@ -72,8 +72,8 @@ struct Resolver::State {
   Index index;
   bool has_entries = false;
   std::vector<Timeline> timelines;
-  std::vector<std::optional<JitDetails>> details;  // of each timeline's dump, once asked for
-  std::vector<CodeLine> lines;                     // of the function that was asked for last
+  std::vector<std::optional<JitDetails>> details;  // per timeline's dump, built on demand
+  std::vector<CodeLine> lines;                     // lines of the function that was asked for last
   std::size_t lines_source = std::numeric_limits<std::size_t>::max();
   std::uint64_t lines_offset = 0;
 
@@ -82,7 +82,7 @@ struct Resolver::State {
 
   std::size_t map_count() const noexcept { return index.maps().size(); }
 
-  /// True where this dump settles what the address was.
+  /// True if this dump decides what the address was.
   bool ask(std::size_t number, const Query& query, Resolution& answer) const noexcept {
     const Timeline& timeline = timelines[number];
     const std::optional<CodeAt> code = timeline.find(query.address, query.time);
@@ -103,7 +103,7 @@ struct Resolver::State {
     return true;
   }
 
-  /// Sizes that contradict each other were cut to the least of them.
+  /// Sizes that contradict each other were reduced to the smallest.
   static Doubts doubts_of_code(const Jitdump& dump, const LoadRecord& load,
                                const CodeAt& code) noexcept {
     Doubts doubts;
@@ -118,7 +118,8 @@ struct Resolver::State {
     return doubts;
   }
 
-  /// True where no map is to be asked: what is there in the end was not there yet, either.
+  /// True if the maps must not be used: a dump has decided, or a dump loads code there only later,
+  /// and a map shows the final state.
   bool ask_dumps(const Query& query, Resolution& answer) const noexcept {
     for (std::size_t i = timelines.size(); i-- > 0;) {
       if (ask(i, query, answer)) return true;

@@ -42,7 +42,7 @@ std::size_t digits_in(std::string_view text) noexcept {
   return digits;
 }
 
-/// Takes off the colours that PyPy writes to a terminal.
+/// Removes the colour codes that PyPy writes to a terminal.
 std::string_view behind_colours(std::string_view text) noexcept {
   while (text.starts_with("\x1b[")) {
     const std::size_t end = text.find_first_not_of("0123456789;", 2);
@@ -52,14 +52,14 @@ std::string_view behind_colours(std::string_view text) noexcept {
   return text;
 }
 
-/// Takes off the "N# " of a log of several threads.
+/// Removes the "N# " of a log with several threads.
 std::string_view behind_thread(std::string_view text) noexcept {
   const std::size_t end = text.find_first_not_of("0123456789");
   const bool is_prefix = end != 0 && end != std::string_view::npos && end <= 10;
   return is_prefix && text.substr(end).starts_with("# ") ? text.substr(end + 2) : text;
 }
 
-/// "[1a2b3c] {category" or "[1a2b3c] category}", as PyPy writes them.
+/// "[1a2b3c] {category" or "[1a2b3c] category}", the form that PyPy writes.
 bool is_section_line(std::string_view line) noexcept {
   line = behind_colours(behind_thread(behind_colours(line)));
   if (!line.starts_with('[')) return false;
@@ -73,7 +73,7 @@ bool is_section_line(std::string_view line) noexcept {
   return end != line.begin() && (opens || (end != line.end() && *end == '}'));
 }
 
-/// A log may begin with the rest of a section. What it holds is never the line of a perf map.
+/// A log may begin with the rest of a section. Lines of a section never look like perf map lines.
 bool is_log(std::string_view text) noexcept {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -85,7 +85,7 @@ bool is_log(std::string_view text) noexcept {
   return false;
 }
 
-/// Versions that there are or may be, and a size that there is room for.
+/// Whether the version exists or may exist in the future, and the header fits into the bytes.
 bool has_plausible_header(std::string_view bytes, std::endian order) noexcept {
   constexpr std::uint32_t kMaxVersion = 2;
   constexpr std::uint32_t kMaxSize = 4096;
@@ -97,7 +97,7 @@ bool has_plausible_header(std::string_view bytes, std::endian order) noexcept {
          size <= std::min<std::size_t>(kMaxSize, bytes.size());
 }
 
-/// Whether one byte of the magic number is another one.
+/// Whether the magic number is correct except for one byte.
 bool is_nearly(std::string_view magic, std::string_view bytes, std::endian order) noexcept {
   if (!has_plausible_header(bytes, order)) return false;
   return std::inner_product(magic.begin(), magic.end(), bytes.begin(), 0, std::plus<>(),

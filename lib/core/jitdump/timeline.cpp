@@ -18,10 +18,10 @@ namespace perfmap {
 
 namespace {
 
-/// Pieces, of which there may be three times as many, are numbered in 32 bits.
+/// Pieces have 32-bit numbers, and there may be three times as many as placements.
 constexpr std::size_t kMaxPlacements = std::size_t{1} << 30;
 
-/// Of what covers the last byte of the address space, 0.
+/// 0 if the range covers the last byte of the address space.
 std::uint64_t end_of(const AddressRange& range) noexcept {
   return range.begin + std::max<std::uint64_t>(range.size, 1);
 }
@@ -33,7 +33,7 @@ void reorder(MmapVector<T>& column, const std::vector<std::uint32_t>& order) {
   column = std::move(sorted);
 }
 
-/// Threads write their records as they get to it.
+/// Sorts by time: threads may write their records out of order.
 void sort_by_time(CodeEvents& placements) {
   const std::uint64_t* const times = placements.time.data();
   if (std::is_sorted(times, times + placements.count())) return;
@@ -47,9 +47,9 @@ void sort_by_time(CodeEvents& placements) {
   reorder(placements.time, order);
 }
 
-/// Finds which code each MOVE moved, and holds it against the LOAD of that code: of sizes that
-/// differ one is damaged, and the smaller is what both records vouch for. Whose code moves does not
-/// depend on sizes, or a damaged one would decide about other code.
+/// Finds the LOAD of the code that each MOVE moved, and compares their sizes. If they differ, one
+/// is damaged, and the smaller size counts, because both records support it. The choice of the LOAD
+/// does not depend on sizes: a damaged size could select other code.
 class MovedCodeFinder {
  public:
   MovedCodeFinder(const Jitdump& dump, CodeEvents& placements, Diagnostics& problems)
@@ -88,9 +88,10 @@ class MovedCodeFinder {
     check_size(placement, *load, move);
   }
 
-  /// What had the index last, if it is at the old address, overlaid or not: functions that are all
-  /// moved up by one are on top of each other meanwhile. Else what was put at the old address last,
-  /// if it is still there, for indexes are used twice; else what had the index last.
+  /// The choice, in this order: the last LOAD with this index, if its code is at the old address,
+  /// even if overlaid (while several functions move up by one slot, they overlap); the code last
+  /// placed at the old address, if it is still there, because indexes are reused; the last LOAD
+  /// with this index.
   std::optional<std::uint32_t> moved_load(const MoveRecord& move) const {
     const auto last = last_of_index_.find(move.code_index);
     const bool has_last = last != last_of_index_.end();
@@ -117,13 +118,13 @@ class MovedCodeFinder {
   const Jitdump& dump_;
   CodeEvents& placements_;
   Diagnostics& problems_;
-  std::vector<std::uint32_t> now_;  // of each LOAD, the placement where its code is
-  // LOADs. Hash tables can be flooded.
+  std::vector<std::uint32_t> now_;  // per LOAD, the placement of its code now
+  // LOADs by index. Ordered maps, because a hostile file could flood a hash table.
   std::map<std::uint64_t, std::uint32_t> last_of_index_;
-  std::map<Address, std::uint32_t> at_;  // what was put there last, unless it was moved away
+  std::map<Address, std::uint32_t> at_;  // last placed there, unless moved away
 };
 
-/// A header's size that its file contradicts: records are read from behind its 40 bytes.
+/// Reports a header size that contradicts the file: records are read from after its 40 bytes.
 void check_header_size(const Jitdump& dump, Diagnostics& problems) {
   const auto& header = dump.header();
   if (!header || header->total_size == dump.first_record()) return;
@@ -166,7 +167,7 @@ CodeEvents read_placements(const Jitdump& dump, const std::optional<TimeConversi
 }
 
 struct Timeline::State {
-  /// Which LOAD a MOVE moved, by the offsets of both.
+  /// The LOAD that a MOVE moved, by the offsets of both records.
   struct Moved {
     std::uint64_t move;
     std::uint64_t load;
@@ -204,8 +205,8 @@ struct Timeline::State {
     return found == moves.end() || found->move != move ? nullptr : &*found;
   }
 
-  /// Reads the record only where the piece does not say it all: it lies in the file, and nobody has
-  /// looked at that page for long.
+  /// Reads the record only if the piece lacks something: its page in the file is probably not in
+  /// memory.
   std::optional<CodeAt> code_of(const LifetimeTree::Found& piece) const noexcept {
     if (piece.record >= dump.bytes().size() || dump.input().was_truncated()) return std::nullopt;
     CodeAt code{piece.range, piece.record, piece.record, piece.from, piece.to};
@@ -219,7 +220,7 @@ struct Timeline::State {
     return code;
   }
 
-  /// What counts of a MOVE that contradicts its LOAD.
+  /// The size that counts for a MOVE that contradicts its LOAD.
   std::optional<std::uint64_t> odd_size(std::uint64_t move) const noexcept {
     const auto found =
         std::lower_bound(odd_moves.begin(), odd_moves.end(), move,
@@ -360,8 +361,8 @@ MapText map_text_at(const Timeline& timeline, std::uint64_t time) {
   timeline.for_each_at(time, [&](const PlacedCode& placed) {
     const auto record = timeline.dump().record_at(placed.code.load);
     const auto load = record ? decode_load(*record) : std::nullopt;
-    if (!load) return;  // the file was cut off: nobody will want the rest
-    // Code of size 0 answers for its first byte, and so does an entry of size 0.
+    if (!load) return;  // the file was truncated: the rest is useless
+    // Code of size 0 counts for its first byte, like a map entry of size 0.
     const std::uint64_t size = placed.code.range.size == 0 ? 0 : placed.piece.size;
     append_entry(map, placed.piece.begin, size, load->name);
   });

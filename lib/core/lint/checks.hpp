@@ -15,24 +15,24 @@
 #include "map/segments.hpp"
 #include "perfmap/lint.hpp"
 
-/// What the checks of maps, of dumps, and of both together share.
+/// Shared by the checks of maps, of dumps, and of both together.
 namespace perfmap::lint_rules {
 
 // Maps.
 
-/// What the pass over the lines leaves for the rules that look at all of them.
+/// Collected by the pass over the lines, for the rules that look at all lines.
 struct LineFacts {
-  /// Names longer than this are not counted by length: nobody cuts that late.
+  /// Longer names are not counted by length: no producer cuts names that late.
   static constexpr std::size_t kMaxCounted = 4096;
 
   std::uint64_t lines = 0;
   bool all_sizes_decimal = true;
   Columns entries;                        ///< in file order
-  MmapVector<std::uint64_t> name_hashes;  ///< one an entry
+  MmapVector<std::uint64_t> name_hashes;  ///< one per entry
   std::vector<std::uint64_t> names_of_length = std::vector<std::uint64_t>(kMaxCounted + 2);
 };
 
-/// Reports about parts of one line.
+/// Reports findings about parts of one line.
 struct LineReport {
   std::string_view text;
   const Location& at;
@@ -43,26 +43,26 @@ struct LineReport {
   }
 };
 
-/// PM008, PM010, PM020-PM035: the name of an entry, which is a part of the line.
+/// PM008, PM010, PM020-PM035: the name of an entry, which is part of the line.
 void check_name(const LineReport& line, std::string_view name);
-/// Whether a name has to go through check_name() at all: a quick and safe guess.
+/// Whether check_name() can be skipped: a fast filter without false positives.
 bool is_unsuspicious(std::string_view name) noexcept;
-/// PM022, PM033: the names, taken together.
+/// PM022, PM033: all names together.
 void check_names_together(const Map& map, const LineFacts& facts, Diagnostics& problems);
-/// PM090, PM093, PM095: what the names say, taken together, about who wrote them and how that was
-/// started. Guesses: a few thousand names are looked at, and all of them only if those are
+/// PM090, PM093, PM095: what all names together show about the runtime that wrote them and how it
+/// was started. Heuristic: samples a few thousand names, and reads all only if those are
 /// suspicious.
 void check_producers(const Map& map, const LineFacts& facts, Diagnostics& problems);
 
-/// Names may be as long as a file; a message is one line for people. Cut between two characters.
+/// Shortens a name for a message: names may be as long as a file. Cuts between two characters.
 std::string_view shortened(std::string_view name) noexcept;
 
 // Dumps.
 
-/// At most so many bytes after what a record says align the next one.
+/// Up to this many bytes after the content of a record count as alignment of the next.
 inline constexpr std::uint64_t kMaxAlignment = 15;
 
-/// Where the fields of a dump's header and of its records lie.
+/// Offsets of the fields in a dump's header and records.
 namespace field {
 inline constexpr std::uint64_t kVersion = 4, kHeaderSize = 8, kMachine = 12, kHeaderPid = 20,
                                kFlags = 32;
@@ -73,13 +73,13 @@ inline constexpr std::uint64_t kMoveFrom = 32, kMoveCodeSize = 48, kMoveIndex = 
 inline constexpr std::uint64_t kUnwindingSize = 16, kMappedSize = 32;
 }  // namespace field
 
-/// In a message: 0x and hexadecimal digits.
+/// Printed in a message as 0x and hexadecimal digits.
 struct Hex {
   std::uint64_t value;
 };
 
-/// A finding of a dump has a place among its bytes, and no line. The parts of the message (texts,
-/// whole numbers, Hex) are put together only if it is kept; of a single function its answer.
+/// Adds a finding at an offset of a dump. The message is built from its parts (texts, integers,
+/// Hex) only if the finding is kept; if the only part is a function, it is called for the text.
 template <class... Parts>
 void report(Diagnostics& problems, const Rule& rule, std::uint64_t offset, const Parts&... parts) {
   if (!problems.count(rule)) return;
@@ -102,21 +102,21 @@ void report(Diagnostics& problems, const Rule& rule, std::uint64_t offset, const
 
 inline std::string hex_text(std::uint64_t value) { return "0x" + to_hex(value); }
 
-/// The pid in "…/perf-PID.map" and "…/jit-PID.dump"; nothing if the name is another.
+/// The pid in "…/perf-PID.map" and "…/jit-PID.dump"; nothing for other names.
 std::optional<std::uint32_t> pid_of_map_name(std::string_view path);
 std::optional<std::uint32_t> pid_of_dump_name(std::string_view path) noexcept;
 
-/// A LOAD that has the code index of one before it in the file.
+/// A LOAD with the code index of an earlier LOAD in the file.
 struct ReusedIndex {
   std::uint64_t offset = 0;  ///< of its record
   std::uint64_t first = 0;   ///< of the first record with that index
   std::uint64_t index = 0;
 };
 
-/// What the LOAD and MOVE records of a dump call their code.
+/// The code indices of the LOAD and MOVE records of a dump.
 struct CodeIndices {
-  std::vector<ReusedIndex> reused;  ///< by offset
-  std::vector<std::uint64_t> used;  ///< every index there is, ascending, without repetition
+  std::vector<ReusedIndex> reused;  ///< sorted by offset
+  std::vector<std::uint64_t> used;  ///< all used indices, ascending and distinct
   std::uint64_t moves = 0;
 };
 

@@ -37,18 +37,18 @@ using namespace lint_rules;
 
 constexpr std::uint64_t kNobody = UINT64_MAX;
 
-/// A piece of the address space, and the offset of the line or LOAD that has it.
+/// A range of addresses, and the offset of the line or LOAD that owns it.
 struct Piece {
   std::uint64_t begin;
   std::uint64_t last;
   std::uint64_t owner;
 };
 
-/// How a line, or a LOAD, fares against the other file.
+/// How a line or a LOAD compares with the other file.
 struct Verdict {
   std::uint64_t owner;
-  std::uint64_t other;  ///< whose code it shares; kNobody
-  bool agrees;          ///< by name
+  std::uint64_t other;  ///< the line or LOAD with which it shares code; kNobody
+  bool agrees;          ///< the names match
 };
 
 std::vector<Piece> pieces_of(const Index& index) {
@@ -69,8 +69,8 @@ std::vector<Piece> pieces_of(const Timeline& timeline) {
   return pieces;
 }
 
-/// One verdict an owner: the best of all its pieces. Those that agree come first, then those that
-/// share code, in the order of offsets.
+/// Keeps one verdict per owner: the best of all its pieces. Verdicts with matching names come
+/// first, then those that share code, in order of offset.
 void keep_best(std::vector<Verdict>& verdicts) {
   std::sort(verdicts.begin(), verdicts.end(), [](const Verdict& a, const Verdict& b) {
     if (a.owner != b.owner) return a.owner < b.owner;
@@ -121,7 +121,7 @@ class Comparison {
     auto load = dump.begin();
     for (const Piece& line : map) {
       while (load != dump.end() && load->last < line.begin) ++load;
-      // The last that overlaps this line may overlap the next one, too.
+      // The last piece that overlaps this line may overlap the next line, too.
       for (auto at = load; at != dump.end() && at->begin <= line.last; ++at) {
         const bool agrees = is_same_name(line.owner, at->owner);
         of_map_.push_back({line.owner, at->owner, agrees});
@@ -161,7 +161,7 @@ bool wants_comparison(const Diagnostics& problems) {
   return !problems.ignores(rule::kOtherName) || !problems.ignores(rule::kOnlyInOne);
 }
 
-/// XF001, XF002: the map and the dump of one process, as they are at their end.
+/// XF001, XF002: compares the final states of the map and the dump of one process.
 void compare_code(const LintedFile& map, const LintedFile& dump) {
   if (!wants_comparison(*map.problems) && !wants_comparison(*dump.problems)) return;
   if (!dump.dump->header()) return;
@@ -170,7 +170,7 @@ void compare_code(const LintedFile& map, const LintedFile& dump) {
   comparison.report_dump(*dump.problems);
 }
 
-/// In a container a process has another pid, and its file the name of that.
+/// In a container a process has another pid, and its file is named after that.
 std::optional<std::uint32_t> pid_of_root(std::string_view path) {
   constexpr std::string_view kProc = "/proc/";
   if (!path.starts_with(kProc)) return std::nullopt;
@@ -207,7 +207,7 @@ struct Process {
   void add(const LintedFile& file) { (file.map != nullptr ? maps : dumps).push_back(file); }
 };
 
-/// XF003, at the later map.
+/// XF003, reported at the later map.
 void check_one_map(std::uint32_t pid, const std::vector<LintedFile>& maps) {
   for (std::size_t i = 1; i < maps.size(); ++i) {
     const Input& first = maps[0].map->input();
@@ -218,7 +218,7 @@ void check_one_map(std::uint32_t pid, const std::vector<LintedFile>& maps) {
   }
 }
 
-/// Two files that were named as a pair, whatever their names, unless these tell them apart.
+/// Whether two files were given as a pair: with any names, unless the names contradict that.
 bool is_a_pair(std::span<const LintedFile> files) {
   if (files.size() != 2 || (files[0].map == nullptr) == (files[1].map == nullptr)) return false;
   const auto one = pid_in_name(files[0]);

@@ -25,7 +25,7 @@ std::string bytes_of(Number value, std::endian order) {
   return bytes;
 }
 
-/// Which records get which code index.
+/// Assigns code indices to records.
 class Renumbering {
  public:
   explicit Renumbering(const Jitdump& dump) {
@@ -47,7 +47,7 @@ class Renumbering {
   }
 
  private:
-  /// A MOVE names the code that the timeline has it move.
+  /// A MOVE gets the index of the code that the timeline says it moves.
   void follow_moves(const Jitdump& dump) {
     Diagnostics ignored(1);
     const CodeEvents placements = read_placements(dump, std::nullopt, ignored);
@@ -70,7 +70,7 @@ class Renumbering {
     return load ? std::optional(load->code_index) : std::nullopt;
   }
 
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> of_;  // offset of a record, index; sorted
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> of_;  // record offset and index; sorted
 };
 
 void change_header(const Jitdump& dump, const Visit& visit) {
@@ -93,12 +93,12 @@ void change_move(const JitRecord& record, const Renumbering& renumbering, const 
   if (move && index) visit(index_change(record, field::kMoveIndex, move->code_index, *index));
 }
 
-/// Name and padding of a LOAD, and what that makes of its size.
+/// The new name and padding of a LOAD, and the resulting size.
 class LoadChange {
  public:
   LoadChange(const JitRecord& record, const LoadRecord& load) : record_(record), load_(load) {
     const std::uint64_t padding = load.padding.size();
-    // Without all of its code the rest is no padding.
+    // If part of the code is missing, the bytes after it are not padding.
     const bool aligns = padding <= kMaxAlignment && load.code.size() == load.code_size;
     padding_ = aligns ? padding : 0;
     if (!load.name.empty() && is_utf8(load.name)) return;
@@ -137,7 +137,7 @@ class LoadChange {
 
   const JitRecord& record_;
   const LoadRecord& load_;
-  std::string name_;  // the new one; empty where the old one stays
+  std::string name_;  // empty: unchanged
   std::uint64_t padding_ = 0;
 };
 
@@ -181,7 +181,7 @@ std::string changed(const Jitdump& dump, Changes changes) {
   return fixed.append(bytes.substr(at));
 }
 
-/// Whether the same records are read from both.
+/// Whether both dumps give the same records.
 bool reads_alike(const Jitdump& dump, const Jitdump& fixed) {
   Diagnostics ignored(1);
   Jitdump::Reader one(dump);

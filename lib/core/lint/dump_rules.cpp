@@ -14,7 +14,7 @@ namespace {
 
 // The header.
 
-/// EM_ numbers of machines that Linux runs on. Source: elf.h.
+/// EM_ numbers of machines that run Linux. Source: elf.h.
 constexpr std::array<std::uint32_t, 18> kMachines = {2,  3,  4,  8,  15, 18,  20,  21,  22,
                                                      40, 42, 43, 50, 62, 183, 195, 243, 258};
 
@@ -40,7 +40,7 @@ void check_flags(const JitdumpHeader& header, Diagnostics& problems) {
   }
 }
 
-/// Both are pids of one process, in different pid namespaces.
+/// Whether both are pids of the same process, in different pid namespaces.
 bool are_of_one(std::uint32_t a, std::uint32_t b, std::span<const pid_t> namespace_pids) noexcept {
   const auto has = [&](std::uint32_t pid) {
     return std::find(namespace_pids.begin(), namespace_pids.end(), static_cast<pid_t>(pid)) !=
@@ -94,18 +94,19 @@ void check_header(const Jitdump& dump, std::span<const pid_t> namespace_pids,
   check_name(dump, *header, namespace_pids, problems);
 }
 
-// Each LOAD by itself.
+// Rules for single LOADs.
 
 std::string bytes_text(std::uint64_t count) {
   return std::to_string(count) + (count == 1 ? " byte" : " bytes");
 }
 
-/// JD203, JD305: what is behind the name, against the code size. (See report_odd_sizes(), too.)
+/// JD203, JD305: compares the bytes after the name with the code size. (See also
+/// report_odd_sizes().)
 void check_sizes(const JitRecord& record, const LoadRecord& load, Diagnostics& problems) {
   const std::uint64_t there = load.code.size() + load.padding.size();
   const std::uint64_t behind = record.bytes.size() - load.padding.size();
   if (load.code.size() < load.code_size) {
-    if (!load.code.empty()) return;  // which the reader reports
+    if (!load.code.empty()) return;  // the reader reports that
     report(problems, rule::kLoadSizes, record.offset + field::kLoadCodeSize, "a code size of ",
            load.code_size, there == 0 ? " and no code" : ", but room for " + bytes_text(there),
            ": perf takes other bytes for code");
@@ -160,12 +161,12 @@ class LoadRules {
 
   Diagnostics& problems_;
   std::uint64_t loads_ = 0;
-  std::uint64_t one_too_many_ = 0;  // where it is
+  std::uint64_t one_too_many_ = 0;  // its offset
 };
 
 // Records in their order.
 
-/// JD306, and JD108 for the records: whose code it is.
+/// JD306, and JD108 for the records: which process the code belongs to.
 class OwnerRules {
  public:
   OwnerRules(const Jitdump& dump, Diagnostics& problems) : dump_(dump), problems_(problems) {}
@@ -197,7 +198,7 @@ class OwnerRules {
   }
 
  private:
-  /// What is reported once, with a count.
+  /// A finding that is reported once, with a count.
   struct Seen {
     std::uint64_t first = 0;
     std::uint64_t count = 0;
@@ -255,8 +256,8 @@ class OrderRules {
     last_time_ = record.time;
   }
 
-  /// A thread may wait that long between taking the time and writing its record. Where times are
-  /// ticks it is less, but no scheduler lets a thread wait so long.
+  /// How long a thread may take between reading the clock and writing its record. If times are
+  /// ticks, this is a shorter time, but no scheduler delays a thread that long.
   static constexpr std::uint64_t kTolerance = 1'000'000'000;
 
   Diagnostics& problems_;
@@ -271,10 +272,10 @@ class OrderRules {
 
 // Source lines.
 
-/// V8 adds the size of an ELF header to each address.
+/// V8 adds the size of an ELF header to each line address.
 constexpr std::uint64_t kV8Offset = 0x40;
 
-/// QEMU ends its lines with one that says where the code ends.
+/// QEMU ends its lines with an entry for the end of the code.
 bool is_end_mark(const LineRecord& line, std::size_t i, std::size_t count) noexcept {
   return i + 1 == count && line.line == 0 && line.file.empty();
 }
@@ -287,7 +288,8 @@ std::string line_text(std::size_t i, std::size_t count) {
   return "line entry " + std::to_string(i + 1) + " of " + std::to_string(count);
 }
 
-/// JD210, JD211, JD215: source lines, which perf gives to the next LOAD, whatever its address.
+/// JD210, JD211, JD215: source lines. perf assigns them to the next LOAD, independent of its
+/// address.
 class SourceLineRules {
  public:
   SourceLineRules(const Jitdump& dump, Diagnostics& problems) : dump_(dump), problems_(problems) {}
@@ -318,8 +320,8 @@ class SourceLineRules {
     waiting_.reset();
   }
 
-  /// JD215 is for dumps in which nearly all functions have lines: runtimes have none for code of
-  /// their own.
+  /// JD215 is only for dumps in which nearly all functions have lines: runtimes have none for their
+  /// own stubs.
   void finish() {
     if (waiting_ && !dump_.options().growing) {
       report(problems_, rule::kOddDebugInfo, waiting_->offset,
@@ -336,9 +338,11 @@ class SourceLineRules {
   }
 
  private:
-  /// JD211, once a record.
+  /// JD211, at most once per record.
   void check(const JitRecord& record, const LoadRecord* load) {
-    if (problems_.ignores(rule::kBadLines) || has_odd_sizes(record)) return;  // as the reader says
+    if (problems_.ignores(rule::kBadLines) || has_odd_sizes(record))
+      return;  // the reader reports
+               // that
     if (const auto problem = problem_of(record, load)) {
       report(problems_, rule::kBadLines, record.offset, *problem);
     }
@@ -383,10 +387,10 @@ constexpr unsigned kOmitted = 0xff;
 constexpr unsigned kPcRelative = 0x10;
 constexpr unsigned kDataRelativeSdata4 = 0x3b;
 
-/// Producers end a frame at the last instruction, and code at the next aligned address.
+/// Producers end a frame at the last instruction, but code at the next aligned address.
 constexpr std::uint64_t kTail = 16;
 
-/// Reads what Cursor does not have.
+/// Adds the field types of frames to Cursor.
 class FrameCursor : public Cursor {
  public:
   FrameCursor(std::string_view bytes, std::endian order, unsigned pointer_size) noexcept
@@ -401,7 +405,7 @@ class FrameCursor : public Cursor {
     }
     return value;
   }
-  /// A pointer in this encoding, sign-extended; nothing for an encoding that is not known.
+  /// A pointer in this encoding, sign-extended; nothing for an unknown encoding.
   std::optional<std::uint64_t> pointer(unsigned encoding) noexcept {
     switch (encoding & 0x0f) {
       case 0x0: return pointer_size_ == 4 ? u32() : u64();
@@ -419,14 +423,14 @@ class FrameCursor : public Cursor {
   unsigned pointer_size_;
 };
 
-/// How the FDEs of a CIE write addresses; nothing where the CIE makes no sense.
+/// The encoding of addresses in the FDEs of a CIE; nothing if the CIE is invalid.
 std::optional<unsigned> pointer_encoding(FrameCursor& cie) {
   const unsigned version = cie.u8();
   const std::string_view augmentation = cie.c_string();
   if (!cie.ok() || (version != 1 && version != 3 && version != 4)) return std::nullopt;
   if (version == 4) cie.skip(2);
   cie.uleb();                            // code alignment
-  cie.uleb();                            // data alignment: signed, but as long
+  cie.uleb();                            // signed, but the length is the same
   version == 1 ? cie.u8() : cie.uleb();  // return address
   unsigned encoding = 0;
   if (augmentation.starts_with('z')) cie.uleb();
@@ -484,7 +488,8 @@ class FrameCheck {
            ", and unwinders know 0x3b";
   }
 
-  /// A CIE or FDE at `at`, of `length` bytes after its length. Answers whether it makes sense.
+  /// Reads a CIE or FDE at `at`, of `length` bytes after its length field. Returns whether it is
+  /// valid.
   bool read_entry(std::size_t at, std::uint64_t length) {
     FrameCursor entry(info_.eh_frame.substr(at + 4, length), order_, pointer_size_);
     const std::uint32_t id = entry.u32();
@@ -493,7 +498,7 @@ class FrameCheck {
       if (encoding) encodings_.push_back({at, *encoding});
       return encoding.has_value();
     }
-    // The distance to the CIE from this very field.
+    // The distance to the CIE counts from this field.
     const auto cie = std::lower_bound(
         encodings_.begin(), encodings_.end(), at + 4 - id,
         [](const CieEncoding& known, std::size_t wanted) { return known.offset < wanted; });
@@ -506,7 +511,7 @@ class FrameCheck {
     const auto size = entry.pointer(encoding & 0x0f);
     const bool relative = (encoding & 0x70) == kPcRelative;
     if (!begin || !size || !entry.ok() || (!relative && (encoding & 0x70) != 0)) return false;
-    // perf puts .eh_frame behind the code, at the next multiple of 8.
+    // perf puts .eh_frame after the code, at the next multiple of 8.
     const std::uint64_t start =
         relative ? *begin + (load_.code_size + 7) / 8 * 8 + field : *begin - load_.range.begin;
     const bool covers =
@@ -524,12 +529,12 @@ class FrameCheck {
   const LoadRecord& load_;
   std::endian order_;
   unsigned pointer_size_;
-  std::vector<CieEncoding> encodings_;  // ascending
+  std::vector<CieEncoding> encodings_;  // sorted by offset
   bool covers_ = false;
   std::string outside_;
 };
 
-/// JD212-JD214: unwinding information, which belongs to the next LOAD.
+/// JD212-JD214: unwinding information, which applies to the next LOAD.
 class UnwindingRules {
  public:
   UnwindingRules(const Jitdump& dump, Diagnostics& problems) : dump_(dump), problems_(problems) {}
@@ -537,7 +542,7 @@ class UnwindingRules {
   void see_unwinding(const JitRecord& record) {
     const auto info = decode_unwinding(record);
     waiting_.reset();
-    if (!info) return;  // which the reader reports
+    if (!info) return;  // the reader reports that
     if (info->mapped_size != 0 && info->mapped_size < info->unwinding_size) {
       report(problems_, rule::kUnwindingSizes, record.offset + field::kMappedSize,
              "a mapped size of ", info->mapped_size, ", neither 0 nor room for the ",
@@ -550,7 +555,7 @@ class UnwindingRules {
     waiting_.emplace(record.offset, *info);
   }
 
-  /// Frames may be missing: V8 writes headers that say so, as there are frame pointers.
+  /// Frames may be missing: V8 writes headers without frames, because its code has frame pointers.
   void see_load(const JitRecord& record, const LoadRecord& load) {
     const auto waiting = std::exchange(waiting_, std::nullopt);
     if (!waiting || waiting->second.eh_frame.empty()) return;
@@ -567,10 +572,10 @@ class UnwindingRules {
   }
 
  private:
-  /// perf's libdw path takes code to begin so.
+  /// perf's libdw path assumes this alignment of code.
   static constexpr std::uint64_t kAlignment = 16;
 
-  /// Machines of the JITs that write jitdumps and have 32-bit pointers: i386, arm.
+  /// 4 for the JIT machines with 32-bit pointers, i386 and arm.
   unsigned pointer_size() const noexcept {
     const auto& header = dump_.header();
     return header && (header->elf_mach == 3 || header->elf_mach == 40) ? 4 : 8;
@@ -581,7 +586,7 @@ class UnwindingRules {
   std::optional<std::pair<std::uint64_t, UnwindingRecord>> waiting_;
 };
 
-/// The one pass over the records.
+/// The single pass over the records.
 class RecordRules {
  public:
   RecordRules(const Jitdump& dump, Diagnostics& problems)
@@ -642,7 +647,7 @@ struct Named {
 };
 constexpr std::uint64_t kMoveFlag = std::uint64_t{1} << 63;  // in Named::offset
 
-/// The code of each placement as it goes from place to place.
+/// Tracks the code of each placement through MOVEs.
 class Moves {
  public:
   Moves(const Jitdump& dump, const CodeEvents& placements, Diagnostics& problems)
@@ -672,7 +677,7 @@ class Moves {
     }
   }
 
-  /// Whether the end of the piece is a MOVE of its code.
+  /// Whether the piece ended because its code was moved.
   bool ended_by_move(const CodeLifetime& piece) const {
     return !moved_at_.empty() && moved_at_[piece.placement] == piece.to;
   }
@@ -704,11 +709,11 @@ class Moves {
   const Jitdump& dump_;
   const CodeEvents& placements_;
   Diagnostics& problems_;
-  std::vector<std::uint64_t> moved_at_;  // when a placement's code left it; 0: it did not
-  std::vector<std::uint32_t> now_;       // of each LOAD, the placement where its code is
+  std::vector<std::uint64_t> moved_at_;  // when the placement's code was moved away; 0: it was not
+  std::vector<std::uint32_t> now_;       // per LOAD, the placement of its code now
 };
 
-/// JD304, once.
+/// JD304, reported once.
 void check_reuse(const CodeEvents& placements, const CodeLifetimes& pieces, const Moves& moves,
                  Diagnostics& problems) {
   std::vector<bool> overwritten(placements.count());
@@ -761,7 +766,7 @@ CodeIndices read_indices(const Jitdump& dump) {
       ++indices.moves;
     }
   });
-  // LOADs before MOVEs, by offset.
+  // LOADs before MOVEs, each sorted by offset.
   std::sort(named.data(), named.data() + named.size(), [](const Named& a, const Named& b) {
     return a.index != b.index ? a.index < b.index : a.offset < b.offset;
   });

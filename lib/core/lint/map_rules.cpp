@@ -33,7 +33,7 @@ void check_access(const FileFacts& facts, Diagnostics& problems) {
   }
 }
 
-/// Readers look into /tmp alone, a process's own /tmp included.
+/// Readers look only in /tmp, or in the process's own /tmp.
 void check_directory(const std::string& path, Diagnostics& problems) {
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -44,7 +44,7 @@ void check_directory(const std::string& path, Diagnostics& problems) {
   problems.add(rule::kOddDirectory, kFile, "readers look for maps in /tmp");
 }
 
-/// A pipe that was handed to us: how a map came here, not how readers find it.
+/// An inherited pipe: its path shows how the map was passed, not where readers find it.
 bool is_stream(const Input& input) {
   const std::string& name = input.name();
   const bool handed = name == "-" || name == "/dev/stdin" || name.starts_with("/dev/fd/") ||
@@ -68,7 +68,7 @@ void check_end(std::string_view text, Diagnostics& problems) {
                "the last line has no newline: perf cuts its last byte");
 }
 
-/// PM009, PM061-PM063, PM068-PM070: the file as such.
+/// PM009, PM061-PM063, PM068-PM070: the file itself.
 void check_file(const Map& map, Diagnostics& problems) {
   const Input& input = map.input();
   if (input.facts().is_file && !is_stream(input)) {
@@ -80,7 +80,7 @@ void check_file(const Map& map, Diagnostics& problems) {
   check_end(map.text(), problems);
 }
 
-/// PM067: how much there is.
+/// PM067: the size of the map.
 void check_amount(const Map& map, const LineFacts& facts, Diagnostics& problems) {
   if (map.text().size() > kHugeBytes || facts.entries.count() > kHugeEntries) {
     problems.add(rule::kHugeFile, kFile,
@@ -94,7 +94,7 @@ void check_amount(const Map& map, const LineFacts& facts, Diagnostics& problems)
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::size_t kLongLine = std::size_t{64} << 10;
 
-/// PM004, PM013: how the number is written that starts at `position`. Answers where it ends.
+/// PM004, PM013: how the number at `position` is written. Returns its end.
 std::size_t check_number(const LineReport& line, std::size_t position) {
   std::string_view digits = line.text.substr(position);
   digits = digits.substr(0, digits.find_first_of(" \t,\r"));
@@ -111,7 +111,7 @@ std::size_t check_number(const LineReport& line, std::size_t position) {
   return end;
 }
 
-/// PM005, PM006: what separates two fields, from `start` on. Answers where the next begins.
+/// PM005, PM006: the separator between two fields, at `start`. Returns where the next field begins.
 std::size_t check_separator(const LineReport& line, std::size_t start) {
   const std::string_view rest = line.text.substr(start);
   std::size_t length = std::min(rest.find_first_not_of(" \t"), rest.size());
@@ -132,12 +132,12 @@ bool looks_binary(std::string_view line) noexcept {
   return odd > 4;
 }
 
-/// Where a line's fields may begin: behind a byte order mark, which only a file's first line has.
+/// Where a line's fields may begin: after a byte order mark in the first line of a file.
 std::size_t fields_start(std::string_view line, const Location& at) noexcept {
   return at.offset == 0 && line.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
 }
 
-/// What a line holds is what read_map_line() looks at: all but one carriage return at its end.
+/// The part of a line that read_map_line() reads: all but one carriage return at the end.
 std::string_view without_return(std::string_view line) noexcept {
   return line.ends_with('\r') ? line.substr(0, line.size() - 1) : line;
 }
@@ -148,8 +148,8 @@ void check_spelling(const LineReport& line, std::size_t start, std::size_t conte
   check_separator(line, check_number(line, size));
 }
 
-/// PM004-PM007, PM011-PM015, and of a line that is no entry PM001-PM003 and PM010. Answers with the
-/// entry.
+/// PM004-PM007, PM011-PM015, and for a line that is not an entry, PM001-PM003 and PM010. Returns
+/// the entry.
 std::optional<Entry> check_syntax(const LineReport& report) {
   const std::string_view line = report.text;
   if (line.size() > kLongLine) report.add(0, rule::kNotText, "a line over 64 KiB");
@@ -168,7 +168,7 @@ std::optional<Entry> check_syntax(const LineReport& report) {
   if (entry) {
     check_spelling(report, start, content);
   } else {
-    // Those of an entry are in its name, where check_name() finds them.
+    // For an entry, check_name() finds the NULs in its name.
     const std::size_t nul = line.find('\0');
     if (nul != std::string_view::npos) report.add(nul, rule::kNulByte, "a NUL byte");
     if (looks_binary(line)) report.add(0, rule::kNotText, "binary data");
@@ -176,14 +176,14 @@ std::optional<Entry> check_syntax(const LineReport& report) {
   return entry;
 }
 
-// Each entry by itself.
+// Rules for single entries.
 
 constexpr std::uint64_t kHugeSize = std::uint64_t{64} << 20;
 constexpr std::uint64_t kFirstUserAddress = std::uint64_t{64} << 10;
 constexpr std::size_t kShortLine = 4096;
 constexpr std::uint64_t kUserAddressEnd = std::uint64_t{1} << 56;  // 57-bit x86-64, 52-bit arm64
 
-/// The characters of the size field, for a line that is an entry.
+/// The text of the size field of a line that is an entry.
 std::string_view size_field(std::string_view line, std::string_view name) noexcept {
   std::string_view before = line.substr(0, static_cast<std::size_t>(name.data() - line.data()));
   const std::size_t end = before.find_last_not_of(" \t,");
@@ -191,12 +191,13 @@ std::string_view size_field(std::string_view line, std::string_view name) noexce
   return before.substr(before.find_last_of(" \t,") + 1);
 }
 
-/// PM106, PM107, PM109: what an entry says about itself.
+/// PM106, PM107, PM109: the range of a single entry.
 void check_range(const LineReport& line, const Entry& entry) {
   const auto size_at = [&] {
     return static_cast<std::size_t>(size_field(line.text, entry.name).data() - line.text.data());
   };
-  // The last byte of the address space, as tidy writes it: with a size, readers' sums would be 0.
+  // The last byte of the address space, as tidy writes it: with a size, readers would compute an
+  // end of 0.
   const bool is_last_byte = entry.range.begin == UINT64_MAX;
   if (entry.range.size == 0 && !is_last_byte && written_size(line.text, entry) == 0) {
     line.add(size_at(), rule::kSizeZero, "size 0: only the first byte has this name");
@@ -223,8 +224,8 @@ void remember(std::string_view line, const Entry& entry, LineFacts& facts) {
   }
 }
 
-/// A canonical line needs no second look at its syntax if its numbers are lower case and have
-/// neither prefix nor leading zeros.
+/// A canonical line needs no syntax check if its numbers are lower case, without prefix or leading
+/// zeros.
 bool is_canonical(std::string_view line, std::size_t first, std::size_t second) noexcept {
   if (line[0] == '0' || line.back() == '\r') return false;
   bool upper = false;
@@ -232,8 +233,8 @@ bool is_canonical(std::string_view line, std::size_t first, std::size_t second) 
   return !upper && (line[first + 1] != '0' || second == first + 2);
 }
 
-/// The entry of a line that needs no look at how it is written. The file may have changed since it
-/// was scanned, so the first blank may be missing.
+/// The entry of a line that needs no syntax check. The file may have changed since the scan, so the
+/// first blank may be missing.
 std::optional<Entry> canonical_entry(const ScannedLine& scanned, std::string_view line) noexcept {
   if (scanned.name == 0 || line.size() > kShortLine) return std::nullopt;
   const std::size_t first = line.find(' ');
@@ -242,7 +243,7 @@ std::optional<Entry> canonical_entry(const ScannedLine& scanned, std::string_vie
   return Entry{{scanned.begin, scanned.size}, line.substr(scanned.name), scanned.offset};
 }
 
-/// PM001-PM015, PM020-PM035 but PM022 and PM033, PM106-PM109: everything that one line shows.
+/// PM001-PM015, PM020-PM035 except PM022 and PM033, PM106-PM109: all rules for single lines.
 void check_lines(const Map& map, Diagnostics& problems, LineFacts& facts) {
   const std::string_view text = map.text();
   LineScanner scanner(text);
@@ -275,7 +276,8 @@ RangeFinding finding(const Rule& rule, std::uint64_t a, std::uint64_t b) noexcep
   return {&rule, EntryRef{std::max(a, b)}, EntryRef{std::min(a, b)}};
 }
 
-/// Entries that begin together are compared by name, and their lines lie anywhere.
+/// Prefetches the lines of entries with equal begin: their names are compared, and the lines lie
+/// anywhere in memory.
 void prefetch_twin(const Columns& entries, std::size_t i, std::span<const Map> maps) noexcept {
   if (i + 1 >= entries.count() || entries.begin[i] != entries.begin[i + 1]) return;
   for (const std::uint64_t line : {entries.line[i], entries.line[i + 1]}) {
@@ -284,7 +286,7 @@ void prefetch_twin(const Columns& entries, std::size_t i, std::span<const Map> m
   }
 }
 
-/// for_each_conflict() for whoever has read and sorted the entries of these maps already.
+/// for_each_conflict() for callers that have already read and sorted the entries of these maps.
 void for_each_conflict(const Columns& sorted, std::span<const Map> maps,
                        const std::function<void(const RangeFinding&)>& visit) {
   constexpr std::size_t kAhead = 16;
@@ -314,7 +316,7 @@ Location line_location(const Map& map, std::uint64_t offset) {
   return {offset, map.line_number(offset), 1};
 }
 
-/// PM113: the first line that starts below the one before it.
+/// PM113: the first line that begins below its predecessor.
 void check_order(const Map& map, const Columns& entries, Diagnostics& problems) {
   for (std::size_t i = 1; i < entries.count(); ++i) {
     if (entries.begin[i] >= entries.begin[i - 1]) continue;
@@ -324,7 +326,7 @@ void check_order(const Map& map, const Columns& entries, Diagnostics& problems) 
   }
 }
 
-/// The lines that own some address, by their offsets.
+/// The lines that own at least one address, by offset.
 class OwningLines {
  public:
   OwningLines(const SegmentTable& run, const Map& map)
@@ -336,7 +338,7 @@ class OwningLines {
   bool contains(std::uint64_t offset) const { return owns_[offset / kShortestLine]; }
 
  private:
-  // No entry is shorter than "0 0 x" and its newline, so no two share a bit.
+  // No entry is shorter than "0 0 x\n", so no two lines share a bit.
   static constexpr std::size_t kShortestLine = 6;
   std::vector<bool> owns_;
 };
@@ -352,8 +354,8 @@ Columns copy_of(const Columns& columns) {
   return copy;
 }
 
-/// PM105: entries of which nothing is left once later lines have taken what they cover. One whose
-/// very range was taken by another is the business of PM101 and PM102.
+/// PM105: entries that later lines cover completely. An entry whose exact range was taken by
+/// another is reported by PM101 or PM102.
 void check_shadowed(const Map& map, const Columns& sorted, Diagnostics& problems) {
   if (problems.ignores(rule::kShadowed)) return;
   const std::span<const Map> maps(&map, 1);
@@ -372,14 +374,14 @@ void check_shadowed(const Map& map, const Columns& sorted, Diagnostics& problems
   }
 }
 
-/// A hexadecimal number that was meant as a decimal one.
+/// Reads the hexadecimal digits of a value as a decimal number.
 std::uint64_t read_as_decimal(std::uint64_t value) noexcept {
   std::uint64_t decimal = 0;
   for (int shift = 60; shift >= 0; shift -= 4) decimal = decimal * 10 + (value >> shift & 15);
   return decimal;
 }
 
-/// PM110: no size has a letter, and most neighbours overlap unless sizes are read as decimal.
+/// PM110: no size contains a letter, and most neighbours overlap unless sizes are read as decimal.
 void check_decimal(const Columns& sorted, const LineFacts& facts, Diagnostics& problems) {
   constexpr std::size_t kFew = 16;
   if (!facts.all_sizes_decimal || sorted.count() < kFew) return;
@@ -393,8 +395,8 @@ void check_decimal(const Columns& sorted, const LineFacts& facts, Diagnostics& p
                "sizes look decimal: read so, " + std::to_string(mended) + " overlaps vanish");
 }
 
-/// PM101-PM104, and PM114 for all of them together. Answers whether some entries cover others,
-/// beyond mere repetition.
+/// PM101-PM104, and PM114 for all of them together. Returns whether entries cover others, beyond
+/// exact repetition.
 bool check_conflicts(const Map& map, const Columns& sorted, Diagnostics& problems) {
   const std::span<const Map> maps(&map, 1);
   std::uint64_t reused = 0;

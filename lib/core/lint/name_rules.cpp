@@ -15,7 +15,7 @@
 namespace perfmap::lint_rules {
 namespace {
 
-// Each name by itself.
+// Rules for single names.
 
 constexpr std::size_t kShortest = 3;
 constexpr std::size_t kLongest = 300;
@@ -24,8 +24,8 @@ constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 constexpr bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
 constexpr bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
 
-/// Itanium C++, Rust v0 and Swift. What follows the prefix keeps C's `_Reset` and Erlang's
-/// `$string:to_upper/1` out.
+/// Itanium C++, Rust v0 and Swift. The check after the prefix excludes C's `_Reset` and Erlang's
+/// `$string:to_upper/1`.
 bool is_mangled(std::string_view name) noexcept {
   if (name.size() < 4) return false;
   const char next = name[2];
@@ -35,8 +35,8 @@ bool is_mangled(std::string_view name) noexcept {
          name.find_first_of(" :") == std::string_view::npos;
 }
 
-/// A placeholder, a decimal number, or an address: with 0x, or at least eight digits long, as short
-/// ones such as `e2e` are names.
+/// A placeholder, a decimal number, or an address: with 0x, or of at least eight digits, because
+/// shorter ones such as `e2e` are names.
 bool says_nothing(std::string_view name) noexcept {
   if (name == "<unknown>" || name == "[unknown]" || name == "unknown" || name == "(null)") {
     return true;
@@ -52,7 +52,7 @@ bool ends_in_blank(std::string_view name) noexcept {
   return !name.empty() && (name.back() == ' ' || name.back() == '\t');
 }
 
-/// PM010, PM024, PM025, PM035: each at its first place in the name.
+/// PM010, PM024, PM025, PM035: each is reported at its first place in the name.
 template <class Say>
 void check_characters(std::string_view name, const Say& say) {
   bool bad_utf8 = false;
@@ -80,8 +80,8 @@ void check_characters(std::string_view name, const Say& say) {
   }
 }
 
-/// A byte, or an arrow, that no plain name has. Without branches, so that compilers take many bytes
-/// at once.
+/// Whether there is a byte, or an arrow, that plain names do not have. Branchless, so that
+/// compilers can vectorize it.
 bool has_odd_bytes(std::string_view name) noexcept {
   unsigned odd = 0;
   for (const char c : name) {
@@ -95,7 +95,7 @@ bool has_odd_bytes(std::string_view name) noexcept {
   return odd != 0;
 }
 
-/// Whether a name begins like one that is_mangled() or says_nothing() speaks of.
+/// Whether the first byte allows is_mangled() or says_nothing().
 bool starts_oddly(std::string_view name) noexcept {
   switch (name[0]) {
     case '_':
@@ -108,9 +108,9 @@ bool starts_oddly(std::string_view name) noexcept {
   }
 }
 
-// Names taken together.
+// Rules for all names together.
 
-/// Reports about the byte at `position` of an entry's name. The line is counted out only where the
+/// Reports a finding at `position` of an entry's name. The line number is computed only if the
 /// finding is kept.
 void say(const Map& map, const Entry& entry, std::size_t position, const Rule& rule,
          const std::string& message, Diagnostics& problems) {
@@ -122,8 +122,8 @@ void say(const Map& map, const Entry& entry, std::size_t position, const Rule& r
 
 constexpr std::size_t kManyCut = 8;
 
-/// Whether lengths pile up at the longest one: so many names, more than of the next eight lengths
-/// below together, while others are shorter. Names that are all of one length were made so.
+/// Whether many names have the maximum length: more than the next eight shorter lengths have
+/// together, while other names are shorter. If all names have one length, that is intended.
 bool lengths_pile_up(const LineFacts& facts, std::size_t longest) noexcept {
   constexpr std::size_t kShortestLimit = 48;
   if (longest < kShortestLimit || longest > LineFacts::kMaxCounted) return false;
@@ -134,7 +134,7 @@ bool lengths_pile_up(const LineFacts& facts, std::size_t longest) noexcept {
          of_length[longest] < facts.entries.count();
 }
 
-/// PM022: many different names that all end at the greatest length there is.
+/// PM022: many distinct names that all end at the maximum length.
 void check_cut_names(const Map& map, const LineFacts& facts, Diagnostics& problems) {
   std::size_t longest = LineFacts::kMaxCounted + 1;
   while (longest > 0 && facts.names_of_length[longest] == 0) --longest;
@@ -152,11 +152,11 @@ void check_cut_names(const Map& map, const LineFacts& facts, Diagnostics& proble
   });
 }
 
-/// A name's hash, and on how many ranges it stands.
+/// The hash of a name, and how many ranges have the name.
 using Frequency = std::pair<std::uint64_t, std::uint64_t>;
 
-/// The hashes that occur more than `many` times, in order. Counts in a small table first: only what
-/// falls on a full counter is looked at closely, and that is nothing in most maps.
+/// The hashes that occur more than `many` times, sorted. A first pass counts in a small table: only
+/// hashes that fall on a full counter are examined, and in most maps there are none.
 std::vector<Frequency> frequent_hashes(const MmapVector<std::uint64_t>& hashes, std::size_t many) {
   std::vector<std::uint32_t> counters(std::bit_ceil(hashes.size() / 2 + 1));
   const std::uint64_t mask = counters.size() - 1;
@@ -176,7 +176,7 @@ std::vector<Frequency> frequent_hashes(const MmapVector<std::uint64_t>& hashes, 
   return frequent;
 }
 
-/// PM033: names on very many ranges, each once, at its first line.
+/// PM033: names with very many ranges; each is reported once, at its first line.
 void check_repeated_names(const Map& map, const LineFacts& facts, Diagnostics& problems) {
   constexpr std::size_t kMany = 100;
   if (problems.ignores(rule::kManyRanges) || facts.name_hashes.size() <= kMany) return;
@@ -197,12 +197,12 @@ void check_repeated_names(const Map& map, const LineFacts& facts, Diagnostics& p
   }
 }
 
-// Who wrote them.
+// Rules for producers.
 
 constexpr std::size_t kSample = 4096;
 constexpr std::uint64_t kFew = 10;
 
-/// Names, counted by who wrote them.
+/// Counts names by the runtime that wrote them.
 class Producers {
  public:
   void see(const Entry& entry) {
@@ -221,7 +221,7 @@ class Producers {
     return rule.rule != nullptr && count.own >= kFew &&
            (rule.is_whole_map ? count.own == all_ : count.others == 0);
   }
-  /// Some runtimes mark every name, so that one without a mark is somebody else's.
+  /// Some runtimes mark every name, so a name without a mark comes from another writer.
   bool is_mixed() const noexcept {
     std::uint64_t marked = 0;
     for (const RuntimeInfo* const one : all_runtimes()) {
@@ -234,7 +234,7 @@ class Producers {
              return breaks(*one);
            });
   }
-  /// Of a map that is mixed. One name stands for all.
+  /// For a mixed map: an example of the runtime that marks its names.
   std::string_view marked_by() const noexcept {
     std::string_view last;
     for (const RuntimeInfo* const one : all_runtimes()) {
@@ -248,14 +248,14 @@ class Producers {
 
  private:
   struct Count {
-    std::uint64_t own = 0;  // of the tiers that its rule is about
+    std::uint64_t own = 0;  // names of the tiers that its rule is about
     std::uint64_t others = 0;
   };
   const Count& of(Runtime runtime) const noexcept {
     return counts_[static_cast<std::size_t>(runtime)];
   }
 
-  std::array<Count, 32> counts_{};  // by Runtime
+  std::array<Count, 32> counts_{};  // indexed by Runtime
   std::uint64_t all_ = 0;
   std::optional<Entry> first_unmarked_;
 };

@@ -10,7 +10,7 @@
 namespace perfmap {
 namespace {
 
-/// The different entries of a map, by name and then by range.
+/// The distinct entries of a map, sorted by name and then by range.
 std::vector<Entry> sorted_entries(const Map& map, Diagnostics& problems) {
   std::vector<Entry> entries;
   map.for_each(problems, [&](const Entry& entry) { entries.push_back(entry); });
@@ -25,7 +25,7 @@ std::vector<Entry> sorted_entries(const Map& map, Diagnostics& problems) {
   return entries;
 }
 
-/// Takes all entries of the first name off the front.
+/// Removes all entries of the first name from the front and returns them.
 std::span<const Entry> take_name(std::span<const Entry>& entries, std::string_view name) {
   std::size_t count = 0;
   while (count < entries.size() && entries[count].name == name) ++count;
@@ -34,7 +34,7 @@ std::span<const Entry> take_name(std::span<const Entry>& entries, std::string_vi
   return taken;
 }
 
-/// The ranges of `a` that `b` has not; both ascend.
+/// The ranges of `a` that are not in `b`; both ascend.
 std::vector<AddressRange> only_in(std::span<const Entry> a, std::span<const Entry> b) {
   std::vector<AddressRange> ranges;
   const auto less = [](const Entry& x, const Entry& y) {
@@ -48,7 +48,8 @@ std::vector<AddressRange> only_in(std::span<const Entry> a, std::span<const Entr
 
 constexpr std::size_t kAlone = std::numeric_limits<std::size_t>::max();
 
-/// For each range that went its partner among those that came, or kAlone; and which came as one.
+/// For each removed range, the index of its partner among the added ranges, or kAlone; and which
+/// added ranges have a partner.
 struct Pairs {
   std::vector<std::size_t> partner;
   std::vector<bool> taken;

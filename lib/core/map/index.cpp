@@ -15,14 +15,14 @@ namespace perfmap {
 
 namespace {
 
-/// perf 6's symbol tree: a red-black tree by start address, equal starts to the right, balanced as
-/// the kernel's lib/rbtree.c does it, and a search that stops at the first node on its way down
-/// that contains the address. So its answers depend on the order of the lines.
+/// The symbol tree of perf 6: a red-black tree ordered by start address. Equal starts go to the
+/// right; it is balanced like the kernel's lib/rbtree.c. A search stops at the first node on its
+/// path that contains the address, so the answers depend on the order of the lines.
 /// Source: tools/perf/util/symbol.c, __symbols__insert and symbols__find.
 class PerfTree {
  public:
   void insert(const AddressRange& range, std::uint64_t line);
-  /// The line of the symbol that perf would name; UINT64_MAX for none. O(log n).
+  /// The line of the symbol that perf would report; UINT64_MAX if there is none. O(log n).
   std::uint64_t find(Address address) const noexcept;
   std::size_t size() const noexcept { return nodes_.size(); }
 
@@ -64,7 +64,7 @@ void PerfTree::insert(const AddressRange& range, std::uint64_t line) {
   rebalance(fresh);
 }
 
-/// Moves `pivot` down to `side`; its child of the other side takes its place.
+/// Moves `pivot` down to `side`; its child on the other side takes its place.
 void PerfTree::rotate(Link pivot, int side) noexcept {
   const Link up = nodes_[pivot].child[1 - side];
   const Link inner = nodes_[up].child[side];
@@ -118,7 +118,7 @@ std::uint64_t PerfTree::find(Address address) const noexcept {
   return UINT64_MAX;
 }
 
-/// The best answer so far for each address; offers come in file order.
+/// The best answer so far for each address; entries are offered in file order.
 class Answers {
  public:
   Answers(Overlap overlap, std::span<const Map> maps, std::span<const Address> addresses)
@@ -127,7 +127,7 @@ class Answers {
         addresses_(addresses),
         best_(addresses.size(), {0, UINT64_MAX}) {}
 
-  /// From now on looks at names, too: whether an address has several in one map.
+  /// From now on also compares names, to detect addresses with several names in one map.
   void look_for_reuse() { first_of_map_.resize(addresses_.size()); }
 
   void offer(std::uint64_t begin, std::uint64_t size, std::uint64_t line) {
@@ -155,7 +155,7 @@ class Answers {
     if (nobody_yet || OverlapPolicy(overlap_, {}).wins(offered, best)) best = offered;
   }
 
-  /// The first entry of a map at an address, and whether another one has another name.
+  /// The first entry of a map at an address, and whether another entry there has another name.
   struct First {
     std::uint64_t line;
     bool has_rival = false;
@@ -217,7 +217,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kOverlapNames = {"last", "first", "inner", "perf"};
 
-/// The line at `offset` with its newline, as perf's getline sees it.
+/// The line at `offset` with its newline, like perf's getline().
 std::string_view line_at(std::string_view text, std::uint64_t offset) noexcept {
   const std::string_view rest = text.substr(offset);
   const std::size_t newline = rest.find('\n');
@@ -236,15 +236,15 @@ std::string_view to_string(Overlap overlap) noexcept {
   return kOverlapNames[static_cast<std::size_t>(overlap)];
 }
 
-/// Runs are kept as a log-structured merge tree keeps them: what refresh() adds is a run of its
-/// own, and runs of similar size are merged, so that an entry takes part in O(log n) merges.
+/// Runs are kept like in a log-structured merge tree: refresh() adds a run, and runs of similar
+/// size are merged. So each entry takes part in O(log n) merges.
 struct Index::State {
   /// How far a map has been read.
   struct Progress {
     std::uint64_t offset = 0;
     std::uint64_t line = 1;
-    std::uint64_t seen = 0;       ///< bytes there were
-    std::uint64_t half_read = 0;  ///< entries, 0 or 1, behind `offset` all the same
+    std::uint64_t seen = 0;       ///< bytes in the map at the last read
+    std::uint64_t half_read = 0;  ///< 0 or 1 entries read after `offset` (unfinished line)
   };
 
   std::vector<Map> maps;
@@ -294,8 +294,9 @@ struct Index::State {
     if (done.seen != 0 && maps[number].text().back() != '\n') step_back(number);
   }
 
-  /// A last line without newline may go on: it is read again when there is more, and what it says
-  /// by then counts. Where it was an entry already, its range and rank stay: only a name follows.
+  /// A last line without newline may be unfinished. It is read again when the file has grown, and
+  /// the later content counts. If it already was an entry, its range and rank stay, because only
+  /// its name can grow.
   void step_back(std::size_t number) {
     Progress& done = progress[number];
     done.offset = maps[number].text().rfind('\n') + 1;  // npos + 1 is 0
@@ -303,7 +304,8 @@ struct Index::State {
     done.half_read = read_entry(number, done.offset).has_value() ? 1 : 0;
   }
 
-  /// The shape of perf's tree, and so its answers, follow from what was inserted and how often.
+  /// The shape of perf's tree, and so its answers, depend on what was inserted and how often, so an
+  /// entry that was read unfinished forces a rebuild.
   bool must_begin_again() const noexcept {
     return overlap == Overlap::perf &&
            std::any_of(progress.begin(), progress.end(),
@@ -336,7 +338,7 @@ struct Index::State {
     }
   }
 
-  /// Which of two answers stands, where either may be nobody's.
+  /// The winner of two answers; each may be UINT64_MAX (no entry).
   std::uint64_t better(std::uint64_t a, std::uint64_t b) const noexcept {
     if (a == UINT64_MAX || b == UINT64_MAX) return std::min(a, b);
     const OverlapPolicy order = precedence();

@@ -14,7 +14,7 @@ namespace {
 
 std::uint64_t size_of(const Entry& entry) { return std::max<std::uint64_t>(entry.range.size, 1); }
 
-/// What an entry adds to the group of its name, which 64 bits of hash stand for.
+/// What an entry adds to the group of its name. A 64-bit hash identifies the name.
 struct Share {
   std::uint64_t hash;
   std::uint64_t bytes;
@@ -23,8 +23,8 @@ struct Share {
 
 std::uint64_t hash_of(std::string_view name) { return std::hash<std::string_view>{}(name); }
 
-/// Sorting costs a tenth of the time and of the memory of a table with a name for each key: there
-/// may be as many names as entries.
+/// Sorting needs a tenth of the time and memory of a hash table keyed by name: there may be as many
+/// names as entries.
 std::vector<InfoGroup> group_by_name(const Map& map, Diagnostics& problems) {
   std::vector<Share> shares;
   map.for_each(problems, [&](const Entry& entry) {

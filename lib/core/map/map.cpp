@@ -14,7 +14,7 @@ namespace perfmap {
 
 namespace {
 
-/// Bytes behind a line's start that the vector code may load, whatever the line holds.
+/// The vector code may load this many bytes from a line's start, even past the end of the line.
 constexpr std::size_t kReach = 64;
 
 struct Cursor {
@@ -30,8 +30,8 @@ void keep(ScannedLine& out, std::uint64_t offset, std::uint64_t end) noexcept {
   out.name = 0;
 }
 
-/// Finds ends of lines with memchr and leaves every line to parse_map_line(): for the last bytes of
-/// a text, and for processors without the vector code.
+/// Finds line ends with memchr and leaves each line to parse_map_line(). Used for the last bytes of
+/// a text and on processors without the vector code.
 std::size_t scan_plainly(Cursor& at, ScannedLine* lines, std::size_t max) noexcept {
   std::size_t count = 0;
   while (count < max && at.line < at.size) {
@@ -48,13 +48,13 @@ std::size_t scan_plainly(Cursor& at, ScannedLine* lines, std::size_t max) noexce
 
 #if defined(__x86_64__)
 
-/// 2 where `text` starts with 0x or 0X.
+/// 2 if `text` starts with 0x or 0X, else 0.
 inline unsigned prefix_length(const char* text) noexcept {
   return text[0] == '0' && (text[1] | 0x20) == 'x' ? 2 : 0;
 }
 
-/// Parses the line at `line`, which has kReach readable bytes, if it is canonical. A newline is
-/// neither a digit nor a blank, so nothing behind the line's end can be taken for part of it.
+/// Parses the line at `line` if it is canonical. kReach bytes from `line` are readable. A newline
+/// is neither a digit nor a blank, so no byte after the line's end is taken for part of it.
 __attribute__((target("avx2,bmi"), always_inline)) inline void parse_canonical(
     const char* const line, ScannedLine& out) noexcept {
   const char* text = line + prefix_length(line);
@@ -66,18 +66,19 @@ __attribute__((target("avx2,bmi"), always_inline)) inline void parse_canonical(
   const HexField size = load_hex(text);
   text += size.digits;
   const bool named = static_cast<unsigned char>(text[1]) > ' ';
-  // Size 0 takes the long way, as it may be filler: it wraps to more than any address leaves.
+  // Size 0 fails this comparison (it wraps to the maximum) and takes the slow path, because it may
+  // be filler.
   if (size.digits == 0 || *text != ' ' || !named || size.value - 1 >= ~begin.value) return;
   out.begin = begin.value;
   out.size = size.value;
   out.name = static_cast<std::uint32_t>(text + 1 - line);
 }
 
-/// Both steps for a batch: newlines 64 bytes at a time, then the lines they end.
+/// Does both steps for a batch: finds newlines, 64 bytes at a time, then parses the lines they end.
 __attribute__((target("avx2,bmi"))) std::size_t scan_avx2(Cursor& at, ScannedLine* lines,
                                                           std::size_t max) noexcept {
   if (at.size < kReach) return 0;
-  const std::uint64_t safe = at.size - kReach;  // blocks start at or before this
+  const std::uint64_t safe = at.size - kReach;  // blocks and parsed lines start at or before this
   const __m256i newline = _mm256_set1_epi8('\n');
   std::size_t count = 0;
   while (at.searched <= safe && count + 64 <= max) {
@@ -144,8 +145,8 @@ void skip_blanks(std::string_view& rest) noexcept {
   rest.remove_prefix(count);
 }
 
-/// Takes a number's characters off the front of `rest`, and what separates it from the next field:
-/// blanks, or one comma.
+/// Removes a number's characters from the front of `rest`, and the separator that follows them:
+/// blanks or one comma.
 std::string_view take_field(std::string_view& rest) noexcept {
   std::size_t length = 0;
   while (length < rest.size() && !is_blank(rest[length]) && rest[length] != ',') ++length;
@@ -193,7 +194,7 @@ std::optional<std::uint64_t> parse_hex(std::string_view text) noexcept {
 }
 
 // Grammar: blanks? hex separator hex separator name CR?  Fields are split first and parsed as a
-// whole, so that `face_book` is not half a number.
+// whole, so that `face_book` is not read as a number and a rest.
 std::optional<Entry> read_map_line(std::string_view line, std::uint64_t offset,
                                    LineFault& fault) noexcept {
   std::string_view rest = line;
@@ -242,7 +243,7 @@ std::optional<Entry> parse_map_line(std::string_view line, const Location& at,
   LineFault fault;
   const std::optional<Entry> entry = read_map_line(line, at.offset, fault);
   if (fault.rule != nullptr) {
-    // The part is a view into the line, so it knows its own column.
+    // The part is a view into the line, which gives its column.
     const auto skipped = static_cast<std::uint64_t>(fault.part.data() - line.data());
     problems.add(*fault.rule, {at.offset + skipped, at.line, at.column + skipped}, fault.message);
   }
@@ -253,7 +254,7 @@ namespace {
 
 struct Number {
   std::uint64_t value = 0;
-  std::size_t consumed = 0;  // 0 where there is no number, as endptr says
+  std::size_t consumed = 0;  // 0 if there is no number, like endptr
 };
 
 bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -289,7 +290,7 @@ Number strtoull16(std::string_view text) noexcept {
 std::optional<Entry> read_perf_line(std::string_view line, std::uint64_t offset) noexcept {
   if (line.empty()) return std::nullopt;
   line.remove_suffix(1);
-  // What C sees ends at the first NUL; the tests of the length below do not.
+  // C strings end at the first NUL; the length checks below use the whole line.
   const std::string_view c_string = line.substr(0, line.find('\0'));
   const auto from = [&](std::size_t at) {
     return at < c_string.size() ? c_string.substr(at) : std::string_view();
@@ -345,7 +346,8 @@ void append_portable_map_name(std::string& out, std::string_view name) {
 
 namespace {
 
-/// A line number is a number of this table and a count over at most this many bytes.
+/// A line's number is the number at the start of its block (from a table) plus the newlines
+/// between, so at most this many bytes are counted.
 constexpr std::uint64_t kLineBlock = 4096;
 
 std::uint64_t count_newlines(std::string_view text) noexcept {
@@ -368,7 +370,7 @@ void Map::settle_text() noexcept {
 }
 
 std::optional<Entry> Map::entry_at(std::uint64_t offset) const noexcept {
-  // In what is left of a truncated file lines may end anywhere, or nowhere at all.
+  // In the rest of a truncated file, lines may end anywhere or not at all.
   if (offset >= text_.size() || input_.was_truncated()) return std::nullopt;
   const std::string_view rest = text_.substr(offset);
   LineFault ignored;
@@ -417,14 +419,14 @@ std::optional<Entry> Map::LineReader::next(Diagnostics& problems) {
 
 namespace {
 
-/// The number of lower-case hexadecimal digits that end before `end`.
+/// How many lower-case hexadecimal digits come right before `end`.
 std::size_t digits_before(std::string_view text, std::size_t end) noexcept {
   std::size_t count = 0;
   while (count < end && is_lower_hex(text[end - 1 - count])) ++count;
   return count;
 }
 
-/// Whether "SIZE NAME" begins at `at`: a hexadecimal number, a blank and something else.
+/// Whether "SIZE NAME" begins at `at`: a hexadecimal number, a blank and another character.
 bool size_and_name_at(std::string_view text, std::size_t at) noexcept {
   const bool prefixed = text.substr(at, 2) == "0x";
   const std::size_t start = prefixed ? at + 2 : at;
@@ -435,9 +437,9 @@ bool size_and_name_at(std::string_view text, std::size_t at) noexcept {
          text[end + 1] != ' ';
 }
 
-/// The length of the address that ends before `end`, 0 where there is none. With a prefix any
-/// number will do. Without one, fewer than 9 digits also occur in names, and letters a to f before
-/// an address cannot be told from it, so at most 12 are taken for one.
+/// The length of the address that ends before `end`, or 0. With a 0x prefix, any number counts.
+/// Without one, at least 9 digits are needed, because shorter numbers also occur in names, and at
+/// most 12 are taken, because the letters a to f before an address look like part of it.
 std::size_t address_before(std::string_view text, std::size_t end) noexcept {
   const std::size_t digits = digits_before(text, end);
   const std::size_t start = end - digits;

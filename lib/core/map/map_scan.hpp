@@ -19,17 +19,17 @@
 namespace perfmap {
 
 #if defined(__x86_64__)
-/// Loading 16 bytes at kAlign + n gives the shuffle that moves n digits to the right end and fills
-/// up with zeros on the left.
+/// Loading 16 bytes from kAlign + n gives the shuffle mask that moves n digits to the right end and
+/// fills the left with zeros.
 alignas(32) inline constexpr std::uint8_t kAlign[32] = {
     0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
     0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,   13,   14,   15};
 
-/// The number that 16 bytes begin with.
+/// The number at the start of 16 bytes.
 struct HexField {
   std::uint64_t value;
-  unsigned digits;   // 0 where there is no number; at most 16
-  unsigned letters;  // a bit for each byte that is one of a-f, those behind the number included
+  unsigned digits;   // 0 if there is no number; at most 16
+  unsigned letters;  // a bit for each byte in a-f, also after the number
 };
 
 __attribute__((target("avx2,bmi"), always_inline)) inline HexField load_hex(
@@ -53,24 +53,24 @@ __attribute__((target("avx2,bmi"), always_inline)) inline HexField load_hex(
 }
 #endif
 
-/// A line as the fast path sees it. Where `name` is 0 the line wants parse_map_line(): it is an
-/// entry in an unusual spelling, or none.
+/// A line as the fast path sees it. If `name` is 0, the line needs parse_map_line(): it is an entry
+/// in an unusual spelling, or not an entry.
 struct ScannedLine {
   std::uint64_t begin;
   std::uint64_t size;
-  std::uint64_t offset;  ///< of the line, in the text
+  std::uint64_t offset;  ///< of the line in the text
   std::uint32_t length;  ///< of the line without its newline; saturated
   std::uint32_t name;    ///< where the name starts in the line; a CR may still end it
 };
 
-/// The bytes of the line in the text that was scanned, without its newline.
+/// The bytes of the line in the scanned text, without its newline.
 inline std::string_view line_of(const ScannedLine& line, std::string_view text) noexcept {
   const std::string_view rest = text.substr(line.offset);
   return rest.substr(0, line.length < UINT32_MAX ? line.length : rest.find('\n'));
 }
 
-/// Walks over the lines of a text in batches. A line in the canonical spelling, "hex blank hex
-/// blank name" with at most 16 digits a number and an optional 0x, is parsed on the way: that is
+/// Iterates over the lines of a text in batches. A line in the canonical spelling, "hex blank hex
+/// blank name" with at most 16 digits per number and an optional 0x, is parsed on the way. This is
 /// the hot path of everything that reads a map.
 class LineScanner {
  public:
@@ -90,18 +90,19 @@ class LineScanner {
   std::array<ScannedLine, kBatch> lines_;
 };
 
-/// Why a line is no entry, or what is odd about one; `rule` is null where there is nothing to say.
+/// Why a line is not an entry, or what is unusual about it; `rule` is null if there is nothing to
+/// report.
 struct LineFault {
   const Rule* rule = nullptr;
-  std::string_view part;     ///< of the line: where it stops making sense
+  std::string_view part;     ///< where in the line the fault begins
   std::string_view message;  ///< static storage
 };
 
-/// parse_map_line() without a report: allocates nothing, never throws.
+/// parse_map_line() without a report. Allocates nothing; never throws.
 std::optional<Entry> read_map_line(std::string_view line, std::uint64_t offset,
                                    LineFault& fault) noexcept;
 
-/// The ranges of one batch of lines, which begins at line `line`; see for_each_range().
+/// Visits the ranges of one batch of lines; the first is line `line`. See for_each_range().
 template <class Visit>
 void visit_batch(std::span<const ScannedLine> batch, const Window& window, std::uint64_t line,
                  Diagnostics& problems, Visit& visit) {
@@ -118,9 +119,9 @@ void visit_batch(std::span<const ScannedLine> batch, const Window& window, std::
   }
 }
 
-/// Goes over the entries from `offset`, the start of line `line`, without their names: nothing of
-/// the mapping is touched. Calls visit.expect(most), then visit(range, offset of the line) for each
-/// of at most so many entries. Returns the number of the line behind the last.
+/// Iterates over the entries from `offset`, the start of line `line`, without reading their names.
+/// Calls visit.expect(max), then visit(range, offset of the line) for at most `max` entries;
+/// repeats until the end. Returns the number of the line after the last.
 template <class Visit>
 std::uint64_t for_each_range(const Map& map, std::uint64_t offset, std::uint64_t line,
                              Diagnostics& problems, Visit visit) {
@@ -135,8 +136,8 @@ std::uint64_t for_each_range(const Map& map, std::uint64_t offset, std::uint64_t
   return line;
 }
 
-/// Map::for_each() on the fast path, for what goes over millions of lines: calls
-/// visit(const Entry&, line number) for every entry, in file order.
+/// Map::for_each() on the fast path, for passes over millions of lines. Calls visit(const Entry&,
+/// line number) for each entry in file order.
 template <class Visit>
 void for_each_entry(const Map& map, Diagnostics& problems, Visit&& visit) {
   const std::string_view text = map.text();
@@ -157,14 +158,14 @@ void for_each_entry(const Map& map, Diagnostics& problems, Visit&& visit) {
   }
 }
 
-/// A line as perf 6 reads it (tools/perf/util/symbol.c, dso__load_perf_map), whatever comes of it:
-/// numbers by strtoull, one byte of any value between fields, the last byte of the line taken for
-/// its newline, names of one or two bytes dropped. `line` has its newline unless the file ends
-/// without one; `range.size` is not clamped, as perf does not either.
+/// Reads a line exactly like perf 6 (tools/perf/util/symbol.c, dso__load_perf_map), including its
+/// faults: numbers by strtoull, one byte of any value between fields, the last byte of the line
+/// dropped as its newline, names of one or two bytes dropped. `line` has its newline unless the
+/// file ends without one. `range.size` is not clamped, because perf does not clamp it.
 std::optional<Entry> read_perf_line(std::string_view line, std::uint64_t offset) noexcept;
 
-/// Where another entry begins inside a name, "…ADDRESS SIZE NAME", as two writes that met leave it;
-/// npos where none does.
+/// Where another entry begins inside a name, "…ADDRESS SIZE NAME", as two interleaved writes leave
+/// it; npos if there is none.
 std::size_t glued_entry(std::string_view name) noexcept;
 
 }  // namespace perfmap

@@ -11,7 +11,7 @@ namespace perfmap {
 
 namespace {
 
-/// Whether a perf map gives this name back as it is.
+/// Whether a perf map can hold this name unchanged.
 bool fits_a_map(std::string_view name) noexcept {
   return !name.empty() && name[0] != ' ' && name[0] != '\t' &&
          name.find('\n') == std::string_view::npos;
@@ -28,7 +28,7 @@ void append_entry(MapText& map, Address begin, std::uint64_t size, std::string_v
   map.text.append(numbers, at);
   if (fits_a_map(name)) {
     map.text += name;
-    if (name.back() == '\r') map.text += '\r';  // readers take one off
+    if (name.back() == '\r') map.text += '\r';  // readers remove one
   } else {
     append_escaped_map_name(map.text, name);
     ++map.changed_names;
@@ -39,7 +39,7 @@ void append_entry(MapText& map, Address begin, std::uint64_t size, std::string_v
 
 namespace {
 
-/// Lines lie in the maps in no order, so the next ones are asked for before they are needed.
+/// Lines lie in the maps in random order, so the next ones are prefetched.
 constexpr std::size_t kAhead = 16;
 
 void prefetch_line(const Index& index, std::size_t position) noexcept {
@@ -66,7 +66,7 @@ char* write_line(char* at, const AddressRange& range, std::string_view name) noe
   return at;
 }
 
-/// Formats each line where room(most) says and then tells wrote() how long it became.
+/// Formats each line at room(max size), then calls wrote(actual size).
 template <class Room, class Wrote>
 PortableStats format_all(const Index& index, Room room, Wrote wrote) {
   PortableStats stats;
@@ -75,7 +75,7 @@ PortableStats format_all(const Index& index, Room room, Wrote wrote) {
     prefetch_line(index, i + kAhead);
     const Segment segment = index.segment(i);
     const auto entry = index.entry(segment.owner);
-    if (!entry) break;  // the file was cut off: nobody will want the rest
+    if (!entry) break;  // the file was truncated: the rest is useless
     std::string_view name = entry->name;
     if (name.size() > kMaxPortableName || !is_plain_map_name(name)) {
       changed.clear();
@@ -89,8 +89,8 @@ PortableStats format_all(const Index& index, Room room, Wrote wrote) {
       count_oddities(range, stats);
       ++stats.entries;
     };
-    // Readers that add up the two numbers find nothing in what ends at 2^64, or refuse the map
-    // (blazesym built for debugging): the last byte goes into a line of its own, of size 0.
+    // If an entry ends at 2^64, readers that add begin and size find nothing in it, or refuse the
+    // map (debug builds of blazesym). So its last byte gets a line of its own, of size 0.
     AddressRange range = segment.range;
     const bool ends_all = range.last() == UINT64_MAX && range.size != 0;
     if (ends_all) --range.size;

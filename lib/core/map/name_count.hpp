@@ -12,12 +12,12 @@
 
 namespace perfmap {
 
-/// Sizes come from a file: a few hostile ones would wrap a plain sum.
+/// Adds with saturation: hostile sizes from a file would wrap a plain sum.
 inline void add_size(std::uint64_t& sum, std::uint64_t size) noexcept {
   sum += std::min(size, std::numeric_limits<std::uint64_t>::max() - sum);
 }
 
-/// Counts different names, told apart by 64 bits of hash, and whose they look like. 8 bytes a name.
+/// Counts distinct names by 64-bit hash (8 bytes a name), and the runtimes that they look like.
 class NameCount {
  public:
   void reserve(std::size_t names) { hashes_.reserve(names); }
@@ -31,7 +31,7 @@ class NameCount {
     return static_cast<std::uint64_t>(std::unique(hashes_.begin(), hashes_.end()) -
                                       hashes_.begin());
   }
-  /// The one of which there are most names.
+  /// The runtime with the most names.
   Runtime runtime() const noexcept {
     const auto* const max = std::max_element(runtimes_.begin() + 1, runtimes_.end());
     return *max == 0 ? Runtime::unknown : static_cast<Runtime>(max - runtimes_.begin());

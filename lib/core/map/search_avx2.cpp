@@ -1,4 +1,4 @@
-// Compiled with -mavx2 where that exists; search() decides whether it is used.
+// Compiled with -mavx2 where the compiler has it; search() decides at run time whether to use it.
 #if defined(__AVX2__)
 
 #include "map/search_body.hpp"

@@ -1,5 +1,5 @@
-// The search itself, compiled once for every processor and once with wider vectors: included by
-// search.cpp and search_avx2.cpp alone, and private to each.
+// The search itself. It is included by search.cpp (baseline) and search_avx2.cpp (wider vectors)
+// only, and is private to each.
 
 #include <algorithm>
 #include <cstring>
@@ -17,12 +17,12 @@ std::size_t count_of_16(const std::uint64_t* values, std::uint64_t key) noexcept
   for (std::size_t i = 0; i < kFanout; i += 4) {
     Vector four;
     std::memcpy(&four, values + i, sizeof four);
-    sum -= reinterpret_cast<Vector>(four <= keys);  // a comparison that holds is -1
+    sum -= reinterpret_cast<Vector>(four <= keys);  // true is -1
   }
   return sum[0] + sum[1] + sum[2] + sum[3];
 }
 
-/// How many values of the level are at most the key, as the block that the level above led to says.
+/// How many values of the level are at most the key; the level above has selected the block.
 std::size_t count_from(const SearchLevel& level, std::size_t block, std::uint64_t key) noexcept {
   const std::size_t start = block * kFanout;
   if (level.count - start >= kFanout) return start + count_of_16(level.values + start, key);
@@ -31,10 +31,10 @@ std::size_t count_from(const SearchLevel& level, std::size_t block, std::uint64_
   return sum;
 }
 
-/// A key before everything stays in block 0 and comes out as 0.
+/// A key below all values stays in block 0 and gives 0.
 std::size_t block_of(std::size_t count) noexcept { return count - (count != 0 ? 1 : 0); }
 
-/// The block of the bottom level that the answer is in.
+/// The block of the bottom level that holds the answer.
 std::size_t search_block(std::span<const SearchLevel> levels, std::uint64_t key) noexcept {
   std::size_t count = 0;
   for (const SearchLevel& level : levels.first(levels.size() - 1)) {
@@ -62,6 +62,8 @@ std::size_t search_one_of(std::span<const SearchLevel> levels, const void* paylo
   return count_from(levels.back(), block, key);
 }
 
+/// Descends one level for all keys, then the next: each step prefetches the block of the next
+/// level, so that the cache misses of the keys overlap.
 void search_group(std::span<const SearchLevel> levels, const std::uint64_t* keys,
                   std::size_t* counts) noexcept {
   std::fill(counts, counts + kSearchGroup, 0);

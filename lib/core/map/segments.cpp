@@ -13,7 +13,7 @@ namespace perfmap {
 
 namespace {
 
-/// A guess from the first lines; more than there are costs addresses, no memory.
+/// An estimate from the first lines. A high estimate costs only address space, not memory.
 std::size_t expected_lines(std::string_view text) {
   constexpr std::size_t kSample = std::size_t{64} << 10;
   const std::string_view sample = text.substr(0, kSample);
@@ -50,20 +50,21 @@ std::string_view name_of(std::uint64_t line, std::span<const Map> maps) noexcept
   return entry ? entry->name : std::string_view();
 }
 
-/// The entries of one map that reach to where the sweep is, and how many of them share a name.
+/// The entries of one map that contain the position of the sweep, and how many of them share a
+/// name.
 class OpenEntries {
  public:
   OpenEntries(std::uint64_t map, std::span<const Map> maps) : map_(map), maps_(maps) {}
 
-  /// Goes on to `at`, where the next entry begins; what was of several names before it goes to
-  /// `reused`.
+  /// Advances to `at`, where the next entry begins. Stretches before it that have several names go
+  /// to `reused`.
   void advance(Address at, ReusedAddresses& reused) {
     while (!open_.empty() && open_.front().last < at) close_first(reused);
     if (at > at_) say_until(at - 1, reused);
     at_ = at;
   }
   void open(Address last, std::uint64_t line) {
-    // Alone, an entry's name does not matter: it is looked at when a second one comes.
+    // Alone, an entry's name does not matter, so it is hashed only when a second entry opens.
     if (open_.size() == 1 && names_.empty()) ++names_[hash_of(open_.front().line)];
     if (!open_.empty()) ++names_[hash_of(line)];
     open_.push_back({last, line});
@@ -103,8 +104,8 @@ class OpenEntries {
   std::uint64_t map_;
   std::span<const Map> maps_;
   Address at_ = 0;
-  std::vector<Open> open_;                                // a heap: what ends first is in front
-  std::unordered_map<std::size_t, std::uint64_t> names_;  // how often each is open, by its hash
+  std::vector<Open> open_;                                // a min-heap by end
+  std::unordered_map<std::size_t, std::uint64_t> names_;  // how many are open, by the name's hash
 };
 
 }  // namespace
@@ -173,7 +174,7 @@ std::size_t SegmentTable::gallop(std::size_t from, std::uint64_t address) const 
   const std::uint64_t* const begins = segments_.begin.data();
   const std::size_t count = segments_.count();
   std::size_t step = 1;
-  std::size_t low = from;  // everything before is at most the address
+  std::size_t low = from;  // everything before it is at most the address
   while (low + step <= count && begins[low + step - 1] <= address) {
     low += step;
     step *= 2;
@@ -216,7 +217,7 @@ std::uint64_t SegmentTable::find(std::uint64_t address, std::span<const Map> map
 void SegmentTable::find_all(std::span<const Address> addresses, std::uint64_t* lines,
                             std::span<const Map> maps) const noexcept {
   std::size_t done = 0;
-  std::size_t after = 0;  // position of the address before
+  std::size_t after = 0;  // position of the previous address
   while (done < addresses.size()) {
     const std::size_t group = std::min(kSearchGroup, addresses.size() - done);
     const Address* const asked = addresses.data() + done;
@@ -250,10 +251,10 @@ Segment SegmentTable::at(std::size_t position, std::span<const Map> maps) const 
 
 namespace {
 
-/// Collects segments in address order; two that touch and have the same owner become one.
+/// Collects segments in address order; adjacent segments with the same owner become one.
 class Segments {
  public:
-  /// Up to `last`, the last address of all included, whose end has no number.
+  /// `last` is inclusive, because the end of the last address has no 64-bit value.
   void add(std::uint64_t begin, std::uint64_t last, std::uint64_t line) {
     if (begin != 0 && last_ == begin - 1 && !columns_.line.empty() &&
         columns_.line.back() == line) {
@@ -274,8 +275,8 @@ class Segments {
   std::uint64_t last_ = 0;
 };
 
-/// Goes over the entries in address order. `live_` is a heap of those that have begun, the one that
-/// takes precedence on top; those that have ended leave it when they come to the top.
+/// Sweeps over the entries in address order. `live_` is a heap of the entries that have begun, with
+/// the winner on top. Entries that have ended are removed when they reach the top.
 class Sweep {
   struct Live {
     std::uint64_t last;
@@ -303,8 +304,8 @@ class Sweep {
   }
 
  private:
-  /// Says who owns everything from position_ up to `until`, the address before the next entry, or
-  /// the last one of all.
+  /// Assigns everything from position_ up to `until`, which is the address before the next entry,
+  /// or the last address of all.
   void settle(std::uint64_t until) {
     while (position_ <= until && !live_.empty()) {
       const Live& top = live_.front();
@@ -318,7 +319,8 @@ class Sweep {
       if (last == UINT64_MAX) return;
       position_ = last + 1;
     }
-    position_ = std::max(position_, until + 1);  // 0 at the very end, where no one looks any more
+    position_ = std::max(position_, until + 1);  // wraps to 0 at the very end, where it is not read
+                                                 // again
   }
 
   const Columns& sorted_;
@@ -328,7 +330,7 @@ class Sweep {
   Segments out_;
 };
 
-/// Whether sorted entries are a partition as they are.
+/// Whether sorted entries already have no overlaps.
 bool is_partition(const Columns& sorted, std::span<const Map> maps) noexcept {
   std::uint64_t reached = 0;
   for (std::size_t i = 0; i < sorted.count(); ++i) {
@@ -338,7 +340,7 @@ bool is_partition(const Columns& sorted, std::span<const Map> maps) noexcept {
   return true;
 }
 
-/// Goes over two partitions at once. `left_` and `right_` are what is left of the segments at hand.
+/// Merges two tables of segments. `left_` and `right_` are the rests of the current segments.
 class Merge {
  public:
   Merge(const SegmentTable& a, const SegmentTable& b, const OverlapPolicy& precedence)
@@ -358,7 +360,7 @@ class Merge {
    public:
     Side(const SegmentTable& run, std::span<const Map> maps) : run_(run), maps_(maps) { load(); }
     bool done() const noexcept { return position_ == run_.count(); }
-    /// Inclusive, as the segment at the last address of all has no other end.
+    /// Inclusive bounds: the segment at the last address has no 64-bit end.
     std::uint64_t first() const noexcept { return first_; }
     std::uint64_t last() const noexcept { return last_; }
     std::uint64_t line() const noexcept { return line_; }

@@ -13,7 +13,7 @@
 
 namespace perfmap {
 
-/// Sizes are kept in 32 bits. One that needs more is kTooLong here and read from its line.
+/// Sizes are kept in 32 bits. A larger one is stored as kTooLong and read from its line.
 inline constexpr std::uint32_t kTooLong = UINT32_MAX;
 
 constexpr std::uint32_t short_size(std::uint64_t size) noexcept {
@@ -22,11 +22,11 @@ constexpr std::uint32_t short_size(std::uint64_t size) noexcept {
 
 constexpr std::uint64_t kMapShift = 48;
 
-/// Entries as columns, one value an entry: 20 bytes each. `line` is EntryRef::line, which grows
-/// along the file and from map to map, so that it also says which of two entries is the later.
+/// Entries as columns (structure of arrays), 20 bytes each. `line` is an EntryRef::line, which
+/// grows along the file and from map to map, so it also orders entries by age.
 struct Columns {
   MmapVector<std::uint64_t> begin;
-  MmapVector<std::uint32_t> size;  ///< see kTooLong; 0 was made 1
+  MmapVector<std::uint32_t> size;  ///< see kTooLong; 0 is stored as 1
   MmapVector<std::uint64_t> line;
 
   std::size_t count() const noexcept { return begin.size(); }
@@ -35,7 +35,7 @@ struct Columns {
     size.make_room(more);
     line.make_room(more);
   }
-  /// Only into room that was made.
+  /// Appends without growing: room must be reserved.
   void append(std::uint64_t at, std::uint64_t bytes, std::uint64_t of_line) noexcept {
     begin.append_unchecked(at);
     size.append_unchecked(short_size(bytes == 0 ? 1 : bytes));
@@ -48,60 +48,62 @@ struct Columns {
   }
 };
 
-/// The last address of what `size` says for an entry, or a part of one, that begins at `begin`.
-/// (The end after it may be 2^64, which has no number.)
+/// The last address of an entry, or a part of one, that begins at `begin` and has this `size`. (The
+/// end after it may be 2^64, which does not fit.)
 inline std::uint64_t last_of(std::uint64_t begin, std::uint32_t size, std::uint64_t line,
                              std::span<const Map> maps) noexcept {
   if (size != kTooLong) return begin + (size - 1);
   const EntryRef hit{line};
   const auto entry = maps[hit.map()].entry_at(hit.offset());
-  return entry ? std::max(begin, entry->range.last()) : begin;  // a line that was cut off meanwhile
+  return entry ? std::max(begin, entry->range.last()) : begin;  // the line may be truncated by now
 }
 
 /// Reads the entries of map number `number` from `offset`, the start of line `line`, into `out`.
-/// Returns the number of the line behind the last.
+/// Returns the number of the line after the last.
 std::uint64_t read_columns(const Map& map, std::size_t number, std::uint64_t offset,
                            std::uint64_t line, Columns& out, Diagnostics& problems);
 
-/// Sorts by begin; entries that begin together keep their order.
+/// Sorts by begin. Stable: entries with the same begin keep their order.
 void sort_columns(Columns& columns);
 
-/// One level of a search tree without pointers: ascending values. Of each 16 values of a level, the
-/// level above holds the first; the bottom level is what is searched, the top one has at most 16.
+/// One level of an implicit search tree (no pointers): ascending values. Each level holds the first
+/// of every 16 values of the level below. The bottom level is the searched data; the top level has
+/// at most 16 values.
 struct SearchLevel {
   const std::uint64_t* values;
   std::size_t count;
 };
 
 inline constexpr std::size_t kFanout = 16;       // values compared at once: two cache lines
-inline constexpr std::size_t kSearchGroup = 16;  // look-ups whose cache misses overlap
+inline constexpr std::size_t kSearchGroup = 16;  // look-ups done together, to overlap their cache
+                                                 // misses
 
-/// What the caller reads beside the answer, one value for each of the bottom level: asked for as
-/// soon as its block is known, so that the cache misses overlap.
+/// What the caller reads besides the answer, one value for each value of the bottom level. It is
+/// prefetched as soon as its block is known, so that the cache misses overlap.
 struct SearchPayload {
   const std::uint32_t* sizes;
   const std::uint64_t* lines;
 };
 
-/// How many values of the bottom level are at most `key`, for one key or for kSearchGroup of them.
-/// Levels are given from the top; there is at least one.
+/// Returns how many values of the bottom level are at most `key`, for one key or for kSearchGroup
+/// keys. The levels are given from the top; there is at least one.
 struct Search {
   std::size_t (*one)(std::span<const SearchLevel> levels, const SearchPayload& payload,
                      std::uint64_t key) noexcept;
-  /// As one(), for a payload of `bytes` bytes for each value.
+  /// Like one(), and prefetches a payload of `bytes` bytes for each value.
   std::size_t (*one_of)(std::span<const SearchLevel> levels, const void* payload, std::size_t bytes,
                         std::uint64_t key) noexcept;
   void (*group)(std::span<const SearchLevel> levels, const std::uint64_t* keys,
                 std::size_t* counts) noexcept;
 };
 
-/// The levels above ascending values, which stay where they are while it lives.
+/// Builds the levels above ascending values. The values must not move during its lifetime.
 class SearchTree {
  public:
   SearchTree() = default;
   explicit SearchTree(std::span<const std::uint64_t> values);
 
-  /// From the top; the last are the values.
+  /// From the top; the last level is the values.
   std::span<const SearchLevel> levels() const noexcept { return levels_; }
 
  private:
@@ -109,15 +111,15 @@ class SearchTree {
   std::vector<SearchLevel> levels_;
 };
 
-/// The fastest that this processor can do.
+/// The fastest search for this processor.
 const Search& search() noexcept;
 
-/// The addresses that several entries of one map have, by different names: of a map, which has no
-/// times, nobody can say whose code an address was. Empty, and for nothing, where entries do not
-/// overlap; else 24 bytes a stretch of them.
+/// The addresses that several entries of one map cover with different names. A map has no times, so
+/// it is unknown which of the entries an address belonged to. Empty and free of cost if entries do
+/// not overlap; else 24 bytes for each stretch.
 class ReusedAddresses {
  public:
-  /// From `first` to `last` in map number `map`. settle() comes before anything is asked.
+  /// Adds `first` to `last` in map number `map`. Call settle() before contains().
   void add(Address first, Address last, std::uint64_t map) { spans_.push_back({map, first, last}); }
   void add(const ReusedAddresses& other) {
     spans_.insert(spans_.end(), other.spans_.begin(), other.spans_.end());
@@ -133,23 +135,23 @@ class ReusedAddresses {
     Address first;
     Address last;
   };
-  std::vector<Span> spans_;  // ascending, apart from each other
+  std::vector<Span> spans_;  // ascending and disjoint
 };
 
-/// Those of entries that are sorted by begin. O(n log n) whatever overlaps; looks only at names of
-/// entries that overlap others.
+/// Finds them in entries sorted by begin. O(n log n) for any overlaps; reads only the names of
+/// overlapping entries.
 ReusedAddresses find_reused(const Columns& sorted, std::span<const Map> maps);
 
-/// Whether two lines are entries of one map by different names.
+/// Whether two lines are entries of one map with different names.
 bool are_rivals(std::uint64_t line, std::uint64_t other, std::span<const Map> maps) noexcept;
 
-/// Which of two entries answers where both do.
+/// Which of two overlapping entries wins.
 class OverlapPolicy {
  public:
   OverlapPolicy(Overlap overlap, std::span<const Map> maps) noexcept
       : overlap_(overlap), maps_(maps) {}
 
-  /// An entry as precedence sees it. `size` is the whole entry's, and only matters for `inner`.
+  /// What the policy compares. `size` is that of the whole entry, and only used for `inner`.
   struct Rank {
     std::uint64_t size;
     std::uint64_t line;
@@ -158,7 +160,7 @@ class OverlapPolicy {
     if (overlap_ == Overlap::inner && a.size != b.size) return a.size < b.size;
     return overlap_ == Overlap::first ? a.line < b.line : a.line > b.line;
   }
-  /// The rank of the entry of a line: reads the line where the policy asks for sizes.
+  /// The rank of the entry of a line. Reads the line only if the policy compares sizes.
   Rank rank_of(std::uint64_t line) const noexcept;
   std::span<const Map> maps() const noexcept { return maps_; }
 
@@ -167,20 +169,20 @@ class OverlapPolicy {
   std::span<const Map> maps_;
 };
 
-/// An immutable partition: segments that ascend and do not overlap, with a search tree above them.
-/// The size of a segment is short, too: a longer one ends where the next begins or its entry ends.
+/// An immutable table of ascending segments without overlaps, with a search tree. Segment sizes are
+/// kept in 32 bits, too: a longer segment ends where the next begins or its entry ends.
 class SegmentTable {
  public:
   SegmentTable() = default;
   /// Takes sorted, overlap-free columns.
   explicit SegmentTable(Columns segments, ReusedAddresses reused = {});
 
-  /// What the entries of these segments, and those that they hide, had by several names.
+  /// The addresses with several names, among these segments and the entries that they hide.
   const ReusedAddresses& reused() const noexcept { return reused_; }
   std::size_t count() const noexcept { return segments_.count(); }
   Segment at(std::size_t position, std::span<const Map> maps) const noexcept;
 
-  /// Who answers for `address`; UINT64_MAX where nobody does. O(log n).
+  /// The line of the entry that owns `address`; UINT64_MAX if there is none. O(log n).
   std::uint64_t find(std::uint64_t address, std::span<const Map> maps) const noexcept;
   /// find() for many addresses.
   void find_all(std::span<const Address> addresses, std::uint64_t* lines,
@@ -199,10 +201,10 @@ class SegmentTable {
   SearchTree tree_;  // over segments_.begin
 };
 
-/// Makes a partition of sorted columns by precedence. O(n log n) whatever overlaps.
+/// Resolves the overlaps of sorted columns by the policy. O(n log n) for any overlaps.
 SegmentTable make_run(Columns sorted, const OverlapPolicy& precedence);
 
-/// The partition of both. O(a + b).
+/// Merges both. O(a + b).
 SegmentTable merge_runs(const SegmentTable& a, const SegmentTable& b,
                         const OverlapPolicy& precedence);
 

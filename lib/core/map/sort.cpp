@@ -10,16 +10,16 @@
 namespace perfmap {
 namespace {
 
-/// JIT code lies in few places. When all addresses lie in at most this many pieces of 4 GiB, the
-/// number of the piece and the low 32 bits make a short key that sorts as the address does.
+/// JIT code lies in few places. If all addresses lie in at most this many blocks of 4 GiB, the
+/// number of the block and the low 32 bits make a short key that sorts like the address.
 constexpr std::size_t kMaxPieces = 256;
 constexpr unsigned kLowBits = 32;
 
-/// Numbers the pieces of 4 GiB that addresses lie in, in ascending order. A small hash table, as
-/// neighbouring lines often lie in different pieces.
+/// Numbers the 4 GiB blocks in use in ascending order. A small hash table, because neighbouring
+/// lines often lie in different blocks.
 class AddressBlocks {
  public:
-  /// False where there are too many.
+  /// False if there are too many.
   bool add(std::uint64_t piece) {
     Slot& slot = slot_of(piece);
     if (slot.piece == piece) return true;
@@ -38,12 +38,12 @@ class AddressBlocks {
 
  private:
   struct Slot {
-    std::uint64_t piece = UINT64_MAX;  // no upper half
+    std::uint64_t piece = UINT64_MAX;  // not a valid upper half
     std::uint64_t number = 0;
   };
   static constexpr unsigned kSlotBits = 10;
 
-  /// The slot that holds the piece, or the free one where it belongs: there is always one.
+  /// The slot that holds the block, or the free slot for it; there always is one.
   Slot& slot_of(std::uint64_t piece) noexcept {
     std::size_t at = piece * 0x9e3779b97f4a7c15 >> (64 - kSlotBits);
     while (slots_[at].piece != piece && slots_[at].piece != UINT64_MAX)
@@ -60,7 +60,7 @@ struct Packing {
   AddressBlocks pieces;
   unsigned position_bits = 0;
   unsigned key_bits = 0;   // of the address part
-  unsigned zero_bits = 0;  // that every address ends in, as code is aligned
+  unsigned zero_bits = 0;  // low bits that are 0 in all addresses (alignment)
 
   std::uint64_t key(std::uint64_t address, std::uint64_t position) noexcept {
     const std::uint64_t number = pieces.number_of(address >> kLowBits);
@@ -76,7 +76,7 @@ struct Packing {
   }
 };
 
-/// False where address and position need more than 64 bits.
+/// False if address and position need more than 64 bits.
 bool choose_packing(const MmapVector<std::uint64_t>& begins, Packing& packing) {
   if (begins.size() >= UINT32_MAX) return false;
   std::uint64_t any = std::uint64_t{1} << (kLowBits - 1);
@@ -92,8 +92,8 @@ bool choose_packing(const MmapVector<std::uint64_t>& begins, Packing& packing) {
   return packing.position_bits + packing.key_bits <= 64;
 }
 
-/// The line and the size of an entry in one number, where both fit: what a sort fetches from all
-/// over the memory, it then fetches once.
+/// The line and the size of an entry in one number, if both fit: the gather after a sort reads
+/// memory at random, so this halves its cache misses.
 struct Payload {
   unsigned offset_bits = 0;
   unsigned line_bits = 0;
@@ -126,7 +126,7 @@ struct Payload {
   static constexpr std::uint64_t kOffset = (std::uint64_t{1} << kMapShift) - 1;
 };
 
-/// Some bits of a key.
+/// A range of bits in a key.
 struct Digit {
   unsigned shift;
   unsigned bits;
@@ -137,7 +137,7 @@ struct Digit {
 
 constexpr unsigned kMaxDigitBits = 11;
 
-/// Makes counts of values the positions where the first of each value goes.
+/// Turns the counts of values into the first position of each value.
 void make_starts(std::span<std::uint32_t> counts) noexcept {
   std::uint32_t sum = 0;
   for (std::uint32_t& count : counts) sum += std::exchange(count, sum);
@@ -148,9 +148,9 @@ void move_by_digit(std::span<const std::uint64_t> from, std::uint64_t* to, Digit
   for (const std::uint64_t key : from) to[next[digit.of(key)]++] = key;
 }
 
-/// Sorts by the bits below `high`, least significant digit first: keys are in the order of their
-/// positions already, which begin at `low`. Leaves the result in `keys` or, after an odd number of
-/// passes, in `spare`; the number depends on the bits alone.
+/// LSD radix sort by the bits below `high`. The keys are already in the order of their positions,
+/// which begin at bit `low`. Returns the number of passes, which depends only on the bits: the
+/// result is in `keys`, or in `spare` if that number is odd.
 unsigned sort_by_low_digits(std::span<std::uint64_t> keys, std::span<std::uint64_t> spare,
                             unsigned low, unsigned high) noexcept {
   const unsigned passes = (high - low + kMaxDigitBits - 1) / kMaxDigitBits;
@@ -173,11 +173,11 @@ unsigned sort_by_low_digits(std::span<std::uint64_t> keys, std::span<std::uint64
   return passes;
 }
 
-/// More keys than this are first distributed by their highest digit, so that all other passes move
-/// them within the cache.
+/// More keys than this are first distributed by their highest digit, so that all further passes
+/// stay within the cache.
 constexpr std::size_t kInCache = std::size_t{1} << 19;
 
-/// Sorts by the bits from `low` up to `high`. Needs `spare` as long.
+/// Sorts by the bits from `low` up to `high`. `spare` must be as long.
 void radix_sort(MmapVector<std::uint64_t>& keys, MmapVector<std::uint64_t>& spare, unsigned low,
                 unsigned high) {
   const std::size_t count = keys.size();
@@ -201,13 +201,14 @@ void radix_sort(MmapVector<std::uint64_t>& keys, MmapVector<std::uint64_t>& spar
                                 {spare.data() + begin, end - begin}, low, top.shift);
     begin = end;
   }
+  // Each bucket had the same number of passes, so all of them ended in the same buffer.
   if (passes % 2 != 0) keys.swap(spare);
 }
 
-constexpr std::size_t kAhead = 160;  // entries, which is as many fetches as memory serves at once
+constexpr std::size_t kAhead = 160;  // entries; as many fetches as memory serves at once
 
-/// Puts lines and sizes in the order of the keys, and makes addresses of those. `lines` is as long
-/// as the columns.
+/// Puts lines and sizes into the order of the keys, and turns the keys back into addresses. `lines`
+/// is as long as the columns.
 void gather_packed(const Packing& packing, const Payload& payload, Columns& columns,
                    MmapVector<std::uint64_t>& lines) {
   std::uint64_t* const keys = columns.begin.data();
@@ -234,8 +235,8 @@ void gather(const Packing& packing, Columns& columns, MmapVector<std::uint64_t>&
   columns.size = std::move(sizes);
 }
 
-/// The columns take turns in the same memory, so that no more than 28 bytes an entry are in use, 32
-/// with sizes beyond measure: begin becomes the keys, the spare of the sort the sorted lines.
+/// The columns share memory in turns, so that at most 28 bytes an entry are in use (32 with sizes
+/// that do not fit): begin becomes the keys, the sort's spare buffer becomes the sorted lines.
 void sort_packed(Packing& packing, Columns& columns) {
   const std::size_t count = columns.count();
   MmapVector<std::uint64_t>& keys = columns.begin;
@@ -251,7 +252,7 @@ void sort_packed(Packing& packing, Columns& columns) {
   columns.line = std::move(spare);
 }
 
-/// For addresses all over the place, which no JIT writes: plain and slower, O(n log n).
+/// For addresses spread all over, which no JIT produces: plain and slower, O(n log n).
 void sort_pairs(Columns& columns) {
   struct Pair {
     std::uint64_t begin;

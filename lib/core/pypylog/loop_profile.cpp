@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kNone = CompiledLoop::kNone;
 
-/// What a section means by its category: a loop is entered or left, or it tells of loops.
+/// The meaning of a section's category: a loop is entered or left, or the section describes loops.
 enum class Meaning : std::uint8_t { nothing, enter, leave, addresses, operations, counts, code };
 
 constexpr std::pair<std::string_view, Meaning> kMeanings[] = {
@@ -29,7 +29,7 @@ std::string numbered_key(bool is_bridge, std::uint64_t id) {
   return (is_bridge ? "b" : "l") + to_hex(id);
 }
 
-/// One spelling for all names of a loop.
+/// A canonical spelling for all names of a loop.
 std::string key_of(std::string_view name) {
   const LoopName parsed = parse_loop_name(name);
   return parsed.id ? numbered_key(parsed.is_bridge, *parsed.id) : "n" + std::string(name);
@@ -45,13 +45,13 @@ void set_place(CompiledLoop& loop, std::string_view text) {
 
 }  // namespace
 
-/// Makes loops and bridges of the lines of sections that tell of them. Of several that are called
-/// alike the latest is meant.
+/// Builds loops and bridges from the lines of sections that describe them. If several have the same
+/// name, the latest is meant.
 class LoopSections {
  public:
   explicit LoopSections(CompiledLoops& loops) : all_(loops.all_), code_(loops.code_) {}
 
-  // Where the same section is open twice, as two processes write it at once, their lines are mixed.
+  // If two processes write the same section at once, their lines are mixed.
   void begin(Meaning meaning, const PypylogEvent& opened) {
     Section* const section = section_of(opened.thread);
     if (section != nullptr && section->meaning == meaning) {
@@ -69,7 +69,7 @@ class LoopSections {
 
   bool is_open() const noexcept { return !open_.empty(); }
 
-  /// A line of that thread, which is at `where`. False where no section of it is open.
+  /// Takes a line of that thread at `where`. False if the thread has no open section.
   bool take(std::uint32_t thread, std::string_view line, const Location& where,
             Diagnostics& problems) {
     Section* const section = section_of(thread);
@@ -77,7 +77,7 @@ class LoopSections {
     return section != nullptr;
   }
 
-  /// The one of that name, made where there is none; kNone for an empty name.
+  /// The loop of that name, created if missing; kNone for an empty name.
   std::uint32_t find_or_add(std::string_view name) {
     if (name.empty()) return kNone;
     const std::uint32_t known = find(key_of(name));
@@ -86,18 +86,19 @@ class LoopSections {
     adopt(index);
     return index;
   }
-  /// The latest of those that are called as this one is.
+  /// The latest loop with the name of this one.
   std::uint32_t latest(std::uint32_t loop) const noexcept { return *latest_of_[loop]; }
 
  private:
-  /// A section that is open in some thread, and what its lines have been about so far.
+  /// An open section of a thread, and the subject of its lines so far.
   struct Section {
     Meaning meaning = Meaning::nothing;
     std::uint32_t thread = CompiledLoop::kNoThread;
     PypylogTick tick = {};
     std::uint32_t depth = 1;
-    std::uint32_t loop = kNone;              // whose operations, or entries, the lines are
-    std::vector<std::uint32_t> placed = {};  // loops whose addresses are told; several where mixed
+    std::uint32_t loop = kNone;              // the loop of the current operations or entries
+    std::vector<std::uint32_t> placed = {};  // loops with an address in this section; several if
+                                             // mixed
   };
   struct Part {  // a guard or label of a loop
     std::uint32_t loop = kNone;
@@ -119,7 +120,7 @@ class LoopSections {
     return found == latest_.end() ? kNone : found->second;
   }
 
-  /// A new one, which is the latest of its name from now on.
+  /// Adds a loop; it becomes the latest of its name.
   std::uint32_t add(std::string_view name) {
     const auto index = static_cast<std::uint32_t>(all_.size());
     const LoopName parsed = parse_loop_name(name);
@@ -175,7 +176,8 @@ class LoopSections {
   void place(Section& section, const PlacedLine& line, const Location& where,
              Diagnostics& problems) {
     std::uint32_t index = find(key_of(line.name));
-    // What has an address already, or was told of before it had one, is another by the same name.
+    // A loop that already has an address, or was described before it got one, is another loop of
+    // the same name.
     const bool is_known =
         index != kNone && all_[index].code.size == 0 && all_[index].operations.empty();
     if (!is_known) index = add(line.name);
@@ -197,8 +199,8 @@ class LoopSections {
     section.placed.push_back(index);
   }
 
-  /// Code begins before its loop's, or ends behind it. Where lines of two processes are mixed, that
-  /// is of the loop that it fits best.
+  /// Sets where a loop's code begins (before its loop) or ends (after it). If lines of two
+  /// processes are mixed, the edge belongs to the loop that fits best.
   void move_edge(Section& section, bool is_begin, Address address, const Location& where,
                  Diagnostics& problems) {
     std::uint32_t best = kNone;
@@ -255,7 +257,7 @@ class LoopSections {
     if (bridge != kNone) adopt(bridge);
   }
 
-  /// Finds out whose guard a bridge goes out of.
+  /// Finds the loop whose guard a bridge starts from.
   void adopt(std::uint32_t bridge) {
     CompiledLoop& child = all_[bridge];
     if (child.kind != CompiledLoop::Kind::bridge || child.owner != kNone) return;
@@ -284,8 +286,8 @@ class LoopSections {
       all_[section.loop].entries = parsed->count;
       return;
     }
-    // A loop whose entries were just counted, and that has the number of the one with that label
-    // and is another, is of a process that shares the log: the later is meant.
+    // If a loop's entries were just counted, and its number equals that of another loop with this
+    // label, the log is shared by processes: the later loop is meant.
     const auto known = labels_.find(parsed->id);
     const std::uint32_t labelled = known == labels_.end() ? kNone : known->second.loop;
     const std::uint32_t entered = section.loop;
@@ -301,9 +303,9 @@ class LoopSections {
 
   std::vector<CompiledLoop>& all_;
   std::vector<CodeBytes>& code_;
-  std::vector<Section> open_;                              // a few
+  std::vector<Section> open_;                              // few elements
   std::unordered_map<std::string, std::uint32_t> latest_;  // loops by their keys
-  std::vector<const std::uint32_t*> latest_of_;            // values of that, by loop
+  std::vector<const std::uint32_t*> latest_of_;            // the value in latest_, by loop
   std::unordered_map<Address, Part> guards_;
   std::unordered_map<std::uint64_t, Part> labels_;
 };
@@ -335,7 +337,7 @@ std::optional<std::uint64_t> CompiledLoop::iterations() const noexcept {
 
 namespace {
 
-/// Differences and sums of ticks, in both bases at once.
+/// Differences and sums of ticks, in both bases at once (decimal and hexadecimal).
 PypylogTick operator-(PypylogTick a, const PypylogTick& b) noexcept {
   return {a.hex - b.hex, a.dec - b.dec};
 }
@@ -345,7 +347,7 @@ PypylogTick& operator+=(PypylogTick& a, const PypylogTick& b) noexcept {
   return a;
 }
 
-/// Of a loop or a category, in both bases.
+/// Time of a loop or a category, in both bases.
 struct Sum {
   PypylogTick ticks = {};
   std::uint64_t entered = 0;
@@ -356,39 +358,39 @@ struct CategorySum : Sum {
   Meaning meaning = Meaning::nothing;
 };
 
-/// A jit-profile section that is open.
+/// An open jit-profile section.
 struct LoopEvent {
-  Meaning meaning = Meaning::nothing;  // nothing: there is none
-  bool counts = false;                 // its time is in the span that is asked for
+  Meaning meaning = Meaning::nothing;  // nothing: not open
+  bool counts = false;                 // its time is in the requested span
   PypylogTick tick = {};
 };
 
-/// What a thread is in the middle of.
+/// The current state of a thread.
 struct ThreadClock {
   std::uint32_t number = CompiledLoop::kNoThread;
   bool has_started = false;
-  bool is_in_inner_bridge = false;  // of `loop`, and not counted for itself
+  bool is_in_inner_bridge = false;  // an inner bridge of `loop`, which is not counted separately
   std::uint32_t loop = kNone;
   PypylogTick first = {};
-  PypylogTick last = {};     // up to which sections are accounted for
-  PypylogTick changed = {};  // up to which loops are
+  PypylogTick last = {};     // sections are accounted for up to here
+  PypylogTick changed = {};  // loops are accounted for up to here
   PypylogTick outside = {};
   PypylogTick rest = {};
   LoopEvent event = {};
-  std::vector<std::uint32_t> open = {};  // categories of sections, outermost first
+  std::vector<std::uint32_t> open = {};  // categories of open sections, outermost first
 };
 
-/// A loop that an event names, and what that means for its time.
+/// A loop that an event names, and how its time is counted.
 struct NamedLoop {
-  std::uint64_t version = 0;  // of what is known of loops; 0: nothing
+  std::uint64_t version = 0;  // version of the known loops; 0: none
   std::uint32_t loop = kNone;
-  std::uint32_t counted = kNone;  // whose time it is
-  bool is_ignored = false;        // an inner bridge, whose time is its loop's
+  std::uint32_t counted = kNone;  // the loop that gets the time
+  bool is_ignored = false;        // an inner bridge, whose time belongs to its loop
 };
 
 Location place_of(const PypylogEvent& event) noexcept { return {event.offset, event.line, 1}; }
 
-/// Of the line that closes a whole section.
+/// The location of the line that closes a complete section.
 Location end_of(const PypylogEvent& event) noexcept {
   return {event.inside_offset + event.inside.size(), event.line + (event.inside.empty() ? 1 : 2),
           1};
@@ -396,7 +398,7 @@ Location end_of(const PypylogEvent& event) noexcept {
 
 }  // namespace
 
-/// Accounts for the time between a log's section lines.
+/// Attributes the time between a log's section lines.
 struct LoopProfile::State : Results {
   static constexpr std::size_t kMaxDepth = 4096;
   static constexpr std::size_t kMaxThreads = 65536;
@@ -409,24 +411,25 @@ struct LoopProfile::State : Results {
   Options options;
   PypylogReader reader;
   LoopSections sections{loops};
-  std::size_t unnamed = 0;  // threads in a jit-profile section that has named no loop yet
-  std::size_t wanting = 0;  // threads whose innermost section's text is of interest
-  std::size_t recent = 0;   // the thread of the last event
+  std::size_t unnamed = 0;  // threads in a jit-profile section without a loop name so far
+  std::size_t wanting = 0;  // threads whose innermost section's text is needed
+  std::size_t recent = 0;   // thread of the last event
   std::vector<NamedLoop> named_in_slots;  // by PypylogEvent::inside_slot
-  std::uint64_t version = 1;              // of `sections`
+  std::uint64_t version = 1;              // of the known loops in `sections`
   std::vector<Sum> loop_sums;
   std::vector<CategorySum> category_sums;  // by PypylogEvent::category
   std::vector<ThreadClock> clocks;
   std::unordered_map<std::uint32_t, std::size_t> clock_numbers;  // positions in clocks
 
-  /// As long as no letter has been met, decimal readings are in the order of the hexadecimal ones.
+  /// Until a tick with a hex letter is seen, the decimal values have the same order as the
+  /// hexadecimal ones.
   std::uint64_t value(const PypylogTick& tick) const noexcept {
     return base == TickBase::hex ? tick.hex : tick.dec;
   }
   bool less(const PypylogTick& a, const PypylogTick& b) const noexcept {
     return value(a) < value(b);
   }
-  /// The nearest that is in the span that is asked for.
+  /// The nearest tick in the requested span.
   PypylogTick clamped(const PypylogTick& tick) const noexcept {
     if (options.from && less(tick, *options.from)) return *options.from;
     return options.to && less(*options.to, tick) ? *options.to : tick;
@@ -454,7 +457,7 @@ struct LoopProfile::State : Results {
     return &clocks.back();
   }
 
-  /// The time of an event as it counts: never before the latest of its thread.
+  /// The time of an event for accounting: never before the last event of its thread.
   PypylogTick tick_of(ThreadClock& thread, const PypylogEvent& event, bool closed = false) {
     const PypylogTick& tick = closed ? event.closed : event.tick;
     const bool is_plain = base == TickBase::hex && !options.from && !options.to &&
@@ -482,12 +485,12 @@ struct LoopProfile::State : Results {
     return thread.last;
   }
 
-  /// Makes a message only of what will be kept.
+  /// Builds a message only if it will be kept.
   void report(const Rule& rule, const Location& where, const char* what, std::string_view name) {
     if (problems.count(rule)) problems.keep({&rule, where, std::string(what).append(name)});
   }
 
-  /// The time since the thread's last section line is its innermost section's.
+  /// The time since the thread's last section line belongs to its innermost section.
   void account(ThreadClock& thread, const PypylogTick& tick) {
     if (options.visit && base != TickBase::automatic && less(thread.last, tick)) {
       const std::uint64_t begin = value(thread.last);
@@ -498,7 +501,7 @@ struct LoopProfile::State : Results {
     thread.last = tick;
   }
 
-  /// Since the last change the thread was in its present loop, or in none.
+  /// The time since the last change belongs to the thread's current loop, or to none.
   void settle_loop(ThreadClock& thread, const PypylogTick& tick) {
     (thread.loop == kNone ? thread.outside : sum_of(thread.loop).ticks) += tick - thread.changed;
     thread.changed = tick;
@@ -508,7 +511,7 @@ struct LoopProfile::State : Results {
     return loop_sums[loop];
   }
 
-  /// Whether somebody wants the text in the thread's innermost section.
+  /// Whether the text in the thread's innermost section is needed.
   std::size_t wants_text(const ThreadClock& thread) const noexcept {
     return !thread.open.empty() && category_sums[thread.open.back()].meaning != Meaning::nothing;
   }
@@ -523,8 +526,8 @@ struct LoopProfile::State : Results {
     wanting += wants_text(thread);
   }
 
-  /// The reader's numbers count up: each category has to be met, even in a line that counts
-  /// nowhere. Whether this is the first time.
+  /// The reader numbers categories in order, so each must be registered, even if its line does not
+  /// count. Returns whether it is new.
   bool meet_category(const PypylogEvent& event) {
     if (event.category == PypylogEvent::kNoCategory) return false;
     if (event.category < category_sums.size()) return false;
@@ -593,8 +596,8 @@ struct LoopProfile::State : Results {
     }
   }
 
-  /// A section that is opened and closed at once, as most are: without the detour over the sections
-  /// that are open. Nobody has to be shown what was open meanwhile.
+  /// Handles a section that is opened and closed at once, as most are, without updating the list of
+  /// open sections, because no line comes in between.
   void take_whole(ThreadClock& thread, const PypylogEvent& event, bool is_new) {
     if (event.is_inside_new && !named_in_slots.empty()) named_in_slots[event.inside_slot] = {};
     const bool is_known = !is_new && event.category != PypylogEvent::kNoCategory;
@@ -633,7 +636,7 @@ struct LoopProfile::State : Results {
     close(thread, last);
   }
 
-  /// Lines in jit-profile sections name loops; others may tell of them.
+  /// Lines in jit-profile sections name loops; lines in other sections may describe them.
   void take_text(std::string_view text, const Location& where) {
     if (unnamed == 0 && !sections.is_open()) return;
     Location at = where;
@@ -652,7 +655,7 @@ struct LoopProfile::State : Results {
     });
   }
 
-  /// Whether text is in a jit-profile section, and in none inside it.
+  /// Whether the text is directly in a jit-profile section.
   bool is_naming(const ThreadClock& thread) const noexcept {
     return is_event(thread.event.meaning) && !thread.open.empty() &&
            category_sums[thread.open.back()].meaning == thread.event.meaning;
@@ -671,8 +674,8 @@ struct LoopProfile::State : Results {
     return {version, loop, is_ignored ? named.loop : loop, is_ignored};
   }
 
-  /// The loop that a whole section names. Those of lines that came lately are known, as long as
-  /// nothing else is compiled.
+  /// The loop that a complete section names. Results for recent lines are cached until another loop
+  /// is compiled.
   const NamedLoop& loop_in(const PypylogEvent& event) {
     if (named_in_slots.empty()) named_in_slots.resize(PypylogEvent::kSlots + std::size_t{1});
     NamedLoop& known = named_in_slots[std::min(event.inside_slot, PypylogEvent::kSlots)];
@@ -689,7 +692,7 @@ struct LoopProfile::State : Results {
                  const Location& where) {
     settle_loop(thread, change.tick);
     if (change.meaning == Meaning::enter) {
-      // The jump back from an inner bridge is no entry of its loop.
+      // The jump back from an inner bridge does not count as an entry of its loop.
       const bool returns = thread.is_in_inner_bridge && thread.loop == named.loop;
       if (change.counts && !returns) ++sum_of(named.loop).entered;
       thread.loop = named.counted;
@@ -708,7 +711,7 @@ struct LoopProfile::State : Results {
     problems.add(rule::kUnnamedLoop, where, "no loop is named");
     leave_loop(thread, change.tick);
   }
-  /// Nobody knows for what.
+  /// The time from here on belongs to no loop.
   void leave_loop(ThreadClock& thread, const PypylogTick& tick) {
     settle_loop(thread, tick);
     thread.loop = kNone;
@@ -749,7 +752,7 @@ LoopProfile::~LoopProfile() = default;
 void LoopProfile::add(std::string_view lines) {
   if (!lines.empty() && lines.back() != '\n' && lines.back() != '}' &&
       !plain_pypylog_line(lines).ends_with('}')) {
-    lines = lines.substr(0, lines.rfind('\n') + 1);  // not finished yet
+    lines = lines.substr(0, lines.rfind('\n') + 1);  // the last line is not complete yet
   }
   State& state = *state_;
   state.reader.feed(lines);

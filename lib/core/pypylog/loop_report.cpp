@@ -28,7 +28,7 @@ std::optional<std::uint64_t> times_entered(const LoopProfile& profile, std::uint
   return profile.loops().all()[loop].entries;
 }
 
-/// What is not known adds nothing, but is no zero.
+/// An unknown value adds nothing; a sum of unknown values stays unknown.
 void add_to(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& more) {
   if (more) sum = sum.value_or(0) + *more;
 }
@@ -42,7 +42,7 @@ void add_to(LoopRow& row, const LoopRow& more) {
   add_to(row.iterations, more.iterations);
 }
 
-/// A function is what its file, its name and its first line say together.
+/// Groups by function, which is identified by file, name and first line.
 std::vector<LoopRow> grouped(const std::vector<LoopRow>& rows, std::span<const CompiledLoop> loops,
                              LoopKey key) {
   std::map<std::tuple<std::string_view, std::string_view, std::uint32_t>, std::size_t> known;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr auto kNowhere = std::string_view::npos;
 
-/// Takes the number that `text` begins with off it; false where there is none. Base 0: hexadecimal
-/// behind 0x, else decimal.
+/// Reads and removes the number at the start of `text`; false if there is none. Base 0: hexadecimal
+/// after 0x, else decimal.
 template <class Value>
 bool take_number(std::string_view& text, Value& value, int base) noexcept {
   const bool has_prefix = base == 0 && text.starts_with("0x");
@@ -29,7 +29,7 @@ bool take(std::string_view& text, std::string_view prefix) noexcept {
   return true;
 }
 
-/// A number that is always hexadecimal, whether or not it says so.
+/// A hexadecimal number, with or without 0x.
 bool take_address(std::string_view& text, Address& address) noexcept {
   take(text, "0x");
   return take_number(text, address, 16);
@@ -41,7 +41,7 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// The number behind the first `mark` in the text, or 0.
+/// The number after the first `mark` in the text, or 0.
 std::uint64_t number_behind(std::string_view text, std::string_view mark) noexcept {
   const std::size_t found = text.find(mark);
   std::uint64_t number = 0;
@@ -50,7 +50,7 @@ std::uint64_t number_behind(std::string_view text, std::string_view mark) noexce
   return take_number(text, number, 0) ? number : 0;
 }
 
-/// The rest of a name that is but a number, or has a blank behind it.
+/// The number if the rest of a name is only that, or has a blank after it.
 std::optional<std::uint64_t> take_id(std::string_view& rest) noexcept {
   std::uint64_t id = 0;
   const bool is_id = take_number(rest, id, 0) && (rest.empty() || rest.front() == ' ');
@@ -70,7 +70,7 @@ LoopName parse_loop_name(std::string_view name) noexcept {
   if (take(name, "Loop ")) {
     parsed.id = take_id(name);
     name = trimmed(name);
-    // Where the parentheses close is told by what follows.
+    // What follows decides which parenthesis closes the place.
     if (parsed.id && take(name, "(")) parsed.place = name.substr(0, name.rfind(')'));
   } else if (take(name, "bridge out of Guard ") || take(name, "bridge ")) {
     parsed.id = take_id(name);
@@ -82,7 +82,7 @@ std::string_view event_name(std::string_view line) noexcept {
   line = trimmed(line);
   std::size_t from = 0;
   if (line.starts_with("Loop ")) {
-    // A comment may hold parentheses, and so may the place: the first that blanks follow counts.
+    // Comments and places may contain parentheses: the first one followed by blanks counts.
     const std::size_t open = line.find('(');
     const std::size_t close = open == kNowhere ? 0 : line.find(") ", open);
     if (close == kNowhere) return line;
@@ -187,13 +187,13 @@ std::optional<CodeDumpLine> parse_code_line(std::string_view line) noexcept {
 
 namespace {
 
-/// The number that stands at the beginning of `text`, which it loses, or 0.
+/// Reads and removes the number at the start of `text`; 0 if there is none.
 std::uint32_t take_line_number(std::string_view& text) noexcept {
   std::uint32_t number = 0;
   return take_number(text, number, 10) ? number : 0;
 }
 
-/// The last word of "…~#12 FOR_ITER", which the text loses with what is before it.
+/// Removes the text from "~#12 FOR_ITER" on, and returns its last word.
 std::string_view take_opcode(std::string_view& text, std::string_view mark) noexcept {
   const std::size_t at = text.rfind(mark);
   if (at == kNowhere) return {};

@@ -8,19 +8,19 @@
 
 namespace perfmap {
 
-/// What the lines say that sections of PYPYLOG hold. Views into the line; each O(line).
+/// Parsers for the lines inside PYPYLOG sections. Results are views into the line; each is O(line).
 
 /// "Loop 1 (f;/tmp/t.py:8-10~#12 FOR_ITER)", "bridge out of Guard 0x7f…", "bridge 139…", "loop1".
 struct LoopName {
   bool is_bridge = false;
   std::optional<std::uint64_t> id = {};  ///< a loop's number, or the address of a bridge's guard
-  std::string_view place = {};           ///< what a loop's parentheses hold
+  std::string_view place = {};           ///< the text in a loop's parentheses
 };
 LoopName parse_loop_name(std::string_view name) noexcept;
 
-/// A loop's name as a jit-profile section has it: without blanks around it, and without the comment
-/// that may stand behind. A comment begins with a '#' behind a blank, and behind the parentheses of
-/// "Loop N (…)".
+/// The name of a loop in a jit-profile section, without surrounding blanks and without the comment
+/// that may follow. A comment begins with a '#' after a blank and after the parentheses of "Loop N
+/// (…)".
 std::string_view event_name(std::string_view line) noexcept;
 
 /// "NAME has address 0x… to 0x… (bootstrap 0x…)" in jit-backend-addr; PyPy before 2.3 has no 0x.
@@ -28,11 +28,11 @@ struct PlacedLine {
   std::string_view name;
   Address begin = 0;
   Address end = 0;
-  Address bootstrap = 0;  ///< where it is entered, which is before; 0: not said, as of bridges
+  Address bootstrap = 0;  ///< entry point, before the loop; 0: not given, as for bridges
 };
 std::optional<PlacedLine> parse_placed_line(std::string_view line) noexcept;
 
-/// "      function: 0x7f…", the lines behind it.
+/// "      function: 0x7f…", the lines after it.
 struct PartLine {
   std::string_view part;
   Address address = 0;
@@ -51,9 +51,9 @@ std::optional<OperationsTitle> parse_operations_title(std::string_view line) noe
 struct OperationLine {
   std::optional<std::uint64_t> offset = {};  ///< of its machine code
   std::string_view operation = {};           ///< "guard_isnull"; empty at the end
-  std::uint64_t guard = 0;                   ///< address of its descriptor; 0: none
-  std::uint64_t token = 0;                   ///< of TargetToken(…), which label and jump have
-  std::string_view place = {};               ///< of a debug_merge_point
+  std::uint64_t guard = 0;                   ///< address of its guard descriptor; 0: none
+  std::uint64_t token = 0;      ///< the number in TargetToken(…), on labels and jumps
+  std::string_view place = {};  ///< of a debug_merge_point
 };
 std::optional<OperationLine> parse_operation_line(std::string_view line) noexcept;
 

@@ -10,15 +10,15 @@
 namespace perfmap {
 namespace {
 
-/// A piece of the address space, and where in the log its bytes stand, or whose it is.
+/// A range of addresses with a value: where its bytes are in the log, or which loop owns it.
 struct Piece {
   Address begin = 0;
   Address end = 0;
   std::uint64_t value = 0;
 };
 
-/// Pieces that do not overlap. The value of a piece grows by `step` with each byte that is cut off
-/// its front.
+/// Ranges without overlaps. If the front of a range is cut off, its value grows by `step` for each
+/// byte.
 class Pieces {
  public:
   explicit Pieces(unsigned step) : step_(step) {}
@@ -28,7 +28,7 @@ class Pieces {
     if (behind == pieces_.begin() || std::prev(behind)->second.end <= at) return nullptr;
     return &std::prev(behind)->second;
   }
-  /// Takes out what lies in the range, which may be parts of pieces.
+  /// Removes and returns everything in the range, which may cut existing ranges.
   std::vector<Piece> extract(Address begin, Address end) {
     cut(begin);
     cut(end);
@@ -39,7 +39,7 @@ class Pieces {
     pieces_.erase(first, last);
     return taken;
   }
-  /// In the place of what was there.
+  /// Adds a range; replaces what was there.
   void put(const Piece& piece) {
     extract(piece.begin, piece.end);
     pieces_.emplace(piece.begin, piece);
@@ -54,10 +54,10 @@ class Pieces {
   }
 
   unsigned step_;
-  std::map<Address, Piece> pieces_;  // by their begins
+  std::map<Address, Piece> pieces_;  // by begin
 };
 
-/// Two digits a byte; false where one is none.
+/// Two digits per byte; false if a character is not a hexadecimal digit.
 bool copy_hex(std::string_view digits, char* to) noexcept {
   for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
     const int high = hex_digit(digits[i]);
@@ -68,7 +68,7 @@ bool copy_hex(std::string_view digits, char* to) noexcept {
   return true;
 }
 
-/// The numbers of the loops that have machine code, in the order in which the log places them.
+/// The numbers of the loops with machine code, in the order in which the log places them.
 std::vector<std::uint32_t> placed_loops(std::span<const CompiledLoop> loops) {
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < loops.size(); ++i) {
@@ -80,17 +80,17 @@ std::vector<std::uint32_t> placed_loops(std::span<const CompiledLoop> loops) {
   return order;
 }
 
-/// Which bytes of a log's jit-backend-dump sections are the code of which loop.
+/// Finds the bytes of each loop's code in the jit-backend-dump sections of a log.
 ///
-/// PyPy writes a loop's code in one piece before it says whose it is, and then changes a few bytes
-/// of it at a time, such as where a guard jumps. A piece waits for the loop that is placed on it.
-/// Changes go to what waits at that address, else to the loop placed there last.
+/// PyPy writes the code of a loop in one piece before it names the loop, and later patches a few
+/// bytes at a time, for example the target of a guard's jump. A piece waits until a loop is placed
+/// on it. A patch applies to the waiting piece at that address, else to the loop placed there last.
 ///
-/// Memory is proportional to the writes, whatever addresses they claim. O((n + k) log k) for k
-/// writes. Borrows nothing.
+/// Memory is proportional to the writes, regardless of the addresses they claim. O((n + k) log k)
+/// for k writes. Borrows nothing.
 class LoopImages {
  public:
-  /// `order` as placed_loops() has it.
+  /// `order` is the result of placed_loops().
   LoopImages(const CompiledLoops& loops, std::span<const std::uint32_t> order)
       : images_(loops.all().size()) {
     auto writes = loops.code_bytes();
@@ -111,11 +111,11 @@ class LoopImages {
     write_before(UINT64_MAX);
   }
 
-  /// Whether the log has any of its code.
+  /// Whether the log has some of its code.
   bool has(std::uint32_t number) const noexcept { return !images_[number].pieces.empty(); }
 
-  /// Appends the code of that loop, all range.size bytes of it. False where the log does not have
-  /// all of them: the rest are zeros.
+  /// Appends the code of that loop, all range.size bytes. False if the log lacks some of them:
+  /// these are zeros.
   bool append(const CompiledLoop& loop, std::uint32_t number, std::string_view log,
               std::string& out) const {
     const std::size_t at = out.size();
@@ -131,12 +131,12 @@ class LoopImages {
   }
 
  private:
-  /// PyPy changes four bytes, or writes a jump of thirteen over them. No loop is that short.
+  /// PyPy patches four bytes, or writes a jump of thirteen bytes over them. Every loop is longer.
   static constexpr std::uint64_t kMaxChanged = 16;
 
   struct Image {
-    std::vector<Piece> pieces = {};  // later ones lie over earlier ones
-    std::uint64_t whole = 0;         // bytes that were there when it was placed
+    std::vector<Piece> pieces = {};  // later ones overlay earlier ones
+    std::uint64_t whole = 0;         // bytes present when it was placed
   };
 
   void write(const Piece& piece) {
@@ -147,12 +147,12 @@ class LoopImages {
     images_[owner->value].pieces.push_back(piece);
   }
 
-  Pieces waiting_{2};          // by places in the log, where a byte has two digits
-  Pieces owners_{0};           // by loops
+  Pieces waiting_{2};          // offsets in the log, where a byte has two digits
+  Pieces owners_{0};           // loop numbers
   std::vector<Image> images_;  // by loop
 };
 
-/// Collects lines of a loop by the offsets of its operations.
+/// Collects the lines of a loop by the offsets of its operations.
 class LineCollector {
  public:
   void take(std::string_view line) {
@@ -167,7 +167,7 @@ class LineCollector {
     }
   }
 
-  /// Those within `code`; `end` is where its operations end.
+  /// The lines within `code`; `end` is where its operations end.
   std::vector<LineRecord> placed(const AddressRange& code, Address end) {
     if (!end_ || *end_ > end || lines_.empty()) return {};
     add(*end_, home_);
@@ -192,7 +192,7 @@ class LineCollector {
     return {address, static_cast<std::int32_t>(place.line), 0, place.file, false};
   }
 
-  /// The latest operation at an offset is the one that has code there: those before it have none.
+  /// If several operations have one offset, only the last has code there.
   void add(std::uint64_t offset, const PypyPlace& place) {
     if (!lines_.empty() && offset < lines_.back().address) return;
     if (!lines_.empty() && offset == lines_.back().address) lines_.pop_back();
@@ -204,21 +204,21 @@ class LineCollector {
 
   std::vector<LineRecord> lines_;
   PypyPlace place_;
-  PypyPlace home_;  // where the function begins that the first place is in
+  PypyPlace home_;  // start of the function of the first place
   bool is_known_ = false;
   std::optional<std::uint64_t> end_;
 };
 
-/// Which line of the program the code of a loop's operations came from, by address; `log` is the
-/// text that the loop was read from, from which the names of files are borrowed. Nothing where the
-/// log has no operations of it, or they tell no offsets.
+/// The source lines of the code of a loop's operations, by address. `log` is the text that the loop
+/// was read from; file names are borrowed from it. Nothing if the log has no operations of the
+/// loop, or they have no offsets.
 ///
-/// Offsets count from where PyPy began to write the code, which is before the first address that
-/// the log tells, and depends on the release. The last one is that of the end of the operations,
-/// whose address the log does tell.
+/// Offsets count from where PyPy began to write the code. That is before the first address in the
+/// log, by a distance that depends on the release. The last offset is that of the end of the
+/// operations, whose address is in the log, so addresses are computed from there.
 ///
-/// Code of no operation, or of one before the first debug merge point, is that of the line where
-/// the function begins, as compilers have it of what they make themselves. O(operations).
+/// Code without an operation, or before the first debug merge point, gets the line where the
+/// function begins, as compilers do for code that they generate. O(operations).
 std::vector<LineRecord> lines_of(const CompiledLoop& loop, std::string_view log) {
   if (loop.operations_end == 0) return {};
   LineCollector collector;
@@ -226,7 +226,7 @@ std::vector<LineRecord> lines_of(const CompiledLoop& loop, std::string_view log)
   return collector.placed(loop.code, loop.operations_end);
 }
 
-/// By the "BACKEND x86_64" before the first piece of code; without one, this machine's.
+/// From the "BACKEND x86_64" before the first piece of code; without it, this machine.
 std::uint32_t machine_of(const CompiledLoops& loops, std::string_view log) noexcept {
   constexpr std::uint64_t kFarthest = 4096;
   constexpr std::array kMachines = {
@@ -255,7 +255,7 @@ bool write_lines(const CompiledLoop& loop, std::string_view log, std::uint64_t t
   return encoder.debug_info(time, loop.code.begin, lines, kZeros.substr(0, jitdump_padding(size)));
 }
 
-/// The records of all loops; false where they get too large.
+/// Writes the records of all loops; false if they get too large.
 bool write_loops(const CompiledLoops& loops, std::string_view log, const LoopDumpOptions& options,
                  JitdumpBytes& dump) {
   const std::vector<std::uint32_t> order = placed_loops(loops.all());
@@ -268,7 +268,7 @@ bool write_loops(const CompiledLoops& loops, std::string_view log, const LoopDum
     const std::uint64_t tick = loop.compiled.in(options.base);
     const std::uint64_t time = options.conversion ? options.conversion->to_ns(tick) : 0;
     if (!options.bare && !write_lines(loop, log, time, encoder)) return false;
-    // Code that nobody knows is zeros, as far as those are few.
+    // Unknown code is written as zeros if there is little of it.
     const bool has_code = loop.code.size <= JitdumpBytes::kMaxZeros || images.has(number);
     const std::uint64_t size = has_code && !options.bare ? loop.code.size : 0;
     if (size > JitdumpBytes::kMaxBytes ||

@@ -13,12 +13,12 @@ namespace {
 
 using Kind = PypylogEvent::Kind;
 
-/// The start of a line that may be a section line of PYPYLOG: its first byte is '[', the escape
-/// that begins a colour, or a digit of a thread's number.
+/// The start of a line that may be a PYPYLOG section line: the first byte is '[', the escape that
+/// begins a colour, or a digit of a thread number.
 struct LineStart {
   std::uint64_t offset;    ///< in the text
   std::uint64_t newlines;  ///< in the text before it
-  /// The number behind a '[', where it was read on the way: then it has 1 to 15 digits.
+  /// The number after a '[', if it was parsed on the way: then it has 1 to 15 digits.
   std::uint64_t hex;
   std::uint8_t digits;
   bool has_letter;
@@ -32,7 +32,7 @@ bool may_begin_section(char byte) noexcept {
 
 struct Masks {
   std::uint64_t newlines = 0;
-  std::uint64_t marks = 0;  // bytes that may begin a section line
+  std::uint64_t marks = 0;  // bit mask of bytes that may begin a section line
 };
 
 __attribute__((target("avx2,popcnt,bmi"), always_inline)) inline Masks masks_of(
@@ -66,7 +66,7 @@ __attribute__((target("avx2,popcnt,bmi"), always_inline)) inline void read_numbe
 
 #endif
 
-/// Finds them, some KiB of text at a time. The text begins with the start of a line.
+/// Finds them in slices of some KiB. The text begins at a line start.
 class LineStarts {
  public:
   void begin(std::string_view text) noexcept {
@@ -75,7 +75,7 @@ class LineStarts {
     at_start_ = true;
   }
 
-  /// Those in the next bytes, until the next call; nothing where there are no more bytes.
+  /// The starts in the next slice, valid until the next call; nothing at the end.
   std::optional<std::span<const LineStart>> next() noexcept {
     if (at_ == text_.size()) return std::nullopt;
     const std::uint64_t end = std::min<std::uint64_t>(at_ + kSlice, text_.size());
@@ -93,20 +93,20 @@ class LineStarts {
     return std::span<const LineStart>(found_.get(), out);
   }
 
-  /// In what was searched.
+  /// Newlines in the text searched so far.
   std::uint64_t newlines() const noexcept { return newlines_; }
 
  private:
   static constexpr std::size_t kBlock = 64;
   static constexpr std::size_t kSlice = std::size_t{32} << 10;
-  // A line has two bytes; two more may be written.
+  // A line has at least two bytes; up to two extra may be written.
   static constexpr std::size_t kMaxFound = kSlice / 2 + 3;
-  static constexpr std::size_t kNumberReach = 17;  // bytes that are loaded for one, from the '['
+  static constexpr std::size_t kNumberReach = 17;  // bytes loaded for a number, from the '['
 
 #if defined(__x86_64__)
-  /// Whole blocks before `end`; what is left of less than one stays. There are seldom more than two
-  /// starts in a block, and how many there are cannot be guessed: two are always written, and what
-  /// is too much is overwritten.
+  /// Searches the complete blocks before `end`; a partial block remains. A block rarely has more
+  /// than two starts, and their number is unpredictable: so two are always written, and surplus
+  /// ones are overwritten.
   __attribute__((target("avx2,popcnt,bmi,bmi2"))) LineStart* search_blocks(
       std::uint64_t end) noexcept {
     LineStart* out = found_.get();
@@ -134,9 +134,9 @@ class LineStarts {
 
   std::unique_ptr<LineStart[]> found_ = std::make_unique_for_overwrite<LineStart[]>(kMaxFound);
   std::string_view text_;
-  std::uint64_t at_ = 0;  // what is searched next
+  std::uint64_t at_ = 0;  // next offset to search
   std::uint64_t newlines_ = 0;
-  bool at_start_ = true;  // of a line, at at_
+  bool at_start_ = true;  // whether at_ is a line start
 };
 
 std::uint64_t word(const char* at) noexcept {
@@ -145,11 +145,11 @@ std::uint64_t word(const char* at) noexcept {
   return word;
 }
 
-/// Whether two texts have the same first `size` bytes; kMax may be read of each. Loads of one
-/// length and no branch: texts differ in length, and which comes next cannot be guessed.
+/// Whether two texts have the same first `size` bytes; kMax bytes of each must be readable.
+/// Fixed-size loads without branches, because the lengths are unpredictable.
 template <std::size_t kMax>
 bool begin_alike(const char* a, const char* b, std::size_t size) noexcept {
-  // kMax bytes from kMax - size on are as many of 0xff as count.
+  // Loading kMax bytes from kMax - size gives `size` bytes of 0xff.
   static constexpr auto kMask = [] {
     std::array<char, 2 * kMax> mask{};
     std::fill_n(mask.begin(), kMax, '\xff');
@@ -163,18 +163,17 @@ bool begin_alike(const char* a, const char* b, std::size_t size) noexcept {
   return differ == 0;
 }
 
-/// Short texts that came lately, each in a slot of its own, so that one which comes again and again
-/// is known at a glance. A text falls to one of two slots, and takes the one that has been held
-/// longer: never more than kSlots are held, and nothing takes longer, whatever comes.
+/// A cache of recent short texts, so that repeated texts are recognized fast. Two-way
+/// set-associative: a text maps to a pair of slots and replaces the older. At most kSlots texts are
+/// held, and the cost is constant for any input.
 class StringCache {
  public:
-  /// Where a text is, and whether it was not there before. kNoSlot for one that is empty or too
-  /// long.
+  /// The slot of a text, and whether it is new there. kNoSlot if it is empty or too long.
   struct Found {
     std::uint32_t slot = PypylogEvent::kNoSlot;
     bool is_new = false;
   };
-  /// `readable` is how many bytes may be read from the text's beginning.
+  /// `readable`: how many bytes may be read from the start of the text.
   Found put(std::string_view text, std::size_t readable) {
     if (text.empty() || text.size() > kMaxBytes) return {};
     if (slots_.empty()) slots_.resize(PypylogEvent::kSlots);
@@ -201,10 +200,10 @@ class StringCache {
   struct alignas(32) Slot {
     std::array<char, kMaxBytes> bytes{};
     std::uint32_t size = 0;
-    bool is_second_older = false;  // of a pair's first
+    bool is_second_older = false;  // in the first slot of each pair
   };
 
-  /// By its two ends, its middle and its size.
+  /// A hash of its two ends, its middle and its size.
   static std::size_t slot_of(std::string_view text) noexcept {
     std::uint64_t mix = text.size();
     if (text.size() < 8) {
@@ -223,13 +222,13 @@ class StringCache {
   std::vector<Slot> slots_;
 };
 
-/// How section lines end, "{category" or "category}", and categories by numbers.
+/// Parses the ends of section lines, "{category" or "category}", and numbers the categories.
 class Categories {
  public:
   struct Ending {
-    Kind kind = Kind::text;                              ///< text: that is none
-    std::uint32_t category = PypylogEvent::kNoCategory;  ///< so, too, where there are too many
-    std::string_view name = {};                          ///< of the text that was asked about
+    Kind kind = Kind::text;                              ///< text: it is neither
+    std::uint32_t category = PypylogEvent::kNoCategory;  ///< also if there are too many
+    std::string_view name = {};                          ///< part of the given text
   };
 
   Ending parse(std::string_view ending) {
@@ -243,8 +242,8 @@ class Categories {
     return found;
   }
 
-  /// The ending that stands at `line`, newline and all, if it is one of the two openings that were
-  /// parsed last; kind text where it is none, or fewer than 32 bytes are readable.
+  /// The line ending at `line`, newline included, if it is one of the last two openings. Kind text
+  /// if not, or if fewer than 32 bytes are readable.
   Ending find_last(const char* line, std::size_t readable) const noexcept {
     if (readable < kLastBytes) return {};
     for (const Last& last : last_) {
@@ -258,13 +257,13 @@ class Categories {
 
  private:
   static constexpr std::size_t kMax = 65536;
-  static constexpr std::size_t kMaxBytes = 200;  // of a category
+  static constexpr std::size_t kMaxBytes = 200;  // maximum length of a category
   static constexpr std::size_t kLastBytes = 32;
 
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
-  /// "{category\n", and what it is.
+  /// "{category\n" and its parsed form.
   struct Last {
     std::array<char, kLastBytes> bytes{};
     std::size_t size = 0;  // 0: none
@@ -286,7 +285,7 @@ class Categories {
     return number;
   }
 
-  /// Of the two that are kept, the one that came first is forgotten.
+  /// Replaces the older of the two.
   void remember(const Ending& opening) noexcept {
     Last& last = last_[older_];
     if (opening.name.size() + 2 >= kLastBytes) return;
@@ -316,7 +315,7 @@ std::uint64_t read_digits(const char*& at, const char* end, int base) noexcept {
   return error == std::errc::result_out_of_range ? UINT64_MAX : value;
 }
 
-/// The digits at `at`, which it moves behind them, if there are any.
+/// Reads the digits at `at` and moves it past them.
 Number take_number(const char*& at, const char* end) noexcept {
   const char* const begin = at;
   Number number{{read_digits(at, end, 16), 0}};
@@ -326,7 +325,7 @@ Number take_number(const char*& at, const char* end) noexcept {
   return number;
 }
 
-/// Passes by "ESC [ … m".
+/// Skips "ESC [ … m".
 void skip_colours(const char*& at, const char* end) noexcept {
   while (end - at >= 3 && at[0] == '\x1b' && at[1] == '[') {
     const char* stop = at + 2;
@@ -336,7 +335,7 @@ void skip_colours(const char*& at, const char* end) noexcept {
   }
 }
 
-/// Passes by colours and "12# ".
+/// Skips colours and "12# "; returns the thread number.
 std::uint32_t take_thread(const char*& at, const char* end) noexcept {
   skip_colours(at, end);
   std::uint64_t number = 0;
@@ -351,7 +350,7 @@ std::uint32_t take_thread(const char*& at, const char* end) noexcept {
   return static_cast<std::uint32_t>(number);
 }
 
-/// `text` without what may stand behind a section line: colours, a carriage return.
+/// `text` without what may follow a section line: colours, a carriage return.
 std::string_view without_line_end(std::string_view text) noexcept {
   for (;;) {
     if (text.ends_with('\r')) text.remove_suffix(1);
@@ -364,8 +363,8 @@ std::string_view without_line_end(std::string_view text) noexcept {
   }
 }
 
-/// "[1a2b] " with what may stand before it, of a line that begins at `at`; what follows begins
-/// there in the end. The number may be known already.
+/// Parses "[1a2b] ", and what may precede it, in the line that begins at `at`; moves `at` past it.
+/// The number may be parsed already.
 bool take_head(const char*& at, const char* end, const LineStart& start, std::uint32_t& thread,
                Number& number) noexcept {
   thread = CompiledLoop::kNoThread;
@@ -398,24 +397,24 @@ std::optional<PypylogTick> parse_tick(std::string_view digits, bool& has_letter)
 
 struct PypylogReader::State {
   std::string_view fed;
-  std::uint64_t offset = 0;       // of fed in the log
-  std::uint64_t line = 1;         // at the beginning of fed
-  std::uint64_t at = 0;           // what comes next, in fed
-  std::uint64_t newlines_at = 0;  // in fed before it
+  std::uint64_t offset = 0;       // of `fed` in the log
+  std::uint64_t line = 1;         // line number at the start of `fed`
+  std::uint64_t at = 0;           // next offset in `fed`
+  std::uint64_t newlines_at = 0;  // newlines in `fed` before `at`
   Categories categories;
   StringCache insides;
   LineStarts starts;
   std::span<const LineStart> found;
   std::size_t next_found = 0;
   PypylogEvent section;
-  std::uint64_t section_end = 0;       // in fed
-  std::uint64_t section_newlines = 0;  // in fed before that
-  bool is_section_waiting = false;     // behind text that was handed out first
+  std::uint64_t section_end = 0;       // offset in `fed`
+  std::uint64_t section_newlines = 0;  // newlines in `fed` before that
+  bool is_section_waiting = false;     // it follows text that is returned first
   PypylogEvent text;
 
   const char* end() const noexcept { return fed.data() + fed.size(); }
 
-  /// Whether the line there is a section line; then it is `section`.
+  /// Parses the line; true if it is a section line, which is then in `section`.
   bool parse(const LineStart& start) {
     const char* at_line = fed.data() + start.offset;
     Number number;
@@ -447,7 +446,7 @@ struct PypylogReader::State {
     return static_cast<std::uint64_t>(line_end - fed.data()) + (line_end != end() ? 1 : 0);
   }
 
-  /// Makes a whole section of one that is open, if the next that may be a section line closes it.
+  /// Turns an opening into a complete section if the next candidate line closes it.
   void close_at(const LineStart& opened, const LineStart& next) noexcept {
     if (next.newlines - opened.newlines > 2) return;
     const char* at_line = fed.data() + next.offset;
@@ -476,7 +475,7 @@ struct PypylogReader::State {
     ++next_found;
   }
 
-  /// The next section line.
+  /// Finds the next section line.
   bool find() {
     for (;;) {
       if (next_found == found.size()) {
@@ -550,7 +549,7 @@ void for_each_operation_line(const CompiledLoop& loop, std::string_view log,
   const bool has_threads = loop.thread != CompiledLoop::kNoThread;
   PypylogReader reader;
   reader.feed(log.substr(begin, loop.operations.size));
-  std::uint64_t depth = 0;  // of sections within that of the operations
+  std::uint64_t depth = 0;  // of sections inside that of the operations
   while (const auto event = reader.next(true)) {
     if (event->kind != Kind::text) {
       if (event->thread != loop.thread || event->kind == Kind::whole) continue;

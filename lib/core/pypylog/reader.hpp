@@ -9,62 +9,62 @@
 
 namespace perfmap {
 
-/// What a log consists of. Borrowed from the text that the reader was fed.
+/// A part of a log. Borrowed from the text fed to the reader.
 struct PypylogEvent {
   enum class Kind : std::uint8_t {
     open,   ///< "[1a2b] {category"
     close,  ///< "[1a2c] category}"
-    text,   ///< lines between them, each with its newline but for the last of all
-    whole,  ///< a section of no more than one line: opened and closed, with its text, at once
+    text,   ///< lines between section lines, each with its newline except at the end of the log
+    whole,  ///< a section of at most one line: opened and closed at once, with its text
   };
   static constexpr std::uint32_t kNoCategory = UINT32_MAX;
   static constexpr std::uint32_t kNoSlot = UINT32_MAX;
   static constexpr std::uint32_t kSlots = 8192;
 
   Kind kind = Kind::text;
-  bool has_letter = false;  ///< the tick has a digit that only a hexadecimal number has
+  bool has_letter = false;  ///< the tick has a digit above 9, so it is hexadecimal
   bool closed_has_letter = false;
   std::uint32_t thread = CompiledLoop::kNoThread;
   PypylogTick tick = {};
-  PypylogTick closed = {};  ///< whole: when it was closed
-  /// Numbers count up from 0 in the order in which a log's categories appear; kNoCategory for text,
-  /// and for those behind the first 65 536.
+  PypylogTick closed = {};  ///< whole: the tick of the closing line
+  /// Categories are numbered from 0 in order of appearance; kNoCategory for text, and for
+  /// categories after the first 65 536.
   std::uint32_t category = kNoCategory;
-  std::string_view text = {};    ///< the category; or the lines, as they stand in the log
-  std::string_view inside = {};  ///< whole: the line in it, or nothing
+  std::string_view text = {};    ///< the category; or the lines, unchanged
+  std::string_view inside = {};  ///< whole: the line inside, or empty
   std::uint64_t inside_offset = 0;
-  /// Which of the slots it has in which the reader keeps short lines that came lately, so that what
-  /// is known of one need not be found out again; kNoSlot for none. Until another is new there,
-  /// what comes with that slot is the same.
+  /// The slot of `inside` in the reader's cache of recent short lines, so that the caller can cache
+  /// its results by slot; kNoSlot for none. Until another text is new in the slot, all events with
+  /// the slot have the same text.
   std::uint32_t inside_slot = kNoSlot;
   bool is_inside_new = false;
-  std::uint64_t offset = 0;  ///< in the log, of the first line
-  std::uint64_t line = 0;    ///< its number, from 1
+  std::uint64_t offset = 0;  ///< of the first line in the log
+  std::uint64_t line = 0;    ///< line number, from 1
 };
 
-/// Splits a log of PyPy into its section lines and the text between them:
+/// Splits a PyPy log into its section lines and the text between them:
 ///
-///     [acc21dcd7d5] {jit-backend-addr
-///     Loop 1 (f;/tmp/t.py:8-10~#12 FOR_ITER) has address 0x7f6865c72a5b to 0x7f6865c72c40 …
-///     [acc21ddafe7] jit-backend-addr}
+///    [acc21dcd7d5] {jit-backend-addr
+///    Loop 1 (f;/tmp/t.py:8-10~#12 FOR_ITER) has address 0x7f6865c72a5b to 0x7f6865c72c40 …
+///    [acc21ddafe7] jit-backend-addr}
 ///
-/// Colours of a terminal (ESC [ … m) and carriage returns at the ends of section lines are not part
-/// of anything. Sections are not matched here: lines of several threads and processes may be mixed.
-/// A line that begins like a section line and is none is text.
+/// Terminal colours (ESC [ … m) and carriage returns at the ends of section lines are dropped.
+/// Sections are not matched here, because lines of several threads and processes may be mixed. A
+/// line that begins like a section line but is not one counts as text.
 ///
-/// A log is fed in pieces of whole lines, so its size does not matter: nothing is held but the
-/// positions of the present piece's lines that may be section lines. Goes over text at some GB/s.
+/// A log is fed in chunks of whole lines, so its size does not matter: the reader holds only the
+/// positions of possible section lines in the current chunk. Reads some GB/s.
 /// Sources: PyPy, rpython/translator/c/src/debug_print.c and rpython/tool/logparser.py.
 class PypylogReader {
  public:
   PypylogReader();
   ~PypylogReader();
 
-  /// The next piece, behind all that was fed before. Only the log's last may end without newline.
-  /// Borrowed until next() has nothing more.
+  /// The next chunk, which follows all chunks before. Only the last of the log may end without
+  /// newline. Borrowed until next() returns nullptr.
   void feed(std::string_view lines);
-  /// The next event of what was fed, until the next call; nullptr where it needs more. Text comes
-  /// only where `text` is true: otherwise it is passed by.
+  /// The next event of the chunk, valid until the next call; nullptr if more input is needed. Text
+  /// is returned only if `text` is true, and skipped otherwise.
   const PypylogEvent* next(bool text);
 
  private:
@@ -72,13 +72,13 @@ class PypylogReader {
   std::unique_ptr<State> state_;
 };
 
-/// `line` without the colours, the thread's number and the end of line that it may have.
+/// `line` without colours, thread number and line end.
 std::string_view plain_pypylog_line(std::string_view line) noexcept;
 
-/// The number in the "N# " that a line begins with, or kNoThread.
+/// The number in the "N# " at the start of a line, or kNoThread.
 std::uint32_t pypylog_thread(std::string_view line) noexcept;
 
-/// Calls `take(line, offset)` for each line of the text, with its newline.
+/// Calls `take(line, offset)` for each line of the text, newline included.
 template <class Take>
 void for_each_line(std::string_view text, Take take) {
   for (std::size_t at = 0; at < text.size();) {
@@ -88,8 +88,8 @@ void for_each_line(std::string_view text, Take take) {
   }
 }
 
-/// Calls `take` with each line of a loop's operations, as plain_pypylog_line() has it, and the
-/// title; see list_operations().
+/// Calls `take` for each line of a loop's operations, in the form of plain_pypylog_line(),
+/// including the title; see list_operations().
 void for_each_operation_line(const CompiledLoop& loop, std::string_view log,
                              const std::function<void(std::string_view)>& take);
 

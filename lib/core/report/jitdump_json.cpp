@@ -25,11 +25,11 @@ class RecordWriter {
 
   JsonWriter& json() noexcept { return json_; }
 
-  /// A LOAD that decodes, as an entry.
+  /// Writes a LOAD that decodes, as an entry.
   bool entry(const JitRecord& record);
-  /// A record of another kind, or one that makes no sense.
+  /// Writes a record of another kind, or a malformed one.
   void other(const JitRecord& record);
-  /// The members of an entry that say where, when and whose.
+  /// Writes the members for address, time and thread of an entry.
   void load_members(const JitRecord& record, const LoadRecord& load);
 
  private:
@@ -97,14 +97,14 @@ bool RecordWriter::entry(const JitRecord& record) {
   if (!load) return false;
   json_.begin_object();
   address("start", load->range.begin);
-  // Where the record has less code than it says, "body" gives what it says.
+  // If the record has less code than it states, "body" holds the stated size.
   number("size", has_odd_sizes(record) ? load->code.size() : load->code_size);
   load_members(record, *load);
   if (load->vma != load->range.begin) address("vma", load->vma);
   if (with_code_) bytes("code", load->code);
   bytes("padding", load->padding);
   lines(record);
-  // A producer that leaves the code out is not one whose code was left out here.
+  // Code left out by the producer differs from code left out by this command.
   if (load->code.empty() && load->code_size != 0) {
     json_.key("has_code");
     json_.boolean(false);
@@ -114,7 +114,7 @@ bool RecordWriter::entry(const JitRecord& record) {
   return true;
 }
 
-/// Whether the fields give the record back to the byte.
+/// Whether the fields reproduce the record exactly.
 bool RecordWriter::says_all(const JitRecord& record) {
   again_.clear();
   JitdumpEncoder encoder(again_, record.order);
@@ -185,7 +185,7 @@ void RecordWriter::other(const JitRecord& record) {
   number("offset", record.offset);
   time(record);
   fields_of(record);
-  if (!says_all(record)) {  // an empty one says that there is nothing, not even fields
+  if (!says_all(record)) {  // an empty body states that there are no bytes, not even fields
     json_.key("body");
     json_.base64(record.bytes.substr(JitRecord::kPrefix));
   }
@@ -194,11 +194,11 @@ void RecordWriter::other(const JitRecord& record) {
 
 /// A record of a dump's JSON, made into bytes.
 struct JsonRecord {
-  std::string problem;        ///< why there is none, if not empty
-  bool without_code = false;  ///< zeros stand for its code
+  std::string problem;        ///< why there is no record, if not empty
+  bool without_code = false;  ///< its code is zeros
 };
 
-/// "header", and what lies behind its 40 known bytes.
+/// "header", and the bytes after its 40 known ones.
 struct JsonDumpHeader {
   JitdumpHeader header;
   std::string extra;
@@ -283,7 +283,7 @@ bool encode_close(Fields& fields, JitdumpEncoder& encoder, bool& /*without_code*
   return true;
 }
 
-/// By JitRecordKind.
+/// Indexed by JitRecordKind.
 using EncodeFields = bool (*)(Fields& fields, JitdumpEncoder& encoder, bool& without_code);
 constexpr std::array<EncodeFields, kJitRecordKinds> kEncode = {
     encode_load, encode_move, encode_lines, encode_close, encode_unwinding};
@@ -293,7 +293,7 @@ bool encode_fields(JitRecordKind kind, Fields& fields, JitdumpEncoder& encoder,
   return kEncode[static_cast<std::size_t>(kind)](fields, encoder, without_code);
 }
 
-/// Appends the record that an object of "entries" or "records" describes to what `encoder` writes.
+/// Appends the record described by an object of "entries" or "records" to the encoder's output.
 JsonRecord encode_json_record(const nlohmann::json& object, JitdumpEncoder& encoder) {
   Fields fields(object);
   JsonRecord record;
@@ -338,7 +338,7 @@ JsonDumpHeader read_json_header(const nlohmann::json& object) {
   return read;
 }
 
-/// How much is looked at to tell what kind of map it is. Whoever sorts keys puts "source" last.
+/// How many bytes are searched for the kind of map. A tool that sorts keys puts "source" last.
 constexpr std::size_t kLookAt = std::size_t{64} << 10;
 
 bool says_jitdump(std::string_view json) noexcept {
@@ -356,7 +356,7 @@ bool says_jitdump(std::string_view json) noexcept {
   return false;
 }
 
-/// Records in the order in which they come, and where each belongs.
+/// Collects records in input order, with their final positions.
 class DumpBuilder {
  public:
   std::string problem;
@@ -411,13 +411,13 @@ class DumpBuilder {
   std::uint64_t without_code_ = 0;
 };
 
-/// Goes through one document and hands out each value that is asked for, of which nothing is kept:
-/// the members of the object in `member`, or all objects of the arrays in `arrays`.
+/// Streams through one document and passes on each requested value, without storing them: the
+/// members of the object `member`, or all objects in the arrays `arrays`.
 class DocumentWalk {
  public:
   explicit DocumentWalk(std::string_view json) : json_(json) {}
 
-  /// False where this is not JSON; stopped_at() says where.
+  /// False if the input is not JSON; stopped_at() gives the position.
   bool headers(const std::function<void(const nlohmann::json&)>& take) {
     return walk([&](int depth, const nlohmann::json& value) {
       if (depth == 1 && key_ == "header") take(value);
@@ -440,7 +440,7 @@ class DocumentWalk {
       if (event == Event::key && depth == 1) key_ = value.get<std::string>();
       if (event != Event::object_end) return true;
       take(depth, value);
-      return depth == 0 || depth > 2;  // what is inside a record is kept until that ends
+      return depth == 0 || depth > 2;  // the inside of a record is kept until the record ends
     };
     const nlohmann::json whole =
         nlohmann::json::parse(CountingIterator(json_.data(), &taken_),
@@ -563,7 +563,7 @@ void write_pieces(const Timeline& timeline, std::uint64_t time, RecordWriter& wr
   timeline.for_each_at(time, [&](const PlacedCode& placed) {
     const auto record = timeline.dump().record_at(placed.code.load);
     const auto load = record ? decode_load(*record) : std::nullopt;
-    if (!load) return;  // the file was cut off: nobody will want the rest
+    if (!load) return;  // the file was truncated: the rest is useless
     JsonWriter& json = writer.json();
     json.begin_object();
     json.key("start");

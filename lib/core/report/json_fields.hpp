@@ -15,29 +15,29 @@
 
 namespace perfmap {
 
-/// The members of a JSON object, read as what they have to be. The first that is something else is
-/// the problem, and everything read from then on is empty.
+/// Reads the members of a JSON object with the expected types. The first mismatch is stored as the
+/// problem, and all later reads return empty values.
 class Fields {
  public:
   explicit Fields(const nlohmann::json& object) : object_(object) {}
 
   bool has(const char* key) const { return object_.contains(key); }
-  /// An unsigned number below `end`, or 0 where there is none.
+  /// An unsigned number of at most `max`; 0 if missing.
   std::uint64_t number(const char* key, std::uint64_t max = UINT64_MAX);
   std::uint32_t number32(const char* key) {
     return static_cast<std::uint32_t>(number(key, UINT32_MAX));
   }
   std::int32_t integer(const char* key);
-  /// A number, or hexadecimal text.
+  /// A number, or a hexadecimal string.
   std::uint64_t address(const char* key);
-  /// "SECONDS.NANOSECONDS" in nanoseconds, or any unsigned number as it is.
+  /// "SECONDS.NANOSECONDS" in nanoseconds, or an unsigned number unchanged.
   std::uint64_t time(const char* key);
   bool flag(const char* key);
-  /// KEY_bytes, or KEY as it is.
+  /// KEY_bytes (base64) or KEY.
   std::string text(const std::string& key);
-  /// base64; nothing where there is none.
+  /// Decoded from base64; nothing if missing.
   std::optional<std::string> bytes(const std::string& key);
-  /// The objects of an array; none where there is none.
+  /// The objects of an array; empty if missing.
   std::vector<nlohmann::json> objects(const char* key);
 
   const std::string& problem() const noexcept { return problem_; }
@@ -52,7 +52,7 @@ class Fields {
   std::string problem_;
 };
 
-/// `offset` into `text` as line and column.
+/// Converts `offset` in `text` to line and column.
 inline Location locate(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, offset);
   const auto lines = static_cast<std::uint64_t>(std::count(before.begin(), before.end(), '\n'));
@@ -60,8 +60,8 @@ inline Location locate(std::string_view text, std::size_t offset) {
   return {offset, lines + 1, offset - line_start + 1};
 }
 
-/// Counts what nlohmann's parser has taken, as its events do not say where they are. The parser may
-/// be one byte ahead.
+/// Counts the bytes that nlohmann's parser has read, because its events have no positions. The
+/// parser may be one byte ahead.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -89,7 +89,7 @@ class CountingIterator {
 
 inline constexpr std::string_view kMapSchema = "perfmap.map/1";
 
-/// The value of "source": what an input was.
+/// The value of "source": the kind of an input.
 void write_source_json(JsonWriter& json, const Input& input, std::string_view kind,
                        std::optional<std::uint64_t> pid, std::uint64_t bytes);
 

@@ -8,19 +8,21 @@
 namespace perfmap {
 namespace {
 
-/// A byte that goes into a string as it is. DEL may, but a terminal would obey it.
+/// Whether a byte can be written unchanged in a string. JSON allows DEL, but terminals interpret
+/// it.
 constexpr bool is_plain(char c) noexcept {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\';
 }
 
-/// The same of every byte, eight at a time.
+/// Checks all bytes, eight at a time.
 bool is_plain(std::string_view text) noexcept {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
   constexpr std::uint64_t kTops = 0x8080808080808080;
   const auto equals = [](std::uint64_t v, unsigned char c) {
     const std::uint64_t x = v ^ (kOnes * c);
-    return (x - kOnes) & ~x;  // top bit set where a byte is c; other hits lie above a true one
+    return (x - kOnes) & ~x;  // top bit set if a byte is c; false hits are only possible above a
+                              // true one
   };
   std::uint64_t odd = 0;
   std::size_t i = 0;
@@ -43,7 +45,7 @@ void write_hex_escape(OutputFile& out, char c) {
   out.write({digits, 2});
 }
 
-/// Writes what stands for a character that a JSON string cannot hold as it is.
+/// Writes the escape of a character that a JSON string cannot hold.
 void write_escape(OutputFile& out, char c) {
   switch (c) {
     case '"': return out.write("\\\"");
@@ -55,12 +57,12 @@ void write_escape(OutputFile& out, char c) {
   }
 }
 
-/// U+0080 to U+009F, which a terminal obeys as it does control bytes.
+/// U+0080 to U+009F: terminals interpret them like control bytes.
 bool is_c1(std::string_view character) noexcept {
   return character[0] == '\xc2' && static_cast<unsigned char>(character[1]) < 0xa0;
 }
 
-/// Piece by piece: a name may have any length.
+/// In chunks, because a name may have any length.
 void write_escaped(OutputFile& out, std::string_view text) {
   while (!text.empty()) {
     std::size_t plain = 0;
@@ -84,7 +86,7 @@ void write_escaped(OutputFile& out, std::string_view text) {
 
 void write_base64(OutputFile& out, std::string_view bytes) {
   constexpr std::size_t kPiece =
-      std::size_t{3} * 4096;  // whole groups: only the last piece is padded
+      std::size_t{3} * 4096;  // complete base64 groups: only the last chunk is padded
   for (; bytes.size() > kPiece; bytes.remove_prefix(kPiece)) {
     out.write(to_base64(bytes.substr(0, kPiece)));
   }
@@ -174,7 +176,7 @@ void JsonWriter::string(std::string_view bytes) {
   if (bytes.size() + 2 <= OutputFile::kRoom && is_plain(bytes)) {
     char* const start = out_.room(bytes.size() + 2);
     *start = '"';
-    bytes.copy(start + 1, bytes.size());  // of nothing, data() may be null
+    bytes.copy(start + 1, bytes.size());  // data() of an empty view may be null
     start[bytes.size() + 1] = '"';
     out_.wrote(bytes.size() + 2);
     return;
@@ -186,7 +188,7 @@ void JsonWriter::string(std::string_view bytes) {
 
 void JsonWriter::newline() {
   out_.write("\n");
-  if (filled_ <= 1) filled_ = 0;  // between documents no comma is due
+  if (filled_ <= 1) filled_ = 0;  // no comma between documents
 }
 
 void JsonWriter::text_members(std::string_view name, std::string_view bytes) {

@@ -6,7 +6,7 @@ namespace {
 
 using Count = std::optional<std::uint64_t>;
 
-/// Writes the document's parts in turn.
+/// Writes the parts of the document in order.
 class LoopsJson {
  public:
   LoopsJson(const LoopProfile& profile, const LoopJsonOptions& options, OutputFile& out)
@@ -56,11 +56,11 @@ class LoopsJson {
     part ? json_.decimal(scaled_ratio(*part, whole, decimals), decimals) : json_.null();
   }
   void line(std::uint32_t line) { count("line", line == 0 ? Count() : Count(line)); }
-  /// Of what only events tell.
+  /// For values that only events provide.
   Count of_events(std::uint64_t value) const {
     return profile_.has_events() ? Count(value) : Count();
   }
-  /// An array of objects, whose members `write` writes.
+  /// An array of objects with the members that `write` writes.
   template <class Items, class Write>
   void objects(std::string_view key, const Items& items, Write write) {
     json_.key(key);

@@ -11,7 +11,7 @@ namespace {
 
 using Count = std::optional<std::uint64_t>;
 
-/// An element that holds `inside`, which is HTML.
+/// An element with the content `inside`, which is HTML.
 std::string element(std::string_view name, std::string_view inside,
                     std::string_view attributes = {}) {
   std::string text = "<";
@@ -19,15 +19,14 @@ std::string element(std::string_view name, std::string_view inside,
   return text.append("</").append(name).append(">");
 }
 
-/// A cell of a table: HTML, or a number, which stands at the right.
+/// A table cell with HTML, or with a right-aligned number.
 std::string cell(std::string_view inside) { return element("td", inside); }
 std::string number(std::string_view digits) { return element("td", digits, " class=\"n\""); }
 std::string number(std::uint64_t value) { return number(std::to_string(value)); }
-/// An en dash where nobody knows.
+/// An en dash if the number is unknown.
 std::string number(const Count& count) { return count ? number(*count) : number("–"); }
 
-/// `bytes` as text of an HTML page, or of an attribute in double quotes, as append_visible() shows
-/// them.
+/// `bytes` as HTML text or as an attribute in double quotes, in the form of append_visible().
 std::string text_of(std::string_view bytes) {
   std::string visible;
   append_visible(visible, bytes);
@@ -117,7 +116,7 @@ class LoopPage {
     }
   }
 
-  /// A share and a bar that is as long.
+  /// A percentage and a bar of that length.
   static std::string share(std::uint64_t part, std::uint64_t whole) {
     const auto thousandths = std::min<std::uint64_t>(scaled_ratio(part, whole, 3), 1000);
     return number(percent(part, whole) + "<meter max=\"1000\" value=\"" +
@@ -169,7 +168,7 @@ class LoopPage {
     out_.write("</table></div>\n");
   }
 
-  /// Sections of many threads may lie over each other, and each is gone over for its own loop.
+  /// Sections of different threads may overlap in the log, so each is read again for its own loop.
   void write_sections() {
     constexpr std::uint64_t kMaxTimes = 16;
     std::uint64_t left = log_.size() * kMaxTimes;
@@ -180,7 +179,7 @@ class LoopPage {
     }
   }
 
-  /// The part of the page that is about one loop: facts, operations, and bridges out of guards.
+  /// The section for one loop: facts, operations, and bridges from its guards.
   void write_section(const LoopRow& row, std::string_view log) {
     const CompiledLoop& one = loop(row.loop);
     out_.write("<section id=\"loop-" + std::to_string(row.loop) + "\">");

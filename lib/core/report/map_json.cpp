@@ -17,8 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxQuoted = 40;
 
-/// The part of nlohmann's message that says what is wrong. What it goes on to quote of the input
-/// may have any length.
+/// The description in nlohmann's error message. The quoted input after it may have any length.
 std::string syntax_problem(std::string_view what) {
   const std::size_t dash = what.find(" - ");
   if (dash == std::string_view::npos) return "a number beyond what a double holds";
@@ -26,17 +25,17 @@ std::string syntax_problem(std::string_view what) {
   return "this is not JSON: " + std::string(what.substr(0, what.find("; last read: ")));
 }
 
-/// Takes SAX events and hands out each entry: an object with a "start" on the top level, or one in
-/// the array "entries" of the top-level object. Anything deeper or elsewhere is passed over.
+/// Handles SAX events and passes on each entry: a top-level object with a "start", or an object in
+/// the array "entries" of the top-level object. Everything else is skipped.
 ///
-/// The events are nlohmann's interface; answering false ends the parse.
+/// The functions are nlohmann's interface; returning false ends the parse.
 class EntryEvents : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit EntryEvents(const std::function<void(JsonEntry)>& take) : take_(take) {}
 
-  /// Why the parse ended early.
+  /// Why parsing ended early.
   std::string problem;
-  /// Entries handed out, or "entries" seen: this was our kind of document.
+  /// Entries or "entries" were found: the document has our format.
   bool ours = false;
 
   bool null() override { return other_value(); }
@@ -57,7 +56,7 @@ class EntryEvents : public nlohmann::json_sax<nlohmann::json> {
       bytes_ = from_base64(value);
       return bytes_ || fail("\"name_bytes\" is not base64");
     }
-    // A later version may mean something else by the same members.
+    // A later schema version may use the same members with another meaning.
     if (depth_ == 1 && key_ == "schema" && value != kMapSchema) {
       return fail("the schema is not " + std::string(kMapSchema));
     }
@@ -102,7 +101,7 @@ class EntryEvents : public nlohmann::json_sax<nlohmann::json> {
   }
   bool no_entry() { return fail("expected an entry: an object"); }
 
-  /// A value that no member of an entry has.
+  /// A value of a type that no member of an entry has.
   bool other_value() {
     if (among_entries()) return no_entry();
     for (const char* const member : {"start", "size"}) {
@@ -129,8 +128,8 @@ class EntryEvents : public nlohmann::json_sax<nlohmann::json> {
   }
   bool end_entry() {
     const bool top = entry_depth_ == 1;
-    entry_depth_ = 1;  // within the array, only the next object opens an entry again
-    if (top && !start_ && !size_) return true;  // a document, not an entry
+    entry_depth_ = 1;  // inside the array, only another object starts an entry
+    if (top && !start_ && !size_) return true;  // a document without entries
     if (!start_ || !size_ || !(name_ || bytes_)) {
       return fail("an entry wants \"start\", \"size\" and \"name\"");
     }
@@ -152,9 +151,9 @@ class EntryEvents : public nlohmann::json_sax<nlohmann::json> {
   std::optional<std::string> bytes_;
 };
 
-/// Parses one JSON value, which is all of `json`, as it goes, and hands out its entries: the value
-/// itself, or those in its "entries". Fails with bad_format where it is neither, `where` says
-/// where. Nothing is held but one entry and a bit for each level of nesting.
+/// Parses the single JSON value `json` as a stream and passes on its entries: the value itself, or
+/// those in its "entries". Fails with bad_format if it is neither; `where` gives the position.
+/// Holds only one entry, and one bit for each level of nesting.
 Result<void> for_each_json_entry(std::string_view json,
                                  const std::function<void(JsonEntry)>& take) {
   EntryEvents events(take);
@@ -168,7 +167,7 @@ Result<void> for_each_json_entry(std::string_view json,
   return Failure({Errc::bad_format, std::move(events.problem), 0, where});
 }
 
-/// The line of `text` that starts at `offset`, with what comes before it on no line of its own.
+/// The line of `text` that starts at `offset`; text before it is not counted as a line.
 std::string_view line_at(std::string_view text, std::size_t offset) {
   const std::string_view rest = text.substr(offset);
   return rest.substr(0, rest.find('\n'));
@@ -178,7 +177,7 @@ bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
-/// JSON lines: the first line with something on it is a whole value, and more comes behind it.
+/// JSON Lines: the first non-blank line is a complete value, and more text follows.
 bool is_json_lines(std::string_view json) {
   const std::size_t first = json.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return true;
@@ -236,7 +235,7 @@ void write_source(JsonWriter& json, const Input& input, const JsonOrigin& origin
                     origin.bytes.value_or(input.text().size()));
 }
 
-/// `source` is the number of the entry's map where there are several.
+/// `source` is the number of the entry's map if there are several.
 void write_entry(JsonWriter& json, const AddressRange& range, std::string_view name,
                  std::uint64_t line, std::optional<std::size_t> source = {}) {
   json.begin_object();
@@ -270,12 +269,13 @@ void for_each_segment(const Index& index, Visit visit) {
   for (std::size_t i = 0; i < index.segment_count(); ++i) {
     const Segment segment = index.segment(i);
     const auto entry = index.entry(segment.owner);
-    if (!entry) return;  // the file was cut off: nobody will want the rest
+    if (!entry) return;  // the file was truncated: the rest is useless
     visit(segment, entry->name, index.line_number(segment.owner));
   }
 }
 
-/// One map is the "source"; several are "sources", which entries and problems name by number.
+/// One map is written as "source"; several as "sources", and entries and problems refer to them by
+/// number.
 void begin_document(JsonWriter& json, std::span<const Map> maps, const JsonOrigin& origin) {
   json.begin_object();
   json.member("schema", kMapSchema);

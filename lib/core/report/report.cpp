@@ -12,14 +12,14 @@ namespace perfmap {
 
 namespace {
 
-/// A caret wants its surroundings, not a line of a megabyte.
+/// An excerpt around the caret is enough; a line may have megabytes.
 constexpr std::size_t kExcerpt = 160;
 
 std::string_view compiler_word(Severity severity) noexcept {
   return severity == Severity::info ? "note" : to_string(severity);
 }
 
-/// "+0x28" where the input has no lines.
+/// "+0x28", for inputs without lines.
 std::string offset_text(const Location& where) { return "+0x" + to_hex(where.offset); }
 
 std::string place(const Location& where, std::string_view file) {
@@ -33,27 +33,28 @@ std::string place(const Location& where, std::string_view file) {
   return text;
 }
 
-/// How many columns of a terminal the visible form takes, wide characters counted as one.
+/// The columns that the visible form takes on a terminal; wide characters count as one.
 std::size_t width_of(std::string_view visible) noexcept {
   return static_cast<std::size_t>(std::count_if(visible.begin(), visible.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
   }));
 }
 
-/// The rules PM060 to PM070 are about the file, and these about all lines: no line is to blame.
+/// The rules PM060 to PM070 are about the file, and the others here about all lines: no single line
+/// is at fault.
 bool is_about_file(const Rule& rule) noexcept {
   return (rule.id >= "PM060" && rule.id <= "PM070") || rule.id == rule::kDecimalSizes.id ||
          rule.id == rule::kReuseRate.id;
 }
 
-/// The line at fault and a caret below the column, each on a line of its own. Answers whether there
-/// is such a line; the caret's is left open.
+/// Appends the faulty line and, on a line of its own, a caret below the column. Returns whether
+/// there is such a line; the caret's line has no newline yet.
 bool append_excerpt(std::string& out, const Diagnostic& diagnostic, std::string_view input) {
   const std::uint64_t column = diagnostic.where.column;
   if (is_about_file(*diagnostic.rule)) return false;
   if (column == 0 || diagnostic.where.offset > input.size()) return false;
   if (column - 1 > diagnostic.where.offset) return false;
-  // No more of the input is looked at than is shown: lines may be long, and findings many.
+  // Only the part that is shown is read: lines may be long, and findings many.
   const std::size_t before = std::min<std::size_t>(column - 1, kExcerpt / 2);
   std::string_view line = input.substr(diagnostic.where.offset - before, before + kExcerpt);
   line = line.substr(0, line.find('\n', before));
@@ -147,7 +148,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Files and names are bytes; what is not UTF-8 becomes U+FFFD.
+/// Converts invalid UTF-8 in files and names to U+FFFD.
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -184,7 +185,7 @@ std::string uri_of(std::string_view path) {
   return uri;
 }
 
-/// Columns in code points, a byte that is not UTF-8 counted as one.
+/// Columns in code points; an invalid byte counts as one.
 std::uint64_t code_point_column(const Diagnostic& diagnostic, std::string_view input) {
   const std::uint64_t skipped = diagnostic.where.column == 0 ? 0 : diagnostic.where.column - 1;
   if (diagnostic.where.offset > input.size() || skipped > diagnostic.where.offset) {
@@ -221,7 +222,7 @@ Json sarif_location(const FileFindings& file, std::uint64_t line, std::uint64_t 
   return physical_location(file, std::move(region));
 }
 
-/// A place in a file without lines is its offset.
+/// A location in a file without lines is an offset.
 Json sarif_location(const Diagnostic& diagnostic, const FileFindings& file) {
   if (diagnostic.where.line == 0) {
     return physical_location(file, {{"byteOffset", diagnostic.where.offset}});

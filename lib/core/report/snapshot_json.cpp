@@ -31,7 +31,7 @@ void write_pids(JsonWriter& json, std::string_view key, const std::vector<pid_t>
   json.end_array();
 }
 
-/// Of files; none is older than 1970.
+/// File times; never before 1970.
 void write_time(JsonWriter& json, std::string_view key, std::int64_t ns) {
   json.member(key, seconds_text(static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0))));
 }
@@ -136,7 +136,7 @@ std::optional<std::string> from_hex(std::string_view text) {
   return bytes;
 }
 
-/// Whoever opens such a path below a bundle stays in it, where no part of it is a link.
+/// Whether opening this path below a bundle stays inside it, provided that no component is a link.
 bool stays_below(std::string_view path) noexcept {
   if (path.empty() || path.front() == '/' || path.find('\0') != path.npos) return false;
   while (!path.empty()) {
@@ -147,7 +147,7 @@ bool stays_below(std::string_view path) noexcept {
   return true;
 }
 
-/// What was wrong first, and what was read until then.
+/// The first problem, and what was read before it.
 struct Reading {
   SnapshotManifest manifest;
   std::string problem;

@@ -8,9 +8,9 @@ namespace perfmap {
 namespace {
 
 constexpr std::size_t kContext = 3;
-constexpr std::size_t kMaxDifferences = 1000;  // the search costs its square in memory
+constexpr std::size_t kMaxDifferences = 1000;  // the search needs the square of this in memory
 
-/// Lines with their newlines; the last may lack one.
+/// Lines with their newlines; the last may have none.
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
@@ -21,12 +21,12 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-/// One step of the script that makes `after` of `before`.
+/// One step of the edit script from `before` to `after`.
 enum class Step : std::uint8_t { keep, remove, add };
 using Lines = std::vector<std::string_view>;
 
-/// Myers, "An O(ND) difference algorithm" (1986). Works on [a, a_end) and [b, b_end); nothing when
-/// there are more than kMaxDifferences.
+/// Myers, "An O(ND) difference algorithm" (1986). Works on [a, a_end) and [b, b_end); gives nothing
+/// if there are more than kMaxDifferences.
 class Search {
  public:
   Search(const Lines& before, const Lines& after, std::size_t first, std::size_t before_end,
@@ -61,7 +61,7 @@ class Search {
            before_[first_ + static_cast<std::size_t>(x)] ==
                after_[first_ + static_cast<std::size_t>(y)];
   }
-  /// Goes back from the end through the rows, which hold what was known before each round.
+  /// Walks back from the end through the stored rows, each the state before a round.
   void trace(std::ptrdiff_t d, std::vector<Step>& steps) const {
     std::ptrdiff_t x = n_;
     std::ptrdiff_t y = m_;
@@ -116,13 +116,13 @@ void append_line(std::string& out, char mark, std::string_view line) {
   if (!line.ends_with('\n')) out += "\n\\ No newline at end of file\n";
 }
 
-/// "3,7" or "3"; an empty range is named by the line before it.
+/// "3,7" or "3"; an empty range is given by the line before it.
 std::string range_text(std::size_t start, std::size_t count) {
   const std::string first = std::to_string(count == 0 ? start : start + 1);
   return count == 1 ? first : first + "," + std::to_string(count);
 }
 
-/// Writes the steps as hunks, joining changes that are at most twice the context apart.
+/// Writes the steps as hunks; changes closer than twice the context share a hunk.
 class Hunks {
  public:
   Hunks(const Lines& before, const Lines& after, const std::vector<Step>& steps)

@@ -27,18 +27,18 @@ extern const RuntimeInfo kWasmtime;
 
 // For name grammars.
 
-/// "PREFIX…" of which the tier is known by the prefix alone.
+/// A prefix "PREFIX…" that determines the tier.
 struct Kind {
   std::string_view prefix;
   std::string_view tier;
 };
-/// Nothing if nothing follows the prefix.
+/// Nothing if the name has no text after the prefix.
 const Kind* kind_of(std::string_view raw, std::span<const Kind> kinds) noexcept;
 
 std::optional<std::uint64_t> parse_decimal(std::string_view text) noexcept;
 bool all_digits(std::string_view text) noexcept;
 
-/// Splits "PATH:LINE" or "PATH:LINE:COL" off the end of `text`: what precedes it stays in `path`.
+/// Removes "PATH:LINE" or "PATH:LINE:COL" from the end of `text`; what precedes it stays in `path`.
 struct Place {
   std::string_view path;
   std::uint64_t line = 0;
@@ -47,7 +47,7 @@ struct Place {
 std::optional<Place> split_place(std::string_view text) noexcept;
 void set_place(const Place& place, DecodedName& name) noexcept;
 
-/// The raw name from its function on: what the tiers of a script's function share.
+/// The raw name from the function on: the part that all tiers of a script's function share.
 std::string from_function(std::string_view raw, const DecodedName& name);
 
 // For flags and commands.
@@ -55,15 +55,15 @@ std::string from_function(std::string_view raw, const DecodedName& name);
 using Words = std::vector<std::string>;
 
 Words words_of(std::string_view text);
-/// A runtime's own options: those before the script. `with_value` take the word after them.
+/// The runtime's own options, those before the script. Options in `with_value` take the next word.
 Words own_options(const ProgramStart& start, std::initializer_list<std::string_view> with_value);
 void add_variable(Words& words, const ProgramStart& start, std::string_view name);
-/// Hexadecimal after 0x, whatever the base.
+/// Always hexadecimal after 0x, independent of `base`.
 std::uint64_t number_of(std::string_view text, int base) noexcept;
 
-/// The process's own command line with these options.
+/// The process's own command line with these options added.
 CommandLine with_flags(const ProgramStart& start, Words flags);
-/// The same with NAME=VALUE, each of which replaces the process's own.
+/// The same with NAME=VALUE added, each replacing the process's own value.
 CommandLine with_variables(const ProgramStart& start, std::span<const std::string_view> variables);
 
 }  // namespace perfmap::runtimes

@@ -9,7 +9,7 @@ std::optional<DecodedName> decode(std::string_view raw) {
   if (!raw.starts_with("py::")) return std::nullopt;
   const std::string_view rest = raw.substr(4);
   DecodedName name{.runtime = Runtime::cpython, .tier = "trampoline", .function = rest};
-  // A qualified name has no colon but a file may: the first one separates.
+  // A qualified name contains no colon, but a file name may: the first colon separates.
   const std::size_t colon = rest.find(':');
   if (colon != std::string_view::npos && colon != 0) {
     name.function = rest.substr(0, colon);
@@ -51,7 +51,7 @@ StartFlags flags_of(const ProgramStart& start) {
   return asked;
 }
 
-/// By the oldest release that can, where this one cannot.
+/// Uses the oldest release that supports it, if the process's release does not.
 CommandLine naming_command(const RuntimeProcess& process) {
   CommandLine command = own_command(process.start);
   if (is_too_old(kCpython, process.version)) command.program = kNewer;

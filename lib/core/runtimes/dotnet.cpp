@@ -34,8 +34,8 @@ constexpr std::array kSuffixes = {
     Suffix{"[ReJIT]", "tier1"},
 };
 
-/// "Ns.Type::Method(int32)": from the assembly's bracket on, or the last blank before the colons.
-/// Generic arguments of the type may hold blanks.
+/// "Ns.Type::Method(int32)": from the assembly's bracket on, or from the last blank before the
+/// colons. Generic arguments of the type may contain blanks.
 std::string_view method_of(std::string_view signature) {
   const std::size_t colons = signature.find("::");
   if (colons == std::string_view::npos) return {};
@@ -76,7 +76,7 @@ std::string without_tier(std::string_view raw, const DecodedName& name) {
 }
 
 constexpr std::string_view kVariables[] = {"DOTNET_PerfMapEnabled", "COMPlus_PerfMapEnabled"};
-/// perf looks into no map for code in a memfd, which is where W^X puts it.
+/// perf ignores maps for code in a memfd, which W^X uses.
 constexpr std::string_view kNamingVariables[] = {"DOTNET_PerfMapEnabled=1",
                                                  "DOTNET_EnableWriteXorExecute=0"};
 
@@ -93,7 +93,7 @@ StartFlags flags_of(const ProgramStart& start) {
     if (directory) asked.directory = std::string(*directory);
     if (which != 0) break;
   }
-  // Older releases write to the directory for temporary files.
+  // Older releases write to the temporary directory.
   if (asked.directory.empty()) asked.directory = std::string(start.variable("TMPDIR").value_or(""));
   while (asked.directory.size() > 1 && asked.directory.ends_with('/')) asked.directory.pop_back();
   return asked;
@@ -115,7 +115,7 @@ constinit const RuntimeInfo kDotnet = {
                                 .tiers = {"stub"},
                                 .is_whole_map = true,
                                 .message = "stubs alone: no method has a name"}},
-    // The memfd that it maps twice, for W^X.
+    // The memfd that it maps twice for W^X.
     .signs = {.programs = {"dotnet"},
               .libraries = {"libcoreclr", "libclrjit"},
               .region = "/memfd:doublemapper"},

@@ -26,7 +26,7 @@ StartFlags flags_of(const ProgramStart& start) {
   StartFlags asked;
   const Words& words = start.arguments;
   for (std::size_t i = 1; i + 1 < words.size() && words[i] != "--"; ++i) {
-    // erlexec hands the emulator's "+" on as "-".
+    // erlexec passes the emulator's "+" options on as "-".
     if (words[i] != "+JPperf" && words[i] != "-JPperf") continue;
     const std::string& what = words[i + 1];
     const std::string by = "+JPperf " + what;
@@ -36,7 +36,7 @@ StartFlags flags_of(const ProgramStart& start) {
   return asked;
 }
 
-/// People do not type the emulator's own command line.
+/// Users start erl, not the emulator with its own command line.
 CommandLine naming_command(const RuntimeProcess& process) {
   const Words& words = process.start.arguments;
   const std::string had(process.start.variable("ERL_FLAGS").value_or(""));
@@ -75,8 +75,8 @@ constinit const RuntimeInfo kErlang = {
                    " end where Erlang calls a function in C, which runs on another stack: the "
                    "callers are not copied, and -g shows them only if beam.smp was compiled with "
                    "-fno-omit-frame-pointer",
-               // Fragments that functions share, such as global::call_light_bif_shared. Stacks that
-               // end in a function of a module (erts_beamasm:normal_exit/0) are whole.
+               // Fragments shared by functions, such as global::call_light_bif_shared. Stacks that
+               // end in a function of a module (erts_beamasm:normal_exit/0) are complete.
                .own_stack_callers = {"global::call_", "global::dispatch_"}},
 };
 

@@ -15,7 +15,7 @@ struct Blob {
   std::string_view tier;
 };
 
-/// Only names that no other runtime gives to code: "adapters" is not among them.
+/// Only names that no other runtime uses for code; "adapters" is not one of them.
 constexpr std::array kBlobs = {
     Blob{"Interpreter", "interpreter"},
     Blob{"I2C/C2I adapters", "adapter"},
@@ -60,8 +60,8 @@ std::string_view tier_of_blob(std::string_view raw) {
   return stub ? "stub" : "";
 }
 
-/// "RETURN PACKAGE.CLASS.METHOD(PARAMETERS)": one blank, before a dotted name, and brackets at the
-/// end. Anything looser would take C++ signatures for Java.
+/// "RETURN PACKAGE.CLASS.METHOD(PARAMETERS)": one blank before a dotted name, and a closing bracket
+/// at the end. A looser rule would match C++ signatures.
 bool is_external_name(std::string_view raw) {
   const std::size_t open = raw.find('(');
   const std::size_t blank = raw.find(' ');
@@ -78,7 +78,7 @@ bool is_descriptor_name(std::string_view raw) {
   return raw.starts_with('L') && raw.find(";::") != std::string_view::npos;
 }
 
-/// As agents write one method: a descriptor, or with their option a dotted class.
+/// The form in which agents write a method: a descriptor or, with an option, a dotted class.
 bool is_agent_name(std::string_view text) {
   if (is_descriptor_name(text)) return true;
   const std::size_t colons = text.find("::");
@@ -88,11 +88,11 @@ bool is_agent_name(std::string_view text) {
          type.find_first_of(" :*&<>(),-") == std::string_view::npos;
 }
 
-/// No compiler inlines so deeply: more arrows are not a chain of inlined functions.
+/// No compiler inlines so deeply: with more arrows it is not a chain of inlined functions.
 constexpr std::size_t kDeepestChain = 256;
 
-/// "OUTER->INNER->INNERMOST"; "INNER in OUTER". C++ has names with "->" of its own: each part must
-/// be a method.
+/// "OUTER->INNER->INNERMOST"; "INNER in OUTER". C++ names may contain "->" as well, so each part
+/// must be a method.
 std::vector<std::string_view> split_chain(std::string_view raw) {
   const std::size_t in = raw.find(" in ");
   if (in != std::string_view::npos) {
@@ -167,7 +167,7 @@ StartFlags flags_of(const ProgramStart& start) {
   return asked;
 }
 
-/// By all words that are seen, in the order in which they count; false where there are none.
+/// Checks all known option words in order of precedence; false if there are none.
 bool lacks_frame_pointers(const ProgramStart& start) {
   Words words;
   const auto add_variables = [&](std::initializer_list<std::string_view> names) {
@@ -187,7 +187,7 @@ bool lacks_frame_pointers(const ProgramStart& start) {
   return !words.empty() && (last == words.rend() || *last == kNoFramePointers);
 }
 
-/// The map is written at the end.
+/// The map is written when the JVM exits.
 CommandLine naming_command(const RuntimeProcess& process) {
   Words flags;
   if (process.flags.map_by.empty()) {

@@ -31,7 +31,7 @@ std::optional<DecodedName> decode(std::string_view raw) {
   return name;
 }
 
-/// php.ini cannot be seen: what it says is no flag here.
+/// php.ini cannot be read, so its settings are unknown.
 StartFlags flags_of(const ProgramStart& start) {
   constexpr std::uint64_t kMap = 0x10;
   constexpr std::uint64_t kDump = 0x20;

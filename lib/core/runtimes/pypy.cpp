@@ -30,7 +30,7 @@ constexpr std::string_view kVariables[] = {"PYPYLOG"};
 constexpr std::string_view kNamingVariables[] = {
     "PYPYLOG=jit-backend,jit-log-opt:/tmp/pypy-%d.log"};
 
-/// CATEGORIES:FILE, where a category is the beginning of its sections' names; +FILE has all. "-" is
+/// PYPYLOG=CATEGORIES:FILE; a category is a prefix of section names; +FILE logs all. "-" is
 /// standard error. Source: PyPy, rpython/translator/c/src/debug_print.c.
 StartFlags flags_of(const ProgramStart& start) {
   const std::string_view value = start.variable("PYPYLOG").value_or("");

@@ -51,7 +51,7 @@ constinit const RuntimeInfo kRuby = {
     .id = "ruby",
     .title = "Ruby",
     .names = {.decode = decode},
-    // Ruby names its memory by PR_SET_VMA_ANON_NAME.
+    // Ruby names its memory with PR_SET_VMA_ANON_NAME.
     .signs = {.programs = {"ruby"},
               .libraries = {"libruby"},
               .region = "[anon:Ruby:",

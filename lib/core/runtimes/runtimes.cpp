@@ -11,8 +11,8 @@ namespace {
 
 using runtimes::Words;
 
-/// In the order in which a name is decoded: grammars with a clear mark first. HotSpot's is the
-/// loosest, and .NET's takes some names of Ruby's.
+/// In the order in which names are tried: grammars with a clear mark first. HotSpot's grammar is
+/// the loosest, and .NET's matches some Ruby names.
 constexpr std::array kRuntimes = {
     &runtimes::kV8,     &runtimes::kCpython,  &runtimes::kDotnet,       &runtimes::kJsc,
     &runtimes::kErlang, &runtimes::kPhp,      &runtimes::kLuajit,       &runtimes::kHhvm,
@@ -49,17 +49,17 @@ std::string_view base_name(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// `name` is a stem and digits: "python3.11", "pypy3.9-c", "luajit-2.1.0-beta3".
+/// `name` is a stem with a version: "python3.11", "pypy3.9-c", "luajit-2.1.0-beta3".
 bool is_program(std::string_view name, std::string_view stem) noexcept {
   if (stem.empty() || !name.starts_with(stem)) return false;
   name.remove_prefix(stem.size());
   if (stem.ends_with('-')) return true;
   if (name.ends_with("-c")) name.remove_suffix(2);
-  if (name.ends_with("d") && name.size() > 1) name.remove_suffix(1);  // a debug build's
+  if (name.ends_with("d") && name.size() > 1) name.remove_suffix(1);  // debug build
   return name.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-/// "libpython3.11.so.1.0" of the stem "libpython"; "libpypy3.9-c.so".
+/// "libpython3.11.so.1.0" for the stem "libpython"; "libpypy3.9-c.so".
 bool is_library(std::string_view name, std::string_view stem) noexcept {
   if (stem.empty() || !name.starts_with(stem)) return false;
   const std::size_t end = name.find(".so", stem.size());
@@ -75,13 +75,13 @@ const RuntimeInfo* first_runtime(Is&& is) noexcept {
   return found == kRuntimes.end() ? nullptr : *found;
 }
 
-/// Arguments that were overwritten by a title: "nginx: worker process".
+/// Whether the arguments were overwritten by a title: "nginx: worker process".
 bool is_title(const Words& arguments) noexcept {
   return arguments.empty() ||
          (arguments.size() == 1 && arguments[0].find(' ') != std::string::npos);
 }
 
-/// What the environment told runtimes, which a shell would not tell them again.
+/// Environment variables for runtimes that a new shell would not set.
 Words runtime_variables(const ProgramStart& start) {
   Words found;
   for (const RuntimeInfo* const row : kRuntimes) {
@@ -187,7 +187,7 @@ std::vector<std::string> CommandLine::words() const {
 }
 
 std::string CommandLine::text() const {
-  constexpr std::size_t kLongest = 400;  // a line that a person still reads
+  constexpr std::size_t kLongest = 400;  // characters; longer lines are not readable
   std::string line;
   for (const std::string& one : environment) {
     const std::size_t value = one.find('=') + 1;

@@ -11,7 +11,7 @@
 namespace perfmap::runtimes {
 namespace {
 
-/// Kinds of code that is no function of a script: the rest of the name is one name.
+/// Kinds of code other than script functions: the rest of the name is not split.
 constexpr std::array kPlainKinds = {
     Kind{"Builtin:", "builtin"},   Kind{"BytecodeHandler:", "bytecode"},
     Kind{"RegExp:", "regexp"},     Kind{"Stub:", "stub"},
@@ -33,8 +33,9 @@ std::string_view tier_of_mark(char mark) noexcept {
   }
 }
 
-/// Takes the mark off: one of ~ ^ + *; before the last two an "o" for on-stack replacement, after
-/// them a ' for context specialised code. No mark at all where V8 may not optimise the function.
+/// Removes the mark: one of ~ ^ + *. The last two may have an "o" before them (on-stack
+/// replacement) and a ' after them (context specialised). There is no mark if V8 may not optimise
+/// the function.
 std::string_view take_mark(std::string_view& rest) {
   const std::size_t replaced = rest.starts_with("o+") || rest.starts_with("o*") ? 1 : 0;
   const std::string_view tier = tier_of_mark(rest[replaced]);
@@ -66,7 +67,7 @@ bool decode_wasm(std::string_view rest, DecodedName& name) {
   return false;
 }
 
-/// Where a file plainly begins in " FILE": an absolute path, a URL or a module of Node.js.
+/// Where a file clearly begins in " FILE": an absolute path, a URL or a Node.js module.
 std::size_t plain_file_start(std::string_view text) {
   std::size_t path = text.rfind(" /");
   std::size_t node = text.rfind(" node:");
@@ -76,9 +77,9 @@ std::size_t plain_file_start(std::string_view text) {
   return last(path, last(node, url));
 }
 
-/// Where the file begins: V8 writes the function, a blank, and the file. Both may hold blanks
-/// ("get size", "GET /users", "/srv/my app/a.js"), so that the last blank before what is plainly a
-/// file counts; where nothing is, the last blank.
+/// Where the file begins: V8 writes the function, a blank, and the file. Both may contain blanks
+/// ("get size", "GET /users", "/srv/my app/a.js"). So the last blank before a clear begin of a file
+/// counts; if there is none, the last blank.
 std::size_t file_start(std::string_view text) {
   const std::size_t plain = plain_file_start(text);
   const std::size_t blank = plain != std::string_view::npos ? plain : text.rfind(' ');
@@ -133,7 +134,7 @@ Words node_options(const ProgramStart& start) {
                              "--loader", "--experimental-loader", "-C", "--conditions"});
 }
 
-/// V8 takes '_' for '-' in the names of its options.
+/// V8 accepts '_' for '-' in option names.
 StartFlags flags_of(const ProgramStart& start) {
   Words words = node_options(start);
   add_variable(words, start, kVariable);
@@ -159,7 +160,7 @@ StartFlags flags_of(const ProgramStart& start) {
   return asked;
 }
 
-/// From Node.js's own options, and from its variable.
+/// Removes it from Node.js's options, and from its variable.
 void remove_jitless(const ProgramStart& start, CommandLine& command) {
   Words& words = command.arguments;
   const std::size_t own = std::min(node_options(start).size(), words.size());
@@ -217,7 +218,7 @@ constinit const RuntimeInfo kV8 = {
                .message = "functions that V8 only interprets all show as "
                           "InterpreterEntryTrampoline",
                .is_about_names = true},
-    // With --jitless a map has only the addresses of bytecode, where no sample is.
+    // With --jitless a map contains only addresses of bytecode, where no sample is.
     .doctor = {.only_interprets =
                    "Node.js only interprets (--jitless), so no JavaScript function has code that a "
                    "map could name; without that option they have",

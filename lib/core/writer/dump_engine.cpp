@@ -23,7 +23,8 @@ namespace {
 constexpr std::size_t kMaxKept = std::size_t{1} << 20;
 constexpr std::uint64_t kMaxZeros = JitdumpWriter::kMaxZeros;
 constexpr std::size_t kZeros = std::size_t{64} << 10;
-/// Stands in for code that is not given. Not const, so that it takes no room in the library.
+/// Written in place of code that is not given. Not const, so that it takes no space in the library
+/// file.
 char zeros[kZeros];
 
 std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
@@ -32,7 +33,7 @@ iovec part(const char* bytes, std::size_t size) noexcept {
   return {const_cast<char*>(bytes), size};
 }
 
-/// Copies bytes, and answers with the end of the copy.
+/// Copies bytes and returns the end of the copy.
 template <class Bytes>
 char* put(char* at, const Bytes& bytes) noexcept {
   return std::copy_n(bytes.data(), bytes.size(), at);
@@ -64,7 +65,7 @@ int check(const JitFunction& function) noexcept {
              : EINVAL;
 }
 
-/// N of a path that ends in jit-N.dump; 0 where it does not.
+/// N of a path that ends in jit-N.dump, else 0.
 pid_t pid_of_name(const char* path) noexcept {
   const std::string_view number = kDumpName.number_in(path);
   pid_t pid = 0;
@@ -73,14 +74,14 @@ pid_t pid_of_name(const char* path) noexcept {
                                                                                             : 0;
 }
 
-/// A number at that offset of bytes that are long enough.
+/// The number at that offset; the bytes must be long enough.
 std::uint32_t number_at(std::string_view bytes, std::size_t offset) noexcept {
   std::uint32_t number = 0;
   std::memcpy(&number, bytes.data() + offset, sizeof number);
   return number;
 }
 
-/// The header of a dump, as this machine writes it.
+/// The header of a dump in this machine's format.
 struct Header {
   explicit Header(const AppendFile& file) noexcept
       : complete(::pread(file.descriptor(), bytes.data(), bytes.size(), 0) ==
@@ -102,7 +103,7 @@ struct Header {
   bool complete;
 };
 
-/// Why records of ours cannot go behind what is there; empty where they can. A pid of 0 is any.
+/// Why our records cannot be appended to this dump; empty if they can. A pid of 0 accepts any.
 std::array<char, 64> why_not(const Header& header, std::uint64_t size, pid_t pid) noexcept {
   std::array<char, 64> why{};
   const auto say = [&](const char* what) { std::snprintf(why.data(), why.size(), "%s", what); };
@@ -126,7 +127,7 @@ bool fail(DumpFault& fault, int error) noexcept {
 
 }  // namespace
 
-/// Goes on with the dump that is open.
+/// Continues the open dump.
 bool DumpEngine::append_to(const char* path, pid_t pid, DumpFault& fault) noexcept {
   const Header header(file_);
   fault.why = why_not(header, file_.size(), pid);
@@ -148,11 +149,11 @@ namespace {
 
 constexpr unsigned kOwnRules = AppendFile::regular | AppendFile::ours;
 
-/// Who wrote what is at the path of our own dump.
+/// Who wrote the file at the path of our own dump.
 enum class Begun { before_us, by_us, by_another };
 
 Begun who_began(const AppendFile& file) noexcept {
-  // Files carry the time of the last tick, and a process's start is known to a tick.
+  // File times have the granularity of a tick, and so has the start time of a process.
   constexpr std::uint64_t kTicks = 30'000'000;
   std::uint64_t age = 0;
   get_process_age(age);
@@ -169,8 +170,8 @@ Begun who_began(const AppendFile& file) noexcept {
   return ours ? Begun::by_us : Begun::by_another;
 }
 
-/// Makes room at `path` where a former process of this pid has left its dump; else EBUSY, or why it
-/// cannot be.
+/// Removes the file at `path` if a former process of this pid left it; else EBUSY, or the reason
+/// why that failed.
 int remove_former(const char* path) noexcept {
   AppendFile found;
   const int error = found.open(path, AppendFile::Create::never, kOwnRules);
@@ -179,8 +180,9 @@ int remove_former(const char* path) noexcept {
   return ::unlink(path) == 0 || errno == ENOENT ? 0 : errno;
 }
 
-/// Another process that has it open for writing, and for longer than it takes a writer of ours to
-/// see that the file is locked. Such a one has a position of its own in the file, or a buffer.
+/// Another process that has the file open for writing. It is checked for longer than one of our
+/// writers needs to notice the lock and close the file. Such a process has a file position or a
+/// buffer of its own.
 int other_writer(FileNumber file) noexcept {
   constexpr int kLooks = 3;
   int writer = find_writer(file, "/proc", ::getpid());
@@ -193,9 +195,9 @@ int other_writer(FileNumber file) noexcept {
 
 }  // namespace
 
-/// Opens the file of open_own_locked(), and locks it.
+/// Opens and locks the file for open_own_locked().
 bool DumpEngine::find_own(DumpFault& fault, bool& was_made) noexcept {
-  constexpr int kTries = 3;  // others may do the same meanwhile
+  constexpr int kTries = 3;  // others may do the same at the same time
   for (int i = 0; i < kTries; ++i) {
     const int error = file_.open_locked(path_, kOwnRules, was_made);
     if (error != 0) return fail(fault, error);
@@ -279,7 +281,7 @@ int DumpEngine::close_file() noexcept {
   return file_.close();
 }
 
-/// The header, and the marker. Of what cannot be had a dump that was just made is not left behind.
+/// Writes the header and maps the marker. If either fails, a dump that was just made is removed.
 bool DumpEngine::begin(bool is_new, bool was_made, bool marker, DumpFault& fault) noexcept {
   is_own_ = pid_ == ::getpid();
   int error = 0;
@@ -328,7 +330,7 @@ int DumpEngine::load(const JitFunction& function, std::uint64_t& index) noexcept
   return error;
 }
 
-/// All but the code, which is the end of the last record.
+/// Builds the records, all but the code, which is the end of the last record.
 int DumpEngine::make_records(const JitFunction& function, bool as_is) noexcept {
   if (bytes_.capacity() > kMaxKept) bytes_.release();
   bytes_.clear();
@@ -422,7 +424,7 @@ int DumpEngine::move(std::uint64_t index, Address from, Address to, std::uint64_
   return append_fixed(fixed_part(move, monotonic_ns(), std::endian::native));
 }
 
-/// A child does not end its parent's dump.
+/// A child does not write a CLOSE to its parent's dump.
 int DumpEngine::close() noexcept {
   const Locked locked(mutex_);
   state_ = State::closed;
@@ -434,7 +436,7 @@ int DumpEngine::close() noexcept {
     error =
         append_fixed(prefix_part(kClose, JitRecord::kPrefix, monotonic_ns(), std::endian::native));
   }
-  // A child may still hold a copy of the descriptor; and the lock is its parent's.
+  // A child may still hold a copy of the descriptor; and the lock belongs to its parent.
   if (ours) file_.unlock();
   const int closed = close_file();
   return error != 0 ? error : closed;
@@ -447,7 +449,9 @@ int DumpEngine::make() noexcept {
 
 void DumpEngine::detach() noexcept {
   close_file();
-  if (!is_whole_) state_ = State::closed;  // in the middle of a record: nothing to go on with
+  if (!is_whole_)
+    state_ = State::closed;  // the fork was in the middle of a record: the copy
+                             // cannot be continued
 }
 
 namespace {
@@ -456,7 +460,7 @@ bool is(std::string_view record, JitRecordKind kind) noexcept {
   return number_at(record, 0) == static_cast<std::uint32_t>(kind);
 }
 
-/// The whole record at the start of `bytes`; empty where there is none.
+/// The complete record at the start of `bytes`; empty if there is none.
 std::string_view first_record(std::string_view bytes) noexcept {
   constexpr std::size_t kSizeOffset = 4;
   if (bytes.size() < JitRecord::kPrefix) return {};
@@ -465,14 +469,14 @@ std::string_view first_record(std::string_view bytes) noexcept {
                                                             : std::string_view();
 }
 
-/// Gathers records in blocks.
+/// Collects records in blocks.
 class Copier {
  public:
   Copier(WholeFile& to, std::uint32_t pid) noexcept : to_(to), pid_(pid) {}
 
-  /// A child has one thread, whose number is the process's.
+  /// A forked child has one thread, whose tid is its pid.
   int add_record(std::string_view record) noexcept {
-    // As this machine writes it: kind, size, time; in LOAD and MOVE then the pid and the tid.
+    // In native byte order: kind, size, time; in LOAD and MOVE then the pid and the tid.
     constexpr std::size_t kPidOffset = JitRecord::kPrefix;
     constexpr std::size_t kPidsEnd = kPidOffset + 2 * sizeof pid_;
     const bool has_pid = is(record, JitRecordKind::load) || is(record, JitRecordKind::move);
@@ -503,7 +507,7 @@ class Copier {
   GrowingBuffer block_;
 };
 
-/// Up to what is no whole record, and without CLOSE, as more will come.
+/// Copies up to the first incomplete record, without CLOSE, because more records follow.
 int copy_records(WholeFile& to, std::string_view dump) noexcept {
   constexpr std::size_t kHeaderSizeOffset = 8;
   constexpr std::size_t kMachineOffset = 12;
@@ -527,7 +531,7 @@ int copy_records(WholeFile& to, std::string_view dump) noexcept {
 
 }  // namespace
 
-/// The child's dump appears whole. On failure everything is as it was.
+/// The child's dump appears complete under its name. On failure nothing changes.
 int DumpEngine::inherit() noexcept {
   if (!is_whole_) return kLetGo;
   char path[kMaxPath];
@@ -541,7 +545,8 @@ int DumpEngine::inherit() noexcept {
   ::munmap(dump, size);
   if (error == 0) error = whole.publish_over([&] { return remove_former(path); });
   if (error != 0) return error;
-  // Again, by its name: what began without one has none in the event that the marker makes.
+  // Opened again by its name: a file created without a name has no path in the mmap event of the
+  // marker.
   AppendFile made;
   error = made.open(path, AppendFile::Create::never, kOwnRules);
   if (error == 0) error = made.lock();

@@ -19,12 +19,12 @@
 #include <x86intrin.h>
 #endif
 
-/// The three writers as the engine knows them. What their public classes add, messages and strings,
-/// is in writer.cpp. All may be used from several threads, unless something else is said.
+/// The three writers inside the engine. Their public classes add messages and strings: see
+/// writer.cpp. All are thread-safe unless stated otherwise.
 
 namespace perfmap {
 
-/// An object without operator new, which is libstdc++'s; nullptr: no memory.
+/// Creates an object without operator new, which needs libstdc++; nullptr: no memory.
 template <class T, class... Arguments>
 T* make_object(Arguments&&... arguments) noexcept {
   void* const room = std::aligned_alloc(alignof(T), sizeof(T));
@@ -37,13 +37,13 @@ void destroy_object(T* object) noexcept {
   std::free(object);
 }
 
-/// A map: the one of MapWriter, which a child shares with its parent, or the process's own.
+/// A perf map: that of MapWriter, which a child shares with its parent, or the process's own.
 class MapEngine final : public ForkSafeFile {
  public:
   MapEngine() noexcept : ForkSafeFile(steps_of<MapEngine>(), State::closed, State::open) {
     generation_ = ForkHandlers::generation();
   }
-  /// The process's own map, in that directory.
+  /// The process's own map in that directory.
   constexpr explicit MapEngine(std::string_view directory) noexcept
       : ForkSafeFile(steps_of<MapEngine>(), State::to_be_made, State::silent), is_own_(true) {
     set_own_name(directory, kMapName);
@@ -54,10 +54,10 @@ class MapEngine final : public ForkSafeFile {
     leave_list();
   }
 
-  /// Of MapWriter, before it is opened.
+  /// For MapWriter; before it is opened.
   void set_options(const WriterOptions& options) noexcept;
   int open(const char* path) noexcept;
-  /// On a copy of the descriptor.
+  /// Opens a copy of the descriptor.
   int open(int fd) noexcept;
 
   // The process's own map: see ProcessMap.
@@ -68,8 +68,8 @@ class MapEngine final : public ForkSafeFile {
   ForkPolicy began_as() noexcept;
   int init() noexcept;
   MapStart start() noexcept;
-  /// What is buffered is written. Threads that still run may write on: nothing of theirs is kept
-  /// back, because nobody would write it later.
+  /// Writes what is buffered. Threads that still run may continue to write; their entries are no
+  /// longer buffered, because no later flush would write them.
   void end_process() noexcept;
 
   int write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept;
@@ -80,7 +80,7 @@ class MapEngine final : public ForkSafeFile {
  private:
   friend class ForkSafeFile;
   static constexpr std::size_t kMaxDirectory = 4000;
-  /// write_once()'s answer at the cap.
+  /// returned by write_once() if the size limit is reached
   static constexpr int kAtCap = -1;
 
   // Steps.
@@ -105,24 +105,27 @@ class MapEngine final : public ForkSafeFile {
   bool ask_for_room() noexcept;
   std::uint64_t inherited_size() const noexcept;
 
-  /// What is in flight from the buffer to the file: a child that is made meanwhile has it twice.
+  /// The bytes in flight from the buffer to the file: a child forked in between would write them
+  /// twice.
   struct Flight {
-    std::atomic<std::uint64_t> to{0};   // where in the file it begins
-    std::atomic<std::size_t> bytes{0};  // 0: nothing is
+    std::atomic<std::uint64_t> to{0};   // where in the file they begin
+    std::atomic<std::size_t> bytes{0};  // 0: none in flight
   };
 
-  MmapAppender tail_;  // of file_, where options_.mapped is possible
+  MmapAppender tail_;  // of file_, if options_.mapped is possible
   WriterOptions options_;
-  std::atomic<NamePolicy> names_{NamePolicy::escape};  // options_.names, for before the lock
+  std::atomic<NamePolicy> names_{NamePolicy::escape};  // copy of options_.names, read before the
+                                                       // lock is taken
   const bool is_own_ = false;
   GrowingBuffer buffer_;
   Flight flight_;
-  std::uint64_t oldest_ns_ = 0;     // when the first byte of buffer_ came
-  bool asked_ = false;              // for room, since a write succeeded
-  FileNumber of_parent_;            // that this process has let go of, where its own path leads to
-  std::uint64_t size_at_fork_ = 0;  // of the file, other writers' entries included; 0: unknown
+  std::uint64_t oldest_ns_ = 0;     // when the first byte of buffer_ was added
+  bool asked_ = false;              // on_full was called since the last successful write
+  FileNumber of_parent_;            // the parent's file that this process has detached from, to
+                                    // recognize it by path
+  std::uint64_t size_at_fork_ = 0;  // of the file, with other writers' entries; 0: unknown
   std::atomic<StaleMap> stale_{StaleMap::empty};
-  std::atomic<ForkPolicy> began_as_{ForkPolicy::fresh};  // unless silent
+  std::atomic<ForkPolicy> began_as_{ForkPolicy::fresh};  // the policy at the start, unless silent
 };
 
 /// Why a dump could not be opened.
@@ -133,16 +136,15 @@ struct DumpFault {
   std::array<char, 64> why{};  // append: what is wrong with the file
 };
 
-/// What the records of a dump leave to go on with. Half a record at the end, and a CLOSE, do not
-/// count.
+/// What is needed to continue a dump. An incomplete record at the end and a CLOSE do not count.
 struct DumpEnd {
   std::uint64_t last_index = 0;
   std::uint64_t offset = 0;
 };
-/// The reader of dumps, which finds its way through damaged ones, needs libstdc++.
+/// The jitdump reader, which can skip damaged records, needs libstdc++, so it is passed in.
 using ReadDumpEnd = int (*)(int fd, const char* path, DumpEnd& end);
 
-/// What JitdumpWriter has behind it.
+/// The implementation of JitdumpWriter.
 class DumpEngine final : public ForkSafeFile {
  public:
   DumpEngine(const JitdumpOptions& options, ReadDumpEnd read_end) noexcept
@@ -157,7 +159,7 @@ class DumpEngine final : public ForkSafeFile {
     leave_list();
   }
 
-  // As JitdumpWriter says.
+  // See JitdumpWriter.
   bool open_own(std::string_view directory, DumpFault& fault) noexcept;
   bool open(const char* path, DumpFault& fault) noexcept;
   bool open(int fd, const char* name, DumpFault& fault) noexcept;
@@ -192,7 +194,7 @@ class DumpEngine final : public ForkSafeFile {
     iovec all{bytes.data(), kSize};
     return append(&all, 1, kSize);
   }
-  /// Behind what is in bytes_; nullptr: no memory.
+  /// Space after the content of bytes_; nullptr: no memory.
   char* make_room(std::size_t size) noexcept {
     return bytes_.reserve(size, kFirstBytes) ? bytes_.data() + bytes_.size() : nullptr;
   }
@@ -203,22 +205,22 @@ class DumpEngine final : public ForkSafeFile {
 
   const JitdumpOptions options_;
   const ReadDumpEnd read_end_;
-  GrowingBuffer bytes_;  // records on their way, all but the code; kept for the next
+  GrowingBuffer bytes_;  // pending records without their code; kept for reuse
   void* marker_ = nullptr;
   pid_t pid_ = 0;
-  bool is_own_ = false;  // pid_ is the process that writes
+  bool is_own_ = false;  // pid_ is the pid of the writing process
   std::uint64_t next_index_ = 1;
 };
 
-/// Writes the name of a loop, in at most room_for_loop() bytes, and answers with the end.
+/// Writes the name of a loop, at most room_for_loop() bytes, and returns the end.
 char* write_loop_name(char* out, std::string_view name) noexcept;
 constexpr std::size_t room_for_loop(std::size_t size) noexcept { return 16 * size + 64; }
 
-/// Whether `text`, the beginning of a file, is that of a PYPYLOG: a tick, perhaps behind the number
-/// of a thread, that opens a section.
+/// Whether `text`, the start of a file, is that of a PYPYLOG: a tick that opens a section, perhaps
+/// after a thread number.
 bool begins_as_jitlog(std::string_view text) noexcept;
 
-/// A few bytes that are copied as fast as a number: with what lies behind them.
+/// A few bytes that are copied as fast as a number: always Max bytes, with the bytes after them.
 template <std::size_t Max>
 struct JitlogPiece {
   constexpr JitlogPiece() = default;
@@ -228,7 +230,7 @@ struct JitlogPiece {
   std::array<char, Max> bytes{};
   std::size_t size = 0;
 };
-/// Which thread a line is of: "4294967295# ", or nothing.
+/// The thread prefix of a line: "4294967295# ", or nothing.
 using JitlogPrefix = JitlogPiece<16>;
 
 /// An event as it is recorded.
@@ -238,10 +240,11 @@ struct JitlogEvent {
   std::uint32_t is_exit;
 };
 
-/// What one thread has recorded. Its owner alone adds events, without a lock; whoever has the log's
-/// lock may read those that are there, and write them. Only the owner, with the lock, begins anew.
+/// The events that one thread has recorded. Only the owner adds events, without a lock. A thread
+/// that holds the log's lock may read and write out those present. Only the owner, with the lock,
+/// resets the buffer.
 struct JitlogBuffer {
-  /// nullptr: no memory. To be freed with free().
+  /// nullptr: no memory. Release with free().
   static JitlogBuffer* make(std::uint32_t capacity) noexcept {
     const std::size_t size = sizeof(JitlogBuffer) + std::size_t{capacity} * sizeof(JitlogEvent);
     void* const room = std::aligned_alloc(kLine, (size + kLine - 1) / kLine * kLine);
@@ -250,19 +253,20 @@ struct JitlogBuffer {
   explicit JitlogBuffer(std::uint32_t size) noexcept
       : capacity(size), events(reinterpret_cast<JitlogEvent*>(this + 1)) {}
   void clear() noexcept {
-    count.store(0, std::memory_order_release);  // first: a child that is made in between has none
+    count.store(0, std::memory_order_release);  // before the rest: a child forked in between sees
+                                                // an empty buffer
     written = 0;
   }
 
   std::atomic<std::uint32_t> count{0};
   const std::uint32_t capacity;
-  JitlogEvent* const events;  // behind this
+  JitlogEvent* const events;  // in the same allocation, after this object
 
   static constexpr std::size_t kLine = 64;
-  // With the log's lock.
-  alignas(kLine) std::uint32_t written = 0;  // of the events
+  // Protected by the log's lock.
+  alignas(kLine) std::uint32_t written = 0;  // number of events
   bool used = false;                         // by a thread
-  std::uint64_t first_tick = 0;              // no event of the thread is before it
+  std::uint64_t first_tick = 0;              // no event of the thread is earlier
   JitlogBuffer* next = nullptr;              // in the log's list
   JitlogPrefix prefix;                       // of each line
 };
@@ -273,12 +277,12 @@ class JitlogTicks {
   using Script = std::uint64_t (*)(void* context);
 
   explicit JitlogTicks(JitlogClock clock) noexcept : counts_(clock == JitlogClock::counter) {}
-  /// One that a test plays, and that the log does not state.
+  /// A clock played by a test; the log does not state it.
   JitlogTicks(Script script, void* context) noexcept : script_(script), context_(context) {}
 
-  /// Whether this machine has it.
+  /// Whether this machine has the clock.
   bool exists() const noexcept { return !counts_ || kCounter != nullptr; }
-  /// As the log states it; empty: it does not.
+  /// The name as the log states it; empty: not stated.
   static constexpr std::size_t kMaxName = 48;
   std::size_t write_name(char (&out)[kMaxName]) const noexcept;
   std::uint64_t now() const noexcept { return counts_ ? counter() : now_elsewhere(); }
@@ -308,8 +312,8 @@ class JitlogTicks {
   void* context_ = nullptr;
 };
 
-/// The loops of a log: names, as they are written, by numbers from 1. One that is there stays where
-/// it is, so that its name is found without a lock; add() is for one thread at a time.
+/// The loops of a log: escaped names, numbered from 1. An entry never moves, so a name is found
+/// without a lock; only one thread at a time may call add().
 class JitlogLoops {
  public:
   JitlogLoops() = default;
@@ -317,12 +321,12 @@ class JitlogLoops {
   JitlogLoops& operator=(const JitlogLoops&) = delete;
   ~JitlogLoops();
 
-  /// The number of that name, which may be new; 0: there are too many, or no memory.
+  /// The number of that name, new or existing; 0: too many loops, or no memory.
   JitlogLoop add(std::string_view name) noexcept;
   bool has(JitlogLoop loop) const noexcept {
     return loop - 1 < count_.load(std::memory_order_acquire);
   }
-  /// has() it.
+  /// Requires has().
   std::string_view name(JitlogLoop loop) const noexcept {
     const auto chunk = chunk_of(loop);
     return chunks_[chunk][loop - (std::size_t{1} << chunk)];
@@ -339,22 +343,22 @@ class JitlogLoops {
 
   std::array<std::string_view*, kChunks> chunks_{};
   std::atomic<std::uint32_t> count_{0};
-  JitlogLoop* table_ = nullptr;  // of hashes, with open addressing; 0: free
-  std::size_t table_size_ = 0;   // a power of two, at least twice count_
+  JitlogLoop* table_ = nullptr;  // hash table, open addressing; 0: free
+  std::size_t table_size_ = 0;   // a power of two, at least 2 * count_
 };
 
-/// The log that the calling thread recorded in last, in this process, and its buffer there.
+/// The log in which the calling thread recorded last, in this process, and its buffer there.
 struct JitlogHere {
   std::uint64_t key = 0;
   JitlogBuffer* buffer = nullptr;
 };
 inline constinit thread_local JitlogHere jitlog_here{};
 
-/// What JitlogWriter has behind it: a file, and a buffer for each thread. Threads that have
-/// recorded share it, so that they may end after the writer.
+/// The implementation of JitlogWriter: a file, and a buffer for each thread. Threads that have
+/// recorded share ownership, so that they may end after the writer.
 class JitlogEngine final : public ForkSafeFile {
  public:
-  /// nullptr: no memory. The caller release()s it.
+  /// nullptr: no memory. The caller must call release().
   static JitlogEngine* make_engine(const JitlogOptions& options, const JitlogTicks& ticks) noexcept;
   JitlogEngine(const JitlogOptions& options, const JitlogTicks& ticks) noexcept;
   ~JitlogEngine();
@@ -363,7 +367,7 @@ class JitlogEngine final : public ForkSafeFile {
     if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_object(this);
   }
 
-  /// Each `%d` stands for the pid. EBADMSG: what is there is no log.
+  /// Each `%d` stands for the pid. EBADMSG: the existing file is not a log.
   int open(const char* pattern) noexcept;
   int open(int fd, const char* name) noexcept;
   std::uint64_t lost() const noexcept { return lost_.load(); }
@@ -381,9 +385,9 @@ class JitlogEngine final : public ForkSafeFile {
   int flush() noexcept;
   int close() noexcept;
 
-  /// False: an event would be refused, or dropped.
+  /// False if an event would be refused or dropped.
   bool is_recording() const noexcept { return key_.load(std::memory_order_relaxed) != 0; }
-  /// A thread that has joined in that generation of processes has ended.
+  /// Called when a thread that joined in that fork generation ends.
   void leave(JitlogBuffer& buffer, unsigned generation) noexcept;
 
  private:
@@ -398,7 +402,7 @@ class JitlogEngine final : public ForkSafeFile {
 
   int record_in(JitlogBuffer& buffer, JitlogLoop loop, bool is_exit) noexcept {
     const std::uint32_t count = buffer.count.load(std::memory_order_relaxed);
-    // Full: a signal handler records while its thread is writing the buffer.
+    // A full buffer here means: a signal handler records while its thread is writing the buffer.
     if (!loops_.has(loop) || count >= buffer.capacity) [[unlikely]]
       return loops_.has(loop) ? EDEADLK : EINVAL;
     buffer.events[count] = {ticks_.now(), loop, is_exit ? 1U : 0U};
@@ -407,7 +411,7 @@ class JitlogEngine final : public ForkSafeFile {
       return write_full(buffer);
     return 0;
   }
-  // Apart from the usual way, which has no need for a frame of its own then.
+  // Out of line, so that the fast path needs no stack frame.
   [[gnu::noinline, gnu::cold]] int record_newly(JitlogLoop loop, bool is_exit) noexcept;
   [[gnu::noinline, gnu::cold]] int write_full(JitlogBuffer& buffer) noexcept;
   int enter_thread(JitlogBuffer*& buffer) noexcept;
@@ -421,12 +425,12 @@ class JitlogEngine final : public ForkSafeFile {
   int append_events(WholeFile& copy, JitlogBuffer& buffer) noexcept;
   void drop_events(JitlogBuffer* kept) noexcept;
 
-  /// As much as a thread usually has: file systems make larger pieces of longer writes, so that a
-  /// byte costs half as much as in writes of 64 KiB.
+  /// The usual content of a thread's buffer: file systems use larger blocks for longer writes, so
+  /// that a byte costs half as much as in writes of 64 KiB.
   static constexpr std::size_t kText = std::size_t{512} << 10;
   struct Block {
     std::string_view text;
-    std::uint32_t end;  // of its events
+    std::uint32_t end;  // end index of its events
   };
   Block format(const JitlogBuffer& buffer, std::uint32_t end) noexcept;
   struct ClockText;
@@ -438,20 +442,20 @@ class JitlogEngine final : public ForkSafeFile {
 
   const JitlogOptions options_;
   const JitlogTicks ticks_;
-  char clock_[JitlogTicks::kMaxName];  // as the log states it
+  char clock_[JitlogTicks::kMaxName];  // the clock name that the log states
   const std::size_t clock_size_;
   const std::uint64_t serial_;  // of this log, in the high half
   std::atomic<std::uint32_t> users_{1};
   JitlogLoops loops_;
-  std::atomic<std::uint64_t> key_{0};  // serial_ while events are taken
+  std::atomic<std::uint64_t> key_{0};  // serial_ while events are accepted
   std::atomic<std::uint64_t> lost_{0};
   std::atomic<int> error_{0};  // the first one
 
-  JitlogBuffer* first_ = nullptr;  // of all buffers, which live as long as this does
-  std::uint32_t threads_ = 0;      // that have joined
-  int owner_ = 0;                  // the tid of the only one that may
-  char* text_ = nullptr;           // on its way to the file
-  bool begun_ = false;             // the log has bytes
+  JitlogBuffer* first_ = nullptr;  // list of all buffers, which live as long as the engine
+  std::uint32_t threads_ = 0;      // threads that have joined
+  int owner_ = 0;                  // tid of the only thread that may record
+  char* text_ = nullptr;           // formatted, on its way to the file
+  bool begun_ = false;             // the log has content
 };
 
 }  // namespace perfmap

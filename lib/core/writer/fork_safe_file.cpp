@@ -34,8 +34,8 @@ std::uint64_t to_ns(const timespec& time) noexcept {
 
 std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-/// Memory without malloc(): its lock may be taken in a child of a bare clone(2). nullptr and errno
-/// where there is none.
+/// Memory without malloc(): in a child of a bare clone(2) malloc's lock may be held. nullptr and
+/// errno on failure.
 char* map_memory(std::size_t size) noexcept {
   void* const at =
       ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -57,7 +57,7 @@ class Block {
   char* at_;
 };
 
-/// All of the bytes or an error. What is left stays in `bytes`.
+/// Writes all bytes or returns an error. The unwritten rest stays in `bytes`.
 int write_all(int fd, std::string_view& bytes) noexcept {
   while (!bytes.empty()) {
     const ssize_t count = ::write(fd, bytes.data(), bytes.size());
@@ -80,8 +80,8 @@ std::uint64_t now_ns(clockid_t clock) noexcept {
   return to_ns(now);
 }
 
-/// By the 22nd field of /proc/self/stat. The second one, in parentheses, is a name and may hold
-/// both blanks and parentheses.
+/// From the 22nd field of /proc/self/stat. The second field is a name in parentheses, and may
+/// contain blanks and parentheses.
 bool get_process_age(std::uint64_t& ns) noexcept {
   constexpr int kBehindName = 20;
   const Descriptor file(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
@@ -110,11 +110,12 @@ bool get_process_age(std::uint64_t& ns) noexcept {
 
 namespace {
 
-/// How many generations have been given out; SpinMutex has room for so many.
+/// The maximum number of generations; SpinMutex stores them in as many bits.
 constexpr unsigned kMaxGenerations = (1U << 30) - 1;
 std::atomic<unsigned> given{0};
 
-/// Without the page: whose generation it is in the high half, the generation in the low one.
+/// Used if there is no wiped page: the owner of the generation in the high half, the generation in
+/// the low half.
 std::atomic<std::uint64_t> owner{0};
 std::atomic<bool> no_page{false};
 
@@ -124,8 +125,8 @@ unsigned next_generation() noexcept {
   return next;
 }
 
-/// An emulator that says yes to every advice, as qemu-user does, also to one that there is not,
-/// wipes nothing.
+/// Whether MADV_WIPEONFORK works. qemu-user accepts any advice, even an invalid one, and wipes
+/// nothing.
 bool wipes_on_fork(void* page, std::size_t size) noexcept {
   constexpr int kNoAdvice = 4711;
   return ::madvise(page, size, kNoAdvice) != 0 && ::madvise(page, size, MADV_WIPEONFORK) == 0;
@@ -158,7 +159,7 @@ WipedWord::~WipedWord() {
   if (word_ != nullptr) ::munmap(word_, page_size());
 }
 
-/// The word is 0: it was wiped, or there is none yet, or there never will be.
+/// Called if the word is 0: it was wiped, or does not exist yet, or never will.
 unsigned ForkHandlers::renew() noexcept {
   if (no_page.load()) return renew_by_pid();
   Word* word = word_.load();
@@ -170,7 +171,7 @@ unsigned ForkHandlers::renew() noexcept {
     }
     if (word_.compare_exchange_strong(word, made.get())) word = made.release();
   }
-  // The count goes up first: a child that is made in between must not count to the same number.
+  // The count is increased first: a child forked in between must not get the same number.
   const unsigned next = next_generation();
   std::uint64_t now = 0;
   return word->compare_exchange_strong(now, next) ? next : static_cast<unsigned>(now);
@@ -178,15 +179,16 @@ unsigned ForkHandlers::renew() noexcept {
 
 namespace {
 
-/// When the library is loaded, for two reasons. Handlers of who comes later, and uses the library,
-/// then run before ours take the locks and after they have given them back. And a child that is
-/// made while another thread sets things up would wait for that for ever.
+/// Installed when the library is loaded, for two reasons. Fork handlers that are registered later,
+/// and use the library, then run before ours take the locks and after ours release them. And a
+/// child forked while another thread does the set-up would wait for that thread for ever.
 const int kInstalled = [] {
   ForkHandlers::generation();
   return ::pthread_atfork([] { ForkSafeFile::before_fork(); },
                           [] { ForkSafeFile::after_fork(false); },
                           [] {
-                            owner.store(0);  // in a new namespace it may have its parent's number
+                            owner.store(0);  // in a new namespace the child may have its parent's
+                                             // pid
                             ForkSafeFile::after_fork(true);
                           });
 }();
@@ -195,7 +197,8 @@ const int kInstalled = [] {
 
 int ForkHandlers::install() noexcept { return kInstalled; }
 
-/// Whoever has slept cannot know whether others still do, so that it says so.
+/// A waiter that has slept cannot know whether others still sleep, so it marks the lock as
+/// contended.
 void SpinMutex::sleep_until_taken(unsigned process) noexcept {
   constexpr int kYields = 4;
   for (int i = 0; i < kYields; ++i) {
@@ -232,6 +235,7 @@ bool GrowingBuffer::grow(std::size_t wanted, std::size_t first) noexcept {
   if (made == nullptr) return false;
   char* const old = data();
   if (!empty()) std::memcpy(made, old, size());
+  // The old memory is unmapped last: a child forked before that must still find its content.
   data_.store(made);
   capacity_.store(made_capacity);
   if (old != nullptr) ::munmap(old, old_capacity);
@@ -253,7 +257,7 @@ namespace {
 
 constexpr int kFlags = O_APPEND | O_CLOEXEC | O_NOCTTY;
 
-/// Of "DIRECTORY/NAME" the length of "DIRECTORY/"; 0 where there is none.
+/// The length of "DIRECTORY/" in "DIRECTORY/NAME"; 0 if there is none.
 std::size_t directory_size(const char* path) noexcept {
   const char* const slash = std::strrchr(path, '/');
   return slash == nullptr ? 0 : static_cast<std::size_t>(slash - path) + 1;
@@ -283,7 +287,8 @@ int WholeFile::create(const char* path) noexcept {
   return ::access(self, F_OK) == 0 ? 0 : create_named();
 }
 
-/// The name is the process's own: whatever has it was left there by a former one.
+/// The hidden name contains the pid: an existing file of that name was left by a former process
+/// with this pid.
 int WholeFile::create_named() noexcept {
   const std::size_t size = directory_size(path_);
   char name[kMaxPath];
@@ -307,13 +312,13 @@ int WholeFile::append_lines(int source, std::uint64_t size) noexcept {
   const Block block;
   if (block.get() == nullptr) return ENOMEM;
   std::uint64_t offset = 0;
-  std::uint64_t line = 0;  // where the last line begins, in this file
+  std::uint64_t line = 0;  // start of the last line in this file
   while (offset < size) {
     const std::size_t room = std::min<std::uint64_t>(kBlock, size - offset);
     const ssize_t got = ::pread(source, block.get(), room, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno;
-    if (got == 0) break;  // it is shorter than it was
+    if (got == 0) break;  // the source was truncated
     const std::string_view bytes(block.get(), static_cast<std::size_t>(got));
     if (const std::size_t end = bytes.rfind('\n'); end != bytes.npos) line = size_ + end + 1;
     if (const int error = append(bytes); error != 0) return error;
@@ -345,9 +350,9 @@ void AppendFile::swap(AppendFile& other) noexcept {
   std::swap(torn_, other.torn_);
 }
 
-/// Opened for reading as well: a lock, a mapping that can be executed, and a child that inherits
-/// the file want that. To whom a FIFO or a terminal was typed, it is to be written to and nothing
-/// else; and one that is opened to be read as well does not wait for its reader.
+/// Opens for reading as well: a lock, an executable mapping and a child that inherits the file need
+/// that. A FIFO or a terminal given by path is opened for writing only: a FIFO opened for reading
+/// as well would not wait for its reader.
 int AppendFile::open(const char* path, Create create, unsigned rules) noexcept {
   struct stat status {};
   const bool strict = (rules & regular) != 0;
@@ -356,7 +361,7 @@ int AppendFile::open(const char* path, Create create, unsigned rules) noexcept {
   int flags = kFlags;
   if (create != Create::never) flags |= O_CREAT;
   if (create == Create::always) flags |= O_EXCL | O_NOFOLLOW;
-  if (strict) flags |= O_NOFOLLOW | O_NONBLOCK;  // a FIFO that was planted must not hang us
+  if (strict) flags |= O_NOFOLLOW | O_NONBLOCK;  // a planted FIFO must not hang us
   Descriptor fd(::open(path, flags | (other ? O_WRONLY : O_RDWR), 0600));
   if (!fd.is_open() && errno == EACCES && create == Create::if_absent) {
     fd = Descriptor(::open(path, flags | O_WRONLY, 0600));
@@ -401,7 +406,7 @@ int AppendFile::close() noexcept {
   const int fd = fd_.release();
   newline_first_ = false;
   if (lost) return EBADF;
-  // Interrupted, it is closed all the same on Linux.
+  // On Linux the descriptor is closed even if close(2) is interrupted.
   return fd >= 0 && ::close(fd) != 0 && errno != EINTR ? errno : 0;
 }
 
@@ -418,7 +423,7 @@ std::uint64_t AppendFile::position() const noexcept {
 
 namespace {
 
-/// Where /proc does not say when we began, nothing is older.
+/// If /proc does not say when this process began, no file counts as older.
 bool is_older_than_we(const struct stat& status) noexcept {
   std::uint64_t age = 0;
   return get_process_age(age) && status.st_mtim.tv_sec >= 0 &&
@@ -433,7 +438,7 @@ MapStart look_at(int fd, bool empty_stale) noexcept {
   if (!is_older_than_we(status)) return MapStart::appended;
   if (!empty_stale) return MapStart::appended_kept;
   if (lock_file(fd, F_WRLCK) != 0) return MapStart::appended_in_use;
-  // Again, as somebody may have written before we had the lock.
+  // Check again: another process may have written before we had the lock.
   if (::fstat(fd, &status) != 0 || !is_older_than_we(status)) return MapStart::appended;
   return ::ftruncate(fd, 0) == 0 ? MapStart::emptied : MapStart::appended_in_use;
 }
@@ -446,7 +451,7 @@ char last_byte(int fd) noexcept {
   return got ? last : '\0';
 }
 
-/// Whether `text` stands at `begin` in the file.
+/// Whether the file contains `text` at `begin`.
 bool holds(int fd, off_t begin, std::string_view text) noexcept {
   std::array<char, kPage> block;
   while (!text.empty()) {
@@ -465,8 +470,8 @@ bool holds(int fd, off_t begin, std::string_view text) noexcept {
 
 MapStart AppendFile::begin_map(bool empty_stale, bool alone) noexcept {
   const MapStart start = look_at(fd_.get(), empty_stale);
-  // In place of an exclusive one, too. Descriptors that cannot read, and some file systems, have no
-  // such lock: nobody notices us there.
+  // Also replaces an exclusive lock. Descriptors that cannot be read, and some file systems, do not
+  // support the lock: other writers do not notice us there.
   const int locked = lock_file(fd_.get(), alone ? F_WRLCK : F_RDLCK);
   return locked == EBUSY ? MapStart::appended_in_use : start;
 }
@@ -480,14 +485,14 @@ int AppendFile::open_map(const char* path, bool own, bool empty_stale, bool alon
   return 0;
 }
 
-/// Where the file may not be read, a blank line is the smaller evil.
+/// If the file cannot be read, false: a blank line is the smaller damage.
 bool AppendFile::ends_in_newline(const char* path, bool own) const noexcept {
   const Descriptor reader(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (own ? O_NOFOLLOW : 0)));
   if (!reader.is_open() || file_number(fd_.get()) != file_number(reader.get())) {
     return false;
   }
-  // A line that another process is writing shows page by page. A search for holes waits, on most
-  // file systems, until it is done; the others get a moment.
+  // A line that another process is writing becomes visible page by page. On most file systems, a
+  // search for holes waits until that write is done; on the others, a short sleep has to do.
   constexpr timespec kMoment{0, 1'000'000};
   for (int tries = 0; tries < 5; ++tries) {
     if (last_byte(reader.get()) == '\n') return true;
@@ -505,8 +510,8 @@ int AppendFile::append_bytes(std::string_view& bytes) noexcept {
   return error;
 }
 
-/// Takes back what a short write left of its lines, if nobody has written behind it; otherwise ends
-/// it, so that what stands behind it is whole.
+/// Removes the rest that a short write left, if the file still ends there. If others have written
+/// after it, ends it with a newline, so that their lines are complete.
 void AppendFile::take_back(std::string_view left) noexcept {
   const bool cut_short = left.back() != '\n';
   newline_first_ = cut_short;
@@ -514,12 +519,12 @@ void AppendFile::take_back(std::string_view left) noexcept {
   const off_t begin = end - static_cast<off_t>(left.size());
   struct stat status {};
   if (begin < 0 || ::fstat(fd_.get(), &status) != 0) return;
-  // The same file again, to read and to write in place: O_APPEND moves even a pwrite() to the end.
-  // There may be no /proc, or the process may have given up the right.
+  // Opens the same file again to read and write in place, because O_APPEND moves even pwrite() to
+  // the end. This fails if there is no /proc, or the process has given up the right.
   char self[kSelf];
   path_of(fd_.get(), self);
   const Descriptor file(::open(self, O_RDWR | O_CLOEXEC));
-  // A forked child shares our offset: are these our bytes?
+  // A forked child shares our file offset: check that these are our bytes.
   if (file.is_open() && !holds(file.get(), begin, left)) return;
   if (status.st_size == end) {
     if (::ftruncate(fd_.get(), begin) != 0) return;
@@ -537,9 +542,9 @@ int AppendFile::append_behind_newline(std::string_view lines) noexcept {
   return append(lines);
 }
 
-/// `count` is what write(2) answered for all of `lines`, and errno its reason. Of a file, a part
-/// means that there is no room: on the disk, or by the process's limit, up to which the kernel
-/// writes. A pipe or a terminal takes bytes as it can.
+/// `count` and errno are the result of write(2) for all of `lines`. For a file, a partial write
+/// means that there is no space: on the disk, or under the process's file size limit, up to which
+/// the kernel writes. A pipe or a terminal may accept a part at any time.
 int AppendFile::append_slowly(std::string_view lines, ssize_t count) noexcept {
   if (count < 0) return errno == EINTR ? append(lines) : errno;
   const auto written = static_cast<std::size_t>(count);
@@ -580,24 +585,24 @@ int AppendFile::copy_from(const char* path, bool follow_link, std::uint64_t max_
   if (S_ISDIR(from.st_mode)) return EISDIR;
   const FileNumber target{to.st_dev, to.st_ino};
   if (!S_ISREG(from.st_mode) || target == FileNumber{from.st_dev, from.st_ino}) return EINVAL;
-  // A mapped writer's filler is nothing to anybody else.
+  // Other readers have no use for a mapped writer's filler.
   const std::uint64_t count =
       size_without_filler(source.get(), static_cast<std::uint64_t>(from.st_size));
-  // One byte more for the newline that may have to end it.
+  // One extra byte for the newline that may have to end the copy.
   if (count != 0 && max_bytes != 0 && (size_ >= max_bytes || count >= max_bytes - size_)) {
     return EFBIG;
   }
   return copy_lines(source.get(), count);
 }
 
-/// `count` was asked for before, so that a source that grows meanwhile has an end. Every block ends
-/// where a line does, because another process may append between two; a line longer than a block
-/// goes in pieces.
+/// `count` was determined before, so that the copy ends even if the source grows. Every block ends
+/// at a line end, because another process may append between two blocks; a line longer than a block
+/// is written in parts.
 int AppendFile::copy_lines(int source, std::uint64_t count) noexcept {
   const Block block;
   if (block.get() == nullptr) return ENOMEM;
-  std::size_t kept = 0;  // bytes at the start of the block that wait for the end of their line
-  bool in_line = false;  // the file ends in a piece of a line
+  std::size_t kept = 0;  // bytes at the block's start whose line end is not read yet
+  bool in_line = false;  // the last write ended inside a line
   int error = 0;
   const auto append_part = [&](std::size_t size) {
     error = append({block.get(), size});
@@ -608,7 +613,7 @@ int AppendFile::copy_lines(int source, std::uint64_t count) noexcept {
     const ssize_t got = ::read(source, block.get() + kept, room);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) error = errno;
-    if (got <= 0) break;  // all of it, or it is shorter than it said
+    if (got <= 0) break;  // end of file, or the source was truncated
     count -= static_cast<std::size_t>(got);
     const std::string_view bytes(block.get(), kept + static_cast<std::size_t>(got));
     const std::size_t newline = bytes.rfind('\n');
@@ -653,7 +658,7 @@ int AppendFile::inherit_map(const char* path, std::uint64_t size, std::string_vi
     return error;
   }
   if (error != 0) return error;
-  close();  // the parent's, where it is still that
+  close();  // the parent's file, if still open
   fd_ = whole.take();
   file_ = file_number(fd_.get());
   begin_map(false, false);  // for the lock
@@ -664,7 +669,7 @@ int AppendFile::inherit_map(const char* path, std::uint64_t size, std::string_vi
 }
 
 int AppendFile::open_locked(const char* path, unsigned rules, bool& was_made) noexcept {
-  constexpr int kTries = 3;  // others may make and remove it meanwhile
+  constexpr int kTries = 3;  // others may create and remove the file meanwhile
   int error = ENOENT;
   for (int i = 0; i < kTries && error == ENOENT; ++i) {
     error = open(path, Create::always, any);
@@ -685,7 +690,7 @@ int AppendFile::lock() noexcept {
 
 namespace {
 
-/// Takes what was written off the parts.
+/// Removes the written bytes from the parts.
 void skip(iovec*& parts, std::size_t& count, std::size_t written) noexcept {
   for (; count != 0 && written >= parts->iov_len; ++parts, --count) written -= parts->iov_len;
   if (count == 0) return;
@@ -695,8 +700,8 @@ void skip(iovec*& parts, std::size_t& count, std::size_t written) noexcept {
 
 }  // namespace
 
-/// `now` is what writev(2) answered for all of the parts, and errno its reason. It is tried again
-/// for the rest, but at the process's limit, where that would only earn a signal.
+/// `now` and errno are the result of writev(2) for all parts. The rest is tried again, except at
+/// the process's file size limit, where that would raise SIGXFSZ.
 int AppendFile::append_records_slowly(iovec* parts, std::size_t count, std::size_t total,
                                       ssize_t now) noexcept {
   std::size_t written = 0;
@@ -727,11 +732,11 @@ int AppendFile::cut(std::uint64_t size) noexcept {
   return 0;
 }
 
-/// A record that is torn takes those behind it along, so nothing is written there.
+/// A torn record makes the records after it unreadable, so nothing is appended there.
 int AppendFile::cut_torn() noexcept {
   if (torn_ == 0) return 0;
   if (!regular_) return EIO;
-  const off_t end = ::lseek(fd_.get(), 0, SEEK_CUR);  // behind the bytes in question
+  const off_t end = ::lseek(fd_.get(), 0, SEEK_CUR);  // after the torn bytes
   if (end < static_cast<off_t>(torn_)) return EIO;
   size_ = static_cast<std::uint64_t>(end);
   if (cut(size_ - torn_) != 0) return EIO;
@@ -746,7 +751,8 @@ constinit std::atomic<ForkSafeFile*> first{nullptr};
 
 }  // namespace
 
-/// What is there already a child has from a thread that was about to make it.
+/// A file may already be in the list: a child inherits that from a thread that was about to finish
+/// this.
 void ForkSafeFile::join_list() noexcept {
   const Locked locked(list_mutex);
   for (const ForkSafeFile* at = first.load(); at != nullptr; at = at->next_.load()) {
@@ -793,7 +799,7 @@ void ForkSafeFile::begin_child() noexcept {
 int ForkSafeFile::enter_process() noexcept {
   const unsigned now = ForkHandlers::generation();
   if (generation_ == now) return 0;
-  if (generation_ == 0) {  // the process that came first has no parent
+  if (generation_ == 0) {  // the first process has no parent
     generation_ = now;
     return 0;
   }
@@ -835,7 +841,7 @@ namespace {
 
 constexpr std::string_view kPid = "%d";
 
-/// Adds to a path of `used` bytes; false where there is no room.
+/// Appends to a path of `used` bytes; false if it does not fit.
 bool add_to(char (&path)[ForkSafeFile::kMaxPath], std::size_t& used,
             std::string_view more) noexcept {
   if (more.size() >= sizeof path - used) return false;

@@ -14,19 +14,19 @@
 #include "perfmap/writer.hpp"
 
 /// The engine under the process's map, its jitdump and its log of loops. It is compiled without
-/// exceptions and needs libc alone at run time: no std::string, no operator new. Functions that
-/// answer an int answer 0 or an errno value.
+/// exceptions and needs only libc at run time: no std::string, no operator new. Functions that
+/// return an int return 0 or an errno value.
 
 namespace perfmap {
 
 std::uint64_t now_ns(clockid_t clock) noexcept;
 inline std::uint64_t monotonic_ns() noexcept { return now_ns(CLOCK_MONOTONIC); }
 
-/// For how many nanoseconds this process has lived, sleep of the machine included and exec(2)
-/// notwithstanding; at most one tick of the clock too much. False where /proc does not say.
+/// How many nanoseconds this process has lived, including system sleep and the time before exec(2);
+/// at most one clock tick too much. False if /proc does not say.
 bool get_process_age(std::uint64_t& ns) noexcept;
 
-/// std::string_view::substr() needs libstdc++ to throw; these cut where the text ends.
+/// std::string_view::substr() needs libstdc++ to throw; these clamp to the text instead.
 constexpr std::string_view first_bytes(std::string_view text, std::size_t count) noexcept {
   return {text.data(), count < text.size() ? count : text.size()};
 }
@@ -35,37 +35,36 @@ constexpr std::string_view without_first(std::string_view text, std::size_t coun
   return text;
 }
 
-/// A word that every child finds to be 0, however it was made, until it changes that: on a page
-/// that the kernel wipes (MADV_WIPEONFORK, Linux 4.14).
+/// A word that reads as 0 in every new child, however that was created, until the child sets it: it
+/// is on a page that the kernel wipes on fork (MADV_WIPEONFORK, Linux 4.14).
 class WipedWord {
  public:
   WipedWord() noexcept;
   ~WipedWord();
   WipedWord(const WipedWord&) = delete;
   WipedWord& operator=(const WipedWord&) = delete;
-  /// nullptr where the kernel wipes nothing.
+  /// nullptr if the kernel does not wipe.
   std::atomic<std::uint64_t>* get() const noexcept { return word_; }
-  /// It stays for ever.
+  /// The page then stays mapped for ever.
   std::atomic<std::uint64_t>* release() noexcept { return std::exchange(word_, nullptr); }
 
  private:
   std::atomic<std::uint64_t>* word_ = nullptr;
 };
 
-/// How the writers of a process live through fork(2) and bare clone(2): each one sees afterwards
-/// that it is in a child.
+/// Detects that this process is a child, for all writers, after fork(2) and after a bare clone(2).
 ///
-/// A WipedWord says so at the price of a load, with or without handlers, and is right in a pid
-/// namespace where the child has its parent's number. Without it, getpid(2) and a handler of
-/// fork(2) say it.
+/// With a WipedWord that costs one load, works with or without fork handlers, and is right in a pid
+/// namespace where the child has its parent's pid. Without it, getpid(2) and a handler of fork(2)
+/// are used.
 class ForkHandlers {
  public:
-  /// Whether there are handlers of fork(2).
+  /// 0 if the handlers of fork(2) are installed, else an errno value.
   static int install() noexcept;
-  /// Never 0, and another number in every child than in any of its ancestors. Async-signal-safe;
-  /// shared by those who share memory, such as the child of vfork(2).
+  /// Never 0, and in each child different from all its ancestors. Async-signal-safe. Processes that
+  /// share memory, such as a child of vfork(2), share it.
   static unsigned generation() noexcept {
-#ifdef PERFMAP_NO_FORK_CHECK  // to measure what it costs
+#ifdef PERFMAP_NO_FORK_CHECK  // to measure the cost of the check
     return 1;
 #else
     const auto now = static_cast<unsigned>(
@@ -82,27 +81,28 @@ class ForkHandlers {
   static inline constinit std::atomic<Word*> word_{&no_word_};
 };
 
-/// A lock that waits awake for some forty microseconds before it sleeps. Around one write(2) a
-/// sleep costs more than the write: with std::mutex two threads took 1.4 times as long as without a
-/// lock, with this one 1.05 times.
+/// A lock that spins for about 40 microseconds before it sleeps. Around one write(2) a sleep costs
+/// more than the write: with std::mutex two threads took 1.4 times as long as without a lock, with
+/// this one 1.05 times.
 ///
-/// It knows in which process it was taken: one that a child inherits from a thread that the child
-/// does not have is free there, however the child was made.
+/// It stores the fork generation in which it was taken: a lock that a child inherits from a thread
+/// that does not exist in the child counts as free, however the child was created.
 class SpinMutex {
  public:
   void lock() noexcept { lock(ForkHandlers::generation()); }
-  /// For callers that have asked for the ForkHandlers::generation() already.
+  /// For callers that already have ForkHandlers::generation().
   void lock(unsigned generation) noexcept {
     const unsigned process = generation << kBits;
     for (int tries = 0; tries < kTries; ++tries) {
       if (take(process, kTaken)) return;
-      // Longer each time: a lock that changes hands less often is faster for both.
+      // Spins longer each time: a lock that changes owners less often is faster for both.
       for (int i = 0; i < (tries + 1) * kPauses; ++i) pause();
     }
     sleep_until_taken(process);
   }
-  /// Whether it could be taken within a tenth of a second. Who holds it for longer waits for the
-  /// outside, for the reader of a pipe, say, that is about to be forked: fork(2) does without it.
+  /// Whether the lock could be taken within 0.1 s. A thread that holds it longer is blocked from
+  /// outside, for example by the reader of a pipe that is about to be forked; then fork(2) proceeds
+  /// without the lock.
   bool lock_for_fork() noexcept;
   void unlock() noexcept {
     if ((state_.exchange(kFree, std::memory_order_release) & kMask) == kAwaited) wake_one();
@@ -135,7 +135,7 @@ class SpinMutex {
   std::atomic<unsigned> state_{kFree};
 };
 
-/// Holds a lock, and puts cancellation off.
+/// Holds a lock, and defers thread cancellation.
 class [[nodiscard]] Locked {
  public:
   explicit Locked(SpinMutex& mutex) noexcept : mutex_(mutex) { mutex.lock(); }
@@ -148,10 +148,10 @@ class [[nodiscard]] Locked {
   SpinMutex& mutex_;
 };
 
-/// Bytes in memory that only grows. For one thread at a time; but a copy of it that a child got
-/// while another thread was in add() or clear() holds what was there before, or after: bytes are
-/// there before they count, and memory goes only when nothing points to it. Uses no malloc(), whose
-/// lock a child of a bare clone(2) may find taken.
+/// A byte buffer that only grows, for one thread at a time. A child forked while another thread is
+/// in add() or clear() sees the content from before or after: bytes are stored before the size
+/// changes, and memory is freed only after the pointer is replaced. Does not use malloc(), whose
+/// lock may be held in a child of a bare clone(2).
 class GrowingBuffer {
  public:
   constexpr GrowingBuffer() = default;
@@ -164,7 +164,7 @@ class GrowingBuffer {
   std::size_t capacity() const noexcept { return capacity_.load(std::memory_order_relaxed); }
   bool empty() const noexcept { return size() == 0; }
   std::string_view text() const noexcept { return {data(), size()}; }
-  /// False: no memory, and nothing was added. `first` is how much to begin with.
+  /// False: no memory, and nothing was added. `first` is the initial capacity.
   bool add(std::string_view bytes, std::size_t first) noexcept {
     const std::size_t size = this->size();
     if (bytes.size() > capacity() - size && !grow(size + bytes.size(), first)) return false;
@@ -177,7 +177,7 @@ class GrowingBuffer {
     return more <= capacity() - size() || grow(size() + more, first);
   }
   void set_size(std::size_t size) noexcept { size_.store(size, std::memory_order_release); }
-  /// Not for a child to see: of what is no file, which no child inherits, only a part is dropped.
+  /// Not fork-safe: only used for pipes and terminals, which no child inherits.
   void drop_first(std::size_t count) noexcept;
   void clear() noexcept { set_size(0); }
   void release() noexcept;
@@ -190,7 +190,7 @@ class GrowingBuffer {
   std::atomic<std::size_t> size_{0};
 };
 
-/// A file that appears under its name when it is whole, and not at all if the process dies before.
+/// A file that gets its name when it is complete; if the process dies before, nothing remains.
 /// Allocates nothing.
 class WholeFile {
  public:
@@ -199,18 +199,19 @@ class WholeFile {
   WholeFile& operator=(const WholeFile&) = delete;
   ~WholeFile() { drop_hidden(); }
 
-  /// Begins the file that will be at `path`, which is kept: without a name, or, where the file
-  /// system has no such files or there is no /proc, with a hidden one in the same directory.
+  /// Starts the file that will be at `path`: without a name, or, if the file system does not
+  /// support that or there is no /proc, with a hidden name in the same directory. `path` is copied.
   int create(const char* path) noexcept;
   int append(std::string_view bytes) noexcept;
-  /// The whole lines among the first `size` bytes of `source`, whose position does not move.
+  /// Appends the complete lines among the first `size` bytes of `source`, whose file position does
+  /// not change.
   int append_lines(int source, std::uint64_t size) noexcept;
-  /// EEXIST where something is there already.
+  /// EEXIST if the path exists.
   int publish() noexcept;
-  /// The same, once `remove_former()` has made room for it.
+  /// Like publish(); if the path exists, `remove_former()` must remove it first.
   template <class Remove>
   int publish_over(Remove remove_former) noexcept {
-    constexpr int kTries = 3;  // others may do the same meanwhile
+    constexpr int kTries = 3;  // others may do the same at the same time
     int error = publish();
     for (int i = 0; error == EEXIST && i < kTries; ++i) {
       error = remove_former();
@@ -231,71 +232,72 @@ class WholeFile {
 
   Descriptor fd_;
   const char* path_ = nullptr;
-  char hidden_[kMaxPath] = {};  // the name until then; empty: none
+  char hidden_[kMaxPath] = {};  // temporary name; empty: none
   std::uint64_t size_ = 0;
 };
 
-/// A file opened for appending whole lines, or whole records. Allocates nothing; for one thread at
-/// a time. Closed on exec, created with mode 0600, never truncated but where a function says so.
+/// A file opened for appending complete lines or records. Allocates nothing; for one thread at a
+/// time. Closed on exec, created with mode 0600, never truncated except where a function says so.
 class AppendFile {
  public:
   AppendFile() = default;
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
   ~AppendFile() { close(); }
-  /// Each goes on with the other's file.
+  /// Swaps the files.
   void swap(AppendFile& other) noexcept;
 
-  /// What is refused of files in /tmp. regular: links (ELOOP), and all but regular files (EINVAL);
-  /// without it links are followed, devices and FIFOs are written. ours: files of another user
-  /// (EPERM). one_name: files with another name, too (EMLINK), which somebody may have given them.
+  /// What is refused for files in /tmp. regular: links (ELOOP), and everything but regular files
+  /// (EINVAL); without it links are followed, and devices and FIFOs are written. ours: files of
+  /// another user (EPERM). one_name: files with several hard links, too (EMLINK), because another
+  /// user may have linked them.
   enum Rules : unsigned { any = 0, regular = 1, ours = 2, one_name = 4 };
   enum class Create : std::uint8_t { never, if_absent, always };  ///< always: EEXIST otherwise
   int open(const char* path, Create create, unsigned rules) noexcept;
-  /// A copy of the descriptor, which is written as it is.
+  /// Opens a duplicate of the descriptor, with its mode and offset.
   int open(int fd) noexcept;
   bool is_open() const noexcept { return fd_.is_open(); }
   bool is_regular() const noexcept { return regular_; }
-  /// Somebody has closed our descriptor, as daemons do with all that they find, and may have opened
-  /// something else by its number. close() leaves that alone, and says EBADF.
+  /// Whether other code has closed our descriptor, as daemons do with all descriptors, and perhaps
+  /// reopened its number for another file. close() then does not close it, and returns EBADF.
   bool fd_was_replaced() const noexcept;
-  /// The regular file that is open; is(): whether it is that one.
+  /// The open regular file; is() compares with another one.
   FileNumber file() const noexcept { return regular_ ? file_ : FileNumber{}; }
   bool is(FileNumber file) const noexcept { return is_open() && regular_ && file_ == file; }
-  /// Whether the path does.
+  /// Whether the path leads to this file.
   bool leads_to(const char* path) const noexcept;
-  /// As close(2) says: on some file systems only now a write turns out to have failed.
+  /// Returns the error of close(2): on some file systems a failed write is only reported then.
   int close() noexcept;
-  /// For what else writes to this very file.
+  /// For other code that writes to this file.
   int descriptor() const noexcept { return fd_.get(); }
 
-  /// Bytes of the file when it was opened, and what was appended since.
+  /// The size of the file when it was opened, plus what was appended since.
   std::uint64_t size() const noexcept { return size_; }
-  /// What the file has now, whoever wrote it, and where the last write through this description of
-  /// it ended, in whichever process. 0: nobody knows.
+  /// The current size, with the bytes of other writers; position(): where the last write through
+  /// this open file description ended, in any process. 0: unknown.
   std::uint64_t size_now() const noexcept;
   std::uint64_t position() const noexcept;
-  /// Asks how long the file is now: somebody may have cut it. Of no interest for what is no file.
+  /// Updates size(): another process may have truncated the file. Only for regular files.
   void restat() noexcept {
     if (regular_) size_ = size_now();
   }
 
-  // Lines, which other processes may append, too.
+  // Lines: other processes may append, too.
 
-  /// open() for a map. `own`: regular and one_name. Says by start() what is there, and empties it
-  /// if it is an earlier process's and `empty_stale`: only if it is ours, was last written more
-  /// than a second before this process began, and no writer has it open. Takes the lock by which
-  /// other writers notice this one: shared, but that of who wants to be `alone`.
+  /// open() for a map. `own`: regular and one_name. start() reports what the file held. A file of
+  /// an earlier process is emptied if `empty_stale`, but only if it is ours, was last written more
+  /// than a second before this process began, and is not open for writing anywhere. Takes the lock
+  /// that other writers check: shared, or exclusive if `alone`.
   int open_map(const char* path, bool own, bool empty_stale = false, bool alone = false) noexcept;
-  /// What was there when it was opened.
+  /// What the file held when it was opened.
   MapStart start() const noexcept { return is_open() ? start_ : MapStart::none; }
 
-  /// Appends whole lines with one write(2). On failure nothing of them stays: what a short write
-  /// left is cut off again where the file still ends there. Where another process has written
-  /// behind it, its last byte becomes a newline; where neither can be done, the next lines begin
-  /// with one: nothing stays glued to half a line. EINTR is retried.
+  /// Appends whole lines with one write(2). On failure nothing of them stays: the rest of a short
+  /// write is cut off if the file still ends there. If another process has written after it, its
+  /// last byte becomes a newline; if neither is possible, the next lines begin with a newline, so
+  /// that no entry is glued to half a line. EINTR is retried.
   ///
-  /// In the header, as every return behind a system call costs a mispredicted branch.
+  /// In the header, because each return after a system call costs a mispredicted branch.
   int append(std::string_view lines) noexcept {
     if (newline_first_) [[unlikely]]
       return append_behind_newline(lines);
@@ -306,41 +308,42 @@ class AppendFile {
     size_ += lines.size();
     return 0;
   }
-  /// Appends lines that are kept where that fails: what was written of them is taken off `lines`,
-  /// which are to be tried again then, before anything else is appended. Only a pipe or a terminal
-  /// takes a part.
+  /// Like append() for lines that the caller keeps on failure: the written bytes are removed from
+  /// `lines`, and the rest must be appended before anything else. Only pipes and terminals accept a
+  /// part.
   int append_from(std::string_view& lines) noexcept;
-  /// Appends what the file at `path` has now, and a newline if it ends without. Refuses this very
-  /// file (EINVAL), what is no regular file (EINVAL), and what would make this one longer than
-  /// `max_bytes` unless that is 0 (EFBIG). On any other failure whole lines may stay behind.
+  /// Appends the current content of the file at `path`, and a newline if it does not end with one.
+  /// Refuses this file itself and non-regular files (EINVAL), and a copy that would make this file
+  /// longer than `max_bytes` unless that is 0 (EFBIG). On any other failure, copied whole lines may
+  /// remain.
   int copy_from(const char* path, bool follow_link, std::uint64_t max_bytes) noexcept;
-  /// Goes on with a file at `path`, a map of our own, that begins with the whole lines among the
-  /// first `size` bytes of the one that is open, which has to be readable, and with `more` behind
-  /// them. It appears whole, unless there is a file already that is not to be emptied: that one is
-  /// appended to. On failure everything is as it was, and that other file ends with a whole line.
+  /// Switches to a file at `path`, a map of our own. It begins with the whole lines among the first
+  /// `size` bytes of the open file, which must be readable, followed by `more`. It appears
+  /// complete, unless a file exists that must not be emptied: then they are appended to that. On
+  /// failure nothing changes, and an existing file still ends with a whole line.
   int inherit_map(const char* path, std::uint64_t size, std::string_view more,
                   bool empty_stale) noexcept;
   bool wants_newline() const noexcept { return newline_first_; }
-  /// Somebody else has written to it; whether it ends in half a line, they know.
+  /// After another descriptor has written to the file, with the state of its last line.
   void goes_on(bool newline_first) noexcept {
     restat();
     newline_first_ = newline_first;
   }
 
-  // Records, which this writer alone appends.
+  // Records: only this writer appends.
 
-  /// open(), or else makes the file, and lock(). On failure nothing is open.
+  /// open() or else creates the file, then lock(). On failure nothing is open.
   int open_locked(const char* path, unsigned rules, bool& was_made) noexcept;
-  /// Takes the file for this descriptor and its copies in children, as long as one of them is open:
-  /// EBUSY where another one has it. size() is that of now. Files without locks are free.
+  /// Locks the file for this descriptor and its copies in children, until all are closed. EBUSY if
+  /// another writer has the lock. Updates size(). Succeeds on file systems without locks.
   int lock() noexcept;
-  /// Gives it back, for copies in children, too.
+  /// Releases the lock, also for copies in children.
   void unlock() noexcept {
     if (regular_ && is_open()) lock_file(fd_.get(), F_UNLCK);
   }
-  /// Appends the parts, `total` bytes, with one writev(2). On failure nothing of them stays; where
-  /// what a short write left cannot be cut off, because another process has written behind it,
-  /// every later call fails. Changes `parts`. EINTR is retried.
+  /// Appends the parts, `total` bytes, with one writev(2). On failure nothing of them stays. If the
+  /// rest of a short write cannot be cut off, because another process has written after it, every
+  /// later call fails. Changes `parts`. EINTR is retried.
   int append(iovec* parts, std::size_t count, std::size_t total) noexcept {
     if (torn_ != 0) [[unlikely]] {
       if (const int error = cut_torn(); error != 0) return error;
@@ -352,7 +355,7 @@ class AppendFile {
     size_ += total;
     return 0;
   }
-  /// Makes the file end at `size` where it still ends at size(); EBUSY where it does not.
+  /// Truncates the file to `size` if it still ends at size(); else EBUSY.
   int cut(std::uint64_t size) noexcept;
 
  private:
@@ -374,29 +377,29 @@ class AppendFile {
   bool newline_first_ = false;
   MapStart start_ = MapStart::none;
   std::uint64_t size_ = 0;
-  std::uint64_t torn_ = 0;  // bytes at the end that are no whole record
+  std::uint64_t torn_ = 0;  // bytes of an incomplete record at the end
 };
 
-/// A writer's file, its lock, and what becomes of both in a child: the one state machine of the
-/// three writers.
+/// A writer's file, its lock, and what happens to both in a child: the state machine that all three
+/// writers share.
 ///
-/// In a child, however it was made, the first one to look enters the new process, once: under
-/// `inherit` it goes on with a file of its own that begins with the parent's, at the latest when
-/// fork(2) returns there; under `fresh` it lets go of the parent's and makes one of its own at its
-/// first entry; under `off` it is silent. Where a child may have no file of its own, it shares the
-/// parent's, or is closed, or silent. Nothing that a child looks at is ever half changed, so that
-/// it may be made while another thread is in here.
+/// In a child, however it was created, the first call enters the new process, once. With `inherit`
+/// the child continues in a file of its own that begins with the parent's content, at the latest
+/// when fork(2) returns. With `fresh` it detaches from the parent's file and creates its own at its
+/// first entry. With `off` it is silent. If a child cannot have a file of its own, it shares the
+/// parent's, or is closed, or silent. The state is consistent at any time, so a child may be
+/// created while another thread is in here.
 ///
-/// Around fork(2) the locks of all are taken. A child of a bare clone(2), which runs no handlers,
-/// may have been made while another thread was in here: the list makes sense after every single
-/// store, and the locks are free in a child.
+/// Around fork(2) the locks of all writers are taken. A child of a bare clone(2) runs no handlers,
+/// and may be created while another thread is in here: so the list is valid after every single
+/// store, and the locks count as free in a child.
 class ForkSafeFile {
  public:
   static constexpr std::size_t kMaxPath = 4096;
   ForkSafeFile(const ForkSafeFile&) = delete;
   ForkSafeFile& operator=(const ForkSafeFile&) = delete;
 
-  /// From now on until leave_list() fork(2) finds this between two entries.
+  /// Until leave_list(), fork(2) waits until this file is between two entries.
   void join_list() noexcept;
   void leave_list() noexcept;
   /// The path that the calling process writes.
@@ -412,16 +415,16 @@ class ForkSafeFile {
   enum class State : std::uint8_t {
     closed,
     open,
-    to_be_made,  // this process's own, at its first entry
-    silent,      // entries are dropped, successfully
+    to_be_made,  // its own file is created at the first entry
+    silent,      // entries are dropped without error
   };
 
-  /// What the users do in their own ways, all with the lock.
+  /// The steps that differ between the writers. All are called with the lock.
   struct Steps {
     int (*make)(ForkSafeFile& file) noexcept;  // opens this process's own file, at own_path()
-    /// In a child: begins its own file with the parent's; kLetGo: nothing is to be inherited.
+    /// In a child: begins its own file with the parent's content; kLetGo: nothing to inherit.
     int (*inherit)(ForkSafeFile& file) noexcept;
-    void (*detach)(ForkSafeFile& file) noexcept;  // in a child: of what is the parent's
+    void (*detach)(ForkSafeFile& file) noexcept;  // in a child: drops the parent's state
     void (*before_fork)(ForkSafeFile& file) noexcept;
   };
   static constexpr int kLetGo = -2;
@@ -438,14 +441,14 @@ class ForkSafeFile {
   ~ForkSafeFile() = default;
   void prepare_fork() noexcept {}
 
-  /// Whether entries may be written: 0 where the file is open, or silent.
+  /// Whether entries may be written: 0 if the file is open or silent.
   int ready() noexcept {
     if (ForkHandlers::generation() != generation_ || state_ != State::open) [[unlikely]]
       return ready_slowly();
     return 0;
   }
-  /// In a child, once: lets go of the parent's file, as the policy says. On failure the parent's
-  /// stays, for another try.
+  /// In a child, once: detaches from the parent's file according to the policy. On failure the
+  /// parent's file stays open, for another try.
   int enter_process() noexcept;
   void leave_parent() noexcept;
   bool is_entered() const noexcept { return generation_ == ForkHandlers::generation(); }
@@ -454,7 +457,7 @@ class ForkSafeFile {
     refusal_ = error;
   }
 
-  /// Where each process's own file is: "%d" in the name stands for the pid.
+  /// The pattern of each process's path: "%d" in the name stands for the pid.
   constexpr int set_pattern(std::string_view directory, std::string_view name) noexcept {
     if (directory.size() + name.size() >= kMaxPath) return ENAMETOOLONG;
     literal_ = directory.size();
@@ -473,20 +476,20 @@ class ForkSafeFile {
     return set_pattern(directory, {pattern, end});
   }
   bool has_own() const noexcept;
-  /// path_ becomes the calling process's.
+  /// Sets path_ to the path of the calling process.
   int set_own_path() noexcept { return write_own_path(path_); }
   int write_own_path(char (&out)[kMaxPath]) const noexcept;
   int set_path(std::string_view path) noexcept;
 
-  // On cache lines of their own: who waits for the lock is not to slow down who has it.
+  // On its own cache lines: waiting threads must not slow down the owner of the lock.
   alignas(64) SpinMutex mutex_;
   alignas(64) AppendFile file_;
   const Steps steps_;
-  const State orphan_;  // a child's where it has no file of its own; open: it shares the parent's
+  const State orphan_;  // state of a child without a file of its own; open: it shares the parent's
   State state_;
-  bool is_whole_ = true;     // in a child: no thread of the parent was in here
-  unsigned generation_ = 0;  // that has entered; 0: none has yet
-  int refusal_ = EBADF;      // of a closed file
+  bool is_whole_ = true;     // in a child: no thread was in here at the fork
+  unsigned generation_ = 0;  // the generation that has entered; 0: none yet
+  int refusal_ = EBADF;      // error returned for a closed file
   std::atomic<ForkPolicy> fork_{ForkPolicy::fresh};
   char path_[kMaxPath] = {};
 

@@ -29,8 +29,8 @@ std::string_view behind_hex(std::string_view text) noexcept {
   return text;
 }
 
-/// Where the parentheses of a name in PyPy's own form close for the first time, in which a `#` is
-/// part of the name; else 0.
+/// In a name in PyPy's own form, where the parentheses first close: a `#` inside them is part of
+/// the name. Else 0.
 std::size_t end_of_loop_name(std::string_view name) noexcept {
   constexpr std::string_view kLoop = "Loop ";
   if (!name.starts_with(kLoop)) return 0;
@@ -39,7 +39,7 @@ std::size_t end_of_loop_name(std::string_view name) noexcept {
   return numbered && rest.starts_with(" (") && name.back() == ')' ? name.find(')') : 0;
 }
 
-/// Whether the `#` at `at` would begin a comment, or end the number of a thread.
+/// Whether readers would take the `#` at `at` for a comment or the end of a thread number.
 bool is_misread_hash(std::string_view name, std::size_t at) noexcept {
   if (at < end_of_loop_name(name)) return false;
   const std::string_view before = first_bytes(name, at);
@@ -47,7 +47,7 @@ bool is_misread_hash(std::string_view name, std::size_t at) noexcept {
          behind_digits(before).empty();
 }
 
-/// Whether the name begins as a line with a tick does.
+/// Whether the name begins like a line with a tick.
 bool is_misread_bracket(std::string_view name) noexcept {
   if (!name.starts_with('[')) return false;
   const std::string_view rest = behind_hex(without_first(name, 1));
@@ -58,7 +58,7 @@ char* add(char* out, std::string_view text) noexcept {
   return std::copy_n(text.data(), text.size(), out);
 }
 
-/// Of what has been escaped where it had to be, without brackets.
+/// For names that have been escaped as needed; without brackets.
 char* write_unambiguous(char* out, std::string_view name) noexcept {
   if (is_misread_bracket(name)) {
     out = add(out, "\\x5b");
@@ -74,7 +74,7 @@ char* write_unambiguous(char* out, std::string_view name) noexcept {
   return out;
 }
 
-/// The eight digits of `value`, the first one in the lowest byte in memory.
+/// The eight hexadecimal digits of `value`, the first in the lowest byte in memory.
 std::uint64_t eight_digits(std::uint32_t value) noexcept {
   std::uint64_t digits = __builtin_bswap32(value);
   digits = (digits | digits << 16) & 0x0000ffff0000ffff;
@@ -85,7 +85,7 @@ std::uint64_t eight_digits(std::uint32_t value) noexcept {
   return std::endian::native == std::endian::little ? text : __builtin_bswap64(text);
 }
 
-/// A number as text, all in registers.
+/// A number as text, held in registers.
 struct Digits {
   explicit Digits(std::uint64_t value) noexcept
       : count(value == 0 ? 1 : (67U - static_cast<unsigned>(__builtin_clzll(value))) / 4) {
@@ -120,14 +120,14 @@ constexpr Category kExit{JitlogPiece<32>("] {jit-profile-exit\n"),
 constexpr Category kClock{JitlogPiece<32>("] {jit-profile-clock\n"),
                           JitlogPiece<32>("] jit-profile-clock}\n")};
 
-/// How much room a section with that payload wants at most.
+/// The maximum size of a section with that payload.
 constexpr std::size_t room_for_section(std::size_t payload) noexcept {
   constexpr std::size_t kLine =
       sizeof(JitlogPrefix::bytes) + 1 + 16 + sizeof(JitlogPiece<32>::bytes);
   return 3 * kLine + payload;
 }
 
-/// Writes a section, and answers with its end. Bytes behind that, within the room, may change.
+/// Writes a section and returns its end. Bytes after the end, within the room, may change.
 char* write_section(char* out, const Category& category, std::uint64_t tick,
                     std::string_view payload, const JitlogPrefix& prefix) noexcept {
   const Digits digits(tick);
@@ -145,14 +145,14 @@ char* write_section(char* out, const Category& category, std::uint64_t tick,
 
 }  // namespace
 
-/// What is shorter than three bytes gets no brackets, and what is cut is two bytes shorter than a
-/// name in a map: names were once written with two letters in front, which went again.
+/// Names shorter than three bytes get no brackets, and names are cut two bytes shorter than in a
+/// map: older versions wrote names with a two-letter prefix.
 char* write_loop_name(char* out, std::string_view name) noexcept {
   constexpr std::size_t kMax = kMaxPortableName - 2;
   while (name.starts_with(' ')) name.remove_prefix(1);
   while (name.ends_with(' ')) name.remove_suffix(1);
   if (name.empty()) return add(out, "?");
-  // Behind what is written of it: a byte becomes four at most.
+  // Scratch space after the result: a byte becomes at most four.
   char* const escaped = out + 12 * name.size() + 48;
   char* const end = cut_name(escaped, escape_name(escaped, name), kMax);
   return write_unambiguous(out, {escaped, static_cast<std::size_t>(end - escaped)});
@@ -186,7 +186,7 @@ JitlogLoops::~JitlogLoops() {
   std::free(table_);
 }
 
-/// The place of the name in the table, or the free one where it would be.
+/// The slot of the name in the table, or the free slot for it.
 JitlogLoop* JitlogLoops::find(std::string_view name) const noexcept {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char byte : name) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
@@ -232,7 +232,7 @@ JitlogLoop JitlogLoops::add(std::string_view name) noexcept {
 
 namespace {
 
-/// The logs in which the calling thread has recorded. When it ends, it leaves them.
+/// The logs in which the calling thread has recorded; it leaves them when it ends.
 struct Joined {
   JitlogEngine* engine;
   JitlogBuffer* buffer;
@@ -250,7 +250,7 @@ void leave_logs() noexcept {
   }
 }
 
-/// What a thread has set it to at its end: anything. exit(3) ends its own thread, too.
+/// A thread may set this to anything at its end. exit(3) ends its own thread, too.
 struct ThreadEnd {
   ThreadEnd() noexcept : has_key(::pthread_key_create(&key, [](void*) { leave_logs(); }) == 0) {}
   pthread_key_t key{};
@@ -269,7 +269,7 @@ Joined* joined_to(const JitlogEngine& engine) noexcept {
   return at;
 }
 
-/// Without a lock, as a log may end that way.
+/// Without a lock, because a log may be closed at any time.
 void forget_closed_logs() noexcept {
   for (Joined** link = &joined; *link != nullptr;) {
     if ((*link)->engine->is_recording()) {
@@ -308,7 +308,7 @@ bool has_letter(std::uint64_t tick) noexcept {
   return false;
 }
 
-/// Of a file that has bytes.
+/// For a file with content.
 bool is_log(const AppendFile& file) noexcept {
   std::array<char, 64> begin;
   const ssize_t got = ::pread(file.descriptor(), begin.data(), begin.size(), 0);
@@ -319,13 +319,13 @@ constexpr unsigned rules_of(bool own) noexcept {
   return own ? AppendFile::regular | AppendFile::ours | AppendFile::one_name : AppendFile::any;
 }
 
-/// A log that is there, locked.
+/// Opens an existing log and locks it.
 int open_existing(AppendFile& file, const char* path, bool own) noexcept {
   const int error = file.open(path, AppendFile::Create::never, rules_of(own));
   return error != 0 ? error : file.lock();
 }
 
-/// Whether the process's limit leaves no room for so many bytes more.
+/// Whether the process's file size limit is too low for so many more bytes.
 bool passes_limit(std::uint64_t size, std::uint64_t more) noexcept {
   rlimit max{};
   if (::getrlimit(RLIMIT_FSIZE, &max) != 0 || max.rlim_cur == RLIM_INFINITY) return false;
@@ -415,7 +415,7 @@ int JitlogEngine::record_newly(JitlogLoop loop, bool is_exit) noexcept {
   return error != 0 || buffer == nullptr ? error : record_in(*buffer, loop, is_exit);
 }
 
-/// No buffer: events are dropped.
+/// Without a buffer, events are dropped.
 int JitlogEngine::enter_thread(JitlogBuffer*& buffer) noexcept {
   const Locked locked(mutex_);
   if (const int error = ready(); error != 0 || state_ == State::silent) return error;
@@ -447,7 +447,7 @@ int JitlogEngine::join(JitlogBuffer*& buffer) noexcept {
   return 0;
 }
 
-/// Buffers stay: a child may be made at any time.
+/// Buffers are never freed here: a child may be forked at any time.
 JitlogBuffer* JitlogEngine::unused_buffer() noexcept {
   for (JitlogBuffer* at = first_; at != nullptr; at = at->next) {
     if (!at->used) return at;
@@ -461,8 +461,8 @@ JitlogBuffer* JitlogEngine::unused_buffer() noexcept {
   return made;
 }
 
-/// The time is read, not changed: a clock takes a moment to get to the next letter. One that stands
-/// still has none to offer.
+/// Waits until the clock reaches a hexadecimal letter; the time is never altered. A clock that
+/// stands still has none.
 std::uint64_t JitlogEngine::tick_with_letter() const noexcept {
   constexpr int kTries = 10'000;
   std::uint64_t tick = ticks_.now();
@@ -470,7 +470,7 @@ std::uint64_t JitlogEngine::tick_with_letter() const noexcept {
   return tick;
 }
 
-/// A part of the events that are to be written, as many as there is room for.
+/// Formats as many of the pending events as fit.
 JitlogEngine::Block JitlogEngine::format(const JitlogBuffer& buffer, std::uint32_t end) noexcept {
   const char* const limit = text_ + kText;
   char* at = text_;
@@ -485,7 +485,7 @@ JitlogEngine::Block JitlogEngine::format(const JitlogBuffer& buffer, std::uint32
   return {{text_, static_cast<std::size_t>(at - text_)}, i};
 }
 
-/// Where the log has not begun: which clock it goes by. Empty where that is not stated.
+/// At the start of the log: the clock that it uses. Empty if the clock is not stated.
 std::string_view JitlogEngine::clock_section(const JitlogBuffer& buffer,
                                              ClockText& text) const noexcept {
   if (begun_ || clock_size_ == 0) return {};
@@ -494,7 +494,7 @@ std::string_view JitlogEngine::clock_section(const JitlogBuffer& buffer,
   return {text.bytes, static_cast<std::size_t>(end - text.bytes)};
 }
 
-/// Both, with one writev(2): whole sections, or nothing.
+/// Appends both with one writev(2): complete sections or nothing.
 int JitlogEngine::append(std::string_view first, std::string_view second) noexcept {
   const std::size_t total = first.size() + second.size();
   if (file_.is_regular() && passes_limit(file_.size(), total)) return EFBIG;
@@ -545,10 +545,10 @@ int JitlogEngine::close() noexcept {
   enter_process();
   const bool was_open = state_ == State::open;
   key_ = 0;
-  state_ = State::closed;  // before the file is: a child of this moment is to know
+  state_ = State::closed;  // before the file is closed: a child forked now must see that
   if (!was_open) return error_.load();
   write_all();
-  // The log is another writer's to open, whatever children still have of it.
+  // Another writer may open the log now, even if children still have its descriptor.
   if (!file_.fd_was_replaced()) file_.unlock();
   note(file_.close());
   return error_.load();
@@ -556,7 +556,7 @@ int JitlogEngine::close() noexcept {
 
 void JitlogEngine::leave(JitlogBuffer& buffer, unsigned generation) noexcept {
   const Locked locked(mutex_);
-  // Otherwise what it holds is the parent's.
+  // Otherwise the buffers hold the parent's events.
   if (generation != generation_ || !is_entered()) return;
   if (state_ == State::open) {
     write_out(buffer);
@@ -586,7 +586,7 @@ int JitlogEngine::make() noexcept {
   return error;
 }
 
-/// Threads that the child does not have are done.
+/// Drops the events of threads that the child does not have.
 void JitlogEngine::drop_events(JitlogBuffer* kept) noexcept {
   for (JitlogBuffer* at = first_; at != nullptr; at = at->next) {
     at->clear();
@@ -606,8 +606,8 @@ void JitlogEngine::detach() noexcept {
   owner_ = 0;
 }
 
-/// Of a log that was being written when the child was made nobody knows what it held: the child's
-/// begins empty then.
+/// If the log was being written at the fork, its content is unknown, and the child's log begins
+/// empty.
 int JitlogEngine::inherit() noexcept {
   if (!is_whole_) return kLetGo;
   key_ = 0;
@@ -632,7 +632,7 @@ int JitlogEngine::inherit_log() noexcept {
     error = append_events(copy, *at);
   }
   if (error == 0) {
-    error = copy.publish_over([&] {  // where a former process of this pid has left its log
+    error = copy.publish_over([&] {  // if a former process of this pid left its log
       AppendFile former;
       const int failed = open_existing(former, path, own);
       if (failed != 0) return failed;
@@ -653,7 +653,7 @@ int JitlogEngine::inherit_log() noexcept {
   return 0;
 }
 
-/// What a thread of the parent had recorded, and not written yet.
+/// Appends what a thread of the parent had recorded but not written.
 int JitlogEngine::append_events(WholeFile& copy, JitlogBuffer& buffer) noexcept {
   const std::uint32_t end = buffer.count.load(std::memory_order_acquire);
   ClockText clock;

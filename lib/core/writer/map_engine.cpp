@@ -12,8 +12,8 @@
 namespace perfmap {
 namespace {
 
-constexpr std::size_t kFirstBuffer = std::size_t{1} << 20;  // it grows where that is too small
-constexpr std::size_t kNumbers = 34;  // two numbers of 16 digits and a blank behind each
+constexpr std::size_t kFirstBuffer = std::size_t{1} << 20;  // grows if needed
+constexpr std::size_t kNumbers = 34;  // two numbers of 16 digits, each with a blank
 
 char* write_numbers(char* out, std::uint64_t start, std::uint64_t size) noexcept {
   char* at = write_hex(out, start);
@@ -23,7 +23,7 @@ char* write_numbers(char* out, std::uint64_t start, std::uint64_t size) noexcept
   return at;
 }
 
-/// What readers would take for a mapped writer's filler.
+/// Whether readers would take the entry for a mapped writer's filler.
 bool would_be_filler(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept {
   return size == 0 && start < kMaxFillerAddress && name.starts_with('.');
 }
@@ -38,7 +38,7 @@ void MapEngine::set_options(const WriterOptions& options) noexcept {
 }
 
 void MapEngine::begin_open() noexcept {
-  if (file_.is_open()) {  // somebody has closed our descriptor
+  if (file_.is_open()) {  // other code has closed our descriptor
     tail_.detach();
     file_.close();
   } else {
@@ -75,13 +75,13 @@ int MapEngine::make() noexcept {
 int MapEngine::open_file(const char* path) noexcept {
   bool mapped = options_.mapped;
   if (mapped && MmapAppender::check_unused(path, !options_.own_map) != 0) {
-    // Who has the process's own map may be a child that never writes to it.
+    // The process that holds our own map may be a child that never writes to it.
     if (!is_own_) return EBUSY;
     mapped = false;
   }
   int error = file_.open_map(path, options_.own_map, stale_ == StaleMap::empty && is_own_, mapped);
   if (error != 0) return error;
-  // In a pid namespace of its own a child may have its parent's number, and then its file.
+  // In another pid namespace a child may have its parent's pid, and so its path.
   if (file_.is(of_parent_)) error = EBUSY;
   if (error == 0 && mapped) error = open_tail(path);
   if (error != 0) file_.close();
@@ -93,7 +93,7 @@ int MapEngine::open_tail(const char* path) noexcept {
   return is_own_ && error == EBUSY ? 0 : error;
 }
 
-/// The process's own map is opened again where somebody has closed our descriptor.
+/// Opens the process's own map again if other code has closed our descriptor.
 int MapEngine::prepare() noexcept {
   const int error = ready();
   return error == 0 && is_own_ && file_.fd_was_replaced() ? make() : error;
@@ -146,7 +146,7 @@ int MapEngine::write(std::uint64_t start, std::uint64_t size, std::string_view n
   return error == kAtCap ? EFBIG : error;
 }
 
-/// Calls the callback, and answers whether to try again.
+/// Calls the callback; returns whether to try again.
 bool MapEngine::ask_for_room() noexcept {
   int (*callback)(void*) = nullptr;
   void* context = nullptr;
@@ -197,7 +197,7 @@ int MapEngine::append_mapped(std::string_view line) noexcept {
   return error == EBADF ? append_again(line) : error;
 }
 
-/// Our descriptor was closed.
+/// Called if our descriptor was closed.
 int MapEngine::append_again(std::string_view line) noexcept {
   if (!is_own_ || !file_.fd_was_replaced()) return EBADF;
   if (const int error = make(); error != 0) return error;
@@ -235,7 +235,7 @@ int MapEngine::write_escaped(std::uint64_t start, std::uint64_t size,
   return error;
 }
 
-/// On failure nothing of the line is kept: who is told so may try it again.
+/// On failure nothing of the line is kept, so the caller may try it again.
 int MapEngine::keep(std::string_view line) noexcept {
   const std::size_t max = options_.buffer_bytes;
   if (buffer_.size() + line.size() > max) {
@@ -247,13 +247,13 @@ int MapEngine::keep(std::string_view line) noexcept {
   if (!buffer_.add(line, std::min(max, kFirstBuffer))) return ENOMEM;
   const bool late = limit != 0 && now_ns(CLOCK_MONOTONIC_COARSE) - oldest_ns_ >= limit;
   const int error = late ? flush_locked() : 0;
-  // A pipe may have taken a part of this very line: the rest stays, to be written next.
+  // A pipe may have accepted part of this line: the rest stays in the buffer, and is written next.
   if (error == 0 || buffer_.size() < line.size()) return 0;
   buffer_.set_size(buffer_.size() - line.size());
   return error;
 }
 
-/// What fails stays in the buffer, and is tried again.
+/// What fails stays in the buffer for the next try.
 int MapEngine::flush_locked() noexcept {
   if (buffer_.empty()) return 0;
   if (!file_.is_open()) return EBADF;
@@ -312,14 +312,14 @@ void MapEngine::end_process() noexcept {
 void MapEngine::detach() noexcept {
   flight_.bytes.store(0);
   buffer_.clear();
-  // Two that write behind the same filler would write into each other's lines.
+  // Two writers with mapped tails after the same filler would overwrite each other's lines.
   if (tail_.is_open()) {
     tail_.forget();
     file_.close();
     if (!is_own_) state_ = State::closed;
   }
   if (!is_own_) return;
-  // Only while it is open is its number nobody else's.
+  // The file number is unique only while the file is open.
   if (file_.is_open()) {
     const bool same = set_own_path() == 0 && file_.leads_to(path_);
     of_parent_ = same ? file_.file() : FileNumber{};
@@ -328,20 +328,20 @@ void MapEngine::detach() noexcept {
   began_as_ = ForkPolicy::fresh;
 }
 
-/// Children inherit from a descriptor: if somebody has closed it, the map is opened again. Who has
-/// not let go of a parent's file yet knows better what that had at the fork.
+/// Children inherit from a descriptor, so the map is opened again if other code has closed it. A
+/// child that has not detached from its parent's file yet already knows the size at the fork.
 void MapEngine::prepare_fork() noexcept {
   if (!is_own_ || !is_entered() || !file_.is_open()) return;
   if (fork_ == ForkPolicy::inherit && file_.fd_was_replaced()) make();
   if (file_.is_open()) size_at_fork_ = file_.fd_was_replaced() ? 0 : file_.size_now();
 }
 
-/// How much of the file was there at the fork. Somebody else may have appended, too, and then our
-/// last entries are further back than we have counted.
+/// The size of the file at the fork. Other processes may have appended, too, so our last entries
+/// may lie beyond the size that we counted.
 std::uint64_t MapEngine::inherited_size() const noexcept {
   if (tail_.is_open()) return tail_.size();
   const std::uint64_t seen = std::max(size_at_fork_, file_.size());
-  // What the parent wrote after the fork may come along, but not twice.
+  // Entries that the parent wrote after the fork may be copied, but none twice.
   return buffer_.empty() ? std::max(seen, file_.position()) : seen;
 }
 
@@ -358,7 +358,7 @@ int MapEngine::inherit() noexcept {
   flight_.bytes.store(0);
   buffer_.clear();
   began_as_ = ForkPolicy::inherit;
-  if (options_.mapped) open_tail(path_);  // else, as where that fails, entries go with write(2)
+  if (options_.mapped) open_tail(path_);  // otherwise, and if this fails, entries use write(2)
   return 0;
 }
 

@@ -20,14 +20,14 @@ namespace perfmap {
 
 namespace {
 
-constexpr std::uint64_t kLine = 512;  // some of them, joined, are no longer than readers take
+constexpr std::uint64_t kLine = 512;  // several joined lines are still shorter than readers accept
 constexpr std::uint64_t kChunk = std::uint64_t{48} << 10;
 constexpr std::uint64_t kReserve = std::uint64_t{512} << 10;
 constexpr std::uint64_t kFileAhead = std::uint64_t{8} << 10;
-/// Readers take bytes in multiples of this, and time passes between two of them.
+/// Readers read in multiples of this, and the file may change between two reads.
 constexpr std::uint64_t kReadAtOnce = 4096;
 constexpr std::uint64_t kWindow = std::uint64_t{4} << 20;
-constexpr std::uint64_t kPage = std::uint64_t{64} << 10;  // the largest there is
+constexpr std::uint64_t kPage = std::uint64_t{64} << 10;  // the largest page size
 
 constexpr std::array<char, kChunk> make_filler() {
   std::array<char, kChunk> lines{};
@@ -45,20 +45,20 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexce
   return (value + unit - 1) / unit * unit;
 }
 
-/// Where a filler line that begins at `begin` ends. At multiples of kLine, because a reader sees
-/// what is written page by page.
+/// The end of a filler line that begins at `begin`. It is at a multiple of kLine, because a reader
+/// sees writes page by page.
 std::uint64_t filler_end(std::uint64_t begin) noexcept {
   return round_up(begin + MmapAppender::kLeast, kLine);
 }
 
-/// Of files that this process writes.
+/// The file size limit of this process.
 std::uint64_t size_limit() noexcept {
   rlimit max{};
   const bool known = ::getrlimit(RLIMIT_FSIZE, &max) == 0 && max.rlim_cur != RLIM_INFINITY;
   return known ? max.rlim_cur : UINT64_MAX;
 }
 
-/// All of the bytes or an error; a part of them means that there is no room for the rest.
+/// Writes all bytes or returns an error; after a partial write, the next byte shows the reason.
 int write_at(int fd, std::uint64_t offset, std::string_view bytes) noexcept {
   for (;;) {
     const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
@@ -66,7 +66,7 @@ int write_at(int fd, std::uint64_t offset, std::string_view bytes) noexcept {
     if (written < 0) return errno;
     const auto count = static_cast<std::uint64_t>(written);
     if (count == bytes.size()) return 0;
-    // What is in the way of the rest says the next byte.
+    // Writing the next byte gives the reason why the rest does not fit.
     return ::pwrite(fd, "\n", 1, static_cast<off_t>(offset + count)) < 0 ? errno : ENOSPC;
   }
 }
@@ -87,33 +87,33 @@ int MmapAppender::make_room(std::size_t size) noexcept {
   return line_end_ - end_ < size + kLeast ? error : 0;
 }
 
-/// Makes one line of the current filler line and the next. That one's head stays: see kAhead.
+/// Joins the current filler line with the next. The head of the next stays: see kAhead.
 void MmapAppender::join_next_line() noexcept {
   at(line_end_)[-1] = '.';
   line_end_ += kLine;
   if (line_end_ % kReadAtOnce == 0 && line_end_ != file_end_) line_end_ += kLine;
 }
 
-/// Adds filler lines, or, where there is little room, what an entry of `size` bytes wants.
+/// Adds filler lines, at least enough for an entry of `size` bytes.
 int MmapAppender::grow(std::uint64_t size) noexcept {
-  if (!is_size(file_end_)) {  // another engine has written behind our filler, or cut it
+  if (!is_size(file_end_)) {  // another engine has written after our filler, or cut it
     detach();
     return EBUSY;
   }
   const std::uint64_t least = filler_end(end_ + (newline_first_ ? 1 : 0) + size);
   const std::uint64_t limit = size_limit();
-  if (least > limit) return EFBIG;  // an attempt would earn a signal
+  if (least > limit) return EFBIG;  // an attempt would raise SIGXFSZ
   const std::uint64_t max = round_up(std::max(least, file_end_) + kChunk, kReadAtOnce);
   const std::uint64_t target = std::min(max, std::max(least, limit / kLine * kLine));
-  if (target <= file_end_) return EFBIG;  // what there is has to do
+  if (target <= file_end_) return EFBIG;  // no more space than there is
   const int error = extend(target);
   return error == 0 || !is_open() || least <= file_end_ ? error : extend(least);
 }
 
-/// Room on the disk up to `target`, and more, as asking costs as much as a page fault.
+/// Reserves disk space up to `target` and more, because each request costs as much as a page fault.
 int MmapAppender::reserve(std::uint64_t target) noexcept {
   if (target <= reserved_) return 0;
-  // Not beyond what this process may write, for which the kernel has a signal.
+  // Not beyond the process's file size limit, where the kernel raises SIGXFSZ.
   const std::uint64_t ahead = std::min(kReserve, size_limit() - target);
   for (const std::uint64_t more : {ahead, std::uint64_t{0}}) {
     const auto begin = static_cast<off_t>(file_end_);
@@ -146,8 +146,8 @@ int MmapAppender::extend(std::uint64_t target) noexcept {
   return 0;
 }
 
-/// Takes new filler lines in. Newlines at the ends of pages were for those who read meanwhile;
-/// where an entry crosses such an end, no line may begin behind it for anybody.
+/// Adds new filler lines to the current one. The newlines at page ends were for concurrent readers;
+/// once an entry crosses a page end, no line may begin there.
 void MmapAppender::join_pages(std::uint64_t target) noexcept {
   if (line_end_ == end_) {
     if (std::exchange(newline_first_, false)) ++end_;
@@ -160,7 +160,7 @@ void MmapAppender::join_pages(std::uint64_t target) noexcept {
   }
 }
 
-/// Writes filler lines from the end of the file up to `target`.
+/// Writes filler lines from the end of the file to `target`.
 int MmapAppender::fill(std::uint64_t target) noexcept {
   std::array<char, kReadAtOnce + 2 * kLine> first;
   std::size_t size = 0;
@@ -187,7 +187,7 @@ int MmapAppender::fill(std::uint64_t target) noexcept {
   return 0;
 }
 
-/// Everything from the current filler line up to `target` is in the window.
+/// Maps a window from the current filler line to `target`.
 int MmapAppender::map_up_to(std::uint64_t target) noexcept {
   if (target <= window_end_) return 0;
   const std::uint64_t begin = end_ / kPage * kPage;
@@ -195,7 +195,7 @@ int MmapAppender::map_up_to(std::uint64_t target) noexcept {
   void* const window = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(),
                               static_cast<off_t>(begin));
   if (window == MAP_FAILED) return errno;
-  // A child must not write into its parent's map, whatever it believes to be.
+  // A child must not write into its parent's map, even if it does not know that it is a child.
   if (::madvise(window, size, MADV_DONTFORK) != 0) {
     const int error = errno;
     ::munmap(window, size);
@@ -216,7 +216,7 @@ void MmapAppender::unmap() noexcept {
 
 int MmapAppender::cut() noexcept {
   unmap();
-  // Where another engine has written behind the filler, it stays: readers pass over it.
+  // If another engine has written after the filler, the filler stays: readers skip it.
   const bool is_ours = is_open() && file_end_ != end_ && is_size(file_end_);
   const int error = is_ours && ::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0 ? errno : 0;
   line_end_ = file_end_ = end_;
@@ -240,7 +240,7 @@ void MmapAppender::detach() noexcept {
   unmap();
 }
 
-/// Somebody may have closed it, and something else may have its number by now.
+/// Other code may have closed the descriptor and reopened its number.
 void MmapAppender::drop_descriptor() noexcept {
   if (is_open() && file_number(fd_.get()) != file_) fd_.release();
   fd_ = Descriptor();
@@ -254,8 +254,8 @@ bool MmapAppender::is_size(std::uint64_t size) const noexcept {
 
 namespace {
 
-/// Whether what is reserved stays reserved when it is overwritten. Others may answer a store with
-/// SIGBUS on a full disk.
+/// Whether reserved space stays reserved when it is overwritten. Other file systems may raise
+/// SIGBUS on a store if the disk is full.
 bool keeps_room(int fd) noexcept {
   struct statfs status {};
   if (::fstatfs(fd, &status) != 0) return false;
@@ -264,7 +264,7 @@ bool keeps_room(int fd) noexcept {
   return type == EXT4_SUPER_MAGIC || type == TMPFS_MAGIC || type == kXfs;
 }
 
-/// The file of `fd` again, to be mapped. There may be no /proc.
+/// Opens the file of `fd` again, for mapping. There may be no /proc.
 Descriptor open_again(int fd, const char* path) noexcept {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   char self[40];
@@ -282,7 +282,7 @@ int MmapAppender::check_unused(const char* path, bool follow_link) noexcept {
   const int error = follow_link ? ::stat(path, &status) : ::lstat(path, &status);
   if (error != 0 || !S_ISREG(status.st_mode)) return 0;
   const FileNumber file{status.st_dev, status.st_ino};
-  // A child that is about to run another program has our descriptors for a moment.
+  // A child that is about to exec has our descriptors for a moment.
   constexpr timespec kMoment{0, 5'000'000};
   for (int i = 0; i < 3 && find_writer(file, "/proc") != 0; ++i) ::nanosleep(&kMoment, nullptr);
   return find_writer(file, "/proc") != 0 ? EBUSY : 0;
@@ -295,7 +295,7 @@ int MmapAppender::open(int fd, const char* path, bool newline_first) noexcept {
   Descriptor again = open_again(fd, path);
   if (!again.is_open()) return 0;
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  // What a writer that was killed has left.
+  // Filler that a killed writer left.
   const std::uint64_t end = size_without_filler(again.get(), size);
   if (end != size && ::ftruncate(again.get(), static_cast<off_t>(end)) != 0) return errno;
   fd_ = std::move(again);
@@ -308,10 +308,10 @@ namespace {
 
 constexpr std::size_t kBlock = 2048;
 
-/// Where the last line of the first `size` bytes begins, of which there is one at least.
+/// The start of the last line in the first `size` bytes, which hold at least one line.
 std::uint64_t last_line(int fd, std::uint64_t size) noexcept {
   std::array<char, kBlock> block;
-  std::uint64_t end = size - 1;  // in front of its newline
+  std::uint64_t end = size - 1;  // before its newline
   while (end != 0) {
     const std::uint64_t have = std::min<std::uint64_t>(end, block.size());
     if (::pread(fd, block.data(), have, static_cast<off_t>(end - have)) !=
@@ -346,11 +346,11 @@ std::uint64_t size_without_filler(int fd, std::uint64_t size) noexcept {
       break;
     }
     std::string_view text(block.data(), have);
-    // The block may begin inside a line, of which nothing can be said.
+    // The block may begin inside a line, which cannot be judged.
     const std::size_t newline = have == size ? text.npos : text.find('\n');
     const std::size_t skipped = have == size ? 0 : newline == text.npos ? have : newline + 1;
     text.remove_prefix(skipped);
-    if (text.empty()) {  // a line that is longer than the block
+    if (text.empty()) {  // the line is longer than the block
       const std::uint64_t begin = last_line(fd, size);
       if (!begins_as_filler(fd, begin, size)) return size;
       size = begin;

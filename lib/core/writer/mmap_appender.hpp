@@ -10,12 +10,12 @@
 
 namespace perfmap {
 
-/// The end of a perf map, mapped to be written without system calls.
+/// The end of a perf map, mapped so that entries are written without system calls.
 ///
 /// The file grows by filler lines, which every reader takes for symbols of size 0 at address 0. An
-/// entry is built inside the first of them and appears with one store, so that a reader, and
-/// whoever comes after a SIGKILL, finds whole lines only. Room on the disk is reserved before it is
-/// mapped. Answers 0 or an errno value; for one thread at a time.
+/// entry is built inside the first filler line and appears with one store. So a concurrent reader,
+/// or a reader after a SIGKILL, finds only whole lines. Disk space is reserved before it is mapped.
+/// Functions return 0 or an errno value; for one thread at a time.
 class MmapAppender {
  public:
   MmapAppender() = default;
@@ -23,17 +23,18 @@ class MmapAppender {
   MmapAppender& operator=(const MmapAppender&) = delete;
   ~MmapAppender() { cut(); }
 
-  /// EBUSY where a process, this one included, has the file at `path` open for writing.
+  /// EBUSY if any process, including this one, has the file at `path` open for writing.
   static int check_unused(const char* path, bool follow_link) noexcept;
 
-  /// Maps the end of a file that `fd` has open, and locks it through that. EBUSY where another
-  /// writer has a lock on it. Stays closed, and answers 0, where room cannot be reserved: for all
-  /// but regular files, and on file systems that move data as it is overwritten.
+  /// Maps the end of the file of `fd`, and locks the file through the new descriptor. EBUSY if
+  /// another writer has a lock. Stays closed and returns 0 if space cannot be reserved: for all but
+  /// regular files, and on file systems that move data when it is overwritten.
   int open(int fd, const char* path, bool newline_first) noexcept;
   bool is_open() const noexcept { return fd_.is_open(); }
 
-  /// Appends a line of at least kLeast bytes. Closed behind a call, it did nothing, and the file
-  /// wants write(2) from now on: room cannot be reserved, or another writer came.
+  /// Appends a line of at least kLeast bytes. If the tail is closed after the call, nothing was
+  /// written, and the file needs write(2) from now on: space cannot be reserved, or another writer
+  /// came.
   int append(std::string_view line) noexcept {
     if (line_end_ - end_ < line.size() + kAhead) [[unlikely]] {
       if (const int error = make_room(line.size()); error != 0) return error;
@@ -43,28 +44,28 @@ class MmapAppender {
     return 0;
   }
 
-  /// Takes the filler away, up to the next append().
+  /// Removes the filler until the next append().
   int cut() noexcept;
-  /// cut(), and no more.
+  /// cut(), then closes for good.
   int close() noexcept;
-  /// In a child, which has neither the mapping nor a right to the file.
+  /// For a child, which has neither the mapping nor a right to the file.
   void forget() noexcept;
-  /// Closes, and leaves the file as it is.
+  /// Closes and leaves the file unchanged.
   void detach() noexcept;
 
-  /// Whether an entry has to be preceded by a newline, as the file ends in half a line.
+  /// Whether an entry must be preceded by a newline, because the file ends in half a line.
   bool wants_newline() const noexcept { return newline_first_; }
-  /// Of the file without its filler.
+  /// The size of the file without its filler.
   std::uint64_t size() const noexcept { return end_; }
-  /// Somebody has appended behind a cut().
+  /// After cut(), another writer has appended.
   void goes_on_at(std::uint64_t size, bool newline_first) noexcept;
 
   static constexpr std::size_t kLeast = 8;  ///< bytes of a filler line, "0 0 ..." and its newline
 
  private:
   static constexpr std::size_t kWord = sizeof(std::uint64_t);
-  /// Filler lines are joined so long before an entry reaches the newline between them: a reader
-  /// that has seen the newline is to find a line's beginning behind it.
+  /// Filler lines are joined this long before an entry reaches the newline between them: a reader
+  /// that has seen that newline must still find the start of a line after it.
   static constexpr std::size_t kAhead = 256;
 
   char* at(std::uint64_t offset) const noexcept { return window_ + (offset - window_begin_); }
@@ -97,9 +98,9 @@ class MmapAppender {
 
   /// Turns the front of the current filler line into `line`, and the rest into a filler line.
   ///
-  /// Only aligned words are stored at once on every processor. Where the word in which the line
-  /// begins has no room for all of kFillerHead, its head goes in three stores, each of which leaves
-  /// a symbol of size 0 at an address below 1 MiB.
+  /// Only aligned words are stored atomically on every processor. If the word in which the line
+  /// begins has no space for all of kFillerHead, the head is written with three stores. Each of
+  /// them leaves a symbol of size 0 at an address below 1 MiB.
   void publish(std::string_view line) noexcept {
     char* const begin = at(end_);
     const std::size_t skipped = end_ % kWord;
@@ -113,6 +114,8 @@ class MmapAppender {
       std::memcpy(begin + head, line.data() + head, line.size() - head);
     const std::uint64_t front = with(load(word), skipped, {line.data(), first});
     if (whole_head) return store(word, front);
+    // First the next word holds a complete filler head, so that the line stays a symbol of size 0
+    // while its first bytes appear before that head; then the rest of the line replaces the head.
     const std::uint64_t next = load(word + kWord);
     store(word + kWord, with(next, 0, kFillerHead));
     store(word, front);
@@ -124,14 +127,14 @@ class MmapAppender {
   char* window_ = nullptr;
   std::uint64_t window_begin_ = 0;
   std::uint64_t window_end_ = 0;
-  std::uint64_t end_ = 0;       // of the entries: the current filler line begins here
-  std::uint64_t line_end_ = 0;  // behind its newline
+  std::uint64_t end_ = 0;       // end of the entries; the current filler line begins here
+  std::uint64_t line_end_ = 0;  // after the newline of that filler line
   std::uint64_t file_end_ = 0;
-  std::uint64_t reserved_ = 0;  // on the disk, up to there; 0: nothing is
+  std::uint64_t reserved_ = 0;  // disk space is reserved up to here; 0: none
   bool newline_first_ = false;  // the file ends in half a line
 };
 
-/// Bytes of a file of `size` bytes without the filler at its end.
+/// The size of a file of `size` bytes without the filler at its end.
 std::uint64_t size_without_filler(int fd, std::uint64_t size) noexcept;
 
 }  // namespace perfmap

@@ -5,8 +5,9 @@
 namespace perfmap {
 namespace {
 
-/// The map of the process. Never destroyed: background threads of a runtime may write while the
-/// process exits. Initialized by the compiler: a child may be made during the first call.
+/// The map of the process. Never destroyed, because background threads of a runtime may write while
+/// the process exits. Initialized at compile time, because a child may be forked during the first
+/// call.
 union Own {
   constexpr Own() noexcept : map("/tmp") {}
   ~Own() {}
@@ -18,7 +19,7 @@ constinit Own own;
 
 [[gnu::destructor]] void end_process() { own.map.end_process(); }
 
-/// As CPython's functions do.
+/// Error convention of CPython's functions.
 template <class Act>
 int answer(Act act) noexcept {
   const int refused = ForkHandlers::install();

@@ -1,4 +1,4 @@
-// Where there are no perf maps, a runtime may call all of this all the same.
+// For systems without perf maps: a runtime can still call all functions.
 
 #include "perfmap/writer.hpp"
 

@@ -1,5 +1,5 @@
-// libgcc's, which every C++ program has, and no header. The plain __register_frame() does not look
-// whether malloc() had any.
+// From libgcc, which every C++ program has, but which has no header for it. The plain
+// __register_frame() does not check whether malloc() failed.
 extern "C" void register_frame(const void* frames, void* object) asm("__register_frame_info");
 extern "C" void* deregister_frame(const void* frames) asm("__deregister_frame_info");
 
@@ -34,10 +34,10 @@ constexpr unsigned char kDefCfaRegister = 0x0d;
 constexpr unsigned char kDefCfaOffset = 0x0e;
 
 constexpr unsigned char kPcrelSdata4 = 0x1b;
-constexpr std::size_t kEncodingAt = 8;  // in both machines' CIEs
+constexpr std::size_t kEncodingAt = 8;  // in the CIEs of both machines
 
 // endbr64, because the evaluator's caller jumps here through a pointer; a frame pointer, because
-// most profilers follow those.
+// most profilers follow it.
 constexpr unsigned char kX86[] = {
     0xf3, 0x0f, 0x1e, 0xfa,  // endbr64
     0x55,                    // push %rbp
@@ -52,7 +52,7 @@ constexpr unsigned char kX86Return = 16;
 constexpr unsigned char kX86Cie[] = {
     1, 'z', 'R', 0, 1, 0x78, kX86Return, 1, kPcrelSdata4, kDefCfa, kX86Rsp, 8, kOffset | kX86Return,
     1};
-// Behind push, mov and pop.
+// After push, mov and pop.
 constexpr unsigned char kX86Fde[] = {
     kAdvance | 5, kDefCfaOffset, 16,      kOffset | kX86Rbp, 2, kAdvance | 3,      kDefCfaRegister,
     kX86Rbp,      kAdvance | 3,  kDefCfa, kX86Rsp,           8, kRestore | kX86Rbp};
@@ -73,7 +73,7 @@ constexpr unsigned char kArmSp = 31;
 // Advances count instructions: the code alignment is 4.
 constexpr unsigned char kArmCie[] = {1,          'z', 'R',          0,       4,      0x78,
                                      kArmReturn, 1,   kPcrelSdata4, kDefCfa, kArmSp, 0};
-// Behind stp, mov and ldp.
+// After stp, mov and ldp.
 constexpr unsigned char kArmFde[] = {kAdvance | 2,
                                      kDefCfaOffset,
                                      16,
@@ -102,7 +102,7 @@ std::uint32_t padded(std::size_t size, std::size_t to) noexcept {
   return static_cast<std::uint32_t>((size + to - 1) / to * to);
 }
 
-/// Bytes one behind the other; what is skipped stays as it was, zero.
+/// Appends bytes in order; skipped bytes stay zero.
 class Layout {
  public:
   explicit Layout(std::array<char, kTrampolineStride>& bytes) : bytes_(&bytes) {}
@@ -110,7 +110,7 @@ class Layout {
   void skip_to(std::size_t at) noexcept { at_ = at; }
   void u32(std::uint32_t value) noexcept { raw(&value, sizeof value); }
   void raw(const void* from, std::size_t size) noexcept {
-    // Sizes are known when this is compiled; the unit test of the layout sees every copy.
+    // Sizes are compile-time constants; the unit test of the layout checks every copy.
     std::memcpy(bytes_->data() + at_, from, size);
     at_ += size;
   }
@@ -141,7 +141,7 @@ TrampolineImage image_of(const TrampolineCode& code) {
   out.skip_to(fde);
   out.u32(fde_length);
   out.u32(out.at() - begin);
-  out.u32(0u - out.at());  // where the code begins, seen from here
+  out.u32(0u - out.at());  // offset to the code from here
   out.u32(static_cast<std::uint32_t>(code.instructions.size()));
   out.skip_to(out.at() + 1);  // no augmentation
   out.raw(code.fde.data(), code.fde.size());
@@ -159,8 +159,8 @@ TrampolineImage image_of(const TrampolineCode& code) {
   return image;
 }
 
-/// One FDE for all of them, which only ever are in the middle of their call then. Its addresses are
-/// absolute, as its place in memory is not known yet.
+/// One FDE for all trampolines: an exception only ever passes through the middle of their call. Its
+/// addresses are absolute, because its own place in memory is not known yet.
 std::string exception_frame(const TrampolineCode& code, const void* begin, std::size_t size) {
   std::string out;
   const auto u32 = [&](std::size_t value) {
@@ -203,7 +203,7 @@ const TrampolineCode* host_trampoline() noexcept {
 
 namespace {
 
-/// Readable and executable memory full of trampolines; nullptr and errno where there is none.
+/// Readable and executable memory filled with trampolines; nullptr and errno on failure.
 char* map_arena(const TrampolineImage& image) noexcept {
   constexpr std::size_t kSize = TrampolinePool::kArenaSize;
   void* const memory =
@@ -272,13 +272,13 @@ void TrampolinePool::give_back(char* place) noexcept try {
   const std::lock_guard lock(mutex_);
   free_.push_back(place);
 } catch (const std::bad_alloc&) {
-  // The place is lost: it is not worth an error that nobody could act on.
+  // The place leaks: no caller could act on an error.
 }
 
 namespace {
 
-/// An activation and a generation of ForkHandlers: what a trampoline was settled for. A process
-/// that forks, and an arena that is activated again, make all of them look again.
+/// An activation and a fork generation: what a trampoline was settled for. After a fork, or when an
+/// arena is activated again, all trampolines are settled again.
 using Epoch = std::uint64_t;
 
 constexpr auto kMap = static_cast<std::uint32_t>(TrampolineBackend::map);
@@ -290,10 +290,10 @@ constexpr std::uint32_t backends_of(Epoch moment) noexcept {
   return static_cast<std::uint32_t>(moment >> 32) & kBackends;
 }
 
-/// This thread is in settle(), where it calls what may call back.
+/// This thread is in settle(), which calls code that may call back.
 thread_local bool settling = false;
 
-/// For where there is no WipedWord.
+/// Used if there is no WipedWord.
 std::atomic<Epoch> no_word{0};
 
 }  // namespace
@@ -310,19 +310,19 @@ struct Trampoline::Code {
 
   static constexpr Epoch kNever = ~Epoch{0};
 
-  /// Holds once `settled` is the present moment; nullptr: the evaluator is called directly.
+  /// Valid if `settled` is the current epoch; nullptr: the evaluator is called directly.
   std::atomic<TrampolineEntry> entry{nullptr};
   std::atomic<Epoch> settled{kNever};
-  /// 0, or when somebody began to settle it. Of a former generation: by a thread that the child
-  /// does not have.
+  /// 0, or the epoch in which a thread began to settle it. If that is of a former generation, the
+  /// thread does not exist in this child.
   std::atomic<Epoch> begun{0};
-  std::atomic<int> error{0};  // of the last time
+  std::atomic<int> error{0};  // of the last attempt
 
-  // Of whoever has begun:
+  // Owned by the thread that has begun:
   TrampolinePool* pool = nullptr;
   char* place = nullptr;
-  unsigned generation = 0;      // in which `announced` was last looked at
-  std::uint32_t announced = 0;  // bits of TrampolineBackend: who knows its name
+  unsigned generation = 0;      // the generation in which `announced` was last checked
+  std::uint32_t announced = 0;  // bits of TrampolineBackend: those that know its name
 };
 
 struct TrampolineArena::State {
@@ -348,8 +348,8 @@ struct TrampolineArena::State {
     activation.store(activated);
     if (word.get() != nullptr) word.get()->store(0);
   }
-  // Here, because every call of an interpreted function passes through it.
-  /// Whether its entry holds: one that is settled was so while this was active.
+  // Whether its entry is valid: it was settled while this arena was active. Here, because every
+  // call of an interpreted function passes through it.
   bool is_settled(const Code& asked) const noexcept {
     return asked.settled.load(std::memory_order_acquire) == moment->load(std::memory_order_relaxed);
   }
@@ -357,13 +357,13 @@ struct TrampolineArena::State {
   const TrampolineOptions options;
   const TrampolineCode* const machine;
   const TrampolineImage image;
-  /// 0 where not active; else a number that grows, and in its low two bits the backend.
+  /// 0 if not active; else a growing number, with the backend in its low two bits.
   std::atomic<std::uint32_t> activation{0};
   WipedWord word;
-  /// The present moment, or 0: now() knows it.
+  /// The current epoch, or 0: call now().
   std::atomic<Epoch>* const moment = word.get() != nullptr ? word.get() : &no_word;
   SpinMutex activating;
-  std::uint32_t activations = 0;  // under that lock
+  std::uint32_t activations = 0;  // protected by the lock
   std::atomic<TrampolinePool*> newest_pool{nullptr};
   std::atomic<JitdumpWriter*> dump{nullptr};
   std::atomic<ForkPolicy> dump_fork{ForkPolicy::fresh};  // of the dump
@@ -396,12 +396,12 @@ Epoch TrampolineArena::State::now() noexcept {
     const Epoch present = Epoch{activated} << 32 | ForkHandlers::generation();
     if (word.get() == nullptr) return present;
     if (word.get()->load() != present) word.get()->store(present);
-    // Who has changed it meanwhile may have cleared the word before that store.
+    // A thread that changed the activation meanwhile may have cleared the word before that store.
     if (activation.load() == activated) return present;
   }
 }
 
-/// One thread at a time; the others do not wait. `again`: what has failed, too.
+/// One thread at a time; the others do not wait. `again`: also retries what has failed.
 TrampolineArena::State::Settled TrampolineArena::State::settle(Code& code, bool again) noexcept {
   if (activation.load(std::memory_order_relaxed) == 0) return Settled::inactive;
   const Epoch present = now();
@@ -418,6 +418,7 @@ TrampolineArena::State::Settled TrampolineArena::State::settle(Code& code, bool 
       failed.fetch_add(1);
       last_errno.store(error);
     }
+    // Also after a failure, which is retried only with `again` or in another epoch.
     code.settled.store(present);
   }
   code.begun.store(0);
@@ -453,8 +454,8 @@ int TrampolineArena::State::make(Code& code, Epoch present) {
   return error;
 }
 
-/// What is to become of a trampoline that was made before fork(2): it stays where its name has come
-/// along; see TrampolineArena.
+/// What happens to a trampoline made before fork(2): it stays if its name has been inherited; see
+/// TrampolineArena.
 void TrampolineArena::State::enter_child(Code& code) noexcept {
   const ForkPolicy map = ProcessMap::began_as();
   if (map == ForkPolicy::off) {
@@ -482,7 +483,7 @@ int TrampolineArena::State::announce(Code& code, std::uint32_t backends) {
 int TrampolineArena::State::load(const Code& code) {
   const std::string_view bytes(image.bytes.data(), image.bytes.size());
   std::string copy(bytes.substr(0, image.code_size));
-  // Nor may a child's number be one of its parent's.
+  // A child's number must also differ from its parent's.
   const std::uint64_t mark = next_mark.fetch_add(1) ^ static_cast<std::uint64_t>(::getpid()) << 40;
   static_assert(sizeof mark == TrampolineCode::kMark);
   std::memcpy(copy.data() + copy.size() - sizeof mark, &mark, sizeof mark);
@@ -501,7 +502,7 @@ int TrampolineArena::State::load(const Code& code) {
   return loaded ? 0 : loaded.error().sys_errno;
 }
 
-/// The pool of this process: the child's first trampoline begins one.
+/// The pool of this process; the child's first trampoline creates one.
 TrampolinePool* TrampolineArena::State::pool(unsigned generation) {
   TrampolinePool* newest = newest_pool.load();
   while (newest == nullptr || newest->generation() != generation) {
@@ -512,7 +513,7 @@ TrampolinePool* TrampolineArena::State::pool(unsigned generation) {
   return newest;
 }
 
-/// A place of a former generation stays what it is: somebody may yet return through it.
+/// A place of a former generation is never reused: a frame may still return through it.
 void Trampoline::Code::give_back() noexcept {
   if (place != nullptr && pool->generation() == ForkHandlers::generation()) pool->give_back(place);
 }
@@ -533,7 +534,7 @@ TrampolineEntry Trampoline::entry() noexcept {
 
 namespace {
 
-/// Apart from the usual way, which has no need for a frame of its own then.
+/// Out of line, so that the fast path needs no stack frame.
 [[gnu::noinline, gnu::cold]] void* call_newly(Trampoline& trampoline, void* first, void* second,
                                               void* third, Evaluator evaluator) {
   const TrampolineEntry made = trampoline.entry();
@@ -553,7 +554,7 @@ void* Trampoline::call(void* first, void* second, void* third, Evaluator evaluat
   return made(first, second, third, evaluator);
 }
 
-/// Also what has failed, and where another thread is at it waits for that.
+/// Also retries what has failed; if another thread is at it, waits for that.
 Result<void> Trampoline::compile() {
   using Settled = TrampolineArena::State::Settled;
   int error = 0;

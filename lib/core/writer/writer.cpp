@@ -1,4 +1,4 @@
-// The C++ interface of the engines: Result for an errno value, strings, objects.
+// The C++ interface of the engines: turns errno values into Result, and adds strings and objects.
 
 #include "perfmap/writer.hpp"
 
@@ -12,7 +12,7 @@
 namespace perfmap {
 namespace {
 
-/// `name`: what to say of a file whose path is too long.
+/// `name`: how to name a file whose path is too long.
 std::string path_of(ForkSafeFile& file, const std::string& name = {}) {
   char path[ForkSafeFile::kMaxPath];
   file.copy_path(path);

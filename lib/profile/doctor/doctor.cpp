@@ -19,19 +19,20 @@ bool may_write_to(const std::string& directory, const struct stat& status, uid_t
   if (reader == ::geteuid()) {
     return ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
   }
-  // The groups of another user are not known.
+  // The groups of another user are unknown, so group permissions are ignored.
   const mode_t wanted = status.st_uid == reader ? S_IWUSR | S_IXUSR : S_IWOTH | S_IXOTH;
   return (status.st_mode & wanted) == wanted;
 }
 
-/// unlink(2): with the sticky bit, as of /tmp, only the owners of the file and of the directory.
+/// The rule of unlink(2): in a directory with the sticky bit, such as /tmp, only the owner of the
+/// file or the directory.
 bool may_remove(const std::string& path, const struct stat& file, uid_t reader) noexcept {
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   struct stat status {};
   if (::stat(directory.c_str(), &status) != 0) return false;
   if (!may_write_to(directory, status, reader)) return false;
-  // What is in a directory of another user is that user's.
+  // A directory of another user may contain files of that user.
   if (S_ISDIR(file.st_mode) && file.st_uid != reader) return false;
   const bool is_sticky = (status.st_mode & S_ISVTX) != 0;
   return !is_sticky || file.st_uid == reader || status.st_uid == reader;
@@ -50,7 +51,7 @@ bool has_finding(const Diagnosis& diagnosis, std::string_view id) {
                      [id](const DoctorFinding& one) { return one.id == id; });
 }
 
-/// Where the reader is not root.
+/// "sudo " if the reader is not root.
 std::string sudo(const DoctorCase& facts) { return facts.options.reader == 0 ? "" : "sudo "; }
 
 std::string subject_of(const DoctorCase& facts) {
@@ -59,10 +60,10 @@ std::string subject_of(const DoctorCase& facts) {
 
 constexpr std::string_view kPlanted = "; somebody may have planted it";
 
-/// What is told of a file by what became of it. By FileFate.
+/// The finding for each FileFate.
 struct FateRow {
   std::string_view name;
-  std::string_view finding = {};  ///< empty: none
+  std::string_view finding = {};  ///< empty: no finding
   Severity severity = Severity::warning;
   std::string_view of_map = {}, of_dump = {};  ///< end of the message
 };
@@ -83,11 +84,11 @@ constexpr FateRow kFates[] = {
 
 const FateRow& row_of(FileFate fate) noexcept { return kFates[static_cast<std::size_t>(fate)]; }
 
-/// Of a file that is there, and is not used.
+/// For a file that exists but is not used.
 void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagnosis) {
   const FateRow& row = row_of(file.fate);
   const bool is_closed = row.finding == "unreadable";
-  // Of all files it is the same.
+  // Reported once for all files.
   if (row.finding.empty() || (is_closed && has_finding(diagnosis, row.finding))) return;
   std::string fix;
   if (file.fate == FileFate::other_pid) {
@@ -104,7 +105,7 @@ void add_file_finding(const DoctorCase& facts, const LookedFor& file, Diagnosis&
       {row.finding, row.severity, concat(visible(file.our_path), ": ", file.why, more), fix});
 }
 
-/// Whether what is there would do if it could be read, or had the right name.
+/// Whether an existing file would be used if it were readable, or had the right name.
 bool explains(const Diagnosis& diagnosis) {
   return has_finding(diagnosis, "unreadable") || has_finding(diagnosis, "other-pid") ||
          has_finding(diagnosis, "foreign-owner");
@@ -115,7 +116,7 @@ bool has_empty(const Diagnosis& diagnosis) {
                      [](const LookedFor& one) { return one.fate == FileFate::empty; });
 }
 
-/// A runtime that was told to write a map, of which nothing is seen.
+/// The runtime was started to write a map, but no map is found.
 void add_lost_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   const StartFlags& asked = facts.asked;
   const std::string by = asked.map_by.empty() ? asked.dump_by : asked.map_by;
@@ -150,12 +151,12 @@ void add_too_old(const DoctorCase& facts, Diagnosis& diagnosis) {
        maps.newer_program.empty() ? "" : naming_command(facts, false));
 }
 
-/// A runtime that was not told to name its code.
+/// The runtime was not started to name its code.
 void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   const bool has_jit = diagnosis.memory.regions != 0;
   const DoctorTexts& texts = facts.runtime().doctor;
   std::string message(texts.no_map);
-  // A snapshot seldom has the command line, and never the environment.
+  // A snapshot rarely contains the command line, and never the environment.
   if (facts.options.is_snapshot) {
     message = "The snapshot has neither a perf map nor a jitdump of " +
               std::string(title_of(facts.found.runtime)) + std::string(texts.no_snapshot);
@@ -185,7 +186,7 @@ void add_damage(Diagnosis& diagnosis) {
   }
 }
 
-/// There is a file, but what does it name?
+/// A file exists, but it names little of the process's code.
 void add_misfit(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagnosis) {
   const JitMemory& memory = diagnosis.memory;
   if (memory.regions == 0 || memory.named_bytes != 0) return;
@@ -213,7 +214,7 @@ void add_misfit(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagn
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kOldSnapshot = 60 * kSecond;
 
-/// Where perf looks on the host.
+/// The path that perf reads on the host.
 std::string host_map(const DoctorCase& facts) {
   return concat(facts.options.roots.tmp, "/", kMapName.of(facts.view.pid));
 }
@@ -228,7 +229,7 @@ std::optional<int> kernel_setting(const DoctorCase& facts, const char* name) {
                                                                           : std::nullopt;
 }
 
-/// What an unprivileged user may record, and whether the kernel's own functions have names.
+/// What an unprivileged user may record, and whether kernel symbols are readable.
 void add_settings(const DoctorCase& facts, Diagnosis& diagnosis) {
   const bool root = facts.options.reader == 0;
   const int paranoid = kernel_setting(facts, "perf_event_paranoid").value_or(0);
@@ -238,7 +239,7 @@ void add_settings(const DoctorCase& facts, Diagnosis& diagnosis) {
          "perf records for root alone here: perf_event_paranoid is " + std::to_string(paranoid),
          "sudo sysctl kernel.perf_event_paranoid=2");
   }
-  // From 2 on, others than root see nothing of the kernel anyway.
+  // From 2 on, other users than root cannot record the kernel anyway.
   if (root ? restrict >= 2 : restrict >= 1 && paranoid < 2) {
     note(diagnosis, "kptr-restrict",
          "perf cannot name the kernel's functions: kptr_restrict is " + std::to_string(restrict),
@@ -255,18 +256,18 @@ void add_ignored(const DoctorCase& facts, Diagnosis& diagnosis) {
     command.environment.assign(maps.naming_variables.begin(), maps.naming_variables.end());
     warn(diagnosis, "perf-ignores-region", message, command.text());
   } else if (memory.ignored_region.starts_with("[anon")) {
-    // Only when it attaches: the kernel's own event calls that memory //anon.
+    // Only if perf attaches to the process: in the kernel's own mmap events the memory is //anon.
     warn(diagnosis, "perf-ignores-region", message + "; it does if it starts the program itself",
          "perf record -g -- " + command.text());
   } else {
-    // Not 'resolve --perf-script': in call chains perf prints offsets in such a file.
+    // Not 'resolve --perf-script': for such a file perf prints offsets in call chains.
     warn(diagnosis, "perf-ignores-region", message,
          concat("perf record -k mono -g -p ", facts.view.pid,
                 " && perfmap stacks --format perf-script perf.data"));
   }
 }
 
-/// A dump is all there is: perf takes it in only by its marker, its name, and by inject.
+/// There is only a dump: perf uses it through its marker, its name, and perf inject.
 void add_dump(const DoctorCase& facts, const LookedFor& dump, Diagnosis& diagnosis) {
   const std::string name = kDumpName.of(facts.view.inner);
   const std::string convert =
@@ -289,7 +290,7 @@ void add_dump(const DoctorCase& facts, const LookedFor& dump, Diagnosis& diagnos
   }
 }
 
-/// A snapshot never has the environment, and seldom the command line.
+/// A snapshot never contains the environment, and rarely the command line.
 std::string unless_set(const DoctorCase& facts, const std::string& flag) {
   if (!facts.options.is_snapshot) return {};
   if (facts.knows_arguments) {
@@ -307,7 +308,7 @@ void add_interpreter(const DoctorCase& facts, Diagnosis& diagnosis) {
   warn(diagnosis, "only-interpreted", std::string(texts.only_interprets), command.text());
 }
 
-/// A map that is written when the process is asked to.
+/// A runtime that writes its map only on request: the map may be old.
 void add_old_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   const std::int64_t age = file_clock_ns() - facts.map_time_ns;
   if (facts.options.is_snapshot || age <= kOldSnapshot) return;
@@ -317,7 +318,7 @@ void add_old_map(const DoctorCase& facts, Diagnosis& diagnosis) {
        live_command(facts));
 }
 
-/// The flag by which stacks of the runtime's code are walked, or named.
+/// The flag that makes stacks of the runtime's code walkable, or names them.
 void add_stack_flag(const DoctorCase& facts, bool has_map, Diagnosis& diagnosis) {
   const RuntimeStacks& stacks = facts.runtime().stacks;
   if (stacks.flag.empty() || facts.asked.has_stack_flag) return;
@@ -334,7 +335,7 @@ void add_stack_flag(const DoctorCase& facts, bool has_map, Diagnosis& diagnosis)
        facts.knows_arguments ? command.text() : "");
 }
 
-/// That the names are in a log of the runtime's, or have to be.
+/// The names are in a log of the runtime, or can only be there.
 void add_log(const DoctorCase& facts, Diagnosis& diagnosis) {
   constexpr std::string_view kServes =
       " has the addresses and names of its loops, and serves 'perfmap stacks --map' as one";
@@ -360,7 +361,7 @@ void add_log(const DoctorCase& facts, Diagnosis& diagnosis) {
            (is_recorded ? facts.subject : "perf.data"));
 }
 
-/// What the runtime could do better.
+/// How the runtime's set-up can be improved.
 void add_runtime_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   const bool has_map = used_file(diagnosis, false) != nullptr;
   add_interpreter(facts, diagnosis);
@@ -368,7 +369,7 @@ void add_runtime_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   add_stack_flag(facts, has_map, diagnosis);
 }
 
-/// Why perf does not show the names that are there.
+/// Why perf does not show existing names.
 void add_perf_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   if (!diagnosis.concerns_jit()) return;
   const LookedFor* const map = used_file(diagnosis, false);
@@ -384,7 +385,7 @@ void add_perf_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   add_settings(facts, diagnosis);
 }
 
-/// The memory that a process has from those that it was forked from keeps their names.
+/// Memory inherited from ancestors keeps their names.
 void search_parents(const ProcSource& process, DoctorCase& facts, Coverage& coverage,
                     Diagnosis& diagnosis) {
   for (const ProcSource& parent : living_parents(process, facts.options.roots)) {
@@ -438,7 +439,7 @@ std::string live_command(const DoctorCase& facts) {
     return concat(sudo(facts), "nsenter --target ", view.pid, " --mount --pid -- ",
                   call(view.inner));
   }
-  // A runtime listens to its own user.
+  // A runtime accepts requests only from its own user.
   const bool own = view.status.uid == facts.options.reader;
   return (own ? "" : concat("sudo -u '#", view.status.uid, "' ")) + call(view.pid);
 }
@@ -538,7 +539,7 @@ void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
     add_misfit(facts, map != nullptr ? *map : *dump, diagnosis);
     return;
   }
-  // Python in gdb, say: its functions are not asked for.
+  // An embedded runtime, such as Python in gdb, is not asked about.
   const bool known = facts.found.runtime != Runtime::unknown &&
                      (facts.found.is_the_program || diagnosis.memory.regions != 0);
   if (!known && diagnosis.memory.regions == 0) return;
@@ -546,11 +547,11 @@ void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   if (explains(diagnosis)) return;
   const bool asked = !facts.asked.map_by.empty() || !facts.asked.dump_by.empty() ||
                      (!facts.knows_arguments && has_empty(diagnosis));
-  // A JVM that lives writes its map when it ends, or is asked.
+  // A JVM writes its map on exit or on request.
   const MapSupport& maps = facts.runtime().maps;
   const bool writes = !maps.is_live() || facts.is_gone;
   if (!known) {
-    // That finding tells already why there is no map.
+    // That finding already explains why there is no map.
     if (!has_finding(diagnosis, "not-a-file")) add_unknown_jit(diagnosis);
   } else if (facts.is_too_old()) {
     add_too_old(facts, diagnosis);

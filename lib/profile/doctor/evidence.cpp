@@ -21,7 +21,7 @@ Error gone(pid_t pid) {
   return {Errc::not_found, concat("no process ", pid, " (any more)"), 0, {}};
 }
 
-/// Moves an answer out; if it is an error, false and `error`.
+/// Moves the value of a result out; on an error, returns false and sets `error`.
 template <class T>
 bool take(ProcSource::Seen<T> seen, T& into, pid_t pid, Error& error) {
   if (!seen) {
@@ -42,7 +42,7 @@ std::string without_deleted(std::string path) {
   return path;
 }
 
-/// The mount namespace that perf would run in: ours.
+/// The mount namespace in which perf would run: ours.
 std::string own_mounts(const Roots& roots) {
   std::array<char, 64> target;
   const std::string link = roots.proc + "/self/ns/mnt";
@@ -53,12 +53,12 @@ std::string own_mounts(const Roots& roots) {
 bool shares_directory(const ProcSource& process, const std::string& path) {
   struct stat ours {};
   if (!path.starts_with('/') || ::stat(path.c_str(), &ours) != 0) return false;
-  // The link /tmp of a process may lead to where ours leads; below its root it has to be followed.
+  // /tmp of the process may be a link to our /tmp; inside its root the link must be followed.
   const auto theirs = process.look_below_root(path + "/.");
   return theirs && *theirs && (*theirs)->device == ours.st_dev && (*theirs)->inode == ours.st_ino;
 }
 
-/// By the program's name, else the names of its memory, else those of its libraries.
+/// By the name of the program, else the names of its memory, else those of its libraries.
 FoundRuntime recognise(const ProcessView& view) {
   if (const RuntimeInfo* const row = runtime_of_program(view.executable)) {
     return {row->runtime, "executable " + view.executable, {}, true};
@@ -76,7 +76,7 @@ FoundRuntime recognise(const ProcessView& view) {
   return {};
 }
 
-/// The digits and points that follow the runtime's name in a file name of the process's: "3.11".
+/// The version number after the runtime's name in a mapped file name: "3.11".
 std::string version_in_names(const ProcessView& view, const ProcessSigns& signs) {
   const auto digits = [](std::string_view rest) {
     std::string_view version = rest.substr(0, rest.find_first_not_of("0123456789."));
@@ -111,7 +111,7 @@ std::string version_in_release(const ProcSource& process, const std::string& pat
   return signs.release_version((*file)->text().substr(0, kMax));
 }
 
-/// Above lib/server/libjvm.so, or above jre/lib/amd64/server/libjvm.so.
+/// The file "release" above lib/server/libjvm.so, or above jre/lib/amd64/server/libjvm.so.
 std::string version_in_release(const ProcSource& process, const ProcessView& view,
                                const ProcessSigns& signs) {
   for (const Region& region : view.memory.regions) {
@@ -132,7 +132,7 @@ std::string version_in_release(const ProcSource& process, const ProcessView& vie
 
 // Its files.
 
-/// Code of libffi's, which calls C through tables: no runtime's, and without a name.
+/// Code of libffi, which calls C through tables: it belongs to no runtime, and has no name.
 bool is_of_libffi(const Region& region) noexcept {
   return region.file->name.starts_with("/memfd:libffi");
 }
@@ -160,7 +160,7 @@ FileFate fate_of(const Error& error) noexcept {
   return error.sys_errno == ELOOP ? FileFate::link : FileFate::not_regular;
 }
 
-/// What follows the last ": " of an error's message.
+/// The text after the last ": " of an error message.
 std::string reason_of(const Error& error) {
   const std::size_t colon = error.message.rfind(": ");
   return colon == std::string::npos ? error.message : error.message.substr(colon + 2);
@@ -181,7 +181,7 @@ void set_fate(const Error& error, LookedFor& file) {
                                               : "cannot be read: " + reason_of(error);
 }
 
-/// How a map or dump is opened that was found and not named.
+/// How to open a map or dump that was found, not named by the user.
 constexpr OpenPolicy kFoundFile{.follow_link = false, .regular_only = true, .bounded = true};
 
 /// See search_files().
@@ -193,10 +193,10 @@ class FileSearch {
 
   void look_for_map() {
     const auto name = [](pid_t pid) { return kMapName.of(pid); };
-    // Files in a snapshot's tmp have the pid outside, whatever the process called them.
+    // Files in a snapshot's tmp are named by the outer pid, even if the process used another.
     if (options_.is_snapshot) return try_map(in_tmp(name(view_.pid), false), false);
     const bool same_name = view_.inner == view_.pid;
-    // A relative directory means nothing below another root.
+    // A relative directory has no meaning below another root.
     if (options_.roots.tmp.starts_with('/')) {
       try_map(in_tmp(name(view_.inner), true),
               view_.other_mounts || (view_.shares_tmp && same_name));
@@ -206,7 +206,7 @@ class FileSearch {
   }
 
   void look_for_dumps() {
-    std::vector<std::pair<std::string, bool>> mapped;  // path, and whether executable
+    std::vector<std::pair<std::string, bool>> mapped;  // path, and whether it is executable
     for (const Region& region : view_.memory.regions) {
       if (!region.file->is_file() || !kDumpName.pid_in(region.file->name)) continue;
       const auto same = [&](const auto& one) { return one.first == region.file->name; };
@@ -243,7 +243,7 @@ class FileSearch {
   FoundFiles found;
 
  private:
-  /// Where `by_process` is the path as the process means it.
+  /// `by_process`: the path is as the process sees it.
   FilePlace in_tmp(const std::string& name, bool by_process) const {
     const std::string path = options_.roots.tmp + "/" + name;
     if (!by_process || view_.shares_tmp) return {view_.shares_tmp ? path : "", path, ""};
@@ -269,14 +269,14 @@ class FileSearch {
     return **std::move(seen);
   }
 
-  /// Such as our own advice makes one: perf follows it.
+  /// A link such as our advice creates: perf follows it.
   bool leads_to_map(const LookedFor& link) const {
     std::array<char, 4097> target;
     const ssize_t size = ::readlink(link.our_path.c_str(), target.data(), target.size());
     return size > 0 && map_path_ == std::string_view(target.data(), static_cast<std::size_t>(size));
   }
 
-  /// What is wrong with a file that could be opened, or nothing.
+  /// Sets what is wrong with an opened file, if anything.
   void object(const Input& input, LookedFor& file) const {
     const FileFacts& facts = input.facts();
     if (!options_.is_snapshot && facts.uid != view_.status.uid && facts.uid != 0 &&
@@ -341,7 +341,7 @@ class FileSearch {
     }
   }
 
-  /// Whether it is there.
+  /// Returns whether the dump exists.
   bool try_dump(const FilePlace& place, bool has_marker) {
     Input input = Input::from_text("", "");
     LookedFor file = judge(place, &input);
@@ -361,7 +361,7 @@ class FileSearch {
   const DoctorOptions& options_;
   Coverage& coverage_;
   bool has_map_ = false;
-  std::string map_path_;                                        // as we see it
+  std::string map_path_;                                        // the path as we see it
   std::vector<std::pair<std::uint64_t, std::uint64_t>> known_;  // device and inode
 };
 
@@ -376,12 +376,13 @@ Result<ProcessView> view_process(const ProcSource& process, const Roots& roots, 
       !take(process.memory_map(files), view.memory, view.pid, error)) {
     return Failure(std::move(error));
   }
-  // Snapshots seldom have one.
+  // Snapshots rarely contain it.
   const bool has_arguments = take(process.command_line(), view.arguments, view.pid, error);
   if (!has_arguments && error.code != Errc::not_found) return Failure(std::move(error));
-  // A process that overwrites its arguments to show a title leaves NULs after it.
+  // A process that overwrites its arguments with a title leaves NULs after it.
   while (!view.arguments.empty() && view.arguments.back().empty()) view.arguments.pop_back();
-  // A kernel thread has no program, and who may read the map may lack the rest.
+  // A kernel thread has no executable, and a user who may read the map may not be allowed to read
+  // the rest.
   if (take(process.executable(), view.executable, view.pid, error)) {
     view.executable = without_deleted(std::move(view.executable));
   }
@@ -419,7 +420,8 @@ Coverage::Coverage(const MemoryMap& memory) {
             [](const Region* a, const Region* b) { return a->range.begin < b->range.begin; });
 }
 
-/// Regions of one process do not overlap; those of hostile text may, and cost a hit at most.
+/// Regions of one process do not overlap. Those of hostile input may, and then cost a match at
+/// most.
 bool Coverage::meets_executable(AddressRange entry) const noexcept {
   const auto above =
       std::partition_point(executable_.begin(), executable_.end(),

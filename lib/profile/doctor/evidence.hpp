@@ -12,11 +12,11 @@
 #include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/runtimes.hpp"
 
-/// What is seen of a process before anything is concluded: who it is, its memory, and the maps and
-/// jitdumps that are there for it.
+/// The facts about a process before any conclusion: its identity, its memory, and the maps and
+/// jitdumps that exist for it.
 namespace perfmap {
 
-/// One text of strings and whole numbers.
+/// Joins strings and integers into one text.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
   std::string text;
@@ -35,18 +35,18 @@ struct ProcessView : ProgramStart {
   ProcessStatus status;
   MemoryMap memory;
   pid_t pid = 0;
-  pid_t inner = 0;  ///< as the process knows itself
-  /// Our temporary directory is the process's, too: paths mean the same.
+  pid_t inner = 0;  ///< the pid inside its namespace
+  /// Our temporary directory is also the process's: paths mean the same in both.
   bool shares_tmp = false;
-  /// perf enters its mount namespace to find its map.
+  /// perf must enter its mount namespace to find its map.
   bool other_mounts = false;
 };
 
-/// Fails with not_found where the process is gone.
-/// `is_snapshot`: the roots are those of one, which does not tell mount namespaces.
+/// Fails with not_found if the process does not exist. `is_snapshot`: the roots are those of a
+/// snapshot, which does not contain mount namespaces.
 Result<ProcessView> view_process(const ProcSource& process, const Roots& roots, bool is_snapshot);
 
-/// What is behind the last slash.
+/// The part after the last slash.
 inline std::string_view base_name(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
@@ -55,24 +55,24 @@ struct FoundRuntime {
   Runtime runtime = Runtime::unknown;
   std::string evidence;
   std::string version;
-  bool is_the_program = false;  ///< and no library in another one, as Python is in gdb
+  bool is_the_program = false;  ///< not a library in another program, like Python in gdb
 };
 
-/// By the program's name, else the names of its memory, else those of its libraries.
+/// By the name of the program, else the names of its memory, else those of its libraries.
 FoundRuntime find_runtime(const ProcSource& process, const ProcessView& view);
-/// The same by the view alone: of a process that is gone.
+/// The same from the view alone, for a process that has ended.
 FoundRuntime find_runtime(const ProcessView& view);
 
-/// Adds up which executable memory of a process its entries name. Holds 16 bytes for each entry
-/// that lies there, and no more than the most below where they overlap.
+/// Computes how much executable memory of a process its entries name. Holds 16 bytes for each entry
+/// in that memory; where entries overlap, at most as many as the limit below.
 class Coverage {
  public:
   explicit Coverage(const MemoryMap& memory);
   void add(AddressRange entry);
-  /// Whether a region of a file shows an ELF file, as far as that can be told.
+  /// Whether a region of a file shows an ELF file, if known.
   using IsElf = std::function<bool(const Region& region)>;
-  /// What was added, and the memory. The memory map has to live still. Of files only those count of
-  /// which something was added, and which `is_elf` denies.
+  /// The result for all entries added. The memory map must still exist. Of mapped files, only those
+  /// count that have entries and are not ELF files by `is_elf`.
   JitMemory result(const IsElf& is_elf);
 
  private:
@@ -80,52 +80,52 @@ class Coverage {
   void unite();
   std::uint64_t named_in(const AddressRange& range) const noexcept;
 
-  std::vector<const Region*> executable_;  // by address
+  std::vector<const Region*> executable_;  // sorted by address
   std::vector<AddressRange> named_;
   std::size_t unite_at_ = std::size_t{1} << 20;
   std::uint64_t hits_ = 0;
 };
 
-/// Of a living process, or of a recorded one. What cannot be read is taken for one.
+/// For a living or a recorded process. An unreadable file counts as ELF.
 bool shows_elf(const ProcSource& process, const Region& region);
 bool shows_elf(const ProcessTracker::OpenModule& open_module, const Region& region);
 
-/// lstat(2) on our side.
+/// lstat(2) on the host.
 Result<FileFacts> look_at_path(const std::string& path);
 
-/// A place where a map or a dump may be.
+/// A possible path of a map or a dump.
 struct FilePlace {
   std::string path;      ///< LookedFor::path
   std::string our_path;  ///< LookedFor::our_path
-  std::string below;     ///< the path below the process's root; empty: on our side
+  std::string below;     ///< path below the process's root; empty: on the host
 };
 
-/// What a search knows of files that judge_file() does not. Of a place on our side `look` and
-/// `open` may be left to it.
+/// The parts of a search that judge_file() does not know. For a place on the host, `look` and
+/// `open` may be empty.
 struct FileJudge {
-  /// Sets `fate` and `why` of a file that is not believed.
+  /// Sets `fate` and `why` of a file that is rejected.
   std::function<void(const Input&, LookedFor&)> object;
-  std::function<Result<FileFacts>(const FilePlace&)> look = {};  ///< as lstat(2)
+  std::function<Result<FileFacts>(const FilePlace&)> look = {};  ///< like lstat(2)
   std::function<Result<Input>(const FilePlace&)> open = {};
 };
 
-/// What became of a file: `used`, and then it is in `good`, or why not.
+/// Decides the fate of a file: `used`, and then it is added to `good`, or the reason why not.
 LookedFor judge_file(const FilePlace& place, const FileJudge& judge, Input* good);
 
-/// Reads a map or dump that is used: counts its entries, adds them to the coverage, and notes
-/// damage. `is_growing`: a last record that is not whole is not there yet.
+/// Reads a map or dump in use: counts its entries, adds them to the coverage, and records damage.
+/// `is_growing`: ignores an incomplete last record.
 void take_map(Input input, LookedFor& file, Coverage& coverage);
 void take_dump(Input input, LookedFor& file, Coverage& coverage, bool is_growing);
 
 struct FoundFiles {
   std::vector<LookedFor> looked_for;
-  std::int64_t map_time_ns = 0;  ///< when the map in use was last changed
-  bool perf_opens_map = false;   ///< the map in use is one that perf opens, too
+  std::int64_t map_time_ns = 0;  ///< modification time of the map in use
+  bool perf_opens_map = false;   ///< perf opens the map in use as well
 };
 
-/// Looks for the perf map and the jitdumps of a process where find_process_map() and
-/// find_process_dumps() do, and says of each what became of it. Those that are used are read, and
-/// added to `coverage`.
+/// Searches for the perf map and the jitdumps of a process in the same places as find_process_map()
+/// and find_process_dumps(), and reports the fate of each. The files in use are read and added to
+/// `coverage`.
 FoundFiles search_files(const ProcSource& process, const ProcessView& view,
                         const DoctorOptions& options, Coverage& coverage);
 

@@ -28,23 +28,23 @@ struct Subject {
   std::shared_ptr<const AddressSpace> memory;  ///< never null
   const ProcessLintOptions& options;
 
-  /// As the process itself knows it.
+  /// The pid inside its namespace.
   pid_t inner_pid() const noexcept {
     return status.namespace_tgids.empty() ? process.pid() : status.namespace_tgids.back();
   }
 };
 
-/// A finding about a whole file: a map has lines, a dump offsets.
+/// The location for a finding about a whole file: lines for a map, offsets for a dump.
 Location whole_file(bool is_dump) noexcept {
   return is_dump ? Location{0, 0, 0} : Location{0, 1, 1};
 }
 
-/// A file that is there, where a map or a dump of the process may be.
+/// An existing file in a place where a map or a dump of the process may be.
 struct Candidate {
-  std::string path;   ///< as messages and find_process_map() call it
-  std::string below;  ///< its path below the process's root; empty: it is on the host
+  std::string path;   ///< as shown in messages, and as returned by find_process_map()
+  std::string below;  ///< path below the process's root; empty: on the host
   bool is_dump = false;
-  pid_t named = 0;  ///< the pid in its name; 0: it is mapped, whatever it is called
+  pid_t named = 0;  ///< pid in its name; 0: it is mapped, so its name does not matter
   FileFacts facts;
 };
 
@@ -61,8 +61,8 @@ class Candidates {
   const std::vector<Candidate>& all() const noexcept { return all_; }
 
  private:
-  /// By the name that it should have, where the process and we see it, and only where there is none
-  /// by names that it should not have.
+  /// Searches for the correct name, inside the process's root and on the host, and only if there is
+  /// none, for names that it should not have.
   void look_for(bool is_dump) {
     const auto& options = subject_.options;
     const JitFileName& name = is_dump ? kDumpName : kMapName;
@@ -74,7 +74,7 @@ class Candidates {
              add_below_root({{}, options.roots.tmp + "/" + name.of(pid), is_dump, pid, {}});
     };
     const bool found = below(inner);
-    // Beside the right one, one of that name is a copy for those who look on the host.
+    // Besides the correct file, one of that name is a copy for readers on the host.
     const pid_t named = found ? 0 : outer;
     const bool on_host =
         add_on_host({options.roots.tmp + "/" + name.of(outer), {}, is_dump, named, {}});
@@ -83,7 +83,7 @@ class Candidates {
       if (pid != inner && !is_of_another(pid)) below(pid);
     }
   }
-  /// A process has one, or few; one that maps thousands of such names wants to keep us busy.
+  /// A process has few dumps; thousands of mapped names are an attack on our run time.
   void look_for_mapped_dumps() {
     constexpr std::size_t kMax = 64;
     std::unordered_set<const MappedFile*> seen;
@@ -95,7 +95,7 @@ class Candidates {
       }
     }
   }
-  /// Whether somebody has that pid where the process lives.
+  /// Whether another process has that pid in the namespace of this process.
   bool is_of_another(pid_t pid) const {
     const auto there = subject_.process.look_below_root("/proc/" + std::to_string(pid));
     return there && *there;
@@ -130,7 +130,7 @@ class Candidates {
   std::vector<Candidate> all_;
 };
 
-/// The error of opening it, if it could not be opened; other errors are not reported here.
+/// Reports the error if the file could not be opened; other errors are not reported here.
 void check_readable(const Subject& subject, const Candidate& one, Diagnostics& problems) {
   const OpenPolicy policy{
       .follow_link = false, .regular_only = true, .bounded = true, .keep_descriptor = false};
@@ -153,7 +153,7 @@ bool is_believed(const Subject& subject, const FileFacts& facts) noexcept {
          facts.uid == subject.status.uid;
 }
 
-/// PM062 and what else keeps a file from being read; XF003 where nothing does but another map.
+/// PM062 and other reasons why a file is not read; XF003 if the only reason is another map.
 void check_unread(const Subject& subject, const Candidate& one, bool has_other_map,
                   Diagnostics& problems) {
   const Location where = whole_file(one.is_dump);
@@ -170,7 +170,7 @@ void check_unread(const Subject& subject, const Candidate& one, bool has_other_m
                "the process has another map, which was read; profilers take one of them");
 }
 
-/// PM060, PM064, PM066, of a regular file that was read or not.
+/// PM060, PM064, PM066 for a regular file, read or not.
 void check_candidate(const Subject& subject, const Candidate& one, bool was_read,
                      Diagnostics& problems) {
   if (!one.facts.is_regular) return;
@@ -192,8 +192,8 @@ void check_candidate(const Subject& subject, const Candidate& one, bool was_read
   }
 }
 
-/// PM060, PM062 to PM064, PM066, PM067, XF003: the files as such. Answers with those that were not
-/// read, and about which there is something to say.
+/// PM060, PM062 to PM064, PM066, PM067, XF003: the files themselves. Returns the unread files with
+/// findings.
 std::vector<UnreadFile> check_files(const Subject& subject, std::span<const LintedFile> files,
                                     const Diagnostics& wanted) {
   const bool has_map = std::any_of(files.begin(), files.end(),
@@ -217,19 +217,19 @@ std::vector<UnreadFile> check_files(const Subject& subject, std::span<const Lint
 
 using ModulePtr = std::shared_ptr<const Module>;
 
-/// V8 names bytecode, too, which is data: no address of code has such a name, wherever it lies.
+/// V8 also names bytecode, which is data, so its addresses need not be executable.
 bool is_bytecode(const Entry& entry) {
   const DecodedName name = decode_name(entry.name);
   return !name.tier.empty() && name.tier == runtime_info(name.runtime).names.data_tier;
 }
 
-/// What was executable at one of a few looks.
+/// The memory that was executable at any of a few looks.
 class ExecutableMemory {
  public:
   explicit ExecutableMemory(const Subject& subject) : process_(subject.process) {
     add(subject.memory->regions());
   }
-  /// False where the process is gone, or cannot be read any more.
+  /// False if the process has ended, or is no longer readable.
   bool look_again() {
     MappedFiles files;
     const ProcSource::Seen<MemoryMap> memory = process_.memory_map(files);
@@ -238,7 +238,7 @@ class ExecutableMemory {
     return true;
   }
   const Region* find(Address address) const noexcept { return space_->find(address); }
-  /// The first address that is not; nothing where all are.
+  /// The first address that is not executable; nothing if all are.
   std::optional<Address> first_hole(AddressRange range) const noexcept {
     Address at = range.begin;
     do {
@@ -258,7 +258,7 @@ class ExecutableMemory {
   }
 
  private:
-  /// Those of a former look keep what they have: they may be what is gone by now.
+  /// Regions of earlier looks keep their range, which may be unmapped by now.
   void add(std::span<const Region> regions) {
     std::vector<Region> changes;
     std::copy_if(regions.begin(), regions.end(), std::back_inserter(changes),
@@ -270,12 +270,12 @@ class ExecutableMemory {
   std::shared_ptr<const AddressSpace> space_ = std::make_shared<AddressSpace>();
 };
 
-/// The ELF files among what is mapped, each opened once.
+/// The mapped ELF files; each is opened once.
 class ElfFiles {
  public:
   explicit ElfFiles(const Subject& subject) : subject_(subject) {}
 
-  /// The module that a region shows; null where that is no ELF file, or cannot be opened.
+  /// The module that a region shows; null if it is not an ELF file, or cannot be opened.
   const Module* at(const Region* region) {
     if (region == nullptr || !region->file->is_file() || !subject_.options.open_module) {
       return nullptr;
@@ -290,7 +290,7 @@ class ElfFiles {
 
  private:
   struct Opened {
-    std::shared_ptr<const MappedFile> file;  // so that no other one gets its address
+    std::shared_ptr<const MappedFile> file;  // keeps the address from being reused by another file
     ModulePtr module;
   };
   const Subject& subject_;
@@ -305,7 +305,7 @@ std::string describe(const Module& module, const Region& region, Address address
   return text;
 }
 
-/// PM111 and PM112, one map at a time.
+/// PM111 and PM112 for one map at a time.
 class EntryRules {
  public:
   EntryRules(const Map& map, const ExecutableMemory& memory, ElfFiles& elf_files,
@@ -353,8 +353,8 @@ void check_map(const Map& map, ExecutableMemory& memory, ElfFiles& elf_files,
   map.for_each(ignored, [&rules](const Entry& entry) { rules.see(entry); });
 }
 
-/// Whether a region shows the dump: on some file systems the device that stat(2) tells is another
-/// than that of the memory map, and then the name has to do.
+/// Whether a region shows the dump. On some file systems, stat(2) and the memory map report
+/// different devices; then the names are compared.
 bool shows(const Region& region, const Input& dump) {
   return region.file->is_file() && region.file->inode == dump.facts().inode &&
          base_name(region.file->name) == base_name(dump.name());
@@ -374,7 +374,7 @@ void check_marker(const Subject& subject, const Jitdump& dump, Diagnostics& prob
                    : "the process has not mapped it: perf inject does not find it");
 }
 
-/// PM111, PM112, JD110: what is mapped where the files say that there is code.
+/// PM111, PM112, JD110: whether the memory is executable where the files have code.
 void check_memory(const Subject& subject, std::span<const LintedFile> files) {
   ExecutableMemory memory(subject);
   ElfFiles elf_files(subject);
@@ -387,7 +387,8 @@ void check_memory(const Subject& subject, std::span<const LintedFile> files) {
   }
 }
 
-/// Whether a file is mapped of which the name begins so: programs and libraries say what runs.
+/// Whether a file whose name begins like this is mapped: programs and libraries identify the
+/// runtime.
 bool maps_file(const AddressSpace& memory, std::string_view begin) {
   const auto regions = memory.regions();
   return std::any_of(regions.begin(), regions.end(), [begin](const Region& region) {
@@ -395,7 +396,7 @@ bool maps_file(const AddressSpace& memory, std::string_view begin) {
   });
 }
 
-/// The runtime whose files are mapped, and that has such rules; null if there is no such runtime.
+/// The runtime whose files are mapped and that has such rules; null if there is none.
 template <class Has>
 const RuntimeInfo* runtime_with(const AddressSpace& memory, Has&& has) {
   for (const RuntimeInfo* const one : all_runtimes()) {
@@ -407,7 +408,7 @@ const RuntimeInfo* runtime_with(const AddressSpace& memory, Has&& has) {
   return nullptr;
 }
 
-/// Command line and environment, as far as they can be seen.
+/// Command line and environment, as far as readable.
 ProgramStart start_of(const ProcSource& process) {
   ProgramStart start;
   if (auto words = process.command_line(); words && *words) start.arguments = **std::move(words);
@@ -418,7 +419,7 @@ ProgramStart start_of(const ProcSource& process) {
   return start;
 }
 
-/// Seconds since it was last written; 0 if the process may still write it.
+/// Seconds since the last write; 0 if the process may still write.
 std::int64_t age_of_snapshot(const FileFacts& file, const Roots& roots) {
   constexpr std::int64_t kSecond = 1'000'000'000;
   timespec now{};
@@ -453,7 +454,7 @@ bool has_names_of(Runtime runtime, const Map& map) {
   return false;
 }
 
-/// Whether both run the very same program: a fork's has not begun anew.
+/// Whether both run the same program image: the child of a fork has not called exec.
 bool is_fork_of(const ProcSource& child, const ProcSource& parent) {
   const ProcSource::Seen<std::uint64_t> one = child.image_id();
   const ProcSource::Seen<std::uint64_t> other = parent.image_id();
@@ -473,7 +474,7 @@ bool lacks_map_after_fork(const Subject& subject) {
   return map && has_names_of(runtime->runtime, Map(*map));
 }
 
-/// Where the process would write its map.
+/// The path where the process would write its map.
 std::string own_map_path(const Subject& subject) {
   const Roots& roots = subject.options.roots;
   const pid_t inner = subject.inner_pid();
@@ -482,7 +483,7 @@ std::string own_map_path(const Subject& subject) {
   return concat(roots.proc, "/", subject.process.pid(), "/root", path);
 }
 
-/// PM091, PM092, PM094: how the runtime was started. PM094 is about a map that is not there.
+/// PM091, PM092, PM094: how the runtime was started. PM094 is about a missing map.
 void check_runtime(const Subject& subject, std::span<const LintedFile> files,
                    const Diagnostics& wanted, std::vector<UnreadFile>& unread) {
   const auto map = std::find_if(files.begin(), files.end(),
@@ -514,7 +515,7 @@ bool has_file(std::span<const LintedFile> files, const struct stat& status) {
   });
 }
 
-/// PM065: what is left of a process is in our own directory.
+/// PM065: files of an ended process in our own directory.
 std::vector<UnreadFile> check_left_behind(pid_t pid, std::span<const LintedFile> files,
                                           const Diagnostics& wanted, const Roots& roots) {
   for (const LintedFile& file : files) say_gone(pid, file.dump != nullptr, *file.problems);
@@ -529,7 +530,7 @@ std::vector<UnreadFile> check_left_behind(pid_t pid, std::span<const LintedFile>
   return unread;
 }
 
-/// The process as it is now, and whether its memory can be seen. Nothing where it is gone.
+/// The current state of the process, and whether its memory is readable. Nothing if it has ended.
 ProcSource::Seen<Subject> subject_of(const ProcSource& process, const ProcessLintOptions& options,
                                      std::optional<Error>& unseen) {
   ProcSource::Seen<ProcessStatus> status = process.status();

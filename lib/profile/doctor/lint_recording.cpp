@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kSecond = std::uint64_t{1000} * 1000 * 1000;
 constexpr std::uint64_t kMachineAt = 12;  // in a dump's header
 
-/// Of perf-PID.map and jit-PID.dump; 0 of other names.
+/// The pid in perf-PID.map and jit-PID.dump; 0 for other names.
 pid_t pid_in_name(std::string_view path) noexcept {
   std::string_view name = base_name(path);
   for (const std::string_view start : {kMapName.begin, kDumpName.begin}) {
@@ -89,7 +89,7 @@ class RecordingLint {
     return {std::move(maps), std::move(dumps)};
   }
 
-  /// At that time or, of a dump that has another clock, at all.
+  /// At that time or, for a dump with another clock, at any time.
   bool is_named(pid_t pid, Address address, std::uint64_t time) const {
     const auto found = sources_.find(pid);
     if (found == sources_.end()) return false;
@@ -151,7 +151,7 @@ class RecordingLint {
     if (is_after || is_before) say("times do not meet those of the recording: " + times);
   }
 
-  /// When the recording began, by the clock of files; 0 where nothing tells.
+  /// When the recording began, on the clock of files; 0 if unknown.
   std::int64_t began() const noexcept {
     const std::uint64_t wall = samples_.facts.wall_ns;
     if (wall != 0 && samples_.facts.clock_ns != 0) {

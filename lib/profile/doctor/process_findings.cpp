@@ -14,12 +14,13 @@ namespace {
 
 constexpr const char* kCopies = "dwarf,16384";
 
-/// Whether a workload, which may start others by the same flag, asks for this dump.
+/// Whether a workload, which may start other processes with the same flag, asks for this dump.
 bool asks_for(const UnwindingDump& dump, const std::vector<std::string>& workload) {
   return std::ranges::find_first_of(workload, dump.words) != workload.end();
 }
 
-/// Sets what the words before the program (env NAME=VALUE) set, too, and answers with the rest.
+/// Applies the settings in the words before the program (env NAME=VALUE) as well, and returns the
+/// remaining words.
 std::vector<std::string> set_in_workload(const std::vector<std::string>& variables,
                                          std::size_t program, std::vector<std::string>& workload) {
   std::vector<std::string> rest;
@@ -47,26 +48,26 @@ std::string export_command(const std::vector<std::string>& variables) {
   return line;
 }
 
-/// How a recorded process has to be started so that its code has names, or its stacks callers.
+/// How to start a recorded process so that its code has names, or its stacks have callers.
 class StartAdvice {
  public:
   struct Wants {
     bool names = false;
     bool stacks = false;
   };
-  /// Borrows all. `has_jit`: the process has code of its runtime already.
+  /// Borrows all. `has_jit`: the process already has code of its runtime.
   StartAdvice(const RecordingCase& recording, const RecordedView& recorded, const DoctorCase& facts,
               bool has_jit) noexcept
       : recording_(recording), recorded_(recorded), facts_(facts), has_jit_(has_jit) {}
 
-  /// Whether anything can be told to the runtime, or to perf, that keeps its callers.
+  /// Whether an option of the runtime or of perf keeps its callers.
   bool can_keep_stacks() const {
     const StackFlags flags = stack_flags(facts_);
     return !flags.flags.empty() || !flags.variables.empty() || wants_copies({.stacks = true});
   }
 
-  /// A change of perf's command line. Nothing where that does not reach the process: perf did not
-  /// start it; or where the process can be asked while it lives.
+  /// A change of perf's command line. Nothing if that does not affect the process, because perf did
+  /// not start it, or if a command to the living process is enough.
   std::optional<RecordingAdvice::Change> change(Wants wants) const {
     const RuntimeInfo& runtime = facts_.runtime();
     if (!is_reached()) return std::nullopt;
@@ -95,11 +96,11 @@ class StartAdvice {
     };
   }
 
-  /// "export NAME=VALUE", for a shell that starts it; empty where no variable does that.
+  /// "export NAME=VALUE" for a shell that starts it; empty if no variable has that effect.
   std::string exports(Wants wants) const { return export_command(variables(wants)); }
 
  private:
-  /// perf's environment, and changes of its workload, reach what it started.
+  /// Environment and workload changes of perf affect the processes that it started.
   bool is_reached() const noexcept {
     const std::optional<RecordCommand>& command = recording_.context.command;
     if (!command || command->workload.empty()) return false;
@@ -113,7 +114,7 @@ class StartAdvice {
     if (wants.names) variables = naming_variables(facts_);
     const std::optional<RecordCommand>& command = recording_.context.command;
     const UnwindingDump& dump = facts_.runtime().stacks.dump;
-    // Children of multiprocessing's "spawn" do not inherit -X, but variables.
+    // Children of multiprocessing's "spawn" inherit variables, but not -X.
     const bool is_named = dump.exists() && !variables.empty();
     if (is_named && command && asks_for(dump, command->workload)) {
       variables = {std::string(dump.variable)};
@@ -130,7 +131,7 @@ class StartAdvice {
     const StackFlags flags = wants.stacks ? stack_flags(facts_) : StackFlags();
     CommandLine line =
         wants.names ? naming_command_line(facts_, has_jit_) : own_command(recorded_.view);
-    // The dump has the names, too.
+    // The dump contains the names as well.
     if (facts_.runtime().stacks.dump.exists() && !flags.flags.empty()) line.inserted.clear();
     const auto& had = line.inserted;
     const bool is_there =
@@ -145,7 +146,7 @@ class StartAdvice {
     return line;
   }
 
-  /// The unwinding information in a jitdump concerns copied stacks.
+  /// Unwinding information in a jitdump is used with copied stacks.
   bool wants_copies(Wants wants) const {
     if (!wants.stacks || !facts_.runtime().stacks.dump.exists()) return false;
     const bool has_dump = !facts_.asked.dump_by.empty() || !stack_flags(facts_).flags.empty();
@@ -158,7 +159,7 @@ class StartAdvice {
   bool has_jit_;
 };
 
-/// What costs names in several processes alike: one finding.
+/// A cause of missing names in several processes: reported as one finding.
 struct CauseGroup {
   const RecordedProcessState* first = nullptr;
   std::uint64_t processes = 0, samples = 0, frames = 0, unnamed = 0;
@@ -169,7 +170,7 @@ constexpr std::string_view kBeganUnseen =
     ": the recording does not have what the process mapped before its first sample, so nothing "
     "tells which map or jitdump is its own; record again";
 
-/// A sentence that others go before.
+/// Adapts a sentence that follows others.
 std::string continued(std::string sentence) {
   if (sentence.starts_with("The ")) sentence[0] = 't';
   return sentence;
@@ -177,7 +178,7 @@ std::string continued(std::string sentence) {
 
 constexpr std::uint64_t kFirstPidNamespace = 0xeffffffc;  // PROC_PID_INIT_INO
 
-/// Whether files of that process were looked for: it, or one that it has memory from.
+/// Whether files of that process were searched for this one: it is the process or an ancestor.
 bool uses_files_of(const RecordedProcessState& process, pid_t pid) noexcept {
   return process.counts.pid == pid ||
          std::any_of(process.looked_for.begin(), process.looked_for.end(),
@@ -202,7 +203,7 @@ class ProcessAdvice {
     facts_.is_gone = !recorded_.is_alive;
     facts_.subject = shell_word(recording.context.path);
     if (!facts_.runtime().maps.log.empty()) find_proposed_log();
-    // Nothing else makes it write one.
+    // Nothing else makes the runtime write one.
     const UnwindingDump& dump = facts_.runtime().stacks.dump;
     const bool has_dump = dump.exists() && has_own_dump();
     if (has_dump && facts_.asked.dump_by.empty()) facts_.asked.dump_by = dump.flag;
@@ -210,7 +211,7 @@ class ProcessAdvice {
   ProcessAdvice(const ProcessAdvice&) = delete;
   ProcessAdvice& operator=(const ProcessAdvice&) = delete;
 
-  /// Causes that other processes may have, too.
+  /// Causes that other processes may share.
   void count_into(CauseGroups& groups) {
     find_causes();
     for (const DoctorFinding& cause : causes_) {
@@ -226,7 +227,7 @@ class ProcessAdvice {
   void add(const CauseGroups& groups) {
     wants_stacks_ = process_.ends_in_jit != 0 && !facts_.asked.has_stack_flag;
     if (add_foreign()) {
-      // Then nothing else is the cause.
+      // Then this is the only cause.
     } else if (process_.unnamed_jit != 0) {
       add_names(groups);
     } else {
@@ -246,7 +247,7 @@ class ProcessAdvice {
            process_.jit_frames == 0;
   }
 
-  /// Of the whole machine, most processes are not those that were meant.
+  /// In a system-wide recording, most processes are not the intended ones.
   bool is_meant() const noexcept {
     const std::optional<RecordCommand>& command = recording_.context.command;
     return !command || !command->records_all() || recorded_.workload_at;
@@ -256,7 +257,7 @@ class ProcessAdvice {
     return recording_.context.samples.began_unseen(process_.counts.pid);
   }
 
-  /// It was not told to name its code.
+  /// The runtime was not started to name its code.
   bool lacks_flags() const noexcept {
     return process_.unnamed_jit != 0 && !is_any_used() && facts_.asked.map_by.empty() &&
            facts_.asked.dump_by.empty();
@@ -276,7 +277,8 @@ class ProcessAdvice {
     });
   }
 
-  /// A dump that goes through a buffer of stdio, as Python's; null where all of it was written.
+  /// A dump written through a stdio buffer, like Python's, and not completely; null if it is
+  /// complete.
   const LookedFor* cut_buffer() const noexcept {
     if (facts_.runtime().stacks.dump.cut.empty() || !facts_.is_gone) return nullptr;
     for (const LookedFor& file : process_.looked_for) {
@@ -287,7 +289,7 @@ class ProcessAdvice {
     return nullptr;
   }
 
-  /// Unwinding information is missing with the names.
+  /// Unwinding information is missing together with the names.
   bool explains_ends() const noexcept {
     return cut_buffer() != nullptr && process_.ends_in_jit <= process_.unnamed_jit;
   }
@@ -321,7 +323,7 @@ class ProcessAdvice {
                   " made in ", where, " have no name (", percent_text(unnamed, frames), ")");
   }
 
-  /// No command line helps: with -X perf each name is written at once, but stacks end there.
+  /// No command line fixes this: with -X perf each name is written at once, but stacks end there.
   void add_cut_buffer(const std::string& counts, const LookedFor& file, Severity severity) {
     std::string text = counts;
     if (process_.ends_in_jit != 0 && explains_ends()) {
@@ -354,7 +356,7 @@ class ProcessAdvice {
     return true;
   }
 
-  /// A dump that nothing shows to be the process's is not used unasked.
+  /// A dump that cannot be proved to belong to the process is only used on request.
   bool add_unmarked(const std::string& counts, Severity severity) {
     for (const LookedFor& file : process_.looked_for) {
       if (!file.is_dump || file.has_marker || file.fate != FileFate::shadowed) continue;
@@ -365,7 +367,7 @@ class ProcessAdvice {
     return false;
   }
 
-  /// Of a recording that was made with the fix that is proposed: it does not tell the environment.
+  /// For a recording made with the proposed fix: the recording does not contain the environment.
   void find_proposed_log() {
     const RecordedSamples& samples = recording_.context.samples;
     const bool is_seen = samples.was_executed(process_.counts.pid) && facts_.is_gone;
@@ -378,11 +380,11 @@ class ProcessAdvice {
     const auto length = static_cast<std::int64_t>(std::min(samples.last - samples.first, kLongest));
     const bool is_good =
         file && file->is_regular && (file->uid == 0 || file->uid == options_.reader);
-    // An older one is of an earlier process with that pid.
+    // An older log belongs to an earlier process with that pid.
     if (!is_good || file->mtime_ns < end - length - 2 * kTimeSlack) facts_.asked.log.clear();
   }
 
-  /// As the live doctor finds them.
+  /// The causes that the live doctor finds.
   void find_causes() {
     const bool is_all = process_.unnamed_jit != 0 && process_.unnamed_jit == process_.jit_frames;
     const bool is_silent = concerns() && (!is_any_used() || facts_.has_no_code()) && is_meant();
@@ -393,7 +395,7 @@ class ProcessAdvice {
     live.looked_for = process_.looked_for;
     live.memory = process_.memory;
     if (process_.jit_frames != 0 && live.memory.regions == 0) live.memory.regions = 1;
-    live.memory.named_bytes = 0;  // none of what was sampled
+    live.memory.named_bytes = 0;  // no sampled code was named
     add_name_findings(facts_, live);
     causes_ = std::move(live.findings);
   }
@@ -403,7 +405,7 @@ class ProcessAdvice {
            cause.id == "only-interpreted";
   }
 
-  /// Equal for processes of the same version of a runtime that want the same.
+  /// Equal for processes with the same version of a runtime and the same fix.
   std::string key_of(const DoctorFinding& cause) const {
     const bool is_own = !is_of_runtime(cause) || recorded_.is_alive;
     const std::string of =
@@ -413,7 +415,7 @@ class ProcessAdvice {
     return of + what + std::string(cause.id) + " " + cause.message + where_text() + cause.fix;
   }
 
-  /// Each cause once for all processes that have it. False: there is no cause.
+  /// Adds each cause once for all processes that have it. False: no cause found.
   bool add_causes(const CauseGroups& groups) {
     for (const DoctorFinding& cause : causes_) {
       const CauseGroup& group = groups.at(key_of(cause));
@@ -454,7 +456,7 @@ class ProcessAdvice {
            "snapshot PID DIR' keeps it while the process lives)";
   }
 
-  /// How the runtime is started so that it names its code: by perf, or by hand.
+  /// How to start the runtime so that it names its code: through perf, or by hand.
   void add_runtime_fix(const DoctorFinding& cause, Severity severity, const std::string& message,
                        pid_t pid) {
     const bool cannot = cause.id == "too-old" && facts_.runtime().maps.is_live();
@@ -463,7 +465,7 @@ class ProcessAdvice {
       advice_.add(cause.id, severity, message, cause.fix, pid);
       return;
     }
-    // A variable does not remove an option.
+    // A variable cannot remove an option.
     const bool is_fixed = cause.id == "only-interpreted" && !recorded_.workload_at;
     if (const auto change = cannot || is_fixed ? std::nullopt : start_.change(wants)) {
       advice_.add_change(cause.id, severity, message, *change, pid);
@@ -502,7 +504,7 @@ class ProcessAdvice {
                   "or jitdump of the process can name them"));
   }
 
-  /// Of a process that was forked before the recording began, and is gone.
+  /// For a process that was forked before the recording began, and has ended.
   void add_unknown_parent() {
     if (process_.knows_parents) return;
     report("unknown-parent", Severity::warning,
@@ -512,17 +514,17 @@ class ProcessAdvice {
                "with --map or --jitdump, or record again while the process lives");
   }
 
-  /// As .NET's memory that is mapped twice.
+  /// For example .NET's memory that is mapped twice.
   void add_ignored() {
     const JitMemory& memory = process_.memory;
-    // Code of a dump is named by 'perf inject', wherever it lies.
+    // 'perf inject' names the code of a dump at any address.
     if (memory.ignored_bytes == 0 || uses(true)) return;
     report("perf-ignores-region", Severity::info,
            process_title(process_) + ": " + ignored_text(memory) + "; perfmap does",
            "perfmap stacks --format perf-script " + facts_.subject);
   }
 
-  /// Threads begin in native code: a stack that ends in a runtime's has lost its callers.
+  /// Threads begin in native code: a stack that ends in a runtime's code has lost its callers.
   void add_stack_finding() {
     if (process_.ends_in_jit == 0 || is_of_own_stack()) return;
     const Severity severity = severity_of(process_.ends_in_jit, process_.counts.samples);
@@ -564,8 +566,8 @@ class ProcessAdvice {
     report(id, severity, message, fix);
   }
 
-  /// Stacks of the runtime's own begin in its code; see add_end_findings() for copied ones. In code
-  /// that has names they have frame pointers.
+  /// Stacks that the runtime allocates begin in its code; see add_end_findings() for copied ones.
+  /// In code with names they have frame pointers.
   bool is_of_own_stack() const {
     return facts_.runtime().stacks.has_own_stacks() &&
            (has_stack_copies(recording_.context.samples) || is_any_used() ||

@@ -8,11 +8,11 @@
 namespace perfmap {
 namespace {
 
-constexpr std::size_t kLongest = 8192;  // characters of a line that a terminal still takes
+constexpr std::size_t kLongest = 8192;  // characters that a terminal still accepts in a line
 
 /// Options whose value may be the next word.
 constexpr std::string_view kLettersWithValue = "cCDeFGjkmoprtu";
-/// Those whose value, if any, follows in the same word.
+/// Options whose value, if any, is in the same word.
 constexpr std::string_view kLettersWithRest = "ISz";
 // clang-format off
 constexpr std::string_view kNamesWithValue[] = {
@@ -25,7 +25,7 @@ constexpr std::string_view kNamesWithValue[] = {
 /// They would be beginnings of those.
 constexpr std::string_view kNamesWithout[] = {"off-cpu", "switch-output"};
 
-/// perf takes beginnings of names, too.
+/// perf also accepts prefixes of option names.
 bool takes_value(std::string_view name) noexcept {
   if (std::ranges::find(kNamesWithValue, name) != std::end(kNamesWithValue)) return true;
   constexpr std::size_t kFewest = 4;
@@ -35,7 +35,7 @@ bool takes_value(std::string_view name) noexcept {
                              [&](std::string_view one) { return one.starts_with(name); });
 }
 
-/// As people type it, where the shell finds it.
+/// The name as typed by users, if the shell finds it.
 std::string program_text(const std::string& path) {
   for (const std::string_view directory : {"/usr/bin/", "/bin/", "/usr/local/bin/"}) {
     if (path.starts_with(directory) && path.find('/', directory.size()) == std::string::npos) {

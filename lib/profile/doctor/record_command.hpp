@@ -8,8 +8,8 @@
 
 namespace perfmap {
 
-/// A command line of perf record, taken apart so that options can be changed and the whole pasted
-/// into a shell. Source for the options: Linux, tools/perf/builtin-record.c.
+/// A parsed command line of perf record: options can be changed, and the result pasted into a
+/// shell. Source for the options: Linux, tools/perf/builtin-record.c.
 class RecordCommand {
  public:
   /// An option by its letter (0: none) and its long name, without dashes.
@@ -30,25 +30,25 @@ class RecordCommand {
   static constexpr Name kUser{'u', "uid"};
 
   RecordCommand() = default;
-  /// Nothing for any other command than `perf record`.
+  /// Nothing for commands other than `perf record`.
   static std::optional<RecordCommand> parse(std::span<const std::string> words);
 
   bool has(Name name) const noexcept;
-  /// Not, or not only, the workload.
+  /// Records more than the workload.
   bool records_others() const noexcept;
-  /// Of the whole machine.
+  /// Records the whole machine.
   bool records_all() const noexcept;
-  /// The value of the last such option; nothing where there is none.
+  /// The value of the last such option; nothing if there is none.
   std::optional<std::string_view> value_of(Name name) const noexcept;
   void remove(Name name);
-  /// Replaces all such options. Without `value`: an option that has none.
+  /// Replaces all such options. Without `value`, the option has none.
   void set(Name name, std::optional<std::string> value = std::nullopt);
-  /// The value is inserted as it is: for what the shell has to expand.
+  /// Inserts the value unquoted, for the shell to expand.
   void set_shell_text(Name name, std::string text);
   /// "dwarf,16384"; or "", for -g.
   void set_call_graph(const std::string& mode);
 
-  /// NAME=VALUE: a value that is there already is kept, and followed by what it lacks.
+  /// NAME=VALUE: an existing value is kept, and missing parts are appended.
   void add_variable(const std::string& variable);
 
   std::vector<std::string> environment = {};  ///< NAME=VALUE for perf and its workload
@@ -56,15 +56,15 @@ class RecordCommand {
   bool with_sudo = false;
   std::vector<std::string> workload = {};  ///< the program that perf starts, and its arguments
 
-  /// One line for sh(1), without "..."; empty where it would be longer than people paste.
+  /// One line for sh(1), without "..."; empty if it would be too long to paste.
   std::string text() const;
 
  private:
   struct Option {
     char letter = 0;
-    std::string name;                       ///< long, where it was given so
-    std::optional<std::string> value = {};  ///< as it was given
-    bool is_shell_text = false;             ///< of the value
+    std::string name;                       ///< the long name, if given as such
+    std::optional<std::string> value = {};  ///< as given
+    bool is_shell_text = false;             ///< the value is shell text
     bool is(Name other) const noexcept;
     std::string text() const;
   };

@@ -15,7 +15,7 @@ namespace {
 // Its samples.
 
 constexpr std::uint64_t kPage = 4096;
-/// More are counted, but not told apart.
+/// Samples on further pages are counted, but not by page.
 constexpr std::size_t kMaxPages = std::size_t{1} << 20;
 
 class SampleReader {
@@ -121,7 +121,7 @@ class SampleReader {
     if (pages_ < kMaxPages && jit.pages[page]++ == 0) ++pages_;
   }
 
-  /// By the process, or by those that it has the memory from.
+  /// Whether the process or its ancestors have a name for it.
   bool is_named(const Region& region, const RecordedSample& sample) const {
     bool answer = false;
     tracker_.lineage(sample.pid)
@@ -138,7 +138,7 @@ class SampleReader {
   std::uint64_t executed_ = 0;
 };
 
-/// The processes that it has memory from in which code of a runtime may lie: the nearest first.
+/// The processes from which it has memory that may hold runtime code: nearest first.
 std::vector<pid_t> inherits_from(const RecordedProcess& process) {
   std::vector<pid_t> pids;
   if (process.memory == nullptr || process.lineage == nullptr) return pids;
@@ -157,10 +157,10 @@ std::vector<pid_t> inherits_from(const RecordedProcess& process) {
 
 // Its processes.
 
-/// Which files were used to name a process's code, by what find_jit answered.
+/// Records which files were used to name a process's code, from the results of find_jit.
 class UsedFiles {
  public:
-  /// `find`, noting what it answers. Must live as long as the answer; null stays null.
+  /// Wraps `find` to record its results. Must outlive the returned function; null stays null.
   StackOptions::FindJit watch(StackOptions::FindJit find) {
     return [this, find = std::move(find)](const ProcessInfo& process,
                                           const std::vector<std::string>& dumps) {
@@ -178,7 +178,7 @@ class UsedFiles {
     };
   }
 
-  /// `find`, noting what it answers.
+  /// Wraps `find` to record its results.
   StackOptions::FindParents watch_parents(StackOptions::FindParents find) {
     return [this, find = std::move(find)](const ProcessInfo& process) {
       auto found = find(process);
@@ -191,8 +191,8 @@ class UsedFiles {
     };
   }
 
-  /// Of a process, or the first one that it was forked from as far as that was recorded: what the
-  /// other function answered. Null: it was not asked.
+  /// The recorded result for a process, or for its first ancestor in the recording. Null: not
+  /// asked.
   const std::optional<std::vector<pid_t>>* parents_of(
       const RecordedProcess& process) const noexcept {
     const JitLineage* first = process.lineage.get();
@@ -224,7 +224,7 @@ class UsedFiles {
   std::map<pid_t, std::optional<std::vector<pid_t>>> parents_;
 };
 
-/// Splits what `sh -c` gets: for looking, not for running.
+/// Splits the argument of `sh -c` approximately: to inspect it, not to run it.
 std::vector<std::string> words_of(const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
   for (const std::string& one : arguments) {
@@ -238,23 +238,24 @@ std::vector<std::string> words_of(const std::vector<std::string>& arguments) {
   return words;
 }
 
-/// Where in the words the program is called; nothing where it is not.
+/// The index of the program's name in the words; nothing if it is not there.
 std::optional<std::size_t> find_program(const std::vector<std::string>& words,
                                         const RecordedView& recorded, const std::string& comm) {
-  // Links such as /usr/bin/java lead to the program; perf knows where they lead.
+  // Links such as /usr/bin/java lead to the program; perf records their target.
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view name = base_name(words[i]);
     if (name.empty()) continue;
     if (name == base_name(recorded.view.executable) || name == comm) return i;
     if (recorded.found.runtime == Runtime::unknown) continue;
     const RuntimeInfo& runtime = runtime_info(recorded.found.runtime);
-    // A launcher hands its options on: erl starts beam.smp.
+    // A launcher passes its options on: erl starts beam.smp.
     if (name == runtime.signs.launcher || runtime_of_program(words[i]) == &runtime) return i;
   }
   return std::nullopt;
 }
 
-/// A program that starts itself again gives other arguments to the others.
+/// Whether the process is the first of its program: a program that restarts itself passes other
+/// arguments to the others.
 bool is_first_of_program(pid_t pid, const RecordedSamples& samples) {
   const RecordedProcess& process = samples.processes.at(pid);
   if (process.executed == 0) return false;
@@ -273,7 +274,7 @@ bool is_assignment(std::string_view word) noexcept {
          !(word[0] >= '0' && word[0] <= '9');
 }
 
-/// NAME=VALUE before the program, as env(1) and shells take it. The last one counts.
+/// NAME=VALUE before the program, as in env(1) and shells. The last one counts.
 void take_variables(std::span<const std::string> before, ProcessView& view) {
   for (const std::string& word : before) {
     if (is_assignment(word)) view.environment.insert(view.environment.begin(), word);
@@ -292,7 +293,7 @@ void take_workload(const std::string& comm, const RecordingContext& context, Rec
                                workload.end());
     return;
   }
-  // What it was asked for may stand in a script, but that is no command line to be changed.
+  // The program may be named in a script, but that is not a command line that can be changed.
   std::vector<std::string> words = words_of(workload);
   const auto inner = find_program(words, into, comm);
   if (!inner) return;
@@ -301,7 +302,7 @@ void take_workload(const std::string& comm, const RecordingContext& context, Rec
   into.view.arguments = std::move(words);
 }
 
-/// As /proc shows it now, whoever it is.
+/// The process with that pid in /proc now; it may be a different one.
 std::optional<RecordedView> view_present(pid_t pid, const RecordingContext& context) {
   const RecordingDoctorOptions& options = context.options;
   ProcSource::Seen<ProcSource> process = ProcSource::open(pid, options.roots);
@@ -314,7 +315,7 @@ std::optional<RecordedView> view_present(pid_t pid, const RecordingContext& cont
   return present;
 }
 
-/// Nothing if it has ended, or is another program by now.
+/// Nothing if it has ended, or runs another program by now.
 std::optional<RecordedView> view_living(pid_t pid, const std::string& comm,
                                         const RecordingContext& context) {
   std::optional<RecordedView> living = view_present(pid, context);
@@ -356,7 +357,7 @@ RecordedView view_recorded(pid_t pid, const std::string& comm, const RecordingCo
 
 // Their maps and dumps.
 
-/// Of a file that could be used, and was not.
+/// For a usable file that was not used.
 void explain_unused(pid_t pid, const RecordingContext& context, LookedFor& file) {
   const std::string_view name = base_name(file.our_path);
   file.fate = FileFate::shadowed;
@@ -378,7 +379,7 @@ void explain_unused(pid_t pid, const RecordingContext& context, LookedFor& file)
   }
 }
 
-/// The files of a process of which nothing of /proc can be asked.
+/// The files of a process that is no longer in /proc.
 std::vector<LookedFor> search_gone(const RecordedView& recorded, const UsedFiles& used,
                                    const RecordingContext& context, Coverage& coverage) {
   const RecordingDoctorOptions& options = context.options;
@@ -387,7 +388,7 @@ std::vector<LookedFor> search_gone(const RecordedView& recorded, const UsedFiles
   const bool is_here = options.map_dir.empty();
   const std::string directory = (is_here ? options.roots.tmp : options.map_dir) + "/";
   std::vector<LookedFor> files;
-  // What was used is good; of the rest it is told why not.
+  // A file that was used is good; for the others the reason is recorded.
   const FileJudge judge{[&](const Input& input, LookedFor& file) {
     if (!used.has(pid, input.facts()) && !input.text().empty()) explain_unused(pid, context, file);
   }};
@@ -411,7 +412,7 @@ std::vector<LookedFor> search_gone(const RecordedView& recorded, const UsedFiles
   return files;
 }
 
-/// What the live search believes was used if find_jit took it, too.
+/// The result of the live search counts only if find_jit used the file, too.
 void reconcile(pid_t pid, const UsedFiles& used, const RecordingContext& context,
                std::vector<LookedFor>& files) {
   for (LookedFor& file : files) {
@@ -421,7 +422,7 @@ void reconcile(pid_t pid, const UsedFiles& used, const RecordingContext& context
   }
 }
 
-/// The process's own files, wherever it is.
+/// The process's own files, alive or not.
 std::vector<LookedFor> search_files(const RecordedView& recorded, const UsedFiles& used,
                                     const RecordingContext& context, Coverage& coverage) {
   if (!recorded.process) return search_gone(recorded, used, context, coverage);
@@ -433,12 +434,12 @@ std::vector<LookedFor> search_files(const RecordedView& recorded, const UsedFile
   return files;
 }
 
-/// Looks for maps and dumps as find_recorded_jit() does, and says of each what became of it.
+/// Searches for maps and dumps like find_recorded_jit(), and reports the fate of each.
 void search_recorded(const RecordedView& recorded, const UsedFiles& used,
                      const RecordingContext& context, Diagnosis& diagnosis) {
   Coverage coverage(recorded.view.memory);
   diagnosis.looked_for = search_files(recorded, used, context, coverage);
-  constexpr std::size_t kMaxInherited = 64;  // files of parents that are listed of a process
+  constexpr std::size_t kMaxInherited = 64;  // files of ancestors listed per process
   const std::size_t own = diagnosis.looked_for.size();
   const auto search_parent = [&](pid_t pid, const RecordedView& parent) {
     for (LookedFor& file : search_files(parent, used, context, coverage)) {
@@ -465,7 +466,7 @@ void search_recorded(const RecordedView& recorded, const UsedFiles& used,
   });
 }
 
-/// By the wall clock; the file was written when it was over, if it was not copied since.
+/// On the wall clock: the modification time of the recording, unless it was copied later.
 std::int64_t end_of(const Recording& recording, const RecordedSamples& samples) {
   const RecordingFacts& facts = samples.facts;
   if (facts.wall_ns != 0 && samples.last >= facts.clock_ns) {
@@ -475,7 +476,7 @@ std::int64_t end_of(const Recording& recording, const RecordedSamples& samples) 
   return file.is_file ? file.mtime_ns + kTimeSlack : file_clock_ns();
 }
 
-/// Fills in what can be told of each process, and how it is seen.
+/// Collects what is known about each process, and how it is presented.
 std::map<pid_t, RecordedView> describe_processes(const RecordingContext& context,
                                                  const StackStatistics& statistics,
                                                  StackCounter& counter, const UsedFiles& used,
@@ -496,7 +497,7 @@ std::map<pid_t, RecordedView> describe_processes(const RecordingContext& context
       if (process.concerns_jit()) process.looked_for = std::move(live.looked_for);
       const auto* const parents = used.parents_of(context.samples.processes.at(counts.pid));
       process.knows_parents = parents == nullptr || *parents || process.unnamed_jit == 0;
-      view.process.reset();  // one descriptor or two for each
+      view.process.reset();  // it holds one or two descriptors for each process
       views.emplace(counts.pid, std::move(view));
     }
     diagnosis.processes.push_back(std::move(process));
@@ -506,7 +507,7 @@ std::map<pid_t, RecordedView> describe_processes(const RecordingContext& context
 
 // Its stacks.
 
-/// Code with which a runtime that has stacks of its own calls its functions in C.
+/// Code through which a runtime with its own stacks calls C functions.
 bool calls_c(const FrameFunction& function) noexcept {
   if (function.kind != FrameKind::jit) return false;
   return std::ranges::any_of(all_runtimes(), [&](const RuntimeInfo* one) {
@@ -516,7 +517,7 @@ bool calls_c(const FrameFunction& function) noexcept {
   });
 }
 
-/// Of a function without a name: whether the recording has no file and no code there.
+/// For a function without a name: whether the recording has neither a file nor code there.
 bool is_unrecorded(const FrameFunction& function) noexcept {
   const std::string_view module = function.module;
   return function.kind == FrameKind::unknown && function.name.empty() &&
@@ -524,7 +525,7 @@ bool is_unrecorded(const FrameFunction& function) noexcept {
 }
 
 bool has_symbol_table(const Module& module) {
-  // Packed symbols have all functions, as .symtab does.
+  // Packed symbols contain all functions, like .symtab.
   return module.find_section(".symtab") != nullptr ||
          module.find_section(".gnu_debugdata") != nullptr;
 }
@@ -556,7 +557,7 @@ RecordedSamples read_samples(
   return std::move(samples.found);
 }
 
-/// Callers that a chain of frame pointers leads to may be no code at all; what a processor runs is.
+/// Callers from frame pointers may not be code at all; the sampled pc always is.
 void StackCounter::take(const StackSample& sample) {
   RecordedProcessState& process = processes[sample.pid];
   if (!sample.frames.empty() && is_unrecorded(table_.function_of(sample.frames.front().place))) {
@@ -581,10 +582,10 @@ bool StackCounter::has_stack(const StackSample& sample) const noexcept {
          (events_[sample.event].sample_type & (kCallchain | kUserStack)) != 0;
 }
 
-/// Threads begin in native code: whoever stops at a runtime's, or goes astray right behind it,
-/// has lost the callers.
+/// Threads begin in native code: a stack that ends in a runtime's code, or goes astray right after
+/// it, has lost its callers.
 bool StackCounter::ends_in_jit(const StackSample& sample) const noexcept {
-  constexpr std::size_t kKernelsMost = 127;  // frames, by default: longer chains are cut there
+  constexpr std::size_t kKernelsMost = 127;  // the kernel's default limit; longer chains are cut
   switch (sample.end) {
     case StackEnd::no_info:
     case StackEnd::bad_memory: break;
@@ -617,7 +618,7 @@ void StackCounter::take_end(const StackSample& sample) {
 
 std::vector<EndedStacks> StackCounter::ended(pid_t pid) const {
   std::vector<EndedStacks> modules;
-  std::vector<std::uint64_t> max;  // of the function that is named
+  std::vector<std::uint64_t> max;  // of the function that is reported
   for (auto one = ends_.lower_bound({pid, 0}); one != ends_.end() && one->first.first == pid;
        ++one) {
     const FrameFunction& function = table_.function(one->first.second);

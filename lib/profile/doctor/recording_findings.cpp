@@ -11,7 +11,7 @@ namespace {
 
 // How perf was called, and what it lost.
 
-constexpr std::uint32_t kLargestStack = 65528;  // perf refuses more
+constexpr std::uint32_t kLargestStack = 65528;  // perf's maximum
 
 bool any_event_has(const RecordedSamples& samples, std::uint64_t bits) noexcept {
   return std::any_of(samples.events.begin(), samples.events.end(),
@@ -76,7 +76,7 @@ void check_losses(const RecordingCase& facts, RecordingAdvice& advice) {
   const auto frequency = std::find_if(events.begin(), events.end(), [](const RecordedEvent& one) {
     return one.is_frequency && one.period > 1;
   });
-  // Others than root may lock half a mebibyte only.
+  // Other users than root may lock only half a MiB.
   const bool may_lock = facts.context.options.reader == 0 || frequency == events.end();
   const std::uint64_t half = may_lock ? 0 : frequency->period / 2;
   advice.add_change(
@@ -104,9 +104,9 @@ void check_build_ids(const RecordingCase& facts, RecordingAdvice& advice) {
       });
 }
 
-// The recording made again, here.
+// The command that repeats the recording here.
 
-/// A regular expression for pgrep(1) that is that name.
+/// A regular expression for pgrep(1) that matches exactly that name.
 std::string pattern_of(std::string_view comm) {
   std::string pattern;
   for (const char c : comm) {
@@ -116,7 +116,7 @@ std::string pattern_of(std::string_view comm) {
   return pattern;
 }
 
-/// The one with the most samples; first of those whose name and beginning were recorded.
+/// The process with the most samples; those with recorded name and begin take precedence.
 const RecordedProcessState* busiest(const RecordingCase& facts,
                                     const RecordingDiagnosis& diagnosis) noexcept {
   const auto rank = [&](const RecordedProcessState& one) {
@@ -128,7 +128,7 @@ const RecordedProcessState* busiest(const RecordingCase& facts,
   return max == diagnosis.processes.end() ? nullptr : &*max;
 }
 
-/// What there is of a command where the recording has none.
+/// Reconstructs a command if the recording has none.
 RecordCommand command_of_events(const RecordedSamples& samples) {
   RecordCommand command;
   std::uint32_t copied = 0;
@@ -158,7 +158,7 @@ bool lives(std::string_view pids, const RecordingCase& facts) {
 
 // Symbols.
 
-constexpr std::size_t kMaxFiles = 8;  // that are named one by one
+constexpr std::size_t kMaxFiles = 8;  // listed by name
 
 /// "/usr/lib/libx.so (12), /usr/lib/liby.so (3) and 2 more"
 std::string list_of(const std::vector<StrippedFile>& files) {
@@ -170,7 +170,7 @@ std::string list_of(const std::vector<StrippedFile>& files) {
   return concat(text, " and ", files.size() - kMaxFiles, " more");
 }
 
-/// Servers that the reader has chosen stay.
+/// Servers that the reader has configured stay.
 std::string ask_servers(const RecordingContext& context) {
   return "DEBUGINFOD_URLS=\"${DEBUGINFOD_URLS:-https://debuginfod.elfutils.org/}\" "
          "perfmap stacks --debuginfod " +
@@ -191,9 +191,9 @@ std::string install_packages(const RecordingContext& context,
 
 // Stacks that end early.
 
-/// A command line that gets the ELF files of a recording's processes from the machine that made
-/// it, and examines the recording with them; empty where it would be too long to paste. It gets all
-/// of them, as --symfs is for all.
+/// A command line that fetches the ELF files of a recording's processes from the machine that made
+/// it, and examines the recording with them; empty if it would be too long to paste. It fetches all
+/// files, because --symfs applies to all.
 std::string fetch_command(const RecordingContext& context) {
   constexpr std::size_t kMaxText = 8000;
   std::set<std::string> files;
@@ -206,7 +206,7 @@ std::string fetch_command(const RecordingContext& context) {
   }
   std::string text;
   for (const std::string& file : files) {
-    // One shell reads it here, another one there.
+    // Quoted twice: for the shell here, and for the remote one.
     text += " " + shell_word(shell_word(std::string_view(file).substr(1)));
     if (text.size() > kMaxText) return {};
   }
@@ -217,7 +217,7 @@ std::string fetch_command(const RecordingContext& context) {
          " -xf - && perfmap doctor --symfs " + directory + " " + shell_word(context.path);
 }
 
-/// Why stacks end in a module, as far as names tell.
+/// Why stacks end in a module, as far as names show.
 struct EndCause {
   bool (*is)(const EndedStacks& ends);
   std::string_view why;  ///< goes on after "… end in MODULE", and says what to do; empty: no file
@@ -226,15 +226,15 @@ struct EndCause {
   Severity severity = Severity::warning;
 };
 
-/// The first that is so counts.
+/// The first match counts.
 constexpr EndCause kEndCauses[] = {
     {[](const EndedStacks& ends) { return ends.kind == FrameKind::unknown; }, {}},
-    // Boost.Context's assembly in which a fiber is left and resumed.
+    // Boost.Context's assembly that suspends and resumes a fiber.
     {[](const EndedStacks& ends) {
        return ends.function == "jump_fcontext" || ends.function == "ontop_fcontext";
      },
      ", where fibers (boost.context) are switched, in assembly that has no unwinding information"},
-    // And in which it begins.
+    // Its assembly in which a fiber begins.
     {[](const EndedStacks& ends) {
        return ends.function == "make_fcontext" || ends.function == "trampoline_fcontext" ||
               base_name(ends.module).starts_with("libboost_context");
@@ -242,7 +242,7 @@ constexpr EndCause kEndCauses[] = {
      ", where fibers (boost.context) begin: no caller is missing, as the code that resumed the "
      "fiber has another stack. Nothing has to be done",
      false, "fibers", Severity::info},
-    // GHC's names: Main_work_info, stg_ap_pp_fast, base_GHCziBase_map_info.
+    // Names generated by GHC: Main_work_info, stg_ap_pp_fast, base_GHCziBase_map_info.
     {[](const EndedStacks& ends) {
        const std::string_view function = ends.function;
        return function.starts_with("stg_") || function.ends_with("_info") ||
@@ -266,9 +266,9 @@ constexpr EndCause kEndCauses[] = {
      "switches stacks"},
 };
 
-constexpr std::size_t kMaxModules = 8;  // that are named one by one
+constexpr std::size_t kMaxModules = 8;  // listed by name
 
-/// A module in which stacks of several processes end.
+/// A module in which stacks of one or more processes end.
 struct EndedModule {
   EndedStacks ends;
   const EndCause* cause;
@@ -314,7 +314,7 @@ class EndAdvice {
     return concat(count, " of ", total(), " stacks (", percent_text(count, total()), ")");
   }
 
-  /// Of a process whose runtime's stacks are not copied.
+  /// For a process whose runtime allocates its own stacks, which are not copied.
   bool has_own_stacks(pid_t pid) const {
     const auto view = recording_.views.find(pid);
     return view != recording_.views.end() &&
@@ -330,8 +330,8 @@ class EndAdvice {
       for (const EndedStacks& ends : process.ended) {
         if (own) {
           own_stacks_ = &runtime_info(recording_.views.at(process.counts.pid).found.runtime);
-          // Where its code has names it has frame pointers: stacks that end in it are whole, but
-          // for those of functions in C.
+          // Code with names has frame pointers: stacks that end in it are complete, except for
+          // those of C functions.
           if (is_named && ends.kind == FrameKind::jit) {
             own_stack_calls_ += ends.in_calls_of_c;
             continue;
@@ -351,7 +351,7 @@ class EndAdvice {
         [](const EndedModule& a, const EndedModule& b) { return a.ends.count() > b.ends.count(); });
   }
 
-  /// Nothing is known that --scan could look for.
+  /// Without known code, --scan has nothing to search for.
   void add_unseen() {
     if (unseen_ == 0) return;
     advice_.add("early-ends", severity_of(unseen_, total()),
@@ -360,7 +360,7 @@ class EndAdvice {
                     "while perf did; record again");
   }
 
-  /// Its stacks have a finding of their own.
+  /// Its stacks have a separate finding.
   bool is_narrow(const RecordedProcessState& process) const {
     const RecordedProcess* const one = recording_.context.samples.process(process.counts.pid);
     return one != nullptr && one->samples_of_32_bit != 0;
@@ -382,7 +382,7 @@ class EndAdvice {
     known->pid = known->pid == pid ? pid : 0;
   }
 
-  /// Code of 32 bits: registers are those of another machine.
+  /// 32-bit code: its registers are those of another machine.
   void add_narrow() {
     if (!has_stack_copies(recording_.context.samples)) return;
     std::uint64_t count = 0;
@@ -400,7 +400,7 @@ class EndAdvice {
         [](RecordCommand& command) { command.set_call_graph(""); }, std::max(pid, 0));
   }
 
-  /// -g is worse than copies for all that keeps no frame pointers.
+  /// -g is worse than copies for all code without frame pointers.
   void add_frame_pointers(std::string_view id, std::uint64_t count, const std::string& message,
                           const RecordingAdvice::Change& change, pid_t pid) {
     const Severity severity = severity_of(count, total());
@@ -411,7 +411,7 @@ class EndAdvice {
     }
   }
 
-  /// No command helps: the kernel (-g) goes astray in C that keeps no frame pointers.
+  /// No command fixes this: the kernel (-g) goes astray in C code without frame pointers.
   void add_own_stack_calls() {
     if (!matters(own_stack_calls_, total())) return;
     advice_.add("own-stack", Severity::info,
@@ -438,7 +438,7 @@ class EndAdvice {
         own_stack_pid_);
   }
 
-  /// Stacks that end in files that cannot be read here.
+  /// Stacks that end in files that are not readable here.
   void add_missing() {
     std::uint64_t ended = 0;
     std::string names;
@@ -488,10 +488,10 @@ class EndAdvice {
   RecordingAdvice& advice_;
   std::vector<EndedModule> modules_;
   std::uint64_t own_stack_ends_ = 0;
-  std::uint64_t own_stack_calls_ = 0;  // of C, from code with names
+  std::uint64_t own_stack_calls_ = 0;  // in C functions, called from code with names
   std::uint64_t unseen_ = 0;
   pid_t own_stack_pid_ = 0;
-  const RuntimeInfo* own_stacks_ = nullptr;  // the runtime of both
+  const RuntimeInfo* own_stacks_ = nullptr;  // the runtime of both counts
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ std::string_view conclusion(const Diagnosis& diagnosis) {
                                     : "\nno name is missing; the above is good to know\n";
 }
 
-/// A line for each file, after `before`.
+/// One line per file, each preceded by `before`.
 void write_looked_for(OutputFile& out, const std::vector<LookedFor>& files,
                       std::string_view before) {
   for (const LookedFor& file : files) {
@@ -67,7 +67,7 @@ void write_looked_for(OutputFile& out, const std::vector<LookedFor>& files,
   }
 }
 
-/// With its fix, if that is not among `fixes`, which gets it.
+/// With its fix, unless that is in `fixes` already; adds it there.
 void write_finding(OutputFile& out, const DoctorFinding& finding, bool color,
                    std::set<std::string>& fixes) {
   std::string line = "\n";
@@ -88,7 +88,7 @@ std::uint64_t ended(const StackCounts& counts, StackEnd end) noexcept {
   return counts.ends[static_cast<std::size_t>(end)];
 }
 
-/// Nothing where there are none.
+/// Empty if there are none.
 std::string early_text(const StackCounts& counts) {
   const std::uint64_t early =
       ended(counts, StackEnd::no_info) + ended(counts, StackEnd::bad_memory);
@@ -155,7 +155,7 @@ void write_looked_for_json(JsonWriter& json, const LookedFor& file) {
   json.end_object();
 }
 
-/// `pid`: of a recording, the process that it is about, or 0.
+/// `pid`: for a recording, the process that the finding is about, or 0.
 void write_finding_json(JsonWriter& json, const DoctorFinding& finding, std::optional<pid_t> pid) {
   json.begin_object();
   json.member("id", finding.id);

@@ -68,10 +68,10 @@ std::optional<Address> read_cfi_pointer(DwarfCursor& cursor, std::uint8_t encodi
 
 namespace {
 
-/// "zPLRSB" and the like; a longer one would make reading a CIE anything but cheap.
+/// "zPLRSB" and the like. The limit keeps reading a CIE cheap.
 constexpr std::size_t kMaxLetters = 16;
 
-/// Positions are those of the section.
+/// Positions are offsets in the section.
 DwarfCursor cursor_at(const CfiSection& section, std::uint64_t begin, std::uint64_t end) noexcept {
   return {section.bytes.substr(0, end), section.target.order, begin};
 }
@@ -80,7 +80,7 @@ CfiPointers pointers_of(const CfiSection& section, std::uint8_t address_size) no
   return {section.address, std::nullopt, address_size};
 }
 
-/// The letters, without the end of the text; nothing where there is none within reason.
+/// The augmentation letters without the terminating NUL; nothing if there are too many or no end.
 std::optional<std::string_view> read_letters(DwarfCursor& cursor, std::string_view bytes) noexcept {
   const std::string_view rest = bytes.substr(cursor.position(), kMaxLetters + 1);
   const std::size_t size = rest.find('\0');
@@ -89,7 +89,7 @@ std::optional<std::string_view> read_letters(DwarfCursor& cursor, std::string_vi
   return rest.substr(0, size);
 }
 
-/// What the pointer is relative to does not matter, but its alignment does.
+/// The base of the pointer does not matter, but its alignment does.
 void skip_personality(DwarfCursor& data, const CfiPointers& pointers) noexcept {
   const std::uint8_t encoding = data.u8();
   if (encoding == DW_EH_PE_omit) return;
@@ -101,7 +101,7 @@ void skip_personality(DwarfCursor& data, const CfiPointers& pointers) noexcept {
   }
 }
 
-/// Personalities and language data are passed over: who reads the file throws no exceptions.
+/// Skips personality routines and language data: they are only used to throw exceptions.
 bool read_augmentation(std::string_view letters, DwarfCursor& cursor, const CfiSection& section,
                        CfiCie& cie) noexcept {
   if (!letters.starts_with('z')) return letters.empty();
@@ -118,8 +118,8 @@ bool read_augmentation(std::string_view letters, DwarfCursor& cursor, const CfiS
       case 'P': skip_personality(data, pointers_of(section, cie.address_size)); break;
       case 'S': cie.is_signal_frame = true; break;
       case 'B': cie.uses_b_key = true; break;
-      case 'G': break;       // memory tags are of no matter here
-      default: return true;  // of the rest only the length is known, and that is enough
+      case 'G': break;       // memory tags do not matter here
+      default: return true;  // the length of the rest is known, so it can be skipped
     }
   }
   return data.ok();
@@ -165,7 +165,8 @@ std::optional<CfiCie> read_cie(const CfiSection& section, std::uint64_t offset) 
     cie.segment_size = cursor.u8();
     if (cie.address_size != 4 && cie.address_size != 8) return std::nullopt;
   }
-  const bool is_old = letters->starts_with("eh");  // of gcc 2: a pointer to exception tables
+  const bool is_old = letters->starts_with("eh");  // gcc 2: followed by a pointer to exception
+                                                   // tables
   if (is_old) cursor.skip(cie.address_size);
   cie.code_factor = cursor.uleb();
   cie.data_factor = cursor.sleb();
@@ -202,9 +203,9 @@ std::optional<CfiFde> read_fde(const CfiSection& section, const CfiEntry& entry,
 
 namespace {
 
-/// The largest that compilers make have some 10 KiB.
+/// The largest from compilers have about 10 KiB.
 constexpr std::uint64_t kMaxInstructions = std::uint64_t{1} << 20;
-/// gcc nests none; people who write assembler nest two or three.
+/// gcc does not nest DW_CFA_remember_state; hand-written assembler has two or three levels.
 constexpr std::size_t kMaxRemembered = 8;
 constexpr std::uint8_t kNegateRaStateWithPc = 0x2c;
 
@@ -296,7 +297,7 @@ class CfiMachine {
     return true;
   }
 
-  /// Those that begin with the number of a register.
+  /// The opcodes whose first operand is a register number.
   bool step_register(std::uint8_t opcode, DwarfCursor& in) noexcept {
     const std::uint64_t number = in.uleb();
     switch (opcode) {
@@ -320,7 +321,7 @@ class CfiMachine {
   bool advance(std::uint64_t delta) noexcept {
     std::uint64_t distance = 0;
     if (__builtin_mul_overflow(delta, cie_.code_factor, &distance)) distance = UINT64_MAX;
-    // The CIE's rules hold from the beginning on: there is no place to advance from.
+    // The CIE's rules apply from the start of the code, so an advance is invalid there.
     if (initial_ == nullptr) return false;
     return distance > end_ - begin_ ? stop_at(end_) : move_to(begin_ + distance);
   }
@@ -391,8 +392,8 @@ class CfiMachine {
   const CfiCie& cie_;
   const Address vaddr_;
   CfiRow& row_;
-  const CfiRules* initial_ = nullptr;  // null while the CIE runs
-  Address begin_ = 0, end_ = 0;        // of the row
+  const CfiRules* initial_ = nullptr;  // null while the CIE's instructions run
+  Address begin_ = 0, end_ = 0;        // of the current row
   bool is_there_ = false;
   std::size_t remembered_ = 0;
   std::array<std::optional<CfiRules>, kMaxRemembered> states_;

@@ -17,7 +17,7 @@ struct Found {
   std::uint32_t offset = 0;
 };
 
-/// FDEs mostly follow the CIE that they refer to.
+/// Caches the last CIE: FDEs mostly follow their CIE.
 class LastCie {
  public:
   explicit LastCie(const CfiSection& section) : section_(section) {}
@@ -142,8 +142,8 @@ CodeAreas code_of(const Module& module) {
   return CodeAreas(std::move(ranges));
 }
 
-/// What an FDE says about an address, as far as it is the one that answers: up to where another one
-/// begins. `began` is where its code does.
+/// The row of an FDE for an address, cut where the code of another FDE begins. `began` is where its
+/// own code begins.
 std::optional<CfiRow> row_of_fde(const CfiSection& section, const CfiIndex::Place& place,
                                  Address vaddr, std::optional<Address>& began) noexcept {
   const std::optional<CfiEntry> entry = read_cfi_entry(section, place.offset);
@@ -201,8 +201,8 @@ std::optional<CfiRow> CfiTable::row_by_header(Address vaddr) const {
   std::optional<Address> began;
   std::optional<CfiRow> row =
       row_of_fde(frames_, {entry->fde - frames_.address, entry->next}, vaddr, began);
-  // A gap behind a function is one. A header that is wrong about where functions begin is not to be
-  // trusted with gaps.
+  // A gap after a function is a real gap. But if the header is wrong about where functions begin,
+  // its gaps cannot be trusted either.
   return row || began == entry->code ? row : walked().row_at(vaddr);
 }
 

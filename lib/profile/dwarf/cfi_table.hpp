@@ -17,22 +17,21 @@
 
 namespace perfmap {
 
-/// Where the FDEs of a section lie, by the code that they are for: what .eh_frame_hdr would say.
-/// Immutable. An FDE takes at least 12 bytes of the section, and as many here; of a section of more
-/// than 4 GiB what lies beyond is not found.
+/// The FDEs of a section by the address of their code, like .eh_frame_hdr. Immutable. An FDE takes
+/// at least 12 bytes in the section, and the same here. In a section of more than 4 GiB, FDEs
+/// beyond that are not found.
 class CfiIndex {
  public:
   CfiIndex() = default;
-  /// Goes over the section once, as far as its lengths make sense. With `areas`, FDEs of code that
-  /// lies in none of them are left out: linkers leave such behind where they drop functions.
-  /// O(n log n).
+  /// Reads the section once, up to the first invalid length. With `areas`, FDEs of code outside of
+  /// them are ignored: linkers leave those when they drop functions. O(n log n).
   CfiIndex(const CfiSection& section, const CodeAreas* areas);
 
   struct Place {
     std::uint64_t offset = 0;
-    Address next = UINT64_MAX;  ///< where the code of another FDE begins
+    Address next = UINT64_MAX;  ///< where the code of the next FDE begins
   };
-  /// The FDE whose code begins last at or before this address. O(log n).
+  /// The FDE with the last begin at or before this address. O(log n).
   std::optional<Place> find(Address vaddr) const noexcept;
 
   std::size_t size() const noexcept { return begins_.size(); }
@@ -43,17 +42,17 @@ class CfiIndex {
   std::vector<std::uint32_t> offsets_;
 };
 
-/// .eh_frame_hdr, used where it lies: a sorted table of the FDEs of .eh_frame. What it says is a
-/// hint: whoever uses an FDE that it names must see whether that is one. Borrows the bytes.
-/// Source: Linux Standard Base 5.0, "The .eh_frame_hdr section".
+/// .eh_frame_hdr, used in place: a sorted table of the FDEs of .eh_frame. Its content is a hint:
+/// the caller must check that there is an FDE at each place it names. Borrows the bytes. Source:
+/// Linux Standard Base 5.0, "The .eh_frame_hdr section".
 class EhFrameHeader {
  public:
-  /// Nothing where it is damaged or unsorted, or has no table, or one of another encoding than the
-  /// one that linkers write (4 bytes, relative to the header). O(n).
+  /// Nothing if it is damaged or unsorted, has no table, or an encoding other than the one that
+  /// linkers write (4 bytes, relative to the header). O(n).
   static std::optional<EhFrameHeader> read(std::string_view bytes, Address address,
                                            const Target& target) noexcept;
 
-  /// Where .eh_frame is.
+  /// The address of .eh_frame.
   Address frames() const noexcept { return frames_; }
 
   struct Entry {
@@ -78,35 +77,35 @@ class EhFrameHeader {
   Address frames_ = 0;
 };
 
-/// Call frame information: how to get from any address of some code to the caller. Immutable, and
-/// shared: const members may be used from several threads. Of its parts those are made late that
-/// are rarely asked for. Nothing that a file says is believed.
+/// Call frame information: how to get from any code address to the caller. Immutable and
+/// thread-safe: const members may be used from several threads. Rarely used parts are built on
+/// demand. All content of the file is checked.
 ///
-/// Of a module .eh_frame answers first, by .eh_frame_hdr where that is in order, and otherwise by
-/// an own index; then .debug_frame of the module, of its debug file, and of .gnu_debugdata.
+/// For a module .eh_frame has priority, through .eh_frame_hdr if that is valid, else through an
+/// index built here; then .debug_frame of the module, of its debug file, and of .gnu_debugdata.
 class CfiTable {
  public:
-  /// The module must outlive it, and so must the one that `packed` answers with: that of its
-  /// .gnu_debugdata, or nullptr; asked at most once, if .eh_frame does not cover an address. Of
-  /// object files (ET_REL) nothing is read: their addresses mean nothing yet.
+  /// The module must outlive it, and so must the result of `packed`: the module of its
+  /// .gnu_debugdata, or nullptr. `packed` is called at most once, if .eh_frame does not cover an
+  /// address. Object files (ET_REL) are not read: their addresses are not final.
   CfiTable(const Module& module, std::function<const Module*()> packed);
-  /// An .eh_frame that is, or was, in memory at `address`, such as a JIT's; the bytes must outlive
-  /// the table, and all rows. O(n log n).
+  /// An .eh_frame that is, or was, in memory at `address`, such as a JIT's. The bytes must outlive
+  /// the table and all rows. O(n log n).
   CfiTable(std::string_view eh_frame, Address address, const Target& target);
 
-  /// Nothing where no FDE covers the address, or where what it says makes no sense. Runs an FDE's
-  /// instructions as far as needed and keeps nothing: to be asked once for each address. Allocates
-  /// nothing but, once, an index. O(log n) and the instructions.
+  /// Nothing if no FDE covers the address, or if the FDE is invalid. Runs the FDE's instructions as
+  /// far as needed and caches nothing, so call it once for each address. Allocates only an index,
+  /// once. O(log n) plus the instructions.
   std::optional<CfiRow> row_at(Address vaddr) const;
 
-  /// What it takes, beside the module's bytes.
+  /// Memory in use, besides the module's bytes.
   std::uint64_t bytes_held() const noexcept;
 
  private:
   struct Part {
     CfiSection section;
     CfiIndex index;
-    std::unique_ptr<char[]> owned = nullptr;  ///< its bytes, where they were compressed
+    std::unique_ptr<char[]> owned = nullptr;  ///< its bytes if they were compressed
 
     std::optional<CfiRow> row_at(Address vaddr) const noexcept;
   };
@@ -124,7 +123,7 @@ class CfiTable {
   Lazy<Parts> debug_frames_;
 };
 
-/// The one that the module keeps, and makes when it is first asked for. Module defines this.
+/// The module's table, built on the first call. Module defines this.
 const CfiTable& cfi_of(const Module& module);
 
 }  // namespace perfmap

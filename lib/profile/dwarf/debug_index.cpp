@@ -31,27 +31,27 @@ struct UnitLines {
   LineRows rows;
 };
 
-/// A unit's functions. `split` has their DIEs where the unit is a skeleton.
+/// A unit's functions. If the unit is a skeleton, `split` has their DIEs.
 struct UnitFunctions {
   std::shared_ptr<const DwarfFile> split;
   UnitRoot root;
   FunctionIndex functions;
-  /// ScopeIndex::work() that may still be done for single functions: they may lie within each
-  /// other.
+  /// How much ScopeIndex::work() may still be spent on single functions: they may be nested, so the
+  /// sum could be quadratic.
   mutable std::atomic<std::int64_t> room{0};
 };
 
-/// The indexes of units, made on demand and dropped by size, those used least recently first.
-/// Several threads may ask at once; two that ask for the same unit may both make it.
+/// The indexes of units, built on demand; the least recently used are dropped to keep within a
+/// size. Thread-safe; two threads that need the same unit may both build it.
 class UnitCache {
  public:
   UnitCache(std::shared_ptr<const DwarfFile> file, DebugOptions options);
 
-  /// By number in file.units(). nullptr: the unit has no line program.
+  /// `unit` is an index in file.units(). nullptr: the unit has no line program.
   std::shared_ptr<const UnitLines> lines(std::uint32_t unit);
-  /// nullptr: it is split, and the file that has them is not there.
+  /// nullptr: it is split, and the file with its functions is missing.
   std::shared_ptr<const UnitFunctions> functions(std::uint32_t unit);
-  /// What was inlined into a function; of FunctionIndex::kNobody: the scopes of the whole unit.
+  /// The calls inlined into a function; for FunctionIndex::kNobody, the scopes of the whole unit.
   std::shared_ptr<const ScopeIndex> scopes(std::uint32_t unit, const UnitFunctions& of,
                                            std::uint32_t function);
   void count_into(DebugIndexStats& stats) const;
@@ -62,7 +62,7 @@ class UnitCache {
     std::uint64_t bytes = 0;
   };
   enum class Kind : std::uint8_t { lines, functions, scopes, all_scopes };
-  /// The number is that of a function.
+  /// The last number is that of a function.
   using Key = std::tuple<std::uint32_t, Kind, std::uint32_t>;
   struct Held {
     Key key;
@@ -79,7 +79,7 @@ class UnitCache {
   std::shared_ptr<const DwarfFile> file_;
   DebugOptions options_;
   mutable std::mutex mutex_;
-  std::list<Held> held_;  // the most recently used first
+  std::list<Held> held_;  // most recently used first
   std::map<Key, std::list<Held>::iterator> by_key_;
   std::uint64_t bytes_ = 0;
   std::uint64_t built_ = 0;
@@ -89,8 +89,8 @@ class UnitCache {
   std::shared_ptr<const DwarfPackage> package_;
 };
 
-/// Where a split unit's file may be: below the directory that it was compiled in, or beside the
-/// file that names it.
+/// Possible paths of a split unit's file: below its compilation directory, or next to the file that
+/// names it.
 std::vector<std::string> split_paths(const UnitRoot& skeleton) {
   const std::string name(skeleton.split_name);
   std::vector<std::string> paths;
@@ -112,7 +112,7 @@ UnitRoot root_of(const DwarfFile& file, const DwarfUnit& unit) {
   return read_unit_root(file, unit, *file.abbreviations(unit));
 }
 
-/// The unit with the skeleton's id, or nullptr: not the file that the skeleton was made with.
+/// The unit with the skeleton's id, or nullptr if the file does not belong to the skeleton.
 const DwarfUnit* split_unit(const DwarfFile& file, const UnitRoot& skeleton) {
   std::uint64_t budget = (std::uint64_t{1} << 20) + 8 * file.sections().abbreviations.size();
   for (const DwarfUnit& unit : file.units()) {
@@ -200,7 +200,7 @@ UnitCache::Made UnitCache::make_functions(const DwarfUnit& unit) {
   const UnitContext& context = made->root.context;
   made->functions =
       FunctionIndex(made->root, *context.file->abbreviations(*context.unit), options_.max_bytes);
-  constexpr std::uint64_t kTimes = 4;  // proper ones are read once, each for itself
+  constexpr std::uint64_t kTimes = 4;  // without nesting, each function is read once
   made->room = static_cast<std::int64_t>(kTimes * (context.unit->end - context.unit->offset));
   const std::uint64_t bytes =
       made->functions.bytes() + (made->split == nullptr ? 0 : made->split->bytes());
@@ -212,7 +212,7 @@ UnitCache::Made UnitCache::make_scopes(const UnitFunctions& of, std::uint64_t di
   auto made = std::make_shared<const ScopeIndex>(
       of.root, *context.file->abbreviations(*context.unit), die, options_.max_bytes);
   of.room -= static_cast<std::int64_t>(made->work());
-  constexpr std::uint64_t kPlace = sizeof(ScopeIndex) + 192;  // in the list and the map
+  constexpr std::uint64_t kPlace = sizeof(ScopeIndex) + 192;  // overhead in the list and the map
   const std::uint64_t bytes = kPlace + made->bytes();
   return {std::move(made), bytes};
 }
@@ -253,10 +253,10 @@ class DebugIndex::Impl {
  public:
   Impl(std::shared_ptr<const DwarfFile> file, DebugOptions options);
 
-  /// By number in the file; Partition::kNobody where no unit has the address.
+  /// Index in the file; kNobody if no unit has the address.
   std::uint32_t unit_of(Address vaddr) const noexcept;
-  /// Answers for addresses of one unit: `found[i]` for each i of `which`, which are in the order of
-  /// their addresses.
+  /// Looks up addresses of one unit: sets `found[i]` for each i in `which`, which is sorted by
+  /// address.
   void find(std::uint32_t unit, std::span<const std::size_t> which, std::span<const Address> vaddrs,
             std::span<std::vector<SourceFrame>> found) const;
   std::optional<SourceLine> find_line(Address vaddr) const;
@@ -278,7 +278,7 @@ bool has_code(const DwarfUnit& unit) {
   return unit.type == DW_UT_compile || unit.type == DW_UT_skeleton;
 }
 
-/// Reads a unit's frames from its indexes.
+/// Builds a unit's frames from its indexes.
 class Frames {
  public:
   Frames(UnitCache& cache, std::uint32_t unit)
@@ -307,7 +307,7 @@ class Frames {
     frame.line = line;
     frame.column = column;
   }
-  /// Neighbours often belong to the same function.
+  /// Caches the function: adjacent addresses often belong to the same.
   std::vector<Scope> chain_at(Address vaddr) {
     if (functions_ == nullptr) return {};
     const std::uint32_t function = functions_->functions.find(vaddr);
@@ -429,7 +429,7 @@ DebugIndexStats DebugIndex::stats() const { return impl_->stats(); }
 
 namespace {
 
-/// Addresses of one unit: [first, last) in the sorted order.
+/// Addresses of one unit: [first, last) in sorted order.
 struct Task {
   std::uint32_t unit = 0;
   std::size_t first = 0;
@@ -437,7 +437,7 @@ struct Task {
 };
 
 /// Calls `work(i)` once for each i below `count`, on up to `threads` threads. The first exception
-/// is thrown again when all have ended.
+/// is rethrown when all have ended.
 template <class Work>
 void share_out(std::size_t count, unsigned threads, const Work& work) {
   std::atomic<std::size_t> next{0};

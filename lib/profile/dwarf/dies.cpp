@@ -48,7 +48,7 @@ DwarfUnit read_unit_header(DwarfCursor& cursor) {
 
 namespace {
 
-constexpr std::size_t kMaxAttributes = 256;  // of one abbreviation
+constexpr std::size_t kMaxAttributes = 256;  // per abbreviation
 constexpr std::size_t kMaxOfAll = std::size_t{1} << 18;
 constexpr std::size_t kMaxAbbreviations = std::size_t{1} << 16;
 
@@ -59,7 +59,7 @@ std::uint8_t stops_of(const Abbreviation& at) noexcept {
                                    (is_function ? unsigned(StopAt::functions) : 0U));
 }
 
-/// Behind a number or a text, of those that are as short as usual; null for others.
+/// The end of a LEB128 number or a text of usual length; null if longer.
 const char* behind_leb(const char* at, const char* end) noexcept {
   for (int i = 0; i < 10 && at != end; ++i) {
     if ((static_cast<unsigned char>(*at++) & 0x80) == 0) return at;
@@ -117,7 +117,7 @@ void AbbreviationTable::make_plans() {
   }
 }
 
-/// Goes by the same rules as read(), and keeps nothing.
+/// Follows the same rules as read(), but stores nothing.
 void AbbreviationTable::skip_to(DwarfCursor& cursor, std::uint64_t code) noexcept {
   std::size_t all = 0;
   for (std::size_t i = 0; i < kMaxAbbreviations && cursor.ok(); ++i) {
@@ -192,7 +192,7 @@ const Abbreviation* AbbreviationTable::search(std::uint64_t code) const noexcept
   return found != abbreviations_.end() && found->code == code ? &*found : nullptr;
 }
 
-/// Behind a DIE's attributes; null where that is not as easy as usual.
+/// The end of a DIE's attributes; null if the fast path cannot handle them.
 const char* AbbreviationTable::behind(const char* at, const char* end,
                                       const Abbreviation& of) const noexcept {
   const Step* const steps = steps_.data() + of.first_step;
@@ -268,7 +268,7 @@ DwarfValue local_reference(const DwarfUnit& unit, std::uint64_t offset) {
   return {ValueKind::reference, unit.offset + offset};
 }
 
-/// The forms of DWARF 5 that GNU's split DWARF 4 had before it.
+/// The forms that GNU's split DWARF 4 had before DWARF 5.
 DwarfValue read_indexed(DwarfCursor& cursor, std::uint16_t form) {
   switch (form) {
     case DW_FORM_strx:
@@ -303,7 +303,7 @@ std::string_view text_at(std::string_view section, std::uint64_t offset) {
   return rest.substr(0, rest.find('\0'));
 }
 
-/// `base` + `index` * `size`, if that lies in the section.
+/// `base` + `index` * `size`, if that is inside the section.
 std::optional<std::uint64_t> entry_offset(std::string_view section, std::uint64_t base,
                                           std::uint64_t index, std::uint8_t size) {
   if (base > section.size() || index >= (section.size() - base) / size) return std::nullopt;

@@ -21,7 +21,7 @@ Failure failure(Errc code, const Input& input, std::string_view why) {
 }
 
 using Member = std::string_view DwarfSections::*;
-/// After ".debug_", and ".dwo" of a split unit's file.
+/// Names without ".debug_" and, in a split unit's file, ".dwo".
 constexpr std::array<std::pair<std::string_view, Member>, 10> kSections = {{
     {"info", &DwarfSections::info},
     {"abbrev", &DwarfSections::abbreviations},
@@ -50,11 +50,11 @@ bool is_wanted(std::string_view name) {
          name == ".gnu_debugaltlink" || name == ".note.gnu.build-id";
 }
 
-/// Whether a section is one of split units, for which a file may have others, too.
+/// Whether a section belongs to split units; a file may have ordinary sections as well.
 bool is_split(std::string_view name) { return name.ends_with(".dwo") || name == ".debug_cu_index"; }
 
-/// A section as it is stored. libelf bounds it by the file; its own decompression is of no use
-/// here, as it writes into the mapped headers.
+/// A section as stored. libelf checks it against the file size. Its own decompression is not used,
+/// because it writes into the mapped headers.
 std::string_view stored_bytes(Elf_Scn* section) {
   const Elf_Data* const data = elf_rawdata(section, nullptr);
   if (data == nullptr || data->d_buf == nullptr) return {};
@@ -73,7 +73,7 @@ Result<std::shared_ptr<const DwarfFile>> DwarfFile::open(
     std::shared_ptr<const DwarfFile> alternate) {
   elf_version(EV_CURRENT);
   const std::string_view text = input.text();
-  // libelf takes a pointer to bytes that it may change, and changes none unless asked to.
+  // libelf takes a non-const pointer, but changes the bytes only on request.
   std::unique_ptr<Elf, ElfEnd> elf(elf_memory(const_cast<char*>(text.data()), text.size()));
   if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) {
     return failure(Errc::bad_format, input, "no ELF file");
@@ -120,7 +120,7 @@ Result<void> DwarfFile::read_sections(DwarfRole role, std::uint64_t max_bytes) {
   if (head.e_type == ET_REL && role == DwarfRole::linked) {
     return failure(Errc::unsupported, input_, "not linked: its DWARF has no addresses yet");
   }
-  // Sections may share their bytes in the file, each of them as good as the whole.
+  // Sections may share bytes in the file, and each could expand to the maximum.
   const std::uint64_t max = std::min(max_bytes, max_inflated(input_.text().size()));
   std::uint64_t room = max;
   for (Elf_Scn* at = elf_nextscn(elf_.get(), nullptr); at != nullptr;
@@ -238,8 +238,8 @@ namespace {
 constexpr std::uint64_t kHeader = 16;
 constexpr std::uint32_t kMaxColumns = 8;
 
-/// Which section a column is of; nullptr for those that nobody asks for here. Both versions agree
-/// on 1 to 6; what is 8 in version 5 is .debug_macro in version 2.
+/// The section of a column; nullptr for sections that are not needed. Columns 1 to 6 are the same
+/// in both versions; 8 is .debug_rnglists in version 5, but .debug_macro in version 2.
 std::string_view DwarfSections::*section_of(std::uint64_t number, std::uint32_t version) {
   switch (number) {
     case 1: return &DwarfSections::info;
@@ -260,14 +260,14 @@ std::shared_ptr<const DwarfPackage> DwarfPackage::open(Input input, std::uint64_
   return made->read_header() ? made : nullptr;
 }
 
-/// 0 behind the index's end.
+/// 0 after the index's end.
 std::uint64_t DwarfPackage::word(std::uint64_t offset, unsigned size) const {
   return DwarfCursor(file_->sections().unit_index, file_->order(), offset).sized(size);
 }
 
 bool DwarfPackage::read_header() {
   const std::uint64_t size = file_->sections().unit_index.size();
-  // Version 5 has two bytes for it, and two of padding.
+  // Version 5 has two bytes for the version, and two of padding.
   version_ = static_cast<std::uint32_t>(word(0, 4) == 2 ? 2 : word(0, 2));
   columns_ = static_cast<std::uint32_t>(word(4, 4));
   rows_ = static_cast<std::uint32_t>(word(8, 4));
@@ -278,14 +278,14 @@ bool DwarfPackage::read_header() {
   }
   const std::uint64_t table = kHeader + std::uint64_t{12} * slots_;
   if (table + 4 * columns_ * (1 + 2 * std::uint64_t{rows_}) > size) return false;
-  std::set<std::uint64_t> sections;  // each has one column
+  std::set<std::uint64_t> sections;  // each may have one column
   for (std::uint32_t column = 0; column < columns_; ++column) {
     sections.insert(word(table + std::uint64_t{4} * column, 4));
   }
   return sections.size() == columns_;
 }
 
-/// A hash table with open addressing; rows count from 1, and 0 is none.
+/// A hash table with open addressing; rows are numbered from 1, and 0 means none.
 std::uint32_t DwarfPackage::row_of(std::uint64_t id) const {
   const std::uint64_t mask = slots_ - 1;
   const std::uint64_t step = (id >> 32 & mask) | 1;

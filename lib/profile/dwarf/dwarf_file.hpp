@@ -19,27 +19,28 @@ struct Elf;
 
 namespace perfmap {
 
-/// The debug sections of a file, decompressed; empty where it has none.
+/// The debug sections of a file, decompressed; empty if missing.
 struct DwarfSections {
   std::string_view info, abbreviations, line, strings, line_strings, string_offsets, addresses,
       ranges, range_lists;
-  std::string_view unit_index;  ///< .debug_cu_index: the file is a package of split units
+  std::string_view unit_index;  ///< .debug_cu_index: present in packages of split units
 };
 
-/// Which part of a program's DWARF a file has.
+/// Which part of a program's DWARF a file holds.
 enum class DwarfRole : std::uint8_t {
   linked,
   split,      ///< a .dwo, or an object with such sections
-  alternate,  ///< what dwz(1) moved out of several; of the type of objects, and yet relocated
+  alternate,  ///< shared by several files, by dwz(1); its ELF type is that of objects, but it is
+              ///< relocated
 };
 
-/// An ELF file's DWARF as bytes, and where its units begin. It names no file and opens none.
-/// Immutable once open, but for a cache behind a lock.
+/// The DWARF sections of an ELF file, and where its units begin. Opens no other files. Immutable
+/// once open, except for a cache with a lock.
 class DwarfFile {
  public:
-  /// Fails with bad_format (no ELF file, or another alternate than the file wants), unsupported (a
-  /// relocatable file, no DWARF, or none that can be decompressed) or too_large (sections of more
-  /// than `max_bytes` once decompressed).
+  /// Fails with bad_format (not an ELF file, or an alternate file that does not match), unsupported
+  /// (a relocatable file, no DWARF, or unsupported compression) or too_large (sections of more than
+  /// `max_bytes` when decompressed).
   static Result<std::shared_ptr<const DwarfFile>> open(
       Input input, DwarfRole role, std::uint64_t max_bytes,
       std::shared_ptr<const DwarfFile> alternate = nullptr);
@@ -50,23 +51,23 @@ class DwarfFile {
   const DwarfSections& sections() const noexcept { return sections_; }
   std::endian order() const noexcept { return order_; }
   const Input& input() const noexcept { return input_; }
-  /// Every unit of .debug_info, by offset.
+  /// All units of .debug_info, sorted by offset.
   const std::vector<DwarfUnit>& units() const noexcept { return units_; }
-  /// The unit that the byte at this offset of .debug_info belongs to, or nullptr.
+  /// The unit that contains this offset of .debug_info, or nullptr.
   const DwarfUnit* unit_at(std::uint64_t offset) const noexcept;
   std::shared_ptr<const AbbreviationTable> abbreviations(const DwarfUnit& unit) const;
-  /// False for what a linker left of code that it dropped: it lies where nothing is executable.
+  /// False for code that a linker dropped: its address is not executable.
   bool is_code(Address address) const noexcept;
 
-  /// Why some of its sections could not be decompressed; empty if all could.
+  /// Why some sections could not be decompressed; empty if all could.
   const std::string& damage() const noexcept { return damage_; }
-  /// Bytes that belong to it: the file's, or of a part of a package, its sections'.
+  /// Memory in use: the file's bytes or, for a part of a package, those of its sections.
   std::uint64_t bytes() const noexcept;
 
-  /// What .gnu_debugaltlink says: a path and a build-id (binary), or empty.
+  /// The content of .gnu_debugaltlink: a path and a build id (binary), or empty.
   std::string_view alternate_path() const noexcept { return alternate_path_; }
   std::string_view alternate_build_id() const noexcept { return alternate_build_id_; }
-  /// For DW_FORM_GNU_ref_alt and its like; may be nullptr.
+  /// Target of DW_FORM_GNU_ref_alt and similar forms; may be nullptr.
   const DwarfFile* alternate() const noexcept { return alternate_.get(); }
 
  private:
@@ -87,32 +88,32 @@ class DwarfFile {
   std::vector<InflatedSection> inflated_;
   std::endian order_ = std::endian::little;
   DwarfSections sections_;
-  bool has_segments_ = false;  // that are executable
+  bool has_segments_ = false;  // has executable segments
   SymbolRanges executable_;
   std::vector<DwarfUnit> units_;
   std::string_view alternate_path_, alternate_build_id_, build_id_;
   std::shared_ptr<const DwarfFile> alternate_;
-  std::shared_ptr<const DwarfFile> package_;  // that this is a part of
+  std::shared_ptr<const DwarfFile> package_;  // the package that this is a part of
   std::string damage_;
   mutable std::mutex mutex_;
   mutable std::map<std::uint64_t, std::shared_ptr<const AbbreviationTable>> tables_;
   mutable std::size_t tables_bytes_ = 0;
 };
 
-/// A package of split units (PROGRAM.dwp), as dwp(1) and llvm-dwp(1) write it: the sections of many
-/// .dwo files one behind the other, and an index of which part belongs to which unit.
+/// A package of split units (PROGRAM.dwp), as written by dwp(1) and llvm-dwp(1): the concatenated
+/// sections of many .dwo files, and an index that maps units to parts.
 ///
-/// Versions 2 (GNU's, of DWARF 4) and 5. Not read: type units (.debug_tu_index). A signature
-/// (DW_FORM_ref_sig8) leads to a whole type, never to a member of it, so that compilers declare
-/// each member function that has code, or is inlined, in the unit itself, with its linkage name:
-/// DW_AT_specification and DW_AT_abstract_origin do not leave it. Immutable. Sources: DWARF
-/// 5, 7.3.5; "DebugFissionDWP", gcc wiki.
+/// Reads versions 2 (GNU, DWARF 4) and 5. Type units (.debug_tu_index) are not read. They are not
+/// needed: a signature (DW_FORM_ref_sig8) refers to a whole type, never to a member, so compilers
+/// declare each member function that has code, or is inlined, in the unit itself, with its linkage
+/// name. DW_AT_specification and DW_AT_abstract_origin do not leave the unit. Immutable. Sources:
+/// DWARF 5, 7.3.5; "DebugFissionDWP", gcc wiki.
 class DwarfPackage {
  public:
-  /// Nullptr if it has no such index, or one that makes no sense.
+  /// Nullptr if it has no such index, or an invalid one.
   static std::shared_ptr<const DwarfPackage> open(Input input, std::uint64_t max_bytes);
 
-  /// The unit with an id as if it were in a .dwo file of its own, or nullptr. O(1) on average, and
+  /// The unit with this id as if it were in a .dwo file of its own, or nullptr. O(1) on average,
   /// O(units in the index) at worst.
   std::shared_ptr<const DwarfFile> find(std::uint64_t id) const;
 

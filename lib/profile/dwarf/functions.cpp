@@ -11,7 +11,7 @@ constexpr std::size_t kMaxFrames = 256;
 
 }  // namespace
 
-/// The walk over the DIEs of a unit, or of a part of it.
+/// Iterates over the DIEs of a unit or a part of it.
 class ScopeWalk {
  public:
   ScopeWalk(const UnitRoot& root, const AbbreviationTable& table, std::uint64_t die,
@@ -37,7 +37,7 @@ class ScopeWalk {
   }
 
  private:
-  /// An open scope, or a function without code, and the scope that it lies in.
+  /// An open scope, or a function without code, and the enclosing scope.
   struct Level {
     std::uint64_t depth = 0;
     std::uint32_t outer = SymbolRanges::kNobody;
@@ -49,7 +49,7 @@ class ScopeWalk {
                max_bytes_ &&
            depth_ < kMaxDieDepth;
   }
-  /// One DIE; false at the end.
+  /// Handles one DIE; false at the end.
   bool step() {
     const std::uint64_t die = cursor_.position();
     const std::uint64_t code = cursor_.uleb();
@@ -76,7 +76,7 @@ class ScopeWalk {
     return cursor_.ok() && depth_ != 0;
   }
 
-  /// The scope that children of this DIE lie in.
+  /// Returns the scope for the children of this DIE.
   std::uint32_t read_scope(std::uint64_t die, const Abbreviation& abbreviation) {
     const CodePlace place = read_place(cursor_, unit_, table_, abbreviation);
     Scope scope;
@@ -84,8 +84,8 @@ class ScopeWalk {
     scope.is_inlined = abbreviation.tag == DW_TAG_inlined_subroutine;
     ranges_.clear();
     append_ranges(context_, place, budget_, ranges_);
-    // An inlined call without code may have children with some; a function without is a
-    // declaration or the abstract one.
+    // An inlined call without code may have children with code. A function without code is a
+    // declaration or an abstract instance.
     if (ranges_.empty() && !scope.is_inlined) return SymbolRanges::kNobody;
     if (scope.is_inlined) scope.parent = nearest_;
     const auto number = static_cast<std::uint32_t>(out_.scopes_.size());
@@ -131,7 +131,7 @@ namespace {
 
 constexpr int kMaxSteps = 8;
 
-/// Names as far as one DIE has them, and where to go on.
+/// The names found in one DIE, and the next DIE to look at.
 struct Step {
   DwarfValue name, linkage_name, origin;
   std::uint64_t call_file = 0;
@@ -169,7 +169,7 @@ Step read_step(const UnitContext& context, std::uint64_t die) {
   return step;
 }
 
-/// Makes `context` that of the unit which a reference leads to.
+/// Changes `context` to the unit that a reference leads to.
 bool enter(UnitContext& context, const DwarfValue& reference) {
   const bool elsewhere = reference.kind == ValueKind::alternate_reference;
   const DwarfFile* const file = elsewhere ? context.file->alternate() : context.file;
@@ -225,13 +225,13 @@ class FunctionWalk {
   }
 
  private:
-  /// A DIE with open children, and whether those are within a function that has code.
+  /// A DIE with open children, and whether they are inside a function with code.
   struct Level {
     std::uint64_t depth = 0;
     bool has_code = false;
   };
 
-  /// One DIE; false at the end.
+  /// Handles one DIE; false at the end.
   bool step() {
     const std::uint64_t die = cursor_.position();
     const std::uint64_t code = cursor_.uleb();
@@ -254,7 +254,7 @@ class FunctionWalk {
   }
   bool is_within_code() const noexcept { return !levels_.empty() && levels_.back().has_code; }
 
-  /// Whether it has code.
+  /// Returns whether it has code.
   bool read_function(std::uint64_t die, const Abbreviation& abbreviation) {
     const CodePlace place = read_place(cursor_, unit_, table_, abbreviation);
     ranges_.clear();

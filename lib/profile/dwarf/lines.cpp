@@ -20,7 +20,7 @@ void read_old_names(DwarfCursor& cursor, LineNames& names) {
     if (directory.empty()) break;
     names.directories.push_back({{ValueKind::text, 0, directory}});
   }
-  names.files.push_back({});  // files count from 1
+  names.files.push_back({});  // files are numbered from 1
   while (cursor.ok() && names.files.size() < kMaxEntries) {
     const std::string_view file = cursor.c_string();
     if (file.empty()) break;
@@ -43,7 +43,7 @@ EntryFormat read_entry_format(DwarfCursor& cursor) {
   return format;
 }
 
-/// Directories or files of DWARF 5; each entry takes a byte at least, whatever their number.
+/// Directories or files of DWARF 5. Each entry takes at least one byte, which bounds their number.
 std::vector<LineFile> read_entries(DwarfCursor& cursor, const DwarfUnit& forms) {
   const EntryFormat format = read_entry_format(cursor);
   const std::uint64_t count = cursor.uleb();
@@ -94,7 +94,7 @@ LineHeader read_line_header(const UnitContext& context, std::uint64_t offset, Li
   if (cursor.position() > end || header_length > end - cursor.position()) return {};
   const std::uint64_t program = cursor.position() + header_length;
   header.minimum_length = cursor.u8();
-  if (names.version >= 4) cursor.u8();  // operations per instruction: 1 but for VLIW machines
+  if (names.version >= 4) cursor.u8();  // operations per instruction: 1 except on VLIW machines
   cursor.u8();                          // default_is_stmt
   header.line_base = static_cast<std::int8_t>(cursor.u8());
   header.line_range = cursor.u8();
@@ -116,7 +116,7 @@ LineHeader read_line_header(const UnitContext& context, std::uint64_t offset, Li
 
 constexpr std::size_t kUsualPath = 128;
 
-/// Runs the opcodes (DWARF 5, 6.2.5) from `at` on, and tells the sink what they make.
+/// Runs the opcodes (DWARF 5, 6.2.5) from `at` on, and passes the results to the sink.
 template <class Sink>
 class LineMachine {
  public:
@@ -195,7 +195,7 @@ class LineMachine {
 
 }  // namespace
 
-/// Where sequences are, without their rows.
+/// Finds the sequences without storing their rows.
 class LineRows::Survey {
  public:
   Survey(LineRows& out, const DwarfFile& file, std::uint64_t max_rows)
@@ -218,8 +218,8 @@ class LineRows::Survey {
     now_.program = next;
   }
   void define_file(const LineFile& file) { out_.names_.files.push_back(file); }
-  /// Over the usual opcodes, which are most, at a fraction of the cost: only addresses count here,
-  /// and these only rise.
+  /// Handles runs of the usual opcodes at a fraction of the cost: only addresses matter here, and
+  /// these opcodes only increase them.
   void run_ahead(const LineHeader& header, DwarfCursor& cursor, LineRow& row) noexcept {
     constexpr std::ptrdiff_t kLongest = 3;
     if (!header.is_usual || row.address >> 63 != 0) return;
@@ -234,7 +234,7 @@ class LineRows::Survey {
     while (end - at >= kLongest && count < max) {
       const unsigned opcode = *at;
       if (opcode >= header.opcode_base || opcode == DW_LNS_copy) {
-        address += header.steps[opcode].bytes;  // of DW_LNS_copy 0
+        address += header.steps[opcode].bytes;  // 0 for DW_LNS_copy
         if (count++ == 0) first = address;
         last = address;
         ++at;
@@ -261,7 +261,8 @@ class LineRows::Survey {
     now_.count += count;
     last_ = last;
   }
-  /// Behind an opcode that makes no row, with an operand of a byte or two, if any; else null.
+  /// The end of an opcode that makes no row and has at most an operand of one or two bytes; else
+  /// null.
   static const unsigned char* behind_usual(const unsigned char* at,
                                            const unsigned char* end) noexcept {
     switch (*at) {
@@ -287,7 +288,8 @@ class LineRows::Survey {
   std::uint64_t last_ = 0;
 };
 
-/// The rows of one sequence: no more than there were, as the file may have changed.
+/// Builds the rows of one sequence, at most as many as were counted, because the file may have
+/// changed.
 class LineRows::Maker {
  public:
   explicit Maker(const Sequence& of) : max_(of.count) { rows_.reserve(of.count); }

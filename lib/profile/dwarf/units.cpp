@@ -10,7 +10,7 @@ namespace perfmap {
 
 namespace {
 
-/// Takes in the entries of one list.
+/// Adds the entries of one list.
 class RangeReader {
  public:
   RangeReader(const UnitContext& context, std::uint64_t& budget, std::vector<CodeRange>& out)
@@ -77,7 +77,7 @@ class RangeReader {
         begin = cursor.sized(size);
         end = begin + cursor.uleb();
         break;
-      default: return false;  // the end, or an entry of which not even the size is known
+      default: return false;  // the end, or an entry of unknown size
     }
     if (cursor.ok()) add(begin, end);
     return cursor.ok();
@@ -89,7 +89,7 @@ class RangeReader {
   std::uint64_t base_;
 };
 
-/// Where the list with this number begins: the table of offsets lies at the base.
+/// The offset of the list with this index; the table of offsets is at the base.
 std::optional<std::uint64_t> list_offset(const UnitContext& context, std::uint64_t index) {
   const std::string_view section = context.file->sections().range_lists;
   const std::uint64_t base = context.range_lists_base;
@@ -132,7 +132,7 @@ void append_ranges(const UnitContext& context, const CodePlace& place, std::uint
   RangeReader reader(context, budget, out);
   if (place.ranges.kind == ValueKind::list_index) {
     if (const auto at = list_offset(context, place.ranges.number)) reader.read_list(*at);
-  } else if (place.ranges) {  // a section offset; constants of 4 or 8 bytes before DWARF 4
+  } else if (place.ranges) {  // a section offset; before DWARF 4, a constant of 4 or 8 bytes
     if (context.unit->version >= 5) return reader.read_list(place.ranges.number);
     reader.read_pairs(context.ranges_base + place.ranges.number);
   } else if (const auto low = address_of(context, place.low)) {
@@ -182,7 +182,7 @@ RootValues read_values(const DwarfFile& file, const DwarfUnit& unit,
   return values;
 }
 
-/// What needs the bases, which may stand behind it in the DIE.
+/// Resolves values that need the bases, which may come later in the DIE.
 void look_up(RootValues& values) {
   UnitRoot& root = values.root;
   root.compile_directory = text_of(root.context, values.directory);
@@ -208,7 +208,7 @@ UnitRoot read_split_root(const DwarfFile& file, const DwarfUnit& unit,
   UnitContext& context = values.root.context;
   context.skeleton_file = skeleton.context.file;
   context.addresses_base = skeleton.context.addresses_base;
-  // A split unit's tables have no base: they begin behind the one header of their section.
+  // The tables of a split unit have no base: they begin after the single header of their section.
   const bool has_headers = unit.version >= 5;
   context.string_offsets_base = !has_headers ? 0U : unit.offset_size == 8 ? 16U : 8U;
   context.range_lists_base = unit.offset_size == 8 ? 20 : 12;

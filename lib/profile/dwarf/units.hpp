@@ -17,34 +17,34 @@
 
 namespace perfmap {
 
-/// The attributes that say where a DIE's code is.
+/// The attributes with the addresses of a DIE's code.
 struct CodePlace {
   DwarfValue low, high, ranges;
 
   void take(std::uint16_t name, const DwarfValue& value) noexcept;
 };
 
-/// Of the DIE at the cursor, behind its code; moves behind its attributes.
+/// Reads the DIE at the cursor, which is after its code; moves past its attributes.
 CodePlace read_place(DwarfCursor& cursor, const DwarfUnit& unit, const AbbreviationTable& table,
                      const Abbreviation& abbreviation);
 
-/// Entries of lists that DIEs of so many bytes may name: a few may have one long list.
+/// How many list entries DIEs of so many bytes may refer to: a few may have one long list.
 constexpr std::uint64_t range_budget(std::uint64_t bytes) noexcept { return 4096 + bytes; }
 
-/// Adds the ranges of a DIE to `out`: those that are not empty and begin where the file has code.
-/// Each entry of a list that is looked at takes one from `budget`, and reading ends where that is
-/// 0: any number of DIEs may name the same long list.
+/// Appends the ranges of a DIE to `out`: those that are not empty and begin in executable code.
+/// Each list entry that is read takes one from `budget`, and reading stops at 0, because any number
+/// of DIEs may refer to the same long list.
 void append_ranges(const UnitContext& context, const CodePlace& place, std::uint64_t& budget,
                    std::vector<CodeRange>& out);
 
-/// What the first DIE of a unit says. Borrows from the file.
+/// The content of a unit's first DIE. Borrows from the file.
 struct UnitRoot {
   UnitContext context;
   std::uint16_t tag = 0;  ///< 0: unreadable
   CodePlace place;
   std::optional<std::uint64_t> line_program;
   std::string_view compile_directory;
-  std::string_view split_name;  ///< a skeleton's: the file that has the rest
+  std::string_view split_name;  ///< in a skeleton: the file with the rest
   std::uint64_t split_id = 0;
   std::uint64_t split_ranges_base = 0;
 };
@@ -52,16 +52,16 @@ struct UnitRoot {
 UnitRoot read_unit_root(const DwarfFile& file, const DwarfUnit& unit,
                         const AbbreviationTable& abbreviations);
 
-/// The same, reading no more of the unit's abbreviations than up to that of its root. Takes the
-/// bytes read from `budget`: any number of units may share one long table.
+/// The same, but reads the unit's abbreviations only up to that of the root. Subtracts the bytes
+/// read from `budget`, because any number of units may share one long table.
 std::optional<UnitRoot> peek_root(const DwarfFile& file, const DwarfUnit& unit,
                                   std::uint64_t& budget);
 
-/// The split unit's root, which takes from its skeleton what only that knows.
+/// The split unit's root, completed with values that only the skeleton has.
 UnitRoot read_split_root(const DwarfFile& file, const DwarfUnit& unit,
                          const AbbreviationTable& abbreviations, const UnitRoot& skeleton);
 
-/// Calls `take(name, value)` for each attribute of the DIE at the cursor, behind its code.
+/// Calls `take(name, value)` for each attribute of the DIE at the cursor, which is after its code.
 template <class Take>
 void for_each_attribute(DwarfCursor& cursor, const DwarfUnit& unit, const AbbreviationTable& table,
                         const Abbreviation& abbreviation, const Take& take) {
@@ -79,7 +79,7 @@ struct LineRow {
   std::uint32_t column = 0;
 };
 
-/// A file or directory as a line program names it, not yet looked up.
+/// A file or directory in a line program, before look-up.
 struct LineFile {
   DwarfValue name;
   std::uint64_t directory = 0;
@@ -92,12 +92,12 @@ struct LineNames {
   std::vector<LineFile> directories;
   std::vector<LineFile> files;
 
-  /// The path as the compiler saw it, below its working directory if it was relative; empty where
-  /// no file has this number.
+  /// The path as the compiler saw it, below its working directory if it was relative. Empty if no
+  /// file has this number.
   std::string path(const UnitContext& context, std::uint64_t file) const;
 };
 
-/// What the opcodes of a line program mean, and where they are.
+/// How to read the opcodes of a line program, and where they are.
 struct LineHeader {
   std::uint8_t address_size = 8;
   std::uint8_t minimum_length = 1;
@@ -107,7 +107,8 @@ struct LineHeader {
   std::string_view operand_counts;  ///< of the standard opcodes, from 1
   std::string_view program;
   bool ok = false;        ///< false: `program` is empty
-  bool is_usual = false;  ///< the standard opcodes up to DW_LNS_set_basic_block have their operands
+  bool is_usual = false;  ///< the standard opcodes up to DW_LNS_set_basic_block have their usual
+                          ///< operands
   /// What a special opcode adds.
   struct Step {
     std::uint32_t bytes = 0;
@@ -116,20 +117,20 @@ struct LineHeader {
   std::array<Step, 256> steps = {};  ///< by opcode
 };
 
-/// The rows that a line program makes, to be bisected. Rows keep the program's order within a
-/// sequence; is_stmt does not count. The rows of a sequence are made when one of them is asked for.
+/// The rows of a line program, for binary search. Rows keep the program's order within a sequence;
+/// is_stmt is ignored. The rows of a sequence are built when one of them is first needed.
 class LineRows {
  public:
-  /// Runs the program at `offset` of .debug_line. At most `max_bytes` are held; what is behind
-  /// that, or behind damage, is missing. O(n log n) in the bytes of the program.
+  /// Runs the program at `offset` of .debug_line. Holds at most `max_bytes`; rows beyond that, or
+  /// after damage, are missing. O(n log n) in the bytes of the program.
   LineRows(const UnitContext& context, std::string_view compile_directory, std::uint64_t offset,
            std::uint64_t max_bytes);
 
-  /// The last row at or before the address, of the sequence that contains it; or nullptr. From any
-  /// thread.
+  /// The last row at or before the address in the sequence that contains it, or nullptr.
+  /// Thread-safe.
   const LineRow* find(std::uint64_t address) const;
   const LineNames& names() const noexcept { return names_; }
-  /// Of all rows, those to be made included.
+  /// The size of all rows, including those not built yet.
   std::size_t bytes() const noexcept;
 
  private:
@@ -151,32 +152,32 @@ class LineRows {
 
   LineHeader header_;
   std::endian order_;
-  std::vector<Sequence> sequences_;  // by end
-  std::unique_ptr<Made[]> made_;     // of each sequence
+  std::vector<Sequence> sequences_;  // sorted by end
+  std::unique_ptr<Made[]> made_;     // one per sequence
   std::uint64_t row_count_ = 0;
   LineNames names_;
 };
 
-/// A function or an inlined call, with code of its own.
+/// A function or an inlined call with code of its own.
 struct Scope {
   std::uint64_t die = 0;  ///< offset into .debug_info
   std::uint32_t parent = SymbolRanges::kNobody;
   bool is_inlined = false;
 };
 
-/// Which function, or inlined call, each address of a unit belongs to: the deepest. One walk over
-/// DIEs, without recursion; O(n log n) in their bytes.
+/// Maps each address of a unit to the innermost function or inlined call. One pass over the DIEs,
+/// without recursion; O(n log n) in their bytes.
 class ScopeIndex {
  public:
-  /// Of the DIE at an offset into .debug_info, and all of its children. Holds at most about
-  /// `max_bytes`; what is behind that, or behind damage, is missing.
+  /// For the DIE at an offset in .debug_info, with all its children. Holds about `max_bytes` at
+  /// most; scopes beyond that, or after damage, are missing.
   ScopeIndex(const UnitRoot& root, const AbbreviationTable& abbreviations, std::uint64_t die,
              std::uint64_t max_bytes);
 
-  /// The scopes that contain the address, from the innermost out, at most 256.
+  /// The scopes that contain the address, innermost first, at most 256.
   std::vector<Scope> chain(std::uint64_t address) const;
   std::size_t bytes() const noexcept;
-  /// Bytes of DIEs and entries of lists that were gone over.
+  /// Bytes of DIEs and list entries that were read.
   std::uint64_t work() const noexcept { return work_; }
 
  private:
@@ -189,29 +190,29 @@ class ScopeIndex {
 struct DieNames {
   std::string_view name;
   std::string_view linkage_name;
-  /// Where an inlined call is.
+  /// Location of an inlined call.
   std::uint32_t call_file = 0;
   std::uint32_t call_line = 0;
   std::uint32_t call_column = 0;
 };
 
-/// The names of a DIE, taken where need be from what it is an instance or the definition of: at
-/// most 8 steps, since these may go in a circle. Borrows from the file.
+/// The names of a DIE. Missing names are taken from the DIE that it is an instance or a definition
+/// of; at most 8 steps, because these references may form a cycle. Borrows from the file.
 DieNames names_of(const UnitContext& context, std::uint64_t die);
 
-/// Which function each address of a unit belongs to, without what was inlined there: one walk over
-/// the unit's DIEs that reads little but their sizes. Inlined calls outside of any function count
-/// as functions. O(n log n) in the unit's bytes.
+/// Maps each address of a unit to its function, without inlined calls: one pass over the unit's
+/// DIEs that reads little more than their sizes. Inlined calls outside of any function count as
+/// functions. O(n log n) in the unit's bytes.
 class FunctionIndex {
  public:
   static constexpr std::uint32_t kNobody = SymbolRanges::kNobody;
 
   FunctionIndex() = default;
-  /// Holds at most about `max_bytes`; what is behind that, or behind damage, is missing.
+  /// Holds about `max_bytes` at most; functions beyond that, or after damage, are missing.
   FunctionIndex(const UnitRoot& root, const AbbreviationTable& abbreviations,
                 std::uint64_t max_bytes);
 
-  /// The number of the one that comes last in the unit, or kNobody.
+  /// The number of the function; if several match, the last in the unit; or kNobody.
   std::uint32_t find(std::uint64_t address) const noexcept { return partition_.find(address); }
   /// Offset into .debug_info.
   std::uint64_t die_of(std::uint32_t number) const noexcept { return dies_[number]; }

@@ -32,7 +32,7 @@ namespace {
 class Inflater {
  public:
   explicit Inflater(std::string_view bytes) : bytes_(bytes) {
-    constexpr int kGzip = 16;  // zlib's way to ask for gzip's header instead of its own
+    constexpr int kGzip = 16;  // added to the window bits, makes zlib expect gzip's header
     if (inflateInit2(&stream_, MAX_WBITS + kGzip) != Z_OK) throw std::bad_alloc();
   }
   Inflater(const Inflater&) = delete;
@@ -48,7 +48,7 @@ class Inflater {
       constexpr std::size_t kMax = std::numeric_limits<uInt>::max();
       const std::size_t given = std::min(bytes_.size(), kMax);
       const std::size_t there = std::min(room.size(), kMax);
-      // zlib reads through this pointer, and no more.
+      // zlib only reads through this pointer.
       stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes_.data()));
       stream_.avail_in = static_cast<uInt>(given);
       stream_.next_out = reinterpret_cast<Bytef*>(room.data());
@@ -59,7 +59,7 @@ class Inflater {
     }
     return status == Z_STREAM_END;
   }
-  /// Tapes and disks fill the last block up with zeros.
+  /// Tapes and disks pad the last block with zeros.
   void skip_zeros() {
     if (bytes_.find_first_not_of('\0') == std::string_view::npos) bytes_ = {};
   }
@@ -116,7 +116,7 @@ bool expand_xz(std::string_view bytes, Expansion& out) {
 
 bool expand_first_xz(std::string_view bytes, Expansion& out) { return expand(bytes, out, 0); }
 
-/// Windows of more than 128 MiB, which `zstd --ultra --long` makes, are refused as by zstd itself.
+/// Windows of more than 128 MiB, which `zstd --ultra --long` makes, are refused, as by zstd itself.
 bool expand_zstd(std::string_view bytes, Expansion& out) {
   ZstdStream stream;
   for (;;) {
@@ -124,7 +124,7 @@ bool expand_zstd(std::string_view bytes, Expansion& out) {
     bytes.remove_prefix(step.taken);
     if (step.is_damaged || !out.wrote(step.made)) return false;
     if (step.ends_frame && bytes.empty()) return true;
-    if (step.made == 0 && step.taken == 0) return false;  // it was cut off
+    if (step.made == 0 && step.taken == 0) return false;  // truncated input
   }
 }
 

@@ -13,22 +13,21 @@ struct ZSTD_DCtx_s;
 
 namespace perfmap {
 
-/// Decompresses zstd frames, one after the other, as their bytes come. Holds zstd's window, of 128
-/// MiB at most.
+/// Decompresses concatenated zstd frames as a stream. Uses a window of at most 128 MiB.
 class ZstdStream {
  public:
-  /// What one step used and made.
+  /// How many bytes one step used and produced.
   struct Step {
     std::size_t taken = 0;
     std::size_t made = 0;
     bool is_damaged = false;
-    bool ends_frame = false;  ///< all of a frame was made
+    bool ends_frame = false;  ///< a frame was completed
   };
 
-  /// Takes bytes from the front of `from` and writes to the front of `to`. Makes no progress if
-  /// there is nothing more to take, or no room. Throws std::bad_alloc.
+  /// Reads from the front of `from` and writes to the front of `to`. No progress if there is no
+  /// input left or no space. Throws std::bad_alloc.
   Step step(std::string_view from, std::span<char> to);
-  /// Begins anew, after damage.
+  /// Starts again after damage.
   void reset() noexcept;
 
  private:
@@ -38,18 +37,18 @@ class ZstdStream {
   std::unique_ptr<ZSTD_DCtx_s, Free> context_;
 };
 
-/// The text that compressed bytes become, which has a bound.
+/// Decompressed output with a size limit.
 class Expansion {
  public:
   explicit Expansion(std::uint64_t max) : max_(max) {}
 
-  /// Where the next bytes go: never empty.
+  /// Space for the next bytes: never empty.
   std::span<char> room() {
     constexpr std::size_t kLeast = std::size_t{256} << 10;
     text_.resize(used_ + std::max(kLeast, used_ / 2));
     return {text_.data() + used_, text_.size() - used_};
   }
-  /// That many of them were written. False where that is more than the bound.
+  /// Adds that many written bytes. False if that exceeds the limit.
   bool wrote(std::size_t count) noexcept {
     used_ += count;
     return used_ <= max_;
@@ -68,12 +67,12 @@ class Expansion {
   std::string text_;
 };
 
-// Each expands all members or frames of `bytes`. False where they are damaged, cut off, or exceed
-// the bound.
+// Each expands all members or frames of `bytes`. False if they are damaged or truncated, or exceed
+// the limit.
 bool expand_gzip(std::string_view bytes, Expansion& out);
 bool expand_xz(std::string_view bytes, Expansion& out);
 bool expand_zstd(std::string_view bytes, Expansion& out);
-/// Only the first stream, whatever lies behind it.
+/// Only the first stream; what follows is ignored.
 bool expand_first_xz(std::string_view bytes, Expansion& out);
 
 }  // namespace perfmap

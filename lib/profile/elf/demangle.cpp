@@ -1,5 +1,5 @@
-// Source: OCaml, asmcomp/compilenv.ml (symbols) and runtime's caml_ prefix; perf's
-// tools/perf/util/demangle-ocaml.c, whose answers these are.
+// Source: OCaml, asmcomp/compilenv.ml (symbols) and the runtime's caml_ prefix. The results match
+// perf's tools/perf/util/demangle-ocaml.c.
 
 #include "elf/demangle.hpp"
 
@@ -37,7 +37,7 @@ std::uint64_t digit_of(char c) noexcept {
   return kBase;
 }
 
-/// One number of those that say where characters go; takes its digits off the front.
+/// Removes and returns one of the numbers that give the positions of characters.
 std::optional<std::uint64_t> take_delta(std::string_view& rest, std::uint64_t bias) noexcept {
   std::uint64_t sum = 0;
   std::uint64_t weight = 1;
@@ -114,11 +114,11 @@ bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
 bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
 
-/// An upper bound of the steps of libiberty's parser, which guesses and goes back. After a
-/// symbol's name, it reads what may be a function's parameters, and if they lead nowhere, it reads
-/// the same bytes again as what follows the symbol. It reads a symbol as a template's argument once
-/// for each way to divide the digits before it. Guesses within guesses multiply. A back reference
-/// stands for a name, or for a type between its target and itself. From left to right, O(n).
+/// An upper bound of the steps of libiberty's D parser, which backtracks. After a symbol's name it
+/// reads what may be a function's parameters; if that fails, it reads the same bytes again as what
+/// follows the symbol. It reads a symbol as a template argument once for each way to split the
+/// digits before it. Nested guesses multiply. A back reference stands for a name, or for a type
+/// between its target and itself. One pass from left to right, O(n).
 class StepBound {
  public:
   explicit StepBound(std::string_view name)
@@ -127,7 +127,7 @@ class StepBound {
   }
 
   bool is_at_most(std::uint64_t limit) {
-    std::uint64_t ways = 1;  // in which the parser may come to this byte
+    std::uint64_t ways = 1;  // ways in which the parser may reach this byte
     std::uint64_t steps = 0;
     for (std::size_t at = 0; at < name_.size() && steps <= limit; ++at) {
       before_[at] = {steps, ways};
@@ -147,7 +147,7 @@ class StepBound {
     std::size_t distance = 0;
   };
 
-  /// A Q, and a number in base 26 whose last digit is a small letter.
+  /// A Q, and a number in base 26 whose last digit is a lower-case letter.
   std::optional<BackReference> back_reference(std::size_t at) const noexcept {
     if (name_[at] != 'Q') return std::nullopt;
     std::size_t distance = 0;
@@ -164,7 +164,7 @@ class StepBound {
     return std::min(name_.find_first_not_of("0123456789", at), name_.size());
   }
 
-  /// Wherever the digits of a name's length may begin. A template's name ends with a Z.
+  /// For each place where the digits of a name's length may begin. A template's name ends with a Z.
   void find_name_ends() {
     for (std::size_t at = 0; at < name_.size(); ++at) {
       if (name_[at] == 'Z') is_name_end_[at + 1] = true;
@@ -179,7 +179,7 @@ class StepBound {
     }
   }
 
-  /// How often what begins here may be read.
+  /// How often the text that begins here may be read.
   std::uint64_t guesses_at(std::size_t at) const noexcept {
     constexpr std::string_view kFunctions = "FUVWRYM";
     if (is_name_end_[at] && kFunctions.find(name_[at]) != kFunctions.npos) return 2;
@@ -192,7 +192,7 @@ class StepBound {
     const std::size_t target = at - back->distance;
     if (is_digit(name_[target])) return 1 + name_.size();
     const std::size_t type = name_.find_first_not_of("AOPxy", target);
-    if (is_lower(name_[type])) return 2 + type - target;  // of a basic type
+    if (is_lower(name_[type])) return 2 + type - target;  // a basic type
     return 1 + (steps - before_[target].steps) / before_[target].ways;
   }
 
@@ -203,7 +203,7 @@ class StepBound {
 
 }  // namespace
 
-/// libiberty bounds nothing: it also calls itself for each level of a type.
+/// libiberty has no limits: it also recurses once for each level of a type.
 std::optional<std::string> demangle_d(std::string_view name) {
   if (name.size() > kMaxMangledD || !StepBound(name).is_at_most(kMaxSteps)) return std::nullopt;
   const LibibertyText text(dlang_demangle(std::string(name).c_str(), 0));
@@ -213,14 +213,14 @@ std::optional<std::string> demangle_d(std::string_view name) {
 
 namespace {
 
-/// -1 if it is no hexadecimal digit.
+/// -1 if it is not a hexadecimal digit.
 int hexadecimal_value(char c) noexcept {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/// The character that "$2b" stands for; 0 if these are no such bytes.
+/// The character that "$2b" stands for; 0 for other text.
 char escaped_character(std::string_view text) noexcept {
   if (text.size() < 3 || text.front() != '$') return 0;
   const int high = hexadecimal_value(text[1]);
@@ -261,7 +261,7 @@ bool is_hash(std::string_view part) noexcept {
          part.find_first_not_of("0123456789abcdef", 1) == std::string_view::npos;
 }
 
-/// Takes "4core" off the front; empty where it does not begin so.
+/// Removes and returns a part such as "4core"; empty if there is none.
 std::string_view take_part(std::string_view& rest) noexcept {
   std::size_t size = 0;
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), size);
@@ -272,7 +272,7 @@ std::string_view take_part(std::string_view& rest) noexcept {
   return part;
 }
 
-/// What stands between two '$': "LT", "u7e" and so on. False where that means nothing.
+/// Decodes the text between two '$': "LT", "u7e" and so on. False if it is unknown.
 bool append_escape(std::string& out, std::string_view escape) {
   static constexpr std::array<std::pair<std::string_view, char>, 8> kKnown{{{"SP", '@'},
                                                                             {"BP", '*'},
@@ -298,7 +298,7 @@ bool append_escape(std::string& out, std::string_view escape) {
 }
 
 void append_part(std::string& out, std::string_view part) {
-  // A part cannot begin with '$', so that an underscore was put before it.
+  // A part cannot begin with '$', so an underscore precedes it.
   if (part.starts_with("_$")) part.remove_prefix(1);
   while (!part.empty()) {
     if (part.starts_with("..")) {
@@ -324,7 +324,7 @@ std::optional<std::string> demangle_rust_legacy(std::string_view name) {
   for (std::string_view part = take_part(rest); !part.empty(); part = take_part(rest)) {
     if (is_hash(part) && rest.starts_with('E')) {
       rest.remove_prefix(1);
-      // What LLVM appends to copies of a function says nothing about it.
+      // Suffixes that LLVM adds to copies of a function are dropped.
       const bool ends = rest.empty() || rest.starts_with('.');
       return ends && !out.empty() ? std::optional(std::move(out)) : std::nullopt;
     }
@@ -339,8 +339,8 @@ namespace {
 constexpr std::size_t kMaxMangled = 4096;
 constexpr std::size_t kMaxDemangled = std::size_t{64} << 10;
 
-/// libiberty's is the code of __cxa_demangle(), which in libstdc++ 12 never returns for some names
-/// ("_Z1fDTsrplDE").
+/// libiberty's demangler is the code of __cxa_demangle(), which in libstdc++ 12 never returns for
+/// some names ("_Z1fDTsrplDE").
 std::optional<std::string> demangle_cxx(std::string_view name) {
   if (!is_reasonable_cxx_name(name)) return std::nullopt;
   const LibibertyText text(cplus_demangle_v3(std::string(name).c_str(), DMGL_PARAMS | DMGL_TYPES));
@@ -348,7 +348,7 @@ std::optional<std::string> demangle_cxx(std::string_view name) {
   return std::string(text.get());
 }
 
-/// The length of S_, S0_, T_ or T12_ at the beginning; 0 if it is none of these.
+/// The length of S_, S0_, T_ or T12_ at the beginning; 0 for other text.
 std::size_t reference_size(std::string_view text) noexcept {
   if (text.front() != 'S' && text.front() != 'T') return 0;
   std::size_t i = 1;
@@ -356,7 +356,8 @@ std::size_t reference_size(std::string_view text) noexcept {
   return i < text.size() && text[i] == '_' ? i + 1 : 0;
 }
 
-/// The number of S_, S0_ and so on: they count what can be referred to, as the name completes it.
+/// The number of S_, S0_ and so on: substitutions are numbered in the order in which they are
+/// completed.
 std::uint64_t substitution_number(std::string_view reference) noexcept {
   const std::string_view digits = reference.substr(1, reference.size() - 2);
   if (digits.empty()) return 0;
@@ -368,9 +369,9 @@ std::uint64_t substitution_number(std::string_view reference) noexcept {
   return number + 1;
 }
 
-/// An upper bound of what a mangled name expands to, from left to right. A substitution was
-/// complete before the first reference to it or to one with a larger number, and stands for no more
-/// than what came before that.
+/// An upper bound of what a mangled name expands to, in one pass from left to right. A substitution
+/// was complete before the first reference to it or to one with a larger number, so it stands for
+/// at most what precedes that reference.
 class ExpansionBound {
  public:
   explicit ExpansionBound(std::string_view name) : name_(name) {}
@@ -383,16 +384,16 @@ class ExpansionBound {
       const std::size_t size = reference_size(rest);
       if (size != 0 && rest.front() == 'S') add_substitution(rest.substr(0, size), at);
       if (size != 0 && rest.front() == 'T') bytes_ *= 2;
-      // A pack repeats its pattern for each element, of which the name has fewer than bytes. Of a
-      // plain parameter that is the pack itself.
+      // A pack repeats its pattern for each element; the name has fewer elements than bytes. For a
+      // plain parameter, the expansion is the pack itself.
       if (rest.starts_with("Dp")) bytes_ *= is_plain_pack(rest.substr(2)) ? 2 : name_.size();
     }
     return bytes_ <= limit;
   }
 
  private:
-  /// Whether bytes from here on may be an identifier is known by its length before it. What looks
-  /// like a reference there may be none, so that later ones are not taken for repetitions of it.
+  /// The length before an identifier shows which bytes it may have. Text in it that looks like a
+  /// reference may not be one, and must not make later references count as repetitions of it.
   void skip_identifier(std::size_t at) noexcept {
     if (!is_digit(name_[at])) {
       length_ = 0;
@@ -417,9 +418,10 @@ class ExpansionBound {
 
   std::string_view name_;
   std::uint64_t bytes_ = 0;
-  std::size_t length_ = 0;                               // that the digits before this place say
-  std::size_t identifier_end_ = 0;                       // of the longest that may have begun
-  std::map<std::uint64_t, std::uint64_t> bytes_before_;  // the first reference to that number
+  std::size_t length_ = 0;                               // stated by the digits before this place
+  std::size_t identifier_end_ = 0;                       // of the longest identifier that may have
+                                                         // begun
+  std::map<std::uint64_t, std::uint64_t> bytes_before_;  // at the first reference to that number
 };
 
 }  // namespace
@@ -432,7 +434,7 @@ bool is_reasonable_cxx_name(std::string_view name) {
 std::optional<std::string> demangle(std::string_view name) {
   const std::size_t tail = std::min(name.find('@'), name.size());
   const std::string_view mangled = name.substr(0, tail);
-  // For libiberty, a zero ends the name.
+  // libiberty stops at a NUL.
   if (mangled.size() > kMaxMangled || mangled.find('\0') != mangled.npos) return std::nullopt;
   std::optional<std::string> text;
   if (mangled.starts_with("_R")) {
@@ -456,7 +458,7 @@ bool may_be_mangled(std::string_view name) noexcept {
 
 std::optional<std::string> demangle_code(std::string_view name) {
   if (!may_be_mangled(name)) return std::nullopt;
-  // No mangled name has a blank in it. A runtime may say behind one how it compiled the code.
+  // Mangled names contain no blanks. After a blank, a runtime may add how it compiled the code.
   const std::size_t blank = std::min(name.find(' '), name.size());
   const std::string_view note = name.substr(blank);
   if (!note.empty() && !note.starts_with(" [") && !note.starts_with(" (")) return std::nullopt;

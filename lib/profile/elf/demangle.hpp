@@ -11,7 +11,7 @@
 
 #include "perfmap/profile/module.hpp"
 
-// Or libiberty.h declares basename() in another way than <string.h> does.
+// Otherwise libiberty.h declares basename() differently from <string.h>.
 #define HAVE_DECL_BASENAME 1
 #include <libiberty/demangle.h>
 
@@ -22,34 +22,34 @@ struct FreeText {
 };
 using LibibertyText = std::unique_ptr<char, FreeText>;
 
-/// Appends a character, which is no surrogate and below 0x110000.
+/// Appends a character, which must not be a surrogate and must be below 0x110000.
 void append_utf8(std::string& out, std::uint32_t point);
 
-/// Names that are not ASCII, as Rust writes them: Punycode with '_' before its last part. Nothing
-/// where it is none, or has more than some hundred characters. O(n^2).
+/// Decodes names that are not ASCII, in Rust's form: Punycode with '_' before its last part.
+/// Nothing if it is invalid, or has more than some hundred characters. O(n^2).
 /// Source: RFC 3492, "Punycode", sections 5 and 6.2.
 std::optional<std::string> decode_punycode(std::string_view text);
 
-/// Rust's names, as they were until 2025 and may still be: Itanium's form for plain paths, with a
-/// hash as the last part. Such names only.
+/// Rust's legacy names, the default until 2025: the Itanium form for plain paths, with a hash as
+/// the last part. Nothing for other names.
 std::optional<std::string> demangle_rust_legacy(std::string_view name);
 
 /// OCaml's names: "caml", the module's path with "__" (before 5.1) or "." between its parts, and
-/// "$2b" for a character that no assembler takes. Such names only.
+/// "$2b" for characters that assemblers do not accept. Nothing for other names.
 std::optional<std::string> demangle_ocaml(std::string_view name);
 
 /// D's names (libiberty).
 std::optional<std::string> demangle_d(std::string_view name);
 
-/// Whether libiberty may be let at this C++ name. A few hundred bytes can stand for gigabytes, as
-/// every reference in it may stand for all that came before. O(n log n).
+/// Whether libiberty can demangle this C++ name within bounds. A few hundred bytes can expand to
+/// gigabytes, because each reference may stand for everything before it. O(n log n).
 bool is_reasonable_cxx_name(std::string_view name);
 
-/// False for names that demangle() leaves alone, without looking at all of them.
+/// False for names that demangle() leaves alone; does not read the whole name.
 bool may_be_mangled(std::string_view name) noexcept;
 
-/// Demangled names of symbols by their numbers, each made once and kept. May be used from several
-/// threads; a name that is there is found without a lock.
+/// Demangled names of symbols by id, each made once and cached. Thread-safe; a cached name is found
+/// without a lock.
 class DemangledNames {
  public:
   DemangledNames() = default;
@@ -69,7 +69,7 @@ class DemangledNames {
     if (id >= count_) return name;
     std::atomic<const std::string*>& kept = names_[id];
     if (const std::string* const known = kept.load(std::memory_order_acquire)) return *known;
-    // A copy: the file's bytes may change while they are read.
+    // A copy, because the file's bytes may change while they are read.
     const std::string mangled(name);
     auto made = std::make_unique<const std::string>(demangle(mangled).value_or(mangled));
     const std::string* expected = nullptr;

@@ -8,7 +8,7 @@
 
 namespace perfmap {
 
-/// A Cursor that reads DWARF's numbers, too: of variable length, and of a size that a header tells.
+/// A Cursor that also reads DWARF's numbers: of variable length, or of a size given by a header.
 class DwarfCursor : public Cursor {
  public:
   DwarfCursor(std::string_view bytes, std::endian order, std::uint64_t at = 0) noexcept
@@ -27,9 +27,9 @@ class DwarfCursor : public Cursor {
       default: fail(); return 0;
     }
   }
-  /// Bits beyond the 64th are dropped; more than 20 bytes are no number.
+  /// Bits beyond the 64th are dropped; more than 20 bytes are invalid.
   std::uint64_t uleb() noexcept {
-    // Most are small.
+    // Fast path: most numbers are small.
     if (at_ < bytes_.size() && (bytes_[at_] & 0x80) == 0) {
       return static_cast<unsigned char>(bytes_[at_++]);
     }
@@ -47,12 +47,12 @@ class DwarfCursor : public Cursor {
     fail();
     return 0;
   }
-  /// As c_string(), for texts that are short.
+  /// Like c_string(), for short texts.
   void skip_c_string() noexcept {
     while (at_ < bytes_.size() && bytes_[at_] != 0) ++at_;
     skip(1);
   }
-  /// The length that begins a unit, and whether it is one of 64 bits.
+  /// The initial length of a unit, and whether the unit is in 64-bit DWARF.
   struct Length {
     std::uint64_t bytes = 0;
     std::uint8_t offset_size = 4;

@@ -10,7 +10,7 @@ namespace perfmap {
 
 namespace {
 
-/// What of the dynamic section matters; 0: it was not there.
+/// The relevant entries of the dynamic section; 0: missing.
 struct Dynamic {
   Address symbols = 0;
   Address strings = 0;
@@ -50,7 +50,7 @@ std::string_view bytes_at(std::string_view file, const ElfLayout& layout, Addres
   return offset && *offset < file.size() ? file.substr(*offset) : std::string_view();
 }
 
-/// The table of the System V ABI has as many chains as there are symbols.
+/// The hash table of the System V ABI has one chain entry per symbol.
 std::uint64_t count_by_hash(std::string_view table, std::endian order) {
   Cursor in(table, order);
   in.u32();  // buckets
@@ -58,8 +58,8 @@ std::uint64_t count_by_hash(std::string_view table, std::endian order) {
   return in.ok() ? chains : 0;
 }
 
-/// GNU's has the symbols from a first one on, in chains whose last element is odd; the last chain
-/// ends with the last symbol.
+/// The GNU hash table starts at a first symbol. The last element of a chain is odd, and the last
+/// chain ends with the last symbol.
 std::uint64_t count_by_gnu_hash(std::string_view table, const ElfLayout& layout) {
   Cursor in(table, layout.order);
   const std::uint64_t buckets = in.u32();
@@ -79,9 +79,9 @@ std::uint64_t count_by_gnu_hash(std::string_view table, const ElfLayout& layout)
   return last;
 }
 
-/// For a file without section headers: the sections of its dynamic symbols and their names, as
-/// PT_DYNAMIC tells where they are loaded; no more than what hash tables count. `dynamic` is that
-/// segment's content.
+/// For a file without section headers: derives the sections of its dynamic symbols and their names
+/// from the load addresses in PT_DYNAMIC; at most as many symbols as the hash tables count.
+/// `dynamic` is the content of that segment.
 void add_dynamic_symbols(std::string_view file, std::string_view dynamic, ElfLayout& layout) {
   const Dynamic found = read_dynamic({dynamic, layout.order, layout.is_64});
   const std::string_view symbols = bytes_at(file, layout, found.symbols);
@@ -111,7 +111,7 @@ constexpr std::uint64_t kMaxNotes = std::uint64_t{4} << 20;
 constexpr std::size_t kMaxSectionName = 256;
 constexpr std::size_t kMaxBuildId = 64;
 
-/// Where a table of the file lies, and how many entries it claims to have.
+/// The position of a table in the file, and its stated number of entries.
 struct Table {
   std::uint64_t offset = 0;
   std::uint64_t entry_size = 0;
@@ -130,7 +130,7 @@ struct Table {
 struct Headers {
   Table segments;
   Table sections;
-  std::uint64_t names = 0;  // the section that has the names of sections
+  std::uint64_t names = 0;  // index of the section with the names of sections
 };
 
 ElfSectionFacts section_of(ElfFields in, std::uint32_t& name) {
@@ -148,7 +148,7 @@ ElfSectionFacts section_of(ElfFields in, std::uint32_t& name) {
   return section;
 }
 
-/// Its type is PT_LOAD, PT_NOTE, PT_DYNAMIC or PT_GNU_EH_FRAME in what counts.
+/// `type` is PT_LOAD, PT_NOTE, PT_DYNAMIC or PT_GNU_EH_FRAME for the segments that matter.
 struct Segment {
   std::uint32_t type = 0;
   std::uint32_t flags = 0;
@@ -173,7 +173,7 @@ Segment segment_of(ElfFields in) {
   return s;
 }
 
-/// Numbers that do not fit their 16 bits are in the first section's header (gABI 4.1, "e_shnum").
+/// Numbers that do not fit 16 bits are in the first section's header (gABI 4.1, "e_shnum").
 void take_large_numbers(Headers& headers, std::string_view file, const ElfLayout& layout) {
   Table first = headers.sections;
   first.count = 1;
@@ -224,7 +224,7 @@ void read_sections(std::string_view file, const Headers& headers, ElfLayout& lay
   }
 }
 
-/// The note's content, where the area has it.
+/// The content of the build id note, if the area has one.
 std::string_view build_id_in(std::string_view area, const ElfLayout& layout,
                              std::uint64_t alignment) {
   Cursor in(area, layout.order);
@@ -234,7 +234,7 @@ std::string_view build_id_in(std::string_view area, const ElfLayout& layout,
     const std::uint64_t name_size = in.u32();
     const std::uint64_t size = in.u32();
     const std::uint32_t type = in.u32();
-    // The header has 12 bytes, so that with an alignment of 8 the name is what is padded to it.
+    // The note's header has 12 bytes, so with an alignment of 8 the name is padded after it.
     const std::string_view name = in.bytes(name_size);
     in.skip(std::min<std::uint64_t>(padded(12 + name_size) - 12 - name_size, in.rest().size()));
     const std::string_view content = in.bytes(size);
@@ -247,7 +247,7 @@ std::string_view build_id_in(std::string_view area, const ElfLayout& layout,
   return {};
 }
 
-/// What stands in for sections where there are no section headers.
+/// Replaces the sections if there are no section headers.
 struct Unsectioned {
   std::string_view dynamic;  // the content of PT_DYNAMIC
   Segment frame_header;      // PT_GNU_EH_FRAME

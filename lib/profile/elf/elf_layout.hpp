@@ -70,8 +70,8 @@ struct ElfSymbolFields {
   unsigned binding() const noexcept { return info >> 4u; }
 };
 
-/// The headers of an ELF file, copied out of it: whoever may write to the file can do so at any
-/// time, and what was checked once must stay as it was.
+/// The headers of an ELF file, copied: another process may write to the file at any time, and
+/// checked values must not change.
 struct ElfLayout {
   bool is_64 = true;
   std::endian order = std::endian::little;
@@ -83,27 +83,27 @@ struct ElfLayout {
   std::string build_id;
 
   std::size_t word() const noexcept { return is_64 ? 8 : 4; }
-  /// Empty where it has no bytes, or they are not all in the file.
+  /// Empty if the section has no bytes, or they are not all in the file.
   std::string_view bytes_of(std::string_view file, const ElfSectionFacts& section) const noexcept;
 };
 
-/// Fails with bad_format where that is no ELF file. Headers that lie outside of it are not there;
-/// of absurdly many the first count.
+/// Fails with bad_format if it is not an ELF file. Headers outside of the file are ignored; if
+/// there are too many, only the first count.
 Result<ElfLayout> read_elf_layout(std::string_view file, const std::string& name);
 
 /// Mangled names of tens of thousands of bytes exist.
 inline constexpr std::size_t kMaxName = std::size_t{1} << 16;
 
-/// The text at `offset`, up to its NUL, the end, or the length where a name stops being one.
+/// The text at `offset`, up to its NUL, the end of the bytes, or kMaxName.
 std::string_view name_at(std::string_view strings, std::uint64_t offset,
                          std::size_t max = kMaxName) noexcept;
 
-/// How much of a file is gone over. Headers may name the same bytes any number of times, so that a
-/// small file could take for ever; the tables of a proper one do not overlap.
+/// Limits how many bytes of a file are parsed. Headers may refer to the same bytes any number of
+/// times, so a small file could take for ever; the tables of a valid file do not overlap.
 class ParseBudget {
  public:
   explicit ParseBudget(std::uint64_t bytes) noexcept : left_(bytes) {}
-  /// As much of it as there is room for.
+  /// The first bytes, as many as the budget allows.
   std::string_view take(std::string_view bytes) noexcept {
     const std::string_view taken = bytes.substr(0, left_);
     left_ -= taken.size();

@@ -15,23 +15,25 @@ namespace perfmap {
 
 namespace {
 
-/// The words of a module that the dynamic linker fills with addresses of functions, and whose.
+/// The slots that the dynamic linker fills with addresses of functions, and the names of these
+/// functions.
 class PltSlots {
  public:
   /// Empty for machines other than x86-64, i386 and aarch64.
   explicit PltSlots(const Module& module);
 
   bool empty() const noexcept { return slots_.empty(); }
-  /// The function whose address the slot gets, or nothing. Borrowed from the module.
+  /// The name of the function whose address goes into the slot, or nothing. Borrowed from the
+  /// module.
   std::string_view function_of(Address slot) const noexcept;
-  /// The slot of the n-th relocation of .rel[a].plt, which is what lazy entries push; or 0.
+  /// The slot of the n-th relocation of .rel[a].plt, whose number lazy entries push; or 0.
   Address lazy_slot(std::uint64_t n) const noexcept { return n < lazy_.size() ? lazy_[n] : 0; }
 
  private:
   struct Slot {
     Address address = 0;
-    std::uint32_t symbol = 0;  // in .dynsym; 0: none
-    Address target = 0;        // the resolver's, where there is no symbol
+    std::uint32_t symbol = 0;  // index in .dynsym; 0: none
+    Address target = 0;        // of the resolver if there is no symbol
   };
   struct Resolver {
     Address begin;
@@ -44,16 +46,16 @@ class PltSlots {
 
   const Module* module_;
   const ElfSectionFacts* symbols_ = nullptr;
-  std::vector<Slot> slots_;          // by address
-  std::vector<Address> lazy_;        // in the order of the file
-  std::vector<Resolver> resolvers_;  // by address
+  std::vector<Slot> slots_;          // sorted by address
+  std::vector<Address> lazy_;        // in file order
+  std::vector<Resolver> resolvers_;  // sorted by address
 };
 
 constexpr std::size_t kMaxLinkedName = 4096;
 constexpr std::size_t kMaxSlots = std::size_t{1} << 20;
 
-/// Relocations that fill a slot with the address of a function. An indirect one has no symbol, but
-/// the address of the code that answers with the function's.
+/// Types of relocations that fill a slot with the address of a function. An indirect one
+/// (IRELATIVE) has no symbol, but the address of a resolver that returns the function's address.
 struct RelocationTypes {
   std::uint32_t jump_slot;
   std::uint32_t global_data;
@@ -71,7 +73,7 @@ std::optional<RelocationTypes> types_of(const Module& module) noexcept {
   }
 }
 
-/// The word at an address: the addend of a relocation that has none of its own.
+/// The word at an address: the addend of a relocation without an addend field.
 Address word_at(const Module& module, Address address) noexcept {
   return ElfFields(module.bytes_at(address), module.byte_order(), module.is_64()).word();
 }
@@ -158,14 +160,14 @@ std::string_view PltSlots::function_of(Address slot) const noexcept {
 constexpr std::size_t kMaxNames = std::size_t{64} << 20;
 constexpr std::uint64_t kMaxCode = std::uint64_t{64} << 20;
 
-/// A part of a linkage table, as far as it was understood.
+/// A PLT entry, as far as it was decoded.
 struct Entry {
   std::size_t offset = 0;  // of its first byte
-  std::size_t end = 0;     // behind its last known instruction
+  std::size_t end = 0;     // after its last known instruction
   Address slot = 0;
 };
 
-/// Machine code of a linkage table, from an address on.
+/// The code of a PLT, from an address on.
 struct Code {
   std::string_view bytes;
   Address address;
@@ -181,8 +183,8 @@ struct Code {
 
 using namespace std::string_view_literals;
 
-/// "jmp *SLOT" of x86: by a distance on x86-64; on i386 by its address, or from the beginning of
-/// .got.plt, which is in ebx.
+/// x86 "jmp *SLOT": relative on x86-64; on i386 absolute, or relative to the begin of .got.plt,
+/// which is in ebx.
 std::optional<Address> jump_slot(const Code& code, std::size_t at, bool is_64, Address got) {
   const auto distance = static_cast<std::int32_t>(code.u32(at + 2));
   const Address forward = static_cast<Address>(static_cast<std::int64_t>(distance));
@@ -192,14 +194,15 @@ std::optional<Address> jump_slot(const Code& code, std::size_t at, bool is_64, A
   return std::nullopt;
 }
 
-/// Entries of x86 begin where the code is a multiple of 8, perhaps with endbr and bnd prefixes.
-/// Some push the number of their relocation and go on to the first entry, with the jump elsewhere.
+/// x86 entries begin at a multiple of 8, perhaps with endbr and bnd prefixes. Some push the number
+/// of their relocation and jump to the first entry; their jump through the slot is elsewhere
+/// (.plt.sec).
 std::optional<Entry> x86_entry(const Code& code, std::size_t offset, bool is_64, Address got,
                                const PltSlots& slots) {
   std::size_t at = offset;
   if (code.has(at, "\xf3\x0f\x1e\xfa"sv) || code.has(at, "\xf3\x0f\x1e\xfb"sv)) at += 4;
   if (code.has(at, "\x68"sv) && at + 5 <= code.bytes.size()) {
-    // On i386 it is the relocation's offset that is pushed.
+    // On i386 the offset of the relocation is pushed.
     const std::uint32_t pushed = code.u32(at + 1);
     return Entry{offset, at + 10, slots.lazy_slot(is_64 ? pushed : pushed / 8)};
   }
@@ -207,11 +210,11 @@ std::optional<Entry> x86_entry(const Code& code, std::size_t offset, bool is_64,
   const std::optional<Address> slot = jump_slot(code, at, is_64, got);
   if (!slot) return std::nullopt;
   at += 6;
-  if (code.has(at, "\x68"sv)) at += 10;  // push and jmp, for the first call
+  if (code.has(at, "\x68"sv)) at += 10;  // push and jmp, used by the first call
   return Entry{offset, at, *slot};
 }
 
-/// "adrp x16, PAGE; ldr x17, [x16, OFFSET]" of aarch64, perhaps behind "bti c".
+/// aarch64 "adrp x16, PAGE; ldr x17, [x16, OFFSET]", perhaps after "bti c".
 std::optional<Entry> aarch64_entry(const Code& code, std::size_t offset) {
   constexpr std::uint32_t kBti = 0xd503245f;
   std::size_t at = offset;
@@ -239,7 +242,7 @@ Address got_of(const Module& module) noexcept {
   return got != nullptr ? got->address : 0;
 }
 
-/// Entries reach to the next one, but not over more than the filling of an alignment.
+/// An entry extends to the next one, but at most over the padding of an alignment.
 void add_entries(const Module& module, const ElfSectionFacts& section, const PltSlots& slots,
                  ParseBudget& room_for_code, std::size_t& room, std::vector<PltEntry>& out) {
   const Code code{room_for_code.take(module.bytes_of(section)), section.address,

@@ -8,16 +8,15 @@
 
 namespace perfmap {
 
-/// An entry of a linkage table: a few instructions that jump through a slot which the dynamic
-/// linker fills.
+/// A PLT entry: a few instructions that jump through a slot which the dynamic linker fills.
 struct PltEntry {
   AddressRange range;
   std::string name;  ///< FUNCTION@plt
 };
 
-/// Those of the sections .plt, .plt.sec, .plt.got and .iplt, found by their instructions, as
-/// linkers lay them out differently. Nothing for machines other than x86-64, i386 and aarch64.
-/// O(bytes of these sections + relocations, log of which each).
+/// The entries of the sections .plt, .plt.sec, .plt.got and .iplt. They are found by their
+/// instructions, because each linker has its own layout. Nothing for machines other than x86-64,
+/// i386 and aarch64. O(bytes of these sections + relocations, each in log time).
 std::vector<PltEntry> plt_entries(const Module& module);
 
 }  // namespace perfmap

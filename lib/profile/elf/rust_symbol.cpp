@@ -21,12 +21,12 @@ bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 std::optional<std::string> RustSymbol::demangle(std::string_view name) {
   if (!name.starts_with("_R")) return std::nullopt;
   name.remove_prefix(2);
-  name = name.substr(0, name.find_first_of(".$"));  // what compilers append
+  name = name.substr(0, name.find_first_of(".$"));  // suffixes added by compilers
   if (name.empty() || !is_upper(name.front())) return std::nullopt;
   RustSymbol symbol(name);
   symbol.path(Place::value);
   if (symbol.ok() && is_upper(symbol.peek())) {
-    symbol.silently([&] { symbol.path(Place::type); });  // the crate that asked for it
+    symbol.silently([&] { symbol.path(Place::type); });  // the instantiating crate
   }
   if (!symbol.ok() || symbol.at_ != name.size()) return std::nullopt;
   return std::move(symbol.out_);
@@ -114,7 +114,7 @@ void RustSymbol::say_name(const Identifier& name) {
   say(text ? *text : "punycode{" + std::string(name.name) + "}");
 }
 
-/// 0 is one that was left out; others count from the innermost that is bound.
+/// 0 is an erased lifetime; others count from the innermost binder.
 void RustSymbol::say_lifetime(std::uint64_t index) {
   if (index == 0) return say("'_");
   if (index > lifetimes_) return fail();
@@ -152,7 +152,7 @@ void RustSymbol::path(Place place) {
   }
 }
 
-/// Where the implementation stands says nothing that the type does not.
+/// The path of an impl adds nothing to its type, so it is not printed.
 void RustSymbol::impl_path() {
   optional_62('s');
   silently([&] { path(Place::type); });
@@ -209,7 +209,7 @@ std::string_view basic_type(char tag) noexcept {
   }
 }
 
-/// As a literal of the language says it.
+/// In the syntax of a literal.
 std::string quoted(std::uint32_t point) {
   switch (point) {
     case '\t': return "'\\t'";
@@ -288,7 +288,7 @@ void RustSymbol::function_type() {
   say("fn(");
   list(", ", [&] { type(); });
   say(")");
-  if (take_if('u')) return;  // nothing is what a function returns by itself
+  if (take_if('u')) return;  // the unit return type is not printed
   say(" -> ");
   type();
 }
@@ -303,7 +303,7 @@ void RustSymbol::dyn_type() {
   }
 }
 
-/// A trait whose list of arguments may go on with types that are bound to names.
+/// A trait whose argument list may continue with associated types (NAME = TYPE).
 void RustSymbol::dyn_trait() {
   bool open = open_path();
   while (ok() && take_if('p')) {
@@ -316,7 +316,7 @@ void RustSymbol::dyn_trait() {
   if (open) say(">");
 }
 
-/// A path whose last list of arguments is left open; answers whether it has one.
+/// A path whose last argument list stays open; returns whether it has one.
 bool RustSymbol::open_path() {
   const Level level(*this);
   if (!ok()) return false;

@@ -7,12 +7,12 @@
 
 namespace perfmap {
 
-/// Rust's "v0" names, which begin with _R: says them as source text does, without hashes. A part
-/// may refer back to any that came before, so that few bytes can stand for very many: steps, depth
-/// and what is said are bounded. Source: Rust RFC 2603, "Rust Symbol Name Mangling v0".
+/// Demangles Rust's "v0" names, which begin with _R, to source syntax, without hashes. A part may
+/// refer back to any earlier part, so a few bytes can expand to very many: steps, depth and output
+/// are limited. Source: Rust RFC 2603, "Rust Symbol Name Mangling v0".
 class RustSymbol {
  public:
-  /// Nothing where it is no such name, or has constants other than numbers, truth and characters.
+  /// Nothing if the name is invalid, or has constants other than numbers, booleans and characters.
   static std::optional<std::string> demangle(std::string_view name);
 
  private:
@@ -26,7 +26,7 @@ class RustSymbol {
   };
   static constexpr unsigned kMaxDepth = 200;
   static constexpr unsigned kMaxSteps = 1u << 16;
-  /// Counts how deep we are, and how much was done.
+  /// Counts the recursion depth and the steps.
   class Level {
    public:
     explicit Level(RustSymbol& symbol) noexcept : symbol_(&symbol) {
@@ -60,7 +60,7 @@ class RustSymbol {
   void silently(Part part);
   template <class Part>
   void with_binder(Part part);
-  /// Until an 'E', with a text between.
+  /// Repeats until an 'E', with a separator in between.
   template <class Part>
   std::size_t list(std::string_view between, Part part);
 
@@ -83,7 +83,7 @@ class RustSymbol {
   unsigned depth_ = 0;
   unsigned steps_ = 0;
   unsigned silent_ = 0;
-  std::uint64_t lifetimes_ = 0;  // bound here
+  std::uint64_t lifetimes_ = 0;  // bound in the current scope
   bool failed_ = false;
 };
 
@@ -94,13 +94,13 @@ void RustSymbol::silently(Part part) {
   --silent_;
 }
 
-/// Only to what came before, so that every step back is one to a smaller offset; `Level` counts.
+/// References only lead backwards, so each step decreases the offset; `Level` counts the steps.
 template <class Part>
 void RustSymbol::back_reference(Part part) {
   const std::size_t own = at_ - 1;
   const std::uint64_t target = number_62();
   if (!ok() || target >= own) return fail();
-  // What is not said need not be gone over again.
+  // Output is off, so the target need not be parsed again.
   if (silent_ != 0) return;
   const std::size_t next = at_;
   at_ = target;

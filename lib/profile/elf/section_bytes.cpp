@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kMaxRatio = 64;
 constexpr std::uint64_t kSmall = std::uint64_t{64} << 20;
 
-/// <elf.h> of glibc 2.36 does not have it.
+/// Missing in <elf.h> of glibc 2.36.
 constexpr std::uint32_t kZstd = 2;  // ELFCOMPRESS_ZSTD
 
 Failure failure(Errc code, std::string text) {

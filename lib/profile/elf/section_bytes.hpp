@@ -11,32 +11,32 @@
 
 namespace perfmap {
 
-/// A section that is stored compressed: SHF_COMPRESSED with zlib or zstd (gABI), or GNU's older
-/// .zdebug_.
+/// A compressed section: SHF_COMPRESSED with zlib or zstd (gABI), or GNU's older .zdebug_.
 struct CompressedSection {
   enum class Method : std::uint8_t { zlib, zstd };
   Method method = Method::zlib;
   std::string_view packed;
-  std::uint64_t size = 0;  ///< once decompressed, as the file says
+  std::uint64_t size = 0;  ///< decompressed size as stated by the file
 };
 
-/// Fails with unsupported if it is compressed by another method, and with bad_format if the header
-/// is cut off, or the size is out of proportion.
+/// Fails with unsupported for another method, and with bad_format if the header is truncated, or
+/// the size is implausible.
 Result<CompressedSection> read_compression(std::string_view section, bool is_gnu, bool is_64_bit,
                                            std::endian order);
 
-/// Decompresses into a new buffer and says how much came: less than `size` if the data are damaged.
+/// Decompresses into a new buffer and returns how much was produced: less than `size` if the data
+/// are damaged.
 struct InflatedSection {
   std::unique_ptr<char[]> owned;
   std::string_view bytes;
 };
-/// Bytes that all sections of a file of that size may have together; more is an attack.
+/// The maximum for all sections of a file of that size together; more is an attack.
 std::uint64_t max_inflated(std::uint64_t file_size) noexcept;
 
 InflatedSection inflate_section(const CompressedSection& section);
 
-/// What .gnu_debugdata holds: an ELF file with the symbols that a distribution has stripped.
-/// Nothing where it is no xz stream, or unpacks to more than 128 MiB.
+/// The content of .gnu_debugdata: an ELF file with symbols that a distribution has stripped.
+/// Nothing if it is not an xz stream, or unpacks to more than 128 MiB.
 std::optional<std::string> unpack_symbols(std::string_view xz);
 
 }  // namespace perfmap

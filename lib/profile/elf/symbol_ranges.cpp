@@ -13,7 +13,7 @@ bool is_lower(const SymbolRanges::RangeOwner& a, const SymbolRanges::RangeOwner&
 
 SymbolRanges::SymbolRanges(std::vector<RangeOwner> claims) {
   std::ranges::sort(claims, {}, [](const RangeOwner& claim) { return claim.range.begin; });
-  std::vector<RangeOwner> open;  // a heap, the highest number on top
+  std::vector<RangeOwner> open;  // a max-heap by number
   std::uint64_t at = 0;
   const auto advance = [&](std::uint64_t to) {
     while (at < to) {

@@ -5,14 +5,14 @@
 
 namespace perfmap {
 
-/// Where code lies: [begin, end).
+/// A range of code: [begin, end).
 struct CodeRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
 
-/// Which of several overlapping ranges answers for an address: that of the highest number, found by
-/// bisecting disjoint segments. O(n log n) to make for n ranges, whatever overlaps.
+/// Which of several overlapping ranges owns an address: the one with the highest number. Binary
+/// search over disjoint segments. Built in O(n log n) for n ranges with any overlaps.
 class SymbolRanges {
  public:
   static constexpr std::uint32_t kNobody = UINT32_MAX;
@@ -31,7 +31,7 @@ class SymbolRanges {
   void append(std::uint64_t begin, std::uint32_t number);
 
   std::vector<std::uint64_t> begins_;
-  std::vector<std::uint32_t> numbers_;  // of the segment that begins there, up to the next
+  std::vector<std::uint32_t> numbers_;  // owner of the segment that begins there, up to the next
 };
 
 }  // namespace perfmap

@@ -15,7 +15,7 @@ namespace perfmap {
 
 namespace {
 
-/// Where symbols begin at the same address, the best comes last.
+/// Sorts by address; at the same address, the best symbol comes last.
 bool is_before(const FoundSymbol& a, const FoundSymbol& b) noexcept {
   const auto merit = [](const FoundSymbol& s) {
     return std::tuple(s.size == 0, s.binding, s.kind, s.underscores, s.order);
@@ -23,7 +23,7 @@ bool is_before(const FoundSymbol& a, const FoundSymbol& b) noexcept {
   return a.begin != b.begin ? a.begin < b.begin : merit(a) > merit(b);
 }
 
-/// Digits of the upper half of each number, from the least on; those of equal halves stay in order.
+/// LSD radix sort by the upper half of each number; stable.
 void sort_by_upper_half(std::vector<std::uint64_t>& numbers) {
   constexpr unsigned kBits = 11;
   std::vector<std::uint64_t> sorted(numbers.size());
@@ -37,8 +37,8 @@ void sort_by_upper_half(std::vector<std::uint64_t>& numbers) {
   }
 }
 
-/// In the order of is_before(). Large tables are sorted by digits of their addresses, which takes a
-/// third of the time that comparing takes.
+/// Sorts like is_before(). Large tables are radix-sorted by address, which takes a third of the
+/// time of comparing.
 void sort_symbols(std::vector<FoundSymbol>& found) {
   constexpr std::size_t kLarge = 4096;
   const auto [first, last] = std::minmax_element(
@@ -90,8 +90,8 @@ std::uint64_t CodeAreas::room_at(Address address) const noexcept {
   return range.contains(address) ? range.end() - address : 0;
 }
 
-/// Goes over symbols by their beginnings. Those that are open lie on a stack, and its top owns the
-/// address: it began last, or was the best of those that began with it.
+/// Sweeps over symbols by begin. Open symbols are on a stack, and its top owns the address: it
+/// began last, or was the best of those that began with it.
 class SymbolTable::Cutter {
  public:
   Cutter(SymbolTable& table, const std::vector<FoundSymbol>& found)
@@ -102,7 +102,7 @@ class SymbolTable::Cutter {
     open_.push_back(symbol);
   }
   void finish() { advance(UINT64_MAX); }
-  /// Whether a symbol covers the address, at which nothing later has begun.
+  /// Whether a symbol covers the address, if no later symbol has begun there.
   bool is_covered(Address address) {
     advance(address);
     drop_ended();
@@ -142,7 +142,7 @@ class SymbolTable::Cutter {
 
   SymbolTable* table_;
   const std::vector<FoundSymbol>* found_;
-  std::vector<bool> seen_;  // that own something
+  std::vector<bool> seen_;  // symbols that own something
   std::uint32_t last_ = UINT32_MAX;
   std::vector<std::uint32_t> open_;
   Address at_ = 0;
@@ -166,8 +166,8 @@ SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string
   for (std::size_t i = 0; i < found.size();) {
     std::size_t next = i;
     while (next < found.size() && found[next].begin == found[i].begin) ++next;
-    // Those without size come first. If there are others, or the address is covered, they are
-    // labels within code that has a name.
+    // Symbols without size come first. If others begin here, or the address is covered, they are
+    // labels inside named code.
     const bool sized = found[next - 1].size != 0;
     if (!sized) {
       FoundSymbol& best = found[next - 1];
@@ -185,8 +185,8 @@ SymbolTable::SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string
   make_buckets();
 }
 
-/// Names may overlap, so that the sum of their sizes need not be that of their table: what goes
-/// beyond is measured when it is asked for.
+/// Names may overlap, so the sum of their sizes may exceed that of their table. Names beyond that
+/// are measured on each look-up.
 void SymbolTable::measure_names() {
   constexpr std::uint64_t kUsual = 256;
   std::uint64_t room = kUsual * pieces_.size() + (std::uint64_t{1} << 20);
@@ -199,7 +199,7 @@ void SymbolTable::measure_names() {
 }
 
 void SymbolTable::make_buckets() {
-  // About twice as many parts as pieces, so that one seldom has more than one.
+  // About twice as many buckets as pieces, so that a bucket rarely has more than one.
   const auto bits = static_cast<int>(std::bit_width(pieces_.back().at)) -
                     static_cast<int>(std::bit_width(2 * pieces_.size()));
   shift_ = static_cast<unsigned>(std::max(0, bits));
@@ -231,7 +231,7 @@ std::optional<Symbol> SymbolTable::find(Address address) const noexcept {
   if (pieces_.empty() || distance >= kMaxSpan) return std::nullopt;
   const auto wanted = static_cast<std::uint32_t>(distance);
   const std::size_t part = std::min<std::size_t>(wanted >> shift_, buckets_.size() - 2);
-  std::size_t after = buckets_[part];  // the first piece that begins behind the address
+  std::size_t after = buckets_[part];  // the first piece that begins after the address
   std::size_t count = buckets_[part + 1] - after;
   while (count > 1) {
     const std::size_t half = count / 2;
@@ -239,7 +239,8 @@ std::optional<Symbol> SymbolTable::find(Address address) const noexcept {
     after += before ? half + 1 : 0;
     count = before ? count - half - 1 : half;
   }
-  // No branch, as nobody could guess it. Where nothing is left this is a piece of another part.
+  // Branchless, because the branch would be unpredictable. At the end of a bucket it reads a piece
+  // of the next.
   after += pieces_[after].at <= wanted ? 1 : 0;
   const OwnedRange& piece = pieces_[after - 1];
   if (wanted - piece.at >= piece.size) return std::nullopt;
@@ -270,7 +271,7 @@ std::optional<SymbolBlocks> SymbolBlocks::of(const std::vector<FoundSymbol>& fou
     const std::uint64_t room = areas.room_at(symbol.begin);
     if (room != 0 && symbol.name < made.strings_[symbol.strings].size()) made.add(symbol, room);
   }
-  // A few of them in each block, where they are spread evenly.
+  // A few symbols per block if they are spread evenly.
   const auto bits = static_cast<int>(std::bit_width(whole.size)) -
                     static_cast<int>(std::bit_width(made.entries_.size() / 4));
   made.shift_ = static_cast<unsigned>(std::clamp(bits, 0, 31));
@@ -297,7 +298,7 @@ void SymbolBlocks::link() {
   for (std::size_t i = 1; i < reach_.size(); ++i) reach_[i] = std::max(reach_[i], reach_[i - 1]);
 }
 
-/// The last to begin, and the best of those that begin together.
+/// The last to begin; among equals, the best.
 bool SymbolBlocks::is_better(const Entry& one, const Entry& other) const noexcept {
   if (one.at != other.at) return one.at > other.at;
   const auto merit = [](const Entry& e) { return std::tuple(e.size == 0, e.binding, e.kind); };
@@ -318,7 +319,7 @@ std::string_view SymbolBlocks::text_of(const Entry& entry, std::size_t max) cons
   return strings_[entry.strings].substr(entry.name, max);
 }
 
-/// Of the block's symbols that fit and have a name.
+/// The best of the block's symbols that fit and have a name.
 template <class Fits>
 const SymbolBlocks::Entry* SymbolBlocks::best_of(std::size_t block, const Fits& fits,
                                                  std::uint64_t& steps) const {
@@ -333,7 +334,7 @@ const SymbolBlocks::Entry* SymbolBlocks::best_of(std::size_t block, const Fits& 
   return best;
 }
 
-/// The one with a size that owns the address.
+/// The symbol with a size that owns the address.
 const SymbolBlocks::Entry* SymbolBlocks::container(std::uint32_t at, std::uint64_t& steps) const {
   const auto contains = [at](const Entry& e) { return e.at <= at && at - e.at < e.size; };
   for (std::size_t block = at >> shift_;; --block) {
@@ -350,15 +351,15 @@ const SymbolBlocks::Entry* SymbolBlocks::last_begun(std::uint32_t at, std::uint6
   }
 }
 
-/// The one without a size that owns an address which none with a size does.
+/// The symbol without a size that owns an address, if no symbol with a size does.
 const SymbolBlocks::Entry* SymbolBlocks::label(std::uint32_t at, std::uint64_t& steps) const {
   const Entry* const last = last_begun(at, steps);
-  // Those with a size are better.
+  // Symbols with a size take precedence.
   if (last == nullptr || last->size != 0 || container(last->at, steps) != nullptr) return nullptr;
   return at - last->at < areas_.room_at(base_ + last->at) ? last : nullptr;
 }
 
-/// Where the first symbol behind the address begins, or the end.
+/// Where the first symbol after the address begins, or the end.
 std::uint32_t SymbolBlocks::next_begin(std::uint32_t at, std::uint64_t& steps) const {
   for (std::size_t block = at >> shift_; block < heads_.size(); ++block) {
     std::uint32_t first = kNone;
@@ -398,7 +399,7 @@ std::uint64_t SymbolBlocks::bytes() const noexcept {
 
 namespace {
 
-/// More than the largest browser has; a table of holes could claim any number.
+/// More than the largest browser has; a sparse file could claim any number.
 constexpr std::uint64_t kMaxSymbols = std::uint64_t{1} << 23;
 constexpr std::size_t kMaxStrings = 200;
 
@@ -419,7 +420,7 @@ std::uint8_t rank_of(unsigned binding) noexcept {
   return binding == STB_WEAK ? 1 : 2;
 }
 
-/// Reads names, which lie all over the place.
+/// Reads names, which are scattered in memory, so they are prefetched.
 void read_names(std::vector<FoundSymbol>& found, const std::vector<std::string_view>& strings) {
   constexpr std::size_t kAhead = 16;
   const auto text = [&](const FoundSymbol& symbol) {
@@ -459,7 +460,7 @@ void SymbolSources::add_section(const Module& module, const ElfSectionFacts& sec
     if (!kind) continue;
     FoundSymbol found;
     found.begin = raw.value;
-    // Thumb code has odd addresses in symbols, and even ones in memory.
+    // Thumb symbols have bit 0 set in their address; the code does not.
     if (module.machine() == EM_ARM && *kind != SymbolKind::label) found.begin &= ~Address{1};
     found.size = raw.size;
     found.name = raw.name;

@@ -17,8 +17,8 @@
 
 namespace perfmap {
 
-/// For what is looked into at random: large blocks ask for large pages, of which a processor finds
-/// more without a walk through its page tables.
+/// An allocator for randomly accessed data: large blocks request huge pages, to save page table
+/// walks.
 template <class T>
 struct HugePages {
   using value_type = T;
@@ -32,7 +32,7 @@ struct HugePages {
     const std::size_t bytes = count * sizeof(T);
     if (bytes < kPage) return static_cast<T*>(::operator new(bytes));
     void* const block = ::operator new(bytes, std::align_val_t{kPage});
-    ::madvise(block, bytes, MADV_HUGEPAGE);  // whether it is heard is the kernel's affair
+    ::madvise(block, bytes, MADV_HUGEPAGE);  // a hint; failure does not matter
     return static_cast<T*>(block);
   }
   void deallocate(T* block, std::size_t count) noexcept {
@@ -42,14 +42,14 @@ struct HugePages {
   friend bool operator==(HugePages, HugePages) noexcept { return true; }
 };
 
-/// The executable parts of a module's memory, and nothing else.
+/// The executable parts of a module's memory.
 class CodeAreas {
  public:
   CodeAreas() = default;
   explicit CodeAreas(std::vector<AddressRange> ranges);
-  /// What is left of the area from an address on; 0 outside of all. O(log n).
+  /// The number of bytes from an address to the end of its area; 0 outside. O(log n).
   std::uint64_t room_at(Address address) const noexcept;
-  /// From the first to the end of the last.
+  /// From the begin of the first to the end of the last.
   AddressRange whole() const noexcept {
     if (ranges_.empty()) return {};
     return {ranges_.front().begin, ranges_.back().end() - ranges_.front().begin};
@@ -59,41 +59,40 @@ class CodeAreas {
   std::vector<AddressRange> ranges_;  // ascending, disjoint
 };
 
-/// A symbol as it was found. It holds no text: names may change under our eyes, and what they are
-/// sorted by must not.
+/// A symbol as found. It holds no text: the file may change at any time, and sort keys must not.
 struct FoundSymbol {
   Address begin = 0;
-  std::uint64_t size = 0;   ///< 0: not known
+  std::uint64_t size = 0;   ///< 0: unknown
   std::uint32_t name = 0;   ///< offset in its strings
-  std::uint32_t order = 0;  ///< as it was found
+  std::uint32_t order = 0;  ///< position in the file
   std::uint8_t strings = 0;
   std::uint8_t binding = 0;  ///< 0 is best: global, weak, local
   std::uint8_t underscores = 0;
   SymbolKind kind = SymbolKind::function;
 };
 
-/// So much of a name tells the following.
+/// How many bytes of a name the following functions need.
 inline constexpr std::size_t kEnoughOfName = 16;
-/// What assemblers leave for themselves: ARM's and RISC-V's marks of where data begins, and local
-/// labels. The name may go on behind its NUL.
+/// Symbols that assemblers add: mapping symbols of ARM and RISC-V that mark data, and local labels.
+/// The name may contain bytes after its NUL.
 inline bool is_mark(std::string_view name) noexcept {
   return name.empty() || name.front() == '\0' || name.front() == '$' || name.starts_with(".L");
 }
-/// How many it begins with, up to 255.
+/// The number of leading underscores, up to 255.
 inline std::uint8_t underscores_of(std::string_view name) noexcept {
   return static_cast<std::uint8_t>(std::min(name.find_first_not_of('_'), std::size_t{255}));
 }
 
-/// Which symbol owns an address: the address space is cut into pieces, once, and each has one
+/// Maps addresses to symbols: the address space is cut into pieces, once, and each piece has one
 /// owner. The rules are those of Module::find_symbol(). Immutable.
 class SymbolTable {
  public:
   SymbolTable() = default;
-  /// `strings` are what names lie in, and must outlive it. O(n log n).
+  /// `strings` hold the names, and must outlive it. O(n log n).
   SymbolTable(std::vector<FoundSymbol> found, std::vector<std::string_view> strings,
               const CodeAreas& areas);
 
-  /// O(log n) at worst; where symbols are spread evenly, O(1). The id of the answer is below
+  /// O(log n) at worst; O(1) if symbols are spread evenly. The id in the result is below
   /// piece_count().
   std::optional<Symbol> find(Address address) const noexcept;
   std::size_t size() const noexcept { return owners_; }
@@ -103,25 +102,25 @@ class SymbolTable {
   Address piece_begin(std::size_t i) const noexcept { return base_ + pieces_[i].at; }
 
  private:
-  /// From `at` on, for `size` bytes or to where the next piece begins; addresses are distances
-  /// from base_. All that an answer needs is in one place, and small, as what a look-up costs is
-  /// misses of the cache.
+  /// Covers `size` bytes from `at`, or less if the next piece begins earlier; addresses are
+  /// relative to base_. Everything that an answer needs is in one small record, because the cost of
+  /// a look-up is its cache misses.
   struct OwnedRange {
     std::uint32_t at;
     std::uint32_t size;
     std::uint32_t name;
-    std::uint16_t name_size;  // kUnknown: to be looked for
+    std::uint16_t name_size;  // kUnknown: to be measured
     std::uint8_t strings;
     std::uint8_t kind;  // SymbolKind, and kResumed
   };
-  /// A piece whose symbol begins before it, and by how much.
+  /// A piece whose symbol begins before it, and the distance.
   struct Resumed {
     std::uint32_t piece;
     std::uint32_t before;
   };
   static constexpr std::uint8_t kResumed = 0x80;
   static constexpr std::uint16_t kUnknown = UINT16_MAX;
-  /// No module has more code, and nobody owns what goes beyond.
+  /// No module has more code; addresses beyond have no owner.
   static constexpr std::uint64_t kMaxSpan = UINT32_MAX;
   class Cutter;
 
@@ -132,7 +131,7 @@ class SymbolTable {
   std::vector<std::string_view> strings_;
   Address base_ = 0;
   std::vector<OwnedRange, HugePages<OwnedRange>>
-      pieces_;                    // ascending; the last begins behind everything
+      pieces_;                    // ascending; the last begins after all code
   std::vector<Resumed> resumed_;  // ascending
   /// The first piece of each equal part of the address space, and of the end.
   std::vector<std::uint32_t, HugePages<std::uint32_t>> buckets_;
@@ -140,29 +139,29 @@ class SymbolTable {
   unsigned shift_ = 0;
 };
 
-/// What SymbolTable answers, for those who ask for a few of very many symbols: these are put into
-/// blocks of the address space, unsorted, and compared when somebody asks. No name is read that
-/// nobody asks for. Immutable.
+/// The same answers as SymbolTable, for few queries over very many symbols: the symbols are
+/// distributed into blocks of the address space, unsorted, and compared at query time. Only the
+/// names of results are read. Immutable.
 class SymbolBlocks {
  public:
-  /// Symbols as they come from their tables: those of which the name is a mark() may be among them,
-  /// and `underscores` does not count. None where code lies too far apart. O(n).
+  /// Symbols as read from their tables: those with is_mark() names may be among them, and
+  /// `underscores` is ignored. Nothing if the code is spread too far. O(n).
   static std::optional<SymbolBlocks> of(const std::vector<FoundSymbol>& found,
                                         std::vector<std::string_view> strings,
                                         const CodeAreas& areas);
 
-  /// Adds to `steps` how many symbols and blocks were looked at: a few, but any number where
-  /// symbols overlap or lie together. The id of the answer is below size().
+  /// Adds to `steps` the number of symbols and blocks examined: a few, but any number if symbols
+  /// overlap or cluster. The id in the result is below size().
   std::optional<Symbol> find(Address address, std::uint64_t& steps) const;
   std::size_t size() const noexcept { return entries_.size(); }
   std::uint64_t bytes() const noexcept;
 
  private:
   struct Entry {
-    std::uint32_t at = 0;  // from base_
+    std::uint32_t at = 0;  // relative to base_
     std::uint32_t size = 0;
     std::uint32_t name = 0;
-    std::uint32_t next = 0;  // of the block
+    std::uint32_t next = 0;  // next in the block
     std::uint8_t strings = 0;
     std::uint8_t binding = 0;
     SymbolKind kind = SymbolKind::function;
@@ -186,22 +185,22 @@ class SymbolBlocks {
   std::vector<std::string_view> strings_;
   std::vector<Entry> entries_;
   unsigned shift_ = 0;
-  std::vector<std::uint32_t> heads_;  // of each block: an entry, or kNone
-  std::vector<std::uint32_t> reach_;  // where what begins before the block ends
+  std::vector<std::uint32_t> heads_;  // per block: an entry, or kNone
+  std::vector<std::uint32_t> reach_;  // per block: the end of the symbols that begin in earlier
+                                      // blocks
 };
 
-/// Gathers the symbols of several files. Those must outlive what table() gives.
+/// Collects the symbols of several files, which must outlive the result of table().
 class SymbolSources {
  public:
-  /// What the symbols of .symtab and .dynsym say is code. Those of undefined functions do not
-  /// count.
+  /// Adds the symbols of .symtab and .dynsym that are code. Undefined functions are skipped.
   void add_symbols_of(const Module& module);
-  /// Entries of linkage tables.
+  /// Adds the PLT entries.
   void add_plt_of(const Module& module);
 
   std::size_t size() const noexcept { return found_.size(); }
 
-  /// `names` are those that were made: the table borrows them, too.
+  /// `names` holds generated names: the table borrows them, too.
   struct Made {
     SymbolTable table;
     std::unique_ptr<const std::string> names;
@@ -211,7 +210,7 @@ class SymbolSources {
     SymbolBlocks blocks;
     std::unique_ptr<const std::string> names;
   };
-  /// None where code lies too far apart.
+  /// Nothing if the code is spread too far.
   std::optional<MadeBlocks> blocks(const CodeAreas& areas) &&;
 
  private:

@@ -8,12 +8,12 @@
 namespace perfmap {
 namespace {
 
-/// Machines whose number stands for 32 bits only. MIPS, RISC-V and S/390 have one for both: 64 bits
-/// hold the addresses of either.
+/// Machines whose number always means 32 bits. MIPS, RISC-V and S/390 use one number for both: 64
+/// bits hold the addresses of either.
 constexpr std::array<std::uint16_t, 9> kMachinesOf32 = {EM_SPARC, EM_386, EM_68K, EM_PARISC, EM_PPC,
                                                         EM_ARM,   EM_SH,  EM_ARC, EM_XTENSA};
 
-/// What readers want to see there before they disassemble.
+/// The e_flags that readers need to disassemble.
 std::uint32_t flags_of(std::uint16_t machine, std::endian order) noexcept {
   if (machine == EM_ARM) return EF_ARM_EABI_VER5;
   if (machine == EM_PPC64 && order == std::endian::little) return 2;  // ABI version 2

@@ -10,7 +10,7 @@
 
 namespace perfmap {
 
-/// The machine that an ELF file is for.
+/// The machine of an ELF file.
 struct Target {
   std::endian order = std::endian::native;
   bool is_64 = true;
@@ -18,16 +18,16 @@ struct Target {
   std::uint32_t flags = 0;    ///< e_flags
 
   std::uint8_t address_size() const noexcept { return is_64 ? 8 : 4; }
-  /// The last address that there is.
+  /// The last valid address.
   std::uint64_t last_address() const noexcept { return is_64 ? UINT64_MAX : UINT32_MAX; }
 };
 
-/// The machine of a dump; the one that we run on where the dump does not say.
+/// The machine of a dump; our own if the dump does not state it.
 Target target_of(const std::optional<JitdumpHeader>& header) noexcept;
-/// The same where it is known to be `machine`.
+/// The same if it is known to be `machine`.
 Target target_of(const std::optional<JitdumpHeader>& header, std::uint16_t machine) noexcept;
 
-/// Bytes put together for a target: what DWARF and frames are made with.
+/// Builds bytes for a target: used for DWARF and frames.
 class TargetBytes {
  public:
   explicit TargetBytes(const Target& target) : target_(target) {}
@@ -56,7 +56,7 @@ class TargetBytes {
     bytes_.append((alignment - bytes_.size() % alignment) % alignment, '\0');
     return *this;
   }
-  /// Writes over the bytes at `at`.
+  /// Overwrites the bytes at `at`.
   void patch_u32(std::size_t at, std::uint64_t value) { patch(at, value, 4); }
   void patch_address(std::size_t at, std::uint64_t value) {
     patch(at, value, target_.address_size());

@@ -19,40 +19,41 @@ namespace perfmap {
 
 namespace {
 
-/// What a file of the type ET_DYN has before its code.
+/// The begin of an ET_DYN file, before its code.
 struct ImageBegin {
-  AddressRange frames = {};      ///< .eh_frame_hdr and .eh_frame; empty: not there to be mapped
-  Address frames_in_memory = 0;  ///< where to map them
-  std::uint64_t shift = 0;       ///< how much farther behind all code lies for that
+  AddressRange frames = {};      ///< .eh_frame_hdr and .eh_frame; empty: not to be mapped
+  Address frames_in_memory = 0;  ///< the address at which to map them
+  std::uint64_t shift = 0;       ///< how far all code is moved back in the file to make space for
+                                 ///< them
 };
 
-/// The code of a LOAD record, and the place that it gets in an ELF file of all code.
+/// The code of a LOAD record, and its place in an ELF file of all code.
 struct OrderedCode {
   AddressRange range;  ///< where its LOAD put it
   std::uint64_t load = 0;
   bool has_code = false;
-  Address place = 0;  ///< in the file, and its address there; 0: it has none
+  Address place = 0;  ///< offset in the file, and its address there; 0: none
 };
 
-/// Where what has bytes ends, in the file: what has none lies behind.
+/// The end in the file of code with bytes; code without bytes follows it.
 struct OrderedEnds {
   Address code = 0;
   Address all = 0;
 };
 
-/// No code lies before that in the file: room for the headers.
+/// Code begins at this offset or later: space for the headers.
 inline constexpr Address kFirstPlace = 4096;
-/// What places and the addresses of code are equal by, so that what maps the file needs no more.
+/// Places and code addresses are equal modulo this, so that the file can be mapped without padding.
 inline constexpr std::uint64_t kPlaceAlignment = 64;
 
-/// No gap that is longer than this is filled.
+/// Longer gaps are not filled.
 constexpr std::uint64_t kLongestFilling = std::uint64_t{1} << 20;
-/// Filling that a small dump may have too.
+/// Filling that is allowed even in a small dump.
 constexpr std::uint64_t kFreeFilling = std::uint64_t{16} << 20;
 
 using Numbers = std::vector<std::uint32_t>;
 
-/// Ranges that overlap nothing that was added before.
+/// Ranges that overlap none of the ranges added before.
 class Layer {
  public:
   bool add(const AddressRange& range) {
@@ -67,19 +68,19 @@ class Layer {
   std::map<Address, Address> taken_;
 };
 
-/// `layer` is by address.
+/// `layer` is sorted by address.
 std::vector<bool> gaps_to_fill(const std::vector<OrderedCode>& all, const Numbers& layer) {
   std::vector<AddressRange> ranges;
   for (const std::uint32_t i : layer) ranges.push_back(all[i].range);
   return perfmap::gaps_to_fill(ranges, {kLongestFilling, kFreeFilling});
 }
 
-/// The first place from `at` on that is aligned as the address is.
+/// The first place from `at` on with the alignment of the address.
 Address place_for(Address at, const OrderedCode& code) noexcept {
   return at + ((code.range.begin - at) & (kPlaceAlignment - 1));
 }
 
-/// Gives out places one behind the other.
+/// Hands out consecutive places.
 class Places {
  public:
   explicit Places(Address last) : last_(last) {}
@@ -98,9 +99,9 @@ class Places {
   Address end_ = kFirstPlace;
 };
 
-/// Gives places to code: none overlap, and those beside each other in memory are so in the file, as
-/// far apart, where the gaps together are not much longer than the code. Whatever overlaps code
-/// that comes before it in `all` lies on its own. No place ends behind `last`. O(n log n).
+/// Assigns places to code without overlaps. Code that is adjacent in memory is adjacent in the
+/// file, with the same gaps, if the gaps together are not much longer than the code. Code that
+/// overlaps earlier code in `all` gets a separate place. No place ends after `last`. O(n log n).
 OrderedEnds order_code(std::vector<OrderedCode>& all, Address last) {
   Layer taken;
   Numbers layer;
@@ -133,7 +134,7 @@ OrderedEnds order_code(std::vector<OrderedCode>& all, Address last) {
   return ends;
 }
 
-/// Everything that the sections are written from.
+/// The inputs of all sections.
 struct Image {
   const Timeline& timeline;
   Target target;
@@ -161,8 +162,8 @@ std::string_view frames_of(const Image& image, const JitDetails& details,
   return unwinding ? unwinding->eh_frame : std::string_view();
 }
 
-/// Frames by address in memory, of code that lies at another distance from its place in the file:
-/// perf looks for all by one. Not where the file has other code.
+/// Adds frames by address in memory, for code at another distance from its place in the file: perf
+/// looks up all frames by one distance. Omitted where the file has other code.
 void add_frames_in_memory(Image& image, const JitDetails& details, std::uint64_t distance) {
   std::map<Address, Address> added;
   ElfImageCounts ignored;
@@ -213,11 +214,11 @@ Address end_of(const ImageCode& code) noexcept {
   return end;
 }
 
-/// Before the frames, in a file that has them to be mapped: room for the headers.
+/// Offset of the frame table in a file with frames to be mapped: space for the headers before it.
 constexpr Address kFrameTable = 4096;
 
-/// Frames come before all code, in the segment of the file's begin: perf takes the lowest address
-/// that it has of a file for that of its first segment, and finds the frames from there.
+/// Puts frames before all code, in the first segment of the file: perf takes the lowest mapped
+/// address of a file for that of its first segment, and finds the frames from there.
 void put_frames_first(Image& image) {
   constexpr std::uint64_t kAlignment = 4096;
   if (image.frames.bytes().empty() || image.code.clusters.empty()) return;
@@ -238,7 +239,7 @@ void put_frames_first(Image& image) {
   }
 }
 
-/// The bytes of a piece; none where the dump does not have them, or no longer.
+/// The bytes of a piece; empty if the dump does not have them, or no longer.
 std::string_view bytes_of(const Jitdump& dump, const ImageFunction& function,
                           const AddressRange& piece) {
   const auto record = function.has_code ? dump.record_at(function.load) : std::nullopt;
@@ -260,7 +261,7 @@ void write_cluster(const Image& image, const ImageCluster& cluster, ElfSink& sin
   }
 }
 
-/// Answers with the number of each cluster's section.
+/// Returns the section number of each cluster.
 std::vector<std::uint16_t> add_code(ElfFile& file, const Image& image) {
   std::vector<std::uint16_t> numbers;
   std::uint32_t named = 0;
@@ -311,7 +312,7 @@ void add_symbols(ElfFile& file, const Image& image, std::vector<std::uint16_t> s
   symbols.size = count * symbols.entry_size;
   symbols.alignment = image.target.address_size();
   symbols.link = file.next() + 1;
-  symbols.info = static_cast<std::uint32_t>(count);  // names may repeat, so all are local
+  symbols.info = static_cast<std::uint32_t>(count);  // names may repeat, so all symbols are local
   symbols.write = [&image, numbers = std::move(sections)](ElfSink& sink) {
     write_symbols(image, numbers, sink);
   };
@@ -347,15 +348,15 @@ void add_lines(ElfFile& file, const Image& image) {
   file.add(std::move(section));
 }
 
-/// Offsets in these sections have 32 bits, and the highest few mean other things.
+/// Offsets in these sections have 32 bits, and the highest values have other meanings.
 bool is_too_large(const Image& image, const ImageDwarf& dwarf) noexcept {
   constexpr std::uint64_t kMax = 0xfffffff0;
   return image.lines.size() > kMax || image.frames.bytes().size() > kMax ||
          dwarf.info.size() > kMax || dwarf.ranges.size() > kMax;
 }
 
-/// Where they are for perf to map. Without a table perf's libunwind gives up; where one has nothing
-/// for an address, it goes on by frame pointers.
+/// Adds frames for perf to map. Without a table, perf's libunwind gives up; with a table that has
+/// no entry for an address, it continues with frame pointers.
 void add_mapped_frames(ElfFile& file, const Image& image) {
   const Address end = image.begin.frames.size;
   const bool is_mapped = end != 0;
@@ -398,8 +399,8 @@ Result<void> write_sections(const Image& image, const ImageDwarf& dwarf, std::ui
 }
 
 /// Writes an ELF file of that code, which is in clusters, with its symbols, frames and lines.
-/// `type` is ET_EXEC, or ET_DYN where the addresses are not those that the code had. Fails with
-/// too_large.
+/// `type` is ET_EXEC, or ET_DYN if the addresses differ from those of the code in memory. Fails
+/// with too_large.
 Result<ImageBegin> write_image_file(const Timeline& timeline, const JitDetails& details,
                                     const Target& target, ImageCode&& code, std::uint16_t type,
                                     ElfImageCounts& counts, OutputFile& out) {
@@ -420,7 +421,7 @@ Result<ImageBegin> write_image_file(const Timeline& timeline, const JitDetails& 
 
 std::vector<OrderedCode> read_loads(const Jitdump& dump, ImageCode& code) {
   std::vector<OrderedCode> all;
-  Diagnostics ignored(1);  // the timeline was made with these
+  Diagnostics ignored(1);  // reported when the timeline was made
   dump.for_each(ignored, [&](const JitRecord& record) {
     if (const auto move = decode_move(record)) {
       code.lowest_move = std::min(code.lowest_move, move->range.begin);
@@ -437,8 +438,8 @@ Error too_large() {
   return {Errc::too_large, "more code than an ELF file has room to describe", 0, {}};
 }
 
-/// One piece for each function. `all` are by offset and have places. False where the names are too
-/// long.
+/// Makes one piece per function. `all` is sorted by offset and has places. False if the names are
+/// too long.
 bool describe(const Jitdump& dump, const std::vector<OrderedCode>& all, ImageCode& code) {
   for (const OrderedCode& one : all) {
     ImageFunction function;
@@ -476,7 +477,7 @@ void make_pieces(ImageCode& code) {
   }
 }
 
-/// What has bytes, and what has none.
+/// One cluster for code with bytes, and one for code without.
 void make_two_clusters(const OrderedEnds& ends, ImageCode& code) {
   std::uint32_t with_code = 0;
   for (const ImagePiece& piece : code.pieces) with_code += piece.cluster == 0 ? 1 : 0;
@@ -509,7 +510,7 @@ Result<ElfOfAllCode> write_elf_of_all_code(const Timeline& timeline, const JitDe
   std::vector<OrderedCode> all = read_loads(dump, code);
   const std::size_t loads = all.size();
   if (loads >= std::numeric_limits<std::uint32_t>::max()) return Failure(too_large());
-  // Above, readers take the sum of an offset and an address of code to wrap.
+  // Above this, readers assume that offset plus code address wraps.
   const Address last = target.is_64 ? Address{1} << 62 : UINT32_MAX;
   const OrderedEnds ends = order_code(all, last);
   std::erase_if(all, [](const OrderedCode& one) { return one.place == 0; });

@@ -14,14 +14,14 @@
 
 namespace perfmap {
 
-/// SHA-1, which linkers make build-ids with. For telling contents apart, not for trust.
+/// SHA-1, from which linkers make build ids. Used to distinguish contents, not for security.
 /// Source: FIPS 180-4.
 class Sha1 {
  public:
   static constexpr std::size_t kSize = 20;
 
   void update(std::string_view bytes) noexcept;
-  /// Once, at the end.
+  /// Call once, at the end.
   std::array<char, kSize> digest() noexcept;
 
  private:
@@ -33,8 +33,8 @@ class Sha1 {
   std::uint64_t size_ = 0;
 };
 
-/// Structures of an ELF file as they lie in it: in the target's byte order, and in its class, to
-/// which those of 64 bits are cut. Appended to `out`.
+/// Appends ELF structures to `out` in the target's byte order and class; 64-bit fields are
+/// truncated in 32-bit files.
 void append_header(std::string& out, const Target& target, const Elf64_Ehdr& header);
 void append_segment(std::string& out, const Target& target, const Elf64_Phdr& segment);
 void append_section(std::string& out, const Target& target, const Elf64_Shdr& section);
@@ -54,7 +54,7 @@ struct ElfSizes {
   std::uint16_t symbol;
 };
 
-/// Where an ELF file's bytes go, one behind the other.
+/// Receives the bytes of an ELF file in order.
 class ElfSink {
  public:
   explicit ElfSink(OutputFile& out) : out_(&out) {}
@@ -62,7 +62,7 @@ class ElfSink {
   void write(std::string_view bytes);
   void zeros(std::uint64_t count);
   std::uint64_t position() const noexcept { return position_; }
-  /// Of all bytes so far. Once.
+  /// The digest of all bytes so far. Call once.
   std::array<char, Sha1::kSize> digest() noexcept { return hash_.digest(); }
 
  private:
@@ -74,37 +74,37 @@ class ElfSink {
 struct ElfSection {
   std::string name;
   std::uint32_t type = 0;   ///< SHT_…
-  std::uint64_t flags = 0;  ///< SHF_…; what is SHF_ALLOC gets a segment
+  std::uint64_t flags = 0;  ///< SHF_…; sections with SHF_ALLOC get a segment
   std::uint64_t address = 0;
   std::uint64_t size = 0;
   std::uint64_t alignment = 1;
-  std::uint64_t offset = 0;  ///< where it begins in the file at the earliest; aligned
+  std::uint64_t offset = 0;  ///< minimum offset in the file; aligned
   std::uint64_t entry_size = 0;
   std::uint32_t link = 0;
   std::uint32_t info = 0;
-  /// Writes `size` bytes; not called for SHT_NOBITS. Whatever it needs must live until
-  /// ElfFile::write() is over.
+  /// Writes `size` bytes; not called for SHT_NOBITS. Everything that it uses must live until
+  /// ElfFile::write() returns.
   std::function<void(ElfSink&)> write = {};
 };
 
-/// An ELF file, laid out first and then written from its beginning to its end, so that
-/// it can go through a pipe: headers, segments, sections in their order, names of sections, the
-/// build-id (whose content is known last), section headers.
+/// An ELF file. It is laid out first and then written sequentially, so that it can go through a
+/// pipe: headers, segments, sections in order, section names, the build id (whose content is known
+/// last), section headers.
 class ElfFile {
  public:
   /// `type` is ET_EXEC or ET_DYN.
   ElfFile(const Target& target, std::uint16_t type) : target_(target), type_(type) {}
 
-  /// Answers with its number. At most 0xfeff of them.
+  /// Adds a section; returns its number, at most 0xfeff.
   std::uint32_t add(ElfSection section);
   /// The number that the next section gets.
   std::uint32_t next() const noexcept { return static_cast<std::uint32_t>(sections_.size()) + 1; }
 
-  /// The first `size` bytes, headers included, are the first segment; what lies there has none of
-  /// its own.
+  /// Makes the first `size` bytes, headers included, the first segment; sections in it get no
+  /// segment of their own.
   void map_begin(std::uint64_t size) noexcept { mapped_begin_ = size; }
 
-  /// Once. Fails with too_large where a 32-bit file would not fit 4 GiB.
+  /// Call once. Fails with too_large if a 32-bit file would exceed 4 GiB.
   Result<void> write(OutputFile& out);
 
  private:

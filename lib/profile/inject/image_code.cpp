@@ -10,7 +10,7 @@ namespace perfmap {
 
 namespace {
 
-/// A piece before its function has a number.
+/// A piece whose function has no number yet.
 struct Placed {
   AddressRange range;
   std::uint64_t load;
@@ -41,7 +41,7 @@ Error too_large() {
   return {Errc::too_large, "more code than an ELF file has room to describe", 0, {}};
 }
 
-/// Numbers the functions, and lists their pieces.
+/// Numbers the functions and lists their pieces.
 void number_functions(const std::vector<Placed>& placed, ImageCode& code) {
   code.by_function.resize(placed.size());
   std::iota(code.by_function.begin(), code.by_function.end(), 0u);
@@ -66,7 +66,7 @@ void number_functions(const std::vector<Placed>& placed, ImageCode& code) {
   }
 }
 
-/// Names, and what else stands in the LOAD records. False where the names are too long.
+/// Reads names and other fields of the LOAD records. False if the names are too long.
 bool read_loads(const Jitdump& dump, ImageCode& code) {
   ImageFunction* previous = nullptr;
   for (ImageFunction& function : code.functions) {
@@ -130,11 +130,11 @@ Result<ImageCode> collect_code(const Timeline& timeline, std::uint64_t time, con
 
 namespace {
 
-/// No gap that is longer than this is filled.
+/// Longer gaps are not filled.
 constexpr std::uint64_t kLongestFilling = std::uint64_t{64} << 10;
-/// Filling that a small dump may have too.
+/// Filling that is allowed even in a small dump.
 constexpr std::uint64_t kFreeFilling = std::uint64_t{1} << 20;
-/// Readers go through sections and segments one by one, and 16 bits count both.
+/// Readers search sections and segments linearly, and their count has 16 bits.
 constexpr std::size_t kMaxSections = 4096;
 
 std::vector<bool> gaps_to_fill(const ImageCode& code, const std::vector<std::uint32_t>& with_code) {
@@ -154,11 +154,11 @@ void append(ImageCode& code, std::uint32_t piece, bool has_code, bool joins) {
   added.cluster = static_cast<std::uint32_t>(code.clusters.size() - 1);
 }
 
-/// A piece without code joins the cluster before it where that has none either and is near; where
-/// the gap that it lies in is filled, it is part of the filling.
+/// A piece without code joins the previous cluster if that has no code either and is near; inside a
+/// filled gap, it is part of the filling.
 void join_pieces(ImageCode& code, const std::vector<std::uint32_t>& with_code,
                  const std::vector<bool>& filled) {
-  std::size_t next = 0;  // in with_code
+  std::size_t next = 0;  // index in with_code
   for (std::uint32_t piece = 0; piece < code.pieces.size(); ++piece) {
     const bool in_filled_gap = next > 0 && filled[next - 1];
     if (next < with_code.size() && with_code[next] == piece) {

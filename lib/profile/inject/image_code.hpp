@@ -13,14 +13,14 @@
 
 namespace perfmap {
 
-/// How much of an image may be filling between code.
+/// Limits for the filling between code in an image.
 struct FillingBounds {
-  std::uint64_t longest = 0;  ///< no gap that is longer is filled
-  std::uint64_t free = 0;     ///< filling that a small dump may have, too
+  std::uint64_t longest = 0;  ///< longer gaps are not filled
+  std::uint64_t free = 0;     ///< filling allowed even in a small dump
 };
 
-/// Which gaps are filled: the shortest first, up to as many bytes as there is code. `ranges` ascend
-/// without overlaps; the answer says it of the gap behind each. O(n log n).
+/// Chooses the gaps to fill: shortest first, up to as many bytes as there is code. `ranges` are
+/// ascending and disjoint; result[i] is for the gap after ranges[i]. O(n log n).
 inline std::vector<bool> gaps_to_fill(std::span<const AddressRange> ranges,
                                       const FillingBounds& bounds) {
   std::vector<bool> filled(ranges.size(), false);
@@ -41,51 +41,52 @@ inline std::vector<bool> gaps_to_fill(std::span<const AddressRange> ranges,
   return filled;
 }
 
-/// A piece of the address space that belongs to one function.
+/// A range of addresses that belongs to one function.
 struct ImagePiece {
   AddressRange range;
-  std::uint32_t function = 0;  ///< in ImageCode::functions
-  std::uint32_t cluster = 0;   ///< in ImageCode::clusters
+  std::uint32_t function = 0;  ///< index in ImageCode::functions
+  std::uint32_t cluster = 0;   ///< index in ImageCode::clusters
 };
 
-/// A function that is still there, in whole or in part.
+/// A function that still exists, completely or in part.
 struct ImageFunction {
   std::uint64_t load = 0;    ///< offset of its LOAD record
-  std::uint64_t placed = 0;  ///< of the record that put it there
-  AddressRange range;        ///< where it lies, without regard to what was overlaid
+  std::uint64_t placed = 0;  ///< offset of the record that put it there
+  AddressRange range;        ///< its range, including parts that were overlaid
   AddressRange at_load;      ///< where its LOAD put it
   std::uint32_t name = 0;    ///< offset in ImageCode::names
-  bool has_code = false;     ///< the dump has its bytes, as many as its range has
-  /// Records of no sense can put the same code to several places; the last one has bytes, lines
-  /// and frames, the others only have symbols: or a small dump would make a huge file.
+  bool has_code = false;     ///< the dump has all bytes of its range
+  /// Malformed records can put the same code at several places. Only the last place has bytes,
+  /// lines and frames; the others have only symbols, or a small dump would make a huge file.
   bool is_stray = false;
-  std::uint32_t first = 0;  ///< its pieces, in ImageCode::by_function
+  std::uint32_t first = 0;  ///< index of its first piece in ImageCode::by_function
   std::uint32_t count = 0;
 };
 
-/// Pieces next to each other, with or without bytes: a section, and a segment.
+/// Adjacent pieces, with or without bytes: one section and one segment.
 struct ImageCluster {
   AddressRange range;
   bool has_code = false;
-  bool has_section = true;  ///< false: there are too many clusters, and larger ones
-  std::uint32_t first = 0;  ///< of the pieces in it; they are consecutive
+  bool has_section = true;  ///< false: there are too many clusters, and this is not among the
+                            ///< largest
+  std::uint32_t first = 0;  ///< its first piece; they are consecutive
   std::uint32_t count = 0;
   std::uint64_t alignment = 1;  ///< of its section in the file
-  std::uint64_t offset = 0;     ///< the file has it there, or behind
+  std::uint64_t offset = 0;     ///< its minimum offset in the file
 };
 
-/// What was there at a time.
+/// The code that existed at a time.
 struct ImageCode {
-  std::vector<ImagePiece> pieces;            ///< by address, without overlaps
+  std::vector<ImagePiece> pieces;            ///< by address, disjoint
   std::vector<std::uint32_t> by_function;    ///< pieces, by function, then by address
   std::vector<ImageFunction> functions;      ///< by offset of the LOAD record
   std::vector<ImageCluster> clusters;        ///< by address
-  std::string names = std::string(1, '\0');  ///< of functions, each with its NUL
-  Address lowest_move = UINT64_MAX;          ///< where MOVE records put code
+  std::string names = std::string(1, '\0');  ///< of functions, NUL-terminated
+  Address lowest_move = UINT64_MAX;          ///< lowest address to which a MOVE put code
   Address highest_move = 0;
 
-  /// DWARF describes pieces in compilation units of so many, by address: binutils needs time
-  /// quadratic in the functions of one.
+  /// Pieces per DWARF compilation unit, by address: binutils needs time quadratic in the functions
+  /// of a unit.
   static constexpr std::uint32_t kUnitPieces = 1024;
   std::size_t unit_count() const noexcept {
     return (pieces.size() + kUnitPieces - 1) / kUnitPieces;
@@ -96,12 +97,11 @@ struct ImageCode {
   }
 };
 
-/// Collects it, without clusters. Fails with too_large.
+/// Collects the code, without clusters. Fails with too_large.
 Result<ImageCode> collect_code(const Timeline& timeline, std::uint64_t time, const Target& target,
                                ElfImageCounts& counts);
 
-/// Makes clusters of the pieces: few of them, and no more filling between pieces than code. O(n log
-/// n).
+/// Groups the pieces into clusters: few of them, and no more filling than code. O(n log n).
 void make_clusters(ImageCode& code);
 
 }  // namespace perfmap

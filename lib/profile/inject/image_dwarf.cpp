@@ -10,19 +10,19 @@ namespace {
 
 constexpr std::int64_t kLineBase = -5;
 constexpr std::int64_t kLineRange = 14;
-/// Numbers of operands of the standard opcodes, of which the first is 1.
+/// Number of operands of each standard opcode, from opcode 1.
 constexpr std::array<std::uint8_t, 12> kOperands = {0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1};
 constexpr std::uint64_t kOpcodeBase = kOperands.size() + 1;
 
-/// What addr2line and others print for a file that nobody knows. An empty name would end the table.
+/// The name that addr2line and others print for an unknown file. An empty name would end the table.
 constexpr std::string_view kUnknownFile = "??";
-/// No file has a longer name, and each unit has its own table of them.
+/// File names are not longer, and each unit has its own table of them.
 constexpr std::size_t kLongestFile = 4096;
 
-/// Lines are unsigned, and 0 means none.
+/// Lines are unsigned; 0 means unknown.
 std::int64_t sane_line(std::int32_t line) noexcept { return std::max(line, 0); }
 
-/// libdw keeps 16 bits of a column, and for a larger one refuses the whole table.
+/// libdw stores columns in 16 bits, and rejects the whole table if one is larger.
 std::uint64_t sane_column(std::int32_t column) noexcept {
   return column < 0 || column > UINT16_MAX ? 0 : static_cast<std::uint64_t>(column);
 }
@@ -51,7 +51,7 @@ void LineTable::add(const CodeLine& line, Address address) {
   state_ = row;
 }
 
-/// Makes a row, with one byte where the steps are small.
+/// Makes a row, in one byte if the steps are small.
 void LineTable::advance(std::uint64_t bytes, std::int64_t lines) {
   constexpr std::uint64_t kMax = (255 - kOpcodeBase) / static_cast<std::uint64_t>(kLineRange) - 1;
   if (bytes <= kMax && lines >= kLineBase && lines < kLineBase + kLineRange) {
@@ -73,7 +73,8 @@ void LineTable::finish() {
   if (empty()) return;
   head_.u32(0).u16(4).u32(0);
   const std::size_t behind_length = head_.size();
-  head_.u8(1).u8(1).u8(1);  // bytes and operations an instruction; every row is a statement
+  head_.u8(1).u8(1).u8(1);  // minimum instruction length, operations per instruction,
+                            // default_is_stmt
   head_.u8(static_cast<std::uint64_t>(kLineBase)).u8(static_cast<std::uint64_t>(kLineRange));
   head_.u8(kOpcodeBase);
   for (const std::uint8_t count : kOperands) head_.u8(count);
@@ -92,7 +93,7 @@ void ImageLines::add(const ImageCode& code, const ImageFunction& function,
   for (std::uint32_t i = 0; i < function.count; ++i) {
     const AddressRange& piece = code.piece(function, i).range;
     const std::uint64_t offset = piece.begin - function.range.begin;
-    if (offset >= function.at_load.size) break;  // a MOVE may say a larger size than the LOAD
+    if (offset >= function.at_load.size) break;  // a MOVE may state a larger size than the LOAD
     const Address begin = function.at_load.begin + offset;
     const Address end = begin + std::min(piece.size, function.at_load.size - offset);
     const auto after =
@@ -122,7 +123,7 @@ std::uint64_t ImageLines::size() const noexcept {
 
 namespace {
 
-/// Numbers of abbreviations.
+/// Abbreviation codes.
 constexpr std::uint8_t kUnit = 1;
 constexpr std::uint8_t kUnitWithLines = 2;
 constexpr std::uint8_t kFunction = 3;
@@ -185,7 +186,7 @@ void ImageDwarf::describe(const ImageCode& code, const Pieces& unit,
   const std::size_t start = info.size();
   info.u32(0).u16(kVersion).u32(0).u8(info.target().address_size());
   info.uleb(lines ? kUnitWithLines : kUnit).c_string("perfmap");
-  info.u8(DW_LANG_C);  // its names are taken as they are
+  info.u8(DW_LANG_C);  // so that names are not demangled
   info.c_string("jitdump").address(0).u32(ranges.size());
   if (lines) info.u32(*lines);
   for (const ImagePiece* piece = unit.first; piece != unit.second; ++piece) {

@@ -18,16 +18,16 @@ class LineTable {
  public:
   explicit LineTable(const Target& target) : program_(target), head_(target) {}
 
-  /// Code from `address` on; lines follow in the order of their addresses.
+  /// Starts a sequence at `address`; lines follow in order of address.
   void begin_sequence(Address address);
-  /// A line, of which the address is `address` by now.
+  /// Adds a line, whose current address is `address`.
   void add(const CodeLine& line, Address address);
   void end_sequence(Address end);
 
   bool empty() const noexcept { return program_.size() == 0; }
-  /// Once, at the end.
+  /// Call once, at the end.
   void finish();
-  /// The table is these two, one behind the other; both empty without lines.
+  /// The table is head() followed by the program; both are empty without lines.
   std::string_view head() const noexcept { return head_.view(); }
   std::string_view program() const noexcept { return program_.view(); }
   std::size_t size() const noexcept { return head_.size() + program_.size(); }
@@ -50,34 +50,34 @@ class LineTable {
   Row state_;
 };
 
-/// The .debug_line of an image: the line tables of its units, in their order.
+/// The .debug_line section of an image: the line tables of its units in order.
 class ImageLines {
  public:
   ImageLines(const Target& target, const ImageCode& code);
 
-  /// Takes in a function's lines, as JitDetails gives them. O(lines + pieces · log lines).
+  /// Adds a function's lines, as returned by JitDetails. O(lines + pieces · log lines).
   void add(const ImageCode& code, const ImageFunction& function,
            const std::vector<CodeLine>& lines);
-  /// Once, at the end.
+  /// Call once, at the end.
   void finish();
 
   const std::vector<LineTable>& tables() const noexcept { return tables_; }
-  /// Of all tables.
+  /// The total size of all tables.
   std::uint64_t size() const noexcept;
 
  private:
   std::vector<LineTable> tables_;
 };
 
-/// The sections beside .debug_line by which readers find functions: compilation units with a
-/// subprogram for each of their pieces. .debug_str is ImageCode::names. Source: DWARF 4.
+/// The other DWARF sections that readers need to find functions: compilation units with a
+/// subprogram for each piece. .debug_str is ImageCode::names. Source: DWARF 4.
 struct ImageDwarf {
   TargetBytes abbreviations;
   TargetBytes info;
   TargetBytes ranges;   ///< .debug_ranges: what the units cover
-  TargetBytes aranges;  ///< the same, as another index
+  TargetBytes aranges;  ///< the same as another index
 
-  /// All empty where there is no code. `lines` are finished.
+  /// All are empty if there is no code. `lines` must be finished.
   ImageDwarf(const Target& target, const ImageCode& code, const ImageLines& lines);
 
  private:

@@ -40,8 +40,8 @@ inline std::uint64_t read_uleb(Cursor& cursor) noexcept {
   return value;
 }
 
-/// What stands behind an opcode: bytes of fixed length, LEB128 numbers (whose sign does not matter
-/// for their length), a block.
+/// The operands of an opcode: fixed bytes, LEB128 numbers (signed and unsigned have the same
+/// length), a block.
 struct Operands {
   std::uint8_t fixed = 0;
   std::uint8_t numbers = 0;
@@ -51,8 +51,8 @@ struct Operands {
 
 constexpr Operands kUnknown{0, 0, false, false};
 
-/// Opcodes of which the two high bits are clear. DW_CFA_set_loc is taken for unknown: it holds an
-/// address, and no compiler writes it.
+/// Opcodes whose two high bits are clear. DW_CFA_set_loc counts as unknown: it contains an address,
+/// and no compiler uses it.
 constexpr std::array<Operands, 64> operands_by_opcode() {
   std::array<Operands, 64> all{};
   for (Operands& operands : all) operands = kUnknown;
@@ -103,7 +103,7 @@ namespace {
 constexpr std::uint8_t kFormat = 0x0f;
 constexpr std::uint8_t kBase = 0x70;
 
-/// A pointer or, with the base taken off, a size. Nothing for formats that a JIT has no use for.
+/// A pointer or, without its base, a size. Nothing for formats that a JIT does not need.
 std::optional<std::uint64_t> read_number(Cursor& cursor, std::uint8_t encoding,
                                          const Target& target) noexcept {
   const auto with_sign = [](auto value) {
@@ -134,8 +134,8 @@ std::optional<Address> read_pointer(Cursor& cursor, std::uint8_t encoding, Addre
   return value;
 }
 
-/// What the letters of the augmentation say. Personality and language data are passed over: who
-/// reads the file throws no exceptions.
+/// Reads the augmentation. Personality routines and language data are skipped: they are only used
+/// to throw exceptions.
 bool read_augmentation(std::string_view letters, Cursor& cursor, const Target& target,
                        FrameCie& cie) noexcept {
   if (letters.empty()) return true;
@@ -178,7 +178,7 @@ std::optional<FrameCie> read_cie(std::string_view body, const Target& target) no
   return cie;
 }
 
-/// `address` is where the body lies.
+/// `address` is the address of the body.
 std::optional<FrameFde> read_fde(std::string_view body, const FrameCie& cie, Address address,
                                  const Target& target) noexcept {
   Cursor cursor(body, target.order);
@@ -227,16 +227,16 @@ std::uint64_t for_each_fde(std::string_view frames, Address address, const Targe
 
 namespace {
 
-/// Of .eh_frame_hdr, before the entries.
+/// Bytes of .eh_frame_hdr before its entries.
 constexpr std::size_t kTableHead = 12;
 
-/// perf, CPython and V8 take frames to lie behind the code, at the next multiple of 8.
+/// perf, CPython and V8 expect the frames after the code, at the next multiple of 8.
 Address address_of_frames(const AddressRange& at_load) noexcept {
   return at_load.begin + (at_load.size + 7) / 8 * 8;
 }
 
-/// What is left of a frame, where its code lies now; nothing where its first byte is overlaid:
-/// instructions count from there.
+/// The remaining range of a frame at the current address of its code. Nothing if its first byte is
+/// overlaid, because the instructions count from there.
 std::optional<AddressRange> range_now(const ImageCode& code, const ImageFunction& function,
                                       const AddressRange& at_load) noexcept {
   if (!function.at_load.contains(at_load.begin)) return std::nullopt;
@@ -298,7 +298,7 @@ void ImageFrames::fde(std::size_t cie, const AddressRange& range, std::string_vi
 }
 
 void ImageFrames::end_entry(std::size_t start) {
-  out_.align(out_.target().address_size());  // DW_CFA_nop is 0
+  out_.align(out_.target().address_size());  // DW_CFA_nop is 0, so zeros are valid padding
   out_.patch_u32(start, out_.size() - start - 4);
 }
 
@@ -307,7 +307,7 @@ void ImageFrames::finish() {
 }
 
 void ImageFrames::place(Address at, std::uint64_t shift) {
-  constexpr std::size_t kBeforeAddress = 8;  // length, and distance of the CIE
+  constexpr std::size_t kBeforeAddress = 8;  // length and CIE pointer
   at_ = at;
   for (Place& place : places_) {
     const std::size_t field = place.fde + kBeforeAddress;
@@ -318,7 +318,7 @@ void ImageFrames::place(Address at, std::uint64_t shift) {
             [](const Place& a, const Place& b) { return a.code < b.code; });
 }
 
-// Some readers count entries from 1: for them there is one more.
+// Some readers count entries from 1, so there is one extra.
 std::size_t ImageFrames::table_size() const noexcept {
   return kTableHead + 8 * (places_.size() + 1);
 }

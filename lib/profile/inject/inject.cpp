@@ -27,18 +27,18 @@ namespace perfmap {
 
 namespace {
 
-/// The parts of a recording's file around its records: copied to a new file whose records are
-/// others, and lie one behind the other as they are, not compressed. Of a recording that was
-/// written to a pipe that is its header. Borrows the recording.
+/// The parts of a recording's file before and after its records. They are copied to a new file with
+/// different, uncompressed, consecutive records. For a recording written to a pipe, there is only
+/// the header. Borrows the recording.
 ///
 /// Source: Linux, tools/perf/Documentation/perf.data-file-format.txt.
 class RewrittenFile {
  public:
   explicit RewrittenFile(const Recording& recording);
 
-  /// What stands before records of so many bytes.
+  /// Writes what precedes `data_size` bytes of records.
   void write_begin(std::uint64_t data_size, OutputFile& out) const;
-  /// What stands behind them.
+  /// Writes what follows them.
   void write_end(std::uint64_t data_size, OutputFile& out) const;
 
  private:
@@ -50,7 +50,8 @@ class RewrittenFile {
   void read_header();
   void read_events(std::string_view section);
   void read_features(std::uint64_t table, std::string_view bitmap);
-  /// Sections may name the same bytes any number of times; all together are no more than the file.
+  /// Sections may refer to the same bytes any number of times; their total is limited to the file
+  /// size.
   std::string_view take(std::string_view bytes) noexcept;
   std::uint64_t data_offset() const noexcept;
   void add_word(std::string& out, std::uint64_t word) const;
@@ -63,7 +64,7 @@ class RewrittenFile {
   std::uint64_t entry_size_ = 0;
   std::vector<Event> events_;
   std::array<std::uint64_t, 4> bitmap_ = {};
-  std::vector<std::string_view> features_;  // one a bit
+  std::vector<std::string_view> features_;  // one per bit
 };
 
 constexpr std::uint64_t kPipeSize = 16;
@@ -87,7 +88,7 @@ RewrittenFile::RewrittenFile(const Recording& recording)
   if (!is_pipe_) read_header();
 }
 
-/// Recording::open() has read it, and refused what has none.
+/// Recording::open() has already checked that there is a header.
 void RewrittenFile::read_header() {
   const std::uint64_t size = read_word(file_.data() + 8, swapped_);
   Cursor cursor(file_.substr(kPipeSize), order_of(swapped_));
@@ -182,19 +183,20 @@ void RewrittenFile::write_end(std::uint64_t data_size, OutputFile& out) const {
   for (const std::string_view feature : features_) out.write(feature);
 }
 
-/// Where the memory of recorded processes shows ELF files: readers of the recording have names from
-/// there, and a mapping of a dump's code would hide that file. V8's builtins are such code: the
-/// dump lists them, and they lie in the program's own file.
+/// Where ELF files are mapped in the recorded processes. Readers of the recording take names from
+/// these files, and a mapping of dumped code would hide them. An example is V8's builtins: the dump
+/// lists them, but they are in the program's own file.
 class ElfRegions {
  public:
-  /// The tracker has had the recording's events. Where it opens no modules, every file counts.
+  /// The tracker has received all events of the recording. If it opens no modules, every file
+  /// counts.
   explicit ElfRegions(ProcessTracker tracker) : tracker_(std::move(tracker)) {}
 
-  /// Cuts the mappings, which are in the order of time, to what lies before the first ELF file, and
-  /// drops those that begin in one that has a symbol there. Answers how many pieces of code went.
-  /// O(log n) for each, and O(n) whenever the process's memory has changed.
+  /// Cuts the mappings, which are in time order, at the first ELF file in their range, and drops
+  /// those that begin in an ELF file with a symbol there. Returns how many pieces of code were
+  /// dropped. O(log n) each, and O(n) after each change of the process's memory.
   std::uint64_t cut(std::vector<CodeMapping>& mappings, pid_t pid);
-  /// Whether no ELF file has any of that place at that time. O(n).
+  /// Whether no ELF file overlaps that place at that time. O(n).
   bool is_free(const CodeMapping& place, pid_t pid);
 
  private:
@@ -206,15 +208,15 @@ class ElfRegions {
   bool is_elf(pid_t pid, const Region& region);
   bool has_symbol(pid_t pid, const Region& region, Address address);
   void look(pid_t pid, std::uint64_t time, Ranges& ranges);
-  /// The first file that has some of the place; nothing where none has.
+  /// The first file that overlaps the place; nothing if none does.
   static const Region* first_in(const Ranges& ranges, const AddressRange& place) noexcept;
 
   ProcessTracker tracker_;
   std::unordered_map<std::shared_ptr<const MappedFile>, bool> known_;
 };
 
-/// As Symbolizer asks: an ELF file is the answer wherever it is mapped, and of a file that is none,
-/// or that cannot be read, dumps are.
+/// The same rule as in Symbolizer: an ELF file has priority wherever it is mapped; in other or
+/// unreadable files, dumps are used.
 bool ElfRegions::is_elf(pid_t pid, const Region& region) {
   if (!region.file->is_file() && region.file->kind != RegionKind::vdso) return false;
   if (!tracker_.options().open_module) return true;
@@ -223,7 +225,7 @@ bool ElfRegions::is_elf(pid_t pid, const Region& region) {
   return place->second;
 }
 
-/// Where the file has no name for its code, nothing is lost.
+/// If the file has no name for its code, no name is lost by the mapping.
 bool ElfRegions::has_symbol(pid_t pid, const Region& region, Address address) {
   if (!tracker_.options().open_module) return true;
   const auto module = tracker_.module_of(pid, region);
@@ -276,7 +278,7 @@ std::uint64_t ElfRegions::cut(std::vector<CodeMapping>& mappings, pid_t pid) {
 }
 
 constexpr std::size_t kLargestRecord = 65535;
-/// Each is a file to write, and a recording may name any number of them.
+/// Each dump becomes a file, and a recording may name any number of them.
 constexpr std::size_t kMaxDumps = 1000;
 
 std::string_view name_of(std::string_view path) noexcept {
@@ -380,7 +382,7 @@ class Injection {
         survey_.first_time != 0 &&
         (has_ticks ? survey_.facts.time_conversion.has_value() : survey_.is_monotonic());
     const auto machine = machine_recorded(dump, survey_.facts.arch);
-    Diagnostics problems(1);  // reporting these is the business of lint
+    Diagnostics problems(1);  // lint reports these
     const Timeline timeline(std::move(dump), problems,
                             has_ticks ? survey_.facts.time_conversion : std::nullopt);
     Result<OutputFile> elf = OutputFile::replace_itself(injected.elf);
@@ -408,7 +410,7 @@ class Injection {
     return {};
   }
 
-  /// Where neither code nor a file of the process is.
+  /// Maps the frames at an address without code or files of the process.
   void map_frames(const ElfOfAllCode& elf, pid_t pid, std::vector<CodeMapping>& mappings) {
     const auto frames = frames_mapping(mappings, elf);
     if (frames && elf_.is_free(*frames, pid)) mappings.insert(mappings.begin(), *frames);
@@ -427,7 +429,7 @@ class Injection {
     return records_.make(pids_[mapping.dump], mapping, report_.dumps[mapping.dump].elf);
   }
 
-  /// Answers with their bytes.
+  /// Returns the size of the records.
   std::uint64_t write_records(OutputFile& out, Diagnostics& problems) {
     std::uint64_t written = 0;
     const auto put = [&](std::string_view record) {
@@ -439,7 +441,7 @@ class Injection {
     Recording::Reader reader(recording_);
     for (auto records = reader.next(problems); !records.empty(); records = reader.next(problems)) {
       for (const RecordView& record : records) {
-        // What is about the recording, such as what its events are, comes first.
+        // Metadata of the recording, such as its events, comes first.
         const bool is_about = record.type >= RecordType::header_attr;
         for (; !is_about && next != mappings_.end() && next->time <= record.time; ++next) {
           put(make(*next));
@@ -457,10 +459,10 @@ class Injection {
   ElfRegions elf_;
   MmapRecords records_;
   std::vector<CodeMapping> mappings_;
-  std::vector<pid_t> pids_;  // of dumps, as mappings number them
+  std::vector<pid_t> pids_;  // of dumps, in the numbering of mappings
   std::unordered_set<std::uint64_t> hidden_;
   std::set<std::string> names_;
-  std::set<std::tuple<pid_t, std::uint64_t, std::uint64_t>> known_;  // dumps, by their files
+  std::set<std::tuple<pid_t, std::uint64_t, std::uint64_t>> known_;  // dumps, by file
   std::vector<OutputFile> elves_;
   InjectReport report_;
 };
@@ -469,7 +471,7 @@ class Injection {
 
 Result<InjectReport> inject_jit(const Recording& recording, const InjectOptions& options,
                                 OutputFile& out, Diagnostics& problems) {
-  Diagnostics ignored(1);  // the same is said when it is written
+  Diagnostics ignored(1);  // reported when the dump is written
   Result<RecordingSurvey> surveyed = survey(recording, options.open_module, ignored);
   if (!surveyed) return Failure(std::move(surveyed.error()));
   Injection injection(recording, options, *std::move(surveyed));

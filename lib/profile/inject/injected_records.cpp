@@ -53,7 +53,7 @@ class Mappings {
     if (there.size != 0) found_.push_back({time, there, code->offset, 0});
   }
 
-  /// Newer code may have taken some of it already.
+  /// Newer code may already have replaced part of it.
   void take_away(std::uint64_t time, const MovedCode& moved) {
     const CodeInElf* const code = find(moved.load);
     if (code == nullptr) return;
@@ -73,7 +73,7 @@ class Mappings {
 std::vector<CodeMapping> code_mappings(const Timeline& timeline, const std::vector<CodeInElf>& code,
                                        bool is_timed, std::uint64_t otherwise) {
   Mappings mappings(timeline, code);
-  Diagnostics ignored(1);  // the timeline was made with these
+  Diagnostics ignored(1);  // reported when the timeline was made
   timeline.dump().for_each(ignored, [&](const JitRecord& record) { mappings.take(record); });
   std::vector<CodeMapping> all = mappings.take_all();
   if (!is_timed) {
@@ -212,10 +212,10 @@ constexpr std::uint64_t kTrailerFields = kTid | kTime | kId | kStreamId | kCpu |
 constexpr std::size_t kFixed = 72;  // of an MMAP2 record, before the file's name
 constexpr std::string_view kNoFile = "//anon";
 
-/// The name, a NUL, and zeros up to a multiple of 8.
+/// The size of the name with a NUL, padded with zeros to a multiple of 8.
 std::size_t padded(std::string_view name) noexcept { return name.size() / 8 * 8 + 8; }
 
-/// Addresses that have code, as ranges that do not touch.
+/// Addresses with code, as ranges that do not touch.
 class Covered {
  public:
   void add(const AddressRange& range) {
@@ -241,8 +241,8 @@ class Covered {
   std::map<Address, Address> ranges_;
 };
 
-/// By process. A child begins with a copy of its parent's, as long as all copies together are not
-/// more than events that make sense would ask for.
+/// By process. A child begins with a copy of its parent's ranges, as long as all copies together do
+/// not exceed what plausible events need.
 class CoveredProcesses {
  public:
   Covered& of(pid_t pid) { return all_[pid]; }

@@ -14,29 +14,28 @@
 
 namespace perfmap {
 
-/// Code of a dump comes to an address, or goes from there.
+/// Code of a dump appears at an address, or disappears.
 struct CodeMapping {
-  static constexpr std::uint64_t kNothing = UINT64_MAX;  ///< for `offset`: the code is gone
+  static constexpr std::uint64_t kNothing = UINT64_MAX;  ///< as `offset`: the code disappears
 
   std::uint64_t time = 0;
   AddressRange range;
   std::uint64_t offset = 0;  ///< in the ELF file
-  std::uint32_t dump = 0;    ///< the caller's number for it
+  std::uint32_t dump = 0;    ///< the caller's number of the dump
 };
 
-/// What LOAD and MOVE records of a dump did, in the order of their times. `code` is where
-/// write_elf_of_all_code() has put it. Without `is_timed` all of it happens at `otherwise`.
-/// O(n log n).
+/// The effects of a dump's LOAD and MOVE records in time order. `code` is the layout from
+/// write_elf_of_all_code(). Without `is_timed`, all happen at `otherwise`. O(n log n).
 std::vector<CodeMapping> code_mappings(const Timeline& timeline, const std::vector<CodeInElf>& code,
                                        bool is_timed, std::uint64_t otherwise);
 
-/// Maps the file's frames from the first of the mappings on. Nothing where it has none, or code
-/// lies there at any time. O(n).
+/// Maps the file's frames from the time of the first mapping on. Nothing if the file has no frames,
+/// or if code is at their address at any time. O(n).
 std::optional<CodeMapping> frames_mapping(const std::vector<CodeMapping>& mappings,
                                           const ElfOfAllCode& elf);
 
-/// The ELF machine of a dump that was recorded on `arch`, where its header names one whose code
-/// could not have run there; nothing where the header is right, or nobody knows.
+/// The correct ELF machine of a dump recorded on `arch`, if its header names a machine whose code
+/// cannot run there; nothing if the header is right, or the machine is unknown.
 std::optional<std::uint16_t> machine_recorded(const Jitdump& dump, std::string_view arch) noexcept;
 
 /// A process mapped a jitdump.
@@ -46,10 +45,10 @@ struct DumpMarker {
   std::string path;
 };
 
-/// Executable memory that no file names came somewhere; or, with an empty range, a process began
-/// with its parent's memory, or, without a parent, to run another program, and everything went.
+/// Executable anonymous memory was mapped. With an empty range: a process began with a copy of its
+/// parent's memory or, without a parent, called exec, so that all memory was unmapped.
 struct MemoryChange {
-  std::uint64_t number = 0;  ///< of the record, in the order in which they are read
+  std::uint64_t number = 0;  ///< number of the record in reading order
   std::uint64_t time = 0;
   pid_t pid = 0;
   std::uint32_t size = 0;  ///< of the record
@@ -57,36 +56,37 @@ struct MemoryChange {
   pid_t parent = 0;
 };
 
-/// What has to be known of a recording before it is written again.
+/// The facts needed before a recording can be written again.
 struct RecordingSurvey {
   RecordingFacts facts;
   std::vector<RecordedEvent> events;
-  std::vector<DumpMarker> markers;    ///< each dump of a process once
-  std::vector<MemoryChange> changes;  ///< in the order of records
-  ProcessTracker processes;           ///< that has had all events
-  std::uint64_t bytes = 0;            ///< of the records that are kept
-  std::uint64_t first_time = 0;       ///< of a record that has one
+  std::vector<DumpMarker> markers;    ///< each dump once per process
+  std::vector<MemoryChange> changes;  ///< in record order
+  ProcessTracker processes;           ///< has received all events
+  std::uint64_t bytes = 0;            ///< total size of the records to keep
+  std::uint64_t first_time = 0;       ///< of the first record with a time
   std::uint64_t lost_bytes = 0;
   std::uint64_t out_of_order = 0;
 
-  /// Whether every event of the recording has the clock of jitdumps.
+  /// Whether all events use the clock of jitdumps.
   bool is_monotonic() const noexcept;
 };
 
-/// False for what only says how the records of the old file lay in it.
+/// False for records that only describe the layout of the old file.
 bool is_kept(const RecordView& record) noexcept;
 
-/// Goes over the recording once. Fails with unsupported where bytes of it lie outside of records.
+/// Reads the recording once. Fails with unsupported if some of its bytes are outside of records.
 Result<RecordingSurvey> survey(const Recording& recording, ProcessTracker::OpenModule open_module,
                                Diagnostics& problems);
 
-/// Makes the MMAP2 records of code, with the sample ids that the recording's own records have.
+/// Builds the MMAP2 records of code, with the same sample ids as the recording's own records.
 /// Source: Linux, include/uapi/linux/perf_event.h.
 class MmapRecords {
  public:
   MmapRecords(const std::vector<RecordedEvent>& events, bool swapped);
 
-  /// How long a record is that names this file. Longer than a record can be where the name is.
+  /// The size of a record with this file name. For a long name it may exceed the maximum record
+  /// size.
   std::size_t size_of(std::string_view file) const noexcept;
   /// Borrowed until the next call.
   std::string_view make(pid_t pid, const CodeMapping& mapping, std::string_view file);
@@ -96,14 +96,14 @@ class MmapRecords {
   template <class T>
   void number(T value);
 
-  std::uint64_t trailer_ = 0;  // PERF_SAMPLE_… that it has
+  std::uint64_t trailer_ = 0;  // PERF_SAMPLE_… bits of its trailer
   std::uint64_t id_ = 0;
   bool swapped_;
   std::string bytes_;
 };
 
-/// The records of anonymous memory that come where code is already, by their numbers. `mappings`
-/// are in the order of time, and `pids` those of their dumps. O(n log n).
+/// The numbers of the records of anonymous memory that would hide code that is already there.
+/// `mappings` are in time order; `pids` are those of their dumps. O(n log n).
 std::unordered_set<std::uint64_t> hidden_records(const std::vector<MemoryChange>& changes,
                                                  const std::vector<CodeMapping>& mappings,
                                                  const std::vector<pid_t>& pids);

@@ -48,7 +48,7 @@ Result<Debuginfod> Debuginfod::open() {
 }
 
 std::optional<std::string> Debuginfod::find(std::string_view build_id) const {
-  // A length of 0 would mean that the bytes are hexadecimal text, to be believed up to its end.
+  // With length 0, libdebuginfod would take the bytes for hexadecimal text and read up to a NUL.
   constexpr std::size_t kMaxBuildId = 64;
   if (build_id.empty() || build_id.size() > kMaxBuildId) return std::nullopt;
   const std::scoped_lock lock(state_->mutex);
@@ -57,7 +57,7 @@ std::optional<std::string> Debuginfod::find(std::string_view build_id) const {
       state_->find(state_->client, reinterpret_cast<const unsigned char*>(build_id.data()),
                    static_cast<int>(build_id.size()), &path);
   const std::unique_ptr<char, decltype(&std::free)> owned(path, &std::free);
-  // ENOSYS is how it says that it was given no servers.
+  // libdebuginfod returns ENOSYS if no servers are configured.
   state_->failed = fd < 0 && fd != -ENOENT ? -fd : 0;
   if (fd < 0) return std::nullopt;
   ::close(fd);

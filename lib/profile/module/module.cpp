@@ -27,21 +27,21 @@ namespace perfmap {
 
 namespace {
 
-/// Where files that belong to a module may be, best first.
+/// Finds files that belong to a module, best candidate first.
 class DebugFiles {
  public:
   struct Place {
     std::string root;
     std::string path;
   };
-  /// How a candidate is made a module; null where it is no ELF file.
+  /// Turns a candidate into a module; null if it is not an ELF file.
   using Opener = std::function<std::shared_ptr<const Module>(Input, const Place&)>;
   DebugFiles(const ModuleFiles& files, Opener opener)
       : files_(&files), opener_(std::move(opener)) {}
 
-  /// The file that has the module's debug information, or null.
+  /// The file with the module's debug information, or null.
   std::shared_ptr<const Module> find_debug(const Module& module) const;
-  /// The one that the module shares with others of its package (dwz), or null.
+  /// The file that the module shares with others of its package (dwz), or null.
   std::shared_ptr<const Module> find_alternate(const Module& module) const;
 
  private:
@@ -49,7 +49,7 @@ class DebugFiles {
   std::shared_ptr<const Module> by_link(const Module& module) const;
   std::shared_ptr<const Module> fetched(std::string_view build_id) const;
   std::shared_ptr<const Module> open(const Place& place) const;
-  /// Below the root, and on the host.
+  /// The module's root directory, then the host's.
   std::vector<std::string> roots() const;
 
   const ModuleFiles* files_;
@@ -58,7 +58,7 @@ class DebugFiles {
 
 constexpr std::size_t kMaxLinkName = 255;
 constexpr std::size_t kMaxPath = 4095;
-/// What is larger would take seconds to go over.
+/// A larger file would take seconds to check.
 constexpr std::size_t kMaxChecked = std::size_t{1} << 30;
 
 std::string hex_of(std::string_view bytes) {
@@ -71,13 +71,13 @@ std::string hex_of(std::string_view bytes) {
   return text;
 }
 
-/// "DIRECTORY/" of a path; "" where it has none.
+/// "DIRECTORY/" of a path; "" if it has no slash.
 std::string directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == path.npos ? std::string() : path.substr(0, slash + 1);
 }
 
-/// What .gnu_debuglink says: a name, and the checksum of the file it means.
+/// The content of .gnu_debuglink: a file name, and the checksum of that file.
 struct DebugLink {
   std::string name;
   std::uint32_t checksum = 0;
@@ -89,7 +89,7 @@ std::optional<DebugLink> debug_link_of(const Module& module) {
   const std::string_view name = in.c_string();
   in.skip((4 - in.position() % 4) % 4);
   DebugLink link{std::string(name), in.u32()};
-  // It is a name within directories that we choose, never a way out of them.
+  // The name must stay inside directories that we choose.
   const bool plain = !name.empty() && name.size() <= kMaxLinkName && name.find('/') == name.npos &&
                      name != "." && name != "..";
   return in.ok() && plain ? std::optional(std::move(link)) : std::nullopt;
@@ -103,7 +103,7 @@ std::uint32_t checksum_of(std::string_view bytes) noexcept {
   return lzma_crc32(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(), 0);
 }
 
-/// Build-ids decide where both have one.
+/// Build ids decide if both files have one.
 bool belongs(const Module& candidate, const Module& module, const DebugLink& link) noexcept {
   if (is_same_file(candidate, module)) return false;
   if (!module.build_id().empty() && !candidate.build_id().empty()) {
@@ -188,9 +188,9 @@ std::shared_ptr<const Module> DebugFiles::find_alternate(const Module& module) c
 
 }  // namespace
 
-/// What a Module is made of. Only input and layout are there from the beginning.
+/// The parts of a Module. Only input and layout exist from the start.
 struct Module::State {
-  /// Which of the files that belong to it are looked for.
+  /// Which related files are searched for.
   enum class Company : std::uint8_t { all, alternate, none };
 
   Input input;
@@ -199,8 +199,8 @@ struct Module::State {
   ModuleFiles files;
   Company company = Company::none;
 
-  /// Null where there is none. Look for it when they are asked first: most modules of a process
-  /// are never asked for more than their own bytes.
+  /// Null if there is none. Call it only when needed: most modules are never asked for more than
+  /// their own bytes.
   const Module* debug_of(const Module& module) const;
   const Module* alternate_of(const Module& module) const;
   Lazy<std::shared_ptr<const Module>> debug = {};
@@ -209,19 +209,19 @@ struct Module::State {
   struct Symbols {
     SymbolSources::Made made;
   };
-  /// Makes them for the first who asks. `module` is the one whose state this is.
+  /// Built on the first call. `module` is the owner of this state.
   const SymbolTable& symbols(const Module& module);
   template <class Gather>
   const SymbolTable& symbols_of(const Module& module, const Gather& gather);
   SymbolSources symbol_sources(const Module& module) const;
 
-  /// What answers until that has taken as long as making the table takes.
+  /// Answers queries until these have taken as long as building the table.
   struct FirstSymbols {
     std::optional<SymbolSources::MadeBlocks> made;
     mutable std::atomic<std::int64_t> steps_left{0};
     mutable DemangledNames demangled;
   };
-  /// Without blocks where the table is made as fast.
+  /// Without blocks if the table is built as fast.
   const FirstSymbols& first_symbols(const Module& module);
   std::optional<Symbol> find_first(const Module& module, Address vaddr);
   Lazy<std::unique_ptr<const FirstSymbols>> first = {};
@@ -236,7 +236,7 @@ struct Module::State {
     return demangled.bytes() + (early != nullptr ? (*early)->demangled.bytes() : 0);
   }
 
-  /// What .gnu_debugdata holds, or null.
+  /// The module in .gnu_debugdata, or null.
   const Module* packed_module(const Module& module) const;
   Lazy<std::shared_ptr<const Module>> packed = {};
   Lazy<std::unique_ptr<const CfiTable>> cfi = {};
@@ -244,12 +244,12 @@ struct Module::State {
   std::once_flag lines_once = {};
   std::atomic<bool> has_lines{false};
   std::optional<DebugIndex> lines = std::nullopt;
-  std::optional<Error> no_lines = std::nullopt;  // why, if there is DWARF
-  /// Makes it for the first who asks. `program` is what `module` has the debug information of.
+  std::optional<Error> no_lines = std::nullopt;  // the reason, if there is DWARF
+  /// Built on the first call. `program` is the module for which `module` has the debug information.
   const DebugIndex* debug_index(const Module& module, const Module& program);
 };
 
-/// Opens a module, and knows which files belong to it.
+/// Opens a module together with the rule which files belong to it.
 class ModuleOpener {
  public:
   using Company = Module::State::Company;
@@ -259,7 +259,7 @@ class ModuleOpener {
 
 namespace {
 
-/// The first that has it, executable ones before others.
+/// The first candidate with the property; executable ones first.
 template <class Has>
 const LoadSegment* segment_with(std::span<const LoadSegment> segments, Has has) noexcept {
   const LoadSegment* other = nullptr;
@@ -284,7 +284,7 @@ Result<std::shared_ptr<const Module>> ModuleOpener::open(Input input, std::strin
   std::unique_ptr<Module::State> state(
       new Module::State{std::move(input), std::move(path), *std::move(layout), files, company});
   const std::shared_ptr<const Module> module(new Module(std::move(state)));
-  // A process's root goes with the process.
+  // The process's root may vanish with the process.
   if (!files.root.empty()) {
     module->state_->debug_of(*module);
     module->state_->alternate_of(*module);
@@ -403,14 +403,15 @@ std::uint64_t Module::bytes_held() const noexcept {
 
 namespace {
 
-/// Fewer are sorted faster than one could notice.
+/// Sorting fewer symbols takes no noticeable time.
 constexpr std::size_t kManySymbols = 4096;
-/// Sorting them and reading their names takes about as long as looking at each so many times.
+/// Sorting a symbol and reading its name takes about as long as so many steps of a search.
 constexpr std::uint64_t kStepsEach = 8;
-/// Of the id of a symbol that blocks have answered with.
+/// Marks ids of symbols found through blocks.
 constexpr std::uint32_t kOfFirst = std::uint32_t{1} << 31;
 
-/// Executable sections, as segments hold tables, too, and headers; segments where there are none.
+/// Executable sections, because executable segments also contain tables and headers; segments if
+/// there are no sections.
 CodeAreas code_areas_of(const Module& module) {
   std::vector<AddressRange> ranges;
   constexpr std::uint64_t kCode = SHF_ALLOC | SHF_EXECINSTR;
@@ -525,7 +526,7 @@ bool has_dwarf(const Module& module) {
          module.find_section(".debug_info.dwo") != nullptr;
 }
 
-/// The package of split units, beside the program or beside its debug file.
+/// The package of split units, next to the program or its debug file.
 Result<Input> open_package(const std::string& root, const std::vector<std::string>& programs) {
   for (const std::string& program : programs) {
     Result<Input> input = open_module_file(root, program + ".dwp");

@@ -17,30 +17,30 @@ namespace perfmap {
 
 namespace {
 
-/// What a ModuleCache knows: modules, and errors that asking again would not change, by file and by
-/// build-id, in the order of their last use. Knows no lock.
+/// The content of a ModuleCache: modules and permanent errors, by file and by build id, in LRU
+/// order. Does no locking.
 class ModuleTable {
  public:
   using ModulePtr = std::shared_ptr<const Module>;
   struct Entry {
-    ModulePtr module = nullptr;  ///< null: `error`
+    ModulePtr module = nullptr;  ///< null: see `error`
     std::optional<Error> error = {};
-    std::vector<FileKey> keys = {};  ///< all files that it stands for
+    std::vector<FileKey> keys = {};  ///< all files with this module
   };
 
-  /// Null where nothing is known. Makes it the one used last.
+  /// Null if unknown. Marks it as most recently used.
   const Entry* find(const FileKey& key);
-  /// Modules of a build-id, used last or not.
+  /// All modules with that build id.
   std::vector<ModulePtr> with_build_id(std::string_view build_id) const;
-  /// Makes the module the one used last.
+  /// Marks the module as most recently used.
   void touch(const Module& module);
 
   void add(Entry entry);
-  /// From now on `key` is another name of a module that is here.
+  /// Adds `key` as another file of a known module.
   void add_key(const Module& module, const FileKey& key);
 
-  /// Takes out what nobody else holds, used longest ago first, until `bytes` are left; for the
-  /// caller to destroy. O(n).
+  /// Removes modules without other owners, least recently used first, until `bytes` are left. The
+  /// caller destroys them. O(n).
   std::vector<ModulePtr> trim(std::uint64_t bytes);
   std::uint64_t bytes() const noexcept;
   std::size_t modules() const noexcept { return by_module_.size(); }
@@ -52,13 +52,13 @@ class ModuleTable {
   };
   void remove(Place place);
 
-  std::list<Entry> entries_;  // used last, first
+  std::list<Entry> entries_;  // most recently used first
   std::unordered_map<FileKey, Place, HashKey> by_file_;
   std::unordered_map<const Module*, Place> by_module_;
   std::unordered_multimap<std::string, Place> by_build_id_;
 };
 
-/// Whoever sets a file's time again and again makes as many keys.
+/// A process that changes a file's time again and again creates as many keys.
 constexpr std::size_t kMaxKeys = 256;
 
 std::uint64_t bytes_of(const ModuleTable::Entry& entry) noexcept {
@@ -131,7 +131,7 @@ std::vector<ModuleTable::ModulePtr> ModuleTable::trim(std::uint64_t bytes_left) 
   std::uint64_t held = bytes();
   for (auto at = entries_.end(); at != entries_.begin() && held > bytes_left;) {
     const Place place = std::prev(at);
-    // Only we hand out what only we hold, so that nobody can take it meanwhile.
+    // A use count of one cannot grow now: only the cache hands out copies of its own pointer.
     if (place->module != nullptr && place->module.use_count() > 1) {
       at = place;
       continue;
@@ -168,7 +168,7 @@ struct ModuleCache::State {
   Answer load(Input input, const std::string& root, const std::optional<FileKey>& key);
   ModulePtr same_as(Lock& lock, const ModulePtr& module);
   ModulePtr adopt(Lock& lock, const ModulePtr& module, const std::optional<FileKey>& key);
-  /// Who is being told "failed" is counted.
+  /// Counts each caller that gets a failure.
   Answer failed(Error error) {
     ++counts.failures;
     return Failure(std::move(error));
@@ -177,12 +177,13 @@ struct ModuleCache::State {
   const ModuleCacheOptions options;
   mutable std::mutex mutex;
   std::condition_variable loaded;
-  std::vector<FileKey> loading;  // by other threads, just now
+  std::vector<FileKey> loading;  // currently being opened by other threads
   ModuleTable table;
   Statistics counts;
 };
 
-/// A file that one thread opens, while others wait: until this ends, however it does.
+/// Marks a file as being opened by this thread, while others wait. Ends with the scope, also on an
+/// exception.
 class ModuleCache::State::Claim {
  public:
   Claim(State& state, Lock& lock, const std::optional<FileKey>& key)
@@ -203,7 +204,7 @@ class ModuleCache::State::Claim {
   std::optional<FileKey> key_;
 };
 
-/// What is known, after waiting for what is being opened; nothing where nothing is known.
+/// The cached result, after waiting for a pending open; nothing if unknown.
 std::optional<ModuleCache::Answer> ModuleCache::State::look_up(Lock& lock, const FileKey& key) {
   loaded.wait(lock,
               [&] { return std::find(loading.begin(), loading.end(), key) == loading.end(); });
@@ -213,8 +214,8 @@ std::optional<ModuleCache::Answer> ModuleCache::State::look_up(Lock& lock, const
   return known->module != nullptr ? Answer(known->module) : failed(*known->error);
 }
 
-/// A module of the same build-id and bytes, or null. Bytes are compared without the lock; those who
-/// come meanwhile are looked at in turn.
+/// A module with the same build id and the same bytes, or null. Bytes are compared without the
+/// lock; modules added meanwhile are checked afterwards.
 ModulePtr ModuleCache::State::same_as(Lock& lock, const ModulePtr& module) {
   if (module->build_id().empty()) return nullptr;
   std::vector<ModulePtr> seen;
@@ -248,7 +249,7 @@ ModulePtr ModuleCache::State::adopt(Lock& lock, const ModulePtr& module,
 
 ModuleCache::Answer ModuleCache::State::load(Input input, const std::string& root,
                                              const std::optional<FileKey>& key) {
-  std::vector<ModulePtr> gone;  // destroyed last, without the lock
+  std::vector<ModulePtr> gone;  // declared first, so destroyed last, without the lock
   Lock lock(mutex);
   if (key) {
     if (std::optional<Answer> known = look_up(lock, *key)) return *std::move(known);

@@ -10,7 +10,7 @@
 namespace perfmap {
 namespace {
 
-/// A descriptor that names a file, and cannot read it.
+/// An O_PATH descriptor: it identifies a file but cannot read it.
 class Handle {
  public:
   explicit Handle(int fd) noexcept : fd_(fd) {}
@@ -30,7 +30,7 @@ Handle root_handle(const std::string& root) {
   return Handle(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-/// As Input::open_below() would find it.
+/// Finds the same file as Input::open_below().
 Handle handle_below(const Handle& root, const std::string& path) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
@@ -39,7 +39,7 @@ Handle handle_below(const Handle& root, const std::string& path) {
       static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how)));
 }
 
-/// False where there is no such file.
+/// False if the file does not exist.
 bool look_at(const std::string& root, const std::string& path, struct stat& status) {
   if (root.empty()) return ::stat(path.c_str(), &status) == 0;
   const Handle directory = root_handle(root);

@@ -9,12 +9,12 @@
 
 namespace perfmap {
 
-/// Opens a file of a module: regular ones only, of whatever owner, and below a root where there is
-/// one, so that no link leads out of it. What is no regular file is not opened at all, as opening a
-/// device can do things, and a name that was found in a file or in a process may be one.
+/// Opens a file of a module: only regular files, of any owner, and below a root if one is given, so
+/// that no link leads out of it. Other files are not opened at all: opening a device may have
+/// effects, and a name from a file or a process may be that of a device.
 Result<Input> open_module_file(const std::string& root, const std::string& path);
 
-/// Which file that would be, without opening it; nothing where it is none.
+/// The key of that file, without opening it; nothing if it does not exist.
 std::optional<FileKey> key_of_module_file(const std::string& root, const std::string& path);
 
 }  // namespace perfmap

@@ -50,7 +50,7 @@ std::optional<MmapEvent> decode_mmap(const RecordView& record) noexcept {
   MmapEvent event;
   event.time = record.time;
   event.pid = body.i32();
-  body.skip(4);  // the thread that did it
+  body.skip(4);  // the thread that forked
   const Address begin = body.u64();
   event.range = AddressRange::clamped(begin, body.u64());
   event.offset = body.u64();
@@ -166,7 +166,7 @@ namespace {
 
 using namespace sample_bit;
 
-/// The fields of a sample, one after the other. Once one of them does not fit, nothing is taken.
+/// The fields of a sample in order. After a field that does not fit, no further values are stored.
 class SampleBody {
  public:
   SampleBody(const RecordView& record, const RecordedEvent& event) noexcept
@@ -179,13 +179,13 @@ class SampleBody {
   }
   Cursor& cursor() noexcept { return cursor_; }
 
-  /// Keeps `value` where that field is not there.
+  /// Leaves `value` unchanged if the field is absent.
   void word(std::uint64_t bit, std::uint64_t& value) noexcept {
     if (!has(bit)) return;
     const std::uint64_t read = cursor_.u64();
     if (cursor_.ok()) value = read;
   }
-  /// As many as a count before them says.
+  /// As many words as the count before them states.
   Words words() noexcept { return words(cursor_.u64()); }
   Words words(std::uint64_t count) noexcept { return Words(many(count, 8), swapped_); }
   void skip_many(std::uint64_t count, std::uint64_t size) noexcept { many(count, size); }
@@ -204,7 +204,7 @@ constexpr std::uint64_t words_for(std::uint64_t bits) noexcept {
   return static_cast<std::uint64_t>(std::popcount(bits));
 }
 
-/// PERF_SAMPLE_READ: counters, of one event or of its group.
+/// PERF_SAMPLE_READ: counters of one event or of its group.
 void skip_read(SampleBody& body, std::uint64_t format) noexcept {
   constexpr std::uint64_t kTimes = 1 | 2;
   constexpr std::uint64_t kIdAndLost = 4 | 16;
@@ -236,7 +236,7 @@ SampledRegisters read_registers(SampleBody& body, std::uint64_t mask) noexcept {
   return registers;
 }
 
-/// A size, and unless that is 0, so many bytes, and how many of them mean something.
+/// A size and, unless that is 0, as many bytes, and the number of valid bytes.
 void read_user_stack(SampleBody& body, RecordedSample& sample) noexcept {
   Cursor& cursor = body.cursor();
   const std::uint64_t room = cursor.u64();
@@ -248,7 +248,7 @@ void read_user_stack(SampleBody& body, RecordedSample& sample) noexcept {
   sample.user_stack_room = room;
 }
 
-/// What every sample of its event has at the same place.
+/// The fields at fixed positions in all samples of an event.
 void read_fixed(SampleBody& body, RecordedSample& sample) noexcept {
   body.word(kIdentifier, sample.id);
   body.word(kIp, sample.ip);

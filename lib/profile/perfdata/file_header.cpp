@@ -46,7 +46,7 @@ std::string one_of(const std::array<std::string_view, n>& names, std::uint64_t n
   return number < n ? std::string(names[number]) : with_number(otherwise, number);
 }
 
-/// Bytes 0, 1 and 2 of the number: which cache, what was done, whether it missed.
+/// Bytes 0, 1 and 2 of the number: cache, operation, result.
 std::string cache_name(std::uint64_t config) {
   const std::uint64_t cache = config & 0xff;
   const std::uint64_t operation = config >> 8 & 0xff;
@@ -72,7 +72,7 @@ std::string plain_name(const RecordedEvent& event, std::uint64_t breakpoint) {
   }
 }
 
-/// What perf would call an event of these attributes: "cpu-clock:u", "raw 0x1a8".
+/// The name that perf gives to an event with these attributes: "cpu-clock:u", "raw 0x1a8".
 std::string made_up_name(const Attributes& attributes) {
   std::string letters;
   if (attributes.excludes_kernel || attributes.excludes_user || attributes.excludes_hypervisor) {
@@ -92,8 +92,8 @@ constexpr std::uint8_t reversed(std::uint8_t byte) noexcept {
   return result;
 }
 
-/// The flags are a bit field: from its first byte on, and in a byte from the lowest bit on where
-/// the machine is little-endian, from the highest where it is not.
+/// The flags are a bit field: it starts at the first byte, and within a byte at the lowest bit on
+/// little-endian machines, at the highest on big-endian ones.
 std::uint64_t read_flags(std::string_view bytes, std::endian order) noexcept {
   std::uint64_t flags = 0;
   for (unsigned i = 0; i < 8; ++i) {
@@ -135,7 +135,7 @@ std::optional<Attributes> read_attributes(std::string_view bytes, std::endian or
   event.read_format = cursor.u64();
   const std::uint64_t flags = read_flags(cursor.bytes(8), order);
   take_flags(flags, attributes);
-  cursor.skip(4 + 4);  // when to wake up; which accesses a breakpoint is for
+  cursor.skip(4 + 4);  // wakeup; breakpoint type
   attributes.breakpoint = cursor.u64();
   cursor.skip(8);
   event.branch_sample_type = cursor.u64();
@@ -162,7 +162,7 @@ void add_place(std::vector<std::uint16_t>& places, std::uint16_t place) {
   }
 }
 
-/// Whether the eight bytes at `offset` are there at all.
+/// Whether all eight bytes at `offset` exist.
 bool has_word(std::string_view bytes, std::size_t offset) noexcept {
   return offset >= kRecordHeader && offset + 8 <= bytes.size();
 }
@@ -216,7 +216,8 @@ std::uint32_t EventFinder::event_of(bool is_sample, std::string_view bytes, bool
     const std::uint64_t id = read_word(bytes.data() + offset, swapped);
     if (!last_.second || last_.first != id) last_ = {id, event_of(id)};
     if (!last_.second) continue;
-    // Another field may look like an id: only that of an event which has its id here is one.
+    // Another field may hold the same number: it counts only if the event found has its id at this
+    // position.
     const SamplePlaces& places = places_[*last_.second];
     if ((is_sample ? places.sample_id : places.trailer_id) == place) return *last_.second;
   }
@@ -266,7 +267,7 @@ enum Feature : std::uint64_t {
   clock_data = 29,
 };
 
-/// Its length, and so many bytes, among them a NUL.
+/// Its length, and as many bytes, with a NUL among them.
 std::string read_string(Cursor& cursor) {
   const std::string_view padded = cursor.bytes(cursor.u32());
   return std::string(padded.substr(0, padded.find('\0')));
@@ -281,7 +282,7 @@ void read_command_line(Cursor& cursor, RecordingFacts& facts) {
   }
 }
 
-/// The event that has one of these ids; where there are none, the one that stands here.
+/// The event with one of these ids; without ids, the event at this position.
 RecordedEvent* described_event(Words ids, std::size_t position, Description& description) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto event = description.finder.event_of(ids[i]);
@@ -291,7 +292,7 @@ RecordedEvent* described_event(Words ids, std::size_t position, Description& des
   return &description.events[position];
 }
 
-/// Names, above all.
+/// Reads mainly the names.
 void read_event_descriptions(Cursor& cursor, Description& description) {
   const std::uint32_t count = cursor.u32();
   const std::uint32_t attributes_size = cursor.u32();
@@ -316,7 +317,7 @@ void read_build_ids(std::string_view bytes, Description& description) {
 }
 
 void read_clock_data(Cursor& cursor, RecordingFacts& facts) {
-  cursor.skip(4 + 4);  // version; which clock: events say that, too
+  cursor.skip(4 + 4);  // version; clock id, which events state as well
   const std::uint64_t wall = cursor.u64();
   const std::uint64_t clock = cursor.u64();
   if (!cursor.ok()) return;
@@ -356,7 +357,7 @@ void read_feature(std::uint64_t feature, std::string_view bytes, Description& de
     case version: facts.version = read_string(cursor); break;
     case arch: facts.arch = read_string(cursor); break;
     case cpu_count:
-      cursor.skip(4);  // how many it could have
+      cursor.skip(4);  // number of possible CPUs
       facts.cpus = cursor.u32();
       break;
     case cpu_description: facts.cpu = read_string(cursor); break;
@@ -392,7 +393,7 @@ Section read_section(Cursor& cursor) noexcept {
   return section;
 }
 
-/// As much of it as there is.
+/// The part of the section inside the file.
 std::string_view bytes_of(std::string_view file, const Section& section) noexcept {
   if (section.offset >= file.size()) return {};
   return file.substr(section.offset, section.size);
@@ -410,8 +411,8 @@ Failure bad_format(std::string message) {
   return Failure({Errc::bad_format, std::move(message), 0, {}});
 }
 
-/// One after the other, each as long as it says. All ids together are no more than fit into the
-/// file, whatever the sections say.
+/// Entries follow each other, each with its stated length. The total number of ids is limited by
+/// the file size, independent of what the sections state.
 void read_events(std::string_view file, const Section& section, Description& description) {
   const std::endian order = order_of(description.is_swapped);
   std::string_view rest = bytes_of(file, section);

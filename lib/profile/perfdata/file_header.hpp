@@ -15,8 +15,8 @@
 
 namespace perfmap {
 
-/// Where a record of an event has its time and its id: bytes from its begin for a sample, from its
-/// end for all others. 0: it has none.
+/// The offset of the time and the id in an event's records: from the begin of a sample, from the
+/// end of all other records. 0: absent.
 struct SamplePlaces {
   std::uint16_t sample_time = 0;
   std::uint16_t sample_id = 0;
@@ -27,7 +27,7 @@ struct SamplePlaces {
 
 SamplePlaces places_of(const RecordedEvent& event) noexcept;
 
-/// Which event a record belongs to, and when it was.
+/// Finds the event and the time of a record.
 class EventFinder {
  public:
   static constexpr std::uint64_t kNoTime = 0;
@@ -36,32 +36,32 @@ class EventFinder {
     std::uint64_t time = kNoTime;
   };
 
-  /// One more event; of two with the same id, records belong to the first. O(ids log ids).
+  /// Adds an event; if two have the same id, records belong to the first. O(ids log ids).
   void add(const RecordedEvent& event);
   /// The event with that id.
   std::optional<std::uint32_t> event_of(std::uint64_t id) const noexcept;
 
-  /// What cannot be told belongs to event 0, as it does for perf. O(log ids).
+  /// Records that cannot be assigned belong to event 0, as in perf. O(log ids).
   Found find(const RecordHeader& header, std::string_view bytes, bool swapped) noexcept;
 
  private:
   std::uint32_t event_of(bool is_sample, std::string_view bytes, bool swapped) noexcept;
 
-  std::vector<SamplePlaces> places_;        // one an event
+  std::vector<SamplePlaces> places_;        // one per event
   std::vector<std::uint16_t> sample_ids_;   // distinct places
   std::vector<std::uint16_t> trailer_ids_;  // distinct places
-  // A hostile recording chooses its ids: no hash of them would stay fast.
+  // An ordered map: hostile recordings choose the ids, and could flood a hash table.
   std::map<std::uint64_t, std::uint32_t> ids_;
-  std::pair<std::uint64_t, std::optional<std::uint32_t>> last_;  // looked up
+  std::pair<std::uint64_t, std::optional<std::uint32_t>> last_;  // the last look-up
 };
 
-/// What a recording says about itself, as far as it was read.
+/// The metadata of a recording, as far as it has been read.
 struct Description {
   RecordingFacts facts;
   std::vector<RecordedEvent> events;
   EventFinder finder;
   bool is_swapped = false;
-  bool is_directory = false;  ///< the records are in files beside this one
+  bool is_directory = false;  ///< the records are in files next to this one
 
   void add(RecordedEvent event) {
     finder.add(event);
@@ -69,7 +69,7 @@ struct Description {
   }
 };
 
-/// What perf_event_attr says: the event, and what its name is made of.
+/// The content of perf_event_attr: the event, and the parts of its name.
 struct Attributes {
   RecordedEvent event;  ///< without ids
   std::uint32_t size = 0;
@@ -78,37 +78,37 @@ struct Attributes {
   bool excludes_user = false, excludes_kernel = false, excludes_hypervisor = false;
 };
 
-/// How long the first version of perf_event_attr was; no later one is shorter.
+/// The length of the first version of perf_event_attr; later versions are longer.
 inline constexpr std::uint32_t kSmallestAttributes = 64;
 
-/// The perf_event_attr that the bytes begin with; as long as it says itself. Nothing where it does
-/// not fit. Fields that it is too short for are 0.
+/// Reads the perf_event_attr at the start of the bytes, with its stated length. Nothing if it does
+/// not fit. Fields beyond its length are 0.
 std::optional<Attributes> read_attributes(std::string_view bytes, std::endian order);
 
-/// Takes in a feature section, the same in a file and in a HEADER_FEATURE record. Those that say
-/// nothing of use here are passed by, and so is what does not fit into `bytes`.
+/// Reads a feature section; the format is the same in a file and in a HEADER_FEATURE record.
+/// Unneeded features are skipped, and so is what exceeds `bytes`.
 void read_feature(std::uint64_t feature, std::string_view bytes, Description& description);
 
-/// Takes in one BUILD_ID record, its header included.
+/// Reads one BUILD_ID record, header included.
 void read_build_id(std::string_view record, Description& description);
 
-/// Where the records are.
+/// The position of the records.
 struct RecordBytes {
   std::uint64_t begin = 0;
-  std::uint64_t end = 0;       ///< not beyond the end of the file
-  std::uint64_t promised = 0;  ///< the end as the header has it
+  std::uint64_t end = 0;       ///< at most the end of the file
+  std::uint64_t promised = 0;  ///< the end stated by the header
 };
 
-/// Reads the header, and of a file that was written as such, events and features. What a torn file
-/// has not is missing.
+/// Reads the header and, in a regular file, events and features. What a truncated file lacks is
+/// left out.
 Result<RecordBytes> read_file_header(std::string_view file, Description& description);
 
-/// The features that a file has: 256 bits, of a foreign machine as words of 64 bits, or, where
-/// those make no sense, of 32: every recording has a HOSTNAME. `bytes` are 32.
+/// The feature bitmap of a file: 256 bits. On a foreign machine it is read as 64-bit words or, if
+/// that gives no HOSTNAME, which every recording has, as 32-bit words. `bytes` has 32 bytes.
 std::array<std::uint64_t, 4> read_bitmap(std::string_view bytes, bool swapped) noexcept;
 
-/// Takes in what a record says about the recording: HEADER_ATTR, EVENT_UPDATE, HEADER_FEATURE,
-/// BUILD_ID and TIME_CONV do, others are passed by.
+/// Reads a record with metadata: HEADER_ATTR, EVENT_UPDATE, HEADER_FEATURE, BUILD_ID and TIME_CONV;
+/// skips others.
 void read_header_record(const RecordHeader& header, std::string_view record,
                         Description& description);
 

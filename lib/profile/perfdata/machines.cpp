@@ -7,11 +7,11 @@ namespace perfmap {
 namespace {
 
 struct Machines {
-  std::string_view arch;  ///< how it begins
+  std::string_view arch;  ///< prefix of the name
   std::array<std::uint16_t, 2> elf;
 };
 
-// EM_…; the same number twice where there is one alone.
+// EM_… numbers; machines with only one have it twice.
 constexpr std::array<Machines, 13> kMachines = {{{"x86_64", {62, 3}},
                                                  {"i386", {3, 3}},
                                                  {"i486", {3, 3}},

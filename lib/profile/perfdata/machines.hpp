@@ -6,8 +6,8 @@
 
 namespace perfmap {
 
-/// The ELF machines whose code runs on one that uname() calls `arch`: its own first. None of one
-/// that is not known.
+/// The ELF machines whose code runs where uname() reports `arch`; the native one first. Empty for
+/// an unknown `arch`.
 std::span<const std::uint16_t> elf_machines_of(std::string_view arch) noexcept;
 
 }  // namespace perfmap

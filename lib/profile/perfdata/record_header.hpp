@@ -48,18 +48,19 @@ inline constexpr std::uint16_t kMmapBuildId = 1U << 14;
 inline constexpr std::uint16_t kBuildIdSize = 1U << 15;
 }  // namespace misc_bit
 
-/// perf_event_header. `size` counts these 8 bytes, too; below 8 it is damage.
+/// perf_event_header. `size` includes these 8 bytes; a value below 8 means damage.
 struct RecordHeader {
   std::uint32_t type = 0;
   std::uint16_t misc = 0;
   std::uint16_t size = 0;
 
-  /// Types and sizes beyond are damage: the kernel counts types from 1, perf from 64.
+  /// Types and sizes outside these limits mean damage: the kernel numbers types from 1, perf from
+  /// 64.
   bool is_sane() const noexcept { return type - 1 < 255 && size >= kRecordHeader; }
   bool is(RecordType other) const noexcept { return type == static_cast<std::uint32_t>(other); }
 };
 
-/// `at` has at least kRecordHeader bytes.
+/// `at` must have at least kRecordHeader bytes.
 inline RecordHeader read_header(const char* at, bool swapped) noexcept {
   RecordHeader header;
   static_assert(sizeof header == kRecordHeader);
@@ -72,7 +73,7 @@ inline RecordHeader read_header(const char* at, bool swapped) noexcept {
   return header;
 }
 
-/// `at` has at least 8 bytes.
+/// `at` must have at least 8 bytes.
 inline std::uint64_t read_word(const char* at, bool swapped) noexcept {
   std::uint64_t word = 0;
   std::memcpy(&word, at, sizeof word);

@@ -22,51 +22,51 @@ namespace perfmap {
 
 namespace {
 
-/// The bytes that compressed records hold: one zstd stream over all of them, and therefore one
-/// stream of records, which begin and end anywhere in it.
+/// The content of compressed records: one zstd stream over all of them, and so one stream of
+/// records, whose borders are independent of those of the compressed records.
 ///
-/// What it gives lies in chunks of a MiB, which stay until release() is told that nobody looks at
-/// them any more. Besides, zstd holds its window, of 128 MiB at most.
+/// The output is stored in chunks of 1 MiB, which stay until release_before() reports that they are
+/// no longer in use. In addition, zstd holds a window of at most 128 MiB.
 class Expander {
  public:
   Expander() = default;
 
-  /// The next compressed bytes, once those before have been used up. Borrowed until they are.
+  /// Sets the next compressed bytes after the previous ones are used up. Borrowed until then.
   void feed(std::string_view compressed) noexcept { input_ = compressed; }
-  /// Whether expand() may make more of it available.
+  /// Whether expand() may produce more.
   bool has_more() const noexcept { return !input_.empty() || output_is_full_; }
 
-  /// Makes more of the input available. False where it is damaged: what is left of it is dropped,
-  /// and the stream begins anew. Allocates.
+  /// Expands more of the input. False if it is damaged: the rest of it is dropped, and the stream
+  /// starts again. Allocates.
   bool expand();
-  /// How much of the input the last expand() that failed did not use.
+  /// How many bytes of the input the last failed expand() did not use.
   std::uint64_t dropped() const noexcept { return dropped_; }
 
-  /// What has been expanded and not been consumed; in one piece.
+  /// The expanded bytes that were not consumed yet, contiguous.
   std::string_view available() const noexcept;
-  /// At most as much as is available; it stays until release_before().
+  /// At most as many bytes as are available; they stay until release_before().
   void consume(std::size_t size) noexcept {
     if (size == 0) return;
     at_ += size;
     chunks_.back().round = round_;
     chunks_.back().is_used = true;
   }
-  /// The same of what nobody looks at any more.
+  /// Consumes bytes that are not needed any more.
   void skip(std::size_t size) noexcept { at_ += size; }
 
-  /// Bytes in all chunks.
+  /// Total bytes of all chunks.
   std::uint64_t held() const noexcept { return chunks_.size() * kChunk; }
-  /// From now on chunks are of this round.
+  /// Chunks belong to this round from now on.
   void begin_round(std::uint64_t round) noexcept { round_ = round; }
-  /// Forgets what was expanded before that round, as far as it has been consumed.
+  /// Frees what was expanded before that round and has been consumed.
   void release_before(std::uint64_t round) noexcept;
 
  private:
   static constexpr std::size_t kChunk = std::size_t{1} << 20;
   struct Chunk {
     std::unique_ptr<char[]> bytes;
-    std::uint64_t round = 0;  // the last one that it has records of
-    bool is_used = false;     // it has some
+    std::uint64_t round = 0;  // the last round with records in it
+    bool is_used = false;     // it contains records
   };
 
   void make_room();
@@ -74,23 +74,23 @@ class Expander {
   ZstdStream stream_;
   std::string_view input_;
   std::deque<Chunk> chunks_;
-  std::size_t at_ = 0;   // in the last chunk: consumed
-  std::size_t end_ = 0;  // in the last chunk: expanded
+  std::size_t at_ = 0;   // consumed up to here, in the last chunk
+  std::size_t end_ = 0;  // expanded up to here, in the last chunk
   std::uint64_t round_ = 0;
   std::uint64_t dropped_ = 0;
   bool output_is_full_ = false;
 };
 
-/// A record where it was found.
+/// A record with its position.
 struct FoundRecord {
   RecordHeader header;
   bool was_compressed = false;
-  std::uint64_t offset = 0;  ///< in the file; of a compressed one, that of what holds it
+  std::uint64_t offset = 0;  ///< in the file; for a compressed record, that of its container
   std::string_view bytes;
 };
 
-/// The records of a recording one after the other, as they were written: those of compressed ones
-/// in their place, and without the bytes that stand behind some of them. O(1) a record.
+/// The records of a recording in file order. Records from compressed ones appear in their place;
+/// data that follows some records is skipped. O(1) per record.
 class RecordStream {
  public:
   /// Borrows the file.
@@ -108,12 +108,12 @@ class RecordStream {
 
   std::uint64_t position() const noexcept { return at_; }
   std::uint64_t lost_bytes() const noexcept { return lost_; }
-  /// There was a compressed record.
+  /// Whether there was a compressed record.
   bool has_compressed() const noexcept { return holder_ != 0; }
   Expander& expander() noexcept { return expander_; }
 
  private:
-  /// False where that is none, or one that needs a closer look.
+  /// Fast path; false if there is no plain record at this position.
   bool take_plain(FoundRecord& found) noexcept {
     if (where_.end - at_ < kRecordHeader) return false;
     const RecordHeader header = read_header(file_.data() + at_, swapped_);
@@ -144,8 +144,8 @@ class RecordStream {
   Expander expander_;
   bool swapped_;
   bool is_pipe_;
-  bool is_broken_ = false;  // what is available does not go on in the next compressed record
-  bool is_astray_ = false;  // what is available may not begin with a record
+  bool is_broken_ = false;  // the expanded stream does not continue in the next compressed record
+  bool is_astray_ = false;  // the available bytes may not begin with a record
   bool is_finished_ = false;
 };
 
@@ -172,7 +172,8 @@ bool is_plausible(const RecordHeader& header) noexcept {
   return known && header.size >= smallest_size(header.type);
 }
 
-/// So many in a row, or fewer up to the very end, which may cut the last one off.
+/// Whether so many records follow each other, or fewer up to the end, where the last may be
+/// truncated.
 bool begins_records(std::string_view bytes, std::size_t at, bool swapped) noexcept {
   constexpr int kInARow = 6;
   constexpr int kBeforeCut = 2;
@@ -186,8 +187,8 @@ bool begins_records(std::string_view bytes, std::size_t at, bool swapped) noexce
   return true;
 }
 
-/// Where in `bytes`, from `from` on, records go on: several one after the other, of known types and
-/// large enough for them. bytes.size() where they do not. O(n).
+/// Where records continue in `bytes`, from `from` on: several in a row, with known types and
+/// sufficient sizes. bytes.size() if nowhere. O(n).
 std::size_t find_records(std::string_view bytes, std::size_t from, bool swapped) noexcept {
   for (std::size_t at = from; at < bytes.size(); ++at) {
     if (begins_records(bytes, at, swapped)) return at;
@@ -200,7 +201,7 @@ std::string_view Expander::available() const noexcept {
   return {chunks_.back().bytes.get() + at_, end_ - at_};
 }
 
-/// A record has at most 64 KiB, so that what is left of one always fits into the next chunk.
+/// A record has at most 64 KiB, so an incomplete record always fits into the next chunk.
 void Expander::make_room() {
   constexpr std::size_t kLeast = 1024;
   if (!chunks_.empty() && kChunk - end_ >= kLeast) return;
@@ -251,7 +252,7 @@ std::optional<FoundRecord> RecordStream::next_slowly(Diagnostics& problems) {
   return std::nullopt;
 }
 
-/// Of what compressed records hold; nothing where the next of them is needed first.
+/// The next record inside compressed ones; nothing if more input is needed first.
 std::optional<FoundRecord> RecordStream::next_expanded(Diagnostics& problems) {
   while (true) {
     if (is_astray_) skip_expanded_damage(problems);
@@ -293,7 +294,7 @@ void RecordStream::drop_expanded(Diagnostics& problems, const char* why) {
   if (rest > 0) lose(problems, holder_, rest, why);
 }
 
-/// From the file; nothing at its end, or where a compressed record was fed instead.
+/// The next record in the file; nothing at its end, or if a compressed record was fed instead.
 std::optional<FoundRecord> RecordStream::next_in_file(Diagnostics& problems) {
   FoundRecord found;
   while (at_ < where_.end) {
@@ -325,7 +326,7 @@ std::optional<FoundRecord> RecordStream::take_with_payload(const RecordHeader& h
     return std::nullopt;
   }
   Cursor cursor(found.bytes.substr(kRecordHeader), order_of(swapped_));
-  // The kernel's bytes, or the tracepoints' formats: they stand behind the record.
+  // The data of AUXTRACE, or the tracepoint formats, follow the record.
   const bool is_aux = header.is(RecordType::auxtrace);
   std::uint64_t payload = is_aux ? cursor.u64() : (cursor.u32() + std::uint64_t{7}) & ~7ULL;
   if (!cursor.ok()) payload = 0;
@@ -371,7 +372,7 @@ struct Recording::State {
   Input input;
   Description description;
   RecordBytes records;
-  /// Records before this offset have been taken into the description.
+  /// Records before this offset have been added to the description.
   std::uint64_t described_until = 0;
 };
 
@@ -379,7 +380,7 @@ namespace {
 
 constexpr auto kByTime = [](const RecordView& a, const RecordView& b) { return a.time < b.time; };
 
-/// Where stretches begin, and the end of the last one.
+/// The begins of ascending stretches, and the end of the last.
 std::vector<std::size_t> stretches(const std::vector<RecordView>& records) {
   std::vector<std::size_t> begins{0};
   for (std::size_t i = 1; i < records.size(); ++i) {
@@ -389,9 +390,8 @@ std::vector<std::size_t> stretches(const std::vector<RecordView>& records) {
   return begins;
 }
 
-/// Sorts records by their times; those of equal times keep their order. `scratch` is room that may
-/// be used again. O(n log k) for k stretches that are in order: what comes from a few processors in
-/// turns has few of them.
+/// Sorts records by time; stable. `scratch` is a reusable buffer. O(n log k) for k ascending
+/// stretches: events of a few processors in turn form few of them.
 void sort_by_time(std::vector<RecordView>& records, std::vector<RecordView>& scratch) {
   if (records.size() < 2) return;
   std::vector<std::size_t> begins = stretches(records);
@@ -407,7 +407,7 @@ void sort_by_time(std::vector<RecordView>& records, std::vector<RecordView>& scr
       const std::size_t end = i + 2 < begins.size() ? begins[i + 2] : middle;
       std::merge(at(records, begin), at(records, middle), at(records, middle), at(records, end),
                  at(scratch, begin), kByTime);
-      // What came in rounds is in order again once each round is.
+      // Events that come in rounds are in order again once each round is sorted.
       if (begin == 0 || kByTime(scratch[begin], scratch[begin - 1])) begins[kept++] = begin;
     }
     begins[kept++] = records.size();
@@ -416,9 +416,9 @@ void sort_by_time(std::vector<RecordView>& records, std::vector<RecordView>& scr
   }
 }
 
-/// How many records next() gives at most: as many as a near cache holds.
+/// The maximum number of records per next(): as many as fit into a near cache.
 constexpr std::size_t kMaxAtOnce = 1024;
-/// What is held of rounds that do not end is let go at these limits, sorted as far as it is known.
+/// If rounds do not end, held records are released at these limits, sorted as far as possible.
 constexpr std::size_t kMaxRecords = std::size_t{1} << 23;
 constexpr std::uint64_t kMaxExpanded = std::uint64_t{1} << 29;
 
@@ -431,7 +431,7 @@ struct Recording::Reader::State {
                recording.description.facts.is_pipe),
         described_until(recording.described_until) {}
 
-  /// Reads until some records can be given, or to the end.
+  /// Reads until some records can be returned, or to the end.
   void read(Diagnostics& problems) {
     drop_given();
     while (given == ready) {
@@ -469,7 +469,7 @@ struct Recording::Reader::State {
     held.push_back(view);
   }
 
-  /// Compressed ones are not believed: their number has no bound.
+  /// Compressed records are ignored, because their number is unlimited.
   void describe(const FoundRecord& found) {
     if (found.was_compressed || found.offset < described_until) return;
     read_header_record(found.header, found.bytes, description);
@@ -494,19 +494,20 @@ struct Recording::Reader::State {
   void drop_given() {
     held.erase(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(ready));
     given = ready = 0;
-    // Records of the round before the last one are all given: none of them is later than its end.
+    // All records of the round before the last have been returned: none is later than the end of
+    // that round.
     if (round > 0) stream.expander().release_before(held.empty() ? round : round - 1);
   }
 
   Description description;
   RecordStream stream;
   std::uint64_t described_until;
-  std::vector<RecordView> held;  // the first `ready` of them in order, `given` of them given
+  std::vector<RecordView> held;  // the first `ready` are in order, the first `given` were returned
   std::vector<RecordView> scratch;
   std::size_t ready = 0;
   std::size_t given = 0;
   std::uint64_t round = 0;
-  std::uint64_t latest = 0;           // time so far
+  std::uint64_t latest = 0;           // latest time so far
   std::uint64_t latest_of_round = 0;  // the same at the end of the last round
   std::uint64_t last_given = 0;
   std::uint64_t out_of_order = 0;
@@ -538,11 +539,10 @@ std::uint64_t Recording::Reader::out_of_order() const noexcept { return state_->
 
 namespace {
 
-/// The records at the beginning that are about the recording, not about what was recorded. Where
-/// they end.
+/// Reads the records at the start that describe the recording, not events. Returns where they end.
 std::uint64_t read_leading_records(std::string_view file, const RecordBytes& where,
                                    Description& description) {
-  Diagnostics ignored(1);  // the reader comes across them again
+  Diagnostics ignored(1);  // the reader reports them later
   RecordStream stream(file, where, description.is_swapped, description.facts.is_pipe);
   std::uint64_t end = where.begin;
   while (const auto found = stream.next(ignored)) {

@@ -9,8 +9,8 @@
 
 namespace perfmap {
 
-/// Whether the offset of a region says something: not so of memory that nothing but its address
-/// tells from other memory.
+/// Whether the offset of a region identifies its content. In anonymous memory of the same kind,
+/// only the address differs.
 inline bool has_offsets(const MappedFile& file) noexcept {
   switch (file.kind) {
     case RegionKind::anonymous:
@@ -21,28 +21,29 @@ inline bool has_offsets(const MappedFile& file) noexcept {
   }
 }
 
-/// Which memory of a program holds code, be it executable right now or not: runtimes that never
-/// have memory both writable and executable take the right to execute from a page while they write
-/// to it, and callers are in such a page all the same.
+/// Which memory of a program holds code, even if it is not executable at the moment. Runtimes that
+/// never map memory as writable and executable remove the execute right from a page while they
+/// write to it, and return addresses may still point into that page.
 class CodeRanges {
  public:
   CodeRanges() = default;
   explicit CodeRanges(const AddressSpace& space);
 
-  /// Takes in a change of the memory, one without a file included, and appends to `left` what there
-  /// is to it: without what it only makes unexecutable. O(log n), and what it covers.
+  /// Applies a change of the memory, including anonymous memory. Appends to `left` the parts of the
+  /// change that count: all but those that only remove the execute right from code. O(log n), plus
+  /// the regions that it covers.
   void take(const Region& change, std::vector<Region>& left);
 
  private:
   void add(const Region& region);
-  /// What is left of a piece that `range` lies in or reaches into.
+  /// Removes `range` from a region that overlaps it; the rest stays.
   void cut(const AddressRange& range);
 
-  std::map<Address, Region> pieces_;  // without overlaps, by where they begin
+  std::map<Address, Region> pieces_;  // by begin; without overlaps
 };
 
-/// `now`, a later look at the memory of the same program, in which what was code `before`, and
-/// still shows the same, is executable. O(n).
+/// `now` is a later state of the memory of the same program. Returns it with all memory marked
+/// executable that was code `before` and still shows the same content. O(n).
 std::shared_ptr<const AddressSpace> with_former_code(const AddressSpace& before,
                                                      std::shared_ptr<const AddressSpace> now);
 

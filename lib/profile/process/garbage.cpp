@@ -29,22 +29,22 @@ namespace perfmap {
 
 namespace {
 
-/// A process that goes by a pid, in whatever namespace.
+/// A process that uses a pid, in any namespace.
 struct PidUser {
   pid_t process = 0;
   std::int64_t start_ns = 0;
-  bool is_ours = true;  ///< the pid is the one that we see it by
+  bool is_ours = true;  ///< the pid is that of our namespace
 };
 
-/// Who uses pids and files: all processes that we see, looked at once.
+/// Which processes use which pids and files; reads all visible processes once.
 class GarbageUsers {
  public:
-  /// `directory` is roots.tmp, of which only `inodes` are asked about.
+  /// `directory` is roots.tmp; only `inodes` in it are checked.
   static Result<GarbageUsers> look(const Roots& roots, const Descriptor& directory,
                                    const std::vector<std::uint64_t>& inodes);
 
   const std::vector<PidUser>& of_pid(pid_t pid) const;
-  /// A process that has it open or mapped, or 0.
+  /// A process that has the file open or mapped, or 0.
   pid_t of_file(std::uint64_t inode) const;
 
  private:
@@ -52,7 +52,7 @@ class GarbageUsers {
   void look_at(pid_t pid, const Looking& looking);
 
   std::map<pid_t, std::vector<PidUser>> pids_;
-  std::unordered_map<std::uint64_t, pid_t> files_;  // by inode; 0: nobody
+  std::unordered_map<std::uint64_t, pid_t> files_;  // by inode; 0: no process
 };
 
 struct CloseDirectory {
@@ -66,7 +66,7 @@ pid_t number_of(std::string_view name) noexcept {
   return error == std::errc() && end == name.data() + name.size() ? number : 0;
 }
 
-/// Whether the process sees the directory under its path, or may do so for all that we know.
+/// Whether the process sees the directory under its path; true if that is unknown.
 bool may_see(const std::string& process, const Roots& roots, const struct stat& directory) {
   if (!roots.tmp.starts_with('/')) return true;
   const std::string path = process + "/root";
@@ -75,7 +75,7 @@ bool may_see(const std::string& process, const Roots& roots, const struct stat& 
   const Descriptor found = find_below(root.get(), roots.tmp);
   struct stat status {};
   if (!found.is_open() || ::fstat(found.get(), &status) != 0) return errno != ENOENT;
-  // What a link leads to is not asked: in doubt it is this directory.
+  // The target of a link is not checked: assume that it is this directory.
   if (S_ISLNK(status.st_mode)) return true;
   return status.st_dev == directory.st_dev && status.st_ino == directory.st_ino;
 }
@@ -101,7 +101,7 @@ void GarbageUsers::look_at(pid_t pid, const Looking& looking) {
   const std::string path = looking.roots.proc + "/" + std::to_string(pid);
   const auto process = ProcSource::open(pid, looking.roots);
   if (process && !*process) return;
-  if (!process) {  // it is there, and does not say since when
+  if (!process) {  // it exists, but its start time is unknown
     pids_[pid].push_back({pid, INT64_MIN, true});
     return;
   }
@@ -118,7 +118,7 @@ void GarbageUsers::look_at(pid_t pid, const Looking& looking) {
   };
   MappedFiles files;
   if (const auto map = (*process)->memory_map(files); map && *map) {
-    // File systems such as overlayfs tell maps another device: the inode alone is believed.
+    // On file systems such as overlayfs, maps shows another device, so only the inode is compared.
     for (const Region& region : (*map)->regions) use(region.file->inode);
   }
   const Directory opened(::opendir((path + "/fd").c_str()));
@@ -148,8 +148,8 @@ Result<GarbageUsers> GarbageUsers::look(const Roots& roots, const Descriptor& di
   return users;
 }
 
-/// Whether /proc shows all processes of the machine, as the first pid namespace's does. A /proc
-/// that is not the kernel's does.
+/// Whether /proc shows all processes of the machine, like that of the first pid namespace. True for
+/// a /proc that is not the kernel's.
 bool shows_whole_machine(const std::string& proc) {
   const Descriptor directory(::open(proc.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.is_open() || !is_on_procfs(directory.get())) return true;
@@ -163,10 +163,10 @@ bool shows_whole_machine(const std::string& proc) {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::size_t kMaxFiles = std::size_t{1} << 20;
 
-/// A file is older than a process only if it is so by more than clocks are usually set.
+/// A file counts as older than a process only by more than clocks are usually adjusted.
 constexpr std::int64_t kClockSlack = 60 * kSecond;
 
-/// What tells a file from what stands in its place later.
+/// Distinguishes a file from another one that is put in its place later.
 struct Identity {
   std::uint64_t inode = 0;
   std::uint64_t size = 0;
@@ -176,7 +176,7 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-/// Takes a decimal number as the kernel writes pids: no zero in front.
+/// Reads a decimal number in the kernel's format for pids: without leading zeros.
 std::optional<std::uint32_t> take_number(std::string_view& text) noexcept {
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -186,7 +186,7 @@ std::optional<std::uint32_t> take_number(std::string_view& text) noexcept {
   return number;
 }
 
-/// What a name says. Nothing where it is none of ours.
+/// Parses a file name; nothing if it is not a name of a map or dump.
 std::optional<GarbageFile> file_of(const std::string& name) {
   constexpr std::uint32_t kMaxPid = 1U << 22;
   std::string_view rest = name;
@@ -215,7 +215,7 @@ std::optional<GarbageFile> file_of(const std::string& name) {
   return rest == suffix ? std::optional(std::move(file)) : std::nullopt;
 }
 
-/// Nothing where it is no regular file, or gone.
+/// Nothing if it is not a regular file, or no longer exists.
 std::optional<Identity> identity_of(int directory, const std::string& name) noexcept {
   struct stat status {};
   if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
@@ -224,7 +224,7 @@ std::optional<Identity> identity_of(int directory, const std::string& name) noex
                   status.st_mtim.tv_sec * kSecond + status.st_mtim.tv_nsec, status.st_uid};
 }
 
-/// Whether a process, and not a thread of one, has the pid; true in doubt.
+/// Whether the pid is a process (not a thread of one); true if unknown.
 bool has_process(pid_t pid, const Roots& roots) {
   const auto process = ProcSource::open(pid, roots);
   if (!process) return true;
@@ -239,7 +239,7 @@ struct Garbage::State {
   GarbageOptions options;
   Descriptor directory;
   std::vector<GarbageFile> files;
-  std::vector<Identity> identities;  // of `files`
+  std::vector<Identity> identities;  // one for each of `files`
 
   Result<void> list();
   void judge(const GarbageUsers& users);
@@ -308,7 +308,8 @@ Result<Garbage> Garbage::find(const GarbageOptions& options) {
   if (const Result<void> listed = state->list(); !listed) return Failure(listed.error());
   std::vector<std::uint64_t> inodes;
   for (const Identity& identity : state->identities) inodes.push_back(identity.inode);
-  // After the files: a process that began meanwhile is seen, and keeps what it has.
+  // After listing the files, so that a process that began meanwhile is seen, and its files are
+  // kept.
   const Result<GarbageUsers> users = GarbageUsers::look(options.roots, state->directory, inodes);
   if (!users) return Failure(users.error());
   state->judge(*users);

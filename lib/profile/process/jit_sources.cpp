@@ -13,7 +13,7 @@
 
 namespace perfmap {
 
-/// One by one: a chain of a million forks must not be a recursion of a million calls.
+/// Iterative: a chain of a million forks must not become a million recursive calls.
 JitLineage::~JitLineage() {
   std::shared_ptr<JitLineage> next = std::move(parent);
   while (next != nullptr && next.use_count() == 1) next = std::move(next->parent);
@@ -23,7 +23,7 @@ JitLineage::~JitLineage() {
 JitLineage::Origin JitLineage::origin_of(const Region* region, Address address) const {
   if (parent == nullptr || began_with == nullptr) return Origin::own;
   const Region* const before = began_with->find(address);
-  // Where nothing is known in either, the child has what the parent had.
+  // If nothing is known in either, the child has what the parent had.
   if (before == nullptr || region == nullptr)
     return before == region ? Origin::inherited : Origin::own;
   if (before->file != region->file) return Origin::own;
@@ -44,7 +44,7 @@ void JitLineage::visit(const Region* region, Address address, const Ask& ask) co
       was_remapped = was_remapped || origin == Origin::remapped;
       shown = one->began_with->find(address);
     } else {
-      was_remapped = true;  // or not: what it had at the fork is not known
+      was_remapped = true;  // assumed: the memory at the fork is unknown
     }
     until = std::min(until, one->source_since);
     one = one->parent.get();
@@ -71,10 +71,10 @@ LineageAnswer JitLineage::find(const Region* region, const Query& query) const {
 
 /// Device and inode.
 using FileId = std::pair<std::uint64_t, std::uint64_t>;
-/// The sources of a process as they were opened last, for those who look again.
+/// The sources of a process as last opened, to be reused by a later search.
 using OpenedFiles = std::map<FileId, Input>;
 
-/// A map or a dump, and how much of its beginning is a former program's.
+/// A map or a dump, and how much of its beginning belongs to a former program.
 struct JitSource {
   std::variant<Map, Jitdump> file;
   std::uint64_t former_bytes = 0;
@@ -88,16 +88,16 @@ struct JitSources::State {
   Options options;
   bool looks_for_files = false;
   std::shared_ptr<OpenedFiles> opened = std::make_shared<OpenedFiles>();
-  std::vector<Input> found_now;    // by look(), for take_new()
-  std::vector<JitSource> sources;  // maps first, as the resolver numbers them
+  std::vector<Input> found_now;    // found by look(), for take_new()
+  std::vector<JitSource> sources;  // maps first, in the resolver's numbering
   std::vector<Error> refused;
-  Doubts doubts;  // of every name
+  Doubts doubts;  // apply to every name
   std::optional<Resolver> resolver;
   Diagnostics problems{1};
 
-  /// Opens what the process has; false where it is gone, which voids all.
+  /// Opens the current files; false if the process no longer exists: then the result is invalid.
   bool look(const ProcSource& process);
-  /// Adds what look() found and is new. Whether there was any.
+  /// Adds the new files that look() found; returns whether there were any.
   bool take_new();
   bool has(FileId key) const noexcept;
   JitSource source_of(const Input& input) const;
@@ -125,7 +125,7 @@ Result<Growth> JitSource::refresh() {
 bool JitSources::State::look(const ProcSource& process) {
   Result<Input> map = find_process_map(process.pid(), options.roots, options.any_owner);
   ProcessDumps dumps = find_process_dumps(process.pid(), options.roots, options.any_owner);
-  // Both know the process by its pid alone: it had that all the time if it has it now.
+  // Both were found by pid alone: if the process is alive now, it had the pid all the time.
   if (!process.is_alive()) return false;
   refused = std::move(dumps.refused);
   if (!map && map.error().code != Errc::not_found) refused.push_back(std::move(map.error()));
@@ -146,7 +146,7 @@ bool JitSources::State::look(const ProcSource& process) {
 
 JitSource JitSources::State::source_of(const Input& input) const {
   Input copy = input;
-  // One that is not there any more goes on as it was opened last.
+  // A deleted file continues with its last opened version.
   copy.reopen_with(
       [opened = opened, key = key_of(input)]() -> Result<Input> { return opened->at(key); });
   if (detect_kind(copy.text()) == SourceKind::jitdump) {
@@ -178,7 +178,7 @@ bool JitSources::State::take_new() {
   bool is_new = false;
   for (const Input& input : found_now) {
     if (has(key_of(input))) continue;
-    // Another file in the place of one that we know.
+    // Removes known sources whose path now holds another file.
     std::erase_if(sources,
                   [&input](const JitSource& one) { return one.input().name() == input.name(); });
     sources.push_back(after_former(source_of(input)));
@@ -226,7 +226,7 @@ Result<std::optional<JitSources>> JitSources::find(const ProcSource& process, Op
   if (!state->look(process)) return std::nullopt;
   state->take_new();
   state->build();
-  // What a former program had was compared, and needs not be kept for it.
+  // The former program's files were compared, and are no longer needed.
   state->options.former.reset();
   return JitSources(std::move(state));
 }

@@ -40,7 +40,7 @@ RegionKind kind_of_bracketed(std::string_view name) noexcept {
   return RegionKind::special;
 }
 
-/// Of memory that is executable.
+/// For executable memory.
 JitRegionKind room_in(RegionKind kind) noexcept {
   switch (kind) {
     case RegionKind::file:
@@ -124,7 +124,7 @@ std::shared_ptr<const MappedFile> MappedFiles::intern(MappedFile file) {
   return made;
 }
 
-/// Once for each time that the table has doubled: O(1) for each that was added.
+/// Called each time the table has doubled, so O(1) amortized per added file.
 void MappedFiles::forget_dead() {
   std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
   cleaned_at_ = std::max<std::size_t>(64, known_.size() * 2);
@@ -137,12 +137,12 @@ std::size_t MappedFiles::size() const noexcept {
 
 namespace {
 
-/// Takes the fields of one line from its front.
+/// Reads the fields of a line from its front.
 class Fields {
  public:
   explicit Fields(std::string_view line) noexcept : rest_(line) {}
 
-  /// The number up to `end`, which is skipped. A blank may be the end of the line, too.
+  /// Reads the number before `end`, and skips `end`. For a blank, the end of the line will do.
   template <class T>
   T number(int base, char end) noexcept {
     T value = 0;
@@ -192,7 +192,7 @@ std::string unescaped(std::string_view name) {
   }
 }
 
-/// The region of a line; nothing where it makes no sense.
+/// The region of a line; nothing if the line is malformed.
 std::optional<Region> parse_line(std::string_view line, MappedFiles& files) {
   Fields fields(line);
   Region region;
@@ -236,13 +236,13 @@ MemoryMap parse_memory_map(std::string_view text, MappedFiles& files) {
 
 namespace {
 
-/// Paints regions one over the other, from the lowest address to the highest: at each address the
-/// one with the highest number wins.
+/// Paints regions over each other, from the lowest address to the highest: at each address the
+/// region with the highest number wins.
 class Painter {
  public:
   explicit Painter(std::vector<Region>& out) noexcept : out_(out) {}
 
-  /// The numbers are positions in `all`, and `by_begin` is sorted by their addresses.
+  /// The numbers are indexes into `all`; `by_begin` is sorted by address.
   void paint(std::span<const Region* const> all, std::span<const std::uint32_t> by_begin) {
     std::size_t next = 0;
     Address at = 0;
@@ -345,7 +345,7 @@ Region part_of(const Region& region, Address begin, Address end) {
   return part;
 }
 
-/// Whether both show the same bytes where they overlap.
+/// Whether both show the same content where they overlap.
 bool shows_the_same(const Region& a, const Region& b) noexcept {
   if (a.file != b.file) return false;
   return !has_offsets(*a.file) || a.offset - a.range.begin == b.offset - b.range.begin;

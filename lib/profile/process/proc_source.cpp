@@ -18,34 +18,34 @@
 
 namespace perfmap {
 
-/// Of /proc/PID/task/TID.
+/// `thread` is /proc/PID/task/TID.
 bool thread_lives(const Descriptor& thread);
-/// Some thread of a process that lives; not open where there is none.
+/// Any living thread of a process; not open if there is none.
 Descriptor find_living_thread(const Descriptor& process);
 
 struct ProcSource::State {
   Descriptor directory;  // /proc/PID
-  /// Memory and files are shown by each thread. Where the first has ended: one that has not.
+  /// Each thread shows memory and files. If the main thread has ended, this is another living one.
   Descriptor thread;
-  std::string name;        // of it
-  bool is_procfs = false;  // so that its links are the kernel's
+  std::string name;        // of the thread
+  bool is_procfs = false;  // then its links are made by the kernel
   pid_t pid = 0;
   std::uint64_t start = 0;
 
   int subject() const noexcept { return (thread.is_open() ? thread : directory).get(); }
-  /// The text of /proc/PID/stat; nothing where the process is gone, or is another one.
+  /// The text of /proc/PID/stat; nothing if the process has ended or the pid was reused.
   Seen<std::string> stat() const;
   /// /proc/PID/root.
   Result<Descriptor> root() const;
-  /// Offers `use` each file that may be the region's, unopened, until it takes one.
+  /// Passes to `use` each file that may be the region's, unopened, until one succeeds.
   using UseFound = std::function<Result<void>(const Descriptor& found, const struct stat& status,
                                               const std::string& where)>;
   Result<void> find_mapped(const Region& region, const UseFound& use) const;
-  /// Where a link of the directory leads.
+  /// The target of a link in the directory.
   Result<std::string> target_of(const char* link) const;
 
-  /// What `ask` answers, unless the process is gone then: that makes all answers void, and errors,
-  /// too. `ask` gives a Result<T>.
+  /// Returns the result of `ask` (a Result<T>), unless the process has ended by then: that
+  /// invalidates all results, including errors.
   template <class T, class Ask>
   Seen<T> while_alive(Ask&& ask) const {
     Result<T> answer = std::forward<Ask>(ask)();
@@ -67,7 +67,7 @@ const OpenPolicy kFoundFile{
 
 enum class SameFile : std::uint8_t { by_name, by_inode, by_inode_and_device };
 
-/// Refuses what was found (`status`) where it is not the file that is mapped.
+/// Rejects a file with this `status` if it is not the mapped file.
 Result<void> check_same(const struct stat& status, const MappedFile& file, SameFile same,
                         const std::string& name) {
   const bool same_device =
@@ -79,7 +79,7 @@ Result<void> check_same(const struct stat& status, const MappedFile& file, SameF
       {Errc::refused, "cannot use " + name + ": it is not the file that is mapped", 0, {}});
 }
 
-/// Whether a link of the kernel's says that it leads to the file `name`, deleted or not.
+/// Whether a kernel link leads to the file `name`, deleted or not.
 bool shows_name(int directory, const std::string& link, std::string_view name) noexcept {
   std::array<char, 4097> target;
   const ssize_t size = ::readlinkat(directory, link.c_str(), target.data(), target.size());
@@ -89,7 +89,7 @@ bool shows_name(int directory, const std::string& link, std::string_view name) n
          (shown.size() == name.size() || shown.substr(name.size()) == " (deleted)");
 }
 
-/// One line of all reasons; the code is that of the one that tells most.
+/// Joins all reasons into one error, with the code of the most specific one.
 Error none_of(const std::string& name, const std::vector<Error>& reasons) {
   Error error{Errc::not_found, "cannot find the file " + name, 0, {}};
   for (const Error& reason : reasons) {
@@ -100,7 +100,7 @@ Error none_of(const std::string& name, const std::vector<Error>& reasons) {
   return error;
 }
 
-/// What the kernel calls the region's entry in map_files: without leading zeros.
+/// The kernel's name for the region in map_files: without leading zeros.
 std::string map_file_of(const Region& region) {
   std::array<char, 40> text;
   std::snprintf(text.data(), text.size(), "%llx-%llx",
@@ -118,7 +118,7 @@ Failure no_file() { return Failure({Errc::unsupported, "the region shows no file
 }  // namespace
 
 Result<Descriptor> ProcSource::State::root() const {
-  // Elsewhere than in the kernel's /proc, "root" is a directory or it is nothing.
+  // Outside the kernel's /proc (in a snapshot), "root" must be a directory, not a link.
   const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (is_procfs ? 0 : O_NOFOLLOW);
   Descriptor fd(::openat(subject(), "root", flags));
   if (!fd.is_open()) return Failure(system_error("cannot open " + name + "/root", errno));
@@ -142,7 +142,7 @@ Result<void> ProcSource::State::find_mapped(const Region& region, const UseFound
   if (is_procfs) {
     const std::string link = "map_files/" + map_file_of(region);
     const Descriptor found(::openat(directory.get(), link.c_str(), O_PATH | O_CLOEXEC));
-    // Between two looks the range may have come to show something else.
+    // The range may have been mapped to another file between two checks.
     const bool same_name = shows_name(directory.get(), link, file.name);
     const SameFile same = same_name ? SameFile::by_name : SameFile::by_inode;
     if (attempt(found, same, name + "/" + link)) return {};
@@ -402,7 +402,7 @@ ProcSource::Seen<std::string> ProcSource::read_memory(AddressRange range) const 
 
 namespace {
 
-constexpr std::size_t kMaxThreads = 4096;  // that are looked at
+constexpr std::size_t kMaxThreads = 4096;  // at most this many are checked
 constexpr std::size_t kMaxText = std::size_t{64} << 10;
 constexpr int kDirectory = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxNumbers = 64;
 
-/// The word at the front, which is removed.
+/// Removes and returns the first word.
 std::string_view take_word(std::string_view& text) noexcept {
   text.remove_prefix(std::min(text.size(), text.find_first_not_of(" \t")));
   const std::string_view word = text.substr(0, text.find_first_of(" \t\n"));
@@ -30,10 +30,10 @@ bool parse(std::string_view word, T& number) noexcept {
 
 }  // namespace
 
-/// "pid (comm) state parent ...": the name may hold blanks and parentheses.
+/// "pid (comm) state parent ...": comm may contain blanks and parentheses.
 std::optional<StatLine> parse_stat(std::string_view text) noexcept {
-  constexpr int kToFlags = 4;   // fields between the parent's and the flags
-  constexpr int kToStart = 12;  // and from there to the start time
+  constexpr int kToFlags = 4;   // number of fields between parent and flags
+  constexpr int kToStart = 12;  // and from flags to the start time
   const std::size_t open = text.find('(');
   const std::size_t close = text.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open) {
@@ -97,7 +97,7 @@ std::int64_t now_ns(clockid_t clock) noexcept {
 
 std::int64_t file_clock_ns() noexcept { return now_ns(CLOCK_REALTIME); }
 
-// /proc may be another machine's, as it was once: its "stat" says then.
+// `proc` may be a copy from another machine; its "stat" has the boot time.
 std::int64_t boot_time_ns(const std::string& proc) {
   const Descriptor directory(::open(proc.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const bool is_ours = !directory.is_open() || is_on_procfs(directory.get());

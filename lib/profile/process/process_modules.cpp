@@ -19,7 +19,8 @@ Failure gone(const Region& region) {
 
 Failure no_file() { return Failure({Errc::unsupported, "the region shows no file", 0, {}}); }
 
-/// Each process has a copy in memory, which no stat(2) tells apart: the bytes do.
+/// Each process has its own copy in memory. stat(2) cannot distinguish them, so the bytes are
+/// compared.
 Answer open_vdso(ModuleCache& cache, const Region& region, const ProcSource& process) {
   ProcSource::Seen<std::string> bytes = process.read_memory(region.range);
   if (!bytes) return Failure(std::move(bytes.error()));
@@ -32,7 +33,7 @@ Answer open_vdso(ModuleCache& cache, const Region& region, const ProcSource& pro
   return cache.open(image);
 }
 
-/// What the cache knows of a file that is not opened for that, or null.
+/// A module in the cache that needs no open, or null.
 std::shared_ptr<const Module> find_known(ModuleCache& cache, const Region& region,
                                          const ProcSource* process) {
   if (process != nullptr) {
@@ -52,12 +53,12 @@ Answer open_file(ModuleCache& cache, const Region& region, const ProcSource* pro
   if (!file) return Failure(std::move(file.error()));
   if (!*file) return gone(region);
   const ProcSource::Seen<std::string> root = process->root_path();
-  // Without a root that may be used there would be debug files of anybody.
+  // Without a safe root, debug files of any user could be found.
   if (!root || !*root) return root ? Answer(gone(region)) : Answer(Failure(root.error()));
   return cache.open(**std::move(file), **root);
 }
 
-/// Ours: it is in memory alone, and the same for all processes of a kernel.
+/// Our own vdso: it is only in memory, and the same for all processes of a kernel.
 std::shared_ptr<const Module> open_own_vdso(ModuleCache& cache) {
   const ProcSource::Seen<ProcSource> self = ProcSource::open(::getpid());
   MappedFiles files;
@@ -71,7 +72,7 @@ std::shared_ptr<const Module> open_own_vdso(ModuleCache& cache) {
   return nullptr;
 }
 
-/// Looked for once.
+/// Searched once.
 class OwnVdso {
  public:
   Answer open(ModuleCache& cache, std::string_view wanted) {
@@ -85,7 +86,7 @@ class OwnVdso {
   std::shared_ptr<const Module> module_;
 };
 
-/// Of the file that the process has, as far as that can be read.
+/// The build id of the file that the process has mapped, if it can be read.
 std::string own_build_id(const Region& region, const ProcSource& process) {
   ProcSource::Seen<Input> file = process.open_region(region);
   if (!file || !*file) return {};

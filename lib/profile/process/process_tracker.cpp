@@ -18,12 +18,12 @@ namespace perfmap {
 
 namespace {
 
-/// One program in one process, from its beginning to exec, exit or reuse of the pid: its memory
-/// over time. Changes are kept as they came; address spaces are made of them when asked for, and
-/// one is kept whenever as many changes have come as it has regions, so that memory is O(changes).
+/// One program in one process, from its start to exec, exit or reuse of the pid: its memory over
+/// time. Changes are stored in order, and address spaces are built from them on demand. A copy is
+/// kept whenever as many changes have come as there are regions, so that memory is O(changes).
 class Generation {
  public:
-  /// `line` is the lineage of what it maps; see pass_from() for exec.
+  /// `line` is the lineage of the memory that it maps; see pass_from() for exec.
   Generation(ProcessInfo info, std::shared_ptr<const AddressSpace> begins_with,
              std::shared_ptr<JitLineage> line);
 
@@ -33,39 +33,39 @@ class Generation {
     return info_.since <= time && (time < info_.until || info_.until == ProcessTracker::kNow);
   }
 
-  /// Times never go back: an earlier one counts as the last. What was executable stays so for as
-  /// long as it is mapped.
+  /// Times never decrease: an earlier one counts as the last. Memory that was executable stays so
+  /// until it is unmapped.
   void change(std::uint64_t time, Region region);
   void replace(std::uint64_t time, std::shared_ptr<const AddressSpace> space);
   std::shared_ptr<const AddressSpace> at(std::uint64_t time);
-  /// Keeps no memory of what was before.
+  /// Discards the memory states before that time.
   void forget_before(std::uint64_t time);
 
-  /// All of it: for one that has ended.
+  /// Discards all memory states, for a program that has ended.
   void forget_memory();
 
-  /// After exec the memory stays the former program's, `passing` being its lineage, until something
-  /// is mapped: the kernel has replaced it by then, but what it calls meanwhile was called from
-  /// there.
+  /// After exec the memory stays that of the former program (with lineage `passing`) until
+  /// something is mapped: the kernel has already replaced it, but calls recorded meanwhile came
+  /// from there.
   void pass_from(std::shared_ptr<JitLineage> passing) { passing_ = std::move(passing); }
 
-  /// Of the memory at that time. Never null.
+  /// The lineage of the memory at that time. Never null.
   const std::shared_ptr<JitLineage>& line(std::uint64_t time) const noexcept {
     const bool has_passed = passing_ == nullptr || (is_mapped_ && time >= passed_at_);
     return has_passed ? line_ : passing_;
   }
   const std::shared_ptr<JitLineage>& line() const noexcept { return line_; }
-  std::shared_ptr<JitSources>& jit() noexcept { return line_->jit; }  // its own
+  std::shared_ptr<JitSources>& jit() noexcept { return line_->jit; }  // its own sources
 
   void add_thread(pid_t tid) { threads_.insert(tid); }
-  /// Whether none is left.
+  /// Returns whether no thread is left.
   bool remove_thread(pid_t tid) {
     threads_.erase(tid);
     return threads_.empty();
   }
 
   std::uint64_t image = 0;  // see ProcSource::image_id()
-  /// Of this program: a 32-bit one has another than a 64-bit one, under the same name.
+  /// Of this program: under the same name, a 32-bit program has another vdso than a 64-bit one.
   std::optional<Result<std::shared_ptr<const Module>>> vdso;
 
  private:
@@ -75,7 +75,7 @@ class Generation {
   };
   struct Kept {
     std::uint64_t time;
-    std::size_t changes;  // that it has seen
+    std::size_t changes;  // number of changes applied
     std::shared_ptr<const AddressSpace> space;
   };
   const Kept& nearest(std::uint64_t time, std::size_t changes) const noexcept;
@@ -85,18 +85,19 @@ class Generation {
 
   ProcessInfo info_;
   std::shared_ptr<JitLineage> line_;
-  std::shared_ptr<JitLineage> passing_;  // until passed_at_, if is_mapped_
+  std::shared_ptr<JitLineage> passing_;  // valid until passed_at_ if is_mapped_
   std::uint64_t passed_at_ = 0;
-  bool is_mapped_ = false;  // has been, by the program after an exec
+  bool is_mapped_ = false;  // the program after an exec has mapped memory
   std::vector<Change> changes_;
   std::vector<Kept> kept_;  // never empty
-  Kept last_;               // that was asked for
+  Kept last_;               // result of the last query
   std::uint64_t last_time_;
-  std::optional<CodeRanges> code_;  // that there is now; made by the first change that may end some
+  std::optional<CodeRanges> code_;  // current code; created by the first change that may remove
+                                    // some
   std::unordered_set<pid_t> threads_;
 };
 
-/// Below, replaying costs no more than the look-up of what to replay.
+/// Up to so many changes, replaying is as cheap as a look-up of a kept state.
 constexpr std::size_t kFewChanges = 64;
 
 Generation::Generation(ProcessInfo info, std::shared_ptr<const AddressSpace> begins_with,
@@ -108,7 +109,7 @@ Generation::Generation(ProcessInfo info, std::shared_ptr<const AddressSpace> beg
       last_time_(info_.since),
       threads_{info_.pid} {}
 
-/// Whatever is mapped now is mapped into empty memory.
+/// New mappings go into empty memory.
 void Generation::end_passing(std::uint64_t time) {
   if (passing_ == nullptr || is_mapped_) return;
   is_mapped_ = true;
@@ -144,6 +145,8 @@ void Generation::replace(std::uint64_t time, std::shared_ptr<const AddressSpace>
   code_.reset();
 }
 
+/// The state from which the fewest changes must be replayed: a kept one, or the last result if that
+/// is later and not beyond `time`.
 const Generation::Kept& Generation::nearest(std::uint64_t time,
                                             std::size_t changes) const noexcept {
   const auto behind =
@@ -194,7 +197,7 @@ void Generation::forget_memory() {
   last_ = kept_.front();
   code_.reset();
   passing_.reset();
-  // Children go on asking the old one.
+  // Children keep the old lineage.
   line_ = std::make_shared<JitLineage>();
 }
 
@@ -203,17 +206,17 @@ void Generation::forget_memory() {
 struct ProcessTracker::State {
   explicit State(Options how) : options(std::move(how)) {}
 
-  /// Who has the pid now, or nullptr.
+  /// The current owner of the pid, or nullptr.
   Generation* living(pid_t pid) noexcept;
-  /// Who had it then, or nullptr.
+  /// Its owner at that time, or nullptr.
   Generation* find(pid_t pid, std::uint64_t time) noexcept;
-  /// Who has it now, begun as `seen` where nobody does.
+  /// Its current owner; if there is none, a new one that begins as `seen`.
   Generation& begun(pid_t pid, std::uint64_t time);
-  /// Ends who has the pid, if anybody, and begins another one.
+  /// Ends the current owner of the pid, if there is one, and begins another.
   Generation& begin(pid_t pid, std::uint64_t time, ProcessBegin how,
                     std::shared_ptr<const AddressSpace> space,
                     std::shared_ptr<JitLineage> parent = nullptr);
-  /// After exec: with the memory of `former` until it maps something.
+  /// After exec: keeps the memory of `former` until the new program maps something.
   Generation& begin_after_exec(Generation& former, std::uint64_t time);
   void end(pid_t pid, std::uint64_t time) noexcept;
 
@@ -292,7 +295,7 @@ Generation& ProcessTracker::State::begin_after_exec(Generation& former, std::uin
   const pid_t parent = before.parent;
   std::shared_ptr<const AddressSpace> space = former.at(time);
   std::shared_ptr<JitLineage> line = former.line(time);
-  // A program that never mapped anything has no memory to pass on but what it was passed.
+  // A program that never mapped anything passes on only the memory that it inherited.
   if (!line->asks_own && line->parent != nullptr) line = line->parent;
   Generation& now = begin(before.pid, time, ProcessBegin::executed, space);
   now.info().parent = parent;
@@ -311,7 +314,7 @@ Generation& ProcessTracker::State::begin_after_exec(Generation& former, std::uin
 void ProcessTracker::State::end(pid_t pid, std::uint64_t time) noexcept {
   Generation* const known = living(pid);
   if (known == nullptr) return;
-  // kNow would say that it goes on.
+  // kNow would mean that it still runs.
   known->info().until = std::max(known->info().since, std::min(time, kNow - 1));
 }
 
@@ -357,7 +360,7 @@ std::shared_ptr<const AddressSpace> ProcessTracker::at(pid_t pid, std::uint64_t 
 
 void ProcessTracker::forget_before(std::uint64_t time) {
   for (auto& [pid, all] : state_->processes) {
-    // The last one stays, for its number: the next one's differs from it.
+    // The last one stays, because the number of the next one must differ.
     Generation* const last = all.back().get();
     std::erase_if(all, [last, time](const auto& one) {
       return one.get() != last && one->info().until < time;
@@ -378,7 +381,7 @@ void ProcessTracker::on_mmap(const MmapEvent& event) {
   file.inode = event.inode;
   file.generation = event.inode_generation;
   file.build_id = event.build_id;
-  // Of anonymous memory perf's offset is the address, and that of /proc is 0.
+  // For anonymous memory, perf's offset is the address, but that of /proc is 0.
   Region region{AddressRange::clamped(event.range.begin, event.range.size),
                 has_offsets(file) ? event.offset : 0, nullptr, event.access};
   region.file = state_->files.intern(std::move(file));
@@ -403,7 +406,7 @@ void ProcessTracker::on_fork(const ForkEvent& event) {
   Generation& child =
       state_->begin(event.pid, event.time, is_copy ? ProcessBegin::forked : ProcessBegin::seen,
                     is_copy ? memory : state_->nothing, parent.line(event.time));
-  // What both have mapped is the parent's all the same, unless the child mapped it anew.
+  // Memory that both have mapped counts as the parent's, unless the child mapped it again.
   child.line(event.time)->began_with = memory;
   child.info().parent = event.parent;
   child.info().comm = parent.info().comm;
@@ -427,19 +430,19 @@ namespace {
 
 constexpr int kMaxAttempts = 5;
 
-/// What one look at a living process gives.
+/// The result of reading a living process once.
 struct Look {
   ProcessStatus status;
   std::uint64_t image = 0;
   std::shared_ptr<const AddressSpace> space;
 };
 
-/// Nothing where the process is gone.
+/// Nothing if the process has ended.
 Result<std::optional<Look>> look_at(pid_t pid, const Roots& roots, MappedFiles& files) {
   const auto process = ProcSource::open(pid, roots);
   if (!process) return Failure(process.error());
   if (!*process) return std::nullopt;
-  // Two looks at the program, so that no memory of one is taken for another's.
+  // Checks the program before and after, so that memory of another program is not mixed in.
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     const auto before = (*process)->image_id();
     const auto map = (*process)->memory_map(files);
@@ -458,7 +461,7 @@ Result<std::optional<Look>> look_at(pid_t pid, const Roots& roots, MappedFiles& 
 
 bool is_same_program(const Generation& known, const Look& look) noexcept {
   const std::uint64_t start = known.info().start_ticks;
-  if (start == 0 && known.image == 0) return true;  // known by events alone so far
+  if (start == 0 && known.image == 0) return true;  // known only from events so far
   return start == look.status.start &&
          (known.image == look.image || known.image == 0 || look.image == 0);
 }
@@ -507,7 +510,7 @@ Result<Imported> ProcessTracker::import(pid_t pid, std::uint64_t time) {
 
 namespace {
 
-/// The process if it is the one that the tracker knows, and runs the program that it knows.
+/// The process, if it is still the one that the tracker knows, and runs the same program.
 std::optional<ProcSource> open_known(const Generation& known, const Roots& roots) {
   if (known.info().until != ProcessTracker::kNow) return std::nullopt;
   ProcSource::Seen<ProcSource> process = ProcSource::open(known.info().pid, roots);
@@ -577,7 +580,7 @@ Result<std::shared_ptr<JitSources>> ProcessTracker::refresh_jit(pid_t pid) {
   return jit;
 }
 
-/// What the last program that had the pid, and had any, had.
+/// The sources of the last program with the pid that had any.
 std::shared_ptr<JitSources> ProcessTracker::State::former_jit(pid_t pid) const {
   const auto found = processes.find(pid);
   if (found == processes.end() || found->second.empty()) return nullptr;
@@ -628,7 +631,7 @@ std::optional<JitCode> ProcessTracker::find_jit_code(pid_t pid, Address address,
 
 namespace {
 
-/// A living process with that image.
+/// The living process, if it has that image.
 std::optional<ProcSource> open_original(pid_t pid, std::uint64_t image, const Roots& roots) {
   ProcSource::Seen<ProcSource> process = ProcSource::open(pid, roots);
   if (!process || !*process) return std::nullopt;
@@ -637,7 +640,7 @@ std::optional<ProcSource> open_original(pid_t pid, std::uint64_t image, const Ro
   return *std::move(process);
 }
 
-/// 0: not known.
+/// 0: unknown.
 pid_t parent_of(const ProcSource& process) {
   const ProcSource::Seen<ProcessStatus> status = process.status();
   return status && *status ? (*status)->parent : 0;
@@ -671,15 +674,14 @@ void attach_parent_jit(ProcessTracker& tracker, pid_t pid, pid_t parent,
   last->parent->jit = std::move(sources);
 }
 
-/// Finds the sources of those that a living process was forked from, and takes in what they have
-/// got since.
+/// Finds the sources of the ancestors of a living process, and reads what they have got since.
 void ProcessTracker::State::refresh_parents(Generation& child, const ProcSource& process) const {
   if (child.info().began != ProcessBegin::imported || child.image == 0) return;
   JitLineage* line = child.line().get();
   for (const ProcSource& one : living_parents(process, options.roots)) {
     std::shared_ptr<JitLineage>& parent = line->parent;
     if (parent != nullptr && parent->pid == one.pid()) {
-      static_cast<void>(parent->jit->refresh(&one));  // what there was, stays
+      static_cast<void>(parent->jit->refresh(&one));  // on failure the old content stays
     } else {
       auto found =
           JitSources::find(one, {options.roots, options.any_owner, options.overlap, nullptr});

@@ -26,7 +26,7 @@ namespace perfmap {
 
 namespace {
 
-/// A map or a dump that is followed: what of it was told.
+/// A map or a dump that is followed, and how much of it has been reported.
 class WatchedFile {
  public:
   /// `inherited_from`: see WatchEvent.
@@ -36,11 +36,11 @@ class WatchedFile {
   const FileFacts& facts() const noexcept { return input().facts(); }
   pid_t inherited_from() const noexcept { return inherited_from_; }
 
-  /// Goes over what is there without a word.
+  /// Skips the current content without reporting it.
   void skip();
-  /// Tells what was added since.
+  /// Reports what was added since.
   void look(const ProcessWatch::Visit& visit, WatchTotals& totals);
-  /// Nobody writes any more: tells a last line without its newline, too.
+  /// The writer has ended: also reports a last line without a newline.
   void finish(const ProcessWatch::Visit& visit, WatchTotals& totals);
 
  private:
@@ -54,11 +54,12 @@ class WatchedFile {
 
   std::variant<Map, Jitdump> file_;
   pid_t inherited_from_;
-  std::uint64_t told_ = 0;                                  // bytes
-  std::uint64_t line_ = 1;                                  // that comes next
-  std::unordered_map<std::uint64_t, std::uint64_t> loads_;  // by code index: offset of the last
+  std::uint64_t told_ = 0;                                  // bytes reported
+  std::uint64_t line_ = 1;                                  // number of the next line
+  std::unordered_map<std::uint64_t, std::uint64_t> loads_;  // offset of the last LOAD, by code
+                                                            // index
   bool is_removed_ = false;
-  bool is_told_ = false;  // that it was looked at, whatever was in it
+  bool is_told_ = false;  // a look at the file was reported, even if it was empty
 };
 
 using Kind = WatchEvent::Kind;
@@ -98,14 +99,14 @@ void WatchedFile::look(const ProcessWatch::Visit& visit, WatchTotals& totals) {
   const Result<Growth> growth =
       std::visit([](auto& file) -> Result<Growth> { return file.refresh(); }, file_);
   if (!growth) {
-    // It may come back, and be followed on.
+    // The file may come back, and is then followed again.
     const bool is_new = !is_removed_ && growth.error().code == Errc::not_found;
     if (is_new) visit({.kind = Kind::removed, .range = {}, .name = {}, .source = source});
     is_removed_ = is_removed_ || is_new;
     return;
   }
   is_removed_ = false;
-  // A dump that had nothing in it could not be told from a map.
+  // An empty dump cannot be distinguished from a map.
   const bool is_dump = detect_kind(input().text()) == SourceKind::jitdump;
   const bool changed_kind = is_dump != std::holds_alternative<Jitdump>(file_);
   if (changed_kind) file_ = file_of(Input(input()));
@@ -163,7 +164,7 @@ void WatchedFile::tell_records(const Jitdump& dump, const ProcessWatch::Visit& v
   totals.lost += problems.total();
 }
 
-/// False where the record makes no sense.
+/// False if the record is malformed.
 bool WatchedFile::tell_record(const Jitdump& dump, const JitRecord& record,
                               const ProcessWatch::Visit& visit, WatchTotals& totals) {
   WatchEvent event{.kind = Kind::close, .range = {}, .name = {}, .source = name()};
@@ -204,19 +205,19 @@ using Clock = std::chrono::steady_clock;
 using Kind = WatchEvent::Kind;
 using namespace std::chrono_literals;
 
-/// Between two searches for files as many times the processor's time of one go by.
+/// The pause between two searches is this many times the CPU time of one search.
 constexpr int kSearchShare = 200;
 constexpr auto kSearchAtMost = 40ms;
 constexpr std::size_t kMaxFiles = 256;
 
-/// By this thread.
+/// CPU time of this thread.
 std::chrono::nanoseconds time_used() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
-/// The files of one process, as a search has found them.
+/// The files of one process, as found by a search.
 struct FoundFiles {
   pid_t pid = 0;
   std::int64_t start_ns = 0;  // of the process
@@ -233,7 +234,7 @@ struct FoundFiles {
   }
 };
 
-/// Nothing where the process is gone, as it is known by its pid alone there.
+/// Nothing if the process has ended: the files are found by its pid alone.
 std::optional<FoundFiles> find_files(const ProcSource& process, const WatchOptions& options) {
   FoundFiles found;
   found.pid = process.pid();
@@ -264,7 +265,7 @@ struct ProcessWatch::State {
   void take(Input input, pid_t of, const Visit& visit);
   void refuse(const std::string& why, const Visit& visit);
   void look_for_exec(const Visit& visit);
-  /// Makes refresh() look where the file was found, even when the process has gone.
+  /// Makes refresh() reopen the file in the same place, even after the process has ended.
   void follow(Input& input, pid_t of) const;
 
   ProcSource process;
@@ -273,7 +274,7 @@ struct ProcessWatch::State {
   Descriptor end;
   std::uint64_t image = 0;
   std::vector<WatchedFile> files;
-  std::set<std::string> refused;  // that were told
+  std::set<std::string> refused;  // messages reported already
   WatchTotals totals;
   Clock::time_point next_search;
   bool has_begun = false;
@@ -288,7 +289,7 @@ void ProcessWatch::State::open() {
 void ProcessWatch::State::follow(Input& input, pid_t of) const {
   const FileFacts& facts = input.facts();
   OpenPolicy policy{.follow_link = false, .regular_only = true, .bounded = true};
-  // Of whom it was when it was found: the process, which tells, may be gone by then.
+  // The owner found by the search: the process may have ended by now and cannot be asked.
   if (!options.any_owner) policy.owners = {0, ::geteuid(), facts.uid};
   const std::string name = input.name();
   const std::string prefix = options.roots.proc + "/" + std::to_string(of) + "/root";
@@ -297,7 +298,7 @@ void ProcessWatch::State::follow(Input& input, pid_t of) const {
   const std::size_t slash = path.rfind('/');
   const std::string above = path.substr(0, slash == path.npos ? 0 : slash + 1);
   const std::string file = path.substr(above.size());
-  // The directory is held, not the root: with the process may go what is mounted there.
+  // Keeps the directory open, not the root: mounts below the root may vanish with the process.
   const auto in = [&](Descriptor directory) {
     return [held = std::make_shared<Descriptor>(std::move(directory)), file, name, policy] {
       return Input::open_below(held->get(), file, name, policy);
@@ -329,7 +330,7 @@ void ProcessWatch::State::take_all(const std::vector<FoundFiles>& found, const V
         take(input, one.pid, visit);
         continue;
       }
-      // A child has its parent's dump mapped, too.
+      // A child has its parent's dump mapped as well.
       const bool is_parents = std::any_of(found.begin(), found.end(), [&](const FoundFiles& other) {
         return other.has(input.facts()) && !other.is_older(input.facts());
       });
@@ -365,7 +366,7 @@ void ProcessWatch::State::search(const Visit& visit) {
     for (const ProcSource& parent : living_parents(process, options.roots)) {
       if (auto inherited = find_files(parent, options)) found.push_back(*std::move(inherited));
     }
-    // Meanwhile it may have become another program, which has nothing from them.
+    // It may have called exec meanwhile, and then has nothing from its ancestors.
     const auto now = process.image_id();
     const bool has_executed = now && *now && **now != image;
     if (!has_executed) take_all(found, visit);
@@ -380,7 +381,7 @@ void ProcessWatch::State::look_for_exec(const Visit& visit) {
   const auto now = process.image_id();
   if (!now || !*now || **now == image) return;
   image = **now;
-  // What was refused may be another file now, and others may be there.
+  // A refused path may hold another file now, and there may be new files.
   refused.clear();
   std::erase_if(files, [](const WatchedFile& file) { return file.inherited_from() != 0; });
   next_search = Clock::time_point();
@@ -400,7 +401,7 @@ int ProcessWatch::end_descriptor() const noexcept { return state_->end.get(); }
 
 Result<bool> ProcessWatch::look(const Visit& visit) {
   State& state = *state_;
-  // First, so that what is read afterwards is all that it wrote.
+  // Checked first, so that the following reads see everything that it wrote.
   const bool lives = state.process.is_alive();
   if (lives) state.look_for_exec(visit);
   if (lives) state.search(visit);
@@ -412,7 +413,7 @@ Result<bool> ProcessWatch::look(const Visit& visit) {
       visit(whose);
     };
     file.look(tell, state.totals);
-    // A parent goes on writing.
+    // A parent's file may still grow.
     if (!lives && parent == 0) file.finish(tell, state.totals);
   }
   return lives;

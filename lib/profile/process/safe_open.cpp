@@ -21,7 +21,7 @@ Failure refused(const std::string& name, const char* why) {
   return Failure({Errc::refused, "cannot open " + name + ": " + why, 0, {}});
 }
 
-/// Its magic number, which has 32 bits whatever type the field has.
+/// The magic number of its file system: 32 bits, although the field may be wider.
 std::uint32_t file_system_of(int fd) noexcept {
   struct statfs about {};
   return ::fstatfs(fd, &about) == 0 ? static_cast<std::uint32_t>(about.f_type) : 0;
@@ -66,7 +66,7 @@ Descriptor find_below(int root, const std::string& path) noexcept {
   how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
   Descriptor found(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
-  // EPERM is what a filter of system calls that has never heard of it answers.
+  // EPERM: the answer of a system call filter that does not know openat2(2).
   if (found.is_open() || (errno != ENOSYS && errno != EPERM)) return found;
   return find_below_by_steps(root, path);
 }
@@ -83,7 +83,7 @@ Descriptor find_below_by_steps(int root, const std::string& path) noexcept {
       return Descriptor();
     }
     step.copy(name.data(), step.size());
-    // A link in the middle is no directory, so the next step fails with ENOTDIR.
+    // A link in the middle is not a directory, so the next step fails with ENOTDIR.
     Descriptor next(::openat(at.get(), name.data(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     const int error = errno;
     at = std::move(next);
@@ -100,7 +100,8 @@ Result<Descriptor> open_found(const Descriptor& found, const std::string& name) 
   if (S_ISLNK(status.st_mode)) return refused(name, "it is a symbolic link");
   if (!S_ISREG(status.st_mode)) return refused(name, "not a regular file");
   if (is_on_kernel_file_system(found.get())) return refused(name, "a file of the kernel's");
-  // This thread's own table of descriptors: not below any root that a test or an enemy made.
+  // This thread's own descriptors: the real /proc, not one below a root that a test or an attacker
+  // made.
   const std::string self = "/proc/self/fd/" + std::to_string(found.get());
   Descriptor fd(::open(self.c_str(), kReadFlags));
   if (!fd.is_open()) return Failure(system_error("cannot open " + name, errno));

@@ -23,7 +23,8 @@ constexpr const char* kManifest = "manifest.json";
 
 enum class Wanted : std::uint8_t { directory, file, maybe_directory, maybe_file };
 
-/// What readers of processes open by path. They trust /proc to have no links and FIFOs there.
+/// Checks a path that readers of processes open by name: they trust /proc to hold no links or FIFOs
+/// there.
 Result<void> check_one(int at, const std::string& path, Wanted wanted, const std::string& name) {
   const bool wants_file = wanted == Wanted::file || wanted == Wanted::maybe_file;
   struct stat status {};
@@ -65,7 +66,7 @@ bool is_number(std::string_view text) noexcept {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// Those that the process was forked from, and whatever else readers may look for by its pid.
+/// The ancestors of the process, and all other pids that readers may look for.
 Result<std::vector<std::string>> processes_in(int at, const std::string& name) {
   const int fd = ::openat(at, "proc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   DIR* const directory = fd >= 0 ? ::fdopendir(fd) : nullptr;
@@ -186,7 +187,7 @@ using Answer = ModuleCache::Answer;
 
 namespace {
 
-/// Of the snapshot, where it is the one that was told.
+/// The vdso of the snapshot, if it is the requested one.
 Answer open_snapshot_vdso(ModuleCache& cache, const Snapshot& snapshot, std::string_view wanted) {
   Result<std::optional<Input>> vdso = snapshot.vdso();
   if (!vdso) return Failure(std::move(vdso.error()));

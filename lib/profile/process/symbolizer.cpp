@@ -21,18 +21,18 @@ NoName why_of(Unresolved why) noexcept {
   return NoName::not_covered;
 }
 
-/// Before relocation; nothing for what the file does not have.
+/// The address before relocation; nothing if the file does not contain it.
 std::optional<Address> vaddr_of(const Module& module, const Region& region, Address address) {
   return module.file_offset_to_vaddr(address - region.range.begin + region.offset);
 }
 
-/// A module and what of it was asked for.
+/// A module and the addresses that were asked of it.
 struct Asked {
   const Module* module = nullptr;
   std::vector<AddressName*> answers;
 };
 
-/// The one with the most addresses first, else as they come.
+/// The module with the most addresses first; the others in order of appearance.
 std::vector<Asked> by_module(std::span<AddressName> answers, bool all) {
   std::vector<Asked> found;
   std::unordered_map<const Module*, std::size_t> places;
@@ -55,9 +55,9 @@ std::string_view to_string(NoName why) noexcept {
   return kNames[static_cast<std::size_t>(why)];
 }
 
-/// What all questions of one call have in common.
+/// What all queries of one call share.
 struct Symbolizer::Batch : PastProcess {
-  /// Of regions that were asked for; null: no ELF file.
+  /// Modules of the regions asked for; null: not an ELF file.
   struct Opened {
     std::shared_ptr<const Module> module;
     bool failed = false;
@@ -101,8 +101,8 @@ void Symbolizer::name(Batch& batch, const Query& query, AddressName& answer) {
   const RegionKind kind = region->file->kind;
   const bool is_file = kind == RegionKind::vdso || region->file->is_file();
   if (is_file && name_by_module(batch, *region, answer)) {
-    // V8's builtins lie in an ELF file, which may have no symbols for them: Debian's libnode has
-    // none. A source is believed where its code lies within the file's mapping.
+    // V8's builtins are in an ELF file that may have no symbols for them, such as Debian's libnode.
+    // A source is used if its code is within the mapping of the file.
     AddressName by_jit;
     by_jit.address = answer.address;
     by_jit.mapped = answer.mapped;
@@ -124,7 +124,7 @@ void Symbolizer::name(Batch& batch, const Query& query, AddressName& answer) {
   answer.why = why;
 }
 
-/// Whether an ELF file is there, which then is the answer, be it that there is no name.
+/// Whether there is an ELF file: then it decides, even if it has no name for the address.
 bool Symbolizer::name_by_module(Batch& batch, const Region& region, AddressName& answer) {
   const auto [place, is_new] = batch.opened.try_emplace(&region);
   Batch::Opened& opened = place->second;
@@ -149,8 +149,8 @@ bool Symbolizer::name_by_module(Batch& batch, const Region& region, AddressName&
   return true;
 }
 
-/// A dump that has code there at that time is right. What a source has there in the end may have
-/// been elsewhere then, or the memory may have been another's.
+/// A dump that has code there at that time is right. The code that a source has there at its end
+/// may have been elsewhere then, or the memory may have belonged to another program.
 bool Symbolizer::name_unrecorded(Batch& batch, const Region* region, const Query& query,
                                  AddressName& answer) {
   if (!options_.asks_unrecorded || !may_be_unrecorded_code(region)) return false;
@@ -211,7 +211,7 @@ void Symbolizer::note_missing(const Module& module, const DebugIndex& index) {
         {}});
 }
 
-/// Each module once: it is asked with all of its addresses, but in every batch.
+/// Counts each module once, although each batch may ask it.
 void Symbolizer::note_without_lines(const Module& module) {
   constexpr std::size_t kMaxNoted = 1000;
   if (options_.detail == Detail::symbols || without_lines_.size() >= kMaxNoted ||
@@ -226,8 +226,7 @@ void Symbolizer::note_without_lines(const Module& module) {
   }
 }
 
-/// As symbols are named: in the language of the source, or as ELF files have it. Most functions are
-/// inlined many times.
+/// Demangles like symbols, if asked to. Cached, because most functions are inlined many times.
 void Symbolizer::name_frame(SourceFrame& frame) {
   if (frame.linkage_name.empty()) return;
   if (!options_.demangle) {
@@ -241,7 +240,7 @@ void Symbolizer::name_frame(SourceFrame& frame) {
   if (!place->second.empty()) frame.function = place->second;
 }
 
-/// Functions without a symbol are named, too.
+/// Functions without a symbol get a name from the chain, too.
 void Symbolizer::take_chain(std::vector<SourceFrame> chain, AddressName& answer) {
   for (SourceFrame& frame : chain) name_frame(frame);
   if (answer.name.empty() && !chain.empty()) answer.name = chain.back().function;
@@ -251,20 +250,20 @@ void Symbolizer::take_chain(std::vector<SourceFrame> chain, AddressName& answer)
   if (inner.line != 0) answer.frames = {{{}, {}, inner.file, inner.line, inner.column, false}};
 }
 
-/// Each module is asked once, for all of its addresses.
+/// Asks each module once, for all of its addresses.
 void Symbolizer::add_frames(std::span<AddressName> answers) {
   const std::vector<Asked> asked = by_module(answers, options_.detail != Detail::symbols);
   std::vector<const Module*> later;
   for (const Asked& one : asked) {
     if (indexed_.insert(one.module).second && &one != asked.data()) later.push_back(one.module);
   }
-  // What is compressed takes long to open, on one thread.
+  // Compressed data takes long to open, on one thread.
   std::jthread opener;
   if (options_.threads > 1 && !later.empty()) {
     opener = std::jthread([&later] {
       try {
         for (const Module* const module : later) module->debug_index();
-      } catch (...) {  // NOLINT(bugprone-empty-catch): whoever asks again gets it, too
+      } catch (...) {  // NOLINT(bugprone-empty-catch): the next caller gets the error, too
       }
     });
   }

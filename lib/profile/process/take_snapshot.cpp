@@ -29,19 +29,19 @@ namespace perfmap {
 
 namespace {
 
-/// A directory that appears under its name when it is whole, and not at all otherwise. Nobody else
-/// may look into it or write there: mode 0700, and 0600 for its files.
+/// A directory that gets its name when it is complete, or never. It is private to its owner: mode
+/// 0700, and 0600 for its files.
 class NewTree {
  public:
-  /// Nothing may be at `path` yet, but an empty directory.
+  /// `path` must not exist, or be an empty directory.
   static Result<NewTree> begin(const std::string& path);
   NewTree(NewTree&& other) noexcept = default;
   NewTree& operator=(NewTree&& other) noexcept = default;
   ~NewTree();
 
-  /// Paths are relative to the tree; directories above are made. No part of one may be "..".
+  /// Paths are relative to the tree; parent directories are created. No component may be "..".
   Result<void> make_directory(std::string_view path);
-  /// A new file for writing; refused where there is one of that name.
+  /// Creates a file for writing; fails if the name exists.
   Result<Descriptor> create(std::string_view path);
   /// Blocks of zeros become holes.
   Result<void> write(std::string_view path, std::string_view bytes,
@@ -53,7 +53,7 @@ class NewTree {
 
  private:
   NewTree() = default;
-  /// The directory above, and the last part of the path.
+  /// The parent directory, and the last component of the path.
   struct Place {
     Descriptor directory;
     std::string name;
@@ -62,14 +62,14 @@ class NewTree {
   Error error(std::string_view path, int sys_errno) const;
 
   std::string final_path_;
-  std::string path_;  // of the tree until then; empty once it is published, or moved from
+  std::string path_;  // of the temporary tree; empty once published or moved from
   Descriptor directory_;
 };
 
 constexpr std::size_t kBlock = std::size_t{64} << 10;
 constexpr int kDirectoryFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-/// Why nothing can be put at `path`, or nothing.
+/// Why nothing can be created at `path`, or nothing.
 std::optional<Error> objection(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) {
@@ -98,7 +98,7 @@ int write_all(int fd, std::string_view bytes, std::uint64_t offset) noexcept {
   return 0;
 }
 
-/// 0 or an errno value.
+/// Returns 0 or an errno value.
 int write_with_holes(int fd, std::string_view bytes) noexcept {
   for (std::size_t at = 0; at < bytes.size(); at += kBlock) {
     const std::string_view block = bytes.substr(at, kBlock);
@@ -132,7 +132,7 @@ Result<NewTree> NewTree::begin(const std::string& path) {
 }
 
 NewTree::~NewTree() {
-  // Without a descriptor it was moved from, or published.
+  // Moved from or published.
   if (path_.empty() || !directory_.is_open()) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
@@ -210,27 +210,27 @@ Result<void> NewTree::publish() {
   return {};
 }
 
-/// What is seen of one program in one process at one moment.
+/// What is read about one program in one process at one moment.
 struct SnapshotLook {
   pid_t pid = 0;
   ProcessStatus status;
   std::uint64_t image = 0;
   std::string executable;
-  std::vector<std::pair<const char*, std::string>> texts;  ///< files of /proc/PID, as they are
+  std::vector<std::pair<const char*, std::string>> texts;  ///< contents of files of /proc/PID
   MemoryMap memory;
   std::optional<Input> map;
   std::vector<Input> dumps;
   std::string vdso;
   std::uint64_t vdso_address = 0;
-  std::vector<std::string> left_out;  ///< why, one line each
-  std::vector<SnapshotLook> parents;  ///< that it was forked from, without their vdso
+  std::vector<std::string> left_out;  ///< the reasons, one line each
+  std::vector<SnapshotLook> parents;  ///< its ancestors, without their vdso
 };
 
 constexpr int kMaxAttempts = 5;
 constexpr std::size_t kMaxModules = std::size_t{1} << 16;
 constexpr std::uint64_t kMaxVdso = std::uint64_t{1} << 20;
 
-/// False where the process is gone. What is not `needed` may be forbidden.
+/// False if the process has ended. A file that is not `needed` may be unreadable.
 Result<bool> take_text(const ProcSource& process, const char* file, bool needed,
                        SnapshotLook& look) {
   auto text = process.text_of(file);
@@ -244,7 +244,7 @@ Result<bool> take_text(const ProcSource& process, const char* file, bool needed,
   return true;
 }
 
-/// Where the first thread has ended, another one was asked, which has times of its own.
+/// If the main thread has ended, another one was read, with times of its own: this corrects them.
 void mend_stat(const ProcSource& process, SnapshotLook& look) {
   for (auto& [file, text] : look.texts) {
     if (std::string_view(file) != "stat") continue;
@@ -279,7 +279,7 @@ bool has_file(const SnapshotLook& look, const FileFacts& file) noexcept {
 bool is_believed(const ProcSource& process, const std::string& proc, const Input& input,
                  SnapshotLook& look) {
   if (!is_older_than(process, proc, input.facts())) return true;
-  // A child has its parent's dump mapped, too.
+  // A child has its parent's dump mapped as well.
   const bool is_parents =
       std::any_of(look.parents.begin(), look.parents.end(),
                   [&](const SnapshotLook& parent) { return has_file(parent, input.facts()); });
@@ -296,7 +296,7 @@ void find_files(const ProcSource& process, const Roots& roots, bool any_owner, S
   for (Input& dump : dumps.dumps) {
     if (is_believed(process, roots.proc, dump, look)) look.dumps.push_back(std::move(dump));
   }
-  for (SnapshotLook& parent : look.parents) {  // each file once
+  for (SnapshotLook& parent : look.parents) {  // store each file once
     if (parent.map && has_file(look, parent.map->facts())) parent.map.reset();
     std::erase_if(parent.dumps, [&](const Input& dump) { return has_file(look, dump.facts()); });
   }
@@ -314,7 +314,7 @@ void take_vdso(const ProcSource& process, SnapshotLook& look) {
   }
 }
 
-/// Without files. False where the process is gone.
+/// Without files. False if the process has ended.
 Result<bool> look_at_process(const ProcSource& process, const SnapshotOptions& options,
                              MappedFiles& files, SnapshotLook& look) {
   look.pid = process.pid();
@@ -335,7 +335,7 @@ Result<bool> look_at_process(const ProcSource& process, const SnapshotOptions& o
   return true;
 }
 
-/// What names the memory that the process has from them.
+/// Reads the ancestors whose sources name memory that the process inherited.
 void look_at_parents(const ProcSource& process, const Roots& roots, const SnapshotOptions& options,
                      MappedFiles& files, SnapshotLook& look) {
   for (const ProcSource& parent : living_parents(process, roots)) {
@@ -350,7 +350,7 @@ void look_at_parents(const ProcSource& process, const Roots& roots, const Snapsh
   }
 }
 
-/// One try. Nothing where the process is gone.
+/// One attempt. Nothing if the process has ended.
 Result<std::optional<SnapshotLook>> look_once(const ProcSource& process, const Roots& roots,
                                               const SnapshotOptions& options, MappedFiles& files) {
   SnapshotLook look;
@@ -374,7 +374,7 @@ SnapshotModule described(const MappedFile& file, const Module* module) {
   return described;
 }
 
-/// Nothing where it is no ELF file, or one that nobody can open and that has no code.
+/// Nothing if it is not an ELF file, or an unreadable file without code.
 std::optional<SnapshotModule> module_of(const ProcSource& process, const Region& region) {
   auto input = process.open_region(region);
   if (input && *input) {
@@ -386,7 +386,7 @@ std::optional<SnapshotModule> module_of(const ProcSource& process, const Region&
   return described(*region.file, nullptr);
 }
 
-/// Nothing where the process is gone.
+/// Nothing if the process has ended.
 Result<std::optional<SnapshotLook>> look_for_snapshot(const ProcSource& process, const Roots& roots,
                                                       const SnapshotOptions& options,
                                                       MappedFiles& files) {
@@ -402,9 +402,9 @@ Result<std::optional<SnapshotLook>> look_for_snapshot(const ProcSource& process,
   return Failure({Errc::io, "process " + pid + " runs one program after the other", 0, {}});
 }
 
-/// The ELF files that it has mapped, by path.
+/// The mapped ELF files, by path.
 std::vector<SnapshotModule> modules_of(const ProcSource& process, const SnapshotLook& look) {
-  // The region by which a file is opened: one with code, as that cannot be left out.
+  // The region used to open a file: one with code, because that may not be left out.
   std::unordered_map<const MappedFile*, const Region*> shown;
   for (const Region& region : look.memory.regions) {
     if (!region.file->is_file() || shown.size() >= kMaxModules) continue;
@@ -426,7 +426,7 @@ std::vector<SnapshotModule> modules_of(const ProcSource& process, const Snapshot
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-/// Puts what was seen into a tree, and says in the manifest what that is.
+/// Writes the collected data into a tree, and describes it in the manifest.
 class SnapshotWriter {
  public:
   SnapshotWriter(const ProcSource& process, const Roots& roots, const SnapshotOptions& options,
@@ -490,7 +490,7 @@ Result<void> SnapshotWriter::write_texts(const SnapshotLook& look) {
 }
 
 Result<void> SnapshotWriter::write_machine() {
-  // Where the machine's times begin, as those of a process count from there.
+  // The boot time, because start times of processes count from there.
   const std::string boot = "btime " + std::to_string(manifest_.boot_ns / kSecond) + "\n";
   Result<void> written = tree_.write("proc/stat", boot);
   return written ? tree_.make_directory("tmp") : written;
@@ -502,14 +502,14 @@ Result<void> SnapshotWriter::write_file(SnapshotFile::Kind kind, const std::stri
   if (text.size() > room_) text = text.substr(0, room_);
   if (kind == SnapshotFile::Kind::map) text = text.substr(0, text.rfind('\n') + 1);
   Result<void> written = tree_.write(path, text, input.facts().mtime_ns);
-  // Writing from a mapping that has lost its file fails so.
+  // Fails like this if the source file of a mapping was truncated.
   const int failed = written ? 0 : written.error().sys_errno;
   if (input.was_truncated() || failed == EFAULT) {
     tree_.remove(path);
     manifest_.left_out.push_back(input.name() + " was truncated while it was copied");
     return {};
   }
-  // Whoever maps a file chooses its path.
+  // The path is chosen by the process that mapped the file, so it may be unusable.
   if (failed == EEXIST || failed == EINVAL || failed == ENAMETOOLONG || failed == ENOTDIR) {
     manifest_.left_out.push_back(input.name() + " has a path that cannot be copied");
     return {};
@@ -525,8 +525,8 @@ Result<void> SnapshotWriter::write_file(SnapshotFile::Kind kind, const std::stri
   return {};
 }
 
-/// Those that are mapped are looked for where they are, by the paths in "maps"; any other by its
-/// pid's name.
+/// A mapped dump is placed at its path from "maps", where readers look for it; any other dump under
+/// the name for its pid.
 std::string SnapshotWriter::place_of_dump(const Input& dump, const SnapshotLook& look) const {
   const std::string root = roots_.proc + "/" + std::to_string(look.pid) + "/root";
   std::string_view path = dump.name();
@@ -553,7 +553,7 @@ Result<void> SnapshotWriter::write_vdso(const SnapshotLook& look) {
 Result<void> SnapshotWriter::write_process(const SnapshotLook& look) {
   Result<void> written = write_texts(look);
   if (written && look.map) {
-    // As a map that grows: whole lines, and not the filler of a writer that maps the file.
+    // Like a growing map: whole lines only, without the filler of a mapped writer.
     const Map map(*look.map, {.growing = true});
     const std::string path = "tmp/" + kMapName.of(look.pid);
     const std::string_view text = map.text();

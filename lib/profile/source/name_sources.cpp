@@ -12,22 +12,22 @@ namespace {
 /// A process: its memory, its ELF files, its perf map and its dumps.
 class ProcessNames {
  public:
-  /// null where there is no such process, but files that it left, or its memory may not be seen,
-  /// which then is said. Fails with not_found where there is neither.
+  /// Null if there is no such process but it left files, or if its memory is not readable, which is
+  /// reported. Fails with not_found if there are neither process nor files.
   static Result<std::unique_ptr<ProcessNames>> open(pid_t pid, const NameSourceOptions& options,
                                                     FetchDebugFile fetch);
-  /// One that was packed up.
+  /// A process in a snapshot.
   static Result<std::unique_ptr<ProcessNames>> open_snapshot(const std::string& directory,
                                                              const NameSourceOptions& options,
                                                              FetchDebugFile fetch);
 
   pid_t pid() const noexcept { return pid_; }
-  /// Answers by what the process has now; once it has ended, that it is gone.
+  /// Looks up the current names; after the process has ended, the answer says that.
   void find_all(std::span<const Query> queries, std::span<AddressName> answers);
-  /// How a source of it is called: that of a snapshot below the directory as it was typed. Lives as
-  /// long as this.
+  /// The name to show for a source: in a snapshot, below the directory as it was typed. Lives as
+  /// long as this object.
   std::string_view shown(const std::string& source);
-  /// The first of its dumps whose times are ticks of the processor, or null.
+  /// The first of its dumps whose times are processor ticks, or null.
   const Jitdump* with_ticks() const noexcept;
   const Symbolizer& symbolizer() const noexcept { return symbolizer_; }
 
@@ -44,13 +44,13 @@ class ProcessNames {
   pid_t pid_;
   SourceObserver& observer_;
   bool may_change_;
-  std::string absolute_;  // of a snapshot
+  std::string absolute_;  // of the snapshot
   std::string typed_;
   std::unordered_map<std::string, std::string> shown_;
   ModuleCache cache_;
   ProcessTracker tracker_;
   Symbolizer symbolizer_;
-  std::uint64_t seen_at_ = 0;  // tracker's time
+  std::uint64_t seen_at_ = 0;  // in the tracker's time
   bool is_gone_ = false;
   bool was_asked_ = false;
 };
@@ -124,7 +124,7 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<Proce
     if (names->has_files(options)) return nullptr;
     return Failure(no_process(names->pid_));
   }
-  // One of the kernel's, or of a process in another namespace that wrote these files.
+  // A kernel thread has this pid, or the files were written by a process in another namespace.
   if (names->tracker_.at(names->pid_)->regions().empty()) return nullptr;
   Result<void> taken = names->take_jit(options);
   if (!taken) return Failure(std::move(taken.error()));
@@ -140,7 +140,7 @@ Result<void> ProcessNames::take_jit(const NameSourceOptions& options) {
   return {};
 }
 
-/// The process's own files in --map-dir, and those of the processes that it was forked from.
+/// The process's own files in --map-dir, and those of its ancestors.
 Result<void> ProcessNames::take_jit_of_directory(const NameSourceOptions& options) {
   const auto open = [&](pid_t pid) -> Result<std::shared_ptr<JitSources>> {
     Result<std::vector<OpenedInput>> opened = open_process_source(pid, options.opening);
@@ -168,7 +168,7 @@ Result<void> ProcessNames::take_jit_of_directory(const NameSourceOptions& option
   return {};
 }
 
-/// What is left of a process may still name its code.
+/// Files left by a process may still name its code.
 bool ProcessNames::has_files(const NameSourceOptions& options) const {
   if (!options.opening.map_dir.empty()) return true;
   const Roots& roots = tracker_.options().roots;
@@ -178,7 +178,7 @@ bool ProcessNames::has_files(const NameSourceOptions& options) const {
   return !dumps.dumps.empty() || !dumps.refused.empty();
 }
 
-/// Nothing of a program that has ended is answered for the next one, nor for another process.
+/// Names of a program that has ended must not be used for its successor, nor for another process.
 void ProcessNames::look_again() {
   if (is_gone_) return;
   const std::string process = "process " + std::to_string(pid_);
@@ -190,7 +190,7 @@ void ProcessNames::look_again() {
     if (is_gone_) return observer_.note(process + " has ended, and another one has its pid");
     observer_.note(process + " runs another program now");
   }
-  static_cast<void>(tracker_.refresh_jit(pid_));  // what there was, stays
+  static_cast<void>(tracker_.refresh_jit(pid_));  // on failure the old content stays
 }
 
 void ProcessNames::find_all(std::span<const Query> queries, std::span<AddressName> answers) {
@@ -222,11 +222,11 @@ const Jitdump* ProcessNames::with_ticks() const noexcept {
 
 struct NameSources::State {
   struct Process {
-    std::size_t rank = 0;  ///< its place among the sources
+    std::size_t rank = 0;  ///< its position among the sources
     std::unique_ptr<ProcessNames> names;
   };
 
-  /// null: the source is to be opened as files.
+  /// Null: open the source as files.
   Result<std::unique_ptr<ProcessNames>> open_process(const Source& source) const;
   Result<void> open(std::span<const Source> sources);
   Result<void> check_times();
@@ -237,16 +237,16 @@ struct NameSources::State {
   SourceAnswer by_process(std::size_t i, std::size_t process);
 
   NameSourceOptions options;
-  SourceFiles opened;  ///< until they are in `files`
+  SourceFiles opened;  ///< until moved into `files`
   bool has_files = false;
   bool misses_process = false;
   bool has_ticks = false;
-  std::size_t files_rank = 0;  ///< of the last one
+  std::size_t files_rank = 0;  ///< of the last file
   std::optional<Resolver> files;
   std::vector<Process> processes;
-  // The last answers.
+  // Results of the last query.
   std::vector<Resolution> resolutions;
-  std::vector<std::vector<AddressName>> names;  ///< by process
+  std::vector<std::vector<AddressName>> names;  ///< one list per process
 };
 
 Result<std::unique_ptr<ProcessNames>> NameSources::State::open_process(const Source& source) const {

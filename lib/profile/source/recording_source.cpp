@@ -11,20 +11,21 @@
 namespace perfmap {
 namespace {
 
-/// As far as a recording tells: of a kernel of that name on a machine of that name.
+/// Whether the recording was made on this machine, by host name, kernel release and architecture;
+/// false if these are not recorded.
 bool is_of_this_machine(const RecordingFacts& facts) {
   struct utsname here {};
   return ::uname(&here) == 0 && !facts.hostname.empty() && facts.hostname == here.nodename &&
          facts.os_release == here.release && facts.arch == here.machine;
 }
 
-/// The build ids of files, as perf noted them at the end of the recording.
+/// The build ids of files that perf recorded at the end.
 ExpectedBuildId recorded_build_ids(const Recording& recording) {
   auto ids = std::make_shared<std::unordered_map<std::string, std::string>>();
   for (const RecordedBuildId& one : recording.facts().build_ids) {
     if (!one.is_kernel) ids->try_emplace(one.path, one.build_id);
   }
-  // Recordings that perf compressed, or wrote into a pipe, have no build-ids.
+  // Recordings that perf compressed, or wrote into a pipe, have no build ids.
   const bool may_have_our_vdso = is_of_this_machine(recording.facts());
   return [ids, may_have_our_vdso](const std::string& path) {
     const auto found = ids->find(path);
@@ -48,7 +49,7 @@ Result<Input> open_recording_input(const std::string& path) {
   if (kind == SourceKind::bzip2) return Failure(unsupported_source(path, kind));
   if (!is_expandable(input->text())) return input;
   Result<Input> inner = expanded(*input);
-  // A pprof profile is gzip data, too. It stays compressed here: its reader expands it.
+  // A pprof profile is gzip data as well. It stays compressed here, because its reader expands it.
   const bool is_other = inner && !is_recording(inner->text());
   return kind == SourceKind::gzip && is_other ? input : inner;
 }

@@ -18,7 +18,7 @@ Result<Input> open_path(const std::string& path) {
   return path == "-" ? Input::from_descriptor(STDIN_FILENO, "-") : Input::open(path);
 }
 
-/// A file that grew while it was opened is still being written: its end may be half there.
+/// A file that grew while it was opened is still being written: its end may be incomplete.
 bool still_grows(const Input& input) {
   Input again = input;
   const bool is_dump = detect_kind(input.text()) == SourceKind::jitdump;
@@ -36,7 +36,8 @@ bool is_foreign(const Error& error) {
   return error.code == Errc::refused && error.message.find("belongs to user") != std::string::npos;
 }
 
-/// Whoever unpacked the bundle owns its files. They are called as the user calls the bundle.
+/// Files of a bundle belong to the user who unpacked it. Their shown names begin with the bundle's
+/// name as typed.
 Result<std::vector<OpenedInput>> open_snapshot_inputs(const std::string& directory,
                                                       SourceOptions options) {
   const Result<Snapshot> snapshot = Snapshot::open(directory);
@@ -61,7 +62,7 @@ Result<std::vector<OpenedInput>> open_snapshot_inputs(const std::string& directo
   return opened;
 }
 
-/// A directory that was named is looked into as it is; only links and odd files stay out.
+/// A directory given by name is searched directly; only links and special files are refused.
 Result<std::vector<OpenedInput>> open_in_map_dir(pid_t pid, const SourceOptions& options) {
   if (Snapshot::is_at(options.map_dir)) {
     const Result<Snapshot> snapshot = Snapshot::open(options.map_dir);
@@ -87,13 +88,13 @@ Result<std::vector<OpenedInput>> open_in_map_dir(pid_t pid, const SourceOptions&
   return opened;
 }
 
-/// Nothing tells what an empty file is but what it is called.
+/// Only the name of an empty file shows its kind.
 SourceKind kind_of_empty(const std::string& path, const std::string& wanted) {
   const bool dump = wanted.empty() ? kDumpName.is_last_of(path) : wanted == "jitdump";
   return dump ? SourceKind::jitdump : SourceKind::perf_map;
 }
 
-/// An empty file is empty under any kind.
+/// An empty file is valid as any kind.
 SourceKind kind_of(const Input& input, const SourceOptions& options) {
   if (input.text().empty()) return kind_of_empty(input.name(), options.kind);
   return options.kind.empty() ? detect_kind(input.text()) : *parse_kind(options.kind);
@@ -105,7 +106,7 @@ Error placed(Error error, const std::string& name) {
   return error;
 }
 
-/// A jitdump of what was made of one.
+/// Converts JSON that was made from a jitdump back to a dump.
 Result<OpenedInput> dump_of_json(const Input& input) {
   Result<JitdumpBytes> dump = dump_from_json(input.text());
   if (!dump) return Failure(placed(std::move(dump.error()), input.name()));
@@ -126,7 +127,7 @@ Result<OpenedInput> dump_of_log(const Input& log, std::uint32_t pid) {
   return opened;
 }
 
-/// A dump without its magic cannot be read as one, unless there is nothing to be read.
+/// The error for a dump without its magic number.
 Error no_dump(const Input& input) {
   const SourceKind found = detect_kind(input.text());
   const std::string what = is_damaged_jitdump(input.text())
@@ -136,7 +137,7 @@ Error no_dump(const Input& input) {
   return {Errc::bad_format, input.name() + what, 0, {}};
 }
 
-/// What is taken for a perf map because it is nothing else.
+/// Checks files that are read as a perf map because they match no other format.
 Result<void> check_map(const Input& input, const SourceOptions& options) {
   if (is_damaged_jitdump(input.text())) return Failure(no_dump(input));
   if (!options.needs_magic || !is_binary(input.text())) return {};
@@ -147,7 +148,7 @@ Result<void> check_map(const Input& input, const SourceOptions& options) {
                   {}});
 }
 
-/// The same bytes with the magic number that they should have.
+/// The same bytes with a corrected magic number.
 OpenedInput mended_dump(const Input& input, std::endian order) {
   std::string bytes(order == std::endian::little ? "DTiJ" : "JiTD");
   bytes += input.text().substr(bytes.size());
@@ -182,7 +183,7 @@ Result<Map> map_of_dump(Jitdump dump, Opening* opening, std::uint64_t time) {
   return map_of_text(std::move(text), input.name(), opening);
 }
 
-/// Entries in the order of the maps, as one; named after the first.
+/// The entries of all maps in order, as one map; named after the first.
 Map joined(const std::vector<Map>& maps) {
   std::string text;
   for (const Map& map : maps) {
@@ -333,7 +334,8 @@ Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool gr
   return OpenedInput{std::move(input), kind, growing};
 }
 
-// Runtimes write dumps through buffers: while one does, its last record is seldom whole.
+// Runtimes write dumps through buffers, so the last record is often incomplete while the process
+// runs.
 Jitdump dump_of(OpenedInput opened, const SourceOptions& options) {
   const FileFacts& facts = opened.input.facts();
   const bool growing = opened.growing || (facts.is_regular && find_writer(facts));

@@ -8,24 +8,24 @@
 
 namespace perfmap {
 
-/// Kinds of code as pictures tell them apart: of JIT code, how far it is optimised.
+/// Kinds of code that pictures show in different colours; JIT code by optimization tier.
 enum class CodeClass : std::uint8_t {
   unknown,
   kernel,
   native,
   inlined,
-  interpreted,  ///< from here to `runtime`: as TierClass
+  interpreted,  ///< up to `runtime`: same as TierClass
   baseline,
   middle,
   optimized,
-  runtime,  ///< code that a runtime makes for itself: stubs, builtins, trampolines
-  jit,      ///< of no tier that is known
+  runtime,  ///< code that a runtime generates for itself: stubs, builtins, trampolines
+  jit,      ///< unknown tier
 };
 inline constexpr std::uint8_t kCodeClasses = 10;
 
 CodeClass code_class(const FrameFunction& function) noexcept;
 
-/// The tiers of DecodedName::tier that a class holds; see TierClass.
+/// The tiers of DecodedName::tier in a class; see TierClass.
 std::span<const Tier> tiers_of(CodeClass code) noexcept;
 
 }  // namespace perfmap

@@ -19,7 +19,7 @@ namespace {
 
 struct Category {
   std::string_view name;
-  std::string_view color;  // one of those that the front end knows; one category has to be grey
+  std::string_view color;  // a colour known to the front end; one category must be grey
 };
 constexpr std::array<Category, kCodeClasses> kCategories{{
     {"Other", "grey"},
@@ -34,7 +34,7 @@ constexpr std::array<Category, kCodeClasses> kCategories{{
     {"JIT", "green"},
 }};
 
-/// The value of "categories": one for each CodeClass, in its order, with tiers as subcategories.
+/// The value of "categories": one per CodeClass, in its order, with tiers as subcategories.
 void write_firefox_categories(JsonWriter& json) {
   json.begin_array();
   for (std::uint8_t i = 0; i < kCodeClasses; ++i) {
@@ -51,21 +51,21 @@ void write_firefox_categories(JsonWriter& json) {
   json.end_array();
 }
 
-/// The subcategory of a function in the category of its class; 0: none of its own.
+/// The subcategory of a function within the category of its class; 0: none.
 std::uint32_t firefox_subcategory(const FrameFunction& function) noexcept {
   const std::span<const Tier> tiers = tiers_of(code_class(function));
   const auto found = std::ranges::find(tiers, function.tier, &Tier::name);
   return found == tiers.end() ? 0 : static_cast<std::uint32_t>(found - tiers.begin()) + 1;
 }
 
-/// What threads of a Firefox profile share: stacks, frames, functions, native symbols, libraries,
-/// sources and strings. Borrows the frame table.
+/// Data that all threads of a Firefox profile share: stacks, frames, functions, native symbols,
+/// libraries, sources and strings. Borrows the frame table.
 class FirefoxTables {
  public:
   FirefoxTables(const FrameTable& table, bool merge_tiers)
       : table_(table), functions_(table, merge_tiers, false) {}
 
-  /// The stack of `frames`, the leaf first; nothing where there are none.
+  /// The index of the stack `frames`, leaf first; nothing if it is empty.
   std::optional<std::uint32_t> stack_of(std::span<const StackFrame> frames);
 
   void write_libs(JsonWriter& json, std::string_view arch) const;
@@ -75,8 +75,8 @@ class FirefoxTables {
  private:
   struct Frame {
     std::uint32_t place;
-    std::uint32_t holder;  // the place that it is inlined into, or its own
-    std::uint32_t depth;   // of inlining; 0: not inlined
+    std::uint32_t holder;  // the frame that it is inlined into, or its own
+    std::uint32_t depth;   // inline depth; 0: not inlined
     bool is_return;
     friend bool operator==(const Frame&, const Frame&) = default;
   };
@@ -87,7 +87,7 @@ class FirefoxTables {
     friend bool operator==(const Symbol&, const Symbol&) = default;
   };
   struct Lib {
-    std::uint32_t path;      // numbers of strings
+    std::uint32_t path;      // string indexes
     std::uint32_t build_id;  // in hexadecimal
     friend bool operator==(const Lib&, const Lib&) = default;
   };
@@ -144,8 +144,8 @@ std::string hex(std::string_view bytes) {
   return text;
 }
 
-/// A build-id as Breakpad has it: sixteen bytes, of which the first three fields of a GUID are
-/// turned round, and an age of 0.
+/// A build id in Breakpad's format: sixteen bytes, with the first three GUID fields byte-swapped,
+/// and an age of 0.
 std::string breakpad_id(std::string_view build_id_hex) {
   std::string id(build_id_hex.substr(0, 32));
   id.resize(32, '0');
@@ -190,7 +190,7 @@ void FirefoxTables::describe_frame(const Frame& frame) {
   const FramePlace& holder = table_.place(frame.holder);
   const FrameFunction& symbol = table_.function(holder.function);
   const std::uint32_t lib = lib_of(symbol, holder);
-  const bool is_double = holder.vaddr >> 53 == 0;  // which is what readers keep numbers as
+  const bool is_double = holder.vaddr >> 53 == 0;  // readers store numbers as doubles
   if (symbol.name.empty() || lib == kNone || holder.offset > holder.vaddr || !is_double) {
     symbols_of_frames_.push_back(kNone);
     return;
@@ -252,7 +252,7 @@ class Columns {
   Columns(const Columns&) = delete;
   Columns& operator=(const Columns&) = delete;
 
-  /// A column of what `write(row)` writes.
+  /// A column whose values `write(row)` writes.
   template <class Write>
   void each(std::string_view name, Write write) {
     json_.key(name);
@@ -260,7 +260,7 @@ class Columns {
     for (std::uint32_t row = 0; row < length_; ++row) write(row);
     json_.end_array();
   }
-  /// A column of numbers: what `value(row)` answers.
+  /// A column of numbers, `value(row)`.
   template <class Value>
   void numbers(std::string_view name, Value value) {
     each(name, [&](std::uint32_t row) { json_.integer(static_cast<std::int64_t>(value(row))); });
@@ -288,7 +288,7 @@ void FirefoxTables::write_shared(JsonWriter& json) {
   write_symbols(json);
   write_resources(json);
   write_sources(json);
-  // Last: the tables above have numbered what they mention.
+  // Last, because the tables above add strings.
   json.key("stringArray");
   json.begin_array();
   for (std::uint32_t i = 0; i < strings_.size(); ++i) json.string(strings_[i]);
@@ -319,7 +319,7 @@ void FirefoxTables::write_frames(JsonWriter& json) {
   });
   table.each("line", [&](std::uint32_t row) { number_or_null(json, place(row).line, 0); });
   table.each("column", [&](std::uint32_t row) { number_or_null(json, place(row).column, 0); });
-  // Doubles cannot tell addresses above 2^53 apart, and the kernel's are relative to nothing.
+  // Doubles cannot represent all addresses above 2^53, and kernel addresses have no base.
   table.numbers("address", [&](std::uint32_t row) {
     const Address address = place(row).vaddr - (frames_[row].is_return ? 1 : 0);
     return address >> 53 != 0 ? -1 : static_cast<std::int64_t>(address);
@@ -387,11 +387,11 @@ void FirefoxTables::write_sources(JsonWriter& json) const {
 
 namespace {
 
-constexpr unsigned kMilliseconds = 6;  // decimals of nanoseconds as milliseconds
+constexpr unsigned kMilliseconds = 6;  // decimals of nanoseconds in milliseconds
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr std::uint64_t kVersion = 66;
 
-/// The processed profile of profiler.firefox.com, version 66, which later front ends upgrade.
+/// The processed profile format of profiler.firefox.com, version 66; later front ends upgrade it.
 /// Source: firefox-devtools/profiler, src/types/profile.ts and docs-developer.
 class FirefoxWriter : public StackWriter {
  public:
@@ -449,7 +449,7 @@ class FirefoxWriter : public StackWriter {
     }
   }
 
-  /// Nanoseconds between samples; a millisecond where nobody knows.
+  /// Nanoseconds between samples; one millisecond if unknown.
   std::uint64_t interval() const {
     if (input_.profile.events.empty()) return kMillion;
     const StackProfile::Event& event = input_.profile.events.front();
@@ -502,7 +502,8 @@ class FirefoxWriter : public StackWriter {
   void write_thread(const ThreadProfile& thread) {
     const bool has_event = thread.event < input_.profile.events.size();
     const std::string event = has_event ? input_.profile.events[thread.event].name : "";
-    const bool is_first = thread.event == 0;  // others of the same thread need names of their own
+    const bool is_first = thread.event == 0;  // further events of the same thread need their own
+                                              // names
     const std::string tid = std::to_string(thread.tid);
     json_.begin_object();
     json_.member("name", is_first ? thread.comm : thread.comm + " (" + event + ")");
@@ -543,7 +544,7 @@ class FirefoxWriter : public StackWriter {
       before = std::max(time, before);
     });
     column("weight", thread.stacks, [&](std::uint32_t) { json_.number(1); });
-    if (is_time) {  // a sample stands for that much of the thread's time
+    if (is_time) {  // the sample's weight is CPU time of the thread
       column("threadCPUDelta", thread.periods,
              [&](std::uint32_t period) { json_.number(period / 1000); });
     }

@@ -7,7 +7,7 @@
 namespace perfmap {
 namespace {
 
-/// Nodes by parent: the children of one are those in [begin(node), begin(node + 1)).
+/// Nodes by parent: the children of a node are those in [begin(node), begin(node + 1)).
 class Children {
  public:
   explicit Children(const StackTree& tree) : begins_(tree.size() + 1), nodes_(tree.size() - 1) {
@@ -49,8 +49,8 @@ class FoldedWriter : public StackWriter {
   }
 
  private:
-  /// What is to be written below a node: the line of a child, or all lines that go on from it.
-  /// Texts differ, none begins another but as the shorter number, and so their order is that of
+  /// What to write below a node: the line of a child, or all lines that continue from it. The texts
+  /// are distinct, and none is a prefix of another except a shorter number, so sorting them sorts
   /// the lines.
   struct Item {
     std::string text;
@@ -103,7 +103,7 @@ class FoldedWriter : public StackWriter {
       }
       if (!children.of(child).empty()) items.push_back({label + ";", child, true});
     }
-    // The last comes first, as on a stack.
+    // In descending order, because items are taken from the back.
     std::sort(items.begin(), items.end(),
               [](const Item& a, const Item& b) { return a.text > b.text; });
     return items;
@@ -141,7 +141,7 @@ class FoldedWriter : public StackWriter {
   StringPool labels_;
   std::vector<std::uint32_t> labels_of_frames_;  // 0: not made yet
   StackTree tree_;                               // of labels
-  std::vector<std::uint64_t> counts_;            // of samples that end at a node, or weights
+  std::vector<std::uint64_t> counts_;            // samples that end at a node, or their weights
 };
 
 }  // namespace

@@ -53,15 +53,15 @@ FrameSymbolizer::Located FrameSymbolizer::locate(const RawStack& stack, const Un
     return {{&names->unrecorded, address, frame.is_return}, region};
   if (region == nullptr) return {{nullptr, address, frame.is_return}, nullptr};
   if (is_mapped_file(*region)) {
-    // A process's own names count in files, too, for code that no symbol names; V8 maps its
-    // builtins twice, and names them at one of the places.
+    // A process's own names count in files, too, for code without a symbol. V8 maps its builtins
+    // twice, and names them at one of the two places.
     const bool has_own = names != nullptr && names->has_any();
     const void* const file = region->file.get();
     const void* const whose = has_own ? &own_files_[{names.get(), file}] : file;
     const std::uint64_t offset = address - region->range.begin + region->offset;
     return {{whose, offset, frame.is_return}, region};
   }
-  // Of memory without a name, one process's is not another's.
+  // Anonymous memory of different processes is different code.
   if (names == nullptr) return {{moment.space.get(), address, frame.is_return}, region};
   const auto origin = static_cast<std::size_t>(moment.lineage->origin_of(region, address));
   return {{&names->marks[origin], address, frame.is_return}, region};
@@ -74,12 +74,12 @@ FrameSymbolizer::Found FrameSymbolizer::found_of(const Places& places) const noe
           places.is_return};
 }
 
-/// Whether it is known what the frame stands for, which then is noted.
+/// Whether the frame's meaning is known already; if so, records it.
 bool FrameSymbolizer::find_known(const RawStack& stack, const UnwoundFrame& frame, const Key& key) {
   const Places places = known_.find(key, stack.source_time);
   if (places.count == 0) return false;
   found_.push_back(found_of(places));
-  // Code that comes and goes is looked up by its time.
+  // Code that can be replaced is looked up with its time.
   if (places.is_forever())
     recent(stack, frame) = {frame.pc, stack.moment->id, frame.is_return, found_.back()};
   return true;
@@ -118,7 +118,7 @@ void FrameSymbolizer::prepare(std::span<const RawStack> stacks) {
   settle(pending);
 }
 
-/// Takes out what is known by now.
+/// Removes the frames that are known by now.
 void FrameSymbolizer::settle(std::vector<Pending>& pending) {
   std::erase_if(pending, [this](const Pending& one) {
     Found& found = found_[one.frame];
@@ -127,12 +127,12 @@ void FrameSymbolizer::settle(std::vector<Pending>& pending) {
   });
 }
 
-/// Code of a runtime may be another a moment later. That of files rarely is, so that each address
-/// is asked for once at first; but runtimes have code in files, too, and dumps that know since
-/// when.
+/// Runtime code may change at any moment, so it is looked up with times. Code of files rarely
+/// changes, so each address is asked for once at first; but runtimes also have code in files, and
+/// dumps that know since when.
 void FrameSymbolizer::name_pending(std::span<const Pending> pending, Files files) {
   std::unordered_map<const AddressSpaceSnapshot*, std::vector<Wanted>> by_moment;
-  std::vector<const AddressSpaceSnapshot*> moments;  // in the order in which they come
+  std::vector<const AddressSpaceSnapshot*> moments;  // in order of appearance
   std::unordered_set<Key, HashPlaceKey> asked;
   for (const Pending& one : pending) {
     const bool is_once = one.is_file && files == Files::once;
@@ -144,7 +144,7 @@ void FrameSymbolizer::name_pending(std::span<const Pending> pending, Files files
   for (const AddressSpaceSnapshot* const moment : moments) name_all(*moment, by_moment[moment]);
 }
 
-/// Nobody has the kernel's code.
+/// The bytes of kernel code are not available.
 void FrameSymbolizer::name_kernel(const Key& key) {
   FrameFunction function;
   function.kind = FrameKind::kernel;
@@ -168,8 +168,8 @@ void FrameSymbolizer::name_kernel(const Key& key) {
   all_.push_back(table_.add(place));
 }
 
-/// Nearly every caller has the call right before its pc: names are asked for at once as if all had,
-/// and what the code says is looked at once for each place.
+/// Nearly every caller has its call right before the pc. So all names are looked up as if that were
+/// so, and the code is checked once for each place.
 void FrameSymbolizer::look_at_call(const AddressSpaceSnapshot& moment, Wanted& wanted,
                                    AddressName& name) {
   wanted.site = moment.unwind->return_site(wanted.pc, wanted.time);
@@ -196,8 +196,8 @@ void FrameSymbolizer::name_all(const AddressSpaceSnapshot& moment, std::span<Wan
   }
 }
 
-/// Samples come in the order of time: what stands for the same as when it was asked for last did so
-/// in between. Without that, each sample of code without a name would be kept.
+/// Samples come in time order: if an address has the same meaning as at the last query, it had that
+/// in between as well. Without this, each sample of unnamed code would be stored.
 void FrameSymbolizer::keep(const Key& key, const Places& places) {
   const auto places_of = [this](const Places& run) {
     return std::span(all_).subspan(run.first, run.count);
@@ -242,9 +242,9 @@ FrameKind kind_of(const AddressName& name, const Region* region) noexcept {
   return jit_region_kind(*region) == JitRegionKind::likely ? FrameKind::jit : FrameKind::unknown;
 }
 
-/// Whether no source has code there at the end: then none is taken to come there later. Code that
-/// comes and is moved away again is missed, which is why this is asked for files only: runtimes
-/// hardly have such code there, and a missing file has many addresses without a name.
+/// Whether no source has code there at the end: then none is assumed to get code there later. Code
+/// that comes and is moved away again is missed, so this is used for files only: runtimes hardly
+/// have such code there, and a missing file has many addresses without a name.
 bool has_no_later_name(const JitNames& names, const Query& query) {
   return std::ranges::all_of(names.sources, [&](const std::shared_ptr<JitSources>& sources) {
     if (sources == nullptr) return true;
@@ -253,7 +253,7 @@ bool has_no_later_name(const JitNames& names, const Query& query) {
   });
 }
 
-/// As perf calls it.
+/// The name that perf uses.
 std::string_view shown_name(const MappedFile& file) noexcept {
   return file.name.empty() ? std::string_view("//anon") : std::string_view(file.name);
 }
@@ -283,7 +283,7 @@ FrameSymbolizer::Places FrameSymbolizer::of_address(const AddressName& name, con
   return places;
 }
 
-/// Of code of a JIT, as its dump has it.
+/// For JIT code, from its dump.
 void FrameSymbolizer::add_jit_line(const AddressName& name, FrameFunction& function,
                                    FramePlace& place) const {
   const bool is_wanted = options_.names == StackOptions::Names::lines ||
@@ -297,7 +297,7 @@ void FrameSymbolizer::add_jit_line(const AddressName& name, FrameFunction& funct
   if (!line->file.empty()) function.file = line->file;
 }
 
-/// The innermost first; the last is the function that has the code, with its symbol's name.
+/// Innermost first; the last is the function that contains the code, with the name of its symbol.
 void FrameSymbolizer::add_frames(const AddressName& name, FrameFunction function,
                                  FramePlace place) {
   const std::size_t inlined = name.frames.empty() ? 0 : name.frames.size() - 1;
@@ -324,7 +324,7 @@ void FrameSymbolizer::add_frames(const AddressName& name, FrameFunction function
   all_.push_back(table_.add(place));
 }
 
-/// Views of it live as long as `name`; FrameTable copies them.
+/// Its views live as long as `name`; FrameTable copies them.
 FrameFunction FrameSymbolizer::function_of(const AddressName& name, const Region* region) const {
   FrameFunction function;
   function.kind = kind_of(name, region);
@@ -346,7 +346,7 @@ FrameFunction FrameSymbolizer::function_of(const AddressName& name, const Region
   return function;
 }
 
-/// How long the answer holds for that address.
+/// Stores how long the answer is valid for that address.
 void FrameSymbolizer::set_jit_span(const AddressName& name, const Wanted& wanted,
                                    const AddressSpaceSnapshot& moment, const Region* region,
                                    Places& places) {
@@ -356,7 +356,7 @@ void FrameSymbolizer::set_jit_span(const AddressName& name, const Wanted& wanted
     return sources != nullptr && !sources->resolver().timelines().empty();
   };
   const auto& sources = moment.names->sources;
-  // A parent's dump is asked for the moment of the fork, whatever the time of the sample.
+  // A parent's dump is asked for the moment of the fork, independent of the sample's time.
   const bool has_times = name.is_inherited ? has_dump(moment.place.jit)
                                            : std::any_of(sources.begin(), sources.end(), has_dump);
   if (!has_times) return;
@@ -376,7 +376,8 @@ void FrameSymbolizer::set_jit_span(const AddressName& name, const Wanted& wanted
   places.until = code->until;
 }
 
-/// One for all processes that map the same part of a file; others lie where they do.
+/// One mapping for all processes that map the same part of a file; other memory is identified by
+/// address.
 std::uint32_t FrameSymbolizer::mapping_of(const AddressName& name, const Region* region,
                                           FrameKind kind) {
   if (region == nullptr) return 0;

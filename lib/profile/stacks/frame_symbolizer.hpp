@@ -18,10 +18,10 @@
 
 namespace perfmap {
 
-/// What an address of a process stands for, in every process where that is the same code.
+/// Identifies code at an address, across all processes in which it is the same code.
 struct PlaceKey {
-  const void* what = nullptr;  ///< a MappedFile, or the sources of a runtime's code, or nothing
-  std::uint64_t where = 0;     ///< offset in the file, or address
+  const void* what = nullptr;  ///< a MappedFile, or the sources of runtime code, or null
+  std::uint64_t where = 0;     ///< offset in the file, or the address
   bool is_return = false;
   bool operator==(const PlaceKey&) const = default;
 };
@@ -33,26 +33,26 @@ struct HashPlaceKey {
   }
 };
 
-/// Places of one address, the innermost first, by their position in a list.
+/// The places of one address, innermost first, as a range of a list.
 struct PlaceRun {
   std::uint32_t first = 0;
-  std::uint32_t count = 0;  ///< never 0 of those that are known
-  std::uint64_t since = 0;  ///< of code that comes and goes
+  std::uint32_t count = 0;  ///< never 0 if known
+  std::uint64_t since = 0;  ///< for code that can be replaced
   std::uint64_t until = UINT64_MAX;
-  bool is_return = false;  ///< named by the address before
+  bool is_return = false;  ///< looked up at the address minus one
 
   bool is_forever() const noexcept { return since == 0 && until == UINT64_MAX; }
-  /// At the time asked for, and who knows when else.
+  /// Valid at the queried time only.
   bool is_moment() const noexcept { return until - since == 1; }
 };
 
-/// The runs of keys. Code of files lies in one table of 32 bytes a place, as most look-ups are for
-/// such; code of runtimes has a list of runs for each key.
+/// Maps keys to runs of places. Code of files is in one hash table of 32 bytes an entry, because
+/// most look-ups are for such code; runtime code has a list of runs for each key.
 class SymbolCache {
  public:
   SymbolCache() : slots_(kFirst) {}
 
-  /// count is 0 where none is known.
+  /// count is 0 if unknown.
   PlaceRun find(const PlaceKey& key, std::uint64_t time) const noexcept {
     const Slot& slot = slots_[place_of(key)];
     if (slot.count != 0) return {slot.first, slot.count, 0, UINT64_MAX, slot.is_return != 0};
@@ -64,7 +64,7 @@ class SymbolCache {
     }
     return {};
   }
-  /// There must be none for that key at that time.
+  /// The key must have no run for that time yet.
   void add(const PlaceKey& key, const PlaceRun& run) {
     if (!run.is_forever()) {
       runs_[key].push_back(run);
@@ -73,7 +73,7 @@ class SymbolCache {
     if (2 * ++used_ > slots_.size()) grow();
     slots_[place_of(key)] = {key, run.first, run.count & kMaxPlaces, run.is_return ? 1U : 0U};
   }
-  /// What was added last for a time only; null: nothing. Valid until the next add().
+  /// The last added run that is limited in time, or null. Valid until the next add().
   PlaceRun* last_of(const PlaceKey& key) {
     const auto found = runs_.find(key);
     return found == runs_.end() ? nullptr : &found->second.back();
@@ -103,35 +103,35 @@ class SymbolCache {
     }
   }
 
-  std::vector<Slot> slots_;  // no more than half of them in use
+  std::vector<Slot> slots_;  // at most half full
   std::size_t used_ = 0;
   std::unordered_map<PlaceKey, std::vector<PlaceRun>, HashPlaceKey> runs_;
 };
 
-/// Whether a region shows a file's bytes, at whatever address.
+/// Whether a region shows a file's bytes, at any address.
 inline bool is_mapped_file(const Region& region) noexcept {
   return region.file->is_file() || region.file->kind == RegionKind::vdso;
 }
 
-/// Of the frames of a stack, those that were inlined included.
+/// Counts of the frames of a stack, including inlined ones.
 struct FrameCounts {
   std::uint64_t frames = 0;
   std::uint64_t unnamed = 0;
   std::uint64_t unnamed_jit = 0;
   std::uint64_t doubtful = 0;
-  std::array<std::uint64_t, kDoubtCount> doubts = {};  ///< as doubt_at() counts
+  std::array<std::uint64_t, kDoubtCount> doubts = {};  ///< indexed by doubt_at()
   std::array<std::uint64_t, 11> sources = {};          ///< by FrameSource
 };
 
-/// Names the addresses of stacks. Each place of code is looked up once: code of files by file and
-/// offset, whatever process without names of its own it is in; code of runtimes by process and
-/// address, for as long as it was there.
+/// Names the addresses of stacks. Each piece of code is looked up once: code of files by file and
+/// offset, shared by all processes without names of their own; runtime code by process and address,
+/// for as long as it exists.
 class FrameSymbolizer {
  public:
   FrameSymbolizer(RecordedProcesses& processes, const StackOptions& options, KernelSymbols& kernel,
                   FrameTable& table);
 
-  /// Finds out what their frames stand for.
+  /// Looks up the names of their frames.
   void prepare(std::span<const RawStack> stacks);
   /// The frames of the next of these stacks.
   FrameCounts next(const RawStack& stack, std::vector<StackFrame>& frames);
@@ -148,13 +148,13 @@ class FrameSymbolizer {
     std::uint32_t first = 0;
     std::uint32_t count = 0;
     bool is_unnamed = false;
-    bool is_jit = false;     ///< a runtime's code
-    bool is_return = false;  ///< named by the address before
+    bool is_jit = false;     ///< runtime code
+    bool is_return = false;  ///< looked up at the address minus one
   };
-  /// An address as it was found last: most stacks of a process have the same callers.
+  /// Cache of the last result for an address: most stacks of a process share callers.
   struct Recent {
     Address address = 0;
-    std::uint32_t moment = 0;  ///< 0: the place is free
+    std::uint32_t moment = 0;  ///< 0: free
     bool is_return = false;
     Found found = {};
   };
@@ -163,18 +163,18 @@ class FrameSymbolizer {
     Key key;
     Address pc = 0;  ///< as sampled
     std::uint64_t time = 0;
-    ReturnSite site = {};  ///< where its name is; at first, where it most likely is
+    ReturnSite site = {};  ///< where to look up the name; initially the most likely place
 
     Address address() const noexcept { return pc - (site.is_return ? 1 : 0); }
   };
-  /// A frame, by its position in found_, that has to be looked up first.
+  /// A frame that must be looked up first, as an index in found_.
   struct Pending {
     std::size_t frame = 0;
     const AddressSpaceSnapshot* moment = nullptr;
     bool is_file = false;
     Wanted wanted;
   };
-  /// How often the same address of a file is asked for.
+  /// How often one address of a file is looked up.
   enum class Files : std::uint8_t { once, each_time };
 
   struct Located {
@@ -211,12 +211,12 @@ class FrameSymbolizer {
   SymbolCache known_;
   std::vector<std::uint32_t> all_;
   std::vector<Recent> recent_;
-  std::vector<Found> found_;                          // of all frames that were prepared
-  std::size_t next_ = 0;                              // of these
-  std::vector<std::shared_ptr<const void>> keepers_;  // of what keys speak of
-  // Places of files as the sources of a program name them, by those and the file: for keys.
+  std::vector<Found> found_;                          // for all prepared frames
+  std::size_t next_ = 0;                              // index of the next of these
+  std::vector<std::shared_ptr<const void>> keepers_;  // owners of the pointers in keys
+  // Identities for places in files that a program's sources name, by sources and file.
   std::map<std::pair<const void*, const void*>, char> own_files_;
-  // By what is mapped, how much of it from which offset on, and, of memory, where.
+  // By mapped object, offset and size; for memory, also by address.
   std::map<std::tuple<const void*, std::uint64_t, std::uint64_t, Address>, std::uint32_t> mappings_;
 };
 

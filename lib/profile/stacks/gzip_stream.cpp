@@ -15,7 +15,7 @@ struct GzipStream::State {
 };
 
 GzipStream::GzipStream(OutputFile& out) : out_(out), state_(std::make_unique<State>()) {
-  constexpr int kGzip = 16;  // zlib's way to ask for gzip's header instead of its own
+  constexpr int kGzip = 16;  // added to the window bits, makes zlib write gzip's header
   constexpr int kMemory = 8;
   if (deflateInit2(&state_->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + kGzip, kMemory,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
@@ -36,7 +36,7 @@ void GzipStream::finish() { deflate({}, Z_FINISH); }
 
 void GzipStream::deflate(std::string_view bytes, int flush) {
   z_stream& stream = state_->stream;
-  // zlib reads through this pointer, and no more.
+  // zlib only reads through this pointer.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
   do {

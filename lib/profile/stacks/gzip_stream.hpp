@@ -10,15 +10,15 @@
 
 namespace perfmap {
 
-/// Compresses what is written (RFC 1952), without a time and a name, so that equal bytes stay
-/// equal. Borrows the output.
+/// Compresses what is written (RFC 1952), without time and name, so that equal input gives equal
+/// output. Borrows the output.
 class GzipStream {
  public:
   explicit GzipStream(OutputFile& out);
   ~GzipStream();
 
   void write(std::string_view bytes);
-  /// Once, at the end.
+  /// Call once, at the end.
   void finish();
 
  private:
@@ -31,8 +31,8 @@ class GzipStream {
 
 bool is_gzip(std::string_view bytes) noexcept;
 
-/// What gzip's members hold, one behind the other (RFC 1952). Fails with bad_format, or too_large
-/// where that is more than `most` bytes, which are never exceeded.
+/// The concatenated content of all gzip members (RFC 1952). Fails with bad_format, or with
+/// too_large if that is more than `max` bytes; never produces more.
 Result<std::string> gunzip(std::string_view bytes, std::uint64_t max);
 
 }  // namespace perfmap

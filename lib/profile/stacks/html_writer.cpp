@@ -10,7 +10,7 @@
 namespace perfmap {
 namespace {
 
-/// JSON that stands in a page: nothing in a string ends the element that it is in.
+/// JSON inside a page: a string must not end the enclosing element.
 void write_page_string(OutputFile& out, std::string_view bytes) {
   std::string visible;
   append_visible(visible, bytes);
@@ -28,10 +28,10 @@ void write_page_string(OutputFile& out, std::string_view bytes) {
   out.write(text += '"');
 }
 
-/// One page that shows the stacks as a flame graph: flame_page.html and the stacks as JSON.
+/// A page that shows the stacks as a flame graph: flame_page.html with the stacks as JSON.
 ///
-/// The tree is processes, their threads, and functions; every node has its parent, its function
-/// and how many samples end there. Node 0 is the whole, and its parent itself.
+/// The tree has processes, their threads, and functions; each node has its parent, its function and
+/// the number of samples that end there. Node 0 is the root, and its own parent.
 class HtmlWriter : public StackWriter {
  public:
   explicit HtmlWriter(WriterInput input)
@@ -70,7 +70,7 @@ class HtmlWriter : public StackWriter {
   }
 
  private:
-  /// Source lines of a function that samples are at; 0: none is known.
+  /// Range of source lines of a function in samples; 0: none known.
   struct Lines {
     std::uint32_t first = 0;
     std::uint32_t last = 0;
@@ -102,7 +102,7 @@ class HtmlWriter : public StackWriter {
     write_page_string(input_.out, value);
   }
 
-  /// ,"KEY":[…] of what `write(i)` writes.
+  /// ,"KEY":[…] with the values that `write(i)` writes.
   template <class Write>
   void column(std::string_view key, std::size_t length, Write write) {
     input_.out.write(",\"" + std::string(key) + "\":[");
@@ -159,12 +159,12 @@ class HtmlWriter : public StackWriter {
 
   WriterInput input_;
   ShownFrames frames_;
-  std::vector<Lines> lines_;    // of frames
-  std::vector<Doubts> doubts_;  // of frames, in any sample
+  std::vector<Lines> lines_;    // per frame
+  std::vector<Doubts> doubts_;  // per frame, over all samples
   bool has_doubts_ = false;
   StringPool labels_;
   StackTree tree_;
-  std::vector<std::uint64_t> counts_;  // of samples that end at a node
+  std::vector<std::uint64_t> counts_;  // samples that end at a node
   std::uint64_t samples_ = 0;
   std::uint64_t first_time_ = 0;
   std::uint64_t last_time_ = 0;

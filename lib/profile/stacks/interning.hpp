@@ -10,7 +10,7 @@
 
 namespace perfmap {
 
-/// Makes one hash of many fields. Nothing that is written depends on it.
+/// Combines many fields into one hash. No output depends on its value.
 class Hash {
  public:
   Hash& add(std::uint64_t value) noexcept {
@@ -28,13 +28,13 @@ class Hash {
   std::uint64_t state_ = 0x94d049bb133111eb;
 };
 
-/// Things, each once, by numbers that count from 0 in the order in which they came. What is here
-/// stays where it is. `HashOf` is called with a thing and answers with its hash.
+/// Interns values: each is stored once, with an index from 0 in order of first use. Stored values
+/// never move. `HashOf` returns the hash of a value.
 template <class T, class HashOf>
 class InternTable {
  public:
-  /// The number of what equals `thing`. Where there is none, what `make()` makes, which has to
-  /// equal it, gets one. O(1) on average.
+  /// The index of the value that equals `thing`; if there is none, adds the result of `make()`,
+  /// which must equal `thing`. O(1) on average.
   template <class Make>
   std::uint32_t find_or_make(const T& thing, Make make) {
     if (slots_.size() < 2 * (things_.size() + 1)) grow();
@@ -70,10 +70,10 @@ class InternTable {
   }
 
   std::deque<T> things_;
-  std::vector<std::uint32_t> slots_;  // a power of two, at most half of them taken
+  std::vector<std::uint32_t> slots_;  // hash table: a power of two, at most half full
 };
 
-/// Strings, each copied once, by numbers. Number 0 is that of the empty one.
+/// Interns strings; each is copied once. Index 0 is the empty string.
 class StringPool {
  public:
   StringPool() { add(""); }
@@ -82,7 +82,7 @@ class StringPool {
     return numbers_.find_or_make(text, [&] { return copy(text); });
   }
   std::string_view operator[](std::uint32_t number) const noexcept { return numbers_[number]; }
-  /// The pool's own copy.
+  /// Returns the pool's copy.
   std::string_view keep(std::string_view text) { return numbers_[add(text)]; }
   std::size_t size() const noexcept { return numbers_.size(); }
 
@@ -97,7 +97,7 @@ class StringPool {
 
   InternTable<std::string_view, HashOf> numbers_;
   std::vector<std::unique_ptr<char[]>> chunks_;
-  char* free_ = nullptr;  // in the last ordinary chunk
+  char* free_ = nullptr;  // in the last regular chunk
   std::size_t left_ = 0;
 };
 

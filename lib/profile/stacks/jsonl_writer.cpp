@@ -5,7 +5,7 @@
 namespace perfmap {
 namespace {
 
-/// One object a line; docs/schema/perfmap.stack-1.json.
+/// One JSON object per line; docs/schema/perfmap.stack-1.json.
 class JsonlWriter : public StackWriter {
  public:
   explicit JsonlWriter(WriterInput input)

@@ -28,7 +28,7 @@ struct Line {
   std::string_view type, name, module;
 };
 
-/// Takes a line off the front; nothing if it is none of kallsyms.
+/// Removes and returns the next line; nothing if it is not a kallsyms line.
 std::optional<Line> next_line(std::string_view& text) {
   const std::size_t end = std::min(text.find('\n'), text.size());
   std::string_view line = text.substr(0, end);
@@ -112,7 +112,7 @@ std::optional<KernelSymbols::Found> KernelSymbols::find(Address address) {
       symbols_.begin(), symbols_.end(), address,
       [](Address wanted, const Symbol& symbol) { return wanted < symbol.address; });
   if (after == symbols_.begin()) return std::nullopt;
-  // Of several at one address the first counts, as the text has them.
+  // If several symbols have one address, the first in the text wins.
   const Address begin = std::prev(after)->address;
   const auto first = std::lower_bound(
       symbols_.begin(), after, begin,

@@ -10,8 +10,8 @@
 
 namespace perfmap {
 
-/// Functions of the kernel: of a text such as /proc/kallsyms, and those that a recording tells (of
-/// BPF programs).
+/// Functions of the kernel, from a text such as /proc/kallsyms, and from events of the recording
+/// (BPF programs).
 class KernelSymbols {
  public:
   struct Found {
@@ -20,10 +20,10 @@ class KernelSymbols {
     Address begin = 0;
   };
 
-  /// `read` gives the text, which is borrowed: called by the first find(), O(n log n).
+  /// `read` returns the text, which is borrowed. It is called by the first find(), O(n log n).
   /// Source: Linux, kernel/kallsyms.c.
   explicit KernelSymbols(std::function<std::string_view()> read) : read_(std::move(read)) {}
-  /// True where addresses are hidden from whoever made the text (kptr_restrict).
+  /// True if the addresses were hidden from the user who made the text (kptr_restrict).
   bool is_hidden() const noexcept { return is_hidden_; }
   void take(const KsymbolRecord& record);
 
@@ -42,9 +42,9 @@ class KernelSymbols {
   };
   void take(std::string_view kallsyms);
 
-  std::function<std::string_view()> read_;  // empty once it was called
+  std::function<std::string_view()> read_;  // empty after the call
   std::vector<Symbol> symbols_;
-  std::vector<Registered> registered_;  // the latest last
+  std::vector<Registered> registered_;  // latest last
   bool is_hidden_ = false;
 };
 

@@ -10,8 +10,8 @@ namespace perfmap {
 
 namespace {
 
-/// Whether the ticks of the log can be told as times of the recording, and some of them are not
-/// later than all of it: a machine's ticks need not be those of its log.
+/// Whether the ticks of the log can be converted to times of the recording, and some of them are
+/// not after its end: the recording may come from another machine than the log.
 bool can_tell_times(const RecordingFacts& facts, std::span<const RecordedEvent> events,
                     const CompiledLoops& loops, TickBase base) {
   const bool has_own_clock = std::any_of(events.begin(), events.end(),
@@ -23,7 +23,7 @@ bool can_tell_times(const RecordingFacts& facts, std::span<const RecordedEvent> 
   });
 }
 
-/// Where the process itself was: of a sample in the kernel, by its callchain. 0: not recorded.
+/// The user-space pc: for a sample in the kernel, from its callchain. 0: not recorded.
 Address user_ip(const RecordedSample& sample) noexcept {
   constexpr auto kUserContext = static_cast<std::uint64_t>(-512);  // PERF_CONTEXT_USER
   if (sample.mode != CpuMode::kernel) return sample.ip;
@@ -33,7 +33,7 @@ Address user_ip(const RecordedSample& sample) noexcept {
   return 0;
 }
 
-/// Samples of one process.
+/// The samples of one process.
 struct Counted {
   std::unordered_map<std::uint64_t, std::uint64_t> by_load;
   std::uint64_t in_loops = 0;
@@ -83,7 +83,8 @@ class LoopSampleCounter {
     return found != counted_.end() && found->second.in_loops != 0;
   }
 
-  /// Forked by a process whose samples are in loops, too, maybe over others.
+  /// Whether it was forked from a process whose samples are in loops, too, maybe over several
+  /// generations.
   bool is_descendant(pid_t pid) const {
     for (std::size_t steps = 0; steps <= parents_.size(); ++steps) {
       const auto parent = parents_.find(pid);
@@ -94,9 +95,8 @@ class LoopSampleCounter {
     return false;
   }
 
-  /// The process with most samples in loops; of equals the lowest pid. Those that it has forked
-  /// have its memory, and other code in it later; of a log without %d in its name they have no
-  /// part.
+  /// The process with most samples in loops; if equal, the lowest pid. Its descendants inherit its
+  /// memory and later run other code there; they do not contribute to a log whose name has no %d.
   pid_t likeliest() const {
     pid_t best = 0;
     std::uint64_t max = 0;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-/// What perf 6 prints for recordings with stacks, with --ns -F +pid,+period,+dso,+symoff.
+/// The output of perf 6 for recordings with stacks, with --ns -F +pid,+period,+dso,+symoff.
 /// Source: Linux, tools/perf/builtin-script.c and util/evsel_fprintf.c.
 class PerfScriptWriter : public StackWriter {
  public:
@@ -33,7 +33,7 @@ class PerfScriptWriter : public StackWriter {
         input_.out.write(known->text);
         continue;
       }
-      // perf gives an inlined function the offset of the one that holds it.
+      // perf gives an inlined function the offset of the function that contains it.
       std::size_t holder = i;
       while (is_inlined(sample.frames[holder]) && holder + 1 < sample.frames.size() &&
              sample.frames[holder + 1].ip == sample.frames[i].ip) {
@@ -86,20 +86,20 @@ class PerfScriptWriter : public StackWriter {
     input_.out.write(": \n");
   }
 
-  /// perf unwinds to the address before the return address; the kernel, to that itself.
+  /// perf's unwinder reports the return address minus one; the kernel's, the return address.
   static bool is_before(const StackFrame& frame) noexcept {
     return frame.is_return && frame.source != FrameSource::callchain &&
            frame.source != FrameSource::kernel;
   }
 
-  /// What the text of a place depends on, besides the place: 0 to 5.
+  /// The other inputs of a place's text, as a number from 0 to 5.
   static std::size_t kind_of(const StackFrame& frame) noexcept {
     const bool is_scanned = frame.source == FrameSource::scan;
     const bool is_stitched = frame.source == FrameSource::stitched;
     return (is_before(frame) ? 1 : 0) + (is_scanned ? 2 : is_stitched ? 4 : 0);
   }
 
-  /// The text of a place is made once: most samples have the same callers.
+  /// The text of a place is made once, because most samples share callers.
   const Text* known_text(const StackFrame& frame) const noexcept {
     const std::vector<Text>& texts = texts_[kind_of(frame)];
     const bool is_known = frame.place < texts.size() && !texts[frame.place].text.empty();
@@ -141,7 +141,7 @@ class PerfScriptWriter : public StackWriter {
     return text;
   }
 
-  /// Readers of this text take what stands before a tab, as they do not look past the module.
+  /// After a tab: readers of this format ignore text after the module.
   std::string mark_of(Doubts doubts) const {
     if (!doubts.any()) return {};
     return "\t(?" + (input_.options.doubt_kinds ? to_string(doubts) : std::string()) + ")";
@@ -156,7 +156,7 @@ class PerfScriptWriter : public StackWriter {
 
   WriterInput input_;
   ShownFrames frames_;
-  std::array<std::vector<Text>, 6> texts_;  // by kind_of() and place
+  std::array<std::vector<Text>, 6> texts_;  // by kind_of(), then by place
   std::size_t event_width_ = 0;
 };
 

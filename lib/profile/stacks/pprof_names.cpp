@@ -26,13 +26,13 @@ namespace perfmap {
 
 namespace {
 
-/// Goes over the fields of a protobuf message, whatever the bytes are: never beyond them. Groups,
-/// which nobody writes any more, are no fields.
+/// Iterates over the fields of a protobuf message; never reads past hostile bytes. Groups, which
+/// are obsolete, are rejected.
 class ProtoReader {
  public:
   explicit ProtoReader(std::string_view message) noexcept : rest_(message) {}
 
-  /// False at the end, and at what is no field: see ok().
+  /// False at the end, and at an invalid field: see ok().
   bool next() noexcept {
     if (rest_.empty() || !ok_) return false;
     const std::string_view begin = rest_;
@@ -60,10 +60,10 @@ class ProtoReader {
   bool is_bytes() const noexcept { return is_bytes_; }    ///< a string, a message, packed numbers
   std::uint64_t number() const noexcept { return number_; }
   std::string_view bytes() const noexcept { return bytes_; }
-  /// With its tag, as it stands in the message.
+  /// The complete field with its tag.
   std::string_view whole() const noexcept { return whole_; }
 
-  /// Calls `visit(number)` for each number of a repeated field, packed or one by one.
+  /// Calls `visit(number)` for each number of a repeated field, packed or not.
   template <class Visit>
   void numbers(Visit visit) noexcept(noexcept(visit(0))) {
     if (is_number_) visit(number_);
@@ -105,7 +105,7 @@ class ProtoReader {
   bool ok_ = true;
 };
 
-/// What naming has to know of a pprof profile. Borrows its bytes.
+/// The parts of a pprof profile that naming needs. Borrows its bytes.
 class PprofProfile {
  public:
   struct Mapping {
@@ -119,23 +119,23 @@ class PprofProfile {
     std::uint64_t address = 0;
     bool is_unnamed_jit = false;
   };
-  /// A part of a list that all samples share.
+  /// A range of a list shared by all samples.
   struct Part {
     std::size_t begin = 0;
     std::size_t end = 0;
   };
   struct Sample {
-    Part locations;  ///< of location_ids(); the leaf first
-    pid_t pid = 0;   ///< 0: no label says
+    Part locations;  ///< in location_ids(); leaf first
+    pid_t pid = 0;   ///< 0: no label has it
   };
 
-  /// False where the bytes are no profile.
+  /// False if the bytes are not a profile.
   bool read(std::string_view bytes);
 
   const std::vector<Location>& locations() const noexcept { return locations_; }
   const std::vector<Sample>& samples() const noexcept { return samples_; }
   std::uint64_t location_id(std::size_t at) const noexcept { return location_ids_[at]; }
-  /// Position in locations(); its size where there is none.
+  /// Index in locations(); its size if not found.
   std::size_t find(std::uint64_t id) const noexcept;
   std::size_t strings() const noexcept { return strings_.size(); }
   std::uint64_t last_location() const noexcept { return last_location_; }
@@ -144,7 +144,7 @@ class PprofProfile {
  private:
   struct RawLocation {
     std::uint64_t mapping = 0;
-    Part functions;  // of function_ids_
+    Part functions;  // range of function_ids_
   };
   struct RawMapping {
     std::uint64_t id = 0;
@@ -186,7 +186,7 @@ class PprofProfile {
   std::uint64_t last_function_ = 0;
 };
 
-/// Whether only a runtime has code in what a mapping is called after.
+/// Whether the name of a mapping means that only a runtime has code there.
 bool is_jit_memory(const PprofProfile::Mapping& mapping) {
   if (mapping.has_build_id) return false;
   const std::string_view file = mapping.file;
@@ -208,7 +208,7 @@ bool is_jit_memory(const PprofProfile::Mapping& mapping) {
   }
 }
 
-/// What profilers write where they know no name; we ourselves that of the mapping.
+/// Placeholders that profilers write for unknown names; ours is the name of the mapping.
 bool stands_for_no_name(std::string_view name, const PprofProfile::Mapping* mapping) {
   if (name.empty() || name == "[unknown]") return true;
   if (mapping == nullptr || mapping->file.empty()) return name == "[jit]";
@@ -352,7 +352,7 @@ pid_t PprofProfile::pid_of(const Part& labels) const noexcept {
   return 0;
 }
 
-/// The one that a location names, or else that has its address; nullptr: none.
+/// The mapping that a location names, else the one that contains its address; nullptr: none.
 const PprofProfile::Mapping* PprofProfile::mapping_of(std::size_t location) const {
   const auto found = mappings_by_id_.find(raw_locations_[location].mapping);
   if (found != mappings_by_id_.end()) return &found->second;
@@ -376,7 +376,7 @@ bool PprofProfile::has_name(std::size_t location, const Mapping* mapping) const 
                      });
 }
 
-/// What strings say, which may stand behind everything else.
+/// Resolves string indexes: the string table may come last in the file.
 void PprofProfile::finish() {
   for (RawMapping& raw : mappings_) {
     raw.mapping.file = string(raw.file);
@@ -395,34 +395,33 @@ void PprofProfile::finish() {
   for (std::size_t i = 0; i < samples_.size(); ++i) samples_[i].pid = pid_of(sample_labels_[i]);
 }
 
-/// A location in the samples of a process.
+/// A location as used by the samples of one process.
 struct PprofUse {
-  std::uint64_t location = 0;  ///< position in PprofProfile::locations()
+  std::uint64_t location = 0;  ///< index in PprofProfile::locations()
   pid_t pid = 0;
   bool was_leaf = false;
-  std::uint64_t function = 0;  ///< id of the function that it has now; 0: as it was
-  std::uint64_t id = 0;        ///< of the location that the process's samples have
+  std::uint64_t function = 0;  ///< id of its function now; 0: unchanged
+  std::uint64_t id = 0;        ///< id of the location in the process's samples
 };
 
-/// Which locations get which names.
+/// Decides which locations get which names.
 class PprofUses {
  public:
   PprofUses(const PprofProfile& profile, PprofNamed& report) : profile_(profile), report_(report) {}
 
-  /// The locations of JIT code without a function, for each process whose samples have them.
+  /// Collects locations of JIT code without a function, for each process whose samples have them.
   void find_uses();
 
   void find_names(const PprofNaming& naming);
 
-  /// The first process's answer stays where it was; others that differ move.
+  /// The first process's result keeps the location; processes with different results get copies.
   void settle();
 
-  /// nullptr: no process has other code there than before.
+  /// nullptr: no process needs a change of this location.
   const PprofUse* own_use(std::size_t location) const {
     return own_[location] == 0 ? nullptr : &uses_[own_[location] - 1];
   }
-  /// Uses that are to have a location of their own, which is to be added: by the location's
-  /// position.
+  /// Uses that need a location of their own, sorted by the index of the original.
   std::vector<const PprofUse*> copies() const {
     std::vector<const PprofUse*> copies;
     for (const std::size_t use : first_of_copies_) copies.push_back(&uses_[use]);
@@ -445,9 +444,10 @@ class PprofUses {
   const PprofProfile& profile_;
   PprofNamed& report_;
   std::vector<PprofUse> uses_;
-  std::unordered_map<pid_t, std::unordered_map<std::uint64_t, std::size_t>> numbers_;  // of uses_
-  std::vector<std::string> names_;  // of new functions, in the order of their ids
-  std::vector<std::size_t> own_;    // by location: one more than the first use
+  std::unordered_map<pid_t, std::unordered_map<std::uint64_t, std::size_t>> numbers_;  // indexes in
+                                                                                       // uses_
+  std::vector<std::string> names_;  // of new functions, by id
+  std::vector<std::size_t> own_;    // per location: index of the first use plus one
   std::vector<std::size_t> first_of_copies_;
   std::uint64_t copies_ = 0;
 };
@@ -528,7 +528,7 @@ void PprofUses::count() {
 
 Error not_a_profile() { return {Errc::bad_format, "it is no pprof profile", 0, {}}; }
 
-/// Writes the profile anew: each field as it was, or what it is now.
+/// Writes the profile again: fields are copied, or replaced.
 class Rewriting {
  public:
   Rewriting(const PprofProfile& profile, const PprofUses& uses, bool is_compressed, OutputFile& out)
@@ -584,7 +584,7 @@ class Rewriting {
     for (const PprofUse* use : more->second) write_location(field.bytes(), *use);
   }
 
-  /// The location, called otherwise, or another one of its kind.
+  /// Writes the location with another name, or a copy of it.
   void write_location(std::string_view bytes, const PprofUse& use) {
     enum : std::uint32_t { id = 1, line = 4 };
     message_.clear();
@@ -673,7 +673,7 @@ Result<PprofNamed> name_pprof(std::string_view bytes, const PprofNaming& naming,
     expanded = *std::move(text);
     bytes = expanded;
   }
-  // Ids of what is added count on from the last.
+  // Ids of added objects continue after the highest.
   constexpr std::uint64_t kHighest = std::uint64_t{1} << 62;
   PprofProfile profile;
   if (!profile.read(bytes) || profile.last_location() > kHighest ||

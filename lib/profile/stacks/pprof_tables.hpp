@@ -27,17 +27,17 @@ enum Profile : std::uint32_t {
 };
 }  // namespace pprof
 
-/// Mappings, functions and locations of a profile, as they are met. Borrows the table and the
-/// strings. Numbers are pprof's ids: they count from 1.
+/// Mappings, functions and locations of a profile, in order of first use. Borrows the table and the
+/// strings. Returned numbers are pprof ids, from 1.
 class PprofTables {
  public:
   PprofTables(const FrameTable& table, bool merge_tiers, StringPool& strings)
       : table_(table), frames_(table, merge_tiers, false), strings_(strings) {}
 
-  /// The location of `frames`: any number of inlined ones, and the one that holds them.
+  /// The location of `frames`: any number of inlined frames, and the function that contains them.
   std::uint32_t location_of(std::span<const StackFrame> frames, std::string_view process_comm);
 
-  /// The mapping of the main binary of a sample's process; 0: not known. The first one counts.
+  /// The mapping of the main binary of a sample's process; 0: unknown. The first one counts.
   void note_program(std::uint32_t mapping) noexcept {
     if (program_ == 0) program_ = mapping;
   }
@@ -46,7 +46,7 @@ class PprofTables {
     return table_.function_of(frame.place).kind == FrameKind::inlined;
   }
 
-  /// Calls `emit(field, message)` with each message, in the order of fields and ids.
+  /// Calls `emit(field, message)` for each message, in order of field and id.
   template <class Emit>
   void write(Emit emit) {
     std::string message;
@@ -88,12 +88,12 @@ class PprofTables {
   const FrameTable& table_;
   ShownFrames frames_;
   StringPool& strings_;
-  StackTree lines_;  // of places, the innermost first
+  StackTree lines_;  // of places, innermost first
   InternTable<Location, HashOf> locations_;
-  std::vector<std::uint32_t> mappings_;     // by id: their numbers in the table
-  std::vector<std::uint32_t> mapping_ids_;  // of numbers in the table; 0: none yet
-  std::uint32_t program_ = 0;               // its mapping in the table, if the samples tell
-  std::uint32_t named_after_ = 0;           // the first mapping that a process is named after
+  std::vector<std::uint32_t> mappings_;     // by id: index in the table
+  std::vector<std::uint32_t> mapping_ids_;  // by index in the table; 0: none yet
+  std::uint32_t program_ = 0;               // mapping index of the main binary, if samples have it
+  std::uint32_t named_after_ = 0;           // the first mapping that has the name of its process
 };
 
 }  // namespace perfmap

@@ -43,7 +43,7 @@ std::string hex(std::string_view bytes) {
   return text;
 }
 
-/// Where the kernel's half of the addresses begins on all machines.
+/// The kernel's half of the address space begins here on all machines.
 constexpr Address kKernel = Address{1} << 63;
 
 }  // namespace
@@ -60,7 +60,7 @@ void PprofTables::add_mapping(std::uint32_t number, std::string_view process_com
   if (named_after_ == 0 && is_program) named_after_ = number;
 }
 
-/// The mapping of the main binary that frames are of, if there is one.
+/// The mapping of the main binary, if it contains frames.
 std::uint32_t PprofTables::main_mapping() const noexcept {
   if (program_ == 0) return named_after_;
   const std::string_view path = table_.mapping(program_).path;
@@ -71,7 +71,7 @@ std::uint32_t PprofTables::main_mapping() const noexcept {
   return found == mappings_.end() ? program_ : *found;
 }
 
-/// pprof takes the first mapping for the main binary, which need not have any frames.
+/// pprof takes the first mapping for the main binary, even if it has no frames.
 void PprofTables::put_main_first() {
   const std::uint32_t main = main_mapping();
   if (main == 0) return;
@@ -84,8 +84,8 @@ void PprofTables::put_main_first() {
   }
 }
 
-/// Of a file that lies elsewhere in another process, or twice in one, there is one mapping, which
-/// all addresses are of.
+/// A file that is mapped at different addresses has one mapping in the profile, and all addresses
+/// are converted to that.
 Address PprofTables::address_of(const StackFrame& frame) const {
   const FramePlace& place = table_.place(frame.place);
   const FrameMapping& mapping = table_.mapping(place.mapping);
@@ -120,7 +120,7 @@ void PprofTables::write_mapping(std::uint32_t id, std::string& message) {
   writer.add_int64(mapping::filename,
                    strings_.add(is_nameless_jit ? "[jit]" : escaped(shown.path)));
   writer.add_int64(mapping::build_id, strings_.add(hex(shown.build_id)));
-  // What could be named has been named: nobody need look for the file.
+  // All names are resolved: pprof need not look for the file.
   for (const std::uint32_t has : {mapping::has_functions, mapping::has_filenames,
                                   mapping::has_line_numbers, mapping::has_inline_frames}) {
     writer.add_bool(has, true);
@@ -141,7 +141,7 @@ void PprofTables::write_location(std::uint32_t id, std::string& message) {
   }
   for (std::size_t i = places.size(); i-- > 0;) {
     const FramePlace& place = table_.place(places[i]);
-    // A frame that nobody can name is an address, which pprof shows as such.
+    // A frame without a name stays an address, and pprof shows it as such.
     if (place.function == 0) continue;
     protozero::pbf_writer one(writer, location::line);
     one.add_uint64(line::function_id, frames_.of_place(places[i]) + 1);
@@ -174,8 +174,8 @@ namespace type_field {
 enum : std::uint32_t { type = 1, unit = 2 };
 }
 
-/// Equal stacks of a thread are one sample; its values are the number of samples, and the sums of
-/// their periods, by event.
+/// Equal stacks of a thread are one sample; its values are the number of samples and the sum of
+/// their periods, for each event.
 class PprofWriter : public StackWriter {
  public:
   explicit PprofWriter(WriterInput input)
@@ -284,7 +284,7 @@ class PprofWriter : public StackWriter {
     return message;
   }
 
-  /// ["cpu", "nanoseconds"] of the only event that is a time.
+  /// ["cpu", "nanoseconds"] if the only event is a time.
   std::string type_of(const StackProfile::Event& event) {
     return value_type(type_name(event), event.is_time ? "nanoseconds" : "count");
   }
@@ -315,7 +315,7 @@ class PprofWriter : public StackWriter {
     writer.add_int64(pprof::period, static_cast<std::int64_t>(period_of(*first)));
   }
 
-  /// Of samples so many a second, how far apart they should be, where that is a time; 0: not known.
+  /// The sampling period from the frequency, if the event is a time; 0: unknown.
   static std::uint64_t period_of(const StackProfile::Event& event) noexcept {
     if (!event.is_frequency) return event.period;
     return event.is_time && event.period != 0 ? 1'000'000'000 / event.period : 0;
@@ -353,11 +353,11 @@ class PprofWriter : public StackWriter {
   StringPool strings_;
   PprofTables tables_;
   std::size_t values_each_ = 1;
-  std::vector<std::size_t> columns_;  // the value of each event; 0: it has none
+  std::vector<std::size_t> columns_;  // index of each event's value; 0: none
   StackTree tree_;                    // of locations
   InternTable<Thread, HashOf> threads_;
   InternTable<Sample, HashOf> samples_;
-  std::vector<std::uint64_t> values_;  // as many for each sample
+  std::vector<std::uint64_t> values_;  // the same number for each sample
   std::uint64_t first_time_ = 0;
   std::uint64_t last_time_ = 0;
 };

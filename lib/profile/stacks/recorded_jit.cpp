@@ -26,13 +26,13 @@ namespace perfmap {
 
 namespace {
 
-/// When recorded processes began and ended, by the clock of file times (CLOCK_REALTIME).
+/// When recorded processes began and ended, on the clock of file times (CLOCK_REALTIME).
 ///
-/// Recordings made with -k have a reference: one moment by both clocks. For others the moment of
-/// the last record is estimated by the time at which the recording was last written, which is a
-/// little later; the estimate of a recording that was copied since may be much later.
+/// Recordings made with -k have a reference: one moment on both clocks. For others, the time of the
+/// last record is estimated by the modification time of the recording, which is slightly later; if
+/// the recording was copied, it may be much later.
 ///
-/// A second pass over the recording is made when it is needed first, and only then.
+/// A second pass over the recording is made, but only when it is first needed.
 class RecordedLives {
  public:
   /// Borrows the recording.
@@ -44,26 +44,26 @@ class RecordedLives {
     std::int64_t end = 0;
   };
 
-  /// Whether the recording was made on a machine of this one's name, as far as it tells.
+  /// Whether the host name of the recording is that of this machine, or is not recorded.
   bool is_of_this_machine() const;
-  /// Whether times are known, rather than estimated.
+  /// Whether times are exact, not estimated.
   bool is_exact() const noexcept;
-  /// When the process was known to live first: at its fork or exec, or at the recording's begin.
-  /// Nothing where the recording's times cannot be compared with those of files.
+  /// The first time at which the process is known to exist: its fork or exec, or the begin of the
+  /// recording. Nothing if the recording's times cannot be compared with file times.
   std::optional<std::int64_t> first_seen(const ProcessInfo& process);
-  /// When its program began, where that was recorded and times are known.
+  /// When its program began, if that was recorded and times are exact.
   std::optional<std::int64_t> began_at(const ProcessInfo& process);
-  /// When it ended, where that was recorded and times are known.
+  /// When it ended, if that was recorded and times are exact.
   std::optional<std::int64_t> ended_at(const ProcessInfo& process);
-  /// False where the recording's header has a last sample that is not before that.
+  /// False if the header of the recording has a last sample after that time.
   bool may_be_after_recording(std::int64_t file_time);
-  /// Whether a process that began then can be the recorded one: no later than that was first seen,
-  /// and, where its fork was recorded, not before that. `slack` for clocks that are coarse. What
-  /// cannot be compared contradicts nothing.
+  /// Whether a process with that start time can be the recorded one: not later than first seen,
+  /// and, if its fork was recorded, not before the fork. `slack` allows for coarse clocks. True if
+  /// the times cannot be compared.
   bool may_have_begun(const ProcessInfo& process, std::int64_t start_ns, std::int64_t slack);
   /// Up to its exit, or to the recording's end.
   std::optional<Life> life_of(const ProcessInfo& process);
-  /// What the recording's events say of the process that had `pid` at `time`.
+  /// What the recording's events say about the process that had `pid` at `time`.
   ProcessInfo find(pid_t pid, std::uint64_t time);
 
  private:
@@ -83,20 +83,20 @@ class RecordedLives {
   std::shared_ptr<const Events> events_;
 };
 
-/// A file that may be of a recorded process, and what says whether it is.
+/// A file that may belong to a recorded process, and the facts to decide that.
 struct CandidateFile {
   Input input;
   bool is_dump = false;
   std::uint64_t links = 0;
-  std::int64_t changed_ns = 0;  ///< st_ctim: nobody but the kernel sets it
+  std::int64_t changed_ns = 0;  ///< st_ctim: only the kernel sets it
 
   uid_t owner() const noexcept { return input.facts().uid; }
 };
 
-/// Times beyond are not those of a clock that anybody has.
+/// Greater times do not come from a real clock.
 constexpr std::uint64_t kLatest = UINT64_MAX / 4;
 
-/// a + (b - c); nothing where a number makes no sense.
+/// a + (b - c); nothing on overflow.
 std::optional<std::int64_t> shifted(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {
   if (a == 0 || a > kLatest || b > kLatest || c > kLatest) return std::nullopt;
   const auto sum =
@@ -105,12 +105,12 @@ std::optional<std::int64_t> shifted(std::uint64_t a, std::uint64_t b, std::uint6
 }
 
 struct RecordedLives::Events {
-  std::unordered_map<pid_t, std::vector<Span>> spans;  // of each pid, in the order of their times
-  std::uint64_t first_time = 0;                        // of a record that has one
+  std::unordered_map<pid_t, std::vector<Span>> spans;  // per pid, in time order
+  std::uint64_t first_time = 0;                        // of the first record with a time
   std::uint64_t last_time = 0;
 
   explicit Events(const Recording& recording) {
-    Diagnostics ignored(1);  // whoever makes the stacks reports them
+    Diagnostics ignored(1);  // reported by the pass that makes the stacks
     Recording::Reader reader(recording);
     for (auto records = reader.next(ignored); !records.empty(); records = reader.next(ignored)) {
       for (const RecordView& record : records) take(record);
@@ -169,7 +169,7 @@ struct RecordedLives::Events {
     const ProcessBegin how = event.lived_before ? ProcessBegin::seen : ProcessBegin::forked;
     begin(event.pid, event.time, how).process.comm = comm;
   }
-  /// Threads may end after the first one.
+  /// Other threads may end after the main thread.
   void on_exit(const ExitEvent& event) {
     const auto found = spans.find(event.pid);
     if (found == spans.end()) return;
@@ -192,7 +192,7 @@ bool RecordedLives::is_of_this_machine() const {
 
 bool RecordedLives::is_exact() const noexcept { return recording_->facts().wall_ns != 0; }
 
-// What the recorder makes up of processes that were there before has no time of its own.
+// Synthesized events for processes that existed before the recording have no time of their own.
 std::optional<std::int64_t> RecordedLives::began_at(const ProcessInfo& process) {
   const bool was_seen =
       process.began == ProcessBegin::forked || process.began == ProcessBegin::executed;
@@ -215,7 +215,7 @@ std::optional<std::int64_t> RecordedLives::wall_ns(std::uint64_t time) {
   const FileFacts& file = recording_->input().facts();
   if (!file.is_regular || file.mtime_ns <= 0) return std::nullopt;
   const std::uint64_t last = facts.last_sample != 0 ? facts.last_sample : events().last_time;
-  // What was recorded was written afterwards.
+  // The file was written after the last record.
   return shifted(static_cast<std::uint64_t>(file.mtime_ns), std::min(time, last), last);
 }
 
@@ -276,10 +276,10 @@ bool has_name(const ProcSource& source, const std::string& comm) {
   return status && *status && (*status)->comm == comm;
 }
 
-/// Opens a path that was found, not typed: no link as last component, regular files only, bounded.
-/// Any owner.
+/// Opens a path that was found, not typed: no link as last component, regular files only, bounded
+/// size. Any owner.
 Result<CandidateFile> open_candidate(const std::string& path, bool is_dump) {
-  // Opened by its descriptor: what was looked at is what is read.
+  // Opened through its descriptor, so that the file checked is the file read.
   const Descriptor found(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!found.is_open()) return Failure(system_error("cannot open " + path, errno));
   const Result<Descriptor> fd = open_found(found, path);
@@ -295,9 +295,9 @@ Result<CandidateFile> open_candidate(const std::string& path, bool is_dump) {
                        status.st_ctim.tv_sec * kSecond + status.st_ctim.tv_nsec};
 }
 
-/// The process that was recorded, if it still lives here. Another one may have its pid by now: see
-/// RecordedLives. Where times are not known for sure, its name has to be the same, too. `lives` may
-/// be null: then nothing is known of it.
+/// The recorded process, if it is still alive on this machine. Another process may have its pid by
+/// now: see RecordedLives. If times are not exact, its name must match, too. If `lives` is null,
+/// nothing is known about times.
 std::optional<ProcSource> find_living(const ProcessInfo& process, RecordedLives* lives,
                                       const Roots& roots) {
   if (lives == nullptr || !lives->is_of_this_machine()) return std::nullopt;
@@ -309,7 +309,7 @@ std::optional<ProcSource> find_living(const ProcessInfo& process, RecordedLives*
   return *std::move(source);
 }
 
-/// Why a file of another user is not taken for one of a process that is gone; empty where it is.
+/// Why a file of another user is not accepted for a process that has ended; empty if it is.
 std::string objection_to(const CandidateFile& file, const ProcessInfo& process,
                          RecordedLives* lives) {
   if (file.links != 1) return "it has " + std::to_string(file.links) + " links";
@@ -362,7 +362,7 @@ class RecordedFiles {
   void take(CandidateFile file);
 
   const RecordedJitOptions& options_;
-  RecordedLives* lives_;  // null: nothing is known of processes
+  RecordedLives* lives_;  // null: nothing is known about processes
   const ProcessInfo& process_;
   RecordedRefusals& refused_;
 };
@@ -377,7 +377,7 @@ OpenPolicy found_file() {
 
 std::string base_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// Where the file has the same name for us as for the process, it is called by that.
+/// If the process sees the file under the same name as we do, that name is used.
 void use_short_name(Input& input, const std::string& path) {
   struct stat status {};
   const FileFacts& facts = input.facts();
@@ -399,7 +399,7 @@ bool RecordedFiles::is_trusted(uid_t owner) const noexcept {
   return options_.any_owner || owner == 0 || owner == ::geteuid();
 }
 
-/// Once each, though they are looked for again when the process maps another dump.
+/// Reports each file once, although it is searched again when the process maps another dump.
 void RecordedFiles::refuse_foreign(const Input& input, std::string why) {
   const auto is_same = [&](const ForeignFile& one) {
     return one.pid == process_.pid && one.path == input.name();
@@ -409,7 +409,7 @@ void RecordedFiles::refuse_foreign(const Input& input, std::string why) {
       {process_.pid, process_.comm, input.name(), input.facts().uid, std::move(why)});
 }
 
-/// What is not there is not missed: nobody promised it.
+/// A missing file is not an error: it is optional.
 void RecordedFiles::refuse(Error error) {
   if (error.code == Errc::not_found) return;
   const auto is_same = [&](const Error& one) { return one.message == error.message; };
@@ -448,7 +448,7 @@ void RecordedFiles::find_in_directory(const std::vector<std::string>& paths) {
   take_dump(Input::open(options_.directory + "/" + kDumpName.of(process_.pid), found_file()));
 }
 
-/// Whoever unpacked it owns its files: what they belonged to is in its manifest.
+/// Unpacked files belong to the user who unpacked them; the manifest has their original owner.
 void RecordedFiles::find_in_snapshot() {
   const Snapshot& snapshot = *options_.snapshot;
   const auto process = ProcSource::open(process_.pid, snapshot.roots());
@@ -476,7 +476,7 @@ void RecordedFiles::find_in_snapshot() {
   if (has_foreign) doubts.add(Doubt::guessed_owner);
 }
 
-/// False where the process is gone, or not the one that was recorded.
+/// False if the process has ended, or is not the recorded one.
 bool RecordedFiles::find_of_living(const std::vector<std::string>& paths) {
   const auto process = find_living(process_, lives_, options_.roots);
   if (!process) return false;
@@ -490,7 +490,7 @@ bool RecordedFiles::find_of_living(const std::vector<std::string>& paths) {
     for (const std::string& path : paths) take_living_dump(*process, (*status)->uid, path);
     if (paths.empty()) take_unmapped_dumps();
   }
-  // Some of it was found by the pid alone: that was the process's all the time if it is now.
+  // Some files were found by pid alone: if the process is still alive, it had the pid all the time.
   if (process->is_alive()) return true;
   maps.clear();
   dumps.clear();
@@ -513,7 +513,7 @@ void RecordedFiles::take_living_dump(const ProcSource& process, uid_t user,
   policy.follow_link = false;
   auto dump = process.open_below_root(path, policy);
   if (!dump && (dump.error().sys_errno == EACCES || dump.error().sys_errno == EPERM)) {
-    // Another user's root may not be looked into; it may be ours.
+    // Another user's root may be unreadable; it may equal ours.
     Result<CandidateFile> file = open_candidate(path, true);
     if (!file) return refuse(std::move(file.error()));
     dump = std::optional(std::move(file->input));
@@ -527,7 +527,7 @@ void RecordedFiles::take_living_dump(const ProcSource& process, uid_t user,
   refuse_foreign(input, "the process lives, and is of user " + std::to_string(user));
 }
 
-/// Of a producer that does not map its dump for perf.
+/// For a producer that does not map its dump.
 void RecordedFiles::take_unmapped_dumps() {
   ProcessDumps found = find_process_dumps(process_.pid, options_.roots, options_.any_owner);
   for (Input& dump : found.dumps) dumps.emplace_back(std::move(dump));
@@ -559,8 +559,8 @@ void RecordedFiles::find_of_dead(const std::vector<std::string>& paths) {
   judge(std::move(files));
 }
 
-/// Another process may have had the pid since, and have written its own. Few files are newer than
-/// the recording, so that few ask when the process ended: that takes a second pass.
+/// Another process may have had the pid since, and written its own file. Few files are newer than
+/// the recording, so the end of the process, which needs a second pass, is rarely asked for.
 bool RecordedFiles::is_newer_than_process(const CandidateFile& file) const {
   const std::int64_t written = file.input.facts().mtime_ns - kTimeSlack;
   if (file.is_dump || options_.any_owner || lives_ == nullptr) return false;
@@ -569,7 +569,7 @@ bool RecordedFiles::is_newer_than_process(const CandidateFile& file) const {
   return ended && written > *ended;
 }
 
-/// A file that fails a test must not spoil the others: anybody could plant one.
+/// A file that fails a check must not affect the others: any user could plant one.
 void RecordedFiles::judge(std::vector<CandidateFile> files) {
   const auto began = lives_ != nullptr ? lives_->began_at(process_) : std::nullopt;
   std::vector<CandidateFile> left;
@@ -610,7 +610,7 @@ std::optional<ProcSource> find_in_snapshot(const ProcessInfo& process, RecordedL
   return *std::move(found);
 }
 
-/// What all processes of a recording have in common.
+/// What all processes of a recording share.
 struct Finder {
   RecordedJitOptions options;
   std::shared_ptr<RecordedLives> lives;

@@ -11,7 +11,7 @@ namespace perfmap {
 
 namespace {
 
-/// What was made of a map or of a log has no times: whatever is asked for, all of it is there.
+/// Dumps converted from a map or a log have no times: their code counts at any time.
 bool has_times(const Timeline& timeline) {
   Diagnostics ignored(1);
   const auto first = Jitdump::Reader(timeline.dump()).next(ignored);
@@ -32,7 +32,7 @@ std::uint64_t SourceClock::at(std::uint64_t time, const RecordedEvent& event,
     if (std::none_of(timelines.begin(), timelines.end(), has_times)) return time;
     return incomparable("its clock is not CLOCK_MONOTONIC: record with 'perf record -k mono'");
   }
-  // perf's conversion makes times of its own clock.
+  // perf's conversion gives times of its own clock.
   if (conversion_ && !event.clock) return conversion_->to_ticks(time);
   return incomparable("their times are ticks: record without -k");
 }
@@ -115,7 +115,7 @@ ProcessTracker::Options tracker_options(const StackOptions& options) {
   return tracker;
 }
 
-/// The one that the kernel was called from, if the sample has it.
+/// The user-space address that called the kernel, if the sample has it.
 std::optional<Address> first_user_address(const RecordedSample& sample) {
   constexpr auto kUserContext = static_cast<std::uint64_t>(-512);  // PERF_CONTEXT_USER
   const Words& chain = sample.callchain;
@@ -190,11 +190,11 @@ std::string_view RecordedProcesses::comm_of(pid_t pid, pid_t tid) {
   auto found = comms_.find(tid);
   if (found == comms_.end()) found = comms_.find(pid);
   if (found != comms_.end() && !found->second.empty()) return found->second;
-  // No event names the idle task, whose pid is 0 on each processor.
+  // No event names the idle task, which has pid 0 on each processor.
   return intern(tid == 0 ? "swapper" : unnamed_comm(tid));
 }
 
-/// What is known of it goes when another program, or another process, has the pid.
+/// Discards what is known once another program or process has the pid.
 RecordedProcesses::Process& RecordedProcesses::process_of(pid_t pid) {
   Process& process = processes_[pid];
   std::shared_ptr<JitLineage> lineage = tracker_.lineage(pid);
@@ -205,8 +205,8 @@ RecordedProcesses::Process& RecordedProcesses::process_of(pid_t pid) {
   return process;
 }
 
-/// Whether its sources are to be looked for because of the sample: code where none was recorded was
-/// moved there, or events were lost.
+/// Whether this sample requires a search for sources: it is in unrecorded code, because code was
+/// moved there or events were lost.
 bool RecordedProcesses::is_first_stray(Process& process, const RecordedSample& sample) {
   if (process.has_stray || sample.mode != CpuMode::user) return false;
   if (!may_be_unrecorded_code(process.last->place.space->find(sample.ip))) return false;
@@ -215,17 +215,17 @@ bool RecordedProcesses::is_first_stray(Process& process, const RecordedSample& s
   return true;
 }
 
-/// Runtimes keep code in files, too, as below /dev/shm, to have it mapped twice.
+/// Runtimes keep code in files, too, for example below /dev/shm, to map it twice.
 bool RecordedProcesses::may_have_jit(pid_t pid, const AddressSpace& space) {
   return std::ranges::any_of(space.regions(), [&](const Region& region) {
     const JitRegionKind room = jit_region_kind(region);
     if (room != JitRegionKind::unless_elf) return room == JitRegionKind::likely;
-    // Where no modules are opened, every file counts as one.
+    // If no modules are opened, every file may have JIT code.
     return tracker_.options().open_module && !tracker_.module_of(pid, region);
   });
 }
 
-/// Of a program whose code a process may have: itself, or one that was forked from it.
+/// For a program whose code a process may have: its own, or an ancestor.
 void RecordedProcesses::look_for_jit(JitLineage& lineage, JitFiles& files) {
   const ProcessInfo* const info = tracker_.info_of(lineage);
   if (info == nullptr) return;
@@ -236,11 +236,11 @@ void RecordedProcesses::look_for_jit(JitLineage& lineage, JitFiles& files) {
   ++lookups_;
 }
 
-/// Whether it was there before perf was: then no event tells what it was forked from.
+/// Whether the process existed before the recording: then no event names its parent.
 bool RecordedProcesses::wants_parents(const JitLineage& first) {
   if (!options_.find_parents || first.parent != nullptr) return false;
   const ProcessInfo* const info = tracker_.info_of(first);
-  // A whole system's processes come from the idle task, which has no parent.
+  // In a system-wide recording, ancestors end at the idle task, which has no parent.
   const bool is_unknown = info != nullptr && info->began == ProcessBegin::seen && info->pid != 0;
   return is_unknown && files_[&first].wants_parents;
 }
@@ -259,8 +259,8 @@ void RecordedProcesses::look_for_parents(JitLineage& first) {
   }
 }
 
-/// Whether memory where a runtime may keep code was the parent's when the program began. Processes
-/// that perf found living have parents, too, and seldom anything from them.
+/// Whether memory in which a runtime may keep code belonged to the parent when the program began.
+/// Processes found alive by perf have parents, too, but rarely code from them.
 bool RecordedProcesses::may_have_code_of_parent(const JitLineage& program,
                                                 const AddressSpace& space) {
   if (program.began_with == nullptr) return true;

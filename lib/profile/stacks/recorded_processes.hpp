@@ -25,16 +25,16 @@
 
 namespace perfmap {
 
-/// Tells the times of samples by the clock of jitdumps: CLOCK_MONOTONIC, or the processor's ticks.
+/// Converts sample times to the clock of jitdumps: CLOCK_MONOTONIC, or the processor's ticks.
 class SourceClock {
  public:
   explicit SourceClock(const std::optional<TimeConversion>& conversion) : conversion_(conversion) {}
 
-  /// For the first of the sources that has a dump. Where the clocks cannot be compared, the end:
-  /// code is then named as it was at last.
+  /// For the first source that has a dump. If the clocks cannot be compared, returns the end of
+  /// time: code then gets its last name.
   std::uint64_t at(std::uint64_t time, const RecordedEvent& event,
                    std::span<const std::shared_ptr<JitSources>> sources);
-  /// That this happened, and what would have helped.
+  /// That a conversion failed, and what would help.
   const std::optional<Error>& failure() const noexcept { return failure_; }
 
  private:
@@ -44,26 +44,26 @@ class SourceClock {
   std::optional<Error> failure_;
 };
 
-/// The main binary of each process of a recording, at the record that was read last.
+/// The main binary of each process of a recording, at the record read last.
 ///
-/// After exec the kernel maps the main binary first, then its interpreter. Of a process that was
-/// there before, perf lists what is mapped by address: the main binary is the file that the
-/// process is named after, else the first one. A child has its parent's.
+/// After exec the kernel maps the main binary first, then its interpreter. For a process that
+/// existed before the recording, perf lists mappings by address: the main binary is the file that
+/// the process is named after, else the first file. A child has its parent's.
 class RecordedPrograms {
  public:
   /// Borrows both.
   RecordedPrograms(const RecordingFacts& facts, FrameTable& table);
 
-  /// Any record; only those about memory and processes matter.
+  /// Accepts any record; only those about memory and processes matter.
   void take(const RecordView& record);
-  /// Its number in the table, of its first executable mapping; 0: not known.
+  /// The table index of its first executable mapping; 0: unknown.
   std::uint32_t of(pid_t pid) const noexcept;
 
  private:
   struct Process {
     std::string comm;
     std::uint32_t mapping = 0;
-    bool was_executed = false;  ///< since when the recording has all of its mappings
+    bool was_executed = false;  ///< then the recording has all its mappings
     bool is_certain = false;
   };
 
@@ -74,12 +74,12 @@ class RecordedPrograms {
   std::unordered_map<pid_t, Process> processes_;
 };
 
-/// The sources of a process and of those that it was forked from, as long as they stay the same.
-/// Answers for memory are kept by the address of one of the marks, the last one included.
+/// The sources of a process and its ancestors, as long as they stay the same. Cached answers for
+/// memory use the address of one of the marks, or of `unrecorded`, as key.
 struct JitNames {
-  std::vector<std::shared_ptr<JitSources>> sources;  ///< the nearest first
-  char marks[3] = {};                                ///< one for each JitLineage::Origin
-  char unrecorded = 0;                               ///< of may_be_unrecorded_code()
+  std::vector<std::shared_ptr<JitSources>> sources;  ///< nearest ancestor first
+  char marks[3] = {};                                ///< one per JitLineage::Origin
+  char unrecorded = 0;                               ///< for may_be_unrecorded_code()
 
   bool has_any() const noexcept {
     return std::ranges::any_of(
@@ -87,53 +87,54 @@ struct JitNames {
   }
 };
 
-/// A process as long as its memory is what it is.
+/// The state of a process while its memory stays the same.
 struct AddressSpaceSnapshot {
-  std::uint32_t id = 0;       ///< never that of another one
-  std::uint64_t program = 0;  ///< one program in one process: of all moments until exec or exit
+  std::uint32_t id = 0;       ///< unique, never reused
+  std::uint64_t program = 0;  ///< one program in one process: the same for all snapshots until exec
+                              ///< or exit
   Symbolizer::PastProcess place;
-  std::shared_ptr<const JitNames> names;  ///< null: nobody has any
+  std::shared_ptr<const JitNames> names;  ///< null: there are no sources
   std::shared_ptr<const UnwindSpace> unwind;
 };
 
-/// What a thread is called that no event names, as perf calls it.
+/// The name for a thread that no event names, like perf's.
 std::string unnamed_comm(pid_t tid);
 
-/// The processes of a recording, at the record that was read last.
+/// The processes of a recording, at the record read last.
 class RecordedProcesses {
  public:
   RecordedProcesses(const StackOptions& options, SourceClock& clock);
 
   ProcessTracker& tracker() noexcept { return tracker_; }
-  /// Any record but a sample.
+  /// Accepts any record except samples.
   void take(const RecordView& record);
-  /// The process now, for a sample of `event`; of a sample that the kernel took before the program
-  /// of an exec ran, the one that called exec. Never null.
+  /// The current state of the process, for a sample of `event`. For a sample taken during exec,
+  /// before the new program runs, the state of the program that called exec. Never null.
   std::shared_ptr<const AddressSpaceSnapshot> moment(const RecordedSample& sample,
                                                      const RecordedEvent& event);
-  /// The name of a thread, ":TID" if nothing in the recording names it, as perf has it; lives as
-  /// long as this.
+  /// The name of a thread; ":TID", like perf, if nothing in the recording names it. Lives as long
+  /// as this object.
   std::string_view comm_of(pid_t pid, pid_t tid);
   /// Files that could not be opened, each once.
   std::span<const Error> failures() const noexcept { return failures_; }
 
  private:
   struct Process {
-    std::shared_ptr<JitLineage> lineage;  ///< null: of an unknown process
+    std::shared_ptr<JitLineage> lineage;  ///< null: unknown process
     std::shared_ptr<const AddressSpaceSnapshot> last;
-    std::uint64_t lookups = 0;  ///< lookups_ when `last` was made
-    bool has_stray = false;     ///< a sample was where no code is known
+    std::uint64_t lookups = 0;  ///< value of lookups_ when `last` was made
+    bool has_stray = false;     ///< a sample was in unknown code
   };
-  /// From an exec until the new program runs: the kernel maps it piece by piece.
+  /// From an exec until the new program runs, the kernel maps it in steps.
   struct Exec {
     std::uint64_t time = 0;
     Process former;
   };
-  /// The files of a program, which those that were forked from it ask for, too.
+  /// The files of a program, which its descendants use, too.
   struct JitFiles {
-    std::vector<std::string> dumps;  ///< paths of jitdumps that it has mapped
-    bool wants_lookup = true;        ///< sources are to be looked for (again)
-    bool wants_parents = true;       ///< find_parents was not asked about it
+    std::vector<std::string> dumps;  ///< paths of the jitdumps that it has mapped
+    bool wants_lookup = true;        ///< sources must be searched (again)
+    bool wants_parents = true;       ///< find_parents has not been called for it
   };
 
   void on_mmap(const MmapEvent& event);
@@ -160,12 +161,12 @@ class RecordedProcesses {
   ProcessTracker tracker_;
   std::unordered_map<pid_t, Process> processes_;
   std::unordered_map<pid_t, Exec> execs_;
-  std::unordered_map<const JitLineage*, JitFiles> files_;  // the tracker keeps all lineages
+  std::unordered_map<const JitLineage*, JitFiles> files_;  // the tracker keeps all lineages alive
   std::unordered_map<pid_t, std::string_view> comms_;      // by tid
   std::unordered_set<std::string> names_;
   std::vector<Error> failures_;
   std::uint32_t moments_ = 0;
-  std::uint64_t lookups_ = 1;  // grows whenever there may be other sources
+  std::uint64_t lookups_ = 1;  // increased whenever sources may have changed
 };
 
 }  // namespace perfmap

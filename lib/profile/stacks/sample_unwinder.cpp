@@ -6,7 +6,7 @@ namespace perfmap {
 
 namespace {
 
-/// PERF_CONTEXT_…: what the addresses behind it are of. Source: Linux,
+/// PERF_CONTEXT_…: marks the kind of the addresses that follow it. Source: Linux,
 /// include/uapi/linux/perf_event.h.
 constexpr std::uint64_t kFirstContext = static_cast<std::uint64_t>(-4095);
 constexpr std::uint64_t kKernel = static_cast<std::uint64_t>(-128);
@@ -49,7 +49,7 @@ std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters&
   constexpr std::uint64_t k32Bit = 1;
   const std::uint64_t abi = user.abi;
   if (arch.empty() && abi != k32Bit) {
-    // The kernel numbers 24 registers of x86-64, and 33 of aarch64.
+    // perf has 24 registers for x86-64, and 33 for aarch64.
     return user.mask >> 24 == 0 ? Machine::x86_64 : Machine::aarch64;
   }
   if (arch == "x86_64") return abi == k32Bit ? Machine::x86 : Machine::x86_64;
@@ -59,7 +59,7 @@ std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters&
   return std::nullopt;
 }
 
-/// Frames are found in room that is there already, and kept in as much as they take.
+/// Frames are collected in a reused buffer, and copied in their exact size.
 void SampleUnwinder::make(const RecordedSample& sample, RawStack& stack) {
   room_.clear();
   stack.frames.swap(room_);

@@ -14,10 +14,10 @@
 
 namespace perfmap {
 
-/// A sample's stack as addresses, kept when its record has gone.
+/// A sample's stack as addresses; does not refer to its record.
 struct RawStack {
   std::uint64_t time = 0;
-  std::uint64_t source_time = 0;  ///< the same by the clock of the process's jitdumps
+  std::uint64_t source_time = 0;  ///< the same on the clock of the process's jitdumps
   std::uint64_t period = 1;
   pid_t pid = 0;
   pid_t tid = 0;
@@ -25,26 +25,26 @@ struct RawStack {
   std::uint32_t event = 0;
   std::string_view comm;
   std::string_view process_comm;
-  std::uint32_t program = 0;  ///< as StackSample has it
+  std::uint32_t program = 0;  ///< as in StackSample
   std::shared_ptr<const AddressSpaceSnapshot> moment;
-  std::vector<UnwoundFrame> frames;  ///< those of the kernel first
+  std::vector<UnwoundFrame> frames;  ///< kernel frames first
   StackEnd end = StackEnd::no_info;
-  bool is_full = false;  ///< the copy of the stack had no room for all of it
+  bool is_full = false;  ///< the copy of the stack was too small for the whole stack
   bool was_stitched = false;
-  std::optional<std::uint64_t> cookie;  ///< of a user's callchain that comes later
+  std::optional<std::uint64_t> cookie;  ///< of a user callchain that comes later
 };
 
-/// The machine that the registers of a sample are of; nothing for machines that we do not know.
-/// Where the recording does not say (its end is missing), the registers themselves do.
+/// The machine of a sample's registers; nothing for unsupported machines. If the recording does not
+/// state it (its end is missing), it is derived from the registers.
 std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters& user) noexcept;
 
-/// Unwinds samples. Borrows what its unwinder needs; one for each thread.
+/// Unwinds samples. Borrows what its unwinder needs; use one per thread.
 class SampleUnwinder {
  public:
   SampleUnwinder(std::string_view arch, const StackOptions& options)
       : arch_(arch), with_kernel_(options.kernel), unwinder_(options.unwind) {}
 
-  /// Adds the frames of `sample`, whose moment the stack has.
+  /// Adds the frames of `sample`; the snapshot is in the stack already.
   void make(const RecordedSample& sample, RawStack& stack);
   const Unwinder& unwinder() const noexcept { return unwinder_; }
 
@@ -59,24 +59,24 @@ class SampleUnwinder {
   std::vector<UnwoundFrame> room_;
 };
 
-/// The user's part of a callchain, which came later than its sample.
+/// Adds the user part of a callchain, which came after its sample.
 void add_deferred(const Words& callchain, RawStack& stack);
 
-/// Stacks that may still change: those that wait for the user's part of their callchain, and, where
-/// stacks are stitched, for later samples of their thread. They leave in the order in which they
-/// came.
+/// Stacks that may still change: those that wait for the user part of their callchain, and, when
+/// stitching, for later samples of their thread. They are released in the order in which they were
+/// added.
 class PendingStacks {
  public:
   PendingStacks(bool stitches, unsigned max_frames);
 
   void add(std::vector<RawStack> stacks);
   void take(const DeferredCallchain& chain);
-  /// Those that need not wait any longer; at the end, all. None as long as they are few: names are
-  /// looked up for many at once, on several threads.
+  /// The stacks that need not wait any longer; at the end, all. None while they are few: names are
+  /// looked up in large batches, on several threads.
   std::vector<RawStack> release(bool is_end);
 
  private:
-  // A thread that never comes back to user space must not hold up all others for ever.
+  // A thread that never returns to user space must not block all others for ever.
   static constexpr std::size_t kMaxWaiting = 100000;
   static constexpr std::size_t kLeastTogether = 256;
   static constexpr std::uint64_t kDistance = std::uint64_t{5} * 1000 * 1000 * 1000;

@@ -58,7 +58,7 @@ class SpeedscopeWriter : public StackWriter {
     bool is_time = false;
   };
 
-  /// "perfmap@1.2.3", as the format has it.
+  /// "perfmap@1.2.3", the form that the format uses.
   std::string exporter() const {
     std::string name = input_.profile.exporter;
     if (const std::size_t blank = name.find(' '); blank != std::string::npos) name[blank] = '@';

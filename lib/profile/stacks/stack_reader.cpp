@@ -21,7 +21,7 @@ bool is_listed(const List& list, const Value& value) noexcept {
   return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
 }
 
-/// Whether the sample is asked for. O(what the filter lists).
+/// Whether the filter selects the sample. O(entries of the filter).
 bool passes(const StackFilter& filter, const RawStack& stack, std::string_view event) noexcept {
   if (stack.time < filter.from || stack.time > filter.to) return false;
   const std::string_view plain = event.substr(0, event.find(':'));
@@ -30,16 +30,16 @@ bool passes(const StackFilter& filter, const RawStack& stack, std::string_view e
          (is_listed(filter.events, event) || is_listed(filter.events, plain));
 }
 
-/// Unwinds the samples of a group of records, on several threads.
+/// Unwinds the samples of a batch of records on several threads.
 class UnwindPool {
  public:
   UnwindPool(std::string_view arch, const StackOptions& options);
 
-  /// `stack` has everything but its frames. The record must stay until run().
+  /// `stack` is complete except for its frames. The record must stay valid until run().
   void add(const RecordView& record, const RecordedEvent& event, RawStack stack);
   /// In the order in which they were added.
   std::vector<RawStack> run();
-  /// Rules that were computed, by all threads.
+  /// Number of rules computed by all threads.
   std::uint64_t rules() const noexcept;
 
  private:
@@ -49,7 +49,7 @@ class UnwindPool {
   };
   void run_range(std::size_t maker, std::size_t from, std::size_t to);
 
-  std::vector<SampleUnwinder> makers_;  // one a thread
+  std::vector<SampleUnwinder> makers_;  // one per thread
   std::vector<Job> jobs_;
   std::vector<RawStack> stacks_;
 };
@@ -72,7 +72,7 @@ void UnwindPool::run_range(std::size_t maker, std::size_t from, std::size_t to) 
 }
 
 std::vector<RawStack> UnwindPool::run() {
-  // Fewer are not worth a thread.
+  // Fewer samples are not worth a thread.
   constexpr std::size_t kLeast = 256;
   const std::size_t threads = std::clamp<std::size_t>(jobs_.size() / kLeast, 1, makers_.size());
   const std::size_t share = (jobs_.size() + threads - 1) / threads;
@@ -103,13 +103,13 @@ bool counts_time(const RecordedEvent& event) noexcept {
   return event.type == kSoftware && (event.config == kCpuClock || event.config == kTaskClock);
 }
 
-/// From what is to be trusted to what is a guess.
+/// From reliable to guessed.
 constexpr std::array<FrameSource, 11> kByTrust = {
     FrameSource::kernel,    FrameSource::initial,  FrameSource::eh_cfi,  FrameSource::debug_frame,
     FrameSource::plt,       FrameSource::leaf,     FrameSource::jit_cfi, FrameSource::frame_pointer,
     FrameSource::callchain, FrameSource::stitched, FrameSource::scan};
 
-/// What perf record adds where it has no other event that brings mappings.
+/// The dummy event that perf record adds to get mappings.
 bool is_dummy(const RecordedEvent& event) noexcept {
   constexpr std::uint32_t kSoftware = 1;
   constexpr std::uint64_t kDummy = 9;
@@ -211,7 +211,7 @@ std::string_view StackReader::State::kallsyms() {
   return options.find_kallsyms(recorded_kernel);
 }
 
-/// perf maps the kernel by the name of one of its symbols, "[kernel.kallsyms]_text", and the offset
+/// perf names the kernel's mapping after one of its symbols, "[kernel.kallsyms]_text"; the offset
 /// of that mapping is the symbol's address.
 void StackReader::State::take_kernel(const RecordView& record) {
   if (!recorded_kernel.symbol.empty()) return;
@@ -230,7 +230,7 @@ void StackReader::State::take(const RecordView& record) {
       if (const auto lost = decode_lost(record)) statistics.lost += lost->count;
       return;
     case RecordType::ksymbol:
-      // Names are found when a group of records has been read; all of its symbols count then.
+      // Names are looked up after a batch of records has been read; all its symbols count by then.
       if (const auto symbol = decode_ksymbol(record)) kernel.take(*symbol);
       return;
     case RecordType::callchain_deferred:

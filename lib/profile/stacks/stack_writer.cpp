@@ -156,7 +156,7 @@ std::string shown_name(const FrameFunction& function) {
 
 std::string escaped(std::string_view name) {
   if (is_plain_map_name(name)) return std::string(name);
-  // What is done to the ends of a name in a perf map is not wanted here.
+  // Keeps the rules for the ends of a name in a perf map from applying here.
   constexpr std::string_view kGuard = "**";
   std::string text = escape_map_name(std::string(kGuard).append(name).append(kGuard));
   return text.substr(kGuard.size(), text.size() - 2 * kGuard.size());
@@ -180,7 +180,7 @@ std::uint32_t ShownFrames::merged_function(std::uint32_t number) {
   if (function.kind == FrameKind::jit) {
     name = without_tier(function.name);
     system_name = without_tier(function.system_name);
-    // A runtime's own code keeps what it is called, and what it is.
+    // A runtime's own code keeps its name and kind.
     if (name != function.name || system_name != function.system_name) function.tier = {};
     function.name = name;
     function.system_name = system_name;
@@ -202,7 +202,7 @@ std::uint32_t ShownFrames::of_place(std::uint32_t place) {
 
 namespace {
 
-/// A format is a row here, a value of StackFormat, and the function in writers.hpp that makes it.
+/// A format needs a row here, a value of StackFormat, and its function in writers.hpp.
 struct Format {
   StackFormat format;
   std::string_view name;

@@ -12,24 +12,24 @@
 
 namespace perfmap {
 
-/// The name, or "[libc.so.6]" where the module alone is known, or "[unknown]".
+/// The name, or "[libc.so.6]" if only the module is known, or "[unknown]".
 std::string shown_name(const FrameFunction& function);
 
-/// What follows the last '/'.
+/// The part after the last '/'.
 std::string_view file_name_of(std::string_view path) noexcept;
 
-/// Whether a process that runs that file has that name at first: the kernel keeps 15 bytes.
+/// Whether a process has that name right after exec of that file: the kernel keeps 15 bytes.
 bool is_named_after(std::string_view comm, std::string_view path) noexcept;
 
-/// Control bytes and what is not UTF-8 as \xNN, so that a name is one word of one line.
+/// Control bytes and invalid UTF-8 as \xNN, so that a name is one word on one line.
 std::string escaped(std::string_view name);
 
-/// The name of a thread in a list of many: "comm PID/TID", or "comm PID" of a process's first;
-/// "comm" where the pid is negative: not known.
+/// The name of a thread in a list: "comm PID/TID", or "comm PID" for the main thread; "comm" if the
+/// pid is negative (unknown).
 std::string thread_label(std::string_view comm, pid_t pid, pid_t tid);
 
-/// Places as one sees them: by function, the tiers of one as one if so asked, and by line if so
-/// asked. Numbers count from 0. Borrows the table.
+/// Maps places to the frames shown: by function, optionally with all tiers of a function merged,
+/// and optionally by line. Numbers count from 0. Borrows the table.
 class ShownFrames {
  public:
   ShownFrames(const FrameTable& table, bool merge_tiers, bool lines)
@@ -60,21 +60,20 @@ class ShownFrames {
   const bool merge_tiers_;
   const bool lines_;
   FrameTable merged_;
-  std::vector<std::uint32_t> merged_numbers_;  // of functions in table_, plus one; 0: not yet
+  std::vector<std::uint32_t> merged_numbers_;  // per function in table_, plus one; 0: not yet
   std::vector<std::uint32_t> of_places_;       // plus one; 0: not yet
   InternTable<Frame, HashOf> frames_;
 };
 
-/// A step of a stack, away from where stacks begin.
+/// A node of a tree of stacks; the root is where stacks begin.
 struct StackNode {
   std::uint32_t parent = 0;
-  std::uint32_t frame = 0;  ///< whatever the owner of the tree numbers
+  std::uint32_t frame = 0;  ///< a number defined by the owner of the tree
 
   friend bool operator==(const StackNode&, const StackNode&) = default;
 };
 
-/// Stacks that begin alike share that part. Node 0 is where all begin; a parent's number is below
-/// that of its children.
+/// A prefix tree of stacks. Node 0 is the root; a parent's index is below those of its children.
 class StackTree {
  public:
   StackTree() { nodes_.add({UINT32_MAX, UINT32_MAX}); }
@@ -94,20 +93,20 @@ class StackTree {
   InternTable<StackNode, HashOf> nodes_;
 };
 
-/// The samples of a thread and an event, as columns: sixteen bytes each.
+/// The samples of a thread and an event, as columns of 16 bytes a sample.
 struct ThreadProfile {
   pid_t pid = 0;
   pid_t tid = 0;
   std::uint32_t event = 0;
-  std::string comm;  ///< the last
+  std::string comm;  ///< the last name
   std::string process_comm;
   std::vector<std::uint32_t> stacks;
   std::vector<std::uint64_t> times;  ///< since the first sample of the profile
-  /// Periods; where they do not fit, the highest there is.
+  /// Periods, saturated at the maximum.
   std::vector<std::uint32_t> periods;
 };
 
-/// In the order of pid, tid and event.
+/// Sorted by pid, tid and event.
 class ThreadProfiles {
  public:
   using Key = std::tuple<pid_t, pid_t, std::uint32_t>;
@@ -129,7 +128,7 @@ class ThreadProfiles {
   std::map<Key, ThreadProfile> profiles_;
 };
 
-/// What every writer borrows or keeps.
+/// What every writer borrows or stores.
 struct WriterInput {
   OutputFile& out;
   const FrameTable& table;
@@ -145,7 +144,7 @@ std::unique_ptr<StackWriter> make_pprof_writer(WriterInput input);
 std::unique_ptr<StackWriter> make_html_writer(WriterInput input);
 std::unique_ptr<StackWriter> make_jsonl_writer(WriterInput input);
 
-/// The event of a sample; one without a name where the profile does not list it.
+/// The event of a sample; one without a name if the profile does not list it.
 const StackProfile::Event& event_of(const StackProfile& profile, const StackSample& sample);
 
 }  // namespace perfmap

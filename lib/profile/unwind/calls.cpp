@@ -13,8 +13,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// Bytes of `call *operand` (ff /2, and ff /3 of memory), but for prefixes, by its ModRM and SIB
-/// bytes.
+/// The length of `call *operand` (ff /2, and ff /3 for memory) without prefixes, from its ModRM and
+/// SIB bytes.
 std::size_t length_of_indirect_call(unsigned char modrm, unsigned char sib) noexcept {
   const unsigned mode = modrm >> 6;
   const unsigned base = modrm & 7;
@@ -26,13 +26,13 @@ std::size_t length_of_indirect_call(unsigned char modrm, unsigned char sib) noex
   return operand + (has_displacement ? 4 : 0);
 }
 
-/// A far call has no register for its operand.
+/// A far call has no register operand.
 bool is_indirect_call(unsigned char modrm) noexcept {
   const unsigned which = modrm >> 3 & 7;
   return which == 2 || (which == 3 && modrm >> 6 != 3);
 }
 
-/// Instructions of aarch64 are little-endian, whatever the data is.
+/// aarch64 instructions are little-endian, also if the data is big-endian.
 std::uint32_t instruction(std::string_view code) noexcept {
   std::uint32_t word = 0;
   for (std::size_t i = sizeof word; i-- > 0;)
@@ -107,14 +107,14 @@ bool is_signal_return(Machine machine, std::string_view code) noexcept {
 
 namespace {
 
-/// Stands for all machines whose calls we do not know.
+/// Stands for all machines whose calls are not known.
 constexpr Machine kUnknown = Machine::arm;
 
-/// The code up to an address.
+/// The code before an address.
 struct CodeBefore {
   Machine machine = Machine::x86_64;
   std::array<char, CodeBytes::kBefore> room = {};
-  std::string_view bytes;  ///< as many as calls have; empty: nobody has them
+  std::string_view bytes;  ///< as many as a call can have; empty: not available
 };
 
 /// The last bytes of `code` before `offset`.
@@ -124,7 +124,7 @@ std::string_view up_to(std::string_view code, std::uint64_t offset) noexcept {
   return code.substr(static_cast<std::size_t>(offset - count), static_cast<std::size_t>(count));
 }
 
-/// Of a segment, which may begin less than that before the address.
+/// From a segment, which may begin fewer bytes before the address.
 std::string_view before_in_module(const Module& module, Address vaddr) noexcept {
   for (std::uint64_t count = CodeBytes::kBefore; count > 0; --count) {
     const std::string_view code = module.bytes_at(vaddr - count);
@@ -139,7 +139,7 @@ void read(const UnwindSpace::State& space, const CodeRegion& region, Address pc,
   if (space.read_code(pc - count, room) >= count) code.bytes = {room.data(), room.size()};
 }
 
-/// Not every producer knows it.
+/// Nothing if the dump does not state it: some producers do not know it.
 std::optional<Machine> machine_of_dump(const Jitdump& dump) noexcept {
   const auto header = dump.header();
   if (!header || header->elf_mach > UINT16_MAX) return std::nullopt;
@@ -168,14 +168,14 @@ void find_bytes(const UnwindSpace::State& space, const CodeRegion& region, Addre
   if (code.bytes.empty() && space.read_code) read(space, region, pc, code);
 }
 
-/// Code of runtimes is no signal's trampoline.
+/// Code of runtimes never is a signal trampoline.
 bool is_signal_return_at(const CodeRegion& region, Address pc) noexcept {
   if (region.module == nullptr) return false;
   const auto machine = machine_of(region.module->machine());
   return machine && is_signal_return(*machine, region.module->bytes_at(pc + region.delta));
 }
 
-/// The function that covers an address, by its name alone.
+/// The function that covers an address, by names alone.
 std::optional<AddressRange> named_range(const UnwindSpace::State& space,
                                         const std::optional<CodeRegion>& region, Address address,
                                         std::uint64_t time) {

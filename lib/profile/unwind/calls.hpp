@@ -8,21 +8,22 @@
 
 namespace perfmap {
 
-/// Whether the last instruction is a call, near or far, through a register or memory, whatever its
-/// prefixes: as far as its bytes tell, which may be a part of another. i386 has one call more than
-/// x86-64.
+/// Whether the code ends with a call instruction, near or far, through a register or memory, with
+/// any prefixes. Judged by the bytes alone, which may be part of another instruction. i386 has one
+/// more call instruction than x86-64.
 bool ends_with_call_x86(std::string_view code) noexcept;
 bool ends_with_call_x86_64(std::string_view code) noexcept;
 bool ends_with_call_aarch64(std::string_view code) noexcept;
-/// Of any machine; nothing where we do not know its calls.
+/// For any machine; nothing if its calls are not known.
 std::optional<bool> ends_with_call(Machine machine, std::string_view code) noexcept;
 
-/// Whether this code ends a signal's handler by rt_sigreturn(2), as the function does whose address
-/// the kernel, or the C library, lets handlers return to: nobody calls it.
+/// Whether this code ends a signal handler with rt_sigreturn(2). The kernel or the C library puts
+/// the address of such a function on the stack as the handler's return address, so no call precedes
+/// it.
 bool is_signal_return(Machine machine, std::string_view code) noexcept;
 
-/// UnwindSpace::return_site() of a runtime's code at the end, of which nothing but its sources is
-/// known.
+/// Like UnwindSpace::return_site(), for runtime code at the end of the recording, of which only the
+/// sources are known.
 ReturnSite return_site_in(const JitSources& sources, Address pc);
 
 }  // namespace perfmap

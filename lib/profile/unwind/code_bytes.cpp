@@ -8,7 +8,7 @@ namespace perfmap {
 
 namespace {
 
-/// The symbols of a file of this machine's layout; empty of any other, and where there are none.
+/// The symbols of a file with this machine's layout; empty for other files, and if it has none.
 std::string_view plain_symbols(const Module& module) {
   if (!module.is_64() || module.byte_order() != std::endian::native) return {};
   for (const ElfSectionFacts& section : module.sections()) {
@@ -56,7 +56,7 @@ std::optional<AddressRange> FunctionBounds::find(const Module& module, Address v
   auto after = std::upper_bound(
       window.begin(), window.end(), vaddr,
       [](Address wanted, const AddressRange& range) { return wanted < range.begin; });
-  // One that begins later lies within one that begins earlier: seldom, and never deep.
+  // A function that begins later may lie within an earlier one: rarely, and never deeply nested.
   for (int tries = 8; after != window.begin() && tries > 0; --tries) {
     if ((--after)->contains(vaddr)) return *after;
   }
@@ -77,7 +77,7 @@ CodeBytes around(std::string_view code, std::uint64_t offset) {
   return found;
 }
 
-/// What names an address in the sources of a process, or of those it was forked from.
+/// What names an address in the sources of a process or its ancestors.
 struct Named {
   const JitSources* sources = nullptr;
   ResolvedName name;
@@ -117,7 +117,7 @@ std::optional<CodeRegion> find_code(const UnwindSpace::State& space, Address add
   if (!named) return std::nullopt;
   const AddressRange& code = named->name.range;
   CodeRegion found{code.begin, code.end(), 0, nullptr};
-  // What is known beside it stays what it is.
+  // It must not overlap the known regions on both sides.
   const auto next = std::ranges::upper_bound(space.regions, address, {}, &CodeRegion::begin);
   if (next != space.regions.end()) found.end = std::min(found.end, next->begin);
   if (next != space.regions.begin()) found.begin = std::max(found.begin, std::prev(next)->end);

@@ -15,16 +15,16 @@
 
 namespace perfmap {
 
-/// Executable memory that shows one segment of a module, or code that is in no module.
+/// Executable memory that shows one segment of a module, or code outside of modules.
 struct CodeRegion {
   Address begin = 0;
   Address end = 0;
-  Address delta = 0;               ///< what makes a vaddr of an address, modulo 2^64
-  const Module* module = nullptr;  ///< null: code of a runtime, or of nobody knows whom
+  Address delta = 0;               ///< added to an address gives the vaddr, modulo 2^64
+  const Module* module = nullptr;  ///< null: code of a runtime, or of unknown origin
 };
 
 struct UnwindSpace::State {
-  std::uint32_t id = 0;               ///< never that of another one
+  std::uint32_t id = 0;               ///< unique, never reused
   Machine machine = Machine::x86_64;  ///< of the first module
   std::vector<CodeRegion> regions;
   std::vector<std::shared_ptr<const Module>> modules;
@@ -33,12 +33,12 @@ struct UnwindSpace::State {
 
   /// The region that covers the address, or null. O(log n).
   const CodeRegion* find(Address address) const noexcept;
-  /// Who keeps a module of these regions alive. O(modules).
+  /// The owner that keeps a module of these regions alive. O(modules).
   std::shared_ptr<const Module> keeper_of(const Module* module) const noexcept;
 };
 
-/// Where functions begin and end, as symbols tell, for the few places where code has to be looked
-/// at: a module's table of names, which Module::find_symbol() makes, takes a hundred times as long.
+/// The bounds of functions by symbols, for the few places where code is examined. Building a
+/// module's table of names with Module::find_symbol() takes a hundred times as long.
 class FunctionBounds {
  public:
   /// The function that covers the address. The module must live until clear().
@@ -46,7 +46,7 @@ class FunctionBounds {
   void clear() noexcept { windows_.clear(); }
 
  private:
-  using Window = std::vector<AddressRange>;  // by their begins
+  using Window = std::vector<AddressRange>;  // sorted by begin
   static constexpr unsigned kWindowBits = 20;
   static constexpr std::size_t kMaxWindows = 256;
 
@@ -55,44 +55,44 @@ class FunctionBounds {
   std::map<std::pair<const Module*, Address>, Window> windows_;
 };
 
-/// The code around an address, as far as somebody has it.
+/// The code around an address, as far as it is available.
 struct CodeBytes {
-  static constexpr std::size_t kBefore = 16;  ///< as much as is looked at
+  static constexpr std::size_t kBefore = 16;  ///< as much as is examined
   static constexpr std::size_t kAfter = 64;
 
   std::string_view before;              ///< up to the address
-  std::string_view after;               ///< from it on, to the end of its function at most
+  std::string_view after;               ///< from the address, at most to the end of its function
   std::optional<std::uint64_t> offset;  ///< of the address in its function; see CodeFinder::place()
 };
 
-/// Code of a runtime, as a jitdump has it.
+/// Runtime code, as a jitdump has it.
 struct DumpedCode {
   const Jitdump* dump = nullptr;
   std::uint64_t load = 0;    ///< offset of its LOAD record
-  AddressRange range;        ///< where it lay then
-  std::uint64_t offset = 0;  ///< of the address, in the code as it was loaded
+  AddressRange range;        ///< where it was then
+  std::uint64_t offset = 0;  ///< of the address, in the code as loaded
 };
 
-/// The code that covers an address: that of the space; where it has none, what the sources have
-/// there at that time, as in memory that mremap() moved, which no event tells.
+/// The region of code that covers an address. If the space has none, the code that the sources have
+/// there at that time, for example in memory moved by mremap(), which no event reports.
 std::optional<CodeRegion> find_code(const UnwindSpace::State& space, Address address,
                                     std::uint64_t time);
-/// Of jitdumps alone, the process's own or those it was forked from.
+/// From jitdumps only: those of the process and of its ancestors.
 std::optional<DumpedCode> find_dumped(const UnwindSpace::State& space, Address address,
                                       std::uint64_t time);
-/// All of it, as far as the dump has its bytes.
+/// All bytes of the code that the dump has.
 std::string_view code_of(const DumpedCode& dumped);
 
-/// Finds code in the files of a space, and what is known of its functions.
+/// Finds code in the files of a space, and facts about its functions.
 class CodeFinder {
  public:
   CodeFinder(const UnwindSpace::State& space, FunctionBounds& functions) noexcept
       : space_(space), functions_(functions) {}
 
-  /// `region` covers the address. The views live until the next call.
+  /// `region` covers the address. The views are valid until the next call.
   CodeBytes bytes(const CodeRegion& region, Address address, std::uint64_t time);
-  /// Adds what symbols tell: the offset, and where the function ends. They may have to be read for
-  /// that, which takes its time.
+  /// Adds facts from symbols: the offset, and where the function ends. This may read the symbols,
+  /// which is slow.
   void place(const CodeRegion& region, Address address, CodeBytes& code) const;
 
  private:

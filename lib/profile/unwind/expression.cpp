@@ -158,7 +158,7 @@ class Evaluation {
         if (size_ < 2) return false;
         std::swap(stack_[size_ - 1], stack_[size_ - 2]);
         return true;
-      default:  // the top goes below the two that were below it
+      default:  // DW_OP_rot: the top goes below the two entries below it
         if (size_ < 3) return false;
         std::rotate(&stack_[size_ - 3], &stack_[size_ - 1], &stack_[size_ - 1] + 1);
         return true;
@@ -197,7 +197,7 @@ class Evaluation {
       default: return false;
     }
   }
-  /// Division of the least number by -1 would overflow.
+  /// Division of the minimum by -1 would overflow.
   std::uint64_t quotient(std::uint64_t left, std::uint64_t right) const noexcept {
     const std::int64_t divisor = as_signed(right);
     return divisor == -1 ? 0 - left : extended(as_signed(left) / divisor);

@@ -28,19 +28,19 @@ bool has_prologue(std::string_view code) noexcept {
   return false;
 }
 
-/// A function may do some work before it makes its frame: its prologue is still ahead.
+/// A function may do some work before it sets up its frame, so the prologue may follow.
 bool has_prologue_ahead(const CodeBytes& code) noexcept {
   constexpr std::uint64_t kFarFromBegin = 96;
   return code.offset && *code.offset < kFarFromBegin && has_prologue(code.after);
 }
 
-/// What fills the gap between functions, or ends the one before.
+/// Padding between functions, or an instruction that ends the one before.
 bool is_padding(std::string_view before) noexcept {
   return before.empty() || before.ends_with('\xcc') || before.ends_with('\x90') ||
          before.ends_with('\xc3') || before.ends_with('\0');
 }
 
-/// Entries of a linkage table: jmp *GOT(%rip); push $n; jmp PLT0, with endbr64 or bnd prefixes.
+/// Entries of a PLT: jmp *GOT(%rip); push $n; jmp PLT0, with endbr64 or bnd prefixes.
 std::optional<LeafFrame> plt_entry(const CodeBytes& code) noexcept {
   LeafFrame frame = kNothingPushed;
   frame.is_plt = true;
@@ -87,7 +87,7 @@ std::optional<LeafFrame> leaf_frame_x86_64(const CodeBytes& code) noexcept {
   if (code.before.ends_with('\x55') && begins_with_mov_fp(after)) return kFramePointerPushed;
   if (const auto plt = plt_entry(code)) return plt;
   if (has_prologue_ahead(code)) return kNothingPushed;
-  // A map tells where a function begins and nothing of its code, which mostly pushes %rbp first.
+  // A map gives a function's begin but not its code; most functions push %rbp first.
   if (after.empty() && code.offset == 1) return kFramePointerPushed;
   return std::nullopt;
 }

@@ -11,10 +11,10 @@
 
 namespace perfmap {
 
-/// The registers of a thread by DWARF numbers, and which of them are known.
+/// The registers of a thread by DWARF number, and which of them are known.
 struct DwarfRegisters {
   std::array<std::uint64_t, kMaxRegisters> values = {};
-  std::uint64_t known = 0;  ///< a bit each
+  std::uint64_t known = 0;  ///< one bit per register
 
   bool has(unsigned number) const noexcept { return (known >> number & 1) != 0; }
   void set(unsigned number, std::uint64_t value) noexcept {
@@ -30,9 +30,9 @@ struct X86_64 {
   static constexpr Machine kMachine = Machine::x86_64;
   static constexpr unsigned kFp = 6, kSp = 7, kPc = 16;
   static constexpr unsigned kPerfPc = 8;
-  /// What a callee preserves, but for the stack pointer.
+  /// Callee-saved registers except the stack pointer.
   static constexpr std::array<std::uint8_t, 6> kSaved = {3, 6, 12, 13, 14, 15};
-  /// DWARF number of perf's register, or kMaxRegisters.
+  /// The DWARF number of perf's register, or kMaxRegisters.
   static constexpr std::array<std::uint8_t, 24> kOfPerf = {
       0, 3, 2, 1, 4, 5, 6, 7, 16, 34, 34, 34, 34, 34, 34, 34, 8, 9, 10, 11, 12, 13, 14, 15};
   static constexpr bool kHasLinkRegister = false;
@@ -40,7 +40,8 @@ struct X86_64 {
 };
 
 /// Sources: DWARF for the Arm 64-bit Architecture, 4.1; Linux,
-/// arch/arm64/include/uapi/asm/perf_regs.h. The pc has no number there: we take one that is free.
+/// arch/arm64/include/uapi/asm/perf_regs.h. DWARF has no number for the pc there: we use a free
+/// one.
 struct Aarch64 {
   static constexpr Machine kMachine = Machine::aarch64;
   static constexpr unsigned kFp = 29, kSp = 31, kLink = 30, kPc = 33;
@@ -51,8 +52,8 @@ struct Aarch64 {
       0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16,
       17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 33};
   static constexpr bool kHasLinkRegister = true;
-  /// Without the pointer authentication code, and without a tag: user space has 48 bits unless a
-  /// program asks for more.
+  /// Removes the pointer authentication code and the tag: user space has 48 address bits unless a
+  /// program requests more.
   static constexpr Address code_address(std::uint64_t value) noexcept {
     return value & ((std::uint64_t{1} << 48) - 1);
   }
@@ -80,7 +81,7 @@ DwarfRegisters dwarf_registers(const UserRegisters& registers) noexcept {
   return result;
 }
 
-/// The copy of a stack. Reads nothing else.
+/// The recorded copy of a stack; the only memory that unwinding reads.
 class StackMemory {
  public:
   StackMemory(Address begin, std::string_view bytes, bool is_full) noexcept
@@ -92,8 +93,8 @@ class StackMemory {
     std::memcpy(&value, bytes_.data() + at, sizeof value);
     return true;
   }
-  /// Where a read failed: whether that is because the copy had no room for more of the stack, or
-  /// the kernel ended it at a page that it could not read then.
+  /// Whether a read at this address failed because the copy was full, or because the kernel stopped
+  /// at a page that it could not read.
   bool was_cut_before(Address address) const noexcept {
     const Address end = begin_ + bytes_.size();
     return address - begin_ + 8 > bytes_.size() && address + 8 - end < beyond_;
@@ -102,8 +103,8 @@ class StackMemory {
     const std::uint64_t at = address - begin_;
     return at <= bytes_.size() && bytes_.size() - at >= size;
   }
-  /// Fetches what frames from there on may be read from, unless it was: a frame's place is not
-  /// known before that of the one below it, and waiting for each of them takes most of the time.
+  /// Prefetches the memory that the frames from there on may be read from. The place of a frame
+  /// depends on the frame below it, and waiting for each of them takes most of the time.
   void approach(Address address) noexcept {
     constexpr std::uint64_t kAhead = 1024, kLine = 64;
     const std::uint64_t at = address - begin_;
@@ -112,14 +113,14 @@ class StackMemory {
     for (fetched_ = std::max(fetched_, at); fetched_ < until; fetched_ += kLine)
       __builtin_prefetch(bytes_.data() + fetched_);
   }
-  /// `holds(address, size)` must be true.
+  /// Requires `holds(address, size)`.
   void copy(Address address, void* to, std::size_t size) const noexcept {
     std::memcpy(to, bytes_.data() + (address - begin_), size);
   }
 
  private:
-  /// How far beyond its end there is more of the stack. A page that was not there may be the first
-  /// one behind a stack that is there as a whole: only what the next frame may reach counts then.
+  /// How far beyond its end the stack goes on. A missing page may be the first one after a complete
+  /// stack: then only the range that the next frame may reach counts.
   static constexpr std::uint64_t beyond(Address end, std::string_view bytes,
                                         bool is_full) noexcept {
     constexpr std::uint64_t kMaxStack = std::uint64_t{1} << 30, kMaxFrame = std::uint64_t{1} << 20;

@@ -9,14 +9,14 @@
 namespace perfmap {
 namespace {
 
-/// In words; nothing where it does not fit.
+/// In words; nothing if it does not fit.
 std::optional<std::int16_t> word_offset(std::int64_t bytes) noexcept {
   constexpr std::int64_t kMax = 8 * std::int64_t{std::numeric_limits<std::int16_t>::max()};
   if (bytes % 8 != 0 || bytes > kMax || bytes < -kMax) return std::nullopt;
   return static_cast<std::int16_t>(bytes / 8);
 }
 
-/// Whether no call ends at `vaddr`, as far as the module's bytes tell.
+/// Whether no call ends at `vaddr`, as far as the module's bytes show.
 template <class Arch>
 bool is_behind_no_call(const Module& module, Address vaddr) noexcept {
   constexpr std::size_t kLongest = 8;
@@ -28,7 +28,7 @@ bool is_kept(const RegisterRule& rule) noexcept {
   return rule.how == RegisterHow::unspecified || rule.how == RegisterHow::same_value;
 }
 
-/// Whether the rules are of the form that UnwindRule has, which then gets them.
+/// Whether the rules fit the form of UnwindRule; if so, stores them there.
 template <class Arch>
 bool simplify(const CfiRow& row, UnwindRule& rule) {
   static_assert(Arch::kSaved.size() <= UnwindRule::kMaxSaved);
@@ -50,7 +50,7 @@ bool simplify(const CfiRow& row, UnwindRule& rule) {
   for (std::size_t i = 0; i < Arch::kSaved.size(); ++i) {
     const RegisterRule& saved = row.registers[Arch::kSaved[i]];
     seen |= std::uint64_t{1} << Arch::kSaved[i];
-    // What is undefined for a function that never returns is of no use to anybody.
+    // Undefined registers, as in functions that never return, need no rule.
     if (is_kept(saved) || saved.how == RegisterHow::undefined) continue;
     const auto at = saved.how == RegisterHow::offset ? word_offset(saved.number) : std::nullopt;
     if (!at) return false;

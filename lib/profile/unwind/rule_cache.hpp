@@ -15,42 +15,42 @@
 
 namespace perfmap {
 
-/// What is to be done at an address to find the caller. A cache line.
+/// How to find the caller from an address. One cache line.
 struct alignas(64) UnwindRule {
   enum class Kind : std::uint8_t {
-    no_code,         ///< nothing executable is mapped there
-    no_information,  ///< code of a runtime, or that its file says nothing about
-    simple,          ///< CFA = register + offset; what was saved lies at fixed places below it
+    no_code,         ///< the address is not in executable memory
+    no_information,  ///< code of a runtime, or not described by its file
+    simple,          ///< CFA = register + offset; saved registers at fixed offsets from the CFA
     general,         ///< see RuleCache::row()
-    root,            ///< the thread began there
+    root,            ///< start of the thread, no caller
   };
   static constexpr std::int16_t kKept = INT16_MIN;
   static constexpr std::size_t kMaxSaved = 11;
 
   Address vaddr = 0;
-  const Module* module = nullptr;  ///< nullptr: the place is free
+  const Module* module = nullptr;  ///< nullptr: the slot is free
   std::uint32_t row = 0;
   std::int32_t cfa_offset = 0;
   Kind kind = Kind::no_code;
   std::uint8_t cfa_register = 0;
-  bool is_signal = false;  ///< who is called from here was interrupted
-  /// It is the last byte that the rule holds for, and of no call: whoever returns to the next one
-  /// was not called from here.
+  bool is_signal = false;  ///< a signal frame: its caller was interrupted, not called
+  /// This is the last byte of the rule, and not part of a call: a frame that returns to the next
+  /// byte was not called from here.
   bool ends_without_call = false;
-  bool is_plain = false;  ///< simple, and holds for whoever returns to the next byte
+  bool is_plain = false;  ///< simple, and also valid for a return to the next byte
   FrameSource source = FrameSource::eh_cfi;
-  /// In words from the CFA, as for Arch::kSaved; kKept: it still has its value.
+  /// In words from the CFA, in the order of Arch::kSaved; kKept: the register is unchanged.
   std::array<std::int16_t, kMaxSaved> saved = {};
   std::int16_t return_at = 0;
 };
 static_assert(sizeof(UnwindRule) == 64);
 
-/// Rules by file and address there, whatever process it is mapped in: all that were computed.
+/// All rules computed so far, by file and vaddr, shared by all processes that map the file.
 class RuleCache {
  public:
   RuleCache();
 
-  /// What `find` answered is valid until it is asked again.
+  /// The result of `find` is valid until the next call.
   template <class Arch>
   const UnwindRule& find(const UnwindSpace::State& space, Address pc) {
     const CodeRegion* const region = region_at(space, pc);
@@ -65,7 +65,7 @@ class RuleCache {
       if (rule.module == nullptr) return make<Arch>(space, *region->module, vaddr);
     }
   }
-  /// The region that covers the address, or null: mostly that of the last frames.
+  /// The region that covers the address, or null; checks the last two regions first.
   const CodeRegion* region_at(const UnwindSpace::State& space, Address pc) noexcept {
     if (space.id != space_) [[unlikely]] {
       space_ = space.id;
@@ -78,10 +78,10 @@ class RuleCache {
     if (region != nullptr) regions_ = {region, regions_[0]};
     return region;
   }
-  /// Of code that no file describes.
+  /// For code that no file describes.
   static const UnwindRule& no_information() noexcept { return kNoInformation; }
   const CfiRow& row(const UnwindRule& rule) const noexcept { return rows_[rule.row]; }
-  /// Of modules that rules were asked of.
+  /// Function bounds of the modules in use.
   FunctionBounds& functions() noexcept { return functions_; }
   std::uint64_t made() const noexcept { return made_; }
 
@@ -104,13 +104,14 @@ class RuleCache {
   void grow();
   void forget() noexcept;
 
-  std::vector<UnwindRule> places_;  // no more than half of them in use
+  std::vector<UnwindRule> places_;  // hash table, at most half full
   unsigned shift_ = 64 - kFirstBits;
   std::size_t used_ = 0;
   std::uint32_t space_ = 0;
-  std::array<const CodeRegion*, 2> regions_ = {};  // of that space, the latest first
+  std::array<const CodeRegion*, 2> regions_ = {};  // last used in that space, latest first
   std::deque<CfiRow> rows_;
-  std::unordered_map<const Module*, std::shared_ptr<const Module>> modules_;  // that rules are of
+  std::unordered_map<const Module*, std::shared_ptr<const Module>> modules_;  // keeps the modules
+                                                                              // of the rules alive
   FunctionBounds functions_;
   std::uint64_t made_ = 0;
 };

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kNever = 0;
 
-/// A return address at a place of a thread's stack.
+/// A return address in a slot of a thread's stack.
 struct Place {
   std::uint64_t process = 0;
   pid_t tid = 0;
@@ -26,7 +26,7 @@ struct HashPlace {
   }
 };
 
-/// What was above it, and when that was seen first and last.
+/// The frame above it, and when that was seen first and last.
 struct Seen {
   Address sp = 0;
   Address pc = 0;  ///< 0: the thread began there
@@ -52,7 +52,7 @@ struct StackStitcher::State {
   void forget_before(std::uint64_t time);
 };
 
-/// Neighbours in time that saw the same share an entry.
+/// Samples that are adjacent in time and saw the same share an entry.
 void StackStitcher::State::learn(const Place& place, const Seen& next) {
   auto& seen = above[place];
   if (!seen.empty()) {
@@ -99,7 +99,7 @@ void StackStitcher::learn(std::uint64_t process, pid_t tid, std::uint64_t time,
   for (std::size_t i = 0; i + 1 < frames.size(); ++i) {
     const UnwoundFrame& frame = frames[i];
     const UnwoundFrame& next = frames[i + 1];
-    // The leaf's place is where it happens to be: its caller's is not.
+    // The leaf's stack position is arbitrary, but its caller's is fixed.
     if (!frame.is_return || frame.source == FrameSource::kernel) continue;
     state_->learn({process, tid, frame.sp, frame.pc},
                   {next.sp, next.pc, next.is_return, time, time});
@@ -121,7 +121,7 @@ StackEnd StackStitcher::repair(std::uint64_t process, pid_t tid, std::uint64_t t
   return frames.empty() ? StackEnd::truncated : StackEnd::limit;
 }
 
-/// Going over everything costs as much as has been learned since.
+/// Amortized: a full pass costs as much as was learned since the last one.
 void StackStitcher::forget_before(std::uint64_t time) {
   constexpr std::size_t kWorthIt = std::size_t{1} << 18;
   if (state_->size > kWorthIt) state_->forget_before(time);

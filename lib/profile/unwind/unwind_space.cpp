@@ -10,7 +10,7 @@ namespace perfmap {
 
 namespace {
 
-/// The part of a region that shows a segment's bytes; its end is its begin where there is none.
+/// The part of a region that shows a segment's bytes; empty (end = begin) if there is none.
 CodeRegion shown(const Region& region, const LoadSegment& segment, const Module& module) {
   const std::uint64_t first = std::max(region.offset, segment.offset);
   const std::uint64_t size = region.range.size;
@@ -26,7 +26,7 @@ CodeRegion shown(const Region& region, const LoadSegment& segment, const Module&
   return {begin, begin + (last - first), vaddr - begin, &module};
 }
 
-/// A page may show the bytes of two segments, of which one is executable.
+/// A page may show bytes of two segments, only one of them executable.
 void add_segments(const Region& region, const Module& module, std::vector<CodeRegion>& regions) {
   const std::size_t before = regions.size();
   for (const LoadSegment& segment : module.segments()) {
@@ -37,7 +37,7 @@ void add_segments(const Region& region, const Module& module, std::vector<CodeRe
   const auto added = regions.begin() + static_cast<std::ptrdiff_t>(before);
   std::sort(added, regions.end(),
             [](const CodeRegion& a, const CodeRegion& b) { return a.begin < b.begin; });
-  // Of a hostile file's segments that overlap the first counts.
+  // If segments of a hostile file overlap, the first wins.
   Address end = region.range.begin;
   for (auto part = added; part != regions.end(); ++part) {
     part->begin = std::max(part->begin, end);
@@ -94,7 +94,7 @@ UnwindSpace::~UnwindSpace() = default;
 
 namespace {
 
-/// Its own, and those of the processes that it was forked from, whose code it may still have.
+/// The process's own sources, and those of its ancestors, whose code it may still have.
 std::vector<std::shared_ptr<const JitSources>> sources_of(const ProcessTracker& tracker, pid_t pid,
                                                           std::uint64_t time) {
   std::vector<std::shared_ptr<const JitSources>> sources;
@@ -108,7 +108,7 @@ std::vector<std::shared_ptr<const JitSources>> sources_of(const ProcessTracker& 
 }
 
 void note(Error error, std::vector<Error>& failures) {
-  // Most memory is no ELF file, and nobody wonders.
+  // Most memory is not an ELF file, so these errors are expected.
   if (error.code == Errc::bad_format || error.code == Errc::unsupported) return;
   const auto is_known = [&](const Error& known) { return known.message == error.message; };
   if (std::none_of(failures.begin(), failures.end(), is_known))

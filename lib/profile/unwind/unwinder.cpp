@@ -23,8 +23,7 @@ namespace perfmap {
 
 namespace {
 
-/// Call frame information of the code in jitdumps. Made when it is first asked for; the dumps must
-/// stay as they are.
+/// Call frame information of the code in jitdumps, built on demand. The dumps must not change.
 class JitCfi {
  public:
   /// The rules at an address of that code; `machine` is an e_machine. O(records) for the first
@@ -41,13 +40,13 @@ class JitCfi {
   std::map<Key, std::unique_ptr<const CfiTable>> tables_;
 };
 
-/// The caller's registers, by rules of any form.
+/// The caller's registers, computed from general rules.
 struct RowStep {
   DwarfRegisters registers;
   std::uint64_t return_address = 0;
   Address sp = 0;
   bool has_caller = false;
-  /// Where the return address should have been, and memory is not known.
+  /// Where the return address should be, if that memory is unknown.
   std::optional<Address> unreadable;
 };
 
@@ -55,7 +54,7 @@ template <class Arch>
 RowStep step_by_row(const CfiRow& row, const DwarfRegisters& registers, const StackMemory& memory,
                     const UnwindSpace::State& space);
 
-/// From one frame of a sample to the next.
+/// Walks the frames of one sample.
 template <class Arch>
 class Walk {
  public:
@@ -73,14 +72,14 @@ class Walk {
   StackEnd run();
 
  private:
-  /// A caller that the code or the stack suggests.
+  /// A caller guessed from the code or the stack.
   struct Caller {
     Address pc = 0;
     Address sp = 0;
     std::optional<std::uint64_t> fp;
     FrameSource source = FrameSource::leaf;
   };
-  /// A caller that information about the code led to.
+  /// A caller found with information about the code.
   struct Arrival {
     std::uint64_t return_address = 0;
     Address sp = 0;
@@ -117,7 +116,8 @@ class Walk {
   }
   Address pc() const noexcept { return registers_.values[Arch::kPc]; }
   Address sp() const noexcept { return registers_.values[Arch::kSp]; }
-  /// Where what is known of the frame is looked up.
+  /// The address for look-ups: a return address minus one, because the call may be the last
+  /// instruction.
   Address place() const noexcept { return pc() - (is_return_ ? 1 : 0); }
 
   const Unwinder::Options& options_;
@@ -129,8 +129,8 @@ class Walk {
   DwarfRegisters registers_;
   StackMemory memory_;
   bool is_return_ = false;    ///< the pc is a return address
-  bool was_cut_ = false;      ///< a register is not known because the copy of the stack was full
-  bool was_guessed_ = false;  ///< a frame is one that scan() found
+  bool was_cut_ = false;      ///< a register is unknown because the copy of the stack was full
+  bool was_guessed_ = false;  ///< a frame came from scan()
   StackEnd end_ = StackEnd::no_info;
 };
 
@@ -144,7 +144,7 @@ std::optional<CfiRow> JitCfi::find(const DumpedCode& code, std::uint16_t machine
   return place->second->row_at(load->range.begin + code.offset);
 }
 
-/// Its addresses count from where perf would map it: behind the code, at a multiple of 8.
+/// Its addresses are relative to where perf would map it: after the code, at a multiple of 8.
 std::unique_ptr<const CfiTable> JitCfi::make(const DumpedCode& code, std::uint16_t machine) {
   const auto details = details_.try_emplace(code.dump, *code.dump).first;
   const auto offset = details->second.unwinding(code.load);
@@ -159,7 +159,7 @@ std::unique_ptr<const CfiTable> JitCfi::make(const DumpedCode& code, std::uint16
   return std::make_unique<const CfiTable>(unwinding->eh_frame, (end + 7) & ~Address{7}, target);
 }
 
-/// The registers and the memory of a frame. Memory is the copy of the stack, and code.
+/// The registers and the memory of a frame: the copy of the stack, and code.
 class FrameContext final : public ExpressionContext {
  public:
   FrameContext(const DwarfRegisters& registers, const StackMemory& memory,
@@ -205,7 +205,7 @@ struct Rules {
     return *base + static_cast<std::uint64_t>(row.cfa_number);
   }
 
-  /// Where the caller's value is in memory.
+  /// The memory address of the caller's value.
   std::optional<Address> place(const RegisterRule& rule, Address cfa) const {
     if (rule.how == RegisterHow::offset) return cfa + static_cast<std::uint64_t>(rule.number);
     return evaluate(row.expression_of(rule), {.cfa = cfa}, context);
@@ -271,7 +271,8 @@ std::optional<LeafFrame> leaf_frame(CodeFinder& finder, const CodeRegion& region
   }
 }
 
-/// Whether an ELF file's first code is there, which mostly is assembler code and called by nobody.
+/// Whether this is the first code of an ELF file: mostly assembler code (_start) that was not
+/// called.
 bool is_entry(const CodeRegion& region, Address address) {
   constexpr std::uint64_t kLongest = 64;
   if (region.module == nullptr || region.module->entry() == 0) return false;
@@ -280,7 +281,7 @@ bool is_entry(const CodeRegion& region, Address address) {
 
 }  // namespace
 
-/// Of code that no file describes; `kind` is no_code for a pc that nothing executable is at.
+/// For code that no file describes; `kind` is no_code if the pc is not in executable memory.
 template <class Arch>
 typename Walk<Arch>::Step Walk<Arch>::without_information(UnwindRule::Kind kind) {
   const std::optional<CodeRegion> region = find_code(space_, place(), time_);
@@ -295,8 +296,8 @@ typename Walk<Arch>::Step Walk<Arch>::without_information(UnwindRule::Kind kind)
   return end(is_frame_pointer_cut() ? StackEnd::truncated : StackEnd::no_info);
 }
 
-/// Whether the return address, which lies behind the word that the frame pointer points to, was not
-/// copied. A fiber of Boost.Context begins with an address of code in that register.
+/// Whether the return address, in the word after the one that the frame pointer points to, was not
+/// copied. A fiber of Boost.Context starts with a code address in that register.
 template <class Arch>
 bool Walk<Arch>::is_frame_pointer_cut() {
   if (!registers_.has(Arch::kFp)) return false;
@@ -311,8 +312,7 @@ bool Walk<Arch>::leaf(UnwindRule::Kind kind, const std::optional<CodeRegion>& re
     CodeFinder finder(space_, rules_.functions());
     frame = leaf_frame<Arch>(finder, *region, pc(), time_);
   } else if (kind == UnwindRule::Kind::no_code) {
-    // A call of a null pointer, or of what is no function any more: it came this far and no
-    // farther.
+    // A call of a null pointer, or of freed code: the pc is the call's target.
     frame =
         LeafFrame{0, Arch::kHasLinkRegister, Arch::kHasLinkRegister ? 0U : 8U, std::nullopt, false};
   }
@@ -329,7 +329,7 @@ bool Walk<Arch>::leaf(UnwindRule::Kind kind, const std::optional<CodeRegion>& re
   return take(caller);
 }
 
-/// The caller's frame pointer must lie above, or the caller be code that does not need one.
+/// The caller's frame pointer must be higher, or the caller must be code without a frame pointer.
 template <class Arch>
 bool Walk<Arch>::frame_pointer() {
   if (!registers_.has(Arch::kFp)) return false;
@@ -372,7 +372,8 @@ bool Walk<Arch>::take(const Caller& caller) {
   return true;
 }
 
-/// A word that may be a return address: behind a call, or in code of which only the name is known.
+/// Whether a word may be a return address: after a call, or in code of which only the name is
+/// known.
 template <class Arch>
 bool Walk<Arch>::scan() {
   constexpr unsigned kMaxWords = 128;
@@ -429,7 +430,7 @@ StackEnd Walk<Arch>::run() {
   }
 }
 
-/// Where nothing executable is known, what a runtime's sources name at that time is code.
+/// If no executable memory is known, code that a runtime's sources have there at that time counts.
 template <class Arch>
 const UnwindRule& Walk<Arch>::rule_at(Address address) {
   const UnwindRule& rule = rules_.template find<Arch>(space_, address);
@@ -437,9 +438,9 @@ const UnwindRule& Walk<Arch>::rule_at(Address address) {
   return is_unknown && find_code(space_, address, time_) ? RuleCache::no_information() : rule;
 }
 
-/// The trampoline that a signal handler returns to was never called: its first address is where it
-/// is, and the rules there say so. No more was a function that begins where nobody called, as a
-/// runtime's that others are told to go on with.
+/// A signal trampoline was never called, so its rules are looked up at the address itself, not at
+/// the byte before. The same holds for a function that begins at the address without a call before
+/// it, such as a continuation of a runtime.
 template <class Arch>
 const UnwindRule& Walk<Arch>::rule_here() {
   const UnwindRule& before = rule_at(place());
@@ -470,7 +471,8 @@ typename Walk<Arch>::Step Walk<Arch>::simple(const UnwindRule& rule) {
   std::uint64_t value = 0;
   if constexpr (Arch::kHasLinkRegister) {
     if (rule.return_at == UnwindRule::kKept) {
-      // Who was called, and has called, has it no more.
+      // A frame that was called and has called does not have its return address in the link
+      // register any more.
       if (is_return_ || !registers_.has(Arch::kLink)) return end(StackEnd::loop);
       value = registers_.values[Arch::kLink];
     }
@@ -484,8 +486,8 @@ typename Walk<Arch>::Step Walk<Arch>::simple(const UnwindRule& rule) {
   return arrive({value, cfa, rule.source, false});
 }
 
-/// What lies below the stack pointer has been popped, which gcc's rules between that and `ret` do
-/// not tell: the register has its caller's value again.
+/// Memory below the stack pointer has been popped, which gcc's rules between that and `ret` do not
+/// describe: the register has its caller's value again.
 template <class Arch>
 void Walk<Arch>::restore(unsigned number, Address from) {
   std::uint64_t value = 0;
@@ -513,13 +515,13 @@ typename Walk<Arch>::Step Walk<Arch>::by_row(const CfiRow& row, FrameSource sour
   return arrive({found.return_address, found.sp, source, row.is_signal_frame});
 }
 
-/// Goes to a caller that information about the code led to.
+/// Steps to a caller found with information about the code.
 template <class Arch>
 typename Walk<Arch>::Step Walk<Arch>::arrive(const Arrival& arrival) {
   const Address to = Arch::code_address(arrival.return_address);
   if (to == 0) return end(was_guessed_ ? StackEnd::no_info : StackEnd::root);
-  // A leaf without a frame has its caller's stack pointer where calls do not push, and where it has
-  // popped the return address into a register, as vfork() does.
+  // A leaf without a frame has its caller's stack pointer on machines where calls do not push, and
+  // where it popped the return address into a register, like vfork().
   const bool may_be_level = !is_return_;
   if (!arrival.was_interrupted && (may_be_level ? arrival.sp < sp() : arrival.sp <= sp())) {
     return end(StackEnd::loop);
