@@ -20,8 +20,12 @@ for title, code in blocks:
     if result.returncode != 0:
         problems.append(f"docs/cpp.md, '{title}':\n{result.stderr}")
 
-for example in (ROOT / "examples").rglob("*.c*"):
+for example in sorted((ROOT / "examples").rglob("*.cpp")):
     used |= set(re.findall(r"#include <(perfmap/[^>]+)>", example.read_text()))
+    result = subprocess.run([COMPILER, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror",
+                             "-I", str(ROOT / "lib/include"), str(example)], capture_output=True, text=True)
+    if result.returncode != 0:
+        problems.append(f"{example.name}:\n{result.stderr}")
 headers = {str(path.relative_to(ROOT / "lib/include")) for path in (ROOT / "lib/include").rglob("*.hpp")}
 problems += [f"neither docs/cpp.md nor examples/ use {header}" for header in sorted(headers - used)]
 
