@@ -18,7 +18,7 @@ endfunction()
 # embed_page(FOLDER/NAME PART...) makes the header FOLDER/NAME.hpp of FOLDER/NAME.html, the style
 # NAME.css and the script NAME_PART.js...: one page with everything in it, which its content security
 # policy allows by their hashes and nothing else. The header has what stands before {{body}} in the
-# page and behind it; one file includes it.
+# page and after it; one file includes it.
 function(embed_page name)
   set(place ${CMAKE_CURRENT_SOURCE_DIR}/${name})
   set(files ${place}.html ${place}.css)

@@ -45,7 +45,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "build/mutants"
 ACCEPTED = ROOT / "scripts/mutants-accepted.txt"
 MOST_MEMORY = 3 << 30
-CHEAP = ["-O0", "-g0", "-w", "-U_FORTIFY_SOURCE"]  # behind the build's own, as the last counts
+CHEAP = ["-O0", "-g0", "-w", "-U_FORTIFY_SOURCE"]  # after the build's own: the last one counts
 LEVELS = ("quick", "unit", "all")
 LIVE = {  # the live tests of a folder; golden and capi tests are for all of them
     "runtime": "writer|jitlog|mapped|fork|first-call|jitdump-perf|interpreter|cpython",
@@ -393,7 +393,7 @@ def judged_in_order(arguments, order, texts, place):
         try:
             for mutant in order:
                 running.append(pool.submit(judge, mutant))
-                if len(running) == 8 * arguments.jobs:  # one that takes long holds up nobody
+                if len(running) == 8 * arguments.jobs:  # a long one does not delay the others
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()

@@ -53,7 +53,7 @@ Result<void> copy_entries(const Map& map, bool strict, MapWriter& writer, const 
   return result;
 }
 
-/// Whether somebody truncated the file while it was copied, which goes on to its present end.
+/// Whether the file was truncated during the copy, which continues to the present end.
 bool is_shorter_now(const Map& map) {
   const FileFacts& then = map.input().facts();
   if (!then.is_regular) return false;

@@ -49,7 +49,7 @@ struct PypylogOptions {
 
 constexpr const char* kExporter = "perfmap " PERFMAP_VERSION;
 
-/// "12", or "-" where nobody knows.
+/// "12", or "-" for an unknown number.
 std::string count_text(const std::optional<std::uint64_t>& count) {
   return count ? std::to_string(*count) : "-";
 }

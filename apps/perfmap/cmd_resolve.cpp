@@ -124,7 +124,7 @@ void AnswerWriter::finish() {
   json_.newline();
 }
 
-/// An answer is a line, whatever a jitdump's names hold.
+/// An answer is one line, even if a name in a jitdump has newlines.
 void AnswerWriter::write_bytes(std::string_view bytes) {
   console_.out().write(one_line(bytes, console_.out_is_terminal()));
 }

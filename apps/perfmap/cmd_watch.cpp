@@ -38,8 +38,8 @@ void on_end_signal(int) {
   if (::write(wake_end, "", 1) < 0) errno = before;
 }
 
-/// SIGINT and SIGTERM as something to poll: the totals are said before the program ends. A second
-/// one ends it, wherever it hangs. Those that whoever started us wants ignored stay ignored.
+/// SIGINT and SIGTERM as a descriptor to poll: the totals are printed before the program ends. A
+/// second signal ends it at once. Signals that were ignored at the start stay ignored.
 class EndSignals {
  public:
   EndSignals() {

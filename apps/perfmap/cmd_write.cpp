@@ -133,7 +133,7 @@ class StreamWriter {
     if (first == std::string_view::npos) return;
     if (line[first] == '{') return take_json(line);
     Diagnostics problems(1);
-    // Offset 1: a byte order mark is no business of a line behind the first.
+    // Offset 1 for later lines: only the first line may begin with a byte order mark.
     const auto entry = parse_map_line(line, {number_ == 1 ? 0u : 1u, number_, 1}, problems);
     for (const Diagnostic& problem : problems.items()) {
       if (!entry) complain(problem.where.column, problem.message);

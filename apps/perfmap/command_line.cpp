@@ -164,8 +164,8 @@ const CLI::App* chosen_command(const CLI::App& parser) {
   return chosen.empty() ? nullptr : chosen.front();
 }
 
-/// The first option that the command does not have, if any: whatever else is wrong with a command
-/// line often follows from that.
+/// The first option that the command does not have, if any. Other errors of a command line often
+/// follow from it.
 std::string unknown_option(const CLI::App& parser, bool short_ones, int count,
                            const char* const* arguments) {
   const CLI::App* const command = chosen_command(parser);

@@ -107,7 +107,7 @@ class Console {
   void line(std::string_view text) const;
 
  private:
-  /// On a terminal the answers come before what is said about them; false where nobody reads them.
+  /// On a terminal, answers are printed before messages about them. False if the output has no reader.
   bool flush_answers() const;
   void say(std::string_view prefix, std::string_view color, std::string_view message) const;
 

@@ -316,8 +316,8 @@ Diagnostics problems_for(const ConvertOptions& options) {
 
 JsonOrigin origin_of(const Opening& opening) { return {kind_id(opening.kind), opening.bytes}; }
 
-/// Entries as a perf map holds them, in order and with their exact names; lines that make no sense
-/// stay behind.
+/// Entries as a perf map holds them, in order and with their exact names. Malformed lines are
+/// left out.
 void write_entries(const Map& map, OutputFile& out, Diagnostics& problems) {
   map.for_each(problems, [&](const Entry& entry) {
     char numbers[40];

@@ -9,8 +9,8 @@
 namespace perfmap::app {
 
 /// Reads a descriptor line by line, for filters: before it waits for more bytes it calls
-/// `before_wait`, so that what is known is said; when that answers false, nobody listens any more
-/// and the input ends.
+/// `before_wait`, which prints the answers so far. If that returns false, the output has no reader
+/// any more, and the input ends.
 class LineInput {
  public:
   static constexpr std::size_t kMaxLine = std::size_t{64} << 20;
@@ -23,7 +23,7 @@ class LineInput {
   bool next(std::string_view& line);
   /// Whether the line at hand had a newline.
   bool ended_in_newline() const noexcept { return ended_in_newline_; }
-  /// Whether what next() gave is a piece of a line, with more behind it.
+  /// Whether next() returned a part of a line that continues.
   bool is_cut() const noexcept { return is_cut_; }
   /// Passes over all pieces of the line at hand.
   void skip_rest();

@@ -21,8 +21,8 @@ ExitCode commit_whole(OutputFile& out, const Input& input, const Console& consol
 /// other byte.
 inline constexpr std::size_t kMaxProblemsInJson = 10'000;
 
-/// Why an index must not take its map's place: no line of it was an entry, so the file, whatever it
-/// is, would be emptied. Nothing where it may.
+/// Why an index must not replace its map: no line of the file is an entry, so the file would become
+/// empty. Nothing if it may.
 std::optional<Error> objection_to_emptying(const Index& index, const Diagnostics& problems);
 
 /// Writes what the index answers, as a portable perf map or as JSON, commits, and notes what was

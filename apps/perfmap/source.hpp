@@ -50,7 +50,7 @@ Result<SourceFiles> open_source_files(const std::vector<Source>& sources,
                                       const SourceOptions& options, const Console& console);
 
 /// A SOURCE as one map: of a process with a map and a jitdump it has the entries of both, the
-/// dump's behind the map's.
+/// dump's after the map's.
 Result<Map> open_map(const std::string& source, const SourceOptions& options,
                      const Console& console);
 Result<std::vector<Map>> open_maps(const std::vector<std::string>& sources,
