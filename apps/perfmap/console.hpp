@@ -107,7 +107,8 @@ class Console {
   void line(std::string_view text) const;
 
  private:
-  /// On a terminal, answers are printed before messages about them. False if the output has no reader.
+  /// On a terminal, answers are printed before messages about them. False if the output has no
+  /// reader.
   bool flush_answers() const;
   void say(std::string_view prefix, std::string_view color, std::string_view message) const;
 
