@@ -792,10 +792,10 @@ bool is_target(const std::string& text) { return text == "perf-map" || text == "
 std::optional<TimeConversion> parse_conversion(const std::string& text) {
   TimeConversion conversion;
   const char* at = text.c_str();
-  const auto take = [&](auto& value, char behind) {
+  const auto take = [&](auto& value, char after) {
     const auto [stop, error] = std::from_chars(at, text.c_str() + text.size(), value);
     at = stop + 1;
-    return error == std::errc() && *stop == behind;
+    return error == std::errc() && *stop == after;
   };
   const bool is_whole =
       take(conversion.shift, ',') && take(conversion.mult, ',') && take(conversion.zero, '\0');

@@ -30,7 +30,7 @@ std::string directory_of(const std::string& path) {
 
 /// The target of the last link, so that the target is replaced and not the link; `path` itself if
 /// it is not a link. The target need not exist.
-std::string behind_links(std::string path) {
+std::string follow_links(std::string path) {
   constexpr int kMaxLinks = 40;  // the kernel's limit
   for (int links = 0; links < kMaxLinks; ++links) {
     if (char* const real = ::realpath(path.c_str(), nullptr); real != nullptr) {
@@ -100,7 +100,7 @@ Result<OutputFile> OutputFile::replace(const std::string& path, const FileFacts*
   OutputFile file;
   file.name_ = path;
   file.owns_ = true;
-  const std::string target = behind_links(path);
+  const std::string target = follow_links(path);
   struct stat old {};
   const bool exists =
       (only == nullptr ? ::stat(target.c_str(), &old) : ::lstat(target.c_str(), &old)) == 0;

@@ -89,7 +89,7 @@ std::optional<std::vector<LineRecord>> decode_v8_lines(const JitRecord& record,
 
 /// Restores a file name that has NULs in it from a function name that ends with "
 /// FILE:LINE:COLUMN". Empty if that is another file. A name without NULs is returned unchanged.
-std::string_view mended_v8_file(std::string_view file, std::string_view function_name) noexcept {
+std::string_view fixed_v8_file(std::string_view file, std::string_view function_name) noexcept {
   if (file.find('\0') == std::string_view::npos) return file;
   const std::string_view path = without_number(without_number(function_name));
   if (file.size() <= kLostBytes || path.size() <= file.size()) return {};
@@ -190,7 +190,7 @@ struct JitDetails::State {
     if (!dump->is_v8() || (plain && padding.size() <= kMaxPadding)) return plain;
     std::optional<std::vector<LineRecord>> lines = decode_v8_lines(record, load.range, shift());
     if (!lines) return std::nullopt;
-    for (LineRecord& line : *lines) line.file = mended_v8_file(line.file, load.name);
+    for (LineRecord& line : *lines) line.file = fixed_v8_file(line.file, load.name);
     return lines;
   }
 };

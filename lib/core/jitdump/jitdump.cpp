@@ -200,8 +200,8 @@ bool is_plausible_load(const JitRecord& record) noexcept {
   const std::string_view rest = cursor.rest();
   const std::size_t nul = rest.substr(0, kLook).find('\0');
   const auto adds_up = [&](std::size_t length) {
-    const std::uint64_t behind = rest.size() - length - 1;
-    return behind <= kMaxPadding || (behind >= code_size && behind - code_size <= kMaxPadding);
+    const std::uint64_t after = rest.size() - length - 1;
+    return after <= kMaxPadding || (after >= code_size && after - code_size <= kMaxPadding);
   };
   if (nul != std::string_view::npos) return adds_up(nul);
   if (rest.size() <= kLook || code_size >= rest.size()) return false;

@@ -81,7 +81,7 @@ class OrderedBits {
   std::vector<std::vector<std::uint64_t>> levels_;  // from the bottom
 };
 
-constexpr std::uint32_t kNobody = UINT32_MAX;
+constexpr std::uint32_t kNone = UINT32_MAX;
 
 /// All addresses at which a placement begins or ends, numbered in ascending order.
 class Borders {
@@ -126,8 +126,8 @@ class Sweep {
         borders_(placements),
         begins_(borders_.count() + 1),
         piece_at_(borders_.count() + 1),
-        first_of_(placements.moves == 0 ? 0 : placements.count(), kNobody),
-        now_(first_of_.size(), kNobody) {
+        first_of_(placements.moves == 0 ? 0 : placements.count(), kNone),
+        now_(first_of_.size(), kNone) {
     pieces_.all.reserve(placements.count() + placements.count() / 2);
   }
 
@@ -151,8 +151,8 @@ class Sweep {
  private:
   /// A doubly linked list of the open pieces of one placement. Only kept if there are MOVEs.
   struct Link {
-    std::uint32_t previous = kNobody;
-    std::uint32_t next = kNobody;
+    std::uint32_t previous = kNone;
+    std::uint32_t next = kNone;
   };
   bool has_moves() const noexcept { return !first_of_.empty(); }
 
@@ -163,8 +163,8 @@ class Sweep {
     piece_at_[begin] = piece;
     if (!has_moves()) return;
     std::uint32_t& first = first_of_[placement];
-    if (first != kNobody) links_[first].previous = piece;
-    links_.push_back({kNobody, first});
+    if (first != kNone) links_[first].previous = piece;
+    links_.push_back({kNone, first});
     first = piece;
   }
 
@@ -173,8 +173,8 @@ class Sweep {
     begins_.erase(pieces_.all[piece].begin);
     if (!has_moves()) return;
     const Link link = links_[piece];
-    if (link.next != kNobody) links_[link.next].previous = link.previous;
-    if (link.previous != kNobody) {
+    if (link.next != kNone) links_[link.next].previous = link.previous;
+    if (link.previous != kNone) {
       links_[link.previous].next = link.next;
     } else {
       first_of_[pieces_.all[piece].placement] = link.next;
@@ -214,7 +214,7 @@ class Sweep {
     if (move.placement != placement) return;
     ++next_move_;
     std::uint32_t& now = now_[move.load];
-    while (first_of_[now] != kNobody) close(first_of_[now], placements_.time[placement]);
+    while (first_of_[now] != kNone) close(first_of_[now], placements_.time[placement]);
     place(placement);
     now = placement;
   }
@@ -420,11 +420,11 @@ LifetimeTree::Homes LifetimeTree::find_homes(const CodeLifetimes& pieces,
   for (std::size_t i = 0; i < pieces.all.size(); ++i) {
     const CodeLifetime& piece = pieces.all[i];
     const std::size_t low = centers_below[piece.begin];
-    const std::size_t behind = centers_below[piece.end];
-    const std::size_t home = highest(low + 1, behind) - 1;
+    const std::size_t after = centers_below[piece.end];
+    const std::size_t home = highest(low + 1, after) - 1;
     const bool below = pieces.borders[piece.begin] != centers_[low];
     const unsigned down = short_distance(home - low + (below ? 1 : 0));
-    const unsigned up = short_distance(behind - home - 1);
+    const unsigned up = short_distance(after - home - 1);
     const unsigned reach = reach_[home];
     reach_[home] =
         static_cast<std::uint8_t>(std::max(reach & 0xf, down) | std::max(reach >> 4, up) << 4);

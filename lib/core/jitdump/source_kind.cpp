@@ -43,7 +43,7 @@ std::size_t digits_in(std::string_view text) noexcept {
 }
 
 /// Removes the colour codes that PyPy writes to a terminal.
-std::string_view behind_colours(std::string_view text) noexcept {
+std::string_view after_colours(std::string_view text) noexcept {
   while (text.starts_with("\x1b[")) {
     const std::size_t end = text.find_first_not_of("0123456789;", 2);
     if (end == std::string_view::npos || text[end] != 'm') break;
@@ -53,7 +53,7 @@ std::string_view behind_colours(std::string_view text) noexcept {
 }
 
 /// Removes the "N# " of a log with several threads.
-std::string_view behind_thread(std::string_view text) noexcept {
+std::string_view after_thread(std::string_view text) noexcept {
   const std::size_t end = text.find_first_not_of("0123456789");
   const bool is_prefix = end != 0 && end != std::string_view::npos && end <= 10;
   return is_prefix && text.substr(end).starts_with("# ") ? text.substr(end + 2) : text;
@@ -61,7 +61,7 @@ std::string_view behind_thread(std::string_view text) noexcept {
 
 /// "[1a2b3c] {category" or "[1a2b3c] category}", the form that PyPy writes.
 bool is_section_line(std::string_view line) noexcept {
-  line = behind_colours(behind_thread(behind_colours(line)));
+  line = after_colours(after_thread(after_colours(line)));
   if (!line.starts_with('[')) return false;
   const std::size_t digits = digits_in(line.substr(1));
   line.remove_prefix(1 + digits);

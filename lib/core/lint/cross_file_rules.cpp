@@ -35,7 +35,7 @@ namespace {
 
 using namespace lint_rules;
 
-constexpr std::uint64_t kNobody = UINT64_MAX;
+constexpr std::uint64_t kNone = UINT64_MAX;
 
 /// A range of addresses, and the offset of the line or LOAD that owns it.
 struct Piece {
@@ -47,7 +47,7 @@ struct Piece {
 /// How a line or a LOAD compares with the other file.
 struct Verdict {
   std::uint64_t owner;
-  std::uint64_t other;  ///< the line or LOAD with which it shares code; kNobody
+  std::uint64_t other;  ///< the line or LOAD with which it shares code; kNone
   bool agrees;          ///< the names match
 };
 
@@ -97,18 +97,18 @@ class Comparison {
   void report_map(Diagnostics& problems) const {
     for (const Verdict& one : of_map_) {
       if (one.agrees) continue;
-      const Rule& rule = one.other == kNobody ? rule::kOnlyInOne : rule::kOtherName;
+      const Rule& rule = one.other == kNone ? rule::kOnlyInOne : rule::kOtherName;
       if (!problems.count(rule)) continue;
       const Location where{one.owner, map_.line_number(one.owner), 1};
       problems.keep({&rule, where,
-                     one.other == kNobody ? "the dump has no code there"
-                                          : "the dump names it " + quoted(load_name(one.other)) +
-                                                " (LOAD at +" + hex_text(one.other) + ")"});
+                     one.other == kNone ? "the dump has no code there"
+                                        : "the dump names it " + quoted(load_name(one.other)) +
+                                              " (LOAD at +" + hex_text(one.other) + ")"});
     }
   }
   void report_dump(Diagnostics& problems) const {
     for (const Verdict& one : of_dump_) {
-      if (one.other != kNobody) continue;
+      if (one.other != kNone) continue;
       report(problems, rule::kOnlyInOne, one.owner,
              "the map has nothing there: ", [&] { return quoted(load_name(one.owner)); });
     }
@@ -116,8 +116,8 @@ class Comparison {
 
  private:
   void compare(const std::vector<Piece>& map, const std::vector<Piece>& dump) {
-    for (const Piece& piece : map) of_map_.push_back({piece.owner, kNobody, false});
-    for (const Piece& piece : dump) of_dump_.push_back({piece.owner, kNobody, false});
+    for (const Piece& piece : map) of_map_.push_back({piece.owner, kNone, false});
+    for (const Piece& piece : dump) of_dump_.push_back({piece.owner, kNone, false});
     auto load = dump.begin();
     for (const Piece& line : map) {
       while (load != dump.end() && load->last < line.begin) ++load;

@@ -104,7 +104,7 @@ std::string bytes_text(std::uint64_t count) {
 /// report_odd_sizes().)
 void check_sizes(const JitRecord& record, const LoadRecord& load, Diagnostics& problems) {
   const std::uint64_t there = load.code.size() + load.padding.size();
-  const std::uint64_t behind = record.bytes.size() - load.padding.size();
+  const std::uint64_t after = record.bytes.size() - load.padding.size();
   if (load.code.size() < load.code_size) {
     if (!load.code.empty()) return;  // the reader reports that
     report(problems, rule::kLoadSizes, record.offset + field::kLoadCodeSize, "a code size of ",
@@ -114,7 +114,7 @@ void check_sizes(const JitRecord& record, const LoadRecord& load, Diagnostics& p
     report(problems, rule::kLoadSizes, record.offset + field::kLoadCodeSize,
            bytes_text(load.padding.size()), " behind the code: perf takes them for its end");
   } else if (!load.padding.empty()) {
-    report(problems, rule::kOddPadding, record.offset + behind, bytes_text(load.padding.size()),
+    report(problems, rule::kOddPadding, record.offset + after, bytes_text(load.padding.size()),
            " behind the code: perf takes them for its end");
   }
 }

@@ -385,14 +385,14 @@ std::uint64_t read_as_decimal(std::uint64_t value) noexcept {
 void check_decimal(const Columns& sorted, const LineFacts& facts, Diagnostics& problems) {
   constexpr std::size_t kFew = 16;
   if (!facts.all_sizes_decimal || sorted.count() < kFew) return;
-  std::size_t mended = 0;
+  std::size_t fixed = 0;
   for (std::size_t i = 0; i + 1 < sorted.count(); ++i) {
     const std::uint64_t gap = sorted.begin[i + 1] - sorted.begin[i];
-    if (sorted.size[i] > gap && read_as_decimal(sorted.size[i]) <= gap && gap != 0) ++mended;
+    if (sorted.size[i] > gap && read_as_decimal(sorted.size[i]) <= gap && gap != 0) ++fixed;
   }
-  if (mended * 2 < sorted.count()) return;
+  if (fixed * 2 < sorted.count()) return;
   problems.add(rule::kDecimalSizes, {0, 1, 1},
-               "sizes look decimal: read so, " + std::to_string(mended) + " overlaps vanish");
+               "sizes look decimal: read so, " + std::to_string(fixed) + " overlaps vanish");
 }
 
 /// PM101-PM104, and PM114 for all of them together. Returns whether entries cover others, beyond

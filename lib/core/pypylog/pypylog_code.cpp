@@ -24,9 +24,9 @@ class Pieces {
   explicit Pieces(unsigned step) : step_(step) {}
 
   Piece* find(Address at) {
-    const auto behind = pieces_.upper_bound(at);
-    if (behind == pieces_.begin() || std::prev(behind)->second.end <= at) return nullptr;
-    return &std::prev(behind)->second;
+    const auto next = pieces_.upper_bound(at);
+    if (next == pieces_.begin() || std::prev(next)->second.end <= at) return nullptr;
+    return &std::prev(next)->second;
   }
   /// Removes and returns everything in the range, which may cut existing ranges.
   std::vector<Piece> extract(Address begin, Address end) {

@@ -113,14 +113,14 @@ class LineStarts {
     for (; end - at_ >= kBlock; at_ += kBlock) {
       const Masks masks = masks_of(text_.data() + at_);
       std::uint64_t hits = (masks.newlines << 1 | (at_start_ ? 1 : 0)) & masks.marks;
-      LineStart* const behind = out + std::popcount(hits);
-      for (unsigned i = 0; i < 2 || out < behind; ++i, ++out, hits &= hits - 1) {
+      LineStart* const end_of_hits = out + std::popcount(hits);
+      for (unsigned i = 0; i < 2 || out < end_of_hits; ++i, ++out, hits &= hits - 1) {
         const auto bit = static_cast<unsigned>(_tzcnt_u64(hits));
         const auto before = std::popcount(_bzhi_u64(masks.newlines, bit));
         out->offset = at_ + bit;
         out->newlines = newlines_ + static_cast<unsigned>(before);
       }
-      out = behind;
+      out = end_of_hits;
       newlines_ += static_cast<unsigned>(std::popcount(masks.newlines));
       at_start_ = masks.newlines >> 63 != 0;
     }
@@ -437,12 +437,12 @@ struct PypylogReader::State {
     section.offset = offset + start.offset;
     section.line = line + start.newlines;
     section_newlines = start.newlines + 1;
-    section_end = behind_line(at_line + size);
+    section_end = after_line(at_line + size);
     if (ending.kind == Kind::open && next_found != found.size()) close_at(start, found[next_found]);
     return true;
   }
 
-  std::uint64_t behind_line(const char* line_end) const noexcept {
+  std::uint64_t after_line(const char* line_end) const noexcept {
     return static_cast<std::uint64_t>(line_end - fed.data()) + (line_end != end() ? 1 : 0);
   }
 
@@ -471,7 +471,7 @@ struct PypylogReader::State {
     section.inside_slot = known.slot;
     section.is_inside_new = known.is_new;
     section_newlines = next.newlines + 1;
-    section_end = behind_line(at_line + size + 1);
+    section_end = after_line(at_line + size + 1);
     ++next_found;
   }
 

@@ -20,11 +20,11 @@ namespace {
 constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kBlanks = " \t";
 
-std::string_view behind_digits(std::string_view text) noexcept {
+std::string_view after_digits(std::string_view text) noexcept {
   return without_first(text, text.find_first_not_of(kDigits));
 }
 
-std::string_view behind_hex(std::string_view text) noexcept {
+std::string_view after_hex(std::string_view text) noexcept {
   while (!text.empty() && hex_digit(text.front()) >= 0) text.remove_prefix(1);
   return text;
 }
@@ -34,7 +34,7 @@ std::string_view behind_hex(std::string_view text) noexcept {
 std::size_t end_of_loop_name(std::string_view name) noexcept {
   constexpr std::string_view kLoop = "Loop ";
   if (!name.starts_with(kLoop)) return 0;
-  const std::string_view rest = behind_digits(without_first(name, kLoop.size()));
+  const std::string_view rest = after_digits(without_first(name, kLoop.size()));
   const bool numbered = rest.size() < name.size() - kLoop.size();
   return numbered && rest.starts_with(" (") && name.back() == ')' ? name.find(')') : 0;
 }
@@ -44,13 +44,13 @@ bool is_misread_hash(std::string_view name, std::size_t at) noexcept {
   if (at < end_of_loop_name(name)) return false;
   const std::string_view before = first_bytes(name, at);
   return before.empty() || kBlanks.find(before.back()) != kBlanks.npos ||
-         behind_digits(before).empty();
+         after_digits(before).empty();
 }
 
 /// Whether the name begins like a line with a tick.
 bool is_misread_bracket(std::string_view name) noexcept {
   if (!name.starts_with('[')) return false;
-  const std::string_view rest = behind_hex(without_first(name, 1));
+  const std::string_view rest = after_hex(without_first(name, 1));
   return rest.size() < name.size() - 1 && rest.starts_with(']');
 }
 
@@ -159,10 +159,10 @@ char* write_loop_name(char* out, std::string_view name) noexcept {
 }
 
 bool begins_as_jitlog(std::string_view text) noexcept {
-  const std::string_view rest = behind_digits(text);
+  const std::string_view rest = after_digits(text);
   if (rest.size() < text.size() && rest.starts_with("# ")) text = without_first(rest, 2);
   if (!text.starts_with('[')) return false;
-  const std::string_view tick = behind_hex(without_first(text, 1));
+  const std::string_view tick = after_hex(without_first(text, 1));
   return tick.size() < text.size() - 1 && tick.starts_with("] {");
 }
 

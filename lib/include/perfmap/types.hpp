@@ -63,8 +63,8 @@ struct AddressRange {
 
   /// Cuts the range so that it ends at 2^64 at the latest.
   static constexpr AddressRange within_space(Address begin, std::uint64_t size) noexcept {
-    const std::uint64_t behind = UINT64_MAX - begin;  // addresses after `begin`
-    return {begin, size == 0 || size - 1 <= behind ? size : behind + 1};
+    const std::uint64_t after = UINT64_MAX - begin;  // addresses after `begin`
+    return {begin, size == 0 || size - 1 <= after ? size : after + 1};
   }
   /// Cuts the range so that it ends at 2^64 - 1 at the latest.
   static constexpr AddressRange clamped(Address begin, std::uint64_t size) noexcept {

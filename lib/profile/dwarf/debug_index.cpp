@@ -51,7 +51,7 @@ class UnitCache {
   std::shared_ptr<const UnitLines> lines(std::uint32_t unit);
   /// nullptr: it is split, and the file with its functions is missing.
   std::shared_ptr<const UnitFunctions> functions(std::uint32_t unit);
-  /// The calls inlined into a function; for FunctionIndex::kNobody, the scopes of the whole unit.
+  /// The calls inlined into a function; for FunctionIndex::kNone, the scopes of the whole unit.
   std::shared_ptr<const ScopeIndex> scopes(std::uint32_t unit, const UnitFunctions& of,
                                            std::uint32_t function);
   void count_into(DebugIndexStats& stats) const;
@@ -140,7 +140,7 @@ std::shared_ptr<const UnitFunctions> UnitCache::functions(std::uint32_t unit) {
 
 std::shared_ptr<const ScopeIndex> UnitCache::scopes(std::uint32_t unit, const UnitFunctions& of,
                                                     std::uint32_t function) {
-  const bool is_one = function != FunctionIndex::kNobody && of.room.load() > 0;
+  const bool is_one = function != FunctionIndex::kNone && of.room.load() > 0;
   const std::uint64_t die =
       is_one ? of.functions.die_of(function) : of.root.context.unit->first_die;
   const Key key = is_one ? Key{unit, Kind::scopes, function} : Key{unit, Kind::all_scopes, 0};
@@ -253,7 +253,7 @@ class DebugIndex::Impl {
  public:
   Impl(std::shared_ptr<const DwarfFile> file, DebugOptions options);
 
-  /// Index in the file; kNobody if no unit has the address.
+  /// Index in the file; kNone if no unit has the address.
   std::uint32_t unit_of(Address vaddr) const noexcept;
   /// Looks up addresses of one unit: sets `found[i]` for each i in `which`, which is sorted by
   /// address.
@@ -322,7 +322,7 @@ class Frames {
   std::uint32_t unit_;
   std::shared_ptr<const UnitLines> lines_;
   std::shared_ptr<const UnitFunctions> functions_;
-  std::uint32_t function_ = FunctionIndex::kNobody;
+  std::uint32_t function_ = FunctionIndex::kNone;
   std::shared_ptr<const ScopeIndex> scopes_;  // of that function
 };
 
@@ -356,7 +356,7 @@ void DebugIndex::Impl::place_units() {
 
 std::uint32_t DebugIndex::Impl::unit_of(Address vaddr) const noexcept {
   const std::uint32_t found = units_.find(vaddr);
-  if (found == SymbolRanges::kNobody) return found;
+  if (found == SymbolRanges::kNone) return found;
   return static_cast<std::uint32_t>(file_->units().size() - 1 - found);
 }
 
@@ -369,7 +369,7 @@ void DebugIndex::Impl::find(std::uint32_t unit, std::span<const std::size_t> whi
 
 std::optional<SourceLine> DebugIndex::Impl::find_line(Address vaddr) const {
   const std::uint32_t unit = unit_of(vaddr);
-  if (unit == SymbolRanges::kNobody) return std::nullopt;
+  if (unit == SymbolRanges::kNone) return std::nullopt;
   const auto lines = cache_.lines(unit);
   const LineRow* const row = lines == nullptr ? nullptr : lines->rows.find(vaddr);
   if (row == nullptr) return std::nullopt;
@@ -408,7 +408,7 @@ Result<DebugIndex> DebugIndex::from_input(Input input, DebugOptions options) {
 
 std::vector<SourceFrame> DebugIndex::find(Address vaddr) const {
   const std::uint32_t unit = impl_->unit_of(vaddr);
-  if (unit == SymbolRanges::kNobody) return {};
+  if (unit == SymbolRanges::kNone) return {};
   std::vector<SourceFrame> found;
   constexpr std::size_t kOnly[] = {0};
   impl_->find(unit, kOnly, {&vaddr, 1}, {&found, 1});
@@ -476,7 +476,7 @@ std::vector<std::vector<SourceFrame>> DebugIndex::find_all(std::span<const Addre
   std::vector<Task> tasks;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::uint32_t unit = units[order[i]];
-    if (unit == SymbolRanges::kNobody) break;
+    if (unit == SymbolRanges::kNone) break;
     if (tasks.empty() || tasks.back().unit != unit) tasks.push_back({unit, i, i});
     tasks.back().last = i + 1;
   }

@@ -60,32 +60,32 @@ std::uint8_t stops_of(const Abbreviation& at) noexcept {
 }
 
 /// The end of a LEB128 number or a text of usual length; null if longer.
-const char* behind_leb(const char* at, const char* end) noexcept {
+const char* after_leb(const char* at, const char* end) noexcept {
   for (int i = 0; i < 10 && at != end; ++i) {
     if ((static_cast<unsigned char>(*at++) & 0x80) == 0) return at;
   }
   return nullptr;
 }
-const char* behind_block(const char* at, const char* end) noexcept {
+const char* after_block(const char* at, const char* end) noexcept {
   if (at == end || (static_cast<unsigned char>(*at) & 0x80) != 0) return nullptr;
   const auto size = static_cast<unsigned char>(*at++);
   return end - at < size ? nullptr : at + size;
 }
-const char* behind_text(const char* at, const char* end) noexcept {
+const char* after_text(const char* at, const char* end) noexcept {
   while (at != end && *at != 0) ++at;
   return at == end ? nullptr : at + 1;
 }
-const char* behind_value(const char* at, const char* end, std::uint16_t form) noexcept {
+const char* after_value(const char* at, const char* end, std::uint16_t form) noexcept {
   switch (form) {
     case 0: return at;
-    case DW_FORM_exprloc: return behind_block(at, end);
-    case DW_FORM_string: return behind_text(at, end);
+    case DW_FORM_exprloc: return after_block(at, end);
+    case DW_FORM_string: return after_text(at, end);
     case DW_FORM_udata:
     case DW_FORM_sdata:
     case DW_FORM_strx:
     case DW_FORM_addrx:
     case DW_FORM_loclistx:
-    case DW_FORM_rnglistx: return behind_leb(at, end);
+    case DW_FORM_rnglistx: return after_leb(at, end);
     default: return nullptr;
   }
 }
@@ -193,12 +193,12 @@ const Abbreviation* AbbreviationTable::search(std::uint64_t code) const noexcept
 }
 
 /// The end of a DIE's attributes; null if the fast path cannot handle them.
-const char* AbbreviationTable::behind(const char* at, const char* end,
-                                      const Abbreviation& of) const noexcept {
+const char* AbbreviationTable::after(const char* at, const char* end,
+                                     const Abbreviation& of) const noexcept {
   const Step* const steps = steps_.data() + of.first_step;
   for (std::uint32_t i = 0; i < of.step_count && at != nullptr; ++i) {
     if (static_cast<std::size_t>(end - at) < steps[i].fixed) return nullptr;
-    at = behind_value(at + steps[i].fixed, end, steps[i].form);
+    at = after_value(at + steps[i].fixed, end, steps[i].form);
   }
   return at;
 }
@@ -228,7 +228,7 @@ void AbbreviationTable::skip_plain(DwarfCursor& cursor, StopAt stop, std::uint64
     const Plan plan = plans[code];
     if ((plan.stops & static_cast<std::uint8_t>(stop)) != 0) break;
     if (!plan.is_fixed) {
-      next = behind(next, end, abbreviations_[code - 1]);
+      next = after(next, end, abbreviations_[code - 1]);
       if (next == nullptr) break;
     } else {
       if (end - next < plan.size) break;

@@ -104,7 +104,7 @@ class AbbreviationTable {
     std::uint32_t fixed = 0;  // bytes
     std::uint16_t form = 0;   // one of variable size after them; 0: none
   };
-  const char* behind(const char* at, const char* end, const Abbreviation& of) const noexcept;
+  const char* after(const char* at, const char* end, const Abbreviation& of) const noexcept;
   static void skip_variable(DwarfCursor& cursor, const DwarfUnit& unit,
                             std::uint16_t form) noexcept {
     if (form == DW_FORM_exprloc) return cursor.skip(cursor.uleb());

@@ -198,7 +198,7 @@ void DwarfFile::read_segments() {
 
 bool DwarfFile::is_code(Address address) const noexcept {
   if (!has_segments_) return address != 0;
-  return executable_.find(address) != SymbolRanges::kNobody;
+  return executable_.find(address) != SymbolRanges::kNone;
 }
 
 void DwarfFile::read_units() {

@@ -40,7 +40,7 @@ class ScopeWalk {
   /// An open scope, or a function without code, and the enclosing scope.
   struct Level {
     std::uint64_t depth = 0;
-    std::uint32_t outer = SymbolRanges::kNobody;
+    std::uint32_t outer = SymbolRanges::kNone;
   };
 
   bool has_room() const noexcept {
@@ -86,7 +86,7 @@ class ScopeWalk {
     append_ranges(context_, place, budget_, ranges_);
     // An inlined call without code may have children with code. A function without code is a
     // declaration or an abstract instance.
-    if (ranges_.empty() && !scope.is_inlined) return SymbolRanges::kNobody;
+    if (ranges_.empty() && !scope.is_inlined) return SymbolRanges::kNone;
     if (scope.is_inlined) scope.parent = nearest_;
     const auto number = static_cast<std::uint32_t>(out_.scopes_.size());
     out_.scopes_.push_back(scope);
@@ -101,7 +101,7 @@ class ScopeWalk {
   ScopeIndex& out_;
   DwarfCursor cursor_;
   std::uint64_t budget_;
-  std::uint32_t nearest_ = SymbolRanges::kNobody;
+  std::uint32_t nearest_ = SymbolRanges::kNone;
   std::uint64_t depth_ = 0;
   std::vector<Level> outer_;
   std::vector<CodeRange> ranges_;
@@ -116,7 +116,7 @@ ScopeIndex::ScopeIndex(const UnitRoot& root, const AbbreviationTable& abbreviati
 std::vector<Scope> ScopeIndex::chain(std::uint64_t address) const {
   std::vector<Scope> found;
   std::uint32_t at = partition_.find(address);
-  while (at != SymbolRanges::kNobody && found.size() < kMaxFrames) {
+  while (at != SymbolRanges::kNone && found.size() < kMaxFrames) {
     found.push_back(scopes_[at]);
     at = scopes_[at].parent;
   }

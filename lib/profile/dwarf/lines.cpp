@@ -240,7 +240,7 @@ class LineRows::Survey {
         ++at;
         continue;
       }
-      const unsigned char* const next = behind_usual(at, end);
+      const unsigned char* const next = after_usual(at, end);
       if (next == nullptr) break;
       if (opcode == DW_LNS_advance_pc) {
         address += (next - at == 2 ? at[1] : (at[1] & 0x7fU) | unsigned{at[2]} << 7) *
@@ -263,8 +263,8 @@ class LineRows::Survey {
   }
   /// The end of an opcode that makes no row and has at most an operand of one or two bytes; else
   /// null.
-  static const unsigned char* behind_usual(const unsigned char* at,
-                                           const unsigned char* end) noexcept {
+  static const unsigned char* after_usual(const unsigned char* at,
+                                          const unsigned char* end) noexcept {
     switch (*at) {
       case DW_LNS_negate_stmt:
       case DW_LNS_set_basic_block: return at + 1;

@@ -161,7 +161,7 @@ class LineRows {
 /// A function or an inlined call with code of its own.
 struct Scope {
   std::uint64_t die = 0;  ///< offset into .debug_info
-  std::uint32_t parent = SymbolRanges::kNobody;
+  std::uint32_t parent = SymbolRanges::kNone;
   bool is_inlined = false;
 };
 
@@ -205,14 +205,14 @@ DieNames names_of(const UnitContext& context, std::uint64_t die);
 /// functions. O(n log n) in the unit's bytes.
 class FunctionIndex {
  public:
-  static constexpr std::uint32_t kNobody = SymbolRanges::kNobody;
+  static constexpr std::uint32_t kNone = SymbolRanges::kNone;
 
   FunctionIndex() = default;
   /// Holds about `max_bytes` at most; functions beyond that, or after damage, are missing.
   FunctionIndex(const UnitRoot& root, const AbbreviationTable& abbreviations,
                 std::uint64_t max_bytes);
 
-  /// The number of the function; if several match, the last in the unit; or kNobody.
+  /// The number of the function; if several match, the last in the unit; or kNone.
   std::uint32_t find(std::uint64_t address) const noexcept { return partition_.find(address); }
   /// Offset into .debug_info.
   std::uint64_t die_of(std::uint32_t number) const noexcept { return dies_[number]; }

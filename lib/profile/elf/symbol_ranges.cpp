@@ -21,7 +21,7 @@ SymbolRanges::SymbolRanges(std::vector<RangeOwner> claims) {
         std::ranges::pop_heap(open, is_lower);
         open.pop_back();
       }
-      append(at, open.empty() ? kNobody : open.front().number);
+      append(at, open.empty() ? kNone : open.front().number);
       at = open.empty() ? to : std::min(to, open.front().range.end);
     }
   };
@@ -43,7 +43,7 @@ void SymbolRanges::append(std::uint64_t begin, std::uint32_t number) {
 
 std::uint32_t SymbolRanges::find(std::uint64_t address) const noexcept {
   const auto next = std::ranges::upper_bound(begins_, address);
-  if (next == begins_.begin()) return kNobody;
+  if (next == begins_.begin()) return kNone;
   return numbers_[static_cast<std::size_t>(next - begins_.begin()) - 1];
 }
 

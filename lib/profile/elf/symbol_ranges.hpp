@@ -15,7 +15,7 @@ struct CodeRange {
 /// search over disjoint segments. Built in O(n log n) for n ranges with any overlaps.
 class SymbolRanges {
  public:
-  static constexpr std::uint32_t kNobody = UINT32_MAX;
+  static constexpr std::uint32_t kNone = UINT32_MAX;
   struct RangeOwner {
     CodeRange range;
     std::uint32_t number = 0;

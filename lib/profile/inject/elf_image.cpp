@@ -168,10 +168,10 @@ void add_frames_in_memory(Image& image, const JitDetails& details, std::uint64_t
   std::map<Address, Address> added;
   ElfImageCounts ignored;
   for (const ImageFunction& function : image.code.functions) {
-    const std::uint64_t behind = distance_of(function) - distance;
+    const std::uint64_t shift = distance_of(function) - distance;
     const std::string_view frames =
-        behind == 0 ? std::string_view() : frames_of(image, details, function);
-    const AddressRange range{function.range.begin + behind, function.range.size};
+        shift == 0 ? std::string_view() : frames_of(image, details, function);
+    const AddressRange range{function.range.begin + shift, function.range.size};
     if (frames.empty() || range.begin > UINT64_MAX - range.size) continue;
     const auto piece = std::ranges::partition_point(
         image.code.pieces, [&](const ImagePiece& p) { return p.range.end() <= range.begin; });
@@ -180,7 +180,7 @@ void add_frames_in_memory(Image& image, const JitDetails& details, std::uint64_t
     if (next != added.end() && next->first < range.end()) continue;
     if (next != added.begin() && std::prev(next)->second > range.begin) continue;
     added.emplace_hint(next, range.begin, range.end());
-    image.frames.add_moved(image.code, function, frames, behind, ignored);
+    image.frames.add_moved(image.code, function, frames, shift, ignored);
   }
 }
 

@@ -72,7 +72,7 @@ void LineTable::end_sequence(Address end) {
 void LineTable::finish() {
   if (empty()) return;
   head_.u32(0).u16(4).u32(0);
-  const std::size_t behind_length = head_.size();
+  const std::size_t after_length = head_.size();
   head_.u8(1).u8(1).u8(1);  // minimum instruction length, operations per instruction,
                             // default_is_stmt
   head_.u8(static_cast<std::uint64_t>(kLineBase)).u8(static_cast<std::uint64_t>(kLineRange));
@@ -82,7 +82,7 @@ void LineTable::finish() {
   for (const std::string_view file : files_) head_.c_string(file).uleb(0).uleb(0).uleb(0);
   head_.u8(0);
   head_.patch_u32(0, head_.size() + program_.size() - 4);
-  head_.patch_u32(6, head_.size() - behind_length);
+  head_.patch_u32(6, head_.size() - after_length);
 }
 
 ImageLines::ImageLines(const Target& target, const ImageCode& code)

@@ -87,9 +87,9 @@ struct GarbageUsers::Looking {
 };
 
 const std::vector<PidUser>& GarbageUsers::of_pid(pid_t pid) const {
-  static const std::vector<PidUser> kNobody;
+  static const std::vector<PidUser> kNone;
   const auto found = pids_.find(pid);
-  return found == pids_.end() ? kNobody : found->second;
+  return found == pids_.end() ? kNone : found->second;
 }
 
 pid_t GarbageUsers::of_file(std::uint64_t inode) const {

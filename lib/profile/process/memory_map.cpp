@@ -159,7 +159,7 @@ class Fields {
     rest_.remove_prefix(taken.size());
     return taken;
   }
-  std::string_view behind_blanks() const noexcept {
+  std::string_view after_blanks() const noexcept {
     const std::size_t start = rest_.find_first_not_of(' ');
     return start == std::string_view::npos ? std::string_view() : rest_.substr(start);
   }
@@ -206,7 +206,7 @@ std::optional<Region> parse_line(std::string_view line, MappedFiles& files) {
   if (!fields.ok() || !access || end <= region.range.begin) return std::nullopt;
   region.range.size = end - region.range.begin;
   region.access = *access;
-  MappedFile file = classify_mapping(unescaped(fields.behind_blanks()));
+  MappedFile file = classify_mapping(unescaped(fields.after_blanks()));
   file.device_major = major;
   file.device_minor = minor;
   file.inode = inode;
@@ -325,11 +325,11 @@ std::shared_ptr<const AddressSpace> AddressSpace::of(std::span<const Region> reg
 }
 
 const Region* AddressSpace::find(Address address) const noexcept {
-  const auto behind = std::upper_bound(
+  const auto next = std::upper_bound(
       regions_.begin(), regions_.end(), address,
       [](Address asked, const Region& region) { return asked < region.range.begin; });
-  if (behind == regions_.begin()) return nullptr;
-  const Region& region = *(behind - 1);
+  if (next == regions_.begin()) return nullptr;
+  const Region& region = *(next - 1);
   return region.range.contains(address) ? &region : nullptr;
 }
 

@@ -149,10 +149,10 @@ void Generation::replace(std::uint64_t time, std::shared_ptr<const AddressSpace>
 /// is later and not beyond `time`.
 const Generation::Kept& Generation::nearest(std::uint64_t time,
                                             std::size_t changes) const noexcept {
-  const auto behind =
+  const auto next =
       std::upper_bound(kept_.begin() + 1, kept_.end(), time,
                        [](std::uint64_t asked, const Kept& kept) { return asked < kept.time; });
-  const Kept& kept = *(behind - 1);
+  const Kept& kept = *(next - 1);
   const bool last_fits = last_.time <= time && last_.changes <= changes;
   const bool last_is_nearer = last_.time >= kept.time && last_.changes > kept.changes;
   return last_fits && last_is_nearer ? last_ : kept;
@@ -166,10 +166,10 @@ Generation::Kept Generation::made_of(const Kept& kept, std::size_t changes) cons
 }
 
 std::shared_ptr<const AddressSpace> Generation::at(std::uint64_t time) {
-  const auto behind = std::upper_bound(
+  const auto next = std::upper_bound(
       changes_.begin(), changes_.end(), time,
       [](std::uint64_t asked, const Change& change) { return asked < change.time; });
-  const auto changes = static_cast<std::size_t>(behind - changes_.begin());
+  const auto changes = static_cast<std::size_t>(next - changes_.begin());
   const Kept& kept = nearest(time, changes);
   if (kept.changes >= changes) return kept.space;
   last_ = made_of(kept, changes);
@@ -250,11 +250,11 @@ Generation* ProcessTracker::State::find(pid_t pid, std::uint64_t time) noexcept 
   const auto found = processes.find(pid);
   if (found == processes.end()) return nullptr;
   const auto& all = found->second;
-  const auto behind = std::upper_bound(
+  const auto next = std::upper_bound(
       all.begin(), all.end(), time,
       [](std::uint64_t asked, const auto& one) { return asked < one->info().since; });
-  if (behind == all.begin()) return nullptr;
-  Generation* const one = (behind - 1)->get();
+  if (next == all.begin()) return nullptr;
+  Generation* const one = (next - 1)->get();
   return one->covers(time) ? one : nullptr;
 }
 

@@ -8,10 +8,10 @@ namespace perfmap {
 namespace {
 
 std::uint32_t by_scan(const std::vector<SymbolRanges::RangeOwner>& claims, std::uint64_t address) {
-  std::uint32_t best = SymbolRanges::kNobody;
+  std::uint32_t best = SymbolRanges::kNone;
   for (const SymbolRanges::RangeOwner& claim : claims) {
     const bool inside = claim.range.begin <= address && address < claim.range.end;
-    if (inside && (best == SymbolRanges::kNobody || claim.number > best)) best = claim.number;
+    if (inside && (best == SymbolRanges::kNone || claim.number > best)) best = claim.number;
   }
   return best;
 }
@@ -34,11 +34,11 @@ TEST_CASE("a partition answers as a scan of all claims does", "[lines]") {
 }
 
 TEST_CASE("a partition without claims, and one up to the last address, answer", "[lines]") {
-  CHECK(SymbolRanges().find(7) == SymbolRanges::kNobody);
-  CHECK(SymbolRanges(std::vector<SymbolRanges::RangeOwner>{}).find(7) == SymbolRanges::kNobody);
+  CHECK(SymbolRanges().find(7) == SymbolRanges::kNone);
+  CHECK(SymbolRanges(std::vector<SymbolRanges::RangeOwner>{}).find(7) == SymbolRanges::kNone);
   const SymbolRanges last({{{UINT64_MAX - 2, UINT64_MAX}, 3}});
   CHECK(last.find(UINT64_MAX - 1) == 3);
-  CHECK(last.find(UINT64_MAX - 3) == SymbolRanges::kNobody);
+  CHECK(last.find(UINT64_MAX - 3) == SymbolRanges::kNone);
 }
 
 }  // namespace perfmap
