@@ -4,6 +4,7 @@
 
 #include "command_line.hpp"
 #include "console.hpp"
+#include "perfmap/text.hpp"
 #include "source.hpp"
 
 namespace perfmap::app {
@@ -59,7 +60,7 @@ void print_dump_text(OutputFile& out, const Jitdump& dump, SourceKind kind, cons
   row("code",
       std::to_string(info.code_bytes) + " bytes, " + std::to_string(info.claimed) + " claimed");
   if (info.covered != 0)
-    row("at the end", hex_text(info.first) + "-" + hex_text(info.last) + ", " +
+    row("at the end", to_hex(info.first) + "-" + to_hex(info.last) + ", " +
                           std::to_string(info.covered) + " bytes covered");
   row("runtime",
       info.runtime == Runtime::unknown ? "unknown" : std::string(to_string(info.runtime)));
@@ -163,7 +164,7 @@ void print_text(const Console& console, const Map& map, const Opening& opening,
   row("entries", std::to_string(info.entries));
   row("bad lines", std::to_string(info.lost_lines));
   row("names", std::to_string(info.names));
-  if (info.entries != 0) row("addresses", hex_text(info.first) + "-" + hex_text(info.last));
+  if (info.entries != 0) row("addresses", to_hex(info.first) + "-" + to_hex(info.last));
   row("covered",
       std::to_string(info.covered) + " bytes, " + std::to_string(info.claimed) + " claimed");
   row("runtime",

@@ -6,6 +6,7 @@
 
 #include "command_line.hpp"
 #include "output.hpp"
+#include "perfmap/text.hpp"
 #include "recording.hpp"
 #include "source.hpp"
 

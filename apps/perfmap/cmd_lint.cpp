@@ -18,6 +18,7 @@
 #include "command_line.hpp"
 #include "console.hpp"
 #include "output.hpp"
+#include "perfmap/text.hpp"
 #include "recording.hpp"
 #include "source.hpp"
 

@@ -9,6 +9,7 @@
 
 #include "convert.hpp"
 #include "output.hpp"
+#include "perfmap/text.hpp"
 #include "recording.hpp"
 
 namespace perfmap::app {
@@ -316,7 +317,7 @@ class LoopTable {
     const auto worst = worst_guard(read_.profile, loop);
     if (!worst) return "-";
     const CompiledLoop::Guard& guard = read_.loop(loop).guards[worst->guard];
-    return cell_text(guard.operation) + " 0x" + hex_text(guard.address) + ", " +
+    return cell_text(guard.operation) + " 0x" + to_hex(guard.address) + ", " +
            counted(*worst->failures, "time");
   }
 
@@ -435,7 +436,7 @@ class Annotation {
     if (loop_.owner != CompiledLoop::kNone) fact("guard of", plain(read_.loop(loop_.owner).name));
     if (loop_.code.size != 0) {
       fact("code",
-           "0x" + hex_text(loop_.code.begin) + ", " + std::to_string(loop_.code.size) + " bytes");
+           "0x" + to_hex(loop_.code.begin) + ", " + std::to_string(loop_.code.size) + " bytes");
     }
     if (row.ticks) fact("ticks", std::to_string(*row.ticks) + ", " + read_.share(row.ticks));
     if (row.entered) fact("entered", std::to_string(*row.entered));
@@ -478,7 +479,7 @@ class Annotation {
       const CompiledLoop::Guard& guard = loop_.guards[one.guard];
       const CompiledLoop& bridge = read_.loop(guard.bridge);
       rows.push_back(
-          {"0x" + hex_text(guard.address), plain(guard.operation), count_text(one.failures),
+          {"0x" + to_hex(guard.address), plain(guard.operation), count_text(one.failures),
            count_text(loop_row(read_.profile, guard.bridge).ticks), plain(bridge.name),
            bridge.file.empty() ? "-" : plain(bridge.file) + ":" + std::to_string(bridge.line)});
     }

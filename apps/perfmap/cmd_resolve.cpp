@@ -20,6 +20,7 @@
 #include "command_line.hpp"
 #include "console.hpp"
 #include "line_input.hpp"
+#include "perfmap/text.hpp"
 #include "source.hpp"
 
 namespace perfmap::app {
@@ -137,7 +138,7 @@ void AnswerWriter::write_place(std::string_view file, std::uint64_t line) {
 
 void AnswerWriter::write_text(const Answer& answer) {
   OutputFile& out = console_.out();
-  const std::string address = hex_text(answer.address);
+  const std::string address = to_hex(answer.address);
   for (const SourceFrame& frame : answer.inlined) {
     out.write(address + " ");
     write_bytes(frame.function.empty() ? "[?]" : frame.function);
@@ -147,7 +148,7 @@ void AnswerWriter::write_text(const Answer& answer) {
   out.write(address + " ");
   if (answer.name) {
     write_bytes(answer.shown_name().empty() ? "[?]" : answer.shown_name());
-    if (answer.range) out.write("+0x" + hex_text(answer.address - answer.range->begin));
+    if (answer.range) out.write("+0x" + to_hex(answer.address - answer.range->begin));
   } else {
     out.write("[unknown]");
   }

@@ -2,6 +2,7 @@
 #include <perfmap/profile/snapshot.hpp>
 
 #include "command_line.hpp"
+#include "perfmap/text.hpp"
 #include "source.hpp"
 
 namespace perfmap::app {

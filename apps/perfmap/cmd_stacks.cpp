@@ -16,6 +16,7 @@
 #include "command_line.hpp"
 #include "console.hpp"
 #include "output.hpp"
+#include "perfmap/text.hpp"
 #include "recording.hpp"
 #include "source.hpp"
 
@@ -312,7 +313,7 @@ void note_damage(const Recording& recording, const StackStatistics& statistics,
     console.warn(name + ": its recorder was killed: what it had not written is missing");
   }
   for (const Diagnostic& problem : problems.items()) {
-    console.warn(name + ":+0x" + hex_text(problem.where.offset) + ": " + problem.message);
+    console.warn(name + ":+0x" + to_hex(problem.where.offset) + ": " + problem.message);
   }
   if (problems.total() > problems.items().size()) {
     console.warn(name + ": " + std::to_string(problems.total()) + " damages, " +

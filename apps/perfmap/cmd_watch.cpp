@@ -11,6 +11,7 @@
 
 #include "command_line.hpp"
 #include "console.hpp"
+#include "perfmap/text.hpp"
 #include "source.hpp"
 
 namespace perfmap::app {
@@ -90,9 +91,9 @@ class Printer {
 
  private:
   void show_line(const WatchEvent& event) {
-    std::string line = hex_text(event.range.begin) + " " + hex_text(event.range.size) + " " +
+    std::string line = to_hex(event.range.begin) + " " + to_hex(event.range.size) + " " +
                        one_line(readable_name(event.name, demangle_), console_.out_is_terminal());
-    if (event.kind == Kind::move) line += " [moved from " + hex_text(event.from) + "]";
+    if (event.kind == Kind::move) line += " [moved from " + to_hex(event.from) + "]";
     console_.out().write(line + "\n");
   }
 

@@ -11,6 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "perfmap/text.hpp"
+
 namespace perfmap::app {
 namespace {
 
@@ -218,16 +220,6 @@ void Console::say(std::string_view prefix, std::string_view color, std::string_v
     text.append(prefix);
   }
   progress_->print(text + printable(message) + "\n");
-}
-
-std::string hex_text(std::uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
-std::string counted(std::uint64_t count, const std::string& one, const std::string& many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many.empty() ? one + "s" : many);
 }
 
 std::string printable(std::string_view text) {

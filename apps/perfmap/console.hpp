@@ -123,12 +123,6 @@ class Console {
   std::unique_ptr<Progress> progress_;
 };
 
-/// Hexadecimal as we print it: lower case, no 0x.
-std::string hex_text(std::uint64_t value);
-
-/// "1 byte", "2 bytes"; without `many` the plural is `one` and an s.
-std::string counted(std::uint64_t count, const std::string& one, const std::string& many = {});
-
 /// `text` as it may be shown on a terminal; see append_visible().
 std::string printable(std::string_view text);
 

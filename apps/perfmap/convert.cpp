@@ -12,6 +12,7 @@
 
 #include "line_input.hpp"
 #include "output.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -114,7 +115,7 @@ namespace {
 
 void say_records(const Console& console, const Diagnostics& problems, const std::string& name) {
   for (const Diagnostic& problem : problems.items()) {
-    console.line(name + ":+0x" + hex_text(problem.where.offset) + ": " + problem.message + " [" +
+    console.line(name + ":+0x" + to_hex(problem.where.offset) + ": " + problem.message + " [" +
                  std::string(problem.rule->id) + "]");
   }
 }

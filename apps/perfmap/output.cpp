@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "command_line.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap::app {
 namespace {

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <perfmap/diagnostic.hpp>
 
+#include "perfmap/text.hpp"
+
 namespace perfmap::app {
 SourceOptions told_to(ConsoleObserver& observer, SourceOptions options) {
   options.roots = roots_from_environment();
@@ -84,7 +86,7 @@ Index make_index(Map map, Overlap overlap, Diagnostics& problems, const Console&
 void note_skipped(const Console& console, const Diagnostics& problems) {
   const std::uint64_t lost = problems.total() - problems.count_of(rule::kAddressWrap);
   if (lost == 0) return;
-  console.note("skipped " + std::to_string(lost) + (lost == 1 ? " line" : " lines") +
+  console.note("skipped " + counted(lost, "line") +
                " that made no sense ('perfmap lint' says which)");
 }
 
@@ -99,8 +101,7 @@ void note_skipped_records(const Console& console, const Diagnostics& problems) {
       problems.count_of(rule::kDamagedRecord) + problems.count_of(rule::kUnendedName);
   const auto note = [&](const std::string& done, std::uint64_t count, const std::string& why) {
     if (count == 0) return;
-    console.note(done + std::to_string(count) + (count == 1 ? " record" : " records") + why +
-                 " ('perfmap lint' says which)");
+    console.note(done + counted(count, "record") + why + " ('perfmap lint' says which)");
   };
   note("skipped ", skipped, " that made no sense");
   note("found ", problems.total() - skipped, " whose sizes contradict each other");

@@ -8,6 +8,25 @@
 
 namespace perfmap {
 
+std::string to_hex(std::uint64_t value) {
+  char digits[16];
+  return {digits, write_hex(digits, value)};
+}
+
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  std::string text = std::to_string(count) + " ";
+  if (count == 1) return text.append(one);
+  return many.empty() ? text.append(one) + "s" : text.append(many);
+}
+
+std::uint64_t scaled_ratio(std::uint64_t part, std::uint64_t whole, unsigned decimals) noexcept {
+  __extension__ using Wide = unsigned __int128;
+  if (whole == 0) return 0;
+  Wide scaled = part;
+  for (; decimals != 0; --decimals) scaled *= 10;
+  return scaled / whole > UINT64_MAX ? UINT64_MAX : static_cast<std::uint64_t>(scaled / whole);
+}
+
 bool is_invisible(char32_t point) noexcept {
   return (point >= 0x80 && point <= 0x9f) || (point >= 0x200b && point <= 0x200f) ||
          (point >= 0x2028 && point <= 0x202e) || (point >= 0x2060 && point <= 0x206f) ||

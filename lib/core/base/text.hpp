@@ -27,11 +27,6 @@ inline char* write_hex(char* out, std::uint64_t value) noexcept {
   return out + digits;
 }
 
-inline std::string to_hex(std::uint64_t value) {
-  char digits[16];
-  return {digits, write_hex(digits, value)};
-}
-
 /// The length of the valid UTF-8 sequence at the start of `text`; 0 if it is invalid. Overlong
 /// forms, surrogates and values above U+10FFFF are invalid. `text` is not empty.
 std::size_t utf8_length(std::string_view text) noexcept;

@@ -10,6 +10,7 @@
 #include "base/cursor.hpp"
 #include "jitdump/jitdump_records.hpp"
 #include "perfmap/diagnostic.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 
@@ -63,8 +64,7 @@ void report_odd_sizes(const JitRecord& record, Diagnostics& problems) {
   if (const auto load = decode_load(record)) {
     report(rule::kLoadSizes, kCodeSizeAt,
            "a code size of " + std::to_string(load->code_size) + ", but room for " +
-               std::to_string(load->code.size()) + (load->code.size() == 1 ? " byte" : " bytes") +
-               ": perf takes other bytes for code");
+               counted(load->code.size(), "byte") + ": perf takes other bytes for code");
   } else if (record.is(JitRecordKind::debug_info)) {
     report(rule::kBadLines, 0, "its source lines run over its end");
   } else {
@@ -459,8 +459,7 @@ void Jitdump::Reader::lose_records(Diagnostics& problems, std::uint64_t count, c
 }
 
 void Jitdump::Reader::lose(Diagnostics& problems, std::uint64_t count, const char* why) {
-  problems.add(rule::kDamagedRecord, {at_, 0, 0},
-               std::to_string(count) + (count == 1 ? " byte " : " bytes ") + why);
+  problems.add(rule::kDamagedRecord, {at_, 0, 0}, counted(count, "byte") + " " + why);
   lost_ += count;
   at_ += count;
 }

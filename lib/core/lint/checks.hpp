@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "map/segments.hpp"
 #include "perfmap/lint.hpp"
+#include "perfmap/text.hpp"
 
 /// Shared by the checks of maps, of dumps, and of both together.
 namespace perfmap::lint_rules {

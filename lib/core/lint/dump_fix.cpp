@@ -123,8 +123,7 @@ class LoadChange {
     }
     if (padding_ != 0) {
       visit({&rule::kOddPadding, record_.end() - padding_, padding_, "",
-             std::to_string(padding_) + (padding_ == 1 ? " byte" : " bytes") +
-                 " behind the code removed"});
+             counted(padding_, "byte") + " behind the code removed"});
     }
   }
 

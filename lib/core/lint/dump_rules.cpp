@@ -7,6 +7,7 @@
 #include "jitdump/jitdump_records.hpp"
 #include "jitdump/lifetimes.hpp"
 #include "lint/checks.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 namespace lint_rules {
@@ -96,10 +97,6 @@ void check_header(const Jitdump& dump, std::span<const pid_t> namespace_pids,
 
 // Rules for single LOADs.
 
-std::string bytes_text(std::uint64_t count) {
-  return std::to_string(count) + (count == 1 ? " byte" : " bytes");
-}
-
 /// JD203, JD305: compares the bytes after the name with the code size. (See also
 /// report_odd_sizes().)
 void check_sizes(const JitRecord& record, const LoadRecord& load, Diagnostics& problems) {
@@ -108,13 +105,13 @@ void check_sizes(const JitRecord& record, const LoadRecord& load, Diagnostics& p
   if (load.code.size() < load.code_size) {
     if (!load.code.empty()) return;  // the reader reports that
     report(problems, rule::kLoadSizes, record.offset + field::kLoadCodeSize, "a code size of ",
-           load.code_size, there == 0 ? " and no code" : ", but room for " + bytes_text(there),
+           load.code_size, there == 0 ? " and no code" : ", but room for " + counted(there, "byte"),
            ": perf takes other bytes for code");
   } else if (load.padding.size() > kMaxAlignment) {
     report(problems, rule::kLoadSizes, record.offset + field::kLoadCodeSize,
-           bytes_text(load.padding.size()), " behind the code: perf takes them for its end");
+           counted(load.padding.size(), "byte"), " behind the code: perf takes them for its end");
   } else if (!load.padding.empty()) {
-    report(problems, rule::kOddPadding, record.offset + after, bytes_text(load.padding.size()),
+    report(problems, rule::kOddPadding, record.offset + after, counted(load.padding.size(), "byte"),
            " behind the code: perf takes them for its end");
   }
 }
@@ -604,7 +601,7 @@ class RecordRules {
       case JitRecordKind::move: return see_move(record);
       case JitRecordKind::debug_info: return lines_.see_lines(record);
       case JitRecordKind::unwinding_info: return unwinding_.see_unwinding(record);
-      case JitRecordKind::close: return;
+      default: return;  // nothing to check
     }
   }
   void finish() {

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "io/chunk_reader.hpp"
 #include "perfmap/diagnostic.hpp"
+#include "perfmap/text.hpp"
 #include "pypylog/pypy_lines.hpp"
 #include "pypylog/reader.hpp"
 

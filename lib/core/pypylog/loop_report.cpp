@@ -142,14 +142,6 @@ std::vector<std::uint32_t> ranked_categories(const LoopProfile& profile) {
   return order;
 }
 
-std::uint64_t scaled_ratio(std::uint64_t part, std::uint64_t whole, unsigned decimals) noexcept {
-  __extension__ using Wide = unsigned __int128;
-  if (whole == 0) return 0;
-  Wide scaled = part;
-  for (; decimals != 0; --decimals) scaled *= 10;
-  return scaled / whole > UINT64_MAX ? UINT64_MAX : static_cast<std::uint64_t>(scaled / whole);
-}
-
 std::vector<ListedPlace> list_operations(const CompiledLoop& loop, std::string_view log) {
   std::unordered_map<std::uint64_t, std::uint32_t> guards;
   std::unordered_map<std::uint64_t, std::uint32_t> labels;

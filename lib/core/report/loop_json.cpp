@@ -1,5 +1,6 @@
 #include "perfmap/json.hpp"
 #include "perfmap/pypylog.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 namespace {

@@ -304,11 +304,6 @@ PERFMAP_API std::string_view short_name(const CompiledLoop& loop) noexcept;
 /// The categories of a log by position, most time first.
 PERFMAP_API std::vector<std::uint32_t> ranked_categories(const LoopProfile& profile);
 
-/// `part` / `whole` with that many decimals, truncated, as an integer: scaled_ratio(2, 3, 2) is 66.
-/// 0 if `whole` is 0; the largest value if the result does not fit. At most 19 decimals.
-PERFMAP_API std::uint64_t scaled_ratio(std::uint64_t part, std::uint64_t whole,
-                                       unsigned decimals) noexcept;
-
 /// A line of a loop's operations, without colours and thread number: "+384: guard_value(i5, 4,
 /// descr=<Guard0x7f…>) [p0, …]". A view into the log.
 struct ListedOperation {

@@ -28,6 +28,18 @@ PERFMAP_API std::optional<std::uint64_t> parse_seconds(std::string_view text) no
 /// "12.345678901", which parse_seconds() converts back to the same number.
 PERFMAP_API std::string seconds_text(std::uint64_t ns);
 
+/// Lower-case hexadecimal without prefix or leading zeros.
+PERFMAP_API std::string to_hex(std::uint64_t value);
+
+/// "1 byte", "2 bytes"; without `many` the plural is `one` and an s.
+PERFMAP_API std::string counted(std::uint64_t count, std::string_view one,
+                                std::string_view many = {});
+
+/// `part` / `whole` with that many decimals, truncated, as an integer: scaled_ratio(2, 3, 2) is 66.
+/// 0 if `whole` is 0; the largest value if the result does not fit. At most 19 decimals.
+PERFMAP_API std::uint64_t scaled_ratio(std::uint64_t part, std::uint64_t whole,
+                                       unsigned decimals) noexcept;
+
 /// How names are written to perf maps, so that every reader of the format reads them: each byte
 /// below 0x20, 0x7f, and each byte of invalid UTF-8 becomes \xNN; blanks at the ends are removed; a
 /// name of less than three bytes (perf drops those) is put in brackets: `[a]`, and `[?]` if nothing

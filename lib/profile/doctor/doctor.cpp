@@ -497,10 +497,8 @@ std::string damage_fix(const LookedFor& file) {
 }
 
 std::string percent_text(std::uint64_t part, std::uint64_t whole) {
-  const double share =
-      100.0 * static_cast<double>(part) / static_cast<double>(std::max<std::uint64_t>(whole, 1));
-  if (part != 0 && share < 1) return "under 1 %";
-  return concat(static_cast<std::uint64_t>(share), " %");
+  const std::uint64_t percent = scaled_ratio(part, whole, 2);
+  return part != 0 && percent == 0 ? "under 1 %" : concat(percent, " %");
 }
 
 std::string DoctorCase::title() const {

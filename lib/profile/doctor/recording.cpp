@@ -27,24 +27,6 @@ class SampleReader {
 
   void take(const RecordView& record, std::span<const RecordedEvent> events) {
     switch (record.type) {
-      case RecordType::mmap:
-      case RecordType::mmap2:
-        if (const auto event = decode_mmap(record)) take_mmap(*event);
-        break;
-      case RecordType::comm:
-        if (const auto event = decode_comm(record)) {
-          found.pids.insert(event->pid);
-          introduced_.insert(event->pid);
-          if (event->exec) take_exec(event->pid);
-          tracker_.on_comm(*event);
-        }
-        break;
-      case RecordType::fork:
-        if (const auto event = decode_fork(record)) take_fork(*event);
-        break;
-      case RecordType::exit:
-        if (const auto event = decode_exit(record)) tracker_.on_exit(*event);
-        break;
       case RecordType::namespaces:
         if (const auto event = decode_namespaces(record)) take_namespaces(*event);
         break;
@@ -52,14 +34,11 @@ class SampleReader {
         if (record.event >= events.size()) break;
         if (const auto sample = decode_sample(record, events[record.event])) take_sample(*sample);
         break;
-      default: break;
+      default: pass_process_event(record, *this);
     }
   }
 
-  RecordedSamples found;
-
- private:
-  void take_mmap(const MmapEvent& event) {
+  void on_mmap(const MmapEvent& event) {
     if (event.pid < 0) return;
     tracker_.on_mmap(event);
     found.pids.insert(event.pid);
@@ -72,13 +51,18 @@ class SampleReader {
     }
   }
 
-  void take_exec(pid_t pid) {
-    RecordedProcess& process = found.processes[pid];
-    process.program.clear();
-    process.executed = ++executed_;
+  void on_comm(const CommEvent& event) {
+    found.pids.insert(event.pid);
+    introduced_.insert(event.pid);
+    if (event.exec) {
+      RecordedProcess& process = found.processes[event.pid];
+      process.program.clear();
+      process.executed = ++executed_;
+    }
+    tracker_.on_comm(event);
   }
 
-  void take_fork(const ForkEvent& event) {
+  void on_fork(const ForkEvent& event) {
     tracker_.on_fork(event);
     introduced_.insert(event.pid);
     if (event.pid == event.parent) return;
@@ -91,6 +75,11 @@ class SampleReader {
     found.processes[event.pid] = std::move(process);
   }
 
+  void on_exit(const ExitEvent& event) { tracker_.on_exit(event); }
+
+  RecordedSamples found;
+
+ private:
   void take_namespaces(const NamespacesRecord& event) {
     constexpr std::size_t kPid = 3;  // enum in perf_event.h: net, uts, ipc, pid, ...
     if (event.namespaces.size() <= kPid) return;

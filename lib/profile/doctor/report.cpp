@@ -5,6 +5,7 @@
 
 #include "doctor/findings.hpp"
 #include "perfmap/json.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 namespace {
@@ -18,20 +19,18 @@ std::string fate_text(const LookedFor& file) {
     return visible(file.why) +
            (is_own ? "" : "; of " + parent + ", whose memory this one inherited");
   }
-  const std::string what = file.is_dump ? "load" : "entr";
-  const std::string one = file.is_dump ? "" : "y";
-  const std::string many = file.is_dump ? "s" : "ies";
-  return concat("used, ", file.entries, " ", what, file.entries == 1 ? one : many,
-                is_own ? "" : ", for memory inherited from " + parent,
+  const std::string entries =
+      file.is_dump ? counted(file.entries, "load") : counted(file.entries, "entry", "entries");
+  return concat("used, ", entries, is_own ? "" : ", for memory inherited from " + parent,
                 file.damage.empty() ? "" : "; " + visible(file.damage));
 }
 
 std::string memory_text(const JitMemory& memory) {
   if (memory.regions == 0) return "no executable memory without an ELF file";
   return concat(size_text(memory.bytes), " of executable memory without an ELF file, in ",
-                memory.regions, memory.regions == 1 ? " region; " : " regions; ",
-                size_text(memory.named_bytes), " (", percent_text(memory.named_bytes, memory.bytes),
-                ") have names", memory.named_bytes == 0 ? "" : ", the rest may be unused");
+                counted(memory.regions, "region"), "; ", size_text(memory.named_bytes), " (",
+                percent_text(memory.named_bytes, memory.bytes), ") have names",
+                memory.named_bytes == 0 ? "" : ", the rest may be unused");
 }
 
 std::string_view color_of(Severity severity) noexcept {
@@ -82,8 +81,6 @@ void write_finding(OutputFile& out, const DoctorFinding& finding, bool color,
   out.write(line);
 }
 
-std::string_view ending(std::uint64_t count) noexcept { return count == 1 ? "" : "s"; }
-
 std::uint64_t ended(const StackCounts& counts, StackEnd end) noexcept {
   return counts.ends[static_cast<std::size_t>(end)];
 }
@@ -96,17 +93,15 @@ std::string early_text(const StackCounts& counts) {
 }
 
 std::string process_text(const RecordedProcessState& process) {
-  std::string text =
-      concat("  ", process.counts.pid, " (", visible(process.counts.comm),
-             "): ", process.counts.samples, " sample", ending(process.counts.samples));
+  std::string text = concat("  ", process.counts.pid, " (", visible(process.counts.comm),
+                            "): ", counted(process.counts.samples, "sample"));
   if (process.runtime != Runtime::unknown) {
     text +=
         ", " + std::string(process_word(process.runtime)) + " by its " + visible(process.evidence);
   }
   if (process.jit_frames != 0) {
-    text += concat(", ", process.jit_frames, " frame", ending(process.jit_frames),
-                   " of its runtime's code, ", process.jit_frames - process.unnamed_jit,
-                   " with a name");
+    text += concat(", ", counted(process.jit_frames, "frame"), " of its runtime's code, ",
+                   process.jit_frames - process.unnamed_jit, " with a name");
   }
   return text + "\n";
 }

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <dwarf.h>
-#include <exception>
 #include <functional>
 #include <list>
 #include <map>
@@ -12,11 +11,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/parallel.hpp"
 #include "dwarf/dwarf_file.hpp"
 #include "dwarf/units.hpp"
 #include "elf/symbol_ranges.hpp"
@@ -436,31 +435,6 @@ struct Task {
   std::size_t last = 0;
 };
 
-/// Calls `work(i)` once for each i below `count`, on up to `threads` threads. The first exception
-/// is rethrown when all have ended.
-template <class Work>
-void share_out(std::size_t count, unsigned threads, const Work& work) {
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto take_tasks = [&] {
-    try {
-      for (std::size_t i; (i = next.fetch_add(1)) < count;) work(i);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-      next = count;
-    }
-  };
-  std::vector<std::jthread> others;
-  for (std::size_t i = 1; i < std::min<std::size_t>(threads, count); ++i) {
-    others.emplace_back(take_tasks);
-  }
-  take_tasks();
-  others.clear();
-  if (failure) std::rethrow_exception(failure);
-}
-
 }  // namespace
 
 std::vector<std::vector<SourceFrame>> DebugIndex::find_all(std::span<const Address> vaddrs,
@@ -481,7 +455,7 @@ std::vector<std::vector<SourceFrame>> DebugIndex::find_all(std::span<const Addre
     tasks.back().last = i + 1;
   }
   std::vector<std::vector<SourceFrame>> found(vaddrs.size());
-  share_out(tasks.size(), threads, [&](std::size_t number) {
+  parallel_for(tasks.size(), threads, [&](std::size_t number) {
     const Task& task = tasks[number];
     impl_->find(task.unit, std::span(order).subspan(task.first, task.last - task.first), vaddrs,
                 found);

@@ -128,28 +128,15 @@ class Surveyor {
   }
 
   void take(const RecordView& record) {
-    const std::uint64_t number = count_++;
+    number_ = count_++;
     if (!is_kept(record)) return;
+    size_ = static_cast<std::uint32_t>(record.bytes.size());
     found.bytes += record.bytes.size();
     if (found.first_time == 0) found.first_time = record.time;
-    if (const auto event = decode_mmap(record)) {
-      take_mmap(*event, number, static_cast<std::uint32_t>(record.bytes.size()));
-    } else if (const auto comm = decode_comm(record)) {
-      found.processes.on_comm(*comm);
-      if (comm->exec) found.changes.push_back({number, record.time, comm->pid, 0, {}});
-    } else if (const auto fork = decode_fork(record)) {
-      found.processes.on_fork(*fork);
-      if (fork->pid != fork->parent)
-        found.changes.push_back({number, record.time, fork->pid, 0, {}, fork->parent});
-    } else if (const auto exit = decode_exit(record)) {
-      found.processes.on_exit(*exit);
-    }
+    pass_process_event(record, *this);
   }
 
-  RecordingSurvey found;
-
- private:
-  void take_mmap(const MmapEvent& event, std::uint64_t number, std::uint32_t size) {
+  void on_mmap(const MmapEvent& event) {
     if (event.pid < 0) return;
     found.processes.on_mmap(event);
     if (kDumpName.is_last_of(event.name)) {
@@ -158,11 +145,26 @@ class Surveyor {
         found.markers.push_back({event.pid, event.time, std::move(path)});
       }
     } else if (event.range.size != 0 && is_anonymous(event.name)) {
-      found.changes.push_back({number, event.time, event.pid, size, event.range});
+      found.changes.push_back({number_, event.time, event.pid, size_, event.range});
     }
   }
+  void on_comm(const CommEvent& event) {
+    found.processes.on_comm(event);
+    if (event.exec) found.changes.push_back({number_, event.time, event.pid, 0, {}});
+  }
+  void on_fork(const ForkEvent& event) {
+    found.processes.on_fork(event);
+    if (event.pid != event.parent)
+      found.changes.push_back({number_, event.time, event.pid, 0, {}, event.parent});
+  }
+  void on_exit(const ExitEvent& event) { found.processes.on_exit(event); }
 
+  RecordingSurvey found;
+
+ private:
   std::uint64_t count_ = 0;
+  std::uint64_t number_ = 0;  ///< of the record in hand
+  std::uint32_t size_ = 0;    ///< its bytes
   std::set<std::pair<pid_t, std::string>> known_;
 };
 

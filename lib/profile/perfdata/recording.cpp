@@ -17,6 +17,7 @@
 #include "perfdata/file_header.hpp"
 #include "perfdata/record_header.hpp"
 #include "perfmap/diagnostic.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 
@@ -361,8 +362,7 @@ void RecordStream::finish(Diagnostics& problems) {
 
 void RecordStream::lose(Diagnostics& problems, std::uint64_t offset, std::uint64_t count,
                         const char* why) {
-  problems.add(rule::kDamagedRecord, {offset, 0, 0},
-               std::to_string(count) + (count == 1 ? " byte " : " bytes ") + why);
+  problems.add(rule::kDamagedRecord, {offset, 0, 0}, counted(count, "byte") + " " + why);
   lost_ += count;
 }
 

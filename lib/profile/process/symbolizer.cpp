@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <thread>
 #include <unordered_map>
 
+#include "base/parallel.hpp"
 #include "perfmap/profile/module.hpp"
 #include "process/jit_lineage.hpp"
 
@@ -257,17 +257,15 @@ void Symbolizer::add_frames(std::span<AddressName> answers) {
   for (const Asked& one : asked) {
     if (indexed_.insert(one.module).second && &one != asked.data()) later.push_back(one.module);
   }
-  // Compressed data takes long to open, on one thread.
-  std::jthread opener;
-  if (options_.threads > 1 && !later.empty()) {
-    opener = std::jthread([&later] {
-      try {
-        for (const Module* const module : later) module->debug_index();
-      } catch (...) {  // NOLINT(bugprone-empty-catch): the next caller gets the error, too
-      }
-    });
-  }
-  for (const Asked& one : asked) add_frames_of(*one.module, one.answers);
+  // Compressed data takes long to open: another thread does that ahead of need.
+  const std::size_t tasks = options_.threads > 1 && !later.empty() ? 2 : 1;
+  parallel_for(tasks, options_.threads, [&](std::size_t task) {
+    if (task == 0) {
+      for (const Asked& one : asked) add_frames_of(*one.module, one.answers);
+    } else {
+      for (const Module* const module : later) module->debug_index();
+    }
+  });
 }
 
 void Symbolizer::add_frames_of(const Module& module, std::span<AddressName* const> asked) {

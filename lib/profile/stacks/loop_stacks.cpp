@@ -47,17 +47,18 @@ class LoopSampleCounter {
 
   void take(const RecordView& record, std::span<const RecordedEvent> events) {
     if (record.type == RecordType::sample) return take_sample(record, events);
-    if (const auto mapped = decode_mmap(record)) {
-      if (mapped->pid >= 0) processes_.on_mmap(*mapped);
-    } else if (const auto comm = decode_comm(record)) {
-      processes_.on_comm(*comm);
-    } else if (const auto fork = decode_fork(record)) {
-      if (fork->pid != fork->parent) parents_[fork->pid] = fork->parent;
-      processes_.on_fork(*fork);
-    } else if (const auto exit = decode_exit(record)) {
-      processes_.on_exit(*exit);
-    }
+    pass_process_event(record, *this);
   }
+
+  void on_mmap(const MmapEvent& event) {
+    if (event.pid >= 0) processes_.on_mmap(event);
+  }
+  void on_comm(const CommEvent& event) { processes_.on_comm(event); }
+  void on_fork(const ForkEvent& event) {
+    if (event.pid != event.parent) parents_[event.pid] = event.parent;
+    processes_.on_fork(event);
+  }
+  void on_exit(const ExitEvent& event) { processes_.on_exit(event); }
 
   void fill(LoopSamples& samples, pid_t wanted) const {
     for (const auto& [pid, counted] : counted_) {

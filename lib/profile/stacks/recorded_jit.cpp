@@ -113,29 +113,11 @@ struct RecordedLives::Events {
     Diagnostics ignored(1);  // reported by the pass that makes the stacks
     Recording::Reader reader(recording);
     for (auto records = reader.next(ignored); !records.empty(); records = reader.next(ignored)) {
-      for (const RecordView& record : records) take(record);
-    }
-  }
-
- private:
-  void take(const RecordView& record) {
-    if (first_time == 0) first_time = record.time;
-    last_time = std::max(last_time, record.time);
-    switch (record.type) {
-      case RecordType::mmap:
-      case RecordType::mmap2:
-        if (const auto event = decode_mmap(record)) living(event->pid, event->time);
-        break;
-      case RecordType::comm:
-        if (const auto event = decode_comm(record)) on_comm(*event);
-        break;
-      case RecordType::fork:
-        if (const auto event = decode_fork(record)) on_fork(*event);
-        break;
-      case RecordType::exit:
-        if (const auto event = decode_exit(record)) on_exit(*event);
-        break;
-      default: break;
+      for (const RecordView& record : records) {
+        if (first_time == 0) first_time = record.time;
+        last_time = std::max(last_time, record.time);
+        pass_process_event(record, *this);
+      }
     }
   }
 
@@ -155,6 +137,7 @@ struct RecordedLives::Events {
     return all.back();
   }
 
+  void on_mmap(const MmapEvent& event) { living(event.pid, event.time); }
   void on_comm(const CommEvent& event) {
     ProcessInfo& process = living(event.pid, event.time).process;
     if (event.exec) {

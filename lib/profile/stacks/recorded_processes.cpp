@@ -55,32 +55,7 @@ RecordedPrograms::RecordedPrograms(const RecordingFacts& facts, FrameTable& tabl
   }
 }
 
-void RecordedPrograms::take(const RecordView& record) {
-  switch (record.type) {
-    case RecordType::mmap:
-    case RecordType::mmap2:
-      if (const auto event = decode_mmap(record)) on_mmap(*event);
-      break;
-    case RecordType::comm:
-      if (const auto event = decode_comm(record)) {
-        if (event->pid != event->tid) break;
-        Process& process = processes_[event->pid];
-        if (event->exec) process = Process{{}, 0, true, false};
-        process.comm = event->comm;
-      }
-      break;
-    case RecordType::fork:
-      if (const auto event = decode_fork(record)) {
-        if (event->pid == event->parent) break;
-        const auto parent = processes_.find(event->parent);
-        const bool is_copy = parent != processes_.end() && !event->lived_before;
-        Process child = is_copy ? parent->second : Process();
-        processes_[event->pid] = std::move(child);
-      }
-      break;
-    default: break;
-  }
-}
+void RecordedPrograms::take(const RecordView& record) { pass_process_event(record, *this); }
 
 std::uint32_t RecordedPrograms::of(pid_t pid) const noexcept {
   const auto found = processes_.find(pid);
@@ -107,6 +82,21 @@ void RecordedPrograms::on_mmap(const MmapEvent& event) {
   process.mapping = table_.add(mapping);
 }
 
+void RecordedPrograms::on_comm(const CommEvent& event) {
+  if (event.pid != event.tid) return;
+  Process& process = processes_[event.pid];
+  if (event.exec) process = Process{{}, 0, true, false};
+  process.comm = event.comm;
+}
+
+void RecordedPrograms::on_fork(const ForkEvent& event) {
+  if (event.pid == event.parent) return;
+  const auto parent = processes_.find(event.parent);
+  const bool is_copy = parent != processes_.end() && !event.lived_before;
+  Process child = is_copy ? parent->second : Process();
+  processes_[event.pid] = std::move(child);
+}
+
 namespace {
 
 ProcessTracker::Options tracker_options(const StackOptions& options) {
@@ -130,24 +120,7 @@ std::optional<Address> first_user_address(const RecordedSample& sample) {
 RecordedProcesses::RecordedProcesses(const StackOptions& options, SourceClock& clock)
     : options_(options), clock_(clock), tracker_(tracker_options(options)) {}
 
-void RecordedProcesses::take(const RecordView& record) {
-  switch (record.type) {
-    case RecordType::mmap:
-    case RecordType::mmap2:
-      if (const auto event = decode_mmap(record)) on_mmap(*event);
-      break;
-    case RecordType::comm:
-      if (const auto event = decode_comm(record)) on_comm(*event);
-      break;
-    case RecordType::fork:
-      if (const auto event = decode_fork(record)) on_fork(*event);
-      break;
-    case RecordType::exit:
-      if (const auto event = decode_exit(record)) on_exit(*event);
-      break;
-    default: break;
-  }
-}
+void RecordedProcesses::take(const RecordView& record) { pass_process_event(record, *this); }
 
 void RecordedProcesses::on_mmap(const MmapEvent& event) {
   if (event.pid < 0) return;  // the kernel's own

@@ -59,6 +59,11 @@ class RecordedPrograms {
   /// The table index of its first executable mapping; 0: unknown.
   std::uint32_t of(pid_t pid) const noexcept;
 
+  void on_mmap(const MmapEvent& event);
+  void on_comm(const CommEvent& event);
+  void on_fork(const ForkEvent& event);
+  void on_exit(const ExitEvent&) {}
+
  private:
   struct Process {
     std::string comm;
@@ -66,8 +71,6 @@ class RecordedPrograms {
     bool was_executed = false;  ///< then the recording has all its mappings
     bool is_certain = false;
   };
-
-  void on_mmap(const MmapEvent& event);
 
   FrameTable& table_;
   std::unordered_map<std::string_view, std::string_view> build_ids_;  // by path
@@ -118,6 +121,11 @@ class RecordedProcesses {
   /// Files that could not be opened, each once.
   std::span<const Error> failures() const noexcept { return failures_; }
 
+  void on_mmap(const MmapEvent& event);
+  void on_fork(const ForkEvent& event);
+  void on_comm(const CommEvent& event);
+  void on_exit(const ExitEvent& event);
+
  private:
   struct Process {
     std::shared_ptr<JitLineage> lineage;  ///< null: unknown process
@@ -137,11 +145,7 @@ class RecordedProcesses {
     bool wants_parents = true;       ///< find_parents has not been called for it
   };
 
-  void on_mmap(const MmapEvent& event);
-  void on_fork(const ForkEvent& event);
-  void on_comm(const CommEvent& event);
   std::string_view intern(std::string_view comm);
-  void on_exit(const ExitEvent& event);
   Process& process_of(pid_t pid);
   std::shared_ptr<const AddressSpaceSnapshot> moment_of(Process& process, pid_t pid,
                                                         std::uint64_t when,

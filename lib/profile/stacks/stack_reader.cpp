@@ -2,9 +2,9 @@
 #include <functional>
 #include <map>
 #include <string_view>
-#include <thread>
 #include <vector>
 
+#include "base/parallel.hpp"
 #include "perfmap/profile/recording.hpp"
 #include "perfmap/profile/stacks.hpp"
 #include "stacks/frame_symbolizer.hpp"
@@ -76,15 +76,9 @@ std::vector<RawStack> UnwindPool::run() {
   constexpr std::size_t kLeast = 256;
   const std::size_t threads = std::clamp<std::size_t>(jobs_.size() / kLeast, 1, makers_.size());
   const std::size_t share = (jobs_.size() + threads - 1) / threads;
-  {
-    std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < threads; ++i) {
-      others.emplace_back([this, i, share] {
-        run_range(i, std::min(i * share, jobs_.size()), std::min((i + 1) * share, jobs_.size()));
-      });
-    }
-    run_range(0, 0, std::min(share, jobs_.size()));
-  }
+  parallel_for(threads, threads, [&](std::size_t i) {
+    run_range(i, std::min(i * share, jobs_.size()), std::min((i + 1) * share, jobs_.size()));
+  });
   jobs_.clear();
   return std::exchange(stacks_, {});
 }

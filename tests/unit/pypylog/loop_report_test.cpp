@@ -1,6 +1,7 @@
 #include <string>
 
 #include "perfmap/pypylog.hpp"
+#include "perfmap/text.hpp"
 #include "support/catch.hpp"
 
 namespace perfmap {

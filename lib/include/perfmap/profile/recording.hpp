@@ -201,6 +201,20 @@ PERFMAP_API std::optional<MmapEvent> decode_mmap(const RecordView& record) noexc
 PERFMAP_API std::optional<CommEvent> decode_comm(const RecordView& record) noexcept;
 PERFMAP_API std::optional<ForkEvent> decode_fork(const RecordView& record) noexcept;
 PERFMAP_API std::optional<ExitEvent> decode_exit(const RecordView& record) noexcept;
+/// Passes the event of an mmap, comm, fork or exit record to `receiver`, which has on_mmap(),
+/// on_comm(), on_fork() and on_exit() as a ProcessTracker has. Ignores other records.
+template <typename Receiver>
+void pass_process_event(const RecordView& record, Receiver& receiver) {
+  if (const auto mapped = decode_mmap(record)) {
+    receiver.on_mmap(*mapped);
+  } else if (const auto comm = decode_comm(record)) {
+    receiver.on_comm(*comm);
+  } else if (const auto fork = decode_fork(record)) {
+    receiver.on_fork(*fork);
+  } else if (const auto exit = decode_exit(record)) {
+    receiver.on_exit(*exit);
+  }
+}
 PERFMAP_API std::optional<LostRecord> decode_lost(const RecordView& record) noexcept;
 PERFMAP_API std::optional<NamespacesRecord> decode_namespaces(const RecordView& record);
 PERFMAP_API std::optional<KsymbolRecord> decode_ksymbol(const RecordView& record) noexcept;
