@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/cursor.hpp"
+#include "base/machines.hpp"
 #include "jitdump/jitdump_records.hpp"
 #include "jitdump/lifetimes.hpp"
 #include "lint/checks.hpp"
@@ -14,10 +15,6 @@ namespace lint_rules {
 namespace {
 
 // The header.
-
-/// EM_ numbers of machines that run Linux. Source: elf.h.
-constexpr std::array<std::uint32_t, 18> kMachines = {2,  3,  4,  8,  15, 18,  20,  21,  22,
-                                                     40, 42, 43, 50, 62, 183, 195, 243, 258};
 
 void check_size(const Jitdump& dump, const JitdumpHeader& header, Diagnostics& problems) {
   const std::uint64_t size = header.total_size;
@@ -88,7 +85,7 @@ void check_header(const Jitdump& dump, std::span<const pid_t> namespace_pids,
   }
   check_size(dump, *header, problems);
   check_flags(*header, problems);
-  if (std::find(kMachines.begin(), kMachines.end(), header->elf_mach) == kMachines.end()) {
+  if (find_machine(header->elf_mach) == nullptr) {
     report(problems, rule::kUnknownMachine, field::kMachine,
            "no machine that Linux runs on has number ", header->elf_mach);
   }

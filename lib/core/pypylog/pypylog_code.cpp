@@ -2,6 +2,7 @@
 #include <array>
 #include <map>
 
+#include "base/machines.hpp"
 #include "base/text.hpp"
 #include "perfmap/jitdump.hpp"
 #include "pypylog/pypy_lines.hpp"
@@ -229,20 +230,14 @@ std::vector<LineRecord> lines_of(const CompiledLoop& loop, std::string_view log)
 /// From the "BACKEND x86_64" before the first piece of code; without it, this machine.
 std::uint32_t machine_of(const CompiledLoops& loops, std::string_view log) noexcept {
   constexpr std::uint64_t kFarthest = 4096;
-  constexpr std::array kMachines = {
-      std::pair{std::string_view("x86_64"), 62},   std::pair{std::string_view("x86"), 3},
-      std::pair{std::string_view("aarch64"), 183}, std::pair{std::string_view("arm"), 40},
-      std::pair{std::string_view("ppc64le"), 21},  std::pair{std::string_view("ppc"), 21},
-      std::pair{std::string_view("s390x"), 22}};
   if (loops.code_bytes().empty()) return host_elf_machine();
   const std::uint64_t end = std::min<std::uint64_t>(loops.code_bytes()[0].hex.offset, log.size());
   const std::string_view before = log.substr(end - std::min(end, kFarthest), kFarthest);
   const std::size_t found = before.rfind("BACKEND ");
   if (found == std::string_view::npos) return host_elf_machine();
-  for (const auto& [name, machine] : kMachines) {
-    if (before.substr(found + 8).starts_with(name)) return static_cast<std::uint32_t>(machine);
-  }
-  return host_elf_machine();
+  const MachineInfo* const machine = find_machine(before.substr(found + 8));
+  if (machine == nullptr) return host_elf_machine();
+  return machine->elf == EM_PPC ? EM_PPC64 : machine->elf;  // PyPy calls that "ppc"
 }
 
 bool write_lines(const CompiledLoop& loop, std::string_view log, std::uint64_t time,

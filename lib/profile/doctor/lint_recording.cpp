@@ -2,8 +2,8 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/machines.hpp"
 #include "doctor/recording.hpp"
-#include "perfdata/machines.hpp"
 #include "perfmap/jit_paths.hpp"
 #include "perfmap/profile/process_tracker.hpp"
 
@@ -117,9 +117,8 @@ class RecordingLint {
 
   void check_machine(const LintedFile& file) {
     const std::uint32_t machine = file.dump->header()->elf_mach;
-    const auto fitting = elf_machines_of(samples_.facts.arch);
-    if (fitting.empty() || machine == 0) return;
-    if (std::find(fitting.begin(), fitting.end(), machine) != fitting.end()) return;
+    const MachineInfo* const recorded = find_machine(samples_.facts.arch);
+    if (recorded == nullptr || machine == 0 || runs(*recorded, machine)) return;
     file.problems->add(
         rule::kUnknownMachine, {kMachineAt, 0, 0},
         concat("machine ", machine, ", but the recording is of ", samples_.facts.arch));

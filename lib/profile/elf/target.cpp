@@ -1,17 +1,12 @@
 #include "elf/target.hpp"
 
-#include <algorithm>
-#include <array>
 #include <elf.h>
-#include <perfmap/jitdump.hpp>
+
+#include "base/machines.hpp"
+#include "perfmap/jitdump.hpp"
 
 namespace perfmap {
 namespace {
-
-/// Machines whose number always means 32 bits. MIPS, RISC-V and S/390 use one number for both: 64
-/// bits hold the addresses of either.
-constexpr std::array<std::uint16_t, 9> kMachinesOf32 = {EM_SPARC, EM_386, EM_68K, EM_PARISC, EM_PPC,
-                                                        EM_ARM,   EM_SH,  EM_ARC, EM_XTENSA};
 
 /// The e_flags that readers need to disassemble.
 std::uint32_t flags_of(std::uint16_t machine, std::endian order) noexcept {
@@ -27,8 +22,8 @@ Target target_of(const std::optional<JitdumpHeader>& header, std::uint16_t machi
   Target target;
   target.machine = machine;
   if (header) target.order = header->order;
-  target.is_64 =
-      std::find(kMachinesOf32.begin(), kMachinesOf32.end(), machine) == kMachinesOf32.end();
+  const MachineInfo* const known = find_machine(machine);
+  target.is_64 = known == nullptr || !known->is_32;
   target.flags = flags_of(machine, target.order);
   return target;
 }

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "perfdata/machines.hpp"
+#include "base/machines.hpp"
 #include "perfdata/record_header.hpp"
 #include "perfmap/jit_paths.hpp"
 #include "perfmap/profile/process.hpp"
@@ -97,11 +97,10 @@ std::optional<CodeMapping> frames_mapping(const std::vector<CodeMapping>& mappin
 }
 
 std::optional<std::uint16_t> machine_recorded(const Jitdump& dump, std::string_view arch) noexcept {
-  const auto machines = elf_machines_of(arch);
-  if (machines.empty()) return std::nullopt;
+  const MachineInfo* const machine = find_machine(arch);
   const std::uint32_t said = dump.header() ? dump.header()->elf_mach : 0;
-  if (std::find(machines.begin(), machines.end(), said) != machines.end()) return std::nullopt;
-  return machines.front();
+  if (machine == nullptr || runs(*machine, said)) return std::nullopt;
+  return machine->elf;
 }
 
 namespace {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/machines.hpp"
+
 namespace perfmap {
 
 namespace {
@@ -46,17 +48,14 @@ class CallchainReader {
 }  // namespace
 
 std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters& user) noexcept {
-  constexpr std::uint64_t k32Bit = 1;
-  const std::uint64_t abi = user.abi;
-  if (arch.empty() && abi != k32Bit) {
+  const bool is_32 = user.abi == 1;  // PERF_SAMPLE_REGS_ABI_32
+  if (arch.empty() && !is_32) {
     // perf has 24 registers for x86-64, and 33 for aarch64.
     return user.mask >> 24 == 0 ? Machine::x86_64 : Machine::aarch64;
   }
-  if (arch == "x86_64") return abi == k32Bit ? Machine::x86 : Machine::x86_64;
-  if (arch == "aarch64" || arch == "arm64") return abi == k32Bit ? Machine::arm : Machine::aarch64;
-  if (arch.starts_with("arm")) return Machine::arm;
-  if (arch.size() == 4 && arch.front() == 'i' && arch.ends_with("86")) return Machine::x86;
-  return std::nullopt;
+  const MachineInfo* const machine = find_machine(arch);
+  if (machine == nullptr) return std::nullopt;
+  return machine_of(is_32 && !machine->is_32 ? machine->compat : machine->elf);
 }
 
 /// Frames are collected in a reused buffer, and copied in their exact size.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <elf.h>
 #include <string_view>
 
 #include "dwarf/cfi_program.hpp"
@@ -28,6 +29,7 @@ struct DwarfRegisters {
 /// arch/x86/include/uapi/asm/perf_regs.h.
 struct X86_64 {
   static constexpr Machine kMachine = Machine::x86_64;
+  static constexpr std::uint16_t kElfMachine = EM_X86_64;
   static constexpr unsigned kFp = 6, kSp = 7, kPc = 16;
   static constexpr unsigned kPerfPc = 8;
   /// Callee-saved registers except the stack pointer.
@@ -44,6 +46,7 @@ struct X86_64 {
 /// one.
 struct Aarch64 {
   static constexpr Machine kMachine = Machine::aarch64;
+  static constexpr std::uint16_t kElfMachine = EM_AARCH64;
   static constexpr unsigned kFp = 29, kSp = 31, kLink = 30, kPc = 33;
   static constexpr unsigned kPerfPc = 32;
   static constexpr std::array<std::uint8_t, 11> kSaved = {19, 20, 21, 22, 23, 24,
@@ -58,17 +61,6 @@ struct Aarch64 {
     return value & ((std::uint64_t{1} << 48) - 1);
   }
 };
-
-/// e_machine of ELF files.
-constexpr std::uint16_t machine_number(Machine machine) noexcept {
-  switch (machine) {
-    case Machine::x86_64: return 62;
-    case Machine::x86: return 3;
-    case Machine::aarch64: return 183;
-    case Machine::arm: return 40;
-  }
-  return 0;
-}
 
 template <class Arch>
 DwarfRegisters dwarf_registers(const UserRegisters& registers) noexcept {

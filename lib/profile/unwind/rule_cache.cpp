@@ -76,8 +76,8 @@ UnwindRule RuleCache::compute(const Module& module, Address vaddr) {
   ++made_;
   UnwindRule rule;
   rule.kind = UnwindRule::Kind::no_information;
-  const auto row = module.machine() == machine_number(Arch::kMachine) ? cfi_of(module).row_at(vaddr)
-                                                                      : std::nullopt;
+  const auto row =
+      module.machine() == Arch::kElfMachine ? cfi_of(module).row_at(vaddr) : std::nullopt;
   if (!row || row->range.end() == vaddr + 1)
     rule.ends_without_call = is_behind_no_call<Arch>(module, vaddr + 1);
   if (!row || row->return_register >= kMaxRegisters) return rule;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/machines.hpp"
 #include "dwarf/cfi_program.hpp"
 #include "dwarf/cfi_table.hpp"
 #include "elf/target.hpp"
@@ -353,7 +354,7 @@ bool Walk<Arch>::frame_pointer() {
 template <class Arch>
 typename Walk<Arch>::Step Walk<Arch>::jit_cfi() {
   const auto code = find_dumped(space_, place(), time_);
-  const auto row = code ? jit_.find(*code, machine_number(Arch::kMachine)) : std::nullopt;
+  const auto row = code ? jit_.find(*code, Arch::kElfMachine) : std::nullopt;
   if (!row || row->return_register >= kMaxRegisters) return Step::failed;
   if (row->registers[row->return_register].how == RegisterHow::undefined) return Step::failed;
   const DwarfRegisters before = registers_;
@@ -594,6 +595,17 @@ StackEnd Unwinder::unwind(const UserSample& sample, const UnwindSpace& space,
   state_->statistics.frames += frames.size() - before;
   state_->statistics.rules = state_->rules.made();
   return end;
+}
+
+std::optional<Machine> machine_of(std::uint16_t e_machine) noexcept {
+  const MachineInfo* const known = find_machine(e_machine);
+  if (known == nullptr || known->sampled == 0) return std::nullopt;
+  return static_cast<Machine>(e_machine);
+}
+
+std::uint64_t preferred_regs_mask(Machine machine) noexcept {
+  const MachineInfo* const known = find_machine(static_cast<std::uint32_t>(machine));
+  return known == nullptr ? 0 : known->sampled;
 }
 
 std::string_view to_string(FrameSource source) noexcept {

@@ -61,19 +61,12 @@ struct UnwoundFrame {
   friend bool operator==(const UnwoundFrame&, const UnwoundFrame&) = default;
 };
 
-/// Machines for which a perf event can sample user registers.
-enum class Machine : std::uint8_t { x86_64, x86, aarch64, arm };
+/// Machines for which a perf event can sample user registers; the value is the e_machine of ELF
+/// files (EM_X86_64 and so on).
+enum class Machine : std::uint16_t { x86_64 = 62, x86 = 3, aarch64 = 183, arm = 40 };
 
-/// The machine of an ELF file's e_machine (EM_X86_64 and so on), if it is one of these.
-constexpr std::optional<Machine> machine_of(std::uint16_t e_machine) noexcept {
-  switch (e_machine) {
-    case 62: return Machine::x86_64;
-    case 3: return Machine::x86;
-    case 183: return Machine::aarch64;
-    case 40: return Machine::arm;
-    default: return std::nullopt;
-  }
-}
+/// The machine of an ELF file's e_machine, if it is one of these.
+PERFMAP_API std::optional<Machine> machine_of(std::uint16_t e_machine) noexcept;
 
 /// The value of perf_event_attr::sample_regs_user that unwinding needs. Available for each machine
 /// on any host, because a recording may come from another machine. Bit n is register n of that
@@ -81,15 +74,7 @@ constexpr std::optional<Machine> machine_of(std::uint16_t e_machine) noexcept {
 ///
 /// x86-64: ax to sp, ip and r8 to r15; x86 (i386): ax to sp and ip; aarch64: x19 to x29, lr, sp and
 /// pc, which a callee preserves; arm: r0 to pc.
-constexpr std::uint64_t preferred_regs_mask(Machine machine) noexcept {
-  switch (machine) {
-    case Machine::x86_64: return 0xff01ff;
-    case Machine::x86: return 0x1ff;
-    case Machine::aarch64: return 0x1fff80000;
-    case Machine::arm: return 0xffff;
-  }
-  return 0;
-}
+PERFMAP_API std::uint64_t preferred_regs_mask(Machine machine) noexcept;
 
 class ProcessTracker;
 
