@@ -1,4 +1,4 @@
-// Which files a doctor finds, believes, and what perf would make of them.
+// Which files the doctor finds and trusts, and whether perf would use them.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -35,7 +35,8 @@ std::string dump_text() {
 
 }  // namespace
 
-TEST_CASE("a map in the process's own /tmp is used, and what it names is counted", "[doctor]") {
+TEST_CASE("a map in the process's own /tmp is used, and the memory that it names is counted",
+          "[doctor]") {
   const NodePatient patient;
   Patient::write(patient.inside("perf-3.map"), kLines);
   const Diagnosis found = patient.diagnose();
@@ -51,14 +52,14 @@ TEST_CASE("a map in the process's own /tmp is used, and what it names is counted
   CHECK(test::text_of(found, false).ends_with("\nnothing is wrong\n"));
 }
 
-TEST_CASE("a second map is named, and not used", "[doctor]") {
+TEST_CASE("a second map is reported as shadowed", "[doctor]") {
   const NodePatient patient;
   Patient::write(patient.inside("perf-3.map"), kLines);
   Patient::write(patient.outside("perf-42.map"), kLines);
   CHECK(fates_of(patient.diagnose())[1] == "shadowed");
 }
 
-TEST_CASE("what must not be trusted is named, and there is a command for it", "[doctor][hostile]") {
+TEST_CASE("untrusted files are reported with a command that fixes them", "[doctor][hostile]") {
   const NodePatient patient;
   const std::string path = patient.inside("perf-3.map");
   const auto first = [&] { return patient.diagnose().findings.at(0); };
@@ -69,7 +70,7 @@ TEST_CASE("what must not be trusted is named, and there is a command for it", "[
     CHECK(first().severity == Severity::error);
     CHECK(first().fix == "rm " + path);
   }
-  SECTION("a FIFO, which nobody waits for") {
+  SECTION("a FIFO, which must not block") {
     REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
     CHECK(fates_of(patient.diagnose())[0] == "not-regular");
     CHECK(first().message.ends_with("a FIFO, no file"));
@@ -79,17 +80,17 @@ TEST_CASE("what must not be trusted is named, and there is a command for it", "[
     CHECK(first().message.ends_with("a directory"));
     CHECK(first().fix == "rm -r " + path);
   }
-  SECTION("one of an earlier process") {
+  SECTION("a file older than the process") {
     make_old(Patient::write(path, kLines));
     CHECK(fates_of(patient.diagnose())[0] == "stale");
     CHECK(ids_of(patient.diagnose()) == Strings{"stale", "no-map"});
   }
-  SECTION("an empty one") {
+  SECTION("an empty file") {
     Patient::write(path, "");
     CHECK(fates_of(patient.diagnose())[0] == "empty");
     CHECK(ids_of(patient.diagnose()) == Strings{"no-map"});
   }
-  SECTION("one that is said to be huge") {
+  SECTION("a sparse file of 1 TiB") {
     fs::resize_file(Patient::write(path, "1000"), std::uintmax_t{1} << 40);
     CHECK(fates_of(patient.diagnose())[0] == "too-large");
   }
@@ -101,10 +102,10 @@ TEST_CASE("what must not be trusted is named, and there is a command for it", "[
     }
     CHECK(fates_of(patient.diagnose())[0] == "foreign-owner");
     CHECK(ids_of(patient.diagnose()) == Strings{"foreign-owner"});
-    CHECK(first().fix == "rm " + path);  // never a blessing of what an enemy wrote
+    CHECK(first().fix == "rm " + path);  // never --any-owner: an attacker may have written the file
     CHECK(patient.diagnose().memory.named_bytes == 0);
   }
-  SECTION("a root that may not be looked into") {
+  SECTION("a root directory that cannot be entered") {
     fs::remove_all(patient.planted.path("root"));
     fs::create_directory_symlink("/", patient.planted.path("root"));
     CHECK(fates_of(patient.diagnose())[0] == "unreachable");
@@ -112,7 +113,7 @@ TEST_CASE("what must not be trusted is named, and there is a command for it", "[
   }
 }
 
-TEST_CASE("a reader who is not root is told to use sudo", "[doctor]") {
+TEST_CASE("the fix uses sudo if the reader is not root", "[doctor]") {
   NodePatient patient;
   patient.options.reader = ::geteuid() + 1000;
   fs::create_symlink("/etc/passwd", patient.inside("perf-3.map"));
@@ -122,7 +123,8 @@ TEST_CASE("a reader who is not root is told to use sudo", "[doctor]") {
   CHECK(patient.diagnose().findings[0].fix == "sudo perfmap doctor 42");
 }
 
-TEST_CASE("a map in a container that is called by the pid outside gets another name", "[doctor]") {
+TEST_CASE("a map in a container that is named by the outer pid gets a link with the inner pid",
+          "[doctor]") {
   const NodePatient patient;
   Patient::write(patient.inside("perf-42.map"), kLines);
   const Diagnosis found = patient.diagnose();
@@ -131,7 +133,7 @@ TEST_CASE("a map in a container that is called by the pid outside gets another n
         "ln " + patient.inside("perf-42.map") + " " + patient.inside("perf-3.map"));
 }
 
-TEST_CASE("perf does not find a map by the inner pid where it shares the mounts", "[doctor]") {
+TEST_CASE("perf does not find a map named by the inner pid if the mounts are shared", "[doctor]") {
   const NodePatient patient;
   patient.share_mounts();
   Patient::write(patient.inside("perf-3.map"), kLines);
@@ -148,7 +150,7 @@ TEST_CASE("perf does not find a map by the inner pid where it shares the mounts"
   CHECK(fates_of(patient.diagnose())[1] == "shadowed");
 }
 
-TEST_CASE("a map that names nothing of the process is no good", "[doctor]") {
+TEST_CASE("a map that names no memory of the process is reported", "[doctor]") {
   const NodePatient patient;
   const std::string path = patient.inside("perf-3.map");
   Patient::write(path, "90000 10 one\n");
@@ -158,7 +160,7 @@ TEST_CASE("a map that names nothing of the process is no good", "[doctor]") {
   CHECK(ids_of(patient.diagnose()) == Strings{"no-entries"});
 }
 
-TEST_CASE("code that perf does not look up in a map is told", "[doctor]") {
+TEST_CASE("memory that perf does not look up in a map is reported", "[doctor]") {
   Patient patient;
   Patient::write(patient.inside("perf-3.map"), kLines);
   patient.program("/opt/dotnet", {"dotnet", "a.dll"})
@@ -177,7 +179,7 @@ TEST_CASE("code that perf does not look up in a map is told", "[doctor]") {
   CHECK(found.findings[0].message.find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("a file that is no ELF file is memory of a JIT where a map names it", "[doctor]") {
+TEST_CASE("a mapped file that is not ELF counts as JIT memory if a map names it", "[doctor]") {
   Patient patient;
   Patient::write(patient.inside("perf-3.map"), kLines);
   const auto maps_file = [&](const std::string& bytes) {
@@ -201,7 +203,7 @@ TEST_CASE("a file that is no ELF file is memory of a JIT where a map names it", 
   CHECK(patient.diagnose().memory.regions == 0);
 }
 
-TEST_CASE("of a dump alone perf has to hear, by its marker and its name", "[doctor]") {
+TEST_CASE("perf needs the marker mapping and the right name to find a dump", "[doctor]") {
   NodePatient patient;
   const std::string code = "10000-20000 rwxp 0 0:0 0 \n";
   const std::string dump = patient.planted.put("root/app/jit-3.dump", dump_text());
@@ -218,12 +220,12 @@ TEST_CASE("of a dump alone perf has to hear, by its marker and its name", "[doct
   fs::rename(dump, patient.planted.path("root/app/jit-42.dump"));
   patient.maps(code + "30000-31000 r-xp 0 8:1 7 /app/jit-42.dump\n");
   CHECK(ids_of(patient.diagnose()) == Strings{"dump-name"});
-  // With a map nobody needs it.
+  // A map makes the dump unnecessary.
   Patient::write(patient.inside("perf-3.map"), kLines);
   CHECK(patient.diagnose().findings.empty());
 }
 
-TEST_CASE("an old snapshot of the JVM's is told by its age", "[doctor]") {
+TEST_CASE("an old snapshot written by the JVM is reported with its age", "[doctor]") {
   Patient patient;
   patient.program("/jdk/bin/java", {"java", "-XX:+PreserveFramePointer", "A"});
   const std::string path = Patient::write(patient.inside("perf-3.map"), kLines);
@@ -242,12 +244,12 @@ TEST_CASE("an old snapshot of the JVM's is told by its age", "[doctor]") {
   CHECK(finding_of(patient.diagnose(), "snapshot").message.find("5 min") != std::string::npos);
 }
 
-TEST_CASE("a child's memory counts as named where its living parent's map names it",
+TEST_CASE("a child's memory counts as named if the map of its living parent names it",
           "[doctor][fork]") {
   const Patient patient;
   const auto plant_parent = [&](const std::string& auxv) {
     const test::Scratch& scratch = patient.planted.scratch();
-    std::string users;  // as its files have it
+    std::string users;  // in the format of /proc/PID/status
     for (int i = 0; i < 4; ++i) users += "\t" + std::to_string(::geteuid());
     // The parent of the planted process.
     scratch.write("proc/7/stat",
@@ -262,7 +264,7 @@ TEST_CASE("a child's memory counts as named where its living parent's map names 
                    "10000 100 parent's\n");
   };
   patient.status("Tgid:\t42\nPPid:\t7\nNStgid:\t42\t3\n");
-  SECTION("a copy of it") {
+  SECTION("the child has inherited the parent's memory") {
     plant_parent("first program");
     const Diagnosis found = patient.diagnose();
     CHECK(found.memory.named_bytes == 0x100);
@@ -273,7 +275,7 @@ TEST_CASE("a child's memory counts as named where its living parent's map names 
           std::string::npos);
     CHECK(test::text_of(found, true).find("\"inherited_from\":7") != std::string::npos);
   }
-  SECTION("another program than the parent's") {
+  SECTION("the child runs another program than its parent") {
     plant_parent("another program");
     const Diagnosis found = patient.diagnose();
     CHECK(found.memory.named_bytes == 0);

@@ -1,4 +1,4 @@
-// What flags and variables that a runtime was given already change about the advice.
+// How flags and variables that a runtime already has change the advice.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@ using Strings = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("Node.js that only interprets is told to compile, not to write a map", "[doctor]") {
+TEST_CASE("Node.js with --jitless is advised to compile, not to write a map", "[doctor]") {
   Patient patient;
   patient.maps("1000-2000 r-xp 0 8:1 7 /usr/bin/node\n");
   const auto only = [&] {
@@ -24,7 +24,7 @@ TEST_CASE("Node.js that only interprets is told to compile, not to write a map",
   patient.program("/usr/bin/node", {"node", "--jitless", "a.js", "--jitless"});
   CHECK(only().severity == Severity::warning);
   CHECK(only().fix == "node --perf-basic-prof --interpreted-frames-native-stack a.js --jitless");
-  // It writes a map that names no code.
+  // With --jitless the map names no code.
   patient.program("/usr/bin/node", {"node", "--perf-basic-prof", "--jitless", "a.js"});
   CHECK(only().fix == "node --interpreted-frames-native-stack --perf-basic-prof a.js");
   Patient::write(patient.inside("perf-3.map"), "90000 10 JS:~f a.js:1:1\n");
@@ -40,7 +40,7 @@ TEST_CASE("Node.js that only interprets is told to compile, not to write a map",
   CHECK(ids_of(patient.diagnose()) == Strings{"no-map"});
 }
 
-TEST_CASE("recorded Node.js that only interprets is to be started without that", "[doctor]") {
+TEST_CASE("recorded Node.js with --jitless is advised to start without it", "[doctor]") {
   RecordedPatient patient;
   patient.memory = "/usr/lib/libnode.so";
   const auto only = [&] {
@@ -62,7 +62,7 @@ TEST_CASE("recorded Node.js that only interprets is to be started without that",
   CHECK(only().fix.empty());
 }
 
-TEST_CASE("PyPy that writes a log already is not told to write one", "[doctor]") {
+TEST_CASE("PyPy that already writes a log is not advised to write one", "[doctor]") {
   Patient patient;
   patient.program("/usr/bin/pypy3.9-c", {"pypy3", "a.py"});
   const std::string log = patient.planted.scratch() / "own-3.log";
@@ -73,7 +73,7 @@ TEST_CASE("PyPy that writes a log already is not told to write one", "[doctor]")
     return found.findings[0];
   };
   const std::string own = patient.planted.scratch() / "own-%d.log";
-  // Without the addresses of code it serves for nothing, and only one value counts.
+  // A log without code addresses is useless, and a process has only one PYPYLOG.
   for (const auto& value : Strings{"jit-summary:" + own, "jit:-", "/tmp/x.log"}) {
     CHECK(only(value).fix == "PYPYLOG=jit-backend,jit-log-opt:/tmp/pypy-%d.log pypy3 a.py");
   }
@@ -92,7 +92,7 @@ TEST_CASE("PyPy that writes a log already is not told to write one", "[doctor]")
   CHECK(only("jit:mine.log").fix.find(" --map " + here + " ") != std::string::npos);
 }
 
-TEST_CASE("variables in perf's command line count, and are set there", "[doctor]") {
+TEST_CASE("variables in perf's command line are read, and set there", "[doctor]") {
   RecordedPatient patient;
   patient.program = "/usr/bin/pypy3.9-c";
   patient.comm = "pypy3";
@@ -116,7 +116,7 @@ TEST_CASE("variables in perf's command line count, and are set there", "[doctor]
   CHECK(fix("no-map").starts_with("perfmap stacks --map " + patient.tmp() + "/42.log "));
 }
 
-TEST_CASE("a log where the proposed command writes it is used, unless it is too old", "[doctor]") {
+TEST_CASE("a log at the proposed path is used unless it is too old", "[doctor]") {
   RecordedPatient patient;
   patient.program = "/usr/bin/pypy3.9-c";
   patient.comm = "pypy3";

@@ -1,4 +1,4 @@
-// What a doctor of a recording says of CPython's code, and which flags it proposes.
+// What the doctor reports about CPython's code in a recording, and which flags it proposes.
 
 #include <ctime>
 
@@ -11,7 +11,7 @@ namespace {
 using Strings = std::vector<std::string>;
 constexpr std::uint64_t kCopied = kIp | kTid | kTime | kCallchain | kStackUser;
 
-/// python3.13 with these flags, and the clock of jitdumps.
+/// python3.13 with these flags, recorded with the clock of jitdumps.
 struct PythonPatient : RecordedPatient {
   explicit PythonPatient(const Strings& flags = {"-X", "perf_jit"}) {
     program = "/usr/bin/python3.13";
@@ -40,7 +40,7 @@ std::string whole() {
 
 }  // namespace
 
-TEST_CASE("bytes that a forked child repeated are no damage", "[doctor]") {
+TEST_CASE("bytes that a forked child wrote again are not damage", "[doctor]") {
   PythonPatient patient;
   const std::string buffered =
       DumpBytes().load_of_size(6, RecordedPatient::kCode + 0x10, 0x40, "second").text() +
@@ -55,7 +55,7 @@ TEST_CASE("bytes that a forked child repeated are no damage", "[doctor]") {
   CHECK(find_finding(found, "damaged-dump") == nullptr);
 }
 
-TEST_CASE("a jitdump of Python's that is empty was not written: its buffer was lost", "[doctor]") {
+TEST_CASE("an empty Python jitdump is reported as a lost buffer", "[doctor]") {
   PythonPatient patient;
   dump_of(patient, "");
   const RecordingDiagnosis found = patient.diagnose();
@@ -66,11 +66,11 @@ TEST_CASE("a jitdump of Python's that is empty was not written: its buffer was l
   CHECK(lost.message.find("nothing was compiled") == std::string::npos);
   CHECK(lost.message.find("ctypes.CDLL(None).fflush(None)") != std::string::npos);
   CHECK(lost.fix.empty());
-  // The unwinding information was in that buffer, too.
+  // The buffer also contained the unwinding information.
   CHECK(find_finding(found, "frame-pointers") == nullptr);
 }
 
-TEST_CASE("a jitdump of Python's whose last record is cut off is no damaged one", "[doctor]") {
+TEST_CASE("a Python jitdump with a truncated last record is not reported as damaged", "[doctor]") {
   PythonPatient patient;
   const std::string cut =
       DumpBytes().load_of_size(6, RecordedPatient::kCode + 0x10, 0x40, "cut").text().substr(0, 30);
@@ -83,38 +83,38 @@ TEST_CASE("a jitdump of Python's whose last record is cut off is no damaged one"
   CHECK(lost.message.find("ends within a record, because Python buffers it") != std::string::npos);
   CHECK(find_finding(found, "damaged-dump") == nullptr);
   CHECK(find_finding(found, "unnamed-jit") == nullptr);
-  // Nothing is lost where all frames have names.
+  // Nothing is reported if all frames have names.
   dump_of(patient,
           DumpBytes().header().load_of_size(5, RecordedPatient::kCode, 0x100, "all").text() + cut);
   CHECK(find_finding(patient.diagnose(), "damaged-dump") == nullptr);
   CHECK(find_finding(patient.diagnose(), "lost-map") == nullptr);
 }
 
-TEST_CASE("flags that Python was given are not proposed again", "[doctor]") {
+TEST_CASE("flags that Python already has are not proposed again", "[doctor]") {
   PythonPatient patient({"-X", "perf_jit"});
   patient.sample_type = kCopied;
   for (const RecordingFinding& one : patient.diagnose().findings) {
     CHECK(one.finding.fix.find("perf_jit -X perf_jit") == std::string::npos);
   }
-  // Lost for another reason than a buffer: the command as it was.
+  // No buffer was lost: the command stays unchanged.
   CHECK(finding(patient.diagnose(), "lost-map").fix ==
         "perf record -k mono --call-graph dwarf -- python3 -X perf_jit a.py");
 }
 
-TEST_CASE("callers of Python's code want -X perf_jit and copies of stacks", "[doctor]") {
+TEST_CASE("callers of Python code need -X perf_jit and copied stacks", "[doctor]") {
   PythonPatient patient({"-X", "perf"});
   patient.command = {"perf", "record", "-g", "python3", "-X", "perf", "a.py"};
   RecordedPatient::write(patient.map(), "7000000 100 py::f:/a.py\n");
   CHECK(finding(patient.diagnose(), "frame-pointers").fix ==
         "perf record --call-graph dwarf,16384 -k mono -- python3 -X perf_jit -X perf a.py");
-  // Before 3.13 there is no such flag, and the sentence says so.
+  // Python 3.12 has no -X perf_jit, and the message says so.
   patient.program = "/usr/bin/python3.12";
   const DoctorFinding older = finding(patient.diagnose(), "frame-pointers");
   CHECK(older.fix.empty());
   CHECK(older.message.find("Python 3.13 is the first") != std::string::npos);
 }
 
-TEST_CASE("an older Python has no variable that names its code", "[doctor]") {
+TEST_CASE("for a Python that is too old no variable is proposed", "[doctor]") {
   PythonPatient patient(Strings{});
   patient.program = "/usr/bin/python3.11";
   patient.command = {"perf", "record", "-g", "./run.sh"};
@@ -129,7 +129,7 @@ TEST_CASE("an older Python has no variable that names its code", "[doctor]") {
         "PYTHONPERFSUPPORT=1 perf record -g -- ./run.sh");
 }
 
-TEST_CASE("perf's environment reaches only what it started", "[doctor]") {
+TEST_CASE("perf's environment reaches only the processes that perf starts", "[doctor]") {
   PythonPatient patient(Strings{});
   const auto fix = [&] { return finding(patient.diagnose(), "no-map").fix; };
   for (const char* const option : {"-a", "--all-cpus"}) {
@@ -138,7 +138,7 @@ TEST_CASE("perf's environment reaches only what it started", "[doctor]") {
   }
   patient.command = {"perf", "record", "-g", "-p", "7", "--", "sleep", "4"};
   CHECK(fix() == "export PYTHONPERFSUPPORT=1");
-  // What -X perf_jit is to the first one, a variable is to children of multiprocessing's "spawn".
+  // Children of multiprocessing's "spawn" inherit a variable, but not -X perf_jit.
   patient.command = {"perf", "record", "-g", "./run.sh", "-X", "perf_jit"};
   CHECK(fix() ==
         "PYTHON_PERF_JIT_SUPPORT=1 perf record --call-graph dwarf,16384 -k mono -- ./run.sh "

@@ -1,4 +1,4 @@
-// Which files a doctor of a recording finds, what became of them, and what it makes of that.
+// Which files the doctor finds for a recording, whether they are used, and what it advises.
 
 #include <ctime>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ Strings fates(const RecordingDiagnosis& diagnosis) {
   return fates;
 }
 
-/// Process 42, which perf was attached to, still lives.
+/// Makes process 42, which perf attached to, alive.
 void start_node(RecordedPatient& patient) {
   patient.lives = true;
   patient.command = {"perf", "record", "-g", "-p", "42"};
@@ -40,7 +40,7 @@ void start_node(RecordedPatient& patient) {
 
 }  // namespace
 
-TEST_CASE("a map that names a recorded process's code is said to be used", "[doctor]") {
+TEST_CASE("a map that names code of a recorded process is reported as used", "[doctor]") {
   const RecordedPatient patient;
   RecordedPatient::write(patient.map(), kLines);
   const RecordingDiagnosis found = patient.diagnose();
@@ -51,7 +51,8 @@ TEST_CASE("a map that names a recorded process's code is said to be used", "[doc
   CHECK(ids_of(found) == Strings{"frame-pointers", "no-build-ids"});
 }
 
-TEST_CASE("a recorded process without a map is told its flag in perf's own command", "[doctor]") {
+TEST_CASE("the advice for a recorded process without a map repeats perf's command with a flag",
+          "[doctor]") {
   const RecordingDiagnosis found = RecordedPatient().diagnose();
   CHECK(fates(found) == Strings{"missing", "missing"});
   const RecordingFinding* const one = find_finding(found, "no-map");
@@ -65,7 +66,7 @@ TEST_CASE("a recorded process without a map is told its flag in perf's own comma
         "perf record -g -- node --perf-basic-prof --interpreted-frames-native-stack a.js");
 }
 
-TEST_CASE("a program that perf starts by way of others is told by its environment", "[doctor]") {
+TEST_CASE("a runtime that a script starts gets its flags through the environment", "[doctor]") {
   RecordedPatient patient;
   patient.command = {"perf", "record", "-g", "./run.sh", "it's"};
   const RecordingDiagnosis found = patient.diagnose();
@@ -77,7 +78,7 @@ TEST_CASE("a program that perf starts by way of others is told by its environmen
         "perf record -g -- ./run.sh 'it'\\''s'");
 }
 
-TEST_CASE("flags that were set are not proposed: the map is lost", "[doctor]") {
+TEST_CASE("flags that were set are not proposed: the map is reported as lost", "[doctor]") {
   RecordedPatient patient;
   const auto lost = [&] {
     const RecordingDiagnosis found = patient.diagnose();
@@ -98,7 +99,7 @@ TEST_CASE("flags that were set are not proposed: the map is lost", "[doctor]") {
   CHECK(lost().message.find("its file is empty") != std::string::npos);
 }
 
-TEST_CASE("after a colon only names begin with a capital letter", "[doctor]") {
+TEST_CASE("after a colon only names start with a capital letter", "[doctor]") {
   for (const auto& [program, begin] : {std::pair{"/jdk/lib/server/libjvm.so", ": the JVM left"},
                                        {"/usr/bin/node", ": Node.js left"}}) {
     RecordedPatient patient;
@@ -112,7 +113,7 @@ TEST_CASE("after a colon only names begin with a capital letter", "[doctor]") {
   }
 }
 
-TEST_CASE("of a process that perf attached to, what to set is told", "[doctor]") {
+TEST_CASE("for a process that perf attached to, the variables to set are reported", "[doctor]") {
   RecordedPatient patient;
   patient.command = {"perf", "record", "-g", "-p", "42"};
   const RecordingDiagnosis found = patient.diagnose();
@@ -123,7 +124,7 @@ TEST_CASE("of a process that perf attached to, what to set is told", "[doctor]")
         "export NODE_OPTIONS='--perf-basic-prof --interpreted-frames-native-stack'");
 }
 
-TEST_CASE("a command that names processes is repeated while all of them live", "[doctor]") {
+TEST_CASE("a command with pids is repeated if all these processes live", "[doctor]") {
   RecordedPatient patient;
   start_node(patient);
   patient.mapped = {"/tmp/none/jit-42.dump"};
@@ -140,7 +141,7 @@ TEST_CASE("a command that names processes is repeated while all of them live", "
   }
 }
 
-TEST_CASE("a recorded process that still lives is asked what it was started with", "[doctor]") {
+TEST_CASE("the command line of a recorded process that still lives is used", "[doctor]") {
   RecordedPatient patient;
   start_node(patient);
   const PlantedProcess& planted = patient.planted;
@@ -148,7 +149,7 @@ TEST_CASE("a recorded process that still lives is asked what it was started with
   const RecordingFinding* const one = find_finding(found, "no-map");
   REQUIRE(one != nullptr);
   CHECK(one->finding.fix == "node --perf-basic-prof --interpreted-frames-native-stack server.js");
-  SECTION("and its map is found in its namespace, by its pid there") {
+  SECTION("its map is found in its mount namespace, by its inner pid") {
     const std::string inside = planted.path("root" + patient.tmp() + "/perf-3.map");
     RecordedPatient::write(inside, kLines);
     found = patient.diagnose();
@@ -156,7 +157,7 @@ TEST_CASE("a recorded process that still lives is asked what it was started with
     CHECK(found.processes[0].looked_for[0].our_path == inside);
     CHECK(found.processes[0].unnamed_jit == 0);
   }
-  SECTION("but another program with its pid is not asked") {
+  SECTION("another program with the same pid is not used") {
     fs::remove(planted.path("exe"));
     fs::create_symlink("/usr/bin/ruby", planted.path("exe"));
     found = patient.diagnose();
@@ -165,7 +166,7 @@ TEST_CASE("a recorded process that still lives is asked what it was started with
   }
 }
 
-TEST_CASE("what must not be trusted is named in a recording, too", "[doctor][hostile]") {
+TEST_CASE("untrusted files of recorded processes are reported", "[doctor][hostile]") {
   RecordedPatient patient;
   const auto only = [&](std::string_view fate, std::string_view id) {
     const RecordingDiagnosis found = patient.diagnose();
@@ -179,11 +180,11 @@ TEST_CASE("what must not be trusted is named in a recording, too", "[doctor][hos
     fs::create_symlink("/etc/passwd", patient.map());
     CHECK(only("link", "not-a-file").fix == "rm " + patient.map());
   }
-  SECTION("a FIFO, for which nobody waits") {
+  SECTION("a FIFO, which must not block") {
     REQUIRE(::mkfifo(patient.map().c_str(), 0600) == 0);
     only("not-regular", "not-a-file");
   }
-  SECTION("a file that is said to be huge") {
+  SECTION("a sparse file of 1 TiB") {
     fs::resize_file(RecordedPatient::write(patient.map(), "1000"), std::uintmax_t{1} << 40);
     only("too-large", "too-large");
   }
@@ -200,17 +201,17 @@ TEST_CASE("what must not be trusted is named in a recording, too", "[doctor][hos
     CHECK(fates(patient.diagnose())[0] == "used");
     CHECK(find_finding(patient.diagnose(), "foreign-owner") == nullptr);
   }
-  SECTION("nothing of use") {
+  SECTION("no valid entry") {
     RecordedPatient::write(patient.map(), "what is this\n");
     CHECK(only("used", "no-entries").fix.starts_with("perfmap lint --recording "));
   }
-  SECTION("code of somewhere else") {
+  SECTION("entries elsewhere in memory") {
     RecordedPatient::write(patient.map(), "100 10 elsewhere\n");
     only("used", "nothing-fits");
   }
 }
 
-TEST_CASE("a damaged dump is used as far as it goes, and where it is damaged is told", "[doctor]") {
+TEST_CASE("a damaged dump is used up to the damage, whose offset is reported", "[doctor]") {
   RecordedPatient patient;
   const std::string dump = patient.tmp() + "/jit-42.dump";
   patient.mapped = {dump};
@@ -234,7 +235,7 @@ TEST_CASE("a damaged dump is used as far as it goes, and where it is damaged is 
   CHECK(find_finding(found, "no-map") == nullptr);
 }
 
-TEST_CASE("a dump that the recording does not show to be mapped has to be named", "[doctor]") {
+TEST_CASE("a dump that is not mapped in the recording needs --jitdump", "[doctor]") {
   const RecordedPatient patient;
   const std::string dump = RecordedPatient::write(
       patient.tmp() + "/jit-42.dump",
@@ -249,7 +250,7 @@ TEST_CASE("a dump that the recording does not show to be mapped has to be named"
   CHECK(find_finding(found, "no-map") == nullptr);
 }
 
-TEST_CASE("memory where perf looks into no map is told, as .NET's", "[doctor]") {
+TEST_CASE("memory that perf looks up in no map is reported, as that of .NET", "[doctor]") {
   RecordedPatient patient;
   patient.memory = "/memfd:doublemapper (deleted)";
   RecordedPatient::write(patient.map(), kLines);
@@ -262,7 +263,7 @@ TEST_CASE("memory where perf looks into no map is told, as .NET's", "[doctor]") 
   CHECK(one->finding.fix.starts_with("perfmap stacks --format perf-script "));
 }
 
-TEST_CASE("maps are looked for where --map-dir says, and not elsewhere", "[doctor]") {
+TEST_CASE("--map-dir replaces the directories in which maps are searched", "[doctor]") {
   RecordedPatient patient;
   patient.map_dir = patient.planted.scratch() / "kept";
   fs::create_directories(patient.map_dir);
@@ -272,7 +273,8 @@ TEST_CASE("maps are looked for where --map-dir says, and not elsewhere", "[docto
   CHECK(fates(patient.diagnose()) == Strings{"used", "missing"});
 }
 
-TEST_CASE("a process of a container that is gone has its file elsewhere", "[doctor]") {
+TEST_CASE("the message for a process of a container that has ended mentions the container",
+          "[doctor]") {
   RecordedPatient patient;
   patient.pid_namespace = 0xf0000001;
   const auto message = [&] {
@@ -281,11 +283,11 @@ TEST_CASE("a process of a container that is gone has its file elsewhere", "[doct
     return one == nullptr ? std::string() : one->finding.message;
   };
   CHECK(message().find("it ran in a container") != std::string::npos);
-  patient.pid_namespace = 0xeffffffc;  // that of the machine
+  patient.pid_namespace = 0xeffffffc;  // that of the host
   CHECK(message().find("container") == std::string::npos);
 }
 
-TEST_CASE("what was looked for is part of text and JSON", "[doctor]") {
+TEST_CASE("text and JSON contain the files that were looked for", "[doctor]") {
   RecordedPatient patient;
   const RecordingDiagnosis found = patient.diagnose();
   const std::string text =

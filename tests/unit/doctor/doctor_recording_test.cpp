@@ -14,7 +14,7 @@ std::string fix_of(const RecordingDiagnosis& diagnosis, std::string_view id) {
 
 }  // namespace
 
-TEST_CASE("the runtime of a recorded process is that of its program or libraries", "[doctor]") {
+TEST_CASE("the runtime of a recorded process is detected by its program or libraries", "[doctor]") {
   const auto runtime_of = [](const std::string& program) {
     RecordedPatient patient;
     patient.program = program;
@@ -25,7 +25,7 @@ TEST_CASE("the runtime of a recorded process is that of its program or libraries
   CHECK(runtime_of("/usr/bin/cat") == Runtime::unknown);
 }
 
-TEST_CASE("samples without stacks want -g, and nothing that needs stacks", "[doctor]") {
+TEST_CASE("for samples without stacks only -g is proposed", "[doctor]") {
   RecordedPatient patient;
   CHECK(find_finding(patient.diagnose(), "no-stacks") == nullptr);
   CHECK(find_finding(patient.diagnose(), "frame-pointers") != nullptr);
@@ -37,7 +37,7 @@ TEST_CASE("samples without stacks want -g, and nothing that needs stacks", "[doc
   CHECK(fix_of(found, "no-stacks").ends_with("perf record -F 99 -g -- ./x"));
 }
 
-TEST_CASE("a jitdump and another clock than its own are an error", "[doctor]") {
+TEST_CASE("a jitdump and a clock other than CLOCK_MONOTONIC are an error", "[doctor]") {
   RecordedPatient patient;
   CHECK(find_finding(patient.diagnose(), "clock") == nullptr);
   patient.mapped = {"/tmp/none/jit-42.dump"};
@@ -49,7 +49,7 @@ TEST_CASE("a jitdump and another clock than its own are an error", "[doctor]") {
         "perf record -g -k mono -- node --interpreted-frames-native-stack --perf-prof a.js");
 }
 
-TEST_CASE("all warnings have one command, with what each of them wants", "[doctor]") {
+TEST_CASE("all warnings propose the same command, with the options of all of them", "[doctor]") {
   RecordedPatient patient;
   patient.mapped = {"/tmp/none/jit-42.dump"};
   const std::string all =
@@ -61,19 +61,19 @@ TEST_CASE("all warnings have one command, with what each of them wants", "[docto
   CHECK(fix_of(found, "no-map") == all);
   CHECK(fix_of(found, "lost-events") == all);
   CHECK(fix_of(found, "frame-pointers") == all);
-  // What is good to know only has its own besides.
+  // A finding of level info proposes its option in a command of its own.
   CHECK(fix_of(found, "no-build-ids").find(" --buildid-mmap ") != std::string::npos);
   CHECK(all.find("--buildid-mmap") == std::string::npos);
 }
 
-TEST_CASE("lost events are told; who is not root records less often", "[doctor]") {
+TEST_CASE("lost events are reported, and the fix enlarges the buffer", "[doctor]") {
   RecordedPatient patient;
   CHECK(find_finding(patient.diagnose(), "lost-events") == nullptr);
   patient.lost = 7;
   CHECK(fix_of(patient.diagnose(), "lost-events").find("-m 16M") != std::string::npos);
 }
 
-TEST_CASE("a recording without a command has one that finds the process by name", "[doctor]") {
+TEST_CASE("for a recording without a command the fix finds the process by name", "[doctor]") {
   RecordedPatient patient;
   patient.command = {};
   patient.mapped = {"/tmp/none/jit-42.dump"};
@@ -84,7 +84,7 @@ TEST_CASE("a recording without a command has one that finds the process by name"
         "perf record -g -p \"$(pgrep -d, -x node)\" -k mono");
 }
 
-TEST_CASE("a process that no event names is called by its number", "[doctor]") {
+TEST_CASE("a process without a name is identified by its pid", "[doctor]") {
   RecordedPatient patient;
   patient.comm = {};
   patient.command = {};
@@ -95,7 +95,7 @@ TEST_CASE("a process that no event names is called by its number", "[doctor]") {
   CHECK(fix_of(diagnosis, "clock") == "perf record -g -p 42 -k mono -- sleep 10");
 }
 
-TEST_CASE("files of other users are one finding a process, and its code's only cause", "[doctor]") {
+TEST_CASE("files of other users are one finding per process, which replaces no-map", "[doctor]") {
   RecordedPatient patient;
   patient.refused.foreign = {{42, "node", "/tmp/perf-42.map", 1001, "it has 2 links"},
                              {42, "node", "/tmp/jit-42.du\x1bmp", 1001, "its header names 43"},
@@ -115,7 +115,8 @@ TEST_CASE("files of other users are one finding a process, and its code's only c
   CHECK(found->finding.fix.starts_with("perfmap stacks --any-owner "));
 }
 
-TEST_CASE("code in a file that is no ELF file is named, and no fault of the runtime", "[doctor]") {
+TEST_CASE("code in a mapped file that is not ELF is named, and the runtime is not blamed",
+          "[doctor]") {
   RecordedPatient patient;
   patient.memory = "/dev/shm/jit-42";
   patient.open_module = [](const Region&, const ProcSource*) {
@@ -133,7 +134,9 @@ TEST_CASE("code in a file that is no ELF file is named, and no fault of the runt
   CHECK(one->finding.severity == Severity::info);
 }
 
-TEST_CASE("samples where no code was recorded are a finding, unless they have names", "[doctor]") {
+TEST_CASE(
+    "samples in memory that was not recorded as executable are reported if they have no names",
+    "[doctor]") {
   RecordedPatient patient;
   patient.program = "/usr/bin/cat";
   patient.access = 3;
@@ -144,21 +147,21 @@ TEST_CASE("samples where no code was recorded are a finding, unless they have na
   CHECK(one->pid == 42);
   CHECK(one->finding.severity == Severity::warning);
   CHECK(one->finding.message.starts_with("1 of 1 samples of process 42 (node) have no name and "));
-  SECTION("those that a map has") {
+  SECTION("a map names them") {
     RecordedPatient::write(patient.map(), "7000000 100 hot\n");
     CHECK(find_finding(patient.diagnose(), "unrecorded-code") == nullptr);
   }
-  SECTION("those in code that was recorded") {
+  SECTION("the memory is recorded as executable") {
     patient.access = 5;
     CHECK(find_finding(patient.diagnose(), "unrecorded-code") == nullptr);
   }
-  SECTION("those in a file") {
+  SECTION("the memory is a mapping of a file") {
     patient.memory = "/usr/lib/libx.so";
     CHECK(find_finding(patient.diagnose(), "unrecorded-code") == nullptr);
   }
 }
 
-TEST_CASE("a child's files include those of the process that its memory is from", "[doctor]") {
+TEST_CASE("a child's files include those of the process whose memory it inherited", "[doctor]") {
   RecordedPatient patient;
   patient.parent = 41;
   RecordedPatient::write(patient.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
@@ -182,7 +185,7 @@ TEST_CASE("a child's files include those of the process that its memory is from"
         std::string::npos);
 }
 
-TEST_CASE("a parent's file that is not used is among its child's", "[doctor]") {
+TEST_CASE("a parent's file that is not used is listed with its child's files", "[doctor]") {
   RecordedPatient patient;
   patient.parent = 41;
   RecordedPatient::write(patient.tmp() + "/perf-41.map", "");
@@ -199,7 +202,7 @@ TEST_CASE("a parent's file that is not used is among its child's", "[doctor]") {
   CHECK(fix_of(patient.diagnose(), "foreign-owner").starts_with("perfmap stacks --any-owner "));
 }
 
-TEST_CASE("memory that a child mapped itself has no files of its parent", "[doctor]") {
+TEST_CASE("the parent's files do not count for memory that the child mapped itself", "[doctor]") {
   RecordedPatient patient;
   patient.parent = 41;
   patient.remaps = true;
@@ -209,7 +212,7 @@ TEST_CASE("memory that a child mapped itself has no files of its parent", "[doct
   CHECK(found.processes[0].looked_for.size() == 2);
 }
 
-TEST_CASE("a size for copies of stacks is one that perf takes, and larger", "[doctor]") {
+TEST_CASE("a proposed stack size is larger and valid for perf", "[doctor]") {
   CHECK(mending_stack_size(8192, 1, 100) == 16384);
   CHECK(mending_stack_size(8192, 90, 100) == 32768);
   CHECK(mending_stack_size(32768, 90, 100) == 65528);
@@ -217,7 +220,7 @@ TEST_CASE("a size for copies of stacks is one that perf takes, and larger", "[do
   CHECK(mending_stack_size(1000, 1, 100) == 8192);
 }
 
-TEST_CASE("bytes of a recording are made visible", "[doctor]") {
+TEST_CASE("bytes of a recording are escaped in the report", "[doctor]") {
   const std::string text = written([](OutputFile& out) {
     RecordingDiagnosis diagnosis;
     diagnosis.path = "a\x1b[31m.data";

@@ -1,4 +1,4 @@
-// What a doctor prints, for whom, and of processes that want to be misunderstood.
+// What the doctor prints, also for processes with hostile names and contents.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -22,7 +22,7 @@ bool is_harmless(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("people read who it is, what was looked for, and what mends it", "[doctor]") {
+TEST_CASE("the text names the process, the files looked for, the problem and the fix", "[doctor]") {
   Patient patient;
   patient.program("/usr/bin/node", {"node", "a.js"});
   Patient::write(patient.outside("perf-42.map"), "");
@@ -53,7 +53,7 @@ TEST_CASE("people read who it is, what was looked for, and what mends it", "[doc
             "  fix: node --perf-basic-prof --interpreted-frames-native-stack a.js\n");
 }
 
-TEST_CASE("programs read the same", "[doctor]") {
+TEST_CASE("the JSON has the same content as the text", "[doctor]") {
   Patient patient;
   patient.program("/usr/bin/python3.12", {"python3", "a.py"});
   Patient::write(patient.inside("perf-3.map"), "10000 100 py::f:/a.py\n");
@@ -72,7 +72,8 @@ TEST_CASE("programs read the same", "[doctor]") {
   CHECK(json["findings"].empty());
 }
 
-TEST_CASE("names that a process gave itself do nothing to a terminal", "[doctor][hostile]") {
+TEST_CASE("control characters in names of a process do not reach the terminal",
+          "[doctor][hostile]") {
   Patient patient;
   patient.planted.start(1000, 'S', "\x1b]0;evil\x07) R (\n");
   patient.program("/tmp/\x1b[2J\nnode", {"\x1b[2J", "a\nb", "\xff'"});
@@ -88,7 +89,7 @@ TEST_CASE("names that a process gave itself do nothing to a terminal", "[doctor]
   CHECK(nlohmann::json::parse(json)["runtime"] == "node");
 }
 
-TEST_CASE("enormous command lines are cut", "[doctor][hostile]") {
+TEST_CASE("enormous command lines are truncated", "[doctor][hostile]") {
   Patient patient;
   Strings words(10000, std::string(100, 'x'));
   words[0] = "node";
@@ -100,14 +101,14 @@ TEST_CASE("enormous command lines are cut", "[doctor][hostile]") {
   CHECK(patient.program("/usr/bin/node", words).diagnose().findings[0].fix.size() < 1000);
 }
 
-TEST_CASE("a tree without sense is examined all the same", "[doctor][hostile]") {
+TEST_CASE("a malformed /proc is examined", "[doctor][hostile]") {
   Patient patient;
-  SECTION("an executable that is none, and no command line") {
+  SECTION("an exe that is not a link, and no command line") {
     patient.planted.put("exe", "no link");
     patient.planted.put("cmdline", "");
   }
-  SECTION("one without a path") { patient.program("(deleted)", {""}); }
-  SECTION("regions that make no sense, and overlap") {
+  SECTION("an executable without a path") { patient.program("(deleted)", {""}); }
+  SECTION("malformed and overlapping regions") {
     patient
         .maps(
             "nonsense\n0-ffffffffffffffff rwxp 0 0:0 0 \n1000-2000 rwxp 0 0:0 0 \n"
@@ -115,7 +116,7 @@ TEST_CASE("a tree without sense is examined all the same", "[doctor][hostile]") 
         .program("/usr/bin/node");
     Patient::write(patient.inside("perf-3.map"), "0 ffffffffffffffff all\nffffffffffffffff 1 x\n");
   }
-  SECTION("pids that are none") {
+  SECTION("invalid pids") {
     patient.planted.put("status", "Name:\tx\nNStgid:\t99999999999\t-1\t0\nUid:\tx\n");
     patient.program("/usr/bin/node");
   }
@@ -137,7 +138,7 @@ TEST_CASE("a process that cannot be examined is an error", "[doctor]") {
   CHECK(diagnose(42, patient.options).error().code == Errc::not_found);
 }
 
-TEST_CASE("settings of the kernel are told where they cost something", "[doctor]") {
+TEST_CASE("kernel settings are reported if they limit the reader", "[doctor]") {
   Patient patient;
   patient.program("/usr/bin/node", {"node", "--interpreted-frames-native-stack"});
   Patient::write(patient.inside("perf-3.map"), "10000 100 one\n");

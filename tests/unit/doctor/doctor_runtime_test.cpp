@@ -1,4 +1,4 @@
-// Which runtime a process has, and what it has to be told.
+// Which runtime is detected, and what the doctor proposes for it.
 
 #include <algorithm>
 
@@ -23,7 +23,8 @@ struct Started {
 
 }  // namespace
 
-TEST_CASE("every runtime is told to name its code by its own command line", "[doctor]") {
+TEST_CASE("for each runtime the fix is its own command line with the flags that write names",
+          "[doctor]") {
   const auto started = GENERATE(values<Started>({
       {"node",
        "/usr/bin/node",
@@ -77,7 +78,8 @@ TEST_CASE("every runtime is told to name its code by its own command line", "[do
   CHECK(found.evidence.starts_with("executable /"));
 }
 
-TEST_CASE("a runtime in another program is known by its libraries and its memory", "[doctor]") {
+TEST_CASE("a runtime embedded in another program is detected by its libraries and its memory",
+          "[doctor]") {
   Patient patient;
   patient.program("/opt/app");
   const auto runtime_with = [&](const std::string& line) {
@@ -95,7 +97,7 @@ TEST_CASE("a runtime in another program is known by its libraries and its memory
   CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/nodes/libm.so.6\n").empty());
 }
 
-TEST_CASE("a program that only embeds Python has nothing to miss", "[doctor]") {
+TEST_CASE("a program that only embeds Python has no findings", "[doctor]") {
   Patient patient;
   patient.program("/usr/bin/gdb").maps("1000-2000 r-xp 0 8:1 7 /usr/lib/libpython3.11.so.1.0\n");
   const Diagnosis found = patient.diagnose();
@@ -103,7 +105,8 @@ TEST_CASE("a program that only embeds Python has nothing to miss", "[doctor]") {
   CHECK(ids_of(found).empty());
 }
 
-TEST_CASE("a program without a JIT has nothing to miss, whatever lies in /tmp", "[doctor]") {
+TEST_CASE("a program without a JIT has no findings, even with a link in place of a map",
+          "[doctor]") {
   Patient patient;
   patient.program("/usr/bin/true").maps("1000-2000 r-xp 0 8:1 7 /usr/bin/true\n");
   std::filesystem::create_symlink("/etc/passwd", patient.outside("perf-42.map"));
@@ -113,7 +116,7 @@ TEST_CASE("a program without a JIT has nothing to miss, whatever lies in /tmp", 
   CHECK(test::text_of(found, false).ends_with("no JIT here: every name comes from ELF files\n"));
 }
 
-TEST_CASE("executable memory of a runtime that nobody knows is told, with no command", "[doctor]") {
+TEST_CASE("executable memory of an unknown runtime is reported without a command", "[doctor]") {
   Patient patient;
   const Diagnosis found = patient.program("/opt/app").diagnose();
   CHECK(ids_of(found) == Strings{"unknown-jit"});
@@ -126,14 +129,14 @@ TEST_CASE("executable memory of a runtime that nobody knows is told, with no com
   CHECK(patient.diagnose().findings.empty());
 }
 
-TEST_CASE("a map that is no file is one finding, whatever the runtime is", "[doctor]") {
+TEST_CASE("a link in place of a map is one finding, even for an unknown runtime", "[doctor]") {
   Patient patient;
   patient.program("/opt/app");
   std::filesystem::create_symlink("/etc/passwd", patient.outside("perf-42.map"));
   CHECK(ids_of(patient.diagnose()) == Strings{"not-a-file"});
 }
 
-TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]") {
+TEST_CASE("a flag that a runtime already has is not proposed again", "[doctor]") {
   Patient patient;
   const auto lost = [&] { return finding_of(patient.diagnose(), "lost-map"); };
   patient.program("/usr/bin/node", {"node", "--perf_basic_prof", "a.js"});
@@ -143,7 +146,7 @@ TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]"
   patient.program("/usr/bin/node", {"node", "a.js"})
       .environment({"NODE_OPTIONS=--perf-basic-prof"});
   CHECK(lost().fix == "NODE_OPTIONS=--perf-basic-prof node a.js");
-  // What stands behind the script is the script's.
+  // Arguments after the script belong to the script.
   patient.program("/usr/bin/node", {"node", "a.js", "--perf-basic-prof"}).environment({});
   CHECK(lost().message.empty());
   patient.program("/usr/bin/python3.13", {"python", "-Xperf", "a.py"});
@@ -152,7 +155,7 @@ TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]"
   CHECK(lost().message.empty());
   patient.environment({"PYTHON_PERF_JIT_SUPPORT=1"});
   CHECK(!lost().message.empty());
-  for (const char* const flag : {"+JPperf", "-JPperf"}) {  // as typed, and as erlexec hands it on
+  for (const char* const flag : {"+JPperf", "-JPperf"}) {  // as typed, and as erlexec passes it on
     patient.program("/opt/beam.smp", {"beam.smp", flag, "true", "--"});
     CHECK(!lost().message.empty());
   }
@@ -173,7 +176,7 @@ TEST_CASE("a runtime that was told to write a map is not told again", "[doctor]"
   CHECK(lost().fix == "cp /a_b/perf-3.map " + patient.outside("perf-42.map"));
 }
 
-TEST_CASE("a runtime that others start is told by its environment", "[doctor]") {
+TEST_CASE("each runtime that reads variables has variables that make it write names", "[doctor]") {
   using Variables = std::vector<std::string>;
   const auto variables_of = [](Runtime runtime, const std::string& version = "") {
     const ProcessView view;
@@ -198,7 +201,7 @@ TEST_CASE("a runtime that others start is told by its environment", "[doctor]") 
   }
 }
 
-TEST_CASE("releases before those that can write names are too old", "[doctor]") {
+TEST_CASE("releases that cannot write names are reported as too old", "[doctor]") {
   const auto is_too_old = [](const Patient& patient) {
     const Strings ids = ids_of(patient.diagnose());
     return std::find(ids.begin(), ids.end(), "too-old") != ids.end();
@@ -225,7 +228,7 @@ TEST_CASE("releases before those that can write names are too old", "[doctor]") 
   }
 }
 
-TEST_CASE("the JVM's release and flags decide what it is told", "[doctor]") {
+TEST_CASE("the advice for a JVM depends on its release and flags", "[doctor]") {
   Patient patient;
   patient.maps("1000-2000 rwxp 0 0:0 0 \n3000-4000 r-xp 0 8:1 7 /jdk/lib/server/libjvm.so\n");
   patient.program("/jdk/bin/java", {"java", "-Xint", "-jar", "a.jar"});
@@ -253,7 +256,7 @@ TEST_CASE("the JVM's release and flags decide what it is told", "[doctor]") {
   CHECK(found.findings[0].fix.empty());
 }
 
-TEST_CASE("words are quoted so that a shell reads them back", "[doctor]") {
+TEST_CASE("a shell reads quoted words back unchanged", "[doctor]") {
   CHECK(shell_word("--a=b/c.d") == "--a=b/c.d");
   CHECK(shell_word("") == "''");
   CHECK(shell_word("a b;$(c)") == "'a b;$(c)'");

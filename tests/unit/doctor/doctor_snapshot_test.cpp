@@ -1,4 +1,4 @@
-// What is said of a process of which only a snapshot is left.
+// What the doctor reports about a process of which only a snapshot exists.
 
 #include "support/patient.hpp"
 
@@ -20,7 +20,7 @@ struct SnapshotPatient : Patient {
 
 }  // namespace
 
-TEST_CASE("flags that a snapshot does not tell are not proposed", "[doctor]") {
+TEST_CASE("flags that a snapshot does not contain are not proposed", "[doctor]") {
   SnapshotPatient patient;
   const auto only = [&](std::string_view id) {
     const Diagnosis found = patient.diagnose();
@@ -49,7 +49,7 @@ TEST_CASE("flags that a snapshot does not tell are not proposed", "[doctor]") {
   }
 }
 
-TEST_CASE("a JVM of a snapshot without a map is asked where it lives", "[doctor]") {
+TEST_CASE("the fix for a JVM in a snapshot without a map is jcmd on the living JVM", "[doctor]") {
   SnapshotPatient patient;
   std::filesystem::remove(patient.outside("perf-42.map"));
   patient.program("/jdk/bin/java", {"java", "-XX:+PreserveFramePointer", "A"});

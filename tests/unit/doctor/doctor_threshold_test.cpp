@@ -1,4 +1,4 @@
-// From which share on something is worth another recording.
+// From which share a problem is a warning.
 
 #include "doctor/recording.hpp"
 #include "perfmap/profile/doctor.hpp"
@@ -8,7 +8,7 @@
 namespace perfmap::test {
 namespace {
 
-/// How much is made of `lost` events beside so many samples; "" where nothing is said.
+/// The level of the finding for `lost` events among `samples` samples, or "".
 std::string severity_of(std::uint64_t lost, std::uint64_t samples) {
   const RecordingBytes b;
   const EventShape shape;
@@ -30,7 +30,7 @@ std::string severity_of(std::uint64_t lost, std::uint64_t samples) {
 
 }  // namespace
 
-TEST_CASE("one in a hundred is worth a warning, and less is not", "[doctor]") {
+TEST_CASE("a share of 1 % or more is a warning, and less is info", "[doctor]") {
   CHECK(severity_of(0, 100).empty());
   CHECK(severity_of(1, 99) == "warning");
   CHECK(severity_of(1, 100) == "warning");
@@ -40,7 +40,7 @@ TEST_CASE("one in a hundred is worth a warning, and less is not", "[doctor]") {
   CHECK(severity_of(300, 100) == "warning");
 }
 
-TEST_CASE("a share of one in a hundred is told as such, and less as less", "[doctor]") {
+TEST_CASE("a share below 1 % is printed as under 1 %", "[doctor]") {
   CHECK(percent_text(0, 100) == "0 %");
   CHECK(percent_text(0, 0) == "0 %");
   CHECK(percent_text(1, 101) == "under 1 %");

@@ -1,4 +1,4 @@
-// What is said of stacks that end early.
+// Findings about stacks that end early.
 
 #include "doctor/recording.hpp"
 #include "support/recorded_patient.hpp"
@@ -47,7 +47,7 @@ struct EndedCase {
 
 }  // namespace
 
-TEST_CASE("a file without unwinding information is named with its share", "[doctor]") {
+TEST_CASE("a file without unwinding information is reported with its share of stacks", "[doctor]") {
   const auto found =
       EndedCase().ends({"/opt/x", "work", FrameKind::native, 998, 1, 999}).findings();
   REQUIRE(found.size() == 1);
@@ -59,7 +59,7 @@ TEST_CASE("a file without unwinding information is named with its share", "[doct
   CHECK(found[0].fix == "perfmap stacks --scan 'a b.data'");
 }
 
-TEST_CASE("fewer stacks than one in a hundred are not worth a word", "[doctor]") {
+TEST_CASE("early ends below 1 % of the stacks are not reported", "[doctor]") {
   CHECK(EndedCase().ends({"/opt/x", "f", FrameKind::native, 5, 4, 0}).findings().empty());
   CHECK(EndedCase().ends({"/opt/x", "f", FrameKind::native, 5, 5, 0}).findings().size() == 1);
   EndedCase many;
@@ -70,7 +70,7 @@ TEST_CASE("fewer stacks than one in a hundred are not worth a word", "[doctor]")
   CHECK(many.findings()[0].message.starts_with("100 of 1000 stacks (10 %) end early in other"));
 }
 
-TEST_CASE("where nothing is known of a process, nothing can be scanned for", "[doctor]") {
+TEST_CASE("--scan is not proposed for a process whose mappings are not recorded", "[doctor]") {
   EndedCase unseen;
   unseen.ends({"", "", FrameKind::unknown, 116, 0, 0});
   REQUIRE(unseen.findings().size() == 1);
@@ -83,7 +83,7 @@ TEST_CASE("where nothing is known of a process, nothing can be scanned for", "[d
   CHECK(unseen.findings()[0].fix.empty());
 }
 
-TEST_CASE("why stacks end in a file decides what is advised", "[doctor]") {
+TEST_CASE("the advice depends on why stacks end in a file", "[doctor]") {
   const auto only = [](EndedStacks stacks) {
     const auto found = EndedCase().ends(std::move(stacks)).findings();
     REQUIRE(found.size() == 1);
@@ -115,7 +115,7 @@ TEST_CASE("why stacks end in a file decides what is advised", "[doctor]") {
         std::string::npos);
 }
 
-TEST_CASE("files that are not here are fetched from where the recording was made", "[doctor]") {
+TEST_CASE("missing files are copied from the host of the recording", "[doctor]") {
   EndedCase ended;
   ended.ends({"/opt/app x", "", FrameKind::unknown, 900, 0, 0});
   REQUIRE(ended.findings().size() == 1);
@@ -133,7 +133,8 @@ TEST_CASE("files that are not here are fetched from where the recording was made
         "| tar -C 'a b.data.symfs' -xf - && perfmap doctor --symfs 'a b.data.symfs' 'a b.data'");
 }
 
-TEST_CASE("code of 32 bits is told once, and not as code without information", "[doctor]") {
+TEST_CASE("32-bit code is reported once, and not as code without unwinding information",
+          "[doctor]") {
   EndedCase ended;
   ended.samples.processes[42].samples_of_32_bit = 1000;
   ended.ends({"/opt/x", "work", FrameKind::native, 1000, 0, 1000});
@@ -143,7 +144,7 @@ TEST_CASE("code of 32 bits is told once, and not as code without information", "
   CHECK(found[0].fix == "perf record -g -- ./x");
 }
 
-TEST_CASE("copied stacks of Erlang that lose their callers want frame pointers", "[doctor]") {
+TEST_CASE("copied stacks of Erlang that lose their callers need frame pointers", "[doctor]") {
   EndedCase ended;
   ended.views[42].found.runtime = Runtime::erlang;
   ended.diagnosis.processes[0].unnamed_jit = 7;
@@ -154,7 +155,7 @@ TEST_CASE("copied stacks of Erlang that lose their callers want frame pointers",
   CHECK(found[0].id == "own-stack");
   CHECK(found[0].message.starts_with("700 of 1000 stacks"));
   CHECK(found[0].fix == "ERL_FLAGS='+JPperf true' perf record -g -k mono -- ./x");
-  // With names it has frame pointers: then only calls of C lose them.
+  // With names it has frame pointers: only calls of C functions lose them.
   ended.diagnosis.processes[0].unnamed_jit = 0;
   ended.views[42].view.arguments = {"erl", "+JPperf", "true"};
   found = ended.findings();
@@ -163,7 +164,7 @@ TEST_CASE("copied stacks of Erlang that lose their callers want frame pointers",
   CHECK(found[0].fix == "perf record -g -- ./x");
 }
 
-TEST_CASE("stacks of Erlang's functions in C are told, without a command", "[doctor]") {
+TEST_CASE("stacks that end in Erlang's C functions are reported without a command", "[doctor]") {
   EndedCase ended;
   ended.views[42].found.runtime = Runtime::erlang;
   ended.views[42].view.arguments = {"erl", "+JPperf", "true"};
@@ -178,7 +179,7 @@ TEST_CASE("stacks of Erlang's functions in C are told, without a command", "[doc
   CHECK(found[0].fix.empty());
 }
 
-TEST_CASE("stacks that end where Erlang calls C are told from those that end at a root",
+TEST_CASE("stacks that end where Erlang calls C are counted apart from those that end at a root",
           "[doctor]") {
   FrameTable table;
   const auto place = [&](std::string_view name, FrameKind kind) {
@@ -206,7 +207,7 @@ TEST_CASE("stacks that end where Erlang calls C are told from those that end at 
   CHECK(ended[1].in_calls_of_c == 0);
 }
 
-TEST_CASE("where stacks end is counted by file, with the function in which most do", "[doctor]") {
+TEST_CASE("ends of stacks are counted by file, with the most frequent function", "[doctor]") {
   FrameTable table;
   const auto place = [&](std::string_view module, std::string_view name, FrameKind kind) {
     FrameFunction function;
@@ -234,7 +235,7 @@ TEST_CASE("where stacks end is counted by file, with the function in which most 
   take(StackEnd::root, {f, g});
   take(StackEnd::no_info, {f, jit});
   take(StackEnd::callchain, {jit});
-  take(StackEnd::callchain, {jit}, 1);  // has no stack that could end
+  take(StackEnd::callchain, {jit}, 1);  // has no copied stack that could end
   const auto ended = counter.ended(42);
   REQUIRE(ended.size() == 2);
   CHECK(ended[0].module == "/x");

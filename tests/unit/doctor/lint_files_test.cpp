@@ -1,4 +1,4 @@
-// A process's files as such: whose they are, of when, where, and why they were not read.
+// A process's files: owner, age, place, and why they were not read.
 
 #include <filesystem>
 #include <fstream>
@@ -28,33 +28,33 @@ void make_old(const std::string& path) {
   fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(24 * 365 * 40));
 }
 
-/// With a directory of the host's for /tmp, which the process does not see.
-void look_on_the_host(LintedProcess& process) {
+/// Makes /tmp a directory of the host, which the process does not see.
+void use_tmp_of_the_host(LintedProcess& process) {
   process.options.roots.tmp = process.planted.scratch() / "host";
 }
 
 }  // namespace
 
-TEST_CASE("a process's own map in its place is without findings", "[lint-process]") {
+TEST_CASE("a process's own map at its path has no findings", "[lint-process]") {
   LintedProcess process;
   process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
   process.planted.put("root/tmp/perf-3.map", kMap);
   CHECK(process.findings() == Findings{});
 }
 
-TEST_CASE("a process without files is without findings", "[lint-process]") {
+TEST_CASE("a process without files has no findings", "[lint-process]") {
   LintedProcess process;
   CHECK(process.findings() == Findings{});
   CHECK(process.not_read.empty());
 }
 
-TEST_CASE("PM060: a map of another user than the process is found, read or not", "[lint-process]") {
+TEST_CASE("PM060: a map of another user is reported, whether it is read or not", "[lint-process]") {
   if (!is_root()) return;
   LintedProcess process;
   process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
   const std::string path = process.planted.put("root/tmp/perf-3.map", kMap);
   process.user(1234);
-  CHECK(process.findings() == Findings{"perf-3.map PM060 1:1"});  // root's is believed
+  CHECK(process.findings() == Findings{"perf-3.map PM060 1:1"});  // root is trusted
   REQUIRE(::chown(path.c_str(), 1234, 1234) == 0);
   CHECK(process.findings() == Findings{});
   REQUIRE(::chown(path.c_str(), 666, 666) == 0);
@@ -66,7 +66,7 @@ TEST_CASE("PM060: a map of another user than the process is found, read or not",
   CHECK(process.findings() == Findings{"perf-3.map PM060 1:1"});
 }
 
-TEST_CASE("PM062: a link, a FIFO and a directory in a map's place are found, and not followed",
+TEST_CASE("PM062: a link, a FIFO and a directory in place of a map are reported and not followed",
           "[lint-process][hostile]") {
   LintedProcess process;
   const std::string map = process.planted.path("root/tmp/perf-3.map");
@@ -81,7 +81,7 @@ TEST_CASE("PM062: a link, a FIFO and a directory in a map's place are found, and
   CHECK(process.findings() == Findings{"!perf-3.map PM062 1:1"});
 }
 
-TEST_CASE("PM064: a file that is older than the process is found", "[lint-process]") {
+TEST_CASE("PM064: a file older than the process is reported", "[lint-process]") {
   LintedProcess process;
   process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
   const std::string path = process.planted.put("root/tmp/perf-3.map", kMap);
@@ -91,9 +91,9 @@ TEST_CASE("PM064: a file that is older than the process is found", "[lint-proces
   CHECK(process.findings() == Findings{});
 }
 
-TEST_CASE("PM065: what a process left behind is found, and only that", "[lint-process]") {
+TEST_CASE("PM065: only the files of the process that ended are reported", "[lint-process]") {
   LintedProcess process;
-  look_on_the_host(process);
+  use_tmp_of_the_host(process);
   process.planted.put("../../host/perf-42.map", kMap);
   process.planted.put("../../host/jit-42.dump", "");
   process.planted.put("../../host/perf-43.map", kMap);
@@ -104,24 +104,23 @@ TEST_CASE("PM065: what a process left behind is found, and only that", "[lint-pr
   CHECK(process.findings() == Findings{"jit-42.dump PM065 +0x0", "!perf-42.map PM065 1:1"});
 }
 
-TEST_CASE("PM066: a file that is named by another pid than the innermost is found",
-          "[lint-process]") {
+TEST_CASE("PM066: a file named by another pid than the innermost is reported", "[lint-process]") {
   LintedProcess process;
-  SECTION("where the process sees it: nobody finds that one") {
+  SECTION("in the process's own /tmp, where readers do not find it") {
     process.planted.put("root/tmp/perf-42.map", kMap);
     CHECK(process.findings() == Findings{"!perf-42.map PM066 1:1"});
-    SECTION("unless the right one is there, too") {
+    SECTION("not if the right one is there, too") {
       process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
       process.planted.put("root/tmp/perf-3.map", kMap);
       CHECK(process.findings() == Findings{});
     }
-    SECTION("unless another process has that pid there") {
+    SECTION("not if another process has that pid there") {
       fs::create_directories(process.planted.path("root/proc/42"));
       CHECK(process.findings() == Findings{});
     }
   }
-  SECTION("on the host, where some look") {
-    look_on_the_host(process);
+  SECTION("on the host, where some readers look") {
+    use_tmp_of_the_host(process);
     process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
     process.planted.put("../../host/perf-42.map", kMap);
     CHECK(process.findings() == Findings{"perf-42.map PM066 1:1"});
@@ -130,7 +129,7 @@ TEST_CASE("PM066: a file that is named by another pid than the innermost is foun
   }
 }
 
-TEST_CASE("dumps that are mapped count wherever they are, but not thousands of them",
+TEST_CASE("mapped dumps count in any directory, but at most 64 of them",
           "[lint-process][hostile]") {
   LintedProcess process;
   std::string maps;
@@ -147,34 +146,33 @@ TEST_CASE("dumps that are mapped count wherever they are, but not thousands of t
   CHECK(found.front() == "!jit-1.dump PM062 +0x0");
 }
 
-TEST_CASE("PM067: a file of holes is not read, and that is told", "[lint-process][hostile]") {
+TEST_CASE("PM067: a sparse file is not read, and that is reported", "[lint-process][hostile]") {
   LintedProcess process;
   const std::string path = process.planted.put("root/tmp/perf-3.map", kMap);
   fs::resize_file(path, std::uintmax_t{1} << 40);
   CHECK(process.findings() == Findings{"!perf-3.map PM067 1:1"});
 }
 
-TEST_CASE("XF003: a second map of the same process is told", "[lint-process]") {
+TEST_CASE("XF003: a second map of the same process is reported", "[lint-process]") {
   LintedProcess process;
-  look_on_the_host(process);
+  use_tmp_of_the_host(process);
   process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
   process.planted.put("../../host/perf-42.map", kMap);
   process.planted.put("root" + process.options.roots.tmp + "/perf-3.map", kMap);
   CHECK(process.findings() == Findings{"!perf-42.map XF003 1:1"});
 }
 
-TEST_CASE("a process's root that is a link leads nowhere", "[lint-process][hostile]") {
+TEST_CASE("a process's root that is a link is not followed", "[lint-process][hostile]") {
   LintedProcess process;
-  look_on_the_host(process);
+  use_tmp_of_the_host(process);
   fs::remove_all(process.planted.path("root"));
   fs::create_directory_symlink("/", process.planted.path("root"));
   process.planted.put("../../elsewhere/perf-3.map", kMap);
   CHECK(process.findings() == Findings{});
 }
 
-TEST_CASE(
-    "memory that may not be looked at leaves the files, and a pid that nobody has is no error",
-    "[lint-process][hostile]") {
+TEST_CASE("unreadable memory does not hide the files, and an unused pid is no error",
+          "[lint-process][hostile]") {
   LintedProcess process;
   fs::remove(process.planted.path("maps"));
   REQUIRE(::mkfifo(process.planted.path("maps").c_str(), 0600) == 0);
@@ -192,9 +190,9 @@ TEST_CASE(
   const auto refused = look(PlantedProcess::kPid);
   REQUIRE(!refused);
   CHECK(refused.error().code == Errc::refused);
-  const auto nobody = look(43);
-  REQUIRE(nobody);
-  CHECK(nobody->unread.empty());
+  const auto absent = look(43);
+  REQUIRE(absent);
+  CHECK(absent->unread.empty());
 }
 
 }  // namespace perfmap

@@ -1,4 +1,4 @@
-// What is mapped where a process's files say that there is code.
+// What is mapped at the addresses of the entries of a process's files.
 
 #include <fstream>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ using test::DumpBytes;
 using test::LintedProcess;
 using Findings = std::vector<std::string>;
 
-/// A line of /proc/PID/maps that shows a file of the process's.
+/// A line of /proc/PID/maps that maps a file of the process.
 std::string line_of(const LintedProcess& process, const std::string& range,
                     const std::string& path) {
   struct stat status {};
@@ -26,7 +26,7 @@ std::string line_of(const LintedProcess& process, const std::string& range,
 
 }  // namespace
 
-TEST_CASE("PM111: entries outside of executable memory are found", "[lint-process]") {
+TEST_CASE("PM111: entries outside executable memory are reported", "[lint-process]") {
   LintedProcess process;
   process.planted.put("root/tmp/perf-3.map",
                       "1000 10 inside\n"
@@ -51,7 +51,7 @@ TEST_CASE("PM111: entries outside of executable memory are found", "[lint-proces
   CHECK(process.read[0].items()[2].message == "the process has no executable memory there");
 }
 
-TEST_CASE("PM112: entries over ELF files are found, with the symbol there", "[lint-process]") {
+TEST_CASE("PM112: entries over ELF files are reported, with the symbol there", "[lint-process]") {
   LintedProcess process;
   process.planted.put("root/bin/node",
                       test::ElfBytes().symbols({{"Builtins_Call", 0x1000, 0x10}}).text());
@@ -66,13 +66,13 @@ TEST_CASE("PM112: entries over ELF files are found, with the symbol there", "[li
                                   line_of(process, "10000-11000 r-xp", "/bin/node") +
                                   line_of(process, "20000-21000 r-xp", "/lib/a.dll") +
                                   "30000-31000 r-xp 0 0:0 0 \n");
-  CHECK(process.findings() == Findings{});  // nothing opens files
+  CHECK(process.findings() == Findings{});  // without open_module no file is opened
   ModuleCache cache;
   process.options.open_module = open_through(cache);
   CHECK(process.findings() == Findings{"perf-3.map PM112 1:1", "perf-3.map PM112 4:1"});
   CHECK(process.read[0].items()[0].message == "/bin/node is mapped there");
 
-  // The byte that the entry begins with decides which symbol.
+  // The first byte of the entry selects the symbol.
   const auto module = cache.open(process.planted.path("root/bin/node"));
   const std::uint64_t offset = *(*module)->vaddr_to_file_offset(0x1004);
   char line[64];
@@ -98,7 +98,7 @@ TEST_CASE("a mapped FIFO and a replaced file are not opened for PM112", "[lint-p
   CHECK(cache.statistics().opened == 0);
 }
 
-TEST_CASE("JD110: a dump that is not mapped, or not executable, is found", "[lint-process]") {
+TEST_CASE("JD110: a dump that is not mapped, or not executable, is reported", "[lint-process]") {
   LintedProcess process;
   process.planted.put("root/tmp/jit-3.dump", DumpBytes().header().text());
   CHECK(process.findings() == Findings{"jit-3.dump JD110 +0x0"});
@@ -108,7 +108,7 @@ TEST_CASE("JD110: a dump that is not mapped, or not executable, is found", "[lin
         "the process has mapped it, but not to be executed: perf does not see that");
   process.planted.put("maps", line_of(process, "1000-2000 r-xp", "/tmp/jit-3.dump"));
   CHECK(process.findings() == Findings{});
-  // The process may have another name for its directory, but not for the file.
+  // The process may see the file in another directory, but not under another file name.
   std::string elsewhere = line_of(process, "1000-2000 r-xp", "/tmp/jit-3.dump");
   elsewhere.replace(elsewhere.find("/tmp/"), 5, "/srv/cache/");
   process.planted.put("maps", elsewhere);
@@ -116,12 +116,12 @@ TEST_CASE("JD110: a dump that is not mapped, or not executable, is found", "[lin
   elsewhere.replace(elsewhere.find("/jit-3.dump"), 11, "/jit-4.dump");
   process.planted.put("maps", elsewhere);
   CHECK(process.findings() == Findings{"jit-3.dump JD110 +0x0"});
-  // Another file of that name is none.
+  // Another file with the same name does not count.
   process.planted.put("maps", "1000-2000 r-xp 0 8:1 1 /tmp/jit-3.dump\n");
   CHECK(process.findings() == Findings{"jit-3.dump JD110 +0x0"});
 }
 
-TEST_CASE("rules that are not asked for are silent", "[lint-process]") {
+TEST_CASE("ignored rules report nothing", "[lint-process]") {
   LintedProcess process;
   process.planted.put("root/tmp/perf-3.map", "9000 10 nothing\n");
   const auto map = find_process_map(test::PlantedProcess::kPid, process.options.roots);

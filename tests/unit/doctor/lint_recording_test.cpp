@@ -52,7 +52,7 @@ Recording recording(const Shape& shape) {
   return recording_of(b.file({e}, data, parts));
 }
 
-/// "RULE message" of each.
+/// "RULE message" of each finding.
 std::vector<std::string> findings(const Shape& shape, const std::string& dump) {
   Diagnostics problems(0);
   const Jitdump opened(Input::from_text(dump, "/home/jit-42.dump"));
@@ -71,11 +71,12 @@ std::string code(std::uint64_t seconds, std::uint64_t size = 0x1000) {
 
 }  // namespace
 
-TEST_CASE("a dump that was recorded as it should be is without findings", "[lint-recording]") {
+TEST_CASE("a dump that was recorded correctly has no findings", "[lint-recording]") {
   CHECK(findings({}, code(15)).empty());
 }
 
-TEST_CASE("JD302: times that do not meet those of the recording", "[lint-recording]") {
+TEST_CASE("JD302: times that do not overlap those of the recording are reported",
+          "[lint-recording]") {
   const auto other = findings({.monotonic = false}, code(15));
   REQUIRE(other.size() == 1);
   CHECK(other[0] ==
@@ -89,33 +90,33 @@ TEST_CASE("JD302: times that do not meet those of the recording", "[lint-recordi
   CHECK(findings({}, ticks).at(0).starts_with("JD302 times are ticks"));
 }
 
-TEST_CASE("code without a time meets the times of any recording", "[lint-recording]") {
+TEST_CASE("code at time 0 is not reported as JD302", "[lint-recording]") {
   const auto empty = findings({}, DumpBytes().header().text());
   CHECK(empty.size() == 1);
   CHECK(empty.at(0).starts_with("XF004"));
   for (const std::string& one : findings({}, code(0))) CHECK_FALSE(one.starts_with("JD302"));
 }
 
-TEST_CASE("JD107: code of a machine that the recording is not of", "[lint-recording]") {
+TEST_CASE("JD107: code of another machine than the recording's is reported", "[lint-recording]") {
   CHECK(findings({.arch = "aarch64"}, code(15)) ==
         std::vector<std::string>{"JD107 machine 62, but the recording is of aarch64"});
   CHECK(findings({.arch = "pdp11"}, code(15)).empty());
 }
 
-TEST_CASE("JD110: a process that was recorded, and no marker of its dump", "[lint-recording]") {
+TEST_CASE("JD110: a recorded process that did not map its dump is reported", "[lint-recording]") {
   CHECK(findings({.marker = false}, code(15)) ==
         std::vector<std::string>{
             "JD110 the recording has process 42, but not that it has mapped the dump"});
 }
 
-TEST_CASE("XF004: samples in a runtime's memory that nothing names", "[lint-recording]") {
+TEST_CASE("XF004: samples in unnamed JIT memory are reported", "[lint-recording]") {
   CHECK(findings({}, code(15, 0x100)) ==
         std::vector<std::string>{
             "XF004 1 of 4 samples of code that the runtime of process 42 made have no name (25 %), "
             "most of them, 1, in the page at 0x7000000"});
 }
 
-TEST_CASE("XF005: a map that is older than the recording", "[lint-recording]") {
+TEST_CASE("XF005: a map older than the recording is reported", "[lint-recording]") {
   const Scratch scratch;
   const std::string path = scratch.write("perf-42.map", "7000000 1000 f\n");
   const RecordingBytes b;
@@ -123,7 +124,7 @@ TEST_CASE("XF005: a map that is older than the recording", "[lint-recording]") {
   const std::string data = mapping(e, "//anon", kCode) +
                            b.sample(e, {.ip = kCode, .time = 20 * kSecond, .pid = 42, .tid = 42});
   RecordingBytes::Parts parts;
-  // One moment by both clocks: 1000 s of the day are 10 s of the recording.
+  // The same moment by both clocks: wall-clock time 1000 s is 10 s in the recording.
   parts.features[29] = b.bytes().u32(1).u32(1).u64(1000 * kSecond).u64(10 * kSecond).text();
   const Recording opened = recording_of(b.file({e}, data, parts));
   for (const time_t changed : {1000, 1010, 1020}) {

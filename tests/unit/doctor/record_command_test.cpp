@@ -18,7 +18,7 @@ RecordCommand parsed(const Strings& words) {
   return *command;
 }
 
-/// What sh(1) makes of a word.
+/// How sh(1) expands a word.
 std::string read_by_shell(const std::string& word) {
   const std::string line = "printf %s " + word;
   std::FILE* const shell = ::popen(line.c_str(), "r");
@@ -34,7 +34,7 @@ std::string read_by_shell(const std::string& word) {
 
 }  // namespace
 
-TEST_CASE("a command line of perf record is repeated as it was", "[doctor]") {
+TEST_CASE("a command line of perf record is repeated unchanged", "[doctor]") {
   const auto text = [](const Strings& words) { return parsed(words).text(); };
   CHECK(text({"/usr/bin/perf", "record", "-g", "--", "node", "a b.js"}) ==
         "perf record -g -- node 'a b.js'");
@@ -50,14 +50,14 @@ TEST_CASE("a command line of perf record is repeated as it was", "[doctor]") {
         Strings{"-x", "--", "y"});
 }
 
-TEST_CASE("other commands are none that record", "[doctor]") {
+TEST_CASE("commands other than perf record are rejected", "[doctor]") {
   CHECK_FALSE(RecordCommand::parse(Strings{}));
   CHECK_FALSE(RecordCommand::parse(Strings{"perf"}));
   CHECK_FALSE(RecordCommand::parse(Strings{"perf", "mem", "record"}));
   CHECK_FALSE(RecordCommand::parse(Strings{"/bin/simpleperf", "record"}));
 }
 
-TEST_CASE("an option replaces all that say the same", "[doctor]") {
+TEST_CASE("set() replaces all options with the same meaning", "[doctor]") {
   RecordCommand command =
       parsed({"perf", "record", "-ag", "--call-graph", "dwarf", "-k", "tai", "--clockid=raw", "x"});
   command.set_call_graph("dwarf,16384");
@@ -74,20 +74,20 @@ TEST_CASE("an option replaces all that say the same", "[doctor]") {
   CHECK(command.text() == "sudo env A='b c' perf record -a -k mono -g -p \"$(pgrep x)\" -- x");
 }
 
-TEST_CASE("a command that nobody would paste is none", "[doctor]") {
+TEST_CASE("a command line of more than 10000 bytes is not printed", "[doctor]") {
   RecordCommand command = parsed({"perf", "record", "x"});
   command.workload.emplace_back(10000, 'y');
   CHECK(command.text().empty());
 }
 
-TEST_CASE("any word is read back by the shell as it was", "[doctor]") {
+TEST_CASE("a shell reads any quoted word back unchanged", "[doctor]") {
   std::minstd_rand engine(7);
   const auto random = [&engine] { return static_cast<std::size_t>(engine()); };
   const std::string_view bytes = "a'\"\\%$`!*?~#& \n\t\x01\x1b\x7f\xc3\xa4\xff-";
   for (int i = 0; i < 60; ++i) {
     std::string word;
     for (std::size_t size = random() % 12; size > 0; --size) word += bytes[random() % bytes.size()];
-    if (word.ends_with('\n')) word += 'z';  // only bash, zsh and ksh can
+    if (word.ends_with('\n')) word += 'z';  // only bash, zsh and ksh read it back
     INFO(shell_word(word));
     CHECK(read_by_shell(shell_word(word)) == word);
   }

@@ -1,4 +1,4 @@
-// Who may remove a file without sudo.
+// Which users can remove a file without sudo.
 
 #include <filesystem>
 #include <sys/stat.h>
@@ -17,12 +17,13 @@ constexpr uid_t kOther = 12346;
 
 }  // namespace
 
-TEST_CASE("root removes everything, and nobody what is not there", "[doctor]") {
+TEST_CASE("root needs no sudo, and other users need it for a file that does not exist",
+          "[doctor]") {
   CHECK(remove_command("/tmp/none here", 0) == "rm '/tmp/none here'");
   CHECK(remove_command("/no such/file", kReader) == "sudo rm '/no such/file'");
 }
 
-TEST_CASE("we remove what we made ourselves", "[doctor]") {
+TEST_CASE("the owner removes a file and a directory without sudo", "[doctor]") {
   const Scratch scratch;
   const std::string path = scratch.write("perf-1.map", "x");
   CHECK(remove_command(path, ::geteuid()) == "rm " + path);
@@ -31,7 +32,7 @@ TEST_CASE("we remove what we made ourselves", "[doctor]") {
   CHECK(remove_command(directory, ::geteuid()) == "rm -r " + directory);
 }
 
-TEST_CASE("the sticky bit and the owners decide who needs sudo", "[doctor]") {
+TEST_CASE("the sticky bit and the owners decide whether sudo is needed", "[doctor]") {
   struct Case {
     mode_t mode;
     uid_t directory;
@@ -39,14 +40,14 @@ TEST_CASE("the sticky bit and the owners decide who needs sudo", "[doctor]") {
     bool needs_sudo;
   };
   const auto c = GENERATE(values<Case>({
-      {01777, 0, kReader, false},       // /tmp, one's own file
-      {01777, 0, kOther, true},         // another's
-      {01777, 0, 0, true},              //
-      {01777, kReader, kOther, false},  // one's own directory
-      {0777, 0, kOther, false},         // nothing is asked but the directory
-      {0755, 0, kReader, true},         // which may not be written to
-      {0755, kReader, kOther, false},   //
-      {0555, kReader, kReader, true},   //
+      {01777, 0, kReader, false},  // /tmp, own file
+      {01777, 0, kOther, true},    // file of another user
+      {01777, 0, 0, true},
+      {01777, kReader, kOther, false},  // own directory
+      {0777, 0, kOther, false},         // without a sticky bit only the directory's mode counts
+      {0755, 0, kReader, true},         // not writable
+      {0755, kReader, kOther, false},
+      {0555, kReader, kReader, true},
   }));
   CAPTURE(c.mode, c.directory, c.file);
   const Scratch scratch;
@@ -61,7 +62,7 @@ TEST_CASE("the sticky bit and the owners decide who needs sudo", "[doctor]") {
   CHECK(remove_command(path, kReader) == (c.needs_sudo ? "sudo rm " : "rm ") + path);
 }
 
-TEST_CASE("a directory of another user is not removed without sudo", "[doctor]") {
+TEST_CASE("removing a directory of another user needs sudo", "[doctor]") {
   const Scratch scratch;
   const std::string path = scratch / "tmp/perf-1.map";
   std::filesystem::create_directories(path);

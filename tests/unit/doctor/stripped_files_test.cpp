@@ -1,4 +1,4 @@
-// What is said of frames in files whose symbols were stripped.
+// Findings about frames in stripped files.
 
 #include "doctor/recording.hpp"
 #include "perfmap/profile/module.hpp"
@@ -42,7 +42,8 @@ Region region_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("files without symbols are listed, with the command that asks servers", "[doctor]") {
+TEST_CASE("files without symbols are listed, with the command that asks debuginfod servers",
+          "[doctor]") {
   StrippedCase stripped;
   stripped.files = {{"/usr/lib/libx.so", 250, true}, {"/opt/a b\t", 5, false}};
   const auto found = stripped.findings();
@@ -58,7 +59,7 @@ TEST_CASE("files without symbols are listed, with the command that asks servers"
         "perfmap stacks --debuginfod 'a b.data'");
 }
 
-TEST_CASE("without libdebuginfod Debian's packages are named", "[doctor]") {
+TEST_CASE("without libdebuginfod the fix installs Debian's debug packages", "[doctor]") {
   StrippedCase stripped;
   stripped.files = {{"/usr/lib/lib x.so", 250, true}, {"/opt/b", 5, false}};
   const auto fix = [&] {
@@ -72,12 +73,12 @@ TEST_CASE("without libdebuginfod Debian's packages are named", "[doctor]") {
   stripped.options.reader = 1000;
   CHECK(fix().starts_with("sudo apt install debian-goodies && find-dbgsym-packages "));
   CHECK(stripped.findings()[0].finding.message.find("-dbgsym") != std::string::npos);
-  // The packages that are installed here are other ones.
+  // The packages installed on this host are those of another one.
   stripped.samples.facts.hostname = "far.away.invalid";
   CHECK(fix().empty());
 }
 
-TEST_CASE("without a build-id no debug file can be found", "[doctor]") {
+TEST_CASE("without a build id no debug file can be found", "[doctor]") {
   StrippedCase stripped;
   stripped.files = {{"/opt/b", 500, false}};
   const auto found = stripped.findings();
@@ -86,7 +87,7 @@ TEST_CASE("without a build-id no debug file can be found", "[doctor]") {
   CHECK(found[0].finding.message.ends_with("use files that were not stripped"));
 }
 
-TEST_CASE("few frames in files without symbols are not worth a word", "[doctor]") {
+TEST_CASE("fewer than 1 % of the frames in files without symbols are not reported", "[doctor]") {
   StrippedCase stripped;
   CHECK(stripped.findings().empty());
   stripped.files = {{"/opt/a", 5, true}, {"/opt/b", 4, true}};
@@ -95,7 +96,7 @@ TEST_CASE("few frames in files without symbols are not worth a word", "[doctor]"
   CHECK(stripped.findings().size() == 1);
 }
 
-TEST_CASE("of many files without symbols the first ones are named", "[doctor]") {
+TEST_CASE("only the first of many files without symbols are named", "[doctor]") {
   StrippedCase stripped;
   for (int i = 10; i < 20; ++i) stripped.files.push_back({"/opt/" + std::to_string(i), 50, true});
   const std::string message = stripped.findings().at(0).finding.message;
@@ -103,7 +104,7 @@ TEST_CASE("of many files without symbols the first ones are named", "[doctor]") 
   CHECK(message.find("/opt/18") == std::string::npos);
 }
 
-TEST_CASE("a file is stripped that has no table of all symbols, packed ones included", "[doctor]") {
+TEST_CASE("a file without .symtab and .gnu_debugdata counts as stripped", "[doctor]") {
   std::map<std::string, std::string> disk;
   disk["/stripped"] = ElfBytes().build_id("abcd").symbols({{"f", 0x1000, 4}}, SHT_DYNSYM).text();
   disk["/bare"] = ElfBytes().text();
