@@ -42,7 +42,7 @@ bool covers(const std::string& frames, Address address, std::uint64_t size,
          !table.row_at(address - 1) && !table.row_at(address + size);
 }
 
-/// Bytes at whose end memory ends.
+/// Places bytes directly before an inaccessible page, so that reading past them faults.
 class AtPageEnd {
  public:
   explicit AtPageEnd(std::size_t max)
@@ -69,7 +69,7 @@ class AtPageEnd {
 
 }  // namespace
 
-TEST_CASE("Addresses of FDEs are read in each encoding", "[cfi]") {
+TEST_CASE("addresses of FDEs are read in each encoding", "[cfi]") {
   const Address here = kFrames + encoded(0).next_place();
   const auto distance = static_cast<std::int64_t>(kCode - here);
   const struct {
@@ -100,7 +100,7 @@ TEST_CASE("Addresses of FDEs are read in each encoding", "[cfi]") {
   }
 }
 
-TEST_CASE("Encodings that need what is not here give nothing", "[cfi]") {
+TEST_CASE("FDEs in unsupported encodings are ignored", "[cfi]") {
   for (const unsigned encoding : {0x20u, 0x30u, 0x40u, 0x60u, 0x80u, 0x9bu, 0xffu, 0x05u, 0x0du}) {
     CAPTURE(encoding);
     const auto frames = encoded(encoding).fde_at(number(kCode, 8) + number(16, 8), "").text();
@@ -108,7 +108,7 @@ TEST_CASE("Encodings that need what is not here give nothing", "[cfi]") {
   }
 }
 
-TEST_CASE("Frames of 32 bits stay within them", "[cfi]") {
+TEST_CASE("32-bit frames stay within 32 bits", "[cfi]") {
   CHECK(covers(CfiBytes({}, test::kX86_32).fde(kCode, 16, "").text(), kCode, 16, test::kX86_32));
   const auto back = encoded(0x1b, test::kX86_32);
   const Address here = kFrames + back.next_place();
@@ -121,14 +121,14 @@ TEST_CASE("Frames of 32 bits stay within them", "[cfi]") {
   CHECK(row->range == AddressRange{0xffff'ff00, 0x100});
 }
 
-TEST_CASE("A function that ends beyond the last address is cut there", "[cfi]") {
+TEST_CASE("a function that ends beyond the last address is truncated there", "[cfi]") {
   const auto frames = CfiBytes().fde(UINT64_MAX - 15, 0x1000, "").text();
   const auto row = CfiTable(frames, kFrames, test::kX86).row_at(UINT64_MAX - 1);
   REQUIRE(row);
   CHECK(row->range == AddressRange{UINT64_MAX - 15, 15});
 }
 
-TEST_CASE("Other byte orders, versions and long lengths are read", "[cfi]") {
+TEST_CASE("other byte orders, versions and 64-bit lengths are read", "[cfi]") {
   CHECK(covers(CfiBytes({}, test::kBig).fde(kCode, 16, "").text(), kCode, 16, test::kBig));
   for (const unsigned version : {1u, 3u, 4u}) {
     CAPTURE(version);
@@ -147,7 +147,10 @@ TEST_CASE("Other byte orders, versions and long lengths are read", "[cfi]") {
   }
 }
 
-TEST_CASE("Augmentations say what kind of frame it is", "[cfi]") {
+TEST_CASE(
+    "augmentations set signal frame and B key, and unknown ones are skipped if 'z' gives their "
+    "size",
+    "[cfi]") {
   const auto row = [](const std::string& letters, const std::string& data) {
     test::TestCie cie;
     cie.letters = letters;
@@ -160,25 +163,25 @@ TEST_CASE("Augmentations say what kind of frame it is", "[cfi]") {
   CHECK(row("z", ""));
   CHECK(row("zR", "\0"s));
   CHECK(row("zPLR", "\x9b\1\2\3\4\x1b\0"s));
-  CHECK(row("zPLR", "\xff\xff\0"s));  // both are left out
+  CHECK(row("zPLR", "\xff\xff\0"s));  // DW_EH_PE_omit: no personality, no LSDA
   CHECK(row("zRS", "\0"s)->is_signal_frame);
   CHECK_FALSE(row("zR", "\0"s)->is_signal_frame);
   CHECK(row("zRB", "\0"s)->uses_b_key);
   CHECK(row("zRG", "\0"s));
-  CHECK(row("zRx", "\0abc"s));  // its length is known
+  CHECK(row("zRx", "\0abc"s));  // unknown, but the data has a length
   CHECK_FALSE(row("x", ""));
   CHECK_FALSE(row("zPR", "\0\1\2"s));  // longer than its data
   CHECK_FALSE(row("zRRRRRRRRRRRRRRRRRRRR", std::string(20, '\0')));
 }
 
-TEST_CASE("Reading ends at a terminator", "[cfi]") {
+TEST_CASE("reading stops at a terminator", "[cfi]") {
   const CfiBytes frames = CfiBytes().fde(kCode, 16, "").terminator().fde(kCode + 16, 16, "");
   const CfiTable table(frames.text(), kFrames, test::kX86);
   CHECK(table.row_at(kCode));
   CHECK_FALSE(table.row_at(kCode + 16));
 }
 
-TEST_CASE("FDEs of no CIE, of themselves, and without code are nothing", "[cfi]") {
+TEST_CASE("FDEs without a valid CIE or without code are ignored", "[cfi]") {
   std::string frames = CfiBytes().fde(kCode, 16, "").text();
   const std::size_t pointer = CfiBytes().next_place() - 4;
   for (const std::uint64_t wrong : {std::uint64_t{1}, std::uint64_t{4}, std::uint64_t{pointer + 1},
@@ -191,7 +194,7 @@ TEST_CASE("FDEs of no CIE, of themselves, and without code are nothing", "[cfi]"
   CHECK(CfiTable(empty.text(), kFrames, test::kX86).row_at(kCode + 8));
 }
 
-TEST_CASE("Frames that are cut anywhere are read to the cut, and no further", "[cfi]") {
+TEST_CASE("truncated or corrupted frames are read only up to their end", "[cfi]") {
   test::TestCie cie;
   cie.letters = "zPLRS";
   cie.augmentation = "\x9b\1\2\3\4\x1b\0"s;

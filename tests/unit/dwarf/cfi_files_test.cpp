@@ -26,14 +26,14 @@ std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// libstdc++: large enough, and wherever the tests run.
+/// libstdc++: large enough, and present wherever the tests run.
 std::string library() {
   Dl_info info{};
   REQUIRE(dladdr(reinterpret_cast<void*>(&std::get_terminate), &info) != 0);
   return contents(info.dli_fname);
 }
 
-/// The file with a section by another name, so that nobody finds it.
+/// The file with the section renamed, so that it is not found.
 std::string without(std::string file, std::string_view section) {
   for (std::size_t at = 0; (at = file.find(section, at)) != std::string::npos; ++at) {
     if (file[at - 1] == '\0' && file[at + section.size()] == '\0') file[at + 1] = '_';
@@ -41,7 +41,7 @@ std::string without(std::string file, std::string_view section) {
   return file;
 }
 
-/// The first code addresses of functions, as the symbols tell them.
+/// Ranges of the first functions in .text, by their symbols.
 std::vector<AddressRange> functions_of(const Module& module, std::size_t max) {
   std::vector<AddressRange> found;
   const ElfSectionFacts* const text = module.find_section(".text");
@@ -61,7 +61,7 @@ bool is_same(const std::optional<CfiRow>& a, const std::optional<CfiRow>& b) {
          a->is_signal_frame == b->is_signal_frame && a->return_register == b->return_register;
 }
 
-/// How many addresses have rows, which are those of the other module.
+/// Compares the rows of both modules. Returns the number of addresses that have one.
 std::size_t same_rows(const Module& module, const Module& other, std::size_t max = 4'000) {
   std::size_t rows = 0;
   for (const AddressRange& function : functions_of(other, max)) {
@@ -89,7 +89,7 @@ Header header_in(const Module& module, const std::string& file) {
   return header;
 }
 
-/// Rows that are those of libdw, at each address of the code.
+/// Compares the rows of all code addresses with libdw's. Returns the number of rows.
 std::size_t oracle_rows(const CfiTable& table, const std::string& oracle_file,
                         std::span<const AddressRange> functions) {
   const test::CfiOracle oracle(oracle_file, true);
@@ -131,24 +131,25 @@ std::string packed(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("Without a header, with a wrong one, and with one alone, rows are the same", "[cfi]") {
+TEST_CASE("rows are the same without .eh_frame_hdr, with a wrong one, and without section headers",
+          "[cfi]") {
   const std::string file = library();
   const auto module = open(file);
   const Header header = header_in(*module, file);
   REQUIRE(header.count > 1000);
 
-  SECTION("no header") {
+  SECTION("no .eh_frame_hdr") {
     const auto other = open(without(file, ".eh_frame_hdr"));
     CHECK(same_rows(*other, *module) > 1000);
     CHECK(cfi_of(*other).bytes_held() > 12 * header.count / 2);
     CHECK(cfi_of(*module).bytes_held() < 12 * header.count / 2);
   }
-  SECTION("an unsorted header") {
+  SECTION("an unsorted table") {
     std::string bytes = file;
     std::memcpy(bytes.data() + header.table + 8, file.data() + header.table + 80, 8);
     CHECK(same_rows(*open(bytes), *module) > 1000);
   }
-  SECTION("a header that leads to no FDE, to a CIE, and to other FDEs") {
+  SECTION("a table that leads to no FDE, to a CIE, and to other FDEs") {
     for (const std::int32_t off : {0x1000'0000, -0x1000'0000, 1, 4, 24, 32}) {
       CAPTURE(off);
       std::string bytes = file;
@@ -162,12 +163,12 @@ TEST_CASE("Without a header, with a wrong one, and with one alone, rows are the 
       CHECK(same_rows(*open(bytes), *module, 500) > 1000);
     }
   }
-  SECTION("a header that claims more than it has") {
+  SECTION("a table with too large a count") {
     std::string bytes = file;
     std::memset(bytes.data() + header.table - 4, 0xff, 4);
     CHECK(same_rows(*open(bytes), *module) > 1000);
   }
-  SECTION("no section headers at all") {
+  SECTION("no section headers") {
     std::string bytes = file;
     std::memset(bytes.data() + offsetof(Elf64_Ehdr, e_shoff), 0, 8);
     std::memset(bytes.data() + offsetof(Elf64_Ehdr, e_shnum), 0, 4);
@@ -178,7 +179,7 @@ TEST_CASE("Without a header, with a wrong one, and with one alone, rows are the 
 }
 
 #if defined(__x86_64__)  // as the oracle knows its ABI
-TEST_CASE("Rules in .debug_frame are found in the file, compressed or not", "[cfi]") {
+TEST_CASE("rules in .debug_frame are found in the file, compressed or not", "[cfi]") {
   const std::string plain = contents(DEBUG_FRAME_none);
   const std::string compressed = contents(DEBUG_FRAME_zlib);
   const auto is_compressed = [](const Module& module) {
@@ -195,7 +196,7 @@ TEST_CASE("Rules in .debug_frame are found in the file, compressed or not", "[cf
   CHECK(cfi_of(*open(plain)).row_at(UINT64_MAX) == std::nullopt);
 }
 
-TEST_CASE("Rules in .debug_frame are found in the debug file", "[cfi]") {
+TEST_CASE("rules in .debug_frame are found in the debug file", "[cfi]") {
   const std::string whole = contents(DEBUG_FRAME_zlib);
   const auto original = open(whole);
   const auto functions = callers_of(*original);
@@ -215,7 +216,7 @@ TEST_CASE("Rules in .debug_frame are found in the debug file", "[cfi]") {
   CHECK(oracle_rows(cfi_of(*module), whole, functions) > 1000);
 }
 
-TEST_CASE("Rules in .debug_frame are found in .gnu_debugdata", "[cfi]") {
+TEST_CASE("rules in .debug_frame are found in .gnu_debugdata", "[cfi]") {
   const std::string whole = contents(DEBUG_FRAME_none);
   const auto functions = callers_of(*open(whole));
   const Target x86{std::endian::little, true, EM_X86_64, 0};
@@ -227,11 +228,12 @@ TEST_CASE("Rules in .debug_frame are found in .gnu_debugdata", "[cfi]") {
   CHECK(module->bytes_held() >= before + whole.size());
 }
 
-TEST_CASE("What a linker left of code that it dropped has no rules", "[cfi]") {
+TEST_CASE("FDEs of functions that the file does not contain are ignored", "[cfi]") {
   const std::string whole = contents(DEBUG_FRAME_none);
   const auto functions = callers_of(*open(whole));
   const Target x86{std::endian::little, true, EM_X86_64, 0};
-  test::ElfBytes elf(x86, 0x80'0000, std::string(0x1000, '\x90'));  // no code where they were
+  test::ElfBytes elf(x86, 0x80'0000,
+                     std::string(0x1000, '\x90'));  // no code at the functions' addresses
   elf.section({".gnu_debugdata", SHT_PROGBITS, 0, 0, packed(whole)});
   const auto module = open(elf.text());
   for (const AddressRange& function : functions)
@@ -240,7 +242,7 @@ TEST_CASE("What a linker left of code that it dropped has no rules", "[cfi]") {
 
 #endif
 
-TEST_CASE("Entries of .debug_frame have lengths of 32 or 64 bits, in either byte order", "[cfi]") {
+TEST_CASE("entries of .debug_frame have lengths of 32 or 64 bits, in either byte order", "[cfi]") {
   for (const Target& target : {test::kX86, test::kX86_32, test::kBig}) {
     for (const bool is_wide : {false, true}) {
       for (const unsigned version : {1u, 3u, 4u}) {
@@ -266,7 +268,7 @@ TEST_CASE("Entries of .debug_frame have lengths of 32 or 64 bits, in either byte
   }
 }
 
-TEST_CASE("Object files have no rules yet", "[cfi]") {
+TEST_CASE("rules of object files are not read", "[cfi]") {
   std::string file = library();
   const auto symbol = functions_of(*open(file), 1).front();
   REQUIRE(cfi_of(*open(file)).row_at(symbol.begin));

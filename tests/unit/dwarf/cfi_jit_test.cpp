@@ -6,8 +6,7 @@
 
 using namespace perfmap;
 
-TEST_CASE("Frames of a Node.js dump give rules for its functions, and for nothing beside them",
-          "[cfi]") {
+TEST_CASE("frames of a Node.js dump give rules for its functions only", "[cfi]") {
   auto input = Input::open(test::tests_dir("/wild/node/jit-3021-samples.dump"));
   REQUIRE(input);
   const Jitdump dump(*std::move(input));
@@ -33,7 +32,7 @@ TEST_CASE("Frames of a Node.js dump give rules for its functions, and for nothin
       if (row->cfa_register == 6 && row->cfa_number == 16) ++with_frame_pointer;
       at = row->range.end();
     }
-    CHECK(load->range.end() - at < 8);  // V8 counts what pads the code to its size
+    CHECK(load->range.end() - at < 8);  // V8 includes padding in the size
     CHECK_FALSE(table.row_at(load->range.begin - 1));
     CHECK_FALSE(table.row_at(load->range.end()));
     ++functions;

@@ -18,8 +18,7 @@ constexpr std::size_t kMaxFdes = 500;
 constexpr std::size_t kMaxFdes = 40'000;
 #endif
 
-/// Where the code of FDEs begins, by the table of .eh_frame_hdr, as every linker of x86-64 makes
-/// it.
+/// First addresses of FDEs, from the table of .eh_frame_hdr in the encoding of x86-64 linkers.
 std::vector<Address> begins_of(const Module& module) {
   std::vector<Address> begins;
   const ElfSectionFacts* const header = module.find_section(".eh_frame_hdr");
@@ -38,7 +37,7 @@ struct Compared {
   std::size_t places = 0;
 };
 
-/// All rows from `begin` on, each at its first address, in the middle, and at its last.
+/// Compares all rows from `begin` on, each at its first, middle and last address.
 void compare_rows(const CfiTable& table, const test::CfiOracle& oracle, Address begin, Address end,
                   Compared& compared) {
   for (Address at = begin; at < end;) {
@@ -75,7 +74,7 @@ Compared compare(const Module& module) {
   return compared;
 }
 
-/// The first of these that is there.
+/// The first of the paths that exists.
 std::optional<std::string> found(std::initializer_list<const char*> paths) {
   for (const char* const path : paths) {
     if (std::filesystem::exists(path)) return path;
@@ -85,7 +84,7 @@ std::optional<std::string> found(std::initializer_list<const char*> paths) {
 
 }  // namespace
 
-TEST_CASE("Rules of real files are those that libdw finds", "[cfi]") {
+TEST_CASE("rules of real files equal those of libdw", "[cfi]") {
   std::size_t files = 0;
   std::size_t rows = 0;
   for (const auto& path :

@@ -11,10 +11,10 @@ namespace {
 constexpr Address kCode = 0x40'1000;
 constexpr std::uint64_t kSize = 0x100;
 
-/// What an FDE with these instructions says of the function's byte at this offset.
+/// The row of an FDE with these instructions at an offset in its function.
 std::optional<CfiRow> row(const std::string& instructions, std::uint64_t at = 0,
                           const test::TestCie& cie = {}, const Target& target = test::kX86) {
-  // Rows hold numbers but for expressions, which are asked for while the bytes live.
+  // Expressions in a row point into the bytes.
   static std::string bytes;
   bytes = CfiBytes(cie, target).fde(kCode, kSize, instructions).text();
   return CfiTable(bytes, 0x50'0000, target).row_at(kCode + at);
@@ -24,7 +24,7 @@ RegisterRule register_rule(RegisterHow how, std::int64_t number = 0) { return {h
 
 }  // namespace
 
-TEST_CASE("Rules of the CIE hold where the FDE says nothing", "[cfi]") {
+TEST_CASE("rules of the CIE apply unless the FDE changes them", "[cfi]") {
   const auto found = row("");
   REQUIRE(found);
   CHECK(found->cfa == CfiRules::Cfa::register_offset);
@@ -40,7 +40,7 @@ TEST_CASE("Rules of the CIE hold where the FDE says nothing", "[cfi]") {
   CHECK_FALSE(row("", UINT64_MAX - kCode + 1));
 }
 
-TEST_CASE("Rows begin and end where locations advance", "[cfi]") {
+TEST_CASE("rows begin and end where locations advance", "[cfi]") {
   // By 1, 2, 3 and 0x10, each with another CFA offset.
   const std::string program =
       "\x41\x0e\x10\x02\x02\x0e\x18\x03\x03\0\x0e\x20\x04\x10\0\0\0\x0e\x28"s;
@@ -59,7 +59,7 @@ TEST_CASE("Rows begin and end where locations advance", "[cfi]") {
   }
 }
 
-TEST_CASE("Advances are multiplied, and none leads out of the function", "[cfi]") {
+TEST_CASE("advances are multiplied by the code factor and stay inside the function", "[cfi]") {
   test::TestCie cie;
   cie.code_factor = 4;
   CHECK(row("\x42\x0e\x10", 8, cie)->range == AddressRange{kCode + 8, kSize - 8});
@@ -69,7 +69,7 @@ TEST_CASE("Advances are multiplied, and none leads out of the function", "[cfi]"
   CHECK(row(by_8, 7, cie)->range == AddressRange{kCode, kSize});
 }
 
-TEST_CASE("A location may be set, but not back", "[cfi]") {
+TEST_CASE("DW_CFA_set_loc moves forward, but not back", "[cfi]") {
   TargetBytes set(test::kX86);
   set.u8(1).address(kCode + 0x20).raw("\x0e\x10");
   CHECK(row(std::string(set.view()), 0x1f)->range == AddressRange{kCode, 0x20});
@@ -80,7 +80,7 @@ TEST_CASE("A location may be set, but not back", "[cfi]") {
   CHECK_FALSE(row(std::string(back.view()), 8));
 }
 
-TEST_CASE("Each instruction about the CFA does what it says", "[cfi]") {
+TEST_CASE("each CFA instruction is executed", "[cfi]") {
   const struct {
     std::string program;
     int number;
@@ -111,7 +111,7 @@ TEST_CASE("Each instruction about the CFA does what it says", "[cfi]") {
   CHECK(row("\x0f\x02\x77\x10\x0c\x06\x10")->cfa_number == 16);
 }
 
-TEST_CASE("Each instruction about a register does what it says", "[cfi]") {
+TEST_CASE("each register instruction is executed", "[cfi]") {
   const struct {
     std::string program;
     RegisterRule expected;
@@ -147,21 +147,21 @@ TEST_CASE("Each instruction about a register does what it says", "[cfi]") {
         register_rule(RegisterHow::offset, -8));  // as in the CIE
 }
 
-TEST_CASE("A first function's return address is undefined", "[cfi]") {
+TEST_CASE("the return address of an outermost function is undefined", "[cfi]") {
   CHECK(row("\x07\x10")->registers[16] == register_rule(RegisterHow::undefined));
 }
 
-TEST_CASE("Registers that nobody keeps are read and forgotten", "[cfi]") {
+TEST_CASE("rules for registers that a row does not keep are skipped", "[cfi]") {
   const auto found =
       row("\x05\x22\x02\x07\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x10\x40\x01\x30"
           "\x16\x41\x01\x30\x06\x40\x86\x02");
   REQUIRE(found);
   CHECK(found->registers[6] == register_rule(RegisterHow::offset, -16));
-  CHECK_FALSE(row("\x0d\x22"));  // the CFA needs one that is kept
+  CHECK_FALSE(row("\x0d\x22"));  // the CFA register must be one that a row keeps
   CHECK(row("\x0d\x21")->cfa_register == 33);
 }
 
-TEST_CASE("States are remembered, one above the other, up to a depth", "[cfi]") {
+TEST_CASE("states are remembered as a stack, up to a depth of 8", "[cfi]") {
   const std::string program = "\x0a\x0e\x10\x86\x02\x41\x0a\x0e\x18\x41\x0b\x41\x0b";
   CHECK(row(program, 0)->cfa_number == 16);
   CHECK(row(program, 1)->cfa_number == 24);
@@ -175,10 +175,10 @@ TEST_CASE("States are remembered, one above the other, up to a depth", "[cfi]") 
   CHECK(row(std::string(1000, '\x0a') + "\x41", 0).has_value() == false);
 }
 
-TEST_CASE("What nobody knows, or what is cut, ends what is known", "[cfi]") {
+TEST_CASE("an unknown or truncated instruction invalidates the rows after it", "[cfi]") {
   CHECK_FALSE(row("\x1c"));
   CHECK_FALSE(row("\x3f"));
-  CHECK(row("\x41\x3f", 0));  // behind the row
+  CHECK(row("\x41\x3f", 0));  // after the row
   CHECK_FALSE(row("\x41\x3f", 1));
   CHECK_FALSE(row("\x0c\x07"));
   CHECK_FALSE(row("\x0e\x80"));
@@ -196,7 +196,7 @@ TEST_CASE("What nobody knows, or what is cut, ends what is known", "[cfi]") {
   }
 }
 
-TEST_CASE("Signed return addresses of aarch64 are a state of the row", "[cfi]") {
+TEST_CASE("a row contains whether an aarch64 return address is signed", "[cfi]") {
   test::TestCie cie;
   cie.code_factor = 4;
   cie.return_register = 30;
@@ -213,5 +213,5 @@ TEST_CASE("Signed return addresses of aarch64 are a state of the row", "[cfi]") 
   CHECK(signed_at(16));
   CHECK(row(program, 8, cie, test::kArm)->registers[30] == register_rule(RegisterHow::offset, -16));
   CHECK(row(program, 4, cie, test::kArm)->registers[30] == register_rule(RegisterHow::unspecified));
-  CHECK_FALSE(row("\x2d"));  // of another machine
+  CHECK_FALSE(row("\x2d"));  // ignored on another machine
 }

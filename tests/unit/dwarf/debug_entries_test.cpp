@@ -1,4 +1,4 @@
-// Entries of .debug_info that are passed over on the way to functions.
+// Entries of .debug_info that are skipped on the way to functions.
 
 #include <dwarf.h>
 
@@ -14,7 +14,7 @@ using test::SectionBytes;
 
 constexpr unsigned kLastCode = 0x4000;  // the first of three bytes
 
-/// 1: the unit; 2: a function; 3: a constant of any length; the others have nothing but a tag.
+/// 1: the unit; 2: a function; 3: a constant of any length; others have only a tag.
 std::string abbreviations() {
   SectionBytes table;
   table.uleb(1).uleb(DW_TAG_compile_unit).u8(1);
@@ -29,8 +29,8 @@ std::string abbreviations() {
   return table.u8(0).bytes();
 }
 
-/// The function at 0x1201, behind another one and these entries; "" where it is not found.
-std::string function_behind(const SectionBytes& entries) {
+/// The function at 0x1201, which comes after another one and these entries; "" if not found.
+std::string function_after(const SectionBytes& entries) {
   SectionBytes unit;
   unit.u16(4).u32(0).u8(8).uleb(1).u64(0x1000).u32(0x1000);
   unit.uleb(2).text("before").u64(0x1000).u32(0x100).raw(entries.bytes());
@@ -46,17 +46,17 @@ std::string function_behind(const SectionBytes& entries) {
 
 }  // namespace
 
-TEST_CASE("constants of any length are passed over", "[lines]") {
+TEST_CASE("constants of any length are skipped", "[lines]") {
   for (const std::uint64_t value : {0x00, 0x01, 0x7e, 0x7f, 0x80, 0x81, 0x3fff, 0x4000, 0x1fffff}) {
     CAPTURE(value);
-    CHECK(function_behind(SectionBytes().uleb(3).uleb(value)) == "behind");
+    CHECK(function_after(SectionBytes().uleb(3).uleb(value)) == "behind");
   }
 }
 
-TEST_CASE("entries of any number are passed over", "[lines]") {
+TEST_CASE("entries with abbreviation codes of any length are skipped", "[lines]") {
   for (const unsigned code : {4U, 0x7fU, 0x80U, 0x81U, 0xffU, 0x100U, 0x3fffU, kLastCode}) {
     CAPTURE(code);
-    CHECK(function_behind(SectionBytes().uleb(code)) == "behind");
+    CHECK(function_after(SectionBytes().uleb(code)) == "behind");
   }
 }
 

@@ -1,5 +1,5 @@
-// Code whose call frame information is in .debug_frame alone, and enough of it for a linker to
-// find compressing it worth while.
+// Code with call frame information only in .debug_frame, and enough of it that a linker compresses
+// the section.
 
 #define FUNCTION(n)                                           \
   int callee_##n(volatile int* a);                            \

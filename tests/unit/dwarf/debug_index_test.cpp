@@ -11,8 +11,8 @@ namespace {
 using test::elf_with;
 using test::SectionBytes;
 
-/// 1: the unit; 2: a function with a name; 3: an inlined call; 4: a name that refers on; 5: a
-/// function with a list of ranges.
+/// 1: the unit; 2: a function with a name; 3: an inlined call; 4: a function whose name is that of
+/// another entry; 5: a function with a list of ranges.
 std::string abbreviations() {
   SectionBytes table;
   const auto entry = [&](unsigned code, unsigned tag, bool has_children,
@@ -41,7 +41,7 @@ std::string abbreviations() {
   return table.u8(0).bytes();
 }
 
-/// A unit from 0x1000 to 0x2000, made DIE by DIE.
+/// A unit from 0x1000 to 0x2000, built DIE by DIE.
 class Unit {
  public:
   Unit() {
@@ -75,7 +75,7 @@ class Unit {
   SectionBytes dies_;
 };
 
-/// One file, a.c; a line at 0x1000, the next at 0x1010, up to 0x2000. DWARF 4.
+/// One file, a.c; a row at 0x1000, the next at 0x1010, up to 0x2000. DWARF 4.
 std::string with_header(const SectionBytes& program, unsigned line_range, unsigned minimum) {
   SectionBytes header;
   header.u8(minimum).u8(1).u8(1).u8(0xfb).u8(line_range).u8(13);
@@ -102,7 +102,7 @@ Result<DebugIndex> index_of(Unit& unit, std::string line = lines(), DebugOptions
 
 }  // namespace
 
-TEST_CASE("frames are the functions at an address, the innermost first", "[lines]") {
+TEST_CASE("frames are the functions at an address, innermost first", "[lines]") {
   Unit unit;
   const std::uint64_t small = unit.offset();
   unit.function("small", 0, 0).end();
@@ -125,7 +125,8 @@ TEST_CASE("a line without a function is one frame without a name", "[lines]") {
   CHECK_FALSE(index->find_line(0x2000));
 }
 
-TEST_CASE("a batch answers in the order of its questions, on any number of threads", "[lines]") {
+TEST_CASE("a batch returns results in the order of its addresses, with any number of threads",
+          "[lines]") {
   Unit unit;
   const auto index =
       index_of(unit.function("f", 0x1000, 0x10).end().function("g", 0x1010, 9).end());
@@ -137,7 +138,7 @@ TEST_CASE("a batch answers in the order of its questions, on any number of threa
   }
 }
 
-TEST_CASE("code that the linker dropped answers for no address", "[lines]") {
+TEST_CASE("a function that the linker dropped covers no address", "[lines]") {
   Unit unit;
   const auto index =
       index_of(unit.function("dropped", 0, 0x8000).end().function("f", 0x1000, 8).end());
@@ -145,7 +146,7 @@ TEST_CASE("code that the linker dropped answers for no address", "[lines]") {
   CHECK(index->find(0x1100)[0].function.empty());
 }
 
-TEST_CASE("functions within functions have frames of their own", "[lines]") {
+TEST_CASE("nested functions have frames of their own", "[lines]") {
   Unit unit;
   const std::uint64_t small = unit.offset();
   unit.function("small", 0, 0).end();
@@ -172,7 +173,8 @@ TEST_CASE("functions within functions have frames of their own", "[lines]") {
   CHECK(names(0x1400) == ".5 ");
 }
 
-TEST_CASE("functions that lie within each other are not read over and over", "[lines][hostile]") {
+TEST_CASE("deeply nested functions do not make the index read units repeatedly",
+          "[lines][hostile]") {
   constexpr unsigned kMany = 3000;
   Unit unit;
   for (unsigned i = 0; i < kMany; ++i) unit.function("f" + std::to_string(i), 0x1000 + i, 1);
@@ -184,7 +186,7 @@ TEST_CASE("functions that lie within each other are not read over and over", "[l
   CHECK(index->stats().built < 30);
 }
 
-TEST_CASE("references in a circle end, and so do those that lead nowhere", "[lines][hostile]") {
+TEST_CASE("circular and invalid references end without a name", "[lines][hostile]") {
   Unit unit;
   const std::uint64_t first = unit.offset();
   unit.reference(first + 5).reference(first).function("f", 0x1000, 0x100);
@@ -199,7 +201,7 @@ TEST_CASE("references in a circle end, and so do those that lead nowhere", "[lin
   }
 }
 
-TEST_CASE("inlining without end is cut, and takes no recursion", "[lines][hostile]") {
+TEST_CASE("deep inlining is truncated at 256 frames, without recursion", "[lines][hostile]") {
   Unit unit;
   unit.function("f", 0x1000, 0x100);
   for (int i = 0; i < 200'000; ++i) unit.inlined(0, 0x1000, 0x100, 1);
@@ -207,7 +209,7 @@ TEST_CASE("inlining without end is cut, and takes no recursion", "[lines][hostil
   CHECK(index->find(0x1000).size() == 256);
 }
 
-TEST_CASE("a unit that needs more than may be held is cut", "[lines][hostile]") {
+TEST_CASE("a unit that exceeds max_bytes is truncated", "[lines][hostile]") {
   Unit unit;
   for (unsigned i = 0; i < 10'000; ++i) unit.function("f", 0x1000, 1).end();
   const auto index = index_of(unit.function("last", 0x1100, 1).end(), lines(), {.max_bytes = 5000});
@@ -216,7 +218,7 @@ TEST_CASE("a unit that needs more than may be held is cut", "[lines][hostile]") 
   CHECK(index->stats().bytes < 20'000);
 }
 
-TEST_CASE("functions that share a long list of ranges do not multiply it", "[lines][hostile]") {
+TEST_CASE("functions that share a long list of ranges do not multiply memory", "[lines][hostile]") {
   constexpr unsigned kMany = 60'000;
   Unit unit;
   SectionBytes ranges;
@@ -233,7 +235,7 @@ TEST_CASE("functions that share a long list of ranges do not multiply it", "[lin
   CHECK(index->stats().bytes < 64 * file.size());
 }
 
-TEST_CASE("addresses advance by instructions, or in bytes, as the opcode says", "[lines]") {
+TEST_CASE("addresses advance by instructions or by bytes, depending on the opcode", "[lines]") {
   SectionBytes program;
   program.u8(0).uleb(9).u8(DW_LNE_set_address).u64(0x1000).u8(DW_LNS_copy);
   program.u8(13 + 8 + 14 * 2);  // 2 instructions, 3 lines
@@ -252,7 +254,7 @@ TEST_CASE("addresses advance by instructions, or in bytes, as the opcode says", 
   }
 }
 
-TEST_CASE("line programs that make no sense have no lines, and functions stay",
+TEST_CASE("malformed line programs have no lines, but functions keep their names",
           "[lines][hostile]") {
   const auto frames = [](std::string line) {
     Unit unit;
@@ -269,7 +271,7 @@ TEST_CASE("line programs that make no sense have no lines, and functions stay",
   CHECK(frames(no_entries.with_length()).at(0).line == 0);
 }
 
-TEST_CASE("what cannot be read is an error that says why", "[lines]") {
+TEST_CASE("unreadable debug information is an error with its reason", "[lines]") {
   const auto code = [](const std::string& bytes, DebugOptions options = {}) {
     return DebugIndex::from_input(Input::from_text(bytes, "file"), std::move(options)).error().code;
   };
@@ -282,13 +284,13 @@ TEST_CASE("what cannot be read is an error that says why", "[lines]") {
   CHECK(code(file, {.alternate = Input::from_text("no ELF file", "")}) == Errc::bad_format);
 }
 
-TEST_CASE("a section that says it is huge is not believed", "[lines][hostile]") {
+TEST_CASE("the claimed size of a compressed section is not trusted", "[lines][hostile]") {
   SectionBytes bomb;  // Elf64_Chdr: zlib, 1 TiB
   bomb.u32(ELFCOMPRESS_ZLIB).u32(0).u64(std::uint64_t{1} << 40).u64(1).raw(std::string(500, 'x'));
   const std::string file = elf_with({{".debug_info", bomb.bytes()}}, SHF_COMPRESSED);
   const auto index = DebugIndex::from_input(Input::from_text(file, "file"));
   CHECK(index.error().code == Errc::unsupported);
-  SectionBytes large;  // as much as 500 bytes of deflate may make
+  SectionBytes large;  // the largest size that 500 bytes of deflate can expand to
   large.u32(ELFCOMPRESS_ZLIB).u32(0).u64(500'000).u64(1).raw(std::string(500, 'x'));
   const std::string other = elf_with({{".debug_info", large.bytes()}}, SHF_COMPRESSED);
   const auto refused =

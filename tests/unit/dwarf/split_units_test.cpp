@@ -1,4 +1,4 @@
-// Split units: in .dwo files, which are told by their ids, and in packages of many.
+// Split units: in .dwo files, selected by their ids, and in packages.
 
 #include <dwarf.h>
 
@@ -33,7 +33,7 @@ std::string program(std::uint64_t id) {
   return elf_with({{".debug_info", unit.with_length()}, {".debug_abbrev", abbreviations.bytes()}});
 }
 
-/// The places where the split unit of a program in /opt/bin is looked for.
+/// The paths at which the split unit of a program in /opt/bin is searched.
 std::vector<std::string> paths_of_split(const std::string& name, const std::string& directory) {
   SectionBytes abbreviations;
   abbreviations.uleb(1).uleb(DW_TAG_compile_unit).u8(0);
@@ -60,17 +60,17 @@ std::vector<std::string> paths_of_split(const std::string& name, const std::stri
   return paths;
 }
 
-/// What a .dwo file has of one unit. Names are by their numbers in the table of offsets.
+/// One unit's part of a .dwo file. Names are indices into the table of offsets.
 struct Split {
   std::string info, abbreviations, offsets;
 };
 
-/// A function "NAME" at 0x1000 of a unit with that id; `version` 4 has the id in its first DIE.
+/// A function at 0x1000 of a unit with that id; `version` 4 has the id in its first DIE.
 Split split_unit(std::uint64_t id, std::uint32_t name_offset, std::uint64_t abbreviations_at = 0,
                  unsigned version = 4) {
   Split split;
   SectionBytes table;
-  // Codes differ, so that a table of another unit does not do.
+  // Codes differ, so the table of another unit does not fit.
   const unsigned code = name_offset == 0 ? 1 : 7;
   table.uleb(code).uleb(DW_TAG_compile_unit).u8(1);
   if (version == 4) table.uleb(DW_AT_GNU_dwo_id).uleb(DW_FORM_data8);
@@ -96,7 +96,7 @@ Split split_unit(std::uint64_t id, std::uint32_t name_offset, std::uint64_t abbr
 const std::string kNames("first\0second\0", 13);
 constexpr std::uint32_t kSecondName = 6;
 
-/// Both units in one .dwo file, as a linker that knows nothing of them would put them together.
+/// Both units in one .dwo file, concatenated as by a linker that does not know split units.
 std::string both_in_one() {
   const Split first = split_unit(kFirst, 0);
   const Split second = split_unit(kSecond, 0, first.abbreviations.size());
@@ -114,7 +114,7 @@ struct Index {
   std::uint32_t third_section = 6;
 };
 
-/// The index of two units, whose sections lie one behind the other.
+/// The index of two units whose sections are consecutive.
 std::string unit_index(const Index& how, const Split& first, const Split& second) {
   SectionBytes index;
   if (how.version == 2) index.u32(2);
@@ -161,7 +161,7 @@ DebugOptions opening(std::string dwo, std::string dwp) {
   return options;
 }
 
-/// The function that the program has at 0x1000; "" if its unit is not found.
+/// The name of the program's function at 0x1000; "" if its unit is not found.
 std::string function_of(std::uint64_t id, const std::string& dwo, const std::string& dwp) {
   const auto index =
       DebugIndex::from_input(Input::from_text(program(id), "program"), opening(dwo, dwp));
@@ -175,7 +175,7 @@ std::string function_of(std::uint64_t id, const std::string& dwo, const std::str
 
 }  // namespace
 
-TEST_CASE("a split unit of DWARF 4 is told by the id in its first entry", "[lines]") {
+TEST_CASE("a split unit of DWARF 4 is identified by the id in its first entry", "[lines]") {
   const Split other = split_unit(kFirst, 0);
   const Split own = split_unit(kSecond, 0);
   const auto alone = [](const Split& unit) {
@@ -191,14 +191,15 @@ TEST_CASE("a split unit of DWARF 4 is told by the id in its first entry", "[line
   CHECK(function_of(kSecond + 1, both_in_one(), "").empty());
 }
 
-TEST_CASE("a split unit is in the directory of its compiler, or beside the program", "[lines]") {
+TEST_CASE("a split unit is searched in the compilation directory, then next to the program",
+          "[lines]") {
   using Paths = std::vector<std::string>;
   CHECK(paths_of_split("o/a.dwo", "/src") == Paths{"/src/o/a.dwo", "/opt/bin/a.dwo"});
   CHECK(paths_of_split("/o/a.dwo", "/src") == Paths{"/o/a.dwo", "/opt/bin/a.dwo"});
   CHECK(paths_of_split("o/a.dwo", "") == Paths{"o/a.dwo", "/opt/bin/a.dwo"});
 }
 
-TEST_CASE("units of a package have their own parts of its sections", "[lines][dwp]") {
+TEST_CASE("units of a package use their own parts of its sections", "[lines][dwp]") {
   for (const unsigned version : {2U, 5U}) {
     CHECK(function_of(kFirst, "", package({.version = version})) == "first");
     CHECK(function_of(kSecond, "", package({.version = version, .slots = 64})) == "second");
@@ -215,13 +216,13 @@ TEST_CASE("units of a package have their own parts of its sections", "[lines][dw
   CHECK(lacking("") == 0);
 }
 
-TEST_CASE("a unit that the package lacks is looked for in its own file", "[lines][dwp]") {
+TEST_CASE("a unit that the package lacks is searched in its own file", "[lines][dwp]") {
   CHECK(function_of(kSecond, both_in_one(), package()) == "second");
   CHECK(function_of(kSecond, both_in_one(), package({.too_far = 1000})) == "first");
   CHECK(function_of(kSecond, both_in_one(), "no ELF file") == "first");
 }
 
-TEST_CASE("the package of a program lies beside it, below its root", "[lines][dwp]") {
+TEST_CASE("the package of a program is next to it, below its root", "[lines][dwp]") {
   const test::Scratch scratch;
   const std::string path = scratch.write("root/bin/prog", program(kSecond));
   const auto function = [](const std::string& file, const ModuleFiles& files) -> std::string {
@@ -238,7 +239,7 @@ TEST_CASE("the package of a program lies beside it, below its root", "[lines][dw
   CHECK(function("/bin/prog", {.root = scratch / "root"}) == "second");
 }
 
-TEST_CASE("a program whose lines cannot be read says why", "[lines]") {
+TEST_CASE("a program with unreadable debug sections reports the reason", "[lines]") {
   const std::string file =
       elf_with({{".debug_info", SectionBytes().u32(7).u32(0).bytes()}}, SHF_COMPRESSED);
   const auto module = Module::open(Input::from_text(file, "prog"));
@@ -253,7 +254,7 @@ TEST_CASE("a program whose lines cannot be read says why", "[lines]") {
   CHECK((*plain)->debug_failure() == nullptr);
 }
 
-TEST_CASE("a damaged index of a package names nothing, and ends", "[lines][dwp][hostile]") {
+TEST_CASE("a damaged package index names nothing and does not hang", "[lines][dwp][hostile]") {
   CHECK(function_of(kSecond, "", package({.version = 3})).empty());
   CHECK(function_of(kSecond, "", package({.rows = 1})).empty());
   CHECK(function_of(kFirst, "", package({.third_section = 3})).empty());

@@ -52,7 +52,7 @@ std::string list(const Module& module) {
 
 }  // namespace
 
-TEST_CASE("entries of an x86-64 linkage table are named after what they jump to", "[linkage]") {
+TEST_CASE("entries of an x86-64 PLT are named after the functions that they jump to", "[linkage]") {
   ElfBytes elf = with_imports(EM_X86_64);
   elf.section({".rela.plt", SHT_RELA, SHF_ALLOC, 0x400,
                rela_of({{0x5018, R_X86_64_JUMP_SLOT, 1},
@@ -72,7 +72,7 @@ TEST_CASE("entries of an x86-64 linkage table are named after what they jump to"
   CHECK_FALSE(module->find_symbol(0x3000));
 }
 
-TEST_CASE("tables for machines that check branches are in two parts, both named", "[linkage]") {
+TEST_CASE("both parts of a PLT for indirect branch tracking are named", "[linkage]") {
   ElfBytes elf = with_imports(EM_X86_64);
   elf.section(
       {".rela.plt", SHT_RELA, SHF_ALLOC, 0x400, rela_of({{0x5018, R_X86_64_JUMP_SLOT, 1}})});
@@ -87,7 +87,7 @@ TEST_CASE("tables for machines that check branches are in two parts, both named"
   CHECK(list(*module_of(elf)) == "3010+10 puts@plt\n3020+10 exit@plt\n3030+10 puts@plt\n");
 }
 
-TEST_CASE("an entry at the end of its table may have lost its last instruction", "[linkage]") {
+TEST_CASE("an entry at the end of its PLT may lack its last instruction", "[linkage]") {
   const auto list_of = [](std::string_view table) {
     ElfBytes elf = with_imports(EM_X86_64);
     elf.section(
@@ -99,7 +99,7 @@ TEST_CASE("an entry at the end of its table may have lost its last instruction",
   CHECK(list_of("\x90\x90\x90\x90\x90\x90\x90\x90\x68\0\0\0"sv) == "");
 }
 
-TEST_CASE("a short table without lazy binding has entries of eight bytes", "[linkage]") {
+TEST_CASE("a PLT without lazy binding has entries of 8 bytes", "[linkage]") {
   ElfBytes elf = with_imports(EM_X86_64);
   elf.section({".rela.dyn", SHT_RELA, SHF_ALLOC, 0x500,
                rela_of({{0x5ff0, R_X86_64_GLOB_DAT, 1}, {0x5ff8, R_X86_64_GLOB_DAT, 2}})});
@@ -108,21 +108,21 @@ TEST_CASE("a short table without lazy binding has entries of eight bytes", "[lin
   CHECK(list(*module_of(elf)) == "3000+8 puts@plt\n3008+8 exit@plt\n");
 }
 
-TEST_CASE("entries of an aarch64 linkage table are named, too", "[linkage]") {
+TEST_CASE("entries of an aarch64 PLT are named", "[linkage]") {
   ElfBytes elf = with_imports(EM_AARCH64);
   elf.section({".rela.plt", SHT_RELA, SHF_ALLOC, 0x400,
                rela_of({{0x12018, R_AARCH64_JUMP_SLOT, 1}, {0x12020, R_AARCH64_JUMP_SLOT, 2}})});
   const Target target;
   TargetBytes code(target);
-  // adrp x16, 0x12000; ldr x17, [x16, #0x18]; add x16, x16, #0x18; br x17; and the next with bti c
+  // adrp x16, 0x12000; ldr x17, [x16, #0x18]; add x16, x16, #0x18; br x17; then the next, with bti
+  // c
   code.u32(0xf0000070).u32(0xf9400e11).u32(0x91006210).u32(0xd61f0220);
   code.u32(0xd503245f).u32(0xf0000070).u32(0xf9401211).u32(0x91008210).u32(0xd61f0220);
   elf.section({".plt", SHT_PROGBITS, kCodeFlags, 0x3000, std::string(code.view())});
   CHECK(list(*module_of(elf)) == "3000+10 puts@plt\n3010+14 exit@plt\n");
 }
 
-TEST_CASE("an i386 table's slots are given by address, or from the table of addresses",
-          "[linkage]") {
+TEST_CASE("slots of an i386 PLT are absolute or relative to the GOT", "[linkage]") {
   ElfBytes elf({std::endian::little, false, EM_386, 0});
   elf.symbols({{"puts", 0, 0, STT_FUNC, STB_GLOBAL, SHN_UNDEF},
                {"exit", 0, 0, STT_FUNC, STB_GLOBAL, SHN_UNDEF}},

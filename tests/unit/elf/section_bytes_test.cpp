@@ -34,12 +34,12 @@ std::string zlib_of(const std::string& text) {
   return packed;
 }
 
-/// With an Elf64_Chdr before it.
+/// Packed bytes after an Elf64_Chdr.
 std::string section(std::uint32_t method, const std::string& packed, std::uint64_t size) {
   return SectionBytes().u32(method).u32(0).u64(size).u64(1).raw(packed).bytes();
 }
 
-/// A unit for 0x1000 to 0x2000 with one function, "f".
+/// A unit from 0x1000 to 0x2000 with one function, "f".
 std::string info() {
   SectionBytes unit;
   unit.u16(4)
@@ -82,7 +82,7 @@ Result<DebugIndex> index_of(const std::string& info_section) {
 
 }  // namespace
 
-TEST_CASE("sections are decompressed by zlib and by zstd", "[modules]") {
+TEST_CASE("sections are decompressed with zlib and with zstd", "[modules]") {
   std::string text = "nothing much";
   for (int i = 0; i < 100'000; ++i) text += std::to_string(i * 7919);
   CHECK(unpacked(section(kZstd, zstd_of(text), text.size())) == text);
@@ -91,7 +91,7 @@ TEST_CASE("sections are decompressed by zlib and by zstd", "[modules]") {
   CHECK(unpacked(section(kZstd, zstd_of(""), 0)).empty());
 }
 
-TEST_CASE("of damaged zstd data there is what came before the damage", "[modules][hostile]") {
+TEST_CASE("from damaged zstd data the part before the damage is read", "[modules][hostile]") {
   std::string text(300'000, ' ');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * i >> 5);
   const std::string packed = zstd_of(text);
@@ -102,12 +102,12 @@ TEST_CASE("of damaged zstd data there is what came before the damage", "[modules
     damaged[size] = static_cast<char>(damaged[size] ^ 0x55);
     CHECK(unpacked(section(kZstd, damaged, text.size())).size() <= text.size());
   }
-  // What the header does not say is not there.
+  // The size in the header limits the result.
   CHECK(unpacked(section(kZstd, packed, 100)) == text.substr(0, 100));
   CHECK(unpacked(section(kZstd, packed, text.size() + 100)) == text);
 }
 
-TEST_CASE("a compressed section that makes no sense says why", "[modules][hostile]") {
+TEST_CASE("a malformed compressed section is an error with its reason", "[modules][hostile]") {
   const auto error = [](const std::string& bytes) {
     const auto read = read_compression(bytes, false, true, std::endian::little);
     REQUIRE_FALSE(read);
@@ -120,14 +120,14 @@ TEST_CASE("a compressed section that makes no sense says why", "[modules][hostil
   CHECK(error("").code == Errc::bad_format);
 }
 
-TEST_CASE("functions are read from sections that zstd compressed", "[lines]") {
+TEST_CASE("functions are read from sections compressed with zstd", "[lines]") {
   const auto index = index_of(section(kZstd, zstd_of(info()), info().size()));
   REQUIRE(index);
   CHECK(index->find(0x1800).at(0).function == "f");
   CHECK(index->stats().damage.empty());
 }
 
-TEST_CASE("lines that cannot be decompressed are missing for a reason", "[lines][hostile]") {
+TEST_CASE("debug sections that cannot be decompressed are reported", "[lines][hostile]") {
   const auto unknown = index_of(section(7, zstd_of(info()), info().size()));
   CHECK(unknown.error().code == Errc::unsupported);
   CHECK(unknown.error().message == "file: .debug_info: compressed by method 7, which is not known");

@@ -17,7 +17,7 @@ std::string hex(Sha1 hash) {
 
 }  // namespace
 
-TEST_CASE("SHA-1 is that of FIPS 180", "[sha1]") {
+TEST_CASE("SHA-1 equals the test vectors of FIPS 180", "[sha1]") {
   Sha1 hash;
   CHECK(hex(hash) == "da39a3ee5e6b4b0d3255bfef95601890afd80709");
   hash.update("abc");
@@ -27,7 +27,7 @@ TEST_CASE("SHA-1 is that of FIPS 180", "[sha1]") {
   CHECK(hex(long_one) == "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
 }
 
-TEST_CASE("SHA-1 is the same however the bytes come", "[sha1]") {
+TEST_CASE("SHA-1 does not depend on how the bytes are split", "[sha1]") {
   const std::string bytes(300, 'x');
   Sha1 whole;
   whole.update(bytes);

@@ -3,7 +3,7 @@
 
 namespace perfmap {
 
-TEST_CASE("Punycode is decoded by the rules of its RFC", "[demangle]") {
+TEST_CASE("Punycode is decoded as in RFC 3492", "[demangle]") {
   CHECK(decode_punycode("gre_6ka8i") ==
         "gr\xc3\xb6\xc3\x9f"
         "e");

@@ -21,7 +21,7 @@ const std::string kCieRules = "\x0c\x07\x08\x90\x01"s;
 const std::string kFdeRules = "\x44\x0e\x10"s;
 constexpr std::string_view kHeader("\x01\x1b\x03\x3b\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20);
 
-/// An .eh_frame of one CIE and its FDEs, put together byte by byte.
+/// An .eh_frame of one CIE and its FDEs, built byte by byte.
 class Frames {
  public:
   explicit Frames(std::endian order = std::endian::little) : order_(order) {}
@@ -32,13 +32,13 @@ class Frames {
     std::string body = std::string(1, version) + letters + '\0' + "\x01\x78\x10"s;
     return entry(0, body + augmentation + rules);
   }
-  /// `fields` are the pointer and the size as they are encoded.
+  /// `fields` are the encoded pointer and size.
   Frames& fde(const std::string& fields, const std::string& rules = kFdeRules) {
     return entry(bytes_.size() + 4 - cie_, fields + rules);
   }
-  /// In 32 bits, the first relative to its place, for the function at kCode.
+  /// An FDE with 32-bit fields, the first relative to its place, for the function at kCode.
   Frames& near_fde(std::uint64_t offset, std::uint64_t size, const std::string& rules = kFdeRules) {
-    const std::uint64_t field = 24 + bytes_.size() + 8;  // the frames lie 24 bytes behind kCode
+    const std::uint64_t field = 24 + bytes_.size() + 8;  // the frames begin 24 bytes after kCode
     return fde(number(offset - field, 4) + number(size, 4) + '\0', rules);
   }
   std::string number(std::uint64_t value, unsigned size) const {
@@ -73,7 +73,7 @@ Frames usual() { return Frames().cie("zR", "\x01\x1b"s); }
 
 }  // namespace
 
-TEST_CASE("frames are read back at the function's place, with their rules", "[elf][frames]") {
+TEST_CASE("frames are written for the function's address, with their rules", "[elf][frames]") {
   const ElfOf made(dump_with(usual().near_fde(0, kBody.size()).bytes()));
   const ElfReader elf(made.bytes);
   CHECK(made.counts.frames == 1);
@@ -84,7 +84,7 @@ TEST_CASE("frames are read back at the function's place, with their rules", "[el
   CHECK_FALSE(elf.frame_at(kCode + kBody.size()));
 }
 
-TEST_CASE("frames may be encoded in every way that says where they belong", "[elf][frames]") {
+TEST_CASE("frames in all encodings of an address are converted", "[elf][frames]") {
   const Frames plain;
   const auto frames = GENERATE_COPY(values<std::string>({
       plain.bytes() +
@@ -106,7 +106,7 @@ TEST_CASE("frames may be encoded in every way that says where they belong", "[el
   CHECK(ElfReader(made.bytes).cfa_at(kCode + 5) == "r7+16");
 }
 
-TEST_CASE("frames of the other byte order are read, too", "[elf][frames]") {
+TEST_CASE("frames in the other byte order are converted", "[elf][frames]") {
   const std::string frames =
       Frames(std::endian::big).cie("zR", "\x01\x1b"s).near_fde(0, kBody.size()).bytes();
   DumpBytes dump(std::endian::big);
@@ -116,21 +116,21 @@ TEST_CASE("frames of the other byte order are read, too", "[elf][frames]") {
   CHECK(ElfReader(made.bytes).frame_at(kCode + 4));
 }
 
-TEST_CASE("what makes no sense of a frame is left out and counted", "[elf][frames]") {
+TEST_CASE("malformed and unsupported frames are left out and counted", "[elf][frames]") {
   const Frames plain;
   const auto frames = GENERATE_COPY(values<std::string>({
-      usual().near_fde(20, 4).bytes(),                          // behind the function
+      usual().near_fde(20, 4).bytes(),                          // after the function
       usual().near_fde(0, 0).bytes(),                           // covers nothing
       usual().near_fde(0, 20, "\x01\0\0\0\0"s).bytes(),         // DW_CFA_set_loc
       usual().near_fde(0, 20, "\x3a"s).bytes(),                 // no such instruction
-      usual().near_fde(0, 20, "\x0f\x7f"s).bytes(),             // a block that runs over the end
+      usual().near_fde(0, 20, "\x0f\x7f"s).bytes(),             // a block that exceeds the entry
       Frames().cie("zR", "\x01\x9b"s).near_fde(0, 20).bytes(),  // indirect
       Frames().cie("zR", "\x01\x2b"s).near_fde(0, 20).bytes(),  // relative to the text
       Frames().cie("eh", "\x01\x1b"s).near_fde(0, 20).bytes(),
       Frames().cie("zR", "\x01\x1b"s, kCieRules, 9).near_fde(0, 20).bytes(),
       Frames().fde(plain.number(kCode, 8)).bytes(),  // without a CIE
-      "\xff\xff\xff\xff"s + std::string(20, '\0'),   // 64 bits long
-      "\xff\0\0\0"s,                                 // cut off
+      "\xff\xff\xff\xff"s + std::string(20, '\0'),   // 64-bit length
+      "\xff\0\0\0"s,                                 // truncated
   }));
   const ElfOf made(dump_with(frames));
   CHECK(made.counts.frames == 0);
@@ -138,21 +138,22 @@ TEST_CASE("what makes no sense of a frame is left out and counted", "[elf][frame
   CHECK_FALSE(ElfReader(made.bytes).section(".eh_frame"));
 }
 
-TEST_CASE("functions share a CIE where theirs are the same", "[elf][frames]") {
+TEST_CASE("functions with equal CIEs share one", "[elf][frames]") {
   DumpBytes dump;
   dump.header();
   const std::string frames = usual().near_fde(0, kBody.size()).bytes() + std::string(kHeader);
   std::size_t size[2];
   for (const std::uint64_t count : {1, 2}) {
     dump.unwinding(1, frames, kHeader.size(), 0);
-    // The same bytes fit every function: their addresses are relative.
+    // The same bytes fit each function: their addresses are relative.
     dump.load(1, kCode * count, "f", kBody, count);
     size[count - 1] = ElfReader(ElfOf(dump.text()).bytes).content(".eh_frame").size();
   }
   CHECK(size[1] - size[0] < size[0] - 16);
 }
 
-TEST_CASE("frames move with their code, and end where it was overlaid", "[elf][frames]") {
+TEST_CASE("frames move with their code, and those of overwritten code are left out",
+          "[elf][frames]") {
   DumpBytes dump;
   dump.header().unwinding(1, usual().near_fde(0, 20).near_fde(8, 4).bytes(), 0, 0);
   dump.load(1, kCode, "f", kBody, 5)
@@ -168,7 +169,7 @@ TEST_CASE("frames move with their code, and end where it was overlaid", "[elf][f
   CHECK_FALSE(elf.frame_at(kCode));
 }
 
-TEST_CASE("call frame instructions are known by their operands", "[frames]") {
+TEST_CASE("call frame instructions are classified with their operands", "[frames]") {
   CHECK(can_be_moved(""));
   CHECK(can_be_moved("\0\x41\x86\x02\xc6\x0a\x0b\x2d"s));
   CHECK(can_be_moved("\x02\x01\x03\x01\x02\x04\x01\x02\x03\x04\x1d\1\2\3\4\5\6\7\x08"s));

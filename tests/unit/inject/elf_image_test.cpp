@@ -31,7 +31,7 @@ std::vector<std::string> names_of(const ElfReader& elf) {
 
 }  // namespace
 
-TEST_CASE("symbols, code and lines of a dump are read back, whatever machine it is of", "[elf]") {
+TEST_CASE("symbols, code and lines of a dump are written for any machine", "[elf]") {
   struct Case {
     std::endian order;
     std::uint32_t machine;
@@ -66,7 +66,7 @@ TEST_CASE("symbols, code and lines of a dump are read back, whatever machine it 
   CHECK(made.counts.with_lines == 1);
 }
 
-TEST_CASE("code and build-id of the file are in segments", "[elf]") {
+TEST_CASE("code and build id of the file are in segments", "[elf]") {
   const ElfReader elf(ElfOf(DumpBytes().header().load(1, 0x4000, "one", "abcd").text()).bytes);
   std::vector<std::pair<GElf_Word, GElf_Word>> found;
   for (const GElf_Phdr& segment : elf.segments()) {
@@ -94,7 +94,7 @@ TEST_CASE("the file has the flags of its machine's ABI", "[elf]") {
   CHECK(flags(std::endian::little, EM_X86_64) == 0);
 }
 
-TEST_CASE("a dump that names no machine is of the one we run on", "[elf]") {
+TEST_CASE("a dump without a machine uses that of the host", "[elf]") {
   const auto machine = GENERATE(0u, 0x10000u);
   const ElfOf made(DumpBytes().header({.elf_mach = machine}).load(1, 16, "f", "x").text());
 #if defined(__x86_64__)
@@ -112,14 +112,14 @@ TEST_CASE("a dump without functions becomes an ELF file without functions", "[el
   }
 }
 
-TEST_CASE("names are the dump's bytes, and may be empty or repeat", "[elf]") {
+TEST_CASE("names keep their bytes, and may be empty or repeated", "[elf]") {
   DumpBytes dump;
   dump.header().load(1, 0x10, "a b\xff\n", "x").load(1, 0x20, "", "x").load(1, 0x30, "same", "x");
   const ElfReader elf(ElfOf(dump.load(1, 0x40, "same", "x").text()).bytes);
   CHECK(names_of(elf) == std::vector<std::string>{"a b\xff\n", "", "same", "same"});
 }
 
-TEST_CASE("only what was there at the time is in the file, and what was overlaid is counted",
+TEST_CASE("only code that exists at the given time is written, and overwritten code is counted",
           "[elf]") {
   DumpBytes dump;
   dump.header().load(10, 0x1000, "gone", "aaaa").load(10, 0x1010, "cut", "bbbbbb", 2);
@@ -140,7 +140,7 @@ TEST_CASE("only what was there at the time is in the file, and what was overlaid
   CHECK(after.counts.cut == 1);
 }
 
-TEST_CASE("code that was moved takes its lines along", "[elf]") {
+TEST_CASE("lines move with their code", "[elf]") {
   DumpBytes dump;
   dump.header().debug_info(1, 0x1000, {{0x1000, 1, 0, "a"}, {0x1002, 2, 0, "a"}});
   dump.load(1, 0x1000, "f", "abcd", 7).move(5, 0x1000, 0x9000, 4, 7);
@@ -151,7 +151,7 @@ TEST_CASE("code that was moved takes its lines along", "[elf]") {
   CHECK(elf.line_at(0x9002)->line == 2);
 }
 
-TEST_CASE("the rest of a function whose beginning was overlaid keeps its line", "[elf]") {
+TEST_CASE("the rest of a function whose beginning was overwritten keeps its line", "[elf]") {
   DumpBytes dump;
   dump.header().debug_info(1, 0x1000, {{0x1000, 1, 0, "a"}, {0x1001, 2, 0, "a"}});
   dump.load(1, 0x1000, "f", "abcdef").load(2, 0x1000, "g", "xyz", 2);
@@ -161,7 +161,7 @@ TEST_CASE("the rest of a function whose beginning was overlaid keeps its line", 
   CHECK(elf.line_at(0x1005)->line == 2);
 }
 
-TEST_CASE("a line of an unknown file keeps its number, and nonsense numbers are none", "[elf]") {
+TEST_CASE("a line in an unknown file keeps its number, and negative numbers become 0", "[elf]") {
   DumpBytes dump;
   dump.header().debug_info(1, 0x1000, {{0x1000, 5, 0, ""}, {0x1001, -7, -1, "a"}});
   const ElfReader elf(ElfOf(dump.load(1, 0x1000, "f", "ab").text()).bytes);
@@ -171,7 +171,7 @@ TEST_CASE("a line of an unknown file keeps its number, and nonsense numbers are 
   CHECK(elf.line_at(0x1001)->column == 0);
 }
 
-TEST_CASE("the build-id tells contents apart and nothing else", "[elf]") {
+TEST_CASE("the build id depends on the contents only", "[elf]") {
   const auto id = [](const char* code) {
     return ElfReader(ElfOf(DumpBytes().header().load(1, 16, "f", code).text()).bytes).build_id();
   };

@@ -10,7 +10,7 @@ using test::ElfOf;
 using test::ElfReader;
 using test::ElfSymbol;
 
-/// A LOAD that says how large its code is, and has none of it.
+/// A LOAD with the size of its code, but without the code.
 DumpBytes& load_without_code(DumpBytes& dump, Address address, std::uint64_t size,
                              std::string_view name) {
   dump.prefix(0, 56 + name.size() + 1, 1).u32(42).u32(43).u64(address).u64(address);
@@ -19,7 +19,7 @@ DumpBytes& load_without_code(DumpBytes& dump, Address address, std::uint64_t siz
 
 }  // namespace
 
-TEST_CASE("code without bytes has a symbol, and a section that takes no room", "[elf]") {
+TEST_CASE("code without bytes has a symbol and a section without contents", "[elf]") {
   DumpBytes dump;
   load_without_code(dump.header(), 0x10000000, std::uint64_t{1} << 46, "huge");
   dump.load(2, 0x1000, "small", "abcd");
@@ -32,12 +32,12 @@ TEST_CASE("code without bytes has a symbol, and a section that takes no room", "
   CHECK(elf.function_at(0x20000000)->name == "huge");
 }
 
-TEST_CASE("code up to the last address is described without wrapping round", "[elf]") {
+TEST_CASE("code up to the last address does not wrap around", "[elf]") {
   DumpBytes dump;
   dump.header().load(1, UINT64_MAX - 4, "last", "abcd");
   load_without_code(dump, UINT64_MAX - 0x10000000, UINT64_MAX, "too long");
   const ElfReader elf(ElfOf(dump.text()).bytes);
-  REQUIRE(elf.symbols().size() == 1);  // of the same time, the later one
+  REQUIRE(elf.symbols().size() == 1);  // both have the same time: the later record
   CHECK(elf.symbols()[0].range.end() == UINT64_MAX);
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("code of size 0 has a symbol of one byte", "[elf]") {
   CHECK(made.counts.without_code == 0);
 }
 
-TEST_CASE("a 32-bit machine has no functions beyond 4 GiB", "[elf]") {
+TEST_CASE("a 32-bit machine has no functions above 4 GiB", "[elf]") {
   DumpBytes dump;
   dump.header({.elf_mach = EM_ARM}).load(1, 0x100000000, "far", "abcd");
   dump.load(1, 0x8000, "near", "abcd", 2);
@@ -57,7 +57,7 @@ TEST_CASE("a 32-bit machine has no functions beyond 4 GiB", "[elf]") {
   CHECK(made.counts.overlaid == 0);
 }
 
-TEST_CASE("functions that lie far apart are not joined, near ones are", "[elf]") {
+TEST_CASE("functions that are near each other share a section", "[elf]") {
   DumpBytes dump;
   dump.header().load(1, 0x1000, "a", "aa").load(1, 0x1100, "b", "bb").load(1, 0x9000000, "c", "c");
   const ElfReader elf(ElfOf(dump.text()).bytes);
@@ -79,7 +79,7 @@ TEST_CASE("many functions far apart have a bounded number of sections, and all t
   CHECK(made.bytes.size() < 16 * dump.size());
 }
 
-TEST_CASE("filling between functions stays below a bound", "[elf]") {
+TEST_CASE("padding between functions is bounded", "[elf]") {
   constexpr std::uint64_t kCount = 3'000;
   DumpBytes dump;
   dump.header();
@@ -87,8 +87,8 @@ TEST_CASE("filling between functions stays below a bound", "[elf]") {
   CHECK(ElfOf(dump.text()).bytes.size() < (std::size_t{2} << 20));
 }
 
-TEST_CASE("moves of no sense do not multiply code and lines", "[elf]") {
-  // Each takes the code by an index that it had before, and leaves it where it is.
+TEST_CASE("bogus moves do not multiply code and lines", "[elf]") {
+  // Each moves the code by an earlier index of it, and leaves it where it is.
   const std::string code(100'000, 'x');
   DumpBytes dump;
   dump.header().debug_info(1, 0x1000, {{0x1000, 1, 0, "a"}});
@@ -98,7 +98,7 @@ TEST_CASE("moves of no sense do not multiply code and lines", "[elf]") {
   CHECK(ElfOf(dump.text()).bytes.size() < 4 * dump.size());
 }
 
-TEST_CASE("a function in many pieces has its lines once", "[elf]") {
+TEST_CASE("a function that is cut into many parts has its lines once", "[elf]") {
   constexpr std::uint64_t kPieces = 20'000;
   DumpBytes dump;
   dump.header();

@@ -1,4 +1,4 @@
-// Where perf finds the frames of JIT code in what inject_jit() writes.
+// Where perf finds the frames of JIT code in the output of inject_jit().
 
 #include <ctime>
 
@@ -14,7 +14,7 @@ namespace {
 constexpr Address kArena = 0x7f0000000000;
 const std::string kBody(64, '\x90');
 
-/// A dump whose functions each have a frame, as absolute addresses say it.
+/// A dump whose functions each have a frame with absolute addresses.
 std::string dump_with_frames(const std::vector<Address>& functions) {
   DumpBytes dump;
   dump.header();
@@ -39,7 +39,7 @@ std::string recording_of_marker(const std::string& more = "") {
   return b.file({shape}, b.record(10, body.text(), 2) + more);
 }
 
-/// What a process sees at an address, by the mappings and the bytes of their file.
+/// The process's memory at an address, by the mappings and the bytes of their files.
 std::string memory(const Injected& made, Address address, std::size_t size) {
   std::string found;
   const std::vector<MmapEvent> all = made.mappings();
@@ -51,7 +51,8 @@ std::string memory(const Injected& made, Address address, std::size_t size) {
   return found;
 }
 
-/// As perf finds the header: it takes the lowest mapping of the file for the first segment's.
+/// The address of the header as perf computes it: the lowest mapping of the file is the first
+/// segment.
 Address header_address(const Injected& made) {
   Address lowest = UINT64_MAX;
   for (const MmapEvent& event : made.mappings()) {
@@ -69,7 +70,7 @@ Address header_address(const Injected& made) {
 }  // namespace
 
 TEST_CASE("frames of all code are found in memory, through a table", "[inject][frames]") {
-  // The last ones are too far for the file to keep the distance.
+  // The last functions are too far away to keep their distance in the file.
   const auto functions = GENERATE(std::vector<Address>{kArena + 0x2000, kArena, kArena + 0x400},
                                   std::vector<Address>{kArena, kArena + 0x400, kArena + 0x8000000},
                                   std::vector<Address>{kArena + 0x400, kArena, kArena - 0x8000000});
@@ -86,7 +87,7 @@ TEST_CASE("frames of all code are found in memory, through a table", "[inject][f
     const auto entry = table->find(function + 5);
     REQUIRE(entry);
     CHECK(entry->code == function);
-    // Length, distance of the CIE, and where the code is, from here.
+    // Length, distance of the CIE, relative address of the code.
     const std::string fde = memory(made, entry->fde, 24);
     REQUIRE(fde.size() == 24);
     std::uint64_t place = 0;
@@ -99,8 +100,8 @@ TEST_CASE("frames of all code are found in memory, through a table", "[inject][f
   }
 }
 
-TEST_CASE("frames are mapped nowhere where code is", "[inject][frames]") {
-  // In the file the second function lies behind the first, which has its addresses.
+TEST_CASE("frames are not mapped over code", "[inject][frames]") {
+  // In the file the second function comes after the first, which has its addresses.
   const Injected made(recording_of_marker(),
                       {dump_with_frames({kArena, kArena - 0x10040, kArena - 0x20000})});
   for (const MmapEvent& event : made.mappings()) {
@@ -115,9 +116,9 @@ TEST_CASE("frames are mapped nowhere where code is", "[inject][frames]") {
   }
 }
 
-TEST_CASE("frames that one table cannot reach are in the file alone", "[inject][frames]") {
+TEST_CASE("frames that one table cannot reach are only in the file", "[inject][frames]") {
   std::string bytes = dump_with_frames({kArena, kArena + 0x400});
-  SECTION("code lies too far apart") {
+  SECTION("code is too far apart") {
     bytes = dump_with_frames({kArena, kArena + 0x400, kArena + 0x40000000});
   }
   SECTION("code was moved too far") {
@@ -141,7 +142,7 @@ TEST_CASE("frames that one table cannot reach are in the file alone", "[inject][
 }
 
 TEST_CASE("frames are not mapped over a file of the process", "[inject][frames]") {
-  // Without modules to look into, every file counts.
+  // Without modules any file counts as ELF.
   const RecordingBytes b;
   EventShape shape;
   shape.flags |= 1 << 25;

@@ -31,7 +31,7 @@ std::string marker(const RecordingBytes& b, const EventShape& shape) {
 
 }  // namespace
 
-TEST_CASE("code that came to an address later is mapped from then on", "[inject]") {
+TEST_CASE("code that replaces other code is mapped from its time on", "[inject]") {
   const auto order = GENERATE(std::endian::little, std::endian::big);
   const RecordingBytes b(order);
   const EventShape shape = monotonic();
@@ -55,7 +55,7 @@ TEST_CASE("code that came to an address later is mapped from then on", "[inject]
   CHECK(made.contents.facts.is_swapped == (order != std::endian::native));
 }
 
-TEST_CASE("a child that protects its parent's code again does not lose it", "[inject][fork]") {
+TEST_CASE("a child that maps its parent's code again does not lose it", "[inject][fork]") {
   const RecordingBytes b;
   const EventShape shape = monotonic();
   const auto anonymous = [&](std::uint64_t time, std::uint64_t begin) {
@@ -82,7 +82,7 @@ TEST_CASE("a child that protects its parent's code again does not lose it", "[in
   CHECK(kept == std::vector<Address>{0x6000, 0x6000});
 }
 
-TEST_CASE("what is mapped of the file are the code's own bytes", "[inject]") {
+TEST_CASE("the file contains the code's bytes at the mapped offsets", "[inject]") {
   const RecordingBytes b;
   DumpBytes dump;
   dump.header({.elf_mach = 0, .flags = 0x10}).load(20, 0x4010, "first", "abcdefgh", 1);
@@ -99,7 +99,7 @@ TEST_CASE("what is mapped of the file are the code's own bytes", "[inject]") {
   CHECK(ElfReader(elf).header().e_type == ET_DYN);
 }
 
-TEST_CASE("a neighbour of code that was moved away is where it was", "[inject]") {
+TEST_CASE("neighbours of moved code keep their mappings", "[inject]") {
   const RecordingBytes b;
   DumpBytes dump;
   dump.header().load(20, 0x4000, "before", "abcd", 1).load(20, 0x4004, "moved", "efgh", 2);
@@ -130,7 +130,7 @@ TEST_CASE("features of any number stay in the recording", "[inject]") {
   }
 }
 
-TEST_CASE("functions around one that overlaps keep their distance in the file", "[inject]") {
+TEST_CASE("functions around an overlapping one keep their distance in the file", "[inject]") {
   const RecordingBytes b;
   DumpBytes dump;
   dump.header().load(20, 0x4000, "first", "abcdefghijklmnop", 1);
@@ -144,7 +144,7 @@ TEST_CASE("functions around one that overlaps keep their distance in the file", 
   CHECK(made.name_at(0x4009, 35) == "overlaps");
 }
 
-TEST_CASE("memory without a name does not hide code that is there already", "[inject]") {
+TEST_CASE("a later anonymous mapping does not hide existing code", "[inject]") {
   const RecordingBytes b;
   const EventShape shape = monotonic();
   DumpBytes dump;
@@ -161,7 +161,7 @@ TEST_CASE("memory without a name does not hide code that is there already", "[in
   CHECK(made.name_at(0x8001, 35) == "//anon");
 }
 
-TEST_CASE("what happens at one time counts as if code came first", "[inject]") {
+TEST_CASE("code that has the same time as another event comes first", "[inject]") {
   const RecordingBytes b;
   const EventShape shape = monotonic();
   DumpBytes dump;
@@ -176,7 +176,7 @@ TEST_CASE("what happens at one time counts as if code came first", "[inject]") {
   CHECK(made.contents.records[2].view.type == RecordType::sample);
 }
 
-TEST_CASE("code of a dump where an ELF file is mapped is left out", "[inject]") {
+TEST_CASE("code of a dump inside an ELF mapping is left out", "[inject]") {
   const RecordingBytes b;
   const EventShape shape = monotonic();
   const bool is_elf = GENERATE(true, false);
@@ -209,7 +209,7 @@ TEST_CASE("code of a dump where an ELF file is mapped is left out", "[inject]") 
   CHECK(asked == (is_elf ? 0 : 1));
 }
 
-TEST_CASE("code where an ELF file has no symbol is mapped, as nobody else names it", "[inject]") {
+TEST_CASE("code where an ELF file has no symbol is mapped", "[inject]") {
   const RecordingBytes b;
   const EventShape shape = monotonic();
   ElfBytes elf;
@@ -234,7 +234,7 @@ TEST_CASE("code where an ELF file has no symbol is mapped, as nobody else names 
   CHECK(made.name_at(text + 0x801, 25) == "has none");
 }
 
-TEST_CASE("without the dump's clock all code is there from its marker on", "[inject]") {
+TEST_CASE("without the dump's clock all code is mapped at its marker", "[inject]") {
   const RecordingBytes b;
   DumpBytes dump;
   dump.header().load(7000, 0x4000, "first", "abcdefgh", 1).load(9000, 0x4000, "second", "ijkl", 2);
@@ -245,7 +245,7 @@ TEST_CASE("without the dump's clock all code is there from its marker on", "[inj
   CHECK(made.name_at(0x4005, 1) == "first");
 }
 
-TEST_CASE("a dump that cannot be read is named, and the recording is as it was", "[inject]") {
+TEST_CASE("a dump that cannot be read is reported, and the recording is unchanged", "[inject]") {
   const RecordingBytes b;
   const std::string before = b.file({monotonic()}, marker(b, monotonic()));
   const Injected made(before, {});

@@ -7,7 +7,7 @@
 namespace perfmap::test {
 namespace {
 
-/// As tests/wild has names.
+/// Escapes a name as in tests/wild.
 std::string escaped(const std::string& name) {
   std::string text;
   for (const char c : name) text += c == '\\' ? "\\\\" : std::string(1, c);
@@ -16,7 +16,7 @@ std::string escaped(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("a recording written again has all that the old one had", "[inject][wild]") {
+TEST_CASE("a rewritten recording contains everything of the original", "[inject][wild]") {
   const std::string name =
       GENERATE("two-events", "compressed", "pipe", "namespaces", "killed", "cut", "group");
   CAPTURE(name);
@@ -38,7 +38,7 @@ TEST_CASE("a recording written again has all that the old one had", "[inject][wi
   CHECK_FALSE(after.facts.is_compressed);
 }
 
-TEST_CASE("samples of Node.js's code fall into what perf names it, or into the program's file",
+TEST_CASE("samples of Node.js code resolve to perf's names or to the program's file",
           "[inject][wild]") {
   const std::string wild = test::tests_dir("/wild/node/");
   const Injected made(read_file(wild + "perf-683.data"), {read_file(wild + "jit-683-samples.dump")},

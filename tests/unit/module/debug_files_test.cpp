@@ -43,7 +43,8 @@ constexpr char kIdPath[] = "/.build-id/61/6263.debug";  // of "abc"
 
 }  // namespace
 
-TEST_CASE("a debug file is found by build-id, if its own is the same", "[debug-files]") {
+TEST_CASE("a debug file is found by build id and used only if it has the same one",
+          "[debug-files]") {
   const Scratch scratch;
   const std::string path = scratch.write("bin/prog", stripped("abc"));
   CHECK(open(path, {"", {scratch / "debug"}})->debug_file() == nullptr);
@@ -57,7 +58,7 @@ TEST_CASE("a debug file is found by build-id, if its own is the same", "[debug-f
   CHECK(name_of(*open(path, {})) == "-");
 }
 
-TEST_CASE("a debug link is followed beside the file, in .debug and in debug directories",
+TEST_CASE("a debug link is searched next to the file, in .debug and in debug directories",
           "[debug-files]") {
   const std::string place = GENERATE("bin/prog.debug", "bin/.debug/prog.debug", "debug");
   CAPTURE(place);
@@ -73,7 +74,8 @@ TEST_CASE("a debug link is followed beside the file, in .debug and in debug dire
   CHECK(name_of(*open(path, files)) == "-");
 }
 
-TEST_CASE("a debug link's build-id counts more than its checksum", "[debug-files]") {
+TEST_CASE("the build id of a debug file overrides the checksum of the debug link",
+          "[debug-files]") {
   const Scratch scratch;
   const std::string path =
       scratch.write("prog", ElfBytes().build_id("abc").debug_link("prog.debug", 1).text());
@@ -84,7 +86,7 @@ TEST_CASE("a debug link's build-id counts more than its checksum", "[debug-files
   CHECK(name_of(*open(path, files)) == "-");
 }
 
-TEST_CASE("a debug link is a name, and not the file itself", "[debug-files]") {
+TEST_CASE("a debug link must be a plain file name other than the file's own", "[debug-files]") {
   const std::string link = GENERATE("../prog.debug", "/etc/passwd", "", ".", "..", "prog");
   CAPTURE(link);
   const Scratch scratch;
@@ -94,7 +96,7 @@ TEST_CASE("a debug link is a name, and not the file itself", "[debug-files]") {
   CHECK(open(path, {"", {scratch / "debug"}})->debug_file() == nullptr);
 }
 
-TEST_CASE("below a root no link leads out", "[debug-files]") {
+TEST_CASE("links do not lead out of the root", "[debug-files]") {
   const Scratch scratch;
   const std::string outside = scratch.write("outside/secret", debug_of("abc"));
   scratch.write("root/bin/prog", stripped("abc"));
@@ -106,7 +108,7 @@ TEST_CASE("below a root no link leads out", "[debug-files]") {
   CHECK_FALSE(Module::open("/bin/link", files));
   CHECK_FALSE(Module::open("/../outside/secret", files));
 
-  // One that stays inside is as good as any.
+  // A link that stays below the root is followed.
   scratch.write("root/store/x", debug_of("abc"));
   fs::remove(scratch / ("root/usr/lib/debug" + std::string(kIdPath)));
   fs::create_symlink("/store/x", scratch / ("root/usr/lib/debug" + std::string(kIdPath)));
@@ -115,8 +117,7 @@ TEST_CASE("below a root no link leads out", "[debug-files]") {
   CHECK(module->path() == "/bin/prog");
 }
 
-TEST_CASE("with a root, debug directories of the host are looked into afterwards",
-          "[debug-files]") {
+TEST_CASE("with a root, the host's debug directories are searched last", "[debug-files]") {
   const Scratch scratch;
   scratch.write("root/bin/prog", stripped("abc"));
   scratch.write("debug" + std::string(kIdPath), debug_of("abc"));
@@ -124,7 +125,7 @@ TEST_CASE("with a root, debug directories of the host are looked into afterwards
   CHECK(name_of(*open("/bin/prog", files)) == "hidden");
 }
 
-TEST_CASE("FIFOs and directories are refused, and nothing waits for a writer", "[debug-files]") {
+TEST_CASE("FIFOs and directories are refused without blocking", "[debug-files]") {
   const Scratch scratch;
   const std::string fifo = scratch / "fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
@@ -141,7 +142,7 @@ TEST_CASE("FIFOs and directories are refused, and nothing waits for a writer", "
   ::alarm(0);
 }
 
-TEST_CASE("the file that several share is found by build-id, or by its path", "[debug-files]") {
+TEST_CASE("the alternate debug file is found by build id, then by path", "[debug-files]") {
   const Scratch scratch;
   TargetBytes link(Target{});
   link.c_string("../common/shared.debug").raw("abc");
@@ -158,7 +159,7 @@ TEST_CASE("the file that several share is found by build-id, or by its path", "[
   CHECK(open(path, files)->alternate_file()->path() == scratch / "debug" + kIdPath);
 }
 
-TEST_CASE("symbols that were packed with xz are unpacked", "[debug-files]") {
+TEST_CASE("symbols packed with xz are unpacked", "[debug-files]") {
   const std::string inner = debug_of("");
   std::string packed(inner.size() + 4096, '\0');
   std::size_t size = 0;
@@ -167,7 +168,7 @@ TEST_CASE("symbols that were packed with xz are unpacked", "[debug-files]") {
                                   reinterpret_cast<std::uint8_t*>(packed.data()), &size,
                                   packed.size()) == LZMA_OK);
   const bool cut = GENERATE(false, true);
-  // What lies behind the stream does no harm.
+  // Bytes after the stream are ignored.
   packed = cut ? packed.substr(0, size / 2) : packed.substr(0, size) + "behind";
   ElfBytes elf;
   elf.symbols({{"exported", 0x1020, 8}}, SHT_DYNSYM);
@@ -178,7 +179,7 @@ TEST_CASE("symbols that were packed with xz are unpacked", "[debug-files]") {
   CHECK(module->bytes_held() > module->bytes().size() + (cut ? 0 : inner.size()));
 }
 
-TEST_CASE("a module holds no descriptor", "[debug-files]") {
+TEST_CASE("a module keeps no file descriptor open", "[debug-files]") {
   const auto count = [] {
     return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
   };

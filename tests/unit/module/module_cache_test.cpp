@@ -28,7 +28,7 @@ std::shared_ptr<const Module> take(ModuleCache::Answer answer) {
 
 }  // namespace
 
-TEST_CASE("a file is opened once, whatever its paths", "[module-cache]") {
+TEST_CASE("a file is opened once, even under several paths", "[module-cache]") {
   const Scratch scratch;
   const std::string path = scratch.write("a.so", file_of(""));
   fs::create_hard_link(path, scratch / "b.so");
@@ -48,7 +48,7 @@ TEST_CASE("a file is opened once, whatever its paths", "[module-cache]") {
   CHECK(cache.statistics().bytes >= module->bytes_held());
 }
 
-TEST_CASE("a file that was replaced, or written to, is another one", "[module-cache]") {
+TEST_CASE("a file that was replaced or modified is opened again", "[module-cache]") {
   const Scratch scratch;
   const std::string path = scratch.write("a.so", file_of("", "old"));
   ModuleCache cache;
@@ -61,8 +61,9 @@ TEST_CASE("a file that was replaced, or written to, is another one", "[module-ca
   CHECK(take(cache.open(path)) != fresh);
 }
 
-TEST_CASE("copies of a file are one module by their build-id, if their bytes are the same",
-          "[module-cache]") {
+TEST_CASE(
+    "copies with equal build ids share a module if their bytes are equal or build ids are trusted",
+    "[module-cache]") {
   const Scratch scratch;
   const bool trust = GENERATE(false, true);
   ModuleCache cache(ModuleCacheOptions{.trust_build_ids = trust});
@@ -78,8 +79,7 @@ TEST_CASE("copies of a file are one module by their build-id, if their bytes are
   CHECK(cache.find_build_id("abd") == nullptr);
 }
 
-TEST_CASE("what is no ELF file is read once, what is not there is asked for again",
-          "[module-cache]") {
+TEST_CASE("a file that is not ELF is read once, a missing file is retried", "[module-cache]") {
   const Scratch scratch;
   const std::string path = scratch.write("a.txt", "text");
   ModuleCache cache;
@@ -94,7 +94,7 @@ TEST_CASE("what is no ELF file is read once, what is not there is asked for agai
   CHECK(cache.statistics().modules == 1);
 }
 
-TEST_CASE("what was used longest ago goes, unless somebody holds it", "[module-cache]") {
+TEST_CASE("the least recently used module is evicted unless it is in use", "[module-cache]") {
   const Scratch scratch;
   const std::uint64_t each = [&] {
     ModuleCache one;
@@ -125,7 +125,7 @@ TEST_CASE("what was used longest ago goes, unless somebody holds it", "[module-c
   CHECK(take(cache.open(path(0))) == held);
 }
 
-TEST_CASE("however many threads ask for a file, one opens it", "[module-cache]") {
+TEST_CASE("concurrent requests open each file once", "[module-cache]") {
   const Scratch scratch;
   constexpr int kFiles = 20;
   for (int i = 0; i < kFiles; ++i) {

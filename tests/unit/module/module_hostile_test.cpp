@@ -11,7 +11,7 @@ namespace {
 
 using test::ElfBytes;
 
-/// Everything that a small file can have.
+/// A file with each kind of section that is read.
 std::string rich_file(const Target& target) {
   ElfBytes elf(target);
   elf.symbols({{"one", 0x1000, 0x20}, {"two", 0x1020, 0}, {"_Z1fi", 0x1040, 8}});
@@ -27,7 +27,7 @@ std::string rich_file(const Target& target) {
   return elf.text();
 }
 
-/// Answers must lie where they were asked for; all else is the sanitizers' to say.
+/// A symbol must cover its address; sanitizers check the rest.
 void use(std::string bytes) {
   const auto opened = Module::open(Input::from_text(std::move(bytes), "hostile"));
   if (!opened) return;
@@ -45,7 +45,7 @@ void use(std::string bytes) {
 
 }  // namespace
 
-TEST_CASE("a file that is cut anywhere is read as far as it goes", "[module][hostile]") {
+TEST_CASE("a file truncated anywhere is read up to its end", "[module][hostile]") {
   const bool is_64 = GENERATE(true, false);
   const std::string whole = rich_file(
       {std::endian::little, is_64, static_cast<std::uint16_t>(is_64 ? EM_X86_64 : EM_386), 0});
@@ -53,11 +53,11 @@ TEST_CASE("a file that is cut anywhere is read as far as it goes", "[module][hos
   CHECK(whole.size() > 0x1000);
 }
 
-TEST_CASE("a file with changed bits is read as what it is then", "[module][hostile]") {
+TEST_CASE("a file with corrupted bytes is read safely", "[module][hostile]") {
   const bool is_64 = GENERATE(true, false);
   const std::string whole = rich_file(
       {std::endian::little, is_64, static_cast<std::uint16_t>(is_64 ? EM_X86_64 : EM_386), 0});
-  // The code itself, of which there is most, says nothing.
+  // The code is most of the file, and its bytes do not matter.
   for (std::size_t at = 0; at < whole.size(); ++at) {
     if (whole[at] == '\x90') continue;
     for (const unsigned byte : {0x00u, 0x7fu, 0x80u, 0xffu}) {
@@ -77,7 +77,7 @@ TEST_CASE("a file with changed bits is read as what it is then", "[module][hosti
   }
 }
 
-TEST_CASE("huge counts and sizes are not believed", "[module][hostile]") {
+TEST_CASE("huge symbol sizes are clamped to the code", "[module][hostile]") {
   ElfBytes elf;
   elf.symbols({{"all", 0x1000, UINT64_MAX}, {"end", 0x1fff, 0}, {"beyond", UINT64_MAX, 8}});
   const auto module = *Module::open(Input::from_text(elf.text(), "x"));
@@ -87,8 +87,7 @@ TEST_CASE("huge counts and sizes are not believed", "[module][hostile]") {
   CHECK_FALSE(module->find_symbol(UINT64_MAX));
 }
 
-TEST_CASE("names that all are the same endless text cost no more than the file",
-          "[module][hostile]") {
+TEST_CASE("overlapping names in a huge string table do not multiply memory", "[module][hostile]") {
   const std::size_t count = 100'000;
   std::vector<test::TestSymbol> symbols(count, {"", 0, 8});
   std::string code(count * 8, '\x90');
@@ -109,8 +108,8 @@ TEST_CASE("names that all are the same endless text cost no more than the file",
   CHECK(module->find_symbol(0x1000 + 8 * (count - 1))->name.size() == 65536);
 }
 
-TEST_CASE("tables that many headers share are gone over once", "[module][hostile]") {
-  // With 60 000 headers of each kind, going over all of them would take hours.
+TEST_CASE("tables shared by many section headers are read once", "[module][hostile]") {
+  // With 60 000 headers of each kind, reading the table for each would take hours.
   const Target target{std::endian::little, true, EM_X86_64, 0};
   ElfBytes elf;
   elf.symbols({{"f", 0x1000, 8}});
@@ -135,7 +134,7 @@ TEST_CASE("tables that many headers share are gone over once", "[module][hostile
   CHECK(module->find_symbol(0x1000)->name == "f");
 }
 
-TEST_CASE("what unpacks to no end is not unpacked", "[module][hostile]") {
+TEST_CASE("invalid xz data is not unpacked", "[module][hostile]") {
   CHECK_FALSE(unpack_symbols(""));
   CHECK_FALSE(unpack_symbols("no xz at all"));
   CHECK_FALSE(

@@ -27,7 +27,7 @@ constexpr Target kBig32{std::endian::big, false, EM_PPC, 0};
 
 }  // namespace
 
-TEST_CASE("files of both classes and byte orders say the same", "[module]") {
+TEST_CASE("files of both classes and byte orders are read", "[module]") {
   const Target target = GENERATE(kLittle64, kBig64, kLittle32, kBig32);
   CAPTURE(target.machine);
   ElfBytes elf(target);
@@ -48,7 +48,7 @@ TEST_CASE("files of both classes and byte orders say the same", "[module]") {
   CHECK(module->find_symbol(0x1021)->range == AddressRange{0x1020, 0x10});
 }
 
-TEST_CASE("of symbols that begin together the best answers", "[module]") {
+TEST_CASE("of symbols with equal addresses the best one is found", "[module]") {
   ElfBytes elf;
   elf.symbols({{"local", 0x1000, 0x20, STT_FUNC, STB_LOCAL},
                {"weak", 0x1000, 0x20, STT_FUNC, STB_WEAK},
@@ -64,8 +64,7 @@ TEST_CASE("of symbols that begin together the best answers", "[module]") {
   CHECK(name_at(*module, 0x1104) == "local_longer");
 }
 
-TEST_CASE("symbols without size reach to the next one, and not into code that has a name",
-          "[module]") {
+TEST_CASE("symbols without size reach to the next one, but not into sized symbols", "[module]") {
   ElfBytes elf;
   elf.symbols({{"start", 0x1000, 0, STT_NOTYPE},
                {"function", 0x1020, 0x40},
@@ -82,7 +81,7 @@ TEST_CASE("symbols without size reach to the next one, and not into code that ha
   CHECK(name_at(*module, 0x2000) == "-");
 }
 
-TEST_CASE("data, marks of assemblers and what is not defined here are no symbols", "[module]") {
+TEST_CASE("data, assembler marks and undefined symbols are ignored", "[module]") {
   ElfBytes elf;
   elf.section({".data", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, 0x3000, "data"});
   elf.symbols({{"object", 0x1000, 8, STT_OBJECT},
@@ -106,13 +105,13 @@ TEST_CASE("Thumb functions are found at their even addresses", "[module]") {
   CHECK(module_of(elf)->find_symbol(0x1000)->range == AddressRange{0x1000, 6});
 }
 
-TEST_CASE("object files have no symbols, as they have no addresses", "[module]") {
+TEST_CASE("object files have no symbols, because they have no addresses", "[module]") {
   ElfBytes elf;
   elf.symbols({{"f", 0x1000, 6}}).type(ET_REL);
   CHECK(module_of(elf)->symbol_count() == 0);
 }
 
-TEST_CASE("both symbol tables count, and static ones first", "[module]") {
+TEST_CASE("both symbol tables are used, and .symtab takes precedence", "[module]") {
   ElfBytes elf;
   elf.symbols({{"dynamic", 0x1000, 8}, {"alias_d", 0x1010, 8}}, SHT_DYNSYM);
   elf.symbols({{"internal", 0x1008, 8, STT_FUNC, STB_LOCAL}, {"alias_s", 0x1010, 8}});
@@ -122,8 +121,7 @@ TEST_CASE("both symbol tables count, and static ones first", "[module]") {
   CHECK(name_at(*module, 0x1010) == "alias_s");
 }
 
-TEST_CASE("names come in the language of their source, and as they are where they have none",
-          "[module]") {
+TEST_CASE("names are demangled, or returned unchanged if they are not mangled", "[module]") {
   ElfBytes elf;
   elf.symbols({{"_ZN1a1bEi", 0x1000, 8},
                {"plain", 0x1008, 8},
@@ -138,8 +136,9 @@ TEST_CASE("names come in the language of their source, and as they are where the
   CHECK(text(0x1000).data() == text(0x1007).data());
 }
 
-TEST_CASE("offsets in the file become addresses of the segment that has the byte", "[module]") {
-  // The two segments share a page of the file, as linkers other than GNU's like to have it.
+TEST_CASE("file offsets are converted to addresses of the segment that contains the byte",
+          "[module]") {
+  // Both segments share a page of the file, as with linkers other than GNU ld.
   ElfBytes elf(kLittle64, 0x11040, std::string(0x100, 'c'));
   elf.section({".data", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, 0x22140, std::string(0x80, 'd')});
   elf.section({".bss", SHT_NOBITS, SHF_ALLOC | SHF_WRITE, 0x30000, "", 0x1000});
@@ -159,7 +158,7 @@ TEST_CASE("offsets in the file become addresses of the segment that has the byte
   CHECK_FALSE(module->is_code(0x22140));
 }
 
-TEST_CASE("what is no ELF file says why", "[module]") {
+TEST_CASE("a file that is not ELF is an error with its reason", "[module]") {
   const auto why = [](std::string text) {
     const auto module = Module::open(Input::from_text(std::move(text), "x"));
     REQUIRE_FALSE(module);
@@ -179,7 +178,8 @@ TEST_CASE("what is no ELF file says why", "[module]") {
   CHECK(why(odd) == "x is no ELF file: its byte order is unknown");
 }
 
-TEST_CASE("of very many symbols the first look-ups say what all others do", "[module]") {
+TEST_CASE("for very many symbols the first look-ups equal those after the table is built",
+          "[module]") {
   constexpr Address kCount = 5000;
   std::vector<TestSymbol> symbols;
   for (Address i = 0; i < kCount; ++i) {
@@ -192,7 +192,8 @@ TEST_CASE("of very many symbols the first look-ups say what all others do", "[mo
   const auto early = module_of(elf);
   const auto late = module_of(elf);
   const std::size_t count = late->symbol_count();
-  CHECK(count == kCount - kCount / 3);  // those without size lie within others, but for the first
+  CHECK(count ==
+        kCount - kCount / 3);  // others without size are inside sized ones, except the first
   for (Address at = 0x1000; at < 0x1000 + kCount * 16; at += 4) {
     const auto symbol = early->find_symbol(at);
     const auto expected = late->find_symbol(at);
