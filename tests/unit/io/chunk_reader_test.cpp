@@ -28,18 +28,18 @@ Input open_with(const Scratch& scratch, const std::string& text) {
 
 struct Reading {
   std::string text;
-  std::size_t windows = 0;
+  std::size_t chunks = 0;
 };
 
-/// All windows, one behind the other; each starts where the one before ended, at a line's start.
+/// Reads all chunks. Each starts where the previous one ended, at the start of a line.
 Reading read_all(const Input& input, std::string_view text, std::uint64_t offset = 0) {
   Reading all;
-  ChunkReader windows(input, text, offset);
-  for (Window window = windows.next(); !window.text.empty(); window = windows.next()) {
+  ChunkReader chunks(input, text, offset);
+  for (Window window = chunks.next(); !window.text.empty(); window = chunks.next()) {
     CHECK(window.offset == offset + all.text.size());
     CHECK((all.text.empty() || all.text.back() == '\n'));
     all.text += window.text;
-    ++all.windows;
+    ++all.chunks;
   }
   return all;
 }
@@ -48,20 +48,20 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 }  // namespace
 
-TEST_CASE("the first pass over a large file reads it in pieces, a second looks at the mapping",
+TEST_CASE("the first pass over a large file reads it in chunks, a second one uses the mapping",
           "[windows]") {
   const Scratch scratch;
   const std::string text = some_lines(2 * kMiB);
   const Input input = open_with(scratch, text);
   const Reading first = read_all(input, input.text());
   CHECK(first.text == text);
-  CHECK(first.windows >= 8);
+  CHECK(first.chunks >= 8);
   const Reading second = read_all(input, input.text());
   CHECK(second.text == text);
-  CHECK(second.windows == 1);
+  CHECK(second.chunks == 1);
 }
 
-TEST_CASE("windows end with the text, be it less than the file and without a newline",
+TEST_CASE("chunks end with the text, even if it is shorter than the file or lacks a newline",
           "[windows]") {
   const Scratch scratch;
   const std::string text = some_lines(kMiB);
@@ -70,7 +70,7 @@ TEST_CASE("windows end with the text, be it less than the file and without a new
   CHECK(read_all(input, input.text().substr(0, size)).text == text.substr(0, size));
 }
 
-TEST_CASE("windows may start at any line", "[windows]") {
+TEST_CASE("chunks may start at any line", "[windows]") {
   const Scratch scratch;
   const std::string text = some_lines(kMiB);
   const std::size_t start = text.find('\n', kMiB / 2) + 1;
@@ -78,37 +78,37 @@ TEST_CASE("windows may start at any line", "[windows]") {
   CHECK(read_all(input, input.text(), start).text == text.substr(start));
 }
 
-TEST_CASE("a line that is longer than a window is not cut", "[windows]") {
+TEST_CASE("a line longer than a chunk is not split", "[windows]") {
   const Scratch scratch;
   const std::string text = "first\n" + std::string(kMiB, 'x') + "\n" + some_lines(kMiB);
   const Input input = open_with(scratch, text);
   CHECK(read_all(input, input.text()).text == text);
 }
 
-TEST_CASE("text that is no file is one window", "[windows]") {
+TEST_CASE("text that is not a file is one chunk", "[windows]") {
   const Input input = Input::from_text(some_lines(kMiB), "text");
   const Reading all = read_all(input, input.text());
   CHECK(all.text == input.text());
-  CHECK(all.windows == 1);
+  CHECK(all.chunks == 1);
 }
 
-TEST_CASE("a file that became shorter is noticed as it is through the mapping", "[windows]") {
+TEST_CASE("a file that was truncated is detected as it is through the mapping", "[windows]") {
   const Scratch scratch;
   const TruncationGuard guard;
   const std::string text = some_lines(2 * kMiB);
   const Input input = open_with(scratch, text);
-  ChunkReader windows(input, input.text(), 0);
-  REQUIRE_FALSE(windows.next().text.empty());
+  ChunkReader chunks(input, input.text(), 0);
+  REQUIRE_FALSE(chunks.next().text.empty());
   std::filesystem::resize_file(scratch / "x", kMiB);
   std::size_t newlines = 0;
-  for (Window window = windows.next(); !window.text.empty(); window = windows.next()) {
+  for (Window window = chunks.next(); !window.text.empty(); window = chunks.next()) {
     newlines += static_cast<std::size_t>(std::count(window.text.begin(), window.text.end(), '\n'));
   }
   CHECK(newlines < 2 * kMiB / 20);
   CHECK(input.was_truncated());
 }
 
-TEST_CASE("opening many files does not use up the descriptors", "[windows]") {
+TEST_CASE("opening many files does not exhaust the descriptors", "[windows]") {
   const Scratch scratch;
   std::vector<Input> inputs;
   for (int i = 0; i < 100; ++i) inputs.push_back(open_with(scratch, some_lines(kMiB / 2)));

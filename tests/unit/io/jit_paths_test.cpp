@@ -1,4 +1,4 @@
-// The files of processes: where they are looked for, and which are believed.
+// Files of processes: where they are searched, and which are trusted.
 
 #include "perfmap/jit_paths.hpp"
 
@@ -25,8 +25,7 @@ void append(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a process's map is not believed when it is a link, a FIFO or another user's",
-          "[hostile]") {
+TEST_CASE("a process's map is not trusted if it is a link, a FIFO or another user's", "[hostile]") {
   const Scratch scratch;
   Roots roots{.proc = scratch / "proc", .tmp = scratch / ""};
   const std::string path = scratch / "perf-42.map";
@@ -53,7 +52,7 @@ TEST_CASE("a process's map is not believed when it is a link, a FIFO or another 
 }
 
 TEST_CASE("a process's user is the effective one of its status", "[process]") {
-  // The kernel gives the directory of a process that changed its user to root.
+  // The directory of a process that changed its user belongs to root.
   const Scratch scratch;
   const Roots roots{.proc = scratch / "proc", .tmp = "/tmp"};
   const std::string path = scratch.write("proc/42/root/tmp/perf-42.map", "1000 10 foo\n");
@@ -71,7 +70,7 @@ TEST_CASE("a process's user is the effective one of its status", "[process]") {
         std::string::npos);
 }
 
-TEST_CASE("what was opened below a root is not looked for outside of it later",
+TEST_CASE("refreshing a file opened below a root does not open the file outside it",
           "[process][hostile]") {
   const Scratch scratch;
   scratch.write("root/tmp/a.map", "1000 10 inside\n");
@@ -121,7 +120,7 @@ TEST_CASE("a process's jitdumps are those that it has mapped, or else the one in
   CHECK(texts() == "in tmp;");
 }
 
-TEST_CASE("a process in a container is looked for below its own root under its inner pid",
+TEST_CASE("a map of a process in a container is found below its root by its inner pid",
           "[process]") {
   const Scratch scratch;
   const Roots roots{.proc = scratch / "proc", .tmp = "/tmp"};
@@ -134,7 +133,7 @@ TEST_CASE("a process in a container is looked for below its own root under its i
   CHECK(input->text() == "1000 10 inside\n");
   CHECK(input->name() == process + "/root/tmp/perf-3.map");
   CHECK(process_of_thread(17291, roots) == 17291);
-  // An absolute link inside the container means the container's file, never the host's.
+  // An absolute link inside the container leads to the container's file, never to the host's.
   std::filesystem::remove(process + "/root/tmp/perf-3.map");
   std::filesystem::create_symlink("/etc/passwd", process + "/root/tmp/perf-3.map");
   CHECK(!find_process_map(17291, roots));

@@ -9,8 +9,8 @@
 namespace perfmap {
 namespace {
 
-/// What comes out of a pipe into which `text` is written, `piece` bytes at a time; and whether each
-/// block but the last ends where a line does.
+/// Writes `text` to a pipe, `piece` bytes at a time, and returns what is read from it; and whether
+/// each block but the last ends with a line.
 std::string through_pipe(const std::string& text, std::size_t piece, bool& whole_lines) {
   int ends[2] = {};
   REQUIRE(::pipe(ends) == 0);
@@ -37,7 +37,7 @@ std::string through_pipe(const std::string& text, std::size_t piece, bool& whole
 
 }  // namespace
 
-TEST_CASE("whatever the pieces, blocks are whole lines and nothing is lost", "[bytes]") {
+TEST_CASE("for any sizes of writes, blocks are whole lines and nothing is lost", "[bytes]") {
   std::string text;
   for (int i = 0; i < 400; ++i) text += std::string(static_cast<std::size_t>(i % 97), 'x') + "\n";
   for (const std::string& end : {std::string(), std::string("no newline")}) {
@@ -51,7 +51,7 @@ TEST_CASE("whatever the pieces, blocks are whole lines and nothing is lost", "[b
   CHECK(through_pipe("", 1, whole_lines).empty());
 }
 
-TEST_CASE("a line that is too long loses its end, and the next one nothing", "[bytes]") {
+TEST_CASE("a line that is too long loses its end, and the next line is complete", "[bytes]") {
   const std::string line(LineBlocks::kMaxLine + (std::size_t{5} << 20), 'x');
   bool whole_lines = false;
   const std::string got = through_pipe("first\n" + line + "\nlast\n", 1 << 20, whole_lines);
@@ -61,7 +61,7 @@ TEST_CASE("a line that is too long loses its end, and the next one nothing", "[b
   CHECK(got.ends_with("xxx\nlast\n"));
 }
 
-TEST_CASE("a line without end is refused", "[bytes][hostile]") {
+TEST_CASE("an endless line is rejected", "[bytes][hostile]") {
   auto blocks = LineBlocks::open("/dev/zero");
   REQUIRE(blocks);
   auto block = blocks->next();
@@ -73,7 +73,7 @@ TEST_CASE("a line without end is refused", "[bytes][hostile]") {
   CHECK(block.error().message == "cannot read /dev/zero: a line of more than 1024 MiB");
 }
 
-TEST_CASE("a folder has no lines, and what is missing is not found", "[bytes]") {
+TEST_CASE("a folder is an error, and a missing file is not found", "[bytes]") {
   const test::Scratch scratch;
   CHECK(LineBlocks::open(scratch.path()).error().message ==
         "cannot open " + scratch.path() + ": Is a directory");

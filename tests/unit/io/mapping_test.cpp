@@ -20,7 +20,7 @@ bool is_mapped(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a file is mapped as long as its mapping lives, wherever that moves", "[input]") {
+TEST_CASE("a file stays mapped while its mapping lives, also after a move", "[input]") {
   const test::Scratch scratch;
   const std::string path = scratch.write("file", "text");
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -26,7 +26,7 @@ mode_t mode_of(const std::string& path) {
   return status.st_mode & 07777;
 }
 
-/// A process of a made-up /proc that has `file` open with these flags.
+/// A process in a fake /proc that has `file` open with these flags.
 void add_process(const test::Scratch& proc, const std::string& pid, const std::string& file,
                  const std::string& flags) {
   proc.write(pid + "/fdinfo/4", "pos:\t0\nflags:\t" + flags + "\nmnt_id:\t1\n");
@@ -36,7 +36,7 @@ void add_process(const test::Scratch& proc, const std::string& pid, const std::s
 
 }  // namespace
 
-TEST_CASE("a file below a root is not looked for under its shown name", "[input]") {
+TEST_CASE("refreshing a file below a root does not use its displayed name", "[input]") {
   const test::Scratch scratch;
   fs::create_directories(scratch / "root");
   scratch.write("root/file", "inside");
@@ -64,7 +64,7 @@ TEST_CASE("a process that has the file open for writing is found", "[rewriting]"
   CHECK(!find_writer(input.facts(), proc / "no-such-directory"));
 }
 
-TEST_CASE("in the real /proc we find ourselves", "[rewriting]") {
+TEST_CASE("the test finds itself in the real /proc", "[rewriting]") {
   const test::Scratch directory;
   const std::string path = directory.write("perf-1.map", "text\n");
   const Input input = opened(path);
@@ -76,7 +76,7 @@ TEST_CASE("in the real /proc we find ourselves", "[rewriting]") {
   CHECK(!objection_to_rewriting(input, true));
 }
 
-TEST_CASE("what is no regular file is not rewritten, not even by force", "[rewriting]") {
+TEST_CASE("a file that is not regular is not rewritten, even with force", "[rewriting]") {
   CHECK(objection_to_rewriting(opened("/dev/null"), true));
   CHECK(objection_to_rewriting(Input::from_text("text\n", "some.json"), true));
   const test::Scratch directory;
@@ -86,7 +86,7 @@ TEST_CASE("what is no regular file is not rewritten, not even by force", "[rewri
   CHECK(objection_to_rewriting(*standard_input, true) == "cannot rewrite standard input in place");
 }
 
-TEST_CASE("taking write rights leaves the other rights alone", "[rewriting]") {
+TEST_CASE("removing write permissions keeps the other permissions", "[rewriting]") {
   const test::Scratch directory;
   const std::string path = directory.write("perf-1.map", "text\n");
   REQUIRE(::chmod(path.c_str(), 0666) == 0);
@@ -94,7 +94,7 @@ TEST_CASE("taking write rights leaves the other rights alone", "[rewriting]") {
   CHECK(mode_of(path) == 0644);
 }
 
-TEST_CASE("a link put in the place of what was read leads to no foreign file", "[rewriting]") {
+TEST_CASE("a link that replaces the input does not lead to another file", "[rewriting]") {
   const test::Scratch directory;
   const std::string path = directory.write("perf-1.map", "text\n");
   const std::string victim = directory.write("victim", "precious\n");
@@ -114,7 +114,7 @@ TEST_CASE("a link put in the place of what was read leads to no foreign file", "
   CHECK(test::read_file(directory / "victim") == "precious\n");
 }
 
-TEST_CASE("a map that was read through a link is replaced where the link leads", "[rewriting]") {
+TEST_CASE("a map read through a link is replaced at the link's target", "[rewriting]") {
   const test::Scratch directory;
   directory.write("real.map", "text\n");
   fs::create_symlink("real.map", directory / "link.map");
@@ -127,7 +127,7 @@ TEST_CASE("a map that was read through a link is replaced where the link leads",
   CHECK(fs::is_symlink(directory / "link.map"));
 }
 
-TEST_CASE("what is written has no name until it is whole", "[output]") {
+TEST_CASE("a file has no name until it is complete", "[output]") {
   const test::Scratch directory;
   const Descriptor nameless(::open(directory.path().c_str(), O_WRONLY | O_TMPFILE, 0600));
   if (!nameless.is_open()) {
@@ -143,7 +143,7 @@ TEST_CASE("what is written has no name until it is whole", "[output]") {
   CHECK(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("the target of a link is made where it is not there yet", "[output]") {
+TEST_CASE("the missing target of a link is created", "[output]") {
   const test::Scratch directory;
   fs::create_directory(directory / "sub");
   fs::create_symlink("sub/second", directory / "first");
@@ -156,7 +156,7 @@ TEST_CASE("the target of a link is made where it is not there yet", "[output]") 
   CHECK(fs::file_size(directory / "sub/target") == 5);
 }
 
-TEST_CASE("a link to itself is no target", "[output]") {
+TEST_CASE("a link to itself is not replaced", "[output]") {
   const test::Scratch directory;
   fs::create_symlink("loop", directory / "loop");
   const auto made = OutputFile::replace(directory / "loop");

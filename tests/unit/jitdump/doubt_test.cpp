@@ -3,7 +3,7 @@
 
 using namespace perfmap;
 
-TEST_CASE("each kind of doubt has a name of its own, and an explanation") {
+TEST_CASE("each kind of doubt has a unique name and an explanation") {
   std::string all;
   Doubts doubts;
   for (unsigned i = 0; i < kDoubtCount; ++i) {
@@ -17,7 +17,7 @@ TEST_CASE("each kind of doubt has a name of its own, and an explanation") {
   REQUIRE(to_string(doubts) == all);
 }
 
-TEST_CASE("doubts are listed in one order, whatever the order in which they came") {
+TEST_CASE("doubts are listed in a fixed order") {
   Doubts doubts;
   REQUIRE(!doubts.any());
   REQUIRE(to_string(doubts).empty());

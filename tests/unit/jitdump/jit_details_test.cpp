@@ -34,7 +34,7 @@ Offsets offsets_of(const Jitdump& dump) {
   return offsets;
 }
 
-/// "address line file" of each, addresses in hexadecimal.
+/// "address line file" of each line, addresses in hexadecimal.
 std::vector<std::string> shown(const std::vector<CodeLine>& lines) {
   std::vector<std::string> all;
   for (const CodeLine& line : lines) {
@@ -96,7 +96,7 @@ TEST_CASE("another thread's LOAD does not take debug information for another add
   CHECK_FALSE(details.debug_info(offsets.loads[2]));
 }
 
-TEST_CASE("of two records for one LOAD the later counts", "[details]") {
+TEST_CASE("of two records for one LOAD the later one wins", "[details]") {
   const Jitdump dump = dump_of(DumpBytes()
                                    .header()
                                    .debug_info(1, 0x1000, {{0x1000, 7, 3, "a.js"}})
@@ -111,7 +111,7 @@ TEST_CASE("of two records for one LOAD the later counts", "[details]") {
   CHECK(details.unwinding(offsets.loads[0]) == offsets.unwindings[1]);
 }
 
-TEST_CASE("debug information whose LOAD was lost does not wait for ever", "[details]") {
+TEST_CASE("debug information whose LOAD is lost expires", "[details]") {
   DumpBytes bytes;
   bytes.header().debug_info(1, 0x1000, {{0x1000, 7, 3, "a.js"}});
   for (std::uint64_t i = 0; i < 300; ++i) bytes.load(2 + i, 0x2000 + 16 * i, "other", "cccc");
@@ -142,7 +142,7 @@ TEST_CASE("a line covers code up to the next line or the end of the function", "
   CHECK_FALSE(details.line_at(load + 1, 0x1006));
 }
 
-TEST_CASE("lines come by address, and of equal addresses the last counts", "[details]") {
+TEST_CASE("lines are sorted by address, and of equal addresses the last one wins", "[details]") {
   const Jitdump dump = dump_of(
       DumpBytes()
           .header()
@@ -157,7 +157,7 @@ TEST_CASE("lines come by address, and of equal addresses the last counts", "[det
   CHECK(details.line_at(load, 0x1003)->line == 8);
 }
 
-TEST_CASE("lines at or behind the end of the function cover nothing", "[details]") {
+TEST_CASE("lines at or after the end of the function are dropped", "[details]") {
   CHECK(lines_of(DumpBytes()
                      .header()
                      .debug_info(1, 0x1000, {{0x1000, 1, 0, "q"}, {0x1004, 0, 0, ""}})
@@ -178,7 +178,7 @@ TEST_CASE("trap: V8 writes the addresses of lines 0x40 too high", "[details][tra
   CHECK(JitDetails(dump).lines(offsets_of(dump).loads[0])[1].as_written == 0x1044);
 }
 
-TEST_CASE("a V8 that writes addresses of lines as they are is taken at its word", "[details]") {
+TEST_CASE("V8 line addresses that are correct are not adjusted", "[details]") {
   CHECK(lines_of(DumpBytes()
                      .header(kV8)
                      .debug_info(1, 0x1000, {{0x1004, 1, 0, "a"}, {0x1044, 2, 0, "a"}})
@@ -186,7 +186,7 @@ TEST_CASE("a V8 that writes addresses of lines as they are is taken at its word"
         Shown{"1004 1 a", "1044 2 a"});
 }
 
-TEST_CASE("trap: Erlang's lines below the code begin where the code does", "[details][traps]") {
+TEST_CASE("trap: Erlang's lines below the code start at its first address", "[details][traps]") {
   CHECK(lines_of(DumpBytes()
                      .header()
                      .debug_info(1, 0x1000,
@@ -198,14 +198,14 @@ TEST_CASE("trap: Erlang's lines below the code begin where the code does", "[det
         Shown{"1000 1 m.erl", "1000 2 m.erl", "1002 3 m.erl"});
 }
 
-TEST_CASE("trap: FF 00 as a file name is the file before", "[details][traps]") {
+TEST_CASE("trap: file name FF 00 repeats the previous one", "[details][traps]") {
   CHECK(lines_of(DumpBytes()
                      .header()
                      .debug_info(1, 0x1000, {{0x1000, 1, 0, "a"}, {0x1001, 2, 0, "\xff"}})
                      .load(2, 0x1000, "f", "cccc")) == Shown{"1000 1 a", "1001 2 a"});
 }
 
-TEST_CASE("trap: V8's file names with NULs in them end where the next line begins",
+TEST_CASE("trap: V8's file names that contain NULs end where the next line begins",
           "[details][traps]") {
   const std::string freed = "\xb6\xd1\xca\r\0\0\0\0\xe0\x82\xa0'\xcfH\xc0g"s;
   const auto bytes = [&](std::string_view name) {
@@ -223,7 +223,7 @@ TEST_CASE("trap: V8's file names with NULs in them end where the next line begin
   CHECK(lines_of(bytes("")) == Shown{"1000 1 ", "1002 2 "});
 }
 
-TEST_CASE("lines that run over the end of their record are none", "[details]") {
+TEST_CASE("lines that exceed their record are dropped", "[details]") {
   const auto count = GENERATE(2ull, 1ull << 32, ~0ull);
   for (const auto& header : {DumpBytes::Header{}, kV8}) {
     CHECK(lines_of(DumpBytes()
@@ -240,7 +240,7 @@ TEST_CASE("lines that run over the end of their record are none", "[details]") {
   }
 }
 
-TEST_CASE("details follow a dump that grows", "[details]") {
+TEST_CASE("details follow a growing dump", "[details]") {
   test::Scratch scratch;
   DumpBytes bytes;
   bytes.header().debug_info(1, 0x1000, {{0x1000, 7, 3, "a.js"}});
@@ -263,7 +263,7 @@ TEST_CASE("details follow a dump that grows", "[details]") {
   CHECK_FALSE(details.debug_info(load));
 }
 
-TEST_CASE("every line of a real dump of V8 lies in its function and has its file",
+TEST_CASE("each line of a real V8 dump is inside its function and has its file",
           "[details][wild]") {
   Result<Input> input = Input::open(test::tests_dir("/wild/node/jit-683-lines.dump"));
   REQUIRE(input);

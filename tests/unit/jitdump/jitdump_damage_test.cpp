@@ -15,7 +15,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a record below 16 bytes costs what lies before the next one", "[jitdump]") {
+TEST_CASE("a record below 16 bytes loses only the bytes before the next record", "[jitdump]") {
   const std::string text = DumpBytes()
                                .header()
                                .load(1, 0x1000, "first", "cc")
@@ -30,7 +30,7 @@ TEST_CASE("a record below 16 bytes costs what lies before the next one", "[jitdu
   CHECK(reading.messages[0] == "104: 23 bytes are no record: reading goes on behind them");
 }
 
-TEST_CASE("a record that is torn in the middle costs itself", "[jitdump]") {
+TEST_CASE("a record truncated in the middle loses only itself", "[jitdump]") {
   const std::string torn = DumpBytes().load(2, 0x1800, "torn", std::string(400, 'c')).text();
   const std::string text = DumpBytes().header().load(1, 0x1000, "first", "cc").text() +
                            torn.substr(0, 100) + DumpBytes().load(3, 0x2000, "second", "cc").text();
@@ -39,7 +39,7 @@ TEST_CASE("a record that is torn in the middle costs itself", "[jitdump]") {
   CHECK(reading.lost == 100);
 }
 
-TEST_CASE("a torn tail is counted, and not there yet while the dump grows", "[jitdump]") {
+TEST_CASE("a truncated last record is counted, but is pending while the dump grows", "[jitdump]") {
   const std::string whole = DumpBytes().header().load(1, 0x1000, "first", "cc").text();
   const std::string text = whole + DumpBytes().load(2, 0x2000, "second", "cc").text();
   const std::string cut = text.substr(0, text.size() - 1);
@@ -53,8 +53,8 @@ TEST_CASE("a torn tail is counted, and not there yet while the dump grows", "[ji
 }
 
 TEST_CASE("a buffer that parent and child both wrote is read once", "[jitdump]") {
-  // CPython: the child flushes what the parent has buffered, and later the parent does, too. The
-  // buffer begins in the middle of a record.
+  // CPython: the child flushes what the parent has buffered, and later the parent flushes it again.
+  // The buffer begins in the middle of a record.
   const std::string before = DumpBytes().header().load(1, 0x1000, "first", "some code").text();
   const std::string buffered = DumpBytes().load(2, 0x2000, "second", "more code").text() +
                                DumpBytes().load(3, 0x3000, "third", "and more").text();
@@ -70,20 +70,20 @@ TEST_CASE("a buffer that parent and child both wrote is read once", "[jitdump]")
       "bytes repeat those before them: a forked child wrote the buffer of its parent"));
 }
 
-TEST_CASE("records behind a CLOSE count, unless they are not to", "[jitdump]") {
+TEST_CASE("records after a CLOSE are read, except with stop_at_close", "[jitdump]") {
   const std::string text =
       DumpBytes().header().load(1, 0x1000, "f", "c").close(2).load(3, 0x2000, "g", "c").text();
   CHECK(read(dump_of(text)).names == Names{"f", "g"});
   CHECK(read(dump_of(text, {.stop_at_close = true})).names == Names{"f"});
 }
 
-TEST_CASE("damage all over a large file costs time in proportion to it", "[jitdump][hostile]") {
+TEST_CASE("damage throughout a large file costs linear time", "[jitdump][hostile]") {
   const auto& pattern = GENERATE(values<std::string>({
       "\0"s,                                                       // LOAD ids with size 0
-      "\0\0\0\0\x40\0\0\0"s,                                       // LOAD ids with a size that fits
+      "\0\0\0\0\x40\0\0\0"s,                                       // LOAD ids with a valid size
       "\0\0\0\0\x10\x27\0\0"s,                                     // with a larger one
-      DumpBytes().prefix(0, 0x10000000, 0).text(),                 // with one beyond the end
-      DumpBytes().load(1, 0x1000, "f", "c").text().substr(0, 50),  // torn records
+      DumpBytes().prefix(0, 0x10000000, 0).text(),                 // with one past the end
+      DumpBytes().load(1, 0x1000, "f", "c").text().substr(0, 50),  // truncated records
       DumpBytes().load(1, 0x1000, "f", "c").text() + "garbage",
   }));
   std::string text = DumpBytes().header().text();

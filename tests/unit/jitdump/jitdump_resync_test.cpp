@@ -1,4 +1,4 @@
-// What is taken for a record behind damage, and what is not.
+// Which bytes after damage are accepted as a record.
 
 #include <cstdint>
 #include <string>
@@ -17,8 +17,8 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("an unknown record has 16 bytes at least", "[jitdump][damage]") {
-  // Of 15 bytes it would end where the LOAD begins, whose first byte is the last one of its time.
+TEST_CASE("an unknown record has at least 16 bytes", "[jitdump][damage]") {
+  // With 15 bytes it would end where the LOAD begins, whose first byte is the last one of its time.
   const std::string prefix = DumpBytes(std::endian::little).prefix(9, 15, 5).text();
   const std::string load = DumpBytes(std::endian::little).load(6, 0x1000, "f", "code").text();
   const std::string header = DumpBytes(std::endian::little).header().text();
@@ -32,7 +32,7 @@ TEST_CASE("an unknown record has 16 bytes at least", "[jitdump][damage]") {
   CHECK(whole.records.size() == 2);
   CHECK(whole.lost == 0);
 
-  // No record ends before one of 15 bytes either.
+  // An unknown record is rejected if a record of 15 bytes follows it.
   const std::string known = DumpBytes(std::endian::little).prefix(0, 15, 5).text().substr(0, 15);
   const std::string unknown = DumpBytes(std::endian::little).prefix(9, 16, 5).text();
   const Reading before = read(dump_of(header + unknown + known + load));
@@ -40,7 +40,7 @@ TEST_CASE("an unknown record has 16 bytes at least", "[jitdump][damage]") {
   CHECK(before.lost == 31);
 }
 
-TEST_CASE("behind damage only what is within 52 days of the record before counts",
+TEST_CASE("after damage only records within 52 days of the previous one are accepted",
           "[jitdump][damage]") {
   constexpr std::uint64_t kNow = std::uint64_t{1} << 60;
   constexpr std::uint64_t kWindow = std::uint64_t{1} << 52;
@@ -60,8 +60,7 @@ TEST_CASE("behind damage only what is within 52 days of the record before counts
   CHECK(reading.lost == garbage.size() + (counts ? 0 : tail.size()));
 }
 
-TEST_CASE("a first line that has its file from the line before has a file of that name",
-          "[jitdump]") {
+TEST_CASE("FF 00 as the first file name of a record is a name", "[jitdump]") {
   const Jitdump dump = dump_of(
       DumpBytes().header().debug_info(1, 16, {{16, 1, 0, "\xff"}, {20, 2, 0, "\xff"}}).text());
   const Reading reading = read(dump);

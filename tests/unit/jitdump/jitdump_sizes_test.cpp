@@ -1,4 +1,4 @@
-// Records whose sizes contradict each other: the bytes that are there count, and the rest is said.
+// Records whose sizes contradict each other: the existing bytes count, and the rest is reported.
 
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ using test::dump_of;
 using test::DumpBytes;
 using namespace std::string_literals;
 
-/// A LOAD that says `size` and has `code`.
+/// A LOAD with a size field of `size` and the bytes `code`.
 DumpBytes& odd_load(DumpBytes& bytes, std::uint64_t address, std::uint64_t size,
                     std::string_view name, std::string_view code, std::uint64_t index = 1) {
   bytes.prefix(0, 56 + name.size() + 1 + code.size(), 5).u32(42).u32(43).u64(address).u64(address);
@@ -47,7 +47,7 @@ std::optional<ResolvedName> name_at(const Resolver& resolver, Address address) {
 
 }  // namespace
 
-TEST_CASE("a LOAD with fewer bytes of code than it says has those, and takes nobody else's place",
+TEST_CASE("a LOAD with less code than its size covers only the existing bytes",
           "[jitdump][damage]") {
   const std::uint64_t size =
       GENERATE(std::uint64_t{9}, std::uint64_t{1} << 40, std::uint64_t{1} << 63, UINT64_MAX);
@@ -73,8 +73,7 @@ TEST_CASE("a LOAD with fewer bytes of code than it says has those, and takes nob
                     ", but room for 8 bytes: perf takes other bytes for code"});
 }
 
-TEST_CASE("a LOAD that leaves its code out is no damage, with padding or without",
-          "[jitdump][damage]") {
+TEST_CASE("a LOAD without code is not damaged, with or without padding", "[jitdump][damage]") {
   const std::string padding = GENERATE(""s, "\0"s, "\0\0\0\0\0\0\0"s);
   DumpBytes bytes;
   bytes.header();
@@ -87,7 +86,7 @@ TEST_CASE("a LOAD that leaves its code out is no damage, with padding or without
   CHECK(problems_of(dump).empty());
 }
 
-TEST_CASE("eight zeros, or one other byte, behind a name are code", "[jitdump][damage]") {
+TEST_CASE("eight zeros, or one other byte, after a name are code", "[jitdump][damage]") {
   const std::string code = GENERATE("\0\0\0\0\0\0\0\0"s, "\xc3"s);
   DumpBytes bytes;
   bytes.header();
@@ -97,7 +96,7 @@ TEST_CASE("eight zeros, or one other byte, behind a name are code", "[jitdump][d
   CHECK(found->range.size == code.size());
 }
 
-TEST_CASE("an odd LOAD in a map has the bytes that are there", "[jitdump][damage]") {
+TEST_CASE("in a map, an inconsistent LOAD has the size of its bytes", "[jitdump][damage]") {
   DumpBytes bytes;
   bytes.header();
   odd_load(bytes, 0x1000, std::uint64_t{1} << 40, "odd", "8 bytes!");
@@ -106,7 +105,7 @@ TEST_CASE("an odd LOAD in a map has the bytes that are there", "[jitdump][damage
   CHECK(map_text_at(Timeline(dump, problems), Timeline::kEnd).text == "1000 8 odd\n");
 }
 
-TEST_CASE("of a MOVE that contradicts its LOAD the smaller size counts", "[timeline][damage]") {
+TEST_CASE("if a MOVE contradicts its LOAD, the smaller size counts", "[timeline][damage]") {
   const auto [moved, there, doubt] = GENERATE(table<std::uint64_t, std::uint64_t, Doubt>({
       {std::uint64_t{1} << 40, 8, Doubt::clamped_range},
       {3, 3, Doubt::damaged_record},
@@ -130,7 +129,7 @@ TEST_CASE("of a MOVE that contradicts its LOAD the smaller size counts", "[timel
                                          " bytes, of which 8 were loaded"});
 }
 
-TEST_CASE("a MOVE that some LOAD of its index agrees with is no damage", "[timeline][damage]") {
+TEST_CASE("a MOVE with the size of any LOAD of its index is not damaged", "[timeline][damage]") {
   const Jitdump dump = dump_of(DumpBytes()
                                    .header()
                                    .load(1, 0x1000, "f", "8 bytes!", 4)
@@ -144,7 +143,7 @@ TEST_CASE("a MOVE that some LOAD of its index agrees with is no damage", "[timel
   CHECK_FALSE(found->doubts.any());
 }
 
-TEST_CASE("a MOVE of an unknown index has no more than was loaded at its old address",
+TEST_CASE("a MOVE of an unknown index is limited to the code loaded at its old address",
           "[timeline][damage]") {
   const Jitdump dump = dump_of(DumpBytes()
                                    .header()
@@ -159,7 +158,7 @@ TEST_CASE("a MOVE of an unknown index has no more than was loaded at its old add
   CHECK(problems_of(dump).size() == 1);
 }
 
-TEST_CASE("sizes of lines and of unwinding information that cannot be are reported",
+TEST_CASE("impossible sizes of lines and of unwinding information are reported",
           "[jitdump][damage]") {
   const DumpBytes::Line line{16, 1, 0, "a.c"};
   std::string lines = DumpBytes().header().debug_info(1, 16, {line}).text();
@@ -167,13 +166,13 @@ TEST_CASE("sizes of lines and of unwinding information that cannot be are report
   CHECK(problems_of(dump_of(lines)) == std::vector{"JD211 +40 its source lines run over its end"s});
   std::string unwinding = DumpBytes().header().unwinding(1, "frame...header..", 8, 0).text();
   unwinding[40 + 16] = 17;
-  // Where nothing follows, the sizes are all that says what a record is.
+  // Without a next record only the sizes identify a record.
   unwinding += DumpBytes().load(2, 0x1000, "f", "c").text();
   CHECK(problems_of(dump_of(unwinding)) ==
         std::vector{"JD212 +56 its sizes do not fit into the record"s});
 }
 
-TEST_CASE("a header whose size no record begins at has 40 bytes", "[jitdump][damage]") {
+TEST_CASE("a header with a size at which no record begins has 40 bytes", "[jitdump][damage]") {
   const std::uint32_t size = GENERATE(41u, 48u, 90u, 1u << 20, 8u);
   CAPTURE(size);
   const Jitdump dump = dump_of(DumpBytes()
@@ -209,7 +208,7 @@ TEST_CASE("code reaches the last byte of the address space", "[timeline]") {
         "fffffffffffffff0 c top\nfffffffffffffffc 2 middle\nfffffffffffffffe 2 top\n");
 }
 
-TEST_CASE("one byte at the very end is code, too, and can be moved away", "[timeline]") {
+TEST_CASE("one byte at the last address is code, and can be moved", "[timeline]") {
   const Jitdump dump = dump_of(
       DumpBytes().header().load(1, UINT64_MAX, "last", "c", 1).move(5, UINT64_MAX, 0, 1, 1).text());
   Diagnostics problems(0);
@@ -219,7 +218,7 @@ TEST_CASE("one byte at the very end is code, too, and can be moved away", "[time
   CHECK(timeline.find(0, 5));
 }
 
-TEST_CASE("code that would pass the end of the address space is cut there", "[timeline]") {
+TEST_CASE("code past the end of the address space is truncated there", "[timeline]") {
   const auto found = name_at(
       resolver_of(dump_of(DumpBytes().header().load_of_size(1, UINT64_MAX - 15, 17, "top").text())),
       UINT64_MAX);

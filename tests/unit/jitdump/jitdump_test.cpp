@@ -19,7 +19,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("an empty dump has no records, and nothing is wrong with it", "[jitdump]") {
+TEST_CASE("an empty dump has no records and no problems", "[jitdump]") {
   const Jitdump dump = dump_of("");
   CHECK_FALSE(dump.header());
   const Reading reading = read(dump);
@@ -27,28 +27,28 @@ TEST_CASE("an empty dump has no records, and nothing is wrong with it", "[jitdum
   CHECK(reading.messages.empty());
 }
 
-TEST_CASE("a dump that is nothing but its header has no records", "[jitdump]") {
+TEST_CASE("a dump that contains only a header has no records", "[jitdump]") {
   const Jitdump dump = dump_of(DumpBytes().header().text());
   REQUIRE(dump.header());
   CHECK(dump.header()->pid == 42);
   CHECK(read(dump).records.empty());
 }
 
-TEST_CASE("records begin behind a header that is longer than 40 bytes", "[jitdump]") {
+TEST_CASE("records begin after a header longer than 40 bytes", "[jitdump]") {
   const Jitdump dump = dump_of(
       DumpBytes().header({.total_size = 52}).raw("twelve bytes").load(5, 0x1000, "f", "cc").text());
   CHECK(dump.header_extra() == "twelve bytes");
   CHECK(read(dump).names == Names{"f"});
 }
 
-TEST_CASE("a header whose size cannot be is taken for one of 40 bytes", "[jitdump]") {
+TEST_CASE("a header with an impossible size has 40 bytes", "[jitdump]") {
   const auto size = GENERATE(0u, 16u, 39u, 5000u, 0xffffffffu);
   const Jitdump dump =
       dump_of(DumpBytes().header({.total_size = size}).load(5, 0x1000, "f", "cc").text());
   CHECK(read(dump).names == Names{"f"});
 }
 
-TEST_CASE("versions, flags, machine and padding of the header keep nobody from reading",
+TEST_CASE("unexpected versions, flags, machines and padding of the header are accepted",
           "[jitdump]") {
   const auto header = GENERATE(values<DumpBytes::Header>({
       {.version = 0},
@@ -61,7 +61,7 @@ TEST_CASE("versions, flags, machine and padding of the header keep nobody from r
   CHECK(read(dump).names == Names{"f"});
 }
 
-TEST_CASE("records need not be aligned", "[jitdump]") {
+TEST_CASE("records need no alignment", "[jitdump]") {
   DumpBytes bytes;
   bytes.header();
   Names expected;
@@ -82,7 +82,7 @@ TEST_CASE("a record of an unknown kind is kept and skipped by its size", "[jitdu
   CHECK(reading.messages.empty());
 }
 
-TEST_CASE("code bytes are those behind the name, whatever pads the record", "[jitdump]") {
+TEST_CASE("code follows the name, and bytes after it are padding", "[jitdump]") {
   const Jitdump dump = dump_of(DumpBytes()
                                    .header()
                                    .prefix(0, 56 + 2 + 4 + 3, 5)
@@ -100,7 +100,7 @@ TEST_CASE("code bytes are those behind the name, whatever pads the record", "[ji
   CHECK(load->padding == "\0\0\0"s);
 }
 
-TEST_CASE("a LOAD that leaves its code out has a size and no bytes", "[jitdump]") {
+TEST_CASE("a LOAD without code has a size and no bytes", "[jitdump]") {
   const Jitdump dump = dump_of(DumpBytes()
                                    .header()
                                    .prefix(0, 56 + 2, 5)
@@ -118,7 +118,7 @@ TEST_CASE("a LOAD that leaves its code out has a size and no bytes", "[jitdump]"
   CHECK(load->code.empty());
 }
 
-TEST_CASE("a name without an end is no name", "[jitdump]") {
+TEST_CASE("a LOAD with an unterminated name is not decoded", "[jitdump]") {
   const Jitdump dump = dump_of(DumpBytes()
                                    .header()
                                    .prefix(0, 60, 5)
@@ -137,7 +137,7 @@ TEST_CASE("a name without an end is no name", "[jitdump]") {
   CHECK(reading.names == Names{"g"});
 }
 
-TEST_CASE("a code size beyond the address space ends there", "[jitdump]") {
+TEST_CASE("a code size past the end of the address space is truncated there", "[jitdump]") {
   const Jitdump dump = dump_of(DumpBytes()
                                    .header()
                                    .prefix(0, 58, 5)
@@ -155,7 +155,7 @@ TEST_CASE("a code size beyond the address space ends there", "[jitdump]") {
   CHECK(load->code_size == UINT64_MAX);
 }
 
-TEST_CASE("a file name FF 00 is that of the line before", "[jitdump]") {
+TEST_CASE("file name FF 00 repeats that of the previous line", "[jitdump]") {
   const Jitdump dump = dump_of(
       DumpBytes().header().debug_info(1, 16, {{16, 1, 0, "a.c"}, {20, 2, 0, "\xff"}}).text());
   const auto lines = decode_lines(read(dump).records.at(0));
@@ -165,10 +165,10 @@ TEST_CASE("a file name FF 00 is that of the line before", "[jitdump]") {
   CHECK((*lines)[1].file_repeats);
 }
 
-TEST_CASE("lines that run over their record are no lines", "[jitdump]") {
+TEST_CASE("lines that exceed their record are not decoded", "[jitdump]") {
   const DumpBytes::Line line{16, 1, 0, "abcdefgh"};
   std::string text = DumpBytes().header().debug_info(1, 16, {line}).text();
-  SECTION("a file name without an end") { text.back() = 'x'; }
+  SECTION("an unterminated file name") { text.back() = 'x'; }
   SECTION("more lines than fit") { text[40 + 24] = 2; }
   SECTION("an absurd number of lines") { text[40 + 30] = '\x7f'; }
   const Jitdump dump = dump_of(text + DumpBytes().load(6, 0x1000, "f", "cc").text());
@@ -178,7 +178,7 @@ TEST_CASE("lines that run over their record are no lines", "[jitdump]") {
   CHECK(reading.odd_sizes.size() <= 1);
 }
 
-TEST_CASE("unwinding information is found in either order", "[jitdump]") {
+TEST_CASE("unwinding information is decoded in either order", "[jitdump]") {
   const std::string frame = "\x14\0\0\0\0\0\0\0some frame"s;
   const std::string header = "\x01\x1b\x03\x3btable..."s;
   const bool header_first = GENERATE(false, true);
@@ -193,10 +193,10 @@ TEST_CASE("unwinding information is found in either order", "[jitdump]") {
   CHECK(info->padding.size() == 5);
 }
 
-TEST_CASE("unwinding information whose sizes do not fit is none", "[jitdump]") {
+TEST_CASE("unwinding information with inconsistent sizes is not decoded", "[jitdump]") {
   std::string text = DumpBytes().header().unwinding(1, "frame...header..", 8, 0).text();
-  SECTION("the header is larger than all of it") { text[40 + 24] = 17; }
-  SECTION("all of it is larger than the record") { text[40 + 16] = 17; }
+  SECTION("the header is larger than the data") { text[40 + 24] = 17; }
+  SECTION("the data is larger than the record") { text[40 + 16] = 17; }
   const Jitdump dump = dump_of(text + DumpBytes().load(6, 0x1000, "f", "cc").text());
   const Reading reading = read(dump);
   REQUIRE(reading.records.size() == 2);

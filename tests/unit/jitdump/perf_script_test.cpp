@@ -24,7 +24,7 @@ std::string filtered(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-TEST_CASE("frames that are marked as doubtful are renamed, and keep their mark", "[perf-script]") {
+TEST_CASE("frames with a doubt marker are renamed and keep the marker", "[perf-script]") {
   CHECK(filtered({"\t            124b main+0x4b (/bin/app)\t(?)",
                   "\t            7010 [unknown] (/tmp/perf-7.map)\t(?)",
                   "\t            7020 [unknown] (//anon)\t(?scanned-frame,guessed-owner)",
@@ -35,7 +35,7 @@ TEST_CASE("frames that are marked as doubtful are renamed, and keep their mark",
         "\t            9020 [unknown] (//anon)\t(?)\n");
 }
 
-TEST_CASE("frames in files that runtimes keep code in are named, and in others not",
+TEST_CASE("frames in files that runtimes use for code are renamed, others are not",
           "[perf-script]") {
   CHECK(filtered({"\t            7010 [unknown] (/memfd:jit (deleted))",
                   "\t            7010 [unknown] (/dev/shm/jit-7)",
@@ -47,7 +47,8 @@ TEST_CASE("frames in files that runtimes keep code in are named, and in others n
         "\t            7010 [unknown] (/usr/lib/libc.so.6)\n");
 }
 
-TEST_CASE("lines below a frame are none, and say nothing about offsets", "[perf-script]") {
+TEST_CASE("source lines below a frame are not frames and do not change the offsets",
+          "[perf-script]") {
   const std::string source = "  app.c:12\n";
   CHECK(filtered({"\t            124b main+0x4b (/bin/app)", "  app.c:12",
                   "\t            7010 [unknown] (/tmp/perf-7.map)"}) ==
@@ -59,7 +60,7 @@ TEST_CASE("lines below a frame are none, and say nothing about offsets", "[perf-
             "             7010 jitted (/tmp/perf-7.map)\n");
 }
 
-TEST_CASE("what only looks like a mark is a part of the module's name", "[perf-script]") {
+TEST_CASE("text that only resembles a doubt marker is part of the module's name", "[perf-script]") {
   const std::string line = "\t            7010 [unknown] (/tmp/perf-7.map\t(?)";
   CHECK(filtered({line}) == line + "\n");
 }

@@ -1,4 +1,4 @@
-// What is doubtful about the names that maps give.
+// Doubts about names from maps.
 
 #include <string>
 
@@ -19,13 +19,13 @@ Resolver resolver_of(std::string text, std::string other = "") {
 /// "NAME: DOUBTS".
 std::string answer(const Resolver& resolver, Address address) {
   const Resolution found = resolver.find({address});
-  if (!found.found) return "nobody";
+  if (!found.found) return "no name";
   return std::string(found.found->name) + ": " + to_string(found.found->doubts);
 }
 
 }  // namespace
 
-TEST_CASE("an address that entries of one map name differently is a reused one", "[doubt]") {
+TEST_CASE("an address with different names in one map is reused", "[doubt]") {
   const Resolver resolver = resolver_of("1000 10 old\n1008 10 new\n2000 10 other\n");
   CHECK(answer(resolver, 0x1007) == "old: ");
   CHECK(answer(resolver, 0x1008) == "new: reused-address");
@@ -34,7 +34,7 @@ TEST_CASE("an address that entries of one map name differently is a reused one",
   CHECK(answer(resolver, 0x2000) == "other: ");
 }
 
-TEST_CASE("entries that agree, or of different maps, leave no doubt", "[doubt]") {
+TEST_CASE("entries with equal names, or in different maps, cause no doubt", "[doubt]") {
   CHECK(answer(resolver_of("1000 10 same\n1000 20 same\n"), 0x1000) == "same: ");
   const Resolver both = resolver_of("1000 10 parent\n", "1000 10 child\n");
   CHECK(answer(both, 0x1000) == "child: ");
@@ -43,14 +43,13 @@ TEST_CASE("entries that agree, or of different maps, leave no doubt", "[doubt]")
   CHECK(answer(reused, 0x1008) == "b: reused-address");
 }
 
-TEST_CASE("an entry that is hidden under two others still makes their address a reused one",
-          "[doubt]") {
+TEST_CASE("an entry hidden by two others still makes its addresses reused", "[doubt]") {
   const Resolver resolver = resolver_of("1000 100 first\n1000 100 second\n1010 10 second\n");
   CHECK(answer(resolver, 0x1018) == "second: reused-address");
   CHECK(answer(resolver, 0x10ff) == "second: reused-address");
 }
 
-TEST_CASE("a size that passes the end, and a line that was torn, are doubtful", "[doubt]") {
+TEST_CASE("a range past the last address and a corrupted line are doubtful", "[doubt]") {
   const Resolver resolver = resolver_of(
       "fffffffffffffff0 20 cut\n4000 10 py::site7fbf1fc215f9 b py::exp\n"
       "5000 10 nul" +

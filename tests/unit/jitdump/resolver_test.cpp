@@ -38,7 +38,7 @@ const std::string kTwoTimes = test::DumpBytes()
 
 }  // namespace
 
-TEST_CASE("a dump is asked before every map, and by time", "[resolver]") {
+TEST_CASE("a dump takes precedence over all maps, and depends on the time", "[resolver]") {
   const Resolver resolver = resolver_of({map_of("1000 100 mapped\n")}, {test::dump_of(kTwoTimes)});
   CHECK(answer(resolver, {0x1004, 15}) == "early+4");
   CHECK(answer(resolver, {0x1004, 25}) == "late+4");
@@ -47,7 +47,7 @@ TEST_CASE("a dump is asked before every map, and by time", "[resolver]") {
   CHECK(answer(resolver, {0x5000}) == "not-covered");
 }
 
-TEST_CASE("of several dumps the later is asked first", "[resolver]") {
+TEST_CASE("of several dumps the later one takes precedence", "[resolver]") {
   const std::string other =
       test::DumpBytes().header().load(12, 0x1000, "other", std::string(4, 'c')).text();
   const Resolver resolver = resolver_of({}, {test::dump_of(kTwoTimes), test::dump_of(other)});
@@ -56,13 +56,13 @@ TEST_CASE("of several dumps the later is asked first", "[resolver]") {
   CHECK(answer(resolver, {0x1006, 13}) == "early+6");
 }
 
-TEST_CASE("an address that has code only later says so", "[resolver]") {
+TEST_CASE("an address with code only at a later time is reported as before-load", "[resolver]") {
   const Resolver resolver = resolver_of({}, {test::dump_of(kTwoTimes)});
   CHECK(answer(resolver, {0x1000, 9}) == "before-load");
   CHECK(answer(resolver, {0x2000, 9}) == "not-covered");
 }
 
-TEST_CASE("lines go by where the code was when it was loaded", "[resolver]") {
+TEST_CASE("lines are found by the address at which the code was loaded", "[resolver]") {
   const std::string moved =
       test::DumpBytes()
           .header()
@@ -84,7 +84,7 @@ TEST_CASE("lines go by where the code was when it was loaded", "[resolver]") {
   CHECK(resolver.input(answer.found->source).name() == "jit-42.dump");
 }
 
-TEST_CASE("what a dump says at a time can be had as a map", "[resolver]") {
+TEST_CASE("a dump's contents at a given time are converted to a map", "[resolver]") {
   Diagnostics problems(1);
   const Timeline timeline(test::dump_of(kTwoTimes), problems);
   CHECK(map_text_at(timeline, 15).text == "1000 10 early\n");
@@ -92,8 +92,7 @@ TEST_CASE("what a dump says at a time can be had as a map", "[resolver]") {
   CHECK(map_text_at(timeline, 9).text.empty());
 }
 
-TEST_CASE("times are seconds, and perf's six decimals stand for all of their microsecond",
-          "[time]") {
+TEST_CASE("times are seconds, and six decimals include the whole microsecond", "[time]") {
   CHECK(parse_seconds("12") == 12'000'000'000);
   CHECK(parse_seconds("12.5") == 12'500'000'000);
   CHECK(parse_seconds("4526.030252") == 4'526'030'252'999);

@@ -13,7 +13,7 @@ std::string damaged_text() { return "DTiX is what this text begins with, and it 
 
 }  // namespace
 
-TEST_CASE("a log of PyPy is told by a section line, in colour, of a thread or with CRLF",
+TEST_CASE("a PyPy log is detected by a section line, also with colours, thread numbers or CRLF",
           "[kind]") {
   for (const char* const log : {
            "[acc21dcd7d5] {jit-backend-addr\nLoop 1 has address",
@@ -29,7 +29,7 @@ TEST_CASE("a log of PyPy is told by a section line, in colour, of a thread or wi
   }
 }
 
-TEST_CASE("a log that begins within a section is one", "[kind]") {
+TEST_CASE("a log that begins inside a section is detected", "[kind]") {
   for (const std::string first : {
            "          end: 0x7f501b136df7\n",
            "+299: i5 = getfield_gc_i(p0, descr=<FieldS pypy.interpreter.pyframe 72>)\n",
@@ -44,7 +44,7 @@ TEST_CASE("a log that begins within a section is one", "[kind]") {
   }
 }
 
-TEST_CASE("what looks like a section line makes no log of a map or of JSON", "[kind]") {
+TEST_CASE("lines that resemble section lines do not make a map or JSON a log", "[kind]") {
   for (const char* const map : {
            "1000 10 f\n[1a] {gc-minor\n[1b] gc-minor}\n",
            "# written by hand\n0x1000 0x10 [1a] {gc-minor\n[1a] {gc-minor\n",
@@ -61,7 +61,7 @@ TEST_CASE("what looks like a section line makes no log of a map or of JSON", "[k
   CHECK(detect_kind(std::string(4096, 'x') + "\n[1a] {x\n") == SourceKind::perf_map);
 }
 
-TEST_CASE("each real map is a map, and each real log a log", "[kind][wild]") {
+TEST_CASE("all real maps and logs are detected", "[kind][wild]") {
   const std::filesystem::path wild = test::tests_dir("/wild");
   unsigned maps = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(wild)) {
@@ -81,7 +81,7 @@ TEST_CASE("each real map is a map, and each real log a log", "[kind][wild]") {
   CHECK(maps >= 3);
 }
 
-TEST_CASE("a jitdump with one wrong byte in its magic number is a damaged one", "[kind]") {
+TEST_CASE("a jitdump with one wrong byte in its magic number is detected as damaged", "[kind]") {
   for (const std::endian order : {std::endian::little, std::endian::big}) {
     const std::string dump = test::DumpBytes(order).header().load(1, 0x1000, "f", "code").text();
     CHECK_FALSE(is_damaged_jitdump(dump));
@@ -104,8 +104,7 @@ TEST_CASE("a jitdump with one wrong byte in its magic number is a damaged one", 
   }
 }
 
-TEST_CASE("binary data is told from text, from filler and from a file that begins with a hole",
-          "[kind]") {
+TEST_CASE("binary data is distinguished from text, filler and a leading hole", "[kind]") {
   std::string binary;
   for (int i = 0; i < 1024; ++i) binary += static_cast<char>(i * 37);
   CHECK(is_binary(binary));

@@ -23,7 +23,7 @@ Timeline timeline_of(const DumpBytes& bytes,
   return {dump_of(bytes.text()), problems, conversion};
 }
 
-/// The name of what was there, "" for nothing.
+/// The name of the code there, "" if there is none.
 std::string name_at(const Timeline& timeline, Address address,
                     std::uint64_t time = Timeline::kEnd) {
   const auto code = timeline.find(address, time);
@@ -34,7 +34,7 @@ std::string name_at(const Timeline& timeline, Address address,
 
 }  // namespace
 
-TEST_CASE("nothing is in the timeline of an empty dump", "[timeline]") {
+TEST_CASE("the timeline of an empty dump is empty", "[timeline]") {
   for (const DumpBytes& bytes : {DumpBytes(), DumpBytes().header()}) {
     const Timeline timeline = timeline_of(bytes);
     CHECK_FALSE(timeline.find(0));
@@ -44,7 +44,7 @@ TEST_CASE("nothing is in the timeline of an empty dump", "[timeline]") {
   }
 }
 
-TEST_CASE("code is there from its load on, and its successor from its own", "[timeline]") {
+TEST_CASE("code exists from its load until the load that replaces it", "[timeline]") {
   const Timeline timeline = timeline_of(
       DumpBytes().header().load(10, 0x1000, "old", "cccc").load(20, 0x1000, "new", "cccc"));
   CHECK(name_at(timeline, 0x1000, 9).empty());
@@ -57,8 +57,7 @@ TEST_CASE("code is there from its load on, and its successor from its own", "[ti
   CHECK(timeline.find(0x1000, 25)->until == Timeline::kEnd);
 }
 
-TEST_CASE("questions asked together have the answers of each alone, up to the last time",
-          "[timeline]") {
+TEST_CASE("find_all() equals find() for each query, up to the last time", "[timeline]") {
   const Timeline timeline = timeline_of(DumpBytes()
                                             .header()
                                             .load(10, 0x1000, "old", "cccc")
@@ -89,7 +88,7 @@ TEST_CASE("trap: a MOVE ends the old range and starts the new one", "[timeline][
   CHECK(timeline.move_count() == 1);
 }
 
-TEST_CASE("a MOVE of what is not there moves nothing", "[timeline]") {
+TEST_CASE("a MOVE of unknown code moves nothing", "[timeline]") {
   const Timeline timeline = timeline_of(
       DumpBytes().header().load(10, 0x1000, "f", "cccc").move(20, 0x5000, 0x2000, 4, 77));
   CHECK(name_at(timeline, 0x1000) == "f");
@@ -97,14 +96,14 @@ TEST_CASE("a MOVE of what is not there moves nothing", "[timeline]") {
   CHECK(timeline.move_count() == 0);
 }
 
-TEST_CASE("trap: code_index is no key: each LOAD is code of its own", "[timeline][traps]") {
+TEST_CASE("trap: code_index is not a key: each LOAD is separate code", "[timeline][traps]") {
   const Timeline timeline = timeline_of(
       DumpBytes().header().load(10, 0x1000, "a", "cccc", 7).load(20, 0x2000, "b", "cccc", 7));
   CHECK(name_at(timeline, 0x1000) == "a");
   CHECK(name_at(timeline, 0x2000) == "b");
 }
 
-TEST_CASE("trap: records count in the order of time, not of the file", "[timeline][traps]") {
+TEST_CASE("trap: records are ordered by time, not by offset", "[timeline][traps]") {
   const Timeline timeline = timeline_of(
       DumpBytes().header().load(20, 0x1000, "late", "cccc").load(10, 0x1000, "early", "cccc"));
   CHECK(name_at(timeline, 0x1000, 15) == "early");
@@ -121,14 +120,14 @@ TEST_CASE("trap: a LOAD over part of older code trims it from that time on", "[t
   CHECK(timeline.find(0x1006)->range == AddressRange{0x1000, 10});
 }
 
-TEST_CASE("code of size 0 answers for its first byte", "[timeline]") {
+TEST_CASE("code of size 0 covers its first byte", "[timeline]") {
   const Timeline timeline = timeline_of(DumpBytes().header().load(10, 0x1000, "stub", ""));
   CHECK(name_at(timeline, 0x1000) == "stub");
   CHECK(name_at(timeline, 0x1001).empty());
   CHECK(timeline.find(0x1000)->range == AddressRange{0x1000, 0});
 }
 
-TEST_CASE("sizes that wrap end with the address space", "[timeline]") {
+TEST_CASE("sizes that wrap end at the end of the address space", "[timeline]") {
   const Timeline timeline = timeline_of(DumpBytes()
                                             .header()
                                             .load_of_size(10, 0x1000, UINT64_MAX, "all")
@@ -143,7 +142,7 @@ TEST_CASE("sizes that wrap end with the address space", "[timeline]") {
   CHECK(name_at(timeline, UINT64_MAX) == "last");
 }
 
-TEST_CASE("ticks become nanoseconds where the conversion is known", "[timeline]") {
+TEST_CASE("ticks are converted to nanoseconds if the conversion is known", "[timeline]") {
   const TimeConversion conversion{.shift = 1, .mult = 3, .zero = 100};
   const Timeline timeline =
       timeline_of(DumpBytes().header({.flags = 1}).load(10, 0x1000, "f", "cccc"), conversion);
@@ -152,7 +151,7 @@ TEST_CASE("ticks become nanoseconds where the conversion is known", "[timeline]"
   CHECK(name_at(timeline, 0x1000, 115) == "f");
 }
 
-TEST_CASE("a timeline follows a dump that grows", "[timeline]") {
+TEST_CASE("a timeline follows a growing dump", "[timeline]") {
   test::Scratch scratch;
   DumpBytes bytes;
   bytes.header().load(10, 0x1000, "old", "cccc");
@@ -168,7 +167,7 @@ TEST_CASE("a timeline follows a dump that grows", "[timeline]") {
   CHECK(name_at(timeline, 0x1000, 19) == "old");
 }
 
-TEST_CASE("a dump that was cut behind our back has no code any more", "[timeline][hostile]") {
+TEST_CASE("a dump that was truncated after opening has no code", "[timeline][hostile]") {
   test::Scratch scratch;
   DumpBytes bytes;
   bytes.header().load(10, 0x1000, "f", std::string(3 << 12, 'c'));
@@ -184,7 +183,7 @@ TEST_CASE("a dump that was cut behind our back has no code any more", "[timeline
   CHECK_FALSE(timeline.find(0x1000));
 }
 
-TEST_CASE("a million loads over the same page cost no more than others", "[timeline][hostile]") {
+TEST_CASE("a million loads over one page keep look-ups correct and fast", "[timeline][hostile]") {
   constexpr std::uint64_t kMany = 1'000'000;
   std::mt19937_64 random(3);
   DumpBytes bytes;
@@ -207,8 +206,8 @@ TEST_CASE("a million loads over the same page cost no more than others", "[timel
   }
 }
 
-TEST_CASE("indices of code cannot be chosen so that MOVEs take long", "[timeline][hostile]") {
-  // Multiples of the bucket counts of a hash table, to which all of them would go.
+TEST_CASE("chosen code indices cannot make MOVEs slow", "[timeline][hostile]") {
+  // Multiples of a hash table's bucket counts, which would all share one bucket.
   constexpr std::uint64_t kBuckets[] = {126'271, 256'279, 520'241, 1'056'323};
   DumpBytes bytes;
   bytes.header();

@@ -1,4 +1,4 @@
-// What is in a record.
+// Decoding of records.
 
 #include "support/recording_bytes.hpp"
 #include "support/recording_reading.hpp"
@@ -29,7 +29,7 @@ RecordedEvent event_of(const EventShape& shape) {
   return event;
 }
 
-/// Everything that a sample can have.
+/// All fields that a sample can have.
 EventShape full_shape() {
   return {.sample_type = (1 << 24) - 1,
           .read_format = 1 | 2 | 4 | 8 | 16,
@@ -44,7 +44,7 @@ SampleValues full_values() {
   values.pid = 42;
   values.tid = 43;
   values.cpu = 5;
-  values.read = {2, 10, 10, 1, 2, 3, 4, 5, 6};  // two of a group: value, id, lost each
+  values.read = {2, 10, 10, 1, 2, 3, 4, 5, 6};  // two members of a group: value, id, lost each
   values.callchain = {UINT64_MAX - 511, 0x401000, 0x402000};
   values.raw = "twelve bytes";
   values.branches = {1, 2, 3, 4, 5, 6};
@@ -58,8 +58,7 @@ SampleValues full_values() {
 
 }  // namespace
 
-TEST_CASE("a sample's fields stand in an order of their own, not that of their bits",
-          "[perfdata]") {
+TEST_CASE("a sample's fields are in their own order, not in that of their bits", "[perfdata]") {
   const std::endian order = GENERATE(from_range(kOrders));
   const EventShape shape = full_shape();
   const std::string bytes = RecordingBytes(order).sample(shape, full_values());
@@ -90,7 +89,7 @@ TEST_CASE("a sample's fields stand in an order of their own, not that of their b
   CHECK(sample->interrupted.find(0) == 0xaa);
 }
 
-TEST_CASE("a stack of size 0 has no count of used bytes behind it", "[perfdata]") {
+TEST_CASE("a stack of size 0 is not followed by the number of used bytes", "[perfdata]") {
   const std::endian order = GENERATE(from_range(kOrders));
   const EventShape shape = full_shape();
   SampleValues values = full_values();
@@ -103,7 +102,7 @@ TEST_CASE("a stack of size 0 has no count of used bytes behind it", "[perfdata]"
   CHECK(sample->interrupted.find(0) == 0xaa);
 }
 
-TEST_CASE("no more of a stack is used than was copied", "[perfdata]") {
+TEST_CASE("a stack is limited to the copied bytes", "[perfdata]") {
   const EventShape shape = full_shape();
   SampleValues values = full_values();
   values.stack_used = UINT64_MAX;
@@ -129,7 +128,7 @@ TEST_CASE("a kernel thread has no registers", "[perfdata]") {
   CHECK(sample->interrupted.find(0) == 0xaa);
 }
 
-TEST_CASE("a sample that is too short has the fields that fit", "[perfdata]") {
+TEST_CASE("a truncated sample has the fields that fit", "[perfdata]") {
   const EventShape shape = full_shape();
   const std::string bytes = RecordingBytes().sample(shape, full_values());
   for (std::size_t size = 8; size < bytes.size(); ++size) {
@@ -145,7 +144,7 @@ TEST_CASE("a sample that is too short has the fields that fit", "[perfdata]") {
   }
 }
 
-TEST_CASE("an event that counts has the period of its samples", "[perfdata]") {
+TEST_CASE("a sample of an event with a fixed period has that period", "[perfdata]") {
   const EventShape shape;
   const std::string bytes = RecordingBytes().sample(shape, full_values());
   const RecordView view = view_of(bytes, RecordType::sample, std::endian::native);
@@ -156,7 +155,7 @@ TEST_CASE("an event that counts has the period of its samples", "[perfdata]") {
   CHECK(decode_sample(view, event)->period == 1);
 }
 
-TEST_CASE("mappings tell a file by its inode or by its build-id", "[perfdata]") {
+TEST_CASE("a mapping contains its file's inode or build id", "[perfdata]") {
   const std::endian order = GENERATE(from_range(kOrders));
   const RecordingBytes bytes(order);
   const auto body = [&](const std::string& identity) {
@@ -195,7 +194,7 @@ TEST_CASE("mappings tell a file by its inode or by its build-id", "[perfdata]") 
   CHECK(by_id->name == "/bin/cat");
 }
 
-TEST_CASE("a mapping of data is one that is not executable", "[perfdata]") {
+TEST_CASE("a mapping of data is not executable", "[perfdata]") {
   const RecordingBytes bytes;
   const std::string record = bytes.record(
       1, bytes.bytes().u32(1).u32(1).u64(UINT64_MAX - 1).u64(0x2000).u64(0).padded("x").text());
@@ -205,10 +204,10 @@ TEST_CASE("a mapping of data is one that is not executable", "[perfdata]") {
   REQUIRE(data);
   CHECK(code->access.execute);
   CHECK(!data->access.execute);
-  CHECK(code->range.size == 1);  // it does not wrap
+  CHECK(code->range.size == 1);  // no wrap-around
 }
 
-TEST_CASE("records that are too short for their type are none", "[perfdata]") {
+TEST_CASE("records too short for their type are not decoded", "[perfdata]") {
   const std::string bytes = RecordingBytes().record(1, "1234567");
   const auto of = [&](RecordType type) { return view_of(bytes, type, std::endian::native); };
   CHECK(!decode_mmap(of(RecordType::mmap)));
@@ -223,7 +222,7 @@ TEST_CASE("records that are too short for their type are none", "[perfdata]") {
   CHECK(!decode_comm(of(RecordType::mmap)));
 }
 
-TEST_CASE("what else a recording tells is read in either byte order", "[perfdata]") {
+TEST_CASE("other records are decoded in either byte order", "[perfdata]") {
   const std::endian order = GENERATE(from_range(kOrders));
   const RecordingBytes bytes(order);
   const std::string lost = bytes.record(2, bytes.bytes().u64(7).u64(12).text());

@@ -1,4 +1,4 @@
-// What goes wrong for those who read records the obvious way.
+// Traps for naive readers of records.
 
 #include <algorithm>
 #include <malloc.h>
@@ -31,7 +31,7 @@ using Times = std::vector<std::uint64_t>;
 
 }  // namespace
 
-TEST_CASE("an AUX trace's bytes are no records", "[perfdata]") {
+TEST_CASE("data of an AUX trace is skipped", "[perfdata]") {
   const RecordingBytes bytes(GENERATE(from_range(kOrders)));
   const EventShape shape;
   const std::string aux = bytes.record(71, bytes.bytes().u64(48).zeros(32).text());
@@ -44,7 +44,7 @@ TEST_CASE("an AUX trace's bytes are no records", "[perfdata]") {
   CHECK(contents.lost_bytes == 0);
 }
 
-TEST_CASE("an AUX trace that the file does not hold is lost", "[perfdata]") {
+TEST_CASE("AUX data missing in the file counts as lost", "[perfdata]") {
   const RecordingBytes bytes;
   const std::string aux = bytes.record(71, bytes.bytes().u64(UINT64_MAX).zeros(32).text());
   const RecordingContents contents = read_all(bytes.file({EventShape()}, aux + "abc"));
@@ -53,7 +53,7 @@ TEST_CASE("an AUX trace that the file does not hold is lost", "[perfdata]") {
   CHECK(contents.problems.total() == 1);
 }
 
-TEST_CASE("a sample id is read from a record's end", "[perfdata]") {
+TEST_CASE("a sample id is read from the end of a record", "[perfdata]") {
   const RecordingBytes bytes(GENERATE(from_range(kOrders)));
   const EventShape shape{.sample_type = kTid | kTime | kId | kStreamId | kCpu | kIdentifier,
                          .ids = {7}};
@@ -63,7 +63,7 @@ TEST_CASE("a sample id is read from a record's end", "[perfdata]") {
                            bytes.record(200, std::string(16, 'x') + bytes.trailer(shape, at(7)));
   const RecordingContents contents = read_all(bytes.file({shape, other}, data));
   REQUIRE(contents.records.size() == 3);
-  CHECK(times_of(contents) == Times{5, 6, 6});  // types of 64 and more have none
+  CHECK(times_of(contents) == Times{5, 6, 6});  // types of 64 and above have none
   CHECK(contents.records[0].view.event == 1);
   CHECK(contents.records[1].view.event == 0);
   const auto comm = decode_comm(contents.records[1].borrowed());
@@ -71,7 +71,7 @@ TEST_CASE("a sample id is read from a record's end", "[perfdata]") {
   CHECK(comm->comm == "a name that is much longer");
 }
 
-TEST_CASE("without sample ids a fork has its own time, and others that of those before them",
+TEST_CASE("without sample ids a fork has its own time, and others have that of the record before",
           "[perfdata]") {
   const RecordingBytes bytes(GENERATE(from_range(kOrders)));
   const EventShape shape{.flags = 0};
@@ -89,9 +89,8 @@ TEST_CASE("without sample ids a fork has its own time, and others that of those 
   CHECK(decoded->parent_tid == 43);
 }
 
-TEST_CASE(
-    "records stand unaligned behind a compressed one, and may begin in one and end in another",
-    "[perfdata]") {
+TEST_CASE("records may follow a compressed one unaligned and span several compressed ones",
+          "[perfdata]") {
   const RecordingBytes bytes(GENERATE(from_range(kOrders)));
   const EventShape shape;
   std::string plain;
@@ -114,7 +113,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a damaged compressed record costs what was in it, and a new stream is read again",
+TEST_CASE("a damaged compressed record loses its contents, and the next stream is read",
           "[perfdata]") {
   const RecordingBytes bytes;
   const EventShape shape;
@@ -132,7 +131,7 @@ TEST_CASE("a damaged compressed record costs what was in it, and a new stream is
   CHECK(contents.problems.total() > 0);
 }
 
-TEST_CASE("what was compressed is held for two rounds, and damage in it for none", "[perfdata]") {
+TEST_CASE("decompressed data is kept for two rounds, and damaged data is not kept", "[perfdata]") {
   constexpr std::size_t kRound = std::size_t{4} << 20;
   const RecordingBytes bytes;
   const EventShape shape;
@@ -163,7 +162,7 @@ TEST_CASE("what was compressed is held for two rounds, and damage in it for none
   CHECK(max - std::min(max, before) < 5 * kRound);
 }
 
-TEST_CASE("a recording cut within a record gives those before it", "[perfdata]") {
+TEST_CASE("a recording truncated inside a record yields the records before it", "[perfdata]") {
   const RecordingBytes bytes;
   const EventShape shape;
   const std::string whole =
@@ -181,7 +180,7 @@ TEST_CASE("a recording cut within a record gives those before it", "[perfdata]")
   }
 }
 
-TEST_CASE("reading goes on behind a record of an impossible size or type", "[perfdata]") {
+TEST_CASE("reading continues after a record with an impossible size or type", "[perfdata]") {
   const RecordingBytes bytes(GENERATE(from_range(kOrders)));
   const std::string damage =
       GENERATE_COPY(std::string(8, '\0'), bytes.bytes().u32(9).u16(0).u16(7).text(),
@@ -196,7 +195,7 @@ TEST_CASE("reading goes on behind a record of an impossible size or type", "[per
   CHECK(contents.problems.total() == 1);
 }
 
-TEST_CASE("samples of events whose ids stand at different places find their events", "[perfdata]") {
+TEST_CASE("samples of events with ids at different offsets find their events", "[perfdata]") {
   const RecordingBytes bytes(GENERATE(from_range(kOrders)));
   const std::vector<EventShape> shapes{
       {.sample_type = kIp | kTid | kTime | kId, .ids = {7}},
@@ -215,7 +214,7 @@ TEST_CASE("samples of events whose ids stand at different places find their even
   }
 }
 
-TEST_CASE("a record that comes after its round is over is counted, and not lost", "[perfdata]") {
+TEST_CASE("a record that comes after its round is counted and kept", "[perfdata]") {
   const RecordingBytes bytes;
   const EventShape shape;
   const std::string data =
@@ -227,7 +226,7 @@ TEST_CASE("a record that comes after its round is over is counted, and not lost"
   CHECK(contents.out_of_order == 1);
 }
 
-TEST_CASE("records of one time keep their order, also those of two processors", "[perfdata]") {
+TEST_CASE("records with equal times keep their order, also across processors", "[perfdata]") {
   const RecordingBytes b;
   const EventShape shape;
   const auto mapping = [&](std::uint64_t time) {
@@ -253,7 +252,7 @@ TEST_CASE("records of one time keep their order, also those of two processors", 
   CHECK(order_of(mapping(5) + sample(7) + sample(5) + sample(6) + mapping(5)) == "m5 s5 m5 s6 s7 ");
 }
 
-TEST_CASE("records of two processors are put in order without any round", "[perfdata]") {
+TEST_CASE("records of two processors are sorted without rounds", "[perfdata]") {
   const RecordingBytes bytes;
   const EventShape shape;
   std::string data;

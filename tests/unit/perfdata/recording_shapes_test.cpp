@@ -1,4 +1,4 @@
-// What a recording's header, events and features may look like.
+// Variants of a recording's header, events and features.
 
 #include "support/recording_bytes.hpp"
 #include "support/recording_reading.hpp"
@@ -20,7 +20,7 @@ SampleValues at(std::uint64_t time, std::uint64_t id = 0) {
 
 }  // namespace
 
-TEST_CASE("an event is described in as many bytes as it says itself", "[perfdata]") {
+TEST_CASE("an event's description has the size that it contains", "[perfdata]") {
   const std::uint32_t size = GENERATE(64U, 72U, 80U, 96U, 104U, 112U, 128U, 136U, 144U, 4000U);
   CAPTURE(size);
   const RecordingBytes bytes;
@@ -34,7 +34,7 @@ TEST_CASE("an event is described in as many bytes as it says itself", "[perfdata
   CHECK(recording.events()[1].name == "context-switches");
 }
 
-TEST_CASE("sections may stand in any order", "[perfdata]") {
+TEST_CASE("sections may be in any order", "[perfdata]") {
   const RecordingBytes bytes(GENERATE(from_range(kOrders)));
   const EventShape shape{.ids = {7}};
   const std::string host = bytes.bytes().string("alpha").text();
@@ -57,7 +57,7 @@ TEST_CASE("a header of 72 bytes has no features", "[perfdata]") {
   CHECK(reading.facts.hostname.empty());
 }
 
-TEST_CASE("features are found whatever words their bitmap is made of", "[perfdata]") {
+TEST_CASE("features are found in bitmaps of 32-bit and 64-bit words", "[perfdata]") {
   const std::endian order = GENERATE(from_range(kOrders));
   const bool of_32 = GENERATE(false, true);
   const RecordingBytes bytes(order);
@@ -98,7 +98,7 @@ TEST_CASE("features are found whatever words their bitmap is made of", "[perfdat
   CHECK(recording.events()[0].name == "my-event:u");
 }
 
-TEST_CASE("build-ids are as long as they say, or 20 bytes", "[perfdata]") {
+TEST_CASE("build ids have the recorded length, or 20 bytes", "[perfdata]") {
   const RecordingBytes bytes(GENERATE(from_range(kOrders)));
   const std::string id = "0123456789abcdefghij";
   const auto entry = [&](std::uint16_t misc, std::uint8_t size, std::string_view path) {
@@ -134,7 +134,7 @@ TEST_CASE("a recording whose recorder was killed is read to its end", "[perfdata
   CHECK(reading.problems.total() == 0);
 }
 
-TEST_CASE("flags are a bit field of the machine that recorded", "[perfdata]") {
+TEST_CASE("flags are a bit field in the layout of the recording machine", "[perfdata]") {
   const RecordingBytes bytes(GENERATE(from_range(kOrders)));
   const EventShape shape{
       .flags = 1ULL << 5 | 1ULL << 6 | 1ULL << 10 | 1ULL << 18 | 1ULL << 25 | 1ULL << 34,
@@ -148,7 +148,7 @@ TEST_CASE("flags are a bit field of the machine that recorded", "[perfdata]") {
   CHECK(event.name == "cpu-clock:u");
 }
 
-TEST_CASE("events without a name get the one that perf would give them", "[perfdata]") {
+TEST_CASE("events without a name get the name that perf uses", "[perfdata]") {
   struct Case {
     std::uint32_t type;
     std::uint64_t config;
@@ -170,7 +170,7 @@ TEST_CASE("events without a name get the one that perf would give them", "[perfd
   CHECK(recording_of(RecordingBytes().file({shape}, "")).events()[0].name == c.name);
 }
 
-TEST_CASE("what is no recording is refused with a reason", "[perfdata]") {
+TEST_CASE("a file that is not a recording is refused with a reason", "[perfdata]") {
   const RecordingBytes bytes;
   const std::string good = bytes.file({EventShape()}, "");
   const auto refusal = [](std::string text) {
@@ -190,7 +190,7 @@ TEST_CASE("what is no recording is refused with a reason", "[perfdata]") {
   CHECK(!is_recording("PERFILE"));
 }
 
-TEST_CASE("a file of a recording in a directory is refused, as the others have the records",
+TEST_CASE("a file of a recording in a directory is refused, because the records are in other files",
           "[perfdata]") {
   const RecordingBytes bytes;
   RecordingBytes::Parts parts;
@@ -202,7 +202,7 @@ TEST_CASE("a file of a recording in a directory is refused, as the others have t
   CHECK(opened.error().code == Errc::unsupported);
 }
 
-TEST_CASE("a pipe's recording tells of itself as it goes on", "[perfdata]") {
+TEST_CASE("a recording from a pipe has its facts in its records", "[perfdata]") {
   const std::endian order = GENERATE(from_range(kOrders));
   const RecordingBytes bytes(order);
   const EventShape shape{.ids = {7}};

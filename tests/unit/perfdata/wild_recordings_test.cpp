@@ -1,4 +1,4 @@
-// Real recordings, and what perf made of them.
+// Real recordings, compared with the output of perf.
 
 #include <algorithm>
 #include <cinttypes>
@@ -48,7 +48,7 @@ __attribute__((format(printf, 1, 2))) std::string text_of(const char* format, ..
   return text;
 }
 
-/// As stacks.tsv has it: without markers, and of stacks that perf unwound, none.
+/// A line in the format of stacks.tsv: without markers, and without frames if perf unwound them.
 std::string line_of(const RecordedSample& sample, const RecordedEvent& event) {
   constexpr std::uint64_t kFirstMarker = UINT64_MAX - 4094;
   std::string line =
@@ -62,8 +62,8 @@ std::string line_of(const RecordedSample& sample, const RecordedEvent& event) {
   return line + (sample.callchain.empty() ? text_of("%" PRIx64, sample.ip) : ips);
 }
 
-/// perf makes a sample for each member of a group of the one that its leader has, and the lines of
-/// stacks that it unwound are another matter.
+/// perf makes a sample for each member of a group from its leader's sample. Stacks that perf
+/// unwound are not compared.
 std::vector<std::string> expected_samples(const std::string& name, const RecordedEvent& leader) {
   std::vector<std::string> lines = lines_of(read_file(folder() + name + "/stacks.tsv"));
   for (std::string& line : lines) {
@@ -96,7 +96,7 @@ std::string identity_of(const MmapEvent& event, bool is_mmap2) {
                  event.inode, event.inode_generation);
 }
 
-/// What events.txt has of a record, as far as it is kept: from its time on.
+/// A line in the format of events.txt from the time on, without omitted fields.
 std::string line_of(const RecordView& record) {
   const std::string when = text_of("%" PRIu64 ".%09" PRIu64 ": PERF_RECORD_",
                                    record.time / 1'000'000'000, record.time % 1'000'000'000);
@@ -121,7 +121,7 @@ std::string line_of(const RecordView& record) {
   return "";
 }
 
-/// The same of a line of events.txt, whose first field is a thread's name, which may hold blanks.
+/// The same part of a line of events.txt, whose first field is a thread name with possible blanks.
 std::string kept_of(const std::string& line) {
   std::size_t at = line.find(": PERF_RECORD_");
   std::string kept = line.substr(line.rfind(' ', at - 1) + 1);
@@ -158,7 +158,7 @@ bool is_whole(const RecordingContents& reading) {
   return reading.problems.total() == 0 && !reading.facts.was_killed;
 }
 
-/// All the lines, or where not all was there to be read, no others.
+/// Compares all lines. If the recording is incomplete, each line must be an expected one.
 void compare(const std::vector<std::string>& lines, const std::vector<std::string>& expected,
              bool is_whole) {
   if (!is_whole) {
@@ -175,7 +175,7 @@ void compare(const std::vector<std::string>& lines, const std::vector<std::strin
 
 }  // namespace
 
-TEST_CASE("samples of real recordings are those that perf script prints, in its order",
+TEST_CASE("samples of real recordings equal the output of perf script, in its order",
           "[perfdata][wild]") {
   const std::string name = GENERATE(from_range(recordings()));
   CAPTURE(name);
@@ -188,7 +188,7 @@ TEST_CASE("samples of real recordings are those that perf script prints, in its 
   compare(lines, expected, is_whole(reading));
 }
 
-TEST_CASE("mappings and tasks of real recordings are those that perf script prints",
+TEST_CASE("mappings and tasks of real recordings equal the output of perf script",
           "[perfdata][wild]") {
   const std::string name = GENERATE(from_range(recordings()));
   CAPTURE(name);
