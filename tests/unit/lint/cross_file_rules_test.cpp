@@ -27,8 +27,8 @@ struct File {
   std::string bytes;
 };
 
-/// What some files, maps unless they begin as dumps do, say about each other, by file.
-std::vector<Places> together(const std::vector<File>& files) {
+/// Findings of lint_together(), by file. A file is a map unless it has a jitdump's magic number.
+std::vector<Places> lint_files(const std::vector<File>& files) {
   std::vector<Map> maps;
   std::vector<Jitdump> dumps;
   std::vector<Diagnostics> problems(files.size(), Diagnostics(0));
@@ -51,41 +51,41 @@ std::vector<Places> together(const std::vector<File>& files) {
 }
 
 std::vector<Places> pair(const std::string& map, const DumpBytes& dump) {
-  return together({{"a.map", map}, {"b.dump", dump.text()}});
+  return lint_files({{"a.map", map}, {"b.dump", dump.text()}});
 }
 
 }  // namespace
 
-TEST_CASE("a map and a dump that agree say nothing", "[lint][together]") {
+TEST_CASE("a map and a dump that agree have no findings", "[lint][together]") {
   CHECK(pair(kMap, first_and_second()) == std::vector<Places>{{}, {}});
-  CHECK(together({{"b.dump", first_and_second().text()}, {"a.map", kMap}}) ==
+  CHECK(lint_files({{"b.dump", first_and_second().text()}, {"a.map", kMap}}) ==
         std::vector<Places>{{}, {}});
 }
 
-TEST_CASE("names that differ for a range are found at the map's line", "[lint][together]") {
+TEST_CASE("different names for a range are reported at the map's line", "[lint][together]") {
   CHECK(pair("7000001000 10 first\n7000002000 10 other\n", first_and_second()) ==
         std::vector<Places>{{"XF001 2:1"}, {}});
 }
 
-TEST_CASE("names are compared as they are written into maps", "[lint][together]") {
+TEST_CASE("names of the dump are compared as escaped for maps", "[lint][together]") {
   const DumpBytes dump = DumpBytes().header().load(1, kAt, "f\xff\n", kCode);
   CHECK(pair("7000001000 10 f\\xff\\x0a\n", dump) == std::vector<Places>{{}, {}});
 }
 
-TEST_CASE("code that only one of them has is found in that one", "[lint][together]") {
+TEST_CASE("code that only one of them has is reported there", "[lint][together]") {
   CHECK(pair(kMap + "7000003000 10 third\n", first_and_second()) ==
         std::vector<Places>{{"XF002 3:1"}, {}});
   CHECK(pair("7000001000 10 first\n", first_and_second()) ==
         std::vector<Places>{{}, {"XF002 +0x76"}});
 }
 
-TEST_CASE("both count as they are at their end", "[lint][together]") {
+TEST_CASE("both are compared as they are at their end", "[lint][together]") {
   DumpBytes dump = DumpBytes().header().load(1, kAt, "old", kCode, 1).load(2, kAt, "new", kCode, 2);
   dump.move(3, kAt, kAt + 0x1000, 16, 2);
   CHECK(pair("7000002000 10 old\n7000002000 10 new\n", dump) == std::vector<Places>{{}, {}});
 }
 
-TEST_CASE("a neighbour of another name that reaches into a range is no quarrel",
+TEST_CASE("a neighbour with another name that overlaps a range is not reported",
           "[lint][together]") {
   CHECK(pair("7000001000 14 first\n7000001010 10 second\n",
              DumpBytes()
@@ -94,31 +94,31 @@ TEST_CASE("a neighbour of another name that reaches into a range is no quarrel",
                  .load(2, kAt + 0x10, "second", kCode, 2)) == std::vector<Places>{{}, {}});
 }
 
-TEST_CASE("files belong together by their process", "[lint][together]") {
+TEST_CASE("files are matched by process", "[lint][together]") {
   const std::string dump = first_and_second().text();
   const std::string other = "7000001000 10 x\n7000002000 10 second\n";
-  const Places quarrel{"XF001 1:1"};
-  CHECK(together({{"/tmp/perf-42.map", other}, {"jit-42.dump", dump}})[0] == quarrel);
-  CHECK(together({{"/tmp/perf-43.map", other}, {"jit-42.dump", dump}})[0].empty());
-  CHECK(together({{"perf-42.map", other}, {"perf-43.map", other}, {"copy", dump}}) ==
-        std::vector<Places>{quarrel, {}, {}});
-  CHECK(
-      together({{"/proc/42/root/tmp/perf-1.map", other}, {"x", kMap}, {"jit-42.dump", dump}})[0] ==
-      quarrel);
-  CHECK(together({{"perf-42.map", other}, {"jit-42.dump", dump}, {"b/jit-42.dump", dump}})[0]
+  const Places conflict{"XF001 1:1"};
+  CHECK(lint_files({{"/tmp/perf-42.map", other}, {"jit-42.dump", dump}})[0] == conflict);
+  CHECK(lint_files({{"/tmp/perf-43.map", other}, {"jit-42.dump", dump}})[0].empty());
+  CHECK(lint_files({{"perf-42.map", other}, {"perf-43.map", other}, {"copy", dump}}) ==
+        std::vector<Places>{conflict, {}, {}});
+  CHECK(lint_files(
+            {{"/proc/42/root/tmp/perf-1.map", other}, {"x", kMap}, {"jit-42.dump", dump}})[0] ==
+        conflict);
+  CHECK(lint_files({{"perf-42.map", other}, {"jit-42.dump", dump}, {"b/jit-42.dump", dump}})[0]
             .empty());
-  // Names that only look like a map's tell no process.
-  CHECK(together({{"copy-43.map", other}, {"jit-42.dump", dump}})[0] == quarrel);
-  CHECK(together({{"perf-43.map.old", other}, {"jit-42.dump", dump}})[0] == quarrel);
+  // Names that only resemble a map's name have no pid.
+  CHECK(lint_files({{"copy-43.map", other}, {"jit-42.dump", dump}})[0] == conflict);
+  CHECK(lint_files({{"perf-43.map.old", other}, {"jit-42.dump", dump}})[0] == conflict);
 }
 
-TEST_CASE("two maps of one process are found at the second", "[lint][together]") {
-  CHECK(together({{"/proc/42/root/tmp/perf-1.map", kMap}, {"/tmp/perf-42.map", kMap}}) ==
+TEST_CASE("two maps of one process are reported at the second", "[lint][together]") {
+  CHECK(lint_files({{"/proc/42/root/tmp/perf-1.map", kMap}, {"/tmp/perf-42.map", kMap}}) ==
         std::vector<Places>{{}, {"XF003 1:1"}});
-  CHECK(together({{"/tmp/perf-42.map", kMap}, {"/tmp/perf-42.map", kMap}}) ==
+  CHECK(lint_files({{"/tmp/perf-42.map", kMap}, {"/tmp/perf-42.map", kMap}}) ==
         std::vector<Places>{{}, {}});
-  CHECK(together({{"/proc/8/root/tmp/perf-1.map", kMap}, {"/proc/9/root/tmp/perf-1.map", kMap}}) ==
-        std::vector<Places>{{}, {}});
+  CHECK(lint_files({{"/proc/8/root/tmp/perf-1.map", kMap},
+                    {"/proc/9/root/tmp/perf-1.map", kMap}}) == std::vector<Places>{{}, {}});
 }
 
 }  // namespace perfmap

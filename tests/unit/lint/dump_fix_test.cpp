@@ -35,31 +35,31 @@ DumpBytes header(std::endian order = std::endian::native) { return DumpBytes(ord
 
 }  // namespace
 
-TEST_CASE("reserved flags are cleared, the one that has a meaning stays", "[lint][jitdump]") {
+TEST_CASE("reserved flags are cleared, and the defined one is kept", "[lint][jitdump]") {
   const DumpBytes dump = DumpBytes().header({.flags = 7}).load(1, kAt, "f", kCode);
   CHECK(fixed(dump) == DumpBytes().header({.flags = 1}).load(1, kAt, "f", kCode).text());
   CHECK(changes_of(dump.text()) == Lines{"d:+0x20: flags 0x7 become 0x1 [JD105]"});
 }
 
-TEST_CASE("names that no reader shows are written as in perf maps, in either byte order",
+TEST_CASE("names that readers cannot show are escaped as in perf maps, in either byte order",
           "[lint][jitdump]") {
   for (const std::endian order : {std::endian::little, std::endian::big}) {
     DumpBytes dump = header(order).load(1, kAt, "", kCode).load(2, kAt + 64, "f\xffoo", kCode, 2);
-    DumpBytes mended =
+    DumpBytes expected =
         header(order).load(1, kAt, "[?]", kCode).load(2, kAt + 64, "f\\xffoo", kCode, 2);
-    CHECK(fixed(dump) == mended.text());
+    CHECK(fixed(dump) == expected.text());
   }
 }
 
-TEST_CASE("an index that was used before becomes one that nothing else has", "[lint][jitdump]") {
+TEST_CASE("a reused index is replaced by an unused one", "[lint][jitdump]") {
   DumpBytes dump = header().load(1, kAt, "f", kCode, 1).load(2, kAt + 64, "g", kCode, 1);
   dump.load(3, kAt + 128, "h", kCode, 2).load(4, kAt + 192, "i", kCode, 2);
-  DumpBytes mended = header().load(1, kAt, "f", kCode, 1).load(2, kAt + 64, "g", kCode, 3);
-  mended.load(3, kAt + 128, "h", kCode, 2).load(4, kAt + 192, "i", kCode, 4);
-  CHECK(fixed(dump) == mended.text());
+  DumpBytes expected = header().load(1, kAt, "f", kCode, 1).load(2, kAt + 64, "g", kCode, 3);
+  expected.load(3, kAt + 128, "h", kCode, 2).load(4, kAt + 192, "i", kCode, 4);
+  CHECK(fixed(dump) == expected.text());
 }
 
-TEST_CASE("a MOVE follows the code that it moves to its new index", "[lint][jitdump]") {
+TEST_CASE("a MOVE gets the new index of the code that it moves", "[lint][jitdump]") {
   const auto dump = [](std::uint64_t second) {
     DumpBytes bytes = header().load(1, kAt, "f", kCode, 1).load(2, kAt + 64, "g", kCode, second);
     bytes.move(3, kAt + 64, kAt + 256, 16, second).move(4, kAt, kAt + 128, 16, 1);
@@ -73,16 +73,15 @@ TEST_CASE("a MOVE follows the code that it moves to its new index", "[lint][jitd
   }
 }
 
-TEST_CASE("a MOVE of what was not there keeps its index, and nobody else gets that",
-          "[lint][jitdump]") {
+TEST_CASE("a MOVE of unknown code keeps its index, and no other code gets it", "[lint][jitdump]") {
   DumpBytes dump = header().move(0, kAt + 8, kAt, 16, 2).load(1, kAt, "f", kCode, 1);
-  DumpBytes mended = dump;
+  DumpBytes expected = dump;
   dump.load(2, kAt + 64, "g", kCode, 1);
-  mended.load(2, kAt + 64, "g", kCode, 3);
-  CHECK(fixed(dump) == mended.text());
+  expected.load(2, kAt + 64, "g", kCode, 3);
+  CHECK(fixed(dump) == expected.text());
 }
 
-TEST_CASE("bytes that align go; the record's size follows", "[lint][jitdump]") {
+TEST_CASE("alignment bytes are removed, and the record's size is adjusted", "[lint][jitdump]") {
   DumpBytes dump = header().prefix(0, 58 + 16 + 3, 1).u32(42).u32(43).u64(kAt).u64(kAt);
   dump.u64(16).u64(1).raw("f\0"s + kCode + "\0\0\0"s).close(2);
   CHECK(fixed(dump) == header().load(1, kAt, "f", kCode).close(2).text());
@@ -90,17 +89,18 @@ TEST_CASE("bytes that align go; the record's size follows", "[lint][jitdump]") {
                                          "d:+0x72: 3 bytes behind the code removed [JD305]"});
 }
 
-TEST_CASE("everything else stays as it is, byte for byte", "[lint][jitdump]") {
+TEST_CASE("everything else is unchanged, byte for byte", "[lint][jitdump]") {
   DumpBytes dump = DumpBytes().header({.total_size = 44, .flags = 2}).raw("more");
-  DumpBytes mended = DumpBytes().header({.total_size = 44}).raw("more");
-  for (DumpBytes* bytes : {&dump, &mended}) {
+  DumpBytes expected = DumpBytes().header({.total_size = 44}).raw("more");
+  for (DumpBytes* bytes : {&dump, &expected}) {
     bytes->debug_info(9, kAt, {{kAt, 0, 0, "a"}}, 5).load(5, kAt, "late", kCode, 7);
     bytes->prefix(77, 24, 3).u64(5).close(4).load(6, kAt, "behind", {}, 8).raw("torn");
   }
-  CHECK(fixed(dump) == mended.text());
+  CHECK(fixed(dump) == expected.text());
 }
 
-TEST_CASE("no jitdump, and one without faults, stay as they are", "[lint][jitdump]") {
+TEST_CASE("a text that is not a jitdump, and a jitdump without faults, are unchanged",
+          "[lint][jitdump]") {
   for (const std::string& text :
        {""s, "7f00 10 foo\n"s, header().text(), header().load(1, kAt, "f", kCode).text()}) {
     CHECK(fixed_dump(dump_of(text)) == text);
@@ -108,16 +108,16 @@ TEST_CASE("no jitdump, and one without faults, stay as they are", "[lint][jitdum
   }
 }
 
-TEST_CASE("bytes that a forked child wrote twice are not read otherwise after a fix",
+TEST_CASE("bytes that a forked child wrote twice are read the same way after a fix",
           "[lint][jitdump]") {
   const std::string tail =
       DumpBytes().load(2, kAt + 64, "g\xff", kCode, 2).load(3, kAt + 128, "h", kCode, 3).text();
   DumpBytes dump = DumpBytes().header({.flags = 2}).load(1, kAt, "f", kCode, 1).raw(tail);
   dump.raw(tail.substr(10)).load(4, kAt + 192, "i", kCode, 4);
-  std::string mended = dump.text();
-  mended[0x20] = 0;
-  CHECK(fixed(dump) == mended);
-  CHECK(fixed_dump(dump_of(mended)) == mended);
+  std::string expected = dump.text();
+  expected[0x20] = 0;
+  CHECK(fixed(dump) == expected);
+  CHECK(fixed_dump(dump_of(expected)) == expected);
 }
 
 }  // namespace perfmap

@@ -1,4 +1,4 @@
-// JD213: how frames of .eh_frame are read.
+// JD213: parsing of frames in .eh_frame.
 
 #include <elf.h>
 #include <string>
@@ -21,13 +21,13 @@ using test::places_of;
 constexpr std::uint64_t kAt = 0x7f0000001000;
 const std::string kCode(16, '\x90');
 
-/// A dump of this machine with one function, whose frame it is.
+/// A dump with one function, which has the frame.
 std::string dump_with(const std::string& frame, std::uint32_t machine = EM_X86_64) {
   DumpBytes dump = DumpBytes().header({.elf_mach = machine}).unwinding(1, frame, 20, 0);
   return dump.load(1, kAt, "f", kCode).text();
 }
 
-/// A frame of a machine with addresses of 4 bytes, whose CIE names a personality by its address.
+/// A frame of a machine with 4-byte addresses, whose CIE has a personality by address.
 std::string frame_of_32(std::uint32_t code_size) {
   DumpBytes bytes;
   bytes.u32(20).u32(0).raw("\1zPR\0\1\x7c\x08\6\0\x78\x56\x34\x12\x1b\0"s);
@@ -38,12 +38,12 @@ std::string frame_of_32(std::uint32_t code_size) {
 
 }  // namespace
 
-TEST_CASE("addresses in frames of 32-bit machines have four bytes", "[lint][jitdump]") {
+TEST_CASE("addresses in frames of 32-bit machines have 4 bytes", "[lint][jitdump]") {
   CHECK(places_of(lint_dump(dump_with(frame_of_32(16), EM_386)), "JD213").empty());
   CHECK(places_of(lint_dump(dump_with(frame_of_32(16), EM_X86_64)), "JD213").size() == 1);
 }
 
-TEST_CASE("a frame whose addresses are written in no known way is found", "[lint][jitdump]") {
+TEST_CASE("a frame with an unknown address encoding is reported", "[lint][jitdump]") {
   const auto findings = [](char encoding) {
     std::string frame = frame_of({.code_size = 16});
     frame.replace(frame.find('\x1b'), 1, 1, encoding);
@@ -55,7 +55,7 @@ TEST_CASE("a frame whose addresses are written in no known way is found", "[lint
   CHECK(findings('\x15').find("does not parse at byte 24") != std::string::npos);
 }
 
-TEST_CASE("an entry of a frame that ends one byte behind it is found", "[lint][jitdump]") {
+TEST_CASE("an entry that ends one byte after its frame is reported", "[lint][jitdump]") {
   const auto places = [](std::uint32_t length) {
     // Without the terminator, the FDE is the last entry.
     std::string frame = frame_of({.code_size = 16});

@@ -23,7 +23,7 @@ constexpr std::uint64_t kAt = 0x7f0000001000;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 const std::string kCode(16, '\x90');
 
-/// A dump in which one rule speaks, where it speaks, and the same without what it speaks of.
+/// A dump with a finding of one rule, its place, and the same dump without its cause.
 struct Case {
   std::string where;  // "JD105 +0x20"
   DumpBytes found;
@@ -32,16 +32,16 @@ struct Case {
 
 DumpBytes header() { return DumpBytes().header(); }
 DumpBytes header(const DumpBytes::Header& h) { return DumpBytes().header(h); }
-/// With a first function, whose LOAD takes the bytes 0x28 to 0x76.
+/// With a first function, whose LOAD occupies the bytes 0x28 to 0x76.
 DumpBytes ok() { return header().load(1000, kAt, "first", kCode, 1); }
-/// Another one, behind it.
+/// With a second function after it.
 DumpBytes two() { return ok().load(2000, kAt + 0x100, "second", kCode, 2); }
 
-/// A LOAD of any sizes.
-DumpBytes odd_load(DumpBytes dump, std::uint64_t code_size, const std::string& behind,
+/// A LOAD with any sizes.
+DumpBytes odd_load(DumpBytes dump, std::uint64_t code_size, const std::string& rest,
                    std::uint64_t vma = kAt + 0x100) {
-  dump.prefix(0, 56 + behind.size(), 2000).u32(42).u32(43).u64(vma).u64(kAt + 0x100);
-  return dump.u64(code_size).u64(2).raw(behind);
+  dump.prefix(0, 56 + rest.size(), 2000).u32(42).u32(43).u64(vma).u64(kAt + 0x100);
+  return dump.u64(code_size).u64(2).raw(rest);
 }
 
 DumpBytes owned_load(DumpBytes dump, std::uint32_t pid, std::uint32_t tid) {
@@ -205,7 +205,8 @@ std::string rule_of(const Case& one) { return one.where.substr(0, 5); }
 
 }  // namespace
 
-TEST_CASE("each rule about dumps speaks at its byte and is silent without it", "[lint][jitdump]") {
+TEST_CASE("each rule about dumps reports its byte, and nothing without its cause",
+          "[lint][jitdump]") {
   for (const Case& one : all_cases()) {
     CAPTURE(one.where);
     const Places found = places_of(lint_dump(one.found.text()), rule_of(one));
@@ -214,8 +215,8 @@ TEST_CASE("each rule about dumps speaks at its byte and is silent without it", "
   }
 }
 
-TEST_CASE("every rule about dumps has a case", "[lint][jitdump]") {
-  // These want a file, a process, a recording, and many functions.
+TEST_CASE("each rule about dumps has a case", "[lint][jitdump]") {
+  // These need a file, a process, a recording, and many functions.
   std::set<std::string> tried{"JD109", "JD110", "JD302", "JD307"};
   for (const Case& one : all_cases()) tried.insert(rule_of(one));
   for (const Rule* rule : rule::all()) {
@@ -224,7 +225,7 @@ TEST_CASE("every rule about dumps has a case", "[lint][jitdump]") {
   }
 }
 
-TEST_CASE("what producers write as they should is without findings", "[lint][jitdump]") {
+TEST_CASE("output of a correct producer has no findings", "[lint][jitdump]") {
   const std::uint64_t at = kAt + 0x100;
   const std::string frame = frame_of({.code_size = 16});
   const DumpBytes dump = ok().debug_info(2000, at, {{at, 1, 1, "a"}, {at + 4, 2, 0, "\xff"}}, 5)
@@ -236,7 +237,7 @@ TEST_CASE("what producers write as they should is without findings", "[lint][jit
   CHECK(places_of(lint_dump(header().text())).empty());
 }
 
-TEST_CASE("a code size of nothing is told from one that is too large", "[lint][jitdump]") {
+TEST_CASE("a code size of 0 and one that is too large have different messages", "[lint][jitdump]") {
   const auto message = [](std::uint64_t size) {
     const Diagnostics found = lint_dump(odd_load(ok(), size, "second\0"s).text());
     for (const Diagnostic& one : found.items()) {
@@ -248,7 +249,7 @@ TEST_CASE("a code size of nothing is told from one that is too large", "[lint][j
   CHECK(message(0x80000000) == "a code size of 2147483648: perf counts in 31 bits");
 }
 
-TEST_CASE("a dump's name is looked at where it is a file", "[lint][jitdump]") {
+TEST_CASE("the name of a dump is checked if it is a file", "[lint][jitdump]") {
   const test::Scratch directory;
   const auto found = [&](const std::string& name) {
     const Result<Input> input = Input::open(directory.write(name, ok().text()));
@@ -266,14 +267,14 @@ TEST_CASE("a dump's name is looked at where it is a file", "[lint][jitdump]") {
   }
 }
 
-TEST_CASE("what a runtime has not written yet is not judged", "[lint][jitdump]") {
+TEST_CASE("incomplete output of a running runtime is not reported", "[lint][jitdump]") {
   const std::string text = ok().debug_info(1500, kAt, {{kAt, 1, 1, "a"}}).text() + "half";
   CHECK(places_of(lint_dump(text, {.growing = true})).empty());
   CHECK(places_of(lint_dump(text.substr(0, 20), {.growing = true})).empty());
   CHECK(places_of(lint_dump("", {.growing = true})).empty());
 }
 
-TEST_CASE("more than 50 000 functions are many", "[lint][jitdump]") {
+TEST_CASE("more than 50 000 functions are reported", "[lint][jitdump]") {
   DumpBytes dump = header();
   for (std::uint64_t i = 0; i < 50'000; ++i) dump.load(i + 1, kAt + i * 16, "f", kCode, i);
   CHECK(places_of(lint_dump(dump.text())).empty());

@@ -16,7 +16,7 @@ const std::string kCode(16, '\x90');
 
 }  // namespace
 
-TEST_CASE("V8 adds 0x40 to the addresses of lines, which still are the function's",
+TEST_CASE("V8's line addresses, which are 0x40 too high, are inside their function",
           "[lint][jitdump]") {
   const auto dump = [](std::uint32_t padding) {
     return DumpBytes()
@@ -29,14 +29,14 @@ TEST_CASE("V8 adds 0x40 to the addresses of lines, which still are the function'
   CHECK(places_of(lint_dump(dump(0))) == std::vector<std::string>{"JD211 +0x28"});
 }
 
-TEST_CASE("V8's unwinding header without frames is in order", "[lint][jitdump]") {
+TEST_CASE("V8's unwinding header without frames is valid", "[lint][jitdump]") {
   const std::string stub = "\x01\x1b\x03\x3b" + std::string(16, '\0');
   DumpBytes dump;
   dump.header().unwinding(1, stub, 20, 0, 4).load(1, kAt + 4, "f", kCode);
   CHECK(places_of(lint_dump(dump.text())).empty());
 }
 
-TEST_CASE("a torn tail is one finding and leaves the rest alone", "[lint][jitdump]") {
+TEST_CASE("a truncated last record is the only finding", "[lint][jitdump]") {
   const std::string whole = DumpBytes().header().load(1, kAt, "f", kCode).text();
   const std::string second = DumpBytes().load(2, kAt + 64, "g", kCode, 2).text();
   for (std::size_t cut = 1; cut < second.size(); ++cut) {
@@ -46,7 +46,7 @@ TEST_CASE("a torn tail is one finding and leaves the rest alone", "[lint][jitdum
   }
 }
 
-TEST_CASE("a million loads over one page are checked to the end", "[lint][jitdump]") {
+TEST_CASE("a million loads over one page are all checked", "[lint][jitdump]") {
   DumpBytes dump;
   dump.header();
   constexpr std::uint64_t kCount = 1'000'000;

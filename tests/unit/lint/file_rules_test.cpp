@@ -13,7 +13,7 @@ namespace {
 using Places = std::vector<std::string>;
 constexpr const char* kText = "7f0000001000 10 first function\n";
 
-/// What the rules about files find in this one, but for where it lies.
+/// Findings about the file at `path`, except about its directory.
 Places file_findings(const std::string& path) {
   const Result<Input> input = Input::open(path);
   REQUIRE(input);
@@ -33,7 +33,7 @@ Places directory_findings(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a file that its group or everybody can write is found", "[lint]") {
+TEST_CASE("a file that its group or all users can write is reported", "[lint]") {
   const test::Scratch directory;
   const std::string path = directory.write("perf-1.map", kText);
   for (const mode_t mode : {0664, 0646, 0666}) {
@@ -44,16 +44,16 @@ TEST_CASE("a file that its group or everybody can write is found", "[lint]") {
   CHECK(file_findings(path).empty());
 }
 
-TEST_CASE("a symbolic link and a device are no regular files", "[lint]") {
+TEST_CASE("a symbolic link and a device are reported as not regular", "[lint]") {
   const test::Scratch directory;
   const std::string path = directory.write("perf-1.map", kText);
-  REQUIRE(::chmod(path.c_str(), 0644) == 0);  // whatever the umask is
+  REQUIRE(::chmod(path.c_str(), 0644) == 0);  // independent of the umask
   std::filesystem::create_symlink(path, directory / "perf-2.map");
   CHECK(file_findings(directory / "perf-2.map") == Places{"PM062 1:1"});
   CHECK(file_findings("/dev/null") == Places{"PM062 1:1", "PM068 1:1"});
 }
 
-TEST_CASE("a file that only a foreign owner can read is found", "[lint]") {
+TEST_CASE("a file that only a foreign owner can read is reported", "[lint]") {
   if (::geteuid() != 0) {
     test::skip("only root can give a file away and still read it");
     return;
@@ -70,7 +70,7 @@ TEST_CASE("a file that only a foreign owner can read is found", "[lint]") {
   CHECK(file_findings(path).empty());
 }
 
-TEST_CASE("more than a million entries, or 50 MB, are much", "[lint]") {
+TEST_CASE("more than a million entries, or 50 MB, are reported", "[lint]") {
   std::string text;
   for (std::size_t i = 0; i < 1'000'000; ++i) {
     char line[64];
@@ -85,7 +85,7 @@ TEST_CASE("more than a million entries, or 50 MB, are much", "[lint]") {
   CHECK(test::places_of(test::lint_text(comment + comment), "PM067") == Places{"PM067 1:1"});
 }
 
-TEST_CASE("readers search /tmp, that of a container included, and nowhere else", "[lint]") {
+TEST_CASE("directories other than /tmp, or a container's /tmp, are reported", "[lint]") {
   const test::Scratch directory;
   CHECK(directory_findings(directory.write("perf-1.map", kText)) == Places{"PM070 1:1"});
   CHECK(directory_findings(directory.write("root/tmp/perf-1.map", kText)).empty());

@@ -14,7 +14,7 @@ namespace {
 using test::lint_text;
 using test::places_of;
 
-/// A map in which one rule speaks, where it speaks, and the same map without what it speaks of.
+/// A map with a finding of one rule, its place, and the same map without its cause.
 struct Case {
   std::string where;  // "PM004 1:1"
   std::string found;
@@ -137,31 +137,33 @@ std::vector<Case> map_cases() {
 
 std::string rule_of(const Case& one) { return one.where.substr(0, 5); }
 
-void check_case(const Case& one, const std::string& behind) {
+void check_case(const Case& one, const std::string& suffix) {
   CAPTURE(one.where, one.found.substr(0, 200));
   const std::string rule = rule_of(one);
-  CHECK(places_of(lint_text(one.found + behind), rule).at(0) == one.where);
-  CHECK(places_of(lint_text(one.clean + behind), rule).empty());
+  CHECK(places_of(lint_text(one.found + suffix), rule).at(0) == one.where);
+  CHECK(places_of(lint_text(one.clean + suffix), rule).empty());
 }
 
-/// Clean lines, more than vector code reaches over, so that a line is not among the last of a text.
-const std::string kBehind =
+/// Clean lines, longer than the vector code's reach, so that a line is not one of the last of a
+/// text.
+const std::string kSuffix =
     "7fffff001000 10 a function that lies behind\n7fffff002000 10 another one, and long enough\n";
 
 }  // namespace
 
-TEST_CASE("each rule about lines and names speaks at its byte and is silent without it", "[lint]") {
+TEST_CASE("each rule about lines and names reports its byte, and nothing without its cause",
+          "[lint]") {
   for (const Case& one : line_cases()) {
     check_case(one, "");
-    check_case(one, kBehind);
+    check_case(one, kSuffix);
   }
 }
 
-TEST_CASE("each rule about whole maps speaks at its place and is silent without it", "[lint]") {
+TEST_CASE("each rule about whole maps reports its place, and nothing without its cause", "[lint]") {
   for (const Case& one : map_cases()) check_case(one, "");
 }
 
-TEST_CASE("every rule about maps that needs no file has a case", "[lint]") {
+TEST_CASE("each rule about maps that needs no file has a case", "[lint]") {
   std::set<std::string> tried;
   for (const Case& one : line_cases()) tried.insert(rule_of(one));
   for (const Case& one : map_cases()) tried.insert(rule_of(one));
@@ -176,12 +178,12 @@ TEST_CASE("every rule about maps that needs no file has a case", "[lint]") {
   }
 }
 
-TEST_CASE("a portable map is without findings", "[lint]") {
+TEST_CASE("a portable map has no findings", "[lint]") {
   CHECK(places_of(lint_text(kOk + "7f0000001010 1 日本語 a(b, c) [d] <e> /a b.js:1:2\n")).empty());
 }
 
-TEST_CASE("one NUL byte is one finding, not also a control character", "[lint]") {
-  const auto places = places_of(lint_text(kOk + "7f0000002000 b fo\0o\n"s + kBehind));
+TEST_CASE("a NUL byte is one finding, not also a control character", "[lint]") {
+  const auto places = places_of(lint_text(kOk + "7f0000002000 b fo\0o\n"s + kSuffix));
   CHECK(places == std::vector<std::string>{"PM010 2:18"});
 }
 
@@ -192,13 +194,13 @@ TEST_CASE("a conflict names the other line", "[lint]") {
   CHECK(found.items()[0].related_line == 1);
 }
 
-TEST_CASE("a shadowed entry names a line that took it", "[lint]") {
+TEST_CASE("a shadowed entry names a line that hides it", "[lint]") {
   const Diagnostics found = lint_text("7f0000001000 8 old\n" + kOk);
   REQUIRE(places_of(found, "PM105") == std::vector<std::string>{"PM105 1:1"});
   CHECK(found.items()[0].related_line == 2);
 }
 
-TEST_CASE("a long name in a message is cut between two characters", "[lint]") {
+TEST_CASE("a long name in a message is truncated between two characters", "[lint]") {
   std::string name(119, 'x');
   name += "日本";
   const Diagnostics found = lint_text("7f0000001000 8 " + name + "\n7f0000001004 8 second\n");
@@ -206,7 +208,9 @@ TEST_CASE("a long name in a message is cut between two characters", "[lint]") {
   CHECK(found.items()[0].message == "overlaps '" + name.substr(0, 119) + "' of line 1");
 }
 
-TEST_CASE("eight lines of one long name do not look cut, nor names all of one length", "[lint]") {
+TEST_CASE(
+    "eight lines with one long name are not reported as truncated, nor are names of one length",
+    "[lint]") {
   const std::string longest = kStem + "001\n";
   std::string same = kOk;
   for (int i = 0; i < 8; ++i) same += "7f000000" + std::to_string(3000 + i * 100) + " 4 " + longest;
@@ -214,7 +218,7 @@ TEST_CASE("eight lines of one long name do not look cut, nor names all of one le
   CHECK(places_of(lint_text(many(20, ("%zx 10 " + kStem + "%03zu\n").c_str())), "PM022").empty());
 }
 
-TEST_CASE("findings stand in the order of lines, whatever rule they are of", "[lint]") {
+TEST_CASE("findings are in the order of lines, across rules", "[lint]") {
   const auto places = places_of(lint_text("7f0000002000 0x4 foo\n\n7f0000001000 4 a;b\n"));
   CHECK(places == std::vector<std::string>{"PM004 1:14", "PM011 2:1", "PM113 3:1", "PM030 3:17"});
 }
@@ -227,21 +231,21 @@ TEST_CASE("an ignored rule is neither kept nor counted", "[lint]") {
   CHECK(problems.total() == 1);
 }
 
-TEST_CASE("all findings are counted, only so many of a rule kept", "[lint]") {
+TEST_CASE("all findings are counted, but only a limited number per rule is kept", "[lint]") {
   Diagnostics problems(3);
   lint(Map(Input::from_text(many(50, "%zx 0x10 f%zu\n"), "test.map")), problems);
-  CHECK(problems.items().size() == 3 + 3);  // f0 to f9 are short names besides
+  CHECK(problems.items().size() == 3 + 3);  // f0 to f9 are also short names
   CHECK(problems.count_of(rule::kHexPrefix) == 50);
   CHECK(problems.count_of(rule::kShortName) == 10);
 }
 
-TEST_CASE("a last line that may still grow is not judged", "[lint]") {
+TEST_CASE("a last line that may still grow is not checked", "[lint]") {
   Diagnostics problems(0);
   lint(Map(Input::from_text(kOk + "7f00", "test.map"), {.growing = true}), problems);
   CHECK(places_of(problems).empty());
 }
 
-TEST_CASE("hundreds of thousands of identical or nested ranges are checked to the end", "[lint]") {
+TEST_CASE("hundreds of thousands of identical or nested ranges are all checked", "[lint]") {
   std::string identical;
   std::string nested;
   constexpr std::uint64_t kCount = 200'000;
@@ -261,7 +265,7 @@ TEST_CASE("hundreds of thousands of identical or nested ranges are checked to th
   }
 }
 
-TEST_CASE("every rule is explained", "[lint]") {
+TEST_CASE("each rule has an explanation", "[lint]") {
   for (const Rule* rule : rule::all()) {
     CAPTURE(rule->id);
     CHECK(rule->explanation.size() > 40);

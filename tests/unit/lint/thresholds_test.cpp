@@ -1,4 +1,4 @@
-// Where rules of lint begin to speak, and where not yet.
+// Thresholds of lint rules.
 
 #include <algorithm>
 #include <cstdio>
@@ -10,7 +10,7 @@
 namespace perfmap {
 namespace {
 
-/// How often a rule speaks of a map.
+/// The number of findings of a rule in a map.
 std::ptrdiff_t count_of(const std::string& rule, const std::string& map) {
   CAPTURE(rule, map);
   const std::vector<std::string> places = test::places_of(test::lint_text(map));
@@ -22,15 +22,14 @@ std::string entry(const std::string& name) { return "7f0000001000 10 " + name + 
 
 }  // namespace
 
-TEST_CASE("entries that start together are in order, one that starts a byte lower is not",
-          "[lint]") {
+TEST_CASE("entries with equal starts are in order, one that starts a byte lower is not", "[lint]") {
   CHECK(count_of("PM113", "1000 1 first\n1000 1 second\n") == 0);
   CHECK(count_of("PM113", "1000 1 first\n1001 1 second\n") == 0);
   CHECK(count_of("PM113", "1000 1 first\nfff 1 second\n") == 1);
   CHECK(count_of("PM113", "1000 1 first\nfff 1 second\nffe 1 third\n") == 1);
 }
 
-TEST_CASE("Rust's names are mangled by what follows their prefix", "[lint]") {
+TEST_CASE("Rust names count as mangled by the characters after their prefix", "[lint]") {
   for (const char tag : std::string("CMXYNIB")) {
     CHECK(count_of("PM031", entry(std::string("_R") + tag + "vC3foo")) == 1);
   }
@@ -40,7 +39,7 @@ TEST_CASE("Rust's names are mangled by what follows their prefix", "[lint]") {
   }
 }
 
-TEST_CASE("a blank line is told from a comment", "[lint]") {
+TEST_CASE("blank lines and comments have different messages", "[lint]") {
   const auto message = [](const std::string& line) {
     const Diagnostics found = test::lint_text(entry("foo") + line + "\n");
     REQUIRE(found.items().size() == 1);
@@ -51,7 +50,7 @@ TEST_CASE("a blank line is told from a comment", "[lint]") {
   CHECK(message("# foo") == "a comment: the format has none");
 }
 
-TEST_CASE("sizes may be decimal from sixteen entries on", "[lint]") {
+TEST_CASE("decimal sizes are detected from 16 entries on", "[lint]") {
   const auto map_of = [](std::size_t count) {
     std::string map;
     for (std::size_t i = 0; i < count; ++i) {
@@ -65,8 +64,8 @@ TEST_CASE("sizes may be decimal from sixteen entries on", "[lint]") {
   CHECK(count_of("PM110", map_of(16)) == 1);
 }
 
-TEST_CASE("what a sample of a large map looks like is looked up in all of it", "[lint]") {
-  // Of more than 4096 entries every second one is looked at first, from the first one on.
+TEST_CASE("the guess from a sample of a large map is checked against all entries", "[lint]") {
+  // Of more than 4096 entries every second one is in the sample, starting with the first.
   const auto map_of = [](const std::string& name, const std::string& second) {
     std::string map;
     for (std::size_t i = 0; i < 5000; ++i) {
@@ -80,7 +79,7 @@ TEST_CASE("what a sample of a large map looks like is looked up in all of it", "
   CHECK(count_of("PM090", map_of("Builtin:F", "JS:*f /a.js:1:1")) == 0);
 }
 
-TEST_CASE("an address that is glued to a name has nine digits, or a prefix", "[lint]") {
+TEST_CASE("an address inside a name counts if it has nine digits or a prefix", "[lint]") {
   CHECK(count_of("PM008", entry("py::foo123456789 10 py::other")) == 1);
   CHECK(count_of("PM008", entry("py::foo12345678 10 py::other")) == 0);
   CHECK(count_of("PM008", entry("py::foo0x1 10 py::other")) == 1);

@@ -9,7 +9,7 @@ namespace {
 
 using Rules = std::set<std::string>;
 
-/// The rules that find something in a map which a real runtime has written, but for where it lies.
+/// The rules with findings in a real runtime's map, except those about its file.
 Rules rules_in(const std::string& name) {
   const Result<Input> input = Input::open(test::tests_dir("/wild/" + name));
   REQUIRE(input);
@@ -25,7 +25,8 @@ Rules rules_in(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("no rule that guesses is wrong about Node's and HotSpot's own maps", "[lint][wild]") {
+TEST_CASE("heuristic rules have no false positives in real maps of Node and HotSpot",
+          "[lint][wild]") {
   CHECK(rules_in("node/perf-603.map") == Rules{"PM102", "PM113"});
   const Rules hotspot{"PM004", "PM013", "PM033", "PM113"};
   CHECK(rules_in("java/perf-5340.map") == hotspot);

@@ -1,4 +1,4 @@
-// Questions that are asked together.
+// Batched look-ups.
 
 #include <algorithm>
 #include <string>
@@ -12,7 +12,7 @@
 namespace perfmap {
 namespace {
 
-/// Room for numbers between two pages that must not be read.
+/// Space for addresses between two inaccessible pages.
 class Guarded {
  public:
   Guarded() : page_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))) {
@@ -36,7 +36,7 @@ class Guarded {
 
 }  // namespace
 
-TEST_CASE("of addresses that are asked together no other is read, in order or not", "[index]") {
+TEST_CASE("a batch reads no address outside its span, in order or not", "[index]") {
   std::string text;
   for (int i = 0; i < 100; ++i) text += std::to_string(1000 + 10 * i) + " 8 f\n";
   std::vector<Map> maps;

@@ -36,16 +36,16 @@ using Changes = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("order, repetition and bad lines make no difference between maps", "[diff]") {
+TEST_CASE("order, repetition and bad lines do not count as differences", "[diff]") {
   CHECK(changes_of("1 1 a\n2 1 b\n", "2 1 b\nbad\n1 1 a\n1 1 a\n").empty());
 }
 
-TEST_CASE("of a name's ranges, those of equal size moved", "[diff]") {
+TEST_CASE("a name's ranges of equal size are reported as moved", "[diff]") {
   CHECK(changes_of("1 4 f\n2 8 f\n", "3 8 f\n") == Changes{"f -1/4", "f -2/8 +3/8"});
   CHECK(changes_of("1 4 f\n", "3 8 f\n4 4 f\n") == Changes{"f -1/4 +4/4", "f +3/8"});
 }
 
-TEST_CASE("where no sizes agree, a name's ranges are paired in address order", "[diff]") {
+TEST_CASE("a name's ranges of different sizes are paired in address order", "[diff]") {
   CHECK(changes_of("1 4 f\n2 5 f\n", "3 8 f\n4 9 f\n5 7 f\n") ==
         Changes{"f -1/4 +3/8", "f -2/5 +4/9", "f +5/7"});
 }
@@ -82,7 +82,7 @@ TEST_CASE("changes applied to the first map give the second", "[diff][property]"
   }
 }
 
-TEST_CASE("a hundred thousand ranges of one name are compared at once", "[diff]") {
+TEST_CASE("a hundred thousand ranges of one name are compared in linear time", "[diff]") {
   // Quadratic time would be ten billion steps here.
   std::string before;
   std::string after;

@@ -26,7 +26,7 @@ std::vector<Map> maps_of(Input input) {
 
 }  // namespace
 
-TEST_CASE("filler lines are told from entries", "[filler]") {
+TEST_CASE("filler lines are distinguished from entries", "[filler]") {
   for (const std::string_view line :
        {"0 0 .", "0 0 ....", "0 0 .529fcf759 b name", "70 0 .", "7f0 0 .f", "7f35 0 .29 b x",
         "7f352 0 .9", "00 0 .", "0 0 0 .", "0 00 0 .", "0 0 0 0 ."}) {
@@ -41,7 +41,7 @@ TEST_CASE("filler lines are told from entries", "[filler]") {
   }
 }
 
-TEST_CASE("a map ends where its filler begins", "[filler]") {
+TEST_CASE("a map ends where its final filler begins", "[filler]") {
   CHECK(without_filler("", false).empty());
   CHECK(without_filler(kFiller + kFiller, false).empty());
   CHECK(without_filler("1000 10 foo\n" + kFiller + "0 0 .half..\n" + kFiller, false) ==
@@ -56,7 +56,7 @@ TEST_CASE("a map ends where its filler begins", "[filler]") {
   CHECK(!map.ends_in_part());
 }
 
-TEST_CASE("filler is neither entry nor problem, wherever it stands", "[filler]") {
+TEST_CASE("filler anywhere is neither an entry nor a problem", "[filler]") {
   const std::string text = "100000 10 foo\n" + kFiller + "7f352 0 .9fcf759 b half\n" + kFiller +
                            "200000 0 without size\n" + kFiller;
   Diagnostics problems(10);
@@ -75,7 +75,7 @@ TEST_CASE("filler is neither entry nor problem, wherever it stands", "[filler]")
   CHECK(index.line_number(index.find(0x200000)) == 5);
 }
 
-TEST_CASE("every other reader takes filler, and finds what it found without", "[filler]") {
+TEST_CASE("all other readers accept filler and find the same entries", "[filler]") {
   using test::OtherReader;
   const std::string entries = "7f3529fcf759 b py::foo\n7f3529fcf800 10 py::bar\n";
   for (const OtherReader reader : {OtherReader::bcc, OtherReader::blazesym, OtherReader::samply,
@@ -87,7 +87,7 @@ TEST_CASE("every other reader takes filler, and finds what it found without", "[
   }
 }
 
-TEST_CASE("entries that appear in the filler's place are appended", "[filler][refresh]") {
+TEST_CASE("entries that replace filler count as appended", "[filler][refresh]") {
   const test::Scratch scratch;
   const std::string one = "1000 10 one\n";
   const std::string two = "2000 10 two\n";
@@ -96,7 +96,7 @@ TEST_CASE("entries that appear in the filler's place are appended", "[filler][re
   Index index(maps_of(*Input::open(path)), Overlap::last, problems);
   CHECK(index.entry_count() == 1);
   CHECK(index.refresh(problems) == Growth::unchanged);
-  // The same size, in place, as a mapping does it.
+  // The same size, in place, as a write through a mapping.
   const std::string rest = "0 0 " + kFiller.substr(4 + two.size());
   { std::fstream(path, std::ios::in | std::ios::out) << one + two + rest; }
   CHECK(index.refresh(problems) == Growth::appended);
@@ -112,7 +112,7 @@ TEST_CASE("entries that appear in the filler's place are appended", "[filler][re
   CHECK(problems.total() == 0);
 }
 
-TEST_CASE("an index that follows filler answers as one that is read at the end",
+TEST_CASE("an index that follows a map with filler equals one of the final map",
           "[filler][refresh][property]") {
   const test::Scratch scratch;
   std::mt19937_64 random(3);

@@ -1,4 +1,4 @@
-// Input that wants to cost more than it is worth, and files that change while they are read.
+// Input that tries to cost more than its size, and files that change while they are read.
 
 #include <cerrno>
 #include <cstdlib>
@@ -69,7 +69,7 @@ TEST_CASE("hundreds of thousands of nested ranges are indexed and linted in boun
   CHECK(problems.items().size() < 20u * 46);
 }
 
-TEST_CASE("hundreds of thousands of identical ranges make one segment", "[hostile]") {
+TEST_CASE("hundreds of thousands of identical ranges become one segment", "[hostile]") {
   std::string text;
   for (int i = 0; i < kMany; ++i) text += "10000000 100 same\n";
   Index index = index_of(text);
@@ -77,7 +77,7 @@ TEST_CASE("hundreds of thousands of identical ranges make one segment", "[hostil
   CHECK(index.find(0x10000080).offset() == text.size() - 18);
 }
 
-TEST_CASE("addresses in every 4 GiB of the address space are sorted, too", "[hostile]") {
+TEST_CASE("addresses throughout the 64-bit address space are sorted", "[hostile]") {
   std::string text;
   char line[64];
   for (std::uint64_t i = 1; i < 5000; ++i) {
@@ -89,14 +89,14 @@ TEST_CASE("addresses in every 4 GiB of the address space are sorted, too", "[hos
   for (std::uint64_t i = 1; i < 5000; ++i) CHECK(index.find(i * 0x9e3779b97f4a7c15));
 }
 
-TEST_CASE("a line of 64 MiB is one entry and one finding", "[hostile]") {
+TEST_CASE("a line of 64 MiB is one entry", "[hostile]") {
   const Index index = index_of("1000 10 " + std::string(64 << 20, 'x') + "\n2000 10 after\n");
   CHECK(index.entry_count() == 2);
   CHECK(index.find_entry(0x1000)->name.size() == 64u << 20);
   CHECK(name_at(index, 0x2000) == "after");
 }
 
-TEST_CASE("a map that grows is read on from its last whole line", "[refresh]") {
+TEST_CASE("a growing map is read on from its last complete line", "[refresh]") {
   const Scratch scratch;
   const std::string path = scratch / "perf-1.map";
   append(path, "1000 10 first\n2000 10 sec");
@@ -113,7 +113,7 @@ TEST_CASE("a map that grows is read on from its last whole line", "[refresh]") {
   CHECK(index.compact().segment_count() == 4);
 }
 
-TEST_CASE("many small refreshes give the answers of one reading", "[refresh]") {
+TEST_CASE("many small refreshes give the same index as one reading", "[refresh]") {
   const Scratch scratch;
   const std::string path = scratch / "perf-1.map";
   append(path, "");
@@ -139,7 +139,7 @@ TEST_CASE("many small refreshes give the answers of one reading", "[refresh]") {
   }
 }
 
-TEST_CASE("wherever a file was cut, what comes later makes it read as if it had been whole",
+TEST_CASE("refreshing after a cut at any byte gives the index of the whole file",
           "[refresh][property]") {
   const std::string whole =
       "1000 40 outer\n1010 8 first\n1008 4 before\n1010 10 second one\n\n1008 20 third\r\nzz\n1000 "
@@ -165,7 +165,7 @@ TEST_CASE("wherever a file was cut, what comes later makes it read as if it had 
   }
 }
 
-TEST_CASE("truncation and replacement are noticed", "[refresh]") {
+TEST_CASE("truncation and replacement are detected", "[refresh]") {
   const Scratch scratch;
   const std::string path = scratch / "perf-1.map";
   append(path, "1000 10 first\n2000 10 second\n");
@@ -181,13 +181,13 @@ TEST_CASE("truncation and replacement are noticed", "[refresh]") {
   CHECK(index.refresh(ignored) == Growth::replaced);
   CHECK(name_at(index, 0x3000) == "other");
 
-  // Rewritten in place, and longer than before: only the bytes tell.
+  // Rewritten in place, and longer than before: only the contents show it.
   std::ofstream(path, std::ios::trunc) << "5000 10 rewritten\n6000 10 and longer than it was\n";
   CHECK(index.refresh(ignored) == Growth::replaced);
   CHECK(name_at(index, 0x5000) == "rewritten");
 }
 
-TEST_CASE("a file that vanishes is an error, and the old answers stay", "[refresh]") {
+TEST_CASE("a file that is deleted is an error, and the old entries remain", "[refresh]") {
   const Scratch scratch;
   const std::string path = scratch / "perf-1.map";
   append(path, "1000 10 first\n");
@@ -216,7 +216,7 @@ TEST_CASE("a map that is truncated while it is mapped reads as zeros under a gua
   CHECK(input->was_truncated());
 }
 
-TEST_CASE("what is no file is read to its end, and no further than allowed", "[hostile]") {
+TEST_CASE("a stream is read to its end, up to a maximum", "[hostile]") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   std::thread writer([&] {

@@ -30,7 +30,7 @@ std::vector<std::string> keys_of(const std::string& text, GroupBy by) {
 
 }  // namespace
 
-TEST_CASE("reuse shows as more bytes claimed than covered, and size 0 counts one", "[info]") {
+TEST_CASE("with reuse more bytes are claimed than covered, and size 0 counts as 1", "[info]") {
   const MapInfo info = info_of("1000 10 old\n1000 10 new\n1008 0 stub\n");
   CHECK(info.entries == 3);
   CHECK(info.claimed == 33);
@@ -39,19 +39,19 @@ TEST_CASE("reuse shows as more bytes claimed than covered, and size 0 counts one
   CHECK(info.last == 0x100f);
 }
 
-TEST_CASE("sums of hostile sizes stop at the largest number", "[info]") {
+TEST_CASE("sums of hostile sizes saturate", "[info]") {
   const std::string text = "1 fffffffffffffff0 a\n1 fffffffffffffff0 a\n1 fffffffffffffff0 a\n";
   CHECK(info_of(text).claimed == UINT64_MAX);
   Diagnostics ignored(1);
   CHECK(group_entries(map_of(text), GroupBy::name, ignored).at(0).bytes == UINT64_MAX);
 }
 
-TEST_CASE("the runtime is the one that most names are of", "[info]") {
+TEST_CASE("the runtime is the one with the most names", "[info]") {
   CHECK(info_of("1 1 native\n2 1 main\n3 1 guest-0x400123\n").runtime == Runtime::qemu);
   CHECK(info_of("1 1 native\n2 1 main\n").runtime == Runtime::unknown);
 }
 
-TEST_CASE("groups go by bytes, then entries, then key", "[info]") {
+TEST_CASE("groups are sorted by bytes, then entries, then key", "[info]") {
   using Keys = std::vector<std::string>;
   const std::string text =
       "1000 10 JS:*b /a.js:1:1\n2000 10 JS:~b /a.js:1:1\n"

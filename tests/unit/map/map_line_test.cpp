@@ -17,10 +17,10 @@ std::vector<Entry> entries_of(const Map& map, Diagnostics& problems) {
   return entries;
 }
 
-/// The one entry of a line, as both the line parser and the index's fast path see it.
+/// The only entry of a line, as both the line parser and the index's fast path read it.
 struct Read {
   AddressRange range;
-  std::string name;  // an Entry's would go with its map
+  std::string name;  // an Entry's name would die with its map
 };
 Read only_entry(const std::string& text) {
   Diagnostics problems(0);
@@ -39,7 +39,7 @@ Read only_entry(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a number is read from its own characters alone", "[map]") {
+TEST_CASE("a number is read only from its own characters", "[map]") {
   const std::string_view text = "0x12";
   CHECK(parse_hex(text) == 0x12);
   CHECK(parse_hex(text.substr(0, 3)) == 1);
@@ -48,7 +48,7 @@ TEST_CASE("a number is read from its own characters alone", "[map]") {
   CHECK_FALSE(parse_hex(text.substr(0, 0)));
 }
 
-TEST_CASE("a line that makes no sense is reported where it stops making sense", "[map]") {
+TEST_CASE("a malformed line is reported at its first bad column", "[map]") {
   struct Case {
     std::string text;
     const Rule* rule;
@@ -63,7 +63,7 @@ TEST_CASE("a line that makes no sense is reported where it stops making sense", 
       {"10000000000000000 1 wide", &rule::kBadAddress, 1},
       {"10 10000000000000000 wide", &rule::kBadSize, 4},
       {"1000 zz alpha", &rule::kBadSize, 6},
-      {"1000 face_book f", &rule::kBadSize, 6},  // starts like a number, is none
+      {"1000 face_book f", &rule::kBadSize, 6},  // starts like a number, but is not one
       {"1000", &rule::kTooFewFields, 5},
       {"1000 10", &rule::kTooFewFields, 8},
       {"1000 10 ", &rule::kTooFewFields, 9},
@@ -80,7 +80,7 @@ TEST_CASE("a line that makes no sense is reported where it stops making sense", 
   CHECK(found.items()[0].where.offset == 12 + c.column - 1);
 }
 
-TEST_CASE("every spelling that a runtime uses is read", "[map]") {
+TEST_CASE("all spellings that runtimes use are read", "[map]") {
   struct Case {
     std::string text;
     AddressRange range;
@@ -124,7 +124,7 @@ TEST_CASE("a NUL stays in the name", "[map]") {
   CHECK(only_entry("1000 10 a\0b"s).name == "a\0b"s);
 }
 
-TEST_CASE("a range that passes the end of the address space ends there", "[map]") {
+TEST_CASE("a range past the end of the address space is truncated there", "[map]") {
   Diagnostics found(0);
   const Map map = map_of("ffffffffffffff00 ffffffffffffffff wraps\n");
   const std::vector<Entry> entries = entries_of(map, found);
@@ -134,13 +134,13 @@ TEST_CASE("a range that passes the end of the address space ends there", "[map]"
   CHECK(found.items()[0].rule->id == rule::kAddressWrap.id);
 }
 
-TEST_CASE("comments and blank lines are nothing, and no problem", "[map]") {
+TEST_CASE("comments and blank lines are ignored and not reported", "[map]") {
   Diagnostics found(0);
   CHECK(entries_of(map_of("# comment here now\n\n   \n\r\n#\n"), found).empty());
   CHECK(found.total() == 0);
 }
 
-TEST_CASE("the last line counts without its newline, but not while the map grows", "[map]") {
+TEST_CASE("a last line without a newline counts, but not while the map grows", "[map]") {
   Diagnostics found(0);
   const std::string text = "1000 10 foo\n2000 10 omega";
   CHECK(entries_of(map_of(text), found).size() == 2);
@@ -148,7 +148,7 @@ TEST_CASE("the last line counts without its newline, but not while the map grows
   CHECK(entries_of(growing, found).size() == 1);
 }
 
-TEST_CASE("a line number is the count of newlines before, far into a file, too", "[map]") {
+TEST_CASE("a line number is the count of newlines before, also far into a file", "[map]") {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += "1000 10 name " + std::to_string(i) + "\n";
   const Map map = map_of(text);
@@ -157,7 +157,7 @@ TEST_CASE("a line number is the count of newlines before, far into a file, too",
   for (const Entry& entry : entries_of(map, found)) CHECK(map.line_number(entry.offset) == ++line);
 }
 
-TEST_CASE("only so many problems of a rule are kept, and all are counted", "[map]") {
+TEST_CASE("all problems are counted, but only a limited number per rule is kept", "[map]") {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "nonsense\n";
   Diagnostics found(20);

@@ -1,4 +1,4 @@
-// Each row of the tables of what perf 6.1 answers, measured with `perf script` on such maps.
+// Results of perf 6.1, measured with `perf script` on these maps.
 
 #include <string>
 #include <vector>
@@ -31,7 +31,7 @@ void check(const Case& c) {
 
 }  // namespace
 
-TEST_CASE("lines mean what they mean to perf", "[index][perf]") {
+TEST_CASE("lines are parsed as by perf", "[index][perf]") {
   using namespace std::string_literals;
   check(GENERATE(values<Case>({
       {"1000 10 foo\n", 0x100f, "foo"},
@@ -67,7 +67,7 @@ TEST_CASE("lines mean what they mean to perf", "[index][perf]") {
   })));
 }
 
-TEST_CASE("overlaps are answered as perf's tree answers them", "[index][perf]") {
+TEST_CASE("overlaps are resolved as by perf's tree", "[index][perf]") {
   const std::string inner_first = "1040 10 inner\n1000 100 outer\n";
   const std::string three = "1000 10 first\n1000 10 second\n1000 10 third\n";
   const std::string nested = "1000 100 outer\n1010 8 one\n1040 8 two\n1080 8 three\n";

@@ -1,6 +1,6 @@
-// What naive readers and writers of perf maps get wrong, a test each. The last three traps, about
-// where a process's map is looked for, are told here from the reader's side; hostile_test.cpp has
-// the attacker's.
+// Mistakes of naive readers and writers of perf maps, one test each. Of the last three traps, about
+// the path of a process's map, this file has the reader's side; hostile_test.cpp has the
+// attacker's.
 
 #include <filesystem>
 #include <string>
@@ -52,23 +52,23 @@ bool finds(const std::string& text, const Rule& rule) {
 
 }  // namespace
 
-TEST_CASE("trap 1: the name is the rest of the line, blanks and all", "[traps]") {
+TEST_CASE("trap 1: the name is the rest of the line, including blanks", "[traps]") {
   CHECK(name_at("1000 10 void  Foo::bar(int, char)  \n", 0x1000) == "void  Foo::bar(int, char)  ");
 }
 
-TEST_CASE("trap 2: 0x may stand before both numbers, before one, or before none", "[traps]") {
+TEST_CASE("trap 2: either number may have 0x, or both, or none", "[traps]") {
   for (const char* line : {"0x1000 0x10 f\n", "0x1000 10 f\n", "1000 0x10 f\n", "1000 10 f\n"}) {
     CHECK(name_at(line, 0x100f) == "f");
   }
 }
 
-TEST_CASE("trap 3: a comment is none to perf, which makes a symbol at 0 of it", "[traps]") {
+TEST_CASE("trap 3: perf reads a comment as a symbol at 0", "[traps]") {
   const std::string text = "# comment here now\n";
   CHECK(name_at(index_of(text, Overlap::perf), 0) == "mment here now");
   CHECK(name_at(text, 0).empty());
 }
 
-TEST_CASE("trap 4: a missing last newline costs readers a byte or the line, and is mended",
+TEST_CASE("trap 4: a missing last newline costs readers a byte or the line, and is fixed",
           "[traps]") {
   const std::string text = "1000 10 omega";
   CHECK(name_at(text, 0x1000) == "omega");
@@ -78,18 +78,19 @@ TEST_CASE("trap 4: a missing last newline costs readers a byte or the line, and 
   CHECK(tidied(text) == "1000 10 omega\n");
 }
 
-TEST_CASE("trap 5: perf drops names below three bytes; what we write has brackets", "[traps]") {
+TEST_CASE("trap 5: perf drops names below three bytes, so these are written in brackets",
+          "[traps]") {
   CHECK(name_at(index_of("1000 10 ab\n", Overlap::perf), 0x1000).empty());
   CHECK(tidied("1000 10 ab\n") == "1000 10 [ab]\n");
   CHECK(escape_map_name("") == "[?]");
 }
 
-TEST_CASE("trap 6: a CR at the end is no part of the name", "[traps]") {
+TEST_CASE("trap 6: a CR at the end is not part of the name", "[traps]") {
   CHECK(name_at("1000 10 foo\r\n", 0x1000) == "foo");
   CHECK(name_at(index_of("1000 10 foo\r\n", Overlap::perf), 0x1000) == "foo\r");
 }
 
-TEST_CASE("trap 7: a bad line or byte, which costs others the whole map, costs us the line",
+TEST_CASE("trap 7: a bad line or byte costs other readers the map, but perfmap only the line",
           "[traps]") {
   const std::string text = "1000 10 foo\nnonsense\n2000 10 b\xff r\n3000 10 baz\n";
   CHECK(name_at(text, 0x1000) == "foo");
@@ -99,13 +100,12 @@ TEST_CASE("trap 7: a bad line or byte, which costs others the whole map, costs u
   CHECK(test::read_as(test::OtherReader::blazesym, tidied(text))->size() == 3);
 }
 
-TEST_CASE("trap 8: half a name on a line of its own is told as such, and never written",
-          "[traps]") {
+TEST_CASE("trap 8: half a name on its own line is reported, and never written", "[traps]") {
   CHECK(finds("1000 10 eval /tmp/x\ny.js:1\n2000 10 foo\n", rule::kBadAddress));
   CHECK(escape_map_name("x\ny.js") == "x\\x0ay.js");
 }
 
-TEST_CASE("trap 9: overlaps have one of four rules, and the default is that the later line wins",
+TEST_CASE("trap 9: overlaps have one of four policies, and by default the later line wins",
           "[traps]") {
   const std::string text = "1000 100 outer\n1040 10 inner\n1000 200 last\n";
   CHECK(name_at(index_of(text, Overlap::last), 0x1040) == "last");
@@ -115,7 +115,7 @@ TEST_CASE("trap 9: overlaps have one of four rules, and the default is that the 
   CHECK(name_at("1000 10 old\n1004 4 new\n", 0x1009) == "old");
 }
 
-TEST_CASE("trap 10: behind a nested entry its surroundings answer, not nobody", "[traps]") {
+TEST_CASE("trap 10: after a nested entry the outer one covers the addresses again", "[traps]") {
   CHECK(name_at("1000 100 outer\n1040 10 inner\n", 0x1060) == "outer");
   CHECK(name_at("1000 100 outer\n1040 0 point\n", 0x1041) == "outer");
 }
@@ -127,7 +127,8 @@ TEST_CASE("trap 11: no size makes a range wrap around or vanish", "[traps]") {
   CHECK(name_at("1000 ffffffffffffffff huge\n", 0xfff).empty());
 }
 
-TEST_CASE("trap 12: a number of more than 64 bits is none, but leading zeros are", "[traps]") {
+TEST_CASE("trap 12: numbers above 64 bits are rejected, but leading zeros are accepted",
+          "[traps]") {
   CHECK(name_at("0000000000000001000 00000000000000000010 foo\n", 0x1000) == "foo");
   Diagnostics problems(1);
   CHECK(!parse_map_line("10000000000000000 10 foo", {0, 1, 1}, problems));
@@ -139,13 +140,12 @@ TEST_CASE("trap 13: sizes are hexadecimal", "[traps]") {
   CHECK(name_at("1000 10 foo\n", 0x100f) == "foo");
 }
 
-TEST_CASE("trap 14: half a line of a writer that lives is not there yet", "[traps]") {
+TEST_CASE("trap 14: an incomplete line of a running writer is ignored", "[traps]") {
   const Map growing(Input::from_text("1000 10 foo\n2000 10 ba", "test.map"), {.growing = true});
   CHECK(growing.text() == "1000 10 foo\n");
 }
 
-TEST_CASE("trap 15: a container's map is found by its innermost pid, or without NStgid by the Tgid",
-          "[traps]") {
+TEST_CASE("trap 15: without NStgid a map is found by its Tgid", "[traps]") {
   const Scratch scratch;
   const Roots roots{.proc = scratch / "proc", .tmp = scratch / "tmp"};
   scratch.write("proc/99/status", "Name:\tnode\nTgid:\t99\n");
@@ -163,7 +163,7 @@ TEST_CASE("trap 16: no link leads out of a container's root", "[traps]") {
   CHECK(!find_process_map(99, roots));
 }
 
-TEST_CASE("trap 17: TMPDIR does not move where maps are looked for", "[traps]") {
+TEST_CASE("trap 17: TMPDIR does not change where maps are searched", "[traps]") {
   const Scratch scratch;
   scratch.write("perf-4194303.map", "1000 10 elsewhere\n");
   const char* const before = std::getenv("TMPDIR");
@@ -174,7 +174,7 @@ TEST_CASE("trap 17: TMPDIR does not move where maps are looked for", "[traps]") 
   CHECK((!input || input->text() != "1000 10 elsewhere\n"));
 }
 
-TEST_CASE("a name is cut between characters and between escapes", "[traps]") {
+TEST_CASE("a name is truncated between characters and between escapes", "[traps]") {
   for (std::size_t before = kMaxPortableName - 5; before < kMaxPortableName; ++before) {
     std::string out;
     append_portable_map_name(out, std::string(before, 'x') + "\xff\xff" + std::string(20, 'y'));
@@ -184,13 +184,13 @@ TEST_CASE("a name is cut between characters and between escapes", "[traps]") {
   }
 }
 
-TEST_CASE("a relative directory for maps is none of another process's root", "[traps]") {
+TEST_CASE("a relative map directory is not below the process's root", "[traps]") {
   const Result<Input> input = find_process_map(::getpid(), {.tmp = "no-such-directory"});
   REQUIRE(!input);
   CHECK(input.error().message.find("/root") == std::string::npos);
 }
 
-TEST_CASE("what trips a reader up is gone from portable output", "[traps]") {
+TEST_CASE("portable output avoids what other readers misread", "[traps]") {
   struct Row {
     const char* what;
     std::string text;
@@ -230,9 +230,9 @@ TEST_CASE("what trips a reader up is gone from portable output", "[traps]") {
   }
 }
 
-TEST_CASE("a name of any length is cut without being written whole", "[traps]") {
-  // What lies at the cut: letters, a character of two bytes, what is escaped, and blanks, which are
-  // taken off at the end of a name alone.
+TEST_CASE("a long name is truncated to a prefix of its escaped form", "[traps]") {
+  // Text at the truncation point: letters, a two-byte character, escaped bytes, and blanks, which
+  // are removed only at the end of a name.
   for (const std::string_view odd : {"x", "é", "\xff", " ", "\x01"}) {
     for (std::size_t before = kMaxPortableName - 6; before < kMaxPortableName + 6; ++before) {
       for (const std::string_view end : {"", "   ", "   y"}) {
