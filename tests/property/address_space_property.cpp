@@ -1,4 +1,4 @@
-// Address spaces over time, against events that are replayed byte by byte.
+// Address spaces over time, compared with a byte-by-byte replay of the events.
 
 #include <algorithm>
 #include <map>
@@ -13,9 +13,9 @@
 namespace perfmap {
 namespace {
 
-/// What each address shows: the file's name and the offset of that very byte.
+/// For each address: the name of the mapped file and the offset of the byte.
 struct Bytes : std::map<Address, std::pair<std::string, std::uint64_t>> {
-  bool is_former = false;  ///< an exec has been seen, and no mapping since
+  bool is_former = false;  ///< after an exec, before the first mapping
 };
 
 struct Event {
@@ -121,11 +121,11 @@ std::vector<Event> random_events(std::mt19937& random, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("the tracker gives the same answers as a byte-by-byte replay", "[tracker][property]") {
+TEST_CASE("the tracker gives the same results as a byte-by-byte replay", "[tracker][property]") {
   const auto seed = GENERATE(range(0u, 150u));
   CAPTURE(seed);
   std::mt19937 random(seed);
-  // Long enough in some for address spaces to be kept on the way.
+  // Some are long enough for the tracker to store intermediate address spaces.
   const std::vector<Event> events = random_events(random, seed % 5 == 0 ? 700 : 60);
   ProcessTracker tracker;
   for (const Event& event : events) feed(event, tracker);
@@ -139,7 +139,7 @@ TEST_CASE("the tracker gives the same answers as a byte-by-byte replay", "[track
       history.emplace_back(events[i].time, world);
     }
   }
-  // In any order: what was asked before must not matter.
+  // In random order: earlier queries must not matter.
   std::shuffle(history.begin(), history.end(), random);
   for (const auto& [time, then] : history) {
     CAPTURE(time);

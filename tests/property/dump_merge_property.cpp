@@ -47,8 +47,7 @@ std::string name_at(const Timeline& timeline, Address address, std::uint64_t tim
 
 }  // namespace
 
-TEST_CASE("a merged dump answers as the records of all dumps do, put in order of time",
-          "[merge][property]") {
+TEST_CASE("merging sorts records by time, renumbers code and is idempotent", "[merge][property]") {
   const auto seed = GENERATE(range(0u, 150u));
   CAPTURE(seed);
   std::mt19937 random(seed);
@@ -57,7 +56,7 @@ TEST_CASE("a merged dump answers as the records of all dumps do, put in order of
   const std::string both = merged({test::dump_of(one), test::dump_of(two)});
   Diagnostics problems(0);
   const Timeline timeline(test::dump_of(both), problems);
-  // Of a MOVE and its LOAD the smaller size counts: no MOVE of more than was loaded is left.
+  // If a MOVE contradicts its LOAD, the smaller size counts: no MOVE is larger than its code.
   for (const Diagnostic& left : problems.items()) {
     CAPTURE(left.message);
     REQUIRE(left.rule == &rule::kOddMove);
@@ -66,7 +65,7 @@ TEST_CASE("a merged dump answers as the records of all dumps do, put in order of
     const auto load = decode_load(*timeline.dump().record_at(moved->load));
     CHECK(decode_move(*timeline.dump().record_at(left.where.offset))->code_size < load->code_size);
   }
-  // One behind the other, with indexes that do not meet: code_index only matters to MOVEs.
+  // Merging again changes nothing: records are sorted, and code indices are consecutive.
   DumpMergeStats stats;
   const std::string again = merged({test::dump_of(both)}, &stats);
   CHECK(again == both);
@@ -80,7 +79,8 @@ TEST_CASE("a merged dump answers as the records of all dumps do, put in order of
   });
 }
 
-TEST_CASE("a dump merged with its own copy, or with nothing, is that dump", "[merge][property]") {
+TEST_CASE("a dump merged with its own copy, or with an empty dump, is unchanged",
+          "[merge][property]") {
   const auto seed = GENERATE(range(0u, 60u));
   CAPTURE(seed);
   std::mt19937 random(seed);
@@ -124,7 +124,7 @@ TEST_CASE("lines and unwinding information stay with their functions", "[merge][
   collect(two, before);
   const Jitdump all = test::dump_of(merged({one, two}));
   collect(all, after);
-  // Functions of the same name may be in both: then the later counts, in either.
+  // Both may have functions with the same name: the later one counts.
   CHECK(before.size() == after.size());
   if (seed % 4 == 0) {
     Details alone;
@@ -155,7 +155,7 @@ TEST_CASE("dumps of different machines or clocks are not merged", "[merge]") {
   CHECK(code(with(0, 0), with(62, 0)) == 0);
 }
 
-TEST_CASE("a map made into a dump answers as the map did", "[merge][property]") {
+TEST_CASE("a map converted to a dump gives the same names", "[merge][property]") {
   const auto seed = GENERATE(range(0u, 60u));
   CAPTURE(seed);
   std::mt19937 random(seed);

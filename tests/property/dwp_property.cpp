@@ -1,5 +1,5 @@
-// Random packages of split units: each unit has the parts of sections that it was given, and an id
-// that none has is not found.
+// Random packages of split units: each unit has its own parts of the sections, and an unused id is
+// not found.
 
 #include <algorithm>
 #include <bit>
@@ -22,7 +22,7 @@ struct Made {
   std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> units;  // parts of `info`, by id
 };
 
-/// A unit of DWARF 5 with nothing but its header and a few bytes.
+/// A unit of DWARF 5 with only its header and a few bytes.
 std::string unit_of(std::uint64_t id, std::size_t rest) {
   return SectionBytes()
       .u16(5)
@@ -34,7 +34,7 @@ std::string unit_of(std::uint64_t id, std::size_t rest) {
       .with_length();
 }
 
-/// Ids of which many fall into one slot; the table is as full as 1 to 4 times its units.
+/// Many ids share a slot; the table has 1 to 4 times as many slots as needed.
 Made random_package(std::mt19937_64& random) {
   Made made;
   const std::size_t count = 1 + random() % 20;
@@ -66,7 +66,7 @@ Made random_package(std::mt19937_64& random) {
 
 }  // namespace
 
-TEST_CASE("each unit of a package has its own parts, by the plainest reader, too", "[dwp]") {
+TEST_CASE("each unit of a package has its own parts, also by a naive reader", "[dwp]") {
   std::mt19937_64 random(7);
   for (int round = 0; round < 300; ++round) {
     const Made made = random_package(random);

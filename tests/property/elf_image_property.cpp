@@ -18,7 +18,7 @@ using test::ElfSymbol;
 
 constexpr std::uint64_t kSpan = 160;
 
-/// Loads and moves in a small space, some of them with lines, some without code.
+/// Loads and moves in a small space, some with lines, some without code.
 std::string random_dump(unsigned seed, Address base) {
   std::mt19937 random(seed);
   const auto below = [&](unsigned n) { return static_cast<std::uint64_t>(random() % n); };
@@ -44,7 +44,7 @@ std::string random_dump(unsigned seed, Address base) {
   return dump.text();
 }
 
-/// Which symbol covers an address.
+/// The symbol that covers an address.
 std::optional<ElfSymbol> symbol_at(const std::vector<ElfSymbol>& symbols, Address address) {
   for (const ElfSymbol& symbol : symbols) {
     if (symbol.range.contains(address)) return symbol;
@@ -52,7 +52,7 @@ std::optional<ElfSymbol> symbol_at(const std::vector<ElfSymbol>& symbols, Addres
   return std::nullopt;
 }
 
-/// The truth about an address, by look-ups in the dump itself.
+/// Compares an address with look-ups in the dump.
 void check_address(const ElfReader& elf, const std::vector<ElfSymbol>& symbols,
                    const Timeline& timeline, const JitDetails& details, Address address,
                    std::uint64_t time) {
@@ -68,7 +68,7 @@ void check_address(const ElfReader& elf, const std::vector<ElfSymbol>& symbols,
   const std::uint64_t offset = address - code->range.begin;
   const auto line = details.line_at(code->load, load->range.begin + offset);
   const auto row = elf.line_at(address);
-  // Of code that moves of no sense have put to several places, one has bytes and lines.
+  // If bogus moves put code at several addresses, only one of them has bytes and lines.
   if (const auto byte = elf.byte_at(address); byte && *byte != 0) {
     CHECK(*byte == load->code.at(offset));
     REQUIRE(row.has_value() == line.has_value());
@@ -82,7 +82,7 @@ void check_address(const ElfReader& elf, const std::vector<ElfSymbol>& symbols,
 
 }  // namespace
 
-TEST_CASE("an ELF image says of every address what the dump says", "[elf][property]") {
+TEST_CASE("an ELF image gives the same result as the dump for each address", "[elf][property]") {
   const auto seed = GENERATE(range(0u, 300u));
   CAPTURE(seed);
   const Address base = seed % 2 == 0 ? 0x7f0000000000 : UINT64_MAX - kSpan;
@@ -100,7 +100,7 @@ TEST_CASE("an ELF image says of every address what the dump says", "[elf][proper
   }
 }
 
-TEST_CASE("whatever is damaged in a dump, the ELF file of the rest is sound", "[elf][property]") {
+TEST_CASE("the ELF file of a damaged dump is valid", "[elf][property]") {
   const std::string whole = test::read_file(test::tests_dir("/wild/node/jit-683-lines.dump"));
   REQUIRE(whole.size() > 1000);
   std::mt19937 random(GENERATE(range(0u, 60u)));

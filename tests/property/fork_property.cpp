@@ -1,4 +1,4 @@
-// Whose names memory has, against processes each of which has a copy of all that it began with.
+// Names of inherited memory, compared with processes that copy all memory they begin with.
 
 #include <algorithm>
 #include <map>
@@ -27,7 +27,7 @@ struct Event {
   std::string name;
 };
 
-/// Programs whose maps are asked, in this order.
+/// Programs whose maps are searched, in this order.
 struct Asked {
   int program;
   bool is_doubtful;
@@ -41,7 +41,7 @@ struct Process {
   int program = 0;
   Memory memory;
   Memory began_with;
-  bool is_former = false;  ///< an exec has been seen, and no mapping since
+  bool is_former = false;  ///< after an exec, before the first mapping
 };
 
 class World {
@@ -64,7 +64,7 @@ class World {
     }
   }
 
-  /// "-" where nobody names it, and with "?" where that is doubtful.
+  /// "-" if there is no name; with "?" if the name is doubtful.
   std::string name_at(const Process& process, Address address) const {
     const auto byte = process.memory.find(address);
     if (byte == process.memory.end()) return "-";
@@ -77,7 +77,7 @@ class World {
   }
 
   std::map<pid_t, Process> processes;
-  std::map<int, std::pair<AddressRange, std::string>> maps;  ///< of programs: what they name
+  std::map<int, std::pair<AddressRange, std::string>> maps;  ///< ranges and names, by program
 
  private:
   Process& begun(pid_t pid) {
@@ -176,7 +176,7 @@ std::string answer(ProcessTracker& tracker, pid_t pid, Address address, std::uin
 
 }  // namespace
 
-TEST_CASE("inherited memory has the names that a copy of it would have", "[tracker][property]") {
+TEST_CASE("inherited memory has the same names as a copy of it", "[tracker][property]") {
   const auto seed = GENERATE(range(0u, 60u));
   CAPTURE(seed);
   std::mt19937 random(seed);
@@ -203,7 +203,7 @@ TEST_CASE("inherited memory has the names that a copy of it would have", "[track
         found.push_back(answer(tracker, pid, address, time));
         named += expected[address] == "-" ? 0 : 1;
       }
-      if (found == expected) continue;  // most are, and a check of each takes long
+      if (found == expected) continue;  // most are equal, and checking each address takes long
       CAPTURE(time, pid);
       CHECK(found == expected);
     }

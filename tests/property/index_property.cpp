@@ -17,9 +17,8 @@ struct Plain {
   std::uint64_t line;
 };
 
-/// The documented behaviour, said in the plainest way: look at every entry.
-std::uint64_t find_the_slow_way(const std::vector<Plain>& entries, Overlap overlap,
-                                Address address) {
+/// The documented behaviour in the simplest form: scan all entries.
+std::uint64_t naive_find(const std::vector<Plain>& entries, Overlap overlap, Address address) {
   const Plain* answer = nullptr;
   for (const Plain& entry : entries) {
     const std::uint64_t size = entry.range.size == 0 ? 1 : entry.range.size;
@@ -49,7 +48,7 @@ class Generator {
     char line[64];
     for (std::size_t i = 0; i < count; ++i) {
       const Address begin = base_ + below(40);
-      // Some sizes do not fit 32 bits, some run past the end of everything.
+      // Some sizes exceed 32 bits, and some ranges exceed the address space.
       const std::uint64_t size = below(20) == 0 ? below(2) + UINT32_MAX - 1 : below(14);
       std::snprintf(line, sizeof line, "%llx %llx name%zu\n",
                     static_cast<unsigned long long>(begin < base_ ? UINT64_MAX : begin),
@@ -88,7 +87,7 @@ void check_all(const Index& index, Address base) {
   index.find_all(asked, hits);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     CAPTURE(asked[i]);
-    const EntryRef expected{find_the_slow_way(entries, index.overlap(), asked[i])};
+    const EntryRef expected{naive_find(entries, index.overlap(), asked[i])};
     CHECK(index.find(asked[i]).line == expected.line);
     CHECK(hits[i].line == expected.line);
   }
@@ -96,7 +95,7 @@ void check_all(const Index& index, Address base) {
 
 }  // namespace
 
-TEST_CASE("the index gives the same answers as a scan under every policy", "[index][property]") {
+TEST_CASE("the index gives the same results as a scan with each policy", "[index][property]") {
   const auto seed = GENERATE(range(0u, 600u));
   CAPTURE(seed);
   Generator random(seed);
@@ -109,7 +108,7 @@ TEST_CASE("the index gives the same answers as a scan under every policy", "[ind
   check_all(index, random.base());
 }
 
-TEST_CASE("the segments are a partition and say what find() says", "[index][property]") {
+TEST_CASE("segments do not overlap and agree with find()", "[index][property]") {
   const auto seed = GENERATE(range(0u, 300u));
   CAPTURE(seed);
   Generator random(seed);
@@ -135,7 +134,7 @@ TEST_CASE("the segments are a partition and say what find() says", "[index][prop
   }
 }
 
-TEST_CASE("one pass over the lines gives the same answers as an index", "[index][property]") {
+TEST_CASE("one pass over the lines gives the same results as an index", "[index][property]") {
   const auto seed = GENERATE(range(0u, 200u));
   CAPTURE(seed);
   Generator random(seed);
@@ -147,7 +146,7 @@ TEST_CASE("one pass over the lines gives the same answers as an index", "[index]
   Diagnostics ignored(1);
   find_by_scan(std::span(&map, 1), policy(seed / 4), asked, hits, ignored);
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    CHECK(hits[i].line == find_the_slow_way(entries, policy(seed / 4), asked[i]));
+    CHECK(hits[i].line == naive_find(entries, policy(seed / 4), asked[i]));
   }
 }
 
@@ -156,7 +155,7 @@ TEST_CASE("thousands of scattered entries are found one by one and in batches",
   const auto seed = GENERATE(range(0u, 24u));
   CAPTURE(seed);
   std::mt19937_64 random(seed);
-  // Spreads from one page to all 64 bits: the last ones take the slow way to sort.
+  // Spreads from one page to 64 bits: the widest ones take the slow path of the sort.
   const unsigned bits = 14 + seed * 2;
   const std::uint64_t mask = bits >= 62 ? UINT64_MAX : (std::uint64_t{1} << bits) - 1;
   std::string text;

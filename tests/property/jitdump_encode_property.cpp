@@ -27,7 +27,7 @@ auto fields(const UnwindingRecord& r) {
                   r.header_first, r.padding);
 }
 
-/// Random records, whose bytes live as long as it does.
+/// Random records, which point into bytes owned by this object.
 class Random {
  public:
   explicit Random(unsigned seed) : random_(seed) {}
@@ -94,7 +94,7 @@ class Random {
   std::vector<std::unique_ptr<std::string>> texts_;
 };
 
-/// The one record that `encode` appends, which has to fill all of the bytes.
+/// The only record that `encode` appends; it must fill all bytes.
 template <class Encode>
 JitRecord only_record(std::string& bytes, std::endian order, std::uint32_t id, std::uint64_t time,
                       Encode encode) {
@@ -134,7 +134,7 @@ std::vector<JitRecord> records_of(const Jitdump& dump) {
 
 }  // namespace
 
-TEST_CASE("what is encoded is decoded again, in both byte orders", "[jitdump][property]") {
+TEST_CASE("decoding restores what was encoded, in both byte orders", "[jitdump][property]") {
   const auto seed = GENERATE(range(0u, 200u));
   const auto order = GENERATE(std::endian::little, std::endian::big);
   CAPTURE(seed, order == std::endian::big);
@@ -175,7 +175,7 @@ TEST_CASE("what is encoded is decoded again, in both byte orders", "[jitdump][pr
   CHECK(fields(*unwound) == fields(unwinding));
 }
 
-TEST_CASE("a header is decoded as it was encoded, with what lies behind its 40 bytes",
+TEST_CASE("a header is decoded as it was encoded, with the bytes after its first 40",
           "[jitdump][property]") {
   const auto order = GENERATE(std::endian::little, std::endian::big);
   const std::string_view extra = GENERATE("", "more");
@@ -188,7 +188,7 @@ TEST_CASE("a header is decoded as it was encoded, with what lies behind its 40 b
   CHECK(dump.first_record() == bytes.size());
 }
 
-TEST_CASE("a dump that goes to the other byte order and back is the same bytes",
+TEST_CASE("a dump converted to the other byte order and back has the same bytes",
           "[jitdump][property]") {
   const auto seed = GENERATE(range(0u, 50u));
   Random random(seed);
@@ -218,8 +218,7 @@ TEST_CASE("records of the same byte order and of unknown kinds keep their bytes"
   CHECK(swapped == test::DumpBytes(std::endian::little).prefix(77, 20, 5).raw("body").text());
 }
 
-TEST_CASE("a name ends at its first NUL, and what has more than 32 bits of size is refused",
-          "[jitdump]") {
+TEST_CASE("a name ends at its first NUL, and a record of 4 GiB or more is refused", "[jitdump]") {
   std::string bytes;
   JitdumpEncoder encoder(bytes);
   LoadRecord load;
@@ -236,7 +235,7 @@ TEST_CASE("a name ends at its first NUL, and what has more than 32 bits of size 
                      .raw({"f\0", 2})
                      .text());
   bytes.clear();
-  load.code = {load.name.data(), std::size_t{UINT32_MAX}};  // never looked at
+  load.code = {load.name.data(), std::size_t{UINT32_MAX}};  // never read
   CHECK(!encoder.load(1, load));
   CHECK(!encoder.raw(5, 1, load.code));
   CHECK(bytes.empty());

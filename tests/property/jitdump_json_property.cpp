@@ -17,7 +17,7 @@ std::string json_of(const Jitdump& dump, bool lines, bool code, Diagnostics& pro
 
 }  // namespace
 
-TEST_CASE("a dump made into JSON and back is the same to the byte", "[json][property]") {
+TEST_CASE("a dump converted to JSON and back has the same bytes", "[json][property]") {
   const auto seed = GENERATE(range(0u, 60u));
   const bool lines = GENERATE(false, true);
   CAPTURE(seed, lines);
@@ -33,7 +33,7 @@ TEST_CASE("a dump made into JSON and back is the same to the byte", "[json][prop
   CHECK(back->without_code == 0);
 }
 
-TEST_CASE("without their code, functions keep their size, and zeros stand for it",
+TEST_CASE("without code in JSON, functions keep their size and get zeros as code",
           "[json][property]") {
   const auto seed = GENERATE(range(0u, 20u));
   std::mt19937 random(seed);
@@ -52,8 +52,7 @@ TEST_CASE("without their code, functions keep their size, and zeros stand for it
   CHECK(none.total() == 0);
 }
 
-TEST_CASE("of a damaged dump JSON has what can be read, and says what was lost",
-          "[json][property]") {
+TEST_CASE("JSON of a damaged dump has all records that can be read", "[json][property]") {
   const auto seed = GENERATE(range(0u, 100u));
   CAPTURE(seed);
   std::mt19937 random(seed);
@@ -70,14 +69,14 @@ TEST_CASE("of a damaged dump JSON has what can be read, and says what was lost",
   const Jitdump damaged = test::dump_of(bytes);
   Diagnostics problems(100);
   const Result<JitdumpBytes> back = dump_from_json(json_of(damaged, seed % 2 == 0, true, problems));
-  if (!back) return;  // a header that made no sense
-  const Jitdump mended = test::dump_of(back->bytes);
+  if (!back) return;  // a malformed header
+  const Jitdump restored = test::dump_of(back->bytes);
   if (damaged.header() && damaged.header()->total_size == JitdumpHeader::kSize) {
-    CHECK(count(mended) == count(damaged));
+    CHECK(count(restored) == count(damaged));
   }
 }
 
-TEST_CASE("whatever JSON says, it becomes a dump or an error", "[json][property]") {
+TEST_CASE("any JSON becomes a dump or an error", "[json][property]") {
   const auto seed = GENERATE(range(0u, 300u));
   CAPTURE(seed);
   std::mt19937 random(seed);

@@ -10,13 +10,13 @@
 namespace perfmap {
 namespace {
 
-/// What a record says, in a form that does not depend on the byte order it was written in.
-struct Said {
+/// The contents of a record, independent of its byte order.
+struct DecodedRecord {
   std::uint64_t offset;
   std::uint32_t id;
   std::uint64_t time;
   std::string text;
-  friend bool operator==(const Said&, const Said&) = default;
+  friend bool operator==(const DecodedRecord&, const DecodedRecord&) = default;
 };
 
 std::string text_of(const JitRecord& record) {
@@ -42,7 +42,7 @@ std::string text_of(const JitRecord& record) {
 }
 
 struct Reading {
-  std::vector<Said> records;
+  std::vector<DecodedRecord> records;
   std::uint64_t lost = 0;
   std::uint64_t problems = 0;
 };
@@ -54,7 +54,7 @@ Reading read(std::string bytes, Jitdump::Options options = {}) {
   Jitdump::Reader reader(dump);
   std::uint64_t end = dump.first_record();
   while (const auto record = reader.next(problems)) {
-    // No record outside the file, and the next offset always grows.
+    // Records are inside the file, and their offsets ascend.
     REQUIRE(record->offset >= end);
     REQUIRE(record->bytes.size() >= JitRecord::kPrefix);
     end = record->end();
@@ -86,7 +86,7 @@ TEST_CASE("a dump of the other byte order reads the same", "[jitdump][property]"
   CHECK(little.records.size() >= 20);
 }
 
-TEST_CASE("a dump that is cut anywhere gives the records before the cut", "[jitdump][property]") {
+TEST_CASE("a truncated dump yields the records before the cut", "[jitdump][property]") {
   const auto seed = GENERATE(range(0u, 8u));
   CAPTURE(seed);
   std::mt19937 random = seeded(seed);
@@ -94,7 +94,7 @@ TEST_CASE("a dump that is cut anywhere gives the records before the cut", "[jitd
   const Reading all = read(whole);
   for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
     CAPTURE(cut);
-    std::vector<Said> expected;
+    std::vector<DecodedRecord> expected;
     std::uint64_t end = std::min<std::size_t>(cut, JitdumpHeader::kSize);
     for (std::size_t i = 0; i < all.records.size(); ++i) {
       const std::uint64_t next =
@@ -113,7 +113,7 @@ TEST_CASE("a dump that is cut anywhere gives the records before the cut", "[jitd
   }
 }
 
-TEST_CASE("whatever bytes change, reading stays inside the dump and goes on",
+TEST_CASE("with any corrupted bytes, reading stays inside the dump and continues",
           "[jitdump][property]") {
   const auto seed = GENERATE(range(0u, 300u));
   CAPTURE(seed);
@@ -124,16 +124,16 @@ TEST_CASE("whatever bytes change, reading stays inside the dump and goes on",
   const std::size_t count = 1 + random() % 12;
   for (std::size_t i = 0; i < count; ++i) bytes[begin + i] = static_cast<char>(random());
   const Reading damaged = read(bytes);
-  // Everything before the damage, and all but the next few behind it. The size of a record of an
-  // unknown kind can only be believed where a known one follows.
+  // All records before the damage are read, and all but the next few after it. The size of a record
+  // of an unknown kind is trusted only if a known one follows.
   const std::size_t before = all.records[4].id == 77 ? 4 : 5;
   REQUIRE(damaged.records.size() >= before);
   for (std::size_t i = 0; i < before; ++i) REQUIRE(damaged.records[i] == all.records[i]);
   std::size_t kept = 0;
-  for (const Said& said : damaged.records) {
-    kept += std::count(all.records.begin() + 8, all.records.end(), said);
+  for (const DecodedRecord& decoded : damaged.records) {
+    kept += std::count(all.records.begin() + 8, all.records.end(), decoded);
   }
-  // A size may have become that of several records.
+  // A corrupted size may span several records.
   CHECK(kept + 4 >= all.records.size() - 8);
 }
 

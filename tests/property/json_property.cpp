@@ -12,8 +12,8 @@ namespace {
 
 using Plain = std::pair<AddressRange, std::string>;
 
-/// Lines of any bytes, many of them entries with names of any bytes: blanks, CR, NUL, half
-/// characters, quotes, what looks like a number or a separator.
+/// Lines of any bytes. Many are entries with names of any bytes: blanks, CR, NUL, partial
+/// characters, quotes, text like a number or a separator.
 std::string hostile_map(unsigned seed) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t n) { return random() % n; };
@@ -57,7 +57,8 @@ std::string to_json(const Map& map, bool lines) {
 
 }  // namespace
 
-TEST_CASE("a map's JSON gives back the same entries, byte for byte", "[property][json]") {
+TEST_CASE("a map converted to JSON and back has the same entries, byte for byte",
+          "[property][json]") {
   const auto seed = GENERATE(range(0u, 2000u));
   const bool lines = seed % 2 == 0;
   const std::string text = hostile_map(seed);
@@ -71,7 +72,7 @@ TEST_CASE("a map's JSON gives back the same entries, byte for byte", "[property]
   REQUIRE(entries_of(again) == entries_of(map));
 }
 
-TEST_CASE("damaged JSON is read or refused with a place inside it", "[property][json]") {
+TEST_CASE("damaged JSON is read, or refused with a location inside it", "[property][json]") {
   const auto seed = GENERATE(range(0u, 1000u));
   std::mt19937_64 random(seed);
   std::string json = to_json(Map(Input::from_text(hostile_map(seed), "x")), seed % 2 == 0);

@@ -1,5 +1,5 @@
-// Around the last byte of the address space, where the end of a range has no number in 64 bits:
-// everything that answers for an address, against a list that is gone through in 128.
+// Look-ups around the last byte of the address space, where the end of a range exceeds 64 bits,
+// compared with a scan in 128 bits.
 
 #include <cstdio>
 #include <fstream>
@@ -53,7 +53,7 @@ World random_world(unsigned seed, std::size_t count) {
     const std::uint64_t size = sizes[random() % 5];
     world.add({begin, begin == 0 && size == 0 ? 1 : size, "name" + std::to_string(random() % 6)});
   }
-  // Something low, so that the address space does not consist of its end alone.
+  // A low range, so that not all entries are at the end of the address space.
   if (seed % 3 == 0) world.add({0x1000, 0x10, "low"});
   if (seed % 7 == 0) world.add({1, UINT64_MAX, "everything"});
   return world;
@@ -65,7 +65,7 @@ bool covers(const Plain& entry, Address address) {
   return address >= entry.begin && Wide{address} < Wide{entry.begin} + reach(entry);
 }
 
-/// What an entry covers, in bytes: the order of `inner`.
+/// The number of bytes that an entry covers: the order of `inner`.
 Wide covered(const Plain& entry) {
   const Wide room = (Wide{1} << 64) - entry.begin;
   return std::min<Wide>(reach(entry), room);
@@ -127,7 +127,7 @@ Overlap policy(unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("an index answers for the last byte as for any other", "[index][property]") {
+TEST_CASE("an index finds the last byte like any other", "[index][property]") {
   const auto seed = GENERATE(range(0u, 400u));
   CAPTURE(seed);
   const World world = random_world(seed, seed % 11);
@@ -150,7 +150,7 @@ TEST_CASE("an index answers for the last byte as for any other", "[index][proper
   }
 }
 
-TEST_CASE("an index that grows line by line answers for the last byte", "[index][property]") {
+TEST_CASE("an index that grows line by line finds the last byte", "[index][property]") {
   const auto seed = GENERATE(range(0u, 60u));
   CAPTURE(seed);
   const test::Scratch scratch;
@@ -173,7 +173,7 @@ TEST_CASE("an index that grows line by line answers for the last byte", "[index]
   check(so_far, index);
 }
 
-TEST_CASE("a portable map gives the same answers up to the last byte", "[merge][property]") {
+TEST_CASE("a portable map gives the same results up to the last byte", "[merge][property]") {
   const auto seed = GENERATE(range(0u, 200u));
   CAPTURE(seed);
   const World world = random_world(seed, seed % 9);
@@ -198,7 +198,7 @@ TEST_CASE("a portable map gives the same answers up to the last byte", "[merge][
   CHECK((info.last == UINT64_MAX) == (top != nullptr));
 }
 
-TEST_CASE("a timeline answers for the last byte as for any other", "[timeline][property]") {
+TEST_CASE("a timeline finds the last byte like any other", "[timeline][property]") {
   const auto seed = GENERATE(range(0u, 200u));
   CAPTURE(seed);
   const World world = random_world(seed, seed % 9);

@@ -17,7 +17,7 @@ namespace {
 using test::dump_of;
 using test::DumpBytes;
 
-/// Records right and wrong, in the order that chance gives.
+/// Valid and invalid records in random order.
 class DumpMaker {
  public:
   explicit DumpMaker(unsigned seed)
@@ -77,7 +77,7 @@ class DumpMaker {
   std::uint64_t time_ = 1'000'000'000;
 };
 
-/// Cut off, bytes flipped, a piece written twice, a piece lost.
+/// Truncates the dump, changes a byte, repeats a part or removes a part, several times.
 std::string damaged(std::string bytes, DumpMaker& chance) {
   for (std::uint64_t i = chance.below(4); i > 0 && !bytes.empty(); --i) {
     const std::size_t at = chance.below(bytes.size());
@@ -94,7 +94,7 @@ std::string damaged(std::string bytes, DumpMaker& chance) {
 
 std::string fixed(const std::string& bytes) { return fixed_dump(dump_of(bytes)); }
 
-/// Who is where when, by name; offsets change with a fix.
+/// The placed code by name: offsets change with a fix.
 using Owner = std::tuple<Address, std::uint64_t, std::uint64_t, std::uint64_t, std::string>;
 std::vector<Owner> owners_at(const std::string& bytes, std::uint64_t time) {
   Diagnostics ignored(1);
@@ -120,7 +120,7 @@ std::uint64_t lost_bytes(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("lint of a damaged dump ends, inside the dump, in the order of offsets",
+TEST_CASE("findings in a damaged dump are inside it and sorted by offset",
           "[lint][jitdump][property]") {
   const auto seed = GENERATE(range(0u, 1500u));
   CAPTURE(seed);
@@ -138,7 +138,7 @@ TEST_CASE("lint of a damaged dump ends, inside the dump, in the order of offsets
   }
 }
 
-TEST_CASE("a dump is as good after one fix as after two", "[lint][jitdump][property]") {
+TEST_CASE("fixing a dump twice equals fixing it once", "[lint][jitdump][property]") {
   const auto seed = GENERATE(range(0u, 1500u));
   CAPTURE(seed);
   DumpMaker maker(seed);
@@ -148,7 +148,7 @@ TEST_CASE("a dump is as good after one fix as after two", "[lint][jitdump][prope
   CHECK(lost_bytes(once) == lost_bytes(bytes));
 }
 
-TEST_CASE("a fixed dump has no safe fix left and says the same otherwise",
+TEST_CASE("a fixed dump has no safe fix left, and the same code at each time",
           "[lint][jitdump][property]") {
   const auto seed = GENERATE(range(0u, 800u));
   CAPTURE(seed);

@@ -13,7 +13,7 @@ using namespace std::string_literals;
 namespace perfmap {
 namespace {
 
-/// Lines put together from what lines are made of, right and wrong, mostly in the right order.
+/// Lines built from valid and invalid parts, mostly in the right order.
 class LineMaker {
  public:
   explicit LineMaker(unsigned seed) : random_(seed) {}
@@ -44,7 +44,7 @@ class LineMaker {
   }
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
   bool one_in(int n) { return below(n) == 0; }
-  /// The first of a list is the usual one.
+  /// The first string of a list is the most frequent one.
   const std::string& pick(const std::vector<std::string>& list) {
     return one_in(2) ? list[0] : list[random_() % list.size()];
   }
@@ -93,14 +93,14 @@ bool is_loss(const Diagnostic& one) {
          one.rule->id == "PM014";
 }
 
-/// What the reader makes of each line, in the plainest way: split, then parse_map_line().
+/// Results for each line in the simplest form: split, then parse_map_line().
 struct LineSets {
   std::set<std::uint64_t> lost;
   std::set<std::uint64_t> empty;  ///< blank lines and comments
   std::set<std::uint64_t> wrapped;
 };
 
-LineSets read_the_slow_way(std::string_view text) {
+LineSets naive_read(std::string_view text) {
   LineSets sets;
   std::uint64_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -127,7 +127,7 @@ auto is(const Rule& rule) {
   return [id = rule.id](const Diagnostic& one) { return one.rule->id == id; };
 }
 
-/// Whether a rule looks at nothing but one line.
+/// Whether a rule depends on one line only.
 bool is_about_one_line(const Diagnostic& one) {
   const std::string_view id = one.rule->id;
   const bool name_or_syntax = id < "PM060" && id != "PM009" && id != "PM022" && id != "PM033";
@@ -144,30 +144,31 @@ std::vector<std::string> line_places(const Diagnostics& problems, std::uint64_t 
 
 }  // namespace
 
-TEST_CASE("lint calls lost exactly the lines that the reader refuses", "[lint][property]") {
+TEST_CASE("lint reports as lost exactly the lines that the reader refuses", "[lint][property]") {
   const auto seed = GENERATE(range(0u, 1500u));
   const std::string text = LineMaker(seed).text(1 + seed % 8);
   CAPTURE(seed, text);
-  const LineSets expected = read_the_slow_way(text);
+  const LineSets expected = naive_read(text);
   const Diagnostics found = test::lint_text(text);
   CHECK(lines_with(found, is_loss) == expected.lost);
   CHECK(lines_with(found, is(rule::kCommentOrBlank)) == expected.empty);
   CHECK(lines_with(found, is(rule::kAddressWrap)) == expected.wrapped);
 }
 
-TEST_CASE("a line is judged alike wherever it stands in a text", "[lint][property]") {
+TEST_CASE("findings in a line do not depend on its position in the text", "[lint][property]") {
   const auto seed = GENERATE(range(0u, 1500u));
   const std::uint64_t lines = 1 + seed % 4;
   std::string text = LineMaker(seed).text(lines);
   if (text.empty() || text.back() != '\n') text += '\n';
   CAPTURE(seed, text);
-  // Long enough that vector code reads the lines before it, which it does not at a text's end.
-  const std::string behind(80, 'x');
-  CHECK(line_places(test::lint_text(text + "7fffff001000 10 " + behind + "\n"), lines) ==
+  // Long enough that vector code reads the lines before it, which it does not do at the end of a
+  // text.
+  const std::string suffix(80, 'x');
+  CHECK(line_places(test::lint_text(text + "7fffff001000 10 " + suffix + "\n"), lines) ==
         line_places(test::lint_text(text), lines));
 }
 
-TEST_CASE("every finding lies in its line, at the byte that its column says", "[lint][property]") {
+TEST_CASE("each finding is in its line, at the byte of its column", "[lint][property]") {
   const auto seed = GENERATE(range(0u, 500u));
   const std::string text = LineMaker(seed).text(1 + seed % 8);
   CAPTURE(seed, text);
@@ -185,7 +186,7 @@ TEST_CASE("every finding lies in its line, at the byte that its column says", "[
   }
 }
 
-TEST_CASE("after the safe fixes no rule has another one to offer", "[lint][property]") {
+TEST_CASE("after the safe fixes no rule has another safe fix", "[lint][property]") {
   const auto seed = GENERATE(range(0u, 800u));
   const std::string text = LineMaker(seed).text(1 + seed % 12);
   CAPTURE(seed, text);

@@ -16,7 +16,7 @@ struct Plain {
   std::string name;
   std::uint64_t line;
 
-  /// The last byte: at the end of the address space an end has no number.
+  /// The last byte: the end may exceed 64 bits.
   std::uint64_t last() const { return begin + (size - 1); }
 };
 
@@ -64,9 +64,9 @@ std::string finding(const char* rule, const Plain& a, const Plain& b) {
          std::to_string(std::min(a.line, b.line));
 }
 
-/// In address order each entry is held against those before it: against its neighbour where both
-/// begin together, else against the one that reaches furthest, of equals the first.
-Findings conflicts_the_slow_way(const std::vector<Plain>& entries) {
+/// In address order each entry is compared with earlier ones: with its neighbour if both have the
+/// same start, else with the first of those that reach furthest.
+Findings naive_conflicts(const std::vector<Plain>& entries) {
   const std::vector<Plain> sorted = by_address(entries);
   Findings found;
   for (std::size_t i = 1; i < sorted.size(); ++i) {
@@ -88,9 +88,9 @@ Findings conflicts_the_slow_way(const std::vector<Plain>& entries) {
   return found;
 }
 
-/// Lines that own no byte when each byte belongs to the last line that covers it; but for those
-/// whose neighbour in address order has the very same range, which is a conflict already.
-std::set<std::uint64_t> shadowed_the_slow_way(const std::vector<Plain>& entries) {
+/// Lines that own no byte if each byte belongs to the last line that covers it; except those whose
+/// neighbour in address order has the same range, which is already a conflict.
+std::set<std::uint64_t> naive_shadowed(const std::vector<Plain>& entries) {
   const std::vector<Plain> sorted = by_address(entries);
   std::set<std::uint64_t> shadowed;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
@@ -111,7 +111,7 @@ std::set<std::uint64_t> shadowed_the_slow_way(const std::vector<Plain>& entries)
 
 }  // namespace
 
-TEST_CASE("conflicts are those that holding each entry against all others finds",
+TEST_CASE("conflicts equal those found by comparing each entry with all others",
           "[lint][property]") {
   const auto seed = GENERATE(range(0u, 2000u));
   const std::vector<Plain> entries = crowd(seed);
@@ -125,7 +125,7 @@ TEST_CASE("conflicts are those that holding each entry against all others finds"
     found.insert(id + " " + std::to_string(one.where.line) + " " +
                  std::to_string(one.related_line));
   }
-  CHECK(found == conflicts_the_slow_way(entries));
+  CHECK(found == naive_conflicts(entries));
 }
 
 TEST_CASE("shadowed entries are those that own no byte", "[lint][property]") {
@@ -140,7 +140,7 @@ TEST_CASE("shadowed entries are those that own no byte", "[lint][property]") {
     found.insert(one.where.line);
     CHECK(one.related_line > one.where.line);
   }
-  CHECK(found == shadowed_the_slow_way(entries));
+  CHECK(found == naive_shadowed(entries));
 }
 
 }  // namespace perfmap

@@ -46,7 +46,7 @@ const std::vector<std::string>& words() {
 
 }  // namespace
 
-TEST_CASE("what is decoded lies inside the raw name, whatever the name", "[property][names]") {
+TEST_CASE("decoded parts are inside the raw name, for any name", "[property][names]") {
   std::mt19937 random(11);
   for (int round = 0; round < 100'000; ++round) {
     std::string raw;
@@ -59,8 +59,7 @@ TEST_CASE("what is decoded lies inside the raw name, whatever the name", "[prope
   }
 }
 
-TEST_CASE("a real name with a byte changed, or cut anywhere, is decoded all the same",
-          "[property][names]") {
+TEST_CASE("real names with a changed byte, or truncated, are decoded", "[property][names]") {
   const std::string file = GENERATE("node-20.txt", "openjdk-17.txt");
   std::ifstream names(test::tests_dir("/wild/names/" + file));
   std::mt19937 random(12);

@@ -12,7 +12,7 @@
 namespace perfmap {
 namespace {
 
-/// Lines as bad writers leave them: crowded ranges, odd names, odd spellings, nonsense.
+/// Lines of bad writers: crowded ranges, odd names and spellings, malformed lines.
 std::string hostile_map(unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
@@ -52,7 +52,8 @@ std::string name_at(const Index& index, Address address) {
 
 }  // namespace
 
-TEST_CASE("every reader answers a portable map as we answer the original", "[property][merge]") {
+TEST_CASE("all readers give the same names for a portable map as perfmap for the original",
+          "[property][merge]") {
   const auto seed = GENERATE(range(0u, 300u));
   CAPTURE(seed);
   const std::string text = hostile_map(seed);
@@ -76,7 +77,7 @@ TEST_CASE("every reader answers a portable map as we answer the original", "[pro
   }
 }
 
-TEST_CASE("tidying what is tidy changes nothing", "[property][merge]") {
+TEST_CASE("making a map portable twice equals doing it once", "[property][merge]") {
   const auto seed = GENERATE(range(0u, 100u));
   Index index = index_of(hostile_map(seed), Overlap::last);
   const std::string once = portable_text(index.compact());
@@ -84,7 +85,7 @@ TEST_CASE("tidying what is tidy changes nothing", "[property][merge]") {
   CHECK(portable_text(again.compact()) == once);
 }
 
-TEST_CASE("names are written so that they can be read again", "[names]") {
+TEST_CASE("names are escaped so that all readers accept them", "[names]") {
   struct Case {
     std::string name;
     std::string written;
@@ -112,7 +113,7 @@ TEST_CASE("names are written so that they can be read again", "[names]") {
   CHECK(is_plain_map_name(c.written));
 }
 
-TEST_CASE("a long name is cut between two characters", "[names]") {
+TEST_CASE("a long name is truncated between two characters", "[names]") {
   std::string out;
   append_portable_map_name(out, std::string(3999, 'x') + "é and more");
   CHECK(out == std::string(3999, 'x') + "…");

@@ -11,9 +11,9 @@ namespace {
 
 constexpr Address kBase = 0x1000;
 constexpr std::uint64_t kRoom = 0x100;
-constexpr std::uint64_t kMaxChanged = 16;  // bytes that are changed at once
+constexpr std::uint64_t kMaxChanged = 16;  // bytes changed at once
 
-/// Memory a byte at a time, and a log that tells the same.
+/// Memory as single bytes, and a log with the same contents.
 class PlainMemory {
  public:
   void write(Address begin, std::uint64_t size, std::mt19937& random) {
@@ -89,7 +89,7 @@ PlainMemory random_memory(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("the code of loops is what a memory of single bytes would hold", "[property][pypylog]") {
+TEST_CASE("the code of loops equals a byte-by-byte simulation of memory", "[property][pypylog]") {
   std::mt19937 random(11);
   for (int round = 0; round < 400; ++round) {
     const PlainMemory memory = random_memory(random);

@@ -14,8 +14,8 @@ std::string pick(std::mt19937& random, std::initializer_list<const char*> of) {
   return std::data(of)[random() % of.size()];
 }
 
-/// Lines of a log that has everything: sections that fit and some that do not, text, torn lines,
-/// threads, times that run backwards.
+/// A log with all kinds of lines: matching and unmatched sections, text, truncated lines, threads,
+/// times that run backwards.
 std::string random_log(std::mt19937& random, bool hex) {
   std::string log;
   std::uint64_t time = random() % 3 == 0 ? 0 : 0x9a3c81;
@@ -53,7 +53,7 @@ std::string random_log(std::mt19937& random, bool hex) {
   return log;
 }
 
-/// A log in one piece, or in pieces of whole lines.
+/// Reads a log at once, or in blocks of whole lines.
 LoopProfile profile_of(const std::string& log, std::mt19937& random, bool whole, TickBase base) {
   LoopProfile profile({.base = base});
   std::size_t at = 0;
@@ -95,8 +95,7 @@ void check_against(const LoopProfile& profile, const PlainProfile& plain) {
 
 }  // namespace
 
-TEST_CASE("a log's times are those of a reader that takes a line at a time",
-          "[pypylog][property]") {
+TEST_CASE("a log's times equal those of a line-by-line reader", "[pypylog][property]") {
   const auto seed = GENERATE(range(0U, 600U));
   CAPTURE(seed);
   std::mt19937 random(seed);
@@ -111,7 +110,7 @@ TEST_CASE("a log's times are those of a reader that takes a line at a time",
   check_against(profile_of(log, random, false, base), plain);
 }
 
-TEST_CASE("loops and the rest of a log add up to its time, and so do categories",
+TEST_CASE("the times of loops, and of categories, add up to the time of the log",
           "[pypylog][property]") {
   const auto seed = GENERATE(range(0U, 300U));
   CAPTURE(seed);

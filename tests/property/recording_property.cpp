@@ -9,7 +9,7 @@
 namespace perfmap::test {
 namespace {
 
-/// Random, but for one seed the same everywhere.
+/// Random numbers that depend only on the seed.
 class Random {
  public:
   explicit Random(unsigned seed) : engine_(seed) {}
@@ -25,7 +25,7 @@ class Random {
   std::mt19937 engine_;
 };
 
-/// What was written, and when it counts.
+/// A written record and its expected time.
 struct Written {
   std::uint64_t time = 0;
   bool is_sample = true;
@@ -85,8 +85,8 @@ SampleValues random_values(Random& random, const EventShape& shape) {
   return values;
 }
 
-/// Rounds as a recorder with several processors makes them: what a round has is not earlier than
-/// what the one before the last had. `round_length` 0: no rounds, and any time.
+/// Rounds as from a recorder with several processors: records of a round are not earlier than those
+/// of the round before the previous one. `round_length` 0: no rounds, and any time.
 std::uint64_t random_time(Random& random, std::uint64_t round, std::uint64_t round_length) {
   if (random.one_in(20)) return 0;
   if (round_length == 0) return 1 + random.below(500);
@@ -95,7 +95,7 @@ std::uint64_t random_time(Random& random, std::uint64_t round, std::uint64_t rou
 
 struct RandomRecording {
   std::vector<EventShape> shapes;
-  std::vector<Written> written;  // as they are to be read
+  std::vector<Written> written;  // in the expected order
   std::string file;
 
   RandomRecording(unsigned seed, const RecordingBytes& bytes) {
@@ -180,7 +180,7 @@ void check_sample(const RecordedSample& read, const SampleValues& v, const Event
 
 }  // namespace
 
-TEST_CASE("what is written to a recording is read from it, in the order of a plain stable sort",
+TEST_CASE("a written recording is read back in the order of a stable sort by time",
           "[perfdata][property]") {
   const auto seed = GENERATE(range(0U, 400U));
   CAPTURE(seed);

@@ -11,7 +11,7 @@ namespace {
 
 using Row = std::tuple<std::uint64_t, std::uint32_t, std::uint64_t>;
 
-/// What addresses, sizes and lines may look like; the sort takes another way for each.
+/// Shapes of addresses, sizes and lines; the sort takes a different path for each.
 struct Shape {
   const char* what;
   std::uint64_t address_bits;
@@ -73,7 +73,7 @@ void check_against_stable_sort(std::vector<Row> rows) {
 
 }  // namespace
 
-TEST_CASE("columns are sorted as a stable sort by address sorts rows", "[property]") {
+TEST_CASE("columns are sorted like rows in a stable sort by address", "[property]") {
   const std::size_t which = GENERATE(range(std::size_t{0}, std::size(kShapes)));
   const Shape& shape = kShapes[which];
   CAPTURE(shape.what);
@@ -82,7 +82,7 @@ TEST_CASE("columns are sorted as a stable sort by address sorts rows", "[propert
     check_against_stable_sort(random_rows(shape, count, random));
   }
 }
-TEST_CASE("more columns than fit the cache are sorted as well", "[property]") {
+TEST_CASE("more columns than fit the cache are sorted", "[property]") {
   std::mt19937_64 random(1);
   check_against_stable_sort(random_rows(kShapes[1], 700'000, random));
   check_against_stable_sort(random_rows(kShapes[7], 700'000, random));

@@ -7,13 +7,13 @@
 
 namespace perfmap {
 
-TEST_CASE("folded stacks are those of a map of lines", "[stacks][property]") {
+TEST_CASE("folded stacks equal those counted in a map of lines", "[stacks][property]") {
   const auto seed = GENERATE(range(0u, 100u));
   CAPTURE(seed);
   std::mt19937 random(seed);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
 
-  // Names that begin one another, and letters about ';' and ' ', are where orders go wrong.
+  // Names that are prefixes of others, and characters near ';' and ' ', break naive sorting.
   const std::vector<std::string> names{"a", "a b", "a b1", "a!", "a<", "b", "1", "a 1", "a 2"};
   test::Stacks stacks;
   std::vector<std::uint32_t> places;

@@ -17,7 +17,7 @@ struct Case {
   std::string names;
 };
 
-/// A small space, so that overlaps, nesting, shared beginnings and ends are the rule.
+/// A small space, so that overlaps, nesting and equal starts and ends are frequent.
 Case random_case(unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
@@ -41,7 +41,7 @@ Case random_case(unsigned seed) {
   return c;
 }
 
-/// With symbols among them that are none: what assemblers leave for themselves.
+/// Adds assembler marks, which are not symbols.
 std::vector<FoundSymbol> with_marks(const Case& c, unsigned seed, std::string& names) {
   std::mt19937 random(seed + 1);
   std::vector<FoundSymbol> mixed;
@@ -65,8 +65,7 @@ bool in_area(const Case& c, Address address) {
   return false;
 }
 
-/// Where the code that an address lies in ends: areas that overlap are one, those that touch are
-/// not.
+/// The end of the code around an address: areas that overlap are one, areas that touch are not.
 Address code_end(const Case& c, Address address) {
   Address end = address + 1;
   for (bool grows = true; grows;) {
@@ -80,14 +79,14 @@ Address code_end(const Case& c, Address address) {
   return end;
 }
 
-/// How far a symbol reaches: to its size, but never out of the code that it begins in.
+/// The end of a symbol: its size, but not beyond the code in which it begins.
 Address end_of(const Case& c, const FoundSymbol& s) {
   if (!in_area(c, s.begin)) return s.begin;
   return s.begin + std::min(s.size, code_end(c, s.begin) - s.begin);
 }
 
-/// The documented rule, one sentence after the other.
-const FoundSymbol* owner_the_slow_way(const Case& c, Address address) {
+/// The documented rule, step by step.
+const FoundSymbol* naive_owner(const Case& c, Address address) {
   const auto merit = [](const FoundSymbol* s) {
     return std::tuple(~s->begin, s->binding, s->kind, s->underscores, s->order);
   };
@@ -97,7 +96,7 @@ const FoundSymbol* owner_the_slow_way(const Case& c, Address address) {
     if (covers && (best == nullptr || merit(&s) < merit(best))) best = &s;
   }
   if (best != nullptr) return best;
-  // Without size: of those that begin last before it, and none of those may have a size.
+  // Symbols without size: those that begin last before the address, unless one of them has a size.
   for (const FoundSymbol& s : c.symbols) {
     if (!in_area(c, s.begin) || s.begin > address) continue;
     const auto key = [&](const FoundSymbol* x) {
@@ -114,7 +113,7 @@ const FoundSymbol* owner_the_slow_way(const Case& c, Address address) {
 
 }  // namespace
 
-TEST_CASE("the symbol table gives the same answers as a scan", "[symbols][property]") {
+TEST_CASE("the symbol table gives the same results as a scan", "[symbols][property]") {
   const auto seed = GENERATE(range(0u, 3000u));
   CAPTURE(seed);
   const Case c = random_case(seed);
@@ -123,7 +122,7 @@ TEST_CASE("the symbol table gives the same answers as a scan", "[symbols][proper
   for (Address offset = 0; offset < kSpan; ++offset) {
     CAPTURE(offset);
     const auto found = table.find(base + offset);
-    const FoundSymbol* const expected = owner_the_slow_way(c, base + offset);
+    const FoundSymbol* const expected = naive_owner(c, base + offset);
     REQUIRE(found.has_value() == (expected != nullptr));
     if (!found) continue;
     CHECK(found->name == std::string_view(c.names.c_str() + expected->name));
@@ -137,7 +136,7 @@ TEST_CASE("the symbol table gives the same answers as a scan", "[symbols][proper
   }
 }
 
-TEST_CASE("blocks of symbols give the same answers as a scan", "[symbols][property]") {
+TEST_CASE("blocks of symbols give the same results as a scan", "[symbols][property]") {
   const auto seed = GENERATE(range(0u, 3000u));
   CAPTURE(seed);
   const Case c = random_case(seed);
@@ -151,7 +150,7 @@ TEST_CASE("blocks of symbols give the same answers as a scan", "[symbols][proper
   for (Address offset = 0; blocks && offset < kSpan; ++offset) {
     CAPTURE(offset);
     const auto found = blocks->find(base + offset, steps);
-    const FoundSymbol* const expected = owner_the_slow_way(c, base + offset);
+    const FoundSymbol* const expected = naive_owner(c, base + offset);
     REQUIRE(found.has_value() == (expected != nullptr));
     if (!found) continue;
     CHECK(found->name == std::string_view(c.names.c_str() + expected->name));
@@ -161,7 +160,7 @@ TEST_CASE("blocks of symbols give the same answers as a scan", "[symbols][proper
   }
 }
 
-TEST_CASE("symbols that lie too far apart for blocks have none", "[symbols]") {
+TEST_CASE("blocks are not made for symbols too far apart", "[symbols]") {
   FoundSymbol near;
   FoundSymbol far;
   far.begin = std::uint64_t{1} << 40;

@@ -22,18 +22,18 @@ struct Event {
   std::uint64_t offset;
 };
 
-/// The address space as an array: each byte's owner, and where that owner begins, as the events up
-/// to `time` leave it. The documented behaviour, said in the plainest way.
+/// The address space as an array: the owner of each byte and the owner's start after the events up
+/// to `time`. The documented behaviour in its simplest form.
 struct Memory {
   struct Byte {
     int placement = -1;
     Address begin = 0;
   };
   std::vector<Byte> bytes;
-  std::vector<int> put;              // at each address, the LOAD put there last, unless moved away
-  std::vector<int> load_of;          // of each event, the LOAD that it placed; -1: none
+  std::vector<int> put;              // at each address, the LOAD last put there, unless moved away
+  std::vector<int> load_of;          // of each event, the LOAD that it placed, or -1
   std::vector<int> now;              // of each LOAD, the event that placed it last
-  std::vector<std::uint64_t> sizes;  // of each event, what counts
+  std::vector<std::uint64_t> sizes;  // of each event, the effective size
 
   Memory(const std::vector<Event>& sorted, std::uint64_t time, std::size_t span)
       : bytes(span + 64),
@@ -46,7 +46,7 @@ struct Memory {
       const int load = event.is_move ? moved_load(sorted, i) : static_cast<int>(i);
       sizes[i] = event.size;
       if (load < 0) continue;
-      // Of a MOVE and its LOAD the smaller size counts.
+      // If a MOVE contradicts its LOAD, the smaller size counts.
       sizes[i] = std::min(event.size, sorted[static_cast<std::size_t>(load)].size);
       if (event.is_move) {
         int& left =
@@ -81,14 +81,13 @@ struct Memory {
 
 }  // namespace
 
-TEST_CASE("a timeline answers as memory would that was written in the order of time",
-          "[timeline][property]") {
+TEST_CASE("a timeline equals memory that is written in the order of time", "[timeline][property]") {
   const auto seed = GENERATE(range(0u, 400u));
   CAPTURE(seed);
   std::mt19937 random(seed);
   const auto below = [&](std::uint64_t n) { return random() % n; };
   const std::size_t span = seed % 3 == 0 ? 200 : 40;
-  // Of what is far apart or very large, less fits into few bits. (Size 0 is one byte in any scale.)
+  // Distant or very large ranges take the wider representations. (Size 0 is one byte at any scale.)
   const std::uint64_t scale = std::array<std::uint64_t, 4>{1, 1, 7000, 1u << 28}[seed % 4];
 
   std::vector<Event> events(below(seed % 5 == 0 ? 120 : 14));

@@ -1,4 +1,4 @@
-// Real dumps, and what perf made of them.
+// Real dumps, compared with the output of perf.
 
 #include <fstream>
 #include <sstream>
@@ -32,7 +32,7 @@ Resolver resolver_of(Jitdump dump) {
   return resolver;
 }
 
-/// Undoes the escapes of tests/wild/README.md, of which these files only have the backslash.
+/// Undoes the escapes of tests/wild/README.md; these files contain only escaped backslashes.
 std::string unescaped(const std::string& text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -46,7 +46,7 @@ const std::vector<std::string> kDumps = {"683", "3021"};
 
 }  // namespace
 
-TEST_CASE("every JIT sample has the name at its time that perf inject and perf script give it",
+TEST_CASE("each JIT sample has the name that perf inject and perf script give it at its time",
           "[wild]") {
   const std::string pid = GENERATE(from_range(kDumps));
   const Resolver resolver = resolver_of(dump_of("node/jit-" + pid + "-samples.dump"));
@@ -70,7 +70,8 @@ TEST_CASE("every JIT sample has the name at its time that perf inject and perf s
   CHECK(rows >= 200);
 }
 
-TEST_CASE("real dumps read without loss, and come back from JSON and merging", "[wild]") {
+TEST_CASE("real dumps are read without loss, and survive conversion to JSON and merging",
+          "[wild]") {
   const std::string pid = GENERATE(from_range(kDumps));
   const Jitdump dump = dump_of("node/jit-" + pid + "-samples.dump");
   Diagnostics problems(1);

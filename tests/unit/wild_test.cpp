@@ -33,7 +33,7 @@ std::vector<std::string> split(const std::string& line) {
   return fields;
 }
 
-/// Undoes the escapes of tests/wild/README.md, of which these files only have the backslash.
+/// Undoes the escapes of tests/wild/README.md; these files contain only escaped backslashes.
 std::string unescaped(const std::string& text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -45,7 +45,7 @@ std::string unescaped(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("every address that perf named from a real map has the same name here", "[wild]") {
+TEST_CASE("each address that perf named from a real map has the same name", "[wild]") {
   struct Case {
     std::string map;
     std::string truth;
@@ -68,7 +68,7 @@ TEST_CASE("every address that perf named from a real map has the same name here"
   CHECK(rows > 100);
 }
 
-TEST_CASE("the filter gives a JIT frame that perf left unnamed its name, and changes nothing else",
+TEST_CASE("the filter names JIT frames that perf left unnamed, and changes nothing else",
           "[wild]") {
   const Index index = index_of("node/perf-603.map");
   PerfScriptFilter filter(
@@ -85,7 +85,7 @@ TEST_CASE("the filter gives a JIT frame that perf left unnamed its name, and cha
     std::string same;
     filter.filter(line, same);
     CHECK(same == line);
-    // What perf would print had it found no map.
+    // The line that perf prints without a map.
     const std::size_t dso = line.find(" (/tmp/perf-603.map)");
     if (dso == std::string::npos) continue;
     const std::size_t start = line.find_first_not_of(" \t");
@@ -155,13 +155,13 @@ TEST_CASE("names of real maps are decoded", "[wild][names]") {
   CHECK(name.line == c.line);
 }
 
-TEST_CASE("a chain of inlined functions is taken apart", "[names]") {
+TEST_CASE("a chain of inlined functions is split", "[names]") {
   const DecodedName name = decode_name("La/B;::outer->Lc/D;::inner");
   CHECK(name.inline_chain == std::vector<std::string_view>{"La/B;::outer", "Lc/D;::inner"});
   CHECK(name.function == "Lc/D;::inner");
 }
 
-TEST_CASE("a name without its tier is the same for all tiers", "[names]") {
+TEST_CASE("without its tier a name is the same for all tiers", "[names]") {
   CHECK(without_tier("JS:*foo /a.js:1:13") == "foo /a.js:1:13");
   CHECK(without_tier("JS:~foo /a.js:1:13") == "foo /a.js:1:13");
   CHECK(without_tier("plain") == "plain");
