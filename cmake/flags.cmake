@@ -50,10 +50,10 @@ endfunction()
 set(perfmap_common_headers <algorithm> <array> <functional> <map> <memory> <optional> <span> <string>
   <string_view> <unordered_map> <vector> <tl/expected.hpp>)
 
-# Objects for speed (NAME_fast, what the benchmarks measure) and objects for size (NAME, all others):
-# -Os makes 40 % of the machine code that -O3 makes, in two thirds of the time. Both have the same
-# settings; what links NAME has the objects of both.
-function(perfmap_objects_for_speed_and_size name)
+# Objects for speed (NAME_fast, what the benchmarks measure, compiled with LEVEL) and objects for size
+# (NAME, all others): -Os makes 40 % of the machine code that -O3 makes, in two thirds of the time.
+# Both have the same settings; what links NAME has the objects of both.
+function(perfmap_objects_for_speed_and_size name level)
   add_library(${name} OBJECT)
   add_library(${name}_fast OBJECT)
   foreach(objects IN ITEMS ${name} ${name}_fast)
@@ -66,6 +66,6 @@ function(perfmap_objects_for_speed_and_size name)
       VISIBILITY_INLINES_HIDDEN ON)
   endforeach()
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Os>)
-  target_compile_options(${name}_fast PRIVATE $<$<CONFIG:Release>:-O2>)
+  target_compile_options(${name}_fast PRIVATE $<$<CONFIG:Release>:${level}>)
   target_sources(${name} INTERFACE $<TARGET_OBJECTS:${name}_fast>)
 endfunction()
