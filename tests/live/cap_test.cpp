@@ -1,4 +1,4 @@
-// Maps that grow for ever: the cap, and who is asked when it is reached.
+// The size limit of maps (max_bytes), and the callback that is called when it is reached (on_full).
 
 #include <atomic>
 #include <cerrno>
@@ -44,7 +44,7 @@ int empty_file(void* context) {
 
 }  // namespace
 
-TEST_CASE("a map at its cap may be moved away by who is asked, and no entry is lost", "[live]") {
+TEST_CASE("on_full may move a full map away, and no entry is lost", "[live]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           Owner owner{.path = own_map(scratch, ::getpid())};
@@ -61,7 +61,7 @@ TEST_CASE("a map at its cap may be moved away by who is asked, and no entry is l
         }) == 0);
 }
 
-TEST_CASE("who makes no room is asked once, and entries fail with EFBIG", "[live]") {
+TEST_CASE("on_full that makes no room is called once, and entries fail with EFBIG", "[live]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           Owner owner{.path = own_map(scratch, ::getpid()), .makes_room = false};
@@ -76,7 +76,7 @@ TEST_CASE("who makes no room is asked once, and entries fail with EFBIG", "[live
         }) == 0);
 }
 
-TEST_CASE("a writer whose file was emptied at its cap goes on", "[live][tsan]") {
+TEST_CASE("a writer continues after on_full has truncated its full file", "[live][tsan]") {
   const Scratch scratch;
   Owner owner{.path = scratch / "capped.map"};
   auto writer = MapWriter::open(

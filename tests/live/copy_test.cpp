@@ -1,4 +1,5 @@
-// Copying into a map that others write to, that may not grow, or that has no room left.
+// MapWriter::copy() into a map that another process writes to, that is at its size limit, or that
+// has no room left.
 
 #include <cerrno>
 #include <fstream>
@@ -21,7 +22,7 @@ using test::wait_for;
 
 constexpr std::size_t kBlock = 262144;
 
-/// Lines of odd lengths, so that hardly a block ends where a line does.
+/// Lines of various lengths, so that hardly any block ends at the end of a line.
 std::string some_lines(std::size_t size) {
   std::string text;
   for (int i = 0; text.size() < size; ++i) {
@@ -38,7 +39,7 @@ void limit_file_size(rlim_t max) {
 
 }  // namespace
 
-TEST_CASE("what another process appends during a copy is glued to nothing", "[live]") {
+TEST_CASE("entries that another process appends during a copy stay whole lines", "[live]") {
   const Scratch scratch;
   const std::string source = scratch / "source.map";
   const std::string target = scratch / "target.map";
@@ -71,7 +72,7 @@ TEST_CASE("what another process appends during a copy is glued to nothing", "[li
   CHECK(copied == 20 * lines_of(read_file(source)).size());
 }
 
-TEST_CASE("a copy that would pass the cap is refused whole", "[live]") {
+TEST_CASE("a copy that would exceed the size limit writes nothing", "[live]") {
   const Scratch scratch;
   std::ofstream(scratch / "source.map") << "1000 10 one\n2000 10 two\n";
   auto writer = MapWriter::open(scratch / "target.map", {.max_bytes = 30});
@@ -83,7 +84,7 @@ TEST_CASE("a copy that would pass the cap is refused whole", "[live]") {
   CHECK(read_file(scratch / "target.map") == "1000 10 one\n2000 10 two\n");
 }
 
-TEST_CASE("a copy that finds no more room ends with a whole line", "[live]") {
+TEST_CASE("a copy that runs out of room ends after a whole line", "[live]") {
   const Scratch scratch;
   const std::string text = some_lines(kBlock * 3);
   std::ofstream(scratch / "source.map") << text;
@@ -100,7 +101,7 @@ TEST_CASE("a copy that finds no more room ends with a whole line", "[live]") {
   CHECK(text.starts_with(found));
 }
 
-TEST_CASE("nothing is glued to a long line that was copied in part", "[live]") {
+TEST_CASE("an entry after a partly copied long line starts on a new line", "[live]") {
   const Scratch scratch;
   std::ofstream(scratch / "source.map") << std::string(kBlock * 2, 'x') << '\n';
   const pid_t child = ::fork();

@@ -1,6 +1,6 @@
-// Another process writes in the very moment in which a write of ours was cut short. This program
-// brings its own lseek(2), with which the engine asks where its half line ends: in there the other
-// one gets its turn.
+// Another process writes just after a short write of ours. The engine then calls lseek(2) to find
+// the end of its incomplete line; this program defines lseek() and lets the other process write in
+// it.
 
 #include <cstdio>
 #include <cstdlib>

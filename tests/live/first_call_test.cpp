@@ -1,4 +1,4 @@
-// Children that are made while another thread makes the library's very first call.
+// Children forked while another thread makes the library's first call.
 
 #include <atomic>
 #include <csignal>
@@ -14,7 +14,7 @@ namespace {
 using perfmap::ProcessMap;
 namespace test = perfmap::test;
 
-/// In a process that has not used the library yet: 0, or 1 where the child failed.
+/// In a process that has not used the library yet: 0, or 1 if the child failed.
 int race(int turn) {
   const test::Scratch scratch;
   std::atomic<bool> begun{false};

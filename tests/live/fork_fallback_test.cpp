@@ -1,6 +1,6 @@
-// A kernel without pages that are wiped in children: getpid(2) and the handlers of fork(2) have to
-// do. A file system without nameless files: copies have hidden names until they are whole. A filter
-// makes this process believe that it is there.
+// A kernel without MADV_WIPEONFORK: children are detected by getpid(2) and the handlers of fork(2).
+// A file system without O_TMPFILE: copies have hidden names until they are complete. A seccomp
+// filter simulates both.
 
 #include <cerrno>
 #include <cstddef>
@@ -31,8 +31,8 @@ void check(bool good, const char* what) {
   std::exit(1);
 }
 
-/// madvise(…, MADV_WIPEONFORK) answers EINVAL from now on, and openat(…, O_TMPFILE) EOPNOTSUPP. The
-/// low half of an argument is the first where the lowest byte is.
+/// From now on madvise(…, MADV_WIPEONFORK) fails with EINVAL, and openat(…, O_TMPFILE) with
+/// EOPNOTSUPP. kThird is the low half of the argument: the first one on a little-endian machine.
 bool forget_new_things() {
   constexpr auto kThird = offsetof(seccomp_data, args) + 2 * sizeof(__u64);
   constexpr unsigned kNameless = O_TMPFILE & ~O_DIRECTORY;
@@ -59,8 +59,8 @@ int child_writes(const test::Scratch& scratch, int inherited) {
   return found[0] == inherited && found[1] == 1 && found[-1] == 0 ? 0 : 2;
 }
 
-/// A child that has its parent's number, in a namespace below its own, and the parent's map as
-/// well: that is not its own. Answers 0 where no namespace can be made.
+/// A child with its parent's pid, in a nested pid namespace: the map with that pid is the parent's,
+/// so the child must not write to it. Returns 0 if no namespace can be created.
 int same_number_writes() {
   if (::unshare(CLONE_NEWPID) != 0) return 0;
   return test::in_child([] {
@@ -75,7 +75,8 @@ int same_number_writes() {
 
 }  // namespace
 
-/// The library looks for such pages when it is loaded: the filter has to be there before.
+/// The library checks for MADV_WIPEONFORK when it is loaded, so the filter must be installed
+/// before.
 int main(int count, char** arguments) {
   if (count == 1) {
     if (!forget_new_things()) {

@@ -1,5 +1,5 @@
-// Forks in processes that do other things, too: with handlers and engines of their own, with
-// writers that wait, with descriptors that somebody closes.
+// Forks in host processes that have fork handlers or writers of their own, blocked writers, or
+// descriptors that other code closes.
 
 #include <algorithm>
 #include <atomic>
@@ -36,7 +36,7 @@ std::string own_text(const Scratch& scratch) { return read_file(own_map(scratch,
 
 }  // namespace
 
-TEST_CASE("a host's own handlers of fork may use the map", "[live][fork]") {
+TEST_CASE("the host's own fork handlers may use the map", "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::fresh);
@@ -49,7 +49,7 @@ TEST_CASE("a host's own handlers of fork may use the map", "[live][fork]") {
         }) == 0);
 }
 
-TEST_CASE("a fork does not wait for a writer that waits for its reader", "[live][fork]") {
+TEST_CASE("fork does not wait for a writer that is blocked on a full pipe", "[live][fork]") {
   constexpr int kEntries = 5000;  // more than a pipe holds
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
@@ -77,7 +77,7 @@ TEST_CASE("a fork does not wait for a writer that waits for its reader", "[live]
   ::close(ends[1]);
 }
 
-TEST_CASE("an heir gets entries that stand behind another engine's", "[live][fork]") {
+TEST_CASE("a child inherits entries that follow another engine's lines", "[live][fork]") {
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
   CHECK(in_child([&] {
@@ -95,7 +95,7 @@ TEST_CASE("an heir gets entries that stand behind another engine's", "[live][for
         }) == 0);
 }
 
-TEST_CASE("writers go on where somebody has closed their descriptors", "[live][fork]") {
+TEST_CASE("a writer whose descriptor was closed by other code continues", "[live][fork]") {
   const Scratch scratch;
   const std::size_t buffer = GENERATE(std::size_t{0}, std::size_t{500});
   CHECK(in_child([&] {
@@ -110,7 +110,7 @@ TEST_CASE("writers go on where somebody has closed their descriptors", "[live][f
         }) == 0);
 }
 
-TEST_CASE("what has come to the number of a lost descriptor is left open", "[live][fork]") {
+TEST_CASE("a descriptor that reuses the number of a lost one is not closed", "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::fresh);
@@ -122,7 +122,7 @@ TEST_CASE("what has come to the number of a lost descriptor is left open", "[liv
         }) == 0);
 }
 
-TEST_CASE("heirs inherit though somebody has closed the descriptor", "[live][fork]") {
+TEST_CASE("a child inherits although other code has closed the descriptor", "[live][fork]") {
   const Scratch scratch;
   const bool mapped = GENERATE(false, true);
   CHECK(in_child([&] {
@@ -131,7 +131,7 @@ TEST_CASE("heirs inherit though somebody has closed the descriptor", "[live][for
                                  .writer = {.mapped = mapped}});
           write_entry(0, 0);
           ::syscall(SYS_close_range, 3, ~0U, 0);
-          int others[4];  // by the numbers that were closed
+          int others[4];  // these get the numbers that were closed
           for (int& other : others) {
             other = ::open((scratch / "secret").c_str(), O_CREAT | O_RDWR | O_APPEND, 0600);
           }
@@ -153,7 +153,7 @@ TEST_CASE("heirs inherit though somebody has closed the descriptor", "[live][for
         }) == 0);
 }
 
-TEST_CASE("a descriptor that is lost again and again costs no memory", "[live][fork]") {
+TEST_CASE("losing the descriptor again and again leaks no mapping", "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           ProcessMap::configure({.directory = scratch.path(), .writer = {.mapped = true}});
@@ -169,7 +169,7 @@ TEST_CASE("a descriptor that is lost again and again costs no memory", "[live][f
         }) == 0);
 }
 
-TEST_CASE("an heir that forks before it has inherited passes on what it was to have",
+TEST_CASE("a child that forks before it has inherited passes the entries to its own child",
           "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
@@ -197,9 +197,9 @@ TEST_CASE("an heir that forks before it has inherited passes on what it was to h
         }) == 0);
 }
 
-// To the address sanitizer the stack of a cancelled thread is still in use.
+// The address sanitizer considers the stack of a cancelled thread still in use.
 #ifndef __SANITIZE_ADDRESS__
-TEST_CASE("a thread that writes can be cancelled", "[live][fork]") {
+TEST_CASE("a thread that writes entries can be cancelled", "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::fresh);
@@ -224,7 +224,7 @@ TEST_CASE("a thread that writes can be cancelled", "[live][fork]") {
 }
 #endif
 
-TEST_CASE("a child whose namespace gives it its parent's number leaves the parent's map alone",
+TEST_CASE("a child with its parent's pid in a nested namespace does not write to the parent's map",
           "[live][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
@@ -243,7 +243,7 @@ TEST_CASE("a child whose namespace gives it its parent's number leaves the paren
         return inner == EBUSY && own_text(scratch) == before ? 0 : 2;
       },
       spawn);
-  // Without the right to make one, the child is none.
+  // Without the privilege to create a namespace, clone(2) fails, and there is no child.
   if (status > 2) {
     test::skip("no pid namespace can be made here");
   } else {

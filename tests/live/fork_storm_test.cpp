@@ -1,4 +1,5 @@
-// Forks while threads write: whatever a thread was at, every line of every file is accounted for.
+// Forks while threads write: every line of every file is accounted for, whatever the threads were
+// doing at the fork.
 
 #include <array>
 #include <atomic>
@@ -28,7 +29,7 @@ constexpr int kForks = 150;
 #else
 constexpr int kForks = 1000;
 #endif
-constexpr int kChild = 100;  // the writer that a child is
+constexpr int kChild = 100;  // writer number of a child
 constexpr int kChildEntries = 3;
 
 using Counts = std::array<int, kThreads>;
@@ -37,13 +38,13 @@ struct Storm {
   ForkPolicy policy;
   WriterOptions writer;
   pid_t (*spawn)();
-  /// Who opens a mapped writer looks through all of /proc.
+  /// Opening a mapped writer searches all of /proc, which is slow.
   int forks() const { return writer.mapped ? kForks / 5 : kForks; }
 };
 
 enum class Kind { plain, buffered, mapped };
 
-/// Threads that write on while the process forks, a few entries for each fork.
+/// Threads that write while the process forks, a few entries for each fork.
 class Writers {
  public:
   Writers() {
@@ -55,7 +56,7 @@ class Writers {
     for (std::size_t t = 0; t < kThreads; ++t) counts[t] = written_[t].load();
     return counts;
   }
-  /// False: a write failed.
+  /// False if a write failed.
   bool stop() {
     done_ = true;
     for (std::thread& thread : threads_) thread.join();
@@ -83,8 +84,8 @@ class Writers {
   std::vector<std::thread> threads_;
 };
 
-/// What a child's map should have of its parent's entries: at least those whose writes had
-/// returned.
+/// Whether a child's map has at least those of its parent's entries whose writes had returned; no
+/// entry unless it inherits.
 bool inherited_well(std::map<int, int> found, const Counts& before, bool inherits) {
   for (int t = 0; t < kThreads; ++t) {
     const int has = found[t];
@@ -101,7 +102,7 @@ int be_a_child() {
   return ProcessMap::fini() == 0 ? 0 : 2;
 }
 
-/// Forks once, and says what is wrong with the child's map, if anything.
+/// Forks once, and returns what is wrong with the child's map; empty if nothing.
 std::string fork_once(const Scratch& scratch, const Storm& storm, const Counts& before) {
   const pid_t child = storm.spawn();
   if (child == 0) ::_exit(be_a_child());
@@ -142,7 +143,8 @@ int run_storm(const Scratch& scratch, const Storm& storm) {
 
 }  // namespace
 
-TEST_CASE("a storm of forks loses, repeats and mixes no line", "[live][fork]") {
+TEST_CASE("no line is lost, repeated or mixed when a process forks many times while threads write",
+          "[live][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit, ForkPolicy::off);
   const auto kind = GENERATE(Kind::plain, Kind::buffered, Kind::mapped);

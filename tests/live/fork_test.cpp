@@ -1,4 +1,4 @@
-// What becomes of maps when a process forks, and of an own map that somebody tampered with.
+// Maps of processes that fork, and own maps that were replaced by links and other files.
 
 #include <cerrno>
 #include <cstdio>
@@ -22,7 +22,7 @@ using test::wait_for;
 
 }  // namespace
 
-TEST_CASE("a forked child writes none of what its parent had buffered", "[live]") {
+TEST_CASE("a forked child does not write entries that its parent had buffered", "[live]") {
   const Scratch scratch;
   const std::string path = scratch / "buffered.map";
   auto writer = MapWriter::open(path, {.buffer_bytes = 4096});
@@ -40,7 +40,7 @@ TEST_CASE("a forked child writes none of what its parent had buffered", "[live]"
 
 namespace {
 
-/// Runs `body` in a child whose own map lies in `directory`; its exit status.
+/// Runs `body` in a child and returns its exit status.
 template <class Body>
 int in_child(Body body) {
   const pid_t child = ::fork();
@@ -52,7 +52,8 @@ std::string own_map(const Scratch& scratch, pid_t pid) {
   return scratch / ("perf-" + std::to_string(pid) + ".map");
 }
 
-/// The parent writes one entry, forks, and the child writes another: what each map then holds.
+/// The contents of both maps after the parent wrote one entry and forked, and the child wrote
+/// another.
 struct Maps {
   std::string parent;
   std::string child;
@@ -84,25 +85,25 @@ Maps fork_with(const Scratch& scratch, perfmap_fork_policy policy) {
 
 }  // namespace
 
-TEST_CASE("a child's map starts empty and the parent's is not touched", "[live]") {
+TEST_CASE("fresh: a child's map starts empty and the parent's does not change", "[live]") {
   const Maps maps = fork_with(Scratch(), PERFMAP_FORK_FRESH);
   CHECK(maps.parent == "1000 10 parent\n");
   CHECK(maps.child == "2000 10 child\n");
 }
 
-TEST_CASE("a child's map may start as a copy of its parent's", "[live]") {
+TEST_CASE("inherit: a child's map starts as a copy of its parent's", "[live]") {
   const Maps maps = fork_with(Scratch(), PERFMAP_FORK_INHERIT);
   CHECK(maps.parent == "1000 10 parent\n");
   CHECK(maps.child == "1000 10 parent\n2000 10 child\n");
 }
 
-TEST_CASE("a child may write nothing at all", "[live]") {
+TEST_CASE("off: a child writes nothing", "[live]") {
   const Maps maps = fork_with(Scratch(), PERFMAP_FORK_OFF);
   CHECK(maps.parent == "1000 10 parent\n");
   CHECK(maps.child.empty());
 }
 
-TEST_CASE("a link, a FIFO or a directory in place of the own map is refused", "[live]") {
+TEST_CASE("a link, a FIFO or a directory at the path of the own map is refused", "[live]") {
   const Scratch scratch;
   const auto refusal = [&](auto plant) {
     return in_child([&] {

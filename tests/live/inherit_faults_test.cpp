@@ -1,4 +1,4 @@
-// A child's own map where it cannot be made, or not whole.
+// A child's own map that cannot be created, or not completely.
 
 #include <cerrno>
 #include <chrono>
@@ -45,7 +45,7 @@ std::size_t files_in(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a child that finds no room for a copy says so, leaves nothing, and may try again",
+TEST_CASE("a child without room for a copy reports EFBIG, leaves no file, and may try again",
           "[live][fork]") {
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
@@ -68,7 +68,7 @@ TEST_CASE("a child that finds no room for a copy says so, leaves nothing, and ma
         }) == 0);
 }
 
-TEST_CASE("a copy onto a full disk is no file", "[live][fork]") {
+TEST_CASE("a copy onto a full disk fails and leaves no file", "[live][fork]") {
   const Scratch scratch;
   const std::string disk = scratch / "disk";
   ::mkdir(disk.c_str(), 0700);
@@ -78,7 +78,7 @@ TEST_CASE("a copy onto a full disk is no file", "[live][fork]") {
   }
   CHECK(in_child([&] {
           use_map_in(disk, ForkPolicy::inherit);
-          if (write_many(1700) != 0) return 1;  // more than half of it
+          if (write_many(1700) != 0) return 1;  // more than half of the disk
           return in_child([&] {
             if (write_entry(1, 0) != -1 || errno != ENOSPC) return 2;
             return files_in(disk) == 3 ? 0 : 3;
@@ -87,9 +87,9 @@ TEST_CASE("a copy onto a full disk is no file", "[live][fork]") {
   ::umount(disk.c_str());
 }
 
-// The sanitizer of virtual calls needs descriptors of its own.
+// UBSan's check of virtual calls needs descriptors of its own.
 #ifndef __SANITIZE_ADDRESS__
-TEST_CASE("a child without a descriptor to spare says so, and may try again", "[live][fork]") {
+TEST_CASE("a child without a free descriptor reports EMFILE, and may try again", "[live][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
   CHECK(in_child([&] {
@@ -107,7 +107,8 @@ TEST_CASE("a child without a descriptor to spare says so, and may try again", "[
 }
 #endif
 
-TEST_CASE("what is planted at a child's name is refused, a copy or not", "[live][fork]") {
+TEST_CASE("a file planted at the path of a child's map is refused, with or without inheritance",
+          "[live][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
   const auto refusal = [&](auto plant) {
@@ -131,7 +132,7 @@ TEST_CASE("what is planted at a child's name is refused, a copy or not", "[live]
   CHECK(read_file(victim) == "precious");
 }
 
-TEST_CASE("a directory that is gone, or not ours to write, is said to be so", "[live][fork]") {
+TEST_CASE("a removed or read-only directory is reported", "[live][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
   const std::string directory = scratch / "maps";
@@ -148,7 +149,7 @@ TEST_CASE("a directory that is gone, or not ours to write, is said to be so", "[
           bare_clone);
     });
   };
-  CHECK(refusal([&] {  // what root may do, others may not
+  CHECK(refusal([&] {  // root may write anywhere, so become another user
           ::chmod(directory.c_str(), 0500);
           ::chmod(scratch.path().c_str(), 0711);
           if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(201);
@@ -157,7 +158,7 @@ TEST_CASE("a directory that is gone, or not ours to write, is said to be so", "[
   CHECK(refusal([&] { ::rename(directory.c_str(), (directory + "2").c_str()); }) == ENOENT);
 }
 
-TEST_CASE("a child that is killed leaves a whole copy or none", "[live][fork]") {
+TEST_CASE("a child that is killed leaves a complete copy or none", "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::inherit);
@@ -175,7 +176,7 @@ TEST_CASE("a child that is killed leaves a whole copy or none", "[live][fork]") 
             if (!exists(mine)) continue;
             ++copies;
             std::string text = read_file(mine);
-            text.resize(text.rfind('\n') + 1);  // the kernel may end it in the last line
+            text.resize(text.rfind('\n') + 1);  // SIGKILL may truncate the last line
             auto found = count_entries(text);
             if (found[0] != 3000 || found[-1] != 0) return 2;
             ::unlink(mine.c_str());

@@ -1,4 +1,4 @@
-// A child's map that begins with its parent's entries: when, from where, and what if it cannot.
+// A child's map that begins with its parent's entries: when it is created, and from what.
 
 #include <dirent.h>
 #include <fstream>
@@ -34,7 +34,7 @@ std::size_t files_in(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("the copy is there when fork returns, and after a bare clone at the first call",
+TEST_CASE("the copy exists when fork returns, and after a bare clone at the first call",
           "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
@@ -60,7 +60,7 @@ TEST_CASE("the copy is there when fork returns, and after a bare clone at the fi
         }) == 0);
 }
 
-TEST_CASE("a copy has the parent's last entry although somebody else has appended, too",
+TEST_CASE("a copy includes the parent's last entry even if another process has appended",
           "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
@@ -69,7 +69,7 @@ TEST_CASE("a copy has the parent's last entry although somebody else has appende
           std::ofstream(own_map(scratch, ::getpid()), std::ios::app)
               << "9000 10 an entry that the writer has not counted\n";
           if (write_entry(0, 1) != 0) return 2;
-          // Without the handlers of fork(2) only the offset that both share says how far to copy.
+          // Without the handlers of fork(2), only the shared file offset tells how much to copy.
           return in_child(
               [&] {
                 if (ProcessMap::flush() != 0) return 3;
@@ -80,7 +80,7 @@ TEST_CASE("a copy has the parent's last entry although somebody else has appende
         }) == 0);
 }
 
-TEST_CASE("a copy needs neither the parent nor the name of its map", "[live][fork]") {
+TEST_CASE("a copy needs neither the living parent nor the name of its map", "[live][fork]") {
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
   int ends[2];
@@ -89,13 +89,13 @@ TEST_CASE("a copy needs neither the parent nor the name of its map", "[live][for
           use_map_in(scratch.path(), ForkPolicy::inherit, 4096);
           write_many(3);
           ProcessMap::flush();
-          write_entry(0, 3);  // is in the buffer
+          write_entry(0, 3);  // stays in the buffer
           ::unlink(own_map(scratch, ::getpid()).c_str());
-          if (spawn() != 0) ::_exit(0);  // with its buffer
+          if (spawn() != 0) ::_exit(0);  // without a flush
           while (::getppid() != 1 && ::usleep(1000) == 0 && ends[0] < 0) {
           }
           ::usleep(20'000);
-          if (spawn() != 0) ::_exit(0);  // and once more: nobody has called anything in between
+          if (spawn() != 0) ::_exit(0);  // again, without a call in between
           const int written = write_entry(0, 4) | ProcessMap::flush();
           const pid_t self = ::getpid();
           ::_exit(written == 0 && ::write(ends[1], &self, sizeof self) == sizeof self ? 0 : 1);
@@ -110,14 +110,14 @@ TEST_CASE("a copy needs neither the parent nor the name of its map", "[live][for
   CHECK(found[-1] == 0);
 }
 
-TEST_CASE("under fresh a child has no map until it writes, nor its parent's descriptor",
+TEST_CASE("fresh: a child has no map until it writes, and not its parent's descriptor",
           "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::fresh);
           write_many(1);
           return in_child([&] {
-            if (files_in(scratch.path()) != 3) return 1;  // ., .., the parent's
+            if (files_in(scratch.path()) != 3) return 1;  // ., .., the parent's map
             if (ProcessMap::flush() != 0 || ProcessMap::fini() != 0) return 2;
             if (ProcessMap::start() != MapStart::none) return 3;
             if (files_in(scratch.path()) != 3) return 4;
@@ -132,7 +132,7 @@ TEST_CASE("under fresh a child has no map until it writes, nor its parent's desc
         }) == 0);
 }
 
-TEST_CASE("a program that a child becomes has no descriptor of the map", "[live][fork]") {
+TEST_CASE("the map's descriptor is closed on exec", "[live][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::inherit);

@@ -1,5 +1,5 @@
-// A process whose own code is on the stack when it stops at a breakpoint, and which has written a
-// jitdump of that code: jit_process DUMP. x86-64 only.
+// Usage: jit_process DUMP. Writes a jitdump of generated code, then stops at a breakpoint in it.
+// x86-64 only.
 
 #include <cstdio>
 #include <cstring>
@@ -12,8 +12,8 @@ namespace {
 
 using namespace std::string_literals;
 
-/// Takes room on the stack, and leaves no frame pointer: without its frames nobody finds the
-/// caller.
+/// Allocates room on the stack, and leaves no frame pointer: without unwinding information the
+/// caller cannot be found.
 const std::string kCode =
     "\x48\x81\xec\x08\x01\x00\x00"  // sub $0x108, %rsp
     "\x55"                          // push %rbp
@@ -23,14 +23,14 @@ const std::string kCode =
     "\x48\x81\xc4\x08\x01\x00\x00"  // add $0x108, %rsp
     "\xc3"s;                        // ret
 
-/// As its compiler would: a CIE, and an FDE relative to the place behind the code.
+/// What a compiler would write: a CIE, and an FDE relative to its place after the code.
 std::string frames() {
   const std::string cie = "\x14\0\0\0\0\0\0\0\x01zR\0\x01\x78\x10\x01\x1b\x0c\x07\x08\x90\x01\0\0"s;
   std::string fde = "\x18\0\0\0\x1c\0\0\0"s;
   const auto back = -static_cast<std::int32_t>(24 + cie.size() + fde.size());
   fde.append(reinterpret_cast<const char*>(&back), sizeof back);
   fde += static_cast<char>(kCode.size());
-  // CFA = rsp + 0x110 behind the sub, rsp + 0x118 behind the push, which saved rbp there.
+  // CFA = rsp + 0x110 after the sub, rsp + 0x118 after the push, which saved rbp.
   fde += "\0\0\0\0\x47\x0e\x90\x02\x41\x0e\x98\x02\x86\x23\0"s;
   return cie + fde;
 }

@@ -1,4 +1,4 @@
-// The writer of jitdumps under fire: crowded, killed, out of room, interrupted.
+// The jitdump writer with many threads, killed, out of room, and interrupted by signals.
 
 #include <atomic>
 #include <cerrno>
@@ -35,7 +35,7 @@ using test::wait_for;
 
 }  // namespace
 
-TEST_CASE("records of a function stay together among threads, in order of their times",
+TEST_CASE("threads: records of a function stay together, and times ascend",
           "[live][jitdump][tsan]") {
   const Scratch scratch;
   constexpr int kThreads = 6;
@@ -105,7 +105,8 @@ TEST_CASE("a function whose load returned survives SIGKILL", "[live][jitdump]") 
 
 namespace {
 
-/// Writes until it fails; then, once `make_room` has, once more. How many were written.
+/// Writes until it fails, calls `make_room`, and writes once more. Returns how many were written,
+/// or a negative number.
 template <class MakeRoom>
 int fill(JitdumpWriter& writer, int error, MakeRoom make_room) {
   for (int written = 0; written < 10'000; ++written) {
@@ -122,7 +123,7 @@ int fill(JitdumpWriter& writer, int error, MakeRoom make_room) {
   return -3;
 }
 
-/// Nothing is torn, nothing lost, and no DEBUG_INFO without its LOAD.
+/// No record is truncated or lost, and no DEBUG_INFO is without its LOAD.
 void check_filled(const std::string& path, int written) {
   const Contents contents = contents_of(path);
   CHECK(contents.lost == 0);
@@ -137,7 +138,7 @@ void check_filled(const std::string& path, int written) {
 
 }  // namespace
 
-TEST_CASE("at the file size limit a function fails whole, and the next one is not torn",
+TEST_CASE("at the file size limit a function leaves no partial records, and the next one is whole",
           "[live][jitdump]") {
   const Scratch scratch;
   for (const rlim_t limit : {2000u, 2033u, 2100u, 2177u, 2222u}) {
@@ -159,7 +160,7 @@ TEST_CASE("at the file size limit a function fails whole, and the next one is no
   }
 }
 
-TEST_CASE("on a full disk a function fails whole, and the next one is not torn",
+TEST_CASE("on a full disk a function leaves no partial records, and the next one is whole",
           "[live][jitdump]") {
   const Scratch scratch;
   const std::string disk = scratch / "disk";
@@ -181,14 +182,14 @@ TEST_CASE("on a full disk a function fails whole, and the next one is not torn",
   ::umount(disk.c_str());
 }
 
-TEST_CASE("a device without room is reported", "[live][jitdump]") {
+TEST_CASE("ENOSPC from a device is reported with its path", "[live][jitdump]") {
   const auto writer = JitdumpWriter::open("/dev/full", quiet());
   REQUIRE(!writer);
   CHECK(writer.error().sys_errno == ENOSPC);
   CHECK(writer.error().message.find("/dev/full") != std::string::npos);
 }
 
-TEST_CASE("code that cannot be read fails, and nothing of its record stays", "[live][jitdump]") {
+TEST_CASE("unreadable code is EFAULT, and no part of its record stays", "[live][jitdump]") {
   const Scratch scratch;
   const std::string path = scratch / "x.dump";
   auto* const pages =
@@ -206,7 +207,8 @@ TEST_CASE("code that cannot be read fails, and nothing of its record stays", "[l
   ::munmap(pages, 8192);
 }
 
-TEST_CASE("behind half a record that cannot be cut off nothing is written", "[live][jitdump]") {
+TEST_CASE("nothing is written after an incomplete record that cannot be cut off",
+          "[live][jitdump]") {
   const int fd = ::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   REQUIRE(fd >= 0);
   REQUIRE(::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
@@ -231,17 +233,17 @@ TEST_CASE("behind half a record that cannot be cut off nothing is written", "[li
   ::close(fd);
 }
 
-TEST_CASE("signals in the middle of writing a dump lose nothing", "[live][jitdump]") {
+TEST_CASE("signals during writes of a dump lose no record", "[live][jitdump]") {
   const Scratch scratch;
   struct sigaction action {};
   action.sa_handler = [](int) {};
   ::sigaction(SIGALRM, &action, nullptr);
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
-  // A pipe takes what it has room for, and a signal ends the wait for more.
+  // A write to a pipe is short if a signal arrives while it waits for room.
   std::string read;
   std::thread reader([&] {
-    // The signals are for the thread that writes.
+    // The thread that writes must get the signals.
     sigset_t alarm;
     ::sigemptyset(&alarm);
     ::sigaddset(&alarm, SIGALRM);
@@ -273,7 +275,7 @@ TEST_CASE("signals in the middle of writing a dump lose nothing", "[live][jitdum
   CHECK(contents.lost == 0);
 }
 
-TEST_CASE("a dump grows no further than its cap", "[live][jitdump]") {
+TEST_CASE("a dump does not grow beyond its size limit", "[live][jitdump]") {
   const Scratch scratch;
   JitdumpOptions options = quiet();
   options.max_bytes = 200;

@@ -1,4 +1,4 @@
-// What becomes of a process's own dump in its children, under each policy.
+// A process's own dump in its children, for each fork policy.
 
 #include <atomic>
 #include <cerrno>
@@ -39,7 +39,7 @@ bool is_mapped(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a dump that is inherited begins with the parent's records, as the child's",
+TEST_CASE("inherit: the child's dump begins with the parent's records, with the child's pid",
           "[live][jitdump][fork]") {
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
@@ -71,7 +71,7 @@ TEST_CASE("a dump that is inherited begins with the parent's records, as the chi
   CHECK(found.records[4].kind == JitRecordKind::close);
 }
 
-TEST_CASE("under off a child's records go nowhere, successfully", "[live][jitdump][fork]") {
+TEST_CASE("off: a child's calls succeed and write nothing", "[live][jitdump][fork]") {
   const Scratch scratch;
   auto writer = JitdumpWriter::open_own(scratch.path(), {.fork = ForkPolicy::off});
   REQUIRE(writer->load(function_of("one")));
@@ -85,7 +85,7 @@ TEST_CASE("under off a child's records go nowhere, successfully", "[live][jitdum
   CHECK(contents_of(writer->path()).names() == Names{"one"});
 }
 
-TEST_CASE("a dump that cannot be inherited is no file, and is tried again",
+TEST_CASE("a dump that cannot be inherited leaves no file, and the next call tries again",
           "[live][jitdump][fork]") {
   const Scratch scratch;
   auto writer = JitdumpWriter::open_own(scratch.path(), {.fork = ForkPolicy::inherit});
@@ -107,7 +107,7 @@ TEST_CASE("a dump that cannot be inherited is no file, and is tried again",
   CHECK(contents_of(writer->path()).names().size() == 100);
 }
 
-TEST_CASE("dumps of children are whole, whatever threads of the parent were at",
+TEST_CASE("dumps of children are whole even if threads of the parent write at the fork",
           "[live][jitdump][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);

@@ -1,5 +1,4 @@
-// How a jitdump is opened: what is there already, what is refused, and what becomes of it when the
-// process forks.
+// Opening a jitdump: existing files, refused files, and children.
 
 #include <cerrno>
 #include <fcntl.h>
@@ -48,7 +47,7 @@ void sets_time_back(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a process's own dump is private, mapped for execution and named for perf",
+TEST_CASE("own dump: it has mode 0600, the name that perf expects, and an executable mapping",
           "[live][jitdump]") {
   const Scratch scratch;
   const std::string path = own_path(scratch);
@@ -73,7 +72,7 @@ TEST_CASE("a process's own dump is private, mapped for execution and named for p
   CHECK(contents.records[1].kind == JitRecordKind::close);
 }
 
-TEST_CASE("a descriptor of a dump is not inherited by programs", "[live][jitdump]") {
+TEST_CASE("a dump's descriptor is closed on exec", "[live][jitdump]") {
   const Scratch scratch;
   auto writer = JitdumpWriter::open_own(scratch.path());
   REQUIRE(writer);
@@ -89,7 +88,7 @@ TEST_CASE("a descriptor of a dump is not inherited by programs", "[live][jitdump
   CHECK(found == 1);
 }
 
-TEST_CASE("a process that opens its dump again goes on with it", "[live][jitdump]") {
+TEST_CASE("a process that opens its dump again appends to it", "[live][jitdump]") {
   const Scratch scratch;
   for (int round = 1; round <= 3; ++round) {
     auto writer = JitdumpWriter::open_own(scratch.path());
@@ -102,7 +101,7 @@ TEST_CASE("a process that opens its dump again goes on with it", "[live][jitdump
   CHECK(contents.records[3].kind == JitRecordKind::close);
 }
 
-TEST_CASE("the dump of a former process of the same pid is left to its readers",
+TEST_CASE("the dump of a former process with the same pid is replaced, not truncated",
           "[live][jitdump]") {
   const Scratch scratch;
   const std::string path = own_path(scratch);
@@ -121,9 +120,10 @@ TEST_CASE("the dump of a former process of the same pid is left to its readers",
   ::close(reader);
 }
 
-TEST_CASE("a dump that another engine of this process writes is let alone", "[live][jitdump]") {
+TEST_CASE("a dump that another engine in this process writes is refused and unchanged",
+          "[live][jitdump]") {
   const Scratch scratch;
-  // As CPython leaves them: wall-clock microseconds, or nothing yet.
+  // As CPython writes them: a wall-clock time in microseconds, or nothing yet.
   const auto text = GENERATE(as<std::string>(), "", "DTiJ",
                              DumpBytes().header({.timestamp = 1'700'000'000'000'000}).text());
   const std::string path = scratch.write(own_name(::getpid()), text);
@@ -148,14 +148,15 @@ TEST_CASE("a dump has one writer at a time", "[live][jitdump]") {
   CHECK(JitdumpWriter::open(path, {.marker = false}));
 }
 
-TEST_CASE("links, directories and files of others are refused in /tmp", "[live][jitdump]") {
+TEST_CASE("own dump: links, directories, FIFOs and other users' files are refused",
+          "[live][jitdump]") {
   const Scratch scratch;
   const std::string victim = scratch.write("victim", "precious");
   const std::string path = own_path(scratch);
   REQUIRE(::symlink(victim.c_str(), path.c_str()) == 0);
   CHECK(JitdumpWriter::open_own(scratch.path()).error().sys_errno == ELOOP);
   CHECK(JitdumpWriter::open(path, {.own_dump = true}).error().sys_errno == ELOOP);
-  CHECK(JitdumpWriter::open(path).error().code == Errc::bad_format);  // as typed
+  CHECK(JitdumpWriter::open(path).error().code == Errc::bad_format);  // follows the link
   CHECK(read_file(victim) == "precious");
   ::unlink(path.c_str());
   REQUIRE(::mkdir(path.c_str(), 0700) == 0);
@@ -173,7 +174,7 @@ TEST_CASE("links, directories and files of others are refused in /tmp", "[live][
   CHECK(read_file(path) == "theirs");
 }
 
-TEST_CASE("a dump of a path is appended to, behind its last whole record", "[live][jitdump]") {
+TEST_CASE("a dump opened by path is continued after its last whole record", "[live][jitdump]") {
   const Scratch scratch;
   const std::string whole =
       DumpBytes().header().load(1, 0x1000, "one", "code", 7).move(2, 1, 2, 3, 9).text();
@@ -189,7 +190,8 @@ TEST_CASE("a dump of a path is appended to, behind its last whole record", "[liv
   CHECK(read_file(path).starts_with(whole));
 }
 
-TEST_CASE("what is no dump of ours is not appended to", "[live][jitdump]") {
+TEST_CASE("files in another format, or dumps that we could not continue, are refused and unchanged",
+          "[live][jitdump]") {
   const Scratch scratch;
   const auto text = GENERATE(
       as<std::string>(), "1000 10 a perf map\n", "DTiJ", DumpBytes().header({.flags = 1}).text(),
@@ -202,7 +204,7 @@ TEST_CASE("what is no dump of ours is not appended to", "[live][jitdump]") {
   CHECK(read_file(path) == text);
 }
 
-TEST_CASE("a child writes a dump of its own, and its parent's is as it was", "[live][jitdump]") {
+TEST_CASE("a child writes a dump of its own, and its parent's does not change", "[live][jitdump]") {
   const Scratch scratch;
   auto writer = JitdumpWriter::open_own(scratch.path());
   REQUIRE(writer->load(function_of("parent")));

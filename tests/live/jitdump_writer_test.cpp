@@ -1,4 +1,4 @@
-// The bytes that the writer of jitdumps makes, and what it refuses.
+// The bytes that the jitdump writer produces, and what it refuses.
 
 #include <elf.h>
 #include <string>
@@ -24,7 +24,7 @@ using test::Scratch;
 
 }  // namespace
 
-TEST_CASE("every record is the bytes that perf's structs say", "[live][jitdump]") {
+TEST_CASE("records have the layout of perf's structs", "[live][jitdump]") {
   const Scratch scratch;
   const std::string path = scratch / "jit-42.dump";
   const std::uint64_t before = now();
@@ -62,7 +62,7 @@ TEST_CASE("every record is the bytes that perf's structs say", "[live][jitdump]"
   CHECK(closed >= moved);
   DumpBytes expected;
   expected.header({.elf_mach = dump.header()->elf_mach, .timestamp = dump.header()->timestamp});
-  // Padded to 8, and the padding counted.
+  // Padded to a multiple of 8; the record's size includes the padding.
   expected.debug_info(1000, 0x7f0000001000,
                       {{0x7f0000001000, 3, 7, "/src/a.js"}, {0x7f0000001004, 4, 0, "/src/a.js"}},
                       4);
@@ -75,18 +75,17 @@ TEST_CASE("every record is the bytes that perf's structs say", "[live][jitdump]"
   CHECK(bytes == expected.text());
 }
 
-TEST_CASE("a function that makes no sense is refused, and nothing of it written",
-          "[live][jitdump]") {
+TEST_CASE("invalid functions are refused, and nothing is written", "[live][jitdump]") {
   const Scratch scratch;
   const std::string path = scratch / "x.dump";
   auto writer = JitdumpWriter::open(path, quiet());
   REQUIRE(writer);
   const std::vector<LineRecord> before = {{0xfff, 1, 0, "f", false}};
-  const std::vector<LineRecord> behind = {{0x1031, 1, 0, "f", false}};
+  const std::vector<LineRecord> after = {{0x1031, 1, 0, "f", false}};
   const std::vector<LineRecord> falling = {{0x1004, 1, 0, "f", false}, {0x1000, 2, 0, "f", false}};
   std::vector<JitFunction> wrong(6, function_of("name"));
   wrong[0].lines = before;
-  wrong[1].lines = behind;
+  wrong[1].lines = after;
   wrong[2].lines = falling;
   wrong[3].size = 5;
   wrong[4].unwinding = {"frame", "header", 10};
@@ -101,7 +100,7 @@ TEST_CASE("a function that makes no sense is refused, and nothing of it written"
   CHECK(read_file(path).size() == JitdumpHeader::kSize);
 }
 
-TEST_CASE("names are written as maps have them, or refused", "[live][jitdump]") {
+TEST_CASE("names are escaped as in maps, or refused", "[live][jitdump]") {
   const Scratch scratch;
   auto writer = JitdumpWriter::open(scratch / "x.dump", quiet());
   REQUIRE(writer);
@@ -116,7 +115,7 @@ TEST_CASE("names are written as maps have them, or refused", "[live][jitdump]") 
   CHECK(other->load(function_of("two\nlines")).error().sys_errno == EILSEQ);
 }
 
-TEST_CASE("code that is not given is zeros, so that perf finds as many bytes as it is told",
+TEST_CASE("omitted code is written as zeros, because perf expects as many bytes as the size says",
           "[live][jitdump]") {
   const Scratch scratch;
   auto writer = JitdumpWriter::open(scratch / "x.dump", quiet());
@@ -129,7 +128,7 @@ TEST_CASE("code that is not given is zeros, so that perf finds as many bytes as 
   CHECK(contents.records[3].code.size() == 32u << 20);
 }
 
-TEST_CASE("one call writes the record and the map's line", "[live][jitdump]") {
+TEST_CASE("one call writes the record and the line in the map", "[live][jitdump]") {
   const Scratch scratch;
   auto map = MapWriter::open(scratch / "x.map");
   auto writer = JitdumpWriter::open(scratch / "x.dump", quiet());

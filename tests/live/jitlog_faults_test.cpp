@@ -1,4 +1,4 @@
-// Logs of loops under fire: killed, out of room, interrupted.
+// Loop logs of processes that are killed, out of room, or interrupted by signals.
 
 #include <array>
 #include <atomic>
@@ -41,7 +41,7 @@ Names names_of(int thread, std::size_t count) {
   return names;
 }
 
-/// Records until it is killed, and says how far each thread has come.
+/// Records until it is killed; `counts` has the number of events of each thread.
 [[noreturn]] void record_for_ever(const std::string& path, std::uint32_t buffer, Counts& counts) {
   auto log = JitlogWriter::open(path, {.buffer_events = buffer});
   if (!log) ::_exit(1);
@@ -63,7 +63,7 @@ Names names_of(int thread, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("SIGKILL loses no more than each thread's buffer, the last events", "[live][jitlog]") {
+TEST_CASE("SIGKILL loses at most the last events that each thread has buffered", "[live][jitlog]") {
   const auto buffer = GENERATE(1U, 100U, 4096U);
   auto* const counts = static_cast<Counts*>(
       ::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -78,21 +78,21 @@ TEST_CASE("SIGKILL loses no more than each thread's buffer, the last events", "[
     ::kill(child, SIGKILL);
     CHECK(WIFSIGNALED(wait_for(child)));
     const ReadJitlog found = read_jitlog(scratch / "log");
-    CHECK(found.rest < 200);  // of one section
+    CHECK(found.rest < 200);  // at most one incomplete section
     for (int number = 1; number <= kThreads; ++number) {
       const Names names = found.events(number);
       REQUIRE(!names.empty());
       const int thread = names.front()[2] - '0';
-      // Of an event that was just recorded the thread may not have said so.
-      const std::uint64_t said = (*counts)[static_cast<std::size_t>(thread)];
-      CHECK(names.size() + buffer >= said);
+      // The thread may not have counted an event that it has just recorded.
+      const std::uint64_t counted = (*counts)[static_cast<std::size_t>(thread)];
+      CHECK(names.size() + buffer >= counted);
       REQUIRE(names == names_of(thread, names.size()));
     }
   }
   ::munmap(counts, sizeof(Counts));
 }
 
-TEST_CASE("at the file size limit whole sections fail, without a signal, and are counted",
+TEST_CASE("at the file size limit whole sections fail without a signal and are counted",
           "[live][jitlog]") {
   const Scratch scratch;
   const int status = in_child([&] {
@@ -111,10 +111,10 @@ TEST_CASE("at the file size limit whole sections fail, without a signal, and are
     const std::uint64_t lost = log->lost();
     ::setrlimit(RLIMIT_FSIZE, &high);
     for (int i = 0; i < 10; ++i) {
-      if (log->exit(loop) != 0) return 3;  // there is room again
+      if (log->exit(loop) != 0) return 3;  // now there is room again
     }
-    const auto told = log->close();
-    if (told || told.error().sys_errno != EFBIG || log->lost() != lost) return 4;
+    const auto closed = log->close();
+    if (closed || closed.error().sys_errno != EFBIG || log->lost() != lost) return 4;
     return static_cast<int>(100 + (100 - lost));
   });
   const ReadJitlog found = read_jitlog(scratch / "log");
@@ -125,8 +125,7 @@ TEST_CASE("at the file size limit whole sections fail, without a signal, and are
   CHECK(found.events() == expected);
 }
 
-TEST_CASE("a device without room is told by the call that writes, by flush and by close",
-          "[live][jitlog]") {
+TEST_CASE("ENOSPC is reported by the call that writes, by flush and by close", "[live][jitlog]") {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   REQUIRE(full >= 0);
   auto log = JitlogWriter::to_descriptor(full, "full", {.buffer_events = 2});
@@ -145,7 +144,7 @@ TEST_CASE("a device without room is told by the call that writes, by flush and b
   CHECK(log->close().error().sys_errno == ENOSPC);
 }
 
-TEST_CASE("signals in the middle of writing a log to a pipe lose nothing", "[live][jitlog]") {
+TEST_CASE("signals during writes of a log to a pipe lose no event", "[live][jitlog]") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   constexpr int kEvents = 20'000;
@@ -177,11 +176,11 @@ TEST_CASE("signals in the middle of writing a log to a pipe lose nothing", "[liv
   CHECK(found.events() == Names(kEvents, "+loop"));
 }
 
-TEST_CASE("exit(3) writes what its thread has recorded", "[live][jitlog]") {
+TEST_CASE("exit(3) writes the events of its thread", "[live][jitlog]") {
   const Scratch scratch;
   const pid_t child = ::fork();
   if (child == 0) {
-    // Nobody closes it, and nothing has lost it.
+    // Never closed; still reachable, so not a leak.
     static JitlogWriter* log = nullptr;
     log = new JitlogWriter(*JitlogWriter::open(scratch / "log"));
     log->enter(*log->loop("loop"));

@@ -1,4 +1,4 @@
-// What becomes of a log of loops in its process's children, under each policy.
+// A loop log in a process's children, for each fork policy.
 
 #include <atomic>
 #include <cerrno>
@@ -37,7 +37,7 @@ JitlogWriter open_log(const Scratch& scratch, ForkPolicy policy, std::uint32_t b
 
 }  // namespace
 
-TEST_CASE("a child's fresh log has its own events alone, its parent's none of them",
+TEST_CASE("fresh: a child's log has only its own events, and the parent's has none of them",
           "[live][jitlog][fork]") {
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
@@ -45,7 +45,7 @@ TEST_CASE("a child's fresh log has its own events alone, its parent's none of th
   const JitlogLoop loop = *log.loop("parent's");
   CHECK(log.enter(loop) == 0);
   REQUIRE(log.flush());
-  CHECK(log.exit(loop) == 0);  // in the buffer when it forks
+  CHECK(log.exit(loop) == 0);  // in the buffer at the fork
   const pid_t child = spawn();
   if (child == 0) {
     const std::string mine = log_of(scratch, ::getpid());
@@ -64,7 +64,7 @@ TEST_CASE("a child's fresh log has its own events alone, its parent's none of th
   CHECK(found.rest == 0);
 }
 
-TEST_CASE("a log that is inherited begins with what the parent had recorded, written or not",
+TEST_CASE("inherit: a child's log begins with the parent's events, whether flushed or not",
           "[live][jitlog][fork]") {
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
@@ -92,7 +92,7 @@ TEST_CASE("a log that is inherited begins with what the parent had recorded, wri
   CHECK(read_jitlog(log_of(scratch, ::getpid())).events() == Names{"+loop", "-loop", "+loop"});
 }
 
-TEST_CASE("under off, and where the path has no pid, a child's events go nowhere, successfully",
+TEST_CASE("off, or a path without %d: a child's calls succeed and write nothing",
           "[live][jitlog][fork]") {
   const Scratch scratch;
   const bool off = GENERATE(true, false);
@@ -106,7 +106,7 @@ TEST_CASE("under off, and where the path has no pid, a child's events go nowhere
       if (log->enter(loop) != 0) return 1;
     }
     if (!log->flush() || exists(log_of(scratch, ::getpid()))) return 2;
-    // Nor those of a grandchild.
+    // The same in a grandchild.
     const int grandchild = in_child([&] { return log->enter(loop) == 0 && log->flush() ? 0 : 1; });
     if (grandchild != 0) return 3;
     if (!log->close()) return 4;
@@ -118,7 +118,7 @@ TEST_CASE("under off, and where the path has no pid, a child's events go nowhere
   CHECK(read_jitlog(log->path()).events() == Names{"+loop"});
 }
 
-TEST_CASE("a child that cannot have a log says why, and its parent goes on",
+TEST_CASE("a child that cannot create a log reports why, and its parent continues",
           "[live][jitlog][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
@@ -127,21 +127,21 @@ TEST_CASE("a child that cannot have a log says why, and its parent goes on",
   CHECK(log.enter(loop) == 0);
   CHECK(in_child([&] {
           scratch.write("jit-" + std::to_string(::getpid()) + ".log", "a letter\n");
-          const int why = in_child([&] {  // made before its log could be
+          const int why = in_child([&] {  // forked before its parent's log could be created
             const std::string letter = "jit-" + std::to_string(::getpid()) + ".log";
             return policy == ForkPolicy::fresh ? (scratch.write(letter, "x"), log.enter(loop)) : 0;
           });
           if (why != (policy == ForkPolicy::fresh ? EINVAL : 0)) return 1;
           const int answer = log.enter(loop);
-          const bool told = policy == ForkPolicy::fresh ? answer == EINVAL : answer == 0;
-          return told ? 0 : 2;
+          const bool expected = policy == ForkPolicy::fresh ? answer == EINVAL : answer == 0;
+          return expected ? 0 : 2;
         }) == 0);
   CHECK(log.exit(loop) == 0);
   REQUIRE(log.close());
   CHECK(read_jitlog(log.path()).events() == Names{"+loop", "-loop"});
 }
 
-TEST_CASE("logs of children are whole, whatever threads of the parent were at",
+TEST_CASE("logs of children are whole even if threads of the parent record at the fork",
           "[live][jitlog][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit, ForkPolicy::off);
@@ -190,7 +190,7 @@ TEST_CASE("logs of children are whole, whatever threads of the parent were at",
   CHECK(parents.events().size() == recorded);
 }
 
-TEST_CASE("children of bare clones do not wait for locks that threads of their parent hold",
+TEST_CASE("after a bare clone, a child does not wait for locks that the parent's threads hold",
           "[live][jitlog][fork]") {
   const Scratch scratch;
   JitlogWriter log = open_log(scratch, ForkPolicy::off, 1);

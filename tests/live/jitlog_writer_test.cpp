@@ -1,4 +1,4 @@
-// Logs of loops: what is in them, from one thread and from many.
+// Contents of loop logs, written by one thread and by several.
 
 #include <atomic>
 #include <cerrno>
@@ -41,7 +41,7 @@ void wait_ns(std::uint64_t duration) {
 
 }  // namespace
 
-TEST_CASE("what is read back is the profile that was recorded", "[live][jitlog]") {
+TEST_CASE("reading a log returns the profile that was recorded", "[live][jitlog]") {
   const Scratch scratch;
   auto log = JitlogWriter::open(scratch / "log", {.clock = JitlogClock::monotonic});
   REQUIRE(log);
@@ -79,7 +79,7 @@ TEST_CASE("what is read back is the profile that was recorded", "[live][jitlog]"
   CHECK(found.sections[3].tick <= end);
 }
 
-TEST_CASE("a log states its clock first, with a digit that no decimal number has",
+TEST_CASE("a log begins with its clock, at a tick with a hexadecimal digit above 9",
           "[live][jitlog]") {
   const Scratch scratch;
   const auto clock = GENERATE(JitlogClock::counter, JitlogClock::monotonic);
@@ -103,7 +103,7 @@ TEST_CASE("a log states its clock first, with a digit that no decimal number has
   }
 }
 
-TEST_CASE("events of threads are all there, each thread's in order, under its number",
+TEST_CASE("threads: no event is lost, and each thread's events are in order under its number",
           "[live][jitlog][tsan]") {
   const Scratch scratch;
   constexpr int kThreads = 6;
@@ -148,7 +148,7 @@ TEST_CASE("events of threads are all there, each thread's in order, under its nu
   }
 }
 
-TEST_CASE("others may flush while a thread records", "[live][jitlog][tsan]") {
+TEST_CASE("another thread may flush while a thread records", "[live][jitlog][tsan]") {
   const Scratch scratch;
   constexpr int kEvents = 20'000;
   auto log = JitlogWriter::open(scratch / "log", {.buffer_events = 1000});
@@ -166,7 +166,7 @@ TEST_CASE("others may flush while a thread records", "[live][jitlog][tsan]") {
   CHECK(read_jitlog(scratch / "log").events() == Names(kEvents, "+loop"));
 }
 
-TEST_CASE("a thread that ends leaves its events in the log", "[live][jitlog][tsan]") {
+TEST_CASE("a thread's events are written when the thread ends", "[live][jitlog][tsan]") {
   const Scratch scratch;
   auto log = JitlogWriter::open(scratch / "log");
   const JitlogLoop loop = *log->loop("loop");
@@ -178,7 +178,7 @@ TEST_CASE("a thread that ends leaves its events in the log", "[live][jitlog][tsa
   CHECK(read_jitlog(scratch / "log").events().size() == 3);
 }
 
-TEST_CASE("a thread may outlive a log that it has recorded in, and use another one",
+TEST_CASE("a thread may outlive a log in which it has recorded, and use another log",
           "[live][jitlog][tsan]") {
   const Scratch scratch;
   std::atomic<int> step{0};
@@ -205,7 +205,8 @@ TEST_CASE("a thread may outlive a log that it has recorded in, and use another o
   CHECK(read_jitlog(scratch / "second").events() == Names{"+two", "+two", "+two", "-two"});
 }
 
-TEST_CASE("an event in a buffer of one is in the file when its call returns", "[live][jitlog]") {
+TEST_CASE("with a buffer of one event, an event is in the file when its call returns",
+          "[live][jitlog]") {
   const Scratch scratch;
   auto log = JitlogWriter::open(scratch / "log", {.buffer_events = 1});
   const JitlogLoop loop = *log->loop("loop");
@@ -215,7 +216,7 @@ TEST_CASE("an event in a buffer of one is in the file when its call returns", "[
   }
 }
 
-TEST_CASE("without numbers only one thread may record", "[live][jitlog]") {
+TEST_CASE("without thread numbers only one thread may record", "[live][jitlog]") {
   const Scratch scratch;
   auto log = JitlogWriter::open(scratch / "log", {.one_thread = true});
   const JitlogLoop loop = *log->loop("loop");
@@ -229,7 +230,7 @@ TEST_CASE("without numbers only one thread may record", "[live][jitlog]") {
   CHECK(read_file(scratch / "log").find('#') == std::string::npos);
 }
 
-TEST_CASE("a loop has one number, and a number that was not given is refused", "[live][jitlog]") {
+TEST_CASE("a loop name gets one number; unknown numbers are refused", "[live][jitlog]") {
   const Scratch scratch;
   auto log = JitlogWriter::open(scratch / "log", {.names = NamePolicy::refuse});
   CHECK(log->enter(1) == EINVAL);
@@ -258,7 +259,8 @@ TEST_CASE("a name cannot forge a section", "[live][jitlog]") {
   CHECK(found.sections.size() == 2);
 }
 
-TEST_CASE("a log begins anew where there was one, and touches nothing else", "[live][jitlog]") {
+TEST_CASE("opening replaces an existing log, and refuses files that are not logs",
+          "[live][jitlog]") {
   const Scratch scratch;
   for (int i = 0; i < 2; ++i) {
     auto log = JitlogWriter::open(scratch / "log");
@@ -278,7 +280,8 @@ TEST_CASE("a log begins anew where there was one, and touches nothing else", "[l
   CHECK(JitlogWriter::open(scratch.path()).error().sys_errno == EISDIR);
 }
 
-TEST_CASE("a log in /tmp follows no link, and is nobody else's", "[live][jitlog]") {
+TEST_CASE("own log: links, files with several names, FIFOs and other users' files are refused",
+          "[live][jitlog]") {
   const Scratch scratch;
   const JitlogOptions own{.own_log = true};
   const std::string log = scratch.write("log", "[1] {jit\n[1] jit}\n");

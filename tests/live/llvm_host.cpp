@@ -1,5 +1,5 @@
-// A program that compiles LLVM IR with ORC, and tells profilers of it by perfmap's C interface:
-// llvm_host FILE.bc m|j SECONDS DIRECTORY, which writes a perf map or, to DIRECTORY, a jitdump.
+// Compiles LLVM IR with ORC and runs it: llvm_host FILE.bc m|j SECONDS DIRECTORY. Writes a perf map
+// (m) or, to DIRECTORY, a jitdump (j) with perfmap's C interface.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -23,10 +23,10 @@
 
 namespace {
 
-/// Writes what LLVM has loaded, by the names of its symbols.
+/// Writes an entry for each function that LLVM has loaded, with the name of its symbol.
 class Listener : public llvm::JITEventListener {
  public:
-  /// Without a directory: to the perf map.
+  /// Without a directory it writes to the perf map.
   explicit Listener(const char* directory) {
     if (directory == nullptr) return;
     perfmap_error error{};
@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
                       auto layer = std::make_unique<llvm::orc::RTDyldObjectLinkingLayer>(
                           session, [] { return std::make_unique<llvm::SectionMemoryManager>(); });
                       layer->registerJITEventListener(listener);
-                      layer->setProcessAllSections(true);  // debug information, too
+                      layer->setProcessAllSections(true);  // including debug information
                       return layer;
                     })
                 .create());

@@ -1,4 +1,4 @@
-// What the LLVM host of llvm_host.py compiles and runs: functions whose names are mangled.
+// The code that llvm_host compiles and runs: functions with mangled names. See llvm_host.py.
 #include <cstdint>
 
 namespace work {

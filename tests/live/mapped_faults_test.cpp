@@ -1,4 +1,4 @@
-// The mapped writer crowded, forked, and out of room.
+// The mapped writer with other writers, in forked processes, and out of room.
 
 #include <array>
 #include <atomic>
@@ -27,7 +27,7 @@ namespace perfmap {
 
 using namespace test;
 
-TEST_CASE("a mapped writer wants the file for itself", "[live]") {
+TEST_CASE("a mapped writer refuses a file that another writer has open", "[live]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "m.map";
@@ -43,7 +43,7 @@ TEST_CASE("a mapped writer wants the file for itself", "[live]") {
   CHECK(MapWriter::open(path, kMapped));
 }
 
-TEST_CASE("of two mapped writers that come at once one has the file", "[live]") {
+TEST_CASE("of two mapped writers that open a file at once, at most one succeeds", "[live]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   for (int i = 0; i < 50; ++i) {
@@ -59,12 +59,12 @@ TEST_CASE("of two mapped writers that come at once one has the file", "[live]") 
     std::thread other([&] { open(1); });
     open(0);
     other.join();
-    // Both may see each other's descriptor in /proc, but never both have it.
+    // Each may see the other's descriptor in /proc, so both may fail.
     CHECK(!(writers[0] && writers[1]));
   }
 }
 
-TEST_CASE("a child that does nothing does not keep its parent's own map from it", "[live]") {
+TEST_CASE("an idle child does not prevent its parent from reopening its own map", "[live]") {
   const Scratch scratch;
   const pid_t parent = ::fork();
   if (parent == 0) {
@@ -81,7 +81,7 @@ TEST_CASE("a child that does nothing does not keep its parent's own map from it"
   CHECK(wait_for(parent) == 0);
 }
 
-TEST_CASE("filler of any length goes when the next mapped writer comes", "[live]") {
+TEST_CASE("the next mapped writer removes filler of any length", "[live]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "long.map";
@@ -92,7 +92,7 @@ TEST_CASE("filler of any length goes when the next mapped writer comes", "[live]
   CHECK(read_file(path) == "1000 10 kept\n2000 10 new\n");
 }
 
-TEST_CASE("behind another engine's lines a mapped writer goes on with write(2)", "[live]") {
+TEST_CASE("a mapped writer continues with write(2) after another engine's lines", "[live]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "m.map";
@@ -125,13 +125,13 @@ TEST_CASE("a child never writes into its parent's mapped map", "[live]") {
     ::_exit(refused && closed ? 0 : 1);
   }
   CHECK(wait_for(child) == 0);
-  CHECK(has_filler(path));  // not cut by the child
+  CHECK(has_filler(path));  // the child did not truncate it
   REQUIRE(writer->write(start_of(1), 0x20, name_of(0, 1)));
   REQUIRE(writer->close());
   CHECK(read_file(path) == line_of(0, 0) + "\n" + line_of(0, 1) + "\n");
 }
 
-TEST_CASE("a child that lives on does not keep its parent from the file", "[live]") {
+TEST_CASE("a living child does not prevent its parent from reopening the file", "[live]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "parent.map";
@@ -145,7 +145,7 @@ TEST_CASE("a child that lives on does not keep its parent from the file", "[live
   REQUIRE(writer->close());
   ::usleep(1000);
   bool opened = false;
-  for (int tries = 0; tries < 1000 && !opened; ++tries) {  // until the child has run at all
+  for (int tries = 0; tries < 1000 && !opened; ++tries) {  // until the child has started to run
     opened = MapWriter::open(path, kMapped).has_value();
     if (!opened) ::usleep(2000);
   }
@@ -154,7 +154,7 @@ TEST_CASE("a child that lives on does not keep its parent from the file", "[live
   wait_for(child);
 }
 
-TEST_CASE("the process's own map can be mapped, and a child has its own", "[live]") {
+TEST_CASE("a process's own map may be mapped, and a child gets its own", "[live]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const pid_t parent = ::fork();
@@ -182,7 +182,7 @@ TEST_CASE("the process's own map can be mapped, and a child has its own", "[live
   CHECK(wait_for(parent) == 0);
 }
 
-TEST_CASE("on a full disk a mapped write fails, and every entry before it stays", "[live]") {
+TEST_CASE("on a full disk a mapped write fails, and all earlier entries stay", "[live]") {
   const Scratch scratch;
   const std::string disk = scratch / "disk";
   ::mkdir(disk.c_str(), 0700);
@@ -206,14 +206,13 @@ TEST_CASE("on a full disk a mapped write fails, and every entry before it stays"
   ::umount(disk.c_str());
 }
 
-TEST_CASE("at the file size limit a mapped write fails, and every entry before it stays",
-          "[live]") {
+TEST_CASE("at the file size limit a mapped write fails, and all earlier entries stay", "[live]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "limited.map";
   const pid_t child = ::fork();
   if (child == 0) {
-    // Its default action stays: only who tries earns it.
+    // SIGXFSZ keeps its default action, so this fails if the writer tries to exceed the limit.
     const rlimit limit{100'000, 100'000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     auto writer = MapWriter::open(path, kMapped);
@@ -233,7 +232,7 @@ TEST_CASE("at the file size limit a mapped write fails, and every entry before i
   }
 }
 
-TEST_CASE("what cannot be mapped is written all the same", "[live]") {
+TEST_CASE("a file that cannot be mapped is written with write(2)", "[live]") {
   const Scratch scratch;
   const std::string path = scratch / "pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);

@@ -1,4 +1,4 @@
-// What readers find while the mapped writer writes, and when it was killed.
+// What readers find while the mapped writer writes, and after it was killed.
 
 #include <atomic>
 #include <chrono>
@@ -23,7 +23,7 @@ namespace perfmap {
 
 using namespace test;
 
-TEST_CASE("killed at any instant, a mapped writer has lost no entry and torn none", "[live]") {
+TEST_CASE("a mapped writer that is killed at any time has lost and torn no entry", "[live]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   auto* const done = static_cast<std::atomic<int>*>(
@@ -66,7 +66,7 @@ TEST_CASE("killed at any instant, a mapped writer has lost no entry and torn non
         ++next[0];
       } else if (line == line_of(1, next[1])) {
         ++next[1];
-      } else {  // between the stores of a head: no size, an address where no code is
+      } else {  // killed between the stores of a line's head: size 0, no code at its address
         ++unborn;
         Diagnostics none(1);
         REQUIRE(!parse_map_line(line, {1, 1, 1}, none));
@@ -88,12 +88,12 @@ TEST_CASE("killed at any instant, a mapped writer has lost no entry and torn non
     }
   }
   INFO("kills: " << kills << ", heads that were cut in two: " << unborn);
-  CHECK(kills > 20);  // a busy machine gets to few of them
+  CHECK(kills > 20);  // few on a busy machine
   CHECK(unborn * 20 <= kills + 20);
   ::munmap(done, 4096);
 }
 
-TEST_CASE("what a killed mapped writer has left, the next one builds on", "[live]") {
+TEST_CASE("the next mapped writer continues the file of one that was killed", "[live]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "again.map";
@@ -114,7 +114,7 @@ TEST_CASE("what a killed mapped writer has left, the next one builds on", "[live
   for (int i = 0; i < 11; ++i) CHECK(found[static_cast<std::size_t>(i)] == line_of(0, i));
 }
 
-TEST_CASE("an index follows a map that is being mapped", "[live][refresh]") {
+TEST_CASE("Index::refresh() follows a map that a mapped writer writes", "[live][refresh]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "followed.map";
@@ -142,7 +142,7 @@ TEST_CASE("an index follows a map that is being mapped", "[live][refresh]") {
   CHECK(problems.total() == 0);
 }
 
-TEST_CASE("a reader in the race sees entries, filler, and nothing else", "[live]") {
+TEST_CASE("a concurrent reader sees only entries and filler", "[live]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "raced.map";

@@ -1,4 +1,4 @@
-// The mapped writer: what stands in the file while it writes, and when it was closed.
+// The mapped writer: contents of the file while it writes, and after it was closed.
 
 #include <atomic>
 #include <cerrno>
@@ -17,7 +17,7 @@ namespace perfmap {
 
 using namespace test;
 
-TEST_CASE("mapped entries are there when write returns, and filler is gone after close", "[live]") {
+TEST_CASE("mapped entries are in the file when write returns, and close removes filler", "[live]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "m.map";
@@ -41,8 +41,7 @@ TEST_CASE("mapped entries are there when write returns, and filler is gone after
   CHECK(writer->write(1, 1, "late").error().sys_errno == EBADF);
 }
 
-TEST_CASE("whatever is written, a mapped writer leaves the bytes of a plain one",
-          "[live][property]") {
+TEST_CASE("a mapped writer leaves the same bytes as a plain one", "[live][property]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   std::mt19937_64 random(11);
@@ -86,7 +85,7 @@ TEST_CASE("whatever is written, a mapped writer leaves the bytes of a plain one"
   }
 }
 
-TEST_CASE("every length of entry fits at every offset", "[live]") {
+TEST_CASE("entries of every length fit at every offset", "[live]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   for (std::size_t shift = 0; shift < 8; ++shift) {
@@ -132,7 +131,7 @@ TEST_CASE("eight threads share a mapped writer", "[live][tsan]") {
   CHECK(std::multiset<std::string>(found.begin(), found.end()) == expected);
 }
 
-TEST_CASE("a mapped map grows no further than its cap", "[live]") {
+TEST_CASE("a mapped map does not grow beyond its size limit", "[live]") {
   const Scratch scratch;
   auto writer = MapWriter::open(scratch / "capped.map", {.max_bytes = 22, .mapped = true});
   REQUIRE(writer);

@@ -1,4 +1,4 @@
-// What a pipe takes in parts.
+// Non-blocking pipes that accept only a part of a write.
 
 #include <fcntl.h>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace perfmap {
 
-TEST_CASE("what a pipe does not take at once is written later, once", "[live]") {
+TEST_CASE("entries that a full pipe does not accept are written later, once", "[live]") {
   int ends[2];
   REQUIRE(::pipe2(ends, O_NONBLOCK) == 0);
   REQUIRE(::fcntl(ends[1], F_SETPIPE_SZ, 4096) >= 0);
@@ -35,7 +35,7 @@ TEST_CASE("what a pipe does not take at once is written later, once", "[live]") 
   ::close(ends[1]);
 }
 
-TEST_CASE("an entry that a pipe takes in two parts by the clock is whole", "[live]") {
+TEST_CASE("with flush_after_ns, an entry that a pipe accepts in two parts is whole", "[live]") {
   int ends[2];
   REQUIRE(::pipe2(ends, O_NONBLOCK) == 0);
   REQUIRE(::fcntl(ends[1], F_SETPIPE_SZ, 4096) >= 0);

@@ -1,5 +1,5 @@
-// Answers for addresses as llvm-symbolizer does, for comparison: print_frames FILE [OPTION…], with
-// hexadecimal addresses on standard input, one a line.
+// Prints functions and lines of addresses in llvm-symbolizer's format, for comparison: print_frames
+// FILE [OPTION…], with one hexadecimal address per line on standard input.
 
 #include <cstdlib>
 #include <iostream>

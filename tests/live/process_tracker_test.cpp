@@ -1,4 +1,4 @@
-// Living processes, followed from outside: what they map, run and become.
+// ProcessTracker with living processes: mappings, forks, exec, and exit.
 
 #include "perfmap/profile/process_tracker.hpp"
 
@@ -31,7 +31,7 @@ std::uint64_t number_of(const void* address) noexcept {
   return reinterpret_cast<std::uint64_t>(address);
 }
 
-/// Maps the file, executable, and answers where; 0 if that fails.
+/// Maps the file executable and returns its address; 0 if that fails.
 std::uint64_t map_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   void* const at = ::mmap(nullptr, kPage, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
@@ -45,7 +45,7 @@ std::uint64_t map_anonymous() {
   return at == MAP_FAILED ? 0 : number_of(at);
 }
 
-/// What the file that the child shows at the address begins with, or why it cannot be had.
+/// The beginning of the file that the process has mapped at the address, or why it cannot be read.
 std::string file_at(pid_t pid, Address address) {
   ProcessTracker tracker;
   const auto imported = tracker.import(pid);
@@ -60,7 +60,8 @@ std::string file_at(pid_t pid, Address address) {
 
 }  // namespace
 
-TEST_CASE("a living process's memory is followed", "[process]") {
+TEST_CASE("import() sees new mappings of a living process; earlier address spaces stay",
+          "[process]") {
   const pid_t self = ::getpid();
   ProcessTracker tracker;
   REQUIRE(*tracker.import(self) == Imported::began);
@@ -81,7 +82,7 @@ TEST_CASE("a living process's memory is followed", "[process]") {
   ::munmap(reinterpret_cast<void*>(code), kPage);
 }
 
-TEST_CASE("a process that forks, runs another program and ends is followed", "[process]") {
+TEST_CASE("import() follows a child from fork through exec to its end", "[process]") {
   ProcessTracker tracker;
   REQUIRE(tracker.import(::getpid()));
   int go[2];
@@ -122,7 +123,7 @@ TEST_CASE("a process that forks, runs another program and ends is followed", "[p
   CHECK(tracker.at(child) == nullptr);
 }
 
-TEST_CASE("a file that was deleted is read through the mapping", "[process]") {
+TEST_CASE("a deleted file is read through the mapping", "[process]") {
   const Scratch scratch;
   const std::string path = scratch.write("lib.so", "the mapped one" + std::string(kPage, ' '));
   const Child child([&] { return map_file(path); });
@@ -131,7 +132,7 @@ TEST_CASE("a file that was deleted is read through the mapping", "[process]") {
   REQUIRE(::unlink(path.c_str()) == 0);
   scratch.write("lib.so", "another one" + std::string(kPage, ' '));
   const std::string found = file_at(child.pid(), child.said());
-  // Without the privilege to use map_files there is no answer, but no wrong one, either.
+  // Without the privilege to use map_files there is no answer, but never a wrong one.
   if (found.starts_with("cannot")) {
     test::skip_part(found);
     return;
@@ -139,7 +140,7 @@ TEST_CASE("a file that was deleted is read through the mapping", "[process]") {
   CHECK(found.starts_with("the mapped one"));
 }
 
-TEST_CASE("a path means what it means in the process's mount namespace", "[process]") {
+TEST_CASE("paths are resolved in the process's mount namespace", "[process]") {
   const Scratch scratch;
   const std::string path = scratch.write("lib/a.so", "the host's" + std::string(kPage, ' '));
   const Child child([&]() -> std::uint64_t {
@@ -154,14 +155,15 @@ TEST_CASE("a path means what it means in the process's mount namespace", "[proce
     return;
   }
   CHECK(file_at(child.pid(), child.said()).starts_with("the container's"));
-  // By path alone, as without the privilege to use map_files.
+  // By path only, as without the privilege to use map_files.
   const auto process = ProcSource::open(child.pid());
   const auto below = (*process)->open_below_root(path, {});
   REQUIRE(below);
   CHECK((*below)->text().starts_with("the container's"));
 }
 
-TEST_CASE("code in a double mapping of a memfd answers by the process's map", "[process]") {
+TEST_CASE("code in a memfd that is mapped twice gets its name from the process's map",
+          "[process]") {
   const Child child([]() -> std::uint64_t {
     const int fd = ::memfd_create("doublemapper", MFD_CLOEXEC);
     if (::ftruncate(fd, kPage) != 0) return 0;
@@ -185,22 +187,22 @@ TEST_CASE("code in a double mapping of a memfd answers by the process's map", "[
   ::unlink(("/tmp/perf-" + std::to_string(child.pid()) + ".map").c_str());
 }
 
-TEST_CASE("a process whose first thread has ended is still there", "[process]") {
-  int said[2];
-  REQUIRE(::pipe(said) == 0);
+TEST_CASE("a process whose main thread has ended is still alive", "[process]") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
   const pid_t pid = ::fork();
   if (pid == 0) {
     const std::uint64_t code = map_anonymous();
     std::thread([&] {
       ::usleep(20'000);
-      if (::write(said[1], &code, sizeof code) != sizeof code) ::_exit(1);
+      if (::write(ends[1], &code, sizeof code) != sizeof code) ::_exit(1);
       ::sleep(60);
       ::_exit(0);
     }).detach();
-    ::syscall(SYS_exit, 0);  // of this thread alone
+    ::syscall(SYS_exit, 0);  // ends only this thread
   }
   std::uint64_t code = 0;
-  REQUIRE(::read(said[0], &code, sizeof code) == sizeof code);
+  REQUIRE(::read(ends[0], &code, sizeof code) == sizeof code);
   ProcessTracker tracker;
   const auto imported = tracker.import(pid);
   CHECK((imported && *imported == Imported::began));
@@ -209,8 +211,8 @@ TEST_CASE("a process whose first thread has ended is still there", "[process]") 
   ::kill(pid, SIGKILL);
   test::wait_for(pid);
   CHECK(*tracker.import(pid) == Imported::vanished);
-  ::close(said[0]);
-  ::close(said[1]);
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 TEST_CASE("the vdso is read from the process's memory", "[process]") {
@@ -232,7 +234,8 @@ TEST_CASE("the vdso is read from the process's memory", "[process]") {
   CHECK((!nothing || (*nothing)->empty()));
 }
 
-TEST_CASE("looks at processes that vanish meanwhile are answers, not errors", "[process]") {
+TEST_CASE("a process that ends while it is read is reported as gone, not as an error",
+          "[process]") {
   int gone = 0;
   ProcessTracker tracker;
   for (int i = 0; i < 200; ++i) {

@@ -1,4 +1,4 @@
-// Living processes that write maps and dumps, watched from outside.
+// ProcessWatch with living processes that write maps and dumps.
 
 #include "perfmap/profile/process_watch.hpp"
 
@@ -29,28 +29,28 @@ ProcSource source_of(pid_t pid) {
   return **std::move(process);
 }
 
-/// A watch, and what it says in words.
+/// A watch that returns its events as text.
 class Watched {
  public:
   Watched(pid_t pid, const Scratch& scratch, bool new_only = false)
       : watch_(source_of(pid),
                {.roots = {.tmp = scratch.path()}, .any_owner = false, .new_only = new_only}) {}
 
-  /// Looks until at least so much was said, or for long in vain; and a little longer.
+  /// Looks until there are at least `least` events, or 10 s have passed, and then a few times more.
   std::vector<std::string> look(std::size_t least = 0) {
-    std::vector<std::string> said;
+    std::vector<std::string> events;
     for (int tries = 0, more = 6; more > 0 && tries < 400; ++tries) {
-      const auto lives = watch_.look([&said](const WatchEvent& event) {
+      const auto lives = watch_.look([&events](const WatchEvent& event) {
         std::string text(to_string(event.kind));
         if (event.kind <= Kind::move) text += " " + std::string(event.name);
-        said.push_back(std::move(text));
+        events.push_back(std::move(text));
       });
       REQUIRE(lives);
       lives_ = *lives;
-      more -= said.size() >= least ? 1 : 0;
+      more -= events.size() >= least ? 1 : 0;
       ::usleep(25'000);
     }
-    return said;
+    return events;
   }
   bool lives() const noexcept { return lives_; }
   const WatchTotals& totals() const noexcept { return watch_.totals(); }
@@ -60,7 +60,7 @@ class Watched {
   bool lives_ = true;
 };
 
-using Said = std::vector<std::string>;
+using Events = std::vector<std::string>;
 
 std::string map_of(const Scratch& scratch, pid_t pid) {
   return scratch / ("perf-" + std::to_string(pid) + ".map");
@@ -72,7 +72,7 @@ void append(const std::string& path, std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("a map that comes later is told as it grows, to the last line", "[watch]") {
+TEST_CASE("a map that appears later is reported as it grows, up to its last line", "[watch]") {
   const Scratch scratch;
   const bool mapped = GENERATE(false, true);
   CAPTURE(mapped);
@@ -86,26 +86,26 @@ TEST_CASE("a map that comes later is told as it grows, to the last line", "[watc
       writer->write(0x3000, 0x30, "three");
     } else {
       writer->write(0x4000, 0x40, "last words");
-      return false;  // and gone, without a close()
+      return false;  // the child ends without close()
     }
     return true;
   });
   Watched watch(child.pid(), scratch);
   CHECK(watch.look().empty());
   child.step();
-  CHECK(watch.look(2) == Said{"found", "entry one"});
+  CHECK(watch.look(2) == Events{"found", "entry one"});
   CHECK(watch.look().empty());
   child.step();
-  CHECK(watch.look(2) == Said{"entry two", "entry three"});
+  CHECK(watch.look(2) == Events{"entry two", "entry three"});
   CHECK(watch.lives());
   CHECK_FALSE(child.step());
-  CHECK(watch.look(1) == Said{"entry last words"});
+  CHECK(watch.look(1) == Events{"entry last words"});
   CHECK_FALSE(watch.lives());
   CHECK(watch.totals().entries == 4);
   CHECK(watch.totals().code_bytes == 0xa0);
 }
 
-TEST_CASE("files of a child's parent are followed until the child execs", "[watch]") {
+TEST_CASE("a child's parent's files are followed until the child execs", "[watch]") {
   const Scratch scratch;
   const std::string parents = map_of(scratch, ::getpid());
   append(parents, "1000 10 inherited\n");
@@ -116,52 +116,55 @@ TEST_CASE("files of a child's parent are followed until the child execs", "[watc
   });
   ProcessWatch watch(source_of(child.pid()), {.roots = {.tmp = scratch.path()}});
   const auto look = [&](std::size_t least) {
-    Said said;
-    for (int tries = 0; tries < 200 && said.size() < least; ++tries) {
+    Events events;
+    for (int tries = 0; tries < 200 && events.size() < least; ++tries) {
       REQUIRE(watch.look([&](const WatchEvent& event) {
-        said.push_back(std::string(to_string(event.kind)) + " " + std::string(event.name));
-        if (event.inherited_from != 0) said.back() += " of " + std::to_string(event.inherited_from);
+        events.push_back(std::string(to_string(event.kind)) + " " + std::string(event.name));
+        if (event.inherited_from != 0) {
+          events.back() += " of " + std::to_string(event.inherited_from);
+        }
       }));
       ::usleep(25'000);
     }
-    return said;
+    return events;
   };
   const std::string parent = " of " + std::to_string(::getpid());
-  CHECK(look(2) == Said{"found " + parent, "entry inherited" + parent});
+  CHECK(look(2) == Events{"found " + parent, "entry inherited" + parent});
   child.step();
-  CHECK(look(2) == Said{"found ", "entry own"});
+  CHECK(look(2) == Events{"found ", "entry own"});
   append(parents, "3000 10 flushed late\n");
-  CHECK(look(1) == Said{"entry flushed late" + parent});
+  CHECK(look(1) == Events{"entry flushed late" + parent});
   CHECK_FALSE(child.step());
-  CHECK(look(1) == Said{"executed "});
+  CHECK(look(1) == Events{"executed "});
   append(parents, "4000 10 of another program\n");
   CHECK(watch.look([](const WatchEvent&) { FAIL_CHECK("a file is told"); }));
   CHECK(watch.totals().entries == 3);
 }
 
-TEST_CASE("half a line of a parent that goes on is not told when the child ends", "[watch]") {
+TEST_CASE("an incomplete line in a living parent's map is not reported when the child ends",
+          "[watch]") {
   const Scratch scratch;
   append(map_of(scratch, ::getpid()), "1000 10 whole\n2000 10 ha");
   Child child([] { return std::uint64_t{1}; });
   Watched watch(child.pid(), scratch);
-  CHECK(watch.look(2) == Said{"found", "entry whole"});
+  CHECK(watch.look(2) == Events{"found", "entry whole"});
   child.end();
   CHECK((watch.look().empty() && !watch.lives()));
 }
 
-TEST_CASE("half a line is no entry until it is whole", "[watch]") {
+TEST_CASE("an incomplete line is reported once it is complete", "[watch]") {
   const Scratch scratch;
   const Child child([] { return std::uint64_t{1}; });
   const std::string map = map_of(scratch, child.pid());
   append(map, "1000 10 a\n2000 1");
   Watched watch(child.pid(), scratch);
-  CHECK(watch.look(2) == Said{"found", "entry a"});
+  CHECK(watch.look(2) == Events{"found", "entry a"});
   append(map, "0 b\nnonsense\n");
-  CHECK(watch.look(1) == Said{"entry b"});
+  CHECK(watch.look(1) == Events{"entry b"});
   CHECK(watch.totals().lost == 1);
 }
 
-TEST_CASE("half a line is all of it once the process has gone", "[watch]") {
+TEST_CASE("an incomplete last line is reported once the process has ended", "[watch]") {
   const Scratch scratch;
   const SteppedChild child([&](int step) {
     append(map_of(scratch, ::getpid()), step == 0 ? "1000 10 one\n" : "2000 20 half");
@@ -169,48 +172,48 @@ TEST_CASE("half a line is all of it once the process has gone", "[watch]") {
   });
   Watched watch(child.pid(), scratch);
   child.step();
-  CHECK(watch.look(2) == Said{"found", "entry one"});
+  CHECK(watch.look(2) == Events{"found", "entry one"});
   CHECK_FALSE(child.step());
-  CHECK(watch.look(1) == Said{"entry half"});
+  CHECK(watch.look(1) == Events{"entry half"});
   CHECK(watch.totals().entries == 2);
 }
 
-TEST_CASE("only what is new is told where that is asked for", "[watch]") {
+TEST_CASE("new_only: existing entries are not reported", "[watch]") {
   const Scratch scratch;
   const Child child([] { return std::uint64_t{1}; });
   const std::string map = map_of(scratch, child.pid());
   append(map, "1000 10 old\n2000 1");
   Watched watch(child.pid(), scratch, true);
-  CHECK(watch.look(1) == Said{"found"});
+  CHECK(watch.look(1) == Events{"found"});
   append(map, "0 new\n");
-  CHECK(watch.look(1) == Said{"entry new"});
-  // What comes into being later is new as a whole.
+  CHECK(watch.look(1) == Events{"entry new"});
+  // All of a file that appears later is new.
   append(scratch / ("jit-" + std::to_string(child.pid()) + ".dump"), "");
-  CHECK(watch.look(1) == Said{"found"});
+  CHECK(watch.look(1) == Events{"found"});
 }
 
-TEST_CASE("a map that is replaced is told and read anew", "[watch]") {
+TEST_CASE("a map that is replaced is reported and read from its beginning", "[watch]") {
   const Scratch scratch;
   const Child child([] { return std::uint64_t{1}; });
   const std::string map = map_of(scratch, child.pid());
   append(map, "1000 10 one\n2000 10 two\n");
   Watched watch(child.pid(), scratch);
-  CHECK(watch.look(3) == Said{"found", "entry one", "entry two"});
+  CHECK(watch.look(3) == Events{"found", "entry one", "entry two"});
   SECTION("truncated") { std::ofstream(map) << "3000 10 three\n"; }
   SECTION("written over") { std::ofstream(map) << "3000 10 three\n4000 10 four is longer\n"; }
   SECTION("another file") { std::filesystem::rename(scratch.write("new", "3000 10 three\n"), map); }
-  SECTION("gone, and there again") {
+  SECTION("removed and created again") {
     std::filesystem::remove(map);
-    CHECK(watch.look(1) == Said{"removed"});
+    CHECK(watch.look(1) == Events{"removed"});
     append(map, "3000 10 three\n");
   }
-  const Said said = watch.look(2);
-  REQUIRE(said.size() >= 2);
-  CHECK(said[0] == "replaced");
-  CHECK(said[1] == "entry three");
+  const Events events = watch.look(2);
+  REQUIRE(events.size() >= 2);
+  CHECK(events[0] == "replaced");
+  CHECK(events[1] == "entry three");
 }
 
-TEST_CASE("a dump's loads, moves and close are told", "[watch]") {
+TEST_CASE("a dump's loads, moves and close are reported", "[watch]") {
   const Scratch scratch;
   std::optional<JitdumpWriter> writer;
   std::uint64_t index = 0;
@@ -227,16 +230,16 @@ TEST_CASE("a dump's loads, moves and close are told", "[watch]") {
   });
   Watched watch(child.pid(), scratch);
   child.step();
-  CHECK(watch.look(2) == Said{"found", "load function"});
+  CHECK(watch.look(2) == Events{"found", "load function"});
   child.step();
-  CHECK(watch.look(1) == Said{"move function"});
+  CHECK(watch.look(1) == Events{"move function"});
   child.step();
-  CHECK(watch.look(1) == Said{"close"});
+  CHECK(watch.look(1) == Events{"close"});
   CHECK(watch.totals().entries == 1);
   CHECK(watch.totals().moves == 1);
 }
 
-TEST_CASE("another program in the process is told, and its map is read on", "[watch]") {
+TEST_CASE("an exec is reported, and the process's map is followed further", "[watch]") {
   const Scratch scratch;
   const SteppedChild child([&](int) {
     ::execl("/bin/sleep", "sleep", "60", nullptr);
@@ -244,15 +247,15 @@ TEST_CASE("another program in the process is told, and its map is read on", "[wa
   });
   append(map_of(scratch, child.pid()), "1000 10 former\n");
   Watched watch(child.pid(), scratch);
-  CHECK(watch.look(2) == Said{"found", "entry former"});
-  // Its pipe closes with exec, so there is no answer: it is waited for.
+  CHECK(watch.look(2) == Events{"found", "entry former"});
+  // exec closes the child's pipe, so step() gets no answer; it returns when the pipe is closed.
   static_cast<void>(child.step());
-  CHECK(watch.look(1) == Said{"executed"});
+  CHECK(watch.look(1) == Events{"executed"});
   append(map_of(scratch, child.pid()), "2000 10 latter\n");
-  CHECK(watch.look(1) == Said{"entry latter"});
+  CHECK(watch.look(1) == Events{"entry latter"});
 }
 
-TEST_CASE("files that must not be believed are told once, and nobody waits", "[watch][hostile]") {
+TEST_CASE("files that must not be used are reported once, without blocking", "[watch][hostile]") {
   const Scratch scratch;
   const Child child([] { return std::uint64_t{1}; });
   const std::string map = map_of(scratch, child.pid());
@@ -266,11 +269,11 @@ TEST_CASE("files that must not be believed are told once, and nobody waits", "[w
     REQUIRE(::utimensat(AT_FDCWD, map.c_str(), old, 0) == 0);
   }
   Watched watch(child.pid(), scratch);
-  CHECK(watch.look(1) == Said{"refused"});
+  CHECK(watch.look(1) == Events{"refused"});
   CHECK(watch.look().empty());
   std::filesystem::remove(map);
   append(map, "1000 10 real\n");
-  CHECK(watch.look(2) == Said{"found", "entry real"});
+  CHECK(watch.look(2) == Events{"found", "entry real"});
 }
 
 TEST_CASE("a process in a container is watched to its end", "[watch]") {
@@ -282,18 +285,18 @@ TEST_CASE("a process in a container is watched to its end", "[watch]") {
   }
   const auto pid = static_cast<pid_t>(child.said());
   ProcessWatch watch(source_of(pid));
-  Said said;
-  const auto take = [&said](const WatchEvent& event) {
-    if (event.kind == Kind::entry) said.emplace_back(event.name);
+  Events entries;
+  const auto take = [&entries](const WatchEvent& event) {
+    if (event.kind == Kind::entry) entries.emplace_back(event.name);
   };
   REQUIRE(watch.look(take));
-  CHECK(said == Said{"inside"});
-  // Its root is gone with it, but for who holds that.
+  CHECK(entries == Events{"inside"});
+  // After its end its root is accessible only through the descriptor that the watch holds.
   append("/proc/" + std::to_string(pid) + "/root/tmp/perf-1.map", "2000 10 last words\n");
   ::kill(pid, SIGKILL);
   child.end();
   for (int i = 0; i < 100 && *watch.look(take); ++i) ::usleep(10'000);
-  CHECK(said == Said{"inside", "last words"});
+  CHECK(entries == Events{"inside", "last words"});
 }
 
 }  // namespace perfmap

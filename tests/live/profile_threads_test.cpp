@@ -1,4 +1,4 @@
-// Many threads, one cache and one tracker: what the headers promise to them, watched by TSan.
+// Thread safety of modules, caches and trackers, as the headers promise it. For TSan.
 
 #include <atomic>
 #include <filesystem>
@@ -24,7 +24,7 @@ void in_threads(int count, const std::function<void(int)>& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// What is mapped here and is an ELF file, by path.
+/// Paths of the files that this process has mapped for execution.
 std::vector<std::string> own_libraries() {
   ProcessTracker tracker;
   if (!tracker.import(::getpid())) return {};
@@ -39,7 +39,7 @@ std::vector<std::string> own_libraries() {
 
 }  // namespace
 
-TEST_CASE("threads that open, look up and let go of modules share a cache", "[tsan]") {
+TEST_CASE("several threads open, search and release modules of one cache", "[tsan]") {
   const std::vector<std::string> paths = own_libraries();
   REQUIRE(paths.size() >= 3);
   ModuleCache cache;
@@ -67,7 +67,7 @@ TEST_CASE("threads that open, look up and let go of modules share a cache", "[ts
   CHECK(wrong == 0);
 }
 
-TEST_CASE("trackers of several threads open their modules through one cache", "[tsan]") {
+TEST_CASE("trackers in several threads open their modules through one cache", "[tsan]") {
   ModuleCache cache;
   const auto open = open_through(cache);
   std::vector<std::vector<const Module*>> seen(4);
@@ -87,12 +87,12 @@ TEST_CASE("trackers of several threads open their modules through one cache", "[
   CHECK(cache.statistics().modules <= seen[0].size());
 }
 
-TEST_CASE("address spaces are read by all threads while the tracker goes on", "[tsan]") {
+TEST_CASE("several threads read address spaces while the tracker changes", "[tsan]") {
   constexpr pid_t kPid = 42;
   constexpr Address kBase = 0x10000;
   constexpr std::uint64_t kPage = 0x1000;
   ProcessTracker tracker;
-  std::mutex mutex;  // of `latest`: the tracker belongs to one thread
+  std::mutex mutex;  // for `latest`; only one thread uses the tracker
   std::shared_ptr<const AddressSpace> latest = std::make_shared<AddressSpace>();
   std::atomic<bool> done = false;
   std::atomic<int> wrong = 0;
@@ -130,7 +130,7 @@ TEST_CASE("address spaces are read by all threads while the tracker goes on", "[
   CHECK(latest->regions().size() == 50);
 }
 
-TEST_CASE("one process is asked by several threads", "[tsan]") {
+TEST_CASE("several threads read one ProcSource", "[tsan]") {
   const auto process = ProcSource::open(::getpid());
   REQUIRE(process);
   REQUIRE(*process);

@@ -1,4 +1,4 @@
-// A pid that is given to another process, in a pid namespace where one can say which comes next.
+// A pid that is reused, in a pid namespace where the next pid can be chosen.
 
 #include <fstream>
 #include <sched.h>
@@ -18,7 +18,7 @@ namespace {
 using test::Child;
 using test::Scratch;
 
-/// The same address in every process.
+/// Maps a page at the same address in every process.
 std::uint64_t map_code() {
   constexpr std::uint64_t kPlace = 0x200000000000;
   void* const at = ::mmap(reinterpret_cast<void*>(kPlace), 4096, PROT_READ | PROT_EXEC,
@@ -31,7 +31,7 @@ bool next_pid_is(const std::string& proc, pid_t pid) {
   return static_cast<bool>(file << pid - 1 << std::flush);
 }
 
-/// What went wrong, or "", or a reason to skip that begins with "skipped".
+/// Returns what went wrong, "" if nothing, or a reason to skip that begins with "skipped".
 std::string first_process(const Scratch& scratch) {
   const std::string proc = scratch / "proc";
   ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
@@ -69,7 +69,7 @@ std::string first_process(const Scratch& scratch) {
 
 }  // namespace
 
-TEST_CASE("a process that got another's pid does not get its names", "[process]") {
+TEST_CASE("a process with a reused pid does not get the names of the former process", "[process]") {
   const Scratch scratch;
   std::filesystem::create_directories(scratch / "proc");
   const pid_t maker = ::fork();

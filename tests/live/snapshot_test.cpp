@@ -1,4 +1,4 @@
-// Snapshots and garbage of living processes.
+// Snapshots of living processes, and Garbage with living processes.
 
 #include "perfmap/profile/snapshot.hpp"
 
@@ -48,8 +48,7 @@ std::string name_in(const std::string& directory, Address address) {
 
 }  // namespace
 
-TEST_CASE("map and mapped dumps are kept while their process writes, and answer when it is gone",
-          "[snapshot]") {
+TEST_CASE("a snapshot of a writing process can be used after the process has ended", "[snapshot]") {
   const Scratch scratch;
   const std::string tmp = scratch / "tmp";
   std::filesystem::create_directories(scratch / "elsewhere");
@@ -77,7 +76,7 @@ TEST_CASE("map and mapped dumps are kept while their process writes, and answer 
   CHECK(name_in(scratch / "moved", 0x3000) == "-");
 }
 
-TEST_CASE("files of the processes that a child was forked from are kept", "[snapshot]") {
+TEST_CASE("a snapshot includes the files of the process's parents", "[snapshot]") {
   const Scratch scratch;
   const std::string tmp = scratch / "tmp";
   std::filesystem::create_directories(tmp);
@@ -88,7 +87,7 @@ TEST_CASE("files of the processes that a child was forked from are kept", "[snap
   const auto at = reinterpret_cast<Address>(code);
   auto writer = *MapWriter::open(map_of(::getpid()));
   writer.write(at, 0x10, "inherited");
-  REQUIRE(writer.flush());  // or the child inherits the buffer, and writes it
+  REQUIRE(writer.flush());  // or the child inherits the buffer and writes it
   Child child([&] {
     static auto own = *MapWriter::open(map_of(::getpid()));
     own.write(at + 0x1000, 0x10, "own");
@@ -116,7 +115,7 @@ TEST_CASE("files of the processes that a child was forked from are kept", "[snap
   CHECK(name(at + 0x1004) == "own");
 }
 
-TEST_CASE("a process in a container is kept under the pid that we see", "[snapshot]") {
+TEST_CASE("a snapshot of a process in a container uses the pid outside", "[snapshot]") {
   const Scratch scratch;
   Child child([] {
     return test::in_container([] { std::ofstream("/tmp/perf-1.map") << "1000 10 inside\n"; });
@@ -133,9 +132,10 @@ TEST_CASE("a process in a container is kept under the pid that we see", "[snapsh
   CHECK(name_in(scratch / "bundle", 0x1000) == "inside");
 }
 
-TEST_CASE("a living process's files are no garbage, and its pid in a container counts", "[gc]") {
+TEST_CASE("a living process's files stay, also if they are named by its pid in a container",
+          "[gc]") {
   const Scratch scratch;
-  // A directory that the container shares with us.
+  // The container shares this directory with us.
   Child child([&] { return test::in_container([] {}); });
   if (child.said() == 0) {
     test::skip("no pid and mount namespaces may be made here");
@@ -156,7 +156,7 @@ TEST_CASE("a living process's files are no garbage, and its pid in a container c
   CHECK(later->files()[1].why == GarbageWhy::dead);
 }
 
-TEST_CASE("a file that a living process has open under a dead one's name stays", "[gc]") {
+TEST_CASE("a dead process's file that a living process has open or mapped stays", "[gc]") {
   const Scratch scratch;
   const std::string path = scratch.write("perf-4194304.map", "1000 10 name\n");
   const std::string mapped = scratch.write("jit-4194304.dump", std::string(4096, 'x'));

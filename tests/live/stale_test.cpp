@@ -1,4 +1,4 @@
-// Entries that an earlier process of the same pid left: when they go, and when they have to stay.
+// Entries that an earlier process with the same pid left: when they are removed, and when not.
 
 #include <cerrno>
 #include <ctime>
@@ -29,8 +29,8 @@ void set_age(const std::string& path, time_t seconds) {
   ::utimensat(AT_FDCWD, path.c_str(), times, 0);
 }
 
-/// In a process of its own that finds an old map of `age` seconds, and writes an entry: what its
-/// map began with, if what is in it then agrees with that.
+/// Runs a process that finds a map which is `age` seconds old, and writes an entry. Returns its
+/// MapStart if the contents of the map agree with that, else 100 or more.
 template <class Prepare>
 int start_with(time_t age, StaleMap stale, Prepare prepare) {
   const Scratch scratch;
@@ -53,13 +53,13 @@ int start_with(time_t age, StaleMap stale = StaleMap::empty) {
 
 }  // namespace
 
-TEST_CASE("an earlier process's entries go, those that may be ours stay", "[live]") {
+TEST_CASE("an earlier process's entries are removed; entries that may be ours stay", "[live]") {
   CHECK(start_with(3600) == static_cast<int>(MapStart::emptied));
   CHECK(start_with(0) == static_cast<int>(MapStart::appended));
   CHECK(start_with(3600, StaleMap::keep) == static_cast<int>(MapStart::appended_kept));
 }
 
-TEST_CASE("a process that opens its map again finds its own entries", "[live]") {
+TEST_CASE("a process that opens its map again keeps its own entries", "[live]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           ProcessMap::configure({.directory = scratch.path()});
@@ -74,7 +74,8 @@ TEST_CASE("a process that opens its map again finds its own entries", "[live]") 
         }) == 0);
 }
 
-TEST_CASE("a map that another writer of ours has open stays, and that is reported", "[live]") {
+TEST_CASE("a map that another writer of this library has open stays, and MapStart reports it",
+          "[live]") {
   const auto other = [](const std::string& path) {
     static auto writer = MapWriter::open(path);
     if (!writer) ::_exit(200);
@@ -82,14 +83,14 @@ TEST_CASE("a map that another writer of ours has open stays, and that is reporte
   CHECK(start_with(3600, StaleMap::empty, other) == static_cast<int>(MapStart::appended_in_use));
 }
 
-TEST_CASE("a writer that has closed its file holds it no longer", "[live]") {
+TEST_CASE("a writer that has closed its file does not lock it any more", "[live]") {
   const auto other = [](const std::string& path) {
     if (!MapWriter::open(path)) ::_exit(200);
   };
   CHECK(start_with(3600, StaleMap::empty, other) == static_cast<int>(MapStart::emptied));
 }
 
-TEST_CASE("a file that has another name, too, is refused", "[live]") {
+TEST_CASE("a file with several names is refused", "[live]") {
   const Scratch scratch;
   std::ofstream(scratch / "precious") << "what somebody keeps\n";
   CHECK(test::in_child([&] {
@@ -101,7 +102,7 @@ TEST_CASE("a file that has another name, too, is refused", "[live]") {
         }) == 0);
 }
 
-TEST_CASE("another user's map stays, and that is reported", "[live]") {
+TEST_CASE("another user's map stays, and MapStart reports it", "[live]") {
   if (::geteuid() != 0) {
     test::skip("this user cannot give files away");
     return;
@@ -127,7 +128,7 @@ TEST_CASE("a child that inherits does not begin with an earlier process's entrie
                 set_age(path, age);
                 if (ProcessMap::init() != 0) return 1;
                 const std::string text = read_file(path);
-                // What may be this process's, of another engine in it, stays.
+                // Recent entries stay: another engine in this process may have written them.
                 const bool stays = age == 0;
                 const MapStart start = stays ? MapStart::appended : MapStart::inherited;
                 if (ProcessMap::start() != start) return 2;

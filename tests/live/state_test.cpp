@@ -1,4 +1,4 @@
-// The process's own map: threads that use all of it at once, its end, and what children inherit.
+// The process's own map: concurrent use by threads, exit, and children.
 
 #include <atomic>
 #include <cerrno>
@@ -28,7 +28,7 @@ std::string own_map(const Scratch& scratch, pid_t pid) {
   return scratch / ("perf-" + std::to_string(pid) + ".map");
 }
 
-/// Runs `body` in a process of its own, which ends with exit(3), and answers its pid.
+/// Runs `body` in a child process, which ends with exit(3), and returns its pid.
 template <class Body>
 pid_t run(Body body) {
   const pid_t child = ::fork();
@@ -39,7 +39,8 @@ pid_t run(Body body) {
 
 }  // namespace
 
-TEST_CASE("threads may write, flush, close and configure the own map at once", "[live][tsan]") {
+TEST_CASE("several threads may write, flush, close and configure the own map at once",
+          "[live][tsan]") {
   const Scratch scratch;
   constexpr int kEach = 300;
   REQUIRE(ProcessMap::configure({.directory = scratch.path()}) == 0);
@@ -72,7 +73,7 @@ TEST_CASE("threads may write, flush, close and configure the own map at once", "
   CHECK(std::set<std::string>(found.begin(), found.end()).size() == 4 * kEach);
 }
 
-TEST_CASE("what is buffered at exit is written", "[live]") {
+TEST_CASE("buffered entries are written at exit", "[live]") {
   const Scratch scratch;
   const pid_t child = run([&] {
     return ProcessMap::configure({.directory = scratch.path(), .writer = {.buffer_bytes = 4096}}) ==
@@ -98,19 +99,19 @@ TEST_CASE("threads may still write while the process exits", "[live]") {
       while (written < 200) std::this_thread::yield();
       return true;
     });
-    // The kernel may end the process in the middle of the last line, at the end of a page.
+    // The process may end during the last write, which then stops at the end of a page.
     std::string text = read_file(own_map(scratch, child));
     text.resize(text.rfind('\n') + 1);
     const std::vector<std::string> found = lines_of(text);
     CHECK(std::set<std::string>(found.begin(), found.end()) ==
           std::set<std::string>{"1000 10 background compiler"});
   }
-  // Each wrote to its own map, and to nothing else.
+  // Each process wrote only to its own map.
   const auto first = std::filesystem::directory_iterator(scratch.path());
   CHECK(std::distance(first, std::filesystem::directory_iterator()) == 10);
 }
 
-TEST_CASE("a child's copy has what its parent had buffered", "[live]") {
+TEST_CASE("a child's copy includes entries that its parent had buffered", "[live]") {
   const Scratch scratch;
   pid_t grandchild = 0;
   const pid_t child = ::fork();
@@ -128,7 +129,7 @@ TEST_CASE("a child's copy has what its parent had buffered", "[live]") {
   CHECK(read_file(scratch / "child") == "1000 10 before the fork\n2000 10 the child's\n");
 }
 
-TEST_CASE("a child that may not write does not after its fini either", "[live]") {
+TEST_CASE("off: a child does not write after fini() either", "[live]") {
   const Scratch scratch;
   run([&] {
     ProcessMap::configure({.directory = scratch.path(), .fork = ForkPolicy::off});
@@ -139,7 +140,7 @@ TEST_CASE("a child that may not write does not after its fini either", "[live]")
   });
 }
 
-TEST_CASE("a child may configure its own map before it uses it", "[live]") {
+TEST_CASE("a child may configure its own map before it uses the map", "[live]") {
   const Scratch scratch;
   run([&] {
     ProcessMap::configure({.directory = scratch.path()});
@@ -153,16 +154,16 @@ TEST_CASE("a child may configure its own map before it uses it", "[live]") {
   });
 }
 
-TEST_CASE("a policy that there is not is refused", "[live]") {
+TEST_CASE("an invalid fork policy is refused", "[live]") {
   CHECK(perfmap_state_set_fork(99) == -1);
   CHECK(errno == EINVAL);
 }
 
-TEST_CASE("a copy from nowhere is refused", "[live]") {
+TEST_CASE("copying from a null path is refused", "[live]") {
   run([] { return ProcessMap::copy(nullptr) == -1 && errno == EINVAL; });
 }
 
-TEST_CASE("a buffer of any size is a limit, not a promise of memory", "[live]") {
+TEST_CASE("buffer_bytes is a limit and is not allocated in advance", "[live]") {
   const Scratch scratch;
   auto writer = MapWriter::open(scratch / "big.map", {.buffer_bytes = SIZE_MAX});
   REQUIRE(writer);

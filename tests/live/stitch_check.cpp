@@ -1,8 +1,8 @@
-// Cuts the copies of stacks in a recording, completes them, and says how often that is what the
-// whole copies hold: stitch_check PERF_DATA KIB...
+// Truncates the stack copies of a recording, stitches the stacks, and compares them with those of
+// the whole copies: stitch_check PERF_DATA KIB...
 //
-// Prints for each size: samples that are whole in the recording and were cut, how many of their
-// stacks are exactly the true ones, how many are right but short, and how many are wrong.
+// Prints for each size how many whole copies were truncated, and how many of their stacks are then
+// exact, correct but too short, or wrong.
 
 #include <algorithm>
 #include <cstdio>

@@ -1,6 +1,5 @@
-// Says who owns addresses of an ELF file: symbols_of FILE DEBUG_DIRECTORY < ADDRESSES
-// Each line of the answer: the address, the owner's first address and size, its name; or the
-// address alone.
+// Prints the symbols of addresses in an ELF file: symbols_of FILE DEBUG_DIRECTORY < ADDRESSES
+// Each line of output: the address, then the symbol's address, size and name, if there is one.
 
 #include <cstdio>
 #include <string>

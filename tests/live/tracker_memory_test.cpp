@@ -1,4 +1,4 @@
-// What a tracker of many processes costs: they share what can be shared.
+// Memory use of a tracker with many processes, which share their data where possible.
 
 #include <malloc.h>
 #include <string>
@@ -11,12 +11,12 @@ namespace perfmap {
 namespace {
 
 constexpr int kLibraries = 20;
-constexpr int kRegions = 5;  // of each, as a linker makes them
+constexpr int kRegions = 5;  // per library, as the dynamic linker maps them
 
-/// Of this process, in bytes; 0 where the allocator does not tell.
+/// Bytes that this process has allocated; 0 if the allocator does not report them.
 std::size_t held() { return ::mallinfo2().uordblks + ::mallinfo2().hblkhd; }
 
-/// A process as the dynamic linker sets it up, at addresses of its own.
+/// Maps the libraries of a process as the dynamic linker does, at addresses that depend on its pid.
 void load(ProcessTracker& tracker, pid_t pid, std::uint64_t time) {
   for (int library = 0; library < kLibraries; ++library) {
     const std::string name =
@@ -40,7 +40,7 @@ void load(ProcessTracker& tracker, pid_t pid, std::uint64_t time) {
 
 }  // namespace
 
-TEST_CASE("a thousand processes of twenty libraries take at most 100 kB each", "[memory]") {
+TEST_CASE("a thousand processes with twenty libraries take at most 100 kB each", "[memory]") {
   if (held() == 0) {
     test::skip("the allocator does not tell");
     return;
@@ -56,7 +56,7 @@ TEST_CASE("a thousand processes of twenty libraries take at most 100 kB each", "
   load(tracker, 1, 0);
   const std::size_t one = held() - before;
   for (pid_t pid = 2; pid <= kProcesses; ++pid) load(tracker, pid, 0);
-  // Each at three moments, as samples would ask.
+  // Each process at three times, as for samples.
   for (pid_t pid = 1; pid <= kProcesses; ++pid) {
     for (const std::uint64_t time : {30u, 60u, 100u}) REQUIRE(tracker.at(pid, time) != nullptr);
     for (const Region& region : tracker.at(pid)->regions()) {
@@ -78,9 +78,9 @@ TEST_CASE("a thousand processes of twenty libraries take at most 100 kB each", "
   CHECK(held() < loaded);
 }
 
-TEST_CASE("a history of a million hostile events costs what the events cost", "[memory]") {
+TEST_CASE("a million events in the worst order take time and memory in proportion", "[memory]") {
   ProcessTracker tracker;
-  // Each before the last one, so that a sorted array would move everything each time.
+  // Each range is before the previous one: a sorted array would move all elements each time.
   for (std::uint64_t i = 1; i <= 1'000'000; ++i) {
     MmapEvent event;
     event.pid = 1;

@@ -1,4 +1,4 @@
-// Prints the instructions of a machine's trampoline for a disassembler: trampoline_bytes MACHINE
+// Prints the code bytes of a machine's trampoline for a disassembler: trampoline_bytes MACHINE
 
 #include <cstdio>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Trampolines in forked children, under each policy of the process's own map.
+// Trampolines in forked children, for each fork policy of the process's own map.
 
 #include <atomic>
 #include <csignal>
@@ -26,16 +26,16 @@ using test::sum;
 using test::wait_for;
 using test::word;
 
-/// What a child saw, and what is left of it.
+/// The results of a child, and the files of both processes.
 struct Family {
   bool good = false;
   std::vector<std::string> parent;  // lines of the maps
   std::vector<std::string> child;
-  std::vector<std::string> dumped;  // names in the child's dump
+  std::vector<std::string> dumped;  // function names in the child's dump
 };
 
-/// A process with two trampolines forks; its child runs `body` with the first one's address, the
-/// first one and a third one.
+/// A process with two trampolines forks. Its child runs `body` with the first one's address, the
+/// first one, and a third one that is not compiled yet.
 template <class Body>
 Family fork_with(ForkPolicy policy, TrampolineBackend backend, Body body) {
   const Scratch scratch;
@@ -69,7 +69,7 @@ Family fork_with(ForkPolicy policy, TrampolineBackend backend, Body body) {
 
 }  // namespace
 
-TEST_CASE("a fresh child makes the trampolines that it calls anew", "[live][trampoline]") {
+TEST_CASE("fresh: a child compiles the trampolines that it calls again", "[live][trampoline]") {
   const Family family = fork_with(ForkPolicy::fresh, TrampolineBackend::both,
                                   [](std::uintptr_t before, Trampoline& first, Trampoline& third) {
                                     return caller_of(first) != before &&
@@ -84,7 +84,7 @@ TEST_CASE("a fresh child makes the trampolines that it calls anew", "[live][tram
   CHECK(family.dumped == std::vector<std::string>{"toy::first", "toy::third"});
 }
 
-TEST_CASE("an heir keeps its parent's trampolines and their names", "[live][trampoline]") {
+TEST_CASE("inherit: a child keeps its parent's trampolines and their names", "[live][trampoline]") {
   const Family family =
       fork_with(ForkPolicy::inherit, TrampolineBackend::both,
                 [](std::uintptr_t before, Trampoline& first, Trampoline& third) {
@@ -99,8 +99,7 @@ TEST_CASE("an heir keeps its parent's trampolines and their names", "[live][tram
   CHECK(family.dumped == std::vector<std::string>{"toy::first", "toy::second", "toy::third"});
 }
 
-TEST_CASE("a child that writes nothing keeps what there is and makes no more",
-          "[live][trampoline]") {
+TEST_CASE("off: a child keeps existing trampolines and compiles no more", "[live][trampoline]") {
   const Family family = fork_with(ForkPolicy::off, TrampolineBackend::both,
                                   [](std::uintptr_t before, Trampoline& first, Trampoline& third) {
                                     return caller_of(first) == before && third.compile() &&
@@ -113,7 +112,8 @@ TEST_CASE("a child that writes nothing keeps what there is and makes no more",
   CHECK(family.dumped.empty());
 }
 
-TEST_CASE("who asks for children that write nothing goes on itself", "[live][trampoline]") {
+TEST_CASE("a process that sets the policy off still names its own trampolines",
+          "[live][trampoline]") {
   const Scratch scratch;
   CHECK(in_child(scratch, [&] {
     auto arena = TrampolineArena::make({"toy", scratch.path()});
@@ -128,7 +128,7 @@ TEST_CASE("who asks for children that write nothing goes on itself", "[live][tra
   }));
 }
 
-TEST_CASE("a silent child that sets another policy stays silent", "[live][trampoline]") {
+TEST_CASE("off: a child that sets another policy still writes nothing", "[live][trampoline]") {
   const Family family =
       fork_with(ForkPolicy::off, TrampolineBackend::both,
                 [](std::uintptr_t before, Trampoline& first, Trampoline& third) {
@@ -139,7 +139,7 @@ TEST_CASE("a silent child that sets another policy stays silent", "[live][trampo
   CHECK(family.child.empty());
 }
 
-TEST_CASE("a child returns through the trampoline that it was forked in", "[live][trampoline]") {
+TEST_CASE("a child returns through the trampoline in which it was forked", "[live][trampoline]") {
   const Scratch scratch;
   const auto fork_inside = +[](void* trampoline, void*, void*) -> void* {
     const pid_t child = ::fork();
@@ -158,7 +158,7 @@ TEST_CASE("a child returns through the trampoline that it was forked in", "[live
   CHECK(good);
 }
 
-TEST_CASE("children of a process whose threads make trampolines make their own",
+TEST_CASE("a child compiles its own trampolines while the parent's threads compile",
           "[live][trampoline]") {
   const Scratch scratch;
   const auto good = in_child(scratch, [&] {
@@ -181,7 +181,7 @@ TEST_CASE("children of a process whose threads make trampolines make their own",
         ::_exit(code.compile() && code.entry() != nullptr ? 0 : 1);
       }
       const bool made = wait_for(child) == 0;
-      // Not in the child: a thread may have held the allocator's lock when it was forked.
+      // Not in the child: a thread may have held the allocator's lock at the fork.
       all = made && lines_of(read_file(own_map(scratch, child))).size() == 1 && all;
     }
     done = true;

@@ -1,4 +1,4 @@
-// Trampolines that cannot be made, and then can; and who meets while one is made.
+// Trampolines that fail to compile and are tried again, and concurrent calls of compile().
 
 #include <atomic>
 #include <cerrno>
@@ -27,7 +27,7 @@ bool calls(Trampoline& trampoline) {
   return trampoline.call(word(1), word(2), word(3), sum) == word(6);
 }
 
-/// What a map that is full asks, and what is asked meanwhile.
+/// The on_full callback of a full map, which calls compile() of the same trampoline.
 struct Meeting {
   Trampoline* trampoline = nullptr;
   std::atomic<bool> begun{false};
@@ -45,7 +45,8 @@ struct Meeting {
 
 }  // namespace
 
-TEST_CASE("what could not be named is, as soon as somebody asks again", "[live][trampoline]") {
+TEST_CASE("compile() and activate() try again to name trampolines that failed",
+          "[live][trampoline]") {
   const Scratch scratch;
   CHECK(in_child(scratch, [&] {
     auto arena = TrampolineArena::make({.prefix = "toy"});
@@ -85,7 +86,7 @@ TEST_CASE("compile() waits for another thread, but not for itself", "[live][tram
   }));
 }
 
-TEST_CASE("a trampoline of no arena is a direct call", "[trampoline]") {
+TEST_CASE("a trampoline without an arena is a direct call", "[trampoline]") {
   Trampoline none;
   CHECK(calls(none));
   CHECK(none.entry() == nullptr);

@@ -31,7 +31,7 @@ using test::word;
 
 }  // namespace
 
-TEST_CASE("a call passes three arguments and the result through a frame with a name",
+TEST_CASE("a call passes three arguments and the result through a named frame",
           "[live][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
@@ -48,7 +48,7 @@ TEST_CASE("a call passes three arguments and the result through a frame with a n
   CHECK(made);
 }
 
-TEST_CASE("a name leaves out what is empty", "[live][trampoline]") {
+TEST_CASE("empty parts of a name are omitted", "[live][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make();
@@ -62,7 +62,7 @@ TEST_CASE("a name leaves out what is empty", "[live][trampoline]") {
   CHECK(made);
 }
 
-TEST_CASE("threads that meet at a trampoline make it once", "[live][trampoline][tsan]") {
+TEST_CASE("several threads that call a trampoline compile it once", "[live][trampoline][tsan]") {
   const Scratch scratch;
   REQUIRE(ProcessMap::configure({.directory = scratch.path()}) == 0);
   {
@@ -92,7 +92,8 @@ TEST_CASE("threads that meet at a trampoline make it once", "[live][trampoline][
   CHECK(lines_of(read_file(own_map(scratch, ::getpid()))).size() == 700);
 }
 
-TEST_CASE("threads may switch an arena on and off while others call", "[live][trampoline][tsan]") {
+TEST_CASE("threads may activate and deactivate an arena while others call",
+          "[live][trampoline][tsan]") {
   const Scratch scratch;
   REQUIRE(ProcessMap::configure({.directory = scratch.path()}) == 0);
   {
@@ -122,7 +123,8 @@ TEST_CASE("threads may switch an arena on and off while others call", "[live][tr
   CHECK(ProcessMap::fini() == 0);
 }
 
-TEST_CASE("only what runs while an arena is active is named", "[live][trampoline]") {
+TEST_CASE("only trampolines that are called while an arena is active are named",
+          "[live][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make({.prefix = "toy"});
@@ -148,7 +150,7 @@ TEST_CASE("only what runs while an arena is active is named", "[live][trampoline
   CHECK(made);
 }
 
-TEST_CASE("a dump has the code, its line and how to unwind it", "[live][trampoline]") {
+TEST_CASE("a dump has the code, its line and its unwinding information", "[live][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make({"toy", scratch.path()});
@@ -174,7 +176,8 @@ TEST_CASE("a dump has the code, its line and how to unwind it", "[live][trampoli
   CHECK(made);
 }
 
-TEST_CASE("another backend gets the names of trampolines that are there", "[live][trampoline]") {
+TEST_CASE("a newly activated backend gets the names of existing trampolines",
+          "[live][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make({"toy", scratch.path()});
@@ -189,7 +192,7 @@ TEST_CASE("another backend gets the names of trampolines that are there", "[live
   CHECK(made);
 }
 
-TEST_CASE("an arena that cannot open its map or dump stays as it is", "[live][trampoline]") {
+TEST_CASE("an arena that cannot open its map or dump stays inactive", "[live][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make({"toy", scratch / "missing"});
@@ -201,7 +204,8 @@ TEST_CASE("an arena that cannot open its map or dump stays as it is", "[live][tr
   CHECK(made);
 }
 
-TEST_CASE("what cannot be named is called directly, and counted", "[live][trampoline]") {
+TEST_CASE("a trampoline that cannot be named is called directly, and counted",
+          "[live][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     ProcessMap::configure({.directory = scratch.path(), .writer = {.max_bytes = 40}});
@@ -218,7 +222,7 @@ TEST_CASE("what cannot be named is called directly, and counted", "[live][trampo
   CHECK(made);
 }
 
-TEST_CASE("without memory for an arena calls are direct", "[live][trampoline][limits]") {
+TEST_CASE("without memory for trampolines, calls are direct", "[live][trampoline][limits]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make();

@@ -1,4 +1,4 @@
-// One address space, unwound by many threads: what UnwindSpace promises to them, watched by TSan.
+// Thread safety of UnwindSpace: several threads unwind in one address space. For TSan.
 
 #include <algorithm>
 #include <array>
@@ -20,14 +20,14 @@
 namespace perfmap {
 namespace {
 
-/// This thread, here, and its stack up to some frames above.
+/// Registers and stack of this thread, as a sample.
 struct ThreadCopy {
   UserSample sample;
   std::string stack;
 };
 
 __attribute__((noinline)) void take(ThreadCopy& copy) {
-  // DWARF has other numbers than perf; these are perf's of glibc's registers.
+  // Maps glibc's register numbers to perf's, which differ from DWARF's.
   constexpr std::array<std::pair<int, unsigned>, 9> kOfContext = {{{REG_RBX, 1},
                                                                    {REG_RBP, 6},
                                                                    {REG_RSP, 7},
@@ -45,7 +45,7 @@ __attribute__((noinline)) void take(ThreadCopy& copy) {
     registers.mask |= std::uint64_t{1} << to;
     registers.values[to] = static_cast<std::uint64_t>(context.uc_mcontext.gregs[from]);
   }
-  // Read as another process would, whatever a sanitizer thinks of frames.
+  // Read like another process's memory, because a sanitizer forbids reading other frames.
   copy.stack.resize(kSize);
   const int memory = ::open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
   const auto count =
@@ -67,7 +67,7 @@ __attribute__((noinline)) void take_below(ThreadCopy& copy, int depth) {
 
 }  // namespace
 
-TEST_CASE("threads that unwind share an address space and its modules", "[tsan]") {
+TEST_CASE("several threads unwind in one address space and share its modules", "[tsan]") {
   constexpr std::size_t kThreads = 6;
   ModuleCache cache;
   ProcessTracker::Options options;

@@ -1,7 +1,7 @@
-// Writes the text of perf script in another format, so that checkers see profiles of real shape:
+// Converts the output of perf script to another format, to check profiles of realistic shape:
 // write_stacks FORMAT [merge-tiers|no-marks|pid|lines]... <SCRIPT
-// Names under /tmp/perf-N.map or jitted-N-N.so are JIT code. A line that is neither a header nor a
-// frame ends the program.
+// Frames in /tmp/perf-N.map or jitted-N-N.so are JIT code. A line that is neither a header nor a
+// frame is an error.
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>

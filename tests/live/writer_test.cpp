@@ -1,5 +1,5 @@
-// The writer under fire: killed, crowded, out of room, interrupted, forked. Everything here asserts
-// what a reader finds in the file afterwards.
+// The map writer killed, with many threads and processes, out of room, and interrupted by signals.
+// All tests check what a reader finds in the file afterwards.
 
 #include "perfmap/writer.hpp"
 
@@ -36,7 +36,7 @@ using test::read_file;
 using test::Scratch;
 using test::wait_for;
 
-/// "1000 10 entry 7 of writer 3 …": long enough that a torn one shows.
+/// "entry 7 of writer 3…": long enough to detect a truncated line.
 std::string name_of(int writer, int entry) {
   return "entry " + std::to_string(entry) + " of writer " + std::to_string(writer) +
          std::string(60, '.');
@@ -73,11 +73,12 @@ TEST_CASE("an entry whose write returned survives SIGKILL", "[live]") {
   const std::vector<std::string> found = lines_of(read_file(path));
   const std::set<std::string> all(found.begin(), found.end());
   for (const std::string& line : acknowledged) REQUIRE(all.contains(line));
-  // The kernel may have taken half of a line that nobody was promised; nothing is glued to it.
+  // A line whose write did not return may be truncated; the next entry starts on a new line.
   for (const std::string& line : found) REQUIRE(line.rfind("1000 10 ") + 1 <= 1);
 }
 
-TEST_CASE("eight threads and two processes share a file and glue nothing", "[live][tsan]") {
+TEST_CASE("eight threads in each of two processes share a file, and all lines are whole",
+          "[live][tsan]") {
   const Scratch scratch;
   const std::string path = scratch / "shared.map";
   constexpr int kEach = 400;
@@ -110,7 +111,7 @@ TEST_CASE("eight threads and two processes share a file and glue nothing", "[liv
   CHECK(std::multiset<std::string>(found.begin(), found.end()) == expected);
 }
 
-TEST_CASE("at the file size limit a write fails and leaves no half line", "[live]") {
+TEST_CASE("at the file size limit a write fails and leaves no incomplete line", "[live]") {
   const Scratch scratch;
   const std::string path = scratch / "limited.map";
   const pid_t child = ::fork();
@@ -134,7 +135,7 @@ TEST_CASE("at the file size limit a write fails and leaves no half line", "[live
   CHECK(read_file(path).back() == '\n');
 }
 
-TEST_CASE("on a full disk a write fails and leaves no half line", "[live]") {
+TEST_CASE("on a full disk a write fails and leaves no incomplete line", "[live]") {
   const Scratch scratch;
   const std::string disk = scratch / "disk";
   ::mkdir(disk.c_str(), 0700);
@@ -156,7 +157,7 @@ TEST_CASE("on a full disk a write fails and leaves no half line", "[live]") {
   ::umount(disk.c_str());
 }
 
-TEST_CASE("signals in the middle lose nothing", "[live]") {
+TEST_CASE("signals during writes lose no entry", "[live]") {
   const Scratch scratch;
   const std::string path = scratch / "interrupted.map";
   struct sigaction action {};
@@ -176,7 +177,7 @@ TEST_CASE("signals in the middle lose nothing", "[live]") {
   CHECK(found.back() == line_of(1, 4999));
 }
 
-TEST_CASE("copying takes a source of any size as it is and ends its last line", "[live]") {
+TEST_CASE("copy() appends a source of any size unchanged and ends its last line", "[live]") {
   const Scratch scratch;
   for (const std::size_t size : {0u, 1u, 4095u, 4096u, 8192u, 262144u, 300001u}) {
     CAPTURE(size);
@@ -195,7 +196,7 @@ TEST_CASE("copying takes a source of any size as it is and ends its last line", 
   }
 }
 
-TEST_CASE("the first entry is not glued to a file that ends in half a line", "[live]") {
+TEST_CASE("the first entry after an incomplete last line starts on a new line", "[live]") {
   const Scratch scratch;
   const std::string path = scratch / "half.map";
   std::ofstream(path) << "1000 10 half a li";
@@ -205,7 +206,7 @@ TEST_CASE("the first entry is not glued to a file that ends in half a line", "[l
   CHECK(read_file(path) == "1000 10 half a li\n2000 10 whole\n");
 }
 
-TEST_CASE("buffered entries come by size, by time, on demand and at the end", "[live]") {
+TEST_CASE("buffered entries are written by size, by age, by flush() and at the end", "[live]") {
   const Scratch scratch;
   const std::string path = scratch / "buffered.map";
   {
@@ -226,7 +227,7 @@ TEST_CASE("buffered entries come by size, by time, on demand and at the end", "[
   CHECK(lines_of(read_file(path)).size() == 5);
 }
 
-TEST_CASE("the oldest of the buffered entries says when they are late", "[live]") {
+TEST_CASE("the age of the oldest buffered entry decides when they are flushed", "[live]") {
   const Scratch scratch;
   const std::string path = scratch / "late.map";
   auto writer = MapWriter::open(path, {.buffer_bytes = 4096, .flush_after_ns = 40'000'000});
@@ -240,7 +241,7 @@ TEST_CASE("the oldest of the buffered entries says when they are late", "[live]"
   CHECK(read_file(path).starts_with("1000 1 one\n"));
 }
 
-TEST_CASE("what is buffered counts towards the cap", "[live]") {
+TEST_CASE("buffered entries count towards the size limit", "[live]") {
   const Scratch scratch;
   const std::string path = scratch / "capped.map";
   auto writer = MapWriter::open(path, {.buffer_bytes = 4096, .max_bytes = 22});
@@ -253,7 +254,7 @@ TEST_CASE("what is buffered counts towards the cap", "[live]") {
   CHECK(read_file(path) == "1000 1 one\n1000 1 two\n");
 }
 
-TEST_CASE("no entry looks like a mapped writer's filler", "[live]") {
+TEST_CASE("an entry that would look like filler of a mapped writer is escaped", "[live]") {
   const Scratch scratch;
   const std::string path = scratch / "dots.map";
   auto writer = MapWriter::open(path);
@@ -262,7 +263,7 @@ TEST_CASE("no entry looks like a mapped writer's filler", "[live]") {
   CHECK(read_file(path) == "1000 0 [.Ltext]\n1000 1 .Ltext\n100000 0 .Ltext\n");
 }
 
-TEST_CASE("a file grows no further than its cap", "[live]") {
+TEST_CASE("a file does not grow beyond its size limit", "[live]") {
   const Scratch scratch;
   auto writer = MapWriter::open(scratch / "capped.map", {.max_bytes = 24});
   REQUIRE(writer);
