@@ -1,9 +1,9 @@
-# The SHA-256 of a text as a content security policy has it: in base64.
+# The SHA-256 of a text in base64, as a content security policy needs it.
 function(policy_hash text out)
   string(SHA256 hex "${text}")
   set(alphabet "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
   set(base64 "")
-  foreach(at RANGE 0 60 6) # 64 digits: ten groups of six, and four
+  foreach(at RANGE 0 60 6) # 64 digits: ten groups of six, and one of four
     string(SUBSTRING "${hex}0000" ${at} 6 digits)
     foreach(shift IN ITEMS 18 12 6 0)
       math(EXPR value "(0x${digits} >> ${shift}) & 63")
@@ -15,10 +15,10 @@ function(policy_hash text out)
   set(${out} "${base64}=" PARENT_SCOPE)
 endfunction()
 
-# embed_page(FOLDER/NAME PART...) makes the header FOLDER/NAME.hpp of FOLDER/NAME.html, the style
-# NAME.css and the script NAME_PART.js...: one page with everything in it, which its content security
-# policy allows by their hashes and nothing else. The header has what stands before {{body}} in the
-# page and after it; one file includes it.
+# embed_page(FOLDER/NAME PART...) generates the header FOLDER/NAME.hpp from FOLDER/NAME.html, the
+# style NAME.css and the scripts NAME_PART.js...: one self-contained page, whose content security
+# policy allows only this style and script, by their hashes. The header has the parts of the page
+# before and after {{body}}; only one file includes it.
 function(embed_page name)
   set(place ${CMAKE_CURRENT_SOURCE_DIR}/${name})
   set(files ${place}.html ${place}.css)

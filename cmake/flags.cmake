@@ -1,7 +1,7 @@
-# What every target of ours is compiled with. Link it PRIVATE: none of it is a user's business.
+# Compile options of all our targets. Link it PRIVATE, so that users do not inherit them.
 add_library(perfmap_build_flags INTERFACE)
 target_compile_features(perfmap_build_flags INTERFACE cxx_std_20 c_std_99)
-# -Wrestrict is wrong about std::string's operator+ in gcc 12 (its bug 105651).
+# gcc 12's -Wrestrict warns wrongly about std::string's operator+ (gcc bug 105651).
 target_compile_options(perfmap_build_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fno-omit-frame-pointer
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
@@ -10,16 +10,17 @@ target_compile_options(perfmap_build_flags INTERFACE
 if(PERFMAP_SANITIZE)
   target_compile_options(perfmap_build_flags INTERFACE
     -fsanitize=${PERFMAP_SANITIZE} -fno-sanitize-recover=all
-    # gcc's flow analysis is wrong about instrumented code
+    # gcc's flow analysis warns wrongly about instrumented code.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   if(PERFMAP_SANITIZE STREQUAL "thread")
-    # Of fences, which order stores for other processes, it sees nothing and says so.
+    # TSan does not support atomic_thread_fence(), and gcc warns about it; our fences order stores
+    # for other processes.
     target_compile_options(perfmap_build_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
   endif()
   target_link_options(perfmap_build_flags INTERFACE -fsanitize=${PERFMAP_SANITIZE})
 endif()
-# Behind those, as the last of several counts. What is no code under test is compiled in half of the
-# time without this sanitizer.
+# For code that is not under test: without UBSan it compiles in half of the time. Link it after
+# perfmap_build_flags, because the last option wins.
 add_library(perfmap_not_under_test INTERFACE)
 if(PERFMAP_SANITIZE)
   target_compile_options(perfmap_not_under_test INTERFACE -fno-sanitize=undefined)
@@ -31,7 +32,8 @@ if(PERFMAP_FUZZ)
   target_link_options(perfmap_build_flags INTERFACE -fsanitize=address,undefined)
 endif()
 
-# Headers that most files of a target see are read once. ccache does better with whole files.
+# Precompiles headers that most files of a target include. With ccache, caching whole files is
+# faster.
 function(perfmap_precompile target)
   if(CMAKE_CXX_COMPILER_LAUNCHER)
     return()
@@ -41,7 +43,7 @@ function(perfmap_precompile target)
     list(APPEND headers "$<$<COMPILE_LANGUAGE:CXX>:${header}>")
   endforeach()
   target_precompile_headers(${target} PRIVATE ${headers})
-  # gcc 12 forgets which of them are the system's, and warns about libstdc++.
+  # gcc 12 does not treat precompiled system headers as such, and warns about libstdc++.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE
       -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)

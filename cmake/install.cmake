@@ -1,10 +1,10 @@
-# What `cmake --install` puts where: library, headers, program, completions, manual pages, and what
-# other projects find us by.
+# Rules for `cmake --install`: libraries, headers, program, completions, manual pages, and files for
+# find_package() and pkg-config.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS perfmap perfmap_profile perfmap_cpython EXPORT perfmapTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# The others find the first beside themselves.
+# These find libperfmap.so in their own directory.
 set_target_properties(perfmap_profile perfmap_cpython PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS perfmap_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
@@ -20,9 +20,9 @@ install(FILES
   ${CMAKE_CURRENT_BINARY_DIR}/perfmapConfig.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/perfmapConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/perfmap)
-# The file says where things are from where it is itself, so that --prefix may move the tree.
+# Paths in the .pc files are relative to the files themselves, so --prefix may relocate the tree.
 file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-# A directory that was given as an absolute path stays where it is.
+# cmake_path(APPEND) keeps a directory that was given as an absolute path.
 cmake_path(APPEND pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
 cmake_path(APPEND pc_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
 configure_file(cmake/perfmap.pc.in perfmap.pc @ONLY)
@@ -40,7 +40,7 @@ install(FILES completions/_perfmap DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site
 install(FILES completions/perfmap.fish
   DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
-# Manual pages are made where scdoc is there.
+# Manual pages are generated only if scdoc is installed.
 find_program(SCDOC scdoc)
 if(SCDOC)
   file(GLOB pages CONFIGURE_DEPENDS docs/man/*.scd)

@@ -1,12 +1,12 @@
-/* A small JIT: it makes two functions at run time, tells profilers of them by a jitdump, and runs
- * them for a while.
+/* A small JIT: generates two functions, writes a jitdump of them for profilers, and runs them for a
+ * while.
  *
  *   perf record -k mono ./jit
  *   perf inject --jit -i perf.data -o jitted.data
  *   perf script -i jitted.data -F ip,sym,srcline
  *
- * jit [DIRECTORY [MILLISECONDS]]: where the dump goes, and how long each function runs. 77: it
- * does not know this machine's code.
+ * jit [DIRECTORY [MILLISECONDS]]: the directory of the dump, and how long each function runs. Exit
+ * status 77: it has no code for this machine.
  */
 #define _GNU_SOURCE
 #include <perfmap.h>
@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define STRIDE 128 /* from one function to the next */
+#define STRIDE 128 /* distance between the functions */
 
 typedef uint64_t (*countdown)(uint64_t from);
 
@@ -25,7 +25,7 @@ typedef uint64_t (*countdown)(uint64_t from);
 static const unsigned char template_code[] = {
     0x48, 0x89, 0xf8, /* mov rax, rdi */
     0x48, 0xff, 0xc8, /* dec rax */
-    0x75, 0xfb,       /* jnz to the line before */
+    0x75, 0xfb,       /* jnz to the previous line */
     0xc3,             /* ret */
 };
 static const unsigned offsets[] = {0, 3, 6, 8};
@@ -33,7 +33,7 @@ static const unsigned offsets[] = {0, 3, 6, 8};
 static const uint32_t template_code[] = {
     0xaa0003e0, /* mov x0, x0 */
     0xf1000400, /* subs x0, x0, #1 */
-    0x54ffffe1, /* b.ne to the line before */
+    0x54ffffe1, /* b.ne to the previous line */
     0xd65f03c0, /* ret */
 };
 static const unsigned offsets[] = {0, 4, 8, 12};
@@ -49,8 +49,8 @@ static double now_ms(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* Behind the code, where perf lays it: how to unwind through functions that leave the stack alone.
- */
+/* Unwinding information, placed after the code, as perf does, for functions that do not change the
+ * stack pointer. */
 struct unwinding {
   struct { /* .eh_frame */
     uint32_t cie_length, cie_id;
@@ -70,14 +70,14 @@ struct unwinding {
 };
 
 #if defined(__aarch64__)
-#define CIE_RULES 4, 0x78, 30, 1, 0x1b, 0x0c, 31, 0 /* the CFA is sp; the caller is in x30 */
+#define CIE_RULES 4, 0x78, 30, 1, 0x1b, 0x0c, 31, 0 /* CFA = sp; return address in x30 */
 #else
 #define CIE_RULES \
-  1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1 /* the CFA is rsp + 8, the caller below */
+  1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1 /* CFA = rsp + 8; return address at CFA - 8 */
 #endif
 
 static struct unwinding unwinding_of(uint32_t code_size) {
-  const int32_t code = -(int32_t)((code_size + 7) & ~7u);                /* seen from the frame */
+  const int32_t code = -(int32_t)((code_size + 7) & ~7u);                /* from the frame */
   const int32_t frame = -(int32_t)sizeof(((struct unwinding*)0)->frame); /* from the header */
   const unsigned char cie[16] = {1, 'z', 'R', 0, CIE_RULES};
   const unsigned char encodings[3] = {0x1b, 0x03, 0x3b};
@@ -98,8 +98,8 @@ static struct unwinding unwinding_of(uint32_t code_size) {
   return made;
 }
 
-/* Names the function at `code`, whose four instructions are four lines of countdown.src. It has to
- * be in the dump before it runs: samples taken earlier get no name. */
+/* Writes the function at `code` to the dump; its four instructions are four lines of countdown.src.
+ * Call it before the function runs: earlier samples get no name. */
 static perfmap_status announce(perfmap_jitdump* dump, const char* name, const void* code,
                                int32_t first_line, perfmap_error* error) {
   const struct unwinding unwinding = unwinding_of(sizeof template_code);
@@ -125,7 +125,8 @@ static perfmap_status announce(perfmap_jitdump* dump, const char* name, const vo
   function.eh_frame_size = sizeof unwinding.frame;
   function.eh_frame_hdr = &unwinding.header;
   function.eh_frame_hdr_size = sizeof unwinding.header;
-  function.mapped_size = STRIDE - ((sizeof template_code + 7) & ~(size_t)7); /* nobody else's */
+  /* From the end of the code up to the next function. */
+  function.mapped_size = STRIDE - ((sizeof template_code + 7) & ~(size_t)7);
   return perfmap_jitdump_load(dump, &function, NULL, error);
 }
 

@@ -1,22 +1,23 @@
-/* A tracing JIT in small: an interpreter that counts how often its loops go round, "compiles" those
- * that do so often, and records in a log when it runs compiled loops.
+/* A model of a tracing JIT: an interpreter that counts the iterations of its loops, "compiles" hot
+ * loops, and logs when it enters and leaves compiled loops.
  *
- * jitlog [LOG]: where the log goes, jitlog-%d.log without; %d is the pid.
+ * jitlog [LOG]: the path of the log, by default jitlog-%d.log; %d stands for the pid.
  */
 #include <perfmap.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#define HOT 3 /* rounds in the interpreter before a loop is compiled */
+#define HOT 3 /* iterations in the interpreter until a loop is compiled */
 
-/* A loop of the program that is run: so many rounds, with another loop in each of them. */
+/* A loop of the interpreted program: a number of iterations, each of which may run an inner loop.
+ */
 struct loop {
   const char* name;
   unsigned rounds;
   struct loop* inner;
-  unsigned seen;   /* rounds in the interpreter */
-  uint32_t number; /* in the log; 0: not compiled */
+  unsigned seen;   /* iterations in the interpreter */
+  uint32_t number; /* its number in the log; 0: not compiled */
 };
 
 static perfmap_jitlog* profile;
@@ -28,8 +29,8 @@ static uint64_t work(uint64_t value) {
   return value;
 }
 
-/* Events: a loop that is entered from another one leaves that, and the outer one is entered again
- * behind it. */
+/* Entering an inner loop implicitly leaves the outer one, so the outer one is entered again after
+ * it. */
 static uint64_t run(struct loop* loop, const struct loop* outer, uint64_t value) {
   unsigned round;
   if (loop->number != 0) perfmap_jitlog_enter(profile, loop->number);

@@ -1,4 +1,4 @@
-// Names the code at an address: resolve MAP ADDRESS.
+// Prints the name of the code at an address: resolve MAP ADDRESS.
 
 #include <iostream>
 #include <perfmap/index.hpp>

@@ -1,4 +1,5 @@
-// Names the code that was at an address at a time: resolve_at JITDUMP ADDRESS NANOSECONDS.
+// Prints the name of the code that was at an address at a time: resolve_at JITDUMP ADDRESS
+// NANOSECONDS.
 
 #include <cstdlib>
 #include <iostream>

@@ -1,4 +1,4 @@
-/* What a JIT does: it names each piece of code when it has made it. */
+/* A JIT compiler writes an entry for each function after it has generated the code. */
 #include <perfmap.h>
 #include <stdio.h>
 

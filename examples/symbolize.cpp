@@ -1,5 +1,5 @@
-// Names addresses of a living process, with the functions that were inlined there:
-// symbolize PID ADDRESS...
+// Prints the names of addresses in a living process, with inlined functions: symbolize PID
+// ADDRESS...
 
 #include <cstdlib>
 #include <iostream>
@@ -26,18 +26,18 @@ int main(int count, char** arguments) {
   if (count < 3) return 2;
   perfmap::ModuleCacheOptions cache_options;
   cache_options.debug_directories = {"/usr/lib/debug"};
-  perfmap::ModuleCache cache(std::move(cache_options));  // for however many processes
+  perfmap::ModuleCache cache(std::move(cache_options));  // may be shared by many processes
 
   perfmap::ProcessTracker::Options options;
   options.open_module = perfmap::open_through(cache);
   perfmap::ProcessTracker tracker(std::move(options));
   const pid_t pid = std::atoi(arguments[1]);
-  const auto imported = tracker.import(pid);  // what is mapped; again when that may have changed
+  const auto imported = tracker.import(pid);  // reads its mappings; repeat if they may have changed
   if (!imported || *imported == perfmap::Imported::vanished) {
     std::cerr << (imported ? "no such process" : imported.error().message) << '\n';
     return 2;
   }
-  static_cast<void>(tracker.refresh_jit(pid));  // its perf map and its jitdumps, if any
+  static_cast<void>(tracker.refresh_jit(pid));  // reads its perf map and its jitdumps, if any
 
   perfmap::Symbolizer symbolizer(tracker, {perfmap::Symbolizer::Detail::inlines});
   for (int i = 2; i < count; ++i) {

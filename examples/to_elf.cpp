@@ -1,4 +1,4 @@
-// Makes one ELF file of the code of a jitdump, as it is at the end: to_elf DUMP ELF.
+// Writes the code that exists at the end of a jitdump to one ELF file: to_elf DUMP ELF.
 
 #include <iostream>
 #include <perfmap/profile/inject.hpp>

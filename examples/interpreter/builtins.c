@@ -1,4 +1,4 @@
-/* What the language has of its own. */
+/* The built-in functions. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static double compute(char which, double left, double right) {
   }
 }
 
-/* What was printed before is printed once. */
+/* Flushes first, or parent and child would both print what is buffered. */
 static double fork_process(int line) {
   pid_t made;
   fflush(stdout);

@@ -1,5 +1,5 @@
 /* The evaluator. A function's body runs in run_body(), which is called through the trampoline of
- * its code object: that is all that an interpreter has to do to be seen by profilers. */
+ * its code object. Profilers then see the function; an interpreter has to do no more. */
 #include "lisp.h"
 
 static value retain(value shared) {
@@ -29,7 +29,7 @@ static value in_order(const node* parts, int count, scope* where) {
   return last;
 }
 
-/* What a trampoline calls: three arguments of the size of a pointer. */
+/* Called by a trampoline, with three arguments of pointer size. */
 static void* run_body(void* body, void* where, void* result) {
   const node* whole = body;
   *(value*)result = in_order(whole->parts, whole->part_count, where);

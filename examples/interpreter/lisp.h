@@ -1,11 +1,12 @@
-/* A small Lisp: numbers, functions, closures. What is of interest here is in eval.c and main.c:
- * each function's body runs through a trampoline of its own, so that profilers see it by name.
+/* A small Lisp: numbers, functions, closures. The interesting part is in eval.c and main.c: each
+ * function's body is called through its own trampoline, so that profilers see its name.
  *
  *   (define x 3)  (define (f a b) ...)  (lambda (a) ...)  (if c then else)  (while c ...)
  *   (begin ...)  (set! x 4)  (f 1 2)  and the functions + - * / % < = print
- *   (fork)  makes a copy of the process and gives 0 there;  (wait)  gives a child's exit status
+ *   (fork)  forks the process and returns 0 in the child;  (wait)  returns a child's exit status
  *
- * Values count references; functions that hold themselves through their scope are never freed.
+ * Values are reference-counted; functions that reference themselves through their scope are never
+ * freed.
  */
 #ifndef LISP_H
 #define LISP_H
@@ -24,22 +25,22 @@ typedef struct node node;
 typedef enum kind { NUMBER, CLOSURE, BUILTIN } kind;
 typedef struct value {
   kind kind;
-  double number; /* of BUILTIN: which one */
+  double number; /* the value of a NUMBER, the index of a BUILTIN */
   closure* closure;
 } value;
 
-/* A function as it is written: its code object. */
+/* The code object of a function in the source. */
 typedef struct code {
-  char* name; /* qualified: outer.inner */
+  char* name; /* qualified, such as outer.inner */
   int line;
   symbol parameters[MOST_ARGUMENTS];
   int parameter_count;
   node* body;
-  perfmap_trampoline* trampoline; /* may be NULL: calls are direct then */
-  struct code* next;              /* all of them, for the end */
+  perfmap_trampoline* trampoline; /* NULL: calls are direct */
+  struct code* next;              /* list of all code objects, to free them */
 } code;
 
-/* A function at run time: its code and the scope that it was made in. */
+/* A function at run time: its code and the scope in which it was created. */
 struct closure {
   long references;
   const code* code;
@@ -57,7 +58,7 @@ struct node {
   int part_count;
 };
 
-/* read.c. A program as one BEGIN; `make_code` is called for each function in it, once. */
+/* read.c. The program becomes one BEGIN node; `make_code` is called once for each function. */
 typedef struct program {
   node* root;
   code* codes;
@@ -71,7 +72,7 @@ void forget_symbols(void);
 
 /* scope.c */
 typedef struct binding {
-  symbol name; /* NULL: free */
+  symbol name; /* NULL: unused slot */
   value value;
 } binding;
 struct scope {
@@ -83,14 +84,14 @@ struct scope {
 };
 scope* new_scope(scope* parent);
 void release_scope(scope* unused);
-void clear_scope(scope* full); /* for one that is held by what it holds */
+void clear_scope(scope* full); /* breaks reference cycles through its values */
 void release(value unused);
-value* find(scope* where, symbol name);              /* there or further out; NULL: nowhere */
-void set(value* place, value given);                 /* takes the reference */
-void define(scope* where, symbol name, value given); /* takes the reference */
+value* find(scope* where, symbol name);              /* also in outer scopes; NULL: not found */
+void set(value* place, value given);                 /* takes ownership of the reference */
+void define(scope* where, symbol name, value given); /* takes ownership of the reference */
 
 /* eval.c */
-value evaluate(const node* what, scope* where); /* gives a reference */
+value evaluate(const node* what, scope* where); /* the caller owns the reference */
 
 /* builtins.c */
 void define_builtins(scope* globals);
@@ -98,11 +99,11 @@ value call_builtin(int which, const value* arguments, int count, int line);
 
 /* support.c */
 extern const char* program_path;
-void fail(int line, const char* format, ...); /* prints it and ends the program; line 0: unknown */
+void fail(int line, const char* format, ...); /* prints an error and exits; line 0: unknown */
 void* allocate(size_t count, size_t size);
 void* grow(void* old, size_t size);
-void bound_stack(void);                          /* once, in main() */
-void check_stack(int line);                      /* in whatever recurs, at each level */
-char* read_file(const char* path, size_t* size); /* with a NUL behind it */
+void bound_stack(void);                          /* call it once, in main() */
+void check_stack(int line);                      /* call it in all recursive functions */
+char* read_file(const char* path, size_t* size); /* NUL-terminated */
 
 #endif

@@ -1,14 +1,14 @@
-/* interpreter map|jitdump|both|none PROGRAM [DIRECTORY]: runs a program, with its functions named
- * for profilers. DIRECTORY is where a jitdump goes, /tmp by default.
+/* interpreter map|jitdump|both|none PROGRAM [DIRECTORY]: runs a program whose functions profilers
+ * can name. DIRECTORY is the place of a jitdump, by default /tmp.
  *
  *   cc -std=c99 -O2 -fno-omit-frame-pointer *.c $(pkg-config --cflags --libs perfmap) -lm \
  *     -o interpreter
  *   perf record -g ./interpreter map demo.lisp && perf script
  *
- * `perf record -g` goes from frame to frame by frame pointers. The evaluator and all that it calls
- * must keep them, which -O2 alone does not do: where one function of a stack has none, perf loses
- * those that called it, and the program's functions are not seen. Such code is unwound instead,
- * from copies of the stack; for the trampolines a jitdump brings the tables:
+ * `perf record -g` follows frame pointers. The evaluator and all functions that it calls must keep
+ * them, which -O2 alone does not do: if one function on a stack has no frame pointer, perf loses
+ * its callers, and with them the program's functions. Code without frame pointers can be unwound
+ * from copies of the stack; the jitdump contains the unwinding tables of the trampolines:
  *
  *   perf record -k mono --call-graph dwarf ./interpreter jitdump demo.lisp
  *   perf inject --jit -i perf.data -o jitted.data && perf script -i jitted.data
@@ -21,7 +21,7 @@
 
 static perfmap_trampoline_arena* arena; /* NULL: all calls are direct */
 
-/* A code object gets its trampoline; without one it runs all the same. */
+/* Creates the trampoline of a code object, which also runs without one. */
 static void name_code(code* made) {
   perfmap_code_description description;
   if (arena == NULL) return;
@@ -42,7 +42,7 @@ static int32_t backend_of(const char* word) {
   return strcmp(word, "none") == 0 ? 0 : -1;
 }
 
-/* A profiler that cannot be helped is no reason not to run. */
+/* If trampolines cannot be used, the program runs without names for profilers. */
 static void start_trampolines(int32_t backend, const char* directory) {
   perfmap_error error = {sizeof error, 0, 0, ""};
   perfmap_trampoline_options options;
@@ -56,7 +56,7 @@ static void start_trampolines(int32_t backend, const char* directory) {
   }
 }
 
-/* All of it is given back: a runtime that is embedded cannot leave that to exit(). */
+/* Frees everything: an embedded runtime cannot leave that to exit(). */
 static void run(const char* text, size_t size) {
   program read = read_program(text, size, name_code);
   scope* const globals = new_scope(NULL);

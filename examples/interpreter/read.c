@@ -1,4 +1,4 @@
-/* Text to a tree. Each list becomes one node, whose form is settled here, once. */
+/* The parser. Each list becomes one node, whose form is determined here, once. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "lisp.h"
 
-#define MOST_NAME 4096 /* so that names nested in names do not multiply what a program takes */
+#define MOST_NAME 4096 /* qualified names of nested functions must not take quadratic memory */
 #define DIGITS "0123456789"
 
 static const char* at;
@@ -15,7 +15,7 @@ static int line;
 static code* codes;
 static void (*make)(code* made);
 
-/* Whether names and numbers end before it; with the end of the text. */
+/* Whether a name or number ends before this character; true for the end of the text. */
 static int is_end(char next) { return strchr(" \t\n\v\f\r();", next) != NULL; }
 
 static void skip_blanks(void) {
@@ -34,7 +34,7 @@ static int next_is(char wanted) {
   return 1;
 }
 
-/* The size of the decimal number at `text`, or 0: strtod() alone takes inf, nan and 0x1p3, too. */
+/* The size of the decimal number at `text`, or 0. strtod() would also accept inf, nan and 0x1p3. */
 static size_t number_size(const char* text) {
   const char* end = text + (*text == '-' || *text == '+');
   size_t digits = strspn(end, DIGITS);
@@ -73,7 +73,7 @@ static node node_of(form form) {
 
 static node read_node(const char* inside);
 
-/* Room doubles whenever the count is a power of two. */
+/* The capacity doubles when the count is a power of two. */
 static void add_part(node* whole, node part) {
   const int count = whole->part_count;
   if ((count & (count - 1)) == 0) {
@@ -83,7 +83,7 @@ static void add_part(node* whole, node part) {
   whole->parts[whole->part_count++] = part;
 }
 
-/* Nodes up to the closing parenthesis. */
+/* Reads nodes up to the closing parenthesis. */
 static void read_parts(node* whole, const char* inside) {
   while (!next_is(')')) {
     if (*at == '\0') fail(whole->line, "a parenthesis is not closed");
@@ -100,7 +100,7 @@ static char* qualified(const char* inside, const char* name) {
   return strcat(made, name);
 }
 
-/* Parameters and body of a function, from behind its name on. */
+/* Reads the parameters and the body of a function, after its name. */
 static node read_function(const char* inside, const char* name) {
   node made = node_of(LAMBDA);
   code* function = allocate(1, sizeof *function);

@@ -1,4 +1,4 @@
-/* Scopes: hash tables from names to values, with open addressing, and who still holds them. */
+/* Scopes: reference-counted hash tables from names to values, with open addressing. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -12,8 +12,8 @@ scope* new_scope(scope* parent) {
   return made;
 }
 
-/* A program can make chains of scopes and closures of any length, and recursion would need as much
- * of the C stack to release one. So the dead go into a list, linked by `parent`. */
+/* A program can create chains of scopes and closures of any length, and freeing one by recursion
+ * could overflow the C stack. So dead scopes go into a list, linked by `parent`. */
 static void leave_scope(scope* unused, scope** dead) {
   while (unused != NULL && --unused->references == 0) {
     scope* const parent = unused->parent;
@@ -66,7 +66,7 @@ void clear_scope(scope* full) {
   free_scopes(dead);
 }
 
-/* Where the name is, or where it belongs. */
+/* The slot of the name, or the free slot where it belongs. */
 static binding* slot_of(const scope* where, symbol name) {
   const uint64_t hash = (uint64_t)(uintptr_t)name * UINT64_C(0x9e3779b97f4a7c15);
   const int mask = where->capacity - 1;

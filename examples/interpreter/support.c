@@ -1,4 +1,4 @@
-/* What all other files lean on: errors, memory, the bound of the C stack. */
+/* Errors, memory, and the limit of the C stack. */
 #define _XOPEN_SOURCE 600 /* getrlimit() */
 #include <errno.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "lisp.h"
 
 #define MOST_STACK ((rlim_t)16 << 20)
-#define MOST_TEXT ((size_t)64 << 20) /* so that lines and nodes can be counted in an int */
+#define MOST_TEXT ((size_t)64 << 20) /* so that counts of lines and nodes fit into an int */
 
 const char* program_path;
 static uintptr_t stack_end; /* the stack grows towards lower addresses */
@@ -41,8 +41,8 @@ void* allocate(size_t count, size_t size) {
   return made;
 }
 
-/* Half of the stack is for nesting. Arguments and environment, which lie above this frame, may have
- * taken a quarter; the rest is for what is called at the deepest place. */
+/* Half of the stack is for nesting. Arguments and environment, above this frame, may take a
+ * quarter; the rest is for functions that are called at the deepest level. */
 void bound_stack(void) {
   struct rlimit limit;
   rlim_t size = MOST_STACK;
@@ -50,7 +50,7 @@ void bound_stack(void) {
   stack_end = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)(size / 2);
 }
 
-/* Bytes and not levels are counted: how much a level takes is known to the compiler alone. */
+/* Counts bytes, not levels: only the compiler knows how much stack a level takes. */
 void check_stack(int line) {
   if ((uintptr_t)__builtin_frame_address(0) < stack_end)
     fail(line, "nesting or recursion is too deep");

@@ -1,4 +1,4 @@
-/* Names, each kept once: a hash table with open addressing. */
+/* Interned names: a hash table with open addressing. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 static char** table;
 static size_t room; /* a power of two, or 0 */
-static size_t used; /* at most three quarters of it */
+static size_t used; /* at most three quarters of room */
 
 static size_t hash_of(const char* name, size_t size) { /* FNV-1a */
   uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -19,7 +19,7 @@ static int is_named(const char* known, const char* name, size_t size) {
   return strncmp(known, name, size) == 0 && known[size] == '\0';
 }
 
-/* Where the name is, or where it belongs. */
+/* The slot of the name, or the free slot where it belongs. */
 static char** slot_of(const char* name, size_t size) {
   size_t slot = hash_of(name, size) & (room - 1);
   while (table[slot] != NULL && !is_named(table[slot], name, size)) slot = (slot + 1) & (room - 1);

@@ -1,4 +1,4 @@
-; A server that forks: its workers go on in functions that the parent had called, and call others.
+; A server that forks: workers return into functions that the parent called, and call others.
 
 (define (spin n)
   (define sum 0)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the tests of trampolines for aarch64 and runs them: run.sh WORK. 77: no compiler for it, no
-# qemu, or a Catch2 that is no mere header.
+# Builds the trampoline tests for aarch64 and runs them with qemu: run.sh WORK. Exit status 77: no
+# cross compiler, no qemu, or a Catch2 that is not header-only.
 set -eu
 for program in aarch64-linux-gnu-g++ qemu-aarch64; do
   command -v $program >/dev/null || { echo "skipped: no $program here"; exit 77; }
@@ -9,5 +9,5 @@ done
 here=$(dirname "$(readlink -f "$0")")
 cmake -S "$here" -B "$1" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/toolchain.cmake" >/dev/null
 cmake --build "$1" -j "$(nproc)" >"$1/build.log" || { tail -n 40 "$1/build.log"; exit 1; }
-# qemu does not limit the memory of who it runs.
+# qemu does not enforce memory limits of the program that it runs.
 qemu-aarch64 "$1/trampoline_tests" '~[limits]'

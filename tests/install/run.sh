@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the build tree into a prefix and builds the examples against what is there, through
-# find_package and through pkg-config: run.sh BUILD SOURCE WORK
+# Installs the build tree into a prefix, and builds and runs the examples against it, with
+# find_package and with pkg-config: run.sh BUILD SOURCE WORK
 set -eu
 build=$1 source=$2 work=$3
 rm -rf "$work"
@@ -25,7 +25,7 @@ test "$("$work/cpp/profile_consumer" "$dump" "$work/cpp/dump.elf")" = "47 functi
 sleep 60 &
 pid=$!
 until test "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$(command -v sleep)")"; do :; done
-until grep -q ' r-xp .*libc\.' "/proc/$pid/maps"; do :; done # until its loader has mapped it
+until grep -q ' r-xp .*libc\.' "/proc/$pid/maps"; do :; done # until the loader has mapped libc
 address=$(sed -n 's/-.* r-xp .*libc\..*//p' "/proc/$pid/maps" | head -n 1)
 "$work/cpp/symbolize" "$pid" "$address" 10 | grep -qx 'no name: unmapped'
 kill "$pid"

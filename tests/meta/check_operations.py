@@ -1,0 +1,105 @@
+"""Compares the lists of docs/design.md, "Five operations, file by file", with the files that execute.
+
+check_operations.py BUILD: a build with line tables (-g1) of the whole tree. Each operation runs once; a
+source file of ours whose code executes must be in its list, or in the first list, of what they all
+share; and every file of a list must execute. A header may stand in for its .cpp file, and the other way
+round: they are read together. The number of .cpp files of a list, and of headers without one, must not
+exceed the limit that stands beside the operation here.
+"""
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+from executed_files import executed_files  # noqa: E402
+
+SHARED = "What all of them share"
+MAP = "1000 20 first\n1010 20 second\n3000 10 third\n"
+
+
+def lists_of_design():
+    """{title: [set of paths of an item]}, in the order of the page."""
+    text = (ROOT / "docs/design.md").read_text()
+    section = re.search(r"^## Five operations, file by file$(.*?)^## ", text, re.M | re.S)[1]
+    found = {}
+    for part in re.split(r"^### ", section, flags=re.M)[1:]:
+        title, body = part.split("\n", 1)
+        items = re.split(r"^(?:\d+\.|\*) ", body, flags=re.M)[1:]
+        found[title] = [path for item in items for path in re.findall(r"`((?:lib|apps)/[^`]+)`", item)]
+    return found
+
+
+def stem(path):
+    """The same for a header and its .cpp file, which are read together."""
+    if path.startswith("lib/include/"):
+        sources = list((ROOT / "lib").glob(f"*/*/{pathlib.Path(path).stem}.cpp"))
+        if len(sources) == 1:
+            path = str(sources[0].relative_to(ROOT))
+    return path.rsplit(".", 1)[0]
+
+
+def operations(build, scratch):
+    program = f"{build}/apps/perfmap/perfmap"
+    map_file = f"{scratch}/perf-42.map"
+    pathlib.Path(map_file).write_text(MAP)
+    dump = str(ROOT / "tests/wild/node/jit-683-samples.dump")
+    recording = str(ROOT / "tests/wild/tally/perf.data")
+    return [
+        ("An address becomes a printed answer", 12, [program, "resolve", "1018", "--map", map_file], 0),
+        ("A line of a map becomes a part of the index", 8, [f"{build}/examples/resolve", map_file, "1018"], 0),
+        ("A record of a jitdump becomes an answer at a time", 10, [f"{build}/examples/resolve_at", dump, *at_of(dump)], 0),
+        ("A sample of perf becomes a folded line", 30,
+         [program, "stacks", recording, "--symfs", str(ROOT / "tests/wild/tally"), "--format", "folded"], 0),
+        ("perfmap_state_write_entry() becomes a write(2)", 8, [f"{build}/examples/runtime"], 0),
+    ]
+
+
+def at_of(dump):
+    """The address and the time of the first LOAD of a dump, in the forms that the example takes."""
+    data = pathlib.Path(dump).read_bytes()
+    at = int.from_bytes(data[8:12], "little")
+    while int.from_bytes(data[at:at + 4], "little") != 0:
+        at += int.from_bytes(data[at + 4:at + 8], "little")
+    time = int.from_bytes(data[at + 8:at + 16], "little")
+    address = int.from_bytes(data[at + 32:at + 40], "little")
+    return f"{address + 1:x}", str(time + 1)
+
+
+def check(build):
+    lists = lists_of_design()
+    shared = {stem(path) for path in lists[SHARED]}
+    bad, used = [], set()
+    libraries = [str(path) for path in pathlib.Path(build).glob("lib/**/*.so")]
+    with tempfile.TemporaryDirectory() as scratch:
+        for title, limit, command, expected in operations(build, scratch):
+            files, status = executed_files(command, [command[0], *libraries], ROOT)
+            files = {path for path in files if path.startswith(("lib/", "apps/"))}
+            if status != expected:
+                bad.append(f"{title}: exit status {status}")
+            executed = {stem(path) for path in files}
+            listed = [stem(path) for path in lists.get(title, ())]
+            used |= executed & shared
+            bad += [f"{title}: executes {path}, which its list does not have"
+                    for path in sorted(files) if stem(path) not in shared and stem(path) not in listed]
+            bad += [f"{title}: lists {path}, which does not execute" for path in listed if path not in executed]
+            if len(listed) > limit:
+                bad.append(f"{title}: {len(listed)} files to read, at most {limit} wanted")
+            print(f"{title}: {len(listed)} files (at most {limit}); {len(executed & shared)} shared ones execute, too")
+    bad += [f"{SHARED}: {path} does not execute" for path in sorted(shared - used)]
+    print("\n".join(bad))
+    return 1 if bad else 0
+
+
+def main():
+    if shutil.which("llvm-dwarfdump") is None or os.uname().machine != "x86_64":
+        print("needs llvm-dwarfdump and x86-64")
+        return 77
+    return check(sys.argv[1])
+
+
+sys.exit(main())
