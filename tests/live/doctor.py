@@ -1,4 +1,7 @@
-"""Real runtimes are examined while they run: doctor.py PERFMAP. 77: none of them is here."""
+"""Runs `perfmap doctor` on running processes of real runtimes: doctor.py PERFMAP
+
+Exit status 77: no runtime is installed.
+"""
 import contextlib
 import json
 import os
@@ -18,7 +21,7 @@ JAVA = "public class T { public static void main(String[] a) throws Exception { 
 
 
 def doctor(pid):
-    """The exit status, and the object."""
+    """Returns the exit status and the JSON object."""
     run = subprocess.run([PERFMAP, "doctor", str(pid), "--format", "json"], capture_output=True)
     assert run.returncode in (0, 1), run.stderr
     assert run.stderr == b"", run.stderr
@@ -50,7 +53,7 @@ def until(condition, what):
 
 
 def ids(found):
-    """Without what depends on the settings of the machine."""
+    """Ids of the findings, without those that depend on settings of the machine."""
     settings = ("perf-paranoid", "kptr-restrict")
     return [one["id"] for one in found["findings"] if one["id"] not in settings]
 
@@ -60,7 +63,7 @@ def used(found):
 
 
 def is_program(pid, name):
-    """Whether the child has done its exec."""
+    """Whether the child has executed the program."""
     return os.path.basename(os.readlink(f"/proc/{pid}/exe")).startswith(name)
 
 
@@ -106,7 +109,7 @@ def check_node():
 
 
 def check_namespaces():
-    """As in a container: with a /tmp of its own, and with ours."""
+    """Like a container: a pid namespace, first with a /tmp of its own, then with our /tmp."""
     for flags in (["--mount"], []):
         script = "mount -t tmpfs none /tmp && " if flags else ""
         command = ["unshare", "--pid", "--fork", "--kill-child", *flags, "sh", "-c",
@@ -160,7 +163,7 @@ def check_python(name):
 
 
 def check_other_user():
-    """Somebody who is not root is told what to do."""
+    """For another user's process, the error message says which command to run as root."""
     with running(["sleep", "60"]) as pid:
         with tempfile.TemporaryDirectory() as place:
             program, environment = copy_for_all(PERFMAP, place)
@@ -171,7 +174,7 @@ def check_other_user():
         assert run.stderr.endswith(f"; try 'sudo perfmap doctor {pid}'\n"), run.stderr
 
 
-WORK = tempfile.TemporaryDirectory()  # V8 logs into its working directory
+WORK = tempfile.TemporaryDirectory()  # V8 writes logs to its working directory
 os.chdir(WORK.name)
 check_native()
 done = ["native"]

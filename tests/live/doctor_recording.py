@@ -1,5 +1,8 @@
-"""Recordings are examined, and each fix that is printed is pasted into a shell and works:
-doctor_recording.py PERFMAP. 77: nothing can be recorded here."""
+"""Runs `perfmap doctor` on recordings, and checks that each printed fix works if it is pasted into
+a shell: doctor_recording.py PERFMAP
+
+Exit status 77: perf cannot record.
+"""
 import json
 import os
 import pathlib
@@ -54,7 +57,7 @@ def run(command, **options):
 
 
 def record(options, workload=()):
-    """Overwrites perf.data."""
+    """Records to perf.data, which it overwrites."""
     made = run([*PERF, *options, *(["--", *workload] if workload else [])])
     assert made.returncode == 0, made
 
@@ -77,7 +80,7 @@ def fix_of(found, name):
 
 
 def paste(fix):
-    """As a person does."""
+    """Runs the fix in a shell; it must not contain placeholders."""
     assert fix and "..." not in fix and " DIR" not in fix, fix
     ran = run(["sh", "-c", fix])
     assert ran.returncode == 0, (fix, ran)
@@ -85,18 +88,18 @@ def paste(fix):
 
 
 def names_javascript(stacks):
-    """By what V8 since version 10, or before it, calls functions."""
+    """Whether stacks have V8's names of JavaScript functions ("JS:" since version 10)."""
     return re.search("JS:|LazyCompile:", stacks) is not None
 
 
 def is_named(process):
-    """But for a frame in hundreds, which is in code that is gone, or no frame at all."""
+    """Up to 0.5 % of the JIT frames may be unnamed: their code is gone, or they are no frames."""
     return process["jit_frames"] > 10 and process["unnamed_jit_frames"] <= process["jit_frames"] / 200
 
 
-def mends(name, found, also=()):
-    """Pastes the fix: then the recording no longer has that finding, unless as a mere note: a frame in
-    thousands is none, or is new."""
+def check_fix(name, found, also=()):
+    """Pastes the fix and checks that the finding is gone. An unnamed-jit finding may remain as a
+    note: a few of thousands of frames are no frames, or in new code."""
     fix = fix_of(found, name)
     paste(fix)
     again = doctor()
@@ -128,17 +131,17 @@ def check_perf_options():
     record([], ["./good", "0.5"])
     found = doctor(status=1)
     assert ids(found) == ["no-stacks"], found
-    mends("no-stacks", found)
+    check_fix("no-stacks", found)
     record(["--call-graph", "dwarf,4096"], ["./good", "0.5", "20"])
-    mends("cut-stacks", doctor(status=1))
+    check_fix("cut-stacks", doctor(status=1))
     record(["-g", "-B"], ["./good", "0.3"])
     found = doctor(status=0)
     assert ids(found) == ["no-build-ids"], found
-    mends("no-build-ids", found)
+    check_fix("no-build-ids", found)
 
 
 def check_attached():
-    """The process has ended: another one of that name is recorded."""
+    """The recorded process has ended, so the fix records another process with the same name."""
     shutil.copy("good", "it.is+good")
     with subprocess.Popen(["./it.is+good", "60"]) as process:
         time.sleep(0.2)
@@ -166,7 +169,7 @@ def check_no_tables():
 
 
 def check_stripped():
-    """A server, here a directory, has what was stripped."""
+    """A debuginfod server, here a directory, has the debug information of a stripped file."""
     assert compiled("whole", "-O1", "-g", "-fno-optimize-sibling-calls", "-Wl,--build-id")
     record(["--call-graph", "dwarf"], ["./whole", "0.5"])
     assert "no-symbols" not in ids(doctor(status=0)), doctor()
@@ -193,7 +196,7 @@ def check_32_bit():
     record(["--call-graph", "dwarf"], ["./narrow", "0.5"])
     found = doctor(status=1)
     assert ids(found) == ["not-unwound"], found
-    mends("not-unwound", found)
+    check_fix("not-unwound", found)
     stacks = run([PERFMAP, "stacks", "perf.data"]).stdout
     assert ";main;middle;middle;leaf" in stacks, stacks
 
@@ -229,7 +232,7 @@ def check_fibers():
 
 
 def check_files():
-    """Of another machine: ssh gets them."""
+    """The recording is from another machine, so the fix copies files with ssh."""
     shutil.copy("good", "moved")
     pathlib.Path("bin/ssh").write_text("#!/bin/sh\n[ \"$1\" = far.away ] || exit 1\nshift\n"
                                        "mv hidden moved && exec sh -c \"$*\"\n")
@@ -251,18 +254,18 @@ def check_node():
     process = main_process(found)
     assert process["runtime"] == "node" and process["unnamed_jit_frames"] > 10, found
     assert [one["fate"] for one in process["looked_for"]] == ["missing", "missing"], found
-    again = mends("no-map", found, also=["lost-map", "unnamed-jit", "interpreted-frames"])
+    again = check_fix("no-map", found, also=["lost-map", "unnamed-jit", "interpreted-frames"])
     assert is_named(main_process(again)), again
     assert main_process(again)["looked_for"][0]["fate"] == "used", again
-    # What names it is lost: no flag is proposed that was set.
+    # The map is lost: the fix does not propose flags that were set.
     pathlib.Path(main_process(again)["looked_for"][0]["our_path"]).unlink()
-    again = mends("lost-map", doctor(status=1), also=["no-map"])
-    # By way of a script, whose command line is not node's.
+    again = check_fix("lost-map", doctor(status=1), also=["no-map"])
+    # Started by a script, so the recorded command line is not that of node.
     pathlib.Path("run.sh").write_text("exec node \"$1\"\n")
     record(["-g"], ["sh", "run.sh", "app.js"])
-    again = mends("no-map", doctor(status=1))
+    again = check_fix("no-map", doctor(status=1))
     assert is_named(main_process(again)), again
-    # An empty one.
+    # An empty map.
     pathlib.Path(main_process(again)["looked_for"][0]["our_path"]).write_text("")
     found = doctor(status=1)
     assert main_process(found)["looked_for"][0]["fate"] == "empty" and "lost-map" in ids(found), found
@@ -272,7 +275,7 @@ def check_jitless():
     record(["-g"], ["node", "--jitless", "--perf-basic-prof", "app.js"])
     found = doctor(status=1)
     assert "no-map" not in ids(found) and "--jitless" not in fix_of(found, "only-interpreted"), found
-    again = mends("only-interpreted", found, also=["no-map", "lost-map", "interpreted-frames"])
+    again = check_fix("only-interpreted", found, also=["no-map", "lost-map", "interpreted-frames"])
     process = main_process(again)
     assert is_named(process), again
 
@@ -288,7 +291,7 @@ def check_pypy():
         assert again == f"perfmap stacks --map {log} perf.data", again
         assert "hot" in paste(again).stdout, again
         log.unlink()
-    # The one that ended, and its log: another run writes it again.
+    # The process has ended and its log is lost, so the fix runs the program again.
     found = doctor(status=1)
     assert fix_of(found, "lost-map").count("PYPYLOG") == 1, found
 
@@ -301,7 +304,7 @@ def check_attached_node():
         fix = fix_of(doctor(status=1), "no-map")
         assert fix == "node --perf-basic-prof --interpreted-frames-native-stack long.js", fix
         process.kill()
-    # It is gone, and its command line with it.
+    # The process has ended, so its command line is unknown.
     fix = fix_of(doctor(status=1), "no-map")
     with subprocess.Popen(["sh", "-c", fix + "; exec node long.js"]) as process:
         time.sleep(1)
@@ -315,13 +318,13 @@ def check_dump():
     record(["-g"], ["node", "--perf-prof", "app.js"])
     found = doctor(status=1)
     assert ids(found)[0] == "clock" and found["findings"][0]["severity"] == "error", found
-    again = mends("clock", found)
+    again = check_fix("clock", found)
     dump = pathlib.Path(main_process(again)["looked_for"][-1]["our_path"])
     bytes_of_it = dump.read_bytes()
     at = int.from_bytes(bytes_of_it[8:12], "little")
     while at < len(bytes_of_it) // 2:
         at += int.from_bytes(bytes_of_it[at + 4:at + 8], "little")
-    with dump.open("r+b") as file:  # where a record begins, in the middle of it
+    with dump.open("r+b") as file:  # overwrites the header of a record in the middle of the dump
         file.seek(at)
         file.write(b"\xff" * 16)
     found = doctor()
@@ -336,19 +339,19 @@ def check_java():
     record(["-g"], ["java", "T"])
     found = doctor(status=1)
     assert {"no-map", "frame-pointers"} <= set(ids(found)), found
-    again = mends("no-map", found, also=["frame-pointers"])
+    again = check_fix("no-map", found, also=["frame-pointers"])
     assert is_named(main_process(again)), again
 
 
 def check_erlang():
     record(["--call-graph", "dwarf,65528"], ["erl", "-noshell", "-eval", ERLANG])
-    again = mends("own-stack", doctor(status=1), also=["no-map", "frame-pointers", "early-ends", "clock"])
+    again = check_fix("own-stack", doctor(status=1), also=["no-map", "frame-pointers", "early-ends", "clock"])
     process = main_process(again)
     assert is_named(process), again
 
 
 def check_erlang_bifs():
-    """Named code that spends its time in C: the callers of that are on Erlang's own stacks."""
+    """Named code that spends its time in C functions, whose callers are on Erlang's own stacks."""
     work = "B = binary:copy(<<7>>, 1 bsl 20), [erlang:md5(B) || _ <- lists:seq(1, 100)], halt()."
     record(["-k", "mono", "--call-graph", "dwarf"], ["erl", "+JPperf", "true", "-noshell", "-eval", work])
     found = doctor()
@@ -361,7 +364,7 @@ def check_erlang_bifs():
 
 
 def check_java_alive():
-    """A JVM that lives is asked for its map."""
+    """For a living JVM, the fix asks it to write its map."""
     pathlib.Path("L.java").write_text(JAVA.replace("class T", "class L").replace("1500", "60000"))
     assert run(["javac", "L.java"]).returncode == 0
     with subprocess.Popen(["java", "-XX:+PreserveFramePointer", "L"]) as process:
@@ -370,13 +373,13 @@ def check_java_alive():
         found = doctor(status=1)
         assert main_process(found)["unnamed_jit_frames"] > 10, found
         assert fix_of(found, "no-map") == f"jcmd {process.pid} Compiler.perfmap", found
-        again = mends("no-map", found)
+        again = check_fix("no-map", found)
         assert is_named(main_process(again)), again
         process.kill()
 
 
 def record_unnamed_node(*options):
-    """A recording of Node.js, which has ended, without names. Answers where its map would be."""
+    """Records Node.js without a map, and returns the path where doctor looks for the map."""
     record(["-g", *options], ["node", "app.js"])
     found = doctor(status=1)
     process = main_process(found)
@@ -385,7 +388,7 @@ def record_unnamed_node(*options):
 
 
 def name_with_map():
-    """Records with a map, and answers that."""
+    """Records Node.js with a map, and returns the map's path."""
     record(["-g"], ["node", "--perf-basic-prof", "--interpreted-frames-native-stack", "app.js"])
     found = doctor()
     assert is_named(main_process(found)), found
@@ -393,14 +396,14 @@ def name_with_map():
 
 
 def check_stale():
-    """A map that is older than its process is of an earlier one with the same pid: if the clock is known."""
+    """A map older than its process belongs to an earlier one with the same pid. Needs -k mono."""
     path = record_unnamed_node("-k", "mono")
     path.write_text("1000 10 of another process\n")
     os.utime(path, (1000000000, 1000000000))
     found = doctor(status=1)
     assert main_process(found)["looked_for"][0]["fate"] == "stale", found
-    assert fix_of(found, "stale") == f"rm {path}", found  # the file is the reader's own
-    again = mends("stale", found)
+    assert fix_of(found, "stale") == f"rm {path}", found  # we own the file, so no sudo
+    again = check_fix("stale", found)
     assert not path.exists() and main_process(again)["looked_for"][0]["fate"] == "missing", again
 
 
@@ -409,12 +412,12 @@ def check_not_a_file():
     path.symlink_to("/etc/passwd")
     found = doctor(status=1)
     assert main_process(found)["looked_for"][0]["fate"] == "link", found
-    mends("not-a-file", found)
+    check_fix("not-a-file", found)
     assert not path.is_symlink()
 
 
 def check_misfit():
-    """A map that names other memory: lint tells it from the recording."""
+    """A map whose entries are all outside of the process's JIT memory: `lint` reports it."""
     path = record_unnamed_node()
     path.write_text("1000 10 elsewhere\n")
     os.utime(path)
@@ -426,7 +429,7 @@ def check_misfit():
 
 
 def check_unmarked_dump():
-    """A dump that the recording does not tell of."""
+    """A dump to which the recording has no reference."""
     path = name_with_map()
     by_map = run([PERFMAP, "stacks", "perf.data"]).stdout
     dump = path.with_name(path.name.replace("perf-", "jit-").replace(".map", ".dump"))
@@ -444,7 +447,7 @@ def check_unmarked_dump():
 def check_foreign_owner():
     path = name_with_map()
     os.chown(path, 12345, 12345)
-    os.link(path, "second")  # as of a file that somebody planted
+    os.link(path, "second")  # like a planted hard link
     found = doctor(status=1)
     fix = fix_of(found, "foreign-owner")
     assert not names_javascript(run([PERFMAP, "stacks", "perf.data"]).stdout)
@@ -453,7 +456,7 @@ def check_foreign_owner():
 
 
 def check_other_memory():
-    """Code in a memfd: perf asks no map there."""
+    """Code in a memfd, for which perf does not use a map."""
     pathlib.Path("memfd.c").write_text("""
         #define _GNU_SOURCE
         #include <stdio.h>
@@ -487,7 +490,7 @@ def check_other_memory():
 
 
 def check_forked_worker():
-    """perf is given the child alone, which runs code that its parent made, and named."""
+    """perf records only the child, which runs code that its parent generated and named."""
     pathlib.Path("prefork.c").write_text("""
         #include <stdio.h>
         #include <string.h>
@@ -528,7 +531,7 @@ def check_forked_worker():
             os.kill(child, 9)
             parent.kill()
     pathlib.Path(f"/tmp/perf-{parent.pid}.map").unlink()
-    for _ in range(500):  # until init has waited for it
+    for _ in range(500):  # until init has reaped it
         if not pathlib.Path(f"/proc/{child}").exists():
             break
         time.sleep(0.02)
@@ -542,7 +545,7 @@ def check_forked_worker():
 
 
 def check_stitch():
-    """No copy is large enough for those stacks."""
+    """The stacks are larger than perf's largest copy, so the fix uses --stitch."""
     record(["--call-graph", "dwarf,65528"], ["./good", "0.5", "300"])
     fix = fix_of(doctor(status=1), "cut-stacks")
     assert fix == "perfmap stacks --stitch perf.data", fix
@@ -554,16 +557,17 @@ def check_stitch():
 
 
 def check_losses():
-    """Root gets larger buffers; others may not, and record less often."""
+    """For root, the fix proposes larger buffers. Other users may not have them, so the fix records
+    less often."""
     record(["--call-graph", "dwarf,32768", "-m", "8", "-F", "2999"], ["./good", "0.5"])
     found = doctor(status=1)
     fix = fix_of(found, "lost-events")
     assert " -m 16M " in fix, fix
-    mends("lost-events", found)
+    check_fix("lost-events", found)
 
 
 def check_losses_of_others():
-    """The recording is root's, and who reads it is not: sudo, and half as often."""
+    """Another user reads a recording of root: the fix uses sudo and half the frequency."""
     if not shutil.which("sudo"):
         pathlib.Path("bin/sudo").write_text("#!/bin/sh\nexec \"$@\"\n")
         os.chmod("bin/sudo", 0o755)

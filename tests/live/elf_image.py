@@ -1,5 +1,7 @@
-"""The ELF file of a real dump, read by the tools that it is made for: elf_image.py PERFMAP DUMP
-A tool that is not here is skipped, and said to be; 77 where none is."""
+"""Reads the ELF file of a real dump with common tools: elf_image.py PERFMAP DUMP
+
+Tools that are not installed are skipped; exit status 77 if none is installed.
+"""
 import re
 import shutil
 import subprocess
@@ -7,7 +9,8 @@ import sys
 import tempfile
 
 perfmap, dump = sys.argv[1:3]
-# From the dump itself: a LOAD's name and address, and the second of its lines, less V8's 0x40.
+# From the dump: name and address of a LOAD, and its second line; AT is without the 0x40 that V8
+# adds to addresses of lines.
 FUNCTION, ADDRESS = "JS:*arrow /tmp/corpus-work/src/node/workload.js:32:15", "0x7f5bf9fd1600"
 FILE, LINE, AT = "/tmp/corpus-work/src/node/workload.js", 30, "0x7f5bf9fd1648"
 ran = []

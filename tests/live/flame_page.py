@@ -1,5 +1,8 @@
-"""The flame graph page in headless Chromium, with a mouse and a keyboard: it says nothing on the console, its
-numbers are those of the data, and its address holds what it shows. flame_page.py WRITE_STACKS"""
+"""Tests the flame graph page in headless Chromium: flame_page.py WRITE_STACKS
+
+Uses mouse and keyboard. The page logs nothing to the console, its numbers match the data, and its
+address contains its state.
+"""
 import collections
 import pathlib
 import re
@@ -62,7 +65,7 @@ assert browser.value('document.querySelector("#facts dd").textContent') == str(w
 assert browser.value('document.getElementById("boxes").width') >= 1000
 assert browser.value('document.documentElement.scrollWidth <= innerWidth')
 
-# A search, typed: samples count once, however often they have the name; the address keeps it.
+# A typed search: a sample counts once even if several frames match. The address contains it.
 browser.key("/", "/")
 for letter in "sieve":
     browser.key(letter, letter)
@@ -73,7 +76,7 @@ for word in ("v8::internal::", "SIEVE", "no such function"):
     show(f"search={word.replace(' ', '+')}")
     assert text_of("matched") == f"{found} samples, {share(found, whole)}", word
 
-# The mouse: over a box it is described, a click zooms, Escape, the button and going back undo that.
+# Mouse: hovering shows details, a click zooms in; Escape, the button and the history zoom out.
 show("group=all")
 top = browser.value('document.getElementById("graph").getBoundingClientRect().top')
 browser.mouse(100, top + 21 * 1.5)
@@ -92,7 +95,7 @@ assert browser.value("location.hash") == zoomed
 browser.value('document.getElementById("out").click()')
 assert is_at("group=all")
 
-# The keyboard: down to the first function, along its row, and into it.
+# Keyboard: arrow keys select boxes, Enter zooms in, Home zooms out.
 browser.value('document.getElementById("boxes").focus()')
 for key in ("ArrowDown", "ArrowDown"):
     browser.key(key)
@@ -104,12 +107,12 @@ assert browser.value("location.hash") not in ("", zoomed) and "zoom=" in browser
 browser.key("Home")
 assert is_at("group=all")
 
-# Leaf first: what stands below the root are leaves.
+# Inverted order: the children of the root are leaf functions.
 show("order=inverted&group=all&zoom=1")
 leaves = [re.match(r"\t *\w+ (.*?)(?:\+0x\w+)? \(", block.split("\n")[1])[1] for block in blocks if "\n" in block]
 assert int(text_of("total")) == leaves.count(text_of("name"))
 
-# A kind, pressed; shapes, colours and sizes; an address that means nothing.
+# Filter by kind; shapes, dark mode and window sizes; invalid addresses.
 show()
 browser.value('document.querySelector(\'#kinds button[value="kernel"]\').click()')
 assert text_of("matched").split()[0] == str(having("([kernel.")) and is_at("only=kernel")
@@ -127,25 +130,25 @@ assert text_of("total") == str(whole)
 show("zoom=99999999")
 assert text_of("name") == "all"
 
-# Names that would be code are text.
+# Names with markup are shown as text.
 evil = "</script><script>console.error(1)</script><img src=x onerror=console.error(2)>"
 write_page(f"a{evil}  1/1    1.000000000:  1 cpu-clock: \n\t 10 {evil}+0x1 (/bin/x)\n\n".encode())
 show("zoom=3")
 assert text_of("name") == evil and browser.value('document.querySelectorAll("img").length') == 0
 
-# A function's source, and the lines of it that samples are at.
+# The source of a function, with the range of sampled lines.
 for before, after in (('"files":[0', '"files":[1'), ('"first_lines":[0', '"first_lines":[12'), ('"last_lines":[0', '"last_lines":[40')):
     assert before in page.read_text()
     page.write_text(page.read_text().replace(before, after))
 show("zoom=3")
 assert text_of("place") == "/bin/x · /bin/x:12–40"
 
-# A page without samples is one, too.
+# A page without samples works.
 write_page(b"")
 show()
 assert (text_of("name"), text_of("total")) == ("all", "0")
 
-# 300 000 boxes, most of them narrow.
+# 300 000 boxes, most of them too narrow to be seen.
 write_page("".join(
     f"x  1/1    {i}.000000000:  1 cpu-clock: \n" + "".join(f"\t {d} f{i * 7919 % (d * d + 1)}+0x1 (/x)\n" for d in range(50, 0, -1)) + "\n"
     for i in range(1, 6001)).encode())

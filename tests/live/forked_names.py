@@ -1,5 +1,8 @@
-"""Names in recordings of processes that fork and exec, frame by frame against perf: none that perf has is missing.
-forked_names.py PERFMAP INTERPRETER WORKERS"""
+"""Compares names in recordings of processes that fork and exec with perf's, frame by frame:
+forked_names.py PERFMAP INTERPRETER WORKERS
+
+No frame that perf names may be unnamed.
+"""
 import collections
 import json
 import pathlib
@@ -20,7 +23,7 @@ UNKNOWN = "[unknown]"
 
 
 def record(data, command, event="cpu-clock:u", cwd=None):
-    """By frame pointers, as perf names nothing else of a map."""
+    """Records with frame pointers: perf uses maps only for those call chains."""
     perf = ["perf", "record", "-q", "-k", "mono", "-e", event, "-F", "2999", "-g", "-o", str(data), "--",
             *map(str, command)]
     made = subprocess.run(perf, capture_output=True, text=True, cwd=cwd, timeout=120)
@@ -30,7 +33,7 @@ def record(data, command, event="cpu-clock:u", cwd=None):
 
 
 def frames_of(text):
-    """(pid, microseconds) -> [[(address, symbol)]] of the user's frames, from the text of perf script."""
+    """{(pid, microseconds): [[(address, symbol)]]} of user frames, from perf script's output."""
     found = collections.defaultdict(list)
     frames = []
     for line in text.splitlines():
@@ -55,16 +58,17 @@ def own_frames(data):
 
 
 def unnamed_here(theirs, ours):
-    """How many frames perf names, and those of them that have no name here."""
+    """Returns how many frames perf names, and which of them perfmap does not name."""
     named = 0
     missing = collections.Counter()
     for key, samples in theirs.items():
         assert len(samples) == len(ours[key]), (key, samples, ours[key])
         for sample, own in zip(samples, ours[key]):
-            # After an injection perf prints addresses of the ELF file with the code.
+            # Frames are compared by position: after an injection perf prints addresses in the ELF
+            # file of the code.
             names = [name for _, name in own] + [UNKNOWN] * len(sample)
             for (_, symbol), name in zip(sample, names):
-                # _init is the function before a file's PLT, which perf takes for a part of it.
+                # perf names PLT entries "_init", the function before the PLT.
                 if symbol in (UNKNOWN, "_init"):
                     continue
                 named += 1
@@ -82,7 +86,7 @@ def names_by_process(frames):
 
 
 def compare(name, data, ours=None):
-    """Answers with our names by process."""
+    """Compares with perf's names, and returns our names by process."""
     theirs = perf_frames(data)
     ours = ours or own_frames(data)
     named, missing = unnamed_here(theirs, ours)
@@ -93,7 +97,7 @@ def compare(name, data, ours=None):
 
 
 def check_doctor(data, users):
-    """The map that names what a process inherited is among the files that were looked for."""
+    """The doctor lists the parent's map among the files of a process that inherited code."""
     found = json.loads(subprocess.run([PERFMAP, "doctor", data, "--format", "json"], capture_output=True, text=True,
                                       timeout=120).stdout)
     for process in found["processes"]:
@@ -111,9 +115,9 @@ def check_shapes(place):
     callers = {"child": 2, "silent": 1, "chain": 2, "orphan": 1, "executed": 1, "own-map": 1, "protect": 1}
     for shape, wanted in callers.items():
         command = [program, "150", shape]
-        if shape == "orphan":  # perf ends with the process that it started
+        if shape == "orphan":  # perf stops when the process that it started ends
             command = ["sh", "-c", f"{program} 150 orphan; sleep 0.5"]
-        for _ in range(3):  # where a busy machine leaves it few samples
+        for _ in range(3):  # on a busy machine there may be too few samples
             data = record(place / f"{shape}.data", command)
             by_process = compare(shape, data)
             users = {pid for pid, names in by_process.items() if names["made_by_parent"] >= 10}
@@ -128,7 +132,7 @@ def check_shapes(place):
 
 
 def check_interpreter(place):
-    """Its workers return to functions whose trampolines the parent made, and make others."""
+    """Its workers return to functions whose trampolines the parent compiled, and compile others."""
     for backend in ("map", "jitdump", "both"):
         work = place / backend
         work.mkdir()
@@ -147,7 +151,7 @@ def check_interpreter(place):
 
 
 def compare_injected(name, data):
-    """perf names the code of dumps after an injection: its own, and ours."""
+    """perf names code of dumps only after an injection, by `perf inject` or `perfmap inject`."""
     ours = own_frames(data)
     for tool, command in (("perf", ["perf", "inject", "--jit", "-i", data, "-o"]),
                           ("perfmap", [PERFMAP, "inject", data, "-o"])):
@@ -158,7 +162,8 @@ def compare_injected(name, data):
 
 
 def check_shell(place):
-    """A shell that runs many short programs: samples between exec and the first mapping are of the old image."""
+    """A shell that runs many short programs: samples after exec, but before the first mapping, are
+    in the old image."""
     script = "i=0; while [ $i -lt 150 ]; do /bin/true; /bin/echo $i | /bin/cat; i=$((i+1)); done"
     data = record(place / "shell.data", ["sh", "-c", script], event="cpu-clock")
     by_process = compare("shell", data)

@@ -1,5 +1,8 @@
-"""gdb finds its way out of JIT code with the ELF file of a jitdump, and not without:
-gdb_backtrace.py PERFMAP JIT_PROCESS. 77: gdb is not here, or may not debug."""
+"""gdb unwinds through JIT code with the ELF file of a jitdump, but not without it:
+gdb_backtrace.py PERFMAP JIT_PROCESS
+
+Exit status 77: gdb is not installed, or cannot debug.
+"""
 import shutil
 import subprocess
 import sys

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Root looks at a process of an enemy, who has made of its files what he likes: hostile_process.py
-PERFMAP. 77: this needs root.
+"""Root examines a hostile process, whose user has replaced its files: hostile_process.py PERFMAP
 
-Each command has five seconds; nothing outside of what the process may show is opened, which inotify
-watches, and no name comes from there.
+Each command must end within five seconds, open no file outside of the process's root (checked with
+inotify), and print no name from such a file. Exit status 77: not root.
 """
 import ctypes
 import mmap
@@ -28,7 +27,7 @@ if os.geteuid() != 0:
 
 
 class Watch:
-    """Files of which every open (but those with O_PATH) and every read is noticed."""
+    """Detects all opens (except with O_PATH) and reads of files."""
 
     def __init__(self, *paths):
         self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -52,12 +51,12 @@ class Watch:
 
 
 class CannotPrepare(Exception):
-    """This machine does not allow an enemy like that."""
+    """This machine does not allow such a process."""
 
 
 class Enemy:
-    """A process in a root of its own, which it may write to. `prepare` runs in it as root, before
-    it becomes the enemy's; `said` is where it has mapped /lib/evil.so."""
+    """A process with its own writable root. `prepare` runs in it as root, before it changes its
+    user id; `said` is the address at which it has mapped /lib/evil.so."""
 
     def __init__(self, jail, prepare=lambda: None, jailed=True):
         read, write = os.pipe()
@@ -93,7 +92,7 @@ class Enemy:
 
 
 def run(*arguments):
-    """What it says; it neither waits nor fails by a signal."""
+    """Returns the output. The command must not block or die from a signal."""
     done = subprocess.run([PERFMAP, *map(str, arguments)], capture_output=True, text=True, timeout=5,
                           stdin=subprocess.DEVNULL)
     assert done.returncode in (0, 1, 2), (arguments, done.returncode, done.stderr)
@@ -101,7 +100,7 @@ def run(*arguments):
 
 
 def attack(what, enemy, watch):
-    """All commands that ask a process."""
+    """Runs all commands that examine a process."""
     watch.touched()
     said = ""
     for arguments in (("resolve", hex(enemy.said + 0x1000), "--pid", enemy.pid),
@@ -129,7 +128,7 @@ def sparse(path):
 
 
 def disguises(secret, fifo):
-    """What an enemy may put in the place of a file, and what lint says of it in a map's place."""
+    """What a hostile user can put in place of a file, and lint's rule for it in a map's place."""
     return {
         "a link to an absolute path": (lambda path: path.symlink_to(secret), "PM062"),
         "a link up and out": (lambda path: path.symlink_to("../" * 12 + str(secret)), "PM062"),
@@ -146,7 +145,7 @@ def disguises(secret, fifo):
 
 
 def make_jail(work):
-    """A root with a library, and outside of it what nobody may see by way of it."""
+    """Creates a root directory with a library, and secret files outside of it."""
     jail = work / "jail"
     for folder in ("tmp", "lib", "outside"):
         (jail / folder if folder != "outside" else work / folder).mkdir(parents=True)
@@ -164,7 +163,7 @@ def make_jail(work):
 
 
 def check_files_of_names(work, jail, watch):
-    """In the places of map and dump."""
+    """Disguises in place of map and dump."""
     outside = work / "outside"
     for what, (plant, rule) in disguises(outside / "secret.map", outside / "fifo").items():
         with Enemy(jail) as enemy:
@@ -177,7 +176,7 @@ def check_files_of_names(work, jail, watch):
 
 
 def check_ourselves(work, jail, watch):
-    """What is as it should be answers, and the watch sees what it has to."""
+    """Checks the test itself: normal files are used, and Watch detects accesses."""
     assert (work / "outside/secret.map").read_text() and watch.touched(), "the watch sees nothing"
     libc_file = next(line.split()[-1] for line in open("/proc/self/maps") if "libc.so" in line)
     base = next(int(line.split("-")[0], 16) for line in open("/proc/self/maps")
@@ -205,7 +204,7 @@ def check_foreign_owner(jail, watch):
 
 
 def check_directories(work, jail, watch):
-    """The directories on the way are links out."""
+    """Directories of the path are links to places outside of the root."""
     with Enemy(jail) as enemy:
         (work / "outside" / f"perf-{enemy.pid}.map").write_text(f"0 ffffffffffffff {SECRET}\n")
         planted = Watch(work / "outside" / f"perf-{enemy.pid}.map")
@@ -219,7 +218,7 @@ def check_directories(work, jail, watch):
 
 
 def check_mapped_files(work, jail, watch):
-    """In the place of a library that is mapped."""
+    """Disguises in place of a mapped library."""
     outside = work / "outside"
     library = (jail / "lib/evil.so").read_bytes()
     for what, (plant, _) in disguises(outside / "secret.so", outside / "fifo").items():
@@ -232,7 +231,7 @@ def check_mapped_files(work, jail, watch):
 
 
 def check_debug_directories(work, jail, watch):
-    """Where debug files are looked for, there are links and FIFOs."""
+    """Links and FIFOs in place of directories for debug files."""
     debug = jail / "usr/lib"
     debug.mkdir(parents=True)
     with Enemy(jail) as enemy:
@@ -245,7 +244,7 @@ def check_debug_directories(work, jail, watch):
 
 
 def check_mount_namespace(work, jail):
-    """A process with a /tmp of its own: its map is a link to what only root may read."""
+    """A process with its own /tmp: its map is a link to a file that only root may read."""
     clone_newns, ms_rec_private, enough = 0x20000, 0x44000, ctypes.create_string_buffer(b"none")
 
     def prepare():

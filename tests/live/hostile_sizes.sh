@@ -1,6 +1,6 @@
 #!/bin/sh
-# Input of sizes that nobody writes: hostile_sizes.sh PERFMAP
-# Each command has a bound of address space and of time, both far above what it needs.
+# Inputs of extreme size: hostile_sizes.sh PERFMAP
+# Each command has limits of address space and time, far above its needs.
 set -eu
 perfmap=$(realpath "$1")
 work=$(mktemp -d)
@@ -17,7 +17,7 @@ fail() {
   exit 1
 }
 
-# bounded STATUS COMMAND...: with what it prints in out and err
+# bounded STATUS COMMAND...: checks the exit status; output is in the files out and err
 bounded() {
   want=$1
   shift
@@ -48,7 +48,7 @@ bounded 0 to-json same.map --format jsonl --effective
 says '{"start":"0x7f0000001000","size":256,"name":"identical","line":3000000}'
 rm same.map
 
-# Three million ranges, each within the one before.
+# Three million ranges, each inside the previous one.
 awk 'BEGIN { for (i = 0; i < 3000000; i++) printf "%x %x nested\n", 268435456 + i, 2 * (3000000 - i) }' >nested.map
 bounded 0 resolve 0x10000001 --map nested.map
 says '10000001 nested+0x0 (nested.map)'
@@ -57,7 +57,7 @@ bounded 0 -q tidy nested.map -o tidy.map
 bounded 1 -q lint nested.map
 rm nested.map tidy.map
 
-# Code that is claimed and not there, 32 MiB an entry: maps and JSON are small, the dump would not be.
+# Entries of 32 MiB without code: the map and the JSON are small, but the dump would be large.
 yes '1000 2000000 large' | head -n 2000 >large.map
 bounded 2 convert large.map --to jitdump -o large.dump
 says 'perfmap: error: large.map makes a jitdump of more than 1 GiB, most of it zeros'
@@ -69,7 +69,7 @@ bounded 2 from-json large.json --to jitdump -o large.dump
 says 'perfmap: error: large.json:33:1: a jitdump of more than 1 GiB, with zeros for code that is not there'
 [ ! -e large.dump ] || fail "a dump was left"
 
-# A line of 1 GiB: without blanks, and as a name.
+# A line of 1 GiB: of NUL bytes, and with a long name.
 truncate -s 1G line.map
 bounded 0 resolve 0x1000 --map line.map
 says "1000 [unknown] ([unknown])
@@ -87,7 +87,7 @@ bounded 0 -q tidy name.map
 [ "$(wc -c <out)" -lt 5000 ] || fail "tidy prints $(wc -c <out) bytes"
 bounded 0 -q info name.map
 
-# What never ends, and is no log.
+# Endless input that is not a log.
 bounded 2 pypylog /dev/zero
 says 'perfmap: error: cannot read /dev/zero: a line of more than 1024 MiB'
 mkfifo endless

@@ -1,5 +1,8 @@
-"""Debian's perf on what `perfmap inject` writes, against what `perf inject --jit` does: inject.py PERFMAP
-77: perf or node is not here, or perf may not record."""
+"""Reads the output of `perfmap inject` with perf, and compares it with that of `perf inject --jit`:
+inject.py PERFMAP
+
+Exit status 77: perf or node is not installed, or perf may not record.
+"""
 import collections
 import os
 import re
@@ -47,7 +50,7 @@ def run(*command, **more):
 
 
 def leaves(recording):
-    """(time, address) of each sample, and how perf names its leaf."""
+    """{(tid, time, address): (name, file)} of the leaves of all samples, by perf script."""
     text = run("perf", "script", "-i", recording, "-G", "--ns", "-F", "tid,time,ip,sym,dso")
     found = {}
     for line in text.splitlines():
@@ -58,14 +61,14 @@ def leaves(recording):
 
 
 def is_left(theirs, ours):
-    """Whether code of the dump has its name from node's own file, where V8's builtins lie."""
+    """Whether the code is a builtin of V8 that we name by node's ELF file and not by the dump."""
     kind, _, name = theirs.replace(".", "").partition(":")
     names = {"Builtin": f"Builtins_{name}", "BytecodeHandler": f"Builtins_{name}Handler"}
     return ours == (names.get(kind), os.path.realpath(shutil.which("node")))
 
 
 def overlaps(recording):
-    """Mappings of the dump's code that cover what was mapped of an ELF file, and node's files."""
+    """Mappings of the dump's code that overlap mappings of ELF files, and paths of node's files."""
     text = run("perf", "script", "-i", recording, "--show-mmap-events", "-F", "comm,pid,ip")
     found, files = [], []
     for begin, size, name in re.findall(r"PERF_RECORD_MMAP2? -?\d+/-?\d+: \[0x([0-9a-f]+)\(0x([0-9a-f]+)\).*?: [r-][w-]x[ps] (/\S+)", text):
@@ -123,7 +126,7 @@ with tempfile.TemporaryDirectory() as work:
     text = run("perf", "annotate", "--stdio", "-i", "ours.data", "-s", top)
     lines = re.findall(r"(?m)^\s*[\d.]*\s*:\s+[0-9a-f]+:\s+\w+", text)
     assert len(lines) >= 10, text[:3000]
-    # Through JIT code perf's own unwinder gets as far as it does with perf inject's files.
+    # perf's unwinder gets as far through JIT code as with the files of perf inject.
     os.mkdir("dwarf")
     run("perf", "record", "-q", "-e", "cpu-clock", "-F", "99", "-k", "mono", "--call-graph",
         "dwarf,16384", "-o", "dwarf/perf.data", "node", "--perf-prof",
@@ -139,14 +142,14 @@ with tempfile.TemporaryDirectory() as work:
 
     content = bytearray(open(first_dump, "rb").read())
     content[12:16] = bytes(4)  # the machine
-    content[32:40] = (1 << 4).to_bytes(8, sys.byteorder)  # a flag that there is not
+    content[32:40] = (1 << 4).to_bytes(8, sys.byteorder)  # an unknown flag
     open(first_dump, "wb").write(content)
     refused = subprocess.run(["perf", "inject", "--jit", "-i", "perf.data", "-o", "refused.data"],
                              capture_output=True)
     assert refused.returncode != 0, "perf takes unknown flags now"
     run(perfmap, "inject", "perf.data", "-o", "mended.data", "--any-owner")
-    mended = leaves("mended.data")
-    assert all(mended[at][0] == name for at, (name, _) in ours.items())
+    repaired = leaves("mended.data")
+    assert all(repaired[at][0] == name for at, (name, _) in ours.items())
     text = run("perf", "annotate", "--stdio", "-i", "mended.data", "-s", top)
     assert len(re.findall(r"(?m)^\s*[\d.]*\s*:\s+[0-9a-f]+:\s+\w+", text)) == len(lines)
     print(f"perf annotate shows {len(lines)} instructions of {top}")

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Programs that want to break an interpreter: interpreter_hostile.sh INTERPRETER
-# Each must end by itself, soon, with the status and the last line that are written here.
+# Hostile programs for the example interpreter: interpreter_hostile.sh INTERPRETER
+# Each must end within a minute, with the expected status and last line of output.
 set -eu
 interpreter=$(readlink -f "$1")
-ASAN_OPTIONS=detect_leaks=0 # of what holds itself
+ASAN_OPTIONS=detect_leaks=0 # closures in reference cycles are never freed
 export ASAN_OPTIONS
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 deep='nesting or recursion is too deep'
 
-# ends STATUS LAST_LINE [FILE]: with p.lisp by default
+# ends STATUS LAST_LINE [FILE]: runs FILE, by default p.lisp, and checks how it ends
 ends() {
   status=0
   timeout 60 "$interpreter" none "${3-p.lisp}" >out.txt 2>&1 || status=$?
@@ -20,7 +20,7 @@ ends() {
   exit 1
 }
 
-# ended STATUS PATTERN: what went before, with status and out.txt
+# ended STATUS PATTERN: checks $status and out.txt of the previous command
 ended() {
   if [ "$status" -ne "$1" ] || ! grep -q "$2" out.txt; then
     echo "expected $1 and $2, got $status and: $(tail -n 3 out.txt)"
@@ -32,7 +32,7 @@ prints() { printf '%s' "$2" >p.lisp && ends 0 "$1"; }
 refuses() { printf '%s' "$2" >p.lisp && ends 1 "p.lisp:$1"; }
 repeat() { awk -v count="$1" -v text="$2" 'BEGIN { while (count-- > 0) printf "%s", text }'; }
 
-# Input that is none.
+# Empty, missing and binary input, and output that fails.
 prints '' ''
 prints '3' '(print 3) ; no line end'
 ends 1 'missing.lisp: cannot be opened: No such file or directory' missing.lisp
@@ -49,7 +49,7 @@ status=0
 "$interpreter" p.lisp 2>out.txt || status=$?
 ended 2 '^usage: '
 
-# Text that is no program.
+# Syntax errors.
 refuses '1: a parenthesis too many' ')'
 refuses '2: a parenthesis is not closed' '
 (print 1'
@@ -79,7 +79,7 @@ refuses '2: / has no finite result' '(print 1)
 (print (/ 1 0))'
 refuses '1: % has no finite result' '(% 1 0)'
 
-# Values that do not fit.
+# Errors at run time.
 refuses '1: foo is not defined' '(foo 1)'
 refuses '1: y is not defined' '(set! y 3)'
 refuses '1: a number cannot be called' '(1 2)'
@@ -90,7 +90,7 @@ refuses '1: wrong number of arguments' '((lambda (x) x))'
 refuses '1: too many arguments' '(print 1 2 3 4 5 6 7 8 9)'
 prints '5' '(define (h) (set! h 3) 5)(print (h))'
 
-# The C stack, however it is used.
+# Deep nesting and recursion.
 repeat 2000000 '(' >p.lisp
 ends 1 "p.lisp:1: $deep"
 { repeat 200000 '(+ 1 ' && echo 1 && repeat 200000 ')'; } >p.lisp
@@ -107,7 +107,8 @@ ends 1 "p.lisp:2: $deep"
 refuses "1: $deep" '(define (f) (f)) (f)'
 refuses "1: $deep" '(define (f g) (+ 1 (g g))) (f f)'
 
-# At the edge of the stack the answer is right or refused: the last that is right is looked for.
+# Close to the stack limit, the result is correct or an error: searches the deepest recursion that
+# works.
 recurse() {
   echo "(define (f n) (if (< n 1) 0 (+ 1 (f (- n 1))))) (print (f $2))" >p.lisp
   (
@@ -135,7 +136,7 @@ for stack in 512 4096; do
   [ "$right" -ge $((stack / 20)) ] || exit 1
 done
 
-# Sizes: nothing takes the square of them, nor a level of C stack for each.
+# Large inputs: no quadratic time, and no level of C stack per element.
 prints '299999' '(define (cons a b) (lambda (s) (if s a b)))
 (define l 0) (define i 0)
 (while (< i 300000) (set! l (cons i l)) (set! i (+ i 1)))

@@ -1,10 +1,11 @@
 #!/bin/sh
-# perf sees the functions of an interpreter that uses trampolines, by name and in the order of their
-# calls, by frame pointers and a map, and by unwinding and a dump:
-# interpreter_perf.sh INTERPRETER PROGRAM. 77: perf is not here, or may not record.
+# perf names the functions of an interpreter that uses trampolines, in the order of their calls,
+# with frame pointers and a map, and with unwinding and a dump:
+# interpreter_perf.sh INTERPRETER PROGRAM
+# Exit status 77: perf is not installed, or may not record.
 set -eu
 interpreter=$(readlink -f "$1") program=$(readlink -f "$2")
-ASAN_OPTIONS=detect_leaks=0 # of what holds itself
+ASAN_OPTIONS=detect_leaks=0 # closures in reference cycles are never freed
 export ASAN_OPTIONS
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -24,7 +25,7 @@ command -v perf >/dev/null || { echo "skipped: no perf here"; exit 77; }
 perf record -q -e cpu-clock -k mono -o probe.data true >/dev/null 2>probe.log ||
   { echo "skipped: perf may not record here: $(head -n 1 probe.log)"; exit 77; }
 
-# The interpreter's own functions on each stack, innermost first, one stack a line.
+# The Lisp functions of each stack, innermost first, one stack per line.
 stacks() {
   perf script --no-inline "$@" -F ip,sym 2>/dev/null |
     awk '/lisp::/ { line = line " " $2 }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# perf takes the dump that a program writes with us, its names, lines and unwinding information:
-# jitdump_perf.sh JIT PERFMAP. The same holds for what `perfmap inject` makes of it. 77: perf is not here, or may not record.
+# perf reads names, lines and unwinding information of a dump that our library wrote, after
+# `perf inject` and after `perfmap inject`: jitdump_perf.sh JIT PERFMAP
+# Exit status 77: perf is not installed, or may not record.
 set -eu
 jit=$(readlink -f "$1")
 perfmap=$(readlink -f "$2")
@@ -21,9 +22,9 @@ perf inject --jit -i perf.data -o by-perf.data
 
 check() {
   perf script --no-inline -i "$1.data" -F ip,sym,srcline >script.txt 2>/dev/null
-  # Each frame has its source on the line behind it.
+  # The source of a frame is on the next line.
   awk '{ print before " " $0; before = $0 }' script.txt >frames.txt
-  # The lines of each function's loop; an instruction that waits takes the blame for those before.
+  # The lines of each function's loop; a sample may hit an instruction after the slow one.
   for expected in 'jit::count_down .*countdown\.src:1[1-3]$' 'jit::count_again .*countdown\.src:2[1-3]$'; do
     found=$(grep -cE "$expected" frames.txt || :)
     echo "$1: $found samples match '$expected'"

@@ -1,5 +1,5 @@
-"""examples/jitlog.c records what it does: jitlog_example.py JITLOG. A reader of its own, in which
-entering a loop leaves the one before, finds its two loops, as often entered as they are by hand."""
+"""Checks the log that examples/jitlog.c writes, with an independent reader in which entering a loop
+leaves the previous one: jitlog_example.py JITLOG"""
 import collections
 import os
 import re
@@ -30,11 +30,11 @@ for tick, kind, name in sections[1:]:
     inside, since = (name if kind == "jit-profile-enter" else None), tick
     entered[name] += kind == "jit-profile-enter"
 
-# The inner loop is compiled in the outer one's first round, that one in its third, behind which
-# each inner loop's end enters it again.
+# The inner loop is compiled in the first iteration of the outer loop, the outer loop in its third.
+# From then on, the end of each inner loop enters the outer loop again.
 assert entered == {"inner loop": 100, "outer loop": 99}, entered
 assert inside is None, "it ends in a loop"
-# A program that runs meanwhile adds to a few of them.
+# The median, because other programs on the machine lengthen some intervals.
 median = {name: statistics.median(found) for name, found in ticks.items()}
 assert median["inner loop"] > 5 * median["outer loop"] > 0, median
 print(f"{len(sections)} sections, {median} ticks in loops")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Names of the kernel's frames without --kallsyms, against perf script: kernel_names.py PERFMAP
+"""Compares names of kernel frames, without --kallsyms, with perf script: kernel_names.py PERFMAP
 
-77: perf is not here or may not record the kernel, or /proc/kallsyms shows no addresses.
+Exit status 77: perf is not installed or may not record the kernel, or /proc/kallsyms shows no
+addresses.
 """
 import os
 import pathlib
@@ -39,7 +40,7 @@ def check_names(recording):
     assert len(theirs) == len(found) > 20
     pairs = [pair for one, other in zip(theirs, found) for pair in zip(one, other, strict=True)]
     assert len(pairs) > 100, len(pairs)
-    # Of several symbols at one address perf takes another one now and then.
+    # perf sometimes selects another one of several symbols at an address.
     different = [(their, our) for their, our in pairs if their != our]
     unnamed = [their for their, our in different if our.startswith("[")]
     assert not unnamed, unnamed
@@ -48,10 +49,10 @@ def check_names(recording):
 
 
 def check_other_boot(recording):
-    """The same recording, with the kernel at another place, or of another build."""
+    """The recording, changed to another address of the kernel, or to another build id."""
     content = pathlib.Path(recording).read_bytes()
     at = content.index(b"[kernel.kallsyms]_")
-    # PERF_RECORD_MMAP: header, pid and tid, address, size, offset, name.
+    # PERF_RECORD_MMAP: header, pid, tid, address, size, offset, name.
     offset = int.from_bytes(content[at - 8:at], "little")
     moved = content[:at - 8] + (offset + 0x200000).to_bytes(8, "little") + content[at:]
     build_id = pathlib.Path("/sys/kernel/notes").read_bytes()

@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""Whether source lines agree with llvm-symbolizer's: lines_agree.py PRINT_FRAMES [PROGRAM]
+"""Compares source lines with those of llvm-symbolizer: lines_agree.py PRINT_FRAMES [PROGRAM]
 
-For random addresses of a generated program (tests/support/make_program.py), or of PROGRAM: the
-places of the whole inlined chain are equal for 99.5 % of them, and the names with them. Where they
-may differ:
+Takes random addresses of a generated program (tests/support/make_program.py), or of PROGRAM. For
+99.5 % of them, names and places of the whole inlined chain are equal. Exceptions:
 
-* The file of code that has no line at all, such as the C runtime's: llvm-symbolizer names the file
-  that the symbol table says (crtstuff.c); DWARF says nothing, and so do we.
-* The outermost name: llvm-symbolizer takes the symbol's, where DWARF knows no clones (.cold,
-  .isra.0), one constructor for all of C1, C2 and C4, or no linkage name at all. Compared without.
+* The file of code without lines, such as the C runtime's: llvm-symbolizer prints the file in the
+  symbol table (crtstuff.c); DWARF has none, so we print none.
+* The outermost name is not compared: llvm-symbolizer uses the symbol's, but DWARF has no clones
+  (.cold, .isra.0), one constructor for C1, C2 and C4, or no linkage name.
 
-What is answered depends neither on the number of threads nor on what is held of the index.
-Skipped (77) without llvm-symbolizer.
+Results do not depend on the number of threads, nor on the memory limit of the index. Exit status
+77: llvm-symbolizer is not installed.
 """
 import pathlib
 import shutil

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Where the answer is known: lines_known.py PRINT_FRAMES
+"""Checks print_frames where the correct result is known: lines_known.py PRINT_FRAMES
 
-A program of two units has labels in code that was inlined, and its source says on which line each
-is. Compilers, versions of DWARF and ways to store it change nothing in what print_frames answers.
+A program of two units has labels in inlined code; the line of each is known from the source. The
+result must be the same for all compilers, versions of DWARF, and ways to store it.
 """
 import os
 import pathlib
@@ -69,7 +69,7 @@ def symbols(program):
 
 
 def check(command, program, where):
-    """Complaints about what `command` answers for the labels of the program."""
+    """Errors in the output of `command` for the labels of the program."""
     at = symbols(program)
     wanted = {name: chain for label in ("one", "two") for name, chain in expected(label).items()}
     given = frames.answers(command, [at[name] for name in wanted])
@@ -102,7 +102,7 @@ def forms():
 
 
 def check_dwz(place, print_frames):
-    """Two programs whose common DIEs dwz moves to a third file."""
+    """Two programs whose common DIEs dwz has moved to a third file."""
     build(place, "g++", ["-g", "-O2", "-gdwarf-4"])
     shutil.copy(place / "program", place / "other")
     subprocess.run(["dwz", "-m", "common", "program", "other"], cwd=place, check=True)

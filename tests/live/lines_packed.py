@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Source lines of packed debug information: lines_packed.py PRINT_FRAMES
+"""Source lines of compressed and packaged debug information: lines_packed.py PRINT_FRAMES
 
-The answers for random addresses of a generated program (tests/support/make_program.py) stay the same
-when objcopy(1) compresses its sections by zstd, and when a package takes the place of its .dwo files:
-dwp(1)'s for DWARF 4, llvm-dwp(1)'s for DWARF 5, both with types in units of their own, which the
-reader leaves out (dwarf/dwarf_file.hpp). They are those of llvm-symbolizer, too, whose
-places of the whole inlined chain are equal for 99.5 % of the addresses.
-What is not here (objcopy with zstd, dwp, clang and llvm-dwp) is left out, and said; 77: none is.
+The results for random addresses of a generated program (tests/support/make_program.py) do not
+change if objcopy(1) compresses its sections with zstd, or if a package replaces its .dwo files: from
+dwp(1) for DWARF 4, from llvm-dwp(1) for DWARF 5, both with type units, which the reader ignores
+(dwarf/dwarf_file.hpp). For packages, the places of the whole inlined chain are also compared with
+llvm-symbolizer's: they are equal for 99.5 % of the addresses.
+
+Parts whose tools (objcopy with zstd, dwp, clang, llvm-dwp) are not installed are skipped; exit
+status 77 if all are.
 """
 import os
 import pathlib
@@ -70,7 +72,7 @@ def check_package(scratch, dwp, *flags, compiler="g++"):
     addresses = make(scratch, "-O2", "-g", "-gsplit-dwarf", *flags, compiler=compiler)
     program, package = f"{scratch}/program", f"{scratch}/program.dwp"
     split = frames.answers([print_frames, program, "--split"], addresses)
-    # The linked file's own directory is that of its .dwo files.
+    # The .dwo files are in the directory of the linked file.
     subprocess.run([dwp, "-e", "program", "-o", "program.dwp"], cwd=scratch, check=True, timeout=120)
     for path in pathlib.Path(scratch).glob("*.dwo"):
         path.unlink()

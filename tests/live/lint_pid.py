@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Living processes, held against their files by `perfmap lint PID`: lint_pid.py PERFMAP
+"""Runs `perfmap lint PID` on living processes: lint_pid.py PERFMAP
 
-Findings are compared as the set of rules about processes, and each look has five seconds.
+Compares only findings of the rules about processes. Each run must end within five seconds.
 """
 import ctypes
 import json
@@ -24,7 +24,7 @@ skipped = []
 
 
 def lint(pid, *options):
-    """Findings, and the exit status."""
+    """Returns the findings and the exit status."""
     run = subprocess.run([PERFMAP, "lint", str(pid), "--format", "json", "--select", RULES, *options],
                          capture_output=True, text=True, timeout=5)
     assert run.returncode in (0, 1), (run.returncode, run.stderr)
@@ -41,7 +41,7 @@ def expect(what, pid, rules, *options):
 
 
 class Process:
-    """A fork of this program that does something, says a number, and waits."""
+    """A fork of this program that runs `body`, reports its result as `said`, and waits."""
 
     def __init__(self, body):
         read, write = os.pipe()
@@ -79,7 +79,7 @@ kept = []
 
 
 def map_code():
-    """The address of a page of executable memory, which stays."""
+    """Maps a page of executable memory for the rest of the process, and returns its address."""
     code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     kept.append(code)
     return ctypes.addressof(ctypes.c_char.from_buffer(code))
@@ -125,7 +125,7 @@ def check_map():
 
 
 def check_another_user():
-    """Somebody who may read neither the process's memory nor its map."""
+    """A user who may read neither the process's memory nor its map."""
     if os.geteuid() != 0:
         skipped.append("PM063: only root can be another user")
         return
@@ -143,7 +143,7 @@ def check_another_user():
 
 
 def check_over_elf():
-    """An entry over a function of the C library."""
+    """An entry that overlaps a function of the C library."""
     libc = ctypes.CDLL(None)
     address = ctypes.cast(libc.qsort, ctypes.c_void_p).value
     with Process(lambda: 1) as process:
@@ -153,7 +153,7 @@ def check_over_elf():
 
 
 def check_marker():
-    """A dump that nobody has mapped, and one that is."""
+    """A dump that is not mapped, and one that is."""
     header = (b"DTiJ" + (1).to_bytes(4, "little") + (40).to_bytes(4, "little") +
               (62).to_bytes(4, "little") + bytes(4))
 
@@ -186,7 +186,7 @@ def check_python_fork():
 
 
 def check_pid_namespace():
-    """A process that knows itself by another pid, in our own /tmp."""
+    """A process with another pid in its own namespace, which uses our /tmp."""
     libc = ctypes.CDLL(None, use_errno=True)
     clone_newpid = 0x20000000
 
@@ -243,7 +243,7 @@ def check_node():
             wait_until(lambda: path.exists() and "*hot" in path.read_text(errors="replace"))
             found, _ = lint(node.pid, "--max-findings", "0")
             rules = {one["rule"] for one in found}
-            assert rules <= {"PM111", "PM112"}, rules  # freed code, and builtins
+            assert rules <= {"PM111", "PM112"}, rules  # of freed code and builtins
             builtins = [one for one in found if "Builtins_" in one["message"]]
             files = {line.split()[-1] for line in open(f"/proc/{node.pid}/maps") if "node" in line}
             has_symbols = any(b"Builtins_" in open(file, "rb").read() for file in files)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""An LLVM ORC host, recorded by perf: llvm_host.py PERFMAP LIBRARY INCLUDE [LINK_OPTION...]
+"""Records an LLVM ORC host with perf: llvm_host.py PERFMAP LIBRARY INCLUDE [LINK_OPTION...]
 
-`perfmap stacks` against `perf inject --jit` and `perf script -v` (which prints parameters, too), frame
-by frame: no frame of JIT code that perf names is unnamed, and its name is the same, for a jitdump. For
-a perf map, whose names perf prints as they are, it is that of `c++filt`.
-77: LLVM, clang, perf or c++filt is not here, or perf may not record.
+Compares names of JIT code frame by frame. With a jitdump, `perfmap stacks` must print the names of
+`perf inject --jit` and `perf script -v` (-v prints parameters too). With a perf map, whose names perf
+does not demangle, it must print the names of `c++filt`.
+
+Exit status 77: LLVM, clang, perf or c++filt is not installed, or perf may not record.
 """
 import os
 import pathlib
@@ -18,7 +19,7 @@ import stack_checks  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 perfmap, library, include = (os.path.abspath(path) for path in sys.argv[1:4])
-link_flags = sys.argv[4:]  # of the library's sanitizer
+link_flags = sys.argv[4:]  # for the library's sanitizer
 maps = []
 FUNCTIONS = ["outer", "unsigned long work::middle<unsigned long>(unsigned long, int)",
              "work::leaf(unsigned long)", "work::Totals::Totals(unsigned long)"]
@@ -55,7 +56,7 @@ def build_host():
 
 
 def record(kind):
-    """Samples of perf and ours: lists of (name, kind) of frames, by the address of each."""
+    """Returns the samples of perf script, our samples, and the text of the latter."""
     data = f"{kind}.data"
     said = run("perf", "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "499", "-g", "-o", data,
                "./host", "work.bc", kind, "3", ".")

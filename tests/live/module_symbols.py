@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""Every function of real ELF files has the name that readelf reads, and addresses between have the
-owner that the plainest search finds; addr2line agrees: module_symbols.py SYMBOLS_OF FILE..."""
+"""Compares symbols of real ELF files with readelf and addr2line:
+module_symbols.py SYMBOLS_OF FILE...
+
+The first address of each function must have a name that readelf prints for it, and random addresses
+the symbol that a linear search finds.
+"""
 import collections
 import glob
 import os
@@ -21,14 +25,14 @@ def output(*command, text=None):
 
 
 def code_of(path):
-    """Executable sections, as (address, size)."""
+    """Executable sections as (address, size)."""
     pattern = re.compile(r"\s*\[\s*\d+\]\s+\S+\s+\S+\s+([0-9a-f]+)\s+[0-9a-f]+\s+([0-9a-f]+)\s+\S+\s+(\w*)")
     found = [pattern.match(line) for line in output("readelf", "-SW", path).splitlines()]
     return [(int(m[1], 16), int(m[2], 16)) for m in found if m and "X" in m[3]]
 
 
 def symbols_of(path, code):
-    """Functions and labels of code, by address."""
+    """Functions and labels in code, by address."""
     symbols = []
     for line in output("readelf", "-sW", path).splitlines():
         word = line.split()
@@ -56,7 +60,7 @@ def ask(program, path, debug, addresses):
 
 
 def owner(sized, address):
-    """Of those that cover it, where the one begins that begins last."""
+    """The highest begin of the symbols that cover the address."""
     return max((s.begin for s in sized if s.begin <= address < s.begin + s.size), default=None)
 
 
@@ -91,7 +95,7 @@ def check(program, path, debug):
 
 
 def agreement(path, debug, names, addresses, answers):
-    """How many of our answers addr2line gives, too, where it knows no more than symbols."""
+    """How many of our results are also addr2line's, for files without debug information."""
     if debug != "/nonexistent" or debug_file(path) or ".debug_info" in output("readelf", "-SW", path):
         return 0, 0
     ours = [(a, s) for a, s in zip(addresses, answers) if s and not s.name.endswith("@plt")]
@@ -101,7 +105,7 @@ def agreement(path, debug, names, addresses, answers):
 
 
 def without_section_headers(program, path):
-    """The same dynamic symbols are found where nothing but the dynamic segment tells of them."""
+    """Without section headers, dynamic symbols are found by the dynamic segment."""
     dynamic = {(int(word[1], 16), word[7].split("@")[0])
                for word in map(str.split, output("readelf", "--dyn-syms", "-W", path).splitlines())
                if len(word) > 7 and word[3] == "FUNC" and word[6] not in ("UND", "ABS") and int(word[2], 0)}

@@ -1,10 +1,10 @@
 #!/bin/sh
-# A real Node.js process, asked by pid while it runs: node.sh PERFMAP. 77: node is not here.
+# Commands on a running Node.js process: node.sh PERFMAP. Exit status 77: node is not installed.
 set -eu
 perfmap=$1
 command -v node >/dev/null || { echo "skipped: no node here"; exit 77; }
 
-# V8 also logs into its working directory.
+# V8 also writes logs to its working directory.
 work=$(mktemp -d)
 perfmap=$(readlink -f "$perfmap")
 cd "$work"
@@ -28,7 +28,7 @@ answer=$("$perfmap" resolve "$start" -m "$map")
 echo "$answer"
 echo "$answer" | grep -q 'hotLoop .*+0x0 (/tmp/perf-'
 
-# It has mapped a jitdump in its working directory, too, which is asked first.
+# It has also mapped a jitdump in its working directory, which is preferred to the map.
 dump=$work/jit-$pid.dump
 tries=0
 until "$perfmap" resolve "$start" --pid $pid | grep -q "hotLoop .*+0x0 ($dump)"; do
@@ -43,7 +43,7 @@ cmp -n "$(stat -c %s copy.dump)" copy.dump "$dump"
 "$perfmap" info $pid | grep -q 'runtime *v8'
 "$perfmap" lint --fail-level error --format gcc "$map"
 "$perfmap" lint --fail-level error --format gcc "$dump"
-"$perfmap" lint --fail-level error --format gcc $pid >found # both, and each against the other
+"$perfmap" lint --fail-level error --format gcc $pid >found # both files, and compared with each other
 "$perfmap" tidy $pid | "$perfmap" resolve "$start" -s - | grep -q hotLoop
 printf 'node %s/%s 9999999.000000: cycles: \n\t%s [unknown] ([unknown])\n' $pid $pid "$start" |
   "$perfmap" resolve --perf-script | grep -q hotLoop

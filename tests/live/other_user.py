@@ -1,6 +1,10 @@
-"""Programs of another user that root records: no frame that perf names is unnamed here, while they live and when
-they are gone; files that could be anybody's are refused with the command that takes them. other_user.py PERFMAP
-77: not root, or perf, node or setpriv is not here."""
+"""Root records another user's programs: other_user.py PERFMAP
+
+No frame that perf names may be unnamed, while the program lives and after it has ended. Files that
+any user could have written are refused; the message has the command that uses them anyway.
+
+Exit status 77: not root, or perf, node or setpriv is not installed.
+"""
 import contextlib
 import os
 import pathlib
@@ -37,7 +41,7 @@ def node(work, flag, seconds):
 
 
 def made_by(data):
-    """The process whose map or dump the recording wants."""
+    """The recorded process, which has written a map or a dump."""
     text = run("perf", "script", "-f", "-i", data, "-F", "pid,comm")
     return int(re.findall(r"node\s+(\d+)", text)[0])
 
@@ -56,7 +60,7 @@ def stacks(*arguments):
 
 
 def check_alive(work):
-    """sudo perf record -p $(pgrep node)."""
+    """Like sudo perf record -p $(pgrep node)."""
     with running(node(work, "--perf-basic-prof", 60), cwd=work) as process:
         time.sleep(1.5)
         run(*RECORD, "-o", "alive.data", "-p", str(process.pid), "--", "sleep", "2")
@@ -67,14 +71,14 @@ def check_alive(work):
         map_path = pathlib.Path(f"/tmp/perf-{process.pid}.map")
         process.kill()
         process.wait()
-        # A map that was last written before it was recorded could be an earlier process's.
+        # A map that was last written before the recording could be an earlier process's.
         os.utime(map_path, (1, 1))
         check_command("alive.data", map_path)
         map_path.unlink()
 
 
 def check_command(data, map_path):
-    """What is printed for a file that is refused can be pasted."""
+    """The command that is printed for a refused file works if it is pasted."""
     refused = stacks(data, "--format", "jsonl")
     assert refused.returncode == 0, refused.stderr
     assert f"foreign-owner: {map_path} of process" in refused.stderr, refused.stderr
@@ -90,14 +94,14 @@ def check_command(data, map_path):
 
 
 def check_gone(work):
-    """The whole life is recorded: the map is guessed to be the process's, with and without -k."""
+    """The whole life of the process is recorded: its map is used, with and without -k."""
     for name, clock in (("monotonic", ["-k", "mono"]), ("perf's clock", [])):
         run(*RECORD, *clock, "-o", "gone.data", "--", *node(work, "--perf-basic-prof", 2), cwd=work)
         map_path = pathlib.Path(f"/tmp/perf-{made_by('gone.data')}.map")
         assert map_path.stat().st_uid == USER
         compare(PERFMAP, f"gone, {name}", "gone.data", 200)
         assert "foreign-owner" not in stacks("gone.data").stderr
-        # A copy that somebody made afterwards has another time, whatever it says of its last writing.
+        # A copy that was made later has a later change time, even if its mtime was set back.
         facts = map_path.stat()
         text = map_path.read_bytes()
         time.sleep(2.1)
@@ -117,7 +121,7 @@ def check_inject(work):
     said = subprocess.run([PERFMAP, "inject", "dump.data", "-o", "out.data"], capture_output=True, text=True)
     assert said.returncode == 0 and "guessed-owner" in said.stderr, said
     run("perf", "inject", "--jit", "-f", "-i", "dump.data", "-o", "theirs.data")
-    # Builtins lie in node's ELF file, which calls them otherwise than the dump.
+    # Builtins are in node's ELF file, whose symbols differ from the dump's names.
     compare(PERFMAP, "a dump, against perf inject", "dump.data", 200, theirs="theirs.data", wanted="JS:|LazyCompile:")
     report = run("perf", "script", "-f", "-i", "out.data", "-F", "ip,sym")
     assert "fib" in report, report[:2000]
@@ -132,7 +136,7 @@ def check_inject(work):
 
 
 def check_container(work):
-    """In its own /tmp, under a pid of its own."""
+    """A process with its own /tmp and pid namespace."""
     script = f"mount -t tmpfs -o mode=1777 none /tmp && exec {shlex.join(node('/', '--perf-basic-prof', 60))}"
     script = script.replace("/app60.js", f"{work}/app60.js")
     outer = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "sh", "-c", script]

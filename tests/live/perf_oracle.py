@@ -1,5 +1,8 @@
-"""Holds `resolve --overlap perf` against perf itself: random maps, looked up by `perf script` in a
-made-up recording, and by us.  perf_oracle.py PERFMAP.  77: perf is not here, or is not perf 6."""
+"""Compares `resolve --overlap perf` with perf: perf_oracle.py PERFMAP
+
+Looks up addresses in random maps, with `perf script` on a synthetic recording and with perfmap. Exit
+status 77: perf is not installed, or is not perf 6.
+"""
 import os
 import random
 import re
@@ -9,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-PID = 4194000  # above any pid of a live process
+PID = 4194000  # hardly ever the pid of a living process
 ATTR = 128
 
 
@@ -22,7 +25,8 @@ def trailer(time):
 
 
 def recording(addresses):
-    """A perf.data in pipe mode: one process, one anonymous executable mapping, a sample an address."""
+    """A perf.data in pipe mode: one process, one anonymous executable mapping, and one sample per
+    address."""
     flags = 1 << 8 | 1 << 9 | 1 << 13 | 1 << 18 | 1 << 23  # mmap comm task sample_id_all mmap2
     attr = struct.pack("<IIQQQQQ", 1, ATTR, 0, 1, 7, 0, flags).ljust(ATTR, b"\0")
     out = struct.pack("<QQ", 0x32454C4946524550, 16)

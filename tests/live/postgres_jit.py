@@ -1,6 +1,10 @@
-"""PostgreSQL's LLVM JIT under its own user, recorded by root: no frame that perf names after perf inject is unnamed
-here, while the backend lives and when it is gone. postgres_jit.py PERFMAP
-77: not root, or PostgreSQL with llvmjit, perf or setpriv is not here."""
+"""Root records PostgreSQL's LLVM JIT, which runs as another user: postgres_jit.py PERFMAP
+
+No frame that perf names after perf inject may be unnamed, while the backend lives and after it has
+ended.
+
+Exit status 77: not root, or PostgreSQL with llvmjit, perf or setpriv is not installed.
+"""
 import contextlib
 import glob
 import os
@@ -21,7 +25,7 @@ QUERY = "select sum(i*3.5+sqrt(i)) from (select generate_series(1,600000) i) t w
 
 
 def find_server():
-    """The newest one that has llvmjit."""
+    """The directory of the newest server that has llvmjit."""
     found = [path for path in glob.glob("/usr/lib/postgresql/*/bin/postgres")
              if pathlib.Path(path).parent.parent.joinpath("lib/llvmjit.so").exists()]
     return pathlib.Path(max(found)).parent if found else None
@@ -56,7 +60,7 @@ def server(binaries, user, place):
 
 
 class Session:
-    """A connection, and the backend that serves it."""
+    """A connection and its backend process."""
 
     def __init__(self, place):
         self.psql = subprocess.Popen(["psql", "-h", str(place), "-U", "postgres", "-At", "-q"], text=True,
@@ -76,7 +80,7 @@ class Session:
 
 
 def record(session, data):
-    """A session that begins and ends while perf looks, so that its life is recorded to its end."""
+    """Runs queries in the session while perf records; the caller ends the session or perf."""
     perf = subprocess.Popen(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "499", "-k", "mono", "-g", "-o", data,
                              "-p", str(session.pid)], stdout=subprocess.DEVNULL)
     time.sleep(1)

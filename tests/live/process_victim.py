@@ -1,5 +1,8 @@
-"""What resolve_process.py asks about: maps code as its mode says, prints addresses as JSON, then waits for
-its standard input to end, or does what a line of it says."""
+"""The process that resolve_process.py examines: process_victim.py MODE DIRECTORY [LIBRARY]
+
+Maps code, prints addresses as JSON, and waits for the end of its standard input, or for a line
+"exec SECONDS".
+"""
 import ctypes
 import json
 import mmap

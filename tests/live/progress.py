@@ -1,4 +1,4 @@
-"""What a terminal shows of work that takes long: progress.py PERFMAP"""
+"""Progress messages of long work on a terminal: progress.py PERFMAP"""
 import os
 import pty
 import re
@@ -10,7 +10,7 @@ WIPED = "\r\x1b[K"
 
 
 def shown(perfmap, *options, term="xterm", wait=1.2):
-    """What `tidy -` says on a terminal while its input is slow."""
+    """What `tidy -` prints to a terminal while its input is slow."""
     leader, follower = pty.openpty()
     child = subprocess.Popen(
         [perfmap, *options, "tidy", "-"],
@@ -36,7 +36,7 @@ def main():
     drawn = re.findall(r"\rperfmap: reading standard input, (\d\.\d) s\x1b\[K", text)
     assert drawn and float(drawn[0]) >= 0.5, text
     assert text.endswith(WIPED + note), text
-    # Ten times a second at most, from half a second on.
+    # At most ten times per second, starting after half a second.
     assert len(drawn) <= 10 * (float(drawn[-1]) - 0.5) + 2, drawn
     for quiet in shown(perfmap, wait=0), shown(perfmap, term="dumb"):
         assert quiet == note, quiet

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""A program that PyPy runs under perf record: every sample in the machine code of a loop or bridge has the name that
-PyPy's log has for it, and the line, whoever is asked: perfmap resolve, perfmap stacks, perf itself. pypylog.py PERFMAP"""
+"""Records a program that PyPy runs, with its log: pypylog.py PERFMAP
+
+Every sample in the machine code of a loop or bridge must have the name and line of the log: in
+`perfmap resolve`, in `perfmap stacks`, and, with a map, in perf.
+"""
 import json
 import os
 import pathlib
@@ -46,7 +49,7 @@ for _ in range(60):
 
 
 class CannotRecord(Exception):
-    """Says why."""
+    """The reason why nothing can be recorded."""
 
 
 def run(*command, **options):
@@ -70,7 +73,7 @@ def record(place):
 
 
 def samples_by_perf(data):
-    """(pid, ip, name) of each, as perf script has it."""
+    """(pid, ip, name) of each sample, by perf script."""
     samples = []
     for line in run("perf", "script", "-i", data, "-G", "-F", "pid,ip,sym").splitlines():
         found = re.match(r" *(\d+) +([0-9a-f]+) (.*)", line)
@@ -80,7 +83,7 @@ def samples_by_perf(data):
 
 
 def check_resolve(samples, loops, *source):
-    """Names, and in JSON the lines."""
+    """Checks names, and lines if the source is the log."""
     ips = sorted({ip for _, ip, _ in samples})
     answers = run(PERFMAP, "resolve", "-", "--format", "jsonl", "--lines", *source,
                   input="".join(f"{ip:x}\n" for ip in ips)).splitlines()
@@ -101,7 +104,7 @@ def check_line(file, line, loop, ip):
 
 
 def check_stacks(data, log, loops, wanted):
-    """Every sample of them, by its stack's leaf."""
+    """Checks the leaf of every sample in a loop or bridge."""
     named = 0
     for text in run(PERFMAP, "stacks", data, "--map", log, "--lines", "--format", "jsonl").splitlines():
         sample = json.loads(text)
@@ -115,7 +118,7 @@ def check_stacks(data, log, loops, wanted):
 
 
 def check_perf(data, pid, map_text, loops, wanted):
-    """perf itself, by the map where it looks for one."""
+    """Checks the names of perf itself, with a map at the path where it looks for one."""
     path = pathlib.Path(f"/tmp/perf-{pid}.map")
     with open(path, "x") as out:
         out.write(map_text)
@@ -132,14 +135,14 @@ def check_perf(data, pid, map_text, loops, wanted):
 
 
 def check_code(place, log, samples):
-    """The code bytes that the log has are those that ran: each sampled address begins an instruction."""
+    """The log has the code that ran: an instruction begins at each sampled address."""
     if not shutil.which("objdump"):
         return print("skipped in part: no objdump here")
     run(PERFMAP, "convert", log, "--to", "elf", "-o", place / "code.elf")
     code = run("objdump", "-d", place / "code.elf")
     begins = {int(at, 16) for at in re.findall(r"^ *([0-9a-f]+):\t", code, re.M)}
     within = [hex(ip) for _, ip, _ in samples if ip not in begins]
-    # Where constants lie between instructions, objdump may lose its way for some bytes.
+    # After constants between instructions, objdump may be out of step for some bytes.
     assert len(within) * 50 <= len(samples), within
 
 

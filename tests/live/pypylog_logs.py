@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""The map made of every real log of PyPy in the tree names each of its loops and bridges that has an address.
-pypylog_logs.py PERFMAP"""
+"""Converts all real logs of PyPy in the tree to maps: pypylog_logs.py PERFMAP
+
+Each loop and bridge with an address must have its name in the map.
+"""
 import pathlib
 import re
 import subprocess
@@ -31,7 +33,7 @@ def check(log):
     entries = list(entries_of(log))
     loops = pypylog.loops_of(log)
     if not all(loop.is_whole for loop in loops[:-1]):
-        # Several processes wrote it at once: whose parts are whose, nobody can tell.
+        # Several processes wrote to it at once, so parts cannot be assigned to loops.
         assert {loop.name for loop in loops} == {name for _, _, name in entries}, log.name
         print(f"{log.relative_to(ROOT)}: mixed, {len(entries)} entries")
         return len(loops)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""resolve --pid names every kind of code of living processes, and says why the rest has no name:
-resolve_process.py PERFMAP"""
+"""resolve --pid names all kinds of code of living processes, and reports why other addresses have
+no name: resolve_process.py PERFMAP"""
 import http.server
 import json
 import os
@@ -28,7 +28,7 @@ void (*hidden_pointer)(void) = hidden;
 
 
 class Victim:
-    """A process in a mode of process_victim.py."""
+    """A process that runs process_victim.py."""
 
     def __init__(self, scratch, mode, *rest, wrap=()):
         self.tmp = scratch
@@ -117,7 +117,7 @@ def deleted_library(scratch):
 
 
 def another_tree(scratch):
-    """--symfs: another file at the same path is not believed."""
+    """--symfs: a different file at the same path is not used."""
     source, library, other = f"{scratch}/victim.c", f"{scratch}/victim.so", f"{scratch}/tree"
     with open(source, "w") as out:
         out.write(SOURCE)
@@ -135,7 +135,7 @@ def another_tree(scratch):
 
 
 def another_root(_):
-    """A container: pid 1 of its namespace, with its own /tmp, where the map is."""
+    """A container: pid 1 in its namespace, with its map in its own /tmp."""
     if os.geteuid() != 0:
         print("not root: no namespaces of its own")
         return
@@ -148,7 +148,7 @@ def another_root(_):
     except OSError as error:
         print("no namespaces here:", error)
         return
-    with open(f"{HERE}/process_victim.py") as victim:  # which may be below /tmp
+    with open(f"{HERE}/process_victim.py") as victim:  # not visible there if it is below /tmp
         command = [*wrap, sys.executable, "-c", victim.read(), "jit", "/tmp"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     said = json.loads(process.stdout.readline())
@@ -165,7 +165,8 @@ def another_root(_):
 
 
 def stream_of_the_ended(scratch, end, why, note):
-    """A thousand questions about a process that has gone, or runs another program by now: no old name."""
+    """A thousand queries about a process that has ended or has executed another program return no
+    old name."""
     with Victim(scratch, "jit") as victim:
         stream = subprocess.Popen([PERFMAP, "resolve", "-", "--pid", str(victim.pid), "--format", "jsonl"], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(scratch))
@@ -216,7 +217,7 @@ def is_in_section(path, offset):
 
 
 def agrees_with_elfutils(scratch):
-    """Random addresses in the code of all files of a process."""
+    """Compares random addresses in the code of all files of a process."""
     if shutil.which("eu-addr2line") is None:
         print("skipped in part: no eu-addr2line: names of a process's files are not compared")
         return
@@ -241,24 +242,24 @@ def agrees_with_elfutils(scratch):
     compared = 0
     for mine, other, place in zip(ours, theirs, places):
         name = re.fullmatch(r"[0-9a-f]+ (.*) \(.*\)", mine)[1]
-        # Theirs are empty in linkage tables, and where the file has no symbol at all.
+        # elfutils has no names in PLTs and in files without symbols.
         if other == "??" or other.startswith("()") or name.split("+")[0].endswith("@plt"):
             continue
         if name == "[unknown]":
-            # The filler between two sections: theirs is the symbol that ends before it.
+            # Padding between two sections: elfutils prints the symbol before it.
             check(f"{mine} (theirs: {other})", is_in_section(*place), False)
             continue
         if "+" not in other:
             other += "+0x0"
         compared += 1
-        # One function has several names: which of them is theirs, is a matter of taste.
+        # Compares offsets, not names: a function may have several names.
         check(f"{mine} (theirs: {other})", name.rsplit("+", 1)[1], other.rsplit("+", 1)[1])
     assert compared > 100, compared
     print(f"{compared} of {len(addresses)} addresses compared")
 
 
 def debug_file_of_a_server(scratch):
-    """A file that was stripped; nobody is asked for its debug file before the option says so."""
+    """A stripped file: without the option, no server is asked for its debug file."""
     source, library, debug = f"{scratch}/victim.c", f"{scratch}/victim.so", f"{scratch}/victim.debug"
     with open(source, "w") as out:
         out.write(SOURCE)

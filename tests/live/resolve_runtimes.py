@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""resolve --pid of real runtimes: random addresses of all executable memory are called as the runtime's map
-calls them, and as elfutils or llvm call what ELF files have: resolve_runtimes.py PERFMAP LIBPERFMAP_CPYTHON"""
+"""resolve --pid with real runtimes: resolve_runtimes.py PERFMAP LIBPERFMAP_CPYTHON
+
+Compares random addresses of all executable memory with the runtime's map, and in ELF files with
+elfutils.
+"""
 import ctypes
 import json
 import mmap
@@ -26,7 +29,7 @@ chance = random.Random(5)
 
 
 def code_of(pid):
-    """Executable regions, as (begin, end, name)."""
+    """Executable regions as (begin, end, name)."""
     regions = []
     with open(f"/proc/{pid}/maps") as maps:
         for line in maps:
@@ -46,7 +49,7 @@ def entries_of(path):
 
 
 def plainest(entries, address):
-    """The last entry that covers an address, or nothing."""
+    """The name of the last entry that covers an address, or None."""
     found = [e for e in entries if e[0] <= address < e[0] + max(e[1], 1)]
     return found[-1][2] if found else None
 
@@ -62,7 +65,7 @@ def ask(pid, addresses):
 
 
 def check_jit(what, pid, path, regions):
-    """Addresses of memory that no file has: inside of entries, and anywhere."""
+    """Addresses in memory that is not mapped from files: in entries, and anywhere."""
     entries = [e for e in entries_of(path) if any(b <= e[0] < end for b, end, _ in regions)]
     assert entries, f"{what}: the map names no memory of this process"
     asked = [b + chance.randrange(max(s, 1)) for b, s, _ in chance.sample(entries, min(300, len(entries)))]
@@ -78,7 +81,7 @@ def check_jit(what, pid, path, regions):
 
 
 def check_files(what, pid, regions):
-    """Addresses of mapped files, in processes that elfutils can look into."""
+    """Addresses in mapped files, compared with eu-addr2line."""
     if shutil.which("eu-addr2line") is None:
         print(f"skipped in part: {what}: no eu-addr2line to ask")
         return
@@ -90,12 +93,12 @@ def check_files(what, pid, regions):
     for other, answer in zip(theirs, ask(pid, asked)):
         name = answer["name"]
         if other == "??" or other.startswith("()") or (name or "").endswith("@plt"):
-            continue  # it knows no linkage tables, and stripped files by their end alone
+            continue  # elfutils has no names in PLTs, and few in stripped files
         offset = int(other.rsplit("+", 1)[1], 16) if "+" in other else 0
         compared += 1
         if name is None or answer["offset"] != offset:
             others.append((answer, other))
-    # Symbols without size, such as _fini, reach as far as it likes.
+    # elfutils decides differently how far symbols without size, such as _fini, extend.
     assert len(others) <= compared / 100, f"{what}: {len(others)} of {compared}: {others[:5]}"
     print(f"{what}: {compared} of {len(asked)} addresses of its files have names, as elfutils has them, but for {len(others)}")
 
@@ -107,11 +110,11 @@ def check(what, pid, path):
 
 
 def node(scratch):
-    # V8 also logs into its working directory.
+    # V8 also writes logs to its working directory.
     with subprocess.Popen(["node", "--perf-basic-prof", "--interpreted-frames-native-stack", "-e", LOOP],
                           cwd=scratch) as process:
         time.sleep(2)
-        os.kill(process.pid, 19)  # SIGSTOP: its map and its memory stay together
+        os.kill(process.pid, 19)  # SIGSTOP, so that its map continues to match its memory
         path = f"/tmp/perf-{process.pid}.map"
         try:
             check("Node.js", process.pid, path)
@@ -141,7 +144,7 @@ def jvm(scratch):
 
 
 def write_entries():
-    """A CPython that names code of its own by the functions of CPython's C API."""
+    """Names generated code with the functions of CPython's C API, in this process."""
     library = ctypes.CDLL(LIBRARY)
     libc = ctypes.CDLL(None)
     libc.mmap.restype = ctypes.c_void_p

@@ -1,5 +1,9 @@
-"""Callers that nobody called, code that is written while it runs, copies of stacks that end at a page: programs and
-runtimes recorded now, each frame compared with perf's. return_addresses.py PERFMAP"""
+"""Compares frames of programs and runtimes that are recorded now with perf's: return_addresses.py
+PERFMAP
+
+Return addresses that no call has pushed, code that is written while it runs, and copies of stacks
+that end at a page boundary.
+"""
 import collections
 import json
 import pathlib
@@ -52,12 +56,12 @@ end
 
 
 def stacks_of(text):
-    """(tid, time) of a sample: [(address, name, file)], from what both programs write."""
+    """{(tid, time): [(address, name, file)]} of all samples, from the output of either program."""
     found, frames = {}, None
     for line in text.splitlines():
         if frame := FRAME.fullmatch(without_doubt(line)):
             if frames is not None and frame[3] != "inlined":
-                # Erlang's map has a dollar before each name, and its dump has none.
+                # Erlang's map has a "$" before each name, but its dump has none.
                 frames.append((int(frame[1], 16), frame[2].removeprefix("$"), frame[3]))
         elif header := re.fullmatch(r".*? +(\d+) .*?(\d+\.\d{6})\d*: .*", line):
             frames = found.setdefault((int(header[1]), header[2]), [])
@@ -78,7 +82,7 @@ def plain(name):
 
 
 def loads(dump):
-    """When each code of a jitdump was loaded: (begin, end, seconds)."""
+    """(begin, end, time in seconds) of each LOAD of a jitdump."""
     content = dump.read_bytes()
     at, = struct.unpack_from("<I", content, 8)
     found = []
@@ -98,8 +102,12 @@ def was_loaded(code, address, seconds):
 
 
 def compare(name, data, code=None):
-    """Frames that perf names and we do not, of samples in the order of their times; how many both name alike. A map
-    knows no times, so perf names words on a stack by `code` that was loaded there only later."""
+    """Checks that we name all frames that perf names. Returns both stacks, and frames that are
+    named differently.
+
+    A map has no times, so perf also names addresses by code that was loaded later. With `code` such
+    names are ignored.
+    """
     theirs, ours = script(data)
     assert len(theirs) > 20, f"{name}: too few samples"
     assert set(theirs) <= set(ours), f"{name}: samples are missing"
@@ -118,7 +126,7 @@ def compare(name, data, code=None):
                 counts["alike"] += 1
             else:
                 other[their_name, frame[1]] += 1
-        # Frames that perf has beyond the end of ours.
+        # Frames of perf beyond the end of our stack.
         for address, their_name, their_file in stack[len(ours[key]):]:
             if their_name != "[unknown]":
                 unnamed[their_name, their_file] += 1
@@ -146,7 +154,7 @@ def check_continuations(place):
             _, ours, other = compare("continuations, -g", data)
             assert not other, other
         else:
-            _, ours = script(data)  # perf looks up the address before
+            _, ours = script(data)  # perf looks up the address before the return address
         assert names(ours, "decoy") == 0 and names(ours, "continuation") > 20, call_graph
         for stack in ours.values():
             called = [frame[1] for frame in stack]
@@ -187,7 +195,7 @@ def check_erlang(place):
 
 
 def check_ruby(place):
-    """Memory that Ruby's YJIT writes to is not executable for that moment."""
+    """Memory is not executable while Ruby's YJIT writes to it."""
     said = subprocess.run(["ruby", "--yjit", "-v"], capture_output=True, text=True) if shutil.which("ruby") else None
     if said is None or said.returncode != 0 or "YJIT" not in said.stdout:
         raise CannotRecord("there is no ruby with --yjit (package ruby)")
@@ -201,7 +209,7 @@ def check_ruby(place):
 
 
 def check_java(place):
-    """The kernel ends copies of the JVM's stacks at pages that it cannot read at that moment."""
+    """The kernel ends copies of the JVM's stacks at pages that it cannot read at that time."""
     for needed in ("java", "javac"):
         if not shutil.which(needed):
             raise CannotRecord(f"there is no {needed} (package openjdk-17-jdk-headless)")

@@ -1,4 +1,5 @@
-"""Every command takes the directory of a snapshot, or says in one line why not. snapshot_sources.py PERFMAP"""
+"""Every command accepts the directory of a snapshot, or reports in one line why not:
+snapshot_sources.py PERFMAP"""
 import json
 import pathlib
 import shutil
@@ -17,7 +18,7 @@ def run(*arguments, status=0, stdin=""):
 
 
 def bundle(directory, pid, maps, files, namespace_pids=()):
-    """As perfmap snapshot makes one; the process began when its machine did, in 1970."""
+    """Writes a snapshot as `perfmap snapshot` does, of a process that began in 1970."""
     files = {f"proc/{pid}/maps": maps, f"proc/{pid}/comm": "node\n", "proc/stat": "btime 1000\n",
              f"proc/{pid}/stat": f"{pid} (node) S 7 {pid} {pid} 0 -1 1 1 2 3 4 5 6 7 8 20 0 1 0 5 9 9 9\n",
              f"proc/{pid}/status": f"Name:\tnode\nTgid:\t{pid}\nUid:\t1\t1\t1\t1\nNStgid:\t{pid}\nNSpid:\t{pid}\n",
@@ -48,7 +49,7 @@ def check_map(work):
     assert "lost-map" not in doctor and "unnamed-jit" not in doctor, doctor
     without = run("doctor", data, "--map-dir", work, "--symfs", work, "--format", "json", status=1).stdout
     assert "lost-map" in without, without
-    # Of another process it has nothing.
+    # A snapshot of another process is not used.
     other = bundle(work / "other", 604, "", {"tmp/perf-604.map": WILD / "perf-603.map"})
     assert "JS:" not in run("stacks", data, "--map-dir", other, "--symfs", work).stdout
     for arguments in (["info"], ["lint", "--fail-level", "never"], ["to-json"], ["convert", "--to", "perf-map"], ["tidy"],
@@ -71,14 +72,14 @@ def check_dump(work):
     assert "functions in" in made.stderr or "function in" in made.stderr, made.stderr
     given = run("inject", data, "-o", work / "given.data", "--jitdump", dump)
     assert (work / "taken.data").stat().st_size == (work / "given.data").stat().st_size, given.stderr
-    # Nothing is written where nothing can be used.
+    # If no file can be used, no output is written.
     other = bundle(work / "none", 999, "", {})
     refused = run("inject", data, "-o", work / "none.data", "--map-dir", other, status=2)
     assert "did not write" in refused.stderr and not (work / "none.data").exists(), refused.stderr
 
 
 def check_container(work):
-    """The process knows itself by another pid, which is in its dump's header; the snapshot has the one outside."""
+    """The dump's header has the pid inside the container; the snapshot has the pid outside."""
     files = {"tmp/jit-700.dump": WILD / "jit-683-samples.dump"}
     snapshot = bundle(work / "container", 700, "", files, namespace_pids=[700, 683])
     assert "JD108" not in run("lint", snapshot, "--fail-level", "never", "--format", "jsonl").stdout
@@ -87,7 +88,7 @@ def check_container(work):
 
 
 def check_looked_for(work):
-    """Files are looked for where a snapshot has them, and nowhere else."""
+    """The doctor looks for files only inside the snapshot."""
     mapped = "7f0000000000-7f0000001000 r-xp 00000000 00:01 9 /app/jit-801.dump\n"
     for namespace_pids in ([800], [800, 3]):
         status = {"proc/800/status": f"Name:\tnode\nTgid:\t800\nUid:\t1\t1\t1\t1\nNStgid:\t{chr(9).join(map(str, namespace_pids))}\n"}
@@ -121,7 +122,7 @@ def check_refusals(work):
 
 
 def check_no_process():
-    """Exit 2 in every command that takes a process."""
+    """Exit status 2 in every command that accepts a process."""
     gone = 4194300
     for arguments in (["resolve", "1000", "--pid", gone], ["doctor", gone], ["lint", gone], ["info", gone],
                       ["convert", gone, "--to", "json"], ["merge", gone, gone], ["diff", gone, gone],
@@ -130,7 +131,7 @@ def check_no_process():
         made = run(*arguments, status=2)
         assert str(gone) in made.stderr and made.stdout == "", (arguments, made)
     assert run("resolve", "-", "--pid", gone, status=2, stdin="1000\n").stdout == ""
-    # What else was asked for is answered.
+    # Other sources are still used.
     made = run("resolve", "18c4010", "--pid", gone, "--map", WILD / "perf-603.map", status=2)
     assert made.stdout.startswith("18c4010 Builtin:DeoptimizationEntry_Eager+0x10"), made
     assert made.stderr == f"perfmap: error: no process {gone}\n", made.stderr

@@ -1,5 +1,8 @@
-"""The command `stacks`: each format of real recordings holds what their perf-script text holds; threads change no
-byte; hostile recordings, odd options, full disks, closed pipes and interrupts. stacks_command.py PERFMAP FUZZ_CORPUS"""
+"""Tests the command `stacks`: stacks_command.py PERFMAP FUZZ_CORPUS
+
+All formats contain the same samples as the perf-script text; the number of threads does not change
+the output; hostile recordings, invalid options, full disks, closed pipes and interrupts.
+"""
 import gzip
 import os
 import pathlib
@@ -46,7 +49,7 @@ def check_formats():
             [node / "perf-683.data", "--jitdump", node / "jit-683-samples.dump", "--symfs", node],
             *([path, "--symfs", node] for path in sorted((WILD / "recordings").glob("*/perf.data")))):
         samples = stack_checks.read_script(output(*recording, "--format", "perf-script").decode())
-        # A comm or a file with blanks is fine, but speedscope's check wants times that are periods.
+        # A comm or file with blanks would be fine, but speedscope's check needs periods as times.
         stack_checks.check_all(recording, samples)
         count += len(samples)
     print(f"{count} samples are in every format")
@@ -71,7 +74,8 @@ def check_pprof_names(directory):
 
 
 def many_samples(directory, times):
-    """The recording of tally with its samples `times` times, and no features: they were at the end."""
+    """Writes the recording of tally with each sample `times` times, and without features, which
+    were at its end."""
     whole = tally[0].read_bytes()
     begin, size = struct.unpack_from("<QQ", whole, 40)
     records, at = [], begin
@@ -123,7 +127,7 @@ def check_ends(many, directory):
         time.sleep(delay)
         going.send_signal(signal.SIGINT)
         going.wait(60)
-        if left.exists():  # it was written before the signal came
+        if left.exists():  # it was complete before the signal came
             assert left.read_bytes() == whole
             left.unlink()
         assert sorted(os.listdir(directory)) == before
@@ -175,7 +179,7 @@ def check_options():
 
 
 def check_doubts():
-    """The summary, what --verbose adds to it, and readers of marked text."""
+    """The summary of doubtful frames, what --verbose adds to it, and reading marked text."""
     stitched = [WILD / "tally/cut.data", "--symfs", WILD / "tally", "--stitch"]
 
     def said(*options):
@@ -193,7 +197,7 @@ def check_doubts():
     assert f"{doubtful}\nperfmap: stitched-frame: this frame comes from another sample" in explained, explained
     assert verbose_text == text.replace("\t(?)", "\t(?stitched-frame)")
     assert said("--quiet") == (text, "")
-    # The expression that stackcollapse-perf.pl, speedscope and the Firefox Profiler have.
+    # The regular expression of stackcollapse-perf.pl, speedscope and the Firefox Profiler.
     for line, plain in zip(verbose_text.split("\n"), text.replace("\t(?)", "").split("\n"), strict=True):
         expression = re.compile(r"^\s*(\w+)\s*(.+) \((\S*)\)")
         found, expected = expression.match(line), expression.match(plain)

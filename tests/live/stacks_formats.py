@@ -1,4 +1,4 @@
-"""Every format that stacks are written in holds what perf's text of the same samples holds. stacks_formats.py WRITE_STACKS"""
+"""All formats of stacks contain the same samples as perf's text: stacks_formats.py WRITE_STACKS"""
 import pathlib
 import subprocess
 import sys

@@ -1,4 +1,5 @@
-"""Go's own pprof takes our profiles, and counts the samples and names that perf's text has. stacks_pprof.py WRITE_STACKS"""
+"""Go's pprof reads our profiles, with the samples and names of perf's text: stacks_pprof.py
+WRITE_STACKS"""
 import collections
 import os
 import pathlib
@@ -33,7 +34,7 @@ for path in sorted((ROOT / "tests/wild/stacks").glob("*.txt")):
     total = int(re.search(r"of (\d+) total", top)[1])
     assert total == len(blocks), (path, total)
 
-    # Leaves, as pprof prints them: it cuts what templates and arguments hold.
+    # Compares only plain names of leaves: pprof shortens templates and arguments.
     leaves = collections.Counter()
     for block in blocks:
         name = re.fullmatch(r"\t *[0-9a-f]+ (.*?)(?:\+0x[0-9a-f]+)? \(.*\)", block[1])[1] if len(block) > 1 else ""

@@ -1,5 +1,7 @@
-"""Stacks of recordings that perf makes now: they reach the root, callers are those that the source has, and perf's
-own frames are among ours. stacks_recorded.py PERFMAP"""
+"""Checks stacks of programs that perf records now: stacks_recorded.py PERFMAP
+
+Stacks reach the root, callers are those in the source, and frames that perf finds are among ours.
+"""
 import collections
 import json
 import pathlib
@@ -62,18 +64,18 @@ def check_threads(name, data):
 
 
 def check_pprof(data):
-    """Each address lies in the mapping that it is said to be of, wherever a process has the file."""
+    """Each address is in its mapping, although processes map a file at different addresses."""
     command = [PERFMAP, "stacks", data, "--format", "pprof"]
     profile = Profile(subprocess.run(command, capture_output=True, check=True).stdout)
     assert len(profile.mappings) > 1 and len(profile.samples) > 20
 
 
 def check_callers(name, data):
-    """Of functions that the source has; what a library is called by may be called between."""
+    """Checks callers of functions in the source; functions of libraries may be in between."""
     seen = collections.Counter()
     for sample in samples_of(data):
         frames = [(frame["name"] or "").split("(")[0] for frame in sample["frames"]]
-        # Who throws overwrites its own return address before it goes there.
+        # The unwinder of exceptions overwrites its own return address before it jumps.
         if sample["end"] != "root" or any(frame.startswith("_Unwind_") for frame in frames):
             continue
         own = [frame for frame in frames if frame in CALLERS or frame in ("in_handler", "many", "main")]
@@ -86,11 +88,11 @@ def check_callers(name, data):
                 assert caller == "interrupted", (name, sample)
             seen[callee] += 1
     missing = (set(CALLERS) | {"in_handler"}) - set(seen)
-    assert len(missing) <= 1, (name, missing)  # few samples hit what is short
+    assert len(missing) <= 1, (name, missing)  # short functions get few samples
 
 
 def addresses(text):
-    """(tid, time): addresses, from perf script's text of -F tid,time,ip or of our format."""
+    """{(tid, time): addresses}, from the output of perf script -F tid,time,ip or from ours."""
     found = {}
     frames = None
     for line in text.splitlines():
@@ -108,7 +110,8 @@ def addresses(text):
 
 
 def compare_with_perf(data):
-    """How many frames perf has, how many of them are ours at the same place, and stacks that are the same."""
+    """How many frames perf has, how many of them we have at the same position, and how many of our
+    stacks are longer and shorter."""
     perf = subprocess.run(["perf", "script", "-i", data, "-F", "tid,time,ip", "--no-inline"],
                           capture_output=True, text=True, check=True).stdout
     theirs = addresses(perf)
@@ -118,7 +121,7 @@ def compare_with_perf(data):
     for key, stack in theirs.items():
         stack = [ip for ip in stack if ip < 0xffff_ffff_ffff_f000]  # where perf ran out of the copy
         own = ours[key]
-        # The trampoline of a signal has not been called: perf prints the address before it.
+        # The trampoline of a signal was not called, but perf prints the address before it.
         same += sum(a == b or a + 1 == b for a, b in zip(stack, own))
         total += len(stack)
         longer += len(own) > len(stack)
@@ -148,7 +151,7 @@ def check_native(place):
 
 
 def check_without_build_ids(place):
-    """A recording of this machine, which does not tell which vdso that was."""
+    """A recording of this machine without the build id of the vdso."""
     program = recorded.compile_program(place, "shapes", ["-O2"])
     data = recorded.record(place / "no-build-ids.data", [program, "1500"], frequency=1999, options=["-B"])
     in_vdso = [frame for sample in samples_of(data) for frame in sample["frames"] if frame["module"] == "[vdso]"]
@@ -159,7 +162,7 @@ def check_without_build_ids(place):
 
 
 def check_processes(place):
-    """The children of a shell inherit its memory, and drop it at exec, which perf does not see."""
+    """A shell's children inherit its memory, and lose it at exec, which perf does not handle."""
     program = recorded.compile_program(place, "tree", ["-O2"])
     loop = f"for i in 1 2 3 4 5 6; do {program} 3; done; ({program} 3 & {program} 3; wait)"
     data = recorded.record(place / "processes.data", ["sh", "-c", loop], frequency=1999)

@@ -1,4 +1,4 @@
-"""Stacks that were cut on purpose are completed as the whole ones are: stacks_stitched.py STITCH_CHECK"""
+"""Stitching completes truncated stacks correctly: stacks_stitched.py STITCH_CHECK"""
 import pathlib
 import re
 import shutil
@@ -9,14 +9,14 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import recorded
 
-RECORDINGS = 3  # of a machine that is busy with other things, one may be of little but its noise
+RECORDINGS = 3  # attempts: on a busy machine, a recording may contain mostly noise
 
 
 def misses(said):
-    """Lines that tell of more mistakes than a stitcher may make."""
+    """Lines with more wrong or too short stacks than allowed."""
     for line in said.splitlines():
         size, cut, exact, short, wrong = map(int, re.findall(r"\d+", line))
-        # Of 8 KiB little is left to tell stacks apart by; few are cut at 32 KiB.
+        # 8 KiB leave little to distinguish stacks; few stacks are truncated at 32 KiB.
         if wrong > 2 + (0.015 if size == 8 else 0.005) * cut:
             yield line
         elif size >= 16 and cut >= 50 and exact < 0.8 * cut:
@@ -24,7 +24,7 @@ def misses(said):
 
 
 def record_and_check(place):
-    # A compiler: deep stacks, whose outer frames stay for a while.
+    # A compiler has deep stacks, whose outer frames stay for a while.
     compiler = next((name for name in ("clang++-16", "clang++", "g++") if shutil.which(name)), "g++")
     command = [compiler, "-std=c++17", "-O2", "-c", recorded.SOURCES / "tree.cpp", "-o", place / "tree.o"]
     data = recorded.record(place / "compiler.data", command, frequency=1999, stack=65528)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What becomes of answers that cannot be written, and of closed descriptors: streams.sh PERFMAP
+# Output that cannot be written, and closed standard descriptors: streams.sh PERFMAP
 set -eu
 perfmap=$(realpath "$1")
 work=$(mktemp -d)
@@ -17,7 +17,7 @@ fail() {
   exit 1
 }
 
-# expect STATUS STDERR SHELL-COMMAND: with $perfmap in it
+# expect STATUS STDERR SHELL-COMMAND: the command may use $perfmap
 expect() {
   status=0
   perfmap=$perfmap sh -c "$3" 2>stderr || status=$?
@@ -34,10 +34,10 @@ for command in help --version 'completions zsh' '-q tidy big.map' '-q to-json bi
 done
 expect 2 'perfmap: error: cannot read -: Bad file descriptor' '$perfmap info - <&-'
 
-# A name that is none, and an option with a bad value.
+# An empty file name.
 expect 2 "perfmap: error: cannot write '': No such file or directory" '$perfmap tidy perf.map -o ""'
 
-# A line that is longer than anybody needs costs that line.
+# A line that is too long is reported, and later lines are still processed.
 {
   echo 1000
   head -c 70000000 /dev/zero | tr '\0' 1
@@ -51,12 +51,12 @@ expect 2 "-:1:5: expected address, size and name
 -:3:1: expected a hexadecimal address
 -:4:5: expected address, size and name" '$perfmap write -o written.map <long.txt'
 
-# Nobody reads on: dead of SIGPIPE, or silent where that is ignored.
-ended() { # TRAP ARGUMENTS: exit status and messages of the command whose reader has gone
+# A closed pipe: the command dies from SIGPIPE, or ends silently if SIGPIPE is ignored.
+ended() { # TRAP ARGUMENTS: prints exit status and messages of the command with a closed pipe
   mkfifo pipe
   (
     eval "$1"
-    exec 3<>pipe 4>pipe 3<&- # a writer of a pipe that has no reader
+    exec 3<>pipe 4>pipe 3<&- # a pipe without a reader
     rc=0
     "$perfmap" $2 >&4 2>stderr || rc=$?
     echo "$rc" >status
@@ -72,7 +72,7 @@ for command in 'tidy big.map' 'to-json big.map' 'to-json --format jsonl big.map'
   [ "$got" = '0 ' ] || fail "$command into a closed pipe, SIGPIPE ignored, ends with $got"
 done
 
-# A message must not land in a file that took the number of a closed descriptor.
+# A message must not be written to a file that got the number of a closed descriptor.
 "$perfmap" tidy perf.map -o out.map 2>&- >&- || fail 'tidy with closed descriptors fails'
 [ "$(cat out.map)" = '1000 10 foo' ] || fail "a message went into the map: $(cat out.map)"
 "$perfmap" tidy --in-place perf.map 0<&- 2>&- >&- || fail 'tidy in place, all closed, fails'

@@ -1,4 +1,4 @@
-"""Control bytes of a map's names never reach a terminal: terminal.py PERFMAP"""
+"""Control characters in names of a map are never printed to a terminal: terminal.py PERFMAP"""
 import json
 import os
 import pty
@@ -47,18 +47,18 @@ def main():
             ("info a.map --by name", b""), ("to-json a.map", b""),
             ("to-json a.map --format jsonl", b""), ("resolve 1008 -m a.map --format json", b"")]:
         text = on_terminal([perfmap, *words.split()], stdin)
-        # Colours are ours; nothing else of what a terminal obeys may be there.
+        # Only our own colours are allowed, no other control sequences.
         text = text.replace(b"\x1b[1;", b"").replace(b"\x1b[0m", b"")
         assert text, words
         assert not any(byte < 0x20 and byte not in b"\n\t" for byte in text), (words, text)
         assert b"\x7f" not in text and "\x9b" not in text.decode("utf-8"), (words, text)
         assert SHOWN in text or "json" in words or "gcc" in words, (words, text)
-    # A file gets the bytes as they are.
+    # Output to a pipe is unchanged.
     kept = subprocess.run([perfmap, "merge", "--keep", "a.map", "b.map"], stdout=subprocess.PIPE)
     assert kept.stdout == line + b"2000 10 other\n", kept.stdout
     streamed = subprocess.Popen([perfmap, "to-json", "-", "--format", "jsonl"],
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    for number in range(1, 4):  # each entry is there before the next is
+    for number in range(1, 4):  # each entry is printed before the next one is written
         streamed.stdin.write(b"%x000 10 entry_%d\n" % (number, number))
         streamed.stdin.flush()
         entry = json.loads(streamed.stdout.readline())

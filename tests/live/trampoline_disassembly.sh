@@ -1,6 +1,6 @@
 #!/bin/sh
-# A disassembler reads our trampolines as we do, on any machine: trampoline_disassembly.sh BYTES
-# 77: there is none for every machine here.
+# Checks the trampolines of all machines with a disassembler: trampoline_disassembly.sh BYTES
+# Exit status 77: llvm-mc is not installed.
 set -eu
 bytes=$(readlink -f "$1")
 command -v llvm-mc >/dev/null || { echo "skipped: no llvm-mc here"; exit 77; }

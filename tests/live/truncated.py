@@ -1,6 +1,6 @@
 """A map that another process truncates while it is read: truncated.py PERFMAP
 
-Whatever the command: no invented name, no endless work, and one line that says what happened.
+Every command prints no wrong name, ends, and reports the truncation in one line.
 """
 import os
 import random
@@ -14,7 +14,7 @@ rows = random.Random(1)
 BIG = "".join(
     f"{0x7f0000000000 + rows.randrange(1 << 24):x} {rows.randrange(1, 400):x} JS:*f{i} /a/b/c.js:{i}:1\n"
     for i in range(200_000))
-# What others overlap is doubtful; the streams ask for these.
+# The stream tests query these entries, because overlapped ones would be doubtful.
 BIG += "7f0002000000 10 JS:*alone /a/b/c.js:1:1\n7f0002001000 10 JS:*last /a/b/c.js:1:1\n"
 
 
@@ -29,7 +29,7 @@ def run(*arguments, **options):
 
 
 def check_blocked_on_output(*arguments):
-    """Truncates while the command waits for somebody to read what it prints."""
+    """Truncates the map while the command is blocked because its output is not read."""
     write_map()
     with run(*arguments) as child:
         child.stdout.read(4000)
@@ -40,7 +40,7 @@ def check_blocked_on_output(*arguments):
 
 
 def check_stream():
-    """The answers after the truncation are unknown."""
+    """After the truncation, addresses have no name."""
     write_map()
     with run("resolve", "-", "--map", "t.map") as child:
         start, _, name = BIG.splitlines()[-1].split(" ", 2)

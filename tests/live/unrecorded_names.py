@@ -1,5 +1,8 @@
-"""Names of code in memory that a recording knows little of: frame by frame against perf, none that perf has is missing,
-and a name without a time is marked.  unrecorded_names.py PERFMAP"""
+"""Names of code in memory whose mappings were not recorded: unrecorded_names.py PERFMAP
+
+Compares names with perf's, frame by frame: no frame that perf names may be unnamed, and names
+without a time are marked.
+"""
 import json
 import pathlib
 import re
@@ -16,13 +19,13 @@ from recorded import CannotRecord
 PERFMAP = sys.argv[1]
 MADE = r"made_"
 MARK = "(?unrecorded-memory)"
-# Of memory that mremap() moved, or made, no mapping was recorded.
+# perf does not record mappings that mremap() has moved or created.
 UNRECORDED = ("moved", "second")
 SHAPES = ("plain", "late", "memfd", "shm", "deleted", *UNRECORDED)
 
 
 def record(place, program, shape, source, call_graph, options=()):
-    """The recording of a run of its own, with the dump beside it."""
+    """Records a run of the program in its own directory, which also contains the dump."""
     work = pathlib.Path(tempfile.mkdtemp(dir=place))
     return recorded.record(work / "perf.data", [program, "200", shape, source], call_graph=call_graph, cwd=work,
                            options=options)
@@ -41,12 +44,12 @@ def own_lines(data, name):
 
 
 def check_stacks(data, shape, source):
-    """The made code and what it calls has its callers up to the root."""
+    """Stacks of the generated code, and of functions that it calls, reach the root."""
     stacks = [json.loads(line) for line in run(PERFMAP, "stacks", data, "--format", "jsonl").splitlines()]
     names = [{frame.get("name") for frame in stack["frames"]} for stack in stacks]
     called = [stack for stack in names if stack & {"made_loop", "spin"}]
     whole = [stack for stack in called if {"made_caller", "main"} <= stack]
-    # A chain of frame pointers lacks the caller before a function has saved its own.
+    # Frame pointers miss the caller until a function has saved its frame pointer.
     assert len(whole) >= 20 and len(whole) >= 0.95 * len(called), (shape, source, len(whole), len(called))
     assert any("made_loop" in stack for stack in whole) and any("spin" in stack for stack in whole), (shape, source)
     lines = own_lines(data, "made_caller") + own_lines(data, "made_loop")
@@ -66,7 +69,7 @@ def check_doctor(data, what):
 
 
 def check_lost_names(data):
-    """Without the map that named it, the code is a finding."""
+    """Without its map, the code is reported as a finding."""
     text = subprocess.run([PERFMAP, "doctor", data, "--map-dir", data.parent / "nowhere", "--format", "json"],
                           capture_output=True, text=True, timeout=120)
     ids = [one["id"] for one in json.loads(text.stdout)["findings"]]
@@ -93,7 +96,7 @@ def check(place, program, shape, source, call_graph, options=()):
 
 
 def clean(data):
-    """The files that the program left where runtimes put theirs."""
+    """Removes maps and code that the program has left in shared directories."""
     for pid in {json.loads(line)["pid"] for line in run(PERFMAP, "stacks", data, "--format", "jsonl").splitlines()}:
         for path in (f"/tmp/perf-{pid}.map", f"/dev/shm/code-{pid}"):
             pathlib.Path(path).unlink(missing_ok=True)

@@ -1,5 +1,7 @@
-"""watch, snapshot and gc from outside: ends, signals, pipes, cost, and what they print.
-watch_command.py PERFMAP SCHEMAS"""
+"""Tests the commands watch, snapshot and gc: watch_command.py PERFMAP SCHEMAS
+
+End of the process, signals, closed pipes, cost, and output.
+"""
 import json
 import os
 import pathlib
@@ -37,7 +39,7 @@ def append(path, text):
         file.write(text)
 
 
-def entries_come_until_the_process_ends(tmp):
+def watch_prints_entries_until_the_process_ends(tmp):
     process = sleeper()
     path = f"{tmp}/perf-{process.pid}.map"
     watch = start("watch", str(process.pid), tmp=tmp)
@@ -58,10 +60,10 @@ def entries_come_until_the_process_ends(tmp):
     assert watch.returncode == 0 and out == "f000 10 last\n", (watch.returncode, out)
     assert "12 entries (" in said and "192 bytes of code" in said, said
     print(f"an entry came after {slowest * 1000:.0f} ms at the latest")
-    assert slowest < 1, slowest  # 50 ms on a machine with nothing else to do
+    assert slowest < 1, slowest  # 50 ms on an idle machine
 
 
-def a_signal_ends_it_with_totals(tmp):
+def a_signal_ends_watch_with_totals(tmp):
     process = sleeper()
     append(f"{tmp}/perf-{process.pid}.map", "1000 10 one\n")
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -74,7 +76,7 @@ def a_signal_ends_it_with_totals(tmp):
     process.wait()
 
 
-def a_closed_pipe_ends_it(tmp):
+def a_closed_pipe_ends_watch(tmp):
     process = sleeper()
     append(f"{tmp}/perf-{process.pid}.map", "1000 10 one\n")
     watch = start("watch", str(process.pid), tmp=tmp)
@@ -86,7 +88,7 @@ def a_closed_pipe_ends_it(tmp):
     process.wait()
 
 
-def it_costs_little_where_nothing_happens(tmp):
+def idle_watch_costs_little(tmp):
     process = sleeper()
     append(f"{tmp}/perf-{process.pid}.map",
            "".join(f"{number:x}000 10 function {number}\n" for number in range(1, 100_000)))
@@ -98,12 +100,12 @@ def it_costs_little_where_nothing_happens(tmp):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     print(f"5 s of nothing cost {used * 1000:.0f} ms")
-    assert out == "" and used < 0.5, used  # sanitizers and a busy machine included
+    assert out == "" and used < 0.5, used  # also with sanitizers and on a busy machine
     process.kill()
     process.wait()
 
 
-def json_fits_its_schemas(tmp):
+def json_matches_its_schemas(tmp):
     process = sleeper()
     append(f"{tmp}/perf-{process.pid}.map", "1000 10 one \udcff\n".encode(
         errors="surrogateescape").decode("latin-1"))
@@ -137,7 +139,7 @@ def json_fits_its_schemas(tmp):
     assert os.path.exists(f"{tmp}/bundle/tmp/perf-{process.pid}.map")
 
 
-def mangled_names_are_readable_in_text(tmp):
+def text_has_demangled_names(tmp):
     process = sleeper()
     append(f"{tmp}/perf-{process.pid}.map", "1000 10 _Z3fooi\n")
     wanted = {(): "1000 10 foo(int)\n", ("--no-demangle",): "1000 10 _Z3fooi\n"}
@@ -199,13 +201,13 @@ def check_schema(value, name):
 
 
 def main():
-    for test in (entries_come_until_the_process_ends, a_signal_ends_it_with_totals,
-                 a_closed_pipe_ends_it, it_costs_little_where_nothing_happens,
-                 mangled_names_are_readable_in_text, a_child_keeps_its_parents_names):
+    for test in (watch_prints_entries_until_the_process_ends, a_signal_ends_watch_with_totals,
+                 a_closed_pipe_ends_watch, idle_watch_costs_little,
+                 text_has_demangled_names, a_child_keeps_its_parents_names):
         with tempfile.TemporaryDirectory() as tmp:
             test(tmp)
     with tempfile.TemporaryDirectory() as tmp:
-        json_fits_its_schemas(tmp)
+        json_matches_its_schemas(tmp)
 
 
 main()

@@ -1,5 +1,7 @@
-"""perfmap write --jitdump from the shell: write_jitdump.py PERFMAP. What is in the dump is told by
-the format's document, not by our reader."""
+"""Tests `perfmap write --jitdump`: write_jitdump.py PERFMAP
+
+Parses the dumps by the format's specification, without our reader.
+"""
 import os
 import pathlib
 import struct
@@ -50,7 +52,7 @@ with tempfile.TemporaryDirectory() as scratch:
         (0x3000, 4, 3, b"line", bytes(4)), (0x4000, 2, 4, b"[f]", bytes(2)),
         (0x5000, 0, 5, b"of no size", b"")]
 
-    # A path names its process, if it does; half a record at the end is cut off.
+    # jit-N.dump belongs to process N; an incomplete record at the end is cut off.
     run("-o", "jit-9.dump", "1000", "1", "first")
     torn = pathlib.Path("jit-9.dump")
     torn.write_bytes(torn.read_bytes() + b"\0\0\0\0\x50\0\0\0torn")
@@ -65,7 +67,7 @@ with tempfile.TemporaryDirectory() as scratch:
     assert pathlib.Path("code.bin").read_bytes() == b"\xc3\0\xc3"
 
 with tempfile.TemporaryDirectory() as scratch:
-    # Many at once wait for each other: no record is lost, no index is there twice.
+    # Concurrent writers wait for each other: no record is lost, and indices are unique.
     os.chdir(scratch)
     pathlib.Path("code.bin").write_bytes(b"\xc3" * (1 << 20))
     command = [PERFMAP, "write", "--jitdump", "-o", "jit-7.dump", "--code", "code.bin"]
@@ -76,7 +78,7 @@ with tempfile.TemporaryDirectory() as scratch:
     assert sorted(load[2] for load in written) == list(range(1, 9))
     assert {load[3] for load in written} == {b"function %d" % i for i in range(1, 9)}
 
-    # Who has it open for writing, and is none of ours, has a buffer or a position of its own.
+    # Refused if another program has the dump open for writing: it has its own buffer or position.
     with open("jit-7.dump", "r+b"):
         run("-o", "jit-7.dump", "1000", "1", "refused", expected=2)
     assert len(loads(pathlib.Path("jit-7.dump").read_bytes(), 7)) == 8
