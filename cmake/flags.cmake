@@ -52,9 +52,9 @@ endfunction()
 set(perfmap_common_headers <algorithm> <array> <functional> <map> <memory> <optional> <span> <string>
   <string_view> <unordered_map> <vector> <tl/expected.hpp>)
 
-# Objects for speed (NAME_fast, what the benchmarks measure, compiled with LEVEL) and objects for size
-# (NAME, all others): -Os makes 40 % of the machine code that -O3 makes, in two thirds of the time.
-# Both have the same settings; what links NAME has the objects of both.
+# Objects compiled for speed (NAME_fast: code that the benchmarks measure, with the option `level`) and
+# for size (NAME: all other code): -Os generates 40 % of the machine code of -O3, in two thirds of the
+# time. Both have the same settings; a target that links NAME gets the objects of both.
 function(perfmap_objects_for_speed_and_size name level)
   add_library(${name} OBJECT)
   add_library(${name}_fast OBJECT)

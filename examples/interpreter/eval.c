@@ -50,12 +50,12 @@ static value call_closure(const closure* callee, value* arguments, int count, in
 }
 
 static value call(const node* what, scope* where) {
-  value arguments[MOST_ARGUMENTS];
+  value arguments[MAX_ARGUMENTS];
   const value callee = evaluate(&what->parts[0], where);
   const int count = what->part_count - 1;
   value result;
   int i;
-  if (count > MOST_ARGUMENTS) fail(what->line, "too many arguments");
+  if (count > MAX_ARGUMENTS) fail(what->line, "too many arguments");
   for (i = 0; i < count; ++i) arguments[i] = evaluate(&what->parts[i + 1], where);
   if (callee.kind == CLOSURE) {
     result = call_closure(callee.closure, arguments, count, what->line);

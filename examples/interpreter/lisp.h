@@ -14,7 +14,7 @@
 #include <perfmap.h>
 #include <stddef.h>
 
-#define MOST_ARGUMENTS 8
+#define MAX_ARGUMENTS 8
 
 typedef const char* symbol; /* interned: the same name is the same pointer */
 
@@ -33,7 +33,7 @@ typedef struct value {
 typedef struct code {
   char* name; /* qualified, such as outer.inner */
   int line;
-  symbol parameters[MOST_ARGUMENTS];
+  symbol parameters[MAX_ARGUMENTS];
   int parameter_count;
   node* body;
   perfmap_trampoline* trampoline; /* NULL: calls are direct */

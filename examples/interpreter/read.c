@@ -6,7 +6,7 @@
 
 #include "lisp.h"
 
-#define MOST_NAME 4096 /* qualified names of nested functions must not take quadratic memory */
+#define MAX_NAME 4096 /* qualified names of nested functions must not take quadratic memory */
 #define DIGITS "0123456789"
 
 static const char* at;
@@ -58,7 +58,7 @@ static symbol read_symbol(void) {
   skip_blanks();
   while (!is_end(at[size])) ++size;
   if (size == 0 || number_size(at) > 0) fail(line, "a name is missing");
-  if (size > MOST_NAME) fail(line, "a name is too long");
+  if (size > MAX_NAME) fail(line, "a name is too long");
   at += size;
   return intern(at - size, size);
 }
@@ -94,7 +94,7 @@ static void read_parts(node* whole, const char* inside) {
 static char* qualified(const char* inside, const char* name) {
   const size_t room = strlen(inside) + strlen(name) + 2;
   char* made;
-  if (room > MOST_NAME) fail(line, "the name of a function is too long");
+  if (room > MAX_NAME) fail(line, "the name of a function is too long");
   made = allocate(room, 1);
   if (*inside != '\0') strcat(strcat(made, inside), ".");
   return strcat(made, name);
@@ -108,7 +108,7 @@ static node read_function(const char* inside, const char* name) {
   function->name = qualified(inside, name);
   function->line = line;
   while (!next_is(')')) {
-    if (function->parameter_count == MOST_ARGUMENTS) fail(line, "too many parameters");
+    if (function->parameter_count == MAX_ARGUMENTS) fail(line, "too many parameters");
     function->parameters[function->parameter_count++] = read_symbol();
   }
   function->body = allocate(1, sizeof(node));

@@ -10,8 +10,8 @@
 
 #include "lisp.h"
 
-#define MOST_STACK ((rlim_t)16 << 20)
-#define MOST_TEXT ((size_t)64 << 20) /* so that counts of lines and nodes fit into an int */
+#define MAX_STACK ((rlim_t)16 << 20)
+#define MAX_TEXT ((size_t)64 << 20) /* so that counts of lines and nodes fit into an int */
 
 const char* program_path;
 static uintptr_t stack_end; /* the stack grows towards lower addresses */
@@ -45,7 +45,7 @@ void* allocate(size_t count, size_t size) {
  * quarter; the rest is for functions that are called at the deepest level. */
 void bound_stack(void) {
   struct rlimit limit;
-  rlim_t size = MOST_STACK;
+  rlim_t size = MAX_STACK;
   if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < size) size = limit.rlim_cur;
   stack_end = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)(size / 2);
 }
@@ -65,7 +65,7 @@ char* read_file(const char* path, size_t* size) {
   *size = 0;
   do {
     *size += got;
-    if (*size > MOST_TEXT) fail(0, "is too long");
+    if (*size > MAX_TEXT) fail(0, "is too long");
     if (*size == room) text = grow(text, (room = 2 * room + 4096) + 1);
     got = fread(text + *size, 1, room - *size, file);
   } while (got > 0);
