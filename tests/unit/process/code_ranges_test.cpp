@@ -1,4 +1,5 @@
-// Memory that was executable counts as code until it is unmapped, or another program begins.
+// Memory that was once executable counts as code until it is unmapped or replaced, or until an
+// exec.
 
 #include "process/code_ranges.hpp"
 
@@ -33,28 +34,28 @@ void map(ProcessTracker& tracker, std::uint64_t time, Address begin, std::uint64
 
 }  // namespace
 
-TEST_CASE("A page that may be written for a moment is code all the same", "[tracker]") {
+TEST_CASE("a page of code that is made writable for a while still counts as code", "[tracker]") {
   ProcessTracker tracker;
   map(tracker, 1, 0x10000, 0x10000, "//anon", kCode);
   map(tracker, 1, 0x40000, 0x1000, "/lib/a", kCode, 0x3000);
   const auto before = tracker.at(7);
-  SECTION("of a runtime") {
+  SECTION("anonymous memory of a runtime") {
     map(tracker, 2, 0x14000, 0x1000, "//anon", kData);
     CHECK(tracker.at(7) == before);
     map(tracker, 3, 0x14000, 0x1000, "//anon", kCode);
     CHECK(tracker.at(7)->find(0x14000)->access.execute);
   }
-  SECTION("of a file, as for relocations in its code") {
+  SECTION("a file, as for text relocations") {
     map(tracker, 2, 0x40000, 0x1000, "/lib/a", kData, 0x3000);
     CHECK(tracker.at(7) == before);
   }
-  SECTION("what lies around it is not") {
+  SECTION("memory next to the code does not become code") {
     map(tracker, 2, 0x8000, 0x20000, "//anon", kData);
     CHECK(text_of(tracker.at(7)) ==
           "8000-10000 rw-p 0; 10000-20000 r-xp 0; 20000-28000 rw-p 0; "
           "40000-41000 r-xp 3000 /lib/a");
   }
-  SECTION("whatever a child does with it, its parent has it") {
+  SECTION("changes in a forked child do not affect its parent") {
     tracker.on_fork({8, 8, 7, 5});
     map(tracker, 6, 0x14000, 0x1000, "//anon", kData);
     CHECK(tracker.at(8)->find(0x14000)->access.execute);
@@ -62,8 +63,7 @@ TEST_CASE("A page that may be written for a moment is code all the same", "[trac
   }
 }
 
-TEST_CASE("Memory is code no more when it is unmapped, replaced, or of another program",
-          "[tracker]") {
+TEST_CASE("unmapping, replacing and exec end the time of code", "[tracker]") {
   ProcessTracker tracker;
   map(tracker, 1, 0x10000, 0x10000, "//anon", kCode);
   map(tracker, 1, 0x40000, 0x2000, "/lib/a", kCode, 0x3000);
@@ -74,7 +74,7 @@ TEST_CASE("Memory is code no more when it is unmapped, replaced, or of another p
           "10000-14000 r-xp 0; 14000-15000 rw-p 0; 15000-20000 r-xp 0; "
           "40000-42000 r-xp 3000 /lib/a");
   }
-  SECTION("replaced by a file, by memory, by another part of the same file") {
+  SECTION("replaced by a file, by anonymous memory, by another part of the same file") {
     map(tracker, 2, 0x10000, 0x1000, "/data", kData);
     map(tracker, 3, 0x10000, 0x1000, "//anon", kData);
     map(tracker, 4, 0x40000, 0x1000, "//anon", kData);
@@ -83,14 +83,14 @@ TEST_CASE("Memory is code no more when it is unmapped, replaced, or of another p
           "10000-11000 rw-p 0; 11000-20000 r-xp 0; "
           "40000-41000 rw-p 0; 41000-42000 rw-p 9000 /lib/a");
   }
-  SECTION("of another program") {
+  SECTION("exec") {
     tracker.on_comm({7, 7, 2, "other", true});
     map(tracker, 3, 0x10000, 0x10000, "//anon", kData);
     CHECK(text_of(tracker.at(7)) == "10000-20000 rw-p 0");
   }
 }
 
-TEST_CASE("A later look at a living process keeps what was code", "[tracker]") {
+TEST_CASE("with_former_code() keeps code that a later memory map shows as data", "[tracker]") {
   MappedFiles files;
   const auto space = [&](std::string_view text) {
     return AddressSpace::of(parse_memory_map(text, files).regions);
@@ -112,7 +112,7 @@ TEST_CASE("A later look at a living process keeps what was code", "[tracker]") {
   CHECK(with_former_code(AddressSpace(), now) == now);
 }
 
-TEST_CASE("Whatever is mapped over what, each page is what the last word about it makes it",
+TEST_CASE("after random map and unmap events, each page has the last file and access",
           "[tracker][property]") {
   struct Page {
     int file = -1;
@@ -137,7 +137,7 @@ TEST_CASE("Whatever is mapped over what, each page is what the last word about i
     if (file < 0) {
       tracker.on_unmap({7, time, {begin * kPage, count * kPage}});
     } else {
-      // Each file is mapped so that a page always shows the same of it.
+      // Each file has a fixed offset per page, so that a page always shows the same content.
       map(tracker, time, begin * kPage, count * kPage, names[file], is_code ? kCode : kData,
           begin * kPage);
     }

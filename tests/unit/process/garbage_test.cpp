@@ -1,4 +1,5 @@
-// What dead processes left: which files may go, which stay, and what enemies put between them.
+// Files that dead processes left: which may be removed, which stay, and what attackers put in the
+// way.
 
 #include "perfmap/profile/garbage.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::PlantedProcess;
 
-/// A /tmp of its own, and a planted process 42, which sees itself as 3.
+/// A separate /tmp, and a planted process 42 that sees itself as 3.
 struct World {
   World() { fs::create_directory(tmp()); }
   std::string tmp() const { return planted.scratch() / "tmp"; }
@@ -49,7 +50,7 @@ void set_time(const std::string& path, time_t seconds) {
 
 }  // namespace
 
-TEST_CASE("files of pids that nobody has go, others stay", "[gc]") {
+TEST_CASE("files of pids without a process can be removed, others stay", "[gc]") {
   const World world;
   for (const char* name : {"perf-7.map", "jit-7.dump", "jitted-7-0.so", "perf-42.map"}) {
     world.put(name);
@@ -66,7 +67,7 @@ TEST_CASE("files of pids that nobody has go, others stay", "[gc]") {
   CHECK_FALSE(world.has("jitted-7-0.so"));
 }
 
-TEST_CASE("names that are not quite those of maps and dumps are no garbage", "[gc]") {
+TEST_CASE("files whose names only resemble those of maps and dumps are not garbage", "[gc]") {
   const World world;
   for (const char* name :
        {"perf-7.map~", "perf-07.map", "perf-0.map", "perf--7.map", "perf-.map", "perf-7.MAP",
@@ -78,7 +79,7 @@ TEST_CASE("names that are not quite those of maps and dumps are no garbage", "[g
   CHECK(world.find().files().empty());
 }
 
-TEST_CASE("only regular files count, and no link is followed", "[gc][hostile]") {
+TEST_CASE("only regular files count, and links are not followed", "[gc][hostile]") {
   const World world;
   const std::string secret = world.planted.scratch().write("secret", "mine");
   fs::create_symlink(secret, world.tmp() + "/perf-7.map");
@@ -88,20 +89,20 @@ TEST_CASE("only regular files count, and no link is followed", "[gc][hostile]") 
   CHECK(world.find().files().empty());
 }
 
-TEST_CASE("what stands in a file's place when it is to go, stays", "[gc][hostile]") {
+TEST_CASE("a file that was replaced or changed since the search is not removed", "[gc][hostile]") {
   const World world;
   const std::string path = world.put("perf-7.map");
   Garbage garbage = world.find();
-  SECTION("a link") {
+  SECTION("replaced by a link") {
     fs::remove(path);
     fs::create_symlink(world.planted.scratch().write("secret", "mine"), path);
   }
-  SECTION("a FIFO") {
+  SECTION("replaced by a FIFO") {
     fs::remove(path);
     REQUIRE(::mkfifo(path.c_str(), 0666) == 0);
   }
-  SECTION("another file") { fs::rename(world.put("other", "1000 10 other\n"), path); }
-  SECTION("the same file, with more in it") {
+  SECTION("replaced by another file") { fs::rename(world.put("other", "1000 10 other\n"), path); }
+  SECTION("the same file, with a line appended") {
     world.put("perf-7.map", "1000 10 name\n2000 10 b\n");
   }
   const auto removed = garbage.remove(garbage.files()[0]);
@@ -111,7 +112,7 @@ TEST_CASE("what stands in a file's place when it is to go, stays", "[gc][hostile
   CHECK(world.has("perf-7.map"));
 }
 
-TEST_CASE("a process that begins between look and removal keeps its file", "[gc]") {
+TEST_CASE("a process that starts between search and removal keeps its file", "[gc]") {
   const World world;
   world.put("perf-43.map");
   Garbage garbage = world.find();
@@ -122,7 +123,7 @@ TEST_CASE("a process that begins between look and removal keeps its file", "[gc]
   CHECK(world.has("perf-43.map"));
 }
 
-TEST_CASE("a file that is older than the process that has its pid may go", "[gc]") {
+TEST_CASE("a file that is older than the process with its pid can be removed", "[gc]") {
   const World world;
   const std::string path = world.put("perf-42.map");
   world.planted.scratch().write("proc/stat", "btime 1000000\n");
@@ -133,7 +134,8 @@ TEST_CASE("a file that is older than the process that has its pid may go", "[gc]
   };
   const auto c = GENERATE(values<Case>({{1'000'000, true},
                                         {1'000'930, true},
-                                        {1'000'970, false},  // clocks are set
+                                        {1'000'970, false},  // tolerance, because clocks are
+                                                             // adjusted
                                         {1'001'001, false}}));
   CAPTURE(c.time);
   set_time(path, c.time);
@@ -144,21 +146,22 @@ TEST_CASE("a file that is older than the process that has its pid may go", "[gc]
   CHECK(garbage.remove(file).has_value() == c.may_go);
 }
 
-TEST_CASE("a pid in another namespace keeps its files, if its /tmp may be ours", "[gc]") {
+TEST_CASE("a file stays if a process in another namespace has its pid and perhaps our /tmp",
+          "[gc]") {
   const World world;
   world.put("perf-3.map");
-  SECTION("it has a /tmp of its own") {
+  SECTION("it has its own /tmp") {
     fs::create_directories(world.planted.path("root" + world.tmp()));
     CHECK(only(world.find()).why == GarbageWhy::dead);
   }
   SECTION("it has no such directory") { CHECK(only(world.find()).why == GarbageWhy::dead); }
-  SECTION("nobody can tell") {
+  SECTION("its root cannot be examined") {
     fs::remove_all(world.planted.path("root"));
     const GarbageFile file = only(world.find());
     CHECK(file.why == GarbageWhy::other_namespace);
     CHECK(file.user == 42);
   }
-  SECTION("a link may lead here") {
+  SECTION("a link in its root may lead to our /tmp") {
     const std::string path = world.planted.path("root" + world.tmp());
     fs::create_directories(fs::path(path).parent_path());
     fs::create_symlink("elsewhere", path);
@@ -166,7 +169,7 @@ TEST_CASE("a pid in another namespace keeps its files, if its /tmp may be ours",
   }
 }
 
-TEST_CASE("what a process has mapped or open stays, whatever its pid", "[gc]") {
+TEST_CASE("a file that a process has mapped or open stays, even if its pid is dead", "[gc]") {
   const World world;
   const std::string path = world.put("jit-7.dump");
   SECTION("mapped") {
@@ -184,7 +187,7 @@ TEST_CASE("what a process has mapped or open stays, whatever its pid", "[gc]") {
   CHECK(file.user == 42);
 }
 
-TEST_CASE("files of other users stay unless root says otherwise", "[gc]") {
+TEST_CASE("files of other users stay unless any_owner is set", "[gc]") {
   const World world;
   const std::string path = world.put("perf-7.map");
   if (::geteuid() != 0) {
@@ -196,7 +199,7 @@ TEST_CASE("files of other users stay unless root says otherwise", "[gc]") {
   CHECK(only(world.find({.any_owner = true})).why == GarbageWhy::dead);
 }
 
-TEST_CASE("a huge file costs no more than a small one", "[gc][hostile]") {
+TEST_CASE("a huge sparse file is found and removed like a small one", "[gc][hostile]") {
   const World world;
   const std::string path = world.put("perf-7.map");
   REQUIRE(::truncate(path.c_str(), off_t{1} << 40) == 0);
@@ -206,7 +209,7 @@ TEST_CASE("a huge file costs no more than a small one", "[gc][hostile]") {
   CHECK_FALSE(world.has("perf-7.map"));
 }
 
-TEST_CASE("a file that somebody else removed is gone, too", "[gc]") {
+TEST_CASE("removing a file that is already gone succeeds", "[gc]") {
   const World world;
   fs::remove(world.put("perf-7.map"));
   const std::string path = world.put("perf-7.map");
@@ -215,7 +218,7 @@ TEST_CASE("a file that somebody else removed is gone, too", "[gc]") {
   CHECK(garbage.remove(only(garbage)));
 }
 
-TEST_CASE("a zombie has no files any more", "[gc]") {
+TEST_CASE("the file of a zombie can be removed", "[gc]") {
   const World world;
   world.put("perf-42.map");
   world.planted.start(1000, 'Z');

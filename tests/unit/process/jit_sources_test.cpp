@@ -1,4 +1,4 @@
-// The perf map and the jitdumps of a process, as they grow, and as programs and pids come and go.
+// The perf map and the jitdumps of a process: while they grow, and across exec and reuse of pids.
 
 #include <fcntl.h>
 #include <filesystem>
@@ -44,7 +44,7 @@ struct Tracked {
 
 }  // namespace
 
-TEST_CASE("a process's map answers where code can be, and grows", "[jit]") {
+TEST_CASE("a process's map names code in executable memory, and its new lines are read", "[jit]") {
   Tracked world;
   world.refresh();
   CHECK(world.tracker.jit(42) == nullptr);
@@ -64,7 +64,7 @@ TEST_CASE("a process's map answers where code can be, and grows", "[jit]") {
   CHECK(world.name_at(0x1008) == "one");
 }
 
-TEST_CASE("a jitdump that comes later is taken in, and its times count", "[jit]") {
+TEST_CASE("a jitdump that appears later is read, and its names win over the map's", "[jit]") {
   Tracked world;
   world.planted.put(kMap, "1000 10 from the map\n3000 10 map only\n");
   world.refresh();
@@ -75,7 +75,7 @@ TEST_CASE("a jitdump that comes later is taken in, and its times count", "[jit]"
   world.refresh();
   CHECK(world.name_at(0x1000) == "loaded");
   CHECK(world.name_at(0x3000) == "map only");
-  // What is gone keeps what it had, and the rest goes on growing.
+  // A removed file keeps its entries, and the other sources still grow.
   std::filesystem::remove(world.planted.path(kMap));
   world.planted.append("root/tmp/jit-3.dump",
                        test::DumpBytes().load_of_size(6, 0x4000, 0x10, "later").text());
@@ -85,7 +85,7 @@ TEST_CASE("a jitdump that comes later is taken in, and its times count", "[jit]"
   REQUIRE(world.tracker.jit(42)->resolver().timelines().size() == 1);
 }
 
-TEST_CASE("a map that is older than its process is another's", "[jit][hostile]") {
+TEST_CASE("a map that is older than its process is refused", "[jit][hostile]") {
   Tracked world;
   const std::string path = world.planted.put(kMap, "1000 10 old\n");
   timespec long_ago[2] = {{1000, 0}, {1000, 0}};
@@ -101,14 +101,14 @@ TEST_CASE("a map that is older than its process is another's", "[jit][hostile]")
   CHECK(world.name_at(0x2000) == "new");
 }
 
-TEST_CASE("after an exec the former program's names are gone", "[jit]") {
+TEST_CASE("after an exec the names of the former program are gone", "[jit]") {
   Tracked world;
   world.planted.put(kMap, "1000 10 old\n");
   world.refresh();
   CHECK(world.name_at(0x1000) == "old");
   world.planted.put("auxv", "second program");
   world.planted.append(kMap, "2000 10 the second's\n");
-  world.refresh();  // before anybody has seen that
+  world.refresh();  // before the exec was noticed
   CHECK(world.name_at(0x2000) == "-");
   CHECK(world.import(20) == Imported::began);
   CHECK(world.tracker.find(42)->began == ProcessBegin::executed);
@@ -116,34 +116,34 @@ TEST_CASE("after an exec the former program's names are gone", "[jit]") {
   CHECK(world.name_at(0x1000) == "-");
   world.refresh();
   CHECK(world.name_at(0x1000) == "-");
-  CHECK(world.name_at(0x2000) == "-");  // nobody knows whose it is
+  CHECK(world.name_at(0x2000) == "-");  // it may belong to either program
   CHECK(world.name_at(0x1000, 15) == "old");
-  SECTION("what is appended counts") {
+  SECTION("appended lines count") {
     world.planted.append(kMap, "1008 10 new\n");
     world.refresh();
     CHECK(world.name_at(0x1000) == "-");
     CHECK(world.name_at(0x1008) == "new");
   }
-  SECTION("a map that was written anew counts") {
+  SECTION("a rewritten map counts") {
     world.planted.put(kMap, "1000 10 new and longer than the old one\n");
     world.refresh();
     CHECK(world.name_at(0x1000) == "new and longer than the old one");
   }
-  SECTION("so does another file") {
+  SECTION("a new file counts") {
     std::filesystem::remove(world.planted.path(kMap));
-    world.planted.put("root/tmp/x", "");  // so that the inode is another
+    world.planted.put("root/tmp/x", "");  // so that the inode differs
     world.planted.put(kMap, "1000 10 new\n");
     world.refresh();
     CHECK(world.name_at(0x1000) == "new");
   }
 }
 
-TEST_CASE("another process with the same pid does not answer with the old names", "[jit]") {
+TEST_CASE("a process that reuses a pid does not get the names of the former one", "[jit]") {
   Tracked world;
   world.planted.put(kMap, "1000 10 old\n");
   world.refresh();
   world.planted.start(2000);
-  // Before anybody has looked, the sources stay the old process's, and take in nothing.
+  // Until the change is noticed, the sources still belong to the old process and read nothing new.
   world.planted.append(kMap, "2000 10 new\n");
   world.refresh();
   CHECK(world.name_at(0x2000) == "-");
@@ -158,7 +158,7 @@ TEST_CASE("another process with the same pid does not answer with the old names"
   CHECK(*world.tracker.refresh_jit(42) == nullptr);
 }
 
-TEST_CASE("what a child got by fork goes by its parent's names", "[jit]") {
+TEST_CASE("a forked child uses its parent's names for the memory that it inherited", "[jit]") {
   ProcessTracker tracker;
   MmapEvent event;
   event.pid = 7;
@@ -189,7 +189,7 @@ TEST_CASE("what a child got by fork goes by its parent's names", "[jit]") {
   CHECK(name_at(0x1800) == "child");
 }
 
-TEST_CASE("sources of living processes hold no descriptors", "[jit]") {
+TEST_CASE("the sources of living processes hold no descriptors", "[jit]") {
   const auto descriptors = [] {
     const std::filesystem::directory_iterator all("/proc/self/fd");
     return std::distance(begin(all), end(all));

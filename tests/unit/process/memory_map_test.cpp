@@ -1,4 +1,5 @@
-// /proc/PID/maps: what its lines say, and what stands behind them.
+// Parsing /proc/PID/maps: fields, kinds of mappings, malformed lines, and the files shared by
+// regions.
 
 #include <string>
 
@@ -22,7 +23,7 @@ Region only_region(const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("a line of /proc/PID/maps is a region with all that it says", "[memory]") {
+TEST_CASE("a line of /proc/PID/maps becomes a region with all its fields", "[memory]") {
   const Region region = only_region(
       "7f35d2a28000-7f35d2b9d000 r-xs 00028000 fe:0a 1315094                    /usr/lib/a b.so\n");
   CHECK(region.range == AddressRange{0x7f35d2a28000, 0x175000});
@@ -37,8 +38,7 @@ TEST_CASE("a line of /proc/PID/maps is a region with all that it says", "[memory
             .range.end() == 0xffffffffff601000);
 }
 
-TEST_CASE("what a region is called tells its kind, and whether a JIT's code may be there",
-          "[memory]") {
+TEST_CASE("the name of a region gives its kind, and whether JIT code may be there", "[memory]") {
   struct Case {
     std::string written;
     std::string kind;
@@ -80,12 +80,12 @@ TEST_CASE("what a region is called tells its kind, and whether a JIT's code may 
   CHECK(!perf_asks_its_map(data));
 }
 
-TEST_CASE("a newline in a name is written as an escape, and nothing else is", "[memory]") {
+TEST_CASE("in names only the escape of a newline is decoded", "[memory]") {
   CHECK(only_region("1000-2000 r-xp 0 0:0 7 /tmp/a\\012b\\134c\n").file->name == "/tmp/a\nb\\134c");
   CHECK(only_region("1000-2000 r-xp 0 0:0 7 /tmp/a \\012 (deleted)\n").file->name == "/tmp/a \n");
 }
 
-TEST_CASE("a line that makes no sense costs that line", "[memory][hostile]") {
+TEST_CASE("a malformed line is skipped and counted", "[memory][hostile]") {
   const auto bad = GENERATE(values<std::string>({
       "x",
       "1000",
@@ -113,8 +113,7 @@ TEST_CASE("a line that makes no sense costs that line", "[memory][hostile]") {
   CHECK(map.regions[1].range.begin == 3);
 }
 
-TEST_CASE("regions that show the same file share it, and it goes with the last of them",
-          "[memory]") {
+TEST_CASE("regions of the same file share it, and it is freed with the last of them", "[memory]") {
   MappedFiles files;
   const std::string text = "1000-2000 r-xp 0 8:1 7 /lib/a.so\n2000-3000 rw-p 0 8:1 7 /lib/a.so\n";
   {
@@ -127,7 +126,8 @@ TEST_CASE("regions that show the same file share it, and it goes with the last o
   CHECK(files.size() == 0);
 }
 
-TEST_CASE("every machine's registers are known on any host", "[registers]") {
+TEST_CASE("preferred registers and ELF machine numbers are known for every machine",
+          "[registers]") {
   CHECK(preferred_regs_mask(Machine::x86_64) == 0xff01ff);
   CHECK(preferred_regs_mask(Machine::x86) == 0x1ff);
   CHECK(preferred_regs_mask(Machine::aarch64) == 0x1fff80000);

@@ -1,4 +1,4 @@
-// /proc/PID as an answer, and as a tree that an enemy made.
+// Reading /proc/PID: from a well-behaved tree, and from one that an attacker made.
 
 #include <fcntl.h>
 #include <filesystem>
@@ -51,7 +51,7 @@ Region region_of(const std::string& name, const std::string& inode_of) {
       {0x1000, 0x1000}, 0, std::make_shared<const MappedFile>(file), {true, false, true, false}};
 }
 
-/// Every question that can be asked, as outcomes.
+/// The outcomes of all queries.
 std::vector<std::string> ask_all(const ProcSource& process) {
   MappedFiles files;
   return {outcome(process.status()),       outcome(process.memory_map(files)),
@@ -61,7 +61,7 @@ std::vector<std::string> ask_all(const ProcSource& process) {
 
 }  // namespace
 
-TEST_CASE("a process says who it is and what it has", "[proc]") {
+TEST_CASE("ProcSource reads identity, status, memory map, command line and environment", "[proc]") {
   const PlantedProcess planted;
   planted.start(77, 'R', "a) R (b\n)");
   planted.put("maps", "1000-2000 r-xp 0 8:1 7 /bin/a\nnonsense\n");
@@ -87,7 +87,7 @@ TEST_CASE("a process says who it is and what it has", "[proc]") {
   CHECK(**process.executable() == "/usr/bin/node");
 }
 
-TEST_CASE("a process that is gone, or another one by now, answers nothing", "[proc]") {
+TEST_CASE("every query fails cleanly after the process ended or its pid was reused", "[proc]") {
   const PlantedProcess planted;
   planted.put("cmdline", "x");
   planted.put("environ", "x");
@@ -106,7 +106,7 @@ TEST_CASE("a process that is gone, or another one by now, answers nothing", "[pr
   CHECK(!process.is_alive());
 }
 
-TEST_CASE("a pid that nobody has is no error", "[proc]") {
+TEST_CASE("a pid without a process is not an error", "[proc]") {
   const PlantedProcess planted;
   for (const pid_t pid : {0, -1, 43, 2147483647}) {
     CHECK(outcome(ProcSource::open(pid, planted.roots())) == "gone");
@@ -114,7 +114,8 @@ TEST_CASE("a pid that nobody has is no error", "[proc]") {
   CHECK(outcome(ProcSource::open(1, {.proc = "/nowhere"})) == "gone");
 }
 
-TEST_CASE("what stands in the place of a file of /proc is not opened", "[proc][hostile]") {
+TEST_CASE("anything but a regular file in place of a file of /proc is not opened",
+          "[proc][hostile]") {
   const PlantedProcess planted;
   const ProcSource process = opened(planted);
   MappedFiles files;
@@ -123,7 +124,7 @@ TEST_CASE("what stands in the place of a file of /proc is not opened", "[proc][h
     fs::create_symlink("/proc/self/maps", planted.path("maps"));
     CHECK(outcome(process.memory_map(files)) == "refused");
   }
-  SECTION("a FIFO, which would wait for ever") {
+  SECTION("a FIFO, whose open would block") {
     REQUIRE(::mkfifo(planted.path("maps").c_str(), 0600) == 0);
     CHECK(outcome(process.memory_map(files)) == "refused");
     fs::remove(planted.path("stat"));
@@ -141,8 +142,8 @@ TEST_CASE("what stands in the place of a file of /proc is not opened", "[proc][h
     }
     CHECK(outcome(process.memory_map(files)) == "refused");
   }
-  SECTION("nothing") { CHECK(outcome(process.memory_map(files)) == "not found"); }
-  SECTION("a file that is said to be huge") {
+  SECTION("a missing file") { CHECK(outcome(process.memory_map(files)) == "not found"); }
+  SECTION("a file that claims to be huge") {
     std::ofstream(planted.path("stat")) << "x";
     fs::resize_file(planted.path("stat"), std::uintmax_t{1} << 40);
     CHECK(outcome(ProcSource::open(42, planted.roots())) == "bad format");
@@ -152,14 +153,13 @@ TEST_CASE("what stands in the place of a file of /proc is not opened", "[proc][h
     const auto words = process.command_line();
     CHECK(outcome(words) == "answer");
   }
-  SECTION("the directory itself is a link") {
+  SECTION("the process directory is a link") {
     fs::create_directory_symlink(planted.path(""), planted.scratch() / "proc/43");
     CHECK(outcome(ProcSource::open(43, planted.roots())) == "refused");
   }
 }
 
-TEST_CASE("the file of a region is found below the process's root, and nowhere else",
-          "[proc][hostile]") {
+TEST_CASE("the file of a region is looked up only below the process's root", "[proc][hostile]") {
   const PlantedProcess planted;
   const ProcSource process = opened(planted);
   const std::string lib = planted.put("root/lib/a.so", "the process's");
@@ -174,11 +174,11 @@ TEST_CASE("the file of a region is found below the process's root, and nowhere e
   CHECK(open("/lib/b.so", lib) == "not found");
   CHECK(open("//anon", lib).starts_with("error"));
 
-  SECTION("a link as last component") {
+  SECTION("a link as the last component") {
     fs::create_symlink("a.so", planted.path("root/lib/l.so"));
     CHECK(open("/lib/l.so", planted.path("root/lib/l.so")) == "refused");
   }
-  SECTION("a link to a directory leads within the root") {
+  SECTION("links to directories are resolved within the root") {
     fs::create_directory_symlink("/lib", planted.path("root/inside"));
     CHECK(open("/inside/a.so", lib) == "answer");
     fs::create_directory_symlink("/etc", planted.path("root/outside"));
@@ -197,7 +197,7 @@ TEST_CASE("the file of a region is found below the process's root, and nowhere e
     REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
     CHECK(open("/lib/fifo", fifo) == "refused");
   }
-  SECTION("a device, and a file of the kernel's") {
+  SECTION("a device, and a file of /proc") {
     const std::string device = planted.path("root/lib/null");
     if (::mknod(device.c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0) {
       CHECK(open("/lib/null", device) == "refused");
@@ -208,7 +208,7 @@ TEST_CASE("the file of a region is found below the process's root, and nowhere e
     REQUIRE(!open_found(kernels, "version"));
     CHECK(open_found(kernels, "version").error().code == Errc::refused);
   }
-  SECTION("a file of many holes") {
+  SECTION("a huge sparse file") {
     fs::resize_file(lib, std::uintmax_t{1} << 40);
     CHECK(open("/lib/a.so", lib) == "too large");
   }
@@ -233,7 +233,7 @@ TEST_CASE("without openat2 no link is followed at all", "[proc][hostile]") {
   CHECK(!found("/link/a.so"));
   CHECK(!found("/lib/../lib/a.so"));
   CHECK(!found("/" + std::string(300, 'x')));
-  // A link is found as a link, which open_found() refuses.
+  // The link itself is found, and open_found() refuses it.
   const Descriptor link = find_below_by_steps(root.get(), "/lib/l.so");
   REQUIRE(link.is_open());
   CHECK(open_found(link, "l.so").error().code == Errc::refused);

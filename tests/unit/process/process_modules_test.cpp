@@ -1,4 +1,4 @@
-// The files of regions, opened through one cache: planted processes, each in a tree of its own.
+// Opening the files of regions through one cache. Each planted process has its own tree.
 
 #include <filesystem>
 #include <string>
@@ -23,7 +23,7 @@ std::string elf_with(const std::string& function, std::string_view build_id = {}
   return elf.symbols({{function, 0x1000, 0x10}}).text();
 }
 
-/// A region that shows the file at `path` below the process's root.
+/// A region that maps the file at `path` below the process's root.
 Region region_at(const PlantedProcess& planted, const std::string& path) {
   struct stat status {};
   ::lstat(planted.path("root" + path).c_str(), &status);
@@ -66,25 +66,24 @@ TEST_CASE("processes that map the same file share a module, and it is opened onc
   CHECK(cache.statistics().opened == 1);
   CHECK(cache.statistics().hits == 1);
 
-  // Written anew in place, it is another file under the same inode.
+  // Rewritten in place, it has the same inode but other content.
   first.put("root/lib/a.so", elf_with("g"));
   CHECK(function_of(open(region_at(first, "/lib/a.so"), &one)) == "g");
   CHECK(cache.statistics().opened == 2);
 }
 
-TEST_CASE("what a region's name leads to is believed as open_region() believes it",
-          "[process-modules][hostile]") {
+TEST_CASE("open_through() refuses the same files as open_region()", "[process-modules][hostile]") {
   const PlantedProcess planted;
   const ProcSource process = opened(planted);
   planted.put("root/lib/a.so", elf_with("f"));
   ModuleCache cache;
   const auto open = open_through(cache);
   const Region mapped = region_at(planted, "/lib/a.so");
-  SECTION("another file has its path") {
+  SECTION("another file has its path now") {
     fs::rename(planted.put("root/lib/new", elf_with("g")), planted.path("root/lib/a.so"));
     CHECK(open(mapped, &process).error().code == Errc::refused);
   }
-  SECTION("a FIFO, which would wait for ever") {
+  SECTION("a FIFO, whose open would block") {
     fs::remove(planted.path("root/lib/a.so"));
     REQUIRE(::mkfifo(planted.path("root/lib/a.so").c_str(), 0600) == 0);
     CHECK(open(region_at(planted, "/lib/a.so"), &process).error().code == Errc::refused);
@@ -93,7 +92,7 @@ TEST_CASE("what a region's name leads to is believed as open_region() believes i
     fs::create_directory_symlink("/etc", planted.path("root/outside"));
     CHECK(open(region_at(planted, "/outside/passwd"), &process).error().code == Errc::not_found);
   }
-  SECTION("no ELF file, which is read once") {
+  SECTION("a file that is not ELF, which is read once") {
     planted.put("root/lib/data", "text");
     const Region region = region_at(planted, "/lib/data");
     CHECK(open(region, &process).error().code == Errc::bad_format);
@@ -122,7 +121,7 @@ TEST_CASE("debug files come from below the process's root", "[process-modules]")
         "from_debug_file");
 }
 
-TEST_CASE("of a process that is gone, what the cache knows by build-id is left",
+TEST_CASE("for a process that is gone, only modules cached by build id are found",
           "[process-modules]") {
   const PlantedProcess planted;
   planted.put("root/lib/a.so", elf_with("f", "abc"));
@@ -141,7 +140,7 @@ TEST_CASE("of a process that is gone, what the cache knows by build-id is left",
   CHECK(*open(region, nullptr) == *module);
 }
 
-TEST_CASE("a vdso is read from memory, and shared by those whose bytes are the same",
+TEST_CASE("a vdso is read from memory and shared by processes if its bytes are equal",
           "[process-modules]") {
   const std::string padding(0x1000, '\0');
   std::string image = elf_with("__vdso_time", "vdso");
@@ -168,7 +167,7 @@ TEST_CASE("a vdso is read from memory, and shared by those whose bytes are the s
   CHECK(*open(region, &one) == *module);
 }
 
-TEST_CASE("a tracker asks for each process's vdso, and once for a file of all",
+TEST_CASE("a tracker opens the vdso for each process, and a file once for all processes",
           "[process-modules]") {
   const PlantedProcess planted;
   int asked = 0;

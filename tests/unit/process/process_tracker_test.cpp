@@ -1,4 +1,4 @@
-// Recorded events: who had which pid when, and what was mapped where.
+// Recorded events: which process had a pid at a time, and what was mapped.
 
 #include "perfmap/profile/process_tracker.hpp"
 
@@ -28,7 +28,7 @@ MmapEvent mmap_of(pid_t pid, std::uint64_t time, Address begin, std::uint64_t si
 
 }  // namespace
 
-TEST_CASE("an address space is what was mapped at the time that is asked for", "[tracker]") {
+TEST_CASE("at() returns the address space at the given time", "[tracker]") {
   ProcessTracker tracker;
   CHECK(tracker.at(7) == nullptr);
   tracker.on_mmap(mmap_of(7, 10, 0x1000, 0x1000, "/bin/a"));
@@ -46,7 +46,7 @@ TEST_CASE("an address space is what was mapped at the time that is asked for", "
   CHECK(space->find(0x5000)->file->name == "/lib/b");
 }
 
-TEST_CASE("what is mapped over part of a region leaves the rest, with its offset", "[tracker]") {
+TEST_CASE("mapping over part of a region keeps the rest, with its offset", "[tracker]") {
   ProcessTracker tracker;
   tracker.on_mmap(mmap_of(7, 1, 0x1000, 0x4000, "/bin/a", 0x100));
   tracker.on_mmap(mmap_of(7, 2, 0x2000, 0x1000, "//anon", 0x2000));
@@ -63,7 +63,7 @@ TEST_CASE("what is mapped over part of a region leaves the rest, with its offset
     CHECK(text_of(tracker.at(7, 3)).empty());
     CHECK(text_of(tracker.at(7)) == "1000-4000 r-xp 1000 /lib/c.so");
   }
-  SECTION("mremap to another place") {
+  SECTION("mremap to another address") {
     tracker.on_unmap({7, 3, {0x3000, 0x2000}});
     tracker.on_mmap(mmap_of(7, 3, 0x9000, 0x2000, "/bin/a", 0x2100));
     CHECK(text_of(tracker.at(7)) ==
@@ -71,7 +71,7 @@ TEST_CASE("what is mapped over part of a region leaves the rest, with its offset
   }
 }
 
-TEST_CASE("exec is another generation, and drops all maps when it maps something", "[tracker]") {
+TEST_CASE("exec starts a new generation, and its first mapping drops the old ones", "[tracker]") {
   ProcessTracker tracker;
   tracker.on_mmap(mmap_of(7, 1, 0x1000, 0x1000, "/bin/sh"));
   tracker.on_comm({7, 7, 2, "sh", false});
@@ -90,7 +90,8 @@ TEST_CASE("exec is another generation, and drops all maps when it maps something
   CHECK(tracker.find(7)->until == ProcessTracker::kNow);
 }
 
-TEST_CASE("a fork shares its parent's memory until one of the two changes it", "[tracker]") {
+TEST_CASE("a forked child shares its parent's address space until one of them changes it",
+          "[tracker]") {
   ProcessTracker tracker;
   tracker.on_mmap(mmap_of(7, 1, 0x1000, 0x1000, "/bin/a"));
   tracker.on_fork({8, 8, 7, 5});
@@ -123,7 +124,7 @@ TEST_CASE("a process ends with its last thread", "[tracker]") {
   CHECK(tracker.living().empty());
 }
 
-TEST_CASE("a reused pid is another process, whether or not its end was seen", "[tracker]") {
+TEST_CASE("a reused pid is a new process, even if the exit was not seen", "[tracker]") {
   ProcessTracker tracker;
   const bool end_was_seen = GENERATE(true, false);
   tracker.on_mmap(mmap_of(7, 1, 0x1000, 0x1000, "/bin/old"));
@@ -137,7 +138,7 @@ TEST_CASE("a reused pid is another process, whether or not its end was seen", "[
   CHECK(text_of(tracker.at(7)) == "3000-4000 r-xp 0 /bin/new");
 }
 
-TEST_CASE("an event with an earlier time counts as if it came at the last", "[tracker]") {
+TEST_CASE("an event with an earlier time counts from the time of the last event", "[tracker]") {
   ProcessTracker tracker;
   tracker.on_mmap(mmap_of(7, 50, 0x1000, 0x1000, "/bin/a"));
   tracker.on_mmap(mmap_of(7, 20, 0x1000, 0x1000, "/bin/b"));
@@ -151,7 +152,7 @@ TEST_CASE("an event with an earlier time counts as if it came at the last", "[tr
   CHECK(tracker.find(8, UINT64_MAX - 1) == nullptr);
 }
 
-TEST_CASE("a pid that nobody has is made known by the callback, once", "[tracker]") {
+TEST_CASE("find_pid() calls the callback for an unknown pid, once", "[tracker]") {
   ProcessTracker tracker;
   int calls = 0;
   const ProcessTracker::Create create = [&calls](ProcessTracker& which, pid_t pid) {
@@ -172,7 +173,7 @@ TEST_CASE("a pid that nobody has is made known by the callback, once", "[tracker
   CHECK(tracker.find_pid(8, failure).error().message == "no");
 }
 
-TEST_CASE("what happened before a time can be forgotten", "[tracker]") {
+TEST_CASE("forget_before() drops the history before a time", "[tracker]") {
   ProcessTracker tracker;
   for (std::uint64_t time = 1; time <= 1000; ++time) {
     tracker.on_mmap(mmap_of(7, time, time % 10 * 0x1000, 0x1000, "/bin/a", time));

@@ -1,4 +1,4 @@
-// Snapshots of processes that were forked: what their parents wrote is in them, too.
+// Snapshots of forked processes also contain what their parents wrote.
 
 #include <filesystem>
 #include <string>
@@ -17,7 +17,7 @@ using test::PlantedProcess;
 
 constexpr const char* kMaps = "a000-b000 r-xp 00000000 00:01 9 /opt/jit-3.dump\n";
 
-/// A planted process, and where its snapshot goes.
+/// A planted process, and the directory for its snapshot.
 struct World {
   World() { planted.put("maps", kMaps); }
   std::string directory() const { return planted.scratch() / "bundle"; }
@@ -36,8 +36,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("a dump that is older than the child is its parent's, and nothing is left out",
-          "[snapshot]") {
+TEST_CASE("a dump that is older than the child is taken from its parent", "[snapshot]") {
   World world;
   const test::Scratch& scratch = world.planted.scratch();
   scratch.write("proc/7/status", "Name:\tnode\nTgid:\t7\nUid:\t0\t7\t0\t0\nNStgid:\t7\t2\n");
@@ -49,7 +48,7 @@ TEST_CASE("a dump that is older than the child is its parent's, and nothing is l
                     test::DumpBytes().header().load_of_size(5, 0x1000, 0x10, "loaded").text());
   fs::create_directories(world.planted.path("root/opt"));
   fs::create_hard_link(dump, world.planted.path("root/opt/jit-3.dump"));
-  world.planted.start(400'000'000'000);  // in 2096
+  world.planted.start(400'000'000'000);  // the child starts in 2096
   const TakenSnapshot taken = world.taken();
   CHECK(taken.manifest.parents == std::vector<pid_t>{7});
   CHECK(taken.manifest.left_out.empty());
@@ -58,20 +57,20 @@ TEST_CASE("a dump that is older than the child is its parent's, and nothing is l
   const auto snapshot = Snapshot::open(world.directory());
   REQUIRE(snapshot);
   CHECK(snapshot->manifest() == taken.manifest);
-  // Its own file, if it was written since the fork: once.
+  // Its own file, if it was written after the fork, is taken once.
   fs::remove_all(world.directory());
   world.planted.start(1000);
   const TakenSnapshot own = world.taken();
   REQUIRE(own.manifest.files.size() == 1);
   CHECK(own.manifest.files[0].path == "proc/42/root/opt/jit-3.dump");
-  // Another program has nothing of it.
+  // A child that runs another program inherits nothing.
   fs::remove_all(world.directory());
   scratch.write("proc/7/auxv", "another program");
   CHECK(world.taken().manifest.parents.empty());
   CHECK_FALSE(fs::exists(world.directory() + "/proc/7"));
 }
 
-TEST_CASE("a bundle with links or FIFOs in the place of a parent's files is refused",
+TEST_CASE("a bundle with links or FIFOs in place of a parent's files is refused",
           "[snapshot][hostile]") {
   World world;
   world.taken();
@@ -87,7 +86,7 @@ TEST_CASE("a bundle with links or FIFOs in the place of a parent's files is refu
   CHECK(snapshot.error().code == Errc::refused);
 }
 
-TEST_CASE("a bundle with very many processes is refused", "[snapshot][hostile]") {
+TEST_CASE("a bundle with too many processes is refused", "[snapshot][hostile]") {
   World world;
   world.taken();
   for (int pid = 100; pid < 170; ++pid) {

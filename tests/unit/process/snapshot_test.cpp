@@ -1,4 +1,4 @@
-// A process as it was once: taken, moved elsewhere, opened again; and bundles that enemies made.
+// Snapshots of processes: taken, moved, opened again; and bundles made by attackers.
 
 #include "perfmap/profile/snapshot.hpp"
 
@@ -23,7 +23,7 @@ constexpr const char* kMaps =
     "1000-9000 r-xp 00000000 00:00 0 \n"
     "a000-b000 r-xp 00000000 00:01 9 /opt/jit-3.dump\n";
 
-/// A planted process, and where its snapshot goes.
+/// A planted process, and the directory for its snapshot.
 struct World {
   World() { planted.put("maps", kMaps); }
   std::string directory() const { return planted.scratch() / "bundle"; }
@@ -58,7 +58,7 @@ std::size_t count_of(const std::string& directory) {
 
 }  // namespace
 
-TEST_CASE("a snapshot answers as its process did, elsewhere and after its end", "[snapshot]") {
+TEST_CASE("a moved snapshot gives the same names after its process has ended", "[snapshot]") {
   World world;
   world.planted.put("root/tmp/perf-3.map", "1000 10 from the map\n2000 10 map only\n3000 1");
   world.planted.put("root/opt/jit-3.dump",
@@ -85,7 +85,7 @@ TEST_CASE("a snapshot answers as its process did, elsewhere and after its end", 
   CHECK(name_at(*snapshot, 0xc000) == "-");
 }
 
-TEST_CASE("a snapshot of a machine that began later than ours, or earlier, answers", "[snapshot]") {
+TEST_CASE("a snapshot from a machine with another boot time can be opened", "[snapshot]") {
   World world;
   world.planted.put("root/tmp/perf-3.map", "1000 10 name\n");
   world.taken();
@@ -94,7 +94,7 @@ TEST_CASE("a snapshot of a machine that began later than ours, or earlier, answe
        {"btime 4000000000\n", "btime 1\n", "btime\n", "", "btime 99999999999999999999\n"}) {
     CAPTURE(text);
     std::ofstream(boot) << text;
-    // Its files are as old as they were: 2100 is too late for them.
+    // The map keeps its time, so it is older than a process on a machine that booted in 2096.
     const auto snapshot = Snapshot::open(world.directory());
     REQUIRE(snapshot);
     CHECK(name_at(*snapshot, 0x1000) ==
@@ -102,7 +102,8 @@ TEST_CASE("a snapshot of a machine that began later than ours, or earlier, answe
   }
 }
 
-TEST_CASE("secrets stay where they are, and nobody else reads a bundle", "[snapshot]") {
+TEST_CASE("a bundle is private, has no environment, and the command line only on request",
+          "[snapshot]") {
   World world;
   world.planted.put("environ", std::string_view("PASSWORD=x\0", 11));
   world.planted.put("cmdline", std::string_view("run\0--password=x\0", 17));
@@ -117,11 +118,10 @@ TEST_CASE("secrets stay where they are, and nobody else reads a bundle", "[snaps
         (fs::perms::owner_read | fs::perms::owner_write));
 }
 
-TEST_CASE("a snapshot takes no place that is taken, and leaves nothing where it fails",
-          "[snapshot]") {
+TEST_CASE("a snapshot replaces no existing file, and leaves nothing if it fails", "[snapshot]") {
   World world;
   const std::size_t before = count_of(world.planted.scratch().path());
-  SECTION("a directory with something in it") { world.planted.scratch().write("bundle/x", ""); }
+  SECTION("a directory that is not empty") { world.planted.scratch().write("bundle/x", ""); }
   SECTION("a file") { world.planted.scratch().write("bundle", ""); }
   SECTION("a link") { fs::create_directory_symlink("/tmp", world.directory()); }
   const auto taken = world.take();
@@ -137,7 +137,7 @@ TEST_CASE("an empty directory becomes the snapshot", "[snapshot]") {
   CHECK(Snapshot::is_at(world.directory()));
 }
 
-TEST_CASE("a process that has gone leaves no snapshot behind", "[snapshot]") {
+TEST_CASE("a process that is gone leaves no snapshot", "[snapshot]") {
   World world;
   const auto process = ProcSource::open(PlantedProcess::kPid, world.planted.roots());
   REQUIRE(process);
@@ -146,10 +146,10 @@ TEST_CASE("a process that has gone leaves no snapshot behind", "[snapshot]") {
   REQUIRE(taken);
   CHECK_FALSE(*taken);
   CHECK_FALSE(fs::exists(world.directory()));
-  CHECK(count_of(world.planted.scratch().path()) == 1);  // proc
+  CHECK(count_of(world.planted.scratch().path()) == 1);  // only proc
 }
 
-TEST_CASE("what must not be believed is left out and told", "[snapshot][hostile]") {
+TEST_CASE("untrusted files are left out and reported", "[snapshot][hostile]") {
   World world;
   SECTION("a link") {
     world.planted.put("secret", "1000 10 secret\n");
@@ -158,7 +158,7 @@ TEST_CASE("what must not be believed is left out and told", "[snapshot][hostile]
   SECTION("a FIFO") {
     REQUIRE(::mkfifo(world.planted.path("root/tmp/perf-3.map").c_str(), 0666) == 0);
   }
-  SECTION("a huge file of holes") {
+  SECTION("a huge sparse file") {
     const std::string map = world.planted.put("root/tmp/perf-3.map", "1000 10 a\n");
     REQUIRE(::truncate(map.c_str(), off_t{8} << 30) == 0);
   }
@@ -180,7 +180,7 @@ TEST_CASE("what must not be believed is left out and told", "[snapshot][hostile]
   CHECK(taken.manifest.left_out[0].find("perf-3.map") != std::string::npos);
 }
 
-TEST_CASE("what is too much is cut behind a whole line", "[snapshot][hostile]") {
+TEST_CASE("a file that exceeds the size limit is cut after a whole line", "[snapshot][hostile]") {
   World world;
   world.planted.put("root/tmp/perf-3.map", "1000 10 one\n2000 10 two\n");
   const TakenSnapshot taken = world.taken({.max_bytes = 20});
@@ -189,7 +189,7 @@ TEST_CASE("what is too much is cut behind a whole line", "[snapshot][hostile]") 
   CHECK(taken.manifest.files[0].cut == 12);
 }
 
-TEST_CASE("a bundle with links or FIFOs where files belong is refused, and nobody waits",
+TEST_CASE("a bundle with links or FIFOs in place of files is refused without blocking",
           "[snapshot][hostile]") {
   World world;
   world.planted.put("root/tmp/perf-3.map", "1000 10 name\n");
@@ -216,7 +216,7 @@ TEST_CASE("a bundle with links or FIFOs where files belong is refused, and nobod
   CHECK(snapshot.error().code == Errc::refused);
 }
 
-TEST_CASE("a directory without a manifest is no snapshot", "[snapshot]") {
+TEST_CASE("a directory without a manifest is not a snapshot", "[snapshot]") {
   const test::Scratch scratch;
   CHECK_FALSE(Snapshot::is_at(scratch.path()));
   CHECK_FALSE(Snapshot::is_at(scratch / "nothing"));
@@ -224,7 +224,7 @@ TEST_CASE("a directory without a manifest is no snapshot", "[snapshot]") {
   CHECK(Snapshot::open(scratch / "nothing").error().code == Errc::not_found);
 }
 
-TEST_CASE("our own process is taken with its modules and its vdso", "[snapshot]") {
+TEST_CASE("a snapshot of our own process contains its modules and its vdso", "[snapshot]") {
   const test::Scratch scratch;
   const auto process = ProcSource::open(::getpid());
   REQUIRE(process);

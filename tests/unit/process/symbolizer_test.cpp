@@ -1,4 +1,5 @@
-// What an address is called, by whom, and why it is not: processes of events, files of bytes.
+// The name of an address, its source, and the reason if there is none: with synthetic events and
+// files.
 
 #include "perfmap/profile/symbolizer.hpp"
 
@@ -18,7 +19,7 @@ using test::Scratch;
 
 constexpr pid_t kPid = 7;
 
-/// Files by name: an ELF file with one function at 0x1000, a text file, one that cannot be read.
+/// Files by name: an ELF file with one function at 0x1000, a text file, an unreadable file.
 Result<std::shared_ptr<const Module>> open_test_module(const Region& region, const ProcSource*) {
   const std::string& name = region.file->name;
   if (name == "/lib/secret.so") return Failure(system_error("cannot open " + name, EACCES));
@@ -29,7 +30,7 @@ Result<std::shared_ptr<const Module>> open_test_module(const Region& region, con
   return Module::open(Input::from_text(bytes, name));
 }
 
-/// Of the function, in the file.
+/// The offset of the function in the file.
 std::uint64_t function_offset() {
   const auto module = Module::open(Input::from_text(ElfBytes().symbols({}).text(), "a.so"));
   REQUIRE(module);
@@ -58,8 +59,9 @@ void attach(ProcessTracker& tracker, const std::string& map) {
   tracker.attach_jit(kPid, std::make_shared<JitSources>(std::move(maps), std::vector<Jitdump>()));
 }
 
-/// "name+offset source", or why there is none.
-std::string said(ProcessTracker& tracker, Address address, std::uint64_t time = Timeline::kEnd) {
+/// "name+offset source", or the reason why there is no name.
+std::string name_or_reason(ProcessTracker& tracker, Address address,
+                           std::uint64_t time = Timeline::kEnd) {
   Symbolizer symbolizer(tracker, {});
   const AddressName answer = symbolizer.find(kPid, {address, time});
   if (!answer.has_name()) return std::string(to_string(answer.why));
@@ -72,7 +74,7 @@ std::string said(ProcessTracker& tracker, Address address, std::uint64_t time = 
 
 }  // namespace
 
-TEST_CASE("an ELF file names what it has mapped, whatever a map says", "[symbolizer]") {
+TEST_CASE("the symbols of a mapped ELF file win over map entries", "[symbolizer]") {
   ProcessTracker tracker = tracker_of_files();
   map(tracker, 0x10000, "/lib/a.so");
   map(tracker, 0x20000, "/home/script");
@@ -80,15 +82,16 @@ TEST_CASE("an ELF file names what it has mapped, whatever a map says", "[symboli
   map(tracker, 0x40000, "[vdso]");
   attach(tracker, "0 1000000 wide\n");
   const Address function = 0x10000 + function_offset();
-  CHECK(said(tracker, function + 2) == "function()+2 /lib/a.so");
-  CHECK(said(tracker, function + 0x10) == "no-symbol");
-  CHECK(said(tracker, 0x40000 + function_offset()) == "function()+0 [vdso]");
-  // No ELF file, and one that nobody may read: the map is all there is.
-  CHECK(said(tracker, 0x20008) == "wide+131080 jit");
-  CHECK(said(tracker, 0x30008) == "wide+196616 jit");
+  CHECK(name_or_reason(tracker, function + 2) == "function()+2 /lib/a.so");
+  CHECK(name_or_reason(tracker, function + 0x10) == "no-symbol");
+  CHECK(name_or_reason(tracker, 0x40000 + function_offset()) == "function()+0 [vdso]");
+  // A file that is not ELF, and one that cannot be read: only the map is left.
+  CHECK(name_or_reason(tracker, 0x20008) == "wide+131080 jit");
+  CHECK(name_or_reason(tracker, 0x30008) == "wide+196616 jit");
 }
 
-TEST_CASE("code of a map within an ELF file is named where no symbol names it", "[symbolizer]") {
+TEST_CASE("map entries name addresses without a symbol in executable mappings of ELF files",
+          "[symbolizer]") {
   ProcessTracker tracker = tracker_of_files();
   const bool is_code = GENERATE(true, false);
   map(tracker, 0x10000, "/lib/a.so", is_code);
@@ -101,38 +104,40 @@ TEST_CASE("code of a map within an ELF file is named where no symbol names it", 
   };
   attach(tracker, line(function, 0x100, "Builtin:Call") + line(function + 0x200, 8, "Builtin:Add") +
                       line(0x22ff0, 0x20, "beyond its end"));
-  CHECK(said(tracker, function + 2) == "function()+2 /lib/a.so");
-  CHECK(said(tracker, function + 0x12) == (is_code ? "Builtin:Call+18 jit" : "no-symbol"));
-  CHECK(said(tracker, function + 0x204) == (is_code ? "Builtin:Add+4 jit" : "no-symbol"));
-  CHECK(said(tracker, function + 0x300) == "no-symbol");
-  CHECK(said(tracker, 0x22ff4) == "no-symbol");
+  CHECK(name_or_reason(tracker, function + 2) == "function()+2 /lib/a.so");
+  CHECK(name_or_reason(tracker, function + 0x12) ==
+        (is_code ? "Builtin:Call+18 jit" : "no-symbol"));
+  CHECK(name_or_reason(tracker, function + 0x204) == (is_code ? "Builtin:Add+4 jit" : "no-symbol"));
+  CHECK(name_or_reason(tracker, function + 0x300) == "no-symbol");
+  CHECK(name_or_reason(tracker, 0x22ff4) == "no-symbol");
 }
 
-TEST_CASE("in executable memory that no ELF file names maps answer", "[symbolizer]") {
+TEST_CASE("maps name addresses in executable memory that is not mapped from an ELF file",
+          "[symbolizer]") {
   ProcessTracker tracker = tracker_of_files();
   const bool is_code = GENERATE(true, false);
   const std::string name = GENERATE(as<std::string>(), "//anon", "", "[anon:v8]", "[heap]",
                                     "/memfd:doublemapper (deleted)", "/anon_hugepage (deleted)");
   map(tracker, 0x10000, name, is_code);
   attach(tracker, "10010 10 jitted\n");
-  CHECK(said(tracker, 0x10018) == (is_code ? "jitted+8 jit" : "no-source"));
-  CHECK(said(tracker, 0x10020) == (is_code ? "not-covered" : "no-source"));
+  CHECK(name_or_reason(tracker, 0x10018) == (is_code ? "jitted+8 jit" : "no-source"));
+  CHECK(name_or_reason(tracker, 0x10020) == (is_code ? "not-covered" : "no-source"));
 }
 
-TEST_CASE("mangled names of a map are demangled unless nobody wants that", "[symbolizer]") {
+TEST_CASE("mangled names of a map are demangled unless that is switched off", "[symbolizer]") {
   ProcessTracker tracker = tracker_of_files();
   map(tracker, 0x10000, "//anon");
   attach(tracker, "10010 10 _Z4mapsi\n10020 10 _Z4maps i\n");
-  CHECK(said(tracker, 0x10018) == "maps(int)+8 jit");
-  CHECK(said(tracker, 0x10028) == "_Z4maps i+8 jit");
+  CHECK(name_or_reason(tracker, 0x10018) == "maps(int)+8 jit");
+  CHECK(name_or_reason(tracker, 0x10028) == "_Z4maps i+8 jit");
   Symbolizer plain(tracker, {.demangle = false});
   CHECK(plain.find(kPid, {0x10018, Timeline::kEnd}).name == "_Z4mapsi");
-  // What the runtime wrote is there, too.
+  // The name that the runtime wrote is still available.
   Symbolizer readable(tracker, {});
   CHECK(readable.find(kPid, {0x10018, Timeline::kEnd}).entry->name == "_Z4mapsi");
 }
 
-TEST_CASE("files without lines are listed once, if lines are asked for", "[symbolizer]") {
+TEST_CASE("files without line tables are listed once, if lines are requested", "[symbolizer]") {
   ProcessTracker tracker = tracker_of_files();
   map(tracker, 0x10000, "/lib/a.so");
   map(tracker, 0x20000, "/lib/b.so");
@@ -150,22 +155,22 @@ TEST_CASE("files without lines are listed once, if lines are asked for", "[symbo
   }
 }
 
-TEST_CASE("a library in a memfd is one, if no map has the address", "[symbolizer]") {
+TEST_CASE("an ELF file in a memfd is used if no map has the address", "[symbolizer]") {
   ProcessTracker tracker = tracker_of_files();
   map(tracker, 0x10000, "/memfd:loaded.so (deleted)");
   attach(tracker, "10000 10 jitted\n");
-  CHECK(said(tracker, 0x10000) == "jitted+0 jit");
-  CHECK(said(tracker, 0x10000 + function_offset()) == "function()+0 /memfd:loaded.so");
+  CHECK(name_or_reason(tracker, 0x10000) == "jitted+0 jit");
+  CHECK(name_or_reason(tracker, 0x10000 + function_offset()) == "function()+0 /memfd:loaded.so");
 }
 
-TEST_CASE("there is a reason for each address without name", "[symbolizer]") {
+TEST_CASE("each address without a name has a reason", "[symbolizer]") {
   ProcessTracker tracker = tracker_of_files();
-  CHECK(said(tracker, 0x10000) == "gone");
+  CHECK(name_or_reason(tracker, 0x10000) == "gone");
   map(tracker, 0x10000, "//anon");
   map(tracker, 0x20000, "/lib/secret.so");
-  CHECK(said(tracker, 0x10000) == "no-source");
-  CHECK(said(tracker, 0x20000) == "unreadable");
-  CHECK(said(tracker, 0x90000) == "unmapped");
+  CHECK(name_or_reason(tracker, 0x10000) == "no-source");
+  CHECK(name_or_reason(tracker, 0x20000) == "unreadable");
+  CHECK(name_or_reason(tracker, 0x90000) == "unmapped");
   Symbolizer symbolizer(tracker, {});
   const std::vector<Query> twice(2, {0x20000, Timeline::kEnd});
   std::vector<AddressName> answers(2);
@@ -175,7 +180,7 @@ TEST_CASE("there is a reason for each address without name", "[symbolizer]") {
   CHECK(symbolizer.failures()[0].message.starts_with("cannot open /lib/secret.so"));
 }
 
-TEST_CASE("a file of another tree is believed by its build-id", "[symbolizer]") {
+TEST_CASE("a file from another tree is accepted only if its build id matches", "[symbolizer]") {
   const Scratch tree;
   ElfBytes elf;
   elf.build_id("0123456789");

@@ -28,7 +28,7 @@ const std::string kBridgeLines =
 
 }  // namespace
 
-TEST_CASE("a place in a program is told in both forms that releases of PyPy print", "[pypylog]") {
+TEST_CASE("code locations are parsed in both forms that releases of PyPy print", "[pypylog]") {
   const PypyPlace now = parse_pypy_place("f;/tmp/a:b.py:8-10~#12 FOR_ITER");
   CHECK(now.function == "f");
   CHECK(now.file == "/tmp/a:b.py");
@@ -46,7 +46,8 @@ TEST_CASE("a place in a program is told in both forms that releases of PyPy prin
   CHECK(other.file.empty());
 }
 
-TEST_CASE("an event's name ends before its comment, and not in a place", "[pypylog]") {
+TEST_CASE("an event's name ends before its comment, but '#' inside a location is part of it",
+          "[pypylog]") {
   CHECK(event_name("loop1      # e.g. an entry bridge") == "loop1");
   CHECK(event_name("  loop#1\t#2") == "loop#1");
   CHECK(event_name("# no name").empty());
@@ -57,7 +58,7 @@ TEST_CASE("an event's name ends before its comment, and not in a place", "[pypyl
   CHECK(event_name("Loop 1 # x") == "Loop 1");
 }
 
-TEST_CASE("parts of machine code before its entry and behind it belong to it", "[pypylog]") {
+TEST_CASE("code before the entry and after the failures belongs to the loop", "[pypylog]") {
   const auto code_with = [](const std::string& part) {
     const LoopProfile profile = profile_of(
         addresses("Loop 1 (f;/t.py:8-10~#12 FOR_ITER) has address 0x1080 to 0x1200\n" + part));
@@ -69,7 +70,8 @@ TEST_CASE("parts of machine code before its entry and behind it belong to it", "
   CHECK(code_with("       gc table: 0xff0\n") == AddressRange{0x1080, 0x180});
 }
 
-TEST_CASE("machine code reaches from where it is entered to its end", "[pypylog]") {
+TEST_CASE("machine code ranges from its start to its end, entry and failures included",
+          "[pypylog]") {
   const LoopProfile profile = profile_of(addresses(kLoopLines) + addresses(kBridgeLines));
   REQUIRE(profile.loops().all().size() == 2);
   const CompiledLoop& loop = profile.loops().all()[0];
@@ -82,7 +84,7 @@ TEST_CASE("machine code reaches from where it is entered to its end", "[pypylog]
   CHECK(bridge.code == AddressRange{0x2000, 0x180});
 }
 
-TEST_CASE("addresses of old releases have no 0x, and no parts", "[pypylog]") {
+TEST_CASE("addresses of old releases have no 0x and no parts", "[pypylog]") {
   const LoopProfile profile = profile_of(addresses(
       "Loop 0 (<code object f. file 't.py'. line 2> #9 FOR_ITER) has address 1080 to 1200 "
       "(bootstrap 1000)\nbridge out of Guard 5 has address 2000 to 2100\n"));
@@ -93,7 +95,7 @@ TEST_CASE("addresses of old releases have no 0x, and no parts", "[pypylog]") {
   CHECK(profile.loops().all()[1].id == 5);
 }
 
-TEST_CASE("lines of two processes in one section find their loops by their addresses",
+TEST_CASE("interleaved lines of two processes are assigned to loops by their addresses",
           "[pypylog]") {
   const LoopProfile profile = profile_of(
       "[1] {jit-backend-addr\n[2] {jit-backend-addr\n"
@@ -106,8 +108,7 @@ TEST_CASE("lines of two processes in one section find their loops by their addre
   CHECK(profile.loops().all()[1].code == AddressRange{0x2000, 0x180});
 }
 
-TEST_CASE("addresses that make no sense are reported, and the loop stays without code",
-          "[pypylog]") {
+TEST_CASE("invalid addresses are reported, and the loop has no code", "[pypylog]") {
   const LoopProfile profile =
       profile_of(addresses("Loop 1 (f) has address 0x2000 to 0x1000 (bootstrap 0x1000)\n"));
   REQUIRE(profile.loops().all().size() == 1);
@@ -115,7 +116,7 @@ TEST_CASE("addresses that make no sense are reported, and the loop stays without
   CHECK(profile.problems().count_of(rule::kOddCode) == 1);
 }
 
-TEST_CASE("a loop that is compiled again under its number is another", "[pypylog]") {
+TEST_CASE("a loop number that is compiled again is a new loop", "[pypylog]") {
   const LoopProfile profile =
       profile_of(addresses(kLoopLines) + addresses(kLoopLines) +
                  "[1] {jit-backend-counts\nentry 1:7\n[2] jit-backend-counts}\n");
@@ -125,7 +126,7 @@ TEST_CASE("a loop that is compiled again under its number is another", "[pypylog
   CHECK(profile.loops().find("1") == 1);
 }
 
-TEST_CASE("of two loops with one number the counts are the later's, all of them", "[pypylog]") {
+TEST_CASE("the counts of a reused loop number all belong to the later loop", "[pypylog]") {
   const LoopProfile profile = profile_of(
       addresses(kLoopLines) +
       "[1] {jit-log-opt-loop\n# Loop 1 (f;/t.py:8-10~#12 FOR_ITER) : loop with 4 ops\n"
@@ -138,7 +139,7 @@ TEST_CASE("of two loops with one number the counts are the later's, all of them"
   CHECK(profile.loops().all()[1].entries == 5U);
 }
 
-TEST_CASE("counts find loops, labels and bridges, whether or not their operations are told",
+TEST_CASE("counts are assigned to loops, labels and bridges, with or without operations",
           "[pypylog]") {
   const std::string counts =
       "[f0] {jit-backend-counts\nentry 1:3\nTargetToken(111):10\nTargetToken(112):4990\n"
@@ -161,7 +162,7 @@ TEST_CASE("counts find loops, labels and bridges, whether or not their operation
   CHECK(told.loops().all()[1].owner == 0);
 }
 
-TEST_CASE("a bridge out of a bridge belongs to the loop, and is inner where it jumps back there",
+TEST_CASE("a bridge from a bridge belongs to the loop, and is inner if it jumps back there",
           "[pypylog]") {
   const std::string log =
       "[1] {jit-log-opt-loop\n# Loop 1 (f;/t.py:8-10~#12 FOR_ITER) : loop with 2 ops\n"
@@ -185,8 +186,7 @@ TEST_CASE("a bridge out of a bridge belongs to the loop, and is inner where it j
   CHECK(second.is_inner);
 }
 
-TEST_CASE("bridges that own each other in a circle, or themselves, belong to no loop",
-          "[pypylog]") {
+TEST_CASE("bridges that own each other or themselves belong to no loop", "[pypylog]") {
   const auto bridge = [](const std::string& guard, const std::string& inside) {
     return "[1] {jit-log-opt-bridge\n# bridge out of Guard 0x" + guard +
            " with 2 ops\n+1: label(p0, descr=TargetToken(7))\n+2: guard_true(i0, descr=<Guard0x" +
@@ -204,7 +204,7 @@ TEST_CASE("bridges that own each other in a circle, or themselves, belong to no 
   }
 }
 
-TEST_CASE("operations and code bytes are found again in the log", "[pypylog]") {
+TEST_CASE("the spans of operations and code bytes point into the log", "[pypylog]") {
   const std::string log =
       "[1] {jit-log-opt-loop\n# Loop 1 (f) : loop with 1 ops\n+1: finish()\n[2] jit-log-opt-loop}\n"
       "[3] {jit-backend-dump\nBACKEND x86_64\nCODE_DUMP @1000 +16  48894D\n[4] jit-backend-dump}\n";

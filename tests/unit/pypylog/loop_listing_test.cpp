@@ -6,7 +6,7 @@
 namespace perfmap {
 namespace {
 
-/// "opcode: operations", a place a string.
+/// "opcode: operations", one string per location.
 std::vector<std::string> listed(std::string_view log, std::string_view seen) {
   LoopProfile profile({});
   profile.add(log);
@@ -27,7 +27,7 @@ std::vector<std::string> listed(std::string_view log) { return listed(log, log);
 
 }  // namespace
 
-TEST_CASE("operations stand under the bytecodes that they were made for", "[pypylog]") {
+TEST_CASE("operations are listed under the bytecode that they were compiled from", "[pypylog]") {
   CHECK(listed("[a0] {jit-log-opt-loop\n"
                "# Loop 1 (f;/srv/t.py:3-4~#8 FOR_ITER) : loop with 5 ops\n"
                "[p0]\n"
@@ -43,7 +43,7 @@ TEST_CASE("operations stand under the bytecodes that they were made for", "[pypy
         std::vector<std::string>{": [p0] +1@0", "FOR_ITER: +2!0", "NOP:", "JUMP: +3!1 +4"});
 }
 
-TEST_CASE("lines of sections within and of other threads are passed by", "[pypylog]") {
+TEST_CASE("lines of nested sections and of other threads are skipped", "[pypylog]") {
   CHECK(listed("1# [a0] {jit-log-opt-loop\n"
                "1# # Loop 1 (f;/srv/t.py:3-4~#8 FOR_ITER) : loop with 2 ops\n"
                "1# +1: int_add(i1, 1)\n"
@@ -57,7 +57,7 @@ TEST_CASE("lines of sections within and of other threads are passed by", "[pypyl
                "1# [a3] jit-log-opt-loop}\n") == std::vector<std::string>{": +1 +2"});
 }
 
-TEST_CASE("a section of one line does not end the one that it is in", "[pypylog]") {
+TEST_CASE("a section of one line does not end its enclosing section", "[pypylog]") {
   CHECK(listed("[a0] {jit-log-opt-loop\n"
                "# Loop 1 (f;/srv/t.py:3-4~#8 FOR_ITER) : loop with 2 ops\n"
                "+1: int_add(i1, 1)\n"
@@ -69,7 +69,7 @@ TEST_CASE("a section of one line does not end the one that it is in", "[pypylog]
                "[a5] jit-log-opt-loop}\n") == std::vector<std::string>{": +1 +2"});
 }
 
-TEST_CASE("of a log that is shorter than it was there are fewer operations", "[pypylog]") {
+TEST_CASE("a log that was truncated since gives fewer operations", "[pypylog]") {
   const std::string log =
       "[a0] {jit-log-opt-loop\n"
       "# Loop 1 (f;/srv/t.py:3-4~#8 FOR_ITER) : loop with 2 ops\n"

@@ -5,8 +5,7 @@ namespace perfmap {
 
 using namespace test;
 
-TEST_CASE("a log that begins in the middle of a section says so and counts from there",
-          "[pypylog]") {
+TEST_CASE("a log that starts inside a section is reported, and its times count", "[pypylog]") {
   const LoopProfile profile = profile_of("loop0\n[20] jit-profile-enter}\n[30] jit-backend}\n" +
                                          enter(40, "a") + leave(60, "a"));
   CHECK(ticks_of(profile) == Ticks{{"", 21}, {"a", 20}});
@@ -15,7 +14,7 @@ TEST_CASE("a log that begins in the middle of a section says so and counts from 
   CHECK(profile.ticks() == 41);
 }
 
-TEST_CASE("a log that ends in the middle of a section keeps what is there", "[pypylog]") {
+TEST_CASE("a log that ends inside a section counts up to its last line", "[pypylog]") {
   const LoopProfile open =
       profile_of(enter(10, "a") + "[50] {gc-minor\n[60] {gc-walk\n[70] {gc-x\n");
   CHECK(ticks_of(open) == Ticks{{"", 0}, {"a", 60}});
@@ -23,21 +22,21 @@ TEST_CASE("a log that ends in the middle of a section keeps what is there", "[py
   CHECK(category(open, "gc-walk") == 10);
   CHECK(open.problems().count_of(rule::kUnendedSection) == 3);
 
-  SECTION("a line that is not finished is not there") {
+  SECTION("an incomplete last line is ignored") {
     CHECK(profile_of(enter(10, "a") + "[50] {gc-mi").ticks() == 1);
     CHECK(profile_of(enter(10, "a") + "[50] {gc-minor\n[60] gc-minor}").ticks() == 50);
   }
-  SECTION("an event without its name leaves the loop before") {
+  SECTION("an event without a name ends the previous loop") {
     const LoopProfile cut = profile_of(enter(10, "a") + "[50] {jit-profile-enter\n[70] {b\n");
     CHECK(ticks_of(cut) == Ticks{{"", 20}, {"a", 40}});
-    CHECK(cut.problems().count_of(rule::kUnnamedLoop) == 0);  // which the log may yet tell
+    CHECK(cut.problems().count_of(rule::kUnnamedLoop) == 0);  // the log may still grow
     CHECK(profile_of("[1] {jit-profile-enter\n[2] jit-profile-enter}\n")
               .problems()
               .count_of(rule::kUnnamedLoop) == 1);
   }
 }
 
-TEST_CASE("a time that runs backwards counts 0 and is reported", "[pypylog]") {
+TEST_CASE("a tick that runs backwards counts 0 and is reported", "[pypylog]") {
   const LoopProfile profile =
       profile_of(enter(100, "a") + "[80] {gc-minor\n[90] gc-minor}\n" + leave(200, "a"));
   CHECK(ticks_of(profile) == Ticks{{"", 1}, {"a", 100}});
@@ -46,7 +45,7 @@ TEST_CASE("a time that runs backwards counts 0 and is reported", "[pypylog]") {
   CHECK(profile.problems().items()[0].where.line == 4);
 }
 
-TEST_CASE("a time that runs backwards is reported at its own line", "[pypylog]") {
+TEST_CASE("a tick that runs backwards is reported with its own line", "[pypylog]") {
   const LoopProfile profile =
       profile_of("[100] {a\n[150] {b\nx\n[60] b}\n[50] {c\n[40] c}\n[200] a}\n");
   std::vector<std::uint64_t> lines;
@@ -54,7 +53,7 @@ TEST_CASE("a time that runs backwards is reported at its own line", "[pypylog]")
   CHECK(lines == std::vector<std::uint64_t>{4, 5, 6});
 }
 
-TEST_CASE("a section that is closed by the one around it ends there", "[pypylog]") {
+TEST_CASE("a section ends with its enclosing section", "[pypylog]") {
   const LoopProfile profile = profile_of("[10] {a\n[20] {b\n[30] {c\n[50] a}\n[60] {a\n[61] a}\n");
   CHECK(category(profile, "a") == 11);
   CHECK(category(profile, "b") == 10);
@@ -63,7 +62,7 @@ TEST_CASE("a section that is closed by the one around it ends there", "[pypylog]
   CHECK(profile.problems().count_of(rule::kUnendedSection) == 2);
 }
 
-TEST_CASE("time before and after what is asked for counts nowhere", "[pypylog]") {
+TEST_CASE("time outside the requested range is not counted", "[pypylog]") {
   const Options options{.from = PypylogTick{0x150, 150}, .to = PypylogTick{0x300, 300}};
   const LoopProfile profile = profile_of(kSketch, options);
   CHECK(ticks_of(profile) == Ticks{{"", 0}, {"loop1", 50}, {"loop0", 100}});
@@ -72,14 +71,14 @@ TEST_CASE("time before and after what is asked for counts nowhere", "[pypylog]")
   CHECK(entered(profile, "loop0") == 1);
 }
 
-TEST_CASE("torn and interleaved lines cost themselves alone", "[pypylog]") {
+TEST_CASE("torn and interleaved lines are skipped without other effects", "[pypylog]") {
   const std::string torn = "[1[20] {gc-minor\n[25] {a b\nx[26] {c\n[] {d\n";
   const LoopProfile profile = profile_of(enter(10, "a") + torn + leave(60, "a"));
   CHECK(ticks_of(profile) == Ticks{{"", 1}, {"a", 50}});
   CHECK(profile.categories().size() == 2);
 }
 
-TEST_CASE("colours and carriage returns of a terminal are no part of anything", "[pypylog]") {
+TEST_CASE("terminal colours and carriage returns are ignored", "[pypylog]") {
   const std::string log =
       "\x1b[1m\x1b[31m[10] {jit-profile-enter\r\n\x1b[0mloop0\r\n"
       "\x1b[31m[11] jit-profile-enter}\r\n\x1b[0m[30] {jit-profile-exit\x1b[0m\r\nloop0\r\n"
@@ -87,7 +86,8 @@ TEST_CASE("colours and carriage returns of a terminal are no part of anything", 
   CHECK(ticks_of(profile_of(log)) == Ticks{{"", 1}, {"loop0", 20}});
 }
 
-TEST_CASE("a log of many pieces is read once, and each line by what it is", "[pypylog]") {
+TEST_CASE("a log larger than a chunk is counted right; names in other sections are no events",
+          "[pypylog]") {
   std::string log;
   for (unsigned i = 0; i < 4000; ++i) {
     const std::string name = "loop" + std::to_string(i % 7);
@@ -101,7 +101,7 @@ TEST_CASE("a log of many pieces is read once, and each line by what it is", "[py
   CHECK(profile.problems().total() == 0);
 }
 
-TEST_CASE("hostile nesting and names cost bounded memory and no time", "[pypylog]") {
+TEST_CASE("deep nesting and many categories use bounded memory and lose no time", "[pypylog]") {
   std::string deep;
   for (unsigned i = 0; i < 10000; ++i) deep += "[" + std::to_string(i) + "] {a\n";
   const LoopProfile nested = profile_of(deep);

@@ -5,9 +5,8 @@ namespace perfmap {
 
 using namespace test;
 
-TEST_CASE(
-    "the sketch in PyPy's documentation gives 100 ticks in the entry bridge and 300 in the loop",
-    "[pypylog]") {
+TEST_CASE("the example in PyPy's documentation: 100 ticks in the entry bridge, 300 in the loop",
+          "[pypylog]") {
   const LoopProfile profile = profile_of(kSketch);
   CHECK(ticks_of(profile) == Ticks{{"", 1}, {"loop0", 300}, {"loop1", 100}});
   CHECK(profile.base() == TickBase::dec);
@@ -15,8 +14,7 @@ TEST_CASE(
   CHECK(profile.has_events());
 }
 
-TEST_CASE("times are hexadecimal as soon as one holds a letter, and decimal if none does",
-          "[pypylog]") {
+TEST_CASE("ticks are hexadecimal if any has a letter, else decimal", "[pypylog]") {
   CHECK(ticks_of(profile_of(kSketch, {.base = TickBase::hex})) ==
         Ticks{{"", 1}, {"loop0", 0x300}, {"loop1", 0x100}});
   const LoopProfile late = profile_of(kSketch + "[50a] {a\n[50b] a}\n");
@@ -30,31 +28,31 @@ TEST_CASE("times are hexadecimal as soon as one holds a letter, and decimal if n
   CHECK(odd.ticks() == 20);
 }
 
-TEST_CASE("a loop is left when another is entered", "[pypylog]") {
+TEST_CASE("entering a loop leaves the previous one", "[pypylog]") {
   const LoopProfile profile =
       profile_of(enter(10, "a") + enter(30, "b") + enter(70, "a") + leave(75, "a"));
   CHECK(ticks_of(profile) == Ticks{{"", 1}, {"a", 25}, {"b", 40}});
   CHECK(entered(profile, "a") == 2);
 }
 
-TEST_CASE("a loop that only its name tells has no number", "[pypylog]") {
+TEST_CASE("a loop gets a number only from a name that contains one", "[pypylog]") {
   const LoopProfile profile = profile_of(enter(10, "a") + leave(60, "a") + enter(70, "Loop 7 (f)"));
   CHECK(profile.loops().all()[profile.loops().find("a")].id == 0);
   CHECK(profile.loops().all()[profile.loops().find("Loop 7 (f)")].id == 7);
 }
 
-TEST_CASE("a loop that is never left has the time up to the log's end", "[pypylog]") {
+TEST_CASE("a loop that is never left lasts until the end of the log", "[pypylog]") {
   const LoopProfile profile = profile_of(enter(10, "a") + "[90] {gc-minor\n[95] gc-minor}\n");
   CHECK(ticks_of(profile) == Ticks{{"", 0}, {"a", 85}});
 }
 
-TEST_CASE("a loop that is left without being entered has no time, and is reported", "[pypylog]") {
+TEST_CASE("a loop that is left without being entered has no time and is reported", "[pypylog]") {
   const LoopProfile profile = profile_of(leave(10, "a") + enter(20, "b") + leave(50, "c"));
   CHECK(ticks_of(profile) == Ticks{{"", 11}, {"b", 30}});
   CHECK(profile.problems().count_of(rule::kOtherLoop) == 2);
 }
 
-TEST_CASE("time in the collector is the loop's, and the category's in its own account",
+TEST_CASE("time in the collector counts for the loop, and separately for its category",
           "[pypylog]") {
   const std::string gc =
       "[30] {gc-minor\n[32] {gc-minor-walkroots\n[37] gc-minor-walkroots}\n"
@@ -67,7 +65,7 @@ TEST_CASE("time in the collector is the loop's, and the category's in its own ac
   CHECK(profile.rest() == 39);
 }
 
-TEST_CASE("inner bridges are ignored: their time is their loop's", "[pypylog]") {
+TEST_CASE("inner bridges count as their loop by default", "[pypylog]") {
   const std::string log = kCompiled + enter(100, "Loop 1") +
                           enter(120, "bridge out of Guard 0xa1") + enter(150, "Loop 1") +
                           enter(160, "bridge out of Guard 0xa2") +
@@ -76,11 +74,11 @@ TEST_CASE("inner bridges are ignored: their time is their loop's", "[pypylog]") 
   CHECK(ticks_of(profile) == Ticks{{"", 100},
                                    {"Loop 1 (f;/tmp/t.py:8-10~#12 FOR_ITER)", 60},
                                    {"bridge out of Guard 0xa2", 40}});
-  CHECK(entered(profile, "Loop 1") == 1);  // the jump back is no entry
+  CHECK(entered(profile, "Loop 1") == 1);  // the jump back is not an entry
   CHECK(entered(profile, "bridge out of Guard 0xa1") == 1);
 }
 
-TEST_CASE("inner bridges count on their own where that is asked for", "[pypylog]") {
+TEST_CASE("inner bridges count separately with count_inner_bridges", "[pypylog]") {
   const std::string log = kCompiled + enter(100, "Loop 1") + enter(120, "bridge 161") +
                           enter(150, "Loop 1") + leave(160, "Loop 1");
   const LoopProfile profile = profile_of(log, {.count_inner_bridges = true});
@@ -90,15 +88,15 @@ TEST_CASE("inner bridges count on their own where that is asked for", "[pypylog]
   CHECK(entered(profile, "Loop 1") == 2);
 }
 
-TEST_CASE("an inner bridge that is entered from the interpreter is its loop, too", "[pypylog]") {
+TEST_CASE("an inner bridge that is entered from the interpreter counts as its loop, too",
+          "[pypylog]") {
   const LoopProfile profile = profile_of(kCompiled + enter(100, "bridge out of Guard 0xa1") +
                                          leave(130, "bridge out of Guard 0xa1"));
   CHECK(ticks_of(profile) == Ticks{{"", 100}, {"Loop 1 (f;/tmp/t.py:8-10~#12 FOR_ITER)", 30}});
   CHECK(profile.problems().total() == 0);
 }
 
-TEST_CASE("a bridge of which the log has no operations is not taken for an inner one",
-          "[pypylog]") {
+TEST_CASE("a bridge without operations in the log is not treated as inner", "[pypylog]") {
   const LoopProfile profile =
       profile_of(enter(100, "Loop 1") + enter(120, "bridge 161") + leave(150, "bridge 161"));
   CHECK(ticks_of(profile) == Ticks{{"", 1}, {"Loop 1", 20}, {"bridge out of Guard 0xa1", 30}});

@@ -7,7 +7,7 @@
 namespace perfmap {
 namespace {
 
-/// Two loops of one function, and another without a place; the second's events last longest.
+/// Two loops of one function and one without a location; Loop 2 takes the most time.
 constexpr const char* kLog =
     "[100] {jit-profile-enter\n"
     "Loop 1 (f;/srv/t.py:3-4~#8 FOR_ITER)\n"
@@ -42,13 +42,12 @@ std::vector<std::string> rows_of(const LoopProfile& profile, LoopKey key,
 
 }  // namespace
 
-TEST_CASE("the loop with most time is first, and a place in its name is not said twice",
-          "[pypylog]") {
+TEST_CASE("loops are ordered by time, and their short names have no location", "[pypylog]") {
   CHECK(rows_of(profile_of(kLog), LoopKey::loop) ==
         std::vector<std::string>{"Loop 2 1 300", "Loop 1 1 100", "loop (odd) 1 50"});
 }
 
-TEST_CASE("a function is the sum of its loops", "[pypylog]") {
+TEST_CASE("the row of a function is the sum of its loops", "[pypylog]") {
   const LoopProfile profile = profile_of(kLog);
   CHECK(rows_of(profile, LoopKey::function) ==
         std::vector<std::string>{"Loop 1 2 400", "loop (odd) 1 50"});
@@ -59,7 +58,8 @@ TEST_CASE("a function is the sum of its loops", "[pypylog]") {
   CHECK_FALSE(all.iterations);
 }
 
-TEST_CASE("without times samples rank, and without samples counts do", "[pypylog]") {
+TEST_CASE("rows are ordered by samples if there are no times, and by counts if there are neither",
+          "[pypylog]") {
   const LoopProfile profile = profile_of(
       "[a0] {jit-backend-counts\n"
       "entry 1:5\n"
@@ -91,7 +91,8 @@ TEST_CASE("a guard has failed as often as its bridge was entered", "[pypylog]") 
   CHECK(failed[1].failures == 2U);
 }
 
-TEST_CASE("a bridge that only an event names has failed its guard, too", "[pypylog]") {
+TEST_CASE("a bridge that is known only from an event counts as a failure of its guard",
+          "[pypylog]") {
   const LoopProfile profile = profile_of(
       "[a0] {jit-log-opt-loop\n"
       "# Loop 1 (f;/srv/t.py:3-4~#8 FOR_ITER) : loop with 1 ops\n"
@@ -105,7 +106,7 @@ TEST_CASE("a bridge that only an event names has failed its guard, too", "[pypyl
   CHECK(profile.loops().all()[1].loop == 0);
 }
 
-TEST_CASE("ratios of any numbers are right, or as high as they can be", "[pypylog]") {
+TEST_CASE("scaled_ratio() is exact or saturates", "[pypylog]") {
   CHECK(scaled_ratio(1, 3, 3) == 333);
   CHECK(scaled_ratio(7, 2, 1) == 35);
   CHECK(scaled_ratio(5, 0, 3) == 0);

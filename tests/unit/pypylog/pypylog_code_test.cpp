@@ -5,7 +5,7 @@
 namespace perfmap {
 namespace {
 
-/// A log that is written a section at a time, each ten ticks after the one before.
+/// Builds a log section by section, ten ticks apart.
 class LogText {
  public:
   LogText& section(const std::string& category, const std::string& lines) {
@@ -13,7 +13,7 @@ class LogText {
     text_ += "[" + std::to_string(tick_ + 1) + "] " + category + "}\n";
     return *this;
   }
-  /// `size` bytes that all have the value `byte`.
+  /// `size` bytes with the value `byte`.
   LogText& dump(const std::string& address, std::size_t size, const std::string& byte) {
     std::string line = "BACKEND aarch64\nSYS_EXECUTABLE pypy3\nCODE_DUMP @" + address + " +0  ";
     for (std::size_t i = 0; i < size; ++i) line += byte;
@@ -81,7 +81,7 @@ Dumped dump_of(const std::string& log, const LoopDumpOptions& options = {}) {
                             load->code_index});
     for (CodeLine& line : lines) {
       CHECK(line.file == "/t.py");
-      line.file = {};  // borrowed
+      line.file = {};  // borrowed from `details`
       dumped.loads.back().lines.push_back(line);
     }
   });
@@ -91,7 +91,7 @@ Dumped dump_of(const std::string& log, const LoopDumpOptions& options = {}) {
 
 }  // namespace
 
-TEST_CASE("a loop's code is what was dumped before it had an address, and changed since",
+TEST_CASE("a loop's code is the dump before its address line, with all later patches",
           "[pypylog]") {
   LogText log;
   log.dump("1000", 0x60, "aa").dump("1012", 1, "bb").place(kLoop, "1010", "1030", "1040");
@@ -104,13 +104,13 @@ TEST_CASE("a loop's code is what was dumped before it had an address, and change
   std::string code(0x30, '\xaa');
   code[2] = '\xbb';
   code.replace(0xc, 4, 4, '\xcc');
-  code.replace(0x2e, 2, 2, '\xdd');  // the rest lies behind it
+  code.replace(0x2e, 2, 2, '\xdd');  // the other two bytes are after the loop's end
   CHECK(load.code == code);
   CHECK(dumped.without_code == 0);
   CHECK(dumped.header.elf_mach == 183);
 }
 
-TEST_CASE("code in whose place another was compiled stays as it was until then", "[pypylog]") {
+TEST_CASE("later code in the same place does not change the bytes of earlier code", "[pypylog]") {
   LogText log;
   log.dump("1000", 0x40, "aa").place(kLoop, "1000", "1030", "1040");
   log.dump("1004", 4, "bb").dump("1000", 0x20, "cc").dump("1008", 4, "dd");
@@ -127,7 +127,7 @@ TEST_CASE("code in whose place another was compiled stays as it was until then",
   CHECK(dumped.loads[1].code == second);
 }
 
-TEST_CASE("what stands later in the log is later, although its ticks run back", "[pypylog]") {
+TEST_CASE("the order in the log counts, even if ticks run backwards", "[pypylog]") {
   LogText log;
   log.back_to(1000).dump("1000", 0x20, "aa").place(kLoop, "1000", "1010", "1020");
   log.back_to(10).dump("1000", 0x20, "bb").place(kOther, "1000", "1010", "1020");
@@ -141,7 +141,7 @@ TEST_CASE("what stands later in the log is later, although its ticks run back", 
   CHECK(map->text == std::string("1000 20 ") + kOther + "\n");
 }
 
-TEST_CASE("code that the log does not have is zeros, and counted", "[pypylog]") {
+TEST_CASE("code bytes that the log lacks are zeros and counted", "[pypylog]") {
   LogText log;
   log.dump("1000", 0x20, "aa").place(kLoop, "1000", "1030", "1040");
   log.place(kOther, "2000", "2010", "2020");
@@ -154,8 +154,7 @@ TEST_CASE("code that the log does not have is zeros, and counted", "[pypylog]") 
   CHECK(dumped.loads[2].code == std::string(0x20, '\0'));
 }
 
-TEST_CASE("ticks become times where somebody says how; the order stays where nobody does",
-          "[pypylog]") {
+TEST_CASE("with a conversion ticks become times; without one only the order is kept", "[pypylog]") {
   LogText log;
   log.place(kLoop, "1000", "1030", "1040").place(kOther, "1000", "1010", "1020");
   const Dumped plain = dump_of(log.text());
@@ -174,7 +173,7 @@ TEST_CASE("ticks become times where somebody says how; the order stays where nob
   CHECK(hex.loads[1].time == 0x20);
 }
 
-TEST_CASE("a load's index tells which loop it is", "[pypylog]") {
+TEST_CASE("the index of a load is the number of its loop", "[pypylog]") {
   LogText log;
   log.section("jit-log-opt-loop", std::string("# ") + kOther + " : loop with 0 ops\n");
   log.place(kLoop, "1000", "1030", "1040");
@@ -183,7 +182,7 @@ TEST_CASE("a load's index tells which loop it is", "[pypylog]") {
   CHECK(dumped.loads[0].index == 2);
 }
 
-TEST_CASE("a map of a log has each loop by its name, and of two the later", "[pypylog]") {
+TEST_CASE("in a map of a log the later loop wins where two overlap", "[pypylog]") {
   LogText log;
   log.place(kLoop, "1000", "1030", "1040").place(kOther, "1010", "1018", "1020");
   log.place("bridge out of Guard 0x7f10", "9000", "9010", "9020");
@@ -193,7 +192,7 @@ TEST_CASE("a map of a log has each loop by its name, and of two the later", "[py
                          kLoop + "\n9000 20 bridge out of Guard 0x7f10\n");
 }
 
-TEST_CASE("the code of operations has the lines of their debug merge points", "[pypylog]") {
+TEST_CASE("the code of operations gets the lines of their debug merge points", "[pypylog]") {
   LogText log;
   log.place(kLoop, "1010", "1050", "1080");
   log.section("jit-log-opt-loop", std::string("# ") + kLoop +
@@ -216,12 +215,12 @@ TEST_CASE("the code of operations has the lines of their debug merge points", "[
   REQUIRE(dumped.loads.size() == 1);
   std::vector<std::pair<Address, std::int32_t>> lines;
   for (const CodeLine& line : dumped.loads[0].lines) lines.emplace_back(line.address, line.line);
-  // Offsets count from 0x1000. At +48, the first operation took no code.
+  // Offsets count from 0x1000. The first operation at +48 has no code.
   CHECK(lines == std::vector<std::pair<Address, std::int32_t>>{
                      {0x1010, 8}, {0x1020, 10}, {0x1028, 12}, {0x1030, 13}, {0x1050, 8}});
 }
 
-TEST_CASE("operations without the end of the loop have no lines", "[pypylog]") {
+TEST_CASE("operations without the end of the loop give no lines", "[pypylog]") {
   for (const char* const last :
        {"", "+99999: --end of the loop--\n", "+x: --end of the loop--\n"}) {
     LogText log;
@@ -235,7 +234,7 @@ TEST_CASE("operations without the end of the loop have no lines", "[pypylog]") {
   }
 }
 
-TEST_CASE("changes of code that is nowhere, or everywhere, do no harm", "[pypylog]") {
+TEST_CASE("dumps at both ends of the address space are applied without overflow", "[pypylog]") {
   LogText log;
   log.dump("ffffffffffffffff", 8, "aa").dump("0", 0x20, "bb").dump("fffffffffffffff0", 0x40, "cc");
   log.place(kLoop, "fffffffffffffff0", "fffffffffffffff8", "ffffffffffffffff");

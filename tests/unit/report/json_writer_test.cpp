@@ -17,7 +17,7 @@ std::string string_of(std::string_view bytes) {
 
 }  // namespace
 
-TEST_CASE("commas and colons place themselves", "[json]") {
+TEST_CASE("commas and colons are inserted automatically", "[json]") {
   const std::string text = written([](OutputFile& out) {
     JsonWriter json(out);
     json.begin_object();
@@ -52,7 +52,7 @@ TEST_CASE("numbers and addresses keep all 64 bits", "[json]") {
   CHECK(text == "[18446744073709551615,\"0xffffffffffffffff\"]");
 }
 
-TEST_CASE("a decimal number has the digits that it needs", "[json]") {
+TEST_CASE("a decimal number has no trailing zeros", "[json]") {
   const auto decimal = [](std::uint64_t value, unsigned decimals) {
     return written([&](OutputFile& out) { JsonWriter(out).decimal(value, decimals); });
   };
@@ -63,13 +63,13 @@ TEST_CASE("a decimal number has the digits that it needs", "[json]") {
   CHECK(decimal(UINT64_MAX, 18) == "18.446744073709551615");
 }
 
-TEST_CASE("a string holds no quote, backslash, control byte or DEL as it is", "[json]") {
+TEST_CASE("quotes, backslashes, control bytes and DEL are escaped in strings", "[json]") {
   CHECK(string_of("a\"b\\c") == R"("a\"b\\c")");
   CHECK(string_of("\n\r\t") == R"("\n\r\t")");
   CHECK(string_of(std::string("\0\x1b\x1f\x7f", 4)) == R"("\u0000\u001b\u001f\u007f")");
 }
 
-TEST_CASE("a string keeps valid UTF-8, and each bad byte becomes U+FFFD", "[json]") {
+TEST_CASE("valid UTF-8 is kept, and each invalid byte becomes U+FFFD", "[json]") {
   CHECK(string_of("größe 日本 😀") == "\"größe 日本 😀\"");
   CHECK(string_of("a\xff\xfe z") == "\"a\ufffd\ufffd z\"");
   CHECK(string_of("\xc0\x80") == "\"\ufffd\ufffd\"");            // overlong
@@ -77,7 +77,7 @@ TEST_CASE("a string keeps valid UTF-8, and each bad byte becomes U+FFFD", "[json
   CHECK(string_of("cut \xe6\x97") == "\"cut \ufffd\ufffd\"");
 }
 
-TEST_CASE("every byte is seen wherever it stands among eight", "[json]") {
+TEST_CASE("every byte value is handled right at every position in a block of eight", "[json]") {
   for (std::size_t length = 1; length <= 24; ++length) {
     for (std::size_t at = 0; at < length; ++at) {
       for (int byte = 0; byte < 0x100; ++byte) {
@@ -96,14 +96,14 @@ TEST_CASE("every byte is seen wherever it stands among eight", "[json]") {
   }
 }
 
-TEST_CASE("a string longer than the buffer arrives whole", "[json]") {
+TEST_CASE("a string longer than the buffer is written whole", "[json]") {
   const std::string plain(3 * OutputFile::kRoom + 5, 'x');
   CHECK(string_of(plain) == "\"" + plain + "\"");
   const std::string odd = plain + "\n" + plain + "\xff" + plain;
   CHECK(string_of(odd) == "\"" + plain + "\\n" + plain + "\ufffd" + plain + "\"");
 }
 
-TEST_CASE("the exact bytes of a name stand beside it where it is not UTF-8", "[json]") {
+TEST_CASE("a name that is not UTF-8 is followed by its exact bytes", "[json]") {
   const auto members = [](std::string_view name) {
     return written([&](OutputFile& out) {
       JsonWriter json(out);
@@ -117,7 +117,7 @@ TEST_CASE("the exact bytes of a name stand beside it where it is not UTF-8", "[j
   CHECK(members("a\xff") == "{\"name\":\"a\ufffd\",\"name_bytes\":\"Yf8=\"}");
 }
 
-TEST_CASE("the exact bytes of a long name are one base64 text", "[json]") {
+TEST_CASE("the exact bytes of a long name are one base64 string", "[json]") {
   for (const std::size_t length : {12'287u, 12'288u, 12'289u, 30'000u}) {
     const std::string name(length, '\xfe');
     const auto json = nlohmann::json::parse(written([&](OutputFile& out) {

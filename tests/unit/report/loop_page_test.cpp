@@ -20,7 +20,7 @@ using Catch::Matchers::Contains;
 
 }  // namespace
 
-TEST_CASE("names are text of the page, whatever they hold", "[pypylog]") {
+TEST_CASE("names are escaped in the HTML page", "[pypylog]") {
   const std::string evil = "</title><script>alert('1')</script>&amp;\"\x1b[31m\xff";
   const std::string page =
       page_of("[a0] {jit-log-opt-loop\n# Loop 1 (" + evil +
@@ -38,7 +38,7 @@ TEST_CASE("names are text of the page, whatever they hold", "[pypylog]") {
                             "&quot;\\x1b[31m\\xff"));
 }
 
-TEST_CASE("a guard leads to its bridge, and the bridge back to its loop", "[pypylog]") {
+TEST_CASE("a guard links to its bridge, and the bridge to its loop", "[pypylog]") {
   const std::string page = page_of(
       "[a0] {jit-log-opt-loop\n"
       "# Loop 1 (f;/srv/t.py:3-4~#8 FOR_ITER) : loop with 1 ops\n"

@@ -17,7 +17,7 @@ std::string name_of(std::string_view json_name) {
 
 }  // namespace
 
-TEST_CASE("both forms of our JSON become the same map", "[json]") {
+TEST_CASE("JSON and JSON lines give the same map", "[json]") {
   CHECK(text_of("{\"start\":\"0x10\",\"size\":31,\"name\":\"a b\",\"line\":1}\n"
                 "{\"start\":\"0x8\",\"size\":0,\"name\":\"c\",\"line\":2}\n") ==
         "10 1f a b\n8 0 c\n");
@@ -27,7 +27,7 @@ TEST_CASE("both forms of our JSON become the same map", "[json]") {
                    "problems":[{"rule":"PM001","start":null}]})") == "10 1f a b\n8 0 c\n");
 }
 
-TEST_CASE("a dump's JSON says so near its beginning or its end", "[json]") {
+TEST_CASE("is_dump_json() searches near the beginning and the end of the text", "[json]") {
   const std::string kind = R"("kind": "jitdump")";
   const std::string far(std::size_t{70} << 10, ' ');
   CHECK(is_dump_json("{" + kind + "}"));
@@ -46,7 +46,7 @@ TEST_CASE("start and size are numbers or hexadecimal strings", "[json]") {
         "ffffffffffffffff ffffffffffffffff x\n");
 }
 
-TEST_CASE("members that are not ours are passed over, whatever they hold", "[json]") {
+TEST_CASE("unknown members are skipped, whatever they contain", "[json]") {
   CHECK(text_of(R"({"start":"0x10","x":{"start":{"size":[null,1.5,-1]}},"size":1,"y":
                    [[],{"name":null}],"name":"ok","z":true})") == "10 1 ok\n");
 }
@@ -57,7 +57,7 @@ TEST_CASE("white space alone is a map without entries", "[json]") {
   CHECK(text_of(R"({"entries":[]})").empty());
 }
 
-TEST_CASE("blank lines and CRLF between JSON lines do no harm", "[json]") {
+TEST_CASE("blank lines and CRLF between JSON lines are accepted", "[json]") {
   CHECK(text_of("\r\n{\"start\":1,\"size\":1,\"name\":\"a\"}\r\n \n"
                 "{\"start\":2,\"size\":1,\"name\":\"b\"}") == "1 1 a\n2 1 b\n");
 }
@@ -70,7 +70,7 @@ TEST_CASE("names that a map can hold keep their bytes", "[json]") {
   CHECK(name_of(R"("?","name_bytes":"/w==")") == "10 1 \xff\n");
 }
 
-TEST_CASE("a name that ends in CR gets another, which readers take off", "[json]") {
+TEST_CASE("a name that ends in CR gets a second one, because readers remove one", "[json]") {
   CHECK(name_of(R"("x\r")") == "10 1 x\r\r\n");
   CHECK(name_of(R"("\r")") == "10 1 \r\r\n");
 }
@@ -89,14 +89,14 @@ TEST_CASE("names that no map can hold are escaped and counted", "[json]") {
   CHECK(map->changed_names == 2);
 }
 
-TEST_CASE("what is wrong is said with the line and column where the value ends", "[json]") {
+TEST_CASE("errors have the line and column of the end of the value", "[json]") {
   struct Case {
     std::string json;
     std::string message;
     std::uint64_t line;
     std::uint64_t column;
   };
-  // Of a number the end is seen on the byte behind it.
+  // The end of a number is noticed at the byte after it.
   const auto c = GENERATE(values<Case>({
       {"null", "JSON, but no map of ours", 1, 1},
       {"{}", "JSON, but no map of ours", 1, 1},
@@ -129,7 +129,7 @@ TEST_CASE("what is wrong is said with the line and column where the value ends",
   CHECK(map.error().where.column == c.column);
 }
 
-TEST_CASE("what is no JSON is refused where it stops being JSON", "[json]") {
+TEST_CASE("text that is not JSON is refused", "[json]") {
   const auto json = GENERATE(as<std::string>(), "{", "oops", "{\"entries\":[}", "{\"start\":1,}",
                              "{\"start\":\"\xff\"}", "{\"name\":\"\\ud800\"}", "{} {}",
                              "{\"name\":\"a\nb\"}", "{\"entries\":[]}x");
@@ -139,21 +139,21 @@ TEST_CASE("what is no JSON is refused where it stops being JSON", "[json]") {
   CHECK(map.error().message.starts_with("this is not JSON"));
 }
 
-TEST_CASE("a message quotes little of a hostile value", "[json]") {
+TEST_CASE("error messages quote only a part of a long value", "[json]") {
   const std::string long_value(1'000'000, 'z');
   CHECK(text_of("{\"start\":\"" + long_value + "\"}").size() < 200);
   CHECK(text_of("{\"start\":" + long_value + "}").size() < 200);
   CHECK(text_of("{\"start\":" + std::string(1'000'000, '9') + "}").size() < 200);
 }
 
-TEST_CASE("nesting of any depth is walked through without recursion", "[json]") {
+TEST_CASE("deeply nested JSON is skipped without recursion", "[json]") {
   std::string deep = R"({"start":1,"size":1,"name":"ok","x":)";
   deep += std::string(2'000'000, '[') + std::string(2'000'000, ']') + "}";
   CHECK(text_of(deep) == "1 1 ok\n");
   CHECK(text_of(std::string(2'000'000, '[')).starts_with("error: this is not JSON"));
 }
 
-TEST_CASE("a line is one entry: neither none nor several", "[json]") {
+TEST_CASE("entry_from_json() accepts exactly one entry", "[json]") {
   const Result<JsonEntry> entry = entry_from_json(R"({"start":"0x10","size":2,"name":"f\u00e9"})");
   REQUIRE(entry);
   CHECK(entry->start == 0x10);

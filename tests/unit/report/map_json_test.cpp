@@ -39,7 +39,7 @@ TEST_CASE("a map is one object with schema, source, entries and problems", "[jso
                   "message": "expected address, size and name"}]})"));
 }
 
-TEST_CASE("the pid is that of perf-N.map and of no other name", "[json]") {
+TEST_CASE("the pid comes from a file name perf-N.map and no other", "[json]") {
   const auto pid = [](const char* path) { return document_of(map_of("", path))["source"]["pid"]; };
   CHECK(pid("/proc/7/root/tmp/perf-1234.map") == 1234);
   CHECK(pid("perf-.map").is_null());
@@ -50,37 +50,37 @@ TEST_CASE("the pid is that of perf-N.map and of no other name", "[json]") {
   CHECK(pid("-").is_null());
 }
 
-TEST_CASE("a map that was made of JSON says so", "[json]") {
+TEST_CASE("a map that was read from JSON has the kind and size of its source", "[json]") {
   const json source = document_of(map_of("1000 10 foo\n", "x.json"), 0, {"json", 77})["source"];
   CHECK(source["kind"] == "json");
   CHECK(source["bytes"] == 77);
 }
 
-TEST_CASE("an empty map has no entries and no problems, and no JSON lines", "[json]") {
+TEST_CASE("an empty map has no entries, no problems and no JSON lines", "[json]") {
   CHECK(document_of(map_of(""))["entries"] == json::array());
   CHECK(document_of(map_of(""))["problems"] == json::array());
   CHECK(lines_of(map_of("")).empty());
 }
 
-TEST_CASE("no more problems are written than were asked for", "[json]") {
+TEST_CASE("the number of reported problems is limited to the requested one", "[json]") {
   std::string text;
   for (int i = 0; i < 100; ++i) text += "bad\n";
   CHECK(document_of(map_of(text), 7)["problems"].size() == 7);
 }
 
-TEST_CASE("JSON lines are one entry a line and nothing else", "[json]") {
+TEST_CASE("JSON lines have one entry per line and nothing else", "[json]") {
   CHECK(lines_of(map_of("1000 10 foo\nbad\n2000 1 x\"y")) ==
         "{\"start\":\"0x1000\",\"size\":16,\"name\":\"foo\",\"line\":1}\n"
         "{\"start\":\"0x2000\",\"size\":1,\"name\":\"x\\\"y\",\"line\":3}\n");
 }
 
-TEST_CASE("the largest address and size are written whole", "[json]") {
+TEST_CASE("the largest address and size are written exactly", "[json]") {
   CHECK(lines_of(map_of("0 ffffffffffffffff all\nffffffffffffffff 0 end\n")) ==
         "{\"start\":\"0x0\",\"size\":18446744073709551615,\"name\":\"all\",\"line\":1}\n"
         "{\"start\":\"0xffffffffffffffff\",\"size\":0,\"name\":\"end\",\"line\":2}\n");
 }
 
-TEST_CASE("the effective view is sorted and without overlaps, and names the lines", "[json]") {
+TEST_CASE("the effective view is sorted, has no overlaps, and gives line numbers", "[json]") {
   Diagnostics problems(0);
   std::vector<Map> maps;
   maps.push_back(map_of("1000 10 old\nbad\n1004 4 new\n"));

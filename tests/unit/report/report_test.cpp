@@ -32,7 +32,7 @@ void check_location(const Json& location) {
   CHECK(physical.at("region").value("startColumn", 1) >= 1);
 }
 
-/// What the SARIF 2.1.0 schema demands of what we write, and what GitHub asks for besides.
+/// Checks what the SARIF 2.1.0 schema requires of our output, and what GitHub requires in addition.
 void check_sarif(const Json& sarif) {
   CHECK(sarif.at("version") == "2.1.0");
   CHECK(sarif.at("$schema") == "https://json.schemastore.org/sarif-2.1.0.json");
@@ -61,13 +61,13 @@ void check_sarif(const Json& sarif) {
 
 }  // namespace
 
-TEST_CASE("gcc's form is one line with place, level and rule", "[report]") {
+TEST_CASE("the gcc format is one line with location, level and rule", "[report]") {
   CHECK(to_gcc(kPrefix, "perf-42.map") ==
         "perf-42.map:2:1: warning: the format has no 0x [PM004]\n");
   CHECK(to_gcc(finding(rule::kNotSorted, {0, 1, 1}, "text"), "f") == "f:1:1: note: text [PM113]\n");
 }
 
-TEST_CASE("no control byte reaches a terminal, be it of a name or of a path", "[report]") {
+TEST_CASE("control bytes in names and paths are escaped", "[report]") {
   const Diagnostic one = finding(rule::kOverlap, {0, 1, 1}, "overlaps '\x1b[31m\xff' of line 1");
   const std::string expected = "a\\x0ab:1:1: error: overlaps '\\x1b[31m\\xff' of line 1 [PM103]\n";
   CHECK(to_gcc(one, "a\nb") == expected);
@@ -77,7 +77,7 @@ TEST_CASE("no control byte reaches a terminal, be it of a name or of a path", "[
         "::error file=f,line=1,col=1,title=PM103::overlaps '\\x1b[31m\\xff' of line 1\n");
 }
 
-TEST_CASE("no invisible character is printed", "[report]") {
+TEST_CASE("invisible characters are escaped", "[report]") {
   const Diagnostic one = finding(rule::kDeceptiveName, {0, 1, 1}, "text");
   CHECK(to_pretty(one, "f",
                   "a\xe2\x80\xae"
@@ -86,7 +86,7 @@ TEST_CASE("no invisible character is printed", "[report]") {
                   false) == "f:1:1: info: text [PM035]\n  a\\xe2\\x80\\xaeb\\xc2\\x9bc\n  ^\n");
 }
 
-TEST_CASE("the pretty form shows the line, a caret, and whether --fix mends it", "[report]") {
+TEST_CASE("the pretty format shows the line, a caret, and whether --fix can fix it", "[report]") {
   CHECK(to_pretty(kPrefix, "perf-42.map", kText, false) ==
         "perf-42.map:2:1: warning: the format has no 0x [PM004]\n"
         "  0x7f3529fcf759 b py::bar\n"
@@ -95,12 +95,12 @@ TEST_CASE("the pretty form shows the line, a caret, and whether --fix mends it",
                   false) == "f:2:4: warning: text [PM030]\n  日;x\n   ^\n");
 }
 
-TEST_CASE("colour is on the level alone", "[report]") {
+TEST_CASE("only the level is coloured", "[report]") {
   CHECK(to_pretty(kPrefix, "f", "", true) ==
         "f:2:1: \x1b[1;33mwarning\x1b[0m: the format has no 0x [PM004]\n  --fix mends this\n");
 }
 
-TEST_CASE("a finding about the file, or about all lines, points at no line", "[report]") {
+TEST_CASE("a finding about the whole file shows no line", "[report]") {
   CHECK(to_pretty(finding(rule::kOddDirectory, {0, 1, 1}, "text"), "f", kText, false) ==
         "f:1:1: info: text [PM070]\n");
   CHECK(to_pretty(finding(rule::kWritableByOthers, {0, 1, 1}, "text"), "f", kText, false) ==
@@ -117,12 +117,12 @@ TEST_CASE("of a long line only the part around the caret is shown", "[report]") 
                      std::string(80, ' ') + "^ --fix mends this\n");
 }
 
-TEST_CASE("workflow commands escape what separates their parts", "[report]") {
+TEST_CASE("workflow commands escape their separators", "[report]") {
   CHECK(to_github(finding(rule::kNotSorted, {0, 1, 1}, "100 %: a, b"), "a,b:c%.map") ==
         "::notice file=a%2Cb%3Ac%25.map,line=1,col=1,title=PM113::100 %25: a, b\n");
 }
 
-TEST_CASE("the JSON report counts what it does not show", "[report]") {
+TEST_CASE("the JSON report also counts findings that it does not show", "[report]") {
   Diagnostics problems(1);
   lint(Map(Input::from_text("0x10000 0x1 a;b\n", "f")), problems);
   const Json json = Json::parse(to_lint_json({{"f", "", &problems}}));
@@ -148,7 +148,7 @@ TEST_CASE("each line of the JSON lines report is an object", "[report]") {
   CHECK(to_lint_jsonl({}).empty());
 }
 
-TEST_CASE("the SARIF report has what its schema demands", "[report]") {
+TEST_CASE("the SARIF report conforms to its schema", "[report]") {
   const Report report{"0x10000 0x1 a;b\n10000 10 second\n10008 10 third\nbad\n"};
   const Json sarif = Json::parse(to_sarif(report.files, "1.2.3"));
   check_sarif(sarif);
@@ -157,7 +157,7 @@ TEST_CASE("the SARIF report has what its schema demands", "[report]") {
   check_sarif(Json::parse(to_sarif({}, "1.2.3")));
 }
 
-TEST_CASE("SARIF columns count code points, a byte that is not UTF-8 as one", "[report]") {
+TEST_CASE("SARIF columns count code points, and an invalid byte as one", "[report]") {
   const Report report{"10000 1 日本\xff;x\n"};
   const Json sarif = Json::parse(to_sarif(report.files, "1"));
   std::vector<std::pair<std::string, int>> columns;
@@ -168,8 +168,7 @@ TEST_CASE("SARIF columns count code points, a byte that is not UTF-8 as one", "[
   CHECK(columns == std::vector<std::pair<std::string, int>>{{"PM024", 11}, {"PM030", 12}});
 }
 
-TEST_CASE("SARIF locations are URIs, and names that are not UTF-8 do not break the JSON",
-          "[report]") {
+TEST_CASE("SARIF locations are URIs, and invalid UTF-8 does not break the JSON", "[report]") {
   Diagnostics problems(0);
   problems.keep(finding(rule::kOverlap, {0, 1, 1}, "overlaps '\xff'"));
   const Json sarif = Json::parse(to_sarif({{"/tmp/a b\xff.map", "", &problems}}, "1"));

@@ -1,4 +1,4 @@
-// The manifest of a snapshot, to JSON and back.
+// Writing the manifest of a snapshot as JSON, and parsing it.
 
 #include "perfmap/json.hpp"
 #include "support/catch.hpp"
@@ -45,14 +45,14 @@ SnapshotManifest full_manifest() {
 
 }  // namespace
 
-TEST_CASE("a manifest comes back as it was, whatever bytes its names have", "[snapshot]") {
+TEST_CASE("a manifest survives a round trip, with any bytes in its names", "[snapshot]") {
   const SnapshotManifest manifest = full_manifest();
   const auto parsed = parse_manifest(json_of(manifest));
   REQUIRE(parsed);
   CHECK(*parsed == manifest);
 }
 
-TEST_CASE("a manifest of another schema is none of ours, and damage is told", "[snapshot]") {
+TEST_CASE("a manifest with another schema or with damage is refused with a message", "[snapshot]") {
   struct Case {
     std::string json;
     Errc code;

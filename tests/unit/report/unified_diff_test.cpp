@@ -9,7 +9,8 @@
 namespace perfmap {
 namespace {
 
-/// Lines of a small alphabet, so that texts have much in common; perhaps no newline at the end.
+/// Lines from a small alphabet, so that texts have much in common; sometimes without a last
+/// newline.
 std::string lines(std::mt19937& random, std::size_t count) {
   std::string text;
   for (std::size_t i = 0; i < count; ++i) {
@@ -32,7 +33,7 @@ std::string edited(std::mt19937& random, std::string text) {
   return text;
 }
 
-/// What patch(1) makes of `before` with our diff.
+/// The result of patch(1) on `before` with our diff.
 std::string patched(const std::string& before, const std::string& after) {
   const test::Scratch directory;
   directory.write("some.map", before);
@@ -56,12 +57,12 @@ TEST_CASE("a difference has three lines of context around it", "[diff]") {
         "--- f\n+++ f\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n");
 }
 
-TEST_CASE("a missing last newline is said as diff says it", "[diff]") {
+TEST_CASE("a missing last newline is marked like diff does", "[diff]") {
   CHECK(unified_diff("a\nb", "a\nb\n", "f") ==
         "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+b\n");
 }
 
-TEST_CASE("patch makes the one text of the other", "[diff][property]") {
+TEST_CASE("patch(1) with the diff turns the first text into the second", "[diff][property]") {
   if (std::system("patch --version > /dev/null 2>&1") != 0) {
     test::skip("patch(1) is not installed");
     return;
@@ -75,7 +76,7 @@ TEST_CASE("patch makes the one text of the other", "[diff][property]") {
   CHECK(patched(before, after) == after);
 }
 
-TEST_CASE("texts that differ in thousands of places make a patch in bounded time", "[diff]") {
+TEST_CASE("the diff of texts with thousands of differences takes bounded time", "[diff]") {
   std::string before;
   std::string after;
   for (int i = 0; i < 20'000; ++i) {

@@ -1,4 +1,4 @@
-// The catalogue of runtimes as a whole: what has to hold for every row.
+// What must hold for every row of the catalogue of runtimes.
 
 #include <algorithm>
 #include <set>
@@ -8,7 +8,7 @@
 
 namespace perfmap {
 
-TEST_CASE("every runtime has one row, and words of its own", "[runtimes]") {
+TEST_CASE("every runtime has one row with unique words", "[runtimes]") {
   std::set<std::string_view> ids;
   std::set<std::string_view> processes;
   for (int i = 1; i <= static_cast<int>(Runtime::pypy); ++i) {
@@ -28,7 +28,7 @@ TEST_CASE("every runtime has one row, and words of its own", "[runtimes]") {
   CHECK(title_of(Runtime::unknown) == "this program");
 }
 
-TEST_CASE("V8's names are made by a process called node", "[runtimes]") {
+TEST_CASE("V8 is the runtime of a process called node", "[runtimes]") {
   CHECK(to_string(Runtime::v8) == "v8");
   CHECK(process_word(Runtime::v8) == "node");
   CHECK(process_word(Runtime::hotspot) == "jvm");
@@ -36,7 +36,7 @@ TEST_CASE("V8's names are made by a process called node", "[runtimes]") {
   CHECK(process_word(Runtime::cpython) == to_string(Runtime::cpython));
 }
 
-TEST_CASE("a runtime that can be told something can be recognised", "[runtimes]") {
+TEST_CASE("a runtime with hints on how to enable maps can be recognised", "[runtimes]") {
   for (const RuntimeInfo* const row : all_runtimes()) {
     CAPTURE(row->id);
     const bool is_told = row->maps.flags != nullptr || row->maps.command != nullptr ||
@@ -53,9 +53,10 @@ TEST_CASE("a runtime that can be told something can be recognised", "[runtimes]"
   }
 }
 
-TEST_CASE("variables that name code are understood by the runtime's own reader", "[runtimes]") {
+TEST_CASE("variables that enable names are understood by the runtime's own flag reader",
+          "[runtimes]") {
   for (const RuntimeInfo* const row : all_runtimes()) {
-    // Erlang's are read by its launcher, which hands them on as arguments.
+    // Erlang's variables are read by its launcher, which passes them on as arguments.
     if (row->maps.naming_variables.empty() || !row->signs.launcher.empty()) continue;
     CAPTURE(row->id);
     ProgramStart start;

@@ -1,4 +1,4 @@
-// Names that a decoder only just takes, or only just leaves to others.
+// Names at the limits of what a decoder accepts.
 
 #include <string>
 
@@ -25,12 +25,13 @@ void check(const Case& c) {
   CHECK(name.line == c.line);
 }
 
-/// Nobody's: the name stays as it is.
+/// A name of no runtime stays unchanged.
 Case foreign(std::string raw) { return {raw, Runtime::unknown, raw, "", 0}; }
 
 }  // namespace
 
-TEST_CASE("CPython's file begins behind the first colon, and no name is empty", "[names]") {
+TEST_CASE("CPython: the file starts after the first colon, and no function name is empty",
+          "[names]") {
   check(GENERATE(values<Case>({
       {"py::f:/a.py", Runtime::cpython, "f", "/a.py", 0},
       {"py::f:/a:b.py", Runtime::cpython, "f", "/a:b.py", 0},
@@ -42,7 +43,7 @@ TEST_CASE("CPython's file begins behind the first colon, and no name is empty", 
   })));
 }
 
-TEST_CASE("a kind of V8's alone is no name of V8", "[names]") {
+TEST_CASE("V8: a kind alone is not a name", "[names]") {
   check(GENERATE(values<Case>({
       foreign("Builtin:"),
       {"Builtin:A", Runtime::v8, "A", "", 0},
@@ -56,7 +57,7 @@ TEST_CASE("a kind of V8's alone is no name of V8", "[names]") {
   })));
 }
 
-TEST_CASE("kinds of other script engines alone are nobody's", "[names]") {
+TEST_CASE("JavaScriptCore and SpiderMonkey: a kind alone is not a name", "[names]") {
   check(GENERATE(values<Case>({
       foreign("JSC-FTL: "),
       {"JSC-FTL: f", Runtime::jsc, "f", "", 0},
@@ -71,7 +72,8 @@ TEST_CASE("kinds of other script engines alone are nobody's", "[names]") {
   })));
 }
 
-TEST_CASE("C++ with a namespace is not Mono's, whose methods have one colon", "[names]") {
+TEST_CASE("Mono: methods have a single colon, so C++ names with a namespace do not match",
+          "[names]") {
   check(GENERATE(values<Case>({
       foreign("std::f (int)"),
       foreign("a::b::f (int)"),
@@ -86,7 +88,7 @@ TEST_CASE("C++ with a namespace is not Mono's, whose methods have one colon", "[
   })));
 }
 
-TEST_CASE("Erlang's names have a module, a function and an arity", "[names]") {
+TEST_CASE("Erlang: names have a module, a function and an arity", "[names]") {
   check(GENERATE(values<Case>({
       {"$a:b/1", Runtime::erlang, "a:b/1", "", 0},
       {"$a:b/1-CodeInfoPrologue", Runtime::erlang, "a:b/1-CodeInfoPrologue", "", 0},
@@ -100,7 +102,7 @@ TEST_CASE("Erlang's names have a module, a function and an arity", "[names]") {
   })));
 }
 
-TEST_CASE("PHP's and HHVM's marks alone are nobody's", "[names]") {
+TEST_CASE("PHP and HHVM: a prefix alone is not a name", "[names]") {
   check(GENERATE(values<Case>({
       foreign("JIT$"),
       {"JIT$f", Runtime::php, "f", "", 0},
@@ -119,7 +121,7 @@ TEST_CASE("PHP's and HHVM's marks alone are nobody's", "[names]") {
   })));
 }
 
-TEST_CASE("Julia's and Ruby's functions are not empty", "[names]") {
+TEST_CASE("Julia and Ruby: function names are not empty", "[names]") {
   check(GENERATE(values<Case>({
       {"julia_f_1", Runtime::julia, "f", "", 0},
       foreign("julia__1"),
@@ -135,7 +137,7 @@ TEST_CASE("Julia's and Ruby's functions are not empty", "[names]") {
   })));
 }
 
-TEST_CASE("traces of LuaJIT and of PyPy are numbered", "[names]") {
+TEST_CASE("LuaJIT and PyPy: traces have a number", "[names]") {
   check(GENERATE(values<Case>({
       {"TRACE_1::f.lua:3", Runtime::luajit, "TRACE_1", "f.lua", 3},
       {"TRACE_1::f.lua", Runtime::luajit, "TRACE_1", "", 0},
@@ -150,7 +152,7 @@ TEST_CASE("traces of LuaJIT and of PyPy are numbered", "[names]") {
   })));
 }
 
-TEST_CASE("wasmtime's functions and .NET's methods have names of their own", "[names]") {
+TEST_CASE("wasmtime and .NET: limits of their names", "[names]") {
   check(GENERATE(values<Case>({
       {"wasm[0]::function[1]::f", Runtime::wasm, "f", "", 0},
       {"wasm[0]::function[1]::", Runtime::wasm, "wasm[0]::function[1]::", "", 0},
@@ -165,7 +167,7 @@ TEST_CASE("wasmtime's functions and .NET's methods have names of their own", "[n
   })));
 }
 
-TEST_CASE("HotSpot's methods have a type before them and brackets behind", "[names]") {
+TEST_CASE("HotSpot: methods have a return type before them and parentheses after them", "[names]") {
   check(GENERATE(values<Case>({
       {"int a.b()", Runtime::hotspot, "a.b()", "", 0},
       foreign(" a.b()"),

@@ -30,7 +30,7 @@ void check(Runtime runtime, const Case& c) {
 
 }  // namespace
 
-TEST_CASE("V8's names say tier, function, file, line and column", "[names]") {
+TEST_CASE("V8's names give tier, function, file, line and column", "[names]") {
   check(Runtime::v8,
         GENERATE(values<Case>({
             {"JS:*'foo /a.js:1:13", "turbofan", "foo", "/a.js", 1, 13},
@@ -62,7 +62,7 @@ TEST_CASE("V8's names say tier, function, file, line and column", "[names]") {
         })));
 }
 
-TEST_CASE("HotSpot's own code is told from methods", "[names]") {
+TEST_CASE("HotSpot's own code is distinguished from methods", "[names]") {
   check(Runtime::hotspot,
         GENERATE(values<Case>({
             {"Interpreter", "interpreter", "Interpreter", "", 0, 0},
@@ -78,7 +78,7 @@ TEST_CASE("HotSpot's own code is told from methods", "[names]") {
         })));
 }
 
-TEST_CASE("other script engines name the tier, the function and its place", "[names]") {
+TEST_CASE("names of other script engines give tier, function and location", "[names]") {
   check(Runtime::jsc,
         GENERATE(values<Case>({
             {"JSC-FTL: diffProps[Call (StrictMode)] /srv/index.js:123:12", "ftl", "diffProps",
@@ -95,7 +95,7 @@ TEST_CASE("other script engines name the tier, the function and its place", "[na
         })));
 }
 
-TEST_CASE("managed runtimes and tracing compilers are told by their marks", "[names]") {
+TEST_CASE("managed runtimes and tracing compilers are recognised by their prefixes", "[names]") {
   check(Runtime::dotnet,
         GENERATE(values<Case>({
             {"void [System.Private.CoreLib] System.Foo`2[System.__Canon, "
@@ -114,7 +114,7 @@ TEST_CASE("managed runtimes and tracing compilers are told by their marks", "[na
                         "(wrapper runtime-invoke) object:m (object)", "", 0, 0});
 }
 
-TEST_CASE("names of native code are nobody's", "[names]") {
+TEST_CASE("names of native code belong to no runtime", "[names]") {
   const auto raw = GENERATE(as<std::string>(), "Interpreter::run(int)", "InterpreterEntry",
                             "std::shared_ptr<T>::operator->() const", "a::operator->b",
                             "foo in bar", "main", "adapters", " (a.b)", "->", "x::y->z::w");
@@ -125,7 +125,7 @@ TEST_CASE("names of native code are nobody's", "[names]") {
   CHECK(name.inline_chain.empty());
 }
 
-TEST_CASE("agents' chains begin with the outermost function, whichever way they are written",
+TEST_CASE("inline chains start with the outermost function in both notations of agents",
           "[names]") {
   using Chain = std::vector<std::string_view>;
   CHECK(decode_name("La;::x in Lb;::y").inline_chain == Chain{"Lb;::y", "La;::x"});
@@ -136,14 +136,14 @@ TEST_CASE("agents' chains begin with the outermost function, whichever way they 
   CHECK(decode_name(endless).inline_chain.empty());
 }
 
-TEST_CASE("a name of a million blanks is decoded at once", "[names]") {
-  // Quadratic time would be a trillion steps here.
+TEST_CASE("a name with a million blanks is decoded in linear time", "[names]") {
+  // Quadratic time would be a trillion steps.
   const std::string blanks(1'000'000, ' ');
   CHECK(decode_name("JS:~f" + blanks + ":1:2").line == 1);
   CHECK(decode_name("Ion: f" + blanks + "(a:1:2)").line == 1);
 }
 
-TEST_CASE("tiers of one function share a name, and nothing else does", "[names]") {
+TEST_CASE("without_tier() merges the tiers of a function and nothing else", "[names]") {
   const auto [raw, shared] = GENERATE(table<std::string, std::string>({
       {"JS:o*foo /a.js:1:13", "foo /a.js:1:13"},
       {"LazyCompile:^foo /a.js:1:13", "foo /a.js:1:13"},
@@ -157,7 +157,7 @@ TEST_CASE("tiers of one function share a name, and nothing else does", "[names]"
       {"Baseline: f (a.js:1:2)", "f (a.js:1:2)"},
       {"void [A] N.T::M(int32)[OptimizedTier1]", "void [A] N.T::M(int32)"},
       {"stub<1> X<y>", "stub<1> X<y>"},
-      // A bridge differs from its method in nothing but what it returns.
+      // A bridge method differs from its method only in the return type.
       {"java.lang.Object A.get()", "java.lang.Object A.get()"},
       {"java.lang.String A.get()", "java.lang.String A.get()"},
       {"julia_f_12", "julia_f_12"},
@@ -165,7 +165,7 @@ TEST_CASE("tiers of one function share a name, and nothing else does", "[names]"
   CHECK(without_tier(raw) == shared);
 }
 
-TEST_CASE("every name that real runtimes wrote is known to be theirs", "[wild][names]") {
+TEST_CASE("every name from real runtimes is recognised", "[wild][names]") {
   const auto [file, runtime] = GENERATE(table<std::string, Runtime>(
       {{"node-20.txt", Runtime::v8}, {"openjdk-17.txt", Runtime::hotspot}}));
   std::ifstream names(test::tests_dir("/wild/names/" + file));

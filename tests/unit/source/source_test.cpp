@@ -1,4 +1,4 @@
-// What a source is, how it is opened, and which of several wins.
+// Kinds of sources, how they are opened, and which one wins.
 
 #include "perfmap/profile/source.hpp"
 
@@ -19,8 +19,8 @@ std::string dump_of_one(std::string_view name) {
   return test::DumpBytes().header().load_of_size(5, 0x1000, 0x10, name).text();
 }
 
-/// Keeps what it is told.
-class Ears final : public SourceObserver {
+/// Records all calls.
+class CollectingObserver final : public SourceObserver {
  public:
   void warn(const std::string& message) override { warnings.push_back(message); }
   void missing(const Error& error) override { absent.push_back(error.message); }
@@ -39,7 +39,7 @@ struct Named {
   std::string file;
 };
 
-/// What the sources call an address.
+/// The name that the sources give an address.
 Named ask(const std::vector<Source>& sources, const NameSourceOptions& options, Address address) {
   auto names = NameSources::open(sources, options);
   REQUIRE(names);
@@ -55,7 +55,7 @@ Named ask(const std::vector<Source>& sources, const NameSourceOptions& options, 
 
 }  // namespace
 
-TEST_CASE("decimal digits are a pid unless they name a file", "[source]") {
+TEST_CASE("decimal digits are a pid unless a file has that name", "[source]") {
   const Scratch scratch;
   CHECK(pid_of_source({"4242424"}) == 4242424);
   CHECK(pid_of_source({"4242424", Source::As::pid}) == 4242424);
@@ -71,7 +71,7 @@ TEST_CASE("decimal digits are a pid unless they name a file", "[source]") {
   CHECK(check_stdin(std::vector<Source>{{"-"}, {"a"}}));
 }
 
-TEST_CASE("a file is what its bytes say, unless a kind is given", "[source]") {
+TEST_CASE("the kind of a file is detected from its content unless it is given", "[source]") {
   const Scratch scratch;
   const auto kind = [](const std::string& path, const SourceOptions& options = {}) {
     const auto opened = open_source({path}, options);
@@ -89,7 +89,7 @@ TEST_CASE("a file is what its bytes say, unless a kind is given", "[source]") {
   CHECK(kind(scratch.write("empty", "")) == SourceKind::perf_map);
 }
 
-TEST_CASE("what cannot be a source is refused by name", "[source]") {
+TEST_CASE("a file that cannot be a source is refused with its name", "[source]") {
   const Scratch scratch;
   const auto why = [](const std::string& path, const SourceOptions& options = {}) {
     const auto opened = open_source({path}, options);
@@ -109,19 +109,19 @@ TEST_CASE("what cannot be a source is refused by name", "[source]") {
   CHECK(why(json, {.takes_others = false}).code == Errc::unsupported);
 }
 
-TEST_CASE("a process has its map and then its dumps", "[source]") {
+TEST_CASE("a process gives its map first, then its dumps", "[source]") {
   const PlantedProcess planted;
   planted.put("root/tmp/perf-3.map", "1000 10 in_map\n2000 10 in_both\n");
   planted.put("root/tmp/jit-3.dump", dump_of_one("in_dump"));
-  Ears ears;
-  const SourceOptions options{.any_owner = true, .roots = planted.roots(), .observer = &ears};
+  CollectingObserver collector;
+  const SourceOptions options{.any_owner = true, .roots = planted.roots(), .observer = &collector};
   auto opened = open_source({"42", Source::As::pid}, options);
   REQUIRE(opened);
   REQUIRE(opened->size() == 2);
   CHECK((*opened)[0].kind == SourceKind::perf_map);
   CHECK((*opened)[1].kind == SourceKind::jitdump);
-  CHECK(ears.steps == std::vector<std::string>{"reading 42"});
-  CHECK(ears.warnings.empty());
+  CHECK(collector.steps == std::vector<std::string>{"reading 42"});
+  CHECK(collector.warnings.empty());
 
   Opening opening;
   const auto map = map_of(*std::move(opened), options, &opening);
@@ -130,7 +130,7 @@ TEST_CASE("a process has its map and then its dumps", "[source]") {
   CHECK(opening.kind == SourceKind::perf_map);
 }
 
-TEST_CASE("a directory of maps stands in for a process", "[source]") {
+TEST_CASE("with map_dir the map of a process is taken from that directory", "[source]") {
   const Scratch scratch;
   scratch.write("perf-7.map", "1000 10 f\n");
   const auto opened = open_process_source(7, {.map_dir = scratch.path()});
@@ -140,7 +140,7 @@ TEST_CASE("a directory of maps stands in for a process", "[source]") {
   CHECK(!open_process_source(8, {.map_dir = scratch.path()}));
 }
 
-TEST_CASE("a dump wins over maps, and a later source over an earlier", "[source]") {
+TEST_CASE("a dump wins over maps, and a later source over an earlier one", "[source]") {
   const Scratch scratch;
   const Source first{scratch.write("first", "1000 10 first\n3000 10 first\n")};
   const Source second{scratch.write("second", "1000 10 second\n2000 10 second\n")};
@@ -154,21 +154,21 @@ TEST_CASE("a dump wins over maps, and a later source over an earlier", "[source]
   CHECK(ask({dump, first, second}, {}, 0x4000).name == "not-covered");
 }
 
-TEST_CASE("a process that does not exist is told, and the other sources are asked", "[source]") {
+TEST_CASE("a missing process is reported, and the other sources are used", "[source]") {
   const PlantedProcess planted;
   const Source map{planted.scratch().write("map", "1000 10 f\n")};
-  const Source nobody{"43", Source::As::pid};
-  Ears ears;
+  const Source absent_process{"43", Source::As::pid};
+  CollectingObserver collector;
   NameSourceOptions options;
-  options.opening = {.roots = planted.roots(), .observer = &ears};
-  CHECK(ask({nobody, map}, options, 0x1000).name == "f");
-  CHECK(ears.absent == std::vector<std::string>{"no process 43"});
-  const auto alone = NameSources::open(std::vector<Source>{nobody}, options);
+  options.opening = {.roots = planted.roots(), .observer = &collector};
+  CHECK(ask({absent_process, map}, options, 0x1000).name == "f");
+  CHECK(collector.absent == std::vector<std::string>{"no process 43"});
+  const auto alone = NameSources::open(std::vector<Source>{absent_process}, options);
   REQUIRE(!alone);
   CHECK(alone.error().code == Errc::not_found);
 }
 
-TEST_CASE("a process whose memory is unknown answers by the files that it left", "[source]") {
+TEST_CASE("a process without readable memory map is named by the files that it left", "[source]") {
   const PlantedProcess planted;
   planted.put("root/tmp/perf-3.map", "1000 10 left\n");
   NameSourceOptions options;
@@ -191,7 +191,7 @@ TEST_CASE("maps alone can be scanned without an index", "[source]") {
   CHECK(names->files() != nullptr);
 }
 
-TEST_CASE("a recording is opened by its path, and says what else a file is", "[source]") {
+TEST_CASE("a recording is opened by its path, and other files are refused", "[source]") {
   const Scratch scratch;
   const std::string map = scratch.write("map", "1000 10 f\n");
   CHECK(open_recording_input(map));

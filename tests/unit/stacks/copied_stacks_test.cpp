@@ -6,7 +6,7 @@
 
 namespace perfmap::test {
 
-TEST_CASE("copies of stacks that had no room for all of it are counted", "[stacks]") {
+TEST_CASE("copied stacks that may be truncated are counted", "[stacks]") {
   const RecordingBytes b;
   EventShape shape;
   shape.sample_type |= kRegsUser | kStackUser;

@@ -1,4 +1,4 @@
-// What formats say of frames that are doubtful.
+// How output formats mark doubtful frames.
 
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 using test::Stacks;
 
-/// Three frames: of a doubtful name, found by a scan, and beyond doubt.
+/// Three frames: one with a doubtful name, one found by a scan, one without doubt.
 Stacks doubtful() {
   Stacks stacks;
   const std::uint32_t main = stacks.place(test::kMain, 0x124c, 0x4c, 12);
@@ -34,7 +34,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a frame is doubtful for its name and for how it was found", "[stacks][doubt]") {
+TEST_CASE("doubts come from the name of a frame and from how it was found", "[stacks][doubt]") {
   FramePlace place;
   CHECK_FALSE(doubts_of({.source = FrameSource::eh_cfi}, place).any());
   CHECK(to_string(doubts_of({.source = FrameSource::scan}, place)) == "scanned-frame");
@@ -45,7 +45,7 @@ TEST_CASE("a frame is doubtful for its name and for how it was found", "[stacks]
         "guessed-owner,scanned-frame");
 }
 
-TEST_CASE("perf script text marks doubtful frames behind their module", "[stacks][doubt]") {
+TEST_CASE("perf script text marks doubtful frames after the module", "[stacks][doubt]") {
   const Stacks stacks = doubtful();
   const auto plain = lines_of(stacks.in(StackFormat::perf_script));
   REQUIRE(plain.size() == 5);
@@ -60,9 +60,9 @@ TEST_CASE("perf script text marks doubtful frames behind their module", "[stacks
   CHECK(lines[3] == "  app.c:12");
 }
 
-TEST_CASE("readers of perf script text see past the mark", "[stacks][doubt]") {
-  // stackcollapse-perf.pl, speedscope and the Firefox Profiler have this expression; inferno takes
-  // what stands before the last blank for the function.
+TEST_CASE("readers of perf script text still parse marked frames", "[stacks][doubt]") {
+  // The expression of stackcollapse-perf.pl, speedscope and the Firefox Profiler. inferno takes
+  // everything before the last blank as the function.
   const std::regex frame(R"(^\s*(\w+)\s*(.+) \((\S*)\))");
   for (const bool kinds : {false, true}) {
     const auto lines = lines_of(doubtful().in(StackFormat::perf_script, {.doubt_kinds = kinds}));
@@ -85,7 +85,7 @@ TEST_CASE("a JSON line lists the doubts of a frame", "[stacks][doubt]") {
   CHECK_FALSE(frames[2].contains("doubts"));
 }
 
-TEST_CASE("the page has the doubts of functions, in any sample", "[stacks][doubt]") {
+TEST_CASE("the HTML page has the doubts of each function over all samples", "[stacks][doubt]") {
   const auto data_of = [](const Stacks& stacks) {
     const std::string page = stacks.in(StackFormat::html);
     const std::string begin = "id=\"data\">";
@@ -101,7 +101,7 @@ TEST_CASE("the page has the doubts of functions, in any sample", "[stacks][doubt
   CHECK_FALSE(data_of(test::every_kind()).contains("doubts"));
 }
 
-TEST_CASE("formats of functions alone do not split them by doubt", "[stacks][doubt]") {
+TEST_CASE("formats with functions only do not split a function by its doubts", "[stacks][doubt]") {
   CHECK(doubtful().in(StackFormat::folded) == "app;main;main;JS:*foo /a.js:1:13_[j] 1\n");
   const json file = json::parse(doubtful().in(StackFormat::speedscope));
   CHECK(file["shared"]["frames"].size() == 2);

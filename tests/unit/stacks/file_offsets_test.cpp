@@ -1,4 +1,4 @@
-// A file that is mapped in two pieces, anywhere: what its offsets are good for.
+// A file that is mapped in two pieces: file offsets, names and mappings of its frames.
 
 #include <map>
 
@@ -12,8 +12,8 @@
 namespace perfmap::test {
 namespace {
 
-constexpr Address kFirst = 0x10000;   // shows the file from `_start` to `with_room`
-constexpr Address kSecond = 0x50000;  // shows what follows
+constexpr Address kFirst = 0x10000;   // maps the file from `_start` to `with_room`
+constexpr Address kSecond = 0x50000;  // maps the rest
 constexpr std::uint64_t kBegin = 0x180;
 constexpr std::uint64_t kCut = 0x230;
 constexpr std::uint64_t kUser = static_cast<std::uint64_t>(-512);
@@ -27,7 +27,7 @@ std::string mapping(const EventShape& shape, std::uint32_t pid, AddressRange ran
   return b.record(10, body.text(), 2);
 }
 
-/// Process 7 has the file in two pieces, and 8 has the second one elsewhere.
+/// Process 7 has both pieces, and process 8 has the second one at another address.
 Recording recording() {
   const RecordingBytes b;
   EventShape shape;
@@ -82,11 +82,11 @@ TEST_CASE("each piece of a file has its own offset, names and mapping", "[stacks
   const std::vector<Seen> seen = frames_of(recording());
   REQUIRE(seen.size() == 6);
   CHECK(seen[0] == Seen{"leaf", 4, 0x194, 0x400194, kFirst, kBegin});
-  // As far from the begin of its piece as the last one.
+  // At the same distance from the start of its piece as the last frame.
   CHECK(seen[1] == Seen{"with_room", 0x25, 0x1f5, 0x4001f5, kFirst, kBegin});
   CHECK(seen[2] == Seen{"recursive", 5, 0x265, 0x400265, kSecond, kCut});
   CHECK(seen[3] == Seen{"run", 5, 0x2a5, 0x4002a5, kSecond, kCut});
-  // The same piece in another process is one mapping, wherever it lies there.
+  // The same piece in another process is the same mapping, at any address.
   CHECK(seen[4] == Seen{"recursive", 4, 0x264, 0x400264, kSecond, kCut});
   CHECK(seen[5] == Seen{"run", 5, 0x2a5, 0x4002a5, kSecond, kCut});
 }

@@ -1,4 +1,4 @@
-// Recordings of processes that fork and exec: whose names memory has that was inherited.
+// Recordings of processes that fork and exec: which names inherited memory gets.
 
 #include <map>
 #include <string>
@@ -15,7 +15,7 @@ using Names = std::vector<std::string>;
 
 constexpr AddressRange kCode{0x1000, 0x1000};
 
-/// Perf maps by pid. Each is opened once for each program, and no other one is asked for.
+/// Perf maps by pid; processes without an entry have none.
 StackOptions::FindJit maps(std::map<pid_t, std::string> texts) {
   return
       [texts = std::move(texts)](const ProcessInfo& process,
@@ -27,22 +27,22 @@ StackOptions::FindJit maps(std::map<pid_t, std::string> texts) {
 
 }  // namespace
 
-TEST_CASE("Code that a child has from its parent keeps the parent's names", "[stacks][fork]") {
+TEST_CASE("code that a child inherits keeps its parent's names", "[stacks][fork]") {
   ProcessEvents events;
   events.map(7, kCode);
-  SECTION("when the parent has a sample of its own, before or after the fork") {
+  SECTION("if the parent has samples before or after the fork") {
     events.sample(7, 0x1004).fork(8, 7).sample(8, 0x1004).sample(7, 0x1004);
     CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"parent", "parent", "parent"});
   }
-  SECTION("when the parent never has a sample") {
+  SECTION("if the parent has no samples") {
     events.fork(8, 7).sample(8, 0x1004);
     CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"parent"});
   }
-  SECTION("when the child, or the parent, has exited before the names are looked up") {
+  SECTION("if child and parent exit before the names are looked up") {
     events.fork(8, 7).exit(7).sample(8, 0x1004).exit(8);
     CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"parent"});
   }
-  SECTION("when the parent runs another program, or another process has its pid") {
+  SECTION("if the parent runs another program, or its pid is reused") {
     events.fork(8, 7).exec(7).map(7, kCode).sample(8, 0x1004).exit(7).fork(7, 1);
     events.map(7, kCode).end_of_round().sample(8, 0x1004);
     int asked = 0;
@@ -54,21 +54,20 @@ TEST_CASE("Code that a child has from its parent keeps the parent's names", "[st
     CHECK(events.names(first_only) == Names{"parent", "parent"});
     CHECK(asked == 1);
   }
-  SECTION("through several generations") {
+  SECTION("over several generations") {
     events.fork(8, 7).map(8, {0x3000, 0x1000}).fork(9, 8).exit(8).exit(7);
     events.sample(9, 0x1004).sample(9, 0x3004);
     CHECK(events.names(maps({{7, "1000 10 oldest\n3000 10 not mapped\n"},
                              {8, "3000 10 parent\n"}})) == Names{"oldest", "parent"});
   }
-  SECTION("in another group of records") {
+  SECTION("if the child's samples are in a later round of records") {
     events.sample(7, 0x1004).end_of_round().fork(8, 7).end_of_round().end_of_round();
     events.sample(8, 0x1004).exit(8).end_of_round();
     CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"parent", "parent"});
   }
 }
 
-TEST_CASE("A child's own map names what it wrote itself, and the parent's the rest",
-          "[stacks][fork]") {
+TEST_CASE("a child's map names its own code, and its parent's map the rest", "[stacks][fork]") {
   ProcessEvents events;
   events.map(7, kCode).fork(8, 7).map(8, {0x5000, 0x1000});
   events.sample(8, 0x1004).sample(8, 0x1804).sample(8, 0x5004).sample(7, 0x1804);
@@ -77,20 +76,21 @@ TEST_CASE("A child's own map names what it wrote itself, and the parent's the re
         Names{"parent", "child", "child too", "parent too"});
 }
 
-TEST_CASE("What perf found living has the memory alone that it is said to have", "[stacks][fork]") {
+TEST_CASE("a process that perf found at its start has only the memory recorded for it",
+          "[stacks][fork]") {
   ProcessEvents events;
   events.map(7, kCode).found(8, 7);
-  SECTION("as it may run another program") {
+  SECTION("because it may run another program") {
     events.sample(8, 0x1004);
     CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"-"});
   }
-  SECTION("and the parent's names in memory that both have, which are doubtful") {
+  SECTION("the parent's names in memory that both have are doubtful") {
     events.map(8, kCode).sample(8, 0x1004);
     CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"parent?"});
   }
 }
 
-TEST_CASE("Only parents that a process may have code from are asked for their names",
+TEST_CASE("only parents that a process may have inherited code from are asked for names",
           "[stacks][fork]") {
   ProcessEvents events;
   std::vector<pid_t> asked;
@@ -98,40 +98,41 @@ TEST_CASE("Only parents that a process may have code from are asked for their na
     asked.push_back(process.pid);
     return map_sources("");
   };
-  SECTION("not one whose code lies elsewhere") {
+  SECTION("not a parent whose code is at other addresses") {
     events.map(1, {0x7000, 0x1000}).map(1, {0x1000, 0x1000}, "/bin/init").found(7, 1);
     events.map(7, kCode).fork(8, 7).map(8, {0x5000, 0x1000}).sample(8, 0x5004);
     CHECK(events.names(find) == Names{"-"});
     CHECK(asked == std::vector<pid_t>{8, 7});
   }
-  SECTION("but one with code at the end of its child's") {
+  SECTION("a parent whose code overlaps the end of the child's") {
     events.map(1, {0x1f00, 0x1000}).found(7, 1).map(7, kCode).sample(7, 0x1004);
     CHECK(events.names(find) == Names{"-"});
     CHECK(asked == std::vector<pid_t>{7, 1});
   }
-  SECTION("and one with code at the begin of its child's") {
+  SECTION("a parent whose code overlaps the start of the child's") {
     events.map(1, {0x0f00, 0x101}).found(7, 1).map(7, kCode).sample(7, 0x1004);
     CHECK(events.names(find) == Names{"-"});
     CHECK(asked == std::vector<pid_t>{7, 1});
   }
-  SECTION("not one whose code ends before") {
+  SECTION("not a parent whose code ends before the child's") {
     events.map(1, {0x0f00, 0x100}).found(7, 1).map(7, kCode).sample(7, 0x1004);
     CHECK(events.names(find) == Names{"-"});
     CHECK(asked == std::vector<pid_t>{7});
   }
 }
 
-TEST_CASE("What a child maps over its parent's code has none of its names", "[stacks][fork]") {
+TEST_CASE("memory that a child maps over inherited code loses the parent's names",
+          "[stacks][fork]") {
   ProcessEvents events;
   events.map(7, {0x1000, 0x3000}).fork(8, 7).sample(8, 0x1004);
   events.map(8, {0x1000, 0x1000}, "/memfd:jit (deleted)").sample(8, 0x1004);
   events.map(8, {0x2000, 0x1000}).sample(8, 0x2004).sample(8, 0x3004).sample(7, 0x2004);
-  // mprotect() looks like a mapping of the same kind: that the name is right is not known.
+  // mprotect() looks like a mapping of the same kind, so it is not certain that the name is right.
   CHECK(events.names(maps({{7, "1000 3000 parent\n"}})) ==
         Names{"parent", "-", "parent?", "parent", "parent"});
 }
 
-TEST_CASE("A parent's jitdump names a child's code as it was at the fork", "[stacks][fork]") {
+TEST_CASE("a parent's jitdump names a child's code as of the fork", "[stacks][fork]") {
   ProcessEvents events;
   events.map(7, {0x9000, 0x1000}, "/tmp/jit-7.dump").map(7, kCode).fork(8, 7);
   const std::uint64_t forked = events.time();
@@ -150,7 +151,7 @@ TEST_CASE("A parent's jitdump names a child's code as it was at the fork", "[sta
   CHECK(paths == std::vector<std::string>{"/tmp/jit-7.dump"});
 }
 
-TEST_CASE("Code that comes to an address after a sample of it is named from then on", "[stacks]") {
+TEST_CASE("code loaded after a first sample of its address names the later samples", "[stacks]") {
   ProcessEvents events;
   events.map(7, {0x9000, 0x1000}, "/tmp/jit-7.dump").map(7, kCode).sample(7, 0x1004);
   const std::uint64_t before = events.time();
@@ -163,31 +164,31 @@ TEST_CASE("Code that comes to an address after a sample of it is named from then
   CHECK(events.names(find) == Names{"-", "later"});
 }
 
-TEST_CASE("Between exec and the first mapping samples are of the former program",
+TEST_CASE("samples between exec and the first mapping belong to the former program",
           "[stacks][exec]") {
   ProcessEvents events;
   events.map(7, kCode).fork(8, 7).exec(8).sample(8, 0x1004).map(8, {0x5000, 0x1000});
   events.sample(8, 0x1004).sample(8, 0x5004).map(8, kCode).sample(8, 0x1004);
-  SECTION("whose names it has from its parent") {
+  SECTION("they get names inherited from the parent") {
     CHECK(events.names(maps({{7, "1000 10 parent\n"}})) == Names{"parent", "-", "-", "-"});
   }
-  SECTION("and none of the new program's map") {
+  SECTION("they get no names from the new program's map") {
     const auto new_only = [](const ProcessInfo& process, const std::vector<std::string>&) {
       const bool is_new = process.began == ProcessBegin::executed;
       return is_new ? map_sources("1000 10 new\n5000 10 new too\n") : nullptr;
     };
-    // Where the new program has mapped nothing yet, nothing but its map says what there is.
+    // At 0x1004 the new program has no mapping yet: only its map says that there is code.
     CHECK(events.names(new_only) == Names{"-", "new?", "new too", "new"});
   }
 }
 
-TEST_CASE("While the kernel maps a new program, its callers are those of the former one",
+TEST_CASE("kernel samples during an exec resolve user frames in the former program",
           "[stacks][exec]") {
   ProcessEvents events;
   events.map(7, kCode).exec(7).kernel_sample(7, 0x1004).map(7, {0x5000, 0x1000});
   events.kernel_sample(7, 0x1004).kernel_sample(7, 0x5004);
-  SECTION("until the program runs") { events.sample(7, 0x5004); }
-  SECTION("until it ends") { events.exit(7).fork(7, 1).map(7, {0x5000, 0x1000}); }
+  SECTION("until the new program runs") { events.sample(7, 0x5004); }
+  SECTION("until the process exits") { events.exit(7).fork(7, 1).map(7, {0x5000, 0x1000}); }
   events.kernel_sample(7, 0x1004).kernel_sample(7, 0x5004);
   const auto by_generation = [](const ProcessInfo& process, const std::vector<std::string>&) {
     if (process.pid != 7) return std::shared_ptr<JitSources>();
@@ -199,7 +200,7 @@ TEST_CASE("While the kernel maps a new program, its callers are those of the for
   CHECK(events.names(by_generation) == expected);
 }
 
-TEST_CASE("A chain of a hundred thousand forks and execs is read", "[stacks][fork][hostile]") {
+TEST_CASE("a chain of a hundred thousand forks and execs is read", "[stacks][fork][hostile]") {
   ProcessEvents events;
   events.map(1, kCode);
   for (pid_t pid = 2; pid < 100'000; ++pid) events.fork(pid, pid - 1);

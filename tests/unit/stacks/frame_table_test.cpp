@@ -4,7 +4,7 @@
 
 namespace perfmap {
 
-TEST_CASE("equal functions, mappings and places are one", "[stacks]") {
+TEST_CASE("equal functions, mappings and places get the same number", "[stacks]") {
   FrameTable table;
   const std::uint32_t main = table.add(test::kMain);
   CHECK(main == 1);
@@ -23,7 +23,7 @@ TEST_CASE("equal functions, mappings and places are one", "[stacks]") {
   CHECK(table.function_of(place) == test::kMain);
 }
 
-TEST_CASE("number 0 is nothing", "[stacks]") {
+TEST_CASE("number 0 is the empty entry", "[stacks]") {
   FrameTable table;
   CHECK(table.add(FrameFunction{}) == 0);
   CHECK(table.function(0).name.empty());
@@ -31,7 +31,7 @@ TEST_CASE("number 0 is nothing", "[stacks]") {
   CHECK(table.place(0).function == 0);
 }
 
-TEST_CASE("the table copies strings, and what it handed out stays", "[stacks]") {
+TEST_CASE("the table copies strings, and its entries keep their addresses", "[stacks]") {
   FrameTable table;
   std::string name = "first";
   const FrameFunction& first = table.function(table.add(FrameFunction{.name = name}));
@@ -47,7 +47,7 @@ TEST_CASE("the table copies strings, and what it handed out stays", "[stacks]") 
   CHECK(&moved.function(1) == &first);
 }
 
-TEST_CASE("kinds and formats have their words", "[stacks]") {
+TEST_CASE("kinds, sources, ends and formats have words", "[stacks]") {
   CHECK(to_string(FrameKind::unknown) == "unknown");
   CHECK(to_string(FrameKind::jit) == "jit");
   CHECK(to_string(FrameSource::initial) == "leaf");

@@ -20,7 +20,7 @@ constexpr std::string_view kText =
     "ffffffffc0200000 t _text\t[nf_tables]\n"
     "ffffffffc0201000 t nft_do_chain\t[nf_tables]\n";
 
-/// A note as the kernel's linker writes it.
+/// An ELF note as the kernel's linker writes it.
 std::string note(std::string_view name, std::uint32_t type, std::string_view description) {
   test::SectionBytes bytes;
   bytes.u32(name.size()).u32(description.size()).u32(type).raw(name);
@@ -32,8 +32,8 @@ std::string note(std::string_view name, std::uint32_t type, std::string_view des
 
 constexpr std::string_view kGnu("GNU\0", 4);
 
-/// A recording with the kernel's mapping, its build-id, and samples at these addresses, those above
-/// half of memory in the kernel.
+/// A recording with the kernel's mapping, its build id, and samples at these addresses. Addresses
+/// in the upper half of the address space are in the kernel.
 std::string recording_of(std::string_view build_id, const std::vector<std::uint64_t>& addresses) {
   const test::RecordingBytes bytes;
   const test::EventShape shape;
@@ -56,7 +56,7 @@ std::string recording_of(std::string_view build_id, const std::vector<std::uint6
 
 }  // namespace
 
-TEST_CASE("the running kernel is known by the build-id among its notes", "[kernel]") {
+TEST_CASE("the build id of the running kernel is found among its notes", "[kernel]") {
   const std::string id = note(kGnu, 3, "twenty bytes of an id");
   CHECK(kernel_build_id(id) == "twenty bytes of an id");
   CHECK(kernel_build_id(note("Xen", 3, "no") + note(kGnu, 1, "no") + id) ==
@@ -69,16 +69,17 @@ TEST_CASE("the running kernel is known by the build-id among its notes", "[kerne
   CHECK(kernel_build_id(std::string(40, '\xff')).empty());
 }
 
-TEST_CASE("where a symbol of the kernel lies is in a text that hides no addresses", "[kernel]") {
+TEST_CASE("the address of a kernel symbol is found in a kallsyms text without hidden addresses",
+          "[kernel]") {
   CHECK(kernel_symbol_address(kText, "_stext") == 0xffffffff81000000);
   CHECK(kernel_symbol_address(kText, "_text") == 0xffffffff81000000);
-  CHECK_FALSE(kernel_symbol_address(kText, "nft_do_chain"));  // a module's
+  CHECK_FALSE(kernel_symbol_address(kText, "nft_do_chain"));  // in a module
   CHECK_FALSE(kernel_symbol_address(kText, "_etext"));
   CHECK_FALSE(kernel_symbol_address("0000000000000000 T _stext\n", "_stext"));
   CHECK_FALSE(kernel_symbol_address("", "_stext"));
 }
 
-TEST_CASE("the kernel's symbols are read when the first is asked for", "[kernel]") {
+TEST_CASE("kernel symbols are read at the first look-up", "[kernel]") {
   int reads = 0;
   KernelSymbols symbols([&reads] {
     ++reads;
@@ -97,13 +98,14 @@ TEST_CASE("the kernel's symbols are read when the first is asked for", "[kernel]
   CHECK_FALSE(symbols.is_hidden());
 }
 
-TEST_CASE("a text with hidden addresses names nothing", "[kernel]") {
+TEST_CASE("a kallsyms text with hidden addresses gives no names", "[kernel]") {
   KernelSymbols symbols([] { return std::string_view("0000000000000000 T _stext\n"); });
   CHECK_FALSE(symbols.find(0xffffffff81000010));
   CHECK(symbols.is_hidden());
 }
 
-TEST_CASE("a recording tells which kernel it wants the symbols of, once", "[kernel][stacks]") {
+TEST_CASE("kernel symbols are requested once, with the recorded build id and address",
+          "[kernel][stacks]") {
   const std::string id = "twenty bytes, an id.";
   std::vector<RecordedKernel> asked;
   std::vector<std::string> names;

@@ -39,7 +39,7 @@ Recording recording() {
   return *std::move(opened);
 }
 
-/// A sampled address, how often it was sampled, and the loop that it lies in, by the log.
+/// A sampled address, its number of samples, and the name of its loop according to the log.
 struct Known {
   Address ip = 0;
   std::uint64_t count = 0;
@@ -70,41 +70,43 @@ void check_names(const Resolver& resolver) {
   }
 }
 
-/// A recording of two processes, 7 and 8, that is put together.
-class Made {
+/// Builds a recording of synthetic processes.
+class RecordingBuilder {
  public:
-  explicit Made(bool monotonic = false) {
+  explicit RecordingBuilder(bool monotonic = false) {
     shape_.sample_type |= test::kCallchain;
     if (!monotonic) return;
     shape_.flags |= 1 << 25;
     shape_.clock = 1;
   }
 
-  Made& sample(std::uint32_t pid, std::uint64_t time, Address ip) {
+  RecordingBuilder& sample(std::uint32_t pid, std::uint64_t time, Address ip) {
     data_ += bytes_.sample(shape_, {.ip = ip, .time = time, .pid = pid, .tid = pid});
     return *this;
   }
-  Made& kernel_sample(std::uint32_t pid, std::uint64_t time, std::vector<std::uint64_t> chain) {
+  RecordingBuilder& kernel_sample(std::uint32_t pid, std::uint64_t time,
+                                  std::vector<std::uint64_t> chain) {
     data_ += bytes_.sample(
         shape_, {.ip = chain[1], .time = time, .pid = pid, .tid = pid, .callchain = chain}, 1);
     return *this;
   }
-  Made& map(std::uint32_t pid, std::uint64_t time, AddressRange range, const std::string& name) {
+  RecordingBuilder& map(std::uint32_t pid, std::uint64_t time, AddressRange range,
+                        const std::string& name) {
     Bytes body = bytes_.bytes();
     body.u32(pid).u32(pid).u64(range.begin).u64(range.size).u64(0).zeros(24).u32(5).u32(2);
     body.padded(name).raw(bytes_.trailer(shape_, {.time = time, .pid = pid, .tid = pid}));
     data_ += bytes_.record(10, body.text(), 2);
     return *this;
   }
-  Made& fork(std::uint32_t child, std::uint32_t parent, std::uint64_t time) {
+  RecordingBuilder& fork(std::uint32_t child, std::uint32_t parent, std::uint64_t time) {
     Bytes body = bytes_.bytes();
     body.u32(child).u32(parent).u32(child).u32(parent).u64(time);
     body.raw(bytes_.trailer(shape_, {.time = time, .pid = child, .tid = child}));
     data_ += bytes_.record(7, body.text());
     return *this;
   }
-  /// Times are 1000 and twice the ticks.
-  Made& conversion() {
+  /// Times are 1000 plus twice the ticks.
+  RecordingBuilder& conversion() {
     data_ += bytes_.record(79, bytes_.bytes().u64(1).u64(4).u64(1000).text());
     return *this;
   }
@@ -128,7 +130,7 @@ class Made {
   std::string data_;
 };
 
-/// Loop 1 from tick 100 on, and from tick 200 on loop 2 in the same place.
+/// Loop 1 from tick 100, and from tick 200 loop 2 in the same place.
 LoopProfile two_loops() {
   LoopProfile profile({.base = TickBase::dec});
   profile.add(
@@ -144,8 +146,7 @@ using Counts = std::vector<std::uint64_t>;
 
 }  // namespace
 
-TEST_CASE("every address that perf sampled in a loop has its name in the map of the log",
-          "[pypylog][wild]") {
+TEST_CASE("the map of a log names every address that perf sampled in a loop", "[pypylog][wild]") {
   Result<MapText> text = map_of_loops(read_log(open("pypylog")).loops());
   REQUIRE(text);
   CHECK(text->changed_names == 0);
@@ -156,8 +157,7 @@ TEST_CASE("every address that perf sampled in a loop has its name in the map of 
   CHECK(problems.total() == 0);
 }
 
-TEST_CASE("every address that perf sampled in a loop has its name in the dump of the log",
-          "[pypylog][wild]") {
+TEST_CASE("the dump of a log names every address that perf sampled in a loop", "[pypylog][wild]") {
   const Input log = open("pypylog");
   Result<JitdumpBytes> bytes = dump_of_loops(read_log(log).loops(), log.text(), {});
   REQUIRE(bytes);
@@ -169,8 +169,9 @@ TEST_CASE("every address that perf sampled in a loop has its name in the dump of
   CHECK(problems.total() == 0);
 }
 
-TEST_CASE("samples of a forked process are not its parent's, whose log it is", "[pypylog]") {
-  Made made;
+TEST_CASE("samples of a forked child do not count for its parent, which wrote the log",
+          "[pypylog]") {
+  RecordingBuilder made;
   made.sample(7, 10, 0x1010).fork(8, 7, 20);
   for (std::uint64_t time = 30; time < 35; ++time) made.sample(8, time, 0x1030);
   const LoopProfile profile = two_loops();
@@ -189,8 +190,7 @@ TEST_CASE("samples of a forked process are not its parent's, whose log it is", "
   CHECK(made.counted(profile, 40, 9).pid == 0);
 }
 
-TEST_CASE("samples of a recording are counted for the loops whose code they are in",
-          "[pypylog][wild]") {
+TEST_CASE("samples of a recording are counted for the loops that contain them", "[pypylog][wild]") {
   const LoopProfile profile = read_log(open("pypylog"));
   Diagnostics problems(1);
   const auto samples = count_loop_samples(recording(), profile.loops(), profile.base(), problems);
@@ -210,9 +210,9 @@ TEST_CASE("samples of a recording are counted for the loops whose code they are 
   CHECK(counted == wanted);
 }
 
-TEST_CASE("a sample counts for the loop that was there at its time, where that can be told",
+TEST_CASE("with comparable clocks, a sample counts for the loop that existed at its time",
           "[pypylog]") {
-  Made made;
+  RecordingBuilder made;
   made.conversion().sample(7, 1199, 0x1000).sample(7, 1200, 0x1000).sample(7, 1399, 0x1010);
   made.sample(7, 1400, 0x1010).sample(7, 1500, 0x1020).sample(7, 1500, 0x1040);
   const LoopSamples samples = made.counted(two_loops(), 1500);
@@ -224,40 +224,42 @@ TEST_CASE("a sample counts for the loop that was there at its time, where that c
   CHECK(samples.conversion->zero == 1000);
 }
 
-TEST_CASE("where times cannot be compared, samples count for the loop that was there last",
+TEST_CASE("without comparable clocks, samples count for the last loop at their address",
           "[pypylog]") {
-  const auto with_samples = [](Made made) {
+  const auto with_samples = [](RecordingBuilder made) {
     return made.sample(7, 1200, 0x1000).sample(7, 1500, 0x1020);
   };
-  // No conversion; the recording has a clock of its own; ticks that are of another counter.
-  const LoopSamples unknown = with_samples(Made()).counted(two_loops(), 1500);
-  const LoopSamples other_clock = with_samples(Made(true).conversion()).counted(two_loops(), 1500);
-  const LoopSamples later = with_samples(Made().conversion()).counted(two_loops(), 1100);
+  // No conversion; a recording with a clock of its own; ticks of another counter.
+  const LoopSamples unknown = with_samples(RecordingBuilder()).counted(two_loops(), 1500);
+  const LoopSamples other_clock =
+      with_samples(RecordingBuilder(true).conversion()).counted(two_loops(), 1500);
+  const LoopSamples later =
+      with_samples(RecordingBuilder().conversion()).counted(two_loops(), 1100);
   for (const LoopSamples& samples : {unknown, other_clock, later}) {
     CHECK_FALSE(samples.by_time);
     CHECK(samples.by_loop == Counts{1, 1});
   }
 }
 
-TEST_CASE("of several processes the one with most samples in loops counts", "[pypylog]") {
-  Made made;
+TEST_CASE("the process with the most samples in loops is selected", "[pypylog]") {
+  RecordingBuilder made;
   made.sample(7, 1, 0x1000).sample(8, 2, 0x1000).sample(8, 3, 0x1021).sample(9, 4, 0x5000);
   const LoopSamples samples = made.counted(two_loops(), 4);
   CHECK(samples.pid == 8);
   CHECK(samples.by_loop == Counts{1, 1});
   CHECK(samples.total == 2);
   CHECK(samples.others == 2);
-  const LoopSamples none = Made().sample(7, 1, 0x5000).counted(two_loops(), 4);
+  const LoopSamples none = RecordingBuilder().sample(7, 1, 0x5000).counted(two_loops(), 4);
   CHECK(none.pid == 0);
   CHECK(none.in_loops == 0);
   CHECK(none.total == 0);
   CHECK(none.others == 1);
 }
 
-TEST_CASE("what the kernel did for a loop is the loop's", "[pypylog]") {
+TEST_CASE("a kernel sample counts for a loop if its first user frame is in the loop", "[pypylog]") {
   constexpr auto kKernel = static_cast<std::uint64_t>(-128);
   constexpr auto kUser = static_cast<std::uint64_t>(-512);
-  Made made;
+  RecordingBuilder made;
   made.kernel_sample(7, 1, {kKernel, 0xffffffff81000000, kUser, 0x1004, 0x1030});
   made.kernel_sample(7, 2, {kKernel, 0xffffffff81000000, 0x1004});
   made.kernel_sample(7, 3, {kKernel, 0xffffffff81000000, kUser, 0x9999, 0x1004});
@@ -266,8 +268,8 @@ TEST_CASE("what the kernel did for a loop is the loop's", "[pypylog]") {
   CHECK(samples.total == 3);
 }
 
-TEST_CASE("code of a mapped file is no loop's, whatever its address", "[pypylog]") {
-  Made made;
+TEST_CASE("samples in a mapped file do not count for a loop", "[pypylog]") {
+  RecordingBuilder made;
   made.map(7, 1, {0x1000, 0x1000}, "/usr/lib/libx.so").sample(7, 2, 0x1000);
   made.map(7, 3, {0x1000, 0x1000}, "//anon").sample(7, 4, 0x1000);
   const LoopSamples samples = made.counted(two_loops(), 4);

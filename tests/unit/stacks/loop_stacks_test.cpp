@@ -42,8 +42,7 @@ std::string stacks_in(StackFormat format, std::string_view log) {
 
 }  // namespace
 
-TEST_CASE("spans are stacks of the loop and its open sections, with ticks as weights",
-          "[pypylog]") {
+TEST_CASE("spans become stacks of the loop and its open sections, weighted by ticks", "[pypylog]") {
   CHECK(stacks_in(StackFormat::folded, kLog) ==
         "main;[outside];jit-profile-exit 1\n"
         "main;loop:1_[j] 79\n"
@@ -51,13 +50,13 @@ TEST_CASE("spans are stacks of the loop and its open sections, with ticks as wei
         "main;loop:1_[j];jit-profile-enter 1\n");
 }
 
-TEST_CASE("a log without events does not tell loops", "[pypylog]") {
+TEST_CASE("in a log without loop events all time belongs to the interpreter", "[pypylog]") {
   CHECK(stacks_in(StackFormat::folded, "3# [10] {gc-minor\n3# [15] gc-minor}\n3# [20] {a\n") ==
         "thread 3;interpret 5\n"
         "thread 3;interpret;gc-minor 5\n");
 }
 
-TEST_CASE("a profile of ticks has weights without a unit", "[pypylog]") {
+TEST_CASE("ticks are weights without a unit", "[pypylog]") {
   const auto json = nlohmann::json::parse(stacks_in(StackFormat::speedscope, kLog));
   const auto& profile = json["profiles"][0];
   CHECK(profile["name"] == "main");
@@ -66,7 +65,7 @@ TEST_CASE("a profile of ticks has weights without a unit", "[pypylog]") {
   CHECK(profile["weights"] == std::vector<int>{1, 49, 20, 30, 1});
 }
 
-TEST_CASE("samples of loops and those of none are all samples", "[pypylog]") {
+TEST_CASE("samples outside loops are included", "[pypylog]") {
   const LoopProfile profile = read(kLog, {});
   const std::uint64_t counts[] = {4};
   FrameTable table;

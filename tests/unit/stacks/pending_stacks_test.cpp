@@ -1,4 +1,4 @@
-// Which stacks wait, for how long, and that no more of them do than there is room for.
+// Which stacks wait, how long, and how many may wait.
 
 #include "stacks/sample_unwinder.hpp"
 #include "support/catch.hpp"
@@ -7,7 +7,7 @@ namespace perfmap {
 namespace {
 
 constexpr std::size_t kMaxWaiting = 100'000;
-constexpr std::size_t kLeastTogether = 256;
+constexpr std::size_t kMinBatch = 256;
 
 RawStack stack_at(std::uint64_t time, std::optional<std::uint64_t> cookie = std::nullopt) {
   RawStack stack;
@@ -25,20 +25,20 @@ std::vector<RawStack> stacks(std::size_t count, std::optional<std::uint64_t> coo
 
 }  // namespace
 
-TEST_CASE("stacks leave together as soon as there are enough of them", "[stacks]") {
+TEST_CASE("stacks are released in batches of a minimum size", "[stacks]") {
   PendingStacks held(false, 128);
-  held.add(stacks(kLeastTogether - 1));
+  held.add(stacks(kMinBatch - 1));
   CHECK(held.release(false).empty());
   held.add(stacks(1));
-  CHECK(held.release(false).size() == kLeastTogether);
+  CHECK(held.release(false).size() == kMinBatch);
   held.add(stacks(1));
   CHECK(held.release(false).empty());
   CHECK(held.release(true).size() == 1);
 }
 
-TEST_CASE("a stack waits for its callchain, and those after it wait with it", "[stacks]") {
+TEST_CASE("a stack waits for its deferred callchain, and later stacks wait with it", "[stacks]") {
   PendingStacks held(false, 128);
-  held.add(stacks(kLeastTogether, 5));
+  held.add(stacks(kMinBatch, 5));
   held.add(stacks(1));
   CHECK(held.release(false).empty());
   DeferredCallchain chain;
@@ -52,10 +52,10 @@ TEST_CASE("a stack waits for its callchain, and those after it wait with it", "[
   CHECK(held.release(false).empty());
   chain.cookie = 5;
   held.take(chain);
-  CHECK(held.release(false).size() == kLeastTogether + 1);
+  CHECK(held.release(false).size() == kMinBatch + 1);
 }
 
-TEST_CASE("stacks whose callchain never comes wait while there is room", "[stacks]") {
+TEST_CASE("stacks whose callchain never comes wait until the limit is reached", "[stacks]") {
   PendingStacks held(false, 128);
   held.add(stacks(kMaxWaiting - 1, 5));
   CHECK(held.release(false).empty());
@@ -68,7 +68,7 @@ TEST_CASE("stacks that may be stitched wait for five seconds of samples", "[stac
   constexpr std::uint64_t kDistance = std::uint64_t{5} * 1000 * 1000 * 1000;
   PendingStacks held(true, 128);
   const auto moment = std::make_shared<AddressSpaceSnapshot>();
-  std::vector<RawStack> all = stacks(kLeastTogether);
+  std::vector<RawStack> all = stacks(kMinBatch);
   all.push_back(stack_at(kDistance));
   for (RawStack& stack : all) stack.moment = moment;
   held.add(std::move(all));
@@ -77,7 +77,7 @@ TEST_CASE("stacks that may be stitched wait for five seconds of samples", "[stac
   later.back().moment = moment;
   held.add(std::move(later));
   CHECK(held.release(false).size() == 10);
-  CHECK(held.release(true).size() == kLeastTogether - 8);
+  CHECK(held.release(true).size() == kMinBatch - 8);
 }
 
 }  // namespace perfmap

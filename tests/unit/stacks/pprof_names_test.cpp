@@ -12,7 +12,7 @@
 namespace perfmap {
 namespace {
 
-constexpr std::string_view kUnknown = "\xf2\x06\x03odd";  // field 110, which nobody knows
+constexpr std::string_view kUnknown = "\xf2\x06\x03odd";  // the unknown field 110
 
 class ProfileBytes {
  public:
@@ -71,14 +71,15 @@ std::shared_ptr<JitSources> sources(const std::string& text) {
   return std::make_shared<JitSources>(std::move(maps), std::vector<Jitdump>());
 }
 
-/// The names of each sample's locations, the leaf first; "?" for one without.
+/// The names of each sample's locations, leaf first; "?" for a location without a name.
 std::vector<std::vector<std::string>> names_in(const std::string& bytes) {
   std::vector<std::string> strings;
   std::map<std::uint64_t, std::int64_t> functions;
   std::map<std::uint64_t, std::uint64_t> locations;
   std::vector<std::vector<std::uint64_t>> samples;
   for (protozero::pbf_reader reader(bytes); reader.next();) {
-    const protozero::pbf_tag_type kind = reader.tag();  // gone once the field has been taken
+    const protozero::pbf_tag_type kind = reader.tag();  // the reader forgets it once the field was
+                                                        // read
     if (kind == 6) {
       strings.push_back(reader.get_string());
       continue;
@@ -150,8 +151,8 @@ std::string compressed(const std::string& bytes) {
   });
 }
 
-/// 1 and 2 in anonymous memory, 3 in a file, 4 in no mapping, 5 has a name, 6 is called as ours
-/// are.
+/// Locations 1 and 2 are in anonymous memory, 3 in a file, 4 in no mapping, 5 has a name, and 6 has
+/// a placeholder like those of our own profiles.
 std::string a_profile(const std::string& memory = "//anon", const std::string& ours = "[anon]") {
   ProfileBytes profile({"", "pid", memory, "/usr/bin/node", "known", ours});
   profile.sample({1, 2, 3, 4, 5, 6}, 7);
@@ -173,7 +174,7 @@ constexpr const char* kMap =
 
 }  // namespace
 
-TEST_CASE("JIT code of a profile gets names, and nothing else does") {
+TEST_CASE("JIT code of a profile gets names, other locations stay unchanged") {
   const auto [memory, ours] =
       GENERATE(table<std::string, std::string>({{"//anon", "[anon]"},
                                                 {"/memfd:jit (deleted)", "[memfd:jit (deleted)]"},
@@ -189,14 +190,14 @@ TEST_CASE("JIT code of a profile gets names, and nothing else does") {
   CHECK(report.locations == 6);
   CHECK(report.jit == 4);
   CHECK(report.named == 4);
-  // The second and the fourth are callers' addresses at the end of their code.
+  // The second and the fourth are return addresses at the end of their function.
   CHECK(names_in(text) == std::vector<std::vector<std::string>>{
                               {"first", "second", "?", "seventh", "known", "sixth"}});
   CHECK(std::string_view(text).find(kUnknown) != std::string_view::npos);
 }
 
-TEST_CASE("A caller is the function at its address where no call ends there, as dumps have it") {
-  const auto caller_behind = [](const std::string& end) {
+TEST_CASE("a caller at a function's start belongs to the function before if a call ends there") {
+  const auto caller_at_start = [](const std::string& end) {
     ProfileBytes profile({"", "pid", "//anon"});
     profile.sample({1, 2}, 7);
     profile.mapping(1, 0x1000, 0x2000, 2);
@@ -212,11 +213,11 @@ TEST_CASE("A caller is the function at its address where no call ends there, as 
     const auto found = std::make_shared<JitSources>(std::vector<Map>(), std::move(dumps));
     return names_in(named(profile.take(), {.find = [&](pid_t) { return found; }}).second)[0][1];
   };
-  CHECK(caller_behind(std::string(5, '\0')) == "second");
-  CHECK(caller_behind("\xe8" + std::string(4, '\0')) == "first");
+  CHECK(caller_at_start(std::string(5, '\0')) == "second");
+  CHECK(caller_at_start("\xe8" + std::string(4, '\0')) == "first");
 }
 
-TEST_CASE("Mangled names are demangled in profiles, and stay what they were as system names") {
+TEST_CASE("mangled names are demangled in profiles, and the system names keep the original") {
   constexpr const char* kMangled = "1100 80 _Z4mapsi\n1180 80 second\n1400 10 _ZN1a1bEv\n";
   const auto find = [&](pid_t) { return sources(kMangled); };
   const auto [report, text] = named(a_profile(), {.find = find});
@@ -228,14 +229,14 @@ TEST_CASE("Mangled names are demangled in profiles, and stay what they were as s
   CHECK(std::string_view(raw).find("maps(int)") == std::string_view::npos);
 }
 
-TEST_CASE("A profile without JIT code, or without sources for it, is copied byte for byte") {
+TEST_CASE("a profile without JIT code or without names for it is copied unchanged") {
   const std::string bytes = a_profile();
   CHECK(named(bytes, {}).second == bytes);
   const auto none = [](pid_t) { return sources("9999 1 elsewhere\n"); };
   CHECK(named(bytes, {.find = none}).second == bytes);
 }
 
-TEST_CASE("Locations that processes share are told apart by the label pid") {
+TEST_CASE("the pid label distinguishes the processes that share a location") {
   ProfileBytes profile({"", "pid", "//anon"});
   profile.sample({1, 2}, 7);
   profile.sample({1, 2}, 8);
@@ -257,7 +258,7 @@ TEST_CASE("Locations that processes share are told apart by the label pid") {
                               {"seven", "seven"}, {"eight", "eight"}, {"?"}, {"?"}});
 }
 
-TEST_CASE("A compressed profile stays compressed, and does not become what it likes") {
+TEST_CASE("a compressed profile stays compressed, and its decompressed size is limited") {
   const std::string bytes = a_profile();
   const auto find = [](pid_t) { return sources(kMap); };
   const std::string plain = named(bytes, {.find = find}).second;
@@ -266,7 +267,7 @@ TEST_CASE("A compressed profile stays compressed, and does not become what it li
   const std::string answer = named(packed, {.find = find}).second;
   REQUIRE(is_gzip(answer));
   CHECK(*gunzip(answer, 1 << 20) == plain);
-  // Members one behind the other are one.
+  // Concatenated gzip members are one stream.
   CHECK(named(compressed(bytes.substr(0, 20)) + compressed(bytes.substr(20)), {.find = find})
             .second == answer);
   CHECK(error_of(packed.substr(0, packed.size() / 2)) == Errc::bad_format);
@@ -276,7 +277,7 @@ TEST_CASE("A compressed profile stays compressed, and does not become what it li
   CHECK(error_of(bomb) == Errc::too_large);
 }
 
-TEST_CASE("What is no profile is refused") {
+TEST_CASE("data that is not a profile is refused") {
   const std::string bytes = a_profile();
   CHECK(error_of("") == Errc::bad_format);
   CHECK(error_of("1000 10 a map\n") == Errc::bad_format);

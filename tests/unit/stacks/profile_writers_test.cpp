@@ -10,14 +10,14 @@ using nlohmann::json;
 using test::every_kind;
 using test::Stacks;
 
-/// The data of a page, as a browser finds them.
+/// The data of an HTML page, as a browser extracts them.
 json data_of(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">";
   const std::size_t at = page.find(begin) + begin.size();
   return json::parse(page.substr(at, page.find("</script>", at) - at));
 }
 
-/// Names of a Firefox stack, the leaf first.
+/// The names of a Firefox stack, leaf first.
 std::vector<std::string> names_of(const json& profile, std::int64_t stack) {
   const json& shared = profile["shared"];
   std::vector<std::string> names;
@@ -57,7 +57,7 @@ TEST_CASE("speedscope has a profile for each thread and event", "[stacks]") {
   CHECK(first["samples"][2] == json::array());
 }
 
-TEST_CASE("a Firefox profile has threads over shared tables", "[stacks]") {
+TEST_CASE("a Firefox profile has threads that share tables", "[stacks]") {
   const json file = json::parse(every_kind().in(StackFormat::firefox));
   CHECK(file["meta"]["preprocessedProfileVersion"] == 66);
   CHECK(file["meta"]["interval"] == 10);
@@ -81,7 +81,7 @@ TEST_CASE("a Firefox profile has threads over shared tables", "[stacks]") {
   CHECK(file["libs"][0]["breakpadId"] == "674523010089000000000000000000000");
 }
 
-TEST_CASE("the page has the tree of processes, threads and functions", "[stacks]") {
+TEST_CASE("the HTML page has the tree of processes, threads and functions", "[stacks]") {
   const json data = data_of(every_kind().in(StackFormat::html));
   CHECK(data["samples"] == 6);
   CHECK(data["labels"] == json({"", "app (pid 7)", "app (tid 7)", "worker (a b) (tid 8)"}));
@@ -94,7 +94,7 @@ TEST_CASE("the page has the tree of processes, threads and functions", "[stacks]
   CHECK(total == 6);
 }
 
-TEST_CASE("tiers of a function are one where that is asked", "[stacks]") {
+TEST_CASE("merge_tiers merges the tiers of a function", "[stacks]") {
   const json merged = json::parse(every_kind().in(StackFormat::speedscope, {.merge_tiers = true}));
   std::vector<std::string> names;
   for (const json& frame : merged["shared"]["frames"]) names.push_back(frame["name"]);
@@ -104,7 +104,7 @@ TEST_CASE("tiers of a function are one where that is asked", "[stacks]") {
   CHECK(std::count(strings.begin(), strings.end(), "turbofan") == 0);
 }
 
-TEST_CASE("names cannot leave the page's data", "[stacks][hostile]") {
+TEST_CASE("names cannot break out of the page's data", "[stacks][hostile]") {
   Stacks stacks;
   const std::string names[] = {"</script><script>alert(1)</script>",
                                "\"\\'`&<!--",
@@ -137,7 +137,7 @@ TEST_CASE("names cannot leave the page's data", "[stacks][hostile]") {
   }
 }
 
-TEST_CASE("what is written is the same each time", "[stacks]") {
+TEST_CASE("writing the same stacks twice gives the same output", "[stacks]") {
   const Stacks stacks = every_kind();
   for (const StackFormat format : {StackFormat::folded, StackFormat::speedscope,
                                    StackFormat::firefox, StackFormat::pprof, StackFormat::html}) {
@@ -145,7 +145,7 @@ TEST_CASE("what is written is the same each time", "[stacks]") {
   }
 }
 
-TEST_CASE("a profile without samples is whole", "[stacks]") {
+TEST_CASE("a profile without samples is valid", "[stacks]") {
   Stacks stacks;
   CHECK(stacks.in(StackFormat::folded).empty());
   CHECK(stacks.in(StackFormat::jsonl).empty());

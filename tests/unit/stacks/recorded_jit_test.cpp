@@ -1,4 +1,4 @@
-// Whose files are those of a recorded process: while it lives, and when it is gone.
+// Which files belong to a recorded process: while it runs, and after it has ended.
 
 #include "support/recorded_world.hpp"
 
@@ -10,7 +10,7 @@ using World = RecordedWorld;
 
 }  // namespace
 
-TEST_CASE("files of the user of a recorded process that lives are used", "[owners]") {
+TEST_CASE("files that belong to the user of a running recorded process are used", "[owners]") {
   if (!may_give_away()) return;
   World world;
   const Recording recording = world.recording({});
@@ -26,7 +26,7 @@ TEST_CASE("files of the user of a recorded process that lives are used", "[owner
   CHECK(world.refused.others.empty());
 }
 
-TEST_CASE("files of a third user are refused while the process lives", "[owners]") {
+TEST_CASE("files of a third user are refused while the process runs", "[owners]") {
   if (!may_give_away()) return;
   World world;
   const Recording recording = world.recording({});
@@ -41,19 +41,19 @@ TEST_CASE("files of a third user are refused while the process lives", "[owners]
   CHECK(world.refused.foreign[1].owner == 1234);
 }
 
-TEST_CASE("a process that has the pid by now is not the one that was recorded", "[owners]") {
+TEST_CASE("a process that reused the pid is not the recorded one", "[owners]") {
   if (!may_give_away()) return;
   World world;
   const std::string map = world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
   World::give(map, kUser);
   const Recording recording = world.recording({});
   CHECK(name_at(world.find(recording), 0x1000) == "own|");
-  SECTION("it began later") { world.start(-10); }
-  SECTION("it began before the fork that was recorded") { world.start(-50); }
+  SECTION("it started later") { world.start(-10); }
+  SECTION("it started before the recorded fork") { world.start(-50); }
   CHECK(world.find(recording) == nullptr);
 }
 
-TEST_CASE("a recording of another machine is of no process here", "[owners]") {
+TEST_CASE("a recording from another machine matches no local process", "[owners]") {
   World world;
   world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
   const Recording here = world.recording({});
@@ -62,7 +62,8 @@ TEST_CASE("a recording of another machine is of no process here", "[owners]") {
   CHECK(world.find(elsewhere) == nullptr);
 }
 
-TEST_CASE("without a clock to compare, the living process needs the same name", "[owners]") {
+TEST_CASE("without a comparable clock, the running process must have the recorded name",
+          "[owners]") {
   World world;
   world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
   const World::Shape shape{.exit = 0, .has_clock = false};
@@ -71,7 +72,7 @@ TEST_CASE("without a clock to compare, the living process needs the same name", 
     world.planted.start(1000, 'S', "java");
     CHECK(world.find(world.recording(shape)) == nullptr);
   }
-  SECTION("it began after the recording was written") {
+  SECTION("it started after the recording was written") {
     static_cast<void>(world.recording(shape));
     set_time(world.planted.scratch() / "perf.data", -600);
     auto input = Input::open(world.planted.scratch() / "perf.data");
@@ -82,7 +83,8 @@ TEST_CASE("without a clock to compare, the living process needs the same name", 
   }
 }
 
-TEST_CASE("files of a user are guessed to be a dead process's, and marked", "[owners]") {
+TEST_CASE("files of another user may belong to a dead process, and are marked as guessed",
+          "[owners]") {
   if (!may_give_away()) return;
   const bool has_clock = GENERATE(true, false);
   World world;
@@ -96,7 +98,7 @@ TEST_CASE("files of a user are guessed to be a dead process's, and marked", "[ow
   CHECK(world.refused.foreign.empty());
 }
 
-TEST_CASE("our own files and root's are no guess", "[owners]") {
+TEST_CASE("our own files are used without a mark", "[owners]") {
   World world;
   world.planted.vanish();
   const Recording recording = world.recording({});
@@ -116,7 +118,7 @@ TEST_CASE("a map that was written after the process had ended is marked", "[owne
         (is_doubtful ? "from the map|guessed-owner" : "from the map|"));
 }
 
-TEST_CASE("a guess needs each of its conditions", "[owners]") {
+TEST_CASE("a guess requires each of its conditions", "[owners]") {
   if (!may_give_away()) return;
   World world;
   world.planted.vanish();
@@ -127,15 +129,15 @@ TEST_CASE("a guess needs each of its conditions", "[owners]") {
     fs::create_hard_link(map, map + ".other");
     why = "it has 2 links";
   }
-  SECTION("written after the process began") {
+  SECTION("written after the process started") {
     set_time(map, -40);
     why = "cannot use " + map + ": it is older than its process";
   }
-  SECTION("not changed after its end") {
+  SECTION("not changed after the process ended") {
     recording = world.recording({.exit = -10});
     why = "it was changed after the process was seen last";
   }
-  SECTION("not changed after its end, whatever it says of its last writing") {
+  SECTION("not changed after the process ended, even with an earlier modification time") {
     recording = world.recording({.exit = -10});
     set_time(map, -20);
     why = "it was changed after the process was seen last";
@@ -146,7 +148,7 @@ TEST_CASE("a guess needs each of its conditions", "[owners]") {
                                        : world.refused.foreign[0].why) == why);
 }
 
-TEST_CASE("a dump is guessed only by a header of its process", "[owners]") {
+TEST_CASE("a dump is guessed only if its header has the process's pid", "[owners]") {
   if (!may_give_away()) return;
   World world;
   world.planted.vanish();
@@ -160,31 +162,31 @@ TEST_CASE("a dump is guessed only by a header of its process", "[owners]") {
   CHECK(world.refused.foreign[0].why == "its header names process 43");
 }
 
-TEST_CASE("files of several owners are no guess, but what fails does not count", "[owners]") {
+TEST_CASE("files of several owners are not guessed, but files that fail do not count", "[owners]") {
   if (!may_give_away()) return;
   World world;
   world.planted.vanish();
   const Recording recording = world.recording({});
   const std::string dump = world.put_dump(kUser);
   const std::string map = world.put_map(1234);
-  SECTION("both could be") {
+  SECTION("both are possible") {
     CHECK(world.find(recording, {dump}) == nullptr);
     REQUIRE(world.refused.foreign.size() == 2);
     CHECK(world.refused.foreign[1].why == "other files of the process have another owner");
   }
-  SECTION("root's is there, too") {
+  SECTION("one belongs to root") {
     World::give(map, 0);
     const auto sources = world.find(recording, {dump});
     CHECK(name_at(sources, 0x1000) == "from the map|");
     CHECK(name_at(sources, 0x2000) == "-");
   }
-  SECTION("one was planted, and has two links") {
+  SECTION("one was planted and has two links") {
     fs::create_hard_link(map, map + ".other");
     CHECK(name_at(world.find(recording, {dump}), 0x2000) == "loaded|guessed-owner");
   }
 }
 
-TEST_CASE("links and FIFOs in the place of recorded files are refused", "[owners]") {
+TEST_CASE("links and FIFOs in place of recorded files are refused", "[owners]") {
   World world;
   world.planted.vanish();
   const Recording recording = world.recording({});
@@ -198,7 +200,7 @@ TEST_CASE("links and FIFOs in the place of recorded files are refused", "[owners
   CHECK(world.refused.others[0].code == Errc::refused);
 }
 
-TEST_CASE("with any owner nothing is guessed, and nothing marked", "[owners]") {
+TEST_CASE("with any_owner nothing is guessed or marked", "[owners]") {
   if (!may_give_away()) return;
   World world;
   world.planted.vanish();
@@ -210,7 +212,7 @@ TEST_CASE("with any owner nothing is guessed, and nothing marked", "[owners]") {
   CHECK(name_at(find(world.process(), {}), 0x1000) == "from the map|");
 }
 
-TEST_CASE("a dump for another recording is found by the same rules", "[owners]") {
+TEST_CASE("open_recorded_dump() applies the same rules", "[owners]") {
   if (!may_give_away()) return;
   World world;
   world.planted.vanish();
@@ -229,7 +231,7 @@ TEST_CASE("a dump for another recording is found by the same rules", "[owners]")
   CHECK(world.refused.foreign.size() == 1);
 }
 
-TEST_CASE("a snapshot has the files of its process, and of no other", "[owners]") {
+TEST_CASE("a snapshot gives only the files of its own process", "[owners]") {
   World world;
   const Recording recording = world.recording({});
   world.planted.put("maps", "1000-9000 r-xp 00000000 00:00 0 \n");
@@ -247,8 +249,8 @@ TEST_CASE("a snapshot has the files of its process, and of no other", "[owners]"
   ProcessInfo recorded = world.process();
   const auto find = find_recorded_jit(recording, options, world.refused);
   CHECK(name_at(find(recorded, {}), 0x1000) == "own|");
-  SECTION("of another process there is nothing") { recorded.pid = 43; }
-  SECTION("nor of a later one that got its pid") {
+  SECTION("nothing for another pid") { recorded.pid = 43; }
+  SECTION("nothing for a later process with the same pid") {
     recorded.since = at(-10);
     CHECK(find(recorded, {}) == nullptr);
     REQUIRE(world.refused.others.size() == 1);
@@ -257,7 +259,7 @@ TEST_CASE("a snapshot has the files of its process, and of no other", "[owners]"
   CHECK(find(recorded, {}) == nullptr);
 }
 
-TEST_CASE("names of a snapshot that was taken of any owner's files are marked", "[owners]") {
+TEST_CASE("names from a snapshot taken with any_owner are marked", "[owners]") {
   if (!may_give_away()) return;
   World world;
   const Recording recording = world.recording({});

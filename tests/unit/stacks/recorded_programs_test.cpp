@@ -1,4 +1,4 @@
-// Which file a process runs, and that pprof takes it for the profile's main binary.
+// The main binary of a recorded process, which pprof expects as the first mapping.
 
 #include <algorithm>
 #include <protozero/pbf_reader.hpp>
@@ -13,7 +13,7 @@
 namespace perfmap::test {
 namespace {
 
-/// Records of a recording, and what is known after them.
+/// Builds a recording, and returns the program of a process after all records.
 struct Programs {
   RecordingBytes b;
   EventShape shape;
@@ -56,7 +56,7 @@ struct Programs {
   std::string_view of(pid_t pid) const { return program(pid).path; }
 };
 
-/// The files of a pprof profile's mappings, in their order, and the mapping of each location.
+/// The files of a pprof profile's mappings, in order, and the mapping of each location.
 struct Mappings {
   std::vector<std::string> files;
   std::vector<std::uint64_t> of_locations;
@@ -87,8 +87,7 @@ struct Mappings {
 
 }  // namespace
 
-TEST_CASE("after exec the first file that is mapped to be executed is the main binary",
-          "[stacks]") {
+TEST_CASE("after exec the main binary is the first file that is mapped as executable", "[stacks]") {
   Programs p;
   p.comm(42, 42, "script.sh", true).map(42, 0x5000, "/bin/dash", 1).map(42, 0x6000, "[vdso]");
   p.map(42, 0x7000, "/bin/dash").map(42, 0x8000, "/lib/ld.so").map(42, 0x9000, "/bin/script.sh");
@@ -101,7 +100,7 @@ TEST_CASE("after exec the first file that is mapped to be executed is the main b
   CHECK(p.of(42) == "/opt/bin/java");
 }
 
-TEST_CASE("of a process that ran before, the file of its name is the main binary, or the first",
+TEST_CASE("without exec it is the file with the process's name, or else the first one",
           "[stacks]") {
   Programs p;
   p.comm(42, 42, "a-name-that-is-", false).map(42, 0x3000, "//anon").map(42, 0x4000, "/lib/a.so");
@@ -113,7 +112,7 @@ TEST_CASE("of a process that ran before, the file of its name is the main binary
   CHECK(p.of(43).empty());
 }
 
-TEST_CASE("a child runs its parent's main binary, and a thread is no child", "[stacks]") {
+TEST_CASE("a child runs its parent's main binary, and a thread is not a child", "[stacks]") {
   Programs p;
   p.comm(42, 42, "server", true).map(42, 0x4000, "/bin/server");
   p.fork(50, 42, 50).fork(42, 42, 51).map(50, 0x5000, "/lib/plugin.so");
@@ -124,14 +123,14 @@ TEST_CASE("a child runs its parent's main binary, and a thread is no child", "[s
   CHECK(p.of(42) == "/bin/server");
 }
 
-TEST_CASE("a main binary has the build-id that the recording lists", "[stacks]") {
+TEST_CASE("a main binary has the build id that the recording lists", "[stacks]") {
   Programs p;
   p.build_ids = {{42, "kernel", "/bin/app", true}, {42, "\x12\x34", "/bin/app", false}};
   p.comm(42, 42, "app", true).map(42, 0x4000, "/bin/app");
   CHECK(p.program(42).build_id == "\x12\x34");
 }
 
-TEST_CASE("values of a pprof profile have the names and units of its events", "[stacks]") {
+TEST_CASE("the values of a pprof profile have the names and units of its events", "[stacks]") {
   const auto plain = gunzip(every_kind().in(StackFormat::pprof), std::size_t{1} << 20);
   REQUIRE(plain);
   std::vector<std::string> strings;
@@ -172,7 +171,7 @@ TEST_CASE("values of a pprof profile have the names and units of its events", "[
   CHECK(nanoseconds == 5 * 10'101'010);
 }
 
-TEST_CASE("the period of a pprof profile is that of its first event", "[stacks]") {
+TEST_CASE("the period of a pprof profile is the period of its first event", "[stacks]") {
   const auto period = [](const StackProfile::Event& event) {
     Stacks stacks = every_kind();
     stacks.profile.events[0] = event;
@@ -193,9 +192,11 @@ TEST_CASE("the first mapping of a pprof profile is the main binary of the first 
           "[stacks]") {
   Stacks stacks = every_kind();
   const Mappings before(stacks.in(StackFormat::pprof));
-  CHECK(before.files[0] == "/bin/app");  // by the process's name
+  CHECK(before.files[0] == "/bin/app");  // found by the process's name
   CHECK(before.files.size() == 4);
-  CHECK(std::count(before.of_locations.begin(), before.of_locations.end(), 0U) == 1);  // unknown
+  CHECK(std::count(before.of_locations.begin(), before.of_locations.end(), 0U) == 1);  // the
+                                                                                       // unknown
+                                                                                       // one
   for (std::uint64_t id = 1; id <= 4; ++id) {
     CHECK(std::count(before.of_locations.begin(), before.of_locations.end(), id) != 0);
   }

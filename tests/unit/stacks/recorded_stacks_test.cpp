@@ -1,4 +1,4 @@
-// Recordings of a program whose every stack is known, read as `perfmap stacks` reads them.
+// Recordings of programs whose stacks are all known, read like `perfmap stacks` does.
 
 #include <algorithm>
 #include <fstream>
@@ -19,7 +19,7 @@ const std::string kPlace = test::tests_dir("/wild/stacks/tiny");
 
 struct ReadStack {
   std::vector<std::string> names;
-  std::vector<Address> addresses;  ///< as perf prints them
+  std::vector<Address> addresses;  ///< as printed by perf
   StackEnd end = StackEnd::no_info;
 
   friend bool operator==(const ReadStack&, const ReadStack&) = default;
@@ -54,7 +54,7 @@ Stacks stacks_of(const std::string& name, unsigned threads) {
   return stacks;
 }
 
-/// "3164 73885.823356847: ", then an address a line, then an empty line.
+/// A sample is "3164 73885.823356847: ", one address per line, and an empty line.
 std::map<std::uint64_t, std::vector<Address>> perf_stacks_of(const std::string& name) {
   std::ifstream text(kPlace + "/" + name + ".perf.txt");
   std::map<std::uint64_t, std::vector<Address>> stacks;
@@ -72,8 +72,8 @@ std::map<std::uint64_t, std::vector<Address>> perf_stacks_of(const std::string& 
   return stacks;
 }
 
-/// What may call what: `run` calls `recursive`, which calls itself, or `aligned`, and so on.
-bool is_true(const std::vector<std::string>& names) {
+/// Possible calls: `run` calls `recursive`, which calls itself, or `aligned`, and so on.
+bool is_possible(const std::vector<std::string>& names) {
   const std::vector<std::string> order = {"leaf",      "with_room", "aligned",
                                           "recursive", "run",       "_start"};
   if (names.size() < 2 || names.back() != "_start" || names[names.size() - 2] != "run")
@@ -88,7 +88,7 @@ bool is_true(const std::vector<std::string>& names) {
 
 }  // namespace
 
-TEST_CASE("Every stack of a static program is the one that its source has", "[stacks]") {
+TEST_CASE("every stack of a static program is possible according to its source", "[stacks]") {
   const std::string name = GENERATE("shapes", "shapes-no-hdr");
   CAPTURE(name);
   const Stacks stacks = stacks_of(name, 1);
@@ -96,13 +96,13 @@ TEST_CASE("Every stack of a static program is the one that its source has", "[st
   for (const auto& [time, stack] : stacks) {
     CAPTURE(time, stack.names);
     CHECK(stack.end == StackEnd::root);
-    CHECK(is_true(stack.names));
+    CHECK(is_possible(stack.names));
   }
   CHECK(stacks_of(name, 2) == stacks);
   CHECK(stacks_of(name, 8) == stacks);
 }
 
-TEST_CASE("Addresses are those that perf has, as far as it has them", "[stacks]") {
+TEST_CASE("addresses match perf's, as far as perf unwinds", "[stacks]") {
   const std::string name = GENERATE("shapes", "shapes-no-hdr");
   CAPTURE(name);
   const Stacks stacks = stacks_of(name, 1);

@@ -10,7 +10,7 @@ namespace {
 
 using Sources = std::vector<std::shared_ptr<JitSources>>;
 
-/// One dump, whose times are the processor's ticks or not.
+/// One dump, with or without ticks of the processor as times.
 Sources sources(bool has_ticks, std::uint64_t loaded = 5) {
   test::DumpBytes bytes;
   bytes.header({.flags = has_ticks ? JitdumpHeader::kArchTimestamp : 0})
@@ -35,10 +35,11 @@ Words words(std::string& room, std::initializer_list<std::uint64_t> values) {
 
 }  // namespace
 
-TEST_CASE("times of CLOCK_MONOTONIC are those of dumps; others stand for the end", "[stacks]") {
+TEST_CASE("CLOCK_MONOTONIC times are used for dumps; with other clocks dumps are read at their end",
+          "[stacks]") {
   SourceClock clock({});
   CHECK(clock.at(7, with_clock(CLOCK_MONOTONIC), sources(false)) == 7);
-  CHECK(clock.at(7, with_clock({}), Sources()) == 7);  // nobody asks
+  CHECK(clock.at(7, with_clock({}), Sources()) == 7);  // no sources
   CHECK_FALSE(clock.failure());
   Sources parents = {std::make_shared<JitSources>(std::vector<Map>(), std::vector<Jitdump>())};
   parents.push_back(sources(false)[0]);
@@ -48,14 +49,14 @@ TEST_CASE("times of CLOCK_MONOTONIC are those of dumps; others stand for the end
   CHECK(clock.failure()->message.ends_with("perf record -k mono'"));
 }
 
-TEST_CASE("a dump without times is there at any time of any clock", "[stacks]") {
+TEST_CASE("a dump whose times are 0 can be used with any clock", "[stacks]") {
   SourceClock clock({});
   CHECK(clock.at(7, with_clock({}), sources(false, 0)) == 7);
   CHECK_FALSE(clock.failure());
 }
 
-TEST_CASE("dumps in ticks are asked in ticks, as the recording converts them", "[stacks]") {
-  const TimeConversion conversion{10, 512, 1000};  // two ticks a nanosecond, from 1000 on
+TEST_CASE("dumps with ticks are queried in ticks, using the recording's conversion", "[stacks]") {
+  const TimeConversion conversion{10, 512, 1000};  // two ticks per nanosecond, starting at 1000
   SourceClock clock(conversion);
   CHECK(clock.at(1050, with_clock({}), sources(true)) == 100);
   CHECK(clock.at(1000, with_clock({}), sources(true)) == 0);
@@ -65,14 +66,14 @@ TEST_CASE("dumps in ticks are asked in ticks, as the recording converts them", "
   CHECK(clock.failure());
 }
 
-TEST_CASE("the first tick of a nanosecond is found for any conversion", "[stacks]") {
+TEST_CASE("to_ticks() returns the first tick of a nanosecond for any conversion", "[stacks]") {
   for (const TimeConversion& conversion :
        {TimeConversion{0, 1, 0}, TimeConversion{31, 715827883, 17}, TimeConversion{10, 3, 5},
         TimeConversion{32, 4294967295U, 1}, TimeConversion{63, 4294967295U, 0}}) {
     for (std::uint64_t ns = conversion.zero + 1; ns < conversion.zero + 4000; ns += 97) {
       CAPTURE(conversion.shift, conversion.mult, ns);
       const std::uint64_t ticks = conversion.to_ticks(ns);
-      if (ticks == UINT64_MAX || conversion.shift > 32) continue;  // to_ns() holds 64 bits alone
+      if (ticks == UINT64_MAX || conversion.shift > 32) continue;  // to_ns() has only 64 bits
       CHECK(conversion.to_ns(ticks) >= ns);
       CHECK((ticks == 0 || conversion.to_ns(ticks - 1) < ns));
     }
@@ -81,7 +82,7 @@ TEST_CASE("the first tick of a nanosecond is found for any conversion", "[stacks
   CHECK(TimeConversion{0, 0, 0}.to_ticks(5) == 0);
 }
 
-TEST_CASE("a callchain's user part may come later", "[stacks]") {
+TEST_CASE("the user part of a callchain may be recorded later", "[stacks]") {
   constexpr auto kKernel = static_cast<std::uint64_t>(-128);
   constexpr auto kUser = static_cast<std::uint64_t>(-512);
   constexpr auto kDeferred = static_cast<std::uint64_t>(-640);

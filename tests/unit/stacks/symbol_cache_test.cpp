@@ -1,4 +1,4 @@
-// Recordings of processes whose jitdump is there, and whose files are not, or have its code.
+// Processes with a jitdump whose code is in anonymous memory or in files that cannot be opened.
 
 #include <string>
 #include <vector>
@@ -19,16 +19,16 @@ StackOptions::FindJit dump(const DumpBytes& bytes) {
              const ProcessInfo&, const std::vector<std::string>&) { return sources; };
 }
 
-/// Where the samples lie: in a file that cannot be opened, or in memory.
+/// The memory of the samples: a file that cannot be opened, or anonymous memory.
 std::string any_memory() {
   return GENERATE("/nowhere/program", "/nowhere/gone (deleted)", "//anon");
 }
 
 }  // namespace
 
-TEST_CASE("Each sample of a missing file keeps its frame beside a jitdump", "[stacks][jit]") {
+TEST_CASE("a jitdump in a missing file names only its own code", "[stacks][jit]") {
   ProcessEvents events;
-  // Sources are looked for where memory may be a JIT's.
+  // Sources are searched only if memory may contain JIT code.
   events.map(7, {0x9000, 0x1000}).map(7, kCode, any_memory());
   for (int i = 0; i < 5; ++i) events.sample(7, 0x1804);
   events.sample(7, 0x1004).end_of_round().end_of_round();
@@ -38,7 +38,8 @@ TEST_CASE("Each sample of a missing file keeps its frame beside a jitdump", "[st
   CHECK(events.names(dump(code)) == Names{"-", "-", "-", "-", "-", "code", "-", "code", "-"});
 }
 
-TEST_CASE("Code of a jitdump in a missing file has its name from its load on", "[stacks][jit]") {
+TEST_CASE("jitdump code in a missing file has a name from its load until it moves",
+          "[stacks][jit]") {
   ProcessEvents events;
   events.map(7, {0x9000, 0x1000}).map(7, kCode, any_memory());
   events.sample(7, 0x1004).sample(7, 0x1004);

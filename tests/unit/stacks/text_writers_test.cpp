@@ -18,7 +18,7 @@ TEST_CASE("folded stacks are sorted lines with the number of samples", "[stacks]
         "worker (a b);main;JS:~foo /a.js:1:13_[j] 1\n");
 }
 
-TEST_CASE("folded stacks have no marks, pids, lines, or one tier, as one asks", "[stacks]") {
+TEST_CASE("folded stacks can omit marks, merge tiers, and show pids and lines", "[stacks]") {
   const Stacks stacks = every_kind();
   CHECK(stacks.in(StackFormat::folded, {.merge_tiers = true, .marks = false, .with_pid = true}) ==
         "app-7/7 1\n"
@@ -30,7 +30,7 @@ TEST_CASE("folded stacks have no marks, pids, lines, or one tier, as one asks", 
              Catch::Matchers::Contains("main (app.c:12);inner (inner.h:3)_[i];"));
 }
 
-TEST_CASE("perf script text has addresses as perf prints them", "[stacks]") {
+TEST_CASE("perf script text prints addresses like perf does", "[stacks]") {
   CHECK(every_kind().in(StackFormat::perf_script) ==
         "app     7/7         1.010000000:   10101010   cpu-clock: \n"
         "\tffffffff81000010 do_syscall_64+0x10 ([kernel.kallsyms])\n"
@@ -57,7 +57,8 @@ TEST_CASE("perf script text has addresses as perf prints them", "[stacks]") {
         "\n");
 }
 
-TEST_CASE("a kernel's chain has return addresses, and lines have lines of their own", "[stacks]") {
+TEST_CASE("callchain frames print return addresses, and source lines get their own lines",
+          "[stacks]") {
   Stacks stacks;
   const std::uint32_t main = stacks.place(test::kMain, 0x124c, 0x4c, 12);
   stacks.add(stacks.frames({main, main}, FrameSource::callchain));
@@ -78,7 +79,7 @@ TEST_CASE("the text of a place depends on how its frame was found", "[stacks]") 
     stacks.add(stacks.frames({main, main}, source));
     expected += frames + "\n";
   };
-  for (int round = 0; round < 2; ++round) {  // the second time the texts are known
+  for (int round = 0; round < 2; ++round) {  // the second time from the cache
     add(FrameSource::eh_cfi, leaf + "\n" + caller + "\n");
     add(FrameSource::callchain, leaf + "\n" + leaf + "\n");
     add(FrameSource::scan, leaf + "\t(?)\n" + caller + "\t(?)\n");
@@ -92,7 +93,7 @@ TEST_CASE("the text of a place depends on how its frame was found", "[stacks]") 
   CHECK(found == expected);
 }
 
-TEST_CASE("a JSON line has the keys of the contract and no others", "[stacks]") {
+TEST_CASE("a JSON line has exactly the documented keys", "[stacks]") {
   Stacks stacks;
   const std::uint32_t main = stacks.place(test::kMain, 0x124c, 0x4c, 12);
   const std::uint32_t unknown = stacks.place({}, 0x55, 0);
@@ -107,7 +108,7 @@ TEST_CASE("a JSON line has the keys of the contract and no others", "[stacks]") 
         "\n");
 }
 
-TEST_CASE("hostile names stay within their fields", "[stacks][hostile]") {
+TEST_CASE("separators and control bytes in names do not break fields", "[stacks][hostile]") {
   Stacks stacks;
   FrameFunction evil{.name = "a;b\nc\t[0] 12", .module = "/x (y)\n", .kind = FrameKind::native};
   stacks.add(stacks.frames({stacks.place(evil, 0x10, 1)}), 7, 0, "co;mm\n1 ");

@@ -1,4 +1,4 @@
-// Which name a thread has when a sample of it is taken.
+// The name of a thread at the time of a sample.
 
 #include <string>
 #include <vector>
@@ -31,8 +31,7 @@ std::vector<std::string> comms_of(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("A new thread has the name of the thread that made it, until it gets its own",
-          "[stacks]") {
+TEST_CASE("a new thread has the name of its creator until it gets its own", "[stacks]") {
   const RecordingBytes bytes;
   const EventShape shape;
   const auto fork = [&](std::uint32_t tid, std::uint32_t parent_tid, std::uint64_t time) {
@@ -49,7 +48,7 @@ TEST_CASE("A new thread has the name of the thread that made it, until it gets i
         std::vector<std::string>{"program", "worker", "program", "program"});
 }
 
-TEST_CASE("A thread that no event names has its number for a name, as perf has it", "[stacks]") {
+TEST_CASE("a thread without a name event is named by its number, as in perf", "[stacks]") {
   const RecordingBytes bytes;
   const EventShape shape;
   SampleValues idle = of_thread(0, 5);

@@ -1,5 +1,5 @@
-// Code in memory of which a recording knows nothing, or not that it is executable: mremap() makes
-// no event, and neither does what was there before it.
+// Code in memory that was not recorded, or was recorded as not executable: mremap() makes no event,
+// and memory from before the recording has none.
 
 #include <string>
 #include <vector>
@@ -31,7 +31,7 @@ ProcessEvents with_dump() {
   return events;
 }
 
-/// Counts the processes of which sources are looked for.
+/// Counts the processes whose sources are searched.
 StackOptions::FindJit counted(StackOptions::FindJit find, int& count) {
   return [find = std::move(find), &count](const ProcessInfo& process,
                                           const std::vector<std::string>& dumps) {
@@ -48,7 +48,7 @@ Result<std::shared_ptr<const Module>> open_program(const Region& region, const P
 
 }  // namespace
 
-TEST_CASE("A jitdump names code where no mapping was recorded, from its time on", "[stacks]") {
+TEST_CASE("a jitdump names code in unrecorded memory from its load time", "[stacks]") {
   ProcessEvents events = with_dump();
   events.sample(7, kMoved);
   const std::uint64_t loaded = events.time() + 1;
@@ -62,30 +62,31 @@ TEST_CASE("A jitdump names code where no mapping was recorded, from its time on"
         Names{"-", "first", "-", "first", "second"});
 }
 
-TEST_CASE("A perf map names code where no mapping was recorded, and that is doubtful", "[stacks]") {
+TEST_CASE("names from a perf map in unrecorded memory are doubtful", "[stacks]") {
   ProcessEvents events;
   events.map(7, kMapped).sample(7, 0x1004).sample(7, kMoved).sample(7, 0x8010).sample(7, kMoved);
   CHECK(events.names(only(7, map_sources("1000 10 mapped\n8000 10 moved\n"))) ==
         Names{"mapped", "moved?", "-", "moved?"});
 }
 
-TEST_CASE("A map is looked for where only samples tell that there is code", "[stacks]") {
+TEST_CASE("a process without JIT memory gets its map read only for samples in unrecorded memory",
+          "[stacks]") {
   ProcessEvents events;
   events.map(7, kMapped, "/bin/program").sample(7, 0x1004);
   int asked = 0;
   const auto find = counted(only(7, map_sources("8000 10 moved\n")), asked);
-  SECTION("and not before") {
+  SECTION("not without such samples") {
     CHECK(events.names(find, {}, open_program) == Names{"-"});
     CHECK(asked == 0);
   }
-  SECTION("once") {
+  SECTION("once for several such samples") {
     events.sample(7, kMoved).sample(7, 0x8010).sample(7, kMoved);
     CHECK(events.names(find, {}, open_program) == Names{"-", "moved?", "-", "moved?"});
     CHECK(asked == 1);
   }
 }
 
-TEST_CASE("A map names code in a file that is not an ELF file", "[stacks]") {
+TEST_CASE("a map names code in a file that is not ELF", "[stacks]") {
   const std::string name = GENERATE("/dev/shm/code", "/dev/shm/code (deleted)", "/tmp/code");
   CAPTURE(name);
   ProcessEvents events;
@@ -95,35 +96,33 @@ TEST_CASE("A map names code in a file that is not an ELF file", "[stacks]") {
         Names{"-", "made", "-"});
 }
 
-TEST_CASE("A mapping that comes later ends the doubt", "[stacks]") {
+TEST_CASE("a later mapping ends the doubt", "[stacks]") {
   ProcessEvents events;
   events.map(7, kMapped).sample(7, kMoved).map(7, {0x8000, 0x1000}).sample(7, kMoved);
   CHECK(events.names(only(7, map_sources("8000 10 moved\n"))) == Names{"moved?", "moved"});
 }
 
-TEST_CASE("Memory that was recorded as data is named like that of which nothing is known",
-          "[stacks]") {
+TEST_CASE("memory that was recorded as data is treated like unrecorded memory", "[stacks]") {
   constexpr std::uint32_t kNoAccess = 0;
   ProcessEvents events = with_dump();
   events.map(7, {0x8000, 0x1000}, "//anon", kNoAccess).sample(7, kMoved).sample(7, 0x8010);
-  SECTION("by a dump") {
+  SECTION("with a dump") {
     const std::string dump =
         DumpBytes().header({.pid = 7}).load_of_size(1, 0x8000, 0x10, "moved").text();
     CHECK(events.names(only(7, dump_sources(dump))) == Names{"moved", "-"});
   }
-  SECTION("by a map") {
+  SECTION("with a map") {
     CHECK(events.names(only(7, map_sources("8000 10 moved\n"))) == Names{"moved?", "-"});
   }
 }
 
-TEST_CASE("One process's code is not another's where nothing is mapped", "[stacks][fork]") {
+TEST_CASE("names in unrecorded memory do not apply to other processes", "[stacks][fork]") {
   ProcessEvents events;
   events.map(7, kMapped).map(8, kMapped).sample(8, kMoved).sample(7, kMoved).sample(8, kMoved);
   CHECK(events.names(only(7, map_sources("8000 10 moved\n"))) == Names{"-", "moved?", "-"});
 }
 
-TEST_CASE("A child keeps the names of code that its parent had where nothing was recorded",
-          "[stacks][fork]") {
+TEST_CASE("a child inherits names in unrecorded memory as of the fork", "[stacks][fork]") {
   ProcessEvents events = with_dump();
   events.sample(7, kMoved).fork(8, 7);
   const std::uint64_t forked = events.time();
@@ -136,7 +135,7 @@ TEST_CASE("A child keeps the names of code that its parent had where nothing was
         Names{"parent's", "parent's", "-", "parent's", "-"});
 }
 
-TEST_CASE("A dump by another clock names such code as it was at the end, which is doubtful",
+TEST_CASE("a dump with another clock names such code as of its end, which is doubtful",
           "[stacks]") {
   ProcessEvents events(ProcessEvents::Clock::unknown);
   events.map(7, {0x90000, 0x1000}, "/tmp/jit-7.dump").sample(7, kMoved);

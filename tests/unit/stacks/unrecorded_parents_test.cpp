@@ -1,4 +1,4 @@
-// Recordings of a process alone: what names the code that it has from processes that are in none.
+// Recordings of one process with code from parents that were not recorded.
 
 #include <filesystem>
 
@@ -18,7 +18,7 @@ std::shared_ptr<JitSources> find_map(const ProcessInfo& process, const std::vect
   return process.pid == 8 ? map_sources("1010 10 own\n") : nullptr;
 }
 
-/// Process 7 runs the same program as the planted one, which was forked from it.
+/// Process 7 runs the same program as the planted process, its child.
 void plant_parent(const World& world, const std::string& auxv = "first program") {
   const Scratch& scratch = world.planted.scratch();
   const std::string us = std::to_string(PlantedProcess::uid());
@@ -32,7 +32,7 @@ void plant_parent(const World& world, const std::string& auxv = "first program")
 
 }  // namespace
 
-TEST_CASE("a process whose fork was not recorded has the names of the parent that is found",
+TEST_CASE("a process without a recorded fork gets the names of the parents that are found",
           "[stacks][fork]") {
   ProcessEvents events;
   events.map(8, kCode).sample(8, 0x1004).sample(8, 0x1014).end_of_round().sample(8, 0x1004);
@@ -48,13 +48,15 @@ TEST_CASE("a process whose fork was not recorded has the names of the parent tha
   CHECK(asked == 1);
 }
 
-TEST_CASE("a process that was recorded from its begin on is not asked for a parent",
+TEST_CASE("parents are searched only for JIT code of a process whose start is unknown",
           "[stacks][fork]") {
   ProcessEvents events;
-  SECTION("by exec") { events.exec(8).map(8, kCode); }
-  SECTION("by exec, and forked then") { events.exec(9).map(9, kCode).fork(8, 9); }
-  SECTION("by perf, which found it and all before it") { events.found(8, 0).map(8, kCode); }
-  SECTION("without code of a runtime") { events.map(8, kCode, "/usr/bin/true"); }
+  SECTION("its exec was recorded") { events.exec(8).map(8, kCode); }
+  SECTION("its parent's exec and its fork were recorded") {
+    events.exec(9).map(9, kCode).fork(8, 9);
+  }
+  SECTION("perf found it and all processes before it") { events.found(8, 0).map(8, kCode); }
+  SECTION("it has no JIT code") { events.map(8, kCode, "/usr/bin/true"); }
   events.sample(8, 0x1004);
   bool was_asked = false;
   const auto find_parents = [&](const ProcessInfo&) -> std::optional<std::vector<ProcessInfo>> {
@@ -65,30 +67,30 @@ TEST_CASE("a process that was recorded from its begin on is not asked for a pare
   CHECK(!was_asked);
 }
 
-TEST_CASE("parents of a living process are those that run its program", "[owners]") {
+TEST_CASE("the parents of a running process are those with the same program", "[owners]") {
   World world;
   const Recording recording = world.recording({});
   const auto parents = [&] {
     return find_recorded_parents(recording, world.options())(world.process());
   };
-  SECTION("one that does") {
+  SECTION("the parent runs the same program") {
     plant_parent(world);
     REQUIRE(parents());
     REQUIRE(parents()->size() == 1);
     CHECK(parents()->front().pid == 7);
     CHECK(parents()->front().comm == "boss");
   }
-  SECTION("one that does not") {
+  SECTION("the parent runs another program") {
     plant_parent(world, "another program");
     REQUIRE(parents());
     CHECK(parents()->empty());
   }
-  SECTION("of another process with that pid nothing is known") {
+  SECTION("the pid was reused by another process") {
     plant_parent(world);
     world.start(-10);
     CHECK(!parents());
   }
-  SECTION("nor of one that is gone") {
+  SECTION("the process is gone") {
     world.planted.vanish();
     CHECK(!parents());
     RecordedJitOptions options = world.options();
