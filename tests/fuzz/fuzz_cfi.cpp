@@ -13,14 +13,14 @@ namespace {
 using namespace perfmap;
 
 constexpr Address kFrames = 0x50'0000;
-constexpr Address kCode = 0x40'1000;  // of the saved inputs
+constexpr Address kCode = 0x40'1000;  // used by the saved inputs
 
 void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// Registers and memory whose values are made of where they are.
-struct Made : ExpressionContext {
+/// Registers and memory whose values depend on their numbers and addresses.
+struct SyntheticContext : ExpressionContext {
   std::optional<std::uint64_t> register_value(std::uint64_t number) const override {
     return number < kMaxRegisters ? std::optional(number * 0x1001) : std::nullopt;
   }
@@ -36,7 +36,7 @@ void check_expression(std::string_view expression, std::string_view frames, cons
   require(expression.data() >= frames.data());
   require(expression.data() + expression.size() <= frames.data() + frames.size());
   const ExpressionInput input{target.order, target.address_size(), cfa};
-  const auto value = evaluate(expression, input, Made());
+  const auto value = evaluate(expression, input, SyntheticContext());
   require(!value || target.is_64 || *value <= UINT32_MAX);
 }
 
@@ -62,9 +62,8 @@ bool is_same(const std::optional<CfiRow>& a, const std::optional<CfiRow>& b) {
 
 }  // namespace
 
-/// Whatever the frames, a row covers the address that was asked for, and the same one comes for all
-/// that it covers; expressions are parts of the frames, and come to an end. The first byte says
-/// which machine they are for.
+/// For any frames: a row covers the requested address, every address that it covers gives the same
+/// row, and expressions are within the frames and terminate. The first byte selects the machine.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   Target target{std::endian::little, true, EM_X86_64, 0};

@@ -16,15 +16,15 @@ namespace {
 
 using namespace perfmap;
 
-/// More than one piece of what is expanded.
+/// More than one block of expanded text.
 constexpr std::size_t kMaxBytes = std::size_t{320} << 10;
 
 void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// What a library's functions for whole buffers make of the bytes; nothing if they refuse them, or
-/// if that is more than the bound.
+/// The result of a library's function for whole buffers; nothing if it refuses the bytes, or if the
+/// text exceeds the bound.
 using Reference = std::optional<std::string>;
 
 Reference reference_gzip(std::string_view bytes) {
@@ -77,13 +77,14 @@ Reference reference(std::string_view bytes) {
   }
 }
 
-/// Whether a frame asks for more memory than we give to a stream, and ZSTD_decompress() for none.
+/// Whether a frame needs a larger window than a stream is allowed. ZSTD_decompress() needs none.
 bool has_large_window(std::string_view bytes) {
   constexpr std::uint64_t kMaxWindow = std::uint64_t{128} << 20;
   while (!bytes.empty()) {
     const std::size_t size = ZSTD_findFrameCompressedSize(bytes.data(), bytes.size());
     if (ZSTD_isError(size) != 0) return false;
-    // The frame's header (RFC 8878, 3.1.1.1): without a single segment, a byte is its window.
+    // The frame's header (RFC 8878, 3.1.1.1): if it is not a single segment, one byte gives the
+    // window.
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
     const bool is_frame = bytes.starts_with("\x28\xb5\x2f\xfd");
     if (is_frame && (byte(4) & 0x20) == 0) {
@@ -99,7 +100,7 @@ Result<Input> expand(const std::string& bytes, std::uint64_t max) {
   return expanded(Input::from_text(bytes, "fuzz"), max);
 }
 
-/// The same text, if it comes in pieces: of recordings, each record holds one.
+/// Expanding in parts gives the same text. In recordings each record holds a part.
 void check_pieces(std::string_view bytes, std::string_view text) {
   ZstdStream stream;
   std::string room(text.size() / 3 + 100, '\0');
@@ -126,8 +127,8 @@ void check_bounds(const std::string& bytes, std::string_view text) {
 
 }  // namespace
 
-/// Whatever the bytes, they become what the library's own functions for whole buffers make of them,
-/// the same under any bound that is large enough, and nothing under a smaller one.
+/// Any bytes expand to the same text as with the library's function for whole buffers, under every
+/// sufficient bound, and fail under a smaller one.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   const auto text = expand(bytes, kMaxBytes);

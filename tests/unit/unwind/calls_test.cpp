@@ -1,4 +1,4 @@
-// Which bytes before an address are a call.
+// Recognising a call in the bytes before an address.
 
 #include "unwind/calls.hpp"
 
@@ -20,7 +20,8 @@ std::string bytes(std::initializer_list<int> values) {
   return text;
 }
 
-/// `call *operand` (ff, which 2 or 3) with every ModRM and SIB byte, and random displacements.
+/// `call *operand` (ff /2 or ff /3, as `which`) with every ModRM and SIB byte and random
+/// displacements.
 std::vector<std::string> indirect_calls(int which, std::mt19937& random) {
   std::vector<std::string> calls;
   for (int mode = 0; mode < 4; ++mode) {
@@ -40,7 +41,7 @@ std::vector<std::string> indirect_calls(int which, std::mt19937& random) {
   return calls;
 }
 
-/// The same decision, told from the front: every way to read an instruction that ends there.
+/// The same decision made forwards: tries every instruction that ends at the end of the code.
 bool reads_as_call(const std::string& code, bool is_32) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(code[i]); };
   for (std::size_t from = 0; from < code.size(); ++from) {
@@ -68,7 +69,7 @@ std::string instruction(std::uint32_t word) {
 
 }  // namespace
 
-TEST_CASE("Every form of x86-64's call is one, whatever stands before it", "[unwind][calls]") {
+TEST_CASE("every form of x86-64's call is recognised after any prefix", "[unwind][calls]") {
   std::mt19937 random(1);
   std::vector<std::string> calls = {bytes({0xe8, 1, 2, 3, 4}), bytes({0xe8, 0, 0, 0, 0})};
   for (const int which : {2, 3}) {
@@ -79,7 +80,7 @@ TEST_CASE("Every form of x86-64's call is one, whatever stands before it", "[unw
     CAPTURE(call.size(), static_cast<int>(static_cast<unsigned char>(call[1])));
     CHECK(ends_with_call_x86_64(call));
     CHECK(ends_with_call_x86(call));
-    // REX, notrack, bnd, an operand size, a segment; nothing that is an instruction.
+    // Prefixes (REX, notrack, bnd, operand size, segment), a nop, and a zero byte.
     for (const int prefix : {0x41, 0x48, 0x4f, 0x3e, 0xf2, 0x66, 0x64, 0x90, 0}) {
       CHECK(ends_with_call_x86_64(bytes({prefix}) + call));
     }
@@ -87,7 +88,7 @@ TEST_CASE("Every form of x86-64's call is one, whatever stands before it", "[unw
   }
 }
 
-TEST_CASE("What is no call is none", "[unwind][calls]") {
+TEST_CASE("other instructions are not recognised as calls", "[unwind][calls]") {
   const std::string cases[] = {
       "",
       "\xe8"s,
@@ -97,7 +98,7 @@ TEST_CASE("What is no call is none", "[unwind][calls]") {
       "\xff\xe0"s,          // jmp *%rax
       "\xff\x25\0\0\0\0"s,  // jmp *0(%rip)
       "\xff\xd8"s,          // a far call has no register
-      "\xff\x15\0\0\0"s,    // cut off
+      "\xff\x15\0\0\0"s,    // incomplete
       "\xff\x14"s,
       "\x9a\0\0\0\0\0\0"s,  // a far call of i386
       "\x90\x90\x90\x90\x90\x90"s,
@@ -116,16 +117,15 @@ TEST_CASE("What is no call is none", "[unwind][calls]") {
   CHECK(ends_with_call(Machine::arm, "\xe8\0\0\0\0"s) == std::nullopt);
 }
 
-TEST_CASE("Whatever stands before an address, it is a call if it can be read as one",
-          "[unwind][calls][property]") {
+TEST_CASE("bytes count as a call if they can be read as one", "[unwind][calls][property]") {
   std::mt19937 random(GENERATE(range(0u, 20u)));
-  constexpr std::array<unsigned char, 12> kOften = {0xff, 0xe8, 0x14, 0x15, 0x54, 0x94,
-                                                    0xd0, 0x9a, 0x1c, 0x25, 0x05, 0x00};
+  constexpr std::array<unsigned char, 12> kCommon = {0xff, 0xe8, 0x14, 0x15, 0x54, 0x94,
+                                                     0xd0, 0x9a, 0x1c, 0x25, 0x05, 0x00};
   std::size_t calls = 0;
   for (int round = 0; round < 2000; ++round) {
     std::string code(random() % 17, '\0');
     for (char& byte : code) {
-      const auto often = kOften[random() % kOften.size()];
+      const auto often = kCommon[random() % kCommon.size()];
       byte = static_cast<char>(random() % 4 == 0 ? random() : often);
     }
     CAPTURE(round, code.size());
@@ -137,7 +137,8 @@ TEST_CASE("Whatever stands before an address, it is a call if it can be read as 
   CHECK(calls < 1800);
 }
 
-TEST_CASE("aarch64's calls are bl and blr, with authentication and without", "[unwind][calls]") {
+TEST_CASE("aarch64's calls are bl and blr, with and without pointer authentication",
+          "[unwind][calls]") {
   for (const std::uint32_t word : {
            0x94000000u, 0x97ffffffu,               // bl
            0xd63f0000u, 0xd63f03c0u, 0xd63f03e0u,  // blr
@@ -160,8 +161,8 @@ TEST_CASE("aarch64's calls are bl and blr, with authentication and without", "[u
            0xd61f081fu,  // braaz
            0xd71f0800u,  // braa
            0xd63f0001u,
-           0xd63f0400u,  // nothing
-           0xd63f0800u,  // nothing: blraaz has no second register
+           0xd63f0400u,  // no instruction
+           0xd63f0800u,  // no instruction: blraaz has no second register
            0xd503201fu,
            0u,
        }) {
@@ -171,12 +172,13 @@ TEST_CASE("aarch64's calls are bl and blr, with authentication and without", "[u
   CHECK_FALSE(ends_with_call_aarch64("\0\0\x94"s));
 }
 
-TEST_CASE("Where a signal's handler returns to is known by its code", "[unwind][calls]") {
+TEST_CASE("a signal trampoline is recognised by its instructions", "[unwind][calls]") {
   const std::string glibc = "\x48\xc7\xc0\x0f\0\0\0\x0f\x05"s;
   CHECK(is_signal_return(Machine::x86_64, glibc + "\x0f\x1f"s));
   CHECK(is_signal_return(Machine::x86_64, "\xb8\x0f\0\0\0\x0f\x05"s));
   CHECK_FALSE(is_signal_return(Machine::x86_64, glibc.substr(0, 8)));
   CHECK_FALSE(is_signal_return(Machine::x86_64, "\x48\xc7\xc0\x0e\0\0\0\x0f\x05"s));  // another
+                                                                                      // system call
   CHECK_FALSE(is_signal_return(Machine::x86_64, "\x90" + glibc));
   CHECK(is_signal_return(Machine::x86, "\xb8\xad\0\0\0\xcd\x80"s));
   CHECK(is_signal_return(Machine::x86, "\x58\xb8\x77\0\0\0\xcd\x80"s));

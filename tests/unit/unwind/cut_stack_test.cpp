@@ -1,4 +1,4 @@
-// Copies of stacks that end too early: no frame is made up, and no byte behind them is read.
+// Truncated copies of stacks: no frame is invented, and no byte after the copy is read.
 
 #include <random>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@ using test::UnwindWorld;
 
 constexpr std::uint64_t kRoot = 0x401150;
 
-/// Bytes that end where a page does that may not be read.
+/// Bytes that end directly before an unreadable page.
 class GuardedBytes {
  public:
   explicit GuardedBytes(std::string_view bytes) : size_(bytes.size()) {
@@ -45,10 +45,10 @@ std::vector<UnwoundFrame> frames_of(const UnwindWorld& world, const UserSample& 
 
 }  // namespace
 
-TEST_CASE("A stack cut anywhere has the first of its frames, and no others", "[unwind]") {
+TEST_CASE("a truncated stack gives the first frames of the whole stack and no others", "[unwind]") {
   UnwindWorld world({.frames = test::frames_of_all_kinds()});
   const auto at = UnwindWorld::kStack;
-  // rsp + 32; rbp + 16; rsp + 8; a PLT entry; the root.
+  // CFA rules of the frames: rsp + 32; rbp + 16; rsp + 8; a PLT entry; the root.
   const std::vector<std::uint64_t> stack = {1, at + 48, 3,        0x401088, 5,
                                             6, 0,       0x401010, 0x401112, kRoot};
   UserSample whole = world.thread(0x401048, stack);
@@ -73,10 +73,10 @@ TEST_CASE("A stack cut anywhere has the first of its frames, and no others", "[u
   }
 }
 
-TEST_CASE("A copy that ends at a page, with the next frame behind it, was cut there", "[unwind]") {
+TEST_CASE("a copy that ends at a page boundary before the next frame is truncated", "[unwind]") {
   UnwindWorld world({.frames = test::frames_of_all_kinds(), .map = "700000 1000 f\n"});
   constexpr Address kPage = 4096;
-  // rsp + 32 leads to the first word of the next page.
+  // rsp + 32 is the first word of the next page.
   const auto cut_at = [&](Address end, Address rbp = 0) {
     UserSample sample = world.thread(0x401048, {1, 2, 3});
     sample.registers.values[test::kRsp] = end - sample.stack.size();
@@ -90,21 +90,21 @@ TEST_CASE("A copy that ends at a page, with the next frame behind it, was cut th
   };
   const Address page = UnwindWorld::kStack + kPage;
   CHECK(cut_at(page) == "truncated");
-  CHECK(cut_at(page - 8) == "bad-memory");  // the kernel never ends one there
+  CHECK(cut_at(page - 8) == "bad-memory");  // the kernel never truncates a copy there
   CHECK(cut_at(page + 8) == "bad-memory");
-  // Frame pointers: as far as a frame may reach, and no farther.
+  // Frame pointers count only up to the maximum size of a frame.
   CHECK(cut_at(page, page - 8) == "truncated");
   CHECK(cut_at(page, page + 0x8000) == "truncated");
   CHECK(cut_at(page, page + 0x200000) == "no-info");
   CHECK(cut_at(page, page - 0x8000) == "no-info");
   CHECK(cut_at(page + 16, page + 0x8000) == "no-info");
-  // What is no frame pointer: an odd address, and that of code, as at the bottom of a fiber.
+  // No frame pointers: a misaligned address, and an address of code, as at the bottom of a fiber.
   CHECK(cut_at(page, page + 0x8004) == "no-info");
   CHECK(cut_at(UnwindWorld::kJit - kPage, UnwindWorld::kJit - 0x80) == "truncated");
   CHECK(cut_at(UnwindWorld::kJit - kPage, UnwindWorld::kJit + 0x88) == "no-info");
 }
 
-TEST_CASE("Whatever registers and stacks hold, frames are code, ascend and come to an end",
+TEST_CASE("with random registers and stacks, frames are in code, ascend and end",
           "[unwind][property]") {
   const auto seed = GENERATE(range(0u, 40u));
   CAPTURE(seed);
@@ -144,7 +144,7 @@ TEST_CASE("Whatever registers and stacks hold, frames are code, ascend and come 
       const Address pc = frames[i].pc;
       const bool in_file = pc - UnwindWorld::kCode <= 0x1000;
       REQUIRE((in_file || pc - UnwindWorld::kJit <= 0x10000));
-      // But for a signal's, which says where it was.
+      // Not for code that a signal interrupted: it may have used another stack.
       if (frames[i].is_return) REQUIRE(frames[i].sp > frames[i - 1].sp);
       REQUIRE((frames[i].source != FrameSource::scan || options.scan));
     }

@@ -1,4 +1,5 @@
-// Where the name of a caller is: a call before its address, none, or code that nobody has.
+// Which function a caller's address belongs to: with a call before it, without one, or without code
+// bytes.
 
 #include "support/jitdump_bytes.hpp"
 #include "support/unwind_world.hpp"
@@ -13,7 +14,7 @@ constexpr Address kCode = UnwindWorld::kCode;
 constexpr Address kJit = UnwindWorld::kJit;
 const std::string kCall = "\xe8\x10\0\0\0"s;
 
-/// "call", "none", "call?" or "none?": what stands before the pc, and whether that is a guess.
+/// "call", "none", "call?" or "none?": whether a call ends at the pc, and "?" if that is a guess.
 std::string before(const UnwindWorld& world, Address pc, std::uint64_t time = 100) {
   const ReturnSite site = world.space().return_site(pc, time);
   return std::string(site.is_return ? "call" : "none") + (site.is_guess ? "?" : "");
@@ -21,25 +22,25 @@ std::string before(const UnwindWorld& world, Address pc, std::uint64_t time = 10
 
 }  // namespace
 
-TEST_CASE("A caller is who has the call, and where there is none, what comes next", "[unwind]") {
+TEST_CASE("a caller address follows a call, or else it is the start of other code", "[unwind]") {
   SECTION("in files") {
     const std::string code = kCall + "\x90" + kCall;  // ends with a call that never returns
     UnwindWorld world({.code = code, .symbols = {{"f", 0x1000, 11}, {"g", 0x100b, 0x40}}});
     CHECK(before(world, kCode + 5) == "call");
     CHECK(before(world, kCode + 6) == "none");
-    CHECK(before(world, kCode + 11) == "call");  // g's first byte: f called
+    CHECK(before(world, kCode + 11) == "call");  // g's first byte, after f's call
     CHECK(before(world, kCode + 12) == "none");
-    CHECK(before(world, kCode) == "none");  // no code lies before
+    CHECK(before(world, kCode) == "none");  // no code before it
     CHECK(before(world, kCode + 2) == "none");
     CHECK(before(world, kCode + 0x1000) == "none");  // its last byte is a nop
-    CHECK(before(world, 0x123456) == "call");        // nobody knows anything
+    CHECK(before(world, 0x123456) == "call");        // unknown memory
   }
-  SECTION("of aarch64") {
+  SECTION("on aarch64") {
     UnwindWorld world({.code = "\x02\0\0\x94\x1f\x20\x03\xd5"s, .target = test::kArm});
     CHECK(before(world, kCode + 4) == "call");
     CHECK(before(world, kCode + 8) == "none");
   }
-  SECTION("in what a runtime wrote into a dump, at the time asked for") {
+  SECTION("in a dump's code, at the requested time") {
     UnwindWorld world({.dump = test::DumpBytes()
                                    .header()
                                    .load(1, kJit, "header", std::string(8, '\0'))
@@ -53,21 +54,21 @@ TEST_CASE("A caller is who has the call, and where there is none, what comes nex
   }
 }
 
-TEST_CASE("Of code that nobody has, names tell who may have called, and it is said", "[unwind]") {
+TEST_CASE("without code bytes, the names around an address decide, as a guess", "[unwind]") {
   SECTION("a perf map alone") {
     UnwindWorld world({.map = "700000 10 a\n700010 10 b\n700100 10 c\n"});
-    CHECK(before(world, kJit + 5) == "call");       // of a in any case
-    CHECK(before(world, kJit + 0x10) == "call?");   // of a, or b's first byte
-    CHECK(before(world, kJit + 0x100) == "none?");  // nothing lies before c
+    CHECK(before(world, kJit + 5) == "call");       // inside a
+    CHECK(before(world, kJit + 0x10) == "call?");   // in a, or b's first byte
+    CHECK(before(world, kJit + 0x100) == "none?");  // no code before c
     CHECK(before(world, kJit + 0x110) == "call");   // the end of c
-    CHECK(before(world, kJit + 0x200) == "call");   // without a name in any case
+    CHECK(before(world, kJit + 0x200) == "call");   // no name in either case
   }
-  SECTION("a dump without code, and one of which only the next function is there") {
+  SECTION("a dump with only the next function") {
     UnwindWorld world({.dump = test::DumpBytes().header().load(1, kJit + 8, "only", kCall).text()});
     CHECK(before(world, kJit + 8) == "none?");
     CHECK(before(world, kJit + 13) == "call");
   }
-  SECTION("but the process lives, and can be read") {
+  SECTION("the process runs and its memory can be read") {
     UnwindSpace::Options options;
     Region region;
     region.range = {kJit, 0x1000};
@@ -84,12 +85,12 @@ TEST_CASE("Of code that nobody has, names tell who may have called, and it is sa
     CHECK_FALSE(space->return_site(kJit + 9, 0).is_return);
     CHECK_FALSE(space->return_site(kJit + 9, 0).is_guess);
     CHECK_FALSE(space->return_site(kJit + 3, 0).is_return);
-    CHECK(space->return_site(kJit + 0x800, 0).is_return);  // cannot be read
+    CHECK(space->return_site(kJit + 0x800, 0).is_return);  // unreadable
   }
 }
 
-TEST_CASE("What signals' handlers return to has been called by nobody", "[unwind]") {
-  // A call ends where the trampoline begins, as chance would have it.
+TEST_CASE("the trampoline that signal handlers return to has no caller", "[unwind]") {
+  // A call ends by chance where the trampoline starts.
   const std::string trampoline = "\x48\xc7\xc0\x0f\0\0\0\x0f\x05"s;
   UnwindWorld world({.code = kCall + trampoline});
   CHECK(before(world, kCode + 5) == "none");
@@ -97,16 +98,16 @@ TEST_CASE("What signals' handlers return to has been called by nobody", "[unwind
   CHECK(before(other, kCode + 5) == "call");
 }
 
-TEST_CASE("A continuation is unwound by its own rules, not by those of what lies before",
+TEST_CASE("a continuation is unwound by its own rules, not by those of the code before it",
           "[unwind]") {
-  // f, [0x1000, 0x1040): rsp + 8; its neighbour begins where f ends: rsp + 32.
+  // f, [0x1000, 0x1040), has CFA = rsp + 8. Its neighbour starts where f ends: CFA = rsp + 32.
   const std::vector<std::uint64_t> to_g = {kCode + 0x40, 1, 2, 3, kCode + 0x10, 0, 0, 0x401150};
-  SECTION("behind no call") {
+  SECTION("after no call") {
     UnwindWorld world({.frames = test::frames_of_all_kinds()});
     CHECK(world.unwound(world.thread(kCode + 0x10, to_g)) ==
           "leaf 401010, eh-cfi 401040+, eh-cfi 401010+: root");
   }
-  SECTION("behind a call that never returns") {
+  SECTION("after a call that never returns") {
     UnwindWorld world(
         {.frames = test::frames_of_all_kinds(), .code = std::string(0x3b, '\x90') + kCall});
     CHECK(world.unwound(world.thread(kCode + 0x10, {kCode + 0x40, 0x401150})) ==

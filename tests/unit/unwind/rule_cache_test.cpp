@@ -8,8 +8,7 @@ namespace perfmap {
 
 using test::UnwindWorld;
 
-TEST_CASE("rules that need a row of their own are forgotten when there are too many",
-          "[unwind][hostile]") {
+TEST_CASE("the number of rows for general rules is limited", "[unwind][hostile]") {
   using namespace std::string_literals;
   constexpr std::uint32_t kMaxRows = 20'000;
   test::CfiBytes frames;

@@ -1,4 +1,4 @@
-// What call frame information says, followed from made-up registers and stacks.
+// Unwinding by call frame information, with synthetic registers and stacks.
 
 #include "support/unwind_world.hpp"
 
@@ -14,32 +14,34 @@ UnwindWorld world() { return UnwindWorld({.frames = test::frames_of_all_kinds()}
 
 }  // namespace
 
-TEST_CASE("The CFA is the stack pointer, and what was pushed lies below it", "[unwind]") {
+TEST_CASE("the CFA is relative to the stack pointer, and pushed registers are below it",
+          "[unwind]") {
   auto w = world();
   CHECK(w.unwound(w.thread(0x401010, {kRoot})) == "leaf 401010, eh-cfi 401150+: root");
   CHECK(w.unwound(w.thread(0x401048, {1, 2, 3, 0x401010, kRoot})) ==
         "leaf 401048, eh-cfi 401010+, eh-cfi 401150+: root");
 }
 
-TEST_CASE("The CFA is the frame pointer that a callee saved", "[unwind]") {
+TEST_CASE("the CFA is relative to a frame pointer that a callee saved", "[unwind]") {
   auto w = world();
   const auto stack = UnwindWorld::kStack;
   auto sample = w.thread(0x401088, {7, 7, stack + 40, 0x401088, 7, 0, kRoot});
   sample.registers.values[test::kRbp] = stack + 16;
   CHECK(w.unwound(sample) == "leaf 401088, eh-cfi 401088+, eh-cfi 401150+: root");
-  // A callee that pushed it at CFA - 24, and knows nothing of frames itself.
+  // A callee that pushed rbp at CFA - 24 and uses no frame pointer itself.
   CHECK(w.unwound(w.thread(0x401048, {7, stack + 40, 7, 0x401088, 7, 0, kRoot})) ==
         "leaf 401048, eh-cfi 401088+, eh-cfi 401150+: root");
 }
 
-TEST_CASE("At `ret` what was popped has its caller's value, whatever the rules say", "[unwind]") {
+TEST_CASE("at `ret` a popped register has its caller's value, even if the rules lag behind",
+          "[unwind]") {
   auto w = world();
   auto sample = w.thread(0x401240, {0x401088, 7, 0, kRoot});
   sample.registers.values[test::kRbp] = UnwindWorld::kStack + 16;
   CHECK(w.unwound(sample) == "leaf 401240, eh-cfi 401088+, eh-cfi 401150+: root");
 }
 
-TEST_CASE("Expressions tell the CFA of frames that were aligned", "[unwind]") {
+TEST_CASE("expressions give the CFA of aligned frames", "[unwind]") {
   auto w = world();
   const auto stack = UnwindWorld::kStack;
   auto sample = w.thread(0x4010c8, {7, stack + 48, 0, 7, 7, kRoot});
@@ -47,11 +49,11 @@ TEST_CASE("Expressions tell the CFA of frames that were aligned", "[unwind]") {
   CHECK(w.unwound(sample) == "leaf 4010c8, eh-cfi 401150+: root");
 }
 
-TEST_CASE("At each byte of a linkage table's entry its caller is found", "[unwind]") {
+TEST_CASE("at each byte of a PLT entry its caller is found", "[unwind]") {
   auto w = world();
   for (unsigned at = 0; at < 16; ++at) {
     CAPTURE(at);
-    // From the 11th byte on an index lies on the stack.
+    // From byte 11 on, an index is on the stack.
     const std::vector<std::uint64_t> before = {0x401010, kRoot};
     const std::vector<std::uint64_t> after = {5, 0x401010, kRoot};
     const auto found = w.unwound(w.thread(0x401110 + at, at < 11 ? before : after));
@@ -59,7 +61,7 @@ TEST_CASE("At each byte of a linkage table's entry its caller is found", "[unwin
   }
 }
 
-TEST_CASE("Values that are offsets of the CFA, and callers in registers", "[unwind]") {
+TEST_CASE("registers that are offsets of the CFA, and callers in registers", "[unwind]") {
   auto w = world();
   const auto stack = UnwindWorld::kStack;
   // r12 is CFA - 16 = the stack pointer; its caller's CFA is r12 + 8.
@@ -73,7 +75,7 @@ TEST_CASE("Values that are offsets of the CFA, and callers in registers", "[unwi
   CHECK(w.unwound(sample) == "leaf 4011c8, eh-cfi 401010+, eh-cfi 401150+: root");
 }
 
-TEST_CASE("A register that is an offset of the CFA is one of the caller's", "[unwind]") {
+TEST_CASE("a register that is an offset of the CFA has that value in the caller", "[unwind]") {
   using namespace std::string_literals;
   test::CfiBytes frames;
   frames.fde(0x1000, 0x40, "\x15\x0c\x7e\x0e\x10"s);  // rsp + 16, r12 = CFA + 16
@@ -84,26 +86,27 @@ TEST_CASE("A register that is an offset of the CFA is one of the caller's", "[un
         "leaf 401010, eh-cfi 401050+, eh-cfi 401150+: root");
 }
 
-TEST_CASE("Who has popped its return address has its caller's stack pointer", "[unwind]") {
+TEST_CASE("after popping its return address, a function has its caller's stack pointer",
+          "[unwind]") {
   auto w = world();
   auto sample = w.thread(0x401264, {kRoot});
   sample.registers.mask |= std::uint64_t{1} << kRdi;
   sample.registers.values[kRdi] = 0x401010;
   CHECK(w.unwound(sample) == "leaf 401264, eh-cfi 401010+, eh-cfi 401150+: root");
-  sample.registers.values[kRdi] = 0x401264;  // by itself
+  sample.registers.values[kRdi] = 0x401264;  // itself
   CHECK(w.unwound(sample) == "leaf 401264, eh-cfi 401264+: loop");
 }
 
-TEST_CASE("What a signal interrupted, and its trampoline, are no return addresses", "[unwind]") {
+TEST_CASE("interrupted code and signal trampolines are not return addresses", "[unwind]") {
   auto w = world();
   const auto stack = UnwindWorld::kStack;
   for (const Address trampoline : {0x401280, 0x401300}) {
     CAPTURE(trampoline);
-    // The handler returns to the trampoline's first byte; registers are saved from there on.
+    // The handler returns to the trampoline's first byte. The saved registers follow on the stack.
     std::vector<std::uint64_t> words(60, 7);
     words[0] = static_cast<std::uint64_t>(trampoline);
     words[1 + 0xa0 / 8] = stack + 8 * 50;  // rsp
-    words[1 + 0xa8 / 8] = 0x401000;        // rip: at the first byte of a function
+    words[1 + 0xa8 / 8] = 0x401000;        // rip: the first byte of a function
     words[1 + 0x78 / 8] = 0;               // rbp
     words[50] = kRoot;
     char expected[128];
@@ -114,7 +117,7 @@ TEST_CASE("What a signal interrupted, and its trampoline, are no return addresse
   }
 }
 
-TEST_CASE("Without a register that a rule wants nothing is made up", "[unwind]") {
+TEST_CASE("unwinding stops if a rule needs an unknown register", "[unwind]") {
   auto w = world();
   auto sample = w.thread(0x401088, {kRoot});
   sample.registers.mask &= ~(std::uint64_t{1} << test::kRbp);
@@ -126,14 +129,14 @@ TEST_CASE("Without a register that a rule wants nothing is made up", "[unwind]")
   CHECK(w.unwound(sample) == ": no-info");
 }
 
-TEST_CASE("A call of a null pointer has a caller", "[unwind]") {
+TEST_CASE("a call of an invalid address has a caller", "[unwind]") {
   auto w = world();
   CHECK(w.unwound(w.thread(0, {0x401010, kRoot})) == "leaf 0, leaf 401010+, eh-cfi 401150+: root");
   CHECK(w.unwound(w.thread(0x123456, {0x401010, kRoot})) ==
         "leaf 123456, leaf 401010+, eh-cfi 401150+: root");
 }
 
-TEST_CASE("Stacks that lead nowhere end, and say how", "[unwind]") {
+TEST_CASE("unwinding of invalid stacks ends with a reason", "[unwind]") {
   auto w = world();
   CHECK(w.unwound(w.thread(0x401010, {0x5000})) == "leaf 401010: bad-memory");
   CHECK(w.unwound(w.thread(0x401010, {0})) == "leaf 401010: root");
@@ -143,7 +146,7 @@ TEST_CASE("Stacks that lead nowhere end, and say how", "[unwind]") {
   CHECK(w.unwound(sample) == "leaf 401088, eh-cfi 401088+: loop");
 }
 
-TEST_CASE("No more frames than asked for, and the root is the root", "[unwind]") {
+TEST_CASE("the number of frames is limited, and the root is found within the limit", "[unwind]") {
   auto w = world();
   const auto sample = w.thread(0x401010, {0x401010, 0x401010, kRoot});
   CHECK(w.unwound(sample, {.max_frames = 1}) == "leaf 401010: limit");

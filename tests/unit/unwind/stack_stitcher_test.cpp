@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-/// Frames at these addresses, 16 bytes of stack each.
+/// Frames at these addresses, with 16 bytes of stack each.
 std::vector<UnwoundFrame> stack_of(std::initializer_list<Address> pcs, Address sp = 0x1000) {
   std::vector<UnwoundFrame> frames;
   for (const Address pc : pcs) {
@@ -19,7 +19,7 @@ std::vector<UnwoundFrame> stack_of(std::initializer_list<Address> pcs, Address s
 
 }  // namespace
 
-TEST_CASE("A cut stack goes on as that of another sample of the thread did", "[stitch]") {
+TEST_CASE("a truncated stack is completed from another sample of its thread", "[stitch]") {
   StackStitcher stitcher;
   stitcher.learn(1, 7, kSecond, stack_of({0xa, 0xb, 0xc, 0xd}), StackEnd::root);
   auto cut = stack_of({0xf, 0xb});
@@ -29,7 +29,7 @@ TEST_CASE("A cut stack goes on as that of another sample of the thread did", "[s
   CHECK(cut[3] == UnwoundFrame{0xd, 0x1030, FrameSource::stitched, true});
 }
 
-TEST_CASE("Another thread, another program, another place and another time are no help",
+TEST_CASE("samples of other threads, programs, stack addresses or distant times are not used",
           "[stitch]") {
   StackStitcher stitcher;
   stitcher.learn(1, 7, kSecond, stack_of({0xa, 0xb, 0xc}), StackEnd::root);
@@ -47,7 +47,7 @@ TEST_CASE("Another thread, another program, another place and another time are n
   }
 }
 
-TEST_CASE("Of several that go on differently, the nearest in time is believed", "[stitch]") {
+TEST_CASE("of several possible continuations the nearest in time is used", "[stitch]") {
   StackStitcher stitcher;
   stitcher.learn(1, 7, 1 * kSecond, stack_of({0xa, 0xb, 0xc}), StackEnd::root);
   stitcher.learn(1, 7, 3 * kSecond, stack_of({0xa, 0xb, 0xd}), StackEnd::root);
@@ -62,8 +62,7 @@ TEST_CASE("Of several that go on differently, the nearest in time is believed", 
   CHECK(caller_at(5 * kSecond) == 0xd);
 }
 
-TEST_CASE("A leaf's place leads nowhere, and stacks that end early are not completed by it",
-          "[stitch]") {
+TEST_CASE("leaves do not match, and a truncated stack does not complete another one", "[stitch]") {
   StackStitcher stitcher;
   stitcher.learn(1, 7, kSecond, stack_of({0xa, 0xb, 0xc}), StackEnd::truncated);
   auto leaf = stack_of({0xa});
@@ -74,7 +73,7 @@ TEST_CASE("A leaf's place leads nowhere, and stacks that end early are not compl
   CHECK(cut.size() == 3);
 }
 
-TEST_CASE("No more frames than asked for", "[stitch]") {
+TEST_CASE("the number of frames is limited", "[stitch]") {
   StackStitcher stitcher({.max_frames = 3});
   stitcher.learn(1, 7, kSecond, stack_of({0xa, 0xb, 0xc, 0xd, 0xe}), StackEnd::root);
   auto cut = stack_of({0xf, 0xb});

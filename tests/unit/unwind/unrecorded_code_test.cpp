@@ -1,4 +1,4 @@
-// Code of a runtime where no mapping is known: it is code as far as the runtime's sources say so.
+// JIT code in unmapped memory counts as code if the runtime's map or dump contains it.
 
 #include "support/jitdump_bytes.hpp"
 #include "support/unwind_world.hpp"
@@ -14,7 +14,7 @@ constexpr Address kStack = UnwindWorld::kStack;
 constexpr Address kMoved = 0x90'0000;
 const std::string kCall = "\xe8\x10\0\0\0"s;
 
-/// Code at kMoved from the time 50 on.
+/// Code at kMoved from time 50.
 std::string dump_with(const std::string& code, const std::string& frames = "") {
   test::DumpBytes dump;
   dump.header();
@@ -29,11 +29,11 @@ UserSample at(UserSample sample, std::uint64_t time) {
 
 }  // namespace
 
-TEST_CASE("A caller may be in unmapped memory where a dump has code at that time",
+TEST_CASE("a caller may be in unmapped memory if a dump has code there at that time",
           "[unwind][jit]") {
   UnwindWorld world({.frames = test::frames_of_all_kinds(),
                      .dump = dump_with(std::string(0x10, '\x90') + kCall + "\x90"s)});
-  // The file's code at 0x401010 has its return address on the stack.
+  // The code at 0x401010 in the file has its return address on the stack.
   UserSample sample = world.thread(0x401010, {kMoved + 0x15, 7, kStack + 64, 7, 0x401010, kRoot});
   sample.registers.values[test::kRbp] = kStack + 24;
   CHECK(world.unwound(at(sample, 60)) ==
@@ -43,7 +43,8 @@ TEST_CASE("A caller may be in unmapped memory where a dump has code at that time
   CHECK(world.unwound(at(sample, 60)) == "leaf 401010: bad-memory");
 }
 
-TEST_CASE("Frame pointers lead to such callers, and a map suffices", "[unwind][jit]") {
+TEST_CASE("frame pointers lead to callers in unmapped memory, with a dump or a map",
+          "[unwind][jit]") {
   const bool has_dump = GENERATE(true, false);
   UnwindWorld::Shape shape{.frames = test::frames_of_all_kinds()};
   (has_dump ? shape.dump : shape.map) =
@@ -55,13 +56,14 @@ TEST_CASE("Frame pointers lead to such callers, and a map suffices", "[unwind][j
   CHECK(world.unwound(sample) == "leaf 700080, frame-pointer 900008+, frame-pointer 401150+: root");
 }
 
-TEST_CASE("A leaf in such code is unwound by its bytes and its frames", "[unwind][jit]") {
-  SECTION("bytes") {
+TEST_CASE("a leaf in unmapped memory is unwound by the dump's code or unwinding information",
+          "[unwind][jit]") {
+  SECTION("code") {
     UnwindWorld world({.frames = test::frames_of_all_kinds(), .dump = dump_with("\x90\x5d\xc3"s)});
     UserSample sample = world.thread(kMoved + 1, {kStack + 64, 0x401010, kRoot});
     CHECK(world.unwound(sample) == "leaf 900001, leaf 401010+, eh-cfi 401150+: root");
   }
-  SECTION("frames") {
+  SECTION("unwinding information") {
     const std::string frames = test::CfiBytes().fde(kMoved, 0x40, "\x0e\x18"s).text();
     UnwindWorld world({.frames = test::frames_of_all_kinds(),
                        .dump = dump_with(std::string(0x40, '\x90'), frames)});
@@ -70,7 +72,8 @@ TEST_CASE("A leaf in such code is unwound by its bytes and its frames", "[unwind
   }
 }
 
-TEST_CASE("The bytes of such code tell which function a caller is in", "[unwind][jit]") {
+TEST_CASE("in unmapped memory, the dump's code shows whether a call ends at an address",
+          "[unwind][jit]") {
   UnwindWorld world({.dump = test::DumpBytes()
                                  .header()
                                  .load(50, kMoved, "f", "\x90" + kCall)

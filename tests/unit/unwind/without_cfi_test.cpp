@@ -1,4 +1,4 @@
-// Code that no file describes: its bytes, frame pointers, jitdumps, and guesses.
+// Code without call frame information in a file: its bytes, frame pointers, jitdumps, and scans.
 
 #include "support/jitdump_bytes.hpp"
 #include "support/unwind_world.hpp"
@@ -21,7 +21,8 @@ std::string dump_with(const std::string& code) {
   return test::DumpBytes().header().load(1, kJit, "f", code).text();
 }
 
-/// A thread at each byte of kFunction, as the processor would have it, called from 0x401010.
+/// A thread at an offset of kFunction, with the registers and stack of that moment, called from
+/// 0x401010.
 UserSample in_function(UnwindWorld& world, Address begin, std::size_t at) {
   const std::uint64_t fp = kStack + 0x100;  // the caller's
   std::vector<std::uint64_t> stack = {0x401010, kRoot};
@@ -41,15 +42,15 @@ CodeBytes bytes_at(const std::string& code, std::size_t at) {
 
 }  // namespace
 
-TEST_CASE("Through prologue and epilogue the caller stays the same", "[unwind][leaf]") {
-  // Where each instruction of kFunction begins.
+TEST_CASE("the caller is found at each instruction of prologue and epilogue", "[unwind][leaf]") {
+  // The offsets of kFunction's instructions.
   const auto at = static_cast<std::size_t>(GENERATE(0, 1, 4, 8, 9, 12, 13));
   CAPTURE(at);
-  SECTION("of a runtime's code") {
+  SECTION("in JIT code") {
     UnwindWorld world({.frames = test::frames_of_all_kinds(), .dump = dump_with(kFunction)});
     CHECK(world.unwound(in_function(world, kJit, at)).ends_with(" 401010+, eh-cfi 401150+: root"));
   }
-  SECTION("of a file's code that has no frames") {
+  SECTION("in a file's code without frames") {
     UnwindWorld world({.frames = test::frames_of_all_kinds(),
                        .code = std::string(0x400, '\x90') + kFunction,
                        .symbols = {{"f", 0x1400, kFunction.size()}}});
@@ -58,7 +59,7 @@ TEST_CASE("Through prologue and epilogue the caller stays the same", "[unwind][l
   }
 }
 
-TEST_CASE("What the code at an address tells of a leaf on x86-64", "[unwind][leaf]") {
+TEST_CASE("x86-64: the code around a leaf's address locates its return address", "[unwind][leaf]") {
   struct Row {
     std::string code;
     std::size_t at;
@@ -78,7 +79,7 @@ TEST_CASE("What the code at an address tells of a leaf on x86-64", "[unwind][lea
       {"\x90\x55\x48\x89\xe5", 2, 8, true},
       {"\x90\x55\x48\x8b\xec", 2, 8, true},
       {"\x90\x90\x90\x55\x48\x89\xe5", 1, 0},            // the prologue is ahead
-      {far + "\x90\x55\x48\x89\xe5", 99, std::nullopt},  // too far from the begin
+      {far + "\x90\x55\x48\x89\xe5", 99, std::nullopt},  // too far from the start
       {"\x90\x90\x90\x90\x90", 2, std::nullopt},
       {"\x90\xff\x25\0\0\0\0"s, 1, 0, false, true},
       {"\x90\xf3\x0f\x1e\xfa\xff\x25\0\0\0\0"s, 1, 0, false, true},
@@ -96,13 +97,14 @@ TEST_CASE("What the code at an address tells of a leaf on x86-64", "[unwind][lea
     CHECK(frame->saved_fp.has_value() == row.saves_fp);
     CHECK(frame->is_plt == row.is_plt);
   }
-  // Of a map that tells where a function begins alone.
+  // A map gives only the start of a function.
   CHECK(leaf_frame_x86_64({{}, {}, 0})->return_at == 0);
   CHECK(leaf_frame_x86_64({{}, {}, 1})->return_at == 8);
   CHECK_FALSE(leaf_frame_x86_64({{}, {}, 2}));
 }
 
-TEST_CASE("What the code at an address tells of a leaf on aarch64", "[unwind][leaf]") {
+TEST_CASE("aarch64: the code around a leaf's address locates its return address",
+          "[unwind][leaf]") {
   // stp x29, x30, [sp, #-32]!; mov x29, sp; nop; ldp x29, x30, [sp], #32; ret
   const std::string code =
       "\xfd\x7b\xbe\xa9\xfd\x03\x00\x91\x1f\x20\x03\xd5\xfd\x7b\xc2\xa8\xc0\x03\x5f\xd6"s;
@@ -120,7 +122,7 @@ TEST_CASE("What the code at an address tells of a leaf on aarch64", "[unwind][le
   CHECK(at(16)->in_link_register);
 }
 
-TEST_CASE("On aarch64 the link register has the caller, signed or not", "[unwind]") {
+TEST_CASE("on aarch64 the link register has the caller, signed or not", "[unwind]") {
   const std::string code = "\x1f\x20\x03\xd5\xc0\x03\x5f\xd6"s;  // nop; ret
   UnwindWorld world({.code = std::string(0x400, '\0') + code,
                      .symbols = {{"f", 0x1400, 8}, {"g", 0x1500, 0x40}},
@@ -128,13 +130,13 @@ TEST_CASE("On aarch64 the link register has the caller, signed or not", "[unwind
   UserSample sample = world.thread(0x401404, {0, 0, 0, 0});
   sample.registers.values[test::kLr] = 0x00c3'0000'0040'1510;
   CHECK(world.unwound(sample).starts_with("leaf 401404, leaf 401510+"));
-  // And so it is on the stack, where frame pointers lead to it.
+  // The return address on the stack may be signed, too.
   sample = world.thread(0x401510, {7, 7, 0, 0xff55'0000'0040'1520});
   sample.registers.values[test::kX29] = kStack + 16;
   CHECK(world.unwound(sample).starts_with("leaf 401510, frame-pointer 401520+"));
 }
 
-TEST_CASE("Frame pointers are followed as far as they make sense", "[unwind]") {
+TEST_CASE("frame pointers are followed only if they are plausible", "[unwind]") {
   UnwindWorld world({.frames = test::frames_of_all_kinds(), .map = "700000 1000 f\n"});
   const auto with = [&](std::uint64_t rbp, const std::vector<std::uint64_t>& stack) {
     UserSample sample = world.thread(kJit + 0x80, stack);
@@ -147,8 +149,8 @@ TEST_CASE("Frame pointers are followed as far as they make sense", "[unwind]") {
   CHECK(with(kStack + 4, {7, 7, kJit + 0x90}) == alone);  // not aligned
   CHECK(with(kStack - 8, {7, 7, kJit + 0x90}) == alone);  // below the stack
   CHECK(with(kStack + 8, {7, 7}) == alone);               // outside
-  CHECK(with(kStack, {kStack + 16, 0x123456}) == alone);  // leads to no code
-  // The call is what counts: it may be the last of its memory, and is not before the first.
+  CHECK(with(kStack, {kStack + 16, 0x123456}) == alone);  // not a code address
+  // The position of the call counts: it may end at the end of its memory, but not at the start.
   CHECK(with(kStack + 8, {7, kStack + 32, kJit + 0x10000, 7, 0, kRoot}) ==
         "leaf 700080, frame-pointer 710000+, frame-pointer 401150+: root");
   CHECK(with(kStack + 8, {7, kStack + 32, kJit, 7, 0, kRoot}) == alone);
@@ -156,17 +158,16 @@ TEST_CASE("Frame pointers are followed as far as they make sense", "[unwind]") {
   CHECK(with(kStack + 8, {7, kStack, kJit + 0x90}) == alone);      // descends
 }
 
-TEST_CASE("A frame pointer below the stack pointer is none, though the copy has the word",
-          "[unwind]") {
+TEST_CASE("a frame pointer below the stack pointer is rejected, even inside the copy", "[unwind]") {
   UnwindWorld world({.frames = test::frames_of_all_kinds(), .map = "700000 1000 f\n"});
-  // The file's code at 0x401088 saved a frame pointer that leads back into its own frame.
+  // The code at 0x401088 in the file saved a frame pointer that leads back into its own frame.
   UserSample sample =
       world.thread(0x401088, {kStack + 1000, kJit + 0x90, kStack, kJit + 0x80, 7, 7, 7});
   sample.registers.values[test::kRbp] = kStack + 16;
   CHECK(world.unwound(sample) == "leaf 401088, eh-cfi 700080+: no-info");
 }
 
-TEST_CASE("Code is that of its time", "[unwind][jit]") {
+TEST_CASE("unwinding uses the code at the time of the sample", "[unwind][jit]") {
   const std::string leaf = "\x90\x90\xc3\x90"s;
   const std::string other = "\x90\x90\x5d\xc3"s;
   UnwindWorld world({.frames = test::frames_of_all_kinds(),
@@ -183,7 +184,7 @@ TEST_CASE("Code is that of its time", "[unwind][jit]") {
   CHECK(world.unwound(sample) == "leaf 700002, leaf 401010+, eh-cfi 401150+: root");
 }
 
-TEST_CASE("A jitdump's unwinding information leads on where nothing else does", "[unwind][jit]") {
+TEST_CASE("a jitdump's unwinding information is used as the last resort", "[unwind][jit]") {
   const std::string code(0x40, '\x90');
   const std::string frames = test::CfiBytes().fde(kJit, 0x40, "\x0e\x18"s).text();
   UnwindWorld world({.frames = test::frames_of_all_kinds(),
@@ -195,14 +196,15 @@ TEST_CASE("A jitdump's unwinding information leads on where nothing else does", 
   const std::vector<std::uint64_t> stack = {7, 7, 0x401010, kRoot, 0, kRoot};
   UserSample sample = world.thread(kJit + 0x20, stack);
   CHECK(world.unwound(sample) == "leaf 700020, jit-cfi 401010+, eh-cfi 401150+: root");
-  // Frame pointers come first, unless one knows better.
+  // Frame pointers come first, unless jit_cfi_first is set.
   sample.registers.values[test::kRbp] = kStack + 32;
   CHECK(world.unwound(sample) == "leaf 700020, frame-pointer 401150+: root");
   CHECK(world.unwound(sample, {.jit_cfi_first = true}) ==
         "leaf 700020, jit-cfi 401010+, eh-cfi 401150+: root");
 }
 
-TEST_CASE("Of a perf map alone, the first two bytes of a function tell", "[unwind][jit]") {
+TEST_CASE("with only a perf map, leaves are unwound in the first two bytes of a function",
+          "[unwind][jit]") {
   UnwindWorld world({.frames = test::frames_of_all_kinds(), .map = "700000 40 f\n"});
   CHECK(world.unwound(world.thread(kJit, {0x401010, kRoot})) ==
         "leaf 700000, leaf 401010+, eh-cfi 401150+: root");
@@ -211,8 +213,8 @@ TEST_CASE("Of a perf map alone, the first two bytes of a function tell", "[unwin
   CHECK(world.unwound(world.thread(kJit + 2, {0x401010, kRoot})) == "leaf 700002: no-info");
 }
 
-TEST_CASE("A guess is made only if asked for, and marked", "[unwind]") {
-  // A call ends at 0x401410; what is at 0x401420 follows none.
+TEST_CASE("stacks are scanned only if requested, and such frames are marked", "[unwind]") {
+  // A call ends at 0x401410, and none ends at 0x401420.
   UnwindWorld world({.frames = test::frames_of_all_kinds(),
                      .code = std::string(0x40b - 0, '\x90') + "\xe8\0\0\0\0"s,
                      .map = "700000 1000 f\n"});

@@ -1,4 +1,4 @@
-// What a map takes over from another one.
+// AppendFile and WholeFile: failed writes, copying, publishing, and filler.
 
 #include <cerrno>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ std::uint64_t size_of(const test::Scratch& scratch, const std::string& text) {
   return size_without_filler(file.get(), text.size());
 }
 
-/// Lets a file grow to so many bytes while it lives.
+/// Limits the size of this process's files while it exists.
 class LimitedTo {
  public:
   explicit LimitedTo(rlim_t bytes) {
@@ -40,7 +40,7 @@ class LimitedTo {
   struct rlimit before_ {};
 };
 
-/// What another process writes after a write of ours for which there was no room.
+/// The descriptor of another process that writes after a failed write of ours, and what it writes.
 int other_writer = -1;
 constexpr std::string_view kOther = "2000 10 other\n";
 
@@ -52,15 +52,16 @@ void write_as_other() {
 
 }  // namespace
 
-/// Instead of libc's: AppendFile asks for its limit between such a write and what it does about it.
-/// Sanitizers ask, too, before they are ready for code that they have changed.
+/// Replaces libc's getrlimit(): AppendFile calls it between a failed write and its reaction.
+/// Sanitizers call it before instrumented code can run.
 extern "C" __attribute__((no_sanitize("address", "undefined", "thread"))) int getrlimit(
     int resource, struct rlimit* limit) noexcept {
   if (other_writer >= 0) write_as_other();
   return ::prlimit(0, static_cast<__rlimit_resource>(resource), nullptr, limit);
 }
 
-TEST_CASE("a line for which there was no room is taken back, and no other line", "[append]") {
+TEST_CASE("after a write fails for lack of space, only the own partial line is removed",
+          "[append]") {
   const test::Scratch scratch;
   const std::string path = scratch / "own.map";
   const std::string first = "1000 10 first\n";
@@ -69,12 +70,12 @@ TEST_CASE("a line for which there was no room is taken back, and no other line",
   REQUIRE(file.append(first) == 0);
   Descriptor other;
   std::string expected = first;
-  SECTION("where nobody else writes") {}
-  SECTION("where another process writes behind it, its part of a line is ended") {
+  SECTION("no other process writes") {}
+  SECTION("another process has appended: the partial line is ended") {
     other = Descriptor(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
     expected += "3000 10 t\n" + std::string(kOther);
   }
-  SECTION("where a child writes, whose offset is ours, its line stays") {
+  SECTION("a child with the same file offset has written: its line stays") {
     other = Descriptor(::dup(file.descriptor()));
     expected += "3000 10 th" + std::string(kOther) + "\n";
   }
@@ -87,7 +88,7 @@ TEST_CASE("a line for which there was no room is taken back, and no other line",
   CHECK(test::read_file(path) == expected + "4000 10 fourth\n");
 }
 
-TEST_CASE("a directory is told from other things that no map is copied from", "[append]") {
+TEST_CASE("copy_from() distinguishes a directory from other invalid sources", "[append]") {
   const test::Scratch scratch;
   AppendFile file;
   REQUIRE(file.open_map((scratch / "own.map").c_str(), true) == 0);
@@ -97,7 +98,7 @@ TEST_CASE("a directory is told from other things that no map is copied from", "[
   CHECK(file.copy_from((scratch / "none.map").c_str(), false, 0) == ENOENT);
 }
 
-TEST_CASE("a file that is to appear whole has no name before", "[append]") {
+TEST_CASE("a WholeFile has no name until it is published", "[append]") {
   const test::Scratch scratch;
   const std::string folder = scratch / "folder";
   std::filesystem::create_directory(folder);
@@ -114,7 +115,7 @@ TEST_CASE("a file that is to appear whole has no name before", "[append]") {
   CHECK(test::read_file(path) == "1000 10 f\n");
 }
 
-TEST_CASE("a map ends where its filler begins, however much of that there is", "[append]") {
+TEST_CASE("a map ends where its filler starts, for any amount of filler", "[append]") {
   const test::Scratch scratch;
   const std::string entries = "1000 10 first\n2000 10 second\n";
   for (const std::size_t dots : {std::size_t{3}, std::size_t{60}, std::size_t{5000}}) {

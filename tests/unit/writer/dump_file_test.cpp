@@ -1,4 +1,4 @@
-// How a process comes to a dump of its own.
+// How a process opens and locks its own dump.
 
 #include <cerrno>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace perfmap {
 
-TEST_CASE("a dump that a child goes on with is taken by it, as its parent's is", "[jitdump]") {
+TEST_CASE("a child that continues its parent's dump locks its own file", "[jitdump]") {
   const test::Scratch scratch;
   const JitdumpOptions options{.marker = false, .fork = ForkPolicy::inherit};
   auto writer = JitdumpWriter::open_own(scratch / ".", options);

@@ -15,7 +15,7 @@ using test::Scratch;
 
 using Times = std::deque<std::uint64_t>;
 
-/// Says one time after the other.
+/// Returns the times one after another.
 std::uint64_t next_of(void* times) {
   auto& left = *static_cast<Times*>(times);
   const std::uint64_t time = left.front();
@@ -48,7 +48,7 @@ std::string loop_name(std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("the sketch's example is written as it is", "[jitlog]") {
+TEST_CASE("the example of PyPy's documentation is written exactly", "[jitlog]") {
   const std::string text = log_by({0x100, 0x200, 0x500}, {.one_thread = true});
   CHECK(text ==
         "[100] {jit-profile-enter\n"
@@ -65,7 +65,7 @@ TEST_CASE("the sketch's example is written as it is", "[jitlog]") {
   CHECK(profile.at("loop0") == 0x300);
 }
 
-TEST_CASE("every line has the number of its thread, every tick all of its digits", "[jitlog]") {
+TEST_CASE("each line has the number of its thread, and ticks have all digits", "[jitlog]") {
   const std::string text = log_by({0, 0xfedcba9876543210, UINT64_MAX}, {});
   CHECK(text ==
         "1# [0] {jit-profile-enter\n"
@@ -79,7 +79,7 @@ TEST_CASE("every line has the number of its thread, every tick all of its digits
         "1# [ffffffffffffffff] jit-profile-exit}\n");
 }
 
-TEST_CASE("loops keep their numbers and their names, however many there are", "[jitlog]") {
+TEST_CASE("any number of loops keep their numbers and names", "[jitlog]") {
   JitlogLoops loops;
   CHECK(!loops.has(0));
   CHECK(!loops.has(1));
@@ -95,7 +95,8 @@ TEST_CASE("loops keep their numbers and their names, however many there are", "[
   CHECK(!loops.has(UINT32_MAX));
 }
 
-TEST_CASE("names are written so that nobody takes them for anything else", "[jitlog]") {
+TEST_CASE("loop names are escaped so that readers cannot mistake them for anything else",
+          "[jitlog]") {
   struct Case {
     std::string_view name;
     std::string_view written;
@@ -129,13 +130,13 @@ TEST_CASE("names are written so that nobody takes them for anything else", "[jit
   CHECK(loop_name(given.written) == given.written);
 }
 
-TEST_CASE("a name of any length is cut where it is too long for readers", "[jitlog]") {
+TEST_CASE("a name that is too long for readers is truncated", "[jitlog]") {
   const std::string written = loop_name(std::string(100'000, 'x'));
   CHECK(written.size() < 4010);
   CHECK(written.ends_with("x…"));
 }
 
-TEST_CASE("a log is known by its first line", "[jitlog]") {
+TEST_CASE("a log is recognised by its first line", "[jitlog]") {
   CHECK(begins_as_jitlog("[1a2b] {jit-backend\n"));
   CHECK(begins_as_jitlog("3# [1a2b] {jit"));
   CHECK(!begins_as_jitlog(""));

@@ -1,4 +1,4 @@
-// What a trampoline is made of, byte by byte, for every machine on any machine.
+// The bytes of the trampolines of every machine, checked on any host.
 
 #include <algorithm>
 #include <cstring>
@@ -22,7 +22,7 @@ std::int32_t number_at(const TrampolineImage& image, std::size_t at) {
   return value;
 }
 
-/// All that has to hold whatever the machine: what points where.
+/// Checks the layout and the internal offsets, which are the same for every machine.
 void check_layout(const TrampolineCode& code) {
   const TrampolineImage image = image_of(code);
   const auto begin = static_cast<std::int32_t>(image.frame_begin);
@@ -35,7 +35,7 @@ void check_layout(const TrampolineCode& code) {
 
   const std::int32_t fde = begin + 4 + number_at(image, image.frame_begin);
   CHECK(number_at(image, image.frame_begin + 4) == 0);
-  // The augmentation, by which readers know how the FDE's addresses are written.
+  // The augmentation, which gives readers the encoding of the FDE's addresses.
   CHECK(std::string(&image.bytes[image.frame_begin + 8], 4) == "\1zR\0"s);
   const auto at = static_cast<std::size_t>(fde);
   CHECK(number_at(image, at + 4) == fde + 4 - begin);
@@ -57,12 +57,13 @@ void check_layout(const TrampolineCode& code) {
 
 }  // namespace
 
-TEST_CASE("on x86-64 a trampoline is endbr64, a frame pointer and a call of the fourth argument") {
+TEST_CASE("x86-64: a trampoline is endbr64, a frame pointer, and a call of the fourth argument") {
   CHECK(text_of(x86_64_trampoline().instructions) ==
         "\xf3\x0f\x1e\xfa\x55\x48\x89\xe5\xff\xd1\x5d\xc3"s);
 }
 
-TEST_CASE("on aarch64 a trampoline is a BTI hint, a frame record and a call of the fourth") {
+TEST_CASE(
+    "aarch64: a trampoline is a BTI hint, a frame record, and a call of the fourth argument") {
   CHECK(text_of(aarch64_trampoline().instructions) ==
         "\x5f\x24\x03\xd5"
         "\xfd\x7b\xbf\xa9"
@@ -72,12 +73,12 @@ TEST_CASE("on aarch64 a trampoline is a BTI hint, a frame record and a call of t
         "\xc0\x03\x5f\xd6"s);
 }
 
-TEST_CASE("a trampoline's frame and its index lie behind the code and point at it") {
+TEST_CASE("a trampoline's .eh_frame and .eh_frame_hdr follow the code and point to it") {
   check_layout(x86_64_trampoline());
   check_layout(aarch64_trampoline());
 }
 
-TEST_CASE("this machine's trampoline is known where we say that it is") {
+TEST_CASE("host_trampoline() returns the trampoline of this machine") {
 #if defined(__x86_64__)
   CHECK(host_trampoline() == &x86_64_trampoline());
 #elif defined(__aarch64__)

@@ -1,4 +1,5 @@
-// Where trampolines lie: executable and never writable with it, used again as late as possible.
+// Memory of trampolines: executable, never writable at the same time, and reused as late as
+// possible.
 
 #include <cerrno>
 #include <fstream>
@@ -24,7 +25,7 @@ const TrampolineImage& image() {
   return made;
 }
 
-/// What the kernel says may be done with the page at an address: "r-xp".
+/// The permissions of the page at an address, such as "r-xp".
 std::string permissions(const void* address) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream maps("/proc/self/maps");
@@ -42,7 +43,7 @@ std::string permissions(const void* address) {
 
 }  // namespace
 
-TEST_CASE("places for trampolines may be executed and never written") {
+TEST_CASE("trampolines are executable and not writable") {
   char* place = nullptr;
   {
     TrampolinePool pool(image(), 0, nullptr);
@@ -57,7 +58,7 @@ TEST_CASE("places for trampolines may be executed and never written") {
   CHECK(permissions(place) != "r-xp");
 }
 
-TEST_CASE("every place is given out once, and a second arena leaves the first executable") {
+TEST_CASE("every place is used once, and a second arena leaves the first one executable") {
   TrampolinePool pool(image(), 0, nullptr);
   std::set<char*> places;
   char* const first = pool.take();
@@ -67,7 +68,7 @@ TEST_CASE("every place is given out once, and a second arena leaves the first ex
   CHECK(permissions(first) == "r-xp");
 }
 
-TEST_CASE("a place is used again when the arena is full, the one that was freed first") {
+TEST_CASE("freed places are reused only when the arena is full, oldest first") {
   TrampolinePool pool(image(), 0, nullptr);
   std::vector<char*> places;
   for (std::size_t i = 0; i < 3; ++i) places.push_back(pool.take());
@@ -82,9 +83,9 @@ TEST_CASE("a place is used again when the arena is full, the one that was freed 
   CHECK(pool.mapped_bytes() == TrampolinePool::kArenaSize);
 }
 
-// The sanitizer's allocator dies without memory, whatever we do.
+// AddressSanitizer's allocator aborts without memory.
 #ifndef __SANITIZE_ADDRESS__
-TEST_CASE("no memory for an arena is an answer", "[limits]") {
+TEST_CASE("take() fails with ENOMEM if there is no memory for an arena", "[limits]") {
   const pid_t child = ::fork();
   if (child == 0) {
     image();
