@@ -12,24 +12,24 @@ namespace {
 using namespace perfmap;
 
 constexpr std::size_t kMaxText = std::size_t{64} << 10;
-/// Processor time for one name, of which the slowest known takes a tenth of a second.
+/// Processor time for one name; the slowest known name takes a tenth of a second.
 constexpr double kMaxSeconds = 5;
 
 void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// Both give the same text, or none.
+/// Requires that both fail, or that `other` is `one` followed by `appended`.
 void require_same(const std::optional<std::string>& one, const std::optional<std::string>& other,
-                  std::string_view behind) {
+                  std::string_view appended) {
   require(one.has_value() == other.has_value());
-  if (one) require(*one + std::string(behind) == *other);
+  if (one) require(*one + std::string(appended) == *other);
 }
 
 }  // namespace
 
-/// Whatever the name, it is read in bounded time, and the text has a bound. A name is read the same
-/// with a note or a version behind it, and not at all with something before it.
+/// For any name, time and text are bounded. A name is demangled the same with a note or a version
+/// after it, and not at all with a prefix.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string name(reinterpret_cast<const char*>(data), size);
   const std::clock_t begin = std::clock();

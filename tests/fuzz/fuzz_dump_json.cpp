@@ -1,5 +1,5 @@
-// A dump comes back from its JSON to the byte, whatever its records say; merging it once is enough;
-// and what is JSON of a dump becomes one that comes back, too.
+// The JSON of any dump converts back to the same bytes. Merging is idempotent. A dump made from
+// JSON also survives the round trip.
 
 #include <cstdint>
 #include <cstdlib>

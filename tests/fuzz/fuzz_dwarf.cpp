@@ -12,7 +12,7 @@ using namespace perfmap;
 
 constexpr std::uint64_t kMaxBytes = 1 << 16;
 constexpr std::size_t kMaxFrames = 256;
-constexpr Address kText = 0x10000;  // of the saved inputs
+constexpr Address kText = 0x10000;  // used by the saved inputs
 
 void require(bool holds) {
   if (!holds) std::abort();
@@ -28,15 +28,15 @@ void check(const DebugIndex& index, Address vaddr, const std::vector<SourceFrame
 
 }  // namespace
 
-/// Whatever the file, its index answers within bounds, the same for an address alone and for many
-/// on two threads, and with the line that is found without functions.
+/// For any file, the results of its index are bounded, the same for a single address as for many on
+/// two threads, and consistent with find_line(), which ignores functions.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string file(reinterpret_cast<const char*>(data), size);
   DebugOptions options;
   options.max_bytes = kMaxBytes;
   options.max_section_bytes = 1 << 20;
   options.open_split = [&](const std::string& path) -> Result<Input> {
-    return Input::from_text(file, path);  // is its own split unit, if anybody's
+    return Input::from_text(file, path);  // the file serves as its own split unit
   };
   const auto index = DebugIndex::from_input(Input::from_text(file, "file"), options);
   if (!index) return 0;
@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(index->find(vaddrs[i]) == all[i]);
     check(*index, vaddrs[i], all[i]);
   }
-  // One index beyond the budget may be held, and its columns are not counted to the byte.
+  // The index may hold one unit index beyond the budget, and its columns are only estimated.
   require(index->stats().bytes <= 4 * kMaxBytes + 64 * size);
   return 0;
 }

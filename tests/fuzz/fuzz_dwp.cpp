@@ -26,7 +26,7 @@ void require(bool holds) {
 
 struct Section {
   unsigned number;
-  unsigned version;  // of the index, or 0: of both
+  unsigned version;  // of the index; 0: both
   const char* name;
   std::string_view DwarfSections::*member;
 };
@@ -38,7 +38,7 @@ constexpr Section kSections[] = {
     {8, 5, ".debug_rnglists.dwo", &DwarfSections::range_lists},
 };
 
-/// A unit has of each section the part that the oracle found, or all of it.
+/// A unit has the part of each section that the oracle found, or the whole section.
 void check_parts(const DwarfFile& unit, const PackageOracle::Parts& parts,
                  const PackageOracle& oracle, const std::string& contents) {
   for (const Section& section : kSections) {
@@ -58,7 +58,7 @@ void check_parts(const DwarfFile& unit, const PackageOracle::Parts& parts,
   require(!unit.units().empty());
 }
 
-/// Whether the DIEs of a unit can be read at all.
+/// Whether any unit in the section can be read.
 bool has_unit(std::string_view info) {
   DwarfCursor cursor(info, std::endian::little);
   while (!cursor.at_end()) {
@@ -69,7 +69,7 @@ bool has_unit(std::string_view info) {
   return false;
 }
 
-/// Whether all parts lie in their sections, and there is a unit in them.
+/// Whether all parts are within their sections and contain a unit.
 bool is_usable(const PackageOracle::Parts& parts, const PackageOracle& oracle,
                const std::string& contents) {
   for (const Section& section : kSections) {
@@ -81,7 +81,7 @@ bool is_usable(const PackageOracle::Parts& parts, const PackageOracle& oracle,
   return has_unit(parts[1] ? info.substr(parts[1]->offset, parts[1]->size) : info);
 }
 
-/// The ids that the index may have, and some that it has not.
+/// Ids that the index may contain, and some that it does not.
 std::vector<std::uint64_t> ids_in(std::string_view index) {
   std::vector<std::uint64_t> ids{0, 1, UINT64_MAX};
   for (std::size_t at = 16; at + 8 <= index.size() && ids.size() < kMaxIds; at += 8) {
@@ -95,9 +95,9 @@ std::vector<std::uint64_t> ids_in(std::string_view index) {
 
 }  // namespace
 
-/// Whatever the index of a package says, a unit has the parts of sections that a plain reader
-/// finds, and they lie in the sections. Two bytes are the size of the index, which comes next; the
-/// rest is what each section holds.
+/// For any index of a package, a unit has the same parts of sections as a plain reader finds, and
+/// they are within the sections. The first two bytes are the size of the index, which follows; the
+/// rest is the content of every section.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
   const std::string bytes(reinterpret_cast<const char*>(data) + 2, size - 2);

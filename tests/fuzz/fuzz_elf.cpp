@@ -5,7 +5,7 @@
 
 #include "support/elf_of.hpp"
 
-/// Whatever the dump, its ELF file can be opened, and is not much larger than the dump.
+/// The ELF file of any dump can be opened, and is not much larger than the dump.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string dump(reinterpret_cast<const char*>(data), size);
   perfmap::test::ElfOf made(dump);

@@ -1,5 +1,5 @@
-// Any bytes are a jitdump: no record lies outside the file, the next one lies behind it, and a
-// timeline and the details of LOADs answer in terms of those records only.
+// Any bytes are a jitdump: records are within the file and in order, and the results of a timeline
+// and the details of LOADs refer only to those records.
 
 #include <cstdint>
 #include <cstdlib>
@@ -87,7 +87,7 @@ void check_timeline(const Timeline& timeline, const Records& records) {
     const auto load = decode_load(record);
     if (!load || record.time >= Timeline::kEnd - 1) continue;
     const auto code = timeline.find(load->range.begin, record.time);
-    // Only a MOVE at the same time takes it away at once.
+    // Only a MOVE at the same time can remove it immediately.
     require(code || timeline.move_count() != 0);
     if (code) check_code(records, *code, record.time);
   }

@@ -1,4 +1,4 @@
-// What is taken for our JSON gives a map whose JSON gives the same entries again.
+// JSON that is accepted gives a map whose JSON gives the same entries again.
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Any bytes are a manifest of a snapshot, or none; what is one comes back from what we write of it,
-// and no path in it leads out of the snapshot.
+// Any bytes are a manifest of a snapshot or are refused. A manifest survives a round trip, and no
+// path in it leads out of the snapshot.
 
 #include <cstdint>
 #include <cstdlib>
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(!file.path.empty() && file.path.front() != '/');
     require(("/" + file.path + "/").find("/../") == std::string::npos);
   }
-  // A first time drops members that a file of its kind does not have.
+  // The first round trip drops members that do not apply to a file's kind.
   const SnapshotManifest once = written_and_read(*manifest);
   require(once.modules == manifest->modules);
   require(written_and_read(once) == once);

@@ -1,4 +1,4 @@
-// Any bytes are a map: reading, looking up and tidying agree with each other about it.
+// Any bytes are a map: reading, look-ups and tidying agree with each other.
 
 #include <cstdint>
 #include <cstdlib>
@@ -22,8 +22,7 @@ Index index_of(const Map& map, Overlap overlap) {
   return {{map}, overlap, ignored};
 }
 
-/// Somebody answers at every entry's begin, one pass says the same, and what tidy writes answers as
-/// the map does and is a fixed point.
+/// The start of every entry has a result, a scan gives the same one, and tidying is idempotent.
 void check(const Map& map, Overlap overlap) {
   Index index = index_of(map, overlap);
   Diagnostics ignored(1);

@@ -1,4 +1,4 @@
-// Any bytes are a memory map: its regions in order are a partition that answers for each of them.
+// Any bytes are a memory map: its regions are sorted, do not overlap, and are found by address.
 
 #include <cstdint>
 #include <cstdlib>
@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     jit_region_kind(region);
     require(!to_string(region.file->kind).empty());
   }
-  // The last one wins; each byte that a line covers is covered.
+  // The last region wins, and every byte of every line is covered.
   if (!map.regions.empty()) {
     const Region& last = map.regions.back();
     const Region* const found = space->find(last.range.begin);

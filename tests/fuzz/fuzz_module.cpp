@@ -13,7 +13,7 @@ void require(bool truth) {
   if (!truth) std::abort();
 }
 
-/// Addresses at which answers may change, and their neighbours.
+/// Looks up an address at which results may change, and its neighbours.
 void ask(const Module& module, Address address) {
   for (Address near = address - 1; near != address + 2; ++near) {
     const auto symbol = module.find_symbol(near);
@@ -28,7 +28,7 @@ void ask(const Module& module, Address address) {
 
 }  // namespace
 
-/// Whatever the file: what it says stays within it, and an answer covers the address asked for.
+/// For any file, results are within the file, and a symbol covers the requested address.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
   const auto opened = Module::open(perfmap::Input::from_text(std::move(bytes), "fuzz"));

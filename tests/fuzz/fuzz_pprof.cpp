@@ -1,5 +1,5 @@
-// Any bytes are a profile, which is named and is one afterwards, with nothing left to be named by
-// the same map; or they are refused.
+// Any bytes are a profile or are refused. A named profile is a profile again, and naming it again
+// finds no further JIT code.
 
 #include <cstdint>
 #include <cstdlib>

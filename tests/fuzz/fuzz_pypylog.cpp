@@ -6,11 +6,11 @@ namespace {
 
 using namespace perfmap;
 
-/// Reads the log in pieces of whole lines of about `piece` bytes.
-LoopProfile profile_of(std::string_view log, std::size_t piece) {
+/// Reads the log in chunks of whole lines of about `chunk` bytes.
+LoopProfile profile_of(std::string_view log, std::size_t chunk) {
   LoopProfile profile({.keep_code_bytes = true});
   while (!log.empty()) {
-    const std::size_t newline = piece < log.size() ? log.find('\n', piece) : log.size();
+    const std::size_t newline = chunk < log.size() ? log.find('\n', chunk) : log.size();
     const std::size_t end = newline < log.size() ? newline + 1 : log.size();
     profile.add(log.substr(0, end));
     log.remove_prefix(end);
@@ -23,7 +23,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// Both accounts of the time are complete, whatever the log holds.
+/// For any log, the ticks of loops and the ticks of categories both add up to the total.
 void check_sums(const LoopProfile& profile) {
   std::uint64_t loops = profile.outside();
   for (const LoopProfile::Times& times : profile.times()) loops += times.ticks;
@@ -49,7 +49,8 @@ void check_loops(const LoopProfile& profile, std::size_t size) {
   }
 }
 
-/// A dump of the loops reads back as them. What claims much code takes long, and no more.
+/// The dump of the loops contains them again. Loops that claim much code take long to dump, so they
+/// are dumped without code.
 void check_dump(const CompiledLoops& loops, std::string_view log) {
   constexpr std::uint64_t kMaxCode = 1 << 16;
   std::uint64_t claimed = 0;
@@ -77,7 +78,7 @@ void check_dump(const CompiledLoops& loops, std::string_view log) {
 
 }  // namespace
 
-/// However a log is cut into pieces, it says the same, its times add up, and a dump has its loops.
+/// A log gives the same result in any chunks, its times add up, and its dump has its loops.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view log(reinterpret_cast<const char*>(data), size);
   const LoopProfile whole = profile_of(log, log.size());

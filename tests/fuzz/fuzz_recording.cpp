@@ -1,6 +1,6 @@
-// Any bytes are a recording or are refused: records lie in the input or in what was expanded of it,
-// come in the order of their times where none is counted as late, and their fields lie in them; a
-// second reader says the same.
+// Any bytes are a recording or are refused. Records are within the input or its expanded parts, are
+// ordered by time unless they are counted as late, and contain their fields. A second reader gives
+// the same records.
 
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +21,7 @@ bool lies_in(std::string_view part, std::string_view whole) {
          (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
 }
 
-/// Reads each word, so that a sanitizer sees where it lies.
+/// Reads each word, so that a sanitizer notices words out of bounds.
 std::uint64_t sum_of(const Words& words) {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < words.size(); ++i) sum += words[i];
@@ -60,7 +60,7 @@ std::uint64_t check_bodies(const RecordView& record) {
   return sum;
 }
 
-/// What a reader says, in a number.
+/// A checksum of all that a reader returns.
 std::uint64_t check_records(const Recording& recording) {
   const std::string_view file = recording.input().text();
   Recording::Reader reader(recording);

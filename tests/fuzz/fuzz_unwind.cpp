@@ -24,7 +24,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// Takes the input from its begin; zeros when it is used up.
+/// Consumes the input from its start; zeros when it is used up.
 struct Taker {
   std::string_view left;
 
@@ -39,7 +39,7 @@ struct Taker {
     left.remove_prefix(taken.size());
     return taken;
   }
-  /// Mostly near something: two bytes tell where.
+  /// Usually near something; two bytes select it.
   std::uint64_t address() {
     const std::uint64_t value = number(2);
     const std::uint64_t offset = value & 0x1fff;
@@ -88,15 +88,15 @@ void check(const UserSample& sample, const UnwindSpace& space, const Unwinder::O
     require(is_code(frames[i].pc));
     require(options.scan || frames[i].source != FrameSource::scan);
   }
-  // What is known by now changes nothing.
+  // What the unwinder has cached must not change the result.
   std::vector<UnwoundFrame> again;
   require(unwinder.unwind(sample, space, again) == end && again == frames);
 }
 
 }  // namespace
 
-/// Whatever registers, stack, frames and code there are: frames lie in code, and end. The first
-/// byte has options, two more the size of .eh_frame.
+/// For any registers, stack, frames and code, unwound frames are in code, and unwinding ends. The
+/// first byte contains options, the next two the size of .eh_frame.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Taker input{{reinterpret_cast<const char*>(data), size}};
   const std::uint64_t flags = input.number(1);
@@ -118,7 +118,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   sample.registers.values[is_arm ? 31 : 7] = kStack;
   std::vector<std::uint64_t> words;
   while (!input.left.empty()) words.push_back(input.address());
-  // On the heap, with nothing behind it, so that a sanitizer sees what is read there.
+  // On the heap with nothing after it, so that a sanitizer notices reads beyond it.
   const std::size_t bytes = words.size() * 8 - (words.empty() ? 0 : flags >> 5);
   const std::unique_ptr<char[]> stack(new char[bytes]);
   if (bytes != 0) std::memcpy(stack.get(), words.data(), bytes);

@@ -1,5 +1,5 @@
-"""Drives headless Chromium through its --remote-debugging-pipe with nothing but the standard library: messages of
-the DevTools protocol, JSON with a NUL after each, on descriptors 3 and 4."""
+"""Drives headless Chromium through its --remote-debugging-pipe with the standard library only:
+messages of the DevTools protocol, JSON terminated by NUL, on descriptors 3 and 4."""
 import json
 import os
 import subprocess
@@ -11,7 +11,7 @@ class Browser:
         to_browser, from_us = os.pipe()
 
         def place():
-            # Copies above both numbers first: either may be one of the pipes' own.
+            # First copy to higher numbers: 3 and 4 may be in use by the pipes themselves.
             reading, writing = os.dup2(to_browser, 60), os.dup2(from_browser, 61)
             os.dup2(reading, 3)
             os.dup2(writing, 4)
@@ -43,7 +43,7 @@ class Browser:
                 return answer["result"]
 
     def read(self):
-        """The next message; what the page says on its console is kept in `said`."""
+        """The next message. Messages from the page's console are kept in `said`."""
         while b"\0" not in self.rest:
             piece = os.read(self.reader.fileno(), 1 << 20)
             if not piece:
@@ -61,7 +61,7 @@ class Browser:
             pass
 
     def value(self, expression):
-        """Of a JavaScript expression, once the page has drawn what is due."""
+        """The value of a JavaScript expression after the page has drawn pending changes."""
         answer = self.call("Runtime.evaluate", returnByValue=True, awaitPromise=True,
                            expression=f"new Promise((yes) => requestAnimationFrame(() => setTimeout(() => yes({expression}))))")
         assert "exceptionDetails" not in answer, answer

@@ -13,8 +13,8 @@ inline constexpr Target kX86_32{std::endian::little, false, EM_386, 0};
 inline constexpr Target kArm{std::endian::little, true, EM_AARCH64, 0};
 inline constexpr Target kBig{std::endian::big, true, EM_S390, 0};
 
-/// A CIE as gcc writes it, but that addresses are absolute: the CFA is rsp + 8, the return address
-/// at CFA - 8.
+/// A CIE as gcc writes it, except that addresses are absolute: the CFA is rsp + 8, the return
+/// address at CFA - 8.
 struct TestCie {
   unsigned version = 1;
   std::string letters = "zR";
@@ -25,7 +25,7 @@ struct TestCie {
   std::string instructions = "\x0c\x07\x08\x90\x01";
 };
 
-/// Call frame information put together byte by byte: a CIE, and FDEs that refer to it.
+/// Builds call frame information byte by byte: a CIE and FDEs that refer to it.
 class CfiBytes {
  public:
   enum class Kind { eh_frame, debug_frame };
@@ -53,7 +53,7 @@ class CfiBytes {
     place.address(begin).address(size);
     return fde_at(place.view(), instructions);
   }
-  /// `place` is where the code lies, however it is encoded.
+  /// `place` is the encoded position of the code.
   CfiBytes& fde_at(std::string_view place, std::string_view instructions) {
     TargetBytes body(target_);
     body.raw(place);
@@ -66,7 +66,7 @@ class CfiBytes {
     bytes_.append(4, '\0');
     return *this;
   }
-  /// Where the next FDE will have its place.
+  /// The position of the next FDE.
   std::uint64_t next_place() const { return bytes_.size() + (is_wide_ ? 12 : 4) + id_size(); }
   const std::string& text() const { return bytes_; }
 

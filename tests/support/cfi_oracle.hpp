@@ -15,10 +15,10 @@
 
 namespace perfmap::test {
 
-/// What libdw says of call frame information: an oracle for intact files.
+/// libdw's view of call frame information: an oracle for intact files.
 class CfiOracle {
  public:
-  /// Of an image in memory, which it may not change.
+  /// Reads an image in memory; libdw must not change it.
   CfiOracle(std::string_view file, bool is_debug_frame)
       : elf_(elf_memory(const_cast<char*>(file.data()), file.size())) {
     if (elf_ == nullptr) return;
@@ -52,7 +52,7 @@ class CfiOracle {
   Dwarf_CFI* cfi_ = nullptr;
 };
 
-/// Whether bytes are what libdw made of them.
+/// Whether libdw decoded these bytes to these operations.
 inline bool is_expression(std::string_view bytes, std::span<const Dwarf_Op> ops) {
   DwarfCursor in(bytes, std::endian::native);
   for (const Dwarf_Op& op : ops) {
@@ -84,7 +84,7 @@ inline bool is_same_cfa(const CfiRow& row, Dwarf_Frame* frame) {
          ops->number == row.cfa_register && ops->number2 == static_cast<Dwarf_Word>(row.cfa_number);
 }
 
-/// "CFA + number", with what `last` says of it.
+/// Whether the operations are "CFA + number", a value or an address according to `is_value`.
 inline bool is_offset(std::span<const Dwarf_Op> ops, std::int64_t number, bool is_value) {
   if (ops.empty() || ops[0].atom != DW_OP_call_frame_cfa) return false;
   ops = ops.subspan(1);
@@ -98,13 +98,13 @@ inline bool is_offset(std::span<const Dwarf_Op> ops, std::int64_t number, bool i
   return is_value ? ops.size() == 1 && ops[0].atom == DW_OP_stack_value : ops.empty();
 }
 
-/// The x86-64 ABI preserves rbx, rbp and r12 to r15, and the CFA is what rsp was. libdw takes rax
-/// (0) for rbx (3).
+/// The x86-64 ABI preserves rbx, rbp and r12 to r15, and the CFA is the value of rsp. libdw
+/// confuses rbx (3) with rax (0).
 inline bool is_unspecified(int number, std::span<const Dwarf_Op> ops) {
-  const bool fd_was_replaced = ops.empty() && ops.data() != nullptr;
+  const bool is_undefined = ops.empty() && ops.data() != nullptr;
   if (number == 0 || number == 3) return ops.empty();
   if (number == 7) return is_offset(ops, 0, true);
-  return fd_was_replaced == !(number == 6 || (number >= 12 && number <= 15));
+  return is_undefined == !(number == 6 || (number >= 12 && number <= 15));
 }
 
 inline bool is_same_register(const CfiRow& row, int number, Dwarf_Frame* frame) {
@@ -134,7 +134,7 @@ inline bool is_same_register(const CfiRow& row, int number, Dwarf_Frame* frame) 
   return is_expression(row.expression_of(rule), all.subspan(1, count - (is_value ? 2 : 1)));
 }
 
-/// What differs; empty where all is the same.
+/// The differences; empty if there are none.
 inline std::string difference(const CfiRow& row, Dwarf_Frame* frame) {
   Dwarf_Addr begin = 0;
   Dwarf_Addr end = 0;

@@ -11,10 +11,10 @@
 
 namespace perfmap::test {
 
-/// A child process that says when it is ready, and then waits to be killed.
+/// A child process that reports when it is ready, and then waits to be killed.
 class Child {
  public:
-  /// `body` runs in the child, and gives a number that the child says.
+  /// `body` runs in the child; its result is sent to the parent.
   template <class Body>
   explicit Child(Body body) {
     int said[2];
@@ -36,7 +36,7 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   pid_t pid() const noexcept { return pid_; }
-  /// 0 where it did not come so far.
+  /// The result of `body`; 0 if the child failed before.
   std::uint64_t said() const noexcept { return said_; }
   void end() {
     if (pid_ <= 0) return;

@@ -9,15 +9,16 @@
 
 namespace perfmap::test {
 
-/// Compressed records as perf writes them: one zstd stream, flushed after each, and never ended.
+/// Compressed records as perf writes them: one zstd stream that is flushed after each record and
+/// never ended.
 class CompressedRecords {
  public:
   explicit CompressedRecords(const RecordingBytes& bytes)
       : bytes_(bytes), stream_(ZSTD_createCStream(), ZSTD_freeCStream) {}
 
-  /// COMPRESSED: whatever size it comes to.
+  /// A COMPRESSED record of any size.
   std::string unaligned(std::string_view plain) { return bytes_.record(81, compress(plain)); }
-  /// COMPRESSED2: padded, and says how much of it counts.
+  /// A COMPRESSED2 record: padded, with the size of its data.
   std::string aligned(std::string_view plain) {
     const std::string packed = compress(plain);
     const std::size_t padding = (8 - packed.size() % 8) % 8;

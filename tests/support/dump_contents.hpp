@@ -12,7 +12,7 @@
 
 namespace perfmap::test {
 
-/// A record and what it says, with bytes of its own.
+/// A record's fields, with a copy of its bytes.
 struct Seen {
   JitRecordKind kind;
   std::uint64_t time;
@@ -64,7 +64,7 @@ inline std::uint64_t now() {
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-/// Options for a dump that no process runs by.
+/// Options for a dump that belongs to no running process.
 inline JitdumpOptions quiet() { return {.pid = 42, .marker = false, .close_record = false}; }
 
 inline std::string name_of(int writer, int entry) {

@@ -10,7 +10,7 @@
 
 namespace perfmap::test {
 
-/// Bytes of a section, little-endian, one number after the other.
+/// The bytes of a section, little-endian, written field by field.
 class SectionBytes {
  public:
   SectionBytes& u8(std::uint64_t value) { return sized(value, 1); }
@@ -28,7 +28,7 @@ class SectionBytes {
   }
   std::uint64_t size() const { return bytes_.size(); }
   const std::string& bytes() const { return bytes_; }
-  /// The bytes behind a length of 32 bits.
+  /// The bytes with a 32-bit length before them.
   std::string with_length() const { return SectionBytes().u32(size()).raw(bytes_).bytes_; }
 
  private:
@@ -39,8 +39,8 @@ class SectionBytes {
   std::string bytes_;
 };
 
-/// An ELF file of 64 bits, little-endian, without symbols: these sections, and one executable
-/// segment from 0x1000 to 0x10000 that has no bytes.
+/// A 64-bit little-endian ELF file without symbols. It has these sections and one executable
+/// segment from 0x1000 to 0x10000 without bytes.
 inline std::string elf_with(const std::vector<std::pair<std::string, std::string>>& sections,
                             std::uint64_t flags = 0) {
   std::string names("\0.shstrtab\0", 11);

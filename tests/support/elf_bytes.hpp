@@ -33,8 +33,8 @@ struct TestSection {
 
 inline constexpr std::uint64_t kCodeFlags = SHF_ALLOC | SHF_EXECINSTR;
 
-/// An ELF file put together byte by byte: header, segments, sections, headers of these. Every
-/// loaded section gets a segment of its own. The first section is .text.
+/// Builds an ELF file byte by byte: header, segments, sections, section headers. Every loaded
+/// section gets its own segment. The first section is .text.
 class ElfBytes {
  public:
   explicit ElfBytes(Target target = {std::endian::little, true, EM_X86_64, 0},
@@ -44,7 +44,7 @@ class ElfBytes {
     section({".text", SHT_PROGBITS, kCodeFlags, text_address, std::move(code)});
   }
 
-  /// Answers with its number.
+  /// Returns the section's number.
   std::uint16_t section(TestSection section) {
     sections_.push_back(std::move(section));
     return static_cast<std::uint16_t>(sections_.size());

@@ -8,7 +8,7 @@
 
 namespace perfmap::test {
 
-/// The ELF file of a dump.
+/// The ELF file that is written for a dump.
 struct ElfOf {
   ElfImageCounts counts;
   std::string bytes;

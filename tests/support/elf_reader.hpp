@@ -27,8 +27,8 @@ struct ElfRow {
   bool ends = false;
 };
 
-/// What libelf and libdw read in an ELF file: what written ones are tested against. Whatever they
-/// cannot read ends the test.
+/// Reads ELF files with libelf and libdw, as an oracle for the files that we write. The test ends
+/// if they cannot read something.
 class ElfReader {
  public:
   explicit ElfReader(std::string bytes);
@@ -38,25 +38,25 @@ class ElfReader {
 
   GElf_Ehdr header() const;
   std::vector<GElf_Phdr> segments() const;
-  /// The section's header, where there is one of that name.
+  /// The header of the section with that name, if there is one.
   std::optional<GElf_Shdr> section(const std::string& name) const;
   std::size_t section_count() const;
   std::string content(const std::string& name) const;
   std::string build_id() const;
 
-  /// By address, without the first, empty one.
+  /// Ordered by address, without the empty first one.
   std::vector<ElfSymbol> symbols() const;
-  /// The byte of an address in a section that has bytes.
+  /// The byte at an address, if its section has bytes.
   std::optional<char> byte_at(Address address) const;
-  /// Rows of the line table, in the order of their addresses.
+  /// Rows of the line table, ordered by address.
   std::vector<ElfRow> rows() const;
   /// The row that covers an address.
   std::optional<ElfRow> line_at(Address address) const;
   /// "name begin size" of the subprogram that covers an address.
   std::optional<ElfSymbol> function_at(Address address) const;
-  /// Where the frame that covers an address begins and ends, by .eh_frame.
+  /// The range of the .eh_frame entry that covers an address.
   std::optional<AddressRange> frame_at(Address address) const;
-  /// "cfa=rR+N", if the frame of an address has such a rule.
+  /// "cfa=rR+N" if the frame at an address has such a rule.
   std::string cfa_at(Address address) const;
 
  private:

@@ -1,8 +1,9 @@
-"""Which source files a program executes: executed_files.py PROGRAM [ARGUMENT...], or the function below.
+"""Prints which source files a program executes: executed_files.py PROGRAM [ARGUMENT...]
 
-Every line of code, as the line tables of DWARF have it, becomes a breakpoint when main() begins; of a
-file that was met all of them are removed. So it takes a stop a file, and no program of a special kind.
-Linux on x86-64, programs built with -g1 or more.
+Every address in the DWARF line tables becomes a breakpoint when main() starts. At the first stop in
+a file all breakpoints of that file are removed, so there is one stop per file, and no instrumented
+build is needed. Other tests call the function below. For Linux on x86-64 and programs built with
+-g1 or more.
 """
 import collections
 import ctypes
@@ -15,7 +16,7 @@ import sys
 
 TRACEME, CONT, GETREGS, SETREGS, SETOPTIONS = 0, 7, 12, 13, 0x4200
 TRACE_CLONE, TRACE_EXIT_KILL = 0x8, 0x100000
-RIP, REGISTERS = 16, 27  # words of struct user_regs_struct
+RIP, REGISTERS = 16, 27  # 64-bit words of struct user_regs_struct
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 libc.ptrace.restype = ctypes.c_long
@@ -31,7 +32,7 @@ NAME = re.compile(r'^ +name: "(.*)"$')
 
 
 def line_addresses(binary, root):
-    """{address before relocation: file below the root} of all lines of code."""
+    """The addresses of all lines of code, before relocation: {address: file below the root}"""
     printed = subprocess.run(["llvm-dwarfdump", "--debug-line", binary], capture_output=True, text=True, check=True)
     root = os.path.realpath(root) + "/"
     begins = of_every_file(binary)
@@ -57,7 +58,7 @@ def line_addresses(binary, root):
 
 
 def of_every_file(binary):
-    """What a sanitizer makes for every file, to be called at the end of a program: {page: [(begin, end)]}"""
+    """Functions that a sanitizer adds to every file and that run at exit: {page: [(begin, end)]}"""
     listed = subprocess.run(["nm", "-S", binary], capture_output=True, text=True, check=True).stdout
     pages = {}
     for begin, size in re.findall(r"^(\w+) (\w+) t _(?:GLOBAL__)?sub_[ID]", listed, re.M):
@@ -89,7 +90,7 @@ def address_of_main(program):
 class Breakpoints:
     def __init__(self, pid):
         self.memory = os.open(f"/proc/{pid}/mem", os.O_RDWR)
-        self.byte = {}  # address: what stands there
+        self.byte = {}  # address: original bytes
 
     def add(self, address):
         self.byte[address] = os.pread(self.memory, 1, address)
@@ -101,7 +102,7 @@ class Breakpoints:
 
 
 def executed_files(command, binaries, root, environment=None):
-    """The files below `root`, and the exit status. `binaries` are those whose lines count."""
+    """The executed files below `root` and the exit status. Only lines of `binaries` count."""
     lines = {os.path.realpath(path): line_addresses(path, root) for path in binaries}
     pid = os.fork()
     if pid == 0:
@@ -110,7 +111,7 @@ def executed_files(command, binaries, root, environment=None):
     os.waitpid(pid, 0)
     ptrace(SETOPTIONS, pid, 0, TRACE_CLONE | TRACE_EXIT_KILL)
     points = Breakpoints(pid)
-    program = os.path.realpath(command[0])  # static initializers run before main(), and do not count
+    program = os.path.realpath(command[0])  # static initializers run before main() and do not count
     start = loaded(pid)[program][0] + address_of_main(program)
     points.add(start)
     ptrace(CONT, pid)

@@ -7,16 +7,16 @@
 
 namespace perfmap::test {
 
-/// One function's .eh_frame and .eh_frame_hdr, right unless something is off.
+/// The .eh_frame and .eh_frame_hdr of one function, correct unless an offset is given.
 struct Frame {
   std::uint32_t code_size = 0;
-  std::uint32_t begin_off = 0;  ///< how far beside the code the FDE begins
-  std::uint32_t cie_off = 0;    ///< how far beside the CIE the FDE looks for it
+  std::uint32_t begin_off = 0;  ///< distance of the FDE's code address from the code
+  std::uint32_t cie_off = 0;    ///< distance of the FDE's CIE pointer from the CIE
   std::uint32_t table_encoding = 0x3b;
 };
 
-/// A CIE of 24 bytes ("zR", sdata4 relative to itself), an FDE of 20, a terminator, and the header
-/// of 20 bytes, as CPython lays them out: behind the code, at a multiple of 8.
+/// A CIE of 24 bytes ("zR", sdata4 pcrel), an FDE of 20, a terminator, and a header of 20 bytes, in
+/// CPython's layout: after the code, at a multiple of 8.
 inline std::string frame_of(const Frame& frame) {
   using std::string_literals::operator""s;
   constexpr std::uint32_t kFrameSize = 24 + 20 + 4;

@@ -1,4 +1,5 @@
-"""What tests of source lines have in common: addresses of a program, and who answers for them."""
+"""Common to tests of source lines: addresses of a program, and the frames that tools print for
+them."""
 import random
 import subprocess
 
@@ -23,7 +24,7 @@ def random_addresses(program, count, seed=1):
 
 
 def answers(command, addresses):
-    """Of each address: [(function, "file:line:column")], the innermost first."""
+    """For each address: [(function, "file:line:column")], innermost first."""
     text = run(command, "".join(f"{address:#x}\n" for address in addresses))
     found = {}
     for block in text.strip().split("\n\n"):
@@ -33,6 +34,6 @@ def answers(command, addresses):
 
 
 def llvm_answers(program, addresses):
-    # llvm 14 has no other way to print addresses and plain names together.
+    # llvm 14 has no other option to print addresses and undecorated names together.
     return answers(["llvm-symbolizer", "--no-demangle", "--addresses", "--inlines",
                     f"--obj={program}"], addresses)

@@ -14,7 +14,7 @@
 
 namespace perfmap::test {
 
-/// A recording, and what became of it.
+/// A recording after inject_jit().
 struct Injected {
   Scratch scratch;
   InjectReport report;
@@ -52,7 +52,7 @@ struct Injected {
     }
     return found;
   }
-  /// The function whose code perf would see at an address.
+  /// The function that perf would find at an address.
   std::string name_at(Address address, std::uint64_t time) const {
     const MmapEvent* in_force = nullptr;
     const std::vector<MmapEvent> all = mappings();

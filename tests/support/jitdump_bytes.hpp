@@ -9,8 +9,8 @@
 
 namespace perfmap::test {
 
-/// The bytes of a jitdump, put together field by field: what the reader is tested against. Knows
-/// the format, and nothing of the library's writer.
+/// Builds the bytes of a jitdump field by field, to test the reader. Knows only the format, and
+/// uses nothing of the library's writer.
 class DumpBytes {
  public:
   explicit DumpBytes(std::endian order = std::endian::native) : order_(order) {}
@@ -44,7 +44,7 @@ class DumpBytes {
     prefix(0, 56 + name.size() + 1 + code.size(), time).u32(42).u32(43).u64(address).u64(address);
     return u64(code.size()).u64(index).raw(name).raw({"\0", 1}).raw(code);
   }
-  /// As producers do that have no code to give.
+  /// As written by producers that have no code bytes.
   DumpBytes& load_of_size(std::uint64_t time, std::uint64_t address, std::uint64_t size,
                           std::string_view name, std::uint64_t index = 1) {
     prefix(0, 56 + name.size() + 1, time).u32(42).u32(43).u64(address).u64(address).u64(size);

@@ -10,12 +10,12 @@
 
 namespace perfmap::test {
 
-/// What a dump says to whoever reads it from one end to the other.
+/// The contents of a dump that is read from start to end.
 struct Reading {
   std::vector<JitRecord> records;  // of bytes of the dump
   std::vector<std::string> names;  // of LOADs
   std::vector<std::string> messages;
-  std::vector<std::string> odd_sizes;  // rules that sizes within records break
+  std::vector<std::string> odd_sizes;  // rules that inconsistent sizes within records break
   std::uint64_t lost = 0;
 };
 

@@ -14,9 +14,9 @@
 
 namespace perfmap::test {
 
-/// The plainest reader of logs of sections that hold one line and do not nest.
+/// A simple reader of logs whose sections hold one line and are not nested.
 struct JitlogSection {
-  int thread = 0;  ///< 0: its lines have no number
+  int thread = 0;  ///< 0: its lines have no thread number
   std::uint64_t tick = 0;
   std::string category;
   std::string name;
@@ -26,7 +26,7 @@ struct JitlogSection {
 
 struct ReadJitlog {
   std::vector<JitlogSection> sections;
-  std::size_t rest = 0;  ///< bytes from the first thing on that is no whole section
+  std::size_t rest = 0;  ///< number of bytes from the first incomplete or invalid section
 
   std::vector<JitlogSection> of(const std::string& category) const {
     std::vector<JitlogSection> found;
@@ -35,7 +35,7 @@ struct ReadJitlog {
     }
     return found;
   }
-  /// "+loop1", "-loop1": what was entered and left, in the order of the log.
+  /// "+loop1" for entering a loop and "-loop1" for leaving it, in the order of the log.
   std::vector<std::string> events(int thread = -1) const {
     std::vector<std::string> found;
     for (const JitlogSection& section : sections) {
@@ -45,7 +45,7 @@ struct ReadJitlog {
     }
     return found;
   }
-  /// How long each thread was in each loop, and entering one leaves the one before.
+  /// The ticks in each loop, over all threads. Entering a loop leaves the previous one.
   std::map<std::string, std::uint64_t> profile() const {
     std::map<std::string, std::uint64_t> ticks;
     std::map<int, const JitlogSection*> current;
@@ -59,8 +59,8 @@ struct ReadJitlog {
   }
 };
 
-/// The line at `at`, which goes behind it, and the thread in front of it; nothing where it has no
-/// end.
+/// Reads the line at `at`, moves `at` after it, and removes the thread number before it. Nothing if
+/// the line is incomplete.
 inline std::optional<std::string> jitlog_line(const std::string& text, std::size_t& at,
                                               int& thread) {
   const std::size_t end = text.find('\n', at);
@@ -110,7 +110,7 @@ inline ReadJitlog parse_jitlog(const std::string& text) {
 
 inline ReadJitlog read_jitlog(const std::string& path) { return parse_jitlog(read_file(path)); }
 
-/// The same as the library reads it.
+/// The same, read by the library.
 inline LoopProfile profile_in(const std::string& path) {
   const Result<Input> input = Input::open(path);
   REQUIRE(input);

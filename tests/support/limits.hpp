@@ -5,14 +5,14 @@
 
 namespace perfmap::test {
 
-/// From now on this process's files grow no further, and it does not die of trying.
+/// Limits the size of this process's files from now on; writes beyond it fail with EFBIG.
 inline void limit_files(rlim_t size) {
   ::signal(SIGXFSZ, SIG_IGN);
   const rlimit limit{size, RLIM_INFINITY};
   ::setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-/// From now on this process opens no descriptor of this number or above, until the limit is raised.
+/// Limits descriptors to numbers below this one, until the limit is raised.
 inline void limit_descriptors(rlim_t max) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);

@@ -12,21 +12,21 @@
 
 namespace perfmap::test {
 
-/// What lint finds in a text that is no file, every finding kept.
+/// All findings of lint in a text.
 inline Diagnostics lint_text(std::string text) {
   Diagnostics problems(0);
   lint(Map(Input::from_text(std::move(text), "test.map")), problems);
   return problems;
 }
 
-/// What lint finds in a dump that is no file, every finding kept.
+/// All findings of lint in the bytes of a dump.
 inline Diagnostics lint_dump(std::string bytes, Jitdump::Options options = {}) {
   Diagnostics problems(0);
   lint(dump_of(std::move(bytes), options), problems);
   return problems;
 }
 
-/// A finding as a test writes it down: "PM004 2:1", "JD105 +0x20".
+/// A finding in the notation of tests: "PM004 2:1", "JD105 +0x20".
 inline std::string place_of(const Diagnostic& one) {
   if (one.where.line == 0) {
     char offset[32];

@@ -11,7 +11,7 @@
 
 namespace perfmap::test {
 
-/// A planted process of the user who runs the test, whose files are checked as `lint PID` does.
+/// A planted process of the user who runs the test, checked like `lint PID` does.
 class LintedProcess {
  public:
   LintedProcess() { user(::geteuid()); }
@@ -23,7 +23,8 @@ class LintedProcess {
                               "\nNSpid:\t" + pids + "\n");
   }
 
-  /// Each finding as "perf-3.map PM111 1:1", those about files that were not read behind a "!".
+  /// Each finding as "perf-3.map PM111 1:1", with "!" before findings about files that were not
+  /// read.
   std::vector<std::string> findings() {
     std::vector<LintedFile> files;
     std::vector<std::unique_ptr<Map>> maps;
@@ -52,7 +53,7 @@ class LintedProcess {
 
   PlantedProcess planted;
   ProcessLintOptions options{planted.roots(), false, {}};
-  std::vector<Diagnostics> read;  ///< what findings() was made of
+  std::vector<Diagnostics> read;  ///< the source of findings()
   std::vector<UnreadFile> not_read;
 
  private:

@@ -10,7 +10,7 @@ namespace perfmap::test {
 
 using Options = LoopProfile::Options;
 
-/// "enter 100 loop1" as PyPy's documentation sketches it.
+/// An enter event in the format that PyPy's documentation describes.
 inline std::string event(const std::string& kind, unsigned tick, const std::string& name,
                          const std::string& prefix = "") {
   const std::string category = "jit-profile-" + kind;
@@ -35,7 +35,7 @@ inline const std::string kSketch =
     "loop0      # e.g. because of a failing guard\n"
     "[501] jit-profile-exit}\n";
 
-/// Two loops, a bridge that jumps back to the loop of its guard, and one that goes to the other.
+/// Two loops, a bridge that jumps back to its own loop, and one that jumps to the other loop.
 inline const std::string kCompiled =
     "[1] {jit-log-opt-loop\n"
     "# Loop 1 (f;/tmp/t.py:8-10~#12 FOR_ITER) : loop with 4 ops\n"
@@ -65,7 +65,7 @@ inline LoopProfile profile_of(const std::string& log, Options options = {}) {
   return profile;
 }
 
-/// Ticks by a loop's name, and "" for the time outside; loops without time are left out.
+/// Ticks by loop name, with "" for the time outside loops. Loops without time are left out.
 inline std::map<std::string, std::uint64_t> ticks_of(const LoopProfile& profile) {
   std::map<std::string, std::uint64_t> ticks{{"", profile.outside()}};
   for (std::size_t i = 0; i < profile.times().size(); ++i) {

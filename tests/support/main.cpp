@@ -1,4 +1,4 @@
-// Catch2 v3 brings its own main; v2 wants one.
+// Catch2 v3 comes with a main(); v2 needs one.
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_session.hpp>
 int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }

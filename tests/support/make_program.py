@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Makes a C++ program with debug information: make_program.py [--heavy] DIR UNITS [FLAG...]
 
-The same at each run with the same compiler.
+The same compiler gives the same program at each run.
 
-Of many units, which have templates and inline functions of one header in common (COMDAT), calls
-inlined several levels deep, functions in namespaces, lambdas and cold code. $CXX or g++ compiles it
-with FLAG..., -O2 -g if there are none, to DIR/program; the objects stay, for split DWARF.
---heavy includes more of the standard library: about 1.2 MB of .debug_info a unit.
+The program has UNITS compilation units that share templates and inline functions of one header
+(COMDAT), calls inlined over several levels, functions in namespaces, lambdas and cold code. $CXX or
+g++ compiles it with FLAG..., by default -O2 -g, to DIR/program. The objects are kept for split
+DWARF. --heavy includes more of the standard library: about 1.2 MB of .debug_info per unit.
 """
 import concurrent.futures
 import os

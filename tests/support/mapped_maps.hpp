@@ -30,7 +30,7 @@ inline std::string line_of(int writer, int entry) {
 
 inline bool is_filler(const std::string& line) { return line.starts_with(kFillerHead); }
 
-/// The entries of a map that may have filler, as lines; every line is looked at.
+/// The entries of a map that may contain filler, as lines. Every line is checked.
 inline std::vector<std::string> entries_in(const std::string& text) {
   CHECK((text.empty() || text.back() == '\n'));
   std::vector<std::string> entries;
@@ -45,7 +45,7 @@ inline bool has_filler(const std::string& path) {
   return !lines.empty() && is_filler(lines.back());
 }
 
-/// A file system below /tmp on which there are no mapped writers is no reason to fail.
+/// A file system below /tmp without support for mapped writers is a reason to skip, not to fail.
 inline bool can_map(const Scratch& scratch) {
   auto writer = MapWriter::open(scratch / "probe.map", kMapped);
   const bool can =

@@ -1,4 +1,4 @@
-"""Which frames of a recording have names: by perf script, and by perfmap stacks."""
+"""Compares the frames of a recording that have names: in perf script, and in perfmap stacks."""
 import re
 import subprocess
 import sys
@@ -16,12 +16,13 @@ def run(*command, **more):
 
 
 def without_doubt(line):
-    """A frame's line without the mark of a doubtful frame."""
+    """The line of a frame without the mark of doubtful frames."""
     return re.sub(r"\t\(\?[a-z,-]*\)$", "", line)
 
 
 def frames(text):
-    """(tid, microseconds): the frames as (address, name or None, file), from perf script's text or our format's."""
+    """Frames by (tid, microseconds), each as (address, name or None, file), from perf script's text
+    or ours."""
     found = {}
     stack = None
     for line in text.splitlines():
@@ -42,14 +43,14 @@ def without_offset(name):
 
 
 def compare(perfmap, what, data, least, *options, theirs=None, wanted=""):
-    """Fails where a frame that perf names has no name here. `least`: how many frames perf has to name.
-    `wanted`: a regular expression for the names that count."""
+    """Fails if a frame that perf names has no name in our output. `least`: the minimum number of
+    frames that perf names. `wanted`: a regular expression for the names that count."""
     script = ["perf", "script", "-f", "--no-inline", "-i", theirs or data, "-F", "tid,time,ip,sym,dso"]
     perf = frames(run(*script))
     ours = frames(run(perfmap, "stacks", data, "--format", "perf-script", *options))
     compiled = {name for stack in perf.values() for _, name, module in stack if name and
                 re.search(r"/perf-\d+\.map|/jitted-", module)}
-    named = stray = 0
+    named = spurious = 0
     missing = []
     for key, stack in perf.items():
         own = ours.get(key, [])
@@ -59,12 +60,12 @@ def compare(perfmap, what, data, least, *options, theirs=None, wanted=""):
             if name is None or not re.match(wanted, name):
                 continue
             named += 1
-            # Of a frame pointer that is none there may be an address where nothing is mapped, for which perf takes a
-            # library as its file has it.
+            # A wrong frame pointer may lead to an unmapped address, for which perf uses a library
+            # by its file layout.
             if address in unmapped and name not in compiled:
-                stray += 1
+                spurious += 1
                 continue
-            # In files that perf inject makes, perf prints addresses of the file.
+            # For files that perf inject makes, perf prints addresses within the file.
             if address not in known and without_offset(name) not in map(without_offset, known.values()):
                 missing.append((key, hex(address), name))
     total = sum(len(stack) for stack in ours.values())
@@ -74,6 +75,6 @@ def compare(perfmap, what, data, least, *options, theirs=None, wanted=""):
     for key, address, name in missing[:10]:
         print(key, address, name, "perf:", perf[key], "here:", ours.get(key))
     assert not missing, missing[:10]
-    assert stray * 1000 <= named, (what, stray)
+    assert spurious * 1000 <= named, (what, spurious)
     assert named >= least, (what, named)
     return ours

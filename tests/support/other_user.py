@@ -1,4 +1,5 @@
-"""The program where any user can run it: the build may lie in a home that only its owner may enter."""
+"""Makes the program accessible to every user: the build may be in a home directory that only its
+owner may enter."""
 import os
 import pathlib
 import shutil
@@ -6,7 +7,7 @@ import subprocess
 
 
 def copy_for_all(program, place):
-    """Copies the program and our libraries into `place`. Answers the copy, and its environment."""
+    """Copies the program and our libraries into `place`. Returns the copy and its environment."""
     place = pathlib.Path(place)
     os.chmod(place, 0o755)
     linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout

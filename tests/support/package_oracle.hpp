@@ -7,16 +7,16 @@
 
 namespace perfmap::test {
 
-/// An index of split units (.debug_cu_index), little-endian, read in the plainest way: it is gone
-/// over for each question, and nothing is taken from the reader that it is compared with.
-/// Source: DWARF 5, 7.3.5.3; the same layout as GNU's version 2, whose version has four bytes.
+/// A simple reader of an index of split units (.debug_cu_index), little-endian. It searches the
+/// index for each request and shares no code with the reader under test. Source: DWARF 5, 7.3.5.3;
+/// GNU's version 2 has the same layout, with a version field of four bytes.
 class PackageOracle {
  public:
   struct Part {
     std::uint64_t offset = 0;
     std::uint64_t size = 0;
   };
-  /// By a section's number.
+  /// By section number.
   using Parts = std::array<std::optional<Part>, 9>;
 
   explicit PackageOracle(std::string_view index) : index_(index) {}
@@ -34,7 +34,8 @@ class PackageOracle {
     return true;
   }
 
-  /// Each section's part of a unit; nothing if the table has no such unit where it is looked for.
+  /// The part of each section of a unit; nothing if the table does not find the unit where it
+  /// probes.
   std::optional<Parts> find(std::uint64_t id) const {
     const std::uint64_t slots = number(12);
     std::uint64_t slot = id % slots;
@@ -73,7 +74,7 @@ class PackageOracle {
     return parts;
   }
 
-  /// Four bytes; 0 behind the end.
+  /// Four bytes; 0 beyond the end.
   std::uint64_t number(std::uint64_t at) const {
     std::uint64_t value = 0;
     if (at > index_.size() || index_.size() - at < 4) return 0;

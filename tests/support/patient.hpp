@@ -13,8 +13,8 @@
 
 namespace perfmap::test {
 
-/// A planted process for diagnose(): pid 42, which sees itself as 3 below a root of its own, with
-/// /tmp in the scratch directory on both sides. It has 16 pages that a JIT may own at 0x10000.
+/// A planted process for diagnose(): pid 42, which sees itself as 3 below its own root, with /tmp
+/// in the scratch directory on both sides. It has 16 pages at 0x10000 that may be JIT code.
 class Patient {
  public:
   Patient() {
@@ -24,7 +24,7 @@ class Patient {
     status("Tgid:\t42\nNStgid:\t42\t3\n");
   }
 
-  /// The process's user: some user, or ours where we cannot write another one's files.
+  /// The process's user: another user, or ours if we cannot create files for another one.
   static uid_t uid() { return PlantedProcess::uid(); }
   void status(const std::string& rest) const {
     planted.put("status", "Name:\tnode\nUid:\t0\t" + std::to_string(uid()) + "\t0\t0\n" + rest);
@@ -52,7 +52,7 @@ class Patient {
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }
-  /// The process lives in our mounts, and only its pid is another one there.
+  /// The process shares our mounts, and only its pid differs.
   void share_mounts() const {
     for (const std::string& directory : {planted.path("ns"), planted.scratch() / "proc/self/ns"}) {
       std::filesystem::create_directories(directory);

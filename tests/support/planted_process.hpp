@@ -9,8 +9,7 @@
 
 namespace perfmap::test {
 
-/// A directory tree that looks like /proc/42 of a process that sees itself as 3, with a root of its
-/// own.
+/// A directory tree that looks like /proc/42 of a process that sees itself as 3, with its own root.
 class PlantedProcess {
  public:
   static constexpr pid_t kPid = 42;
@@ -25,7 +24,7 @@ class PlantedProcess {
     put("auxv", "first program");
   }
 
-  /// Its user: another one than root, who owns what root plants.
+  /// The user of the process: not root, which owns the planted files if it runs the test.
   static uid_t uid() { return ::geteuid() == 0 ? 7 : ::geteuid(); }
   Roots roots() const { return {.proc = scratch_ / "proc", .tmp = "/tmp"}; }
   std::string path(const std::string& file) const {

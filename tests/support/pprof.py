@@ -1,4 +1,4 @@
-"""Reads a pprof profile by the field numbers of its profile.proto, with nothing but the standard library."""
+"""Reads pprof profiles by the field numbers of profile.proto, with the standard library only."""
 import gzip
 
 
@@ -14,7 +14,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """(number, value) of each field: an int, or the bytes."""
+    """(number, value) of each field; a value is an int or bytes."""
     at = 0
     while at < len(data):
         tag, at = varint(data, at)
@@ -37,7 +37,8 @@ def packed(data):
 
 
 def message(data, **names):
-    """A dict of the fields that names number: NAME=3 for one, NAME=[3] for many."""
+    """The fields in a dict by name: NAME=3 for a single field number 3, NAME=[3] for a repeated
+    one."""
     found = {name: [] if isinstance(number, list) else 0 for name, number in names.items()}
     for number, value in fields(data):
         for name, wanted in names.items():
@@ -89,7 +90,7 @@ class Profile:
 
 
 def text_of(compressed):
-    """All that is in a profile, in order and by ids, much as `pprof -raw` prints it."""
+    """The contents of a profile, in order and with ids, similar to `pprof -raw`."""
     whole = message(gzip.decompress(compressed), types=[1], samples=[2], mappings=[3], locations=[4],
                     functions=[5], strings=[6], time=9, duration=10, period_type=11, period=12, default=14)
     text = [one.decode() for one in whole["strings"]].__getitem__

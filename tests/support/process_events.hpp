@@ -14,7 +14,7 @@
 
 namespace perfmap::test {
 
-/// Sources of text, as StackOptions::find_jit gives them.
+/// Sources with the given text, for StackOptions::find_jit.
 inline std::shared_ptr<JitSources> map_sources(const std::string& text) {
   std::vector<Map> maps;
   maps.emplace_back(Input::from_text(text, "map"));
@@ -26,8 +26,8 @@ inline std::shared_ptr<JitSources> dump_sources(const std::string& text) {
   return std::make_shared<JitSources>(std::vector<Map>(), std::move(dumps));
 }
 
-/// A recording of processes, mostly by CLOCK_MONOTONIC, each of whose records is ten nanoseconds
-/// later than the one before it.
+/// Builds a recording of processes, by default with CLOCK_MONOTONIC. Each record is ten nanoseconds
+/// later than the one before.
 class ProcessEvents {
  public:
   enum class Clock { monotonic, unknown };
@@ -40,9 +40,9 @@ class ProcessEvents {
   }
 
   std::uint64_t time() const { return time_; }
-  int count() const { return count_; }  ///< of samples
+  int count() const { return count_; }  ///< number of samples
 
-  /// `access`: PROT_…, which mostly is that of code.
+  /// `access`: PROT_…, by default of code.
   ProcessEvents& map(pid_t pid, AddressRange range, const std::string& name = "//anon",
                      std::uint32_t access = 5) {
     Bytes body = bytes_.bytes();
@@ -50,7 +50,7 @@ class ProcessEvents {
     return add(10, body.padded(name), pid, 2);
   }
   ProcessEvents& fork(pid_t pid, pid_t parent) { return task(7, pid, parent); }
-  /// perf found it living.
+  /// perf found the process when it started.
   ProcessEvents& found(pid_t pid, pid_t parent) { return task(7, pid, parent, 1 << 13); }
   ProcessEvents& exit(pid_t pid) { return task(4, pid, pid); }
   ProcessEvents& exec(pid_t pid, const std::string& name = "other") {
@@ -64,7 +64,7 @@ class ProcessEvents {
     data_ += bytes_.sample(shape_, values);
     return *this;
   }
-  /// In the kernel, which was called from `caller`.
+  /// A sample in the kernel, called from `caller`.
   ProcessEvents& kernel_sample(pid_t pid, Address caller) {
     SampleValues values = trailer(pid);
     values.ip = 0xffffffff81000000;
@@ -73,14 +73,14 @@ class ProcessEvents {
     data_ += bytes_.sample(shape_, values, 1);
     return *this;
   }
-  /// What comes later is read in another group of records.
+  /// Later records are read in another group.
   ProcessEvents& end_of_round() {
     data_ += bytes_.finished_round();
     return *this;
   }
 
-  /// The name of each sample's frame in user space; "-" where it has none, and with "?" where it is
-  /// doubtful.
+  /// The name of each sample's frame in user space: "-" if it has none, with "?" after a doubtful
+  /// name.
   std::vector<std::string> names(const StackOptions::FindJit& find_jit,
                                  const StackOptions::FindParents& find_parents = {},
                                  const ProcessTracker::OpenModule& open_module = {}) const {

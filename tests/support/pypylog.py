@@ -1,5 +1,5 @@
-"""A plain reader of PYPYLOG, by which ours is checked: which loops and bridges there are, where their code is, and
-which line of the program an address of it is of."""
+"""A simple reader of PYPYLOG, to check ours: the loops and bridges, their code, and the source line
+of an address in it."""
 import re
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -13,10 +13,10 @@ OPERATION = re.compile(r"\+(\d+): (.*)")
 class Loop:
     def __init__(self, name, begin, end):
         self.name, self.begin, self.end = name, begin, end
-        self.is_whole = False  # its parts followed, up to its end
-        self.base = None  # what offsets of operations count from
-        self.home = None  # file and line where the function begins
-        self.lines = []  # (offset, (file, line)), by offset
+        self.is_whole = False  # its parts followed, up to the end
+        self.base = None  # base of the offsets of operations
+        self.home = None  # file and line of the function's start
+        self.lines = []  # (offset, (file, line)), ordered by offset
 
     def line_at(self, address):
         if not self.lines:
@@ -25,7 +25,7 @@ class Loop:
 
 
 def loops_of(path):
-    """In the order of the log. Its lines are of one process."""
+    """Loops in the order of the log, whose lines all belong to one process."""
     loops, by_name, told, place = [], {}, None, None
     with open(path, errors="surrogateescape", newline="\n") as log:
         for line in log:
@@ -57,6 +57,6 @@ def loops_of(path):
 
 
 def loop_at(loops, address):
-    """The last one placed there, or nothing."""
+    """The last loop placed at an address, or None."""
     found = [loop for loop in loops if loop.begin <= address < loop.end]
     return found[-1] if found else None

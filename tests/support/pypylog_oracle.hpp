@@ -9,15 +9,15 @@
 
 namespace perfmap::test {
 
-/// What a log's times are, as perfmap/pypylog.hpp says it, in the plainest way: a line at a
-/// time, everything by its name. Knows no bridges.
+/// Computes the times of a log as defined in perfmap/pypylog.hpp, in the simplest way: line by
+/// line, with names as keys. Does not handle bridges.
 struct PlainProfile {
   struct Thread {
     std::uint64_t first = 0, last = 0, changed = 0, outside = 0, rest = 0;
     bool started = false;
     std::vector<std::string> open;
-    std::string loop;   // empty: none
-    std::string event;  // category of the jit-profile section that has named no loop yet
+    std::string loop;   // empty: outside loops
+    std::string event;  // category of the jit-profile section that has not named a loop yet
     std::uint64_t event_tick = 0;
   };
   std::map<std::string, Thread> threads;

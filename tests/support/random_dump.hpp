@@ -8,8 +8,8 @@
 
 namespace perfmap::test {
 
-/// A dump as runtimes write them: each function's lines and unwinding information before its LOAD;
-/// now and then an unknown record, a MOVE, a CLOSE, a LOAD without code.
+/// A dump as runtimes write it: line and unwinding information of a function before its LOAD.
+/// Sometimes with unknown records, MOVEs and LOADs without code.
 inline std::string random_dump(std::mt19937& random, std::endian order, std::size_t functions) {
   const auto below = [&](std::uint64_t n) { return random() % n; };
   DumpBytes bytes(order);

@@ -6,7 +6,7 @@
 namespace perfmap::test {
 namespace {
 
-/// Digits of at most 64 bits, all of `text`.
+/// Parses `text`, which must be hexadecimal digits of at most 64 bits.
 std::optional<std::uint64_t> hex(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
@@ -32,7 +32,7 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-/// "S L NAME" with exactly one blank behind each number.
+/// "S L NAME" with exactly one blank after each number.
 std::optional<OtherEntry> strict_line(std::string_view line, bool prefix) {
   const std::size_t first = line.find(' ');
   if (first == std::string_view::npos) return std::nullopt;
@@ -48,7 +48,7 @@ std::optional<OtherEntry> strict_line(std::string_view line, bool prefix) {
   return OtherEntry{*begin, *begin + *length, std::string(line.substr(second + 1))};
 }
 
-/// bcc: strtoull, a literal blank behind each number, then any white space before the name.
+/// bcc: strtoull, a literal blank after each number, then any white space before the name.
 std::optional<OtherEntry> bcc_line(std::string_view line) {
   const std::size_t digits = line.find_first_not_of(" \t");
   if (digits == std::string_view::npos) return std::nullopt;
@@ -62,7 +62,7 @@ bool refuses_whole_map(OtherReader reader) {
   return reader == OtherReader::blazesym || reader == OtherReader::pyroscope;
 }
 
-std::vector<OtherEntry> settle_samply(const std::vector<OtherEntry>& all) {
+std::vector<OtherEntry> resolve_samply(const std::vector<OtherEntry>& all) {
   std::vector<OtherEntry> kept;
   for (const OtherEntry& one : all) {
     std::erase_if(kept, [&](const OtherEntry& old) {
@@ -73,7 +73,7 @@ std::vector<OtherEntry> settle_samply(const std::vector<OtherEntry>& all) {
   return kept;
 }
 
-std::vector<OtherEntry> settle_parca(std::vector<OtherEntry> all) {
+std::vector<OtherEntry> resolve_parca(std::vector<OtherEntry> all) {
   std::stable_sort(all.begin(), all.end(),
                    [](const OtherEntry& a, const OtherEntry& b) { return a.end < b.end; });
   for (std::size_t i = all.size(); i-- > 1;) {
@@ -105,8 +105,8 @@ std::optional<std::vector<OtherEntry>> read_as(OtherReader reader, std::string_v
       entries.push_back(*std::move(entry));
     }
   }
-  if (reader == OtherReader::samply) return settle_samply(entries);
-  if (reader == OtherReader::parca) return settle_parca(std::move(entries));
+  if (reader == OtherReader::samply) return resolve_samply(entries);
+  if (reader == OtherReader::parca) return resolve_parca(std::move(entries));
   std::sort(entries.begin(), entries.end(), [](const OtherEntry& a, const OtherEntry& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
   });

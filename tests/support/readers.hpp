@@ -8,9 +8,9 @@
 
 namespace perfmap::test {
 
-/// The other readers of perf maps, as far as their parsers and look-ups go: what the sources of
-/// bcc (bcc_perf_map.c, bcc_syms.cc), blazesym (perf_map.rs), samply (perf_map.rs), parca-agent's
-/// last reader and pyroscope's (perfmap.go) do with a file. perf itself is Overlap::perf.
+/// Other readers of perf maps, reduced to parsing and look-up, after the sources of bcc
+/// (bcc_perf_map.c, bcc_syms.cc), blazesym (perf_map.rs), samply (perf_map.rs), parca-agent's last
+/// reader and pyroscope (perfmap.go). perf itself is Overlap::perf.
 enum class OtherReader { bcc, blazesym, samply, parca, pyroscope };
 
 struct OtherEntry {
@@ -19,10 +19,10 @@ struct OtherEntry {
   std::string name;
 };
 
-/// The entries that the reader takes; nothing where it refuses the whole map.
+/// The entries that the reader accepts; nothing if it refuses the whole map.
 std::optional<std::vector<OtherEntry>> read_as(OtherReader reader, std::string_view text);
 
-/// The name that the reader finds for an address; empty for none.
+/// The name that the reader finds for an address; empty if none.
 std::string find_as(OtherReader reader, const std::vector<OtherEntry>& entries,
                     std::uint64_t address);
 

@@ -1,4 +1,4 @@
-"""Recordings made by perf record of small programs of tests/support/recorded."""
+"""Recordings of the small programs in tests/support/recorded, made by perf record."""
 import pathlib
 import shutil
 import subprocess
@@ -7,11 +7,11 @@ SOURCES = pathlib.Path(__file__).resolve().parent / "recorded"
 
 
 class CannotRecord(Exception):
-    """Says why."""
+    """Has the reason as its message."""
 
 
 def compile_program(place, source, flags, name=None, compiler="g++"):
-    """Of recorded/SOURCE.cpp. Answers where the program is."""
+    """Compiles recorded/SOURCE.cpp. Returns the path of the program."""
     program = pathlib.Path(place) / (name or source)
     if not shutil.which(compiler):
         raise CannotRecord(f"there is no {compiler}")
@@ -23,7 +23,8 @@ def compile_program(place, source, flags, name=None, compiler="g++"):
 
 
 def record(data, command, frequency=999, stack=16384, cwd=None, timeout=120, options=(), call_graph=None):
-    """Writes `data`, or nothing. User space only: most machines allow no more."""
+    """Writes `data` completely or not at all. User space only, because most machines allow no
+    more."""
     for needed in ("perf", str(command[0])):
         if not shutil.which(needed):
             raise CannotRecord(f"there is no {needed}")

@@ -15,9 +15,9 @@
 
 namespace perfmap::test {
 
-/// A recording of process 42, which perf has started, for diagnose_recording(): two frames of it
-/// lie in memory that a JIT may own. Files are looked for below a directory of its own; there
-/// process 42 lives if `lives`.
+/// A recording of process 42, started by perf, for diagnose_recording(). Two of its frames are in
+/// memory that may be JIT code. Files are searched below a separate directory, where process 42
+/// still runs if `lives`.
 class RecordedPatient {
  public:
   static constexpr Address kCode = 0x7000000;
@@ -29,23 +29,24 @@ class RecordedPatient {
 
   std::vector<std::string> command = {"/usr/bin/perf", "record", "-g", "--", "node", "a.js"};
   std::string program = "/usr/bin/node";
-  std::string comm = "node";      ///< empty: no event names it
+  std::string comm = "node";      ///< empty: no event with its name
   std::string memory = "//anon";  ///< of the code
-  std::uint32_t access = 5;       ///< to it: PROT_…
+  std::uint32_t access = 5;       ///< of the code: PROT_…
   std::string hostname = {};
   std::uint64_t sample_type = kIp | kTid | kTime | kCallchain;
-  std::vector<std::string> mapped = {};  ///< dumps, as the process maps them
+  std::vector<std::string> mapped = {};  ///< dumps that the process has mapped
   std::uint64_t lost = 0;
   std::uint64_t pid_namespace = 0;
   std::uint32_t clock = 0;
   bool lives = false;
-  /// Executed the program and mapped the memory, and then forked process 42; 0: 42 did itself.
+  /// The process that executed the program, mapped the memory, and then forked process 42; 0: 42
+  /// itself.
   pid_t parent = 0;
-  bool remaps = false;  ///< 42 has mapped other memory in the place of its parent's
+  bool remaps = false;  ///< 42 maps other memory over its parent's code
   bool any_owner = false;
   uid_t reader = 0;
   std::string map_dir = {};
-  RecordedRefusals refused = {};  ///< what was refused already
+  RecordedRefusals refused = {};  ///< what was refused before
   ProcessTracker::OpenModule open_module = {};
   PlantedProcess planted;
 

@@ -15,7 +15,7 @@ ProcessTracker::Options tracker_options(ModuleCache& cache) {
   return options;
 }
 
-/// Of a record that tells of processes.
+/// Passes records about processes to the tracker.
 void follow(const RecordView& record, ProcessTracker& tracker) {
   const auto mmap = decode_mmap(record);
   if (mmap && mmap->pid >= 0) tracker.on_mmap(*mmap);

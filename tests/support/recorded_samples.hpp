@@ -11,7 +11,7 @@
 
 namespace perfmap::test {
 
-/// A sample of a recording, with all that is known of its process at that time.
+/// A sample of a recording, with the state of its process at that time.
 struct RecordedUser {
   UserRegisters registers;
   std::string stack;
@@ -25,15 +25,15 @@ struct RecordedUser {
   UserSample sample() const { return {registers, stack, is_stack_full, time}; }
 };
 
-/// The x86-64 samples of a recording that have a copy of the stack, and what was mapped in their
-/// processes: unwinding them reads no file any more but for call frame information.
+/// The x86-64 samples of a recording that have a copy of the stack, and the mappings of their
+/// processes. Unwinding them reads no files except for call frame information.
 class RecordedUsers {
  public:
-  /// Aborts where it cannot be read.
+  /// Aborts if the recording cannot be read.
   explicit RecordedUsers(const std::string& path);
 
   const std::vector<RecordedUser>& samples() const noexcept { return samples_; }
-  /// The module that a region shows, or null.
+  /// The module mapped at a region, or null.
   std::shared_ptr<const Module> module_of(pid_t pid, const Region& region);
 
  private:

@@ -16,7 +16,7 @@
 namespace perfmap::test {
 
 inline constexpr std::uint64_t kSecond = 1'000'000'000;
-/// Of the planted process.
+/// The user of the planted process.
 inline constexpr uid_t kUser = 7;
 inline constexpr pid_t kPid = PlantedProcess::kPid;
 
@@ -31,11 +31,11 @@ constexpr std::uint64_t at(int seconds) {
   return 1000 * kSecond + static_cast<std::uint64_t>(seconds + 100) * kSecond;
 }
 
-/// A process that was forked 30 s ago, and a recording of it that began 60 s ago.
+/// A process that was forked 30 s ago, and a recording of it that started 60 s ago.
 struct RecordedWorld {
   struct Shape {
     int exit = 5;           ///< seconds from now
-    bool has_clock = true;  ///< the recording knows the time of day
+    bool has_clock = true;  ///< the recording has the time of day
     std::string hostname = {};
   };
 
@@ -45,7 +45,7 @@ struct RecordedWorld {
   }
 
   std::string tmp() const { return planted.scratch() / "host"; }
-  /// The living process began so many seconds from now.
+  /// Sets the start of the running process to this many seconds from now.
   void start(int seconds) const {
     const auto begin = static_cast<std::int64_t>(now_ns() / kSecond) + seconds;
     planted.scratch().write("proc/stat", "btime " + std::to_string(begin - 10) + "\n");
@@ -93,7 +93,7 @@ struct RecordedWorld {
     refused = {};
     return find_recorded_jit(recording, options(), refused)(process(), dumps);
   }
-  /// A map on this side, of that owner.
+  /// A map in the host's /tmp with that owner.
   std::string put_map(uid_t owner, std::string_view text = "1000 10 from the map\n") const {
     return give(planted.scratch().write("host/perf-42.map", text), owner);
   }

@@ -9,7 +9,7 @@
 
 namespace perfmap::test {
 
-/// PERF_SAMPLE_…, as the format's description has them.
+/// PERF_SAMPLE_…, as documented in perf_event_open(2).
 enum SampleBit : std::uint64_t {
   kIp = 1,
   kTid = 2,
@@ -38,7 +38,7 @@ enum SampleBit : std::uint64_t {
   kWeightStruct = 1 << 24,
 };
 
-/// Numbers one after the other, in some byte order.
+/// Appends numbers in a given byte order.
 class Bytes {
  public:
   explicit Bytes(std::endian order) : order_(order) {}
@@ -57,7 +57,7 @@ class Bytes {
   }
   /// With a NUL, and zeros up to a multiple of 8.
   Bytes& padded(std::string_view text) { return raw(text).zeros(8 - text.size() % 8); }
-  /// As features have them: a length, and so many bytes.
+  /// As in features: a length, then that many bytes.
   Bytes& string(std::string_view text) {
     return u32(text.size() + 64 - text.size() % 64).raw(text).zeros(64 - text.size() % 64);
   }
@@ -85,7 +85,7 @@ struct EventShape {
   std::vector<std::uint64_t> ids = {};
   std::uint64_t flags = 1 << 18;  ///< bit n: flag n; 18 is sample_id_all
   std::uint32_t size = 128;
-  std::uint32_t said_size = size;  ///< what its size field says
+  std::uint32_t said_size = size;  ///< the content of its size field
   std::uint32_t type = 1;
   std::uint64_t config = 0;
   std::uint64_t period = 99;
@@ -97,22 +97,22 @@ struct EventShape {
   std::uint32_t clock = 0;
 };
 
-/// What a sample, or the trailer of another record, has.
+/// The values of a sample, or of the trailer of another record.
 struct SampleValues {
   std::uint64_t id = 0, ip = 0, time = 0, addr = 0, stream_id = 0, period = 0;
   std::uint32_t pid = 0, tid = 0, cpu = 0;
-  std::vector<std::uint64_t> read = {};  ///< the words as they are
+  std::vector<std::uint64_t> read = {};  ///< raw words
   std::vector<std::uint64_t> callchain = {};
-  std::string raw = {};                      ///< its size and 4 are a multiple of 8
+  std::string raw = {};                      ///< its size plus 4 is a multiple of 8
   std::vector<std::uint64_t> branches = {};  ///< three words each
   std::uint64_t abi_user = 2, abi_intr = 2;
   std::vector<std::uint64_t> regs_user = {}, regs_intr = {};
-  std::string stack = {};  ///< all that was copied; its size is a multiple of 8
+  std::string stack = {};  ///< the whole copy; its size is a multiple of 8
   std::uint64_t stack_used = 0;
   std::string aux = {};
 };
 
-/// A recording's bytes, put together field by field: what the reader is tested against.
+/// Builds the bytes of a recording field by field, to test the reader.
 class RecordingBytes {
  public:
   explicit RecordingBytes(std::endian order = std::endian::native) : order_(order) {}
@@ -121,7 +121,7 @@ class RecordingBytes {
   std::string event(const EventShape& shape) const {
     std::uint64_t flags = 0;
     for (unsigned bit = 0; bit < 64; ++bit) {
-      // A bit field begins at the end of its first byte where numbers do.
+      // On big-endian machines bit fields start at the most significant bit.
       const unsigned place = order_ == std::endian::little ? bit : 63 - bit;
       flags |= (shape.flags >> bit & 1) << place;
     }
@@ -161,11 +161,11 @@ class RecordingBytes {
 
   struct Parts {
     std::uint64_t header_size = 104;
-    std::uint64_t attr_size = 0;  ///< 0: as it is
-    bool events_last = false;     ///< behind the records
+    std::uint64_t attr_size = 0;  ///< 0: the actual size
+    bool events_last = false;     ///< after the records
     bool was_killed = false;
-    bool bitmap_of_32 = false;                      ///< as machines of 32 bits write it
-    std::map<unsigned, std::string> features = {};  ///< their bytes by number
+    bool bitmap_of_32 = false;                      ///< as written by 32-bit machines
+    std::map<unsigned, std::string> features = {};  ///< bytes by feature number
   };
   std::string file(const std::vector<EventShape>& shapes, std::string_view data) const {
     return file(shapes, data, Parts());

@@ -9,7 +9,7 @@
 
 namespace perfmap::test {
 
-/// A record that was read, with bytes of its own.
+/// A record with a copy of its bytes.
 struct RecordWithBytes {
   RecordView view;
   std::string bytes;
@@ -21,7 +21,7 @@ struct RecordWithBytes {
   }
 };
 
-/// All that a reader gives, and what it says besides.
+/// All that a reader returns.
 struct RecordingContents {
   std::vector<RecordWithBytes> records;
   std::vector<RecordedEvent> events;

@@ -10,7 +10,7 @@
 
 namespace perfmap::test {
 
-/// "1000-2000 r-xp 10 /bin/a" for each region, which says all that tests of memory ask.
+/// "1000-2000 r-xp 10 /bin/a" for each region: all that tests of memory compare.
 inline std::string text_of(const Region& region) {
   char text[64];
   std::snprintf(text, sizeof text, "%llx-%llx %c%c%c%c %llx",

@@ -13,7 +13,7 @@
 
 namespace perfmap::test {
 
-/// A directory of its own, gone at the end.
+/// A temporary directory that is removed at the end.
 class Scratch {
  public:
   Scratch() {
@@ -29,7 +29,7 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
   const std::string& path() const { return path_; }
-  /// Writes a file, and the directories above it. Answers with its path.
+  /// Writes a file, and creates the directories above it. Returns its path.
   std::string write(const std::string& name, std::string_view text) const {
     const std::string file = *this / name;
     std::filesystem::create_directories(std::filesystem::path(file).parent_path());
@@ -56,7 +56,7 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The status of a child, as waitpid(2) gives it.
+/// The status of a child, as from waitpid(2).
 inline int wait_for(pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {

@@ -7,13 +7,13 @@
 
 namespace perfmap::test {
 
-/// Says that the running test ends here, and why; return then. scripts/run_tests.py counts and
-/// prints these lines. Not in a child.
+/// Reports that the running test is skipped, and why; return after it. scripts/run_tests.py counts
+/// and prints these lines. Not for use in a child.
 inline void skip(const std::string& why, const char* word = "skipped: ") {
   std::cout << word << Catch::getResultCapture().getCurrentTestName() << ": " << why << std::endl;
 }
 
-/// A part of the test is left out, and the rest goes on.
+/// Reports that a part of the test is skipped; the rest continues.
 inline void skip_part(const std::string& why) { skip(why, "skipped in part: "); }
 
 }  // namespace perfmap::test

@@ -1,5 +1,6 @@
-"""Checks that a format holds what perf's text of the same samples holds: a reader of our own for each, JSON Schemas
-for those that are JSON. `written(what, format, *options)` has to be set: it answers the bytes of that format."""
+"""Checks that each format contains what perf's text of the same samples contains: with a separate
+reader for each format, and JSON Schemas for JSON. Set `written(what, format, *options)` to a
+function that returns the bytes in a format."""
 import base64
 import collections
 import hashlib
@@ -81,7 +82,8 @@ def check_speedscope(text, samples):
 
 
 def check_indexes(shared, libs):
-    """Each column is as long as its table says, and points into the table that it is about."""
+    """Checks that each column has the length of its table, and that its values are valid
+    indexes."""
     sizes = {name: table["length"] for name, table in shared.items() if name != "stringArray"}
     sizes.update(strings=len(shared["stringArray"]), libs=len(libs))
     for name, table in shared.items():

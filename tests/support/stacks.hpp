@@ -8,7 +8,7 @@
 
 namespace perfmap::test {
 
-/// A profile by hand: a process with two threads, two events, and code of every kind.
+/// A synthetic profile: a process with two threads, two events, and code of every kind.
 class Stacks {
  public:
   Stacks() {
@@ -24,7 +24,7 @@ class Stacks {
     profile.exporter = "perfmap 1.2.3";
   }
 
-  /// A function, its place at `address`, and of ELF files their mapping at 0x10000.
+  /// A function and its place at `address`; functions in ELF files also get a mapping at 0x10000.
   std::uint32_t place(FrameFunction function, Address address, std::uint64_t offset,
                       std::uint32_t line = 0) {
     FramePlace made{.line = line, .offset = offset, .map_address = address, .vaddr = address};
@@ -38,7 +38,7 @@ class Stacks {
     return table.add(made);
   }
 
-  /// Frames, the leaf first; those after the first are callers.
+  /// Frames, leaf first; all others are callers.
   std::vector<StackFrame> frames(std::vector<std::uint32_t> places,
                                  FrameSource source = FrameSource::eh_cfi) const {
     std::vector<StackFrame> made;

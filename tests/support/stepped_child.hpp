@@ -13,10 +13,10 @@
 
 namespace perfmap::test {
 
-/// A child process that does one step whenever it is told to.
+/// A child process that performs one step at each request.
 class SteppedChild {
  public:
-  /// `step` runs in the child, with 0, 1, 2 and so on; false ends the child.
+  /// `step` runs in the child with 0, 1, 2 and so on; false ends the child.
   explicit SteppedChild(const std::function<bool(int)>& step) {
     int orders[2];
     int answers[2];
@@ -46,7 +46,7 @@ class SteppedChild {
   SteppedChild& operator=(const SteppedChild&) = delete;
 
   pid_t pid() const noexcept { return pid_; }
-  /// False where that was its last one.
+  /// False if the child has ended.
   bool step() const {
     char answer = 0;
     return ::write(order_, "s", 1) == 1 && ::read(answer_, &answer, 1) == 1;
@@ -63,8 +63,8 @@ class SteppedChild {
   int answer_ = -1;
 };
 
-/// Runs `body` in a process that sees itself as 1, with a /tmp of its own, and answers with its pid
-/// as seen from here; 0 where no namespaces may be made. For Child's body.
+/// Runs `body` in a process with pid 1 in its own namespace and its own /tmp. Returns its pid as
+/// seen from here; 0 if namespaces are not permitted. For Child's body.
 inline std::uint64_t in_container(const std::function<void()>& body) {
   int ready[2];
   if (::pipe(ready) != 0 || ::unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) return 0;

@@ -5,13 +5,14 @@
 
 namespace perfmap::test {
 
-/// A log of PyPy as one with jit-profile sections would write it: loops and bridges are traced
+/// A log as PyPy with jit-profile sections would write it: loops and bridges are traced
 /// (jit-tracing, jit-log-noopt of 80 operations) and, the first time, compiled (jit-backend-dump,
-/// jit-backend-addr, jit-log-opt-loop of as many), and after each trace entered and left 150 times,
-/// with a minor collection now and then. A line has 49 bytes on average, without traces 37.
+/// jit-backend-addr, jit-log-opt-loop of as many operations). After each trace they are entered and
+/// left 150 times, with an occasional minor collection. Lines have 49 bytes on average, or 37
+/// without traces.
 struct SyntheticLog {
   std::uint64_t bytes = 1 << 20;  ///< at least
-  bool compiled = true;           ///< false: jit-profile and gc sections alone
+  bool compiled = true;           ///< false: only jit-profile and gc sections
   unsigned loops = 400;
   unsigned seed = 1;
 };

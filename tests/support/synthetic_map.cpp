@@ -10,7 +10,7 @@ namespace perfmap::test {
 namespace {
 
 constexpr std::uint64_t kRegions[] = {0x7f35'0000'0000, 0x2d73'6000'0000, 0x7f92'e400'0000};
-constexpr std::uint64_t kSlot = 0x400;  // room of an entry, so that plain entries never overlap
+constexpr std::uint64_t kSlot = 0x400;  // space per entry, so that plain entries never overlap
 
 const char* const kPackages[] = {"java.util.concurrent", "com.example.orders", "org.acme.storage",
                                  "io.netty.channel", "jdk.internal.misc"};
@@ -39,7 +39,7 @@ std::string name_of(std::size_t i, std::mt19937_64& random) {
   return text;
 }
 
-/// Slots in no order, but in runs of up to 16 neighbours, as compilers hand out code.
+/// Slots in random order, but in runs of up to 16 neighbours, like compilers place code.
 std::vector<std::uint32_t> shuffled_slots(std::size_t count, std::mt19937_64& random) {
   std::vector<std::uint32_t> starts((count + 15) / 16);
   std::iota(starts.begin(), starts.end(), 0u);

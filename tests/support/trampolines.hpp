@@ -12,13 +12,13 @@ namespace perfmap::test {
 
 inline void* word(std::uintptr_t value) { return reinterpret_cast<void*>(value); }
 
-/// An evaluator: the sum of its arguments.
+/// An evaluator that returns the sum of its arguments.
 inline void* sum(void* first, void* second, void* third) {
   return word(reinterpret_cast<std::uintptr_t>(first) + reinterpret_cast<std::uintptr_t>(second) +
               reinterpret_cast<std::uintptr_t>(third));
 }
 
-/// An evaluator: where it returns to.
+/// An evaluator that returns its return address.
 [[gnu::noinline]] inline void* return_address(void*, void*, void*) {
   return __builtin_return_address(0);
 }
@@ -31,7 +31,7 @@ inline std::string own_map(const Scratch& scratch, pid_t pid) {
   return scratch / ("perf-" + std::to_string(pid) + ".map");
 }
 
-/// Whether `body` is true in a process of its own, whose map lies in `scratch`.
+/// Whether `body` returns true in a separate process whose map is in `scratch`.
 template <class Body>
 bool in_child(const Scratch& scratch, Body body, ForkPolicy fork = ForkPolicy::fresh) {
   const pid_t child = ::fork();

@@ -14,7 +14,7 @@
 
 namespace perfmap::test {
 
-/// perf's numbers of registers.
+/// perf's register numbers.
 enum PerfRegister : unsigned {
   kRbx = 1,
   kRdx = 3,
@@ -28,7 +28,7 @@ enum PerfRegister : unsigned {
   kArmPc = 32,
 };
 
-/// A process with a file whose code, of 4 KiB, is at 0x401000 (0x1000 in the file), and memory of a
+/// A process with a file whose 4 KiB of code are at 0x401000 (0x1000 in the file), and memory of a
 /// runtime at [0x700000, 0x710000).
 class UnwindWorld {
  public:
@@ -71,7 +71,7 @@ class UnwindWorld {
 
   const UnwindSpace& space() const { return *space_; }
 
-  /// A thread in the file's or the runtime's code, all of whose stack is there.
+  /// A thread in the file's or the runtime's code, with its complete stack.
   UserSample thread(Address pc, const std::vector<std::uint64_t>& stack) {
     stack_.assign(reinterpret_cast<const char*>(stack.data()), 8 * stack.size());
     UserSample sample;
@@ -86,7 +86,7 @@ class UnwindWorld {
     return sample;
   }
 
-  /// "leaf 401010, eh-cfi 401234+: root"; '+' stands for return addresses.
+  /// "leaf 401010, eh-cfi 401234+: root"; '+' marks return addresses.
   std::string unwound(const UserSample& sample, const Unwinder::Options& options = {}) {
     std::vector<UnwoundFrame> frames;
     const StackEnd end = Unwinder(options).unwind(sample, *space_, frames);
@@ -119,7 +119,7 @@ class UnwindWorld {
   std::string stack_;
 };
 
-/// Functions of 64 bytes each, from 0x1000 on, and how they are unwound.
+/// Functions of 64 bytes each, starting at 0x1000, with different unwinding rules.
 inline std::string frames_of_all_kinds() {
   using namespace std::string_literals;
   CfiBytes frames;
@@ -127,18 +127,18 @@ inline std::string frames_of_all_kinds() {
   frames.fde(0x1040, 0x40, "\x0e\x20\x83\x02\x86\x03"s);                // rsp + 32, rbx, rbp saved
   frames.fde(0x1080, 0x40, "\x0c\x06\x10\x86\x02"s);                    // rbp + 16
   frames.fde(0x10c0, 0x40, "\x0f\x03\x76\x78\x06\x10\x06\x02\x76\0"s);  // [rbp - 8]
-  frames.fde(0x1100, 0x40, "\x0f\x0b\x77\x08\x80\0\x3f\x1a\x3b\x2a\x33\x24\x22"s);  // as ld's PLT
+  frames.fde(0x1100, 0x40, "\x0f\x0b\x77\x08\x80\0\x3f\x1a\x3b\x2a\x33\x24\x22"s);  // like ld's PLT
   frames.fde(0x1140, 0x40, "\x07\x10"s);                                            // no caller
   frames.fde(0x1180, 0x40, "\x14\x0c\x02\x0c\x07\x10"s);  // r12 = CFA - 16
   frames.fde(0x11c0, 0x40, "\x0e\x10\x09\x10\x01"s);      // the caller is in rdx
   frames.fde(0x1200, 0x40, "\x0c\x0c\x08"s);              // CFA = r12 + 8
   frames.fde(0x1240, 0x20, "\x86\x02"s);                  // rsp + 8, as if rbp were not popped yet
-  frames.fde(0x1260, 0x10, "\x0e\0\x09\x10\x05"s);        // rsp, and the caller in rdi, as vfork
+  frames.fde(0x1260, 0x10, "\x0e\0\x09\x10\x05"s);        // rsp, with the caller in rdi, like vfork
   CfiBytes signals({.letters = "zRS"});
   const std::string trampoline =
       "\x0f\x04\x77\xa0\x01\x06\x10\x10\x03\x77\xa8\x01\x10\x06\x03\x77\xf8\0"s;
-  signals.fde(0x1280, 0x10, trampoline);  // nothing before it, as in musl
-  signals.fde(0x12ff, 0x11, trampoline);  // begins a byte early, as in glibc
+  signals.fde(0x1280, 0x10, trampoline);  // nothing before it, like musl
+  signals.fde(0x12ff, 0x11, trampoline);  // starts one byte early, like glibc
   return frames.text() + signals.text();
 }
 

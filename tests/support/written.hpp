@@ -9,7 +9,7 @@
 
 namespace perfmap::test {
 
-/// What `write(OutputFile&)` writes. An OutputFile wants a descriptor: this is one in memory.
+/// What `write(OutputFile&)` writes. An OutputFile needs a descriptor; this one is in memory.
 template <class Write>
 std::string written(Write&& write) {
   const int fd = ::memfd_create("written", MFD_CLOEXEC);

@@ -1,6 +1,6 @@
-// A program whose callers are no callers: `step` returns to the first byte of `continuation`, which
-// nobody called, as code of Haskell's compiler and of Erlang's does; its frames have frame pointers
-// and call frame information. continuations MILLISECONDS
+// A program with return addresses that follow no call: `step` returns to the first byte of
+// `continuation`, which is never called, like code of the compilers of Haskell and Erlang. Its
+// frames have frame pointers and call frame information. continuations MILLISECONDS
 #include <cstdlib>
 #include <ctime>
 

@@ -1,11 +1,11 @@
-// Code made at run time, called by a process and its descendants: prefork MILLISECONDS SHAPE.
-//   child     the parent calls its code, and so does a child
-//   silent    the child alone calls it
-//   chain     a child of a child of a child does
-//   orphan    the child does, and its parent has exited
-//   executed  the child does, and its parent runs another program
-//   own-map   the child has code and a map of its own, too
-//   protect   the child has made the memory writable and executable again
+// Code made at run time and called by a process and its descendants: prefork MILLISECONDS SHAPE.
+//   child     the parent and a child call the code
+//   silent    only a child calls it
+//   chain     the parent and a great-grandchild call it
+//   orphan    a child calls it after its parent has exited
+//   executed  a child calls it after its parent has executed another program
+//   own-map   a child calls it and also code of its own, with its own map
+//   protect   a child makes it writable and executable again, and calls it
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -57,7 +57,7 @@ void in_child(const std::function<void()>& what) {
   ::_exit(0);
 }
 
-/// Runs `what` in a child when this process has no open end of a pipe any more.
+/// Runs `what` in a child once this process no longer holds the pipe open, after exec or exit.
 void in_child_later(const std::function<void()>& what) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) std::exit(1);

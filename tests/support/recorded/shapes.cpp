@@ -1,4 +1,4 @@
-// Every shape of frame that a program may have, each below main: shapes ROUNDS
+// Functions with every shape of frame, called from main: shapes ROUNDS
 #include <alloca.h>
 #include <csignal>
 #include <cstdint>
@@ -15,7 +15,7 @@ volatile std::uint64_t sink;
 
 }  // namespace
 
-// Names that stay names: not inlined, not cloned, not tail-called.
+// Keeps functions separate and their names unchanged: no inlining, no cloning, no tail calls.
 #define SHAPE extern "C" __attribute__((noinline, noclone, used))
 #if defined(__clang__)
 #undef SHAPE

@@ -1,5 +1,5 @@
-// A program that spends its time in a signal's handler, whose caller is what handlers return to.
-// signals MILLISECONDS
+// A program that spends its time in a signal handler, which returns to a signal trampoline. signals
+// MILLISECONDS
 #include <csignal>
 #include <cstdlib>
 #include <ctime>

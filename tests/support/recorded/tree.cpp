@@ -1,4 +1,4 @@
-// Keeps containers, trees and recursion busy: tree ROUNDS
+// Exercises containers, trees and recursion: tree ROUNDS
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,14 +1,14 @@
-// Code made at run time in memory that a recording knows little of:
-// unrecorded MILLISECONDS SHAPE SOURCE. It calls a loop beside it, and `spin` of this program.
+// Code made at run time in memory whose mapping a recording does not contain or misses in part:
+// unrecorded MILLISECONDS SHAPE SOURCE. It calls a loop next to it, and `spin` of this program.
 // SHAPE:
-//   plain     in anonymous memory
-//   moved     mremap() took it to where perf saw nothing mapped
-//   late      the same, and it is made executable there
-//   second    mremap() made a second mapping of shared memory
-//   memfd     a memfd shows it twice, writable and executable
-//   shm       a file below /dev/shm does
-//   deleted   as does a file that is deleted then
-// SOURCE: `map` or `dump` names it, or `both` do.
+//   plain     anonymous memory
+//   moved     moved by mremap() to an address where perf saw no mapping
+//   late      the same, and made executable there
+//   second    a second mapping of shared memory, made by mremap()
+//   memfd     a memfd that is mapped twice, writable and executable
+//   shm       a file below /dev/shm, mapped likewise
+//   deleted   the same, with the file deleted afterwards
+// SOURCE: what names it: `map`, `dump`, or `both`.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -60,7 +60,7 @@ void protect(unsigned char* place, int access) {
   if (::mprotect(place, kSize, access) != 0) fail("mprotect");
 }
 
-/// Far from all else, where nothing was.
+/// In the middle of a large inaccessible region, far from other mappings.
 unsigned char* free_place() {
   unsigned char* const place =
       map(std::size_t{1} << 24, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
@@ -143,7 +143,7 @@ void write_map(const unsigned char* place) {
 
 }  // namespace
 
-/// With a frame of its own.
+/// Has a frame pointer of its own.
 extern "C" [[gnu::noinline]] long spin(long count) {
   for (long i = 0; i < count; ++i) asm volatile("" ::"r"(__builtin_frame_address(0)) : "memory");
   return count;
