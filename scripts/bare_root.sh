@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# Runs README's commands where nothing is installed: bare_root.sh [DIR [RUN...]]
+# Runs README's commands on a system with nothing installed: bare_root.sh [DIR [RUN...]]
 #
-# Makes Debian 12 with nothing but what it needs (debootstrap's minbase) in DIR (about 15 GB, default
-# /var/tmp/perfmap-bare-root), twice, and runs `./dev build` and `./dev test RUN...` in it: as root, in
-# /root, which only root may enter; and as a user with sudo, out of a tarball, with umask 002. Neither
-# tree has a .git. The mirror is the one that apt uses here. Needs root, and debootstrap. DIR/base, the
-# bare root, and the packages that were fetched stay for the next run; without them it starts anew.
+# Makes a minimal Debian 12 (debootstrap's minbase) in DIR (about 15 GB, default
+# /var/tmp/perfmap-bare-root) twice, and runs `./dev build` and `./dev test RUN...` in it: as root
+# in /root, which only root may enter; and as a user with sudo, from a tarball, with umask 002.
+# Neither tree has a .git. Uses the mirror that apt is configured with. Needs root and debootstrap.
+# DIR/base, the bare root, and downloaded packages are kept for the next run. If they are missing,
+# they are made again.
 #
-#   PERFMAP_BARE_AS=root|user  only this one
-#   PERFMAP_BARE_CCACHE=DIR    compile with ccache, whose cache this is; the user only reads it
+#   PERFMAP_BARE_AS=root|user  run only as this user
+#   PERFMAP_BARE_CCACHE=DIR    compile with ccache and this cache; the user only reads it
 #   PERFMAP_LIVE, PERFMAP_JOBS as for ./dev test
 set -euo pipefail
 
-if [ "${1:-}" = --inside ]; then # in a mount namespace of its own, as nothing stays mounted then
+if [ "${1:-}" = --inside ]; then # in its own mount namespace, so that no mount remains afterwards
   root=$2 user=$3
   shift 3
   mount -t proc proc "$root/proc"
@@ -28,8 +29,8 @@ if [ "${1:-}" = --inside ]; then # in a mount namespace of its own, as nothing s
     base=/root
     [ "$user" = root ] || base=/home/user
     environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=$base CCACHE_NOHASHDIR=1 PERFMAP_CCACHE=on
-      CCACHE_COMPILERCHECK=content # the same compiler was installed at another time
-      LANG="${LANG:-}") # which ccache hashes
+      CCACHE_COMPILERCHECK=content # the same compiler has another installation time
+      LANG="${LANG:-}") # because ccache hashes it
     [ "$user" = root ] || environment+=(CCACHE_READONLY=1 CCACHE_TEMPDIR=/tmp/ccache)
   fi
   [ "$user" = root ] || packages+=(sudo)
@@ -81,7 +82,7 @@ touch "$place/.perfmap-bare-root"
 rm -rf "$place/root" "$place/user"
 
 make_base() {
-  # What apt uses here, without a name of a host in the tree.
+  # The mirror that apt is configured with, so that no host name is in the tree.
   mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' |
     sed -n 's/^bookworm //p' | head -n 1)
   security=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' |
@@ -93,7 +94,7 @@ make_base() {
   [ -z "$security" ] || echo "deb $security bookworm-security main" >>"$place/base.partial/etc/apt/sources.list"
   [ ! -d /etc/apt/auth.conf.d ] || cp -a /etc/apt/auth.conf.d/. "$place/base.partial/etc/apt/auth.conf.d/"
   apt-config dump | grep -E '^Acquire::[a-z]+::Proxy ' >"$place/base.partial/etc/apt/apt.conf.d/99proxy" || true
-  echo force-unsafe-io >"$place/base.partial/etc/dpkg/dpkg.cfg.d/unsafe-io" # a lost root is made again
+  echo force-unsafe-io >"$place/base.partial/etc/dpkg/dpkg.cfg.d/unsafe-io" # can be made again
   cp -L /etc/resolv.conf /etc/hosts "$place/base.partial/etc/"
   mv "$place/base.partial" "$place/base"
 }

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Says where a file of lib/ or apps/ includes what its layer may not see: check_layers.py [DIR...]
+"""Reports files of lib/ and apps/ with includes that their layer must not use: check_layers.py
+[DIR...]
 
-The rules are those of docs/design.md: a file of lib/core includes from its own folder and from
-folders to its left, and so does one of lib/profile. A public header has an owner, and to include it
-counts as to include that folder. Of the first library, the second sees public headers only, and so
-do apps/ and capi/. Some libraries are known in one folder alone.
+The rules are those of docs/design.md. A file of lib/core includes from its own folder and from
+folders to its left, and the same holds for lib/profile. A public header has an owner, and including
+it counts as including that folder. The second library sees only public headers of the first, and so
+do apps/ and capi/. Some third-party libraries may be used in one folder only.
 """
 import pathlib
 import re
@@ -36,7 +37,7 @@ OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profi
     "source": ["profile/source"],
 }
 OWNER = {f"perfmap/{name}.hpp": folder for folder, names in OWNERS.items() for name in names}
-DOORS = [  # what is included, and the only place, or places, that may
+DOORS = [  # what is included: the only place, or places, that may include it
     (re.compile(r"^nlohmann/"), "lib/core/report/"),
     (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"),
      ("lib/profile/elf/", "lib/profile/dwarf/", "lib/profile/inject/")),
@@ -51,7 +52,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 
 
 def complaint(path, included):
-    """Why `path` (relative to the root) may not include this, or nothing."""
+    """Why `path` (relative to the root) must not include this, or None."""
     for pattern, place in DOORS:
         if pattern.match(included) and not path.startswith(place):
             places = place if isinstance(place, str) else " and ".join(place)
@@ -83,7 +84,8 @@ def complaint(path, included):
 
 
 def place_of(path):
-    """The folder that a file belongs to, and those of its library; (None, None) outside of both."""
+    """The folder that a file belongs to, and the folders of its library; (None, None) outside
+    both."""
     if path.startswith("lib/base/"):
         return "base", CORE
     if match := re.match(r"lib/(core|profile)/(\w+)/", path):

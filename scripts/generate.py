@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes what is generated from the program: completions, option lists of the manual pages, and
+"""Generates files from the program: completions, option lists of the manual pages, and
 docs/diagnostics.md.  generate.py PERFMAP MAN_OPTIONS [--check]
 
-With --check nothing is written; the exit status is 1 and the names are printed where a file is not
-what it would become.
+With --check nothing is written: the names of files that would change are printed, and the exit
+status is 1 if there are any.
 """
 import pathlib
 import re
@@ -29,7 +29,7 @@ def diagnostics(perfmap):
 
 
 def manual_page(path, man_options):
-    """The page with the section OPTIONS replaced by what the parser says."""
+    """The page with the section OPTIONS replaced by the parser's output."""
     name = path.name.split(".")[0]
     command = name.removeprefix("perfmap-") if name != "perfmap" else name
     options = run(man_options, command)

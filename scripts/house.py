@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures the tree: house.py [BUILD]   (BUILD: a build directory, whose binaries are measured, too)
+"""Measures the tree: house.py [BUILD]   (BUILD: a build directory whose binaries are measured, too)
 
-Prints one line for each figure that says how hard lib and apps are to take in: how many files, units
-that are compiled, lines and public headers they have, which internal headers have at most two files
-that include them, and how much machine code comes of it.
+Prints one line per figure of how hard lib and apps are to understand: the numbers of files,
+translation units, lines and public headers, internal headers that at most two files include, and
+the amount of machine code.
 """
 import pathlib
 import re
@@ -21,7 +21,7 @@ def files_of(*folders):
 
 
 def spelled(header):
-    """As an #include names it."""
+    """The spelling in an #include."""
     name = str(header.relative_to(ROOT))
     for root in ("lib/include/", "lib/core/", "lib/profile/", "lib/", "apps/perfmap/"):
         if name.startswith(root):
@@ -30,7 +30,7 @@ def spelled(header):
 
 
 def users(paths):
-    """{spelling: the files that include it}"""
+    """{spelling: files that include it}"""
     found = {}
     for path in paths:
         for name in INCLUDE.findall(path.read_text()):
@@ -39,7 +39,7 @@ def users(paths):
 
 
 def text_size(binary):
-    """Bytes of its .text."""
+    """The size of its .text."""
     listed = subprocess.run(["readelf", "-SW", binary], capture_output=True, text=True, check=True).stdout
     return int(re.search(r"\.text\s+PROGBITS\s+\w+ \w+ (\w+)", listed)[1], 16)
 
@@ -49,7 +49,7 @@ def main():
     headers = [path for path in files if path.suffix in (".hpp", ".def", ".h")]
     public = [path for path in headers if path.is_relative_to(ROOT / "lib/include/perfmap")]
     internal = [path for path in headers if not path.is_relative_to(ROOT / "lib/include")]
-    # A test may look inside: then the header is asked for there.
+    # Tests may include internals, so users are counted there, too.
     included_by = users(files + files_of("tests"))
     few = [path for path in internal if len(included_by.get(spelled(path), ())) <= 2]
     lengths = sorted(path.read_text().count("\n") for path in files)

@@ -3,21 +3,21 @@
 
 mutants.py [--build DIR] [--count N] [--seed S] [--at LINE] [--list] [--fresh] [PATH...]
 
-PATHs are .cpp files or folders of lib/core and lib/profile, all of it by default. N of their mutants
-(default 50; 0: all) are chosen by the seed: the choice for one line does not depend on other lines.
-The build of DIR (default build/release) has to be complete and its tests have to pass. One object
-is compiled for a mutant, from a copy of its source, and the tests are linked with it in
+PATHs are .cpp files or folders of lib/core and lib/profile, by default all. The seed selects N of
+their mutants (default 50; 0: all); the choice for one line does not depend on other lines. The
+build in DIR (default build/release) must be complete, and its tests must pass. For a mutant, one
+object is compiled from a changed copy of its source, and the tests are linked with it in
 build/mutants: neither the checkout nor DIR is changed, and several runs may share them.
 
-A mutant runs against the unit and property tests that may reach it, those of its folder and of its
-header and the quick ones first, then, in the shared libraries, against the golden, capi and live
-tests. One that does not compile is not counted. One that runs for too long, or grows beyond 3 GB, is
-found.
+A mutant runs against the unit and property tests that may reach it, first those of its folder and
+of its header and the quick ones. Then the shared libraries with the mutant run against the golden,
+capi and live tests. Mutants that do not compile are not counted. Mutants that run too long or use
+more than 3 GB are counted as found.
 
-The journal build/mutants/journal.jsonl keeps results, so that a run may be interrupted and repeated:
-mutants that were found count while their file is the same, survivors while the tests are, too.
-scripts/mutants-accepted.txt has the survivors that change nothing that a test may see, and why.
-Exits with 1 where another one survives.
+The journal build/mutants/journal.jsonl keeps results, so that a run can be interrupted and
+repeated. Found mutants count while their file is unchanged, survivors only while the tests are
+unchanged, too. scripts/mutants-accepted.txt lists survivors that change nothing that a test can
+notice, with the reason. The exit status is 1 if any other mutant survives.
 """
 import argparse
 import collections
@@ -45,9 +45,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "build/mutants"
 ACCEPTED = ROOT / "scripts/mutants-accepted.txt"
 MOST_MEMORY = 3 << 30
-CHEAP = ["-O0", "-g0", "-w", "-U_FORTIFY_SOURCE"]  # after the build's own: the last one counts
+CHEAP = ["-O0", "-g0", "-w", "-U_FORTIFY_SOURCE"]  # after the build's own flags: the last one wins
 LEVELS = ("quick", "unit", "all")
-LIVE = {  # the live tests of a folder; golden and capi tests are for all of them
+LIVE = {  # live tests per folder; golden and capi tests run for all folders
     "runtime": "writer|jitlog|mapped|fork|first-call|jitdump-perf|interpreter|cpython",
     "processes": "tracker|snapshot|watch|resolve-|lint-pid",
     "snapshots": "snapshot|resolve-process",
@@ -64,7 +64,7 @@ LIVE = {  # the live tests of a folder; golden and capi tests are for all of the
 
 
 class Failed(Exception):
-    """What keeps mutants from being judged."""
+    """Mutants cannot be tested."""
 
 
 def digest(*texts):
@@ -72,7 +72,7 @@ def digest(*texts):
 
 
 def tests_digest():
-    """Of all that decides whether a survivor still survives."""
+    """A digest of all files that decide whether a survivor still survives."""
     files = sorted(path for folder in ("lib", "apps", "tests")
                    for path in (ROOT / folder).rglob("*")
                    if path.is_file() and path.suffix not in (".pyc", ".dump", ".data"))
@@ -93,7 +93,7 @@ def sources(paths):
 
 
 def accepted():
-    """The changes with a reason; one without is an error."""
+    """The accepted changes, each with a reason; a change without one is an error."""
     found = set()
     for entry in re.split(r"\n\s*\n", ACCEPTED.read_text() if ACCEPTED.exists() else ""):
         lines = [line for line in entry.splitlines() if line and not line.startswith("#")]
@@ -114,7 +114,7 @@ def memory_of(pid):
 
 
 def run(command, seconds, **options):
-    """(exit status or a word, output). Ends all that it started."""
+    """(exit status or a word, output). Kills all processes that it started."""
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT,
                                  stdin=subprocess.DEVNULL, start_new_session=True, **options)
@@ -140,7 +140,7 @@ def run(command, seconds, **options):
 
 
 class Build:
-    """A finished build, and the commands that made it."""
+    """A complete build, and the commands that made it."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -151,12 +151,12 @@ class Build:
         self.links = {}
 
     def compile(self, source, text, place):
-        """The object of `text` in the place of `source`, or None."""
+        """Compiles `text` in place of `source`. Returns the object, or None."""
         entry = self.compilers.get(str(ROOT / source))
         if entry is None:
             raise Failed(f"{source} is not a part of {self.folder}")
         command = shlex.split(entry["command"])
-        if os.path.basename(command[0]) == "ccache":  # a mutant is compiled once
+        if os.path.basename(command[0]) == "ccache":  # compiled only once
             command = command[1:]
         changed = place / pathlib.Path(source).name
         changed.write_text(text)
@@ -189,7 +189,7 @@ class Build:
 
 
 def near_tests(source):
-    """Stems of the files that test this source."""
+    """Stems of the test files of this source."""
     path = pathlib.Path(source)
     header = "/".join(path.with_suffix(".hpp").parts[2:])
     public = f"perfmap/{path.stem}.hpp"
@@ -204,7 +204,7 @@ def near_tests(source):
 
 
 class Judge:
-    """Runs tests against mutants, and each once without any, to see how long it takes."""
+    """Runs tests against mutants, and each test once without a mutant, to measure its time."""
 
     learning = threading.Lock()
 
@@ -230,7 +230,7 @@ class Judge:
         return [str(program), "--abort", *(["--input-file", str(titles)] if cases else [])]
 
     def learn(self):
-        """The cases of the unit tests, which have to pass without any change."""
+        """The cases of the unit tests, which must pass without a mutant."""
         original = str(self.build.folder / "tests/unit_tests")
         made = hashlib.sha256(pathlib.Path(original).read_bytes()).hexdigest()
         known = WORK / f"cases-{made[:16]}.xml"
@@ -248,7 +248,8 @@ class Judge:
         self.reach = unit_cases.Reach(self.build.folder, self.build.link_command("tests/unit_tests"))
 
     def unit(self, source, program, passed):
-        """What finds it of the quick tests, if they are not known to pass, and of the slow ones."""
+        """The test that notices the mutant: among the quick ones, unless they are known to pass, or
+        the slow ones."""
         with Judge.learning:
             if self.reach is None:
                 self.learn()
@@ -264,7 +265,7 @@ class Judge:
         return None
 
     def shared(self, source, made):
-        """Tests that ask the shared libraries, which those of the mutant stand in for."""
+        """Runs tests that use the shared libraries, with the mutant's libraries in their place."""
         core = source.startswith("lib/core")
         name = "libperfmap.so" if core else "libperfmap-profile.so"
         library = next(self.build.folder.glob(f"lib/**/{name}.*.*.*"))
@@ -277,10 +278,11 @@ class Judge:
         return found or (self.ctest(rf"^live\.({live})") if live else None)
 
     def ctest(self, pattern):
-        """The test of this pattern that fails, and fails again: live ones depend on the machine."""
+        """The test matching the pattern that fails repeatedly, because live tests depend on the
+        machine."""
         command = ["ctest", "--test-dir", str(self.build.folder), "-j", str(os.cpu_count()),
                    "--timeout", "120", "--stop-on-failure", "-R"]
-        with open(self.build.folder / "Testing.lock", "w") as lock:  # they write where they are
+        with open(self.build.folder / "Testing.lock", "w") as lock:  # tests write there
             fcntl.flock(lock, fcntl.LOCK_EX)
             seconds = self.patience(pattern, [*command, pattern])
             env = {**self.environment, "LD_LIBRARY_PATH": str(self.place / "lib")}
@@ -296,7 +298,8 @@ class Judge:
         return None
 
     def __call__(self, mutant, text, passed):
-        """(result, by what). passed: the level of tests that are known to notice nothing, or None."""
+        """(result, by what). passed: the level of tests that are known not to notice the mutant, or
+        None."""
         lines = text.split("\n")
         lines[mutant.line - 1] = mutant.after
         shutil.rmtree(self.place / "tmp", ignore_errors=True)
@@ -325,7 +328,7 @@ class Journal:
             for line in self.path.read_text().splitlines():
                 try:
                     entry = json.loads(line)
-                except ValueError:  # torn where a run was killed
+                except ValueError:  # incomplete because a run was killed
                     continue
                 self.known[entry["key"]] = entry
 
@@ -334,7 +337,7 @@ class Journal:
         return digest(mutant.path, str(mutant.line), mutant.after, text)
 
     def find(self, mutant, text, level):
-        """(result, by what), where it is known for tests of this level."""
+        """(result, by what) if it is known for tests of this level."""
         entry = self.known.get(self.key(mutant, text))
         passed = self.passed(mutant, text)
         if not entry or (entry["result"] == "survived" and
@@ -343,7 +346,7 @@ class Journal:
         return entry["result"], entry["by"]
 
     def passed(self, mutant, text):
-        """The level of tests that it is known to survive, or None."""
+        """The level of tests that the mutant is known to survive, or None."""
         entry = self.known.get(self.key(mutant, text), {"result": None})
         return entry["level"] if entry["result"] == "survived" and entry["tests"] == self.tests else None
 
@@ -356,7 +359,7 @@ class Journal:
 
 
 def choose(paths, seed, line):
-    """All mutants in the seed's order, and the texts of their files."""
+    """All mutants in the order of the seed, and the texts of their files."""
     texts = {path: (ROOT / path).read_text() for path in sources(paths)}
     found = {(mutant.path, mutant.line, mutant.after): mutant for path, text in texts.items()
              for mutant in mutations.mutants(path, text) if line in (None, mutant.line)}
@@ -365,7 +368,7 @@ def choose(paths, seed, line):
 
 
 def judged_in_order(arguments, order, texts, place):
-    """(mutant, known, result, by, seconds) of each, some of which are judged at the same time."""
+    """(mutant, known, result, by, seconds) of each mutant. Several are tested in parallel."""
     level = arguments.tests
     journal = Journal(arguments.fresh)
     judges = queue.SimpleQueue()
@@ -393,7 +396,7 @@ def judged_in_order(arguments, order, texts, place):
         try:
             for mutant in order:
                 running.append(pool.submit(judge, mutant))
-                if len(running) == 8 * arguments.jobs:  # a long one does not delay the others
+                if len(running) == 8 * arguments.jobs:  # slow ones must not delay others
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()

@@ -1,7 +1,7 @@
-"""One-line changes of C++ text that tests should notice. Used by mutants.py.
+"""One-line changes of C++ code that tests should notice. Used by mutants.py.
 
-The text is expected as clang-format leaves it: binary operators have a space on either side, the
-brackets of templates and the `&&` of references have not.
+The code must be formatted by clang-format: binary operators have a space on both sides, but the
+brackets of templates and the `&&` of references do not.
 """
 import re
 from typing import NamedTuple
@@ -19,7 +19,7 @@ WORDS = {"true": "false", "false": "true", "min": "max", "max": "min",
          "lower_bound": "upper_bound", "upper_bound": "lower_bound"}
 WORD = re.compile(r"(?<!\w)(?:true|false|(?<=std::)(?:min|max|lower_bound|upper_bound))(?!\w)")
 CONDITION = re.compile(r"\b(if|while) \(")
-# An assignment to something that is there, a call, a step, or the end of a loop.
+# An assignment to an existing variable, a call, an increment, or the end of a loop.
 STATEMENT = re.compile(
     r"\s*(?:[\w.:\[\]*]+(?:->[\w.\[\]]+)* (?:[-+|&^]|<<|>>)?= [^;]*"
     r"|(?!return\b|throw\b|delete\b)[\w.:]+(?:->[\w.]+)*(?:<[\w:, ]+>)?\([^;]*\)"
@@ -32,8 +32,8 @@ PLAIN = {"{}", "0", "false", "true", "std::nullopt", "nullptr"}
 
 class Mutant(NamedTuple):
     path: str
-    line: int  # from 1
-    before: str  # the whole line
+    line: int  # starting with 1
+    before: str  # the complete line
     after: str
 
     def change(self):
@@ -41,7 +41,8 @@ class Mutant(NamedTuple):
 
 
 def blank(match):
-    """Spaces for what is no code; strings keep their quotes, so that they stay an operand."""
+    """Replaces everything that is not code by spaces. Strings keep their quotes, so that they
+    remain operands."""
     text = match[0]
     if text[0] == '"':
         return '"' + " " * (len(text) - 2) + '"'
@@ -49,7 +50,7 @@ def blank(match):
 
 
 def closing(text, opening):
-    """Where the bracket at `opening` is closed, on this line, or -1."""
+    """The position of the bracket that closes the one at `opening` on this line, or -1."""
     depth = 0
     for at in range(opening, len(text)):
         depth += (text[at] in "([{") - (text[at] in ")]}")
@@ -69,7 +70,7 @@ def numbers(code):
 
 
 def conditions(code):
-    """(begin, end, what surrounds the condition, the condition)."""
+    """(begin, end, text around the condition, the condition)."""
     for match in CONDITION.finditer(code):
         begin = match.end()
         end = closing(code, begin - 1)
@@ -77,7 +78,7 @@ def conditions(code):
             continue
         begin = max(begin, code.rfind("; ", begin, end) + 2)
         condition = code[begin:end]
-        if re.search(r"[^=!<>]=(?!=)", condition):  # it declares something
+        if re.search(r"[^=!<>]=(?!=)", condition):  # a declaration
             continue
         if "&&" in condition or "||" in condition or not re.search("[!=]=", condition):
             yield begin, end, f"!({condition})", condition
@@ -86,7 +87,7 @@ def conditions(code):
 
 
 def edits(code):
-    """(begin, end, replacement) of what is changed in place."""
+    """(begin, end, replacement) of changes within a line."""
     if UNTOUCHED.match(code):
         return
     for match in OPERATOR.finditer(code):
@@ -106,7 +107,7 @@ def edits(code):
 
 
 def mutants(path, text):
-    """Every change of this file, in the order of its lines."""
+    """All changes of this file, in the order of its lines."""
     code = NOT_CODE.sub(blank, text).split("\n")
     lines = text.split("\n")
     ends_statement = True

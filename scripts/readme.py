@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the tour of README.md, prints it, and fails where a line differs: readme.py PERFMAP
+"""Runs the tour of README.md, prints it, and fails if a line differs: readme.py PERFMAP
 
 The commands of the console blocks run in a copy of tests/wild/node. With UPDATE_README=1 in the
 environment the outputs in README.md are rewritten instead.
@@ -20,7 +20,8 @@ BLOCK = re.compile(r"(?s)```console\n(.*?)```")
 
 
 def copy_inputs(place):
-    """The files as a checkout has them, whatever the umask was: lint knows who may write a map."""
+    """Copies the input files with fixed modes, whatever the umask was: lint reports maps that
+    others may write."""
     for folder in ("node", "tally", "pypy"):
         shutil.copytree(ROOT / "tests/wild" / folder, place / folder, symlinks=True)
     for path in (place, *place.rglob("*")):
@@ -37,7 +38,7 @@ def output_of(perfmap, command, folder):
 
 
 def tour(perfmap, text, folder):
-    """(what leads to a block, the block as README.md has it, as it is now) of each."""
+    """(text before a block, the block in README.md, the block as it is now) of each."""
     for block in BLOCK.finditer(text):
         before = text[:block.start()].rstrip()
         lead = before[before.rfind("\n\n") + 2:]

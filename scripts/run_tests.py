@@ -2,12 +2,12 @@
 """Runs the tests of builds and counts them: run_tests.py run BUILD [CTEST-ARGUMENT...]
                                          run_tests.py summary BUILD...
 
-`run` runs ctest, and exits as it does. `summary` prints what the last run of each build skipped, with
-the reasons, and, as its last line, how many tests passed, failed and were skipped in all of them. A
-test says that it, or one of its cases, cannot run here in a line that begins with "skipped:" or
-"skipped in part:", followed by the reason; such lines count, too.
+`run` runs ctest and has the same exit status. `summary` prints the tests that the last run of each
+build skipped, with reasons, and as its last line how many tests passed, failed and were skipped in
+all builds. A test reports that it, or one of its cases, cannot run here by a line that begins with
+"skipped:" or "skipped in part:", followed by the reason. Such lines count, too.
 
-With PERFMAP_LIVE=off in the environment tests find no real runtime and no browser in their PATH.
+With PERFMAP_LIVE=off in the environment, tests find no real runtime and no browser in their PATH.
 """
 import os
 import pathlib
@@ -26,7 +26,7 @@ REASON = re.compile(r"^\s*skipped(?: in part)?: (.*)$", re.M)
 
 
 def path_without_runtimes(folder):
-    """A PATH of one folder, with links to all programs of the present one but the runtimes."""
+    """A PATH of one folder with links to all programs of the current one except the runtimes."""
     for place in os.environ["PATH"].split(":"):
         try:
             programs = os.listdir(place or ".")
@@ -34,7 +34,7 @@ def path_without_runtimes(folder):
             continue
         for name in programs:
             link, program = pathlib.Path(folder, name), pathlib.Path(place, name).absolute()
-            # A compiler that is ccache's looks for the real one further on in its PATH.
+            # ccache's compiler links search the real compiler in the rest of PATH.
             hidden = RUNTIMES.fullmatch(name) or (name != "ccache" and program.resolve().name == "ccache")
             if not hidden and not link.is_symlink():
                 link.symlink_to(program)
@@ -49,13 +49,13 @@ def run(build, arguments):
     environment = dict(os.environ)
     with tempfile.TemporaryDirectory() as folder:
         if environment.get("PERFMAP_LIVE") == "off":
-            os.chmod(folder, 0o755)  # tests that are another user for a while look there, too
+            os.chmod(folder, 0o755)  # tests that temporarily act as another user search there, too
             environment["PATH"] = path_without_runtimes(folder)
         return subprocess.run([shutil.which("ctest"), *command[1:]], env=environment).returncode
 
 
 def results_of(build):
-    """(passed, failed, skipped) and the reasons, each with the test's name."""
+    """(passed, failed, skipped) and the reasons, each with the name of its test."""
     counts, reasons = [0, 0, 0], []
     results = ROOT / "build" / build / "tests.xml"
     if not results.exists():

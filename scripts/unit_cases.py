@@ -1,8 +1,8 @@
-"""Which unit and property tests to run against a change, and in which order. Used by mutants.py.
+"""Selects and orders the unit and property tests to run against a change. Used by mutants.py.
 
-A few tests take nearly all of the time, and the quick ones find most changes: so they run first. A
-test that cannot reach a source is left out: no symbol leads from the test's object to the source's,
-by any number of objects between them.
+A few tests take nearly all of the time, and the quick ones notice most changes, so they run first.
+Tests that cannot reach a source are left out: no chain of symbols leads from the test's object
+through other objects to the source's object.
 """
 import os
 import pathlib
@@ -11,7 +11,7 @@ import subprocess
 import xml.etree.ElementTree as ElementTree
 from typing import NamedTuple
 
-LIMITS = (1e-3, 1e-2, 1.0)  # of the time of all tests: what one of each group takes at most
+LIMITS = (1e-3, 1e-2, 1.0)  # upper limits of each group, as fractions of the time of all tests
 
 
 class Case(NamedTuple):
@@ -21,7 +21,7 @@ class Case(NamedTuple):
 
 
 def parse(text):
-    """The cases that Catch2's XML reporter lists; none where the text is something else."""
+    """The cases that Catch2's XML reporter lists; none if the text is not such a list."""
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError:
@@ -32,7 +32,7 @@ def parse(text):
 
 
 def symbols(folder, objects):
-    """{object: (symbols it defines, symbols it wants, whether it runs code before main)}."""
+    """{object: (symbols it defines, symbols it uses, whether it runs code before main)}."""
     listed = subprocess.run(["nm", "-P", *objects], cwd=folder, capture_output=True, text=True,
                             check=True).stdout
     found, name = {}, objects[0]
@@ -54,7 +54,7 @@ def symbols(folder, objects):
 
 
 class Reach:
-    """Which test files may run code of which sources."""
+    """Maps test files to the sources whose code they may run."""
 
     def __init__(self, folder, link_command):
         objects = [word for word in link_command if word.endswith(".o")]
@@ -89,10 +89,9 @@ class Reach:
 
 
 def groups(cases, near, reach):
-    """[(whether they are slow, the cases of a run)], those that find most in the least time first.
-
-    near: stems of the files that test the source; reach: stems of those that may, or None for all.
-    """
+    """[(whether they are slow, the cases of a run)], ordered by expected success per time. near:
+    stems of the files that test the source; reach: stems of the files that may reach it, or None
+    for all."""
     total = sum(case.seconds for case in cases)
     found, least = [], -1.0
     for limit in LIMITS:
@@ -107,6 +106,6 @@ def groups(cases, near, reach):
 
 
 def write(path, cases):
-    """The file from which Catch2 takes the titles of the tests to run."""
+    """Writes the file from which Catch2 reads the titles of the tests to run."""
     escaped = (re.sub(r'([\\\\",\[\]])', r"\\\1", case.title) for case in cases)
     path.write_text("".join(f'"{title}"\n' for title in escaped))

@@ -4,12 +4,12 @@
 
 namespace perfmap::bench {
 
-/// The program, and the inputs of all figures.
+/// The program, and the inputs of all rows.
 struct Files {
   std::string program;
   std::string plain;   ///< a million entries, no overlaps
-  std::string reused;  ///< a million, a fifth of them over earlier ones
-  std::string large;   ///< ten million
+  std::string reused;  ///< a million entries, a fifth of them over earlier ones
+  std::string large;   ///< ten million entries
   std::string out;
 };
 

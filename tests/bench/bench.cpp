@@ -1,6 +1,6 @@
-// Prints a table, one row a figure, each with its ratio to a limit that is measured in the same run
-// on the same bytes: bench PERFMAP [AREA…]. Takes about two minutes and 3 GB below /tmp. Exits with
-// 1 where a program fails, or answers wrongly: such a row has no figure.
+// Prints a table with one row per figure. Each has a ratio to a limit that is measured in the same
+// run on the same bytes: bench PERFMAP [AREA…]. Takes about two minutes and 3 GB below /tmp. Exits
+// with status 1 if a program fails or gives a wrong result; such a row has no figure.
 
 #include <algorithm>
 #include <array>
@@ -33,8 +33,8 @@ void write_maps(const bench::Files& files) {
 struct Area {
   std::string_view name;
   void (*run)(const bench::Files& files);
-  bool one_core = true;    // children included; threads get all of them
-  bool reads_maps = true;  // those of Files
+  bool one_core = true;    // including its children; threads get all cores
+  bool reads_maps = true;  // the maps of Files
 };
 
 constexpr std::array kAreas = {

@@ -21,7 +21,7 @@ struct Line {
   std::string name;
 };
 
-/// One in the middle of the file, so that no scan ends early.
+/// A line in the middle of the file, so that no scan ends early.
 Line some_line(const std::string& map) {
   std::ifstream file(map);
   std::string line;
@@ -46,7 +46,7 @@ std::string name_at(const Index& index, Address address) {
   return entry ? std::string(entry->name) : std::string();
 }
 
-/// The map that a command has written answers as those do that it read.
+/// Expects that the map that a command wrote gives the same names as the maps that it read.
 void expect_same_answers(const std::string& what, const std::string& written,
                          const std::vector<std::string>& read) {
   const Index made = index_of({written});
@@ -66,7 +66,7 @@ std::uint64_t lines_of(const std::string& path) {
   return count;
 }
 
-/// Copies as CPython's PyUnstable_CopyPerfMapFile does: 4 KiB at a time.
+/// Copies like CPython's PyUnstable_CopyPerfMapFile: 4 KiB at a time.
 void copy_plainly(const std::string& from, const std::string& to) {
   const int source = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
   const int target = ::open(to.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -80,7 +80,7 @@ void copy_plainly(const std::string& from, const std::string& to) {
 
 using Work = std::function<void()>;
 
-/// Without the file of the round before.
+/// Removes the output of the previous round first.
 Work fresh(const Files& files, Work work) {
   return [&files, work = std::move(work)] {
     std::filesystem::remove(files.out);
@@ -102,7 +102,7 @@ void bench_resolve(const Files& files) {
             resolve.ratio, 1.5);
 }
 
-/// A command that writes a map, against sort.
+/// Compares a command that writes a map with sort.
 void bench_writing(const Files& files, const std::string& command, const std::string& figure,
                    int rounds, const std::vector<std::string>& maps) {
   std::vector<std::string> ours = {files.program, command};

@@ -21,7 +21,7 @@ Jitdump open_dump(const std::string& path) {
   return Jitdump(*std::move(input));
 }
 
-/// What any reader has to do at least: from size to size.
+/// The minimal work of any reader: from record size to record size.
 std::uint64_t walk_prefixes(std::string_view bytes) {
   std::uint64_t sum = 0;
   for (std::size_t at = JitdumpHeader::kSize; at < bytes.size();) {
@@ -66,7 +66,7 @@ std::vector<Load> loads_of(const Jitdump& dump) {
   return loads;
 }
 
-/// An address of some LOAD, at some time after it.
+/// Addresses of random LOADs, at random times after them.
 std::vector<AddressAtTime> questions(const std::vector<Load>& loads, std::size_t count) {
   std::mt19937_64 random(7);
   const std::uint64_t end = loads.back().time + 1000;
@@ -94,7 +94,7 @@ void check(const Timeline& timeline, const std::vector<Load>& loads,
   }
 }
 
-/// Beside what a look-up takes, what a binary search in the same addresses does, without times.
+/// Compares look-ups with a binary search in the same addresses without times.
 Paired compare_finds(const Timeline& timeline, const std::vector<Load>& loads,
                      const std::vector<AddressAtTime>& asked) {
   std::vector<Address> begins;
@@ -114,8 +114,8 @@ Paired compare_finds(const Timeline& timeline, const std::vector<Load>& loads,
       });
 }
 
-/// Building and asking. What is asked for are absolute figures; beside them stands what else takes
-/// as long on this machine.
+/// Building and looking up. The targets are absolute; next to them is other work on this machine
+/// for comparison.
 void bench_timeline(const std::string& path, const std::string& what, double max_ms,
                     double max_bytes, double max_ns) {
   const Paired build = compare(

@@ -45,7 +45,7 @@ std::uint64_t monotonic() noexcept {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-/// A log of one loop.
+/// A log with one loop.
 struct Log {
   Log(const std::string& path, std::int32_t clock, std::string_view name) {
     perfmap_jitlog_options options{};
@@ -69,7 +69,7 @@ struct Log {
   std::uint32_t loop = 0;
 };
 
-/// What an event cannot do without: the time, and a store.
+/// The minimal work of an event: reading the time, and a store.
 struct Bare {
   struct Event {
     std::uint64_t tick;
@@ -92,7 +92,7 @@ double median(std::vector<double> values) {
   return values[kBuffers / 2];
 }
 
-/// All but the last events of a buffer, whose writing is left out.
+/// Times only events that fit into the buffer, so that writing is left out.
 template <class Clock>
 Paired compare_events(const std::string& path, std::int32_t clock, Clock now) {
   const Log log(path + ".log", clock, kShortLoop);
@@ -129,11 +129,11 @@ void write_plainly(const std::string& path, const std::string& text) {
   ::close(fd);
 }
 
-/// The log, and its bytes written plainly: CPU time.
+/// CPU time of writing the log, and of writing its bytes directly.
 Paired compare_written(const std::string& path, std::string_view loop) {
   const std::string log_path = path + ".log";
   const auto write_log = [&] {
-    std::filesystem::remove(log_path);  // it takes longer to empty one
+    std::filesystem::remove(log_path);  // truncating a file takes longer
     const Log log(log_path, PERFMAP_JITLOG_COUNTER, loop);
     for (int i = 0; i < kBuffers; ++i) log.record(kBuffer);
   };

@@ -52,7 +52,7 @@ void bench_lines(const Files&) {
   const Paired one = compare_cpu(15, ours(1), llvm(1));
   print_row("of one, the whole process, against the same", ms(one.ours_ms), ms(one.limit_ms),
             one.ratio, 2);
-  // Its start counts once: 10 000 addresses would take minutes.
+  // Its start-up counts once: 10 000 addresses would take minutes.
   const Paired slow = compare_cpu(3, ours(10000), [] {
     const auto of = [](int count) {
       return cpu_ms({"eu-addr2line", "-fi", "-e", kProgram}, addresses(count));

@@ -20,10 +20,10 @@ volatile std::uint64_t sink;
 struct Table {
   std::string file;
   std::vector<Address> begins;
-  std::vector<Address> asked;  ///< within functions, at random
+  std::vector<Address> asked;  ///< random, within functions
 };
 
-/// Functions as compilers leave them: of all sizes, at multiples of 16, with long names.
+/// Functions as compilers emit them: of all sizes, at multiples of 16, with long names.
 Table large_table() {
   std::mt19937_64 random(3);
   std::vector<test::TestSymbol> symbols;

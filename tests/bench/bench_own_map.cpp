@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kEntries = 240'000;
 
-/// The own map of a build of the library, in a directory of its own.
+/// The own map of one build of the library, in a separate directory.
 class Build {
  public:
   Build(const char* library, std::string directory) : directory_(std::move(directory)) {

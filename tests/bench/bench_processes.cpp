@@ -1,5 +1,5 @@
-// One tracker, many processes that map the same libraries: files are opened once, and what a
-// process costs is its regions.
+// One tracker and many processes that map the same libraries: files are opened once, and a process
+// costs only its regions.
 
 #include <fcntl.h>
 #include <fstream>
@@ -58,12 +58,12 @@ double heap_bytes() {
 }
 
 struct Taken {
-  double bytes = 0;            ///< heap, and what the modules hold
+  double bytes = 0;            ///< heap, and the bytes held by the modules
   std::uint64_t opened = 0;    ///< by the cache
-  std::uint64_t distinct = 0;  ///< files that are mapped to be executed, and one vdso
+  std::uint64_t distinct = 0;  ///< executable files, and one vdso
 };
 
-/// Every executable file of every process is opened, and asked for a symbol.
+/// Opens every executable file of every process and looks up a symbol in it.
 Taken follow(const std::vector<pid_t>& pids) {
   std::set<std::pair<std::uint64_t, std::uint64_t>> files;
   bool has_vdso = false;
@@ -86,7 +86,7 @@ Taken follow(const std::vector<pid_t>& pids) {
     }
   }
   const ModuleCache::Statistics statistics = cache.statistics();
-  // The set above is ours, not the library's.
+  // Subtract the set above, which does not belong to the library.
   constexpr double kNode = 64;
   return {heap_bytes() - before - static_cast<double>(files.size()) * kNode +
               static_cast<double>(statistics.bytes),

@@ -1,4 +1,4 @@
-// Logs of PyPy: totals of a gigabyte against counting its lines, and against a script.
+// PyPy logs: totals of a gigabyte, compared with counting its lines and with a script.
 
 #include <fcntl.h>
 #include <filesystem>
@@ -49,7 +49,7 @@ void against_wc(const std::string& figure, const std::string& program, const std
   print_row(figure, ours, ms(paired.limit_ms), paired.ratio, 5);
 }
 
-/// All ticks, and those outside of loops, as the script adds them up.
+/// Expects the same total ticks and ticks outside loops as the script computes.
 void expect_totals(const std::string& program, const std::string& log) {
   const std::string json = output_of({program, "pypylog", "--format", "json", log});
   std::istringstream script(output_of({"python3", PERFMAP_READ_PYPYLOG, log}));

@@ -31,7 +31,7 @@ Command addresses(const Files& files, const std::string& data) {
   return {files.program, "stacks", data, "--addresses", "--format", "perf-script"};
 }
 
-/// Frames of perf's text, and those of them that have names.
+/// Frames in perf's text format, and how many of them have names.
 struct Frames {
   std::uint64_t all = 0;
   std::uint64_t named = 0;
@@ -51,14 +51,14 @@ Frames frames_of(const Command& command) {
   return frames;
 }
 
-/// Where perf has more of them than we, the row has no figure.
+/// If perf has more frames, the row has no figure.
 void expect_frames(const std::string& what, std::uint64_t ours, std::uint64_t theirs) {
   std::printf("  (%s: %" PRIu64 ", of perf %" PRIu64 ")\n", what.c_str(), ours, theirs);
   expect(ours > 0 && static_cast<double>(ours) >= 0.999 * static_cast<double>(theirs),
          "perf has more " + what);
 }
 
-/// How many times as much CPU time the others take.
+/// Prints how many times as much CPU time the other commands take.
 void print_times(const std::string& figure, int rounds, const Command& ours,
                  const std::vector<Command>& theirs, double reach) {
   const auto all = [&] {
@@ -82,8 +82,8 @@ std::size_t unwind_all(const test::RecordedUsers& users, Unwinder& unwinder) {
   return count;
 }
 
-/// Both know where everything is; neither has unwound anything yet in the round that does not
-/// count.
+/// Both know all mappings and files before. The first round, which does not count, unwinds for the
+/// first time.
 void bench_unwinding(const std::string& name) {
   test::RecordedUsers users(recording(name));
   Unwinder ours;
@@ -108,7 +108,7 @@ void bench_unwinding(const std::string& name) {
               our_frames, their_frames);
 }
 
-/// Of the samples whose copy of the stack is not full.
+/// Counts only samples whose copy of the stack is not full.
 void print_rooted(const std::string& name) {
   const test::RecordedUsers users(recording(name));
   Unwinder unwinder;
@@ -132,7 +132,8 @@ struct Memory {
   double samples;
 };
 
-/// What is neither the recording's nor ELF files' bytes, at its most, as of each round of records.
+/// The maximum of memory that is neither bytes of the recording nor of ELF files, taken after each
+/// round of records.
 Memory memory_of_reading(const std::string& path) {
   ModuleCache cache;
   StackOptions options;
@@ -152,7 +153,7 @@ Memory memory_of_reading(const std::string& path) {
 }
 
 void print_memory(const std::string& name) {
-  // In a process of its own, and without what was freed before it began.
+  // In a separate process, without memory that was freed before.
   ::malloc_trim(0);
   void* const shared =
       ::mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -191,7 +192,7 @@ void bench_whole_runs(const Files& files) {
   }
 }
 
-/// From the recording to named stacks, jitdump included.
+/// From the recording to stacks with names, including the jitdump.
 void bench_names(const Files& files) {
   const std::string data = recording("node");
   const std::string injected = kPlace + "/injected.data";
@@ -223,12 +224,12 @@ void bench_stacks(const Files& files) {
   }
 }
 
-/// What threads make faster, and what perf leaves to addr2line, which works beside it.
+/// Work that threads speed up, and that perf leaves to addr2line in parallel.
 void bench_stacks_threads(const Files& files) {
   if (!has("debug")) return;
   const std::string data = recording("debug");
   const Command ours = {files.program, "stacks", data, "--inlines", "--format", "perf-script"};
-  // perf leaves the work to addr2line, whose time does not count as its own.
+  // perf leaves the work to addr2line, whose CPU time is not counted as perf's.
   const Paired found = compare(
       3, [&] { run(ours); },
       [&] {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kCalls = 20'000'000;
 
-/// As little as an evaluator can do, so that what is measured is the call.
+/// The minimal evaluator, so that only the call is measured.
 [[gnu::noinline]] void* evaluate(void* first, void*, void*) { return first; }
 
 template <class Call>

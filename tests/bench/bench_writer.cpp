@@ -43,7 +43,7 @@ void write_ours(MapWriter& writer, int count) {
 
 constexpr Address kStart = 0x7f3529fcf000;
 
-/// A function of a dump: as large as those that V8 writes are on the average, with a few lines.
+/// A function of a dump: with V8's average code size, and a few lines.
 struct Function {
   std::string code = std::string(352, '\xcc');
   std::vector<LineRecord> lines;
@@ -67,7 +67,7 @@ void load_ours(const std::string& path, const Function& function) {
   }
 }
 
-/// The bytes of one call, all but the code.
+/// The bytes of one call without the code.
 std::string records_of(const std::string& path, const Function& function) {
   std::filesystem::remove(path);
   auto writer = JitdumpWriter::open(path, {.pid = 42, .marker = false, .close_record = false});

@@ -11,7 +11,7 @@
 namespace perfmap::bench {
 namespace {
 
-/// find_elf() is told nothing of its unwinder.
+/// Global because find_elf() gets no pointer to its unwinder.
 std::map<std::string, Elf*>& shared_elves() {
   static std::map<std::string, Elf*> elves;
   return elves;
@@ -77,7 +77,7 @@ bool DwflUnwinder::read_memory(Dwfl*, Dwarf_Addr address, Dwarf_Word* result, vo
 }
 
 bool DwflUnwinder::set_registers(Dwfl_Thread* thread, void* space) {
-  // Of each DWARF register, perf's number.
+  // perf's number of each DWARF register.
   constexpr std::array kOfDwarf = {0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8};
   const UserRegisters& sampled = static_cast<Space*>(space)->sample->registers;
   std::array<Dwarf_Word, kOfDwarf.size()> values{};
@@ -90,7 +90,7 @@ DwflUnwinder::File& DwflUnwinder::file_of(const std::shared_ptr<const Module>& m
   File& file = files_[module.get()];
   if (file.elf != nullptr) return file;
   file.module = module;
-  // Bytes that are there already: no descriptor, no reading.
+  // Uses the bytes in memory: no descriptor, no reading.
   const std::string_view bytes = module->bytes();
   file.elf = ::elf_memory(const_cast<char*>(bytes.data()), bytes.size());
   shared_elves()[name_of(*module)] = file.elf;

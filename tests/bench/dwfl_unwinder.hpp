@@ -11,8 +11,8 @@
 
 namespace perfmap::bench {
 
-/// What elfutils makes of the same samples, used as well as it can be: a Dwfl for each address
-/// space, attached once, whose modules share the Elf of a file with those of all others.
+/// Unwinds the same samples with elfutils, used as efficiently as possible: one Dwfl per address
+/// space, attached once, and one Elf per file, shared by all modules.
 class DwflUnwinder {
  public:
   DwflUnwinder() = default;
@@ -21,9 +21,9 @@ class DwflUnwinder {
   ~DwflUnwinder();
 
   using ModuleOf = std::function<std::shared_ptr<const Module>(const Region& region)>;
-  /// Makes the address space known.
+  /// Prepares the address space of a sample.
   void prepare(const test::RecordedUser& user, const ModuleOf& module_of);
-  /// Answers how many frames there are.
+  /// Returns the number of frames.
   std::size_t unwind(const test::RecordedUser& user);
 
  private:
@@ -31,7 +31,7 @@ class DwflUnwinder {
     Dwfl* dwfl = nullptr;
     const test::RecordedUser* sample = nullptr;
   };
-  /// Of a file, for all address spaces.
+  /// A file, shared by all address spaces.
   struct File {
     Elf* elf = nullptr;
     std::shared_ptr<const Module> module;

@@ -32,7 +32,7 @@ std::string text_of(const std::vector<std::string>& command) {
   return text;
 }
 
-/// What wait4() says of a program that has run to its end; its output goes to `out`.
+/// The wait4() status of a program after it has ended; its output goes to `out`.
 int status_of(const std::vector<std::string>& command, const std::string& input,
               const std::string& out, bool c_locale, rusage& usage) {
   std::vector<char*> arguments;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Makes what bench_lines.cpp measures, unless it is there: prepare_lines.py DIR
+"""Makes the inputs of bench_lines.cpp unless they exist: prepare_lines.py DIR
 
-A program of 40 units with about 45 MB of .debug_info (some minutes), and random addresses of it.
+A program of 40 units with about 45 MB of .debug_info (takes some minutes), and random addresses in
+it.
 """
 import pathlib
 import subprocess

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Records what bench_stacks.cpp measures, unless it is there: prepare_stacks.py DIR
+"""Records the inputs of bench_stacks.cpp unless they exist: prepare_stacks.py DIR
 
-Prints what cannot be recorded here, and why.
+Prints what cannot be recorded on this machine, and why.
 """
 import pathlib
 import shutil
@@ -27,7 +27,7 @@ def static():
 
 
 def debug():
-    """Of a program with much debug information, that of prepare_lines.py."""
+    """A program with much debug information, from prepare_lines.py."""
     work, units = place.parent / "lines", 40
     if not (work / "program").exists():
         print(f"compiling a program of {units} units, which takes some minutes", flush=True)
@@ -58,7 +58,7 @@ def node():
 
 
 def small():
-    """Of an interpreter, with the libraries that such have."""
+    """An interpreter with its libraries."""
     code = "import json, re, decimal, ssl\nfor i in range(7000): json.loads(json.dumps({str(j): [j] for j in range(60)}))"
     recorded.record(place / "small.data", ["python3", "-c", code], frequency=499)
 

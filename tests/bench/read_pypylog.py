@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Totals of a log of PyPy in hexadecimal ticks, as a script would make them: read_pypylog.py LOG
+"""Totals of a PyPy log with hexadecimal ticks, as a script would compute them: read_pypylog.py LOG
 
-Ticks of each loop by its jit-profile sections, and of each category without the sections inside it. Takes
-what logs hold: threads, colours, sections that do not end, times that run backwards.
+Ticks of each loop by its jit-profile sections, and of each category without its inner sections.
+Handles threads, colours, sections without an end, and ticks that run backwards.
 """
 import re
 import sys
@@ -12,7 +12,7 @@ SECTION = re.compile(COLOUR + r"(?:(\d+)# )?" + COLOUR + r"\[([0-9a-fA-F]+)\] (?
                      COLOUR + r"\r?$")
 PREFIX = re.compile(COLOUR + r"(?:(\d+)# )?" + COLOUR)
 categories, loops, entered, threads = {}, {}, {}, {}
-waiting = {}  # threads in a jit-profile section that has named no loop yet
+waiting = {}  # threads in a jit-profile section that has not named a loop yet
 
 
 class Thread:

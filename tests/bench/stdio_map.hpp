@@ -14,7 +14,7 @@ constexpr std::uintptr_t kCode = 0x7f3529fcf759;
 constexpr unsigned kCodeSize = 0xb;
 constexpr const char* kCodeName = "py::handler_of_requests:/srv/app/server.py";
 
-/// Calls work(COUNT) in so many threads, this one included, which share `entries`.
+/// Calls work(COUNT) in this many threads, including this one, which share `entries`.
 template <class Work>
 void in_threads(int threads, int entries, Work work) {
   std::vector<std::thread> others;
@@ -23,7 +23,7 @@ void in_threads(int threads, int entries, Work work) {
   for (std::thread& other : others) other.join();
 }
 
-/// A perf map as CPython writes it: for each entry a lock, fprintf(3), fflush(3).
+/// A perf map written like CPython does: a lock, fprintf(3) and fflush(3) for each entry.
 class StdioMap {
  public:
   explicit StdioMap(const std::string& path);

@@ -1,4 +1,4 @@
-/* What the tests of the C interface have in common. */
+/* Shared by the tests of the C interface. */
 #ifndef PERFMAP_TEST_CHECK_H
 #define PERFMAP_TEST_CHECK_H
 

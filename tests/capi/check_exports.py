@@ -1,4 +1,4 @@
-"""The C header, the version script, the library and the C test have to name the same functions:
+"""The C header, the version script, the library and the C tests must name the same functions:
 check_exports.py HEADER SCRIPT LIBRARY TEST..."""
 import re
 import subprocess

@@ -1,4 +1,4 @@
-// The variant for systems without perf maps: everything succeeds and nothing is written.
+// The variant for systems without perf maps: all calls succeed and nothing is written.
 
 #include <filesystem>
 #include <string>

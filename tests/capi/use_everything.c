@@ -1,4 +1,4 @@
-/* Uses every function of perfmap.h; compiled as strict C99. Run in a directory of its own. */
+/* Uses every function of perfmap.h; compiled as strict C99. Run in a separate directory. */
 #include <errno.h>
 #include <perfmap.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static void use_writer(void) {
   perfmap_writer_free(NULL);
 }
 
-/* The record's bytes are checked in C++; here, that the parts come through. */
+/* The bytes of records are tested in C++; this tests that all fields are passed through. */
 static void use_timeline(const char* path) {
   perfmap_timeline* timeline = NULL;
   perfmap_code code;
@@ -138,7 +138,7 @@ static void use_jitdump(void) {
   remove(own);
 }
 
-/* Truncates a mapped file; whoever looks then lives on, and is told. */
+/* Truncates a mapped file: the next access does not crash, and reports an error. */
 static void use_guard(void) {
   perfmap_truncation_guard* guard = NULL;
   perfmap_map* map = NULL;
@@ -198,7 +198,7 @@ static void use_map(void) {
   CHECK(hits == 1 && found[0].name_size == 3 && found[1].name == NULL);
   perfmap_map_free(map);
   map = map_of("1000 100 outer\n2000 10 next\n");
-  offset = 3; /* within a line, whose rest is no entry */
+  offset = 3; /* inside a line, whose rest is not an entry */
   CHECK(perfmap_map_next(map, &offset, &entry) == PERFMAP_OK);
   CHECK(entry.start == 0x2000 && entry.offset == 15);
   perfmap_map_free(map);

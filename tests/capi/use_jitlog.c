@@ -1,4 +1,4 @@
-/* Uses every perfmap_jitlog_* function; compiled as strict C99. Run in a directory of its own. */
+/* Uses every perfmap_jitlog_* function; compiled as strict C99. Run in a separate directory. */
 #include <perfmap.h>
 #include <unistd.h>
 

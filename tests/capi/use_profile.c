@@ -1,4 +1,4 @@
-/* Every function of perfmap_profile.h, as a C99 program sees it. */
+/* Uses every function of perfmap_profile.h except those for stacks; compiled as strict C99. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -69,7 +69,7 @@ static void use_events(void) {
   CHECK(perfmap_tracker_find_pid(tracker, 9, refuse_it, NULL, &process, NULL) == PERFMAP_E_REFUSED);
   perfmap_tracker_end(tracker);
 
-  /* The old image counts until the new program maps something. */
+  /* After exec the old mappings count until the new program maps something. */
   CHECK(perfmap_space_size(before) == 2 && perfmap_space_size(at_exec) == 2);
   CHECK(perfmap_space_size(after) == 1);
   CHECK(perfmap_space_find(after, 0x1000, &region) == PERFMAP_E_NOT_FOUND);
@@ -143,7 +143,7 @@ static void use_own_process(const char* directory) {
   munmap(memory, 4096);
 }
 
-/* Two trackers share a cache, and a function of this process has the same name for both. */
+/* Two trackers share a cache, and find the same name for a function of this process. */
 static void use_names(void) {
   typedef uint64_t (*function)(uint32_t);
   const function known = perfmap_preferred_regs_mask;

@@ -1,4 +1,4 @@
-/* Every function of perfmap_profile.h that is about stacks, as a C99 program sees it. */
+/* Uses every function of perfmap_profile.h for stacks; compiled as strict C99. */
 #include <unistd.h>
 
 #include "check.h"
@@ -26,15 +26,14 @@ static int take_frame(const perfmap_frame* frame, void* context) {
   return walk->frames == walk->most;
 }
 
-/* What is between the variables of other functions is nothing that a sanitizer likes to see read.
- */
+/* Reads the redzones between variables of other functions, which AddressSanitizer would report. */
 static void __attribute__((no_sanitize_address, noinline))
 copy_stack(char* to, uint64_t from, size_t size) {
   const volatile char* bytes = (const volatile char*)(uintptr_t)from;
   for (size_t i = 0; i < size; ++i) to[i] = bytes[i];
 }
 
-/* A live profiler's work on itself: its own registers, and a copy of its own stack. */
+/* Works like a profiler of its own process: its own registers, and a copy of its own stack. */
 static void __attribute__((noinline))
 unwind_here(perfmap_unwinder* unwinder, const perfmap_unwind_space* space, struct walk* walk,
             int32_t* end) {
@@ -49,7 +48,7 @@ unwind_here(perfmap_unwinder* unwinder, const perfmap_unwind_space* space, struc
       :
       : "r"(registers)
       : "rax", "memory");
-  /* No farther than the strings of the environment, which are at the stack's end. */
+  /* Only up to the environment strings, which are at the end of the stack. */
   size = (uint64_t)(uintptr_t)environ[0] - registers[7];
   if (size > sizeof copy) size = sizeof copy;
   copy_stack(copy, registers[7], size);
@@ -84,7 +83,7 @@ void use_stacks(void) {
   CHECK(perfmap_unwind_attach(tracker, getpid(), PERFMAP_NOW, &space, NULL) == PERFMAP_OK);
   CHECK(perfmap_unwinder_begin(NULL, &unwinder, NULL) == PERFMAP_OK);
   unwind_here(unwinder, space, &walk, &end);
-  /* unwind_here, use_stacks (if it is not inlined), main, and what libc has before it. */
+  /* unwind_here, use_stacks (unless it is inlined), main, and libc's caller of main. */
   CHECK(walk.frames >= 4);
   CHECK(end == PERFMAP_STACK_ROOT);
   perfmap_unwinder_end(unwinder);
@@ -106,7 +105,7 @@ static int take_frame(const perfmap_frame* frame, void* context) {
   return 0;
 }
 
-/* Elsewhere a sample without registers: there is nothing to find. */
+/* On other machines: a sample without registers, which gives no frames. */
 void use_stacks(void) {
   perfmap_tracker* tracker = NULL;
   perfmap_unwind_space* space = NULL;

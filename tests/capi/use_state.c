@@ -1,4 +1,4 @@
-/* Uses every function of the process's own map. */
+/* Uses every function for the process's own map. */
 #include <errno.h>
 #include <perfmap.h>
 #include <sys/types.h>

@@ -1,5 +1,4 @@
-/* Uses every perfmap_trampoline_* function; compiled as strict C99. Run in a directory of its own.
- */
+/* Uses every perfmap_trampoline_* function; compiled as strict C99. Run in a separate directory. */
 #include <errno.h>
 #include <perfmap.h>
 #include <stdint.h>
@@ -16,7 +15,7 @@ static void* add(void* first, void* second, void* result) {
   return result;
 }
 
-/* Calls through it, and says whether the sum was right. */
+/* Calls the trampoline, and returns whether the sum is right. */
 static int adds(perfmap_trampoline* trampoline) {
   values[0] = 40;
   values[1] = 2;

@@ -1,4 +1,4 @@
-"""libperfmap-cpython.so exports what its header declares, the six names, and nothing else:
+"""libperfmap-cpython.so must export the six functions that its header declares and nothing else:
 check_exports.py HEADER LIBRARY"""
 import re
 import subprocess

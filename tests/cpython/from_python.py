@@ -1,5 +1,5 @@
-"""What CPython's own tests of perf maps and trampolines assert, of libperfmap-cpython.so through
-ctypes: from_python.py LIBPERFMAP LIBPERFMAP_CPYTHON"""
+"""Checks libperfmap-cpython.so through ctypes, with the assertions of CPython's own tests of perf
+maps and trampolines: from_python.py LIBPERFMAP LIBPERFMAP_CPYTHON"""
 import ctypes
 import os
 import re
@@ -37,7 +37,7 @@ set_persist = cpython.PyUnstable_PerfTrampoline_SetPersistAfterFork
 
 
 class Interpreter:
-    """As little of one as the library can tell from a real one."""
+    """A minimal interpreter that the library cannot distinguish from a real one."""
 
     def __init__(self, file=b"/run/t.py"):
         self.file = file
@@ -84,7 +84,7 @@ def names(pid=None):
 
 
 def child(body):
-    """Runs `body` in a child; its map's lines."""
+    """Runs `body` in a child; returns the lines of the child's map."""
     pid = os.fork()
     if pid == 0:
         status = 1

@@ -1,4 +1,4 @@
-/* CPython's names from C: what each documents, on the process's own map in /tmp. */
+/* Calls CPython's functions from C as documented, with the process's own map in /tmp. */
 #include <errno.h>
 #include <perfmap/cpython.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ static const char* own_map(void) {
   return path;
 }
 
-/* What the map holds; "" where there is none. */
+/* The content of the map; "" if there is none. */
 static const char* map_text(void) {
   static char text[65536];
   FILE* const file = fopen(own_map(), "rb");

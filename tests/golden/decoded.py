@@ -1,8 +1,9 @@
-"""Text of outputs that are hard to compare by eye: what run.py compares with expected/NAME.decoded.
+"""Text of outputs that are hard to compare by eye. run.py compares it with expected/NAME.decoded.
 
-  NAME.pb    a pprof profile: all that is in it, by the field numbers of its profile.proto
-  NAME.json  indented, one value a line
-  NAME.html  the data of a page of stacks, as JSON"""
+  NAME.pb    a pprof profile: all its contents, by the field numbers of profile.proto
+  NAME.json  indented, one value per line
+  NAME.html  the data of an HTML page of stacks, as JSON
+"""
 import json
 import pathlib
 import re
@@ -15,12 +16,12 @@ VERSION = re.compile(r'("perfmap) \d+\.\d+\.\d+[^"]*"')
 
 
 def without_version(text):
-    """A release changes no golden case."""
+    """Hides the version, so that a release changes no golden case."""
     return VERSION.sub(r'\1 VERSION"', text)
 
 
 def indented(value):
-    """As json.dumps() with indent, but lists of numbers are one line."""
+    """Like json.dumps() with indent, but lists of numbers are on one line."""
     def lines(value, indent):
         inner = indent + "  "
         if isinstance(value, dict) and value:
@@ -33,7 +34,7 @@ def indented(value):
 
 
 def page_data(text):
-    """The JSON of a page's only script that is data."""
+    """The JSON in the page's only script of type application/json."""
     found = re.findall(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)
     assert len(found) == 1, f"{len(found)} scripts of data"
     return found[0]

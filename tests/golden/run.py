@@ -1,12 +1,14 @@
 """Runs one golden case: run.py PROGRAM CASE SCRATCH
 
 A case is a folder with `cmd` (the arguments, quoted as for a shell), its input files, and any of
-`stdin`, `stdout`, `stderr` and `exit`; a missing file means empty, or 0. All bytes count. The command
-runs in a copy of the folder, with the files of the folders of tests/ that `with` names, one a line.
-Where there is a file `timed`, seconds at the ends of lines of stderr are compared as "0.000 s".
-Files in `expected/` are compared with what the command left; `expected/NAME.decoded` with the text
-that decoded.py makes of NAME. With UPDATE_GOLDEN=1 in the environment the expected files are
-rewritten instead of compared: read the diff before you commit it."""
+`stdin`, `stdout`, `stderr` and `exit`. A missing file means empty, or 0. All bytes are compared.
+The command runs in a copy of the folder, together with the files of those folders of tests/ that
+`with` names, one per line. If there is a file `timed`, seconds at the ends of lines of stderr are
+compared as "0.000 s". Files in `expected/` are compared with the files that the command left, and
+`expected/NAME.decoded` with the text that decoded.py makes of NAME. With UPDATE_GOLDEN=1 in the
+environment, the expected files are rewritten instead of compared: read the diff before you commit
+it.
+"""
 import difflib
 import os
 import pathlib
@@ -19,7 +21,7 @@ import sys
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "golden"))
 DECODED = ".decoded"
-HERE = b"this machine"  # what messages call the machine that the test runs on
+HERE = b"this machine"  # how messages refer to the machine of the test
 MOST_LINES = 60
 WIDTH = 160
 
@@ -29,7 +31,7 @@ def copy(folder, scratch):
 
 
 def same_modes(scratch):
-    """What the umask of a checkout made of the files' modes is nothing that commands should see."""
+    """Resets file modes, so that the umask of the checkout has no effect on commands."""
     for path in [scratch, *scratch.rglob("*")]:
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
@@ -53,7 +55,7 @@ def run(program, case, scratch):
 
 
 def left(scratch, name):
-    """The bytes that belong into expected/NAME, or None."""
+    """The bytes for expected/NAME, or None."""
     path = scratch / name.removesuffix(DECODED)
     if not path.is_file():
         return None
@@ -64,7 +66,7 @@ def left(scratch, name):
 
 
 def shown(data):
-    """Lines of text in which every byte can be seen. Of a long line there are pieces."""
+    """Lines of text in which every byte is visible. Long lines are shortened."""
     lines = []
     for line in data.split(b"\n"):
         text = line.replace(b"\\", b"\\\\").decode(errors="backslashreplace")
@@ -83,7 +85,7 @@ def difference(name, expected, got):
 
 
 def check(case, got, scratch):
-    """What differs, as texts."""
+    """The differences, as texts."""
     problems = []
     if HERE in got["stderr"]:
         problems.append("stderr tells about this machine: elsewhere it differs (--kallsyms /dev/null?)")

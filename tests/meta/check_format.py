@@ -1,4 +1,4 @@
-"""All C and C++ is as clang-format-16 and .clang-format would have it; skipped without that program."""
+"""All C and C++ is formatted by clang-format-16 and .clang-format. Skipped without that program."""
 import pathlib
 import shutil
 import subprocess

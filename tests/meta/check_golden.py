@@ -1,5 +1,5 @@
-"""The golden harness sees every byte, every argument and every file: run.py on cases and programs that
-are made here, each of which differs in one thing from what is expected."""
+"""The golden harness notices every byte, every argument and every file: runs run.py on generated
+cases and programs that differ in one thing from what is expected."""
 import os
 import pathlib
 import subprocess
@@ -11,7 +11,8 @@ checked = 0
 
 
 def outcome(script, files, update=False):
-    """What run.py says of a program that is `script`, and the case's files afterwards."""
+    """Runs run.py with a program that is `script`. Returns its result and the case's files
+    afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         program = root / "program"
@@ -65,7 +66,7 @@ fails("+3", "exit 3")
 passes("exit 3", exit=b"3\n")
 fails("stdout differs", "printf '%0500d' 0", stdout=b"0" * 499)
 
-# Arguments, also those that are empty, and standard input.
+# Arguments, including empty ones, and standard input.
 passes('[ $# = 3 ] && [ -z "$2" ] && [ "$3" = "b c" ]', cmd=b"a '' 'b c'\n")
 fails("+1", '[ $# = 1 ]', cmd=b"a ''\n")
 passes("cat", stdin=b"\x00\r\n", stdout=b"\x00\r\n")
@@ -79,7 +80,7 @@ passes("printf '[1,2]' > f.json", **{"expected/f.json.decoded": b"[1, 2]\n"})
 fails("+[1, 3]", "printf '[1,3]' > f.json", **{"expected/f.json.decoded": b"[1, 2]\n"})
 passes('[ "$(stat -c %a input)" = 644 ]', input=b"")
 
-# What is rewritten is what then passes; nothing is kept of what is gone.
+# After an update the case passes, and removed files are not kept.
 script = r"printf 'o\r\n\000'; printf e >&2; printf x > f; exit 5"
 code, said, left = outcome(script, {"cmd": b"", "stdout": b"old", "expected/f": b"", "expected/g": b""}, update=True)
 assert code == 0, said

@@ -1,5 +1,5 @@
-"""Every command has its golden cases, manual page, completions and change log line; public headers
-stand alone; nothing in the tree is about anything but the project."""
+"""Every command has golden cases, a manual page, completions and a change log line. Public headers
+compile on their own. The tree contains nothing unrelated to the project."""
 import pathlib
 import re
 import shutil
@@ -11,7 +11,7 @@ problems = []
 
 
 def project_files():
-    """What somebody's runtime or editor left beside the sources is not the project's."""
+    """Files that runtimes or editors left next to the sources do not belong to the project."""
     listed = ""
     if shutil.which("git") and (ROOT / ".git").exists():
         listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True).stdout
@@ -59,7 +59,7 @@ for folder, pattern in (("unit", "*_test.cpp"), ("property", "*_property.cpp")):
         if name not in [word.rstrip(")") for word in listed]:
             problems.append(f"tests/{folder}/{name} is not compiled")
 
-# Text that is about how something came to be, or about one machine, helps no reader.
+# Notes about the making of the text, or about one machine, do not help readers.
 FOREIGN = re.compile(r"\b(TODO|FIXME|XXX)\b|/work/|\bworktree\b|\bissue #?\d")
 TEXT = {".cpp", ".hpp", ".h", ".c", ".py", ".sh", ".md", ".scd", ".txt", ".cmake", ".json", ".map"}
 for path in FILES:

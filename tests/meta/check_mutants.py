@@ -1,5 +1,5 @@
-"""scripts/mutants.py, on a library of one function: it finds, lists, accepts and remembers, and changes
-nothing but build/mutants."""
+"""Runs scripts/mutants.py on a library of one function: it finds, lists, accepts and remembers
+mutants, and changes only build/mutants."""
 import pathlib
 import shutil
 import subprocess
@@ -68,7 +68,7 @@ def check(root):
 
     status, text = mutants(root, "lib/core")
     assert status == 1, text
-    # These change nothing.
+    # These mutants do not change behaviour.
     survivors = {"- if (value < 0) return 0;\n+ if (value <= 0) return 0;",
                  "- if (value < 0) return 0;\n+ if (value < 1) return 0;",
                  "- if (value >= 100) return 100;\n+ if (value > 100) return 100;",
@@ -77,7 +77,7 @@ def check(root):
         assert f"survived\nlib/core/index/clamp.cpp\n{change}" in text, text
     assert " 4 survived" in text, text
     assert "found     lib/core/index/clamp.cpp:6" in text, text
-    # The program asks the shared library for 99, which no unit test does.
+    # Only the program asks the shared library for 99; no unit test does.
     assert "golden.hundred" in text, text
     assert (root / "lib/core/index/clamp.cpp").read_text() == SOURCE
     assert (build / "tests/unit_tests").read_bytes() == program

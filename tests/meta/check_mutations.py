@@ -1,4 +1,4 @@
-"""scripts/mutations.py changes code as it should: no comment, string, template or declaration."""
+"""scripts/mutations.py changes only code: no comment, string, template or declaration."""
 import pathlib
 import sys
 
@@ -48,7 +48,7 @@ for line, expected in EXPECTED.items():
         print(f"{line}\n  got {sorted(made)}\n  not {sorted(expected)}")
         wrong += 1
 
-# What goes on over several lines is no statement that can be dropped.
+# Statements over several lines cannot be dropped.
 text = "void f() {\n  g(a,\n    h(b));\n  x = y +\n      z(1);\n}\n"
 dropped = [mutant.line for mutant in mutations.mutants("f.cpp", text) if mutant.after.strip() == ";"]
 if dropped:

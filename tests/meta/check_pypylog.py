@@ -1,6 +1,7 @@
-"""The JSON of `perfmap pypylog` fits its schema, of real logs and of those with events; to the tick, the times of
-loops and outside are the whole, and so are those of categories and the rest, in every thread and format. Every
-category and loop that a log names is there. The page holds no text of names but as text."""
+"""Checks the output of `perfmap pypylog` for real logs and logs with events. The JSON conforms to
+its schema and contains every category and loop that a log names. In every thread and format, the
+times of loops and outside add up exactly to the total, and so do those of categories and the rest.
+The HTML page contains names only as escaped text."""
 import base64
 import hashlib
 import html.parser
@@ -46,7 +47,7 @@ def folded_adds_up(path, options, document):
 
 
 def names_all(path, document):
-    """What a plain search finds in the log is in the answer."""
+    """Whatever a plain search finds in the log is in the output."""
     log = path.read_bytes().decode(errors="replace")
     named = {one["name"] for one in document["categories"]}
     assert named == set(re.findall(r"^(?:\x1b\[[0-9;]*m|\d+# )*\[[0-9a-f]+\] \{?([\w-]+)\}?\r?$", log, re.M)), path

@@ -1,4 +1,5 @@
-"""scripts/run_tests.py counts tests and what they skip, and hides runtimes: on four tests of its own."""
+"""scripts/run_tests.py counts tests and skipped ones, and hides runtimes. Checked on four small
+tests."""
 import os
 import pathlib
 import subprocess

@@ -1,5 +1,5 @@
-"""Real output of to-json, info, diff, doctor, resolve and stacks fits docs/schema, by the part of JSON Schema that the
-schemas use; and the check itself refuses what does not fit."""
+"""Real output of to-json, info, diff, doctor, resolve and stacks conforms to docs/schema, as far as
+json_schema.py supports JSON Schema. The check itself refuses what does not conform."""
 import json
 import os
 import pathlib
@@ -33,7 +33,7 @@ def output(*arguments, given=b""):
 
 
 def lines(*arguments):
-    """JSON lines: each is an entry of the schema."""
+    """JSON lines: each one is an entry of the schema."""
     found = [json.loads(line) for line in text(*arguments, "--format", "jsonl").splitlines()]
     for line in found:
         check(line, {"$ref": "#/$defs/entry"}, MAP)
@@ -94,7 +94,7 @@ STACK, STATS = load("perfmap.stack-1"), load("perfmap.stack-stats-1")
 
 
 def check_counts(options):
-    """--stats counts the frames that are printed, those that were inlined, too."""
+    """--stats counts the frames that are printed, including inlined ones."""
     stacks = [json.loads(line)["frames"] for line in text("stacks", *options).splitlines()]
     frames = [frame for stack in stacks for frame in stack]
     counts = json.loads(text("stacks", *options, "--stats").splitlines()[-1])

@@ -1,4 +1,4 @@
-"""Blocks of C++ in docs/cpp.md compile, and with examples/ they use every public header."""
+"""C++ blocks in docs/cpp.md compile. Together with examples/ they use every public header."""
 import pathlib
 import re
 import subprocess

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Completes in the real shells: shells.sh SOURCE SHELL. 77: the shell is not here.
+# Tests completion in the real shells: shells.sh SOURCE SHELL. Exits with 77 if the shell is not
+# installed.
 set -eu
 source=$1 shell=$2
 command -v "$shell" >/dev/null || { echo "skipped: no $shell here"; exit 77; }
 
-# answer WORDS...: what the shell offers for the last word, one a line.
+# answer WORDS...: prints what the shell offers for the last word, one per line.
 case $shell in
 bash)
   answer() {
@@ -39,7 +40,7 @@ esac
 expect() { # WANTED WORDS...
   wanted=$1
   shift
-  # zsh draws what it inserts into the line itself, so there a part of a line counts.
+  # zsh draws inserted text itself, so a part of a line is sufficient there.
   if ! answer "$@" | grep -qF $([ "$shell" = zsh ] || echo -x) -e "$wanted"; then
     echo "$shell: '$*' does not offer '$wanted'; it offers:"
     answer "$@"
