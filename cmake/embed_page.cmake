@@ -49,7 +49,7 @@ function(embed_page name)
 namespace perfmap {
 
 constexpr std::string_view kBeforeBody = R"perfmap(@before_body@)perfmap";
-constexpr std::string_view kBehindBody = R"perfmap(@behind_body@)perfmap";
+constexpr std::string_view kAfterBody = R"perfmap(@behind_body@)perfmap";
 
 }  // namespace perfmap
 ]])

@@ -12,7 +12,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CORE = ["base", "io", "runtimes", "map", "jitdump", "writer", "lint", "pypylog", "report", "capi"]
+CORE = ["base", "io", "runtimes", "map", "jitdump", "resolve", "writer", "lint", "pypylog", "report", "capi"]
 PROFILE = ["elf", "dwarf", "module", "process", "unwind", "perfdata", "stacks", "inject", "doctor",
            "source", "capi"]
 OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profile/ (profile)
@@ -20,7 +20,8 @@ OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profi
     "io": ["input", "output_file", "jit_paths"],
     "runtimes": ["runtimes"],
     "map": ["map", "index", "merge", "info"],
-    "jitdump": ["jitdump", "timeline", "resolver"],
+    "jitdump": ["jitdump", "timeline"],
+    "resolve": ["resolver"],
     "writer": ["writer"],
     "lint": ["lint"],
     "pypylog": ["pypylog"],

@@ -41,7 +41,7 @@ def expect(what, pid, rules, *options):
 
 
 class Process:
-    """A fork of this program that runs `body`, reports its result as `said`, and waits."""
+    """A fork of this program that runs `body`, reports its result as `reported`, and waits."""
 
     def __init__(self, body):
         read, write = os.pipe()
@@ -56,9 +56,9 @@ class Process:
             finally:
                 os._exit(1)
         os.close(write)
-        with os.fdopen(read) as said:
-            self.said = said.readline().strip()
-        assert self.said, "the child did not come so far"
+        with os.fdopen(read) as report:
+            self.reported = report.readline().strip()
+        assert self.reported, "the child did not come so far"
 
     def __enter__(self):
         return self
@@ -93,7 +93,7 @@ def write_map(pid, text):
 
 def check_map():
     with Process(map_code) as process:
-        code = int(process.said)
+        code = int(process.reported)
         path = write_map(process.pid, f"{code:x} 10 first function\n")
         expect("a clean map", process.pid, [])
         path.write_text(f"{code:x} 10 first function\n{code + 0x800:x} 1000 over the end\n20000 10 stale\n")
@@ -130,7 +130,7 @@ def check_another_user():
         skipped.append("PM063: only root can be another user")
         return
     with Process(map_code) as process, tempfile.TemporaryDirectory() as work:
-        path = write_map(process.pid, f"{int(process.said):x} 10 first function\n")
+        path = write_map(process.pid, f"{int(process.reported):x} 10 first function\n")
         path.chmod(0o600)
         program, environment = copy_for_all(PERFMAP, work)
         run = subprocess.run([program, "lint", str(process.pid), "--format", "json"],
@@ -201,10 +201,10 @@ def check_pid_namespace():
         return inner
 
     with Process(outer) as process:
-        if int(process.said) < 0:
+        if int(process.reported) < 0:
             skipped.append("PM066: no pid namespace may be made here")
             return
-        pid = int(process.said)
+        pid = int(process.reported)
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
         inner = next(line for line in status.splitlines() if line.startswith("NStgid")).split()[-1]
         own = pathlib.Path(f"/tmp/perf-{inner}.map")

@@ -127,11 +127,11 @@ TEST_CASE("a deleted file is read through the mapping", "[process]") {
   const Scratch scratch;
   const std::string path = scratch.write("lib.so", "the mapped one" + std::string(kPage, ' '));
   const Child child([&] { return map_file(path); });
-  REQUIRE(child.said() != 0);
-  CHECK(file_at(child.pid(), child.said()).starts_with("the mapped one"));
+  REQUIRE(child.reported() != 0);
+  CHECK(file_at(child.pid(), child.reported()).starts_with("the mapped one"));
   REQUIRE(::unlink(path.c_str()) == 0);
   scratch.write("lib.so", "another one" + std::string(kPage, ' '));
-  const std::string found = file_at(child.pid(), child.said());
+  const std::string found = file_at(child.pid(), child.reported());
   // Without the privilege to use map_files there is no answer, but never a wrong one.
   if (found.starts_with("cannot")) {
     test::skip_part(found);
@@ -150,11 +150,11 @@ TEST_CASE("paths are resolved in the process's mount namespace", "[process]") {
     scratch.write("lib/a.so", "the container's" + std::string(kPage, ' '));
     return map_file(path);
   });
-  if (child.said() == 0) {
+  if (child.reported() == 0) {
     test::skip("no mount namespace may be made here");
     return;
   }
-  CHECK(file_at(child.pid(), child.said()).starts_with("the container's"));
+  CHECK(file_at(child.pid(), child.reported()).starts_with("the container's"));
   // By path only, as without the privilege to use map_files.
   const auto process = ProcSource::open(child.pid());
   const auto below = (*process)->open_below_root(path, {});
@@ -174,14 +174,14 @@ TEST_CASE("code in a memfd that is mapped twice gets its name from the process's
         << std::hex << number_of(code) << " 10 void Program::Main()\n";
     return number_of(code);
   });
-  REQUIRE(child.said() != 0);
+  REQUIRE(child.reported() != 0);
   ProcessTracker tracker;
   REQUIRE(tracker.import(child.pid()));
   REQUIRE(tracker.refresh_jit(child.pid()));
-  const Region* const region = tracker.at(child.pid())->find(child.said());
+  const Region* const region = tracker.at(child.pid())->find(child.reported());
   REQUIRE(region != nullptr);
   CHECK(region->file->kind == RegionKind::memfd);
-  const auto code = tracker.find_jit_code(child.pid(), child.said() + 4);
+  const auto code = tracker.find_jit_code(child.pid(), child.reported() + 4);
   REQUIRE(code);
   CHECK(code->name == "void Program::Main()");
   ::unlink(("/tmp/perf-" + std::to_string(child.pid()) + ".map").c_str());

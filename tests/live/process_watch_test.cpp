@@ -279,11 +279,11 @@ TEST_CASE("files that must not be used are reported once, without blocking", "[w
 TEST_CASE("a process in a container is watched to its end", "[watch]") {
   Child child(
       [] { return test::in_container([] { append("/tmp/perf-1.map", "1000 10 inside\n"); }); });
-  if (child.said() == 0) {
+  if (child.reported() == 0) {
     test::skip("no pid and mount namespaces may be made here");
     return;
   }
-  const auto pid = static_cast<pid_t>(child.said());
+  const auto pid = static_cast<pid_t>(child.reported());
   ProcessWatch watch(source_of(pid));
   Events entries;
   const auto take = [&entries](const WatchEvent& event) {

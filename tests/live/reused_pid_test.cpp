@@ -48,7 +48,7 @@ std::string first_process(const Scratch& scratch) {
   {
     const Child old([&] { return write_map(map_code(), "old"); });
     pid = old.pid();
-    code = old.said();
+    code = old.reported();
     if (!tracker.import(pid, 10) || !tracker.refresh_jit(pid)) return "the first is not read";
     const auto named = tracker.find_jit_code(pid, code);
     if (!named || named->name != "old") return "the first has no name";
@@ -57,7 +57,7 @@ std::string first_process(const Scratch& scratch) {
   if (!next_pid_is(proc, pid)) return "skipped: the next pid cannot be chosen";
   const Child now([] { return map_code(); });
   if (now.pid() != pid) return "skipped: the next pid is another";
-  if (now.said() != code || code == 0) return "the code is elsewhere";
+  if (now.reported() != code || code == 0) return "the code is elsewhere";
   const auto imported = tracker.import(pid, 20);
   if (!imported || *imported != Imported::began) return "the second is taken for the first";
   if (tracker.find(pid)->generation != 2) return "no other generation";

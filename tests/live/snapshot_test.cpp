@@ -120,11 +120,11 @@ TEST_CASE("a snapshot of a process in a container uses the pid outside", "[snaps
   Child child([] {
     return test::in_container([] { std::ofstream("/tmp/perf-1.map") << "1000 10 inside\n"; });
   });
-  if (child.said() == 0) {
+  if (child.reported() == 0) {
     test::skip("no pid and mount namespaces may be made here");
     return;
   }
-  const auto pid = static_cast<pid_t>(child.said());
+  const auto pid = static_cast<pid_t>(child.reported());
   const TakenSnapshot taken = take(pid, {}, scratch / "bundle");
   CHECK(taken.manifest.namespace_pids == std::vector<pid_t>{pid, 1});
   ::kill(pid, SIGKILL);
@@ -137,11 +137,11 @@ TEST_CASE("a living process's files stay, also if they are named by its pid in a
   const Scratch scratch;
   // The container shares this directory with us.
   Child child([&] { return test::in_container([] {}); });
-  if (child.said() == 0) {
+  if (child.reported() == 0) {
     test::skip("no pid and mount namespaces may be made here");
     return;
   }
-  const auto pid = static_cast<pid_t>(child.said());
+  const auto pid = static_cast<pid_t>(child.reported());
   // In the container /tmp is another one, so this directory does not exist there.
   scratch.write("perf-1.map", "1000 10 inside\n");
   scratch.write("perf-" + std::to_string(pid) + ".map", "1000 10 own\n");
@@ -167,7 +167,7 @@ TEST_CASE("a dead process's file that a living process has open or mapped stays"
     ::close(fd);
     return std::uint64_t{at != MAP_FAILED};
   });
-  REQUIRE(child.said() == 1);
+  REQUIRE(child.reported() == 1);
   const GarbageOptions options{.roots = {.tmp = scratch.path()}, .one_namespace = true};
   const auto garbage = Garbage::find(options);
   REQUIRE(garbage);

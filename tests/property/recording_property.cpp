@@ -42,7 +42,7 @@ std::vector<EventShape> random_shapes(Random& random) {
     if (shapes.size() > 1 || random.one_in(2)) shape.sample_type |= way;
     shape.ids = {0xabc000 + 2 * i, 0xabc001 + 2 * i};
     shape.size = random.one_in(2) ? 136 : 104;
-    shape.said_size = shape.size;
+    shape.stated_size = shape.size;
     shape.flags = std::uint64_t{1} << 18;
     shape.read_format = random.below(32);
     shape.branch_sample_type = random.below(1 << 20);

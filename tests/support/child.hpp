@@ -17,19 +17,19 @@ class Child {
   /// `body` runs in the child; its result is sent to the parent.
   template <class Body>
   explicit Child(Body body) {
-    int said[2];
-    if (::pipe(said) != 0) std::abort();
+    int ends[2];
+    if (::pipe(ends) != 0) std::abort();
     pid_ = ::fork();
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      ::close(said[0]);
+      ::close(ends[0]);
       const std::uint64_t number = body();
-      if (::write(said[1], &number, sizeof number) != sizeof number) ::_exit(1);
+      if (::write(ends[1], &number, sizeof number) != sizeof number) ::_exit(1);
       for (;;) ::pause();
     }
-    ::close(said[1]);
-    if (::read(said[0], &said_, sizeof said_) != sizeof said_) said_ = 0;
-    ::close(said[0]);
+    ::close(ends[1]);
+    if (::read(ends[0], &reported_, sizeof reported_) != sizeof reported_) reported_ = 0;
+    ::close(ends[0]);
   }
   ~Child() { end(); }
   Child(const Child&) = delete;
@@ -37,7 +37,7 @@ class Child {
 
   pid_t pid() const noexcept { return pid_; }
   /// The result of `body`; 0 if the child failed before.
-  std::uint64_t said() const noexcept { return said_; }
+  std::uint64_t reported() const noexcept { return reported_; }
   void end() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
@@ -46,7 +46,7 @@ class Child {
 
  private:
   pid_t pid_ = 0;
-  std::uint64_t said_ = 0;
+  std::uint64_t reported_ = 0;
 };
 
 }  // namespace perfmap::test

@@ -85,7 +85,7 @@ struct EventShape {
   std::vector<std::uint64_t> ids = {};
   std::uint64_t flags = 1 << 18;  ///< bit n: flag n; 18 is sample_id_all
   std::uint32_t size = 128;
-  std::uint32_t said_size = size;  ///< the content of its size field
+  std::uint32_t stated_size = size;  ///< the content of its size field
   std::uint32_t type = 1;
   std::uint64_t config = 0;
   std::uint64_t period = 99;
@@ -126,7 +126,7 @@ class RecordingBytes {
       flags |= (shape.flags >> bit & 1) << place;
     }
     Bytes b(order_);
-    b.u32(shape.type).u32(shape.said_size).u64(shape.config).u64(shape.period);
+    b.u32(shape.type).u32(shape.stated_size).u64(shape.config).u64(shape.period);
     b.u64(shape.sample_type).u64(shape.read_format).u64(flags).u32(0).u32(0).u64(0).u64(0);
     b.u64(shape.branch_sample_type).u64(shape.regs_user).u32(shape.stack_user).u32(shape.clock);
     b.u64(shape.regs_intr).zeros(4096);

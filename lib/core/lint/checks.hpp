@@ -16,7 +16,10 @@
 #include "perfmap/lint.hpp"
 #include "perfmap/text.hpp"
 
-/// Shared by the checks of maps, of dumps, and of both together.
+/// Shared by the checks. Where they are: PM (maps) in map_rules.cpp and name_rules.cpp, JD (dumps)
+/// in dump_rules.cpp, XF (several files) in cross_file_rules.cpp; those that need a process or a
+/// recording in lib/profile/doctor; PL (logs of PyPy) in lib/core/pypylog. The table of all rules
+/// is perfmap/rules.def.
 namespace perfmap::lint_rules {
 
 // Maps.

@@ -81,7 +81,7 @@ class LoopPage {
     write_categories();
     write_sections();
     out_.write("</body>");
-    out_.write(kBehindBody);
+    out_.write(kAfterBody);
   }
 
  private:

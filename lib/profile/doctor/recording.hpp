@@ -233,7 +233,7 @@ bool is_of_this_machine(const RecordedSamples& samples);
 /// The size for --call-graph dwarf,N with which most of those stacks would be complete: twice the
 /// copied size, and more if many were cut. A multiple of 8, as perf requires; 0 if perf accepts no
 /// larger one.
-std::uint32_t mending_stack_size(std::uint32_t copied, std::uint64_t cut,
-                                 std::uint64_t samples) noexcept;
+std::uint32_t sufficient_stack_size(std::uint32_t copied, std::uint64_t cut,
+                                    std::uint64_t samples) noexcept;
 
 }  // namespace perfmap

@@ -34,7 +34,7 @@ void check_stacks(const RecordingCase& facts, RecordingAdvice& advice) {
   if (cut == 0) return;
   std::uint32_t copied = 0;
   for (const RecordedEvent& event : samples.events) copied = std::max(copied, event.user_stack);
-  const std::uint32_t size = mending_stack_size(copied, cut, total.samples);
+  const std::uint32_t size = sufficient_stack_size(copied, cut, total.samples);
   const Severity severity = severity_of(cut, total.samples);
   const std::string message =
       concat(cut, " of ", total.samples, " stacks (", percent_text(cut, total.samples),
@@ -541,8 +541,8 @@ bool is_of_this_machine(const RecordedSamples& samples) {
   return host.empty() || ::gethostname(own.data(), own.size() - 1) != 0 || host == own.data();
 }
 
-std::uint32_t mending_stack_size(std::uint32_t copied, std::uint64_t cut,
-                                 std::uint64_t samples) noexcept {
+std::uint32_t sufficient_stack_size(std::uint32_t copied, std::uint64_t cut,
+                                    std::uint64_t samples) noexcept {
   if (copied >= kLargestStack) return 0;
   const std::uint32_t times = cut * 4 > samples ? 4 : 2;
   const std::uint64_t wanted = std::uint64_t{std::max(copied, 4096U)} * times;

@@ -65,7 +65,7 @@ class HtmlWriter : public StackWriter {
     write_functions();
     write_nodes();
     out.write("}");
-    out.write(kBehindBody);
+    out.write(kAfterBody);
     return {};
   }
 

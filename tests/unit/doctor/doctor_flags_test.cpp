@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "support/patient.hpp"
-#include "support/recorded_patient.hpp"
+#include "support/fake_process.hpp"
+#include "support/recorded_fake_process.hpp"
 
 namespace perfmap::test {
 namespace {
@@ -14,37 +14,37 @@ using Strings = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("Node.js with --jitless is advised to compile, not to write a map", "[doctor]") {
-  Patient patient;
-  patient.maps("1000-2000 r-xp 0 8:1 7 /usr/bin/node\n");
+  FakeProcess process;
+  process.maps("1000-2000 r-xp 0 8:1 7 /usr/bin/node\n");
   const auto only = [&] {
-    const Diagnosis found = patient.diagnose();
+    const Diagnosis found = process.diagnose();
     CHECK(ids_of(found) == Strings{"only-interpreted"});
     return found.findings.at(0);
   };
-  patient.program("/usr/bin/node", {"node", "--jitless", "a.js", "--jitless"});
+  process.program("/usr/bin/node", {"node", "--jitless", "a.js", "--jitless"});
   CHECK(only().severity == Severity::warning);
   CHECK(only().fix == "node --perf-basic-prof --interpreted-frames-native-stack a.js --jitless");
   // With --jitless the map names no code.
-  patient.program("/usr/bin/node", {"node", "--perf-basic-prof", "--jitless", "a.js"});
+  process.program("/usr/bin/node", {"node", "--perf-basic-prof", "--jitless", "a.js"});
   CHECK(only().fix == "node --interpreted-frames-native-stack --perf-basic-prof a.js");
-  Patient::write(patient.inside("perf-3.map"), "90000 10 JS:~f a.js:1:1\n");
+  FakeProcess::write(process.inside("perf-3.map"), "90000 10 JS:~f a.js:1:1\n");
   only();
-  std::filesystem::remove(patient.inside("perf-3.map"));
-  patient.program("/usr/bin/node", {"node", "a.js"}).environment({"NODE_OPTIONS=--jitless"});
+  std::filesystem::remove(process.inside("perf-3.map"));
+  process.program("/usr/bin/node", {"node", "a.js"}).environment({"NODE_OPTIONS=--jitless"});
   CHECK(only().fix == "node --perf-basic-prof --interpreted-frames-native-stack a.js");
-  patient.environment({"NODE_OPTIONS=-r x --jitless --no-warnings"});
+  process.environment({"NODE_OPTIONS=-r x --jitless --no-warnings"});
   CHECK(only().fix ==
         "NODE_OPTIONS='-r x --no-warnings' node --perf-basic-prof "
         "--interpreted-frames-native-stack a.js");
-  patient.program("/usr/bin/node", {"node", "--jitless", "--no-jitless", "a.js"}).environment({});
-  CHECK(ids_of(patient.diagnose()) == Strings{"no-map"});
+  process.program("/usr/bin/node", {"node", "--jitless", "--no-jitless", "a.js"}).environment({});
+  CHECK(ids_of(process.diagnose()) == Strings{"no-map"});
 }
 
 TEST_CASE("recorded Node.js with --jitless is advised to start without it", "[doctor]") {
-  RecordedPatient patient;
-  patient.memory = "/usr/lib/libnode.so";
+  RecordedFakeProcess process;
+  process.memory = "/usr/lib/libnode.so";
   const auto only = [&] {
-    const RecordingDiagnosis found = patient.diagnose();
+    const RecordingDiagnosis found = process.diagnose();
     const RecordingFinding* const one = find_finding(found, "only-interpreted");
     REQUIRE(one != nullptr);
     CHECK(find_finding(found, "no-map") == nullptr);
@@ -54,77 +54,77 @@ TEST_CASE("recorded Node.js with --jitless is advised to start without it", "[do
   };
   const std::string fix =
       "perf record -g -- node --perf-basic-prof --interpreted-frames-native-stack a.js";
-  patient.command = {"perf", "record", "-g", "node", "--jitless", "a.js"};
+  process.command = {"perf", "record", "-g", "node", "--jitless", "a.js"};
   CHECK(only().fix == fix);
-  RecordedPatient::write(patient.map(), "100 10 JS:~f a.js:1:1\n");
+  RecordedFakeProcess::write(process.map(), "100 10 JS:~f a.js:1:1\n");
   CHECK(only().fix == fix);
-  patient.command = {"perf", "record", "-g", "sh", "-c", "node --jitless a.js"};
+  process.command = {"perf", "record", "-g", "sh", "-c", "node --jitless a.js"};
   CHECK(only().fix.empty());
 }
 
 TEST_CASE("PyPy that already writes a log is not advised to write one", "[doctor]") {
-  Patient patient;
-  patient.program("/usr/bin/pypy3.9-c", {"pypy3", "a.py"});
-  const std::string log = patient.planted.scratch() / "own-3.log";
+  FakeProcess process;
+  process.program("/usr/bin/pypy3.9-c", {"pypy3", "a.py"});
+  const std::string log = process.planted.scratch() / "own-3.log";
   const auto only = [&](const std::string& value) {
-    patient.environment({"PYPYLOG=" + value});
-    const Diagnosis found = patient.diagnose();
+    process.environment({"PYPYLOG=" + value});
+    const Diagnosis found = process.diagnose();
     REQUIRE(found.findings.size() == 1);
     return found.findings[0];
   };
-  const std::string own = patient.planted.scratch() / "own-%d.log";
+  const std::string own = process.planted.scratch() / "own-%d.log";
   // A log without code addresses is useless, and a process has only one PYPYLOG.
   for (const auto& value : Strings{"jit-summary:" + own, "jit:-", "/tmp/x.log"}) {
     CHECK(only(value).fix == "PYPYLOG=jit-backend,jit-log-opt:/tmp/pypy-%d.log pypy3 a.py");
   }
-  patient.share_mounts();
+  process.share_mounts();
   CHECK(only("jit:" + own).id == "lost-map");
   CHECK(only("jit:" + own).message.ends_with(log + " is not there"));
   CHECK(only("jit:" + own).fix == "PYPYLOG=jit:" + own + " pypy3 a.py");
-  Patient::write(log, "[1] {jit-backend-addr\n");
+  FakeProcess::write(log, "[1] {jit-backend-addr\n");
   for (const auto& value : Strings{"gc,jit-backend:" + own, "+" + own}) {
     CHECK(only(value).id == "no-map");
     CHECK(only(value).fix ==
           "perf record -g -p 42 -- sleep 10 && perfmap stacks --map " + log + " perf.data");
   }
-  const std::string here = patient.planted.path("cwd/mine.log");
-  patient.planted.put("cwd/mine.log", "[1] {jit-backend-addr\n");
+  const std::string here = process.planted.path("cwd/mine.log");
+  process.planted.put("cwd/mine.log", "[1] {jit-backend-addr\n");
   CHECK(only("jit:mine.log").fix.find(" --map " + here + " ") != std::string::npos);
 }
 
 TEST_CASE("variables in perf's command line are read, and set there", "[doctor]") {
-  RecordedPatient patient;
-  patient.program = "/usr/bin/pypy3.9-c";
-  patient.comm = "pypy3";
+  RecordedFakeProcess process;
+  process.program = "/usr/bin/pypy3.9-c";
+  process.comm = "pypy3";
   const auto fix = [&](std::string_view id) {
-    const RecordingDiagnosis found = patient.diagnose();
+    const RecordingDiagnosis found = process.diagnose();
     const RecordingFinding* const one = find_finding(found, id);
     REQUIRE(one != nullptr);
     return one->finding.fix;
   };
   const std::string good = "PYPYLOG=jit-backend,jit-log-opt:/tmp/pypy-%d.log";
-  patient.command = {"perf", "record", "-g", "--", "pypy3", "a.py"};
+  process.command = {"perf", "record", "-g", "--", "pypy3", "a.py"};
   CHECK(fix("no-map") == good + " perf record -g -- pypy3 a.py");
-  patient.command = {"perf", "record", "-g", "--", "env", "A=1", "PYPYLOG=jit:-", "pypy3", "a.py"};
+  process.command = {"perf", "record", "-g", "--", "env", "A=1", "PYPYLOG=jit:-", "pypy3", "a.py"};
   CHECK(fix("no-map") == "perf record -g -- env A=1 " + good + " pypy3 a.py");
-  const std::string log = "PYPYLOG=jit:" + patient.tmp() + "/%d.log";
-  patient.command = {"perf", "record", "-g", "--", "env", log, "pypy3", "a.py"};
+  const std::string log = "PYPYLOG=jit:" + process.tmp() + "/%d.log";
+  process.command = {"perf", "record", "-g", "--", "env", log, "pypy3", "a.py"};
   CHECK(fix("lost-map") == "perf record -g -- env " + log + " pypy3 a.py");
-  RecordedPatient::write(patient.tmp() + "/42.log", "x");
-  CHECK(fix("no-map").starts_with("perfmap stacks --map " + patient.tmp() + "/42.log "));
-  patient.command = {"perf", "record", "-g", "--", "sh", "-c", log + " pypy3 a.py"};
-  CHECK(fix("no-map").starts_with("perfmap stacks --map " + patient.tmp() + "/42.log "));
+  RecordedFakeProcess::write(process.tmp() + "/42.log", "x");
+  CHECK(fix("no-map").starts_with("perfmap stacks --map " + process.tmp() + "/42.log "));
+  process.command = {"perf", "record", "-g", "--", "sh", "-c", log + " pypy3 a.py"};
+  CHECK(fix("no-map").starts_with("perfmap stacks --map " + process.tmp() + "/42.log "));
 }
 
 TEST_CASE("a log at the proposed path is used unless it is too old", "[doctor]") {
-  RecordedPatient patient;
-  patient.program = "/usr/bin/pypy3.9-c";
-  patient.comm = "pypy3";
-  patient.reader = ::geteuid();
-  patient.command = {"perf", "record", "-g", "--", "pypy3", "a.py"};
-  const std::string log = RecordedPatient::write(patient.tmp() + "/pypy-42.log", "x");
+  RecordedFakeProcess process;
+  process.program = "/usr/bin/pypy3.9-c";
+  process.comm = "pypy3";
+  process.reader = ::geteuid();
+  process.command = {"perf", "record", "-g", "--", "pypy3", "a.py"};
+  const std::string log = RecordedFakeProcess::write(process.tmp() + "/pypy-42.log", "x");
   const auto fix = [&] {
-    const RecordingDiagnosis found = patient.diagnose();
+    const RecordingDiagnosis found = process.diagnose();
     const RecordingFinding* const one = find_finding(found, "no-map");
     return one == nullptr ? std::string() : one->finding.fix;
   };

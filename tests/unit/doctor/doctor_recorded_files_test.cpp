@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "support/jitdump_bytes.hpp"
-#include "support/recorded_patient.hpp"
+#include "support/recorded_fake_process.hpp"
 #include "support/written.hpp"
 
 namespace perfmap::test {
@@ -25,11 +25,11 @@ Strings fates(const RecordingDiagnosis& diagnosis) {
 }
 
 /// Makes process 42, which perf attached to, alive.
-void start_node(RecordedPatient& patient) {
-  patient.lives = true;
-  patient.command = {"perf", "record", "-g", "-p", "42"};
-  const PlantedProcess& planted = patient.planted;
-  fs::create_directories(planted.path("root/" + patient.tmp()));
+void start_node(RecordedFakeProcess& process) {
+  process.lives = true;
+  process.command = {"perf", "record", "-g", "-p", "42"};
+  const PlantedProcess& planted = process.planted;
+  fs::create_directories(planted.path("root/" + process.tmp()));
   planted.start(1);
   const std::string us = std::to_string(::geteuid());
   planted.put("status", "Name:\tnode\nTgid:\t42\nUid:\t0\t" + us + "\t0\t0\nNStgid:\t42\t3\n");
@@ -41,19 +41,19 @@ void start_node(RecordedPatient& patient) {
 }  // namespace
 
 TEST_CASE("a map that names code of a recorded process is reported as used", "[doctor]") {
-  const RecordedPatient patient;
-  RecordedPatient::write(patient.map(), kLines);
-  const RecordingDiagnosis found = patient.diagnose();
+  const RecordedFakeProcess process;
+  RecordedFakeProcess::write(process.map(), kLines);
+  const RecordingDiagnosis found = process.diagnose();
   CHECK(fates(found) == Strings{"used", "missing"});
   CHECK(found.processes[0].looked_for[0].entries == 1);
-  CHECK(found.processes[0].looked_for[0].our_path == patient.map());
+  CHECK(found.processes[0].looked_for[0].our_path == process.map());
   CHECK(found.processes[0].unnamed_jit == 0);
   CHECK(ids_of(found) == Strings{"frame-pointers", "no-build-ids"});
 }
 
 TEST_CASE("the advice for a recorded process without a map repeats perf's command with a flag",
           "[doctor]") {
-  const RecordingDiagnosis found = RecordedPatient().diagnose();
+  const RecordingDiagnosis found = RecordedFakeProcess().diagnose();
   CHECK(fates(found) == Strings{"missing", "missing"});
   const RecordingFinding* const one = find_finding(found, "no-map");
   REQUIRE(one != nullptr);
@@ -67,9 +67,9 @@ TEST_CASE("the advice for a recorded process without a map repeats perf's comman
 }
 
 TEST_CASE("a runtime that a script starts gets its flags through the environment", "[doctor]") {
-  RecordedPatient patient;
-  patient.command = {"perf", "record", "-g", "./run.sh", "it's"};
-  const RecordingDiagnosis found = patient.diagnose();
+  RecordedFakeProcess process;
+  process.command = {"perf", "record", "-g", "./run.sh", "it's"};
+  const RecordingDiagnosis found = process.diagnose();
   const RecordingFinding* const one = find_finding(found, "no-map");
   REQUIRE(one != nullptr);
   CHECK(one->finding.message.find("writes one only when it is told to") != std::string::npos);
@@ -79,34 +79,34 @@ TEST_CASE("a runtime that a script starts gets its flags through the environment
 }
 
 TEST_CASE("flags that were set are not proposed: the map is reported as lost", "[doctor]") {
-  RecordedPatient patient;
+  RecordedFakeProcess process;
   const auto lost = [&] {
-    const RecordingDiagnosis found = patient.diagnose();
+    const RecordingDiagnosis found = process.diagnose();
     const RecordingFinding* const one = find_finding(found, "lost-map");
     REQUIRE(one != nullptr);
     CHECK(find_finding(found, "no-map") == nullptr);
     return one->finding;
   };
-  patient.command = {"perf", "record", "-g", "node", "--perf-basic-prof", "a.js"};
+  process.command = {"perf", "record", "-g", "node", "--perf-basic-prof", "a.js"};
   CHECK(lost().message.find("was started with --perf-basic-prof, but its file is gone") !=
         std::string::npos);
   CHECK(lost().fix ==
         "perf record -g -- node --interpreted-frames-native-stack --perf-basic-prof a.js");
-  patient.command = {"perf", "record", "-g", "sh", "-c", "exec node --perf-basic-prof a.js"};
+  process.command = {"perf", "record", "-g", "sh", "-c", "exec node --perf-basic-prof a.js"};
   CHECK(lost().message.find("--perf-basic-prof") != std::string::npos);
-  RecordedPatient::write(patient.map(), "");
-  CHECK(fates(patient.diagnose())[0] == "empty");
+  RecordedFakeProcess::write(process.map(), "");
+  CHECK(fates(process.diagnose())[0] == "empty");
   CHECK(lost().message.find("its file is empty") != std::string::npos);
 }
 
 TEST_CASE("after a colon only names start with a capital letter", "[doctor]") {
   for (const auto& [program, begin] : {std::pair{"/jdk/lib/server/libjvm.so", ": the JVM left"},
                                        {"/usr/bin/node", ": Node.js left"}}) {
-    RecordedPatient patient;
-    patient.program = program;
-    patient.command = {"perf", "record", "-g", "-p", "42"};
-    RecordedPatient::write(patient.map(), "");
-    const RecordingDiagnosis found = patient.diagnose();
+    RecordedFakeProcess process;
+    process.program = program;
+    process.command = {"perf", "record", "-g", "-p", "42"};
+    RecordedFakeProcess::write(process.map(), "");
+    const RecordingDiagnosis found = process.diagnose();
     const RecordingFinding* const one = find_finding(found, "lost-map");
     REQUIRE(one != nullptr);
     CHECK(one->finding.message.find(begin) != std::string::npos);
@@ -114,9 +114,9 @@ TEST_CASE("after a colon only names start with a capital letter", "[doctor]") {
 }
 
 TEST_CASE("for a process that perf attached to, the variables to set are reported", "[doctor]") {
-  RecordedPatient patient;
-  patient.command = {"perf", "record", "-g", "-p", "42"};
-  const RecordingDiagnosis found = patient.diagnose();
+  RecordedFakeProcess process;
+  process.command = {"perf", "record", "-g", "-p", "42"};
+  const RecordingDiagnosis found = process.diagnose();
   const RecordingFinding* const one = find_finding(found, "no-map");
   REQUIRE(one != nullptr);
   CHECK(one->finding.message.ends_with("; set this where it is started, and record again"));
@@ -125,12 +125,12 @@ TEST_CASE("for a process that perf attached to, the variables to set are reporte
 }
 
 TEST_CASE("a command with pids is repeated if all these processes live", "[doctor]") {
-  RecordedPatient patient;
-  start_node(patient);
-  patient.mapped = {"/tmp/none/jit-42.dump"};
+  RecordedFakeProcess process;
+  start_node(process);
+  process.mapped = {"/tmp/none/jit-42.dump"};
   const auto fix_for = [&](const std::string& pids) {
-    patient.command.back() = pids;
-    const RecordingDiagnosis found = patient.diagnose();
+    process.command.back() = pids;
+    const RecordingDiagnosis found = process.diagnose();
     REQUIRE(find_finding(found, "clock") != nullptr);
     return find_finding(found, "clock")->finding.fix;
   };
@@ -142,17 +142,17 @@ TEST_CASE("a command with pids is repeated if all these processes live", "[docto
 }
 
 TEST_CASE("the command line of a recorded process that still lives is used", "[doctor]") {
-  RecordedPatient patient;
-  start_node(patient);
-  const PlantedProcess& planted = patient.planted;
-  RecordingDiagnosis found = patient.diagnose();
+  RecordedFakeProcess process;
+  start_node(process);
+  const PlantedProcess& planted = process.planted;
+  RecordingDiagnosis found = process.diagnose();
   const RecordingFinding* const one = find_finding(found, "no-map");
   REQUIRE(one != nullptr);
   CHECK(one->finding.fix == "node --perf-basic-prof --interpreted-frames-native-stack server.js");
   SECTION("its map is found in its mount namespace, by its inner pid") {
-    const std::string inside = planted.path("root" + patient.tmp() + "/perf-3.map");
-    RecordedPatient::write(inside, kLines);
-    found = patient.diagnose();
+    const std::string inside = planted.path("root" + process.tmp() + "/perf-3.map");
+    RecordedFakeProcess::write(inside, kLines);
+    found = process.diagnose();
     CHECK(fates(found)[0] == "used");
     CHECK(found.processes[0].looked_for[0].our_path == inside);
     CHECK(found.processes[0].unnamed_jit == 0);
@@ -160,16 +160,16 @@ TEST_CASE("the command line of a recorded process that still lives is used", "[d
   SECTION("another program with the same pid is not used") {
     fs::remove(planted.path("exe"));
     fs::create_symlink("/usr/bin/ruby", planted.path("exe"));
-    found = patient.diagnose();
+    found = process.diagnose();
     REQUIRE(find_finding(found, "no-map") != nullptr);
     CHECK(find_finding(found, "no-map")->finding.fix.find("server.js") == std::string::npos);
   }
 }
 
 TEST_CASE("untrusted files of recorded processes are reported", "[doctor][hostile]") {
-  RecordedPatient patient;
+  RecordedFakeProcess process;
   const auto only = [&](std::string_view fate, std::string_view id) {
-    const RecordingDiagnosis found = patient.diagnose();
+    const RecordingDiagnosis found = process.diagnose();
     CHECK(fates(found)[0] == fate);
     const auto ids = ids_of(found);
     CHECK(std::count(ids.begin(), ids.end(), id) == 1);
@@ -177,51 +177,53 @@ TEST_CASE("untrusted files of recorded processes are reported", "[doctor][hostil
     return one == nullptr ? DoctorFinding() : one->finding;
   };
   SECTION("a link") {
-    fs::create_symlink("/etc/passwd", patient.map());
-    CHECK(only("link", "not-a-file").fix == "rm " + patient.map());
+    fs::create_symlink("/etc/passwd", process.map());
+    CHECK(only("link", "not-a-file").fix == "rm " + process.map());
   }
   SECTION("a FIFO, which must not block") {
-    REQUIRE(::mkfifo(patient.map().c_str(), 0600) == 0);
+    REQUIRE(::mkfifo(process.map().c_str(), 0600) == 0);
     only("not-regular", "not-a-file");
   }
   SECTION("a sparse file of 1 TiB") {
-    fs::resize_file(RecordedPatient::write(patient.map(), "1000"), std::uintmax_t{1} << 40);
+    fs::resize_file(RecordedFakeProcess::write(process.map(), "1000"), std::uintmax_t{1} << 40);
     only("too-large", "too-large");
   }
   SECTION("a foreign owner") {
-    RecordedPatient::write(patient.map(), kLines);
-    if (::chown(patient.map().c_str(), 12345, 12345) != 0 ||
-        patient.diagnose().processes.at(0).unnamed_jit == 0) {
+    RecordedFakeProcess::write(process.map(), kLines);
+    if (::chown(process.map().c_str(), 12345, 12345) != 0 ||
+        process.diagnose().processes.at(0).unnamed_jit == 0) {
       WARN("skipped: only root can give files away, and the owner may be guessed");
       return;
     }
     const DoctorFinding one = only("foreign-owner", "foreign-owner");
     CHECK(one.fix.starts_with("perfmap stacks --any-owner "));
-    patient.any_owner = true;
-    CHECK(fates(patient.diagnose())[0] == "used");
-    CHECK(find_finding(patient.diagnose(), "foreign-owner") == nullptr);
+    process.any_owner = true;
+    CHECK(fates(process.diagnose())[0] == "used");
+    CHECK(find_finding(process.diagnose(), "foreign-owner") == nullptr);
   }
   SECTION("no valid entry") {
-    RecordedPatient::write(patient.map(), "what is this\n");
+    RecordedFakeProcess::write(process.map(), "what is this\n");
     CHECK(only("used", "no-entries").fix.starts_with("perfmap lint --recording "));
   }
   SECTION("entries elsewhere in memory") {
-    RecordedPatient::write(patient.map(), "100 10 elsewhere\n");
+    RecordedFakeProcess::write(process.map(), "100 10 elsewhere\n");
     only("used", "nothing-fits");
   }
 }
 
 TEST_CASE("a damaged dump is used up to the damage, whose offset is reported", "[doctor]") {
-  RecordedPatient patient;
-  const std::string dump = patient.tmp() + "/jit-42.dump";
-  patient.mapped = {dump};
-  patient.clock = CLOCK_MONOTONIC;
+  RecordedFakeProcess process;
+  const std::string dump = process.tmp() + "/jit-42.dump";
+  process.mapped = {dump};
+  process.clock = CLOCK_MONOTONIC;
   std::string text =
-      DumpBytes().header().load_of_size(5, RecordedPatient::kCode, 0x10, "whole").text();
-  text +=
-      DumpBytes().load_of_size(6, RecordedPatient::kCode + 0x10, 0x40, "cut").text().substr(0, 30);
-  RecordedPatient::write(dump, text);
-  const RecordingDiagnosis found = patient.diagnose();
+      DumpBytes().header().load_of_size(5, RecordedFakeProcess::kCode, 0x10, "whole").text();
+  text += DumpBytes()
+              .load_of_size(6, RecordedFakeProcess::kCode + 0x10, 0x40, "cut")
+              .text()
+              .substr(0, 30);
+  RecordedFakeProcess::write(dump, text);
+  const RecordingDiagnosis found = process.diagnose();
   CHECK(fates(found) == Strings{"missing", "used"});
   const LookedFor& file = found.processes[0].looked_for[1];
   CHECK(file.has_marker);
@@ -236,11 +238,11 @@ TEST_CASE("a damaged dump is used up to the damage, whose offset is reported", "
 }
 
 TEST_CASE("a dump that is not mapped in the recording needs --jitdump", "[doctor]") {
-  const RecordedPatient patient;
-  const std::string dump = RecordedPatient::write(
-      patient.tmp() + "/jit-42.dump",
-      DumpBytes().header().load_of_size(5, RecordedPatient::kCode, 0x800, "all").text());
-  const RecordingDiagnosis found = patient.diagnose();
+  const RecordedFakeProcess process;
+  const std::string dump = RecordedFakeProcess::write(
+      process.tmp() + "/jit-42.dump",
+      DumpBytes().header().load_of_size(5, RecordedFakeProcess::kCode, 0x800, "all").text());
+  const RecordingDiagnosis found = process.diagnose();
   CHECK(fates(found) == Strings{"missing", "shadowed"});
   const RecordingFinding* const one = find_finding(found, "no-marker");
   REQUIRE(one != nullptr);
@@ -251,10 +253,10 @@ TEST_CASE("a dump that is not mapped in the recording needs --jitdump", "[doctor
 }
 
 TEST_CASE("memory that perf looks up in no map is reported, as that of .NET", "[doctor]") {
-  RecordedPatient patient;
-  patient.memory = "/memfd:doublemapper (deleted)";
-  RecordedPatient::write(patient.map(), kLines);
-  const RecordingDiagnosis found = patient.diagnose();
+  RecordedFakeProcess process;
+  process.memory = "/memfd:doublemapper (deleted)";
+  RecordedFakeProcess::write(process.map(), kLines);
+  const RecordingDiagnosis found = process.diagnose();
   CHECK(found.processes.at(0).runtime == Runtime::v8);
   const RecordingFinding* const one = find_finding(found, "perf-ignores-region");
   REQUIRE(one != nullptr);
@@ -264,35 +266,35 @@ TEST_CASE("memory that perf looks up in no map is reported, as that of .NET", "[
 }
 
 TEST_CASE("--map-dir replaces the directories in which maps are searched", "[doctor]") {
-  RecordedPatient patient;
-  patient.map_dir = patient.planted.scratch() / "kept";
-  fs::create_directories(patient.map_dir);
-  RecordedPatient::write(patient.map(), kLines);
-  CHECK(fates(patient.diagnose()) == Strings{"missing", "missing"});
-  RecordedPatient::write(patient.map_dir + "/perf-42.map", kLines);
-  CHECK(fates(patient.diagnose()) == Strings{"used", "missing"});
+  RecordedFakeProcess process;
+  process.map_dir = process.planted.scratch() / "kept";
+  fs::create_directories(process.map_dir);
+  RecordedFakeProcess::write(process.map(), kLines);
+  CHECK(fates(process.diagnose()) == Strings{"missing", "missing"});
+  RecordedFakeProcess::write(process.map_dir + "/perf-42.map", kLines);
+  CHECK(fates(process.diagnose()) == Strings{"used", "missing"});
 }
 
 TEST_CASE("the message for a process of a container that has ended mentions the container",
           "[doctor]") {
-  RecordedPatient patient;
-  patient.pid_namespace = 0xf0000001;
+  RecordedFakeProcess process;
+  process.pid_namespace = 0xf0000001;
   const auto message = [&] {
-    const RecordingDiagnosis found = patient.diagnose();
+    const RecordingDiagnosis found = process.diagnose();
     const RecordingFinding* const one = find_finding(found, "no-map");
     return one == nullptr ? std::string() : one->finding.message;
   };
   CHECK(message().find("it ran in a container") != std::string::npos);
-  patient.pid_namespace = 0xeffffffc;  // that of the host
+  process.pid_namespace = 0xeffffffc;  // that of the host
   CHECK(message().find("container") == std::string::npos);
 }
 
 TEST_CASE("text and JSON contain the files that were looked for", "[doctor]") {
-  RecordedPatient patient;
-  const RecordingDiagnosis found = patient.diagnose();
+  RecordedFakeProcess process;
+  const RecordingDiagnosis found = process.diagnose();
   const std::string text =
       written([&](OutputFile& out) { write_recording_doctor_text(out, found); });
-  CHECK(text.find("    looked for " + patient.map() + ": not there\n") != std::string::npos);
+  CHECK(text.find("    looked for " + process.map() + ": not there\n") != std::string::npos);
   const std::string json =
       written([&](OutputFile& out) { write_recording_doctor_json(out, found); });
   CHECK(json.find("\"looked_for\":[{\"kind\":\"perf-map\"") != std::string::npos);

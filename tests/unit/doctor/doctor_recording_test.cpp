@@ -1,7 +1,7 @@
 #include "doctor/recording.hpp"
 #include "perfmap/profile/doctor.hpp"
 #include "support/catch.hpp"
-#include "support/recorded_patient.hpp"
+#include "support/recorded_fake_process.hpp"
 #include "support/written.hpp"
 
 namespace perfmap::test {
@@ -16,9 +16,9 @@ std::string fix_of(const RecordingDiagnosis& diagnosis, std::string_view id) {
 
 TEST_CASE("the runtime of a recorded process is detected by its program or libraries", "[doctor]") {
   const auto runtime_of = [](const std::string& program) {
-    RecordedPatient patient;
-    patient.program = program;
-    return patient.diagnose().processes.at(0).runtime;
+    RecordedFakeProcess process;
+    process.program = program;
+    return process.diagnose().processes.at(0).runtime;
   };
   CHECK(runtime_of("/opt/jdk/lib/server/libjvm.so") == Runtime::hotspot);
   CHECK(runtime_of("/usr/bin/python3.12") == Runtime::cpython);
@@ -26,23 +26,23 @@ TEST_CASE("the runtime of a recorded process is detected by its program or libra
 }
 
 TEST_CASE("for samples without stacks only -g is proposed", "[doctor]") {
-  RecordedPatient patient;
-  CHECK(find_finding(patient.diagnose(), "no-stacks") == nullptr);
-  CHECK(find_finding(patient.diagnose(), "frame-pointers") != nullptr);
-  patient.sample_type = kIp | kTid | kTime;
-  patient.command = {"perf", "record", "-F", "99", "./x"};
-  const RecordingDiagnosis found = patient.diagnose();
+  RecordedFakeProcess process;
+  CHECK(find_finding(process.diagnose(), "no-stacks") == nullptr);
+  CHECK(find_finding(process.diagnose(), "frame-pointers") != nullptr);
+  process.sample_type = kIp | kTid | kTime;
+  process.command = {"perf", "record", "-F", "99", "./x"};
+  const RecordingDiagnosis found = process.diagnose();
   REQUIRE(find_finding(found, "no-stacks") != nullptr);
   CHECK(find_finding(found, "frame-pointers") == nullptr);
   CHECK(fix_of(found, "no-stacks").ends_with("perf record -F 99 -g -- ./x"));
 }
 
 TEST_CASE("a jitdump and a clock other than CLOCK_MONOTONIC are an error", "[doctor]") {
-  RecordedPatient patient;
-  CHECK(find_finding(patient.diagnose(), "clock") == nullptr);
-  patient.mapped = {"/tmp/none/jit-42.dump"};
-  patient.command = {"perf", "record", "-g", "-k", "tai", "node", "--perf-prof", "a.js"};
-  const RecordingDiagnosis found = patient.diagnose();
+  RecordedFakeProcess process;
+  CHECK(find_finding(process.diagnose(), "clock") == nullptr);
+  process.mapped = {"/tmp/none/jit-42.dump"};
+  process.command = {"perf", "record", "-g", "-k", "tai", "node", "--perf-prof", "a.js"};
+  const RecordingDiagnosis found = process.diagnose();
   REQUIRE(find_finding(found, "clock") != nullptr);
   CHECK(found.findings[0].finding.severity == Severity::error);
   CHECK(fix_of(found, "clock") ==
@@ -50,13 +50,13 @@ TEST_CASE("a jitdump and a clock other than CLOCK_MONOTONIC are an error", "[doc
 }
 
 TEST_CASE("all warnings propose the same command, with the options of all of them", "[doctor]") {
-  RecordedPatient patient;
-  patient.mapped = {"/tmp/none/jit-42.dump"};
+  RecordedFakeProcess process;
+  process.mapped = {"/tmp/none/jit-42.dump"};
   const std::string all =
       "perf record -g -k mono -m 16M -- node --perf-basic-prof "
       "--interpreted-frames-native-stack a.js";
-  patient.lost = 7;
-  const RecordingDiagnosis found = patient.diagnose();
+  process.lost = 7;
+  const RecordingDiagnosis found = process.diagnose();
   CHECK(fix_of(found, "clock") == all);
   CHECK(fix_of(found, "no-map") == all);
   CHECK(fix_of(found, "lost-events") == all);
@@ -67,40 +67,40 @@ TEST_CASE("all warnings propose the same command, with the options of all of the
 }
 
 TEST_CASE("lost events are reported, and the fix enlarges the buffer", "[doctor]") {
-  RecordedPatient patient;
-  CHECK(find_finding(patient.diagnose(), "lost-events") == nullptr);
-  patient.lost = 7;
-  CHECK(fix_of(patient.diagnose(), "lost-events").find("-m 16M") != std::string::npos);
+  RecordedFakeProcess process;
+  CHECK(find_finding(process.diagnose(), "lost-events") == nullptr);
+  process.lost = 7;
+  CHECK(fix_of(process.diagnose(), "lost-events").find("-m 16M") != std::string::npos);
 }
 
 TEST_CASE("for a recording without a command the fix finds the process by name", "[doctor]") {
-  RecordedPatient patient;
-  patient.command = {};
-  patient.mapped = {"/tmp/none/jit-42.dump"};
-  CHECK(fix_of(patient.diagnose(), "clock") ==
+  RecordedFakeProcess process;
+  process.command = {};
+  process.mapped = {"/tmp/none/jit-42.dump"};
+  CHECK(fix_of(process.diagnose(), "clock") ==
         "perf record -g -p \"$(pgrep -d, -x node)\" -k mono -- sleep 10");
-  patient.command = {"perf", "record", "-g", "-o", "-", "-p", "42"};
-  CHECK(fix_of(patient.diagnose(), "clock") ==
+  process.command = {"perf", "record", "-g", "-o", "-", "-p", "42"};
+  CHECK(fix_of(process.diagnose(), "clock") ==
         "perf record -g -p \"$(pgrep -d, -x node)\" -k mono");
 }
 
 TEST_CASE("a process without a name is identified by its pid", "[doctor]") {
-  RecordedPatient patient;
-  patient.comm = {};
-  patient.command = {};
-  patient.mapped = {"/tmp/none/jit-42.dump"};
-  const RecordingDiagnosis diagnosis = patient.diagnose();
+  RecordedFakeProcess process;
+  process.comm = {};
+  process.command = {};
+  process.mapped = {"/tmp/none/jit-42.dump"};
+  const RecordingDiagnosis diagnosis = process.diagnose();
   REQUIRE(diagnosis.processes.size() == 1);
   CHECK(diagnosis.processes[0].counts.comm == ":42");
   CHECK(fix_of(diagnosis, "clock") == "perf record -g -p 42 -k mono -- sleep 10");
 }
 
 TEST_CASE("files of other users are one finding per process, which replaces no-map", "[doctor]") {
-  RecordedPatient patient;
-  patient.refused.foreign = {{42, "node", "/tmp/perf-42.map", 1001, "it has 2 links"},
+  RecordedFakeProcess process;
+  process.refused.foreign = {{42, "node", "/tmp/perf-42.map", 1001, "it has 2 links"},
                              {42, "node", "/tmp/jit-42.du\x1bmp", 1001, "its header names 43"},
                              {43, "node", "/tmp/perf-43.map", 1002, "it has 2 links"}};
-  const RecordingDiagnosis diagnosis = patient.diagnose();
+  const RecordingDiagnosis diagnosis = process.diagnose();
   const auto ids = ids_of(diagnosis);
   CHECK(std::count(ids.begin(), ids.end(), "foreign-owner") == 1);
   CHECK(std::count(ids.begin(), ids.end(), "no-map") == 0);
@@ -117,17 +117,17 @@ TEST_CASE("files of other users are one finding per process, which replaces no-m
 
 TEST_CASE("code in a mapped file that is not ELF is named, and the runtime is not blamed",
           "[doctor]") {
-  RecordedPatient patient;
-  patient.memory = "/dev/shm/jit-42";
-  patient.open_module = [](const Region&, const ProcSource*) {
+  RecordedFakeProcess process;
+  process.memory = "/dev/shm/jit-42";
+  process.open_module = [](const Region&, const ProcSource*) {
     return Failure({Errc::bad_format, "no ELF file", 0, {}});
   };
-  RecordedPatient::write(patient.map(), "7000000 100 hot\n");
-  const RecordingDiagnosis found = patient.diagnose();
-  const RecordedProcessState& process = found.processes.at(0);
-  CHECK(process.jit_frames == 2);
-  CHECK(process.unnamed_jit == 0);
-  CHECK(process.memory.regions == 1);
+  RecordedFakeProcess::write(process.map(), "7000000 100 hot\n");
+  const RecordingDiagnosis found = process.diagnose();
+  const RecordedProcessState& state = found.processes.at(0);
+  CHECK(state.jit_frames == 2);
+  CHECK(state.unnamed_jit == 0);
+  CHECK(state.memory.regions == 1);
   CHECK(find_finding(found, "no-map") == nullptr);
   const RecordingFinding* const one = find_finding(found, "perf-ignores-region");
   REQUIRE(one != nullptr);
@@ -137,10 +137,10 @@ TEST_CASE("code in a mapped file that is not ELF is named, and the runtime is no
 TEST_CASE(
     "samples in memory that was not recorded as executable are reported if they have no names",
     "[doctor]") {
-  RecordedPatient patient;
-  patient.program = "/usr/bin/cat";
-  patient.access = 3;
-  const RecordingDiagnosis found = patient.diagnose();
+  RecordedFakeProcess process;
+  process.program = "/usr/bin/cat";
+  process.access = 3;
+  const RecordingDiagnosis found = process.diagnose();
   CHECK(found.processes.at(0).in_unrecorded_code == 1);
   const RecordingFinding* const one = find_finding(found, "unrecorded-code");
   REQUIRE(one != nullptr);
@@ -148,33 +148,33 @@ TEST_CASE(
   CHECK(one->finding.severity == Severity::warning);
   CHECK(one->finding.message.starts_with("1 of 1 samples of process 42 (node) have no name and "));
   SECTION("a map names them") {
-    RecordedPatient::write(patient.map(), "7000000 100 hot\n");
-    CHECK(find_finding(patient.diagnose(), "unrecorded-code") == nullptr);
+    RecordedFakeProcess::write(process.map(), "7000000 100 hot\n");
+    CHECK(find_finding(process.diagnose(), "unrecorded-code") == nullptr);
   }
   SECTION("the memory is recorded as executable") {
-    patient.access = 5;
-    CHECK(find_finding(patient.diagnose(), "unrecorded-code") == nullptr);
+    process.access = 5;
+    CHECK(find_finding(process.diagnose(), "unrecorded-code") == nullptr);
   }
   SECTION("the memory is a mapping of a file") {
-    patient.memory = "/usr/lib/libx.so";
-    CHECK(find_finding(patient.diagnose(), "unrecorded-code") == nullptr);
+    process.memory = "/usr/lib/libx.so";
+    CHECK(find_finding(process.diagnose(), "unrecorded-code") == nullptr);
   }
 }
 
 TEST_CASE("a child's files include those of the process whose memory it inherited", "[doctor]") {
-  RecordedPatient patient;
-  patient.parent = 41;
-  RecordedPatient::write(patient.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
-  const RecordingDiagnosis found = patient.diagnose();
+  RecordedFakeProcess process;
+  process.parent = 41;
+  RecordedFakeProcess::write(process.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
+  const RecordingDiagnosis found = process.diagnose();
   REQUIRE(found.processes.size() == 1);
   CHECK(found.processes[0].counts.pid == 42);
   CHECK(found.processes[0].unnamed_jit == 0);
   const auto& files = found.processes[0].looked_for;
   REQUIRE(files.size() == 3);
-  CHECK(files[0].our_path == patient.map());
+  CHECK(files[0].our_path == process.map());
   CHECK(files[0].fate == FileFate::missing);
   CHECK(files[0].inherited_from == 0);
-  CHECK(files[2].our_path == patient.tmp() + "/perf-41.map");
+  CHECK(files[2].our_path == process.tmp() + "/perf-41.map");
   CHECK(files[2].fate == FileFate::used);
   CHECK(files[2].entries == 1);
   CHECK(files[2].inherited_from == 41);
@@ -186,10 +186,10 @@ TEST_CASE("a child's files include those of the process whose memory it inherite
 }
 
 TEST_CASE("a parent's file that is not used is listed with its child's files", "[doctor]") {
-  RecordedPatient patient;
-  patient.parent = 41;
-  RecordedPatient::write(patient.tmp() + "/perf-41.map", "");
-  const RecordingDiagnosis empty = patient.diagnose();
+  RecordedFakeProcess process;
+  process.parent = 41;
+  RecordedFakeProcess::write(process.tmp() + "/perf-41.map", "");
+  const RecordingDiagnosis empty = process.diagnose();
   REQUIRE(empty.processes.at(0).looked_for.size() == 3);
   CHECK(empty.processes[0].looked_for[2].fate == FileFate::empty);
   CHECK(empty.processes[0].looked_for[2].inherited_from == 41);
@@ -197,27 +197,27 @@ TEST_CASE("a parent's file that is not used is listed with its child's files", "
       written([&](OutputFile& out) { write_recording_doctor_text(out, empty); });
   CHECK(text.find("/perf-41.map: empty; of process 41, whose memory this one inherited\n") !=
         std::string::npos);
-  patient.refused.foreign = {{41, "node", patient.tmp() + "/perf-41.map", 1001, "it has 2 links"}};
-  RecordedPatient::write(patient.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
-  CHECK(fix_of(patient.diagnose(), "foreign-owner").starts_with("perfmap stacks --any-owner "));
+  process.refused.foreign = {{41, "node", process.tmp() + "/perf-41.map", 1001, "it has 2 links"}};
+  RecordedFakeProcess::write(process.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
+  CHECK(fix_of(process.diagnose(), "foreign-owner").starts_with("perfmap stacks --any-owner "));
 }
 
 TEST_CASE("the parent's files do not count for memory that the child mapped itself", "[doctor]") {
-  RecordedPatient patient;
-  patient.parent = 41;
-  patient.remaps = true;
-  RecordedPatient::write(patient.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
-  const RecordingDiagnosis found = patient.diagnose();
+  RecordedFakeProcess process;
+  process.parent = 41;
+  process.remaps = true;
+  RecordedFakeProcess::write(process.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
+  const RecordingDiagnosis found = process.diagnose();
   CHECK(found.processes.at(0).unnamed_jit == 2);
   CHECK(found.processes[0].looked_for.size() == 2);
 }
 
 TEST_CASE("a proposed stack size is larger and valid for perf", "[doctor]") {
-  CHECK(mending_stack_size(8192, 1, 100) == 16384);
-  CHECK(mending_stack_size(8192, 90, 100) == 32768);
-  CHECK(mending_stack_size(32768, 90, 100) == 65528);
-  CHECK(mending_stack_size(65528, 90, 100) == 0);
-  CHECK(mending_stack_size(1000, 1, 100) == 8192);
+  CHECK(sufficient_stack_size(8192, 1, 100) == 16384);
+  CHECK(sufficient_stack_size(8192, 90, 100) == 32768);
+  CHECK(sufficient_stack_size(32768, 90, 100) == 65528);
+  CHECK(sufficient_stack_size(65528, 90, 100) == 0);
+  CHECK(sufficient_stack_size(1000, 1, 100) == 8192);
 }
 
 TEST_CASE("bytes of a recording are escaped in the report", "[doctor]") {

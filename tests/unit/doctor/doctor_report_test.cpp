@@ -4,13 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
-#include "support/patient.hpp"
+#include "support/fake_process.hpp"
 
 namespace perfmap {
 namespace {
 
+using test::FakeProcess;
 using test::ids_of;
-using test::Patient;
 using test::text_of;
 using Strings = std::vector<std::string>;
 
@@ -23,13 +23,13 @@ bool is_harmless(const std::string& text) {
 }  // namespace
 
 TEST_CASE("the text names the process, the files looked for, the problem and the fix", "[doctor]") {
-  Patient patient;
-  patient.program("/usr/bin/node", {"node", "a.js"});
-  Patient::write(patient.outside("perf-42.map"), "");
-  const std::string root = patient.planted.path("root");
-  const std::string tmp = patient.options.roots.tmp;
-  CHECK(text_of(patient.diagnose(), false) ==
-        "process   42 (node), user " + std::to_string(Patient::uid()) +
+  FakeProcess process;
+  process.program("/usr/bin/node", {"node", "a.js"});
+  FakeProcess::write(process.outside("perf-42.map"), "");
+  const std::string root = process.planted.path("root");
+  const std::string tmp = process.options.roots.tmp;
+  CHECK(text_of(process.diagnose(), false) ==
+        "process   42 (node), user " + std::to_string(FakeProcess::uid()) +
             "\n"
             "runtime   node, by its executable /usr/bin/node\n"
             "memory    64 KiB of executable memory without an ELF file, in 1 region; 0 B (0 %) "
@@ -54,14 +54,14 @@ TEST_CASE("the text names the process, the files looked for, the problem and the
 }
 
 TEST_CASE("the JSON has the same content as the text", "[doctor]") {
-  Patient patient;
-  patient.program("/usr/bin/python3.12", {"python3", "a.py"});
-  Patient::write(patient.inside("perf-3.map"), "10000 100 py::f:/a.py\n");
-  const auto json = nlohmann::json::parse(text_of(patient.diagnose(), true));
+  FakeProcess process;
+  process.program("/usr/bin/python3.12", {"python3", "a.py"});
+  FakeProcess::write(process.inside("perf-3.map"), "10000 100 py::f:/a.py\n");
+  const auto json = nlohmann::json::parse(text_of(process.diagnose(), true));
   CHECK(json["schema"] == "perfmap.doctor/1");
   CHECK(json["pid"] == 42);
   CHECK(json["comm"] == "node");
-  CHECK(json["uid"] == Patient::uid());
+  CHECK(json["uid"] == FakeProcess::uid());
   CHECK(json["runtime"] == "cpython");
   CHECK(json["runtime_version"] == "3.12");
   CHECK(json["jit_memory"]["named_bytes"] == 256);
@@ -74,15 +74,15 @@ TEST_CASE("the JSON has the same content as the text", "[doctor]") {
 
 TEST_CASE("control characters in names of a process do not reach the terminal",
           "[doctor][hostile]") {
-  Patient patient;
-  patient.planted.start(1000, 'S', "\x1b]0;evil\x07) R (\n");
-  patient.program("/tmp/\x1b[2J\nnode", {"\x1b[2J", "a\nb", "\xff'"});
-  patient.maps(
+  FakeProcess process;
+  process.planted.start(1000, 'S', "\x1b]0;evil\x07) R (\n");
+  process.program("/tmp/\x1b[2J\nnode", {"\x1b[2J", "a\nb", "\xff'"});
+  process.maps(
       "10000-20000 rwxp 0 0:1 9 /memfd:\x1b[31m (deleted)\n"
       "30000-31000 r-xp 0 8:1 7 /\x1b[2J/jit-3.dump\n"
       "40000-41000 r-xp 0 8:1 7 /\x1b/libnode.so\n");
-  patient.environment({"NODE_OPTIONS=--perf-basic-prof\x1b"});
-  const Diagnosis found = patient.diagnose();
+  process.environment({"NODE_OPTIONS=--perf-basic-prof\x1b"});
+  const Diagnosis found = process.diagnose();
   CHECK(is_harmless(text_of(found, false)));
   const std::string json = text_of(found, true);
   CHECK(is_harmless(json));
@@ -90,63 +90,64 @@ TEST_CASE("control characters in names of a process do not reach the terminal",
 }
 
 TEST_CASE("enormous command lines are truncated", "[doctor][hostile]") {
-  Patient patient;
+  FakeProcess process;
   Strings words(10000, std::string(100, 'x'));
   words[0] = "node";
-  patient.program("/usr/bin/node", words);
-  const std::string fix = patient.diagnose().findings[0].fix;
+  process.program("/usr/bin/node", words);
+  const std::string fix = process.diagnose().findings[0].fix;
   CHECK(fix.size() < 1000);
   CHECK(fix.ends_with(" ..."));
   words = {std::string(100000, 'n')};
-  CHECK(patient.program("/usr/bin/node", words).diagnose().findings[0].fix.size() < 1000);
+  CHECK(process.program("/usr/bin/node", words).diagnose().findings[0].fix.size() < 1000);
 }
 
 TEST_CASE("a malformed /proc is examined", "[doctor][hostile]") {
-  Patient patient;
+  FakeProcess process;
   SECTION("an exe that is not a link, and no command line") {
-    patient.planted.put("exe", "no link");
-    patient.planted.put("cmdline", "");
+    process.planted.put("exe", "no link");
+    process.planted.put("cmdline", "");
   }
-  SECTION("an executable without a path") { patient.program("(deleted)", {""}); }
+  SECTION("an executable without a path") { process.program("(deleted)", {""}); }
   SECTION("malformed and overlapping regions") {
-    patient
+    process
         .maps(
             "nonsense\n0-ffffffffffffffff rwxp 0 0:0 0 \n1000-2000 rwxp 0 0:0 0 \n"
             "2000-1000 rwxp 0 0:0 0 \n")
         .program("/usr/bin/node");
-    Patient::write(patient.inside("perf-3.map"), "0 ffffffffffffffff all\nffffffffffffffff 1 x\n");
+    FakeProcess::write(process.inside("perf-3.map"),
+                       "0 ffffffffffffffff all\nffffffffffffffff 1 x\n");
   }
   SECTION("invalid pids") {
-    patient.planted.put("status", "Name:\tx\nNStgid:\t99999999999\t-1\t0\nUid:\tx\n");
-    patient.program("/usr/bin/node");
+    process.planted.put("status", "Name:\tx\nNStgid:\t99999999999\t-1\t0\nUid:\tx\n");
+    process.program("/usr/bin/node");
   }
-  const Diagnosis found = patient.diagnose();
+  const Diagnosis found = process.diagnose();
   CHECK(is_harmless(text_of(found, false)));
   CHECK(!text_of(found, true).empty());
 }
 
 TEST_CASE("a process that cannot be examined is an error", "[doctor]") {
-  Patient patient;
-  patient.program("/usr/bin/node");
-  CHECK(diagnose(43, patient.options).error().code == Errc::not_found);
-  patient.planted.put("status", "Name:\tx\nTgid:\t7\n");
-  CHECK(diagnose(42, patient.options).error().message == "42 is a thread of process 7");
-  std::filesystem::remove(patient.planted.path("maps"));
-  REQUIRE(::mkfifo(patient.planted.path("maps").c_str(), 0600) == 0);
-  CHECK(diagnose(42, patient.options).error().code == Errc::refused);
-  patient.planted.vanish();
-  CHECK(diagnose(42, patient.options).error().code == Errc::not_found);
+  FakeProcess process;
+  process.program("/usr/bin/node");
+  CHECK(diagnose(43, process.options).error().code == Errc::not_found);
+  process.planted.put("status", "Name:\tx\nTgid:\t7\n");
+  CHECK(diagnose(42, process.options).error().message == "42 is a thread of process 7");
+  std::filesystem::remove(process.planted.path("maps"));
+  REQUIRE(::mkfifo(process.planted.path("maps").c_str(), 0600) == 0);
+  CHECK(diagnose(42, process.options).error().code == Errc::refused);
+  process.planted.vanish();
+  CHECK(diagnose(42, process.options).error().code == Errc::not_found);
 }
 
 TEST_CASE("kernel settings are reported if they limit the reader", "[doctor]") {
-  Patient patient;
-  patient.program("/usr/bin/node", {"node", "--interpreted-frames-native-stack"});
-  Patient::write(patient.inside("perf-3.map"), "10000 100 one\n");
+  FakeProcess process;
+  process.program("/usr/bin/node", {"node", "--interpreted-frames-native-stack"});
+  FakeProcess::write(process.inside("perf-3.map"), "10000 100 one\n");
   const auto ids_with = [&](uid_t reader, const std::string& paranoid, const std::string& kptr) {
-    patient.options.reader = reader;
-    patient.planted.scratch().write("proc/sys/kernel/perf_event_paranoid", paranoid);
-    patient.planted.scratch().write("proc/sys/kernel/kptr_restrict", kptr);
-    const Diagnosis found = patient.diagnose();
+    process.options.reader = reader;
+    process.planted.scratch().write("proc/sys/kernel/perf_event_paranoid", paranoid);
+    process.planted.scratch().write("proc/sys/kernel/kptr_restrict", kptr);
+    const Diagnosis found = process.diagnose();
     CHECK(!found.misses_names());
     return ids_of(found);
   };

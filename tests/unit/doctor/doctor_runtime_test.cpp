@@ -4,14 +4,14 @@
 
 #include "doctor/findings.hpp"
 #include "perfmap/text.hpp"
-#include "support/patient.hpp"
+#include "support/fake_process.hpp"
 
 namespace perfmap {
 namespace {
 
+using test::FakeProcess;
 using test::finding_of;
 using test::ids_of;
-using test::Patient;
 using Strings = std::vector<std::string>;
 
 struct Started {
@@ -68,8 +68,8 @@ TEST_CASE("for each runtime the fix is its own command line with the flags that 
        {"wasmtime", "run", "a.wasm"},
        "wasmtime run --profile=perfmap a.wasm"},
   }));
-  Patient patient;
-  const Diagnosis found = patient.program(started.executable, started.arguments).diagnose();
+  FakeProcess process;
+  const Diagnosis found = process.program(started.executable, started.arguments).diagnose();
   CAPTURE(started.executable);
   CHECK(process_word(found.runtime) == started.runtime);
   REQUIRE(found.findings.size() >= 1);
@@ -80,10 +80,10 @@ TEST_CASE("for each runtime the fix is its own command line with the flags that 
 
 TEST_CASE("a runtime embedded in another program is detected by its libraries and its memory",
           "[doctor]") {
-  Patient patient;
-  patient.program("/opt/app");
+  FakeProcess process;
+  process.program("/opt/app");
   const auto runtime_with = [&](const std::string& line) {
-    return std::string(process_word(patient.maps(line).diagnose().runtime));
+    return std::string(process_word(process.maps(line).diagnose().runtime));
   };
   CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/lib/server/libjvm.so\n") == "jvm");
   CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/libnode.so.108\n") == "node");
@@ -98,82 +98,82 @@ TEST_CASE("a runtime embedded in another program is detected by its libraries an
 }
 
 TEST_CASE("a program that only embeds Python has no findings", "[doctor]") {
-  Patient patient;
-  patient.program("/usr/bin/gdb").maps("1000-2000 r-xp 0 8:1 7 /usr/lib/libpython3.11.so.1.0\n");
-  const Diagnosis found = patient.diagnose();
+  FakeProcess process;
+  process.program("/usr/bin/gdb").maps("1000-2000 r-xp 0 8:1 7 /usr/lib/libpython3.11.so.1.0\n");
+  const Diagnosis found = process.diagnose();
   CHECK(process_word(found.runtime) == "cpython");
   CHECK(ids_of(found).empty());
 }
 
 TEST_CASE("a program without a JIT has no findings, even with a link in place of a map",
           "[doctor]") {
-  Patient patient;
-  patient.program("/usr/bin/true").maps("1000-2000 r-xp 0 8:1 7 /usr/bin/true\n");
-  std::filesystem::create_symlink("/etc/passwd", patient.outside("perf-42.map"));
-  const Diagnosis found = patient.diagnose();
+  FakeProcess process;
+  process.program("/usr/bin/true").maps("1000-2000 r-xp 0 8:1 7 /usr/bin/true\n");
+  std::filesystem::create_symlink("/etc/passwd", process.outside("perf-42.map"));
+  const Diagnosis found = process.diagnose();
   CHECK(found.findings.empty());
   CHECK(!found.concerns_jit());
   CHECK(test::text_of(found, false).ends_with("no JIT here: every name comes from ELF files\n"));
 }
 
 TEST_CASE("executable memory of an unknown runtime is reported without a command", "[doctor]") {
-  Patient patient;
-  const Diagnosis found = patient.program("/opt/app").diagnose();
+  FakeProcess process;
+  const Diagnosis found = process.program("/opt/app").diagnose();
   CHECK(ids_of(found) == Strings{"unknown-jit"});
   CHECK(found.findings[0].fix.empty());
   CHECK(found.findings[0].message.ends_with(
       " of executable memory belong to no file, the process has no perf map or jitdump, and "
       "perfmap does not know its runtime"));
   CHECK(found.memory.bytes == 0x10000);
-  patient.maps("1000-2000 r-xp 0 0:1 7 /memfd:libffi (deleted)\n");
-  CHECK(patient.diagnose().findings.empty());
+  process.maps("1000-2000 r-xp 0 0:1 7 /memfd:libffi (deleted)\n");
+  CHECK(process.diagnose().findings.empty());
 }
 
 TEST_CASE("a link in place of a map is one finding, even for an unknown runtime", "[doctor]") {
-  Patient patient;
-  patient.program("/opt/app");
-  std::filesystem::create_symlink("/etc/passwd", patient.outside("perf-42.map"));
-  CHECK(ids_of(patient.diagnose()) == Strings{"not-a-file"});
+  FakeProcess process;
+  process.program("/opt/app");
+  std::filesystem::create_symlink("/etc/passwd", process.outside("perf-42.map"));
+  CHECK(ids_of(process.diagnose()) == Strings{"not-a-file"});
 }
 
 TEST_CASE("a flag that a runtime already has is not proposed again", "[doctor]") {
-  Patient patient;
-  const auto lost = [&] { return finding_of(patient.diagnose(), "lost-map"); };
-  patient.program("/usr/bin/node", {"node", "--perf_basic_prof", "a.js"});
+  FakeProcess process;
+  const auto lost = [&] { return finding_of(process.diagnose(), "lost-map"); };
+  process.program("/usr/bin/node", {"node", "--perf_basic_prof", "a.js"});
   CHECK(lost().message.find("--perf-basic-prof, but its file is gone") != std::string::npos);
   CHECK(lost().message.starts_with("Node.js was started with"));
   CHECK(lost().fix == "node --perf_basic_prof a.js");
-  patient.program("/usr/bin/node", {"node", "a.js"})
+  process.program("/usr/bin/node", {"node", "a.js"})
       .environment({"NODE_OPTIONS=--perf-basic-prof"});
   CHECK(lost().fix == "NODE_OPTIONS=--perf-basic-prof node a.js");
   // Arguments after the script belong to the script.
-  patient.program("/usr/bin/node", {"node", "a.js", "--perf-basic-prof"}).environment({});
+  process.program("/usr/bin/node", {"node", "a.js", "--perf-basic-prof"}).environment({});
   CHECK(lost().message.empty());
-  patient.program("/usr/bin/python3.13", {"python", "-Xperf", "a.py"});
+  process.program("/usr/bin/python3.13", {"python", "-Xperf", "a.py"});
   CHECK(!lost().message.empty());
-  patient.program("/usr/bin/python3.13", {"python", "-c", "0", "-Xperf"});
+  process.program("/usr/bin/python3.13", {"python", "-c", "0", "-Xperf"});
   CHECK(lost().message.empty());
-  patient.environment({"PYTHON_PERF_JIT_SUPPORT=1"});
+  process.environment({"PYTHON_PERF_JIT_SUPPORT=1"});
   CHECK(!lost().message.empty());
   for (const char* const flag : {"+JPperf", "-JPperf"}) {  // as typed, and as erlexec passes it on
-    patient.program("/opt/beam.smp", {"beam.smp", flag, "true", "--"});
+    process.program("/opt/beam.smp", {"beam.smp", flag, "true", "--"});
     CHECK(!lost().message.empty());
   }
-  patient.program("/opt/wasmtime", {"wasmtime", "--profile", "perfmap", "a.wasm"});
+  process.program("/opt/wasmtime", {"wasmtime", "--profile", "perfmap", "a.wasm"});
   CHECK(!lost().message.empty());
-  patient.program("/usr/bin/php8.2", {"php", "-dopcache.jit_debug=48", "a.php"});
+  process.program("/usr/bin/php8.2", {"php", "-dopcache.jit_debug=48", "a.php"});
   CHECK(!lost().message.empty());
-  patient.program("/usr/bin/ruby", {"ruby", "a.rb"}).environment({"RUBYOPT=-w --yjit-perf=map"});
+  process.program("/usr/bin/ruby", {"ruby", "a.rb"}).environment({"RUBYOPT=-w --yjit-perf=map"});
   CHECK(!lost().message.empty());
-  patient.program("/opt/dotnet")
+  process.program("/opt/dotnet")
       .environment({"DOTNET_PerfMapEnabled=3", "DOTNET_PerfMapJitDumpPath=/data"});
   CHECK(lost().message.find("writes to /data") != std::string::npos);
-  CHECK(lost().fix == "cp /proc/42/root/data/perf-3.map " + patient.outside("perf-42.map"));
-  patient.environment({"DOTNET_PerfMapEnabled=1", "TMPDIR=/scratch/"});
+  CHECK(lost().fix == "cp /proc/42/root/data/perf-3.map " + process.outside("perf-42.map"));
+  process.environment({"DOTNET_PerfMapEnabled=1", "TMPDIR=/scratch/"});
   CHECK(lost().message.find("writes to /scratch,") != std::string::npos);
-  patient.share_mounts();
-  patient.program("/usr/bin/node", {"node", "--perf-basic-prof", "--perf_basic_prof_path=/a_b"});
-  CHECK(lost().fix == "cp /a_b/perf-3.map " + patient.outside("perf-42.map"));
+  process.share_mounts();
+  process.program("/usr/bin/node", {"node", "--perf-basic-prof", "--perf_basic_prof_path=/a_b"});
+  CHECK(lost().fix == "cp /a_b/perf-3.map " + process.outside("perf-42.map"));
 }
 
 TEST_CASE("each runtime that reads variables has variables that make it write names", "[doctor]") {
@@ -202,38 +202,38 @@ TEST_CASE("each runtime that reads variables has variables that make it write na
 }
 
 TEST_CASE("releases that cannot write names are reported as too old", "[doctor]") {
-  const auto is_too_old = [](const Patient& patient) {
-    const Strings ids = ids_of(patient.diagnose());
+  const auto is_too_old = [](const FakeProcess& process) {
+    const Strings ids = ids_of(process.diagnose());
     return std::find(ids.begin(), ids.end(), "too-old") != ids.end();
   };
   for (const auto& [python, old] : {std::pair{"3.11", true}, {"3.12", false}, {"3.13", false}}) {
-    Patient patient;
-    patient.program("/usr/bin/python" + std::string(python), {"python3", "a.py"});
+    FakeProcess process;
+    process.program("/usr/bin/python" + std::string(python), {"python3", "a.py"});
     CAPTURE(python);
-    CHECK(is_too_old(patient) == old);
+    CHECK(is_too_old(process) == old);
   }
   for (const auto& [ruby, old] : {std::pair{"3.1", true}, {"3.3", false}, {"", false}}) {
-    Patient patient;
-    patient.program("/usr/bin/ruby" + std::string(ruby), {"ruby", "--yjit", "a.rb"});
+    FakeProcess process;
+    process.program("/usr/bin/ruby" + std::string(ruby), {"ruby", "--yjit", "a.rb"});
     CAPTURE(ruby);
-    CHECK(is_too_old(patient) == old);
+    CHECK(is_too_old(process) == old);
   }
   for (const auto& [java, old] : {std::pair{"16.0.2", true}, {"17.0.0", false}, {"21", false}}) {
-    Patient patient;
-    patient.maps("1000-2000 rwxp 0 0:0 0 \n3000-4000 r-xp 0 8:1 7 /jdk/lib/server/libjvm.so\n");
-    patient.program("/jdk/bin/java", {"java", "-jar", "a.jar"});
-    patient.planted.put("root/jdk/release", "JAVA_VERSION=\"" + std::string(java) + "\"\n");
+    FakeProcess process;
+    process.maps("1000-2000 rwxp 0 0:0 0 \n3000-4000 r-xp 0 8:1 7 /jdk/lib/server/libjvm.so\n");
+    process.program("/jdk/bin/java", {"java", "-jar", "a.jar"});
+    process.planted.put("root/jdk/release", "JAVA_VERSION=\"" + std::string(java) + "\"\n");
     CAPTURE(java);
-    CHECK(is_too_old(patient) == old);
+    CHECK(is_too_old(process) == old);
   }
 }
 
 TEST_CASE("the advice for a JVM depends on its release and flags", "[doctor]") {
-  Patient patient;
-  patient.maps("1000-2000 rwxp 0 0:0 0 \n3000-4000 r-xp 0 8:1 7 /jdk/lib/server/libjvm.so\n");
-  patient.program("/jdk/bin/java", {"java", "-Xint", "-jar", "a.jar"});
-  patient.planted.put("root/jdk/release", "IMPLEMENTOR=\"x\"\nJAVA_VERSION=\"17.0.15\"\n");
-  Diagnosis found = patient.diagnose();
+  FakeProcess process;
+  process.maps("1000-2000 rwxp 0 0:0 0 \n3000-4000 r-xp 0 8:1 7 /jdk/lib/server/libjvm.so\n");
+  process.program("/jdk/bin/java", {"java", "-Xint", "-jar", "a.jar"});
+  process.planted.put("root/jdk/release", "IMPLEMENTOR=\"x\"\nJAVA_VERSION=\"17.0.15\"\n");
+  Diagnosis found = process.diagnose();
   CHECK(found.runtime_version == "17.0.15");
   CHECK(ids_of(found) == Strings{"no-map", "only-interpreted", "frame-pointers"});
   CHECK(found.findings[0].fix == "nsenter --target 42 --mount --pid -- jcmd 3 Compiler.perfmap");
@@ -241,16 +241,16 @@ TEST_CASE("the advice for a JVM depends on its release and flags", "[doctor]") {
   CHECK(found.findings[2].fix == "java -XX:+PreserveFramePointer -Xint -jar a.jar");
   CHECK(found.findings[2].severity == Severity::info);
 
-  patient.status("NStgid:\t42\n");
-  patient.share_mounts();
-  CHECK(patient.diagnose().findings[0].fix ==
-        "sudo -u '#" + std::to_string(Patient::uid()) + "' jcmd 42 Compiler.perfmap");
-  patient.options.reader = Patient::uid();
-  CHECK(patient.diagnose().findings[0].fix == "jcmd 42 Compiler.perfmap");
+  process.status("NStgid:\t42\n");
+  process.share_mounts();
+  CHECK(process.diagnose().findings[0].fix ==
+        "sudo -u '#" + std::to_string(FakeProcess::uid()) + "' jcmd 42 Compiler.perfmap");
+  process.options.reader = FakeProcess::uid();
+  CHECK(process.diagnose().findings[0].fix == "jcmd 42 Compiler.perfmap");
 
-  patient.planted.put("root/jdk/release", "JAVA_VERSION=\"1.8.0_292\"\n");
-  patient.environment({"JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer"});
-  found = patient.diagnose();
+  process.planted.put("root/jdk/release", "JAVA_VERSION=\"1.8.0_292\"\n");
+  process.environment({"JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer"});
+  found = process.diagnose();
   CHECK(found.runtime_version == "8.0");
   CHECK(ids_of(found) == Strings{"too-old", "only-interpreted"});
   CHECK(found.findings[0].fix.empty());

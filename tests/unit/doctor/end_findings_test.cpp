@@ -1,7 +1,7 @@
 // Findings about stacks that end early.
 
 #include "doctor/recording.hpp"
-#include "support/recorded_patient.hpp"
+#include "support/recorded_fake_process.hpp"
 
 namespace perfmap::test {
 namespace {

@@ -24,7 +24,7 @@ TEST_CASE("an event's description has the size that it contains", "[perfdata]") 
   const std::uint32_t size = GENERATE(64U, 72U, 80U, 96U, 104U, 112U, 128U, 136U, 144U, 4000U);
   CAPTURE(size);
   const RecordingBytes bytes;
-  const EventShape first{.ids = {7, 8}, .size = size, .said_size = size == 64 ? 0 : size};
+  const EventShape first{.ids = {7, 8}, .size = size, .stated_size = size == 64 ? 0 : size};
   const EventShape second{.ids = {9}, .size = 128, .config = 3};
   const Recording recording =
       recording_of(bytes.file({first, second}, bytes.sample(first, at(5)), {.attr_size = 80}));

@@ -15,9 +15,9 @@ namespace perfmap::test {
 
 /// A planted process for diagnose(): pid 42, which sees itself as 3 below its own root, with /tmp
 /// in the scratch directory on both sides. It has 16 pages at 0x10000 that may be JIT code.
-class Patient {
+class FakeProcess {
  public:
-  Patient() {
+  FakeProcess() {
     std::filesystem::create_directories(options.roots.tmp);
     std::filesystem::create_directories(planted.path("root" + options.roots.tmp));
     maps("10000-20000 rwxp 00000000 00:00 0 \n");
@@ -30,17 +30,17 @@ class Patient {
     planted.put("status", "Name:\tnode\nUid:\t0\t" + std::to_string(uid()) + "\t0\t0\n" + rest);
   }
 
-  Patient& program(const std::string& path, const std::vector<std::string>& arguments = {}) {
+  FakeProcess& program(const std::string& path, const std::vector<std::string>& arguments = {}) {
     std::filesystem::remove(planted.path("exe"));
     std::filesystem::create_symlink(path, planted.path("exe"));
     planted.put("cmdline", joined(arguments.empty() ? std::vector{path} : arguments));
     return *this;
   }
-  Patient& environment(const std::vector<std::string>& variables) {
+  FakeProcess& environment(const std::vector<std::string>& variables) {
     planted.put("environ", joined(variables));
     return *this;
   }
-  Patient& maps(const std::string& text) {
+  FakeProcess& maps(const std::string& text) {
     planted.put("maps", text);
     return *this;
   }

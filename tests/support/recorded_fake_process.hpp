@@ -18,11 +18,11 @@ namespace perfmap::test {
 /// A recording of process 42, started by perf, for diagnose_recording(). Two of its frames are in
 /// memory that may be JIT code. Files are searched below a separate directory, where process 42
 /// still runs if `lives`.
-class RecordedPatient {
+class RecordedFakeProcess {
  public:
   static constexpr Address kCode = 0x7000000;
 
-  RecordedPatient() {
+  RecordedFakeProcess() {
     std::filesystem::create_directories(tmp());
     std::filesystem::create_directories(planted.scratch() / "proc");
   }
