@@ -7,6 +7,7 @@ build is needed. Other tests call the function below. For Linux on x86-64 and pr
 """
 import collections
 import ctypes
+import functools
 import os
 import pathlib
 import re
@@ -16,7 +17,7 @@ import sys
 
 TRACEME, CONT, GETREGS, SETREGS, SETOPTIONS = 0, 7, 12, 13, 0x4200
 TRACE_CLONE, TRACE_EXIT_KILL = 0x8, 0x100000
-RIP, REGISTERS = 16, 27  # 64-bit words of struct user_regs_struct
+RIP, RSP, REGISTERS = 16, 19, 27  # 64-bit words of struct user_regs_struct
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 libc.ptrace.restype = ctypes.c_long
@@ -31,6 +32,7 @@ DIRECTORY = re.compile(r'include_directories\[ *(\d+)\] = "(.*)"')
 NAME = re.compile(r'^ +name: "(.*)"$')
 
 
+@functools.cache
 def line_addresses(binary, root):
     """The addresses of all lines of code, before relocation: {address: file below the root}"""
     printed = subprocess.run(["llvm-dwarfdump", "--debug-line", binary], capture_output=True, text=True, check=True)
@@ -40,6 +42,8 @@ def line_addresses(binary, root):
     for line in printed.stdout.splitlines():
         if line.startswith("0x"):
             words = line.split()
+            if words[-1] == "end_sequence":  # the address after the last instruction
+                continue
             address = int(words[0], 16)
             if (file := files.get(words[3])) and not any(b <= address < e for b, e in begins.get(address >> 12, ())):
                 found.setdefault(address, file)
@@ -116,12 +120,12 @@ def executed_files(command, binaries, root, environment=None):
     points.add(start)
     ptrace(CONT, pid)
     registers = (ctypes.c_ulonglong * REGISTERS)()
-    owner, of_file, met, status = {}, collections.defaultdict(list), set(), None
+    owner, of_file, met, end = {}, collections.defaultdict(list), set(), None
     while True:
         stopped, how = os.waitpid(-1, 0x40000000)  # __WALL
         if os.WIFEXITED(how) or os.WIFSIGNALED(how):
             if stopped == pid:
-                return met, os.waitstatus_to_exitcode(how)
+                return met, os.waitstatus_to_exitcode(how), pid
             continue
         signal_number = os.WSTOPSIG(how)
         if signal_number != signal.SIGTRAP or how >> 16:
@@ -140,6 +144,13 @@ def executed_files(command, binaries, root, environment=None):
                         of_file[file].append(base + address)
             for address in owner:
                 points.add(address)
+            # After main() has returned, destructors and handlers of exit(3) run.
+            end = int.from_bytes(os.pread(points.memory, 8, registers[RSP]), "little")
+            points.add(end)
+        elif at == end:
+            points.remove(end)
+            for address in owner:
+                points.remove(address)
         elif at in owner:
             met.add(owner[at])
             for address in of_file.pop(owner[at], ()):
@@ -153,6 +164,6 @@ if __name__ == "__main__":
     here = pathlib.Path(__file__).resolve().parent.parent.parent
     program = os.path.realpath(sys.argv[1])
     beside = [str(path) for path in pathlib.Path(program).parents[2].glob("lib/**/*.so")]
-    files, code = executed_files([program, *sys.argv[2:]], [program, *beside], here)
+    files, code, _ = executed_files([program, *sys.argv[2:]], [program, *beside], here)
     print("\n".join(sorted(files)))
     print(f"{len(files)} files, exit status {code}")
