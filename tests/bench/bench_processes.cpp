@@ -109,7 +109,7 @@ void bench_processes(const Files& files) {
   std::vector<pid_t> pids;
   for (std::size_t i = 0; i < kProcesses; ++i) {
     children.push_back(std::make_unique<test::Child>([&] { return map_all(paths); }));
-    if (children.back()->said() == 0) std::abort();
+    if (children.back()->reported() == 0) std::abort();
     pids.push_back(children.back()->pid());
   }
   Taken one;
