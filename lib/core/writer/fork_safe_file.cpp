@@ -105,21 +105,28 @@ const int kInstalled = [] {
 int ForkHandlers::install() noexcept { return kInstalled; }
 
 /// A waiter that has slept cannot know whether others still sleep, so it marks the lock as
-/// contended.
+/// contended. It goes on looking for a while before it sleeps: the lock is held for about a
+/// microsecond, and a sleep with its wake-up costs several.
 void SpinMutex::sleep_until_taken(unsigned process) noexcept {
-  constexpr int kYields = 4;
-  for (int i = 0; i < kYields; ++i) {
-    ::sched_yield();
-    if (take(process, kTaken)) return;
-  }
+  constexpr int kYields = 16;
+  const unsigned awaited = process | kAwaited;
   while (!take(process, kAwaited)) {
     unsigned taken = process | kTaken;
-    state_.compare_exchange_strong(taken, process | kAwaited, std::memory_order_relaxed);
-    ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, process | kAwaited, nullptr, nullptr, 0);
+    state_.compare_exchange_strong(taken, awaited, std::memory_order_relaxed);
+    for (int i = 0; i < kYields && state_.load(std::memory_order_relaxed) == awaited; ++i) {
+      ::sched_yield();
+    }
+    sleepers_.fetch_add(1);
+    ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, awaited, nullptr, nullptr, 0);
+    sleepers_.fetch_sub(1);
   }
 }
 
+/// Either this sees the sleeper's count, or the kernel sees the free lock and does not let it
+/// sleep. A child may have inherited the count of threads that do not exist there: then the call is
+/// in vain.
 void SpinMutex::wake_one() noexcept {
+  if (sleepers_.load() == 0) return;
   ::syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 

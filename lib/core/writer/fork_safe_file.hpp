@@ -87,7 +87,7 @@ class SpinMutex {
   /// without the lock.
   bool lock_for_fork() noexcept;
   void unlock() noexcept {
-    if ((state_.exchange(kFree, std::memory_order_release) & kMask) == kAwaited) wake_one();
+    if ((state_.exchange(kFree) & kMask) == kAwaited) wake_one();
   }
 
  private:
@@ -115,6 +115,7 @@ class SpinMutex {
   }
 
   std::atomic<unsigned> state_{kFree};
+  std::atomic<unsigned> sleepers_{0};
 };
 
 /// Holds a lock, and defers thread cancellation.
