@@ -108,13 +108,17 @@ int ForkHandlers::install() noexcept { return kInstalled; }
 /// contended. It goes on looking for a while before it sleeps: the lock is held for about a
 /// microsecond, and a sleep with its wake-up costs several.
 void SpinMutex::sleep_until_taken(unsigned process) noexcept {
-  constexpr int kYields = 16;
+  constexpr int kPausesFirst = 12, kLooks = 24;
   const unsigned awaited = process | kAwaited;
   while (!take(process, kAwaited)) {
     unsigned taken = process | kTaken;
     state_.compare_exchange_strong(taken, awaited, std::memory_order_relaxed);
-    for (int i = 0; i < kYields && state_.load(std::memory_order_relaxed) == awaited; ++i) {
-      ::sched_yield();
+    for (int i = 0; i < kLooks && state_.load(std::memory_order_relaxed) == awaited; ++i) {
+      if (i < kPausesFirst) {
+        pause();
+      } else {
+        ::sched_yield();
+      }
     }
     sleepers_.fetch_add(1);
     ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, awaited, nullptr, nullptr, 0);
