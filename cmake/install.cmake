@@ -2,14 +2,22 @@
 # find_package() and pkg-config.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS perfmap perfmap_profile perfmap_cpython EXPORT perfmapTargets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# These find libperfmap.so in their own directory.
-set_target_properties(perfmap_profile perfmap_cpython PROPERTIES INSTALL_RPATH "$ORIGIN")
-install(TARGETS perfmap_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-set_target_properties(perfmap_program PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
-install(DIRECTORY lib/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS perfmap_writer perfmap_writer_static EXPORT perfmapTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set(pc_files perfmap-writer.pc)
+if(PERFMAP_WRITER_ONLY)
+  install(FILES lib/include/perfmap_writer.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+else()
+  install(TARGETS perfmap perfmap_profile perfmap_cpython EXPORT perfmapTargets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  # These find libperfmap.so in their own directory.
+  set_target_properties(perfmap_profile perfmap_cpython PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS perfmap_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(perfmap_program PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+  install(DIRECTORY lib/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  list(APPEND pc_files perfmap.pc perfmap-profile.pc perfmap-cpython.pc)
+endif()
 install(EXPORT perfmapTargets NAMESPACE perfmap::
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/perfmap)
 
@@ -25,14 +33,13 @@ file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_I
 # cmake_path(APPEND) keeps a directory that was given as an absolute path.
 cmake_path(APPEND pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
 cmake_path(APPEND pc_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
-configure_file(cmake/perfmap.pc.in perfmap.pc @ONLY)
-configure_file(cmake/perfmap-profile.pc.in perfmap-profile.pc @ONLY)
-configure_file(cmake/perfmap-cpython.pc.in perfmap-cpython.pc @ONLY)
-install(FILES
-  ${CMAKE_CURRENT_BINARY_DIR}/perfmap.pc
-  ${CMAKE_CURRENT_BINARY_DIR}/perfmap-profile.pc
-  ${CMAKE_CURRENT_BINARY_DIR}/perfmap-cpython.pc
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(file IN LISTS pc_files)
+  configure_file(cmake/${file}.in ${file} @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${file} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
+if(PERFMAP_WRITER_ONLY)
+  return()
+endif()
 
 install(FILES completions/perfmap.bash
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME perfmap)

@@ -1,29 +1,14 @@
 #pragma once
 
-#include <algorithm>
-#include <cstring>
+#include <cerrno>
 #include <exception>
 #include <new>
 
+#include "base/c_struct.hpp"
 #include "perfmap.h"
 #include "perfmap/types.hpp"
 
 namespace perfmap::capi {
-
-/// Copies `value` to the caller's struct, at most as much as the caller's struct_size.
-template <class T>
-void copy_out(T value, T* out) noexcept {
-  value.struct_size = std::min(out->struct_size, sizeof value);
-  std::memcpy(out, &value, value.struct_size);
-}
-
-/// Reads the caller's struct; members that it is too short for are zero.
-template <class T>
-T copy_in(const T* in) noexcept {
-  T value{};
-  if (in != nullptr) std::memcpy(&value, in, std::min(in->struct_size, sizeof value));
-  return value;
-}
 
 inline perfmap_status report(const Error& error, perfmap_error* out) noexcept {
   if (out != nullptr) {
@@ -39,10 +24,22 @@ inline perfmap_status report(const Result<void>& result, perfmap_error* out) noe
   return result ? PERFMAP_OK : report(result.error(), out);
 }
 
-/// Runs `body` and turns exceptions into a status. All C functions that may throw use it.
-template <class Body>
-perfmap_status guard(perfmap_error* out, Body body) noexcept {
+/// For an argument that the function does not take, such as "path: NULL".
+inline perfmap_status invalid(const char* message, perfmap_error* out) {
+  return report(Error{Errc::invalid_argument, message, 0, {}}, out);
+}
+
+/// Runs `body` and turns exceptions into a status. All C functions that may throw use it. `given`
+/// are the structs of the call, which must be complete.
+template <class Body, class... Structs>
+perfmap_status guard(perfmap_error* out, Body body, const Structs*... given) noexcept {
+  if (!is_complete(out)) return PERFMAP_E_INVALID_ARGUMENT;
   try {
+    if (!(is_complete(given) && ...)) {
+      return report(
+          Error{Errc::invalid_argument, "a struct_size is smaller than the struct", EINVAL, {}},
+          out);
+    }
     return body();
   } catch (const std::bad_alloc&) {
     return report(Error{Errc::no_memory, "out of memory", 0, {}}, out);

@@ -32,7 +32,7 @@ class Cursor {
   /// The next `count` bytes.
   std::string_view bytes(std::uint64_t count) noexcept {
     if (!has(count)) return {};
-    const std::string_view taken = bytes_.substr(at_, count);
+    const std::string_view taken(bytes_.data() + at_, count);
     at_ += taken.size();
     return taken;
   }
@@ -41,11 +41,11 @@ class Cursor {
   }
   /// The bytes up to the next NUL, which is skipped.
   std::string_view c_string() noexcept {
-    const std::string_view rest = bytes_.substr(at_);
+    const std::string_view rest = this->rest();
     const std::size_t nul = rest.find('\0');
     if (!has(nul == std::string_view::npos ? UINT64_MAX : nul + 1)) return {};
     at_ += nul + 1;
-    return rest.substr(0, nul);
+    return {rest.data(), nul};
   }
 
   /// From now on all fields are 0 or empty.
@@ -57,7 +57,7 @@ class Cursor {
   bool at_end() const noexcept { return at_ == bytes_.size(); }
   /// Bytes read so far; all of them after a failure.
   std::size_t position() const noexcept { return at_; }
-  std::string_view rest() const noexcept { return bytes_.substr(at_); }
+  std::string_view rest() const noexcept { return {bytes_.data() + at_, bytes_.size() - at_}; }
   std::uint64_t left() const noexcept { return bytes_.size() - at_; }
 
  protected:

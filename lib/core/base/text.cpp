@@ -129,11 +129,14 @@ std::size_t showable(std::string_view bytes) noexcept {
 
 }  // namespace
 
-void append_visible(std::string& out, std::string_view bytes) {
-  if (is_plain_ascii(bytes)) {
-    out += bytes;
-    return;
-  }
+void append_visible(std::string& out, std::string_view text) {
+  // What is checked is the copy: the text may be part of a file that another process changes.
+  const std::size_t start = out.size();
+  out += text;
+  if (is_plain_ascii(std::string_view(out).substr(start))) return;
+  const std::string copy = out.substr(start);
+  out.resize(start);
+  std::string_view bytes = copy;
   while (!bytes.empty()) {
     const std::size_t length = showable(bytes);
     if (length == 0) {

@@ -1,7 +1,7 @@
 #include <optional>
 #include <vector>
 
-#include "capi/guard.hpp"
+#include "capi/handles.hpp"
 #include "perfmap/index.hpp"
 #include "perfmap/input.hpp"
 #include "perfmap/jit_paths.hpp"
@@ -13,42 +13,25 @@
 
 using perfmap::capi::copy_out;
 using perfmap::capi::guard;
+using perfmap::capi::invalid;
 using perfmap::capi::report;
 using perfmap::capi::to_c;
-
-const char* perfmap_version(void) { return PERFMAP_VERSION; }
-
-const char* perfmap_status_text(perfmap_status status) {
-  switch (status) {
-    case PERFMAP_OK: return "done";
-    case PERFMAP_E_IO: return "a system call failed";
-    case PERFMAP_E_NOT_FOUND: return "not found";
-    case PERFMAP_E_BAD_FORMAT: return "the input is malformed";
-    case PERFMAP_E_UNSUPPORTED: return "a kind of input that is not taken here";
-    case PERFMAP_E_INVALID_ARGUMENT: return "an argument has no meaning";
-    case PERFMAP_E_REFUSED: return "a file that must not be trusted";
-    case PERFMAP_E_TOO_LARGE: return "the input is too large";
-    case PERFMAP_E_NO_MEMORY: return "out of memory";
-    case PERFMAP_E_INTERNAL: break;
-  }
-  return "a bug in perfmap";
-}
 
 namespace {
 
 /// Compressed data and other formats would parse as maps of garbage.
-perfmap_status refuse_kind(const perfmap::Input& input, perfmap::SourceKind kind,
-                           perfmap_error* error) {
-  const std::string message =
-      input.name() + " holds " + std::string(to_string(kind)) + " data and is no perf map";
-  return report(perfmap::Error{perfmap::Errc::unsupported, message, 0, {}}, error);
+perfmap::Error wrong_kind(const std::string& name, perfmap::SourceKind kind) {
+  return {perfmap::Errc::unsupported,
+          name + " holds " + std::string(to_string(kind)) + " data and is no perf map",
+          0,
+          {}};
 }
 
 perfmap_status hand_out(perfmap::Result<perfmap::Input> input, perfmap::Map::Options options,
                         perfmap_map** out, perfmap_error* error) {
   if (!input) return report(input.error(), error);
   const perfmap::SourceKind kind = perfmap::detect_kind(input->text());
-  if (kind != perfmap::SourceKind::perf_map) return refuse_kind(*input, kind, error);
+  if (kind != perfmap::SourceKind::perf_map) return report(wrong_kind(input->name(), kind), error);
   *out = new perfmap_map{perfmap::Map(*std::move(input), options)};
   return PERFMAP_OK;
 }
@@ -56,7 +39,19 @@ perfmap_status hand_out(perfmap::Result<perfmap::Input> input, perfmap::Map::Opt
 }  // namespace
 
 perfmap_status perfmap_map_open(const char* path, perfmap_map** out, perfmap_error* error) {
-  return guard(error, [&] { return hand_out(perfmap::Input::open(path), {}, out, error); });
+  return guard(error, [&]() -> perfmap_status {
+    if (path == nullptr) return invalid("path: NULL", error);
+    const perfmap::StreamCheck check =
+        [name = std::string(path), is_map = perfmap::check_map_start()](
+            std::string_view begin) -> perfmap::Result<perfmap::StreamStart> {
+      const perfmap::SourceKind kind = perfmap::detect_kind(begin);
+      if (kind == perfmap::SourceKind::perf_map) return is_map(begin);
+      return perfmap::Failure(wrong_kind(name, kind));
+    };
+    perfmap::OpenPolicy policy;
+    policy.check_start = &check;
+    return hand_out(perfmap::Input::open(path, policy), {}, out, error);
+  });
 }
 
 perfmap_status perfmap_map_open_pid(int32_t pid, perfmap_map** out, perfmap_error* error) {
@@ -73,13 +68,16 @@ perfmap_status perfmap_map_open_pid(int32_t pid, perfmap_map** out, perfmap_erro
 perfmap_status perfmap_map_from_memory(const char* text, size_t size, perfmap_map** out,
                                        perfmap_error* error) {
   return guard(error, [&] {
-    return hand_out(perfmap::Input::from_text(std::string(text, size), "memory"), {}, out, error);
+    if (text == nullptr && size != 0) return invalid("text: NULL", error);
+    std::string copy(text == nullptr ? "" : text, size);
+    return hand_out(perfmap::Input::from_text(std::move(copy), "memory"), {}, out, error);
   });
 }
 
 void perfmap_map_free(perfmap_map* map) { delete map; }
 
 perfmap_status perfmap_map_next(const perfmap_map* map, uint64_t* offset, perfmap_entry* out) {
+  if (!perfmap::capi::is_complete(out)) return PERFMAP_E_INVALID_ARGUMENT;
   const std::string_view text = map->map.text();
   if (*offset != 0 && *offset < text.size() && text[*offset - 1] != '\n') {
     const std::size_t newline = text.find('\n', *offset);
@@ -100,19 +98,6 @@ perfmap_status perfmap_map_next(const perfmap_map* map, uint64_t* offset, perfma
 int perfmap_map_was_truncated(const perfmap_map* map) {
   return map->map.input().was_truncated() ? 1 : 0;
 }
-
-struct perfmap_truncation_guard {
-  perfmap::TruncationGuard guard;
-};
-
-perfmap_status perfmap_truncation_guard_new(perfmap_truncation_guard** out, perfmap_error* error) {
-  return guard(error, [&] {
-    *out = new perfmap_truncation_guard;
-    return PERFMAP_OK;
-  });
-}
-
-void perfmap_truncation_guard_free(perfmap_truncation_guard* guard) { delete guard; }
 
 uint64_t perfmap_map_line_number(const perfmap_map* map, uint64_t offset) {
   uint64_t line = 0;
@@ -146,6 +131,7 @@ perfmap_status perfmap_map_lint(const perfmap_map* map, size_t most_per_rule,
 
 using perfmap::capi::copy_out;
 using perfmap::capi::guard;
+using perfmap::capi::invalid;
 using perfmap::capi::report;
 using perfmap::capi::to_c;
 
@@ -162,10 +148,6 @@ bool to_cpp(int32_t overlap, perfmap::Overlap& out) {
   if (overlap < PERFMAP_OVERLAP_LAST || overlap > PERFMAP_OVERLAP_PERF) return false;
   out = static_cast<perfmap::Overlap>(overlap);
   return true;
-}
-
-perfmap_status invalid(const char* message, perfmap_error* error) {
-  return report(perfmap::Error{perfmap::Errc::invalid_argument, message, 0, {}}, error);
 }
 
 }  // namespace
@@ -188,6 +170,7 @@ void perfmap_index_free(perfmap_index* index) { delete index; }
 
 perfmap_status perfmap_index_find(const perfmap_index* index, uint64_t address,
                                   perfmap_entry* out) {
+  if (!perfmap::capi::is_complete(out)) return PERFMAP_E_INVALID_ARGUMENT;
   const perfmap::EntryRef hit = index->index.find(address);
   const auto entry = hit ? index->index.entry(hit) : std::nullopt;
   if (!entry) return PERFMAP_E_NOT_FOUND;
@@ -197,6 +180,7 @@ perfmap_status perfmap_index_find(const perfmap_index* index, uint64_t address,
 
 size_t perfmap_index_find_batch(const perfmap_index* index, const uint64_t* addresses, size_t count,
                                 perfmap_entry* out) {
+  if (count != 0 && !perfmap::capi::is_complete(out)) return 0;
   constexpr size_t kBlock = 256;
   perfmap::EntryRef hits[kBlock];
   size_t found = 0;
@@ -225,26 +209,30 @@ perfmap_status perfmap_index_refresh(perfmap_index* index, int* changed, perfmap
 perfmap_status perfmap_map_find_batch(const perfmap_map* map, int32_t overlap,
                                       const uint64_t* addresses, size_t count, perfmap_entry* out,
                                       size_t* found, perfmap_error* error) {
-  return guard(error, [&]() -> perfmap_status {
-    perfmap::Overlap policy{};
-    if (!to_cpp(overlap, policy) || policy == perfmap::Overlap::perf) {
-      return invalid("this overlap policy needs an index", error);
-    }
-    std::vector<perfmap::EntryRef> hits(count);
-    perfmap::Diagnostics ignored(1);
-    perfmap::find_by_scan({&map->map, 1}, policy, {addresses, count}, hits, ignored);
-    *found = 0;
-    for (size_t i = 0; i < count; ++i) {
-      const auto entry = hits[i] ? perfmap::entry_of({&map->map, 1}, hits[i]) : std::nullopt;
-      *found += entry ? 1 : 0;
-      copy_out(entry ? to_c(*entry, 0) : perfmap_entry{}, &out[i]);
-    }
-    return PERFMAP_OK;
-  });
+  return guard(
+      error,
+      [&]() -> perfmap_status {
+        perfmap::Overlap policy{};
+        if (!to_cpp(overlap, policy) || policy == perfmap::Overlap::perf) {
+          return invalid("this overlap policy needs an index", error);
+        }
+        std::vector<perfmap::EntryRef> hits(count);
+        perfmap::Diagnostics ignored(1);
+        perfmap::find_by_scan({&map->map, 1}, policy, {addresses, count}, hits, ignored);
+        *found = 0;
+        for (size_t i = 0; i < count; ++i) {
+          const auto entry = hits[i] ? perfmap::entry_of({&map->map, 1}, hits[i]) : std::nullopt;
+          *found += entry ? 1 : 0;
+          copy_out(entry ? to_c(*entry, 0) : perfmap_entry{}, &out[i]);
+        }
+        return PERFMAP_OK;
+      },
+      count == 0 ? nullptr : out);
 }
 
 perfmap_status perfmap_index_write(perfmap_index* index, const char* path, perfmap_error* error) {
   return guard(error, [&]() -> perfmap_status {
+    if (path == nullptr) return invalid("path: NULL", error);
     if (index->index.overlap() == perfmap::Overlap::perf) {
       return invalid("perf's answers are no partition that could be written", error);
     }
@@ -256,6 +244,7 @@ perfmap_status perfmap_index_write(perfmap_index* index, const char* path, perfm
 }
 
 void perfmap_name_decode(const char* name, size_t size, perfmap_name* out) {
+  if (!perfmap::capi::is_complete(out)) return;
   const std::string_view raw(name, size);
   perfmap_name answer{0, "", "", name, size, nullptr, 0, 0, 0};
   // If there is no memory for the chain of inlined functions, the complete name is returned.
@@ -293,6 +282,7 @@ size_t perfmap_name_inline_chain(const char* name, size_t size, perfmap_name_par
 using perfmap::capi::copy_in;
 using perfmap::capi::copy_out;
 using perfmap::capi::guard;
+using perfmap::capi::invalid;
 using perfmap::capi::report;
 
 struct perfmap_timeline {
@@ -334,17 +324,24 @@ perfmap_code to_c(const perfmap::CodeAt& code, const perfmap::LoadRecord& load) 
 perfmap_status perfmap_timeline_open(const char* path, perfmap_timeline** out,
                                      perfmap_error* error) {
   return guard(error, [&]() -> perfmap_status {
-    perfmap::Result<perfmap::Input> input = perfmap::Input::open(path);
+    if (path == nullptr) return invalid("path: NULL", error);
+    const std::string name = path;
+    const perfmap::StreamCheck check =
+        [name](std::string_view begin) -> perfmap::Result<perfmap::StreamStart> {
+      const perfmap::SourceKind kind = perfmap::detect_kind(begin);
+      if (kind == perfmap::SourceKind::jitdump) return perfmap::StreamStart::accepted;
+      return perfmap::Failure(
+          {perfmap::Errc::unsupported,
+           name + " is no jitdump, but looks like a " + std::string(to_string(kind)),
+           0,
+           {}});
+    };
+    perfmap::OpenPolicy policy;
+    policy.check_start = &check;
+    perfmap::Result<perfmap::Input> input = perfmap::Input::open(name, policy);
     if (!input) return report(input.error(), error);
-    const perfmap::SourceKind kind = perfmap::detect_kind(input->text());
-    if (!input->text().empty() && kind != perfmap::SourceKind::jitdump) {
-      return report(perfmap::Error{perfmap::Errc::unsupported,
-                                   input->name() + " is no jitdump, but looks like a " +
-                                       std::string(to_string(kind)),
-                                   0,
-                                   {}},
-                    error);
-    }
+    const auto fits = input->text().empty() ? perfmap::StreamStart::accepted : check(input->text());
+    if (!fits) return report(fits.error(), error);
     perfmap::Diagnostics ignored(1);
     perfmap::Jitdump dump(*std::move(input), {.growing = true});
     *out = new perfmap_timeline{perfmap::Timeline(std::move(dump), ignored), {}, {}};
@@ -356,6 +353,7 @@ void perfmap_timeline_free(perfmap_timeline* timeline) { delete timeline; }
 
 perfmap_status perfmap_timeline_find(const perfmap_timeline* timeline, uint64_t address,
                                      uint64_t time, perfmap_code* out) {
+  if (!perfmap::capi::is_complete(out)) return PERFMAP_E_INVALID_ARGUMENT;
   const auto code = timeline->timeline.find(address, time);
   const auto load = code ? load_at(timeline->timeline, code->load) : std::nullopt;
   if (!load) return PERFMAP_E_NOT_FOUND;
@@ -366,23 +364,26 @@ perfmap_status perfmap_timeline_find(const perfmap_timeline* timeline, uint64_t 
 perfmap_status perfmap_timeline_line(perfmap_timeline* timeline, const perfmap_code* code,
                                      uint64_t address, const char** file, size_t* file_size,
                                      int32_t* line, perfmap_error* error) {
-  return guard(error, [&]() -> perfmap_status {
-    const perfmap_code asked = copy_in(code);
-    const auto load = load_at(timeline->timeline, asked.offset);
-    if (!load) return PERFMAP_E_NOT_FOUND;
-    if (timeline->lines_of != asked.offset) {
-      if (!timeline->details) timeline->details.emplace(timeline->timeline.dump());
-      timeline->lines = timeline->details->lines(asked.offset);
-      timeline->lines_of = asked.offset;
-    }
-    const perfmap::CodeLine* const found =
-        perfmap::line_at(timeline->lines, load->range.begin + (address - asked.start));
-    if (found == nullptr) return PERFMAP_E_NOT_FOUND;
-    *file = found->file.data();
-    *file_size = found->file.size();
-    *line = found->line;
-    return PERFMAP_OK;
-  });
+  return guard(
+      error,
+      [&]() -> perfmap_status {
+        const perfmap_code asked = copy_in(code);
+        const auto load = load_at(timeline->timeline, asked.offset);
+        if (!load) return PERFMAP_E_NOT_FOUND;
+        if (timeline->lines_of != asked.offset) {
+          if (!timeline->details) timeline->details.emplace(timeline->timeline.dump());
+          timeline->lines = timeline->details->lines(asked.offset);
+          timeline->lines_of = asked.offset;
+        }
+        const perfmap::CodeLine* const found =
+            perfmap::line_at(timeline->lines, load->range.begin + (address - asked.start));
+        if (found == nullptr) return PERFMAP_E_NOT_FOUND;
+        *file = found->file.data();
+        *file_size = found->file.size();
+        *line = found->line;
+        return PERFMAP_OK;
+      },
+      code);
 }
 
 perfmap_status perfmap_timeline_refresh(perfmap_timeline* timeline, int* changed,

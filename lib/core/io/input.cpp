@@ -7,8 +7,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <mutex>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -16,6 +14,8 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
+#include "base/found_file.hpp"
+#include "base/mmap_vector.hpp"
 #include "io/chunk_reader.hpp"
 #include "io/mapping.hpp"
 
@@ -53,15 +53,13 @@ std::string objection(const struct stat& status, const OpenPolicy& policy) {
   if (!owners.empty() && std::find(owners.begin(), owners.end(), status.st_uid) == owners.end()) {
     return foreign_owner(status.st_uid, owners);
   }
+  if (policy.one_name && S_ISREG(status.st_mode) && status.st_nlink > 1) {
+    return "it has " + std::to_string(status.st_nlink) + " names (hard links)";
+  }
   return {};
 }
 
-/// The open must not hang on a FIFO without a writer or on a device, if the path was found, not
-/// typed.
-int flags_of(const OpenPolicy& policy) {
-  return O_RDONLY | O_CLOEXEC | O_NOCTTY | (policy.follow_link ? 0 : O_NOFOLLOW) |
-         (policy.regular_only ? O_NONBLOCK : 0);
-}
+int link_flag(const OpenPolicy& policy) { return policy.follow_link ? 0 : O_NOFOLLOW; }
 
 /// ELOOP under O_NOFOLLOW means that the path is a link, so it gets another message.
 Error open_error(const std::string& name, int sys_errno, const OpenPolicy& policy) {
@@ -71,25 +69,45 @@ Error open_error(const std::string& name, int sys_errno, const OpenPolicy& polic
   return system_error(cannot_open(name), sys_errno);
 }
 
-/// Reads a descriptor without a size of its own (a stream) to its end.
-Result<std::string> read_stream(int fd, const std::string& name, std::uint64_t max) {
-  std::string text;
+/// Opens a file by `open`, a function of flags for open(2) that returns a descriptor. A file that
+/// was found, not typed, is checked before it is opened: opening a device may have effects, and so
+/// may reading a file of the kernel's.
+template <class Open>
+Result<Descriptor> open_by(const Open& open, const std::string& name, const OpenPolicy& policy) {
+  if (!policy.regular_only) {
+    Descriptor fd(open(O_RDONLY | O_CLOEXEC | O_NOCTTY | link_flag(policy)));
+    if (!fd.is_open()) return Failure(open_error(name, errno, policy));
+    return fd;
+  }
+  const Descriptor found(open(O_PATH | O_CLOEXEC | link_flag(policy)));
+  if (!found.is_open()) return Failure(open_error(name, errno, policy));
+  Result<Descriptor> fd = open_found(found, name);
+  if (fd || fd.error().code != Errc::not_found) return fd;
+  // There is no /proc to open the checked file by: opened by its path again, if it is the same.
+  Descriptor again(open(kReadFound | link_flag(policy)));
+  if (!again.is_open()) return Failure(open_error(name, errno, policy));
+  if (file_number(again.get()) == file_number(found.get())) return again;
+  return refused_to_open(name, "it is another file now");
+}
+
+/// Reads a stream to its end.
+Result<MmapVector<char>> read_stream(int fd, const std::string& name, const OpenPolicy& policy) {
+  MmapVector<char> text;
+  StreamLimits limits(policy, name);
   constexpr std::size_t kBlock = std::size_t{256} << 10;
   for (;;) {
     const std::size_t have = text.size();
-    if (have > max) {
-      return Failure({Errc::too_large,
-                      "cannot read " + name + ": more than " + std::to_string(max >> 20) +
-                          " MiB from what is not a regular file",
-                      0,
-                      {}});
-    }
-    text.resize(have + kBlock);
+    text.make_room(kBlock);
     const ssize_t got = ::read(fd, text.data() + have, kBlock);
-    if (got < 0 && errno != EINTR) return Failure(system_error("cannot read " + name, errno));
-    text.resize(have + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-    if (got == 0) return text;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Failure(system_error("cannot read " + name, errno));
+    text.resize(have + static_cast<std::size_t>(got));
+    if (got == 0) break;
+    const Result<void> fits = limits.look_at({text.data(), text.size()});
+    if (!fits) return Failure(fits.error());
   }
+  text.shrink();
+  return text;
 }
 
 /// Keeps the descriptor of a file for its first reader. A process has few descriptors, and a caller
@@ -137,6 +155,30 @@ bool is_out_of_bounds(const struct stat& status) noexcept {
 
 }  // namespace
 
+StreamLimits::StreamLimits(const OpenPolicy& policy, std::string name)
+    : check_(policy.check_start == nullptr ? StreamCheck() : *policy.check_start),
+      max_bytes_(policy.max_stream_bytes),
+      name_(std::move(name)) {}
+
+Result<void> StreamLimits::look_at(std::string_view so_far) {
+  const auto refused = [&](const std::string& why) {
+    return Failure({Errc::too_large, "cannot read " + name_ + ": " + why, 0, {}});
+  };
+  if (check_ && so_far.size() >= next_look_) {
+    const Result<StreamStart> start = check_(so_far);
+    if (!start) return Failure(start.error());
+    if (*start == StreamStart::accepted) check_ = {};
+    if (*start == StreamStart::undecided && so_far.size() >= kMaxUndecided) {
+      return refused("its first " + std::to_string(kMaxUndecided >> 20) +
+                     " MiB show no format that is known here");
+    }
+    next_look_ = 2 * so_far.size();
+  }
+  if (so_far.size() <= max_bytes_) return {};
+  return refused("more than " + std::to_string(max_bytes_ >> 20) +
+                 " MiB from what is not a regular file");
+}
+
 FileFacts facts_of(const struct stat& status) noexcept {
   FileFacts facts;
   facts.is_file = true;
@@ -151,10 +193,11 @@ FileFacts facts_of(const struct stat& status) noexcept {
   return facts;
 }
 
-/// Either a mapping or a string.
+/// A mapping, a string or a stream.
 struct Input::Storage {
   Mapping mapping;
   std::string text;
+  MmapVector<char> stream;
   UnreadDescriptor unread;
 };
 
@@ -185,22 +228,31 @@ Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bo
       input.storage_->unread.keep(fd);
     }
   } else {
-    Result<std::string> text = read_stream(fd, name, policy.max_stream_bytes);
+    Result<MmapVector<char>> text = read_stream(fd, name, policy);
     if (!text) return Failure(std::move(text.error()));
-    input.storage_->text = *std::move(text);
-    input.text_ = input.storage_->text;
+    input.storage_->stream = *std::move(text);
+    input.text_ = {input.storage_->stream.data(), input.storage_->stream.size()};
   }
   input.commit(input.text_.size());
   input.name_ = std::move(name);
   input.policy_ = policy;
+  input.policy_.check_start = nullptr;
   input.by_path_ = by_path && S_ISREG(status.st_mode);
   return input;
 }
 
+namespace {
+
+Result<Descriptor> open_path(const std::string& path, const OpenPolicy& policy) {
+  return open_by([&path](int flags) { return ::open(path.c_str(), flags); }, path, policy);
+}
+
+}  // namespace
+
 Result<Input> Input::open(const std::string& path, const OpenPolicy& policy) {
-  const Descriptor fd(::open(path.c_str(), flags_of(policy)));
-  if (!fd.is_open()) return Failure(open_error(path, errno, policy));
-  Result<Input> input = take(fd.get(), path, policy, true);
+  const Result<Descriptor> fd = open_path(path, policy);
+  if (!fd) return Failure(fd.error());
+  Result<Input> input = take(fd->get(), path, policy, true);
   struct stat link {};
   if (input && ::lstat(path.c_str(), &link) == 0) input->facts_.was_link = S_ISLNK(link.st_mode);
   return input;
@@ -208,13 +260,15 @@ Result<Input> Input::open(const std::string& path, const OpenPolicy& policy) {
 
 Result<Input> Input::open_below(int root_fd, const std::string& path, std::string name,
                                 const OpenPolicy& policy) {
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags_of(policy));
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  const long opened = ::syscall(SYS_openat2, root_fd, path.c_str(), &how, sizeof how);
-  if (opened < 0) return Failure(open_error(name, errno, policy));
-  const Descriptor fd(static_cast<int>(opened));
-  return take(fd.get(), std::move(name), policy, false);
+  const auto open = [&](int flags) {
+    open_how how{};
+    how.flags = static_cast<std::uint64_t>(flags);
+    how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+    return static_cast<int>(::syscall(SYS_openat2, root_fd, path.c_str(), &how, sizeof how));
+  };
+  const Result<Descriptor> fd = open_by(open, name, policy);
+  if (!fd) return Failure(fd.error());
+  return take(fd->get(), std::move(name), policy, false);
 }
 
 Result<Input> Input::from_descriptor(int fd, std::string name, const OpenPolicy& policy) {
@@ -265,14 +319,19 @@ Result<Input> Input::take_again() const {
     if (fresh) fresh->open_again_ = open_again_;
     return fresh;
   }
-  const Descriptor fd(::open(name_.c_str(), flags_of(policy_)));
-  if (!fd.is_open()) return Failure(open_error(name_, errno, policy_));
+  // It was a regular file. A FIFO in its place must not hang us.
+  OpenPolicy policy = policy_;
+  policy.regular_only = true;
+  const Result<Descriptor> fd = open_path(name_, policy);
+  if (!fd) return Failure(fd.error());
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return Failure(system_error(cannot_open(name_), errno));
+  if (::fstat(fd->get(), &status) != 0) return Failure(system_error(cannot_open(name_), errno));
   // An unchanged file is not mapped again.
   const FileFacts now = facts_of(status);
   if (is_same_file(now) && is_unchanged(now)) return *this;
-  return take(fd.get(), name_, policy_, true);
+  Result<Input> fresh = take(fd->get(), name_, policy, true);
+  if (fresh) fresh->policy_ = policy_;
+  return fresh;
 }
 
 Result<Growth> Input::refresh() {
@@ -289,115 +348,35 @@ Result<Growth> Input::refresh() {
   return longer ? Growth::appended : Growth::unchanged;
 }
 
-namespace {
-
-/// The signal handler's data: fixed storage, accessed with atomics only. A mapping that finds no
-/// free slot is not guarded.
-struct Slot {
-  std::atomic<bool> taken{false};
-  std::atomic<std::uintptr_t> begin{0};
-  std::atomic<std::uintptr_t> end{0};
-  std::atomic<bool> truncated{false};
-};
-constexpr int kSlots = 1024;
-Slot slots[kSlots];
-
-std::mutex guards_mutex;
-int guards = 0;
-struct sigaction former;
-std::uintptr_t page_size = 4096;
-
-void pass_on(int signal, siginfo_t* info, void* context) {
-  if ((former.sa_flags & SA_SIGINFO) != 0) {
-    former.sa_sigaction(signal, info, context);
-  } else if (former.sa_handler != SIG_DFL && former.sa_handler != SIG_IGN) {
-    former.sa_handler(signal);
-  } else {
-    ::signal(signal, SIG_DFL);  // the instruction runs again, and now the signal is fatal
-  }
-}
-
-/// Maps a page of zeros at the faulting address if that lies in one of our mappings. mmap(2) is not
-/// on POSIX's list of async-signal-safe functions, but on Linux it is a plain system call.
-void on_sigbus(int signal, siginfo_t* info, void* context) {
-  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-  for (Slot& slot : slots) {
-    if (address < slot.begin.load() || address >= slot.end.load()) continue;
-    void* const page = reinterpret_cast<void*>(address & ~(page_size - 1));
-    if (::mmap(page, page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-        MAP_FAILED) {
-      break;
-    }
-    slot.truncated.store(true);
-    return;
-  }
-  pass_on(signal, info, context);
-}
-
-int take_slot() noexcept {
-  for (int i = 0; i < kSlots; ++i) {
-    bool expected = false;
-    if (slots[i].taken.compare_exchange_strong(expected, true)) return i;
-  }
-  return -1;
-}
-
-void describe(int slot, const char* begin, std::size_t size) noexcept {
-  if (slot < 0) return;
-  slots[slot].end.store(0);  // an empty range while the two ends change
-  slots[slot].begin.store(reinterpret_cast<std::uintptr_t>(begin));
-  slots[slot].end.store(reinterpret_cast<std::uintptr_t>(begin) + size);
-}
-
-}  // namespace
-
-TruncationGuard::TruncationGuard() noexcept {
-  const std::lock_guard lock(guards_mutex);
-  if (guards++ != 0) return;
-  page_size = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  struct sigaction action {};
-  action.sa_sigaction = on_sigbus;
-  action.sa_flags = SA_SIGINFO | SA_NODEFER;
-  ::sigaction(SIGBUS, &action, &former);
-}
-
-TruncationGuard::~TruncationGuard() {
-  const std::lock_guard lock(guards_mutex);
-  if (--guards == 0) ::sigaction(SIGBUS, &former, nullptr);
-}
+TruncationGuard::TruncationGuard() noexcept { hold_truncation_guard(); }
+TruncationGuard::~TruncationGuard() { drop_truncation_guard(); }
 
 Mapping::Mapping(int fd, std::size_t size) noexcept {
   void* const begin = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (begin == MAP_FAILED) return;
   begin_ = static_cast<const char*>(begin);
   size_ = size;
-  slot_ = take_slot();
-  describe(slot_, begin_, size_);
+  range_.cover(begin_, size_, false);
 }
 
 Mapping::Mapping(Mapping&& other) noexcept
     : begin_(std::exchange(other.begin_, nullptr)),
       size_(std::exchange(other.size_, 0)),
-      slot_(std::exchange(other.slot_, -1)) {}
+      range_(std::move(other.range_)) {}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(begin_, other.begin_);
   std::swap(size_, other.size_);
-  std::swap(slot_, other.slot_);
+  range_ = std::move(other.range_);
   return *this;
 }
 
 Mapping::~Mapping() {
-  if (slot_ >= 0) {
-    slots[slot_].end.store(0);
-    slots[slot_].begin.store(0);
-    slots[slot_].truncated.store(false);
-    slots[slot_].taken.store(false);
-  }
+  range_.release();
   if (begin_ != nullptr) ::munmap(const_cast<char*>(begin_), size_);
 }
 
-bool Mapping::was_truncated() const noexcept { return slot_ >= 0 && slots[slot_].truncated.load(); }
+bool Mapping::was_truncated() const noexcept { return range_.was_truncated(); }
 
 struct LineBlocks::State {
   static constexpr std::size_t kBlock = std::size_t{1} << 20;

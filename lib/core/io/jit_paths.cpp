@@ -5,11 +5,16 @@
 #include <charconv>
 #include <fcntl.h>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <unordered_set>
+#include <utility>
 
 #include "base/descriptor.hpp"
+#include "base/found_file.hpp"
+#include "perfmap/process_rights.hpp"
 
 namespace perfmap {
 
@@ -78,13 +83,22 @@ void use_short_name(Input& input, const std::string& path) {
   if (status.st_dev == facts.device && status.st_ino == facts.inode) input.rename(path);
 }
 
-/// A process whose files are read, and the owners that are accepted.
+/// A process whose files are read, and the owners that are accepted. Its files are opened with its
+/// rights.
 struct Target {
   Target(pid_t pid, const Roots& roots, bool any_owner);
   /// `path` is below the root directory of the process.
-  Result<Input> open(const std::string& path) const;
+  Result<Input> open(const std::string& path) const { return open(path, policy); }
+  /// A file that the process itself has mapped may have several names.
+  Result<Input> open_mapped(const std::string& path) const;
+  Result<Input> open(const std::string& path, const OpenPolicy& with) const;
+  /// `path` is as we see it.
+  Result<Input> open_on_host(const std::string& path) const;
+  /// A file of its directory in /proc, which is never that of another process.
+  Result<Input> read_file(const char* file) const;
 
-  std::string directory;  ///< /proc/PID
+  std::string name;  ///< /proc/PID
+  Descriptor directory;
   OpenPolicy policy{.follow_link = false, .regular_only = true, .bounded = true};
   bool may_have_own_root = false;
   Descriptor root;
@@ -93,14 +107,18 @@ struct Target {
 };
 
 Target::Target(pid_t pid, const Roots& roots, bool any_owner)
-    : directory(process_directory(pid, roots)), inner(pid) {
+    : name(process_directory(pid, roots)),
+      directory(::open(name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)),
+      inner(pid) {
   struct stat owner {};
-  const bool lives = ::stat(directory.c_str(), &owner) == 0;
+  const bool lives = directory.is_open() && ::fstat(directory.get(), &owner) == 0;
   // If a process has ended, only its files are left, and any user may have created those. So only
-  // files of root and of our own user are accepted.
+  // files of root and of our own user are accepted. Any user may also give a file of another one a
+  // name in /tmp: one of root's, for a process of root.
   if (!any_owner) policy.owners = {0, ::geteuid()};
+  policy.one_name = !any_owner || ::geteuid() == 0;
   if (!lives) return;
-  const Result<Input> read = Input::open(directory + "/status");
+  const Result<Input> read = read_file("status");
   const std::string_view status = read ? read->text() : std::string_view();
   // The /proc directory of a process that changed its user belongs to root until it calls exec(2).
   if (!any_owner) policy.owners.push_back(effective_user(status).value_or(owner.st_uid));
@@ -108,30 +126,84 @@ Target::Target(pid_t pid, const Roots& roots, bool any_owner)
   may_have_own_root = roots.tmp.starts_with('/');
   if (!may_have_own_root) return;
   inner = last_number(status, "NStgid:").value_or(pid);
-  const std::string path = directory + "/root";
-  root = Descriptor(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root.is_open()) no_root = system_error("cannot open " + path, errno);
+  root = Descriptor(::openat(directory.get(), "root", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.is_open()) no_root = system_error("cannot open " + name + "/root", errno);
 }
 
-Result<Input> Target::open(const std::string& path) const {
-  Result<Input> input = Input::open_below(root.get(), path, directory + "/root" + path, policy);
+Result<Input> Target::read_file(const char* file) const {
+  const Descriptor fd(::openat(directory.get(), file, O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) return Failure(system_error("cannot open " + name + "/" + file, errno));
+  return Input::from_descriptor(fd.get(), name + "/" + file, {.max_stream_bytes = kMaxMapsText});
+}
+
+Result<Input> Target::open_mapped(const std::string& path) const {
+  OpenPolicy mapped = policy;
+  mapped.one_name = false;
+  return open(path, mapped);
+}
+
+Result<Input> Target::open(const std::string& path, const OpenPolicy& with) const {
+  Result<Input> input = open_as_process(directory.get(), [&] {
+    return Input::open_below(root.get(), path, name + "/root" + path, with);
+  });
   if (input) use_short_name(*input, path);
   return input;
 }
 
-/// Paths of jitdumps that the process has mapped; producers map them so that perf records the path.
+Result<Input> open_with(const ProcessRights& rights, const std::string& path,
+                        const OpenPolicy& policy) {
+  // The directory is ours, and may be closed to the process; what is in it need not be.
+  const Descriptor found(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!found.is_open()) return Failure(system_error("cannot open " + path, errno));
+  const Result<Descriptor> fd = rights.with([&] { return open_found(found, path); });
+  if (!fd) return Failure(fd.error());
+  return Input::from_descriptor(fd->get(), path, policy);
+}
+
+Result<Input> Target::open_on_host(const std::string& path) const {
+  if (!directory.is_open()) return Input::open(path, policy);
+  const Result<ProcessRights> rights = ProcessRights::of(directory.get());
+  if (!rights && rights.error().code != Errc::not_found) return Failure(rights.error());
+  if (!rights || rights->is_own()) return Input::open(path, policy);
+  Result<Input> input = open_with(*rights, path, policy);
+  if (input) {
+    input->reopen_with(
+        [rights = *rights, path, policy = policy] { return open_with(rights, path, policy); });
+  }
+  return input;
+}
+
+/// Jitdumps that the process has mapped; producers map them so that perf records the path.
+struct MappedDumps {
+  std::vector<std::string> paths;  ///< the first ones, each once
+  std::size_t count = 0;           ///< of all
+  std::optional<Error> unread;     ///< there is too much to read
+};
+
 /// A line of /proc/PID/maps is "begin-end perms offset device inode path".
-std::vector<std::string> mapped_dumps(const std::string& directory) {
-  std::vector<std::string> paths;
-  const Result<Input> maps = Input::open(directory + "/maps");
+MappedDumps mapped_dumps(const Target& process) {
+  MappedDumps found;
+  const Result<Input> maps = process.read_file("maps");
+  if (!maps && maps.error().code == Errc::too_large) found.unread = maps.error();
+  std::unordered_set<std::string_view> seen;
   for (std::string_view rest = maps ? maps->text() : std::string_view(); !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     const std::size_t path = line.find('/');
     if (path == std::string_view::npos || !kDumpName.pid_in(line)) continue;
-    if (paths.empty() || paths.back() != line.substr(path)) paths.emplace_back(line.substr(path));
+    if (!seen.insert(line.substr(path)).second || seen.size() > kMaxProcessDumps) continue;
+    found.paths.emplace_back(line.substr(path));
   }
-  return paths;
+  found.count = seen.size();
+  return found;
+}
+
+Error too_many_dumps(pid_t pid, std::size_t count) {
+  return {Errc::too_large,
+          "process " + std::to_string(pid) + " has mapped " + std::to_string(count) +
+              " jitdumps: only the first " + std::to_string(kMaxProcessDumps) + " are read",
+          0,
+          {}};
 }
 
 }  // namespace
@@ -156,10 +228,12 @@ Result<Input> find_process_map(pid_t pid, const Roots& roots, bool any_owner) {
       const std::string path = roots.tmp + "/" + kMapName.of(target.inner);
       Result<Input> input = target.open(path);
       if (input) return input;
+      // No other file stands in for one that is there and cannot be used.
+      if (input.error().code != Errc::not_found) return Failure(std::move(input.error()));
       reasons.push_back(std::move(input.error()));
     }
   }
-  Result<Input> input = Input::open(roots.tmp + "/" + kMapName.of(pid), target.policy);
+  Result<Input> input = target.open_on_host(roots.tmp + "/" + kMapName.of(pid));
   if (input) return input;
   reasons.push_back(std::move(input.error()));
   return Failure(none_of(reasons, pid));
@@ -168,20 +242,23 @@ Result<Input> find_process_map(pid_t pid, const Roots& roots, bool any_owner) {
 ProcessDumps find_process_dumps(pid_t pid, const Roots& roots, bool any_owner) {
   const Target target(pid, roots, any_owner);
   ProcessDumps found;
-  const auto take = [&found](Result<Input> input) {
+  std::set<std::pair<std::uint64_t, std::uint64_t>> known;  // device and inode
+  const auto take = [&](Result<Input> input) {
     if (!input && input.error().code != Errc::not_found) found.refused.push_back(input.error());
     if (!input) return;
     const FileFacts& facts = input->facts();
-    const bool known = std::any_of(found.dumps.begin(), found.dumps.end(), [&](const Input& one) {
-      return one.facts().device == facts.device && one.facts().inode == facts.inode;
-    });
-    if (!known) found.dumps.push_back(*std::move(input));
+    if (!known.emplace(facts.device, facts.inode).second) return;
+    found.dumps.push_back(*std::move(input));
   };
   if (target.root.is_open()) {
-    for (const std::string& path : mapped_dumps(target.directory)) take(target.open(path));
+    MappedDumps mapped = mapped_dumps(target);
+    for (const std::string& path : mapped.paths) take(target.open_mapped(path));
+    if (mapped.count > kMaxProcessDumps) found.refused.push_back(too_many_dumps(pid, mapped.count));
+    if (mapped.unread) found.refused.push_back(*std::move(mapped.unread));
     if (found.dumps.empty()) take(target.open(roots.tmp + "/" + kDumpName.of(target.inner)));
   }
-  if (found.dumps.empty()) take(Input::open(roots.tmp + "/" + kDumpName.of(pid), target.policy));
+  if (found.dumps.empty() && found.refused.empty())
+    take(target.open_on_host(roots.tmp + "/" + kDumpName.of(pid)));
   return found;
 }
 

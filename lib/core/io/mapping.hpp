@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "writer/truncation_guard.hpp"
+
 namespace perfmap {
 
 /// A file mapped for reading, registered with TruncationGuard during its lifetime. Movable; owns
@@ -25,7 +27,7 @@ class Mapping {
  private:
   const char* begin_ = nullptr;
   std::size_t size_ = 0;
-  int slot_ = -1;  // index in the signal handler's table
+  GuardedRange range_;
 };
 
 }  // namespace perfmap

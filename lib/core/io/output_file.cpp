@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
-#include <cstdlib>
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,8 +12,8 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
-#include "io/find_writer.hpp"
 #include "perfmap/text.hpp"
+#include "writer/find_writer.hpp"
 
 namespace perfmap {
 
@@ -23,34 +21,10 @@ namespace {
 
 constexpr std::size_t kBuffer = std::size_t{256} << 10;
 
-std::string directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
-}
-
-/// The target of the last link, so that the target is replaced and not the link; `path` itself if
-/// it is not a link. The target need not exist.
-std::string follow_links(std::string path) {
-  constexpr int kMaxLinks = 40;  // the kernel's limit
-  for (int links = 0; links < kMaxLinks; ++links) {
-    if (char* const real = ::realpath(path.c_str(), nullptr); real != nullptr) {
-      path = real;
-      std::free(real);
-      return path;
-    }
-    char to[PATH_MAX];
-    const ssize_t length = ::readlink(path.c_str(), to, sizeof to);
-    if (length <= 0) return path;
-    const std::string target(to, static_cast<std::size_t>(length));
-    path = target.front() == '/' ? target : directory_of(path) + "/" + target;
-  }
-  return path;
-}
-
 std::string link_to(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-/// Calls act(name) with new names next to `target` until the result is not EEXIST; returns the
-/// result and the name.
+/// Calls act(name) with new names that begin with `target` until the result is not EEXIST; returns
+/// the result and the name.
 template <class Act>
 int with_new_name(const std::string& target, std::string& name, Act act) {
   static std::atomic<unsigned> counter{0};
@@ -64,18 +38,19 @@ int with_new_name(const std::string& target, std::string& name, Act act) {
   return -1;
 }
 
-/// Creates a file in the directory of `target`, without a name if the file system supports that:
+}  // namespace
+
+/// Creates a file in the directory of the place, without a name if the file system supports that:
 /// then nothing is left if the program is killed. -1 and errno if both fail.
-int create_beside(const std::string& target, mode_t mode, std::string& name) {
-  const int fd = ::open(directory_of(target).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+int OutputFile::create(mode_t mode) {
+  const int directory = place_->directory();
+  const int fd = ::openat(directory, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
   if (fd >= 0 && ::access(link_to(fd).c_str(), F_OK) == 0) return fd;
   if (fd >= 0) ::close(fd);  // without /proc it could not be named later
-  return with_new_name(target, name, [mode](const char* tried) {
-    return ::open(tried, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  return with_new_name(place_->name(), temporary_, [&](const char* tried) {
+    return ::openat(directory, tried, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   });
 }
-
-}  // namespace
 
 Result<OutputFile> OutputFile::replace(const std::string& path) { return replace(path, nullptr); }
 
@@ -84,45 +59,60 @@ Result<OutputFile> OutputFile::replace(const Input& input) {
 }
 
 Result<OutputFile> OutputFile::replace_itself(const std::string& path) {
+  Result<OutputPlace> place = OutputPlace::find(path, OutputPlace::Last::kept);
+  if (!place) return Failure(std::move(place.error()));
   OutputFile file;
   file.name_ = path;
   file.owns_ = true;
-  file.final_path_ = path;
-  file.fd_ = create_beside(path, 0666, file.temporary_path_);
+  file.place_ = *std::move(place);
+  file.fd_ = file.create(0666);
   if (file.fd_ < 0) return Failure(system_error("cannot write " + path, errno));
   return file;
 }
 
-// `target` is no longer a link, and rename() follows none. So what is replaced in the end is the
-// file checked here, or a file put in its place meanwhile.
+namespace {
+
+bool is_same(const struct stat* file, const FileFacts& wanted) noexcept {
+  return file != nullptr && S_ISREG(file->st_mode) && file->st_dev == wanted.device &&
+         file->st_ino == wanted.inode;
+}
+
+}  // namespace
+
+// The name of a place is no longer a link, and rename() follows none. So what is replaced in the
+// end is the file checked here, or a file put in its place meanwhile.
 Result<OutputFile> OutputFile::replace(const std::string& path, const FileFacts* only) {
-  if (path.empty()) return Failure(system_error("cannot write ''", ENOENT));
+  Result<OutputPlace> place = OutputPlace::find(path);
+  if (!place) return Failure(std::move(place.error()));
   OutputFile file;
   file.name_ = path;
   file.owns_ = true;
-  const std::string target = follow_links(path);
-  struct stat old {};
-  const bool exists =
-      (only == nullptr ? ::stat(target.c_str(), &old) : ::lstat(target.c_str(), &old)) == 0;
-  if (only != nullptr && (!exists || !S_ISREG(old.st_mode) || old.st_dev != only->device ||
-                          old.st_ino != only->inode)) {
+  const struct stat* const old = place->existing();
+  if (only != nullptr && !is_same(old, *only)) {
     return Failure(
         {Errc::refused, path + " is another file now than the one that was read", 0, {}});
   }
-  if (exists && !S_ISREG(old.st_mode)) {
-    file.fd_ = ::open(target.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    if (file.fd_ < 0) return Failure(system_error("cannot open " + path, errno));
+  if (old != nullptr && !S_ISREG(old->st_mode)) {
+    const Result<int> fd = place->open_existing();
+    if (!fd) return Failure(fd.error());
+    file.fd_ = *fd;
     return file;
   }
-  file.final_path_ = target;
+  // A file that was read and is replaced by its own like stays its owner's, whoever that is.
+  if (only == nullptr) {
+    if (const Result<void> checked = place->check_existing(); !checked) {
+      return Failure(checked.error());
+    }
+  }
+  file.place_ = *std::move(place);
   // A replacement is private to its owner until it has the mode of the old file. A new file gets
   // the mode that the umask leaves, as from any program.
-  file.fd_ = create_beside(target, exists ? 0600 : 0666, file.temporary_path_);
+  file.fd_ = file.create(old != nullptr ? 0600 : 0666);
   if (file.fd_ < 0) return Failure(system_error("cannot write " + path, errno));
-  if (exists) {
+  if (old != nullptr) {
     // Only root can give a file away; for others it stays theirs, which is not an error.
-    if (::fchown(file.fd_, old.st_uid, old.st_gid) != 0) errno = 0;
-    ::fchmod(file.fd_, old.st_mode & 07777);
+    if (::fchown(file.fd_, old->st_uid, old->st_gid) != 0) errno = 0;
+    ::fchmod(file.fd_, old->st_mode & 07777);
   }
   return file;
 }
@@ -142,8 +132,8 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(shows_, other.shows_);
   std::swap(errno_, other.errno_);
   name_.swap(other.name_);
-  final_path_.swap(other.final_path_);
-  temporary_path_.swap(other.temporary_path_);
+  place_.swap(other.place_);
+  temporary_.swap(other.temporary_);
   buffer_.swap(other.buffer_);
   std::swap(used_, other.used_);
   return *this;
@@ -152,8 +142,8 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
 OutputFile::~OutputFile() { discard(); }
 
 void OutputFile::discard() noexcept {
-  if (!temporary_path_.empty()) ::unlink(temporary_path_.c_str());
-  temporary_path_.clear();
+  if (!temporary_.empty()) ::unlinkat(place_->directory(), temporary_.c_str(), 0);
+  temporary_.clear();
   if (owns_ && fd_ >= 0) ::close(fd_);
   fd_ = -1;
 }
@@ -161,7 +151,7 @@ void OutputFile::discard() noexcept {
 bool OutputFile::is_terminal() const noexcept { return ::isatty(fd_) == 1; }
 
 void OutputFile::make_private() noexcept {
-  if (!final_path_.empty()) ::fchmod(fd_, 0600);
+  if (place_) ::fchmod(fd_, 0600);
 }
 
 void OutputFile::protect_terminal() { shows_ = is_terminal(); }
@@ -229,19 +219,21 @@ Result<void> OutputFile::flush() {
 /// Gives a temporary name to a file without a name, so that it can be renamed.
 void OutputFile::give_name() {
   const std::string file = link_to(fd_);
-  const int linked = with_new_name(final_path_, temporary_path_, [&file](const char* tried) {
-    return ::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, tried, AT_SYMLINK_FOLLOW);
+  const int linked = with_new_name(place_->name(), temporary_, [&](const char* tried) {
+    return ::linkat(AT_FDCWD, file.c_str(), place_->directory(), tried, AT_SYMLINK_FOLLOW);
   });
   if (linked != 0) errno_ = errno;
 }
 
 Result<void> OutputFile::commit() {
   drain();
-  if (!failed() && !final_path_.empty() && temporary_path_.empty() && fd_ >= 0) give_name();
+  if (!failed() && place_ && temporary_.empty() && fd_ >= 0) give_name();
   if (owns_ && !failed() && ::close(std::exchange(fd_, -1)) != 0) errno_ = errno;
-  if (!failed() && !temporary_path_.empty()) {
-    if (::rename(temporary_path_.c_str(), final_path_.c_str()) != 0) errno_ = errno;
-    if (!failed()) temporary_path_.clear();
+  if (!failed() && !temporary_.empty()) {
+    const int directory = place_->directory();
+    const char* const name = place_->name().c_str();
+    if (::renameat(directory, temporary_.c_str(), directory, name) != 0) errno_ = errno;
+    if (!failed()) temporary_.clear();
   }
   if (failed()) return Failure(error());
   return {};

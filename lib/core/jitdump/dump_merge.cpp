@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
-#include <map>
-#include <numeric>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "jitdump/jitdump_records.hpp"
@@ -12,17 +12,42 @@
 
 namespace perfmap {
 
-Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& problems) {
+namespace {
+
+/// The size of the dump that dump_of_map() makes.
+std::uint64_t dump_size(const Map& map) {
+  std::uint64_t bytes = JitdumpHeader::kSize;
+  Diagnostics ignored(0);
+  map.for_each(ignored, [&](const Entry& entry) {
+    bytes += LoadRecord::kFixed + entry.name.size() + 1 + zeros_for(map.written_size(entry));
+  });
+  return bytes;
+}
+
+}  // namespace
+
+Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& problems,
+                                 std::uint64_t max_bytes) {
+  const auto too_large = [&] {
+    return Failure(
+        {Errc::too_large,
+         map.input().name() + " makes a jitdump of " + more_than(max_bytes) + ", most of it zeros",
+         0,
+         {}});
+  };
+  const std::uint64_t bytes = dump_size(map);
+  if (bytes > max_bytes) return too_large();
   JitdumpBytes dump;
+  dump.bytes.reserve(bytes);
   JitdumpEncoder encoder(dump.bytes);
   encoder.header({.elf_mach = host_elf_machine(), .pid = pid});
   std::string zeros;
   bool fits = true;
   map.for_each(problems, [&](const Entry& entry) {
-    if (!fits) return;
     const std::uint64_t size = map.written_size(entry);
-    const std::uint64_t code = size <= JitdumpBytes::kMaxZeros ? size : 0;
-    fits = dump.bytes.size() + code + entry.name.size() < JitdumpBytes::kMaxBytes;
+    const std::uint64_t code = zeros_for(size);
+    // Another process may change the lines meanwhile.
+    fits = fits && dump.bytes.size() + code + entry.name.size() < max_bytes;
     if (!fits) return;
     zeros.resize(std::max<std::size_t>(zeros.size(), code));
     LoadRecord load;
@@ -35,11 +60,7 @@ Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics&
     load.code = std::string_view(zeros).substr(0, code);
     fits = encoder.load(0, load);
   });
-  if (fits) return dump;
-  return Failure({Errc::too_large,
-                  map.input().name() + " makes a jitdump of more than 1 GiB, most of it zeros",
-                  0,
-                  {}});
+  return fits ? Result<JitdumpBytes>(std::move(dump)) : too_large();
 }
 
 namespace {
@@ -58,24 +79,42 @@ struct Event {
   bool is_move;
   std::size_t original;     ///< the event that this is a copy of; its own number if it is not a
                             ///< copy
+  std::size_t load = 0;     ///< of a LOAD: its number in the dump
   std::uint64_t index = 0;  ///< code_index as written
+};
+
+/// A LOAD of one of the dumps.
+struct Load {
+  std::uint64_t offset;
+  std::uint64_t index = 0;  ///< code_index as written; 0: not yet
 };
 
 /// The offset of a record's code_index, the only field in which copies may differ.
 std::size_t index_offset(bool is_move) noexcept { return is_move ? 56 : 48; }
 
-int compare_but_for_index(const JitRecord& a, const JitRecord& b, bool is_move) noexcept {
+/// Empty if the file was truncated.
+std::string_view after_index(const JitRecord& record, bool is_move) noexcept {
+  const std::size_t after = index_offset(is_move) + kIndexBytes;
+  return record.bytes.substr(std::min(after, record.bytes.size()));
+}
+
+bool equal_but_for_index(const JitRecord& a, const JitRecord& b, bool is_move) noexcept {
   const std::size_t index = index_offset(is_move);
-  const int front = a.bytes.substr(0, index).compare(b.bytes.substr(0, index));
-  return front != 0
-             ? front
-             : a.bytes.substr(index + kIndexBytes).compare(b.bytes.substr(index + kIndexBytes));
+  return a.bytes.substr(0, index) == b.bytes.substr(0, index) &&
+         after_index(a, is_move) == after_index(b, is_move);
+}
+
+std::size_t hash_but_for_index(const JitRecord& record, bool is_move) noexcept {
+  const std::size_t index = index_offset(is_move);
+  const std::hash<std::string_view> hash;
+  const std::size_t front = hash(record.bytes.substr(0, index));
+  return front * 31 + hash(after_index(record, is_move));
 }
 
 class Merger {
  public:
   Merger(std::span<const Jitdump> dumps, OutputFile& out)
-      : dumps_(dumps), out_(out), encoder_(buffer_, order_of(dumps)), indexes_(dumps.size()) {
+      : dumps_(dumps), out_(out), encoder_(buffer_, order_of(dumps)), loads_(dumps.size()) {
     Diagnostics ignored(0);
     for (const Jitdump& dump : dumps) {
       details_.emplace_back(dump);
@@ -129,7 +168,8 @@ class Merger {
       dumps_[i].for_each(problems, [&](const JitRecord& record) {
         const bool is_move = decode_move(record).has_value();
         if (is_move || decode_load(record)) {
-          events_.push_back({record.time, record.offset, i, is_move, 0});
+          events_.push_back({record.time, record.offset, i, is_move, 0, loads_[i].size()});
+          if (!is_move) loads_[i].push_back({record.offset});
         } else if (!record.is(JitRecordKind::debug_info) &&
                    !record.is(JitRecordKind::unwinding_info)) {
           ++stats_.other_records;
@@ -153,20 +193,33 @@ class Merger {
     }
   }
   void mark_copies(std::size_t begin, std::size_t end) {
-    std::vector<std::size_t> order(end - begin);
-    std::iota(order.begin(), order.end(), begin);
-    const auto compare = [this](std::size_t a, std::size_t b) {
-      const bool is_move = events_[a].is_move;
-      if (is_move != events_[b].is_move) return is_move ? 1 : -1;
-      return compare_but_for_index(record_of(events_[a]), record_of(events_[b]), is_move);
+    struct Hashed {
+      std::size_t event;
+      JitRecord record;
+      std::size_t hash;
     };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return compare(a, b) < 0; });
+    std::vector<Hashed> order;
+    for (std::size_t i = begin; i < end; ++i) {
+      const JitRecord record = record_of(events_[i]);
+      order.push_back({i, record, hash_but_for_index(record, events_[i].is_move)});
+    }
+    // Sorted by what was copied, because the bytes may change at any time. Other records with the
+    // hash of a copy would hide it, so that it is written twice.
+    const auto key = [this](const Hashed& one) {
+      return std::tuple(one.hash, events_[one.event].is_move, one.event);
+    };
+    std::sort(order.begin(), order.end(),
+              [&](const Hashed& a, const Hashed& b) { return key(a) < key(b); });
+    const auto are_copies = [this](const Hashed& a, const Hashed& b) {
+      const bool is_move = events_[a.event].is_move;
+      return a.hash == b.hash && is_move == events_[b.event].is_move &&
+             equal_but_for_index(a.record, b.record, is_move);
+    };
     for (std::size_t i = 1, first = 0; i < order.size(); ++i) {
-      if (compare(order[first], order[i]) != 0) {
+      if (!are_copies(order[first], order[i])) {
         first = i;
-      } else if (events_[order[i]].dump != events_[order[first]].dump) {
-        events_[order[i]].original = order[first];
+      } else if (events_[order[i].event].dump != events_[order[first].event].dump) {
+        events_[order[i].event].original = order[first].event;
       }
     }
   }
@@ -183,17 +236,21 @@ class Merger {
     Event& event = events_[number];
     const JitRecord record = record_of(event);
     // Not written either if the file was truncated: the rest is useless.
-    if (decode_move(record)) write_move(event, number, record);
-    if (decode_load(record)) write_load(event, number, record);
+    if (decode_move(record)) {
+      write_move(event, number, record);
+    } else if (const auto load = decode_load(record); load && !event.is_move) {
+      write_load(event, number, record, *load);
+    }
     if (buffer_.size() < kFlushAt) return;
     out_.write(buffer_);
     buffer_.clear();
   }
 
-  void write_load(Event& event, std::size_t number, const JitRecord& record) {
+  void write_load(Event& event, std::size_t number, const JitRecord& record,
+                  const LoadRecord& load) {
     const bool is_copy = event.original != number;
     event.index = is_copy ? events_[event.original].index : ++stats_.loads;
-    indexes_[event.dump][event.offset] = event.index;
+    loads_[event.dump][event.load].index = event.index;
     if (is_copy) {
       ++stats_.duplicates;
       return;
@@ -204,8 +261,7 @@ class Merger {
       if (detail) put(*detail, {});
     }
     // A LOAD whose size exceeds its code is written with the code it has.
-    const auto load = decode_load(record);
-    const std::uint64_t size = has_odd_sizes(record) ? load->code.size() : load->code_size;
+    const std::uint64_t size = has_odd_sizes(record) ? load.code.size() : load.code_size;
     put(record, {{index_offset(false), event.index}, {kCodeSizeAt, size}});
   }
 
@@ -219,7 +275,11 @@ class Merger {
       return;
     }
     ++stats_.moves;
-    put(record, {{index_offset(true), indexes_[event.dump][moved->load]},
+    const std::vector<Load>& loads = loads_[event.dump];
+    const auto load =
+        std::lower_bound(loads.begin(), loads.end(), moved->load,
+                         [](const Load& one, std::uint64_t offset) { return one.offset < offset; });
+    put(record, {{index_offset(true), load == loads.end() ? 0 : load->index},
                  {kMoveFromAt, moved->from},
                  {kMoveSizeAt, moved->size}});
   }
@@ -247,7 +307,7 @@ class Merger {
   std::vector<JitDetails> details_;
   std::vector<Timeline> timelines_;
   std::vector<Event> events_;
-  std::vector<std::map<std::uint64_t, std::uint64_t>> indexes_;  // one per dump, of LOADs by offset
+  std::vector<std::vector<Load>> loads_;  // by dump, in order of their offsets
   DumpMergeStats stats_;
 };
 

@@ -1,145 +1,26 @@
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstdint>
-#include <cstring>
-#include <elf.h>
 #include <optional>
 #include <string_view>
 
+#include "base/jit_record_bytes.hpp"
 #include "perfmap/diagnostic.hpp"
 #include "perfmap/jitdump.hpp"
 
 namespace perfmap {
 
-constexpr std::uint32_t kJitdumpMagic = 0x4A695444;
-
-/// See host_elf_machine().
-#if defined(__x86_64__)
-inline constexpr std::uint32_t kHostElfMachine = EM_X86_64;
-#elif defined(__aarch64__)
-inline constexpr std::uint32_t kHostElfMachine = EM_AARCH64;
-#elif defined(__i386__)
-inline constexpr std::uint32_t kHostElfMachine = EM_386;
-#elif defined(__arm__)
-inline constexpr std::uint32_t kHostElfMachine = EM_ARM;
-#elif defined(__riscv)
-inline constexpr std::uint32_t kHostElfMachine = EM_RISCV;
-#elif defined(__powerpc64__)
-inline constexpr std::uint32_t kHostElfMachine = EM_PPC64;
-#elif defined(__s390x__)
-inline constexpr std::uint32_t kHostElfMachine = EM_S390;
-#elif defined(__loongarch__)
-inline constexpr std::uint32_t kHostElfMachine = EM_LOONGARCH;
-#else
-inline constexpr std::uint32_t kHostElfMachine = EM_NONE;
-#endif
-
-/// Writes the fields of a binary record in either byte order, the counterpart of Cursor. The caller
-/// must provide enough space.
-class FieldWriter {
- public:
-  FieldWriter(char* at, std::endian order) noexcept
-      : at_(at), swapped_(order != std::endian::native) {}
-
-  FieldWriter& u32(std::uint32_t value) noexcept {
-    return number(swapped_ ? __builtin_bswap32(value) : value);
-  }
-  FieldWriter& i32(std::int32_t value) noexcept { return u32(static_cast<std::uint32_t>(value)); }
-  FieldWriter& u64(std::uint64_t value) noexcept {
-    return number(swapped_ ? __builtin_bswap64(value) : value);
-  }
-  FieldWriter& prefix(JitRecordKind kind, std::uint32_t size, std::uint64_t time) noexcept {
-    return u32(static_cast<std::uint32_t>(kind)).u32(size).u64(time);
-  }
-
- private:
-  template <class T>
-  FieldWriter& number(T value) noexcept {
-    std::memcpy(at_, &value, sizeof value);
-    at_ += sizeof value;
-    return *this;
-  }
-
-  char* at_;
-  bool swapped_;
-};
-
-// The fixed-size parts of records. `size` is the total size of the record.
-
-using LoadFixed = std::array<char, LoadRecord::kFixed>;
-using MoveFixed = std::array<char, MoveRecord::kFixed>;
-using DebugInfoFixed = std::array<char, DebugInfoRecord::kFixed>;
-using LineFixed = std::array<char, DebugInfoRecord::kSmallestLine - 1>;
-using UnwindingFixed = std::array<char, UnwindingRecord::kFixed>;
-using PrefixFixed = std::array<char, JitRecord::kPrefix>;
-using HeaderFixed = std::array<char, JitdumpHeader::kSize>;
-
-inline HeaderFixed fixed_part(const JitdumpHeader& header, std::endian order) noexcept {
-  HeaderFixed bytes;
-  FieldWriter fields(bytes.data(), order);
-  fields.u32(kJitdumpMagic).u32(header.version).u32(header.total_size).u32(header.elf_mach);
-  fields.u32(header.pad1).u32(header.pid).u64(header.timestamp).u64(header.flags);
-  return bytes;
+/// How many zeros stand for the code of a LOAD whose bytes are unknown.
+constexpr std::uint64_t zeros_for(std::uint64_t code_size) noexcept {
+  return code_size <= JitdumpBytes::kMaxZeros ? code_size : 0;
 }
 
-inline PrefixFixed prefix_part(std::uint32_t id, std::uint32_t size, std::uint64_t time,
-                               std::endian order) noexcept {
-  PrefixFixed bytes;
-  FieldWriter(bytes.data(), order).u32(id).u32(size).u64(time);
-  return bytes;
-}
-
-inline LoadFixed fixed_part(const LoadRecord& load, std::uint32_t size, std::uint64_t time,
-                            std::endian order) noexcept {
-  LoadFixed bytes;
-  FieldWriter fields(bytes.data(), order);
-  fields.prefix(JitRecordKind::load, size, time).u32(load.pid).u32(load.tid).u64(load.vma);
-  fields.u64(load.range.begin).u64(load.code_size).u64(load.code_index);
-  return bytes;
-}
-
-inline MoveFixed fixed_part(const MoveRecord& move, std::uint64_t time,
-                            std::endian order) noexcept {
-  MoveFixed bytes;
-  FieldWriter fields(bytes.data(), order);
-  fields.prefix(JitRecordKind::move, MoveRecord::kFixed, time).u32(move.pid).u32(move.tid);
-  fields.u64(move.vma).u64(move.old_address).u64(move.range.begin).u64(move.code_size);
-  fields.u64(move.code_index);
-  return bytes;
-}
-
-inline DebugInfoFixed debug_info_part(Address code, std::uint64_t lines, std::uint32_t size,
-                                      std::uint64_t time, std::endian order) noexcept {
-  DebugInfoFixed bytes;
-  FieldWriter fields(bytes.data(), order);
-  fields.prefix(JitRecordKind::debug_info, size, time).u64(code).u64(lines);
-  return bytes;
-}
-
-inline LineFixed fixed_part(const LineRecord& line, std::endian order) noexcept {
-  LineFixed bytes;
-  FieldWriter(bytes.data(), order).u64(line.address).i32(line.line).i32(line.column);
-  return bytes;
-}
-
-inline UnwindingFixed fixed_part(const UnwindingRecord& info, std::uint32_t size,
-                                 std::uint64_t time, std::endian order) noexcept {
-  UnwindingFixed bytes;
-  FieldWriter fields(bytes.data(), order);
-  fields.prefix(JitRecordKind::unwinding_info, size, time);
-  fields.u64(info.eh_frame.size() + info.eh_frame_hdr.size()).u64(info.eh_frame_hdr.size());
-  fields.u64(info.mapped_size);
-  return bytes;
-}
-
-/// Stands for the file name of the previous entry.
-constexpr std::string_view kRepeatedFile = "\xff";
-
-/// Names end at their first NUL, in the file as well as here.
-constexpr std::string_view before_nul(std::string_view name) noexcept {
-  return name.substr(0, name.find('\0'));
+/// A limit of made dumps, for messages.
+inline std::string more_than(std::uint64_t max_bytes) {
+  if (max_bytes == JitdumpBytes::kMaxBytes) return "more than 1 GiB";
+  return "more than " + std::to_string(max_bytes >> 20) +
+         " MiB (what other sources leave of 1 GiB)";
 }
 
 /// Whether the sizes within a record contradict each other or the record's bytes, as in a damaged
@@ -149,33 +30,6 @@ bool has_odd_sizes(const JitRecord& record) noexcept;
 /// Reports a record for which has_odd_sizes() holds under the rule of its kind: JD203, JD211 or
 /// JD212.
 void report_odd_sizes(const JitRecord& record, Diagnostics& problems);
-
-/// Whether `rest`, the bytes between a LOAD's name and the next record, means that the code was
-/// left out: it is empty, or a few zeros for alignment.
-bool is_left_out_code(std::string_view rest) noexcept;
-
-/// What is known about the other records of a dump when one is found damaged.
-struct JitRecordHints {
-  std::endian order = std::endian::native;
-  std::uint64_t time = 0;  ///< of the last good record; 0: none yet
-};
-
-/// The record whose prefix lies at `offset`, if it fits into `bytes`.
-std::optional<JitRecord> read_prefix(std::string_view bytes, std::uint64_t offset,
-                                     std::endian order) noexcept;
-
-/// Whether this looks like a record that a producer writes: a known id, a body whose sizes add up,
-/// and a time within weeks of the hint's. O(1).
-bool is_plausible(const JitRecord& record, const JitRecordHints& hints) noexcept;
-
-/// Whether a record's prefix could begin at `offset`, or the bytes end there.
-bool could_be_prefix(std::string_view bytes, std::uint64_t offset,
-                     const JitRecordHints& hints) noexcept;
-
-/// The first plausible record at or after `offset` that is followed by the end or by another
-/// possible prefix. O(bytes) for any content.
-std::optional<JitRecord> find_record(std::string_view bytes, std::uint64_t offset,
-                                     const JitRecordHints& hints) noexcept;
 
 /// A buffer that was written twice leaves its bytes twice, the second time after a complete record.
 /// Returns how many bytes from `damage` on repeat the bytes right before it, or 0. `next` is the

@@ -59,11 +59,12 @@ class MovedCodeFinder {
     for (std::uint32_t i = 0; i < placements_.count(); ++i) {
       const auto record = dump_.record_at(placements_.record(i));
       if (!record) return;
-      if (const auto load = decode_load(*record)) {
+      // A record that has become one of the other kind since it was placed counts as neither.
+      if (placements_.is_move(i)) {
+        if (const auto move = decode_move(*record)) see_move(i, *move);
+      } else if (const auto load = decode_load(*record)) {
         last_of_index_[load->code_index] = i;
         place(i, i);
-      } else if (const auto move = decode_move(*record)) {
-        see_move(i, *move);
       }
     }
     std::sort(placements_.odd_moves.begin(), placements_.odd_moves.end(),
@@ -105,9 +106,12 @@ class MovedCodeFinder {
     const auto record = dump_.record_at(placements_.record(loaded));
     const auto load = record ? decode_load(*record) : std::nullopt;
     if (!load || load->range.size == move.code_size) return;
-    const std::uint64_t size = std::min(load->range.size, move.range.size);
+    // The placement's own begin: the record's may have changed since.
+    const Address begin = placements_.begin[placement];
+    const std::uint64_t smaller = std::min(load->range.size, move.range.size);
+    const std::uint64_t size = AddressRange::within_space(begin, smaller).size;
     const std::uint64_t offset = placements_.record(placement);
-    placements_.end[placement] = end_of({move.range.begin, size});
+    placements_.end[placement] = end_of({begin, size});
     if (size == 0) placements_.offset[placement] |= CodeEvents::kEmpty;
     placements_.odd_moves.push_back({offset, size});
     problems_.add(rule::kOddMove, {offset, 0, 0},
@@ -211,11 +215,16 @@ struct Timeline::State {
     if (piece.record >= dump.bytes().size() || dump.input().was_truncated()) return std::nullopt;
     CodeAt code{piece.range, piece.record, piece.record, piece.from, piece.to};
     if (piece.moved) {
-      code.load = moved_by(piece.record)->load;
+      const Moved* const moved = moved_by(piece.record);
+      if (moved == nullptr) return std::nullopt;
+      code.load = moved->load;
     }
     if (piece.whole) return code;
+    // A record that has changed since the piece was made is no longer about it.
     const auto range = range_of(piece);
-    if (!range) return std::nullopt;
+    const bool has_piece =
+        range && range->begin <= piece.range.begin && range->last() >= piece.range.last();
+    if (!has_piece) return std::nullopt;
     code.range = *range;
     return code;
   }

@@ -234,7 +234,7 @@ bool is_canonical(std::string_view line, std::size_t first, std::size_t second) 
 }
 
 /// The entry of a line that needs no syntax check. The file may have changed since the scan, so the
-/// first blank may be missing.
+/// first blank may be missing; the name still lies within the line.
 std::optional<Entry> canonical_entry(const ScannedLine& scanned, std::string_view line) noexcept {
   if (scanned.name == 0 || line.size() > kShortLine) return std::nullopt;
   const std::size_t first = line.find(' ');
@@ -252,8 +252,7 @@ void check_lines(const Map& map, Diagnostics& problems, LineFacts& facts) {
     facts.name_hashes.make_room(batch.size());
     for (const ScannedLine& scanned : batch) {
       const Location at{scanned.offset, ++facts.lines, 1};
-      std::string_view line = text.substr(scanned.offset);
-      line = line.substr(0, scanned.length < UINT32_MAX ? scanned.length : line.find('\n'));
+      const std::string_view line = line_of(scanned, text);
       std::optional<Entry> entry = canonical_entry(scanned, line);
       const LineReport report{line, at, problems};
       if (!entry) entry = check_syntax(report);

@@ -140,9 +140,10 @@ void check_cut_names(const Map& map, const LineFacts& facts, Diagnostics& proble
   while (longest > 0 && facts.names_of_length[longest] == 0) --longest;
   if (problems.ignores(rule::kCutName) || !lengths_pile_up(facts, longest)) return;
   Diagnostics ignored(1);
-  std::unordered_set<std::string_view> different;
+  std::unordered_set<std::size_t> different;  // by hash: the names themselves may change
   map.for_each(ignored, [&](const Entry& entry) {
-    if (entry.name.size() == longest && different.size() < kManyCut) different.insert(entry.name);
+    if (entry.name.size() != longest || different.size() >= kManyCut) return;
+    different.insert(std::hash<std::string_view>()(entry.name));
   });
   if (different.size() < kManyCut) return;
   map.for_each(ignored, [&](const Entry& entry) {

@@ -5,28 +5,55 @@
 #include <tuple>
 #include <vector>
 
+#include "base/mmap_vector.hpp"
 #include "perfmap/merge.hpp"
 
 namespace perfmap {
 namespace {
 
+/// An entry with a copy of its name: a process that may write to the file can change its bytes at
+/// any time, even between two comparisons of a sort.
+struct Named {
+  std::string_view name;
+  AddressRange range;
+
+  friend bool operator==(const Named&, const Named&) = default;
+  friend bool operator<(const Named& a, const Named& b) noexcept {
+    return std::tie(a.name, a.range.begin, a.range.size) <
+           std::tie(b.name, b.range.begin, b.range.size);
+  }
+};
+
 /// The distinct entries of a map, sorted by name and then by range.
-std::vector<Entry> sorted_entries(const Map& map, Diagnostics& problems) {
-  std::vector<Entry> entries;
-  map.for_each(problems, [&](const Entry& entry) { entries.push_back(entry); });
-  const auto key = [](const Entry& entry) {
-    return std::tuple(entry.name, entry.range.begin, entry.range.size);
-  };
-  std::sort(entries.begin(), entries.end(),
-            [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
-  const auto end = std::unique(entries.begin(), entries.end(),
-                               [&](const Entry& a, const Entry& b) { return key(a) == key(b); });
-  entries.erase(end, entries.end());
-  return entries;
-}
+class SortedEntries {
+ public:
+  SortedEntries(const Map& map, Diagnostics& problems) {
+    // Names are parts of different lines, so all of them have room in as many bytes as the text
+    // has. Memory that no name is copied to is never touched.
+    names_.make_room(map.text().size());
+    map.for_each(problems, [&](const Entry& entry) {
+      entries_.push_back({copy_of(entry.name), entry.range});
+    });
+    std::sort(entries_.begin(), entries_.end());
+    entries_.erase(std::unique(entries_.begin(), entries_.end()), entries_.end());
+  }
+
+  std::span<const Named> all() const noexcept { return entries_; }
+
+ private:
+  std::string_view copy_of(std::string_view name) noexcept {
+    const std::size_t at = names_.size();
+    names_.resize(at + name.size());
+    name.copy(names_.data() + at, name.size());
+    return {names_.data() + at, name.size()};
+  }
+
+  MmapVector<char> names_;
+  std::vector<Named> entries_;
+};
 
 /// Removes all entries of the first name from the front and returns them.
-std::span<const Entry> take_name(std::span<const Entry>& entries, std::string_view name) {
+std::span<const Named> take_name(std::span<const Named>& entries, std::string_view name) {
   std::size_t count = 0;
   while (count < entries.size() && entries[count].name == name) ++count;
   const auto taken = entries.first(count);
@@ -34,13 +61,13 @@ std::span<const Entry> take_name(std::span<const Entry>& entries, std::string_vi
   return taken;
 }
 
-/// The ranges of `a` that are not in `b`; both ascend.
-std::vector<AddressRange> only_in(std::span<const Entry> a, std::span<const Entry> b) {
+/// The ranges of `a` that are not in `b`; both ascend, and all have one name.
+std::vector<AddressRange> only_in(std::span<const Named> a, std::span<const Named> b) {
   std::vector<AddressRange> ranges;
-  const auto less = [](const Entry& x, const Entry& y) {
+  const auto less = [](const Named& x, const Named& y) {
     return std::tuple(x.range.begin, x.range.size) < std::tuple(y.range.begin, y.range.size);
   };
-  for (const Entry& entry : a) {
+  for (const Named& entry : a) {
     if (!std::binary_search(b.begin(), b.end(), entry, less)) ranges.push_back(entry.range);
   }
   return ranges;
@@ -109,10 +136,10 @@ std::uint64_t visit_changes(std::string_view name, const std::vector<AddressRang
 
 std::uint64_t diff_maps(const Map& before, const Map& after, Diagnostics& problems,
                         const std::function<void(const NameChange&)>& visit) {
-  const std::vector<Entry> all_old = sorted_entries(before, problems);
-  const std::vector<Entry> all_new = sorted_entries(after, problems);
-  std::span<const Entry> old_rest(all_old);
-  std::span<const Entry> new_rest(all_new);
+  const SortedEntries all_old(before, problems);
+  const SortedEntries all_new(after, problems);
+  std::span<const Named> old_rest = all_old.all();
+  std::span<const Named> new_rest = all_new.all();
   std::uint64_t changes = 0;
   while (!old_rest.empty() || !new_rest.empty()) {
     const bool old_first =

@@ -7,6 +7,7 @@
 #include <new>
 #include <vector>
 
+#include "base/utf8.hpp"
 #include "map/map_scan.hpp"
 #include "map/segments.hpp"
 #include "perfmap/types.hpp"
@@ -219,7 +220,7 @@ constexpr std::array<std::string_view, 4> kOverlapNames = {"last", "first", "inn
 
 /// The line at `offset` with its newline, like perf's getline().
 std::string_view line_at(std::string_view text, std::uint64_t offset) noexcept {
-  const std::string_view rest = text.substr(offset);
+  const std::string_view rest = without_first(text, offset);
   const std::size_t newline = rest.find('\n');
   return newline == std::string_view::npos ? rest : rest.substr(0, newline + 1);
 }

@@ -54,7 +54,8 @@ inline unsigned prefix_length(const char* text) noexcept {
 }
 
 /// Parses the line at `line` if it is canonical. kReach bytes from `line` are readable. A newline
-/// is neither a digit nor a blank, so no byte after the line's end is taken for part of it.
+/// is neither a digit nor a blank, so no byte after the line's end is taken for part of it. Then
+/// the name is not empty.
 __attribute__((target("avx2,bmi"), always_inline)) inline void parse_canonical(
     const char* const line, ScannedLine& out) noexcept {
   const char* text = line + prefix_length(line);
@@ -69,9 +70,12 @@ __attribute__((target("avx2,bmi"), always_inline)) inline void parse_canonical(
   // Size 0 fails this comparison (it wraps to the maximum) and takes the slow path, because it may
   // be filler.
   if (size.digits == 0 || *text != ' ' || !named || size.value - 1 >= ~begin.value) return;
+  // The line's end was found before its bytes were read here, and they may have changed between.
+  const auto name = static_cast<std::uint32_t>(text + 1 - line);
+  if (name >= out.length) return;
   out.begin = begin.value;
   out.size = size.value;
-  out.name = static_cast<std::uint32_t>(text + 1 - line);
+  out.name = name;
 }
 
 /// Does both steps for a batch: finds newlines, 64 bytes at a time, then parses the lines they end.
@@ -250,6 +254,21 @@ std::optional<Entry> parse_map_line(std::string_view line, const Location& at,
   return entry;
 }
 
+StreamCheck check_map_start() {
+  return [seen = std::size_t{0}](std::string_view begin) mutable -> Result<StreamStart> {
+    while (seen < begin.size()) {
+      const std::size_t newline = begin.find('\n', seen);
+      if (newline == std::string_view::npos) break;  // the line goes on
+      LineFault fault;
+      if (read_map_line(begin.substr(seen, newline - seen), seen, fault)) {
+        return StreamStart::accepted;
+      }
+      seen = newline + 1;
+    }
+    return StreamStart::undecided;
+  };
+}
+
 namespace {
 
 struct Number {
@@ -304,15 +323,17 @@ std::optional<Entry> read_perf_line(std::string_view line, std::uint64_t offset)
   return Entry{{start.value, size.value}, from(at), offset};
 }
 
+// A name may be part of a file that another process changes meanwhile, so its bytes are copied
+// before the room for their escapes is measured.
+
 void append_escaped_map_name(std::string& out, std::string_view name) {
-  if (is_plain_map_name(name)) {
-    out += name;
-    return;
-  }
   const std::size_t start = out.size();
-  out.resize(start + escaped_size(name));
+  out += name;
+  if (is_plain_map_name(std::string_view(out).substr(start))) return;
+  const std::string copy = out.substr(start);
+  out.resize(start + escaped_size(copy));
   char* const begin = out.data() + start;
-  out.resize(start + static_cast<std::size_t>(write_name(begin, name) - begin));
+  out.resize(start + static_cast<std::size_t>(write_name(begin, copy) - begin));
 }
 
 std::string escape_map_name(std::string_view name) {
@@ -322,25 +343,22 @@ std::string escape_map_name(std::string_view name) {
 }
 
 void append_portable_map_name(std::string& out, std::string_view name) {
-  if (name.size() <= kMaxPortableName && is_plain_map_name(name)) {
-    out += name;
-    return;
-  }
-  const std::size_t begin = std::min(name.find_first_not_of(' '), name.size());
-  const std::size_t end = name.find_last_not_of(' ') + 1;
-  const std::size_t start = out.size();
-  if (end <= begin || end - begin <= kMaxPortableName) {
-    out.resize(start + escaped_size(name));
-    char* const to = out.data() + start;
-    char* const cut = cut_name(to, write_name(to, name), kMaxPortableName);
-    out.resize(start + static_cast<std::size_t>(cut - to));
-    return;
-  }
+  const std::size_t before = std::min(name.find_first_not_of(' '), name.size());
+  const std::string_view begun = without_first(name, before);
+  const std::string_view trimmed = first_bytes(begun, begun.find_last_not_of(' ') + 1);
   // No byte becomes less than one: of a name of any length, this is all that is kept.
-  const std::string_view head = name.substr(begin, kMaxPortableName + 4);
-  out.resize(start + escaped_size(head));
+  std::array<char, kMaxPortableName + 4> room;
+  const std::string_view copy(room.data(), trimmed.copy(room.data(), room.size()));
+  if (trimmed.size() == name.size() && name.size() <= kMaxPortableName && is_plain_map_name(copy)) {
+    out += copy;
+    return;
+  }
+  const std::size_t start = out.size();
+  out.resize(start + escaped_size(copy));
   char* const to = out.data() + start;
-  char* const cut = cut_name(to, escape_name(to, head), kMaxPortableName);
+  char* const end =
+      trimmed.size() <= kMaxPortableName ? write_name(to, copy) : escape_name(to, copy);
+  char* const cut = cut_name(to, end, kMaxPortableName);
   out.resize(start + static_cast<std::size_t>(cut - to));
 }
 
@@ -400,6 +418,8 @@ Result<Growth> Map::refresh() {
   Result<Growth> growth = input_.refresh();
   if (!growth) return growth;
   settle_text();
+  // Without its last newlines, the text of a growing map ends before lines that were read already.
+  if (*growth == Growth::appended && text_.size() < had) growth = Growth::replaced;
   if (*growth == Growth::replaced) newlines_before_.clear();
   if (*growth == Growth::appended && text_.size() == had) return Growth::unchanged;
   return growth;

@@ -60,13 +60,14 @@ struct ScannedLine {
   std::uint64_t size;
   std::uint64_t offset;  ///< of the line in the text
   std::uint32_t length;  ///< of the line without its newline; saturated
-  std::uint32_t name;    ///< where the name starts in the line; a CR may still end it
+  std::uint32_t name;    ///< where the name starts, within the line; a CR may still end it
 };
 
-/// The bytes of the line in the scanned text, without its newline.
+/// The bytes of the line in the scanned text, without its newline: as many as the scan found, even
+/// if the text has changed since.
 inline std::string_view line_of(const ScannedLine& line, std::string_view text) noexcept {
   const std::string_view rest = text.substr(line.offset);
-  return rest.substr(0, line.length < UINT32_MAX ? line.length : rest.find('\n'));
+  return rest.substr(0, line.length < UINT32_MAX ? line.length : rest.find('\n', line.length));
 }
 
 /// Iterates over the lines of a text in batches. A line in the canonical spelling, "hex blank hex

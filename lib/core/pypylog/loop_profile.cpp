@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "base/text.hpp"
@@ -58,14 +59,18 @@ class LoopSections {
     if (section != nullptr && section->meaning == meaning) {
       ++section->depth;
     } else {
-      open_.push_back({.meaning = meaning, .thread = opened.thread, .tick = opened.tick});
+      open_[opened.thread].push_back(
+          {.meaning = meaning, .thread = opened.thread, .tick = opened.tick});
     }
   }
 
   void end(Meaning meaning, std::uint32_t thread) {
     Section* const section = section_of(thread);
     if (section == nullptr || section->meaning != meaning) return;
-    if (--section->depth == 0) open_.erase(open_.begin() + (section - open_.data()));
+    if (--section->depth != 0) return;
+    const auto sections = open_.find(thread);
+    sections->second.pop_back();
+    if (sections->second.empty()) open_.erase(sections);
   }
 
   bool is_open() const noexcept { return !open_.empty(); }
@@ -109,11 +114,10 @@ class LoopSections {
   static constexpr std::uint64_t kMaxCode = std::uint64_t{1} << 30;
   static constexpr std::size_t kMaxPlacedAtOnce = 16;
 
+  /// The innermost one.
   Section* section_of(std::uint32_t thread) noexcept {
-    const auto found = std::find_if(open_.rbegin(), open_.rend(), [&](const Section& section) {
-      return section.thread == thread;
-    });
-    return found == open_.rend() ? nullptr : &*found;
+    const auto found = open_.find(thread);
+    return found == open_.end() ? nullptr : &found->second.back();
   }
 
   std::uint32_t find(const std::string& key) const {
@@ -304,7 +308,7 @@ class LoopSections {
 
   std::vector<CompiledLoop>& all_;
   std::vector<CodeBytes>& code_;
-  std::vector<Section> open_;                              // few elements
+  std::map<std::uint32_t, std::vector<Section>> open_;     // by thread, outermost first
   std::unordered_map<std::string, std::uint32_t> latest_;  // loops by their keys
   std::vector<const std::uint32_t*> latest_of_;            // the value in latest_, by loop
   std::unordered_map<Address, Part> guards_;

@@ -50,8 +50,9 @@ std::vector<LoopRow> grouped(const std::vector<LoopRow>& rows, std::span<const C
   for (const LoopRow& row : rows) {
     const CompiledLoop& loop = loops[row.loop];
     const bool is_file = key == LoopKey::file;
-    const auto [place, is_new] = known.try_emplace(
-        {loop.file, is_file ? "" : loop.function, is_file ? 0 : loop.first_line}, groups.size());
+    const std::string_view function = is_file ? std::string_view() : loop.function;
+    const auto [place, is_new] =
+        known.try_emplace({loop.file, function, is_file ? 0 : loop.first_line}, groups.size());
     if (is_new) groups.emplace_back();
     add_to(groups[place->second], row);
   }

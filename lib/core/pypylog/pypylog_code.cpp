@@ -4,6 +4,7 @@
 
 #include "base/machines.hpp"
 #include "base/text.hpp"
+#include "jitdump/jitdump_records.hpp"
 #include "perfmap/jitdump.hpp"
 #include "pypylog/pypy_lines.hpp"
 #include "pypylog/reader.hpp"
@@ -235,7 +236,8 @@ std::uint32_t machine_of(const CompiledLoops& loops, std::string_view log) noexc
   const std::string_view before = log.substr(end - std::min(end, kFarthest), kFarthest);
   const std::size_t found = before.rfind("BACKEND ");
   if (found == std::string_view::npos) return host_elf_machine();
-  const MachineInfo* const machine = find_machine(before.substr(found + 8));
+  const std::string_view name = before.substr(found + 8);
+  const MachineInfo* const machine = find_machine(name.substr(0, name.find('\n')));
   if (machine == nullptr) return host_elf_machine();
   return machine->elf == EM_PPC ? EM_PPC64 : machine->elf;  // PyPy calls that "ppc"
 }
@@ -250,11 +252,33 @@ bool write_lines(const CompiledLoop& loop, std::string_view log, std::uint64_t t
   return encoder.debug_info(time, loop.code.begin, lines, kZeros.substr(0, jitdump_padding(size)));
 }
 
+/// Whether a dump has bytes for the code of that loop. Unknown code is written as zeros if there is
+/// little of it.
+bool has_code(const CompiledLoop& loop, std::uint32_t number, const LoopImages& images,
+              const LoopDumpOptions& options) {
+  return !options.bare && (loop.code.size <= JitdumpBytes::kMaxZeros || images.has(number));
+}
+
+/// The size of the LOADs that write_loops() writes. Lines are as long as those of the log.
+std::uint64_t loads_size(const CompiledLoops& loops, std::span<const std::uint32_t> order,
+                         const LoopImages& images, const LoopDumpOptions& options) {
+  std::uint64_t bytes = JitdumpHeader::kSize;
+  for (const std::uint32_t number : order) {
+    const CompiledLoop& loop = loops.all()[number];
+    bytes += LoadRecord::kFixed + loop.name.size() + 1;
+    if (has_code(loop, number, images, options)) bytes += loop.code.size;
+  }
+  return bytes;
+}
+
 /// Writes the records of all loops; false if they get too large.
 bool write_loops(const CompiledLoops& loops, std::string_view log, const LoopDumpOptions& options,
                  JitdumpBytes& dump) {
   const std::vector<std::uint32_t> order = placed_loops(loops.all());
   const LoopImages images(loops, order);
+  const std::uint64_t bytes = loads_size(loops, order, images, options);
+  if (bytes > options.max_bytes) return false;
+  dump.bytes.reserve(bytes);
   JitdumpEncoder encoder(dump.bytes);
   encoder.header({.elf_mach = machine_of(loops, log), .pid = options.pid});
   std::string code;
@@ -263,13 +287,8 @@ bool write_loops(const CompiledLoops& loops, std::string_view log, const LoopDum
     const std::uint64_t tick = loop.compiled.in(options.base);
     const std::uint64_t time = options.conversion ? options.conversion->to_ns(tick) : 0;
     if (!options.bare && !write_lines(loop, log, time, encoder)) return false;
-    // Unknown code is written as zeros if there is little of it.
-    const bool has_code = loop.code.size <= JitdumpBytes::kMaxZeros || images.has(number);
-    const std::uint64_t size = has_code && !options.bare ? loop.code.size : 0;
-    if (size > JitdumpBytes::kMaxBytes ||
-        dump.bytes.size() + size + loop.name.size() >= JitdumpBytes::kMaxBytes) {
-      return false;
-    }
+    const std::uint64_t size = has_code(loop, number, images, options) ? loop.code.size : 0;
+    if (dump.bytes.size() + size + loop.name.size() >= options.max_bytes) return false;
     code.clear();
     const bool is_whole = size != 0 && images.append(loop, number, log, code);
     dump.without_code += is_whole || options.bare ? 0 : 1;
@@ -292,7 +311,8 @@ Result<JitdumpBytes> dump_of_loops(const CompiledLoops& loops, std::string_view 
                                    const LoopDumpOptions& options) {
   JitdumpBytes dump;
   if (write_loops(loops, log, options, dump)) return dump;
-  return Failure({Errc::too_large, "its code makes a jitdump of more than 1 GiB", 0, {}});
+  return Failure(
+      {Errc::too_large, "its code makes a jitdump of " + more_than(options.max_bytes), 0, {}});
 }
 
 Result<MapText> map_of_loops(const CompiledLoops& loops) {

@@ -86,8 +86,10 @@ class LineStarts {
     if (has_vectors) out = search_blocks(end);
 #endif
     for (; at_ < end; ++at_) {
-      if (at_start_ && may_begin_section(text_[at_])) *out++ = {at_, newlines_, 0, 0, false};
-      at_start_ = text_[at_] == '\n';
+      // Read once: with a newline where a start was just found, there would be too many of them.
+      const char byte = text_[at_];
+      if (at_start_ && may_begin_section(byte)) *out++ = {at_, newlines_, 0, 0, false};
+      at_start_ = byte == '\n';
       newlines_ += at_start_ ? 1 : 0;
     }
     return std::span<const LineStart>(found_.get(), out);

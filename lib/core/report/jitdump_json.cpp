@@ -195,7 +195,9 @@ void RecordWriter::other(const JitRecord& record) {
 /// A record of a dump's JSON, made into bytes.
 struct JsonRecord {
   std::string problem;        ///< why there is no record, if not empty
-  bool without_code = false;  ///< its code is zeros
+  bool without_code = false;  ///< its code is unknown
+  std::uint64_t zeros = 0;    ///< for that code, still missing before the last `padding` bytes
+  std::uint64_t padding = 0;
 };
 
 /// "header", and the bytes after its 40 known ones.
@@ -205,7 +207,7 @@ struct JsonDumpHeader {
   std::string problem;
 };
 
-bool encode_load(Fields& fields, JitdumpEncoder& encoder, bool& without_code) {
+bool encode_load(Fields& fields, JitdumpEncoder& encoder, JsonRecord& record) {
   LoadRecord load;
   load.range = AddressRange::clamped(fields.address("start"), 0);
   load.code_size = fields.number("size");
@@ -214,13 +216,14 @@ bool encode_load(Fields& fields, JitdumpEncoder& encoder, bool& without_code) {
   load.tid = fields.number32("tid");
   load.code_index = fields.number("index");
   const std::string name = fields.text("name");
-  std::optional<std::string> code = fields.bytes("code");
+  const std::optional<std::string> code = fields.bytes("code");
   const std::string padding = fields.bytes("padding").value_or("");
   const bool has_code = !fields.has("has_code") || fields.flag("has_code");
   if (code && code->size() != load.code_size) fields.fail("\"code\" does not have \"size\" bytes");
   if (!code && has_code && load.code_size != 0 && fields.problem().empty()) {
-    without_code = true;
-    code = std::string(load.code_size <= JitdumpBytes::kMaxZeros ? load.code_size : 0, '\0');
+    record.without_code = true;
+    record.zeros = zeros_for(load.code_size);
+    record.padding = padding.size();
   }
   load.name = name;
   load.code = code ? std::string_view(*code) : std::string_view();
@@ -228,7 +231,7 @@ bool encode_load(Fields& fields, JitdumpEncoder& encoder, bool& without_code) {
   return fields.problem().empty() && encoder.load(fields.time("time"), load);
 }
 
-bool encode_move(Fields& fields, JitdumpEncoder& encoder, bool& /*without_code*/) {
+bool encode_move(Fields& fields, JitdumpEncoder& encoder, JsonRecord& /*record*/) {
   MoveRecord move;
   move.pid = fields.number32("pid");
   move.tid = fields.number32("tid");
@@ -241,7 +244,7 @@ bool encode_move(Fields& fields, JitdumpEncoder& encoder, bool& /*without_code*/
   return true;
 }
 
-bool encode_lines(Fields& fields, JitdumpEncoder& encoder, bool& /*without_code*/) {
+bool encode_lines(Fields& fields, JitdumpEncoder& encoder, JsonRecord& /*record*/) {
   const std::vector<nlohmann::json> objects = fields.objects("lines");
   std::vector<std::string> files(objects.size());
   std::vector<LineRecord> lines(objects.size());
@@ -256,7 +259,7 @@ bool encode_lines(Fields& fields, JitdumpEncoder& encoder, bool& /*without_code*
   return encoder.debug_info(fields.time("time"), fields.address("start"), lines, padding);
 }
 
-bool encode_unwinding(Fields& fields, JitdumpEncoder& encoder, bool& /*without_code*/) {
+bool encode_unwinding(Fields& fields, JitdumpEncoder& encoder, JsonRecord& /*record*/) {
   const std::string frame = fields.bytes("eh_frame").value_or("");
   const std::string header = fields.bytes("eh_frame_hdr").value_or("");
   const std::string padding = fields.bytes("padding").value_or("");
@@ -278,19 +281,19 @@ std::optional<JitRecordKind> kind_of(const std::string& name) {
   return std::nullopt;
 }
 
-bool encode_close(Fields& fields, JitdumpEncoder& encoder, bool& /*without_code*/) {
+bool encode_close(Fields& fields, JitdumpEncoder& encoder, JsonRecord& /*record*/) {
   encoder.close(fields.time("time"));
   return true;
 }
 
 /// Indexed by JitRecordKind.
-using EncodeFields = bool (*)(Fields& fields, JitdumpEncoder& encoder, bool& without_code);
+using EncodeFields = bool (*)(Fields& fields, JitdumpEncoder& encoder, JsonRecord& record);
 constexpr std::array<EncodeFields, kJitRecordKinds> kEncode = {
     encode_load, encode_move, encode_lines, encode_close, encode_unwinding};
 
 bool encode_fields(JitRecordKind kind, Fields& fields, JitdumpEncoder& encoder,
-                   bool& without_code) {
-  return kEncode[static_cast<std::size_t>(kind)](fields, encoder, without_code);
+                   JsonRecord& record) {
+  return kEncode[static_cast<std::size_t>(kind)](fields, encoder, record);
 }
 
 /// Appends the record described by an object of "entries" or "records" to the encoder's output.
@@ -309,7 +312,7 @@ JsonRecord encode_json_record(const nlohmann::json& object, JitdumpEncoder& enco
     const std::uint32_t id = kind ? static_cast<std::uint32_t>(*kind) : fields.number32("id");
     fits = encoder.raw(id, fields.time("time"), body.value_or(""));
   } else {
-    fits = encode_fields(*kind, fields, encoder, record.without_code);
+    fits = encode_fields(*kind, fields, encoder, record);
   }
   if (!fits) fields.fail("a record of 4 GiB or more");
   record.problem = fields.problem();
@@ -356,9 +359,12 @@ bool says_jitdump(std::string_view json) noexcept {
   return false;
 }
 
-/// Collects records in input order, with their final positions.
+/// Collects records in input order, with their final positions. Zeros for unknown code are made at
+/// the end, if the dump is not too large.
 class DumpBuilder {
  public:
+  explicit DumpBuilder(std::uint64_t max_bytes) : max_bytes_(max_bytes) {}
+
   std::string problem;
 
   void header(const nlohmann::json& object) {
@@ -376,23 +382,31 @@ class DumpBuilder {
     JsonRecord read = encode_json_record(object, encoder);
     problem = std::move(read.problem);
     without_code_ += read.without_code ? 1 : 0;
-    if (without_code_ != 0 && bytes_.size() > JitdumpBytes::kMaxBytes && problem.empty()) {
-      problem = "a jitdump of more than 1 GiB, with zeros for code that is not there";
+    zeros_ += read.zeros;
+    const std::uint64_t size = JitdumpHeader::kSize + extra_.size() + bytes_.size() + zeros_;
+    if (without_code_ != 0 && size > max_bytes_ && problem.empty()) {
+      problem = "a jitdump of " + more_than(max_bytes_) + ", with zeros for code that is not there";
     }
+    if (read.zeros != 0 && problem.empty()) lengthen(begin, read.zeros);
     const auto offset = object.find("offset");
     if (offset != object.end() && offset->is_number_unsigned()) {
       last_offset_ = offset->get<std::uint64_t>();
     }
-    places_.push_back({last_offset_, begin, bytes_.size() - begin});
+    places_.push_back(
+        {last_offset_, begin, bytes_.size() - begin - read.padding, read.zeros, read.padding});
   }
 
   JitdumpBytes dump() && {
     std::stable_sort(places_.begin(), places_.end(),
                      [](const Place& a, const Place& b) { return a.offset < b.offset; });
     JitdumpBytes dump{{}, without_code_};
-    dump.bytes.reserve(JitdumpHeader::kSize + extra_.size() + bytes_.size());
+    dump.bytes.reserve(JitdumpHeader::kSize + extra_.size() + bytes_.size() + zeros_);
     JitdumpEncoder(dump.bytes, header_->order).header(*header_, extra_);
-    for (const Place& place : places_) dump.bytes.append(bytes_, place.begin, place.size);
+    for (const Place& place : places_) {
+      dump.bytes.append(bytes_, place.begin, place.size);
+      dump.bytes.append(place.zeros, '\0');
+      dump.bytes.append(bytes_, place.begin + place.size, place.padding);
+    }
     return dump;
   }
 
@@ -400,9 +414,22 @@ class DumpBuilder {
   struct Place {
     std::uint64_t offset;
     std::size_t begin;
-    std::size_t size;
+    std::size_t size;  // before the zeros
+    std::uint64_t zeros;
+    std::size_t padding;  // bytes after the zeros
   };
 
+  /// Adds the zeros to the size of the record at `begin`.
+  void lengthen(std::size_t begin, std::uint64_t zeros) {
+    const std::uint64_t size = bytes_.size() - begin + zeros;
+    if (size > UINT32_MAX) problem = "a record of 4 GiB or more";
+    constexpr std::size_t kSizeAt = 4;
+    FieldWriter(bytes_.data() + begin + kSizeAt, header_->order)
+        .u32(static_cast<std::uint32_t>(size));
+  }
+
+  std::uint64_t max_bytes_;
+  std::uint64_t zeros_ = 0;
   std::optional<JitdumpHeader> header_;
   std::string extra_;
   std::string bytes_;
@@ -456,8 +483,8 @@ Failure failure(std::string why, std::string_view json, std::size_t offset) {
   return Failure({Errc::bad_format, std::move(why), 0, locate(json, offset)});
 }
 
-Result<JitdumpBytes> from_document(std::string_view json) {
-  DumpBuilder builder;
+Result<JitdumpBytes> from_document(std::string_view json, std::uint64_t max_bytes) {
+  DumpBuilder builder(max_bytes);
   std::size_t wrong_at = 0;
   DocumentWalk walk(json);
   const auto note = [&] {
@@ -477,8 +504,8 @@ Result<JitdumpBytes> from_document(std::string_view json) {
   return std::move(builder).dump();
 }
 
-Result<JitdumpBytes> from_lines(std::string_view json) {
-  DumpBuilder builder;
+Result<JitdumpBytes> from_lines(std::string_view json, std::uint64_t max_bytes) {
+  DumpBuilder builder(max_bytes);
   for (std::size_t offset = 0; offset < json.size();) {
     const std::string_view rest = json.substr(offset);
     const std::string_view line = rest.substr(0, rest.find('\n'));
@@ -506,7 +533,7 @@ bool is_dump_json(std::string_view json) noexcept {
          says_jitdump(json.substr(json.size() - std::min(json.size(), kLookAt)));
 }
 
-Result<JitdumpBytes> dump_from_json(std::string_view json) {
+Result<JitdumpBytes> dump_from_json(std::string_view json, std::uint64_t max_bytes) {
   const std::size_t first = json.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return failure("a jitdump wants a \"header\"", json, 0);
   const std::string_view rest = json.substr(first);
@@ -514,7 +541,7 @@ Result<JitdumpBytes> dump_from_json(std::string_view json) {
   const bool more = rest.substr(line.size()).find_first_not_of(" \t\r\n") != std::string_view::npos;
   const bool lines = nlohmann::json::accept(line.begin(), line.end()) &&
                      (more || line.find("\"entries\"") == std::string_view::npos);
-  return lines ? from_lines(json) : from_document(json);
+  return lines ? from_lines(json, max_bytes) : from_document(json, max_bytes);
 }
 
 namespace {

@@ -173,13 +173,16 @@ void JsonWriter::address(Address value) {
 
 void JsonWriter::string(std::string_view bytes) {
   separate();
-  if (bytes.size() + 2 <= OutputFile::kRoom && is_plain(bytes)) {
+  if (bytes.size() + 2 <= OutputFile::kRoom) {
     char* const start = out_.room(bytes.size() + 2);
     *start = '"';
     bytes.copy(start + 1, bytes.size());  // data() of an empty view may be null
-    start[bytes.size() + 1] = '"';
-    out_.wrote(bytes.size() + 2);
-    return;
+    // What is checked is the copy: the bytes may be part of a file that another process changes.
+    if (is_plain({start + 1, bytes.size()})) {
+      start[bytes.size() + 1] = '"';
+      out_.wrote(bytes.size() + 2);
+      return;
+    }
   }
   out_.write("\"");
   write_escaped(out_, bytes);

@@ -131,7 +131,8 @@ std::string to_github(const Diagnostic& diagnostic, std::string_view file) {
   const Severity severity = diagnostic.rule->severity;
   std::string text = severity == Severity::info ? "::notice" : "::";
   if (severity != Severity::info) text += to_string(severity);
-  text += " file=" + escape_workflow(file, true);
+  text += " file=";
+  append_visible(text, escape_workflow(file, true));
   const bool has_lines = diagnostic.where.line != 0;
   if (has_lines) {
     text += ",line=" + std::to_string(diagnostic.where.line);

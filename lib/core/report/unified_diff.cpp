@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "perfmap/report.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 namespace {
@@ -180,11 +181,43 @@ class Hunks {
 
 }  // namespace
 
+std::string quoted(std::string_view bytes) {
+  std::string visible;
+  append_visible(visible, bytes);
+  std::string text = "\"";
+  std::string_view rest = visible;
+  for (const char c : bytes) {
+    if (c == '"' || c == '\\') text += '\\';
+    if (rest.front() == c) {
+      text += c;
+      rest.remove_prefix(1);
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    text += '\\';
+    for (const int shift : {6, 3, 0}) text += static_cast<char>('0' + ((byte >> shift) & 7));
+    rest.remove_prefix(4);  // "\xNN"
+  }
+  return text + '"';
+}
+
+namespace {
+
+/// The name of a file in the header: quoted if it would break the header, or control a terminal.
+std::string header_name(std::string_view name) {
+  std::string text = quoted(name);
+  const bool is_plain = text.size() == name.size() + 2;
+  return is_plain ? std::string(name) : text;
+}
+
+}  // namespace
+
 std::string unified_diff(std::string_view before, std::string_view after, std::string_view name) {
   if (before == after) return {};
   const Lines old_lines = lines_of(before);
   const Lines new_lines = lines_of(after);
-  std::string out = "--- " + std::string(name) + "\n+++ " + std::string(name) + "\n";
+  const std::string shown = header_name(name);
+  std::string out = "--- " + shown + "\n+++ " + shown + "\n";
   Hunks(old_lines, new_lines, script(old_lines, new_lines)).write(out);
   return out;
 }

@@ -112,7 +112,9 @@ SourceKind detect_kind(std::string_view bytes) noexcept {
     if (bytes.starts_with(magic.bytes)) return magic.kind;
   }
   const std::size_t first = bytes.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && bytes[first] == '{') return SourceKind::json;
+  // JSON has no control bytes, but other bytes may begin like it by accident.
+  if (first != std::string_view::npos && bytes[first] == '{' && !is_binary(bytes))
+    return SourceKind::json;
   return is_log(bytes) ? SourceKind::pypylog : SourceKind::perf_map;
 }
 

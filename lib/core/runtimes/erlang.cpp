@@ -75,9 +75,7 @@ constinit const RuntimeInfo kErlang = {
                    " end where Erlang calls a function in C, which runs on another stack: the "
                    "callers are not copied, and -g shows them only if beam.smp was compiled with "
                    "-fno-omit-frame-pointer",
-               // Fragments shared by functions, such as global::call_light_bif_shared. Stacks that
-               // end in a function of a module (erts_beamasm:normal_exit/0) are complete.
-               .own_stack_callers = {"global::call_", "global::dispatch_"}},
+               .thread_loop = "global::process_main"},
 };
 
 }  // namespace perfmap::runtimes

@@ -2,28 +2,51 @@
 
 #include "perfmap/writer.hpp"
 
-#include <algorithm>
 #include <cerrno>
+#include <new>
 #include <string>
 
-#include "perfmap/jitdump.hpp"
 #include "writer/engines.hpp"
+#include "writer/messages.hpp"
+#include "writer/process_map.hpp"
+#include "writer/trampoline.hpp"
 
 namespace perfmap {
 namespace {
 
-/// `name`: how to name a file whose path is too long.
-std::string path_of(ForkSafeFile& file, const std::string& name = {}) {
+Error error_of(const WriterMessage& message) {
+  return {static_cast<Errc>(message.status), message.text, message.sys_errno, {}};
+}
+
+/// The result of a call on the file of an engine.
+Result<void> result_of(ForkSafeFile& file, const char* what, int sys_errno) {
+  if (sys_errno == 0) [[likely]]
+    return {};
   char path[ForkSafeFile::kMaxPath];
   file.copy_path(path);
-  return path[0] != '\0' ? path : name;
+  return Failure(error_of(message_of(what, path, sys_errno)));
+}
+
+std::string path_of(ForkSafeFile& file) {
+  char path[ForkSafeFile::kMaxPath];
+  file.copy_path(path);
+  return path;
+}
+
+/// `given`: how to name a file whose path is too long.
+std::string path_of(ForkSafeFile& file, const std::string& given) {
+  const std::string path = path_of(file);
+  return path.empty() ? given : path;
+}
+
+Error no_fork_handlers(int sys_errno) {
+  return error_of(message_of("cannot prepare for", "fork", sys_errno));
 }
 
 }  // namespace
 
 struct MapWriter::State {
   MapEngine engine;
-  std::string path;
 };
 
 MapWriter::MapWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -37,9 +60,8 @@ Result<MapWriter> MapWriter::make(const std::string& name, const WriterOptions& 
   auto state = std::make_unique<State>();
   state->engine.join_list();
   state->engine.set_options(options);
-  state->path = name;
   const int error = open(state->engine);
-  if (error != 0) return Failure(system_error("cannot open " + name, error));
+  if (error != 0) return Failure(error_of(message_of("cannot open", name.c_str(), error)));
   return MapWriter(std::move(state));
 }
 
@@ -48,87 +70,46 @@ Result<MapWriter> MapWriter::open(const std::string& path, const WriterOptions& 
 }
 
 Result<MapWriter> MapWriter::to_descriptor(int fd, std::string name, const WriterOptions& options) {
-  return make(name, options, [&](MapEngine& engine) { return engine.open(fd); });
-}
-
-Result<void> MapWriter::result(std::string_view what, int sys_errno) const {
-  if (sys_errno == 0) [[likely]]
-    return {};
-  return Failure(system_error(std::string(what) + state_->path, sys_errno));
+  return make(name, options, [&](MapEngine& engine) { return engine.open(fd, name.c_str()); });
 }
 
 Result<void> MapWriter::write(Address start, std::uint64_t size, std::string_view name) {
-  return result("cannot write ", state_->engine.write(start, size, name));
+  return result_of(state_->engine, "cannot write", state_->engine.write(start, size, name));
 }
 
 Result<void> MapWriter::copy(const std::string& path) {
   const int error = state_->engine.copy(path.c_str());
   if (error == 0) return {};
-  if (error == EINVAL) {
-    return Failure({Errc::invalid_argument,
-                    "cannot copy " + path + ": it is this very file, or no regular file",
-                    error,
-                    {}});
-  }
-  return Failure(system_error("cannot copy " + path + " to " + state_->path, error));
+  return Failure(error_of(copy_message(path.c_str(), path_of(state_->engine).c_str(), error)));
 }
 
-Result<void> MapWriter::flush() { return result("cannot write ", state_->engine.flush()); }
-Result<void> MapWriter::close() { return result("cannot close ", state_->engine.close()); }
-
-namespace {
-
-std::uint64_t index_of(const JitRecord& record) noexcept {
-  if (const auto load = decode_load(record)) return load->code_index;
-  if (const auto move = decode_move(record)) return move->code_index;
-  return 0;
+Result<void> MapWriter::flush() {
+  return result_of(state_->engine, "cannot write", state_->engine.flush());
 }
-
-int read_dump_end(int fd, const char* path, DumpEnd& end) try {
-  Result<Input> input = Input::from_descriptor(fd, path);
-  if (!input) return input.error().sys_errno;
-  const Jitdump dump(*std::move(input), {.growing = true});
-  Diagnostics ignored(0);
-  Jitdump::Reader reader(dump);
-  end.offset = dump.first_record();
-  while (const std::optional<JitRecord> record = reader.next(ignored)) {
-    end.last_index = std::max(end.last_index, index_of(*record));
-    if (!record->is(JitRecordKind::close)) end.offset = record->end();
-  }
-  return 0;
-} catch (const std::bad_alloc&) {
-  return ENOMEM;
+Result<void> MapWriter::close() {
+  return result_of(state_->engine, "cannot close", state_->engine.close());
 }
+std::string MapWriter::path() const { return path_of(state_->engine); }
 
-Error error_of(const DumpFault& fault, const std::string& path) {
-  switch (fault.kind) {
-    case DumpFault::Kind::open: break;
-    case DumpFault::Kind::begin: return system_error("cannot begin " + path, fault.error);
-    case DumpFault::Kind::append:
-      return {Errc::bad_format, "cannot append to " + path + ": " + fault.why.data(), EINVAL, {}};
-    case DumpFault::Kind::in_use:
-      return {Errc::refused,
-              "cannot append to " + path + ": process " + std::to_string(fault.pid) +
-                  " has it open for writing",
-              EBUSY,
-              {}};
-  }
-  return system_error("cannot open " + path, fault.error);
+int ProcessMap::configure(const ProcessMapOptions& options) noexcept {
+  return own_map::configure(options.directory, options.writer, options.stale, options.fork);
 }
-
-Error dump_error(const std::string& what, int sys_errno) {
-  Error error = system_error(what, sys_errno);
-  if (sys_errno == EINVAL) error.code = Errc::invalid_argument;
-  if (sys_errno == EOVERFLOW) error.code = Errc::too_large;
-  return error;
+int ProcessMap::set_fork_policy(ForkPolicy policy) noexcept {
+  return own_map::set_fork_policy(policy);
 }
-
-Error no_fork_handlers(int sys_errno) { return system_error("cannot prepare for fork", sys_errno); }
-
-}  // namespace
+ForkPolicy ProcessMap::fork_policy() noexcept { return own_map::fork_policy(); }
+ForkPolicy ProcessMap::began_as() noexcept { return own_map::began_as(); }
+MapStart ProcessMap::start() noexcept { return own_map::start(); }
+int ProcessMap::init() noexcept { return own_map::init(); }
+int ProcessMap::write(Address start, std::uint64_t size, std::string_view name) noexcept {
+  return own_map::write(start, size, name);
+}
+int ProcessMap::copy(const char* path) noexcept { return own_map::copy(path); }
+int ProcessMap::flush() noexcept { return own_map::flush(); }
+int ProcessMap::fini() noexcept { return own_map::fini(); }
 
 struct JitdumpWriter::State {
-  explicit State(const JitdumpOptions& options) : engine(options, read_dump_end) {}
+  explicit State(const JitdumpOptions& options) : engine(options) {}
   DumpEngine engine;
 };
 
@@ -145,7 +126,9 @@ Result<JitdumpWriter> JitdumpWriter::make(const std::string& name, const Jitdump
   auto state = std::make_unique<State>(options);
   state->engine.join_list();
   DumpFault fault;
-  if (!open(state->engine, fault)) return Failure(error_of(fault, path_of(state->engine, name)));
+  if (!open(state->engine, fault)) {
+    return Failure(error_of(dump_message(fault, path_of(state->engine, name).c_str())));
+  }
   return JitdumpWriter(std::move(state));
 }
 
@@ -173,12 +156,14 @@ std::string JitdumpWriter::path() const { return path_of(state_->engine); }
 
 Result<std::uint64_t> JitdumpWriter::load(const JitFunction& function, MapWriter* map) {
   std::uint64_t index = 0;
-  const int error = state_->engine.load(function, index);
-  if (error != 0) [[unlikely]]
-    return Failure(dump_error("cannot write " + path(), error));
-  if (state_->engine.options().process_map &&
-      ProcessMap::write(function.start, function.size, function.name) != 0) {
-    return Failure(system_error("cannot write the process's map", errno));
+  bool in_map = false;
+  const int error = state_->engine.load(function, index, in_map);
+  if (error == EINVAL && !in_map) {
+    return Failure(error_of(argument_message(state_->engine.what_is_wrong(function))));
+  }
+  if (error != 0) [[unlikely]] {
+    const std::string where = in_map ? "the process's map" : path();
+    return Failure(error_of(message_of("cannot write", where.c_str(), error)));
   }
   if (map != nullptr) {
     Result<void> written = map->write(function.start, function.size, function.name);
@@ -190,25 +175,15 @@ Result<std::uint64_t> JitdumpWriter::load(const JitFunction& function, MapWriter
 Result<void> JitdumpWriter::move(std::uint64_t code_index, Address from, Address to,
                                  std::uint64_t size) {
   const int error = state_->engine.move(code_index, from, to, size);
-  if (error == 0) return {};
-  return Failure(dump_error("cannot write " + path(), error));
+  if (error == EINVAL) {
+    return Failure(error_of(argument_message(DumpEngine::what_is_wrong_with_move(from, to, size))));
+  }
+  return result_of(state_->engine, "cannot write", error);
 }
 
 Result<void> JitdumpWriter::close() {
-  const int error = state_->engine.close();
-  if (error == 0) return {};
-  return Failure(dump_error("cannot close " + path(), error));
+  return result_of(state_->engine, "cannot close", state_->engine.close());
 }
-
-namespace {
-
-Error log_error(const std::string& what, int sys_errno) {
-  Error error = system_error(what, sys_errno);
-  if (sys_errno == EILSEQ) error.code = Errc::invalid_argument;
-  return error;
-}
-
-}  // namespace
 
 struct JitlogWriter::State {
   explicit State(JitlogEngine* made) noexcept : engine(made) {}
@@ -230,9 +205,7 @@ template <class Open>
 Result<JitlogWriter> JitlogWriter::make(const std::string& name, const JitlogOptions& options,
                                         Open open) {
   const JitlogTicks ticks(options.clock);
-  if (!ticks.exists()) {
-    return Failure({Errc::unsupported, "no counter of this machine is known", ENOTSUP, {}});
-  }
+  if (!ticks.exists()) return Failure(error_of(no_counter_message()));
   if (const int error = ForkHandlers::install(); error != 0)
     return Failure(no_fork_handlers(error));
   JitlogEngine* const engine = JitlogEngine::make_engine(options, ticks);
@@ -240,13 +213,7 @@ Result<JitlogWriter> JitlogWriter::make(const std::string& name, const JitlogOpt
   auto state = std::make_unique<State>(engine);
   engine->join_list();
   const int error = open(*engine);
-  if (error == EBADMSG) {
-    return Failure({Errc::bad_format,
-                    "cannot begin " + path_of(*engine, name) + ": it is no log",
-                    EINVAL,
-                    {}});
-  }
-  if (error != 0) return Failure(system_error("cannot open " + path_of(*engine, name), error));
+  if (error != 0) return Failure(error_of(log_message(path_of(*engine, name).c_str(), error)));
   return JitlogWriter(std::move(state));
 }
 
@@ -263,20 +230,82 @@ Result<JitlogLoop> JitlogWriter::loop(std::string_view name) {
   JitlogLoop loop = 0;
   const int error = state_->engine->loop(name, loop);
   if (error == 0) return loop;
-  return Failure(log_error("cannot name a loop in " + path(), error));
+  return Failure(error_of(message_of("cannot name a loop in", path().c_str(), error)));
 }
 
 int JitlogWriter::enter(JitlogLoop loop) noexcept { return state_->engine->record(loop, false); }
 int JitlogWriter::exit(JitlogLoop loop) noexcept { return state_->engine->record(loop, true); }
 
-Result<void> JitlogWriter::result(int sys_errno) const {
-  if (sys_errno == 0) return {};
-  return Failure(log_error("cannot write " + path(), sys_errno));
+Result<void> JitlogWriter::flush() {
+  return result_of(*state_->engine, "cannot write", state_->engine->flush());
 }
-
-Result<void> JitlogWriter::flush() { return result(state_->engine->flush()); }
-Result<void> JitlogWriter::close() { return result(state_->engine->close()); }
+Result<void> JitlogWriter::close() {
+  return result_of(*state_->engine, "cannot write", state_->engine->close());
+}
 std::uint64_t JitlogWriter::lost() const noexcept { return state_->engine->lost(); }
 std::string JitlogWriter::path() const { return path_of(*state_->engine); }
+
+struct TrampolineArena::State {
+  State(const TrampolineCode& machine, const TrampolineOptions& options) noexcept
+      : engine(machine, options.prefix, options.jitdump_directory, options.exceptions) {}
+  TrampolineEngine engine;
+};
+
+struct Trampoline::Code {
+  Code(TrampolineEngine& engine, const CodeDescription& code) noexcept : slot(engine, code) {}
+  TrampolineSlot slot;
+};
+
+Trampoline::Trampoline() noexcept = default;
+Trampoline::Trampoline(std::unique_ptr<Code> code) : code_(std::move(code)) {}
+Trampoline::Trampoline(Trampoline&&) noexcept = default;
+Trampoline& Trampoline::operator=(Trampoline&&) noexcept = default;
+Trampoline::~Trampoline() = default;
+
+TrampolineEntry Trampoline::entry() noexcept {
+  return code_ == nullptr ? nullptr : code_->slot.entry();
+}
+
+void* Trampoline::call(void* first, void* second, void* third, Evaluator evaluator) {
+  if (code_ == nullptr) return evaluator(first, second, third);
+  return code_->slot.call(first, second, third, evaluator);
+}
+
+Result<void> Trampoline::compile() {
+  const int error = code_ == nullptr ? 0 : code_->slot.compile();
+  if (error == 0) return {};
+  return Failure(error_of(trampoline_message(code_->slot.name(), error)));
+}
+
+TrampolineArena::TrampolineArena(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TrampolineArena::TrampolineArena(TrampolineArena&&) noexcept = default;
+TrampolineArena& TrampolineArena::operator=(TrampolineArena&&) noexcept = default;
+TrampolineArena::~TrampolineArena() = default;
+
+Result<TrampolineArena> TrampolineArena::make(const TrampolineOptions& options) {
+  const TrampolineCode* const machine = host_trampoline();
+  if (machine == nullptr) return Failure(error_of(no_trampolines_message()));
+  if (const int error = ForkHandlers::install(); error != 0) {
+    return Failure(no_fork_handlers(error));
+  }
+  auto state = std::make_unique<State>(*machine, options);
+  if (!state->engine.is_whole()) throw std::bad_alloc();
+  return TrampolineArena(std::move(state));
+}
+
+Result<void> TrampolineArena::activate(TrampolineBackend backend) {
+  TrampolineFault fault;
+  if (state_->engine.activate(static_cast<std::uint32_t>(backend), fault)) return {};
+  return Failure(error_of(activation_message(fault)));
+}
+
+void TrampolineArena::deactivate() noexcept { state_->engine.deactivate(); }
+TrampolineState TrampolineArena::state() const noexcept { return state_->engine.state(); }
+
+Trampoline TrampolineArena::add(const CodeDescription& description) {
+  auto code = std::make_unique<Trampoline::Code>(state_->engine, description);
+  if (!code->slot.is_whole()) throw std::bad_alloc();
+  return Trampoline(std::move(code));
+}
 
 }  // namespace perfmap

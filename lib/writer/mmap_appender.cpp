@@ -8,13 +8,14 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <utility>
 
 #include "base/descriptor.hpp"
-#include "io/find_writer.hpp"
+#include "writer/append_file.hpp"
+#include "writer/find_writer.hpp"
 
 namespace perfmap {
 
@@ -29,17 +30,18 @@ constexpr std::uint64_t kReadAtOnce = 4096;
 constexpr std::uint64_t kWindow = std::uint64_t{4} << 20;
 constexpr std::uint64_t kPage = std::uint64_t{64} << 10;  // the largest page size
 
-constexpr std::array<char, kChunk> make_filler() {
-  std::array<char, kChunk> lines{};
+constexpr std::array<char, kReadAtOnce> make_filler() {
+  std::array<char, kReadAtOnce> lines{};
   lines.fill('.');
-  for (std::size_t at = 0; at < kChunk; at += kLine) {
+  for (std::size_t at = 0; at < lines.size(); at += kLine) {
     lines[at] = lines[at + 2] = '0';
     lines[at + 1] = lines[at + 3] = ' ';
     lines[at + kLine - 1] = '\n';
   }
   return lines;
 }
-constexpr std::array<char, kChunk> kFiller = make_filler();
+/// Written as often as needed.
+constexpr std::array<char, kReadAtOnce> kFiller = make_filler();
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexcept {
   return (value + unit - 1) / unit * unit;
@@ -51,24 +53,35 @@ std::uint64_t filler_end(std::uint64_t begin) noexcept {
   return round_up(begin + MmapAppender::kLeast, kLine);
 }
 
-/// The file size limit of this process.
-std::uint64_t size_limit() noexcept {
-  rlimit max{};
-  const bool known = ::getrlimit(RLIMIT_FSIZE, &max) == 0 && max.rlim_cur != RLIM_INFINITY;
-  return known ? max.rlim_cur : UINT64_MAX;
-}
-
 /// Writes all bytes or returns an error; after a partial write, the next byte shows the reason.
-int write_at(int fd, std::uint64_t offset, std::string_view bytes) noexcept {
+int write_at(int fd, std::uint64_t offset, const iovec* parts, int count,
+             std::uint64_t total) noexcept {
   for (;;) {
-    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t written = ::pwritev(fd, parts, count, static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return errno;
-    const auto count = static_cast<std::uint64_t>(written);
-    if (count == bytes.size()) return 0;
+    const auto done = static_cast<std::uint64_t>(written);
+    if (done == total) return 0;
     // Writing the next byte gives the reason why the rest does not fit.
-    return ::pwrite(fd, "\n", 1, static_cast<off_t>(offset + count)) < 0 ? errno : ENOSPC;
+    return ::pwrite(fd, "\n", 1, static_cast<off_t>(offset + done)) < 0 ? errno : ENOSPC;
   }
+}
+
+/// Filler lines from one end of a block to another.
+int write_filler(int fd, std::uint64_t begin, std::uint64_t end) noexcept {
+  std::array<iovec, kChunk / kReadAtOnce> parts;
+  while (begin != end) {
+    std::uint64_t total = 0;
+    int count = 0;
+    while (count < static_cast<int>(parts.size()) && begin + total != end) {
+      const std::uint64_t size = std::min<std::uint64_t>(end - begin - total, kFiller.size());
+      parts[static_cast<std::size_t>(count++)] = {const_cast<char*>(kFiller.data()), size};
+      total += size;
+    }
+    if (const int error = write_at(fd, begin, parts.data(), count, total); error != 0) return error;
+    begin += total;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -80,7 +93,6 @@ void MmapAppender::goes_on_at(std::uint64_t size, bool newline_first) noexcept {
 }
 
 int MmapAppender::make_room(std::size_t size) noexcept {
-  const NoCancel uncancelled;
   const int error = file_end_ - end_ < size + kFileAhead ? grow(size) : 0;
   if (!is_open()) return error;
   while (line_end_ != file_end_ && line_end_ - end_ < size + kAhead) join_next_line();
@@ -96,6 +108,7 @@ void MmapAppender::join_next_line() noexcept {
 
 /// Adds filler lines, at least enough for an entry of `size` bytes.
 int MmapAppender::grow(std::uint64_t size) noexcept {
+  const NoCancel uncancelled;
   if (!is_size(file_end_)) {  // another engine has written after our filler, or cut it
     detach();
     return EBUSY;
@@ -174,17 +187,9 @@ int MmapAppender::fill(std::uint64_t target) noexcept {
     first[size - 1] = '\n';
   } while ((file_end_ + size) % kReadAtOnce != 0 && file_end_ + size != target);
 
-  if (const int error = write_at(fd_.get(), file_end_, {first.data(), size}); error != 0) {
-    return error;
-  }
-  for (std::uint64_t done = file_end_ + size; done != target;) {
-    const std::uint64_t bytes = std::min<std::uint64_t>(target - done, kFiller.size());
-    if (const int error = write_at(fd_.get(), done, {kFiller.data(), bytes}); error != 0) {
-      return error;
-    }
-    done += bytes;
-  }
-  return 0;
+  const iovec head{first.data(), size};
+  const int error = write_at(fd_.get(), file_end_, &head, 1, size);
+  return error != 0 ? error : write_filler(fd_.get(), file_end_ + size, target);
 }
 
 /// Maps a window from the current filler line to `target`.
@@ -205,10 +210,17 @@ int MmapAppender::map_up_to(std::uint64_t target) noexcept {
   window_ = static_cast<char*>(window);
   window_begin_ = begin;
   window_end_ = begin + size;
+  range_.cover(window_, size, true);
   return 0;
 }
 
+int MmapAppender::lose() noexcept {
+  detach();
+  return EIO;
+}
+
 void MmapAppender::unmap() noexcept {
+  range_.release();
   if (window_ != nullptr) ::munmap(window_, window_end_ - window_begin_);
   window_ = nullptr;
   window_begin_ = window_end_ = 0;
@@ -231,6 +243,7 @@ int MmapAppender::close() noexcept {
 }
 
 void MmapAppender::forget() noexcept {
+  range_.release();
   window_ = nullptr;
   detach();
 }
@@ -284,8 +297,10 @@ int MmapAppender::check_unused(const char* path, bool follow_link) noexcept {
   const FileNumber file{status.st_dev, status.st_ino};
   // A child that is about to exec has our descriptors for a moment.
   constexpr timespec kMoment{0, 5'000'000};
-  for (int i = 0; i < 3 && find_writer(file, "/proc") != 0; ++i) ::nanosleep(&kMoment, nullptr);
-  return find_writer(file, "/proc") != 0 ? EBUSY : 0;
+  for (int looks = 3; find_writer(file, "/proc") != 0; ::nanosleep(&kMoment, nullptr)) {
+    if (looks-- == 0) return EBUSY;
+  }
+  return 0;
 }
 
 int MmapAppender::open(int fd, const char* path, bool newline_first) noexcept {

@@ -5,6 +5,7 @@
 #include "perfmap/index.hpp"
 #include "perfmap/types.hpp"
 
+/// Handles and conversions that several files of this folder use.
 namespace perfmap::capi {
 
 inline perfmap_entry to_c(const Entry& entry, std::size_t map) noexcept {

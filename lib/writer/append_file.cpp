@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "writer/map_owner.hpp"
 #include "writer/mmap_appender.hpp"
 
 namespace perfmap {
@@ -53,11 +53,40 @@ int write_all(int fd, std::string_view& bytes) noexcept {
   return 0;
 }
 
+sigset_t size_signal() noexcept {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGXFSZ);
+  return set;
+}
+
 void path_of(int fd, char (&path)[kSelf]) noexcept {
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 }
 
 }  // namespace
+
+std::uint64_t size_limit() noexcept {
+  rlimit max{};
+  const bool known = ::getrlimit(RLIMIT_FSIZE, &max) == 0 && max.rlim_cur != RLIM_INFINITY;
+  return known ? max.rlim_cur : UINT64_MAX;
+}
+
+NoSizeSignal::NoSizeSignal() noexcept {
+  const sigset_t set = size_signal();
+  ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+  sigset_t pending;
+  was_pending_ = ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGXFSZ) == 1;
+}
+
+NoSizeSignal::~NoSizeSignal() {
+  const int error = errno;
+  const sigset_t set = size_signal();
+  constexpr timespec kNow{0, 0};
+  if (!was_pending_) ::sigtimedwait(&set, nullptr, &kNow);
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  errno = error;
+}
 
 char* map_memory(std::size_t size) noexcept {
   void* const at =
@@ -71,28 +100,14 @@ std::uint64_t now_ns(clockid_t clock) noexcept {
   return to_ns(now);
 }
 
-/// From the 22nd field of /proc/self/stat. The second field is a name in parentheses, and may
-/// contain blanks and parentheses.
 bool get_process_age(std::uint64_t& ns) noexcept {
-  constexpr int kBehindName = 20;
-  const Descriptor file(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
-  std::array<char, 1024> text;
-  const ssize_t size = file.is_open() ? ::read(file.get(), text.data(), text.size()) : -1;
-  timespec now{};
-  if (size <= 0 || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return false;
-  std::string_view stat(text.data(), static_cast<std::size_t>(size));
-  const std::size_t name_end = stat.rfind(')');
-  if (name_end == stat.npos) return false;
-  stat.remove_prefix(name_end);
-  for (int i = 0; i < kBehindName; ++i) {
-    const std::size_t blank = stat.find(' ');
-    if (blank == stat.npos) return false;
-    stat.remove_prefix(blank + 1);
-  }
   std::uint64_t ticks = 0;
-  const auto parsed = std::from_chars(stat.data(), stat.data() + stat.size(), ticks);
+  timespec now{};
   const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  if (parsed.ec != std::errc() || per_second == 0 || ticks / per_second > UINT32_MAX) return false;
+  if (!get_start_ticks(ticks) || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0 || per_second == 0 ||
+      ticks / per_second > UINT32_MAX) {
+    return false;
+  }
   const std::uint64_t start =
       ticks / per_second * kSecond + ticks % per_second * kSecond / per_second;
   ns = to_ns(now) > start ? to_ns(now) - start : 0;
@@ -106,7 +121,7 @@ bool GrowingBuffer::grow(std::size_t wanted, std::size_t first) noexcept {
   char* const made = map_memory(made_capacity);
   if (made == nullptr) return false;
   char* const old = data();
-  if (!empty()) std::memcpy(made, old, size());
+  if (size() != 0) std::memcpy(made, old, size());
   // The old memory is unmapped last: a child forked before that must still find its content.
   data_.store(made);
   capacity_.store(made_capacity);
@@ -114,14 +129,9 @@ bool GrowingBuffer::grow(std::size_t wanted, std::size_t first) noexcept {
   return true;
 }
 
-void GrowingBuffer::drop_first(std::size_t count) noexcept {
-  if (count < size()) std::memmove(data(), data() + count, size() - count);
-  set_size(size() - count);
-}
-
 void GrowingBuffer::release() noexcept {
   const std::size_t capacity = capacity_.exchange(0);
-  size_.store(0);
+  clear();
   if (char* const data = data_.exchange(nullptr); data != nullptr) ::munmap(data, capacity);
 }
 
@@ -173,32 +183,66 @@ int WholeFile::create_named() noexcept {
 }
 
 int WholeFile::append(std::string_view bytes) noexcept {
+  const NoSizeSignal no_signal;
   const std::size_t size = bytes.size();
   const int error = write_all(fd_.get(), bytes);
   size_ += size - bytes.size();
   return error;
 }
 
+namespace {
+
+/// The end of the last complete line in the first `size` bytes of a file.
+int end_of_lines(int fd, std::uint64_t size, std::uint64_t& end) noexcept {
+  std::array<char, kPage> block;
+  for (end = size; end != 0;) {
+    const std::uint64_t begin = end - std::min<std::uint64_t>(end, block.size());
+    const ssize_t got =
+        ::pread(fd, block.data(), static_cast<std::size_t>(end - begin), static_cast<off_t>(begin));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    const std::string_view bytes(block.data(), static_cast<std::size_t>(got));
+    if (const std::size_t newline = bytes.rfind('\n'); newline != bytes.npos) {
+      end = begin + newline + 1;
+      return 0;
+    }
+    end = begin;
+  }
+  return 0;
+}
+
+}  // namespace
+
+/// In the kernel, where file systems can share the blocks; what is left, in blocks.
 int WholeFile::append_lines(int source, std::uint64_t size) noexcept {
-  if (size == 0) return 0;
+  constexpr std::uint64_t kShared = std::uint64_t{64} << 10;  // a multiple of any block
+  const NoSizeSignal no_signal;
+  std::uint64_t end = 0;
+  if (const int error = end_of_lines(source, size, end); error != 0) return error;
+  off_t from = 0;
+  if (size_ == 0 && ::fcntl(fd_.get(), F_SETFL, 0) == 0) {  // it does not append
+    for (std::uint64_t rest = end / kShared * kShared; rest != 0;) {
+      const ssize_t got = ::copy_file_range(source, &from, fd_.get(), nullptr, rest, 0);
+      if (got <= 0) break;
+      rest -= static_cast<std::uint64_t>(got);
+      size_ += static_cast<std::uint64_t>(got);
+    }
+    if (::fcntl(fd_.get(), F_SETFL, O_APPEND) != 0) return errno;
+  }
+  if (size_ == end) return 0;
   const Block block;
   if (block.get() == nullptr) return ENOMEM;
-  std::uint64_t offset = 0;
-  std::uint64_t line = 0;  // start of the last line in this file
-  while (offset < size) {
-    const std::size_t room = std::min<std::uint64_t>(kBlock, size - offset);
-    const ssize_t got = ::pread(source, block.get(), room, static_cast<off_t>(offset));
+  while (static_cast<std::uint64_t>(from) < end) {
+    const std::uint64_t rest = end - static_cast<std::uint64_t>(from);
+    const ssize_t got = ::pread(source, block.get(), std::min<std::uint64_t>(kBlock, rest), from);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno;
     if (got == 0) break;  // the source was truncated
-    const std::string_view bytes(block.get(), static_cast<std::size_t>(got));
-    if (const std::size_t end = bytes.rfind('\n'); end != bytes.npos) line = size_ + end + 1;
-    if (const int error = append(bytes); error != 0) return error;
-    offset += bytes.size();
+    if (const int error = append({block.get(), static_cast<std::size_t>(got)}); error != 0) {
+      return error;
+    }
+    from += got;
   }
-  if (line == size_) return 0;
-  if (::ftruncate(fd_.get(), static_cast<off_t>(line)) != 0) return errno;
-  size_ = line;
   return 0;
 }
 
@@ -212,6 +256,55 @@ int WholeFile::publish() noexcept {
   return 0;
 }
 
+namespace {
+
+/// The descriptor numbers of our open files, below kNumbers. If other code closes such a
+/// descriptor, and a file of ours is opened on its number, the former file would write into the
+/// latter.
+constexpr unsigned kNumbers = 4096;
+constexpr unsigned kBits = 64;
+std::atomic<std::uint64_t> owned_numbers[kNumbers / kBits];
+
+std::uint64_t bit_of(int fd) noexcept {
+  return std::uint64_t{1} << (static_cast<unsigned>(fd) % kBits);
+}
+std::atomic<std::uint64_t>& word_of(int fd) noexcept {
+  return owned_numbers[static_cast<unsigned>(fd) / kBits];
+}
+bool is_counted(int fd) noexcept { return fd >= 0 && fd < static_cast<int>(kNumbers); }
+
+/// False if another file of ours has it.
+bool own_number(int fd) noexcept {
+  return !is_counted(fd) || (word_of(fd).fetch_or(bit_of(fd)) & bit_of(fd)) == 0;
+}
+void disown_number(int fd) noexcept {
+  if (is_counted(fd)) word_of(fd).fetch_and(~bit_of(fd));
+}
+
+}  // namespace
+
+/// Takes a new descriptor, on a number that no other file of ours believes to have.
+void AppendFile::own(Descriptor fd) noexcept {
+  while (!own_number(fd.get())) {
+    Descriptor other(::fcntl(fd.get(), F_DUPFD_CLOEXEC, fd.get() + 1));
+    if (!other.is_open()) break;
+    fd = std::move(other);
+  }
+  fd_ = std::move(fd);
+}
+
+int AppendFile::open_again(const char* path, unsigned rules, bool is_mapped) noexcept {
+  if (!fd_was_replaced()) return EBADF;
+  AppendFile again;
+  if (again.open(path, Create::never, rules) != 0 || again.file_ != file_) return EBADF;
+  if (again.lock() != 0 && !is_mapped) return EBADF;
+  if (again.size_ != size_) return EBADF;
+  again.start_ = start_;
+  again.torn_ = torn_;
+  swap(again);
+  return 0;
+}
+
 void AppendFile::swap(AppendFile& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(file_, other.file_);
@@ -219,6 +312,7 @@ void AppendFile::swap(AppendFile& other) noexcept {
   std::swap(newline_first_, other.newline_first_);
   std::swap(start_, other.start_);
   std::swap(size_, other.size_);
+  std::swap(look_at_, other.look_at_);
   std::swap(torn_, other.torn_);
 }
 
@@ -245,20 +339,22 @@ int AppendFile::open(const char* path, Create create, unsigned rules) noexcept {
   regular_ = S_ISREG(status.st_mode);
   start_ = MapStart::appended;
   newline_first_ = false;
+  look_at_ = 0;
   torn_ = 0;
-  fd_ = std::move(fd);
+  own(std::move(fd));
   file_ = {status.st_dev, status.st_ino};
   size_ = regular_ ? static_cast<std::uint64_t>(status.st_size) : 0;
   return 0;
 }
 
 int AppendFile::open(int fd) noexcept {
-  Descriptor own(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-  if (!own.is_open()) return errno;
-  fd_ = std::move(own);
+  Descriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  if (!copy.is_open()) return errno;
+  own(std::move(copy));
   regular_ = false;
   start_ = MapStart::appended;
   newline_first_ = false;
+  look_at_ = 0;
   torn_ = 0;
   size_ = 0;
   return 0;
@@ -276,6 +372,7 @@ bool AppendFile::leads_to(const char* path) const noexcept {
 int AppendFile::close() noexcept {
   const bool lost = fd_was_replaced();
   const int fd = fd_.release();
+  disown_number(fd);
   newline_first_ = false;
   if (lost) return EBADF;
   // On Linux the descriptor is closed even if close(2) is interrupted.
@@ -302,17 +399,31 @@ bool is_older_than_we(const struct stat& status) noexcept {
          to_ns(status.st_mtim) + age + kSecond < now_ns(CLOCK_REALTIME);
 }
 
-MapStart look_at(int fd, bool empty_stale) noexcept {
+/// Whether the entries in a file were written before this process, or its image, began.
+bool is_stale(MapOwner owner, const struct stat& status) noexcept {
+  return owner == MapOwner::unknown ? is_older_than_we(status) : owner != MapOwner::this_image;
+}
+
+/// Empties the file if it is stale. EBUSY if another process, of another container, writes it.
+int look_at(int fd, bool empty_stale, MapStart& start) noexcept {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return MapStart::appended;
-  if (status.st_uid != ::geteuid()) return MapStart::appended_foreign;
-  if (status.st_size == 0) return MapStart::made;
-  if (!is_older_than_we(status)) return MapStart::appended;
-  if (!empty_stale) return MapStart::appended_kept;
-  if (lock_file(fd, F_WRLCK) != 0) return MapStart::appended_in_use;
-  // Check again: another process may have written before we had the lock.
-  if (::fstat(fd, &status) != 0 || !is_older_than_we(status)) return MapStart::appended;
-  return ::ftruncate(fd, 0) == 0 ? MapStart::emptied : MapStart::appended_in_use;
+  start = MapStart::appended;
+  if (::fstat(fd, &status) != 0) return 0;
+  const MapOwner owner = owner_of(fd);
+  const bool is_locked = lock_file(fd, F_WRLCK) != 0;
+  if (is_locked && owner == MapOwner::another_process) return EBUSY;
+  // Check only now: another process may have written before we had the lock.
+  if (::fstat(fd, &status) != 0) return 0;
+  if (status.st_size == 0) {
+    start = MapStart::made;
+  } else if (!is_stale(owner, status)) {
+    start = MapStart::appended;
+  } else if (!empty_stale) {
+    start = MapStart::appended_kept;
+  } else {
+    start = !is_locked && ::ftruncate(fd, 0) == 0 ? MapStart::emptied : MapStart::appended_in_use;
+  }
+  return 0;
 }
 
 char last_byte(int fd) noexcept {
@@ -340,20 +451,28 @@ bool holds(int fd, off_t begin, std::string_view text) noexcept {
 
 }  // namespace
 
-MapStart AppendFile::begin_map(bool empty_stale, bool alone) noexcept {
-  const MapStart start = look_at(fd_.get(), empty_stale);
+int AppendFile::begin_map(bool of_process, bool empty_stale, bool alone) noexcept {
+  if (of_process) {
+    if (const int error = look_at(fd_.get(), empty_stale, start_); error != 0) return error;
+    mark_as_ours(fd_.get());
+  }
   // Also replaces an exclusive lock. Descriptors that cannot be read, and some file systems, do not
   // support the lock: other writers do not notice us there.
   const int locked = lock_file(fd_.get(), alone ? F_WRLCK : F_RDLCK);
-  return locked == EBUSY ? MapStart::appended_in_use : start;
+  if (locked == EBUSY) start_ = MapStart::appended_in_use;
+  return 0;
 }
 
-int AppendFile::open_map(const char* path, bool own, bool empty_stale, bool alone) noexcept {
-  const int error = open(path, Create::if_absent, own ? regular | one_name : any);
+int AppendFile::open_map(const char* path, MapRules rules) noexcept {
+  int error = open(path, Create::if_absent, rules.own ? regular | ours | one_name : any);
   if (error != 0 || !regular_) return error;
-  start_ = begin_map(empty_stale, alone);
+  error = begin_map(rules.of_process, rules.empty_stale, rules.alone);
+  if (error != 0) {
+    close();
+    return error;
+  }
   restat();
-  newline_first_ = size_ != 0 && !ends_in_newline(path, own);
+  newline_first_ = size_ != 0 && !ends_in_newline(path, rules.own);
   return 0;
 }
 
@@ -407,18 +526,57 @@ void AppendFile::take_back(std::string_view left) noexcept {
   }
 }
 
-int AppendFile::append_behind_newline(std::string_view lines) noexcept {
-  std::string_view newline = "\n";
-  if (const int error = append_bytes(newline); error != 0) return error;
-  newline_first_ = false;
-  return append(lines);
+/// Whether the next `more` bytes may come to the file size limit. Other processes may append, too,
+/// so the file may be longer than size().
+bool AppendFile::look_ahead(std::uint64_t more) noexcept {
+  constexpr std::uint64_t kMargin = std::uint64_t{64} << 10;
+  struct stat status {};
+  look_at_ = size_ + more + kLook;
+  if (::fstat(fd_.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  const std::uint64_t limit = size_limit();
+  const std::uint64_t size = std::max(size_, static_cast<std::uint64_t>(status.st_size));
+  if (limit - std::min(limit, size) > more + kLook + kMargin) return false;
+  look_at_ = 0;
+  return true;
+}
+
+int AppendFile::append_with_care(std::string_view lines) noexcept {
+  const NoCancel uncancelled;
+  const bool is_near = size_ + lines.size() > look_at_ && look_ahead(lines.size());
+  if (!is_near && !newline_first_) return append(lines);
+  const NoSizeSignal no_signal;
+  if (newline_first_) {
+    std::string_view newline = "\n";
+    if (const int error = append_bytes(newline); error != 0) return error;
+    newline_first_ = false;
+  }
+  const ssize_t count = ::write(fd_.get(), lines.data(), lines.size());
+  if (count != static_cast<ssize_t>(lines.size())) return append_slowly(lines, count);
+  size_ += lines.size();
+  return 0;
+}
+
+int AppendFile::append_records_with_care(iovec* parts, std::size_t count,
+                                         std::size_t total) noexcept {
+  const NoCancel uncancelled;
+  if (const int error = cut_torn(); error != 0) return error;
+  if (!look_ahead(total)) return append(parts, count, total);
+  const NoSizeSignal no_signal;
+  const ssize_t written = ::writev(fd_.get(), parts, static_cast<int>(count));
+  if (written != static_cast<ssize_t>(total)) {
+    return append_records_slowly(parts, count, total, written);
+  }
+  size_ += total;
+  return 0;
 }
 
 /// `count` and errno are the result of write(2) for all of `lines`. For a file, a partial write
 /// means that there is no space: on the disk, or under the process's file size limit, up to which
 /// the kernel writes. A pipe or a terminal may accept a part at any time.
 int AppendFile::append_slowly(std::string_view lines, ssize_t count) noexcept {
-  if (count < 0) return errno == EINTR ? append(lines) : errno;
+  const NoCancel uncancelled;
+  if (count < 0 && errno != EINTR) return errno;  // NoCancel does not change it
+  if (count < 0) return append(lines);
   const auto written = static_cast<std::size_t>(count);
   size_ += written;
   if (regular_) {
@@ -434,20 +592,52 @@ int AppendFile::append_slowly(std::string_view lines, ssize_t count) noexcept {
 }
 
 bool AppendFile::is_at_limit() const noexcept {
-  rlimit max{};
-  if (::getrlimit(RLIMIT_FSIZE, &max) != 0 || max.rlim_cur == RLIM_INFINITY) return false;
   const off_t end = ::lseek(fd_.get(), 0, SEEK_CUR);
-  return end >= 0 && static_cast<rlim_t>(end) >= max.rlim_cur;
+  return end >= 0 && static_cast<std::uint64_t>(end) >= size_limit();
 }
 
 int AppendFile::append_from(std::string_view& lines) noexcept {
-  if (!regular_ && !newline_first_) return append_bytes(lines);
-  const int error = append(lines);
+  if (!regular_ && !newline_first_) {
+    const NoSizeSignal no_signal;  // the standard output may be a file
+    return append_bytes(lines);
+  }
+  int error = append(lines);
   if (error == 0) lines = {};
-  return error;
+  const bool is_full = error == ENOSPC || error == EFBIG;
+  return is_full ? append_what_fits(lines) : error;
+}
+
+namespace {
+
+/// The bytes of the first lines, at most `size` of them, but at least one line.
+std::size_t whole_lines(std::string_view lines, std::size_t size) noexcept {
+  const std::size_t end = lines.rfind('\n', size - 1);
+  return (end != lines.npos ? end : lines.find('\n')) + 1;
+}
+
+}  // namespace
+
+/// One line, then half of the rest, and so on. If not even one line fits, that is all.
+int AppendFile::append_what_fits(std::string_view& lines) noexcept {
+  std::size_t most = 1;
+  for (bool is_first = true;;) {
+    const std::size_t size = whole_lines(lines, most);
+    const int error = append(first_bytes(lines, size));
+    if (error == 0) {
+      lines.remove_prefix(size);
+      if (lines.empty()) return 0;
+      if (std::exchange(is_first, false)) most = lines.size();
+    } else if (is_first || size == whole_lines(lines, 1)) {
+      return error;
+    } else {
+      most = size;
+    }
+    most = std::max<std::size_t>(1, most / 2);
+  }
 }
 
 int AppendFile::copy_from(const char* path, bool follow_link, std::uint64_t max_bytes) noexcept {
+  const NoSizeSignal no_signal;
   const Descriptor source(
       ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
   if (!source.is_open()) return errno;
@@ -515,8 +705,10 @@ int AppendFile::inherit_map(const char* path, std::uint64_t size, std::string_vi
   if (error == 0) error = whole.append_lines(descriptor(), size);
   if (error == 0) error = whole.append(more);
   if (error != 0) return error;
+  mark_as_ours(whole.descriptor());
+  const MapRules rules{.own = true, .of_process = true, .empty_stale = empty_stale};
   error = whole.publish_over([&]() -> int {
-    if (const int failed = found.open_map(path, true, empty_stale); failed != 0) return failed;
+    if (const int failed = found.open_map(path, rules); failed != 0) return failed;
     if (found.is(file())) return EBUSY;
     goes_there = found.start_ != MapStart::made && found.start_ != MapStart::emptied;
     if (goes_there) return ECANCELED;
@@ -531,9 +723,9 @@ int AppendFile::inherit_map(const char* path, std::uint64_t size, std::string_vi
   }
   if (error != 0) return error;
   close();  // the parent's file, if still open
-  fd_ = whole.take();
+  own(whole.take());
   file_ = file_number(fd_.get());
-  begin_map(false, false);  // for the lock
+  begin_map(false, false, false);  // for the lock
   start_ = MapStart::inherited;
   size_ = whole.size();
   newline_first_ = false;
@@ -576,6 +768,7 @@ void skip(iovec*& parts, std::size_t& count, std::size_t written) noexcept {
 /// the process's file size limit, where that would raise SIGXFSZ.
 int AppendFile::append_records_slowly(iovec* parts, std::size_t count, std::size_t total,
                                       ssize_t now) noexcept {
+  const NoCancel uncancelled;
   std::size_t written = 0;
   for (;;) {
     int error = now < 0 ? errno : now == 0 ? ENOSPC : 0;

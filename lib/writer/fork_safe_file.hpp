@@ -7,8 +7,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "perfmap/jit_paths.hpp"
-#include "perfmap/writer.hpp"
+#include "perfmap/writer_options.hpp"
 #include "writer/append_file.hpp"
 
 /// The engine under the process's map, its jitdump and its log of loops. It is compiled without
@@ -16,6 +15,10 @@
 /// return an int return 0 or an errno value.
 
 namespace perfmap {
+
+inline std::size_t page_size() noexcept {
+  return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
 
 /// A word that reads as 0 in every new child, however that was created, until the child sets it: it
 /// is on a page that the kernel wipes on fork (MADV_WIPEONFORK, Linux 4.14).
@@ -27,8 +30,6 @@ class WipedWord {
   WipedWord& operator=(const WipedWord&) = delete;
   /// nullptr if the kernel does not wipe.
   std::atomic<std::uint64_t>* get() const noexcept { return word_; }
-  /// The page then stays mapped for ever.
-  std::atomic<std::uint64_t>* release() noexcept { return std::exchange(word_, nullptr); }
 
  private:
   std::atomic<std::uint64_t>* word_ = nullptr;
@@ -43,6 +44,8 @@ class ForkHandlers {
  public:
   /// 0 if the handlers of fork(2) are installed, else an errno value.
   static int install() noexcept;
+  /// Whether generation() was ever called, in this process or a parent.
+  static bool are_used() noexcept;
   /// Never 0, and in each child different from all its ancestors. Async-signal-safe. Processes that
   /// share memory, such as a child of vfork(2), share it.
   static unsigned generation() noexcept {
@@ -71,16 +74,14 @@ class ForkHandlers {
 /// that does not exist in the child counts as free, however the child was created.
 class SpinMutex {
  public:
-  void lock() noexcept { lock(ForkHandlers::generation()); }
+  /// False: the calling thread has it already, as in a signal handler that interrupts a write.
+  [[nodiscard]] bool lock() noexcept { return lock(ForkHandlers::generation()); }
   /// For callers that already have ForkHandlers::generation().
-  void lock(unsigned generation) noexcept {
-    const unsigned process = generation << kBits;
-    for (int tries = 0; tries < kTries; ++tries) {
-      if (take(process, kTaken)) return;
-      // Spins longer each time: a lock that changes owners less often is faster for both.
-      for (int i = 0; i < (tries + 1) * kPauses; ++i) pause();
-    }
-    sleep_until_taken(process);
+  [[nodiscard]] bool lock(unsigned generation) noexcept {
+    const State ours = owned_by_this_thread(generation);
+    if (take(ours | kTaken)) [[likely]]
+      return true;
+    return lock_contended(ours);
   }
   /// Whether the lock could be taken within 0.1 s. A thread that holds it longer is blocked from
   /// outside, for example by the reader of a pipe that is about to be forked; then fork(2) proceeds
@@ -91,20 +92,36 @@ class SpinMutex {
   }
 
  private:
-  static constexpr unsigned kFree = 0;
-  static constexpr unsigned kTaken = 1;
-  static constexpr unsigned kAwaited = 2;
+  /// One word, so that a signal handler always sees whose the lock is: from the lowest bit, 2 bits
+  /// kFree, kTaken or kAwaited, 30 bits of the generation, 32 bits of the owner. Waiters sleep on
+  /// the lower half.
+  using State = std::uint64_t;
+  static constexpr State kFree = 0;
+  static constexpr State kTaken = 1;
+  static constexpr State kAwaited = 2;
   static constexpr unsigned kBits = 2;
-  static constexpr unsigned kMask = (1U << kBits) - 1;
+  static constexpr State kMask = (State{1} << kBits) - 1;
+  static constexpr State kGeneration = UINT32_MAX - kMask;
+  static constexpr unsigned kOwnerBits = 32;
   static constexpr int kTries = 5;
   static constexpr int kPauses = 64;
 
-  bool take(unsigned process, unsigned how) noexcept {
-    unsigned state = state_.load(std::memory_order_relaxed);
-    const bool free = (state & kMask) == kFree || (state & ~kMask) != process;
-    return free && state_.compare_exchange_strong(state, process | how, std::memory_order_acquire);
+  static State owned_by_this_thread(unsigned generation) noexcept {
+    // What is at a thread's pointer is at least a cache line long.
+#if defined(__GNUC__) && !defined(__clang__)
+    const auto thread = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()) / 64;
+#else
+    const auto thread = reinterpret_cast<std::uintptr_t>(::pthread_self()) / 64;
+#endif
+    return State{thread} << kOwnerBits | State{generation << kBits};
   }
-  void sleep_until_taken(unsigned process) noexcept;
+  bool take(State wanted) noexcept {
+    State state = state_.load(std::memory_order_relaxed);
+    const bool free = (state & kMask) == kFree || (state & kGeneration) != (wanted & kGeneration);
+    return free && state_.compare_exchange_strong(state, wanted, std::memory_order_acquire);
+  }
+  bool lock_contended(State ours) noexcept;
+  void sleep_until_taken(State ours) noexcept;
   void wake_one() noexcept;
   static void pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
@@ -114,29 +131,52 @@ class SpinMutex {
 #endif
   }
 
-  std::atomic<unsigned> state_{kFree};
+  std::atomic<State> state_{kFree};
   std::atomic<unsigned> sleepers_{0};
 };
 
-/// Holds a lock, and defers thread cancellation.
+/// Holds a lock, and defers thread cancellation. is_deadlock(): the thread had the lock before, and
+/// what it protects must not be touched.
 class [[nodiscard]] Locked {
  public:
-  explicit Locked(SpinMutex& mutex) noexcept : mutex_(mutex) { mutex.lock(); }
-  ~Locked() { mutex_.unlock(); }
+  explicit Locked(SpinMutex& mutex) noexcept : mutex_(mutex), is_held_(mutex.lock()) {}
+  ~Locked() {
+    if (is_held_) mutex_.unlock();
+  }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
+  bool is_deadlock() const noexcept { return !is_held_; }
 
  private:
   NoCancel uncancelled_;
   SpinMutex& mutex_;
+  const bool is_held_;
+};
+
+/// The same without cancellation: for an entry, which comes to no cancellation point on its way.
+class [[nodiscard]] Held {
+ public:
+  Held(SpinMutex& mutex, unsigned generation) noexcept
+      : mutex_(mutex), is_held_(mutex.lock(generation)) {}
+  ~Held() {
+    if (is_held_) mutex_.unlock();
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  bool is_deadlock() const noexcept { return !is_held_; }
+
+ private:
+  SpinMutex& mutex_;
+  const bool is_held_;
 };
 
 /// A writer's file, its lock, and what happens to both in a child: the state machine that all three
 /// writers share.
 ///
 /// In a child, however it was created, the first call enters the new process, once. With `inherit`
-/// the child continues in a file of its own that begins with the parent's content, at the latest
-/// when fork(2) returns. With `fresh` it detaches from the parent's file and creates its own at its
+/// the child then continues in a file of its own that begins with what the parent had written at
+/// the fork; until then it keeps the parent's file open, and fork(2) itself copies nothing. With
+/// `fresh` it detaches from the parent's file and creates its own at its
 /// first entry. With `off` it is silent. If a child cannot have a file of its own, it shares the
 /// parent's, or is closed, or silent. The state is consistent at any time, so a child may be
 /// created while another thread is in here.
@@ -152,10 +192,14 @@ class ForkSafeFile {
 
   /// Until leave_list(), fork(2) waits until this file is between two entries.
   void join_list() noexcept;
+  /// The same while the library is loaded: no other thread uses it, and nothing is asked of the
+  /// kernel.
+  void join_list_at_load() noexcept;
   void leave_list() noexcept;
-  /// The path that the calling process writes.
+  /// The path that the calling process writes, or will write.
   void copy_path(char (&out)[kMaxPath]) noexcept {
     const Locked locked(mutex_);
+    if (state_ == State::to_be_made && write_own_path(out) == 0) return;
     __builtin_memcpy(out, path_, kMaxPath);
   }
 
@@ -202,6 +246,11 @@ class ForkSafeFile {
   /// parent's file stays open, for another try.
   int enter_process() noexcept;
   void leave_parent() noexcept;
+  /// In a child that has not entered: whether it is to begin with its parent's content.
+  bool is_to_inherit() const noexcept {
+    return generation_ != 0 && !is_entered() && state_ == State::open &&
+           fork_.load() == ForkPolicy::inherit && has_own();
+  }
   bool is_entered() const noexcept { return generation_ == ForkHandlers::generation(); }
   void refuse(int error) noexcept {
     state_ = State::closed;
@@ -239,6 +288,7 @@ class ForkSafeFile {
   const State orphan_;  // state of a child without a file of its own; open: it shares the parent's
   State state_;
   bool is_whole_ = true;     // in a child: no thread was in here at the fork
+  bool knows_fork_ = false;  // in a child that has not entered: before_fork() ran in the parent
   unsigned generation_ = 0;  // the generation that has entered; 0: none yet
   int refusal_ = EBADF;      // error returned for a closed file
   std::atomic<ForkPolicy> fork_{ForkPolicy::fresh};
@@ -252,6 +302,8 @@ class ForkSafeFile {
   std::size_t literal_ = 0;
   std::atomic<ForkSafeFile*> next_{nullptr};
   bool is_between_ = false;
+  std::uint64_t retry_at_ = 0;  // when the parent's content may be copied again after a failure
+  int retry_error_ = 0;
 };
 
 }  // namespace perfmap

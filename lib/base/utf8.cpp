@@ -1,11 +1,12 @@
 // Bytes of names: UTF-8, and how names are written. Needs only libc, because the writers use it.
 
+#include "base/utf8.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 
-#include "base/text.hpp"
-#include "perfmap/text.hpp"
+#include "perfmap/jit_format.hpp"
 
 namespace perfmap {
 namespace {
@@ -13,6 +14,22 @@ namespace {
 constexpr std::size_t kShortest = 3;
 
 bool continues(char byte) noexcept { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+/// Whether the text begins with a \xHH.
+bool begins_escape(std::string_view text) noexcept {
+  return text.size() >= 4 && text[0] == '\\' && text[1] == 'x' && hex_digit(text[2]) >= 0 &&
+         hex_digit(text[3]) >= 0;
+}
+
+bool has_escape(std::string_view text) noexcept {
+  for (;;) {
+    const std::size_t backslash = text.find('\\');
+    if (backslash == text.npos) return false;
+    text.remove_prefix(backslash);
+    if (begins_escape(text)) return true;
+    text.remove_prefix(1);
+  }
+}
 
 bool is_control(char byte) noexcept {
   return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f;
@@ -99,9 +116,10 @@ std::size_t escaped_size(std::string_view name) noexcept {
   return size;
 }
 
-char* escape_name(char* out, std::string_view name) noexcept {
+char* escape_name(char* out, std::string_view name, NameOf source) noexcept {
   while (!name.empty()) {
-    const std::size_t length = is_control(name[0]) ? 0 : utf8_length(name);
+    const bool is_odd = is_control(name[0]) || (source == NameOf::runtime && begins_escape(name));
+    const std::size_t length = is_odd ? 0 : utf8_length(name);
     if (length == 0) {
       const auto byte = static_cast<unsigned char>(name[0]);
       const char escaped[] = {'\\', 'x', "0123456789abcdef"[byte >> 4],
@@ -115,10 +133,10 @@ char* escape_name(char* out, std::string_view name) noexcept {
   return out;
 }
 
-char* write_name(char* out, std::string_view name) noexcept {
+char* write_name(char* out, std::string_view name, NameOf source) noexcept {
   while (name.starts_with(' ')) name.remove_prefix(1);
   while (name.ends_with(' ')) name.remove_suffix(1);
-  char* end = escape_name(out, name);
+  char* end = escape_name(out, name, source);
   const auto size = static_cast<std::size_t>(end - out);
   if (size >= kShortest) return end;
   std::memmove(out + 1, out, size);
@@ -126,6 +144,22 @@ char* write_name(char* out, std::string_view name) noexcept {
   if (size == 0) *++end = '?';
   *++end = ']';
   return end + 1;
+}
+
+bool writes_unchanged(std::string_view name, NameOf source) noexcept {
+  return name.size() <= kMaxPortableName && is_plain_map_name(name) &&
+         (source == NameOf::file || !has_escape(name));
+}
+
+std::string_view written_name(std::string_view name, NameOf source,
+                              WrittenNameRoom& room) noexcept {
+  if (writes_unchanged(name, source)) return name;
+  while (name.starts_with(' ')) name.remove_prefix(1);
+  while (name.ends_with(' ')) name.remove_suffix(1);
+  // What is cut off need not be escaped before; an incomplete character at this end is cut off.
+  char* const end = write_name(room, first_bytes(name, kMaxPortableName + 4), source);
+  const char* const cut = cut_name(room, end, kMaxPortableName);
+  return {room, static_cast<std::size_t>(cut - room)};
 }
 
 /// Cuts between two characters; a \xNN counts as one.

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "jitdump/jitdump_records.hpp"
-#include "perfmap/writer.hpp"
+#include "base/jit_record_bytes.hpp"
+#include "perfmap/writer_options.hpp"
 #include "writer/fork_safe_file.hpp"
 #include "writer/mmap_appender.hpp"
 
@@ -58,7 +58,7 @@ class MapEngine final : public ForkSafeFile {
   void set_options(const WriterOptions& options) noexcept;
   int open(const char* path) noexcept;
   /// Opens a copy of the descriptor.
-  int open(int fd) noexcept;
+  int open(int fd, const char* name) noexcept;
 
   // The process's own map: see ProcessMap.
   int configure(std::string_view directory, const WriterOptions& options, StaleMap stale,
@@ -73,6 +73,8 @@ class MapEngine final : public ForkSafeFile {
   void end_process() noexcept;
 
   int write(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept;
+  /// The argument for which write() answers EINVAL, and why; nullptr if there is none.
+  const char* what_is_wrong(std::uint64_t start, std::uint64_t size) const noexcept;
   int copy(const char* path) noexcept;
   int flush() noexcept;
   int close() noexcept;
@@ -92,6 +94,7 @@ class MapEngine final : public ForkSafeFile {
   int open_file(const char* path) noexcept;
   int open_tail(const char* path) noexcept;
   void begin_open() noexcept;
+  bool is_lost() const noexcept;
   int prepare() noexcept;
   int write_once(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept;
   int write_escaped(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept;
@@ -109,6 +112,7 @@ class MapEngine final : public ForkSafeFile {
   /// twice.
   struct Flight {
     std::atomic<std::uint64_t> to{0};   // where in the file they begin
+    std::atomic<std::size_t> from{0};   // where in the buffer
     std::atomic<std::size_t> bytes{0};  // 0: none in flight
   };
 
@@ -116,6 +120,7 @@ class MapEngine final : public ForkSafeFile {
   WriterOptions options_;
   std::atomic<NamePolicy> names_{NamePolicy::escape};  // copy of options_.names, read before the
                                                        // lock is taken
+  std::atomic<NameOf> names_of_{NameOf::runtime};      // likewise
   const bool is_own_ = false;
   GrowingBuffer buffer_;
   Flight flight_;
@@ -131,26 +136,16 @@ class MapEngine final : public ForkSafeFile {
 /// Why a dump could not be opened.
 struct DumpFault {
   int error = 0;
-  enum class Kind : std::uint8_t { open, begin, append, in_use } kind = Kind::open;
+  enum class Kind : std::uint8_t { open, begin, no_exec, append, in_use } kind = Kind::open;
   int pid = 0;                 // in_use: who has it open for writing
   std::array<char, 64> why{};  // append: what is wrong with the file
 };
 
-/// What is needed to continue a dump. An incomplete record at the end and a CLOSE do not count.
-struct DumpEnd {
-  std::uint64_t last_index = 0;
-  std::uint64_t offset = 0;
-};
-/// The jitdump reader, which can skip damaged records, needs libstdc++, so it is passed in.
-using ReadDumpEnd = int (*)(int fd, const char* path, DumpEnd& end);
-
 /// The implementation of JitdumpWriter.
 class DumpEngine final : public ForkSafeFile {
  public:
-  DumpEngine(const JitdumpOptions& options, ReadDumpEnd read_end) noexcept
-      : ForkSafeFile(steps_of<DumpEngine>(), State::closed, State::closed),
-        options_(options),
-        read_end_(read_end) {
+  explicit DumpEngine(const JitdumpOptions& options) noexcept
+      : ForkSafeFile(steps_of<DumpEngine>(), State::closed, State::closed), options_(options) {
     fork_ = options.fork;
     generation_ = ForkHandlers::generation();
   }
@@ -165,8 +160,14 @@ class DumpEngine final : public ForkSafeFile {
   bool open(int fd, const char* name, DumpFault& fault) noexcept;
   const JitdumpOptions& options() const noexcept { return options_; }
 
-  int load(const JitFunction& function, std::uint64_t& index) noexcept;
+  /// `in_map`: on failure, whether it was the process's map that could not be written; then the
+  /// record stays.
+  int load(const JitFunction& function, std::uint64_t& index, bool& in_map) noexcept;
+  /// The member for which load() answers EINVAL, and why; nullptr if there is none.
+  const char* what_is_wrong(const JitFunction& function) const noexcept;
   int move(std::uint64_t index, Address from, Address to, std::uint64_t size) noexcept;
+  /// The argument for which move() answers EINVAL, and why.
+  static const char* what_is_wrong_with_move(Address from, Address to, std::uint64_t size) noexcept;
   int close() noexcept;
 
  private:
@@ -178,13 +179,16 @@ class DumpEngine final : public ForkSafeFile {
 
   bool open_own_locked(DumpFault& fault) noexcept;
   bool find_own(DumpFault& fault, bool& was_made) noexcept;
-  bool append_to(const char* path, pid_t pid, DumpFault& fault) noexcept;
+  bool append_to(pid_t pid, DumpFault& fault) noexcept;
   bool begin(bool is_new, bool was_made, bool marker, DumpFault& fault) noexcept;
   int map_first_page(const AppendFile& file) noexcept;
   int close_file() noexcept;
-  int make_records(const JitFunction& function, bool as_is) noexcept;
+  int open_again() noexcept;
+  int load_record(const JitFunction& function, std::uint64_t& index) noexcept;
+  int make_records(const JitFunction& function, std::string_view name) noexcept;
   int add_unwinding(const JitUnwinding& unwinding, std::uint64_t time) noexcept;
   int add_lines(const JitFunction& function, std::uint64_t time) noexcept;
+  int append_bytes() noexcept;
   int append_with_zeros(std::uint64_t count) noexcept;
   int append(iovec* parts, std::size_t count, std::uint64_t total) noexcept;
   std::uint32_t thread() const noexcept;
@@ -204,11 +208,11 @@ class DumpEngine final : public ForkSafeFile {
   static constexpr std::size_t kFirstBytes = 4096;
 
   const JitdumpOptions options_;
-  const ReadDumpEnd read_end_;
   GrowingBuffer bytes_;  // pending records without their code; kept for reuse
   void* marker_ = nullptr;
   pid_t pid_ = 0;
-  bool is_own_ = false;  // pid_ is the pid of the writing process
+  bool is_own_ = false;            // pid_ is the pid of the writing process
+  std::uint64_t first_index_ = 1;  // in a child with a new dump, its parent's indices are below
   std::uint64_t next_index_ = 1;
 };
 

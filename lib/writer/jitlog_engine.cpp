@@ -6,12 +6,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <pthread.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <utility>
 
-#include "base/text.hpp"
-#include "perfmap/text.hpp"
+#include "base/hash.hpp"
+#include "base/utf8.hpp"
 #include "writer/engines.hpp"
 
 namespace perfmap {
@@ -74,35 +73,6 @@ char* write_unambiguous(char* out, std::string_view name) noexcept {
   return out;
 }
 
-/// The eight hexadecimal digits of `value`, the first in the lowest byte in memory.
-std::uint64_t eight_digits(std::uint32_t value) noexcept {
-  std::uint64_t digits = __builtin_bswap32(value);
-  digits = (digits | digits << 16) & 0x0000ffff0000ffff;
-  digits = (digits | digits << 8) & 0x00ff00ff00ff00ff;
-  digits = (digits >> 4 | digits << 8) & 0x0f0f0f0f0f0f0f0f;
-  const std::uint64_t letters = (digits + 0x0606060606060606) >> 4 & 0x0101010101010101;
-  const std::uint64_t text = digits + 0x3030303030303030 + letters * ('a' - '0' - 10);
-  return std::endian::native == std::endian::little ? text : __builtin_bswap64(text);
-}
-
-/// A number as text, held in registers.
-struct Digits {
-  explicit Digits(std::uint64_t value) noexcept
-      : count(value == 0 ? 1 : (67U - static_cast<unsigned>(__builtin_clzll(value))) / 4) {
-    const std::uint64_t shifted = value << (64 - 4 * count);
-    high = eight_digits(static_cast<std::uint32_t>(shifted >> 32));
-    low = eight_digits(static_cast<std::uint32_t>(shifted));
-  }
-  char* write(char* out) const noexcept {
-    std::memcpy(out, &high, sizeof high);
-    std::memcpy(out + sizeof high, &low, sizeof low);
-    return out + count;
-  }
-  std::uint64_t high;
-  std::uint64_t low;
-  unsigned count;
-};
-
 template <std::size_t Max>
 char* write(char* out, const JitlogPiece<Max>& piece) noexcept {
   std::memcpy(out, piece.bytes.data(), Max);
@@ -130,7 +100,7 @@ constexpr std::size_t room_for_section(std::size_t payload) noexcept {
 /// Writes a section and returns its end. Bytes after the end, within the room, may change.
 char* write_section(char* out, const Category& category, std::uint64_t tick,
                     std::string_view payload, const JitlogPrefix& prefix) noexcept {
-  const Digits digits(tick);
+  const HexDigits digits(tick);
   char* at = write(out, prefix);
   *at++ = '[';
   at = write(digits.write(at), category.opening);
@@ -188,8 +158,7 @@ JitlogLoops::~JitlogLoops() {
 
 /// The slot of the name in the table, or the free slot for it.
 JitlogLoop* JitlogLoops::find(std::string_view name) const noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char byte : name) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  const std::uint64_t hash = hash_of_bytes(name);
   for (std::size_t at = hash ^ hash >> 32;; ++at) {
     JitlogLoop& place = table_[at & (table_size_ - 1)];
     if (place == 0 || this->name(place) == name) return &place;
@@ -325,13 +294,6 @@ int open_existing(AppendFile& file, const char* path, bool own) noexcept {
   return error != 0 ? error : file.lock();
 }
 
-/// Whether the process's file size limit is too low for so many more bytes.
-bool passes_limit(std::uint64_t size, std::uint64_t more) noexcept {
-  rlimit max{};
-  if (::getrlimit(RLIMIT_FSIZE, &max) != 0 || max.rlim_cur == RLIM_INFINITY) return false;
-  return size > max.rlim_cur || more > max.rlim_cur - size;
-}
-
 iovec part(std::string_view bytes) noexcept {
   return {const_cast<char*>(bytes.data()), bytes.size()};
 }
@@ -372,12 +334,14 @@ JitlogEngine::~JitlogEngine() {
 
 int JitlogEngine::open(const char* pattern) noexcept {
   const Locked locked(mutex_);
+  if (locked.is_deadlock()) return EDEADLK;
   const int error = set_pattern({}, pattern);
   return error != 0 ? error : make();
 }
 
 int JitlogEngine::open(int fd, const char* name) noexcept {
   const Locked locked(mutex_);
+  if (locked.is_deadlock()) return EDEADLK;
   set_path(name);
   const int error = file_.open(fd);
   if (error == 0) begin();
@@ -400,8 +364,8 @@ int JitlogEngine::loop(std::string_view name, JitlogLoop& loop) noexcept {
     error = EILSEQ;
   } else {
     const Locked locked(mutex_);
-    loop = loops_.add(written);
-    error = loop != 0 ? 0 : ENOMEM;
+    loop = locked.is_deadlock() ? 0 : loops_.add(written);
+    error = locked.is_deadlock() ? EDEADLK : loop != 0 ? 0 : ENOMEM;
   }
   std::free(room);
   return error;
@@ -418,6 +382,7 @@ int JitlogEngine::record_newly(JitlogLoop loop, bool is_exit) noexcept {
 /// Without a buffer, events are dropped.
 int JitlogEngine::enter_thread(JitlogBuffer*& buffer) noexcept {
   const Locked locked(mutex_);
+  if (locked.is_deadlock()) return EDEADLK;
   if (const int error = ready(); error != 0 || state_ == State::silent) return error;
   const Joined* const at = joined_to(*this);
   if (at != nullptr && at->generation == generation_) {
@@ -454,7 +419,7 @@ JitlogBuffer* JitlogEngine::unused_buffer() noexcept {
   }
   const std::uint32_t wanted = options_.buffer_events;
   JitlogBuffer* const made = JitlogBuffer::make(
-      wanted == 0 ? JitlogWriter::kUsualBuffer : std::min(wanted, JitlogWriter::kMaxBuffer));
+      wanted == 0 ? JitlogOptions::kUsualBuffer : std::min(wanted, JitlogOptions::kMaxBuffer));
   if (made == nullptr) return nullptr;
   made->next = first_;
   first_ = made;
@@ -497,7 +462,6 @@ std::string_view JitlogEngine::clock_section(const JitlogBuffer& buffer,
 /// Appends both with one writev(2): complete sections or nothing.
 int JitlogEngine::append(std::string_view first, std::string_view second) noexcept {
   const std::size_t total = first.size() + second.size();
-  if (file_.is_regular() && passes_limit(file_.size(), total)) return EFBIG;
   std::array<iovec, 2> parts = {part(first), part(second)};
   return file_.append(parts.data(), parts.size(), total);
 }
@@ -524,6 +488,7 @@ void JitlogEngine::note(int error) noexcept {
 
 int JitlogEngine::write_full(JitlogBuffer& buffer) noexcept {
   const Locked locked(mutex_);
+  if (locked.is_deadlock()) return EDEADLK;
   const int error = write_out(buffer);
   buffer.clear();
   return error;
@@ -535,6 +500,8 @@ void JitlogEngine::write_all() noexcept {
 
 int JitlogEngine::flush() noexcept {
   const Locked locked(mutex_);
+  if (locked.is_deadlock()) return EDEADLK;
+  if (is_to_inherit()) return 0;  // what is buffered is the parent's
   enter_process();
   if (state_ == State::open) write_all();
   return error_.load();
@@ -542,7 +509,8 @@ int JitlogEngine::flush() noexcept {
 
 int JitlogEngine::close() noexcept {
   const Locked locked(mutex_);
-  enter_process();
+  if (locked.is_deadlock()) return EDEADLK;
+  if (generation_ != 0 && !is_entered()) leave_parent();  // nothing is copied for a child that ends
   const bool was_open = state_ == State::open;
   key_ = 0;
   state_ = State::closed;  // before the file is closed: a child forked now must see that
@@ -556,6 +524,7 @@ int JitlogEngine::close() noexcept {
 
 void JitlogEngine::leave(JitlogBuffer& buffer, unsigned generation) noexcept {
   const Locked locked(mutex_);
+  if (locked.is_deadlock()) return;
   // Otherwise the buffers hold the parent's events.
   if (generation != generation_ || !is_entered()) return;
   if (state_ == State::open) {
@@ -614,7 +583,7 @@ int JitlogEngine::inherit() noexcept {
   lost_ = 0;
   error_ = 0;
   if (const int error = inherit_log(); error != 0) {
-    refuse_and_note(error);
+    refuse_and_note(error == EEXIST ? EINVAL : error);  // it is no log
     return kLetGo;
   }
   key_ = serial_;

@@ -1,6 +1,6 @@
 // Also used by the writers, which need libc alone.
 
-#include "io/find_writer.hpp"
+#include "writer/find_writer.hpp"
 
 #include <cstdio>
 #include <cstdlib>

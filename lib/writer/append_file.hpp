@@ -1,16 +1,19 @@
 #pragma once
 
 #include <atomic>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <string_view>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <utility>
 
 #include "base/descriptor.hpp"
-#include "perfmap/writer.hpp"
+#include "base/utf8.hpp"
+#include "perfmap/writer_options.hpp"
 
 /// Files and buffers that stay valid when a process forks in the middle of any call. Compiled
 /// without exceptions; needs only libc at run time: no std::string, no operator new. Functions that
@@ -24,15 +27,6 @@ inline std::uint64_t monotonic_ns() noexcept { return now_ns(CLOCK_MONOTONIC); }
 /// How many nanoseconds this process has lived, including system sleep and the time before exec(2);
 /// at most one clock tick too much. False if /proc does not say.
 bool get_process_age(std::uint64_t& ns) noexcept;
-
-/// std::string_view::substr() needs libstdc++ to throw; these clamp to the text instead.
-constexpr std::string_view first_bytes(std::string_view text, std::size_t count) noexcept {
-  return {text.data(), count < text.size() ? count : text.size()};
-}
-constexpr std::string_view without_first(std::string_view text, std::size_t count) noexcept {
-  text.remove_prefix(count < text.size() ? count : text.size());
-  return text;
-}
 
 /// Memory without malloc(): in a child of a bare clone(2) malloc's lock may be held. nullptr and
 /// errno on failure.
@@ -52,8 +46,10 @@ class GrowingBuffer {
   char* data() const noexcept { return data_.load(std::memory_order_relaxed); }
   std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
   std::size_t capacity() const noexcept { return capacity_.load(std::memory_order_relaxed); }
-  bool empty() const noexcept { return size() == 0; }
-  std::string_view text() const noexcept { return {data(), size()}; }
+  /// What was added and not dropped. capacity() and size() count what was dropped, too.
+  std::string_view text() const noexcept { return {data() + begin(), size() - begin()}; }
+  std::size_t begin() const noexcept { return begin_.load(std::memory_order_relaxed); }
+  bool empty() const noexcept { return size() == begin(); }
   /// False: no memory, and nothing was added. `first` is the initial capacity.
   bool add(std::string_view bytes, std::size_t first) noexcept {
     const std::size_t size = this->size();
@@ -67,9 +63,15 @@ class GrowingBuffer {
     return more <= capacity() - size() || grow(size() + more, first);
   }
   void set_size(std::size_t size) noexcept { size_.store(size, std::memory_order_release); }
-  /// Not fork-safe: only used for pipes and terminals, which no child inherits.
-  void drop_first(std::size_t count) noexcept;
-  void clear() noexcept { set_size(0); }
+  /// Leaves the bytes where they are until clear().
+  void drop_first(std::size_t count) noexcept {
+    if (begin() + count == size()) return clear();
+    begin_.store(begin() + count, std::memory_order_release);
+  }
+  void clear() noexcept {
+    begin_.store(0, std::memory_order_release);
+    set_size(0);
+  }
   void release() noexcept;
 
  private:
@@ -78,6 +80,24 @@ class GrowingBuffer {
   std::atomic<char*> data_{nullptr};
   std::atomic<std::size_t> capacity_{0};
   std::atomic<std::size_t> size_{0};
+  std::atomic<std::size_t> begin_{0};
+};
+
+/// The file size limit of this process; UINT64_MAX: none.
+std::uint64_t size_limit() noexcept;
+
+/// While it lives, a write beyond the process's file size limit fails with EFBIG in this thread,
+/// and raises no SIGXFSZ.
+class NoSizeSignal {
+ public:
+  NoSizeSignal() noexcept;
+  ~NoSizeSignal();
+  NoSizeSignal(const NoSizeSignal&) = delete;
+  NoSizeSignal& operator=(const NoSizeSignal&) = delete;
+
+ private:
+  sigset_t before_;
+  bool was_pending_ = false;
 };
 
 /// A file that gets its name when it is complete; if the process dies before, nothing remains.
@@ -126,6 +146,16 @@ class WholeFile {
   std::uint64_t size_ = 0;
 };
 
+/// write(2) and writev(2), but no points of cancellation: pthread_setcancelstate(3) around them
+/// would cost more than the rest of an entry.
+inline ssize_t write_now(int fd, const char* bytes, std::size_t size) noexcept {
+  return ::syscall(SYS_write, fd, bytes, size);
+}
+inline ssize_t writev_now(int fd, const iovec* parts, std::size_t count) noexcept {
+  if (count == 1) return write_now(fd, static_cast<const char*>(parts->iov_base), parts->iov_len);
+  return ::syscall(SYS_writev, fd, parts, count);
+}
+
 /// A file opened for appending complete lines or records. Allocates nothing; for one thread at a
 /// time. Closed on exec, created with mode 0600, never truncated except where a function says so.
 class AppendFile {
@@ -156,6 +186,10 @@ class AppendFile {
   bool is(FileNumber file) const noexcept { return is_open() && regular_ && file_ == file; }
   /// Whether the path leads to this file.
   bool leads_to(const char* path) const noexcept;
+  /// Opens the file again if other code has closed our descriptor, under its path. EBADF if that
+  /// does not lead to it any more, or if others have written to it. For records, which are locked;
+  /// `is_mapped`: a mapping keeps the lock of the closed descriptor.
+  int open_again(const char* path, unsigned rules, bool is_mapped) noexcept;
   /// Returns the error of close(2): on some file systems a failed write is only reported then.
   int close() noexcept;
   /// For other code that writes to this file.
@@ -174,24 +208,36 @@ class AppendFile {
 
   // Lines: other processes may append, too.
 
-  /// open() for a map. `own`: regular and one_name. start() reports what the file held. A file of
-  /// an earlier process is emptied if `empty_stale`, but only if it is ours, was last written more
-  /// than a second before this process began, and is not open for writing anywhere. Takes the lock
-  /// that other writers check: shared, or exclusive if `alone`.
-  int open_map(const char* path, bool own, bool empty_stale = false, bool alone = false) noexcept;
+  struct MapRules {
+    bool own = false;  ///< regular, ours and one_name
+    /// It is the map of this process, and marked so. A map that another process has open, such as
+    /// one of another container, is EBUSY.
+    bool of_process = false;
+    /// With it: a map of an earlier process, or of this one before exec(2), is emptied, unless it
+    /// is open for writing. Without a mark: if it was last written more than a second before this
+    /// process began.
+    bool empty_stale = false;
+    bool alone = false;  ///< takes the lock that other writers check exclusively
+  };
+  /// open() for a map. start() reports what the file held.
+  int open_map(const char* path, MapRules rules) noexcept;
   /// What the file held when it was opened.
   MapStart start() const noexcept { return is_open() ? start_ : MapStart::none; }
 
+  static constexpr std::uint64_t kLook = std::uint64_t{1} << 20;
   /// Appends whole lines with one write(2). On failure nothing of them stays: the rest of a short
   /// write is cut off if the file still ends there. If another process has written after it, its
   /// last byte becomes a newline; if neither is possible, the next lines begin with a newline, so
-  /// that no entry is glued to half a line. EINTR is retried.
+  /// that no entry is glued to half a line. EINTR is retried. EFBIG at the process's file size
+  /// limit, without SIGXFSZ; a limit that is lowered while the file is open is seen within kLook
+  /// bytes.
   ///
-  /// In the header, because each return after a system call costs a mispredicted branch.
+  /// In the header, because each return after a system call costs a mispredicted branch. append()
+  /// is no cancellation point, either form of it.
   int append(std::string_view lines) noexcept {
-    if (newline_first_) [[unlikely]]
-      return append_behind_newline(lines);
-    const ssize_t count = ::write(fd_.get(), lines.data(), lines.size());
+    if (newline_first_ || size_ + lines.size() > look_at_) [[unlikely]]
+      return append_with_care(lines);
+    const ssize_t count = write_now(fd_.get(), lines.data(), lines.size());
     if (count != static_cast<ssize_t>(lines.size())) [[unlikely]] {
       return append_slowly(lines, count);
     }
@@ -200,7 +246,7 @@ class AppendFile {
   }
   /// Like append() for lines that the caller keeps on failure: the written bytes are removed from
   /// `lines`, and the rest must be appended before anything else. Only pipes and terminals accept a
-  /// part.
+  /// part; to a file on a full disk, or at its size limit, the lines that fit are written.
   int append_from(std::string_view& lines) noexcept;
   /// Appends the current content of the file at `path`, and a newline if it does not end with one.
   /// Refuses this file itself and non-regular files (EINVAL), and a copy that would make this file
@@ -235,10 +281,9 @@ class AppendFile {
   /// rest of a short write cannot be cut off, because another process has written after it, every
   /// later call fails. Changes `parts`. EINTR is retried.
   int append(iovec* parts, std::size_t count, std::size_t total) noexcept {
-    if (torn_ != 0) [[unlikely]] {
-      if (const int error = cut_torn(); error != 0) return error;
-    }
-    const ssize_t written = ::writev(fd_.get(), parts, static_cast<int>(count));
+    if (torn_ != 0 || size_ + total > look_at_) [[unlikely]]
+      return append_records_with_care(parts, count, total);
+    const ssize_t written = writev_now(fd_.get(), parts, count);
     if (written != static_cast<ssize_t>(total)) [[unlikely]] {
       return append_records_slowly(parts, count, total, written);
     }
@@ -249,8 +294,12 @@ class AppendFile {
   int cut(std::uint64_t size) noexcept;
 
  private:
+  void own(Descriptor fd) noexcept;
   int append_bytes(std::string_view& bytes) noexcept;
-  int append_behind_newline(std::string_view lines) noexcept;
+  int append_what_fits(std::string_view& lines) noexcept;
+  int append_with_care(std::string_view lines) noexcept;
+  int append_records_with_care(iovec* parts, std::size_t count, std::size_t total) noexcept;
+  bool look_ahead(std::uint64_t more) noexcept;
   int append_slowly(std::string_view lines, ssize_t count) noexcept;
   int append_records_slowly(iovec* parts, std::size_t count, std::size_t total,
                             ssize_t written) noexcept;
@@ -258,7 +307,7 @@ class AppendFile {
   void take_back(std::string_view left) noexcept;
   int cut_torn() noexcept;
   bool ends_in_newline(const char* path, bool own) const noexcept;
-  MapStart begin_map(bool empty_stale, bool alone) noexcept;
+  int begin_map(bool of_process, bool empty_stale, bool alone) noexcept;
   int copy_lines(int source, std::uint64_t count) noexcept;
 
   Descriptor fd_;
@@ -267,6 +316,8 @@ class AppendFile {
   bool newline_first_ = false;
   MapStart start_ = MapStart::none;
   std::uint64_t size_ = 0;
+  /// From this size on, a write first looks at the process's file size limit.
+  std::uint64_t look_at_ = 0;
   std::uint64_t torn_ = 0;  // bytes of an incomplete record at the end
 };
 

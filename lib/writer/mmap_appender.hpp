@@ -7,6 +7,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/filler.hpp"
+#include "writer/truncation_guard.hpp"
 
 namespace perfmap {
 
@@ -32,16 +33,17 @@ class MmapAppender {
   int open(int fd, const char* path, bool newline_first) noexcept;
   bool is_open() const noexcept { return fd_.is_open(); }
 
-  /// Appends a line of at least kLeast bytes. If the tail is closed after the call, nothing was
-  /// written, and the file needs write(2) from now on: space cannot be reserved, or another writer
-  /// came.
+  /// Appends a line of at least kLeast bytes. EIO if another process has truncated the file, and
+  /// a TruncationGuard stood in for it: then the line is lost. If the tail is closed after the
+  /// call, nothing was written, and the file needs write(2) from now on: space cannot be reserved,
+  /// or another writer came.
   int append(std::string_view line) noexcept {
     if (line_end_ - end_ < line.size() + kAhead) [[unlikely]] {
       if (const int error = make_room(line.size()); error != 0) return error;
     }
     publish(line);
     end_ += line.size();
-    return 0;
+    return range_.was_truncated() ? lose() : 0;
   }
 
   /// Removes the filler until the next append().
@@ -78,6 +80,7 @@ class MmapAppender {
   int fill(std::uint64_t target) noexcept;
   int map_up_to(std::uint64_t target) noexcept;
   void unmap() noexcept;
+  [[gnu::cold]] int lose() noexcept;
   void drop_descriptor() noexcept;
   bool is_size(std::uint64_t size) const noexcept;
 
@@ -125,6 +128,7 @@ class MmapAppender {
   Descriptor fd_;
   FileNumber file_;
   char* window_ = nullptr;
+  GuardedRange range_;  // the window
   std::uint64_t window_begin_ = 0;
   std::uint64_t window_end_ = 0;
   std::uint64_t end_ = 0;       // end of the entries; the current filler line begins here

@@ -7,27 +7,27 @@
 #include <cstring>
 #include <ctime>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/text.hpp"
-#include "io/find_writer.hpp"
-#include "jitdump/jitdump_records.hpp"
-#include "perfmap/jitdump.hpp"
-#include "perfmap/text.hpp"
+#include "base/jit_record_bytes.hpp"
+#include "base/utf8.hpp"
 #include "writer/engines.hpp"
+#include "writer/find_writer.hpp"
+#include "writer/process_map.hpp"
 
 namespace perfmap {
 namespace {
 
+/// Copying so much code costs less than handing it to the kernel as a part of its own.
+constexpr std::size_t kCopied = 4096;
 constexpr std::size_t kMaxKept = std::size_t{1} << 20;
-constexpr std::uint64_t kMaxZeros = JitdumpWriter::kMaxZeros;
+constexpr std::uint64_t kMaxZeros = LoadRecord::kMaxZeros;
 constexpr std::size_t kZeros = std::size_t{64} << 10;
 /// Written in place of code that is not given. Not const, so that it takes no space in the library
 /// file.
 char zeros[kZeros];
-
-std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
 iovec part(const char* bytes, std::size_t size) noexcept {
   return {const_cast<char*>(bytes), size};
@@ -52,17 +52,6 @@ bool are_in_order(const JitFunction& function) noexcept {
     last = line.address;
   }
   return true;
-}
-
-int check(const JitFunction& function) noexcept {
-  const JitUnwinding& unwinding = function.unwinding;
-  const std::size_t unwinding_size = unwinding.eh_frame.size() + unwinding.eh_frame_hdr.size();
-  const bool fits = unwinding.mapped_size == 0 || unwinding.mapped_size >= unwinding_size;
-  const bool code =
-      function.code.empty() ? function.size <= kMaxZeros : function.code.size() == function.size;
-  return code && fits && function.size <= UINT64_MAX - function.start && are_in_order(function)
-             ? 0
-             : EINVAL;
 }
 
 /// N of a path that ends in jit-N.dump, else 0.
@@ -125,22 +114,78 @@ bool fail(DumpFault& fault, int error) noexcept {
   return false;
 }
 
+/// What is needed to continue a dump. An incomplete record at the end and a CLOSE do not count.
+struct DumpEnd {
+  std::uint64_t last_index = 0;
+  std::uint64_t offset = 0;
+};
+
+std::uint64_t index_of(const JitRecord& record) noexcept {
+  if (const auto load = decode_load(record)) return load->code_index;
+  if (const auto move = decode_move(record)) return move->code_index;
+  return 0;
+}
+
+/// Skips damaged bytes, as readers do. `end` begins at the first record.
+void find_end(std::string_view dump, DumpEnd& end) noexcept {
+  JitRecordHints hints;
+  for (std::uint64_t at = end.offset; at < dump.size();) {
+    std::optional<JitRecord> record = read_prefix(dump, at, hints.order);
+    const bool is_sound = record && (record->bytes.size() >= smallest_size(record->id) ||
+                                     could_be_prefix(dump, record->end(), hints));
+    if (!is_sound) record = find_record(dump, at + 1, hints);
+    if (!record) break;
+    end.last_index = std::max(end.last_index, index_of(*record));
+    if (!record->is(JitRecordKind::close)) end.offset = record->end();
+    if (record->time != 0) hints.time = record->time;
+    at = record->end();
+  }
+}
+
+int find_end(const AppendFile& file, DumpEnd& end) noexcept {
+  const std::size_t size = file.size();
+  void* const dump = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+  if (dump == MAP_FAILED) return errno;
+  find_end({static_cast<const char*>(dump), size}, end);
+  ::munmap(dump, size);
+  return 0;
+}
+
 }  // namespace
 
+const char* DumpEngine::what_is_wrong(const JitFunction& function) const noexcept {
+  static_assert(kMaxZeros == std::uint64_t{32} << 20);
+  const JitUnwinding& unwinding = function.unwinding;
+  const std::size_t unwinding_size = unwinding.eh_frame.size() + unwinding.eh_frame_hdr.size();
+  if (options_.names == NamePolicy::refuse && options_.names_of == NameOf::runtime) {
+    if (function.start == 0) return "start: 0";
+    if (function.size == 0) return "size: 0";
+  }
+  if (function.size > UINT64_MAX - function.start)
+    return "start: the function ends beyond the address space";
+  if (function.code.empty() && function.size > kMaxZeros)
+    return "code: missing, and size is above 32 MiB";
+  if (!function.code.empty() && function.code.size() != function.size)
+    return "code: its size is not that of the function";
+  if (!are_in_order(function)) return "lines: their addresses descend, or lie outside the function";
+  if (unwinding.mapped_size != 0 && unwinding.mapped_size < unwinding_size)
+    return "mapped_size: less than eh_frame and eh_frame_hdr take";
+  if (unwinding.mapped_size > UINT32_MAX) return "mapped_size: more than 4 GiB";
+  return nullptr;
+}
+
 /// Continues the open dump.
-bool DumpEngine::append_to(const char* path, pid_t pid, DumpFault& fault) noexcept {
+bool DumpEngine::append_to(pid_t pid, DumpFault& fault) noexcept {
   const Header header(file_);
   fault.why = why_not(header, file_.size(), pid);
   if (fault.why[0] != '\0') {
     fault.kind = DumpFault::Kind::append;
     return fail(fault, EINVAL);
   }
-  DumpEnd end;
-  if (const int error = read_end_(file_.descriptor(), path, end); error != 0) {
-    return fail(fault, error);
-  }
+  DumpEnd end{.last_index = 0, .offset = header.field(8)};
+  if (const int error = find_end(file_, end); error != 0) return fail(fault, error);
   pid_ = static_cast<pid_t>(header.pid());
-  next_index_ = end.last_index + 1;
+  next_index_ = std::max(next_index_, end.last_index + 1);
   const int error = end.offset == file_.size() ? 0 : file_.cut(end.offset);
   return error == 0 || fail(fault, error);
 }
@@ -215,14 +260,16 @@ bool DumpEngine::open_own_locked(DumpFault& fault) noexcept {
   if (const int error = set_own_path(); error != 0) return fail(fault, error);
   bool was_made = false;
   pid_ = ::getpid();
-  next_index_ = 1;
-  const bool found = find_own(fault, was_made) && (was_made || append_to(path_, pid_, fault));
+  const bool found = find_own(fault, was_made) && (was_made || append_to(pid_, fault));
   if (!found) file_.close();
   return found && begin(was_made, was_made, options_.marker, fault);
 }
 
 bool DumpEngine::open_own(std::string_view directory, DumpFault& fault) noexcept {
   const Locked locked(mutex_);
+  if (locked.is_deadlock() || directory.empty()) {
+    return fail(fault, directory.empty() ? EINVAL : EDEADLK);
+  }
   if (const int error = set_own_name(directory, kDumpName); error != 0) {
     return fail(fault, error);
   }
@@ -232,6 +279,7 @@ bool DumpEngine::open_own(std::string_view directory, DumpFault& fault) noexcept
 bool DumpEngine::open(const char* path, DumpFault& fault) noexcept {
   constexpr std::uint64_t kMaxWait = 30'000'000'000;
   const Locked locked(mutex_);
+  if (locked.is_deadlock()) return fail(fault, EDEADLK);
   if (const int error = set_path(path); error != 0) return fail(fault, error);
   bool was_made = false;
   const std::uint64_t begin_ns = monotonic_ns();
@@ -251,7 +299,7 @@ bool DumpEngine::open(const char* path, DumpFault& fault) noexcept {
     fault.pid = writer;
     file_.close();
     return fail(fault, EBUSY);
-  } else if (!append_to(path, options_.pid, fault)) {
+  } else if (!append_to(options_.pid, fault)) {
     file_.close();
     return false;
   }
@@ -260,6 +308,7 @@ bool DumpEngine::open(const char* path, DumpFault& fault) noexcept {
 
 bool DumpEngine::open(int fd, const char* name, DumpFault& fault) noexcept {
   const Locked locked(mutex_);
+  if (locked.is_deadlock()) return fail(fault, EDEADLK);
   set_path(name);
   if (const int error = file_.open(fd); error != 0) return fail(fault, error);
   const pid_t pid = options_.pid != 0 ? options_.pid : pid_of_name(name);
@@ -281,24 +330,36 @@ int DumpEngine::close_file() noexcept {
   return file_.close();
 }
 
+namespace {
+
+bool forbids_execution(const AppendFile& file) noexcept {
+  struct statvfs system {};
+  return ::fstatvfs(file.descriptor(), &system) == 0 && (system.f_flag & ST_NOEXEC) != 0;
+}
+
+}  // namespace
+
 /// Writes the header and maps the marker. If either fails, a dump that was just made is removed.
 bool DumpEngine::begin(bool is_new, bool was_made, bool marker, DumpFault& fault) noexcept {
   is_own_ = pid_ == ::getpid();
   int error = 0;
+  fault.kind = DumpFault::Kind::begin;
   if (is_new) {
     const JitdumpHeader header{.elf_mach = kHostElfMachine,
                                .pid = static_cast<std::uint32_t>(pid_),
                                .timestamp = monotonic_ns()};
     error = append_fixed(fixed_part(header, std::endian::native));
   }
-  if (error == 0 && marker && file_.is_regular()) error = map_first_page(file_);
+  if (error == 0 && marker && file_.is_regular()) {
+    error = map_first_page(file_);
+    if (error == EPERM && forbids_execution(file_)) fault.kind = DumpFault::Kind::no_exec;
+  }
   if (error == 0) {
     state_ = State::open;
     return true;
   }
   if (was_made) ::unlink(path_);
   close_file();
-  fault.kind = DumpFault::Kind::begin;
   return fail(fault, error);
 }
 
@@ -312,15 +373,28 @@ std::uint32_t DumpEngine::thread() const noexcept {
   return static_cast<std::uint32_t>(known.tid);
 }
 
-int DumpEngine::load(const JitFunction& function, std::uint64_t& index) noexcept {
-  if (const int error = check(function); error != 0) return error;
-  const bool as_is = is_plain_map_name(function.name);
-  if (!as_is && options_.names == NamePolicy::refuse) return EILSEQ;
-  const Locked locked(mutex_);
+int DumpEngine::load(const JitFunction& function, std::uint64_t& index, bool& in_map) noexcept {
+  in_map = false;
+  if (const int error = load_record(function, index); error != 0) return error;
+  in_map =
+      options_.process_map && own_map::write(function.start, function.size, function.name) != 0;
+  return in_map ? errno : 0;
+}
+
+int DumpEngine::load_record(const JitFunction& function, std::uint64_t& index) noexcept {
+  if (what_is_wrong(function) != nullptr) return EINVAL;
+  if (options_.names == NamePolicy::refuse && !writes_unchanged(function.name, options_.names_of))
+    return EILSEQ;
+  WrittenNameRoom room;
+  const std::string_view name = written_name(function.name, options_.names_of, room);
+  const Held held(mutex_, ForkHandlers::generation());
+  if (held.is_deadlock()) return EDEADLK;
   if (const int error = ready(); error != 0 || state_ == State::silent) return error;
-  int error = make_records(function, as_is);
+  int error = make_records(function, name);
   if (error == 0 && function.code.size() != function.size) {
     error = append_with_zeros(function.size);
+  } else if (error == 0 && function.code.size() <= kCopied) {
+    error = bytes_.add(function.code, kFirstBytes) ? append_bytes() : ENOMEM;
   } else if (error == 0) {
     std::array<iovec, 2> parts = {part(bytes_.data(), bytes_.size()),
                                   part(function.code.data(), function.code.size())};
@@ -331,17 +405,16 @@ int DumpEngine::load(const JitFunction& function, std::uint64_t& index) noexcept
 }
 
 /// Builds the records, all but the code, which is the end of the last record.
-int DumpEngine::make_records(const JitFunction& function, bool as_is) noexcept {
+int DumpEngine::make_records(const JitFunction& function, std::string_view name) noexcept {
   if (bytes_.capacity() > kMaxKept) bytes_.release();
   bytes_.clear();
   const std::uint64_t time = function.time != 0 ? function.time : monotonic_ns();
   int error = function.lines.empty() ? 0 : add_lines(function, time);
   if (error == 0) error = add_unwinding(function.unwinding, time);
   if (error != 0) return error;
-  char* const begin = make_room(LoadRecord::kFixed + room_for_name(function.name.size()));
+  char* const begin = make_room(LoadRecord::kFixed + name.size() + 1);
   if (begin == nullptr) return ENOMEM;
-  char* const name = begin + LoadRecord::kFixed;
-  char* end = as_is ? put(name, function.name) : write_name(name, function.name);
+  char* end = put(begin + LoadRecord::kFixed, name);
   *end++ = '\0';
   const std::uint64_t size = static_cast<std::uint64_t>(end - begin) + function.size;
   if (function.size > UINT32_MAX || size > UINT32_MAX) return EOVERFLOW;
@@ -393,6 +466,11 @@ int DumpEngine::add_lines(const JitFunction& function, std::uint64_t time) noexc
   return 0;
 }
 
+int DumpEngine::append_bytes() noexcept {
+  iovec all = part(bytes_.data(), bytes_.size());
+  return append(&all, 1, bytes_.size());
+}
+
 int DumpEngine::append_with_zeros(std::uint64_t count) noexcept {
   std::array<iovec, 1 + kMaxZeros / kZeros> parts;
   std::size_t used = 0;
@@ -406,13 +484,28 @@ int DumpEngine::append_with_zeros(std::uint64_t count) noexcept {
 int DumpEngine::append(iovec* parts, std::size_t count, std::uint64_t total) noexcept {
   const std::uint64_t max = options_.max_bytes;
   if (max != 0 && (file_.size() > max || total > max - file_.size())) return EFBIG;
+  const int error = file_.append(parts, count, total);
+  if (error != EBADF || !is_entered() || open_again() != 0) return error;
   return file_.append(parts, count, total);
+}
+
+int DumpEngine::open_again() noexcept {
+  return file_.open_again(path_, kOwnRules, marker_ != nullptr);
+}
+
+const char* DumpEngine::what_is_wrong_with_move(Address from, Address to,
+                                                std::uint64_t size) noexcept {
+  if (size > UINT64_MAX - from) return "from: the function ends beyond the address space";
+  if (size > UINT64_MAX - to) return "to: the function ends beyond the address space";
+  return "code_index: no function has this number";
 }
 
 int DumpEngine::move(std::uint64_t index, Address from, Address to, std::uint64_t size) noexcept {
   if (size > UINT64_MAX - from || size > UINT64_MAX - to) return EINVAL;
   const Locked locked(mutex_);
+  if (locked.is_deadlock()) return EDEADLK;
   if (const int error = ready(); error != 0 || state_ == State::silent) return error;
+  if (index < first_index_ || index >= next_index_) return EINVAL;
   MoveRecord move;
   move.old_address = from;
   move.range = {to, size};
@@ -427,10 +520,11 @@ int DumpEngine::move(std::uint64_t index, Address from, Address to, std::uint64_
 /// A child does not write a CLOSE to its parent's dump.
 int DumpEngine::close() noexcept {
   const Locked locked(mutex_);
+  if (locked.is_deadlock()) return EDEADLK;
   state_ = State::closed;
   if (!file_.is_open()) return 0;
   int error = 0;
-  const bool ours = is_entered() && !file_.fd_was_replaced();
+  const bool ours = is_entered() && (!file_.fd_was_replaced() || open_again() == 0);
   if (options_.close_record && ours) {
     constexpr auto kClose = static_cast<std::uint32_t>(JitRecordKind::close);
     error =
@@ -442,8 +536,10 @@ int DumpEngine::close() noexcept {
   return error != 0 ? error : closed;
 }
 
+/// The indices go on, so that those of the parent do not mean code of the child.
 int DumpEngine::make() noexcept {
   DumpFault fault;
+  first_index_ = next_index_;
   return open_own_locked(fault) ? 0 : fault.error;
 }
 
@@ -533,7 +629,7 @@ int copy_records(WholeFile& to, std::string_view dump) noexcept {
 
 /// The child's dump appears complete under its name. On failure nothing changes.
 int DumpEngine::inherit() noexcept {
-  if (!is_whole_) return kLetGo;
+  if (!is_whole_ || file_.fd_was_replaced()) return kLetGo;
   char path[kMaxPath];
   if (const int error = write_own_path(path); error != 0) return error;
   const std::size_t size = file_.size();

@@ -1,6 +1,7 @@
 #include "writer/fork_safe_file.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -14,8 +15,6 @@
 
 namespace perfmap {
 namespace {
-
-std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
 /// The maximum number of generations; SpinMutex stores them in as many bits.
 constexpr unsigned kMaxGenerations = (1U << 30) - 1;
@@ -32,11 +31,12 @@ unsigned next_generation() noexcept {
   return next;
 }
 
-/// Whether MADV_WIPEONFORK works. qemu-user accepts any advice, even an invalid one, and wipes
-/// nothing.
+/// Whether MADV_WIPEONFORK works. qemu-user accepts any advice and wipes nothing, so it also
+/// accepts the advice for the library's code, which no kernel wipes: it is mapped from a file.
 bool wipes_on_fork(void* page, std::size_t size) noexcept {
-  constexpr int kNoAdvice = 4711;
-  return ::madvise(page, size, kNoAdvice) != 0 && ::madvise(page, size, MADV_WIPEONFORK) == 0;
+  const auto code = reinterpret_cast<std::uintptr_t>(&wipes_on_fork) / size * size;
+  return ::madvise(reinterpret_cast<void*>(code), size, MADV_WIPEONFORK) != 0 &&
+         ::madvise(page, size, MADV_WIPEONFORK) == 0;
 }
 
 unsigned renew_by_pid() noexcept {
@@ -66,17 +66,28 @@ WipedWord::~WipedWord() {
   if (word_ != nullptr) ::munmap(word_, page_size());
 }
 
+namespace {
+
+/// The page of ForkHandlers' word: part of the library, so that it goes when the library is
+/// unloaded. As large and as aligned as the largest page.
+constexpr std::size_t kMaxPage = std::size_t{64} << 10;
+alignas(kMaxPage) char word_page[kMaxPage];
+
+}  // namespace
+
+bool ForkHandlers::are_used() noexcept { return given.load() != 0; }
+
 /// Called if the word is 0: it was wiped, or does not exist yet, or never will.
 unsigned ForkHandlers::renew() noexcept {
   if (no_page.load()) return renew_by_pid();
   Word* word = word_.load();
   if (word == &no_word_) {
-    WipedWord made;
-    if (made.get() == nullptr) {
+    if (page_size() > kMaxPage || !wipes_on_fork(word_page, page_size())) {
       no_page.store(true);
       return renew_by_pid();
     }
-    if (word_.compare_exchange_strong(word, made.get())) word = made.release();
+    auto* const made = reinterpret_cast<Word*>(word_page);  // all bytes are 0
+    if (word_.compare_exchange_strong(word, made)) word = made;
   }
   // The count is increased first: a child forked in between must not get the same number.
   const unsigned next = next_generation();
@@ -90,7 +101,6 @@ namespace {
 /// and use the library, then run before ours take the locks and after ours release them. And a
 /// child forked while another thread does the set-up would wait for that thread for ever.
 const int kInstalled = [] {
-  ForkHandlers::generation();
   return ::pthread_atfork([] { ForkSafeFile::before_fork(); },
                           [] { ForkSafeFile::after_fork(false); },
                           [] {
@@ -104,16 +114,41 @@ const int kInstalled = [] {
 
 int ForkHandlers::install() noexcept { return kInstalled; }
 
+bool SpinMutex::lock_contended(State ours) noexcept {
+  if ((state_.load(std::memory_order_relaxed) & ~kMask) == ours) return false;
+  for (int tries = 0; tries < kTries; ++tries) {
+    // Spins longer each time: a lock that changes owners less often is faster for both.
+    for (int i = 0; i < (tries + 1) * kPauses; ++i) pause();
+    if (take(ours | kTaken)) return true;
+  }
+  sleep_until_taken(ours);
+  return true;
+}
+
+namespace {
+
+/// The half of a lock's state on which waiters sleep.
+template <class Word>
+unsigned* lower_half(Word& word) noexcept {
+  auto* const halves = reinterpret_cast<unsigned*>(&word);
+  return std::endian::native == std::endian::little ? halves : halves + 1;
+}
+
+}  // namespace
+
 /// A waiter that has slept cannot know whether others still sleep, so it marks the lock as
 /// contended. It goes on looking for a while before it sleeps: the lock is held for about a
 /// microsecond, and a sleep with its wake-up costs several.
-void SpinMutex::sleep_until_taken(unsigned process) noexcept {
+void SpinMutex::sleep_until_taken(State ours) noexcept {
   constexpr int kPausesFirst = 12, kLooks = 24;
-  const unsigned awaited = process | kAwaited;
-  while (!take(process, kAwaited)) {
-    unsigned taken = process | kTaken;
-    state_.compare_exchange_strong(taken, awaited, std::memory_order_relaxed);
-    for (int i = 0; i < kLooks && state_.load(std::memory_order_relaxed) == awaited; ++i) {
+  while (!take(ours | kAwaited)) {
+    State seen = state_.load(std::memory_order_relaxed);
+    if ((seen & kMask) == kTaken) {
+      const State marked = (seen & ~kMask) | kAwaited;
+      if (state_.compare_exchange_strong(seen, marked, std::memory_order_relaxed)) seen = marked;
+    }
+    if ((seen & kMask) != kAwaited) continue;
+    for (int i = 0; i < kLooks && state_.load(std::memory_order_relaxed) == seen; ++i) {
       if (i < kPausesFirst) {
         pause();
       } else {
@@ -121,7 +156,8 @@ void SpinMutex::sleep_until_taken(unsigned process) noexcept {
       }
     }
     sleepers_.fetch_add(1);
-    ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, awaited, nullptr, nullptr, 0);
+    ::syscall(SYS_futex, lower_half(state_), FUTEX_WAIT_PRIVATE, static_cast<unsigned>(seen),
+              nullptr, nullptr, 0);
     sleepers_.fetch_sub(1);
   }
 }
@@ -131,7 +167,7 @@ void SpinMutex::sleep_until_taken(unsigned process) noexcept {
 /// in vain.
 void SpinMutex::wake_one() noexcept {
   if (sleepers_.load() == 0) return;
-  ::syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  ::syscall(SYS_futex, lower_half(state_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 bool SpinMutex::lock_for_fork() noexcept {
@@ -139,7 +175,7 @@ bool SpinMutex::lock_for_fork() noexcept {
   constexpr timespec kMoment{0, 1'000'000};
   const NoCancel uncancelled;
   for (int i = 0; i < kLooks; ++i) {
-    if (take(ForkHandlers::generation() << kBits, kTaken)) return true;
+    if (take(owned_by_this_thread(ForkHandlers::generation()) | kTaken)) return true;
     ::nanosleep(&kMoment, nullptr);
   }
   return false;
@@ -148,6 +184,7 @@ bool SpinMutex::lock_for_fork() noexcept {
 namespace {
 
 constinit SpinMutex list_mutex;
+constinit bool is_list_held = false;  // by before_fork()
 constinit std::atomic<ForkSafeFile*> first{nullptr};
 
 }  // namespace
@@ -163,6 +200,11 @@ void ForkSafeFile::join_list() noexcept {
   first.store(this);
 }
 
+void ForkSafeFile::join_list_at_load() noexcept {
+  next_.store(first.load());
+  first.store(this);
+}
+
 void ForkSafeFile::leave_list() noexcept {
   const Locked locked(list_mutex);
   std::atomic<ForkSafeFile*>* link = &first;
@@ -171,7 +213,7 @@ void ForkSafeFile::leave_list() noexcept {
 }
 
 void ForkSafeFile::before_fork() noexcept {
-  list_mutex.lock();
+  is_list_held = list_mutex.lock();
   for (ForkSafeFile* at = first.load(); at != nullptr; at = at->next_.load()) {
     at->is_between_ = at->mutex_.lock_for_fork();
     const NoCancel uncancelled;
@@ -183,18 +225,18 @@ void ForkSafeFile::after_fork(bool is_child) noexcept {
   for (ForkSafeFile* at = first.load(); at != nullptr; at = at->next_.load()) {
     if (at->is_between_) at->mutex_.unlock();
   }
-  list_mutex.unlock();
+  if (is_list_held) list_mutex.unlock();
   for (ForkSafeFile* at = first.load(); is_child && at != nullptr; at = at->next_.load()) {
     at->begin_child();
   }
 }
 
-/// A failure shows at the child's first entry, which tries again.
+/// What is inherited is copied at the child's first entry: most children exec, or never write.
 void ForkSafeFile::begin_child() noexcept {
   const Locked locked(mutex_);
-  is_whole_ = is_between_;
-  enter_process();
-  is_whole_ = true;
+  is_whole_ = is_whole_ && is_between_;
+  knows_fork_ = is_between_;
+  if (!is_to_inherit()) enter_process();
 }
 
 int ForkSafeFile::enter_process() noexcept {
@@ -204,20 +246,37 @@ int ForkSafeFile::enter_process() noexcept {
     generation_ = now;
     return 0;
   }
-  const bool inherits = state_ == State::open && fork_.load() == ForkPolicy::inherit && has_own();
-  const int error = inherits ? steps_.inherit(*this) : kLetGo;
-  if (error != 0 && error != kLetGo) return error;
-  if (error == 0) {
-    generation_ = now;
+  if (is_to_inherit()) {
+    // On a full disk a copy takes long, and fails each time.
+    constexpr std::uint64_t kPause = 1'000'000'000;
+    const std::uint64_t time = now_ns(CLOCK_MONOTONIC_COARSE);
+    if (time < retry_at_) return retry_error_;
+    const int error = steps_.inherit(*this);
+    if (error != 0 && error != kLetGo) {
+      const bool is_full = error == ENOSPC || error == EDQUOT;
+      retry_at_ = is_full ? time + kPause : 0;
+      retry_error_ = error;
+      return error;
+    }
+    if (error == 0) {
+      generation_ = now;
+      is_whole_ = true;
+      knows_fork_ = false;
+    } else {
+      leave_parent();
+    }
   } else {
     leave_parent();
   }
+  retry_at_ = 0;
   return 0;
 }
 
 void ForkSafeFile::leave_parent() noexcept {
   generation_ = ForkHandlers::generation();
   steps_.detach(*this);
+  is_whole_ = true;
+  knows_fork_ = false;
   if (state_ == State::closed) return;
   if (!has_own()) {
     if (orphan_ != State::open) state_ = orphan_;
