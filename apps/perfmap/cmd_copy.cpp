@@ -30,14 +30,18 @@ Survey survey(const Map& map, const Console& console) {
   return found;
 }
 
-/// A map whose every line may stay as it is goes through the engine's Copy, byte for byte.
-bool may_copy_bytes(const Map& map, const Survey& found) {
-  return map.input().facts().is_regular && !map.ends_in_part() && found.changed_names == 0 &&
-         found.problems.total() == 0;
+/// A map whose every line may stay as it is goes through the engine's Copy, byte for byte. That
+/// opens the map by its path: one that was found through a process is copied as it was read.
+bool may_copy_bytes(const Map& map, const Survey& found, bool is_typed) {
+  return is_typed && map.input().facts().is_regular && !map.ends_in_part() &&
+         found.changed_names == 0 && found.problems.total() == 0;
 }
 
 /// With `strict`, says of each name that would have to be changed where it is, and leaves it out.
-Result<void> copy_entries(const Map& map, bool strict, MapWriter& writer, const Console& console) {
+Result<void> copy_entries(const Map& map, const AppendOptions& options, MapWriter& writer,
+                          const Console& console) {
+  const bool strict = options.strict;
+  const bool is_shown = goes_to_terminal(options, console);
   Result<void> result;
   Diagnostics ignored(1);
   Map::LineReader reader(map);
@@ -47,7 +51,11 @@ Result<void> copy_entries(const Map& map, bool strict, MapWriter& writer, const 
                    ":1: " + refusal(entry->name));
       continue;
     }
-    result = writer.write(entry->range.begin, map.written_size(*entry), entry->name);
+    std::string shown;
+    std::string_view name = entry->name;
+    if (is_shown) name = shown = printable(name);
+    const auto range = AddressRange::within_space(entry->range.begin, map.written_size(*entry));
+    result = writer.write(range.begin, range.size, name);
     if (!result) return result;
   }
   return result;
@@ -62,12 +70,14 @@ bool is_shorter_now(const Map& map) {
          now->text().size() < map.input().text().size();
 }
 
-Result<void> append(const Map& map, const Survey& found, bool strict, MapWriter& writer,
+Result<void> append(const Map& map, const Survey& found, const Options& options, MapWriter& writer,
                     const Console& console) {
   const Step step(console, "copying");
-  const Result<void> copied = may_copy_bytes(map, found)
-                                  ? writer.copy(map.input().name())
-                                  : copy_entries(map, strict, writer, console);
+  const bool is_typed = map.input().name() == options.source;
+  const bool by_bytes =
+      may_copy_bytes(map, found, is_typed) && !goes_to_terminal(options.append, console);
+  const Result<void> copied = by_bytes ? writer.copy(map.input().name())
+                                       : copy_entries(map, options.append, writer, console);
   return copied ? writer.close() : copied;
 }
 
@@ -89,9 +99,11 @@ ExitCode run(const Options& options, const Console& console) {
   if (is_same_file(*map, options.append))
     return console.fail("cannot copy " + name + " onto itself");
   const Survey found = survey(*map, console);
-  Result<MapWriter> writer = open_target(options.append, kBuffer);
+  const Result<AppendTarget> target = find_target(options.append, kMapName, console);
+  if (!target) return console.fail(target.error());
+  Result<MapWriter> writer = open_target(options.append, *target, NameOf::file, kBuffer);
   if (!writer) return console.fail(writer.error());
-  const Result<void> copied = append(*map, found, options.append.strict, *writer, console);
+  const Result<void> copied = append(*map, found, options, *writer, console);
   if (!copied) return console.fail(copied.error());
   if (!is_whole(console, {&*map, 1})) return ExitCode::failed;
   if (is_shorter_now(*map)) return console.fail(name + " was truncated while it was read");

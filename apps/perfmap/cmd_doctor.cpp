@@ -36,7 +36,8 @@ ExitCode print(const Result<Diagnosis>& diagnosis, const Options& options, const
   if (options.format == "json") {
     write_doctor_json(console.out(), *diagnosis);
   } else {
-    write_doctor_text(console.out(), *diagnosis, console.color_out());
+    console.with_colors(
+        [&diagnosis](OutputFile& out, bool color) { write_doctor_text(out, *diagnosis, color); });
   }
   return diagnosis->misses_names() ? ExitCode::findings : ExitCode::ok;
 }
@@ -62,7 +63,7 @@ RecordingDiagnosis examine(const Recording& recording, const Options& options,
   ModuleCache cache(std::move(caching));
   RecordingDoctorOptions how;
   how.roots = jit.snapshot != nullptr ? jit.snapshot->roots() : jit.roots;
-  how.is_snapshot = jit.snapshot != nullptr;
+  if (jit.snapshot != nullptr) how.snapshot = options.map_dir;
   how.map_dir = jit.directory;
   how.symfs = jit.symfs;
   how.any_owner = jit.any_owner;
@@ -97,10 +98,12 @@ ExitCode run_recording(const Options& options, const Console& console) {
   if (options.format == "json") {
     write_recording_doctor_json(console.out(), diagnosis);
   } else {
-    write_recording_doctor_text(console.out(), diagnosis, console.color_out());
+    console.with_colors([&diagnosis](OutputFile& out, bool color) {
+      write_recording_doctor_text(out, diagnosis, color);
+    });
   }
-  for (const Error& error : refused.others) console.warn(error.message);
-  for (const Error& error : diagnosis.failures) console.warn(error.message);
+  warn_unreadable(refused.others, console);
+  warn_unreadable(diagnosis.failures, console);
   return diagnosis.misses_names() ? ExitCode::findings : ExitCode::ok;
 }
 

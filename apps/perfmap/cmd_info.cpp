@@ -38,7 +38,7 @@ void print_dump_text(OutputFile& out, const Jitdump& dump, SourceKind kind, cons
     line.resize(16, ' ');
     out.write(line + value + "\n");
   };
-  row("source", dump.input().name());
+  row("source", one_line(dump.input().name(), out.is_terminal()));
   row("kind", std::string(to_string(kind)));
   row("bytes", std::to_string(info.bytes));
   if (dump.header()) {
@@ -158,7 +158,7 @@ void print_text(const Console& console, const Map& map, const Opening& opening,
     line.resize(12, ' ');
     out.write(line + value + "\n");
   };
-  row("source", map.input().name());
+  row("source", one_line(map.input().name(), out.is_terminal()));
   row("kind", std::string(to_string(opening.kind)));
   row("bytes", std::to_string(opening.bytes));
   row("entries", std::to_string(info.entries));

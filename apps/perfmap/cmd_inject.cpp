@@ -50,18 +50,23 @@ Result<InjectOptions> options_of(const Options& options, const Recording& record
   inject.open_module = open_recorded_modules(cache, recording, *jit);
   inject.open_dump = open_recorded_dump(recording, *std::move(jit), refused);
   for (const std::string& path : options.dumps) {
-    Result<Input> input = Input::open(path);
+    const Error no_dump{Errc::bad_format, path + " is no jitdump", 0, {}};
+    const StreamCheck check = [no_dump](std::string_view begin) -> Result<StreamStart> {
+      const bool is_dump = detect_kind(begin) == SourceKind::jitdump;
+      return is_dump ? Result<StreamStart>(StreamStart::accepted) : Failure(no_dump);
+    };
+    OpenPolicy policy;
+    policy.check_start = &check;
+    Result<Input> input = Input::open(path, policy);
     if (!input) return Failure(std::move(input.error()));
     inject.dumps.emplace_back(*std::move(input));
-    if (!inject.dumps.back().header()) {
-      return Failure({Errc::bad_format, path + " is no jitdump", 0, {}});
-    }
+    if (!inject.dumps.back().header()) return Failure(no_dump);
   }
   return inject;
 }
 
 void say(const InjectReport& report, const Console& console) {
-  for (const Error& error : report.failures) console.warn(error.message);
+  warn_unreadable(report.failures, console);
   for (const InjectedDump& dump : report.dumps) {
     console.note("mapped the code of " + dump.path + " for process " + std::to_string(dump.pid) +
                  ": " + counted(dump.counts.functions, "function") + " in " + dump.elf);

@@ -12,6 +12,7 @@
 #include <perfmap/profile/snapshot.hpp>
 #include <perfmap/report.hpp>
 #include <string>
+#include <sys/stat.h>
 #include <variant>
 #include <vector>
 
@@ -78,6 +79,12 @@ Result<LintSource> open_lint_file_again(const Input& was, const SourceOptions& o
                           .regular_only = was.facts().is_regular};
   Result<Input> input = Input::open(was.name(), policy);
   if (!input) return Failure(std::move(input.error()));
+  // Rewriting keeps the owner and who may read it. Below the root of a process, another file may be
+  // one that the process may not read.
+  constexpr std::uint32_t kReaders = S_IRUSR | S_IRGRP | S_IROTH;
+  const bool is_other = input->facts().uid != was.facts().uid ||
+                        ((input->facts().mode ^ was.facts().mode) & kReaders) != 0;
+  if (is_other) return Failure({Errc::refused, was.name() + " is another file now", 0, {}});
   Result<OpenedInput> opened = as_opened(*std::move(input), options, false);
   if (!opened) return Failure(std::move(opened.error()));
   return lint_source_of(*std::move(opened), options);
@@ -186,16 +193,7 @@ Result<void> print_diff(const Map& map, const Console& console) {
   Diagnostics problems(1);
   const Result<Index> index = fixed_index(map, problems);
   if (!index) return Failure(index.error());
-  const std::string diff = unified_diff(map.text(), portable_text(*index), map.input().name());
-  if (!console.out_is_terminal()) {
-    console.out().write(diff);
-    return {};
-  }
-  for (std::string_view rest = diff; !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    console.out().write(printable(line) + "\n");
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-  }
+  console.out().write(unified_diff(map.text(), portable_text(*index), map.input().name()));
   return {};
 }
 
@@ -355,15 +353,18 @@ void print_findings(const Console& console, const std::string& format,
   if (format == "json") return out.write(to_lint_json(files));
   if (format == "jsonl") return out.write(to_lint_jsonl(files));
   if (format == "sarif") return out.write(to_sarif(files, PERFMAP_VERSION));
+  if (format == "pretty") {
+    return console.with_colors([&files](OutputFile& shown, bool color) {
+      for (const FileFindings& file : files) {
+        for (const Diagnostic& finding : file.findings->items()) {
+          shown.write(to_pretty(finding, file.file, file.input, color));
+        }
+      }
+    });
+  }
   for (const FileFindings& file : files) {
     for (const Diagnostic& finding : file.findings->items()) {
-      if (format == "gcc") {
-        out.write(to_gcc(finding, file.file));
-      } else if (format == "github") {
-        out.write(to_github(finding, file.file));
-      } else {
-        out.write(to_pretty(finding, file.file, file.input, console.color_out()));
-      }
+      out.write(format == "gcc" ? to_gcc(finding, file.file) : to_github(finding, file.file));
     }
   }
 }

@@ -60,8 +60,26 @@ std::string cell_text(std::string_view text) { return text.empty() ? "-" : plain
 
 Error invalid(std::string why) { return {Errc::invalid_argument, std::move(why), 0, {}}; }
 
+/// A log may begin in the middle of a section, with any text; what no log begins with is refused.
+Result<void> check_kind(std::string_view text, const std::string& name) {
+  const SourceKind kind = detect_kind(text);
+  const bool may_be_log = kind == SourceKind::pypylog || kind == SourceKind::perf_map ||
+                          (kind == SourceKind::json && !text.empty());
+  return may_be_log ? Result<void>() : Failure(unsupported_source(name, kind));
+}
+
 Result<Input> open_input(const std::string& path) {
-  Result<Input> input = path == "-" ? Input::from_descriptor(STDIN_FILENO, "-") : Input::open(path);
+  SourceOptions as_log;
+  as_log.kind = "pypylog";
+  const StreamCheck check = [path, has_section = check_source_start(path, as_log)](
+                                std::string_view begin) mutable -> Result<StreamStart> {
+    const Result<void> fits = is_expandable(begin) ? Result<void>() : check_kind(begin, path);
+    return fits ? has_section(begin) : Failure(fits.error());
+  };
+  OpenPolicy policy;
+  policy.check_start = &check;
+  Result<Input> input =
+      path == "-" ? Input::from_descriptor(STDIN_FILENO, "-", policy) : Input::open(path, policy);
   return input ? expanded(*std::move(input)) : std::move(input);
 }
 
@@ -117,18 +135,10 @@ class LogSource {
     return failed != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode);
   }
 
-  /// A log may begin in the middle of a section, with any text; what no log begins with is refused.
-  Result<void> check_kind(std::string_view text) const {
-    const SourceKind kind = detect_kind(text);
-    const bool may_be_log = kind == SourceKind::pypylog || kind == SourceKind::perf_map ||
-                            (kind == SourceKind::json && !text.empty());
-    return may_be_log ? Result<void>() : Failure(unsupported_source(name_, kind));
-  }
-
   /// Whether there was anything.
   Result<bool> feed(LoopProfile& profile) {
     if (!input_) return feed_blocks(profile);
-    const Result<void> fits = check_kind(text());
+    const Result<void> fits = check_kind(text(), name_);
     if (!fits) return Failure(fits.error());
     read_pypylog(*input_, profile);
     if (!input_->was_truncated()) return !text().empty();
@@ -136,7 +146,7 @@ class LogSource {
   }
 
   Result<bool> feed_blocks(LoopProfile& profile) {
-    constexpr std::uint64_t kMaxBeforeSection = std::uint64_t{1} << 30;
+    constexpr std::uint64_t kMaxBeforeSection = std::uint64_t{64} << 20;
     for (std::uint64_t read = 0;;) {
       const Result<std::string_view> block = blocks_->next();
       if (!block) return Failure(block.error());
@@ -145,7 +155,7 @@ class LogSource {
         const Result<void> held = expand_rest(std::string(*block));
         return held ? feed(profile) : Failure(held.error());
       }
-      const Result<void> fits = read == 0 ? check_kind(*block) : Result<void>();
+      const Result<void> fits = read == 0 ? check_kind(*block, name_) : Result<void>();
       if (!fits) return Failure(fits.error());
       profile.add(*block);
       // A pipe may never end: without a section after so many bytes it is taken for no log.
@@ -514,8 +524,10 @@ std::string names_instead(const std::string& name, const LoopProfile& profile) {
 
 /// The log's spans, or the samples in its loops, in a format of stacks.
 Result<void> write_stacks(const Reading& read) {
+  constexpr std::uint64_t kMaxTimes = 32;  // the size of the log
+  constexpr std::uint64_t kSmall = std::uint64_t{16} << 20;
   const bool is_sampled = read.samples.has_value();
-  LoopStacks spans(read.profile);
+  LoopStacks spans(read.profile, std::max(kSmall, kMaxTimes * read.source.text().size()));
   FrameTable loops;
   StackProfile about;
   about.events.push_back({.name = is_sampled ? "samples" : "ticks", .is_weighted = true});
@@ -536,6 +548,12 @@ Result<void> write_stacks(const Reading& read) {
   reading.visit = [&](const LoopSpan& span) { spans.add(span, *writer); };
   LoopProfile again(std::move(reading));
   const Result<void> done = read.source.read(again, read.console);
+  if (done && spans.left_out() != 0) {
+    read.console.note(read.source.name() + ": left out " + std::to_string(spans.left_out()) +
+                      " of " + counted(spans.stacks(), "stack") +
+                      ": sections are nested so deeply that all stacks are more than " +
+                      std::to_string(kMaxTimes) + " times as long as the log");
+  }
   return done ? writer->finish() : done;
 }
 

@@ -401,7 +401,7 @@ Result<NameSources> open_names(const ResolveOptions& options, ConsoleObserver& o
 /// At the end: says what could not be opened, and fails if a source was cut off.
 bool finish(const NameSources& sources, const Console& console) {
   for (const Symbolizer* const symbolizer : sources.symbolizers()) {
-    for (const Error& failure : symbolizer->failures()) console.warn(failure.message);
+    warn_unreadable(symbolizer->failures(), console);
     note_without_lines(symbolizer->without_lines(), console);
   }
   return sources.files() == nullptr || is_whole(console, *sources.files());

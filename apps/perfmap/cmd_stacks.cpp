@@ -41,9 +41,6 @@ struct StacksOptions {
   bool debuginfod = false;
 };
 
-constexpr std::size_t kEnds = 7;
-constexpr std::size_t kSources = 11;
-
 std::uint64_t ended(const StackCounts& counts, StackEnd end) {
   return counts.ends[static_cast<std::size_t>(end)];
 }
@@ -86,17 +83,18 @@ void write_line(const StackCounts& counts, bool is_total, OutputFile& out) {
   json.member("frames", counts.frames);
   json.member("full_copies", counts.full_copies);
   json.member("stitched", counts.stitched);
+  json.member("not_unwound", counts.not_unwound);
   json.member("unnamed_frames", counts.unnamed);
   json.member("unnamed_jit_frames", counts.unnamed_jit);
   json.member("doubtful_frames", counts.doubtful);
   json.key("ends");
   json.begin_object();
-  for (std::size_t i = 0; i < kEnds; ++i)
+  for (std::size_t i = 0; i < kStackEnds; ++i)
     json.member(to_string(static_cast<StackEnd>(i)), counts.ends[i]);
   json.end_object();
   json.key("sources");
   json.begin_object();
-  for (std::size_t i = 0; i < kSources; ++i) json.member(source_name(i), counts.sources[i]);
+  for (std::size_t i = 0; i < kFrameSources; ++i) json.member(source_name(i), counts.sources[i]);
   json.end_object();
   json.key("doubts");
   json.begin_object();
@@ -117,7 +115,7 @@ void write_stack_table(const StackStatistics& statistics, OutputFile& out) {
   rows.push_back(row_of(statistics.total, "all", ""));
   write_rows(rows, {1, 9}, out);
   std::string sources = "frames by source:";
-  for (std::size_t i = 0; i < kSources; ++i) {
+  for (std::size_t i = 0; i < kFrameSources; ++i) {
     const std::uint64_t count = statistics.total.sources[i];
     if (count != 0) sources += " " + source_name(i) + " " + std::to_string(count);
   }
@@ -263,9 +261,9 @@ class Reading {
   /// What was missing or refused on the way.
   void warn(const Console& console) const {
     report_refused(refused_, console);
-    for (const Error& error : reader_->failures()) console.warn(error.message);
+    warn_unreadable(reader_->failures(), console);
     note_without_lines(reader_->without_lines(), console);
-    kernel_.note(console);
+    note_kernel(kernel_, console);
   }
 
  private:
@@ -428,6 +426,13 @@ void note_all(const Reading& reading, const StackFilter& filter, const StackStat
   note_damage(reading.recording(), statistics, problems, console);
   note_losses(statistics, console);
   const StackCounts& total = statistics.total;
+  if (total.not_unwound != 0) {
+    const std::string& arch = reading.recording().facts().arch;
+    console.warn(std::to_string(total.not_unwound) + " of " + counted(total.samples, "sample") +
+                 " have stacks of a machine that perfmap cannot unwind (" +
+                 one_line(arch.empty() ? "unknown" : arch, true) +
+                 "): they have one frame, or those that the kernel found");
+  }
   note_doubts({total.frames, total.doubtful, total.doubts}, "frames", console);
 }
 

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <perfmap/input.hpp>
 #include <perfmap/jit_paths.hpp>
@@ -8,6 +10,7 @@
 #include <perfmap/writer.hpp>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <variant>
 
@@ -21,8 +24,8 @@ namespace {
 /// What `write` appends to: a map, or a jitdump.
 class WriteTarget {
  public:
-  static Result<WriteTarget> open(const AppendOptions& options, bool jitdump,
-                                  std::size_t buffer_bytes);
+  static Result<WriteTarget> open(const AppendOptions& options, bool jitdump, NameOf names_of,
+                                  std::size_t buffer_bytes, const Console& console);
 
   Result<void> write(Address start, std::uint64_t size, std::string_view name,
                      std::string_view code = {});
@@ -31,38 +34,49 @@ class WriteTarget {
 
  private:
   template <class Writer>
-  explicit WriteTarget(Writer writer) : writer_(std::move(writer)) {}
+  WriteTarget(AppendTarget target, Writer writer)
+      : target_(std::move(target)), writer_(std::move(writer)) {}
 
+  AppendTarget target_;
   std::variant<MapWriter, JitdumpWriter> writer_;
 };
 
 /// The process that runs the code is not this one, so that a marker would tell perf nothing.
-Result<JitdumpWriter> open_jitdump(const AppendOptions& options) {
+Result<JitdumpWriter> open_jitdump(const AppendOptions& options, const AppendTarget& target,
+                                   NameOf names_of) {
   JitdumpOptions jitdump;
   jitdump.marker = false;
   jitdump.wait = true;
   jitdump.close_record = false;  // the next call goes on
+  jitdump.names_of = names_of;
   jitdump.names = options.strict ? NamePolicy::refuse : NamePolicy::escape;
-  if (options.output == "-") {
+  if (!target.place) {
     return JitdumpWriter::to_descriptor(STDOUT_FILENO, "standard output", jitdump);
   }
-  if (!options.output.empty()) return JitdumpWriter::open(options.output, jitdump);
-  jitdump.own_dump = true;
-  jitdump.pid = std::stoi(options.pid);
-  return JitdumpWriter::open(roots_from_environment().tmp + "/" + kDumpName.of(options.pid),
-                             jitdump);
+  jitdump.own_dump = !options.pid.empty();
+  if (jitdump.own_dump) jitdump.pid = std::stoi(options.pid);
+  // The writer would take the pid of a new dump from the path.
+  const struct stat* const file = target.place->existing();
+  const bool is_new = file == nullptr || file->st_size == 0;
+  if (!jitdump.own_dump && is_new) {
+    const std::uint64_t pid = kDumpName.pid_in(options.output).value_or(0);
+    if (pid <= std::numeric_limits<pid_t>::max()) jitdump.pid = static_cast<pid_t>(pid);
+  }
+  return JitdumpWriter::open(target.path, jitdump);
 }
 
-Result<WriteTarget> WriteTarget::open(const AppendOptions& options, bool jitdump,
-                                      std::size_t buffer_bytes) {
-  if (!jitdump) {
-    return open_target(options, buffer_bytes).map([](MapWriter writer) {
-      return WriteTarget(std::move(writer));
-    });
+Result<WriteTarget> WriteTarget::open(const AppendOptions& options, bool jitdump, NameOf names_of,
+                                      std::size_t buffer_bytes, const Console& console) {
+  if (jitdump && goes_to_terminal(options, console)) {
+    return Failure({Errc::refused, "a jitdump is not written to a terminal", 0, {}});
   }
-  if (options.pid.empty() == options.output.empty()) return Failure(no_target());
-  return open_jitdump(options).map(
-      [](JitdumpWriter writer) { return WriteTarget(std::move(writer)); });
+  Result<AppendTarget> target = find_target(options, jitdump ? kDumpName : kMapName, console);
+  if (!target) return Failure(std::move(target.error()));
+  const auto hold = [&target](auto writer) {
+    return WriteTarget(*std::move(target), std::move(writer));
+  };
+  if (!jitdump) return open_target(options, *target, names_of, buffer_bytes).map(hold);
+  return open_jitdump(options, *target, names_of).map(hold);
 }
 
 Result<void> WriteTarget::write(Address start, std::uint64_t size, std::string_view name,
@@ -105,7 +119,10 @@ constexpr int kMaxWords = 1000;  // more than make sense are told below
 class StreamWriter {
  public:
   StreamWriter(WriteTarget& writer, const Options& options, const Console& console)
-      : writer_(writer), options_(options), console_(console) {}
+      : writer_(writer),
+        options_(options),
+        console_(console),
+        shows_(goes_to_terminal(options.append, console)) {}
 
   ExitCode run() {
     LineInput input(STDIN_FILENO, [this] { return check(writer_.flush()); });
@@ -147,11 +164,14 @@ class StreamWriter {
     write(entry->start, entry->size, entry->name);
   }
   void write(Address start, std::uint64_t size, std::string_view name) {
-    const bool as_is = is_plain_map_name(name);
+    const bool as_is = writes_unchanged(name, NameOf::file);
+    size = AddressRange::within_space(start, size).size;
     if (!as_is && options_.append.strict) return complain(1, refusal(name));
     const std::string refused = options_.jitdump ? jitdump_refusal(start, size, false) : "";
     if (!refused.empty()) return complain(1, refused);
     if (!as_is) ++changed_;
+    std::string shown;
+    if (shows_) name = shown = printable(name);
     check(writer_.write(start, size, name));
   }
   void complain(std::uint64_t column, std::string_view message) {
@@ -168,6 +188,7 @@ class StreamWriter {
   WriteTarget& writer_;
   const Options& options_;
   const Console& console_;
+  const bool shows_;
   std::uint64_t number_ = 0;
   std::uint64_t changed_ = 0;
   bool bad_line_ = false;
@@ -177,7 +198,9 @@ class StreamWriter {
 /// The bytes of --code, which have to be as many as the function has.
 Result<std::optional<Input>> read_code(const std::string& path, std::uint64_t size) {
   if (path.empty()) return std::nullopt;
-  Result<Input> input = Input::open(path);
+  OpenPolicy policy;
+  policy.max_stream_bytes = std::min(policy.max_stream_bytes, size);
+  Result<Input> input = Input::open(path, policy);
   if (!input) return Failure(std::move(input).error());
   if (input->text().size() == size) return *std::move(input);
   return Failure({Errc::invalid_argument,
@@ -193,17 +216,19 @@ ExitCode write_one(const Options& options, const Console& console) {
   if (!start) return console.fail("'" + options.words[0] + "' is not a hexadecimal address");
   if (!size) return console.fail("'" + options.words[1] + "' is not a hexadecimal size");
   const std::string& name = options.words[2];
-  const bool as_is = is_plain_map_name(name);
+  const bool as_is = writes_unchanged(name);
   if (!as_is && options.append.strict) return console.fail(refusal(name));
   const Result<std::optional<Input>> code = read_code(options.code, *size);
   if (!code) return console.fail(code.error());
   const std::string refused =
       options.jitdump ? jitdump_refusal(*start, *size, code->has_value()) : "";
   if (!refused.empty()) return console.fail(refused);
-  Result<WriteTarget> target = WriteTarget::open(options.append, options.jitdump, 0);
+  Result<WriteTarget> target =
+      WriteTarget::open(options.append, options.jitdump, NameOf::runtime, 0, console);
   if (!target) return console.fail(target.error());
   const std::string_view bytes = *code ? (*code)->text() : std::string_view();
-  Result<void> written = target->write(*start, *size, name, bytes);
+  const bool is_shown = goes_to_terminal(options.append, console);
+  Result<void> written = target->write(*start, *size, is_shown ? printable(name) : name, bytes);
   if (written) written = target->close();
   if (!written) return console.fail(written.error());
   note_changed_names(console, as_is ? 0 : 1);
@@ -218,7 +243,8 @@ ExitCode run(const Options& options, const Console& console) {
                                          : "expected ADDR SIZE NAME, or entries on standard input");
   }
   if (!options.code.empty()) return console.fail("--code is the code of one entry: ADDR SIZE NAME");
-  Result<WriteTarget> target = WriteTarget::open(options.append, options.jitdump, kBuffer);
+  Result<WriteTarget> target =
+      WriteTarget::open(options.append, options.jitdump, NameOf::file, kBuffer, console);
   if (!target) return console.fail(target.error());
   return StreamWriter(*target, options, console).run();
 }

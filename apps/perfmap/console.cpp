@@ -206,6 +206,14 @@ bool Console::flush_answers() const {
   return flushed || flushed.error().sys_errno != EPIPE;
 }
 
+void Console::with_colors(const std::function<void(OutputFile& out, bool color)>& write) const {
+  if (!color_out_) return write(*out_, false);
+  if (!flush_answers()) return;
+  OutputFile plain = OutputFile::to_descriptor(STDOUT_FILENO, "standard output");
+  write(plain, true);
+  if (const Result<void> written = plain.flush(); !written) fail(written.error());
+}
+
 void Console::line(std::string_view text) const {
   if (!flush_answers()) return;
   progress_->print(printable(text) + "\n");
@@ -219,7 +227,16 @@ void Console::say(std::string_view prefix, std::string_view color, std::string_v
   } else {
     text.append(prefix);
   }
-  progress_->print(text + printable(message) + "\n");
+  std::string shown(message);
+  const std::size_t at = shown_path_.empty() ? shown.npos : shown.find(shown_path_);
+  if (at != shown.npos) shown.replace(at, shown_path_.size(), shown_name_);
+  progress_->print(text + printable(shown) + "\n");
+}
+
+void Console::show_as(std::string path, std::string name) const {
+  if (path == name) return;
+  shown_path_ = std::move(path);
+  shown_name_ = std::move(name);
 }
 
 std::string printable(std::string_view text) {

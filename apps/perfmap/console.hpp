@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -85,10 +86,13 @@ class Console {
   Console(OutputFile& out, ColorWish color, bool quiet, bool verbose,
           std::span<char* const> arguments = {});
 
-  /// Standard output, buffered; main() flushes it at the end.
+  /// Standard output, buffered; main() flushes it at the end. A terminal gets all bytes but
+  /// newlines as append_visible() shows them.
   OutputFile& out() const { return *out_; }
   bool out_is_terminal() const noexcept { return out_is_terminal_; }
-  bool color_out() const noexcept { return color_out_; }
+  /// Calls `write` with standard output and whether to use colours. If so, a terminal gets the
+  /// bytes as they are, so `write` must use append_visible() for all that it has from inputs.
+  void with_colors(const std::function<void(OutputFile& out, bool color)>& write) const;
   bool color_err() const noexcept { return color_err_; }
   bool verbose() const noexcept { return verbose_; }
   Progress& progress() const noexcept { return *progress_; }
@@ -103,6 +107,9 @@ class Console {
   void warn(std::string_view message) const;
   /// "perfmap: MESSAGE": summaries. Not under --quiet.
   void note(std::string_view message) const;
+  /// From now on messages have `name` in place of `path`: for a file that is written by a path of
+  /// ours, and that the user named otherwise.
+  void show_as(std::string path, std::string name) const;
   /// A line for standard error as it is, such as "-:3:1: error: …".
   void line(std::string_view text) const;
 
@@ -121,6 +128,8 @@ class Console {
   bool color_out_;
   bool color_err_;
   std::unique_ptr<Progress> progress_;
+  mutable std::string shown_path_;
+  mutable std::string shown_name_;
 };
 
 /// `text` as it may be shown on a terminal; see append_visible().

@@ -51,7 +51,7 @@ class LineStream {
   }
   bool is_map(std::string_view line) const {
     if (!options_.opening.kind.empty()) return options_.opening.kind == "perf-map";
-    return detect_kind(line) == SourceKind::perf_map;
+    return detect_kind(line) == SourceKind::perf_map && !is_binary(line) && !input_.is_cut();
   }
   ExitCode cannot_read() const {
     return console_.fail(system_error("cannot read standard input", input_.error()));
@@ -68,13 +68,16 @@ class LineStream {
     }
   }
   ExitCode all_at_once(std::string_view line) {
+    const StreamCheck check = check_source_start("-", options_.opening);
+    OpenPolicy policy;
+    policy.check_start = &check;
+    StreamLimits limits(policy, "-");
     std::string text = std::move(blank_);
     do {
       text += line;
       if (input_.ended_in_newline()) text += '\n';
-      if (text.size() > OpenPolicy().max_stream_bytes) {
-        return console_.fail("standard input holds more than 1 GiB");
-      }
+      const Result<void> fits = limits.look_at(text);
+      if (!fits) return console_.fail(fits.error());
     } while (input_.next(line));
     if (input_.error() != 0) return cannot_read();
     Result<OpenedInput> opened =
@@ -132,9 +135,11 @@ std::uint32_t pid_of_map(const std::string& map, const std::string& output) {
   return pid != 0 ? pid : pid_of_name(map, kMapName);
 }
 
-Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, const Console& console) {
+Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, std::uint64_t max_bytes,
+                                const Console& console) {
   Diagnostics problems(1);
-  Result<JitdumpBytes> dump = dump_of_map(map, pid_of_map(map.input().name(), output), problems);
+  Result<JitdumpBytes> dump =
+      dump_of_map(map, pid_of_map(map.input().name(), output), problems, max_bytes);
   if (!dump) return Failure(std::move(dump.error()));
   note_skipped(console, problems);
   note_without_code(console, dump->without_code);
@@ -183,7 +188,9 @@ ExitCode convert_dump_to_json(const ConvertOptions& options, OpenedInput opened,
 Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const SourceOptions& options,
                                       const std::string& output, const Console& console) {
   std::vector<Jitdump> dumps;
+  std::uint64_t left = options.max_made_bytes;
   for (OpenedInput& one : opened) {
+    left -= std::min(left, one.made_bytes());
     note_without_code(console, one.without_code);
     if (one.made_from == SourceKind::pypylog) {
       console.note("the ticks of " + one.input.name() +
@@ -195,8 +202,9 @@ Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const Sou
     }
     Result<Map> map = map_of(std::move(one), options);
     if (!map) return Failure(std::move(map.error()));
-    Result<Jitdump> dump = dump_of_entries(*map, output, console);
+    Result<Jitdump> dump = dump_of_entries(*map, output, left, console);
     if (!dump) return Failure(std::move(dump.error()));
+    left -= std::min<std::uint64_t>(left, dump->bytes().size());
     dumps.push_back(*std::move(dump));
   }
   return dumps;

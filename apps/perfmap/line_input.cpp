@@ -29,7 +29,13 @@ bool LineInput::next(std::string_view& line) {
 
 void LineInput::skip_rest() {
   std::string_view piece;
-  while (is_cut_ && next(piece)) {
+  for (std::size_t skipped = 0; is_cut_ && next(piece); skipped += piece.size()) {
+    if (skipped <= kEndlessLine) continue;
+    error_ = EFBIG;
+    at_end_ = true;
+    buffer_.clear();
+    start_ = 0;
+    return;
   }
 }
 

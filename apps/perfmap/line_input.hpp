@@ -14,6 +14,8 @@ namespace perfmap::app {
 class LineInput {
  public:
   static constexpr std::size_t kMaxLine = std::size_t{64} << 20;
+  /// More bytes of a line are an error, because a device such as /dev/zero has no end.
+  static constexpr std::size_t kEndlessLine = std::size_t{1} << 30;
 
   LineInput(int fd, std::function<bool()> before_wait)
       : fd_(fd), before_wait_(std::move(before_wait)) {}
@@ -25,7 +27,7 @@ class LineInput {
   bool ended_in_newline() const noexcept { return ended_in_newline_; }
   /// Whether next() returned a part of a line that continues.
   bool is_cut() const noexcept { return is_cut_; }
-  /// Passes over all pieces of the line at hand.
+  /// Passes over all pieces of the line at hand, up to kEndlessLine bytes.
   void skip_rest();
   std::uint64_t line_number() const noexcept { return line_number_; }
   /// An errno value, or 0.

@@ -31,6 +31,8 @@ ExitCode finish(const Console& console, ExitCode code) {
 
 ExitCode run(int count, char** arguments) {
   OutputFile out = OutputFile::to_descriptor(STDOUT_FILENO, "standard output");
+  // Paths and names of hostile input may control a terminal.
+  out.protect_terminal();
   const ParsedCommandLine parsed = parse_command_line(count, arguments);
   const CommonOptions& common = parsed.common;
   const Console console(out, common.color, common.quiet, common.verbose,

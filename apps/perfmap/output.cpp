@@ -1,8 +1,10 @@
 #include "output.hpp"
 
+#include <algorithm>
 #include <perfmap/jit_paths.hpp>
 #include <perfmap/json.hpp>
 #include <perfmap/merge.hpp>
+#include <perfmap/report.hpp>
 #include <perfmap/text.hpp>
 #include <unistd.h>
 
@@ -75,19 +77,18 @@ void add_append_options(CommandOptions& command, AppendOptions& options) {
                "Refuse names that would have to be changed, instead of changing them");
 }
 
-Error no_target() { return {Errc::invalid_argument, "expected -p PID or -o FILE", 0, {}}; }
-
-std::string target_path(const AppendOptions& options) {
-  return options.pid.empty() ? options.output
-                             : roots_from_environment().tmp + "/" + kMapName.of(options.pid);
-}
-
 namespace {
 
+Error no_target() { return {Errc::invalid_argument, "expected -p PID or -o FILE", 0, {}}; }
+
+std::string target_path(const AppendOptions& options, const JitFileName& of_process) {
+  return options.pid.empty() ? options.output
+                             : roots_from_environment().tmp + "/" + of_process.of(options.pid);
+}
+
 /// The target exists and is not a map: neither it nor lines after it could be read.
-std::optional<Error> other_kind(const AppendOptions& options) {
-  if (options.output == "-") return std::nullopt;
-  const Result<Input> target = Input::open(target_path(options), {.regular_only = true});
+std::optional<Error> other_kind(const std::string& path) {
+  const Result<Input> target = Input::open(path, {.regular_only = true});
   if (!target) return std::nullopt;
   const SourceKind kind = detect_kind(target->text());
   if (kind == SourceKind::perf_map) return std::nullopt;
@@ -100,19 +101,43 @@ std::optional<Error> other_kind(const AppendOptions& options) {
 
 }  // namespace
 
-Result<MapWriter> open_target(const AppendOptions& options, std::size_t buffer_bytes) {
-  if (options.pid.empty() == options.output.empty()) {
-    return Failure(no_target());
+Result<AppendTarget> find_target(const AppendOptions& options, const JitFileName& of_process,
+                                 const Console& console) {
+  if (options.pid.empty() == options.output.empty()) return Failure(no_target());
+  if (options.output == "-") return AppendTarget();
+  AppendTarget target;
+  target.path = target_path(options, of_process);
+  const bool is_typed = options.pid.empty();
+  if (of_process.begin == kMapName.begin) {
+    if (const auto other = other_kind(target.path)) return Failure(*other);
   }
-  if (const auto other = other_kind(options)) return Failure(*other);
+  Result<OutputPlace> place = OutputPlace::find(
+      target.path, is_typed ? OutputPlace::Last::followed : OutputPlace::Last::kept);
+  if (!place) return Failure(std::move(place.error()));
+  // The writer itself refuses a link in the place of a process's own file.
+  if (!is_typed) {
+    if (const Result<void> checked = place->check_existing(); !checked) {
+      return Failure(checked.error());
+    }
+  } else {
+    Result<std::string> path = place->path_for_appending();
+    if (!path) return Failure(std::move(path.error()));
+    console.show_as(*path, target.path);
+    target.path = *std::move(path);
+  }
+  target.place = *std::move(place);
+  return target;
+}
+
+Result<MapWriter> open_target(const AppendOptions& options, const AppendTarget& target,
+                              NameOf names_of, std::size_t buffer_bytes) {
   WriterOptions writer;
+  writer.names_of = names_of;
   writer.buffer_bytes = buffer_bytes;
   writer.names = options.strict ? NamePolicy::refuse : NamePolicy::escape;
   writer.own_map = !options.pid.empty();
-  if (options.output == "-") {
-    return MapWriter::to_descriptor(STDOUT_FILENO, "standard output", writer);
-  }
-  return MapWriter::open(target_path(options), writer);
+  if (!target.place) return MapWriter::to_descriptor(STDOUT_FILENO, "standard output", writer);
+  return MapWriter::open(target.path, writer);
 }
 
 void note_changed_names(const Console& console, std::uint64_t count) {
@@ -124,9 +149,41 @@ void note_unwritable_names(const Console& console, std::uint64_t count) {
   if (count != 0) console.note("changed " + counted(count, "name") + " that no perf map can hold");
 }
 
+bool goes_to_terminal(const AppendOptions& options, const Console& console) {
+  return options.output == "-" && console.out_is_terminal();
+}
+
+namespace {
+
+constexpr std::size_t kExcerpt = 80;
+
+/// Where an excerpt that shows the byte `at` begins: at a character.
+std::size_t begin_of_excerpt(std::string_view name, std::size_t at) {
+  std::size_t begin = at < kExcerpt / 2 ? 0 : at - kExcerpt / 2;
+  while (begin < at && (name[begin] & '\xc0') == '\x80') ++begin;
+  return begin;
+}
+
+std::string excerpt(std::string_view name, std::size_t begin) {
+  return (begin == 0 ? "" : "…") + std::string(name.substr(begin, kExcerpt)) +
+         (name.size() - begin > kExcerpt ? "…" : "");
+}
+
+/// In single quotes literally; in double quotes with escapes, which a name never has literally, so
+/// that bytes and the characters that stand for them look different.
+std::string spelled(const std::string& name) {
+  return printable(name) == name ? "'" + name + "'" : quoted(name);
+}
+
+}  // namespace
+
 std::string refusal(std::string_view name) {
-  return "the name '" + printable(name.substr(0, 80)) + "' would have to be written as '" +
-         escape_map_name(name.substr(0, 80)) + "'";
+  const std::string written = escape_map_name(name);
+  const auto differ = std::mismatch(name.begin(), name.end(), written.begin(), written.end());
+  const std::size_t begin =
+      begin_of_excerpt(name, static_cast<std::size_t>(differ.first - name.begin()));
+  return "the name " + spelled(excerpt(name, begin)) + " would have to be written as " +
+         spelled(excerpt(written, begin));
 }
 
 }  // namespace perfmap::app

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <perfmap/index.hpp>
+#include <perfmap/jit_paths.hpp>
 #include <perfmap/output_file.hpp>
 #include <perfmap/writer.hpp>
 #include <string>
@@ -38,18 +39,32 @@ struct AppendOptions {
 };
 void add_append_options(CommandOptions& command, AppendOptions& options);
 
-/// Opens the target; the map of -p PID need not exist, nor the process live.
-Result<MapWriter> open_target(const AppendOptions& options, std::size_t buffer_bytes);
+/// A file that a writer appends to. It must live as long as the writer.
+struct AppendTarget {
+  std::optional<OutputPlace> place;  ///< nothing for standard output
+  std::string path;                  ///< for the writer; empty for standard output
+};
 
-/// What is said of a command line without one, or with both.
-Error no_target();
+/// Finds the file, which need not exist. `of_process` spells the file of -p PID. Fails for a file
+/// that another user may have planted; see OutputPlace. Messages of `console` have the path as
+/// typed.
+Result<AppendTarget> find_target(const AppendOptions& options, const JitFileName& of_process,
+                                 const Console& console);
+
+/// Opens a map as target.
+Result<MapWriter> open_target(const AppendOptions& options, const AppendTarget& target,
+                              NameOf names_of, std::size_t buffer_bytes);
 
 /// "changed N names …" where there were any.
 void note_changed_names(const Console& console, std::uint64_t count);
 /// The same of names that were changed to fit into a map at all.
 void note_unwritable_names(const Console& console, std::uint64_t count);
 
-/// What --strict says of a name that would be changed.
+/// Whether entries are appended to a terminal: names are then written as printable() has them.
+bool goes_to_terminal(const AppendOptions& options, const Console& console);
+
+/// What --strict says of a name that would be changed: how the input spells it and how it would be
+/// written, from shortly before the first difference.
 std::string refusal(std::string_view name);
 
 }  // namespace perfmap::app

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <perfmap/diagnostic.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "perfmap/text.hpp"
 
@@ -138,6 +142,27 @@ Result<SourceFiles> open_source_files(const std::vector<Source>& sources,
   Result<std::vector<OpenedInput>> opened = open_inputs(sources, options, console);
   if (!opened) return Failure(std::move(opened.error()));
   return source_files(*std::move(opened), options);
+}
+
+void warn_unreadable(std::span<const Error> failures, const Console& console) {
+  constexpr std::string_view kBegin = "cannot open ";
+  const auto is_file = [&](const Error& error) {
+    return error.message.starts_with(kBegin) && error.message.rfind(": ") != std::string::npos;
+  };
+  const auto files = std::count_if(failures.begin(), failures.end(), is_file);
+  const bool is_short = files > 1 && !console.verbose();
+  bool was_counted = false;
+  for (const Error& error : failures) {
+    if (!is_short || !is_file(error)) {
+      console.warn(error.message);
+    } else if (!std::exchange(was_counted, true)) {
+      const std::string what = error.message.substr(kBegin.size());
+      const std::size_t reason = what.rfind(": ");
+      console.warn(std::to_string(files) + " files cannot be read: " + what.substr(0, reason) +
+                   " (" + what.substr(reason + 2) + "), and " + std::to_string(files - 1) +
+                   " more (--verbose names them)");
+    }
+  }
 }
 
 void note_without_lines(std::span<const std::string> modules, const Console& console) {

@@ -81,6 +81,11 @@ void note_skipped(const Console& console, const Problems& problems);
 
 bool is_whole(const Console& console, const Resolver& resolver);
 
+/// Prints errors of files. Those of files that cannot be opened are one line, which names the
+/// first, as a recording of another machine, or a hostile one, has any number of them; with
+/// --verbose, a line for each.
+void warn_unreadable(std::span<const Error> failures, const Console& console);
+
 /// Says of which ELF files there are no lines: in one line, as most systems have debug information
 /// of few libraries.
 void note_without_lines(std::span<const std::string> modules, const Console& console);

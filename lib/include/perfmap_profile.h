@@ -2,7 +2,7 @@
  *
  * Knows what was mapped where, when, in which process: for profilers, which have addresses and want
  * names. The rules of perfmap.h hold here, too: handles, statuses, errors, struct_size, strings,
- * choices as int32_t, threads. NOT_FOUND is an answer, for which `error` is not written.
+ * choices as int32_t, threads. NOT_FOUND is an answer: with it, `error` may be unchanged.
  */
 #ifndef PERFMAP_PROFILE_H
 #define PERFMAP_PROFILE_H
@@ -12,6 +12,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* As perfmap_layouts(), for the structs of this header. */
+PERFMAP_C_API const perfmap_layout* perfmap_profile_layouts(size_t* count);
 
 /* --- Tracker -------------------------------------------------------------------------------------
  *
@@ -25,16 +28,35 @@ extern "C" {
 
 #define PERFMAP_NOW UINT64_MAX /* later than every event */
 
+typedef struct perfmap_kernel perfmap_kernel;
 typedef struct perfmap_tracker perfmap_tracker;
 typedef struct perfmap_module_cache perfmap_module_cache;
+typedef struct perfmap_module perfmap_module;
+struct perfmap_region;
+
+/* Supplies the ELF file of a region; called once for all processes with the same file. `pid` has it
+ * mapped; 0: its process has ended. On PERFMAP_OK `*out` is a handle that the tracker takes over:
+ * of perfmap_module_open() and the like. NOT_FOUND: the tracker looks for the file itself. Any
+ * other status is passed on. Must not call the tracker. */
+typedef perfmap_status (*perfmap_open_module)(int32_t pid, const struct perfmap_region* region,
+                                              perfmap_module** out, void* context);
 
 typedef struct perfmap_tracker_options {
   size_t struct_size; /* set by the caller to sizeof(perfmap_tracker_options) */
   const char* proc;   /* NUL-terminated; NULL is "/proc" */
   const char* tmp;    /* NULL is "/tmp": where perf maps and jitdumps are */
-  int32_t any_owner;  /* not 0: maps and dumps are believed whoever owns them */
-  /* Opens the ELF files, and must outlive the tracker. NULL: there are no modules. */
+  int32_t any_owner;  /* not 0: maps and dumps of any owner are used */
+  /* Opens the ELF files, and must outlive the tracker. NULL: there are none but those of `open`.
+   *
+   * The file of a living process is opened through the process. If the process has ended, the file
+   * at the path counts: if the event had a build-id, with that build-id; else, if it had an inode,
+   * with that inode; else as it is. */
   perfmap_module_cache* modules;
+  /* NUL-terminated directory below which all files are, by their paths, for events of another
+   * machine: build-ids are compared, inodes are not, and no link leads out of it. NULL: none. */
+  const char* symfs;
+  perfmap_open_module open; /* asked first; NULL: none */
+  void* open_context;
 } perfmap_tracker_options;
 
 /* `options` may be NULL. End it with perfmap_tracker_end(); spaces may outlive it. */
@@ -52,7 +74,7 @@ typedef enum perfmap_process_begin {
 typedef struct perfmap_process {
   size_t struct_size; /* set by the caller to sizeof(perfmap_process) */
   int32_t pid;
-  uint32_t generation;  /* of that pid; from 1 */
+  uint32_t generation;  /* of that pid; from 1, after perfmap_tracker_forget_before() from more */
   int32_t began;        /* a perfmap_process_begin */
   int32_t parent;       /* 0 where not known */
   uint64_t since;       /* time of its beginning */
@@ -62,9 +84,9 @@ typedef struct perfmap_process {
   size_t comm_size;
 } perfmap_process;
 
-/* Who has the pid now. Where nobody does, `create` is called once (unless it is NULL), and may make
- * somebody known by perfmap_tracker_import() or by events; a status other than OK is passed on.
- * NOT_FOUND: still nobody. `out` lives until the next call with the tracker. */
+/* The process that has the pid now. If none is known, `create` is called once (unless it is NULL),
+ * and may make one known by perfmap_tracker_import() or by events; a status other than OK is passed
+ * on. NOT_FOUND: there is still none. `out` lives until the next call with the tracker. */
 typedef perfmap_status (*perfmap_create_process)(perfmap_tracker* tracker, int32_t pid,
                                                  void* context);
 PERFMAP_C_API perfmap_status perfmap_tracker_find_pid(perfmap_tracker* tracker, int32_t pid,
@@ -85,6 +107,13 @@ PERFMAP_C_API perfmap_status perfmap_tracker_import(perfmap_tracker* tracker, in
                                                     uint64_t time, int32_t* imported,
                                                     perfmap_error* error);
 
+/* Forgets processes that ended before `time`, and what the others had mapped before it: at earlier
+ * times they then have what they had at `time`. Called every second or so, it keeps the memory
+ * proportional to the processes that are alive. O(processes), and their events since the last
+ * call. */
+PERFMAP_C_API perfmap_status perfmap_tracker_forget_before(perfmap_tracker* tracker, uint64_t time,
+                                                           perfmap_error* error);
+
 /* --- Events --------------------------------------------------------------------------------------
  */
 
@@ -93,8 +122,8 @@ PERFMAP_C_API perfmap_status perfmap_tracker_import(perfmap_tracker* tracker, in
 #define PERFMAP_ACCESS_EXECUTE 4 /* the three are PROT_READ, PROT_WRITE and PROT_EXEC */
 #define PERFMAP_ACCESS_SHARED 8
 
-/* PERF_RECORD_MMAP and MMAP2. MMAP tells no access: it is executable unless the record has
- * PERF_RECORD_MISC_MMAP_DATA. */
+/* PERF_RECORD_MMAP and MMAP2. MMAP has no access bits: the memory is executable unless the record
+ * has PERF_RECORD_MISC_MMAP_DATA. */
 typedef struct perfmap_mmap_event {
   size_t struct_size; /* set by the caller to sizeof(perfmap_mmap_event) */
   int32_t pid;
@@ -120,7 +149,7 @@ PERFMAP_C_API perfmap_status perfmap_tracker_on_mmap(perfmap_tracker* tracker,
 PERFMAP_C_API perfmap_status perfmap_tracker_on_unmap(perfmap_tracker* tracker, int32_t pid,
                                                       uint64_t time, uint64_t begin, uint64_t size,
                                                       perfmap_error* error);
-/* A process; where `pid` is `parent`, a thread. */
+/* A new process, or, if `pid` equals `parent`, a new thread of it. */
 PERFMAP_C_API perfmap_status perfmap_tracker_on_fork(perfmap_tracker* tracker, int32_t pid,
                                                      int32_t tid, int32_t parent, uint64_t time,
                                                      perfmap_error* error);
@@ -182,7 +211,8 @@ typedef struct perfmap_region {
 } perfmap_region;
 
 /* The memory, at that time, of the process that had the pid then. NOT_FOUND: none had it. End it
- * with perfmap_space_end(). */
+ * with perfmap_space_end(). After the last event O(1), and the tracker's next event then copies
+ * O(log n) of 128 bytes; at an earlier time, the events since a kept state are applied again. */
 PERFMAP_C_API perfmap_status perfmap_space_begin_with_tracker(perfmap_tracker* tracker, int32_t pid,
                                                               uint64_t time, perfmap_space** out,
                                                               perfmap_error* error);
@@ -192,7 +222,7 @@ PERFMAP_C_API void perfmap_space_process(const perfmap_space* space, perfmap_pro
 /* NOT_FOUND: nothing is mapped there. O(log n), allocates nothing. */
 PERFMAP_C_API perfmap_status perfmap_space_find(const perfmap_space* space, uint64_t address,
                                                 perfmap_region* out);
-/* Ascending, without overlaps; `index` is less than the size. */
+/* Ascending, without overlaps; `index` is less than the size. O(log n). */
 PERFMAP_C_API size_t perfmap_space_size(const perfmap_space* space);
 PERFMAP_C_API void perfmap_space_region(const perfmap_space* space, size_t index,
                                         perfmap_region* out);
@@ -207,6 +237,9 @@ typedef enum perfmap_doubt {
   PERFMAP_DOUBT_CLAMPED_RANGE = 2,  /* the code's size was cut to what the file has */
   PERFMAP_DOUBT_REUSED_ADDRESS = 4, /* several entries of a map name it: the last one counts */
   PERFMAP_DOUBT_GUESSED_OWNER = 8,  /* the file's owner could not be compared with the process's */
+  PERFMAP_DOUBT_GUESSED_CALL = 16, /* the code of a caller is not known: the next function, maybe */
+  PERFMAP_DOUBT_SCANNED_FRAME = 32,    /* the frame was found by a scan of the stack */
+  PERFMAP_DOUBT_STITCHED_FRAME = 64,   /* the frame is that of another sample of the thread */
   PERFMAP_DOUBT_REMAPPED_MEMORY = 128, /* a parent's name; the child may have mapped anew */
   PERFMAP_DOUBT_UNRECORDED_MEMORY =
       256 /* no executable mapping is known, and the name has no time */
@@ -227,7 +260,7 @@ typedef struct perfmap_jit_code {
 PERFMAP_C_API perfmap_status perfmap_tracker_refresh_jit(perfmap_tracker* tracker, int32_t pid,
                                                          perfmap_error* error);
 /* The code at the address, where the region there, at `time`, has room for such, and `source_time`
- * is that of jitdumps (CLOCK_MONOTONIC). NOT_FOUND: nobody knows. */
+ * is that of jitdumps (CLOCK_MONOTONIC). NOT_FOUND: it has no name. */
 PERFMAP_C_API perfmap_status perfmap_tracker_find_jit(perfmap_tracker* tracker, int32_t pid,
                                                       uint64_t address, uint64_t time,
                                                       uint64_t source_time, perfmap_jit_code* out,
@@ -240,7 +273,7 @@ PERFMAP_C_API perfmap_status perfmap_tracker_find_jit(perfmap_tracker* tracker, 
 
 typedef struct perfmap_module_cache_options {
   size_t struct_size;  /* set by the caller to sizeof(perfmap_module_cache_options) */
-  uint64_t most_bytes; /* what was used longest ago goes beyond; 0 is 2 GiB */
+  uint64_t most_bytes; /* beyond it, the least recently used modules are dropped; 0 is 2 GiB */
   /* Where separate debug files are, such as "/usr/lib/debug": directories with ':' between them,
    * below a process's root and on the host. NULL: none is looked for. */
   const char* debug_directories;
@@ -254,8 +287,13 @@ PERFMAP_C_API void perfmap_module_cache_end(perfmap_module_cache* cache);
 /* Files that were read so far. */
 PERFMAP_C_API uint64_t perfmap_module_cache_opened(const perfmap_module_cache* cache);
 
-/* Never changes; may be used by several threads, and after its tracker and cache have ended. */
-typedef struct perfmap_module perfmap_module;
+/* A perfmap_module never changes; it may be used by several threads, and after its tracker and
+ * cache have ended.
+ *
+ * Identity: a cache has one module for all paths, processes and trackers that lead to the same
+ * file: the same build-id and bytes, or, without a build-id, the same device, inode, time and size.
+ * Each call that finds it returns a handle of its own; handles of one module have the same
+ * perfmap_module_id(). */
 
 typedef struct perfmap_module_facts {
   size_t struct_size; /* set by the caller to sizeof(perfmap_module_facts) */
@@ -269,10 +307,37 @@ typedef struct perfmap_module_facts {
   uint32_t type;    /* ET_... */
 } perfmap_module_facts;
 
+/* Not 0. Differs from that of any other module that has a handle. */
+PERFMAP_C_API uint64_t perfmap_module_id(const perfmap_module* module);
+/* Another handle of the same module. */
+PERFMAP_C_API perfmap_status perfmap_module_copy(const perfmap_module* module, perfmap_module** out,
+                                                 perfmap_error* error);
+
+/* Files that the caller supplies: by path, by descriptor, which stays the caller's, or from memory,
+ * which is copied. A file that the cache has is not read again. `name`, which may be NULL, is what
+ * the module calls its path. Fail with IO, NOT_FOUND, REFUSED (not a regular file), TOO_LARGE or
+ * BAD_FORMAT (not an ELF file). */
+PERFMAP_C_API perfmap_status perfmap_module_open(perfmap_module_cache* cache, const char* path,
+                                                 perfmap_module** out, perfmap_error* error);
+PERFMAP_C_API perfmap_status perfmap_module_open_descriptor(perfmap_module_cache* cache, int fd,
+                                                            const char* name, perfmap_module** out,
+                                                            perfmap_error* error);
+PERFMAP_C_API perfmap_status perfmap_module_from_memory(perfmap_module_cache* cache,
+                                                        const void* bytes, size_t size,
+                                                        const char* name, perfmap_module** out,
+                                                        perfmap_error* error);
+/* A module that is in the cache. NOT_FOUND: none has that build-id (its bytes). Opens no file. */
+PERFMAP_C_API perfmap_status perfmap_module_find_build_id(perfmap_module_cache* cache,
+                                                          const void* build_id, size_t size,
+                                                          perfmap_module** out,
+                                                          perfmap_error* error);
+
 /* The ELF file that the process had mapped at the address at that time: what any other process has
  * loaded is used again. `vaddr`, which may be NULL, is the address in the file before relocation.
- * NOT_FOUND: nothing is mapped there, or no file; BAD_FORMAT: no ELF file; UNSUPPORTED: the tracker
- * has no cache; IO or REFUSED as opening says. End it with perfmap_module_end(). */
+ * NOT_FOUND: nothing is mapped there, or the file is gone. UNSUPPORTED: the memory is of no file
+ * with an absolute path ("//anon", "[heap]", a memfd), or the tracker has no cache. REFUSED: not a
+ * regular file, or the file at the path has another inode or build-id than the event. IO, TOO_LARGE
+ * or BAD_FORMAT: as perfmap_module_open(). End it with perfmap_module_end(). */
 PERFMAP_C_API perfmap_status perfmap_tracker_find_elf(perfmap_tracker* tracker, int32_t pid,
                                                       uint64_t address, uint64_t time,
                                                       perfmap_module** out, uint64_t* vaddr,
@@ -301,8 +366,9 @@ PERFMAP_C_API perfmap_status perfmap_module_find_symbol(const perfmap_module* mo
 
 typedef enum perfmap_detail {
   PERFMAP_DETAIL_SYMBOLS = 0,
-  PERFMAP_DETAIL_LINES = 1,  /* and one frame for the place in the source */
-  PERFMAP_DETAIL_INLINES = 2 /* and a frame for each function that was inlined there */
+  PERFMAP_DETAIL_LINES = 1,    /* and one frame for the place in the source */
+  PERFMAP_DETAIL_INLINES = 2,  /* and a frame for each function that was inlined there */
+  PERFMAP_DETAIL_ADDRESSES = 3 /* no names: for perfmap_stacks_options only */
 } perfmap_detail;
 
 typedef enum perfmap_no_name {
@@ -347,13 +413,50 @@ PERFMAP_C_API perfmap_status perfmap_tracker_name(perfmap_tracker* tracker, int3
                                                   uint64_t source_time, int32_t detail,
                                                   perfmap_address_name* out, perfmap_error* error);
 
-/* --- Registers -----------------------------------------------------------------------------------
+/* Names of the kernel's code, for frames with PERFMAP_FRAME_KERNEL, which several threads may use:
+ * `kallsyms` is a copy of /proc/kallsyms; NULL: this machine's, for what was sampled since it has
+ * booted, with the modules that are loaded now. Reads it once: O(n log n), some 20 MB for 200 000
+ * symbols. REFUSED: the addresses are hidden from this user (kernel.kptr_restrict), or were from
+ * the one who made the copy; IO or BAD_FORMAT: it cannot be read, or is something else. */
+PERFMAP_C_API perfmap_status perfmap_kernel_begin(const char* kallsyms, perfmap_kernel** out,
+                                                  perfmap_error* error);
+/* The function at the address, O(log n). `source` is its module, such as "[kernel.kallsyms]" or
+ * "[nf_tables]"; the views live as long as the kernel. kallsyms has no sizes: `size` is 0.
+ * NOT_FOUND: the address is below all functions. */
+PERFMAP_C_API perfmap_status perfmap_kernel_name(const perfmap_kernel* kernel, uint64_t address,
+                                                 perfmap_address_name* out, perfmap_error* error);
+PERFMAP_C_API void perfmap_kernel_end(perfmap_kernel* kernel);
+
+/* --- Machines ------------------------------------------------------------------------------------
+ *
+ * By their e_machine of ELF, on any host. perfmap_machine.is_unwound says whose stacks are unwound.
+ * Registers have their numbers in Linux, arch/.../include/uapi/asm/perf_regs.h, unless they are
+ * said to be DWARF's.
  */
 
-/* What perf_event_attr::sample_regs_user should be for stacks of that machine to be unwound, on
- * whatever host; `machine` is an e_machine of ELF: EM_X86_64, EM_386, EM_AARCH64, EM_ARM. 0 for any
- * other. */
+/* What perf_event_attr::sample_regs_user should be so that stacks of that machine can be unwound,
+ * here or by another program. 0 if perf cannot sample its registers, or it is not known. */
 PERFMAP_C_API uint64_t perfmap_preferred_regs_mask(uint32_t machine);
+
+typedef struct perfmap_machine {
+  size_t struct_size;      /* set by the caller to sizeof(perfmap_machine) */
+  uint32_t machine;        /* EM_... */
+  uint32_t compat;         /* of its 32-bit processes (PERF_SAMPLE_REGS_ABI_32); 0: none */
+  int32_t is_unwound;      /* 0: perfmap_unwind_sample() is UNSUPPORTED */
+  uint32_t register_count; /* of register_mask; 0 if samples of it are not known */
+  uint64_t register_mask;  /* perfmap_preferred_regs_mask() */
+  int32_t sp_register;     /* -1: not known */
+  int32_t pc_register;
+  int32_t sp_dwarf_register;
+} perfmap_machine;
+
+/* NOT_FOUND: not a machine that runs Linux. */
+PERFMAP_C_API perfmap_status perfmap_machine_get(uint32_t machine, perfmap_machine* out);
+/* The machine that uname(2) calls so: "x86_64", "i686", "aarch64". 0: not known. */
+PERFMAP_C_API uint32_t perfmap_machine_from_uname(const char* name);
+/* Which of a sample's registers, from 0, is the one with that number; -1: the mask has no such
+ * register. */
+PERFMAP_C_API int32_t perfmap_register_place(uint64_t register_mask, int32_t number);
 
 /* --- Stacks --------------------------------------------------------------------------------------
  *
@@ -365,7 +468,7 @@ PERFMAP_C_API uint64_t perfmap_preferred_regs_mask(uint32_t machine);
 typedef struct perfmap_unwind_space perfmap_unwind_space;
 
 /* Of the process that had the pid at `time`. Of a living one ask again when it has mapped
- * something, and after perfmap_tracker_refresh_jit(). NOT_FOUND: nobody had it. End it with
+ * something, and after perfmap_tracker_refresh_jit(). NOT_FOUND: no process had it. End it with
  * perfmap_unwind_detach(). */
 PERFMAP_C_API perfmap_status perfmap_unwind_attach(perfmap_tracker* tracker, int32_t pid,
                                                    uint64_t time, perfmap_unwind_space** out,
@@ -376,10 +479,11 @@ PERFMAP_C_API void perfmap_unwind_detach(perfmap_unwind_space* space);
 typedef struct perfmap_unwinder perfmap_unwinder;
 
 typedef struct perfmap_unwinder_options {
-  size_t struct_size;    /* set by the caller to sizeof(perfmap_unwinder_options) */
-  uint32_t most_frames;  /* 0 is 1024 */
-  int32_t scan;          /* not 0: guesses where nothing is known */
-  int32_t jit_cfi_first; /* not 0: for runtimes whose code keeps no frame pointers */
+  size_t struct_size;     /* set by the caller to sizeof(perfmap_unwinder_options) */
+  uint32_t most_frames;   /* 0 is 1024 */
+  int32_t scan;           /* not 0: guesses where nothing is known */
+  int32_t jit_cfi_first;  /* not 0: for runtimes whose code keeps no frame pointers */
+  int32_t with_registers; /* not 0: frames have registers */
 } perfmap_unwinder_options;
 
 /* `options` may be NULL. End it with perfmap_unwinder_end(). */
@@ -389,7 +493,7 @@ PERFMAP_C_API void perfmap_unwinder_end(perfmap_unwinder* unwinder);
 
 typedef struct perfmap_sample {
   size_t struct_size;        /* set by the caller to sizeof(perfmap_sample) */
-  uint32_t machine;          /* e_machine of ELF: EM_X86_64 or EM_AARCH64 */
+  uint32_t machine;          /* e_machine of ELF: EM_X86_64 and so on */
   int32_t is_stack_full;     /* not 0: there was no room for more of the stack */
   uint64_t time;             /* for code of jitdumps: CLOCK_MONOTONIC, or PERFMAP_NOW */
   uint64_t register_mask;    /* bit n: register n of Linux, arch/.../include/uapi/asm/perf_regs.h */
@@ -397,6 +501,13 @@ typedef struct perfmap_sample {
   size_t register_count;
   const void* stack; /* from the stack pointer on */
   size_t stack_size;
+  /* The caller's own order: the DWARF number of each register, negative for one that does not
+   * count; the pc is 16 for x86-64, 32 for aarch64. NULL: register_mask has the order. */
+  const int32_t* dwarf_numbers;
+  /* The kernel's chain (PERF_SAMPLE_CALLCHAIN), with its PERF_CONTEXT_ markers. Frames of the
+   * kernel come first; those of the user count if there are no registers. */
+  const uint64_t* callchain;
+  size_t callchain_size;
 } perfmap_sample;
 
 typedef enum perfmap_frame_source {
@@ -407,8 +518,17 @@ typedef enum perfmap_frame_source {
   PERFMAP_FRAME_JIT_CFI = 4,
   PERFMAP_FRAME_FRAME_POINTER = 5,
   PERFMAP_FRAME_PLT = 6,
-  PERFMAP_FRAME_SCAN = 7 /* a guess */
+  PERFMAP_FRAME_SCAN = 7,      /* a guess */
+  PERFMAP_FRAME_STITCHED = 8,  /* a guess: from another sample of the thread */
+  PERFMAP_FRAME_CALLCHAIN = 9, /* recorded by the kernel, of the user */
+  PERFMAP_FRAME_KERNEL = 10,   /* recorded by the kernel, in the kernel */
+  PERFMAP_FRAME_REPAIRED = 11, /* after wrong rules, a guess */
+  PERFMAP_FRAME_SIGNAL = 12    /* by the registers saved for a signal handler */
 } perfmap_frame_source;
+
+/* The word that `perfmap stacks` prints for a perfmap_frame_source, such as "eh-cfi"; "leaf" for
+ * the initial frame, too. "unknown" for any other number. Static. */
+PERFMAP_C_API const char* perfmap_frame_source_name(int32_t source);
 
 typedef struct perfmap_frame {
   size_t struct_size; /* of the library's struct */
@@ -416,6 +536,11 @@ typedef struct perfmap_frame {
   uint64_t sp;
   int32_t source;    /* a perfmap_frame_source; later releases may know more */
   int32_t is_return; /* not 0: names are those of pc - 1 */
+  /* With perfmap_unwinder_options.with_registers: by DWARF number, bit n of the mask if
+   * registers[n] is known. Of a caller those that its callee has preserved, without the pc. Until
+   * the callback returns; NULL for frames of the kernel. */
+  uint64_t register_mask;
+  const uint64_t* registers;
 } perfmap_frame;
 
 typedef enum perfmap_stack_end {
@@ -424,19 +549,358 @@ typedef enum perfmap_stack_end {
   PERFMAP_STACK_NO_INFO = 2,   /* at code that nothing is known about */
   PERFMAP_STACK_BAD_MEMORY = 3,
   PERFMAP_STACK_LOOP = 4,
-  PERFMAP_STACK_LIMIT = 5
+  PERFMAP_STACK_LIMIT = 5,
+  PERFMAP_STACK_CALLCHAIN = 6, /* at the end of the kernel's chain */
+  PERFMAP_STACK_OTHER = 7      /* at a frame on another stack, which was not copied */
 } perfmap_stack_end;
+
+/* The word for a perfmap_stack_end, such as "truncated"; "unknown" for any other number. Static. */
+PERFMAP_C_API const char* perfmap_stack_end_name(int32_t end);
 
 /* Called for each frame, the leaf first; any answer but 0 ends the frames. */
 typedef int (*perfmap_take_frame)(const perfmap_frame* frame, void* context);
 
 /* `end`, which may be NULL, gets a perfmap_stack_end. Reads nothing but the sample and the files of
- * the code. Fails with INVALID_ARGUMENT for a machine that is not known. */
+ * the code. A frame costs 20 to 60 ns if its code was seen before. Machine 0 is that of the
+ * process's ELF files. UNSUPPORTED: the stacks of the machine, or of the process (of riscv32, or of
+ * big-endian arm or aarch64), are not unwound, or machine 0 is not known; `take` has got the frames
+ * of the call chain, or without one the frame of the pc if its register is known.
+ * INVALID_ARGUMENT: the machine is not one that runs Linux. A sample without registers needs no
+ * machine. */
 PERFMAP_C_API perfmap_status perfmap_unwind_sample(perfmap_unwinder* unwinder,
                                                    const perfmap_unwind_space* space,
                                                    const perfmap_sample* sample,
                                                    perfmap_take_frame take, void* context,
                                                    int32_t* end, perfmap_error* error);
+
+typedef struct perfmap_unwinder_statistics {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_unwinder_statistics) */
+  uint64_t samples;
+  uint64_t frames;
+  uint64_t rules;       /* computed because they were not known yet */
+  const uint64_t* ends; /* stacks by perfmap_stack_end; the views live as long as the unwinder */
+  size_t end_count;
+  const uint64_t* sources; /* frames by perfmap_frame_source */
+  size_t source_count;
+} perfmap_unwinder_statistics;
+
+/* Of all samples so far. */
+PERFMAP_C_API void perfmap_unwinder_get_statistics(const perfmap_unwinder* unwinder,
+                                                   perfmap_unwinder_statistics* out);
+
+/* Completes truncated stacks with frames from other samples of the same thread: a caller with the
+ * same return address at the same place of the stack, shortly before or after, most likely has the
+ * same callers. Holds 48 bytes for each distinct frame of a thread, at most 4 million of them. */
+typedef struct perfmap_stitcher perfmap_stitcher;
+
+typedef struct perfmap_stitcher_options {
+  size_t struct_size;    /* set by the caller to sizeof(perfmap_stitcher_options) */
+  uint64_t max_distance; /* in time to the other sample, nanoseconds; 0 is 5 seconds */
+  uint32_t max_frames;   /* of a stack; 0 is 1024 */
+} perfmap_stitcher_options;
+
+/* `options` may be NULL. End it with perfmap_stitcher_end(). */
+PERFMAP_C_API perfmap_status perfmap_stitcher_begin(const perfmap_stitcher_options* options,
+                                                    perfmap_stitcher** out, perfmap_error* error);
+PERFMAP_C_API void perfmap_stitcher_end(perfmap_stitcher* stitcher);
+/* The frames of a stack, as perfmap_unwind_sample() gave them, and its end. `process` is any number
+ * that is unique to the program, such as pid and generation. O(frames). Fails with INVALID_ARGUMENT
+ * for a source of frames, or an end, that this release does not know. */
+PERFMAP_C_API perfmap_status perfmap_stitcher_learn(perfmap_stitcher* stitcher, uint64_t process,
+                                                    int32_t tid, uint64_t time,
+                                                    const perfmap_frame* frames, size_t count,
+                                                    int32_t end, perfmap_error* error);
+/* Appends PERFMAP_FRAME_STITCHED frames to a stack that is truncated, up to `room` of all its
+ * frames. `end`, which may be NULL, gets how it ends then. */
+PERFMAP_C_API perfmap_status perfmap_stitcher_repair(perfmap_stitcher* stitcher, uint64_t process,
+                                                     int32_t tid, uint64_t time,
+                                                     perfmap_frame* frames, size_t* count,
+                                                     size_t room, int32_t* end,
+                                                     perfmap_error* error);
+/* Stacks before that time are no longer used. */
+PERFMAP_C_API void perfmap_stitcher_forget_before(perfmap_stitcher* stitcher, uint64_t time);
+
+/* --- Recordings ----------------------------------------------------------------------------------
+ *
+ * perf.data files, as `perf record` writes them to a file or a pipe: of either byte order,
+ * compressed, cut off or damaged. Records come in the order of their times.
+ */
+
+typedef struct perfmap_recording perfmap_recording;
+
+/* `path` may lead to a packed file (gzip, xz, zstd); "-" is standard input. Fails with IO,
+ * NOT_FOUND, BAD_FORMAT, UNSUPPORTED (recordings in a directory) or TOO_LARGE. End it with
+ * perfmap_recording_end(). */
+PERFMAP_C_API perfmap_status perfmap_recording_open(const char* path, perfmap_recording** out,
+                                                    perfmap_error* error);
+PERFMAP_C_API void perfmap_recording_end(perfmap_recording* recording);
+
+/* Empty or 0 if the recording does not say. The views live as long as the recording. */
+typedef struct perfmap_recording_facts {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_recording_facts) */
+  int32_t is_pipe;    /* not 0: written to a pipe */
+  int32_t was_killed; /* not 0: the recorder was killed, and facts are missing */
+  int32_t is_swapped; /* not 0: of a machine with the other byte order */
+  uint32_t cpus;      /* online at the time */
+  const char* hostname;
+  size_t hostname_size;
+  const char* os_release;
+  size_t os_release_size;
+  const char* arch; /* for perfmap_machine_from_uname() */
+  size_t arch_size;
+  uint64_t wall_ns; /* the same moment by CLOCK_REALTIME and by the recording's clock */
+  uint64_t clock_ns;
+  uint64_t first_sample; /* times */
+  uint64_t last_sample;
+  size_t event_count; /* may grow while a recording from a pipe is read */
+} perfmap_recording_facts;
+
+PERFMAP_C_API void perfmap_recording_get_facts(const perfmap_recording* recording,
+                                               perfmap_recording_facts* out);
+
+/* Of perf_event_attr. */
+typedef struct perfmap_recorded_event {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_recorded_event) */
+  const char* name;   /* "cpu-clock:u" */
+  size_t name_size;
+  uint32_t type;
+  int32_t is_frequency; /* not 0: `period` is samples a second */
+  uint64_t config;
+  uint64_t period;
+  uint64_t sample_type;
+  uint64_t user_registers; /* mask */
+  uint32_t user_stack;     /* bytes of each copy of the stack */
+  int32_t clock;           /* CLOCK_...; -1: perf's own */
+} perfmap_recorded_event;
+
+/* NOT_FOUND: there are no more. */
+PERFMAP_C_API perfmap_status perfmap_recording_get_event(const perfmap_recording* recording,
+                                                         size_t index, perfmap_recorded_event* out);
+
+typedef struct perfmap_record {
+  size_t struct_size; /* sizeof(perfmap_record) where it was made */
+  uint32_t type;      /* PERF_RECORD_... */
+  uint32_t misc;
+  uint64_t time;   /* of a record without one, that of the records before it */
+  uint64_t offset; /* in the file */
+  uint32_t event;  /* for perfmap_recording_get_event() */
+  int32_t is_swapped;
+  const void* bytes; /* with the 8 bytes of its header */
+  size_t size;
+} perfmap_record;
+
+/* Called for each record, which it borrows; any answer but 0 ends the reading. */
+typedef int (*perfmap_take_record)(const perfmap_record* record, void* context);
+
+/* All records, from the beginning. Passes over damage. Holds two rounds of records (see
+ * PERF_RECORD_FINISHED_ROUND), at most 8 million. */
+PERFMAP_C_API perfmap_status perfmap_recording_read(perfmap_recording* recording,
+                                                    perfmap_take_record take, void* context,
+                                                    perfmap_error* error);
+
+typedef enum perfmap_cpu_mode {
+  PERFMAP_CPU_UNKNOWN = 0,
+  PERFMAP_CPU_KERNEL = 1,
+  PERFMAP_CPU_USER = 2,
+  PERFMAP_CPU_HYPERVISOR = 3,
+  PERFMAP_CPU_GUEST_KERNEL = 4,
+  PERFMAP_CPU_GUEST_USER = 5
+} perfmap_cpu_mode;
+
+typedef struct perfmap_recorded_sample {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_recorded_sample) */
+  uint64_t time;
+  uint64_t ip;
+  int32_t pid;
+  int32_t tid;
+  uint32_t cpu; /* UINT32_MAX: not recorded */
+  uint32_t event;
+  uint64_t period;
+  uint64_t address;  /* PERF_SAMPLE_ADDR */
+  int32_t mode;      /* a perfmap_cpu_mode */
+  uint32_t user_abi; /* PERF_SAMPLE_REGS_ABI_... */
+} perfmap_recorded_sample;
+
+/* Decodes a PERF_RECORD_SAMPLE while the recording is read. `sample`, which may be NULL, is made
+ * ready for perfmap_unwind_sample(), and lives until the next call, or until the record does not:
+ * its machine is 0 if it is not known, its time is the record's, and it has no registers if the
+ * recording has none, or no stack. NOT_FOUND: another kind of record. */
+PERFMAP_C_API perfmap_status perfmap_recording_get_sample(perfmap_recording* recording,
+                                                          const perfmap_record* record,
+                                                          perfmap_recorded_sample* out,
+                                                          perfmap_sample* sample,
+                                                          perfmap_error* error);
+
+/* What a PERF_RECORD_MMAP, MMAP2, COMM, FORK or EXIT says of processes; other records say nothing.
+ * For records of recordings, and for those that a program has read from the kernel itself, with
+ * the time that it knows of. */
+PERFMAP_C_API perfmap_status perfmap_tracker_on_record(perfmap_tracker* tracker,
+                                                       const perfmap_record* record,
+                                                       perfmap_error* error);
+
+/* --- Stacks of recordings ------------------------------------------------------------------------
+ *
+ * What `perfmap stacks` makes of a recording: the stack of each sample, with names. Stacks are
+ * those that perf copied, unwound; else the kernel's callchains.
+ */
+
+typedef struct perfmap_stacks perfmap_stacks;
+
+typedef struct perfmap_stacks_options {
+  size_t struct_size;   /* set by the caller to sizeof(perfmap_stacks_options) */
+  int32_t detail;       /* a perfmap_detail */
+  int32_t mangled;      /* not 0: names as files have them */
+  uint32_t threads;     /* to work with; 0 is 1. The result is the same. */
+  uint32_t most_frames; /* 0 is 1024 */
+  int32_t scan;         /* not 0: guesses where nothing is known */
+  int32_t jit_cfi_first;
+  int32_t stitch;       /* not 0: truncated stacks get frames of other samples */
+  int32_t no_kernel;    /* not 0: without frames of the kernel */
+  int32_t any_owner;    /* not 0: also uses maps and dumps that belong to another user */
+  const char* symfs;    /* directory with the ELF files of processes, by their paths; or NULL */
+  const char* map_dir;  /* directory, or snapshot, with perf maps and jitdumps; or NULL */
+  const char* tmp;      /* NULL is "/tmp" */
+  const char* kallsyms; /* copy of /proc/kallsyms; NULL: the running kernel's, if it is the same */
+  perfmap_module_cache* modules; /* must outlive the stacks; NULL: one of their own */
+  perfmap_open_module open;      /* asked first for each file, from several threads; or NULL */
+  void* open_context;
+  /* Selects samples; of 0 names or numbers, all. */
+  const int32_t* pids;
+  size_t pid_count;
+  const int32_t* tids;
+  size_t tid_count;
+  const char* const* comms; /* of threads */
+  size_t comm_count;
+  const char* const* events; /* "cycles" is "cycles:u", too */
+  size_t event_count;
+  uint64_t from; /* times, both included */
+  uint64_t to;   /* 0: to the end */
+} perfmap_stacks_options;
+
+/* Borrows the recording. `options` may be NULL. Fails with INVALID_ARGUMENT, or, if
+ * the snapshot or the kallsyms cannot be opened, with the reason for that. End it with
+ * perfmap_stacks_end(). */
+PERFMAP_C_API perfmap_status perfmap_stacks_begin(const perfmap_recording* recording,
+                                                  const perfmap_stacks_options* options,
+                                                  perfmap_stacks** out, perfmap_error* error);
+PERFMAP_C_API void perfmap_stacks_end(perfmap_stacks* stacks);
+
+typedef struct perfmap_stack {
+  size_t struct_size; /* of the library's struct */
+  uint64_t time;
+  int32_t pid;
+  int32_t tid;
+  uint32_t cpu; /* UINT32_MAX: not recorded */
+  uint32_t event;
+  uint64_t period;
+  const char* comm; /* of the thread; the views live until the callback returns */
+  size_t comm_size;
+  const char* process_comm;
+  size_t process_comm_size;
+  int32_t end; /* a perfmap_stack_end; later releases may know more */
+  int32_t was_stitched;
+  size_t frame_count; /* for perfmap_stacks_frame() */
+} perfmap_stack;
+
+/* Called for each sample, in the order of their times, on the caller's thread; any answer but 0
+ * ends the reading. */
+typedef int (*perfmap_take_stack)(const perfmap_stack* stack, void* context);
+
+/* Either this or perfmap_stacks_write(), once: then INVALID_ARGUMENT. */
+PERFMAP_C_API perfmap_status perfmap_stacks_read(perfmap_stacks* stacks, perfmap_take_stack take,
+                                                 void* context, perfmap_error* error);
+
+typedef enum perfmap_frame_kind {
+  PERFMAP_KIND_UNKNOWN = 0, /* nothing is mapped there, or a file that cannot be read */
+  PERFMAP_KIND_NATIVE = 1,  /* code of an ELF file */
+  PERFMAP_KIND_INLINED = 2, /* a function that was inlined into the next frame */
+  PERFMAP_KIND_JIT = 3,
+  PERFMAP_KIND_KERNEL = 4
+} perfmap_frame_kind;
+
+typedef struct perfmap_stack_frame {
+  size_t struct_size; /* set by the caller to sizeof(perfmap_stack_frame) */
+  uint64_t ip;        /* a caller's is its return address */
+  const char* name;   /* size 0: not known. These views live as long as the stacks. */
+  size_t name_size;
+  const char* system_name; /* the linker's; for JIT code the runtime's */
+  size_t system_name_size;
+  const char* module; /* path of the ELF file, map or dump; "[kernel.kallsyms]", "//anon" */
+  size_t module_size;
+  const char* file; /* of the source */
+  size_t file_size;
+  uint32_t line; /* 0: not known */
+  uint32_t column;
+  uint64_t offset;   /* from the beginning of the function */
+  uint64_t vaddr;    /* in the ELF file, before relocation */
+  uint32_t place;    /* equal for frames of equal contents, but ip and source */
+  uint32_t function; /* equal for frames of the same function */
+  int32_t kind;      /* a perfmap_frame_kind; later releases may know more */
+  int32_t source;    /* a perfmap_frame_source; later releases may know more */
+  int32_t is_return; /* not 0: names are those of ip - 1 */
+  uint32_t doubts;   /* PERFMAP_DOUBT_ bits */
+} perfmap_stack_frame;
+
+/* A frame of the stack that a perfmap_take_stack has, the leaf first; inlined functions come before
+ * the one that contains them. NOT_FOUND: there are no more. O(1). */
+PERFMAP_C_API perfmap_status perfmap_stacks_frame(const perfmap_stacks* stacks, size_t index,
+                                                  perfmap_stack_frame* out);
+
+typedef struct perfmap_stacks_writing {
+  size_t struct_size;  /* set by the caller to sizeof(perfmap_stacks_writing) */
+  int32_t merge_tiers; /* not 0: one frame for all tiers of a function */
+  int32_t no_marks;    /* not 0: folded without _[k], _[i], _[j] */
+  int32_t with_pid;    /* not 0: folded stacks begin with "comm-PID/TID" */
+} perfmap_stacks_writing;
+
+/* Writes a file as `perfmap stacks --format FORMAT -o PATH` does: "folded", "perf-script",
+ * "speedscope", "firefox", "pprof", "html" or "jsonl". The file changes at once or not at all; "-"
+ * is standard output (descriptor 1). `options` may be NULL. REFUSED: the path is that of the
+ * recording. */
+PERFMAP_C_API perfmap_status perfmap_stacks_write(perfmap_stacks* stacks, const char* format,
+                                                  const char* path,
+                                                  const perfmap_stacks_writing* options,
+                                                  perfmap_error* error);
+
+typedef struct perfmap_stack_counts {
+  size_t struct_size;   /* set by the caller to sizeof(perfmap_stack_counts) */
+  int32_t pid;          /* 0: the sum of all processes */
+  int32_t worst_source; /* the least reliable perfmap_frame_source of its frames */
+  const char* comm;     /* the views live until the stacks are read or ended */
+  size_t comm_size;
+  uint64_t samples;
+  uint64_t frames;
+  uint64_t full_copies; /* samples whose copy of the stack has no room left */
+  uint64_t stitched;    /* stacks */
+  uint64_t not_unwound; /* samples of a machine whose stacks cannot be unwound */
+  uint64_t unnamed;     /* frames */
+  uint64_t unnamed_jit; /* of those, in memory of a runtime */
+  uint64_t doubtful;    /* frames with any PERFMAP_DOUBT_ bit */
+  const uint64_t* ends; /* stacks by perfmap_stack_end */
+  size_t end_count;
+  const uint64_t* sources; /* frames by perfmap_frame_source */
+  size_t source_count;
+} perfmap_stack_counts;
+
+/* Of what was read so far: how many processes had samples. */
+PERFMAP_C_API size_t perfmap_stacks_processes(const perfmap_stacks* stacks);
+/* Of one of them, by pid; `index` perfmap_stacks_processes() is their sum. NOT_FOUND beyond. */
+PERFMAP_C_API perfmap_status perfmap_stacks_get_counts(const perfmap_stacks* stacks, size_t index,
+                                                       perfmap_stack_counts* out);
+
+typedef struct perfmap_stack_losses {
+  size_t struct_size;    /* set by the caller to sizeof(perfmap_stack_losses) */
+  uint64_t filtered;     /* samples that were not selected */
+  uint64_t lost;         /* events that perf reports as lost */
+  uint64_t out_of_order; /* records */
+  uint64_t lost_bytes;   /* of a damaged recording */
+} perfmap_stack_losses;
+
+PERFMAP_C_API void perfmap_stacks_get_losses(const perfmap_stacks* stacks,
+                                             perfmap_stack_losses* out);
+/* Files that could not be used, each once: `out` says why. NOT_FOUND: there are no more. */
+PERFMAP_C_API perfmap_status perfmap_stacks_get_failure(const perfmap_stacks* stacks, size_t index,
+                                                        perfmap_error* out);
 
 #ifdef __cplusplus
 }

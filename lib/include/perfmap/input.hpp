@@ -17,20 +17,55 @@ struct stat;
 
 namespace perfmap {
 
+/// What the first bytes of a stream say about the rest.
+enum class StreamStart : std::uint8_t {
+  accepted,   ///< it is what is wanted
+  undecided,  ///< more of it is needed
+};
+/// Looks at the first bytes of a stream. An error refuses the stream: the rest is not read. Is
+/// called again with more bytes from the beginning, each time about twice as many, while it returns
+/// undecided. May keep what it knows of the bytes before.
+using StreamCheck = std::function<Result<StreamStart>(std::string_view begin)>;
+
 /// Which files to trust when opening. The default is for paths that a user typed: links are
 /// followed, FIFOs and devices are read. Paths that were found need the strict form, because anyone
 /// can write to /tmp, and the reader is often root.
 struct OpenPolicy {
-  bool follow_link = true;    ///< false: a symbolic link as last component is refused
-  bool regular_only = false;  ///< true: FIFOs, devices and sockets are refused, unopened
+  bool follow_link = true;  ///< false: a symbolic link as last component is refused
+  /// true: FIFOs, devices, sockets, and files of procfs, sysfs and other file systems that show the
+  /// kernel's state are refused, unopened
+  bool regular_only = false;
   /// true: too_large for regular files of more than 64 GiB, and for files of more than 1 GiB that
   /// are mostly holes: such a file is slow to read, and costs nothing to create.
   bool bounded = false;
   std::vector<uid_t> owners = {};  ///< if not empty, a file with another owner is refused
+  /// true: a regular file with several names (hard links) is refused. Where the kernel does not
+  /// protect hard links, any user may give a file of another user a name in /tmp.
+  bool one_name = false;
   /// false: no descriptor stays open. For files that are not read line by line.
   bool keep_descriptor = true;
-  /// limit for inputs without a size of their own
+  /// limit for streams, which are inputs without a size of their own
   std::uint64_t max_stream_bytes = std::uint64_t{1} << 30;
+  /// Refuses streams by their first bytes; borrowed while the input is opened. nullptr: any bytes
+  /// are accepted.
+  const StreamCheck* check_start = nullptr;
+};
+
+/// Applies the limits of a policy to a stream while it is read: a device or a pipe may have no end.
+class PERFMAP_API StreamLimits {
+ public:
+  /// A stream that is undecided after so many bytes is refused.
+  static constexpr std::uint64_t kMaxUndecided = std::uint64_t{16} << 20;
+
+  StreamLimits(const OpenPolicy& policy, std::string name);
+  /// Takes all bytes so far; call it after each read. Fails with too_large, or as the check does.
+  Result<void> look_at(std::string_view so_far);
+
+ private:
+  StreamCheck check_;  // empty: accepted
+  std::uint64_t max_bytes_;
+  std::string name_;
+  std::uint64_t next_look_ = 4096;
 };
 
 /// The result of stat(2) for a file; for an input, at the time it was opened.
@@ -55,7 +90,8 @@ enum class Growth : std::uint8_t {
   replaced,  ///< another file, a shorter one, or other bytes: all offsets are invalid
 };
 
-/// The bytes of an input: a regular file is mapped, anything else is read to its end.
+/// The bytes of an input: a regular file is mapped, anything else (a stream) is read to its end, if
+/// its first bytes are accepted.
 ///
 /// The descriptor of a large file stays open until its lines have been read once; only a few files
 /// at a time keep one.

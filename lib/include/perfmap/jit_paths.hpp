@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,37 +9,10 @@
 #include <vector>
 
 #include "perfmap/input.hpp"
+#include "perfmap/jit_format.hpp"
 #include "perfmap/types.hpp"
 
 namespace perfmap {
-
-/// The name of the file in which a runtime names the code of a process. No other place in the
-/// library spells it. N is the process ID in the process's own, innermost namespace.
-struct JitFileName {
-  std::string_view begin;
-  std::string_view end;
-
-  std::string of(std::string_view number) const {
-    return std::string(begin).append(number).append(end);
-  }
-  std::string of(pid_t pid) const { return of(std::to_string(pid)); }
-  /// Whether the last component of a path is such a name, with any N.
-  constexpr bool is_last_of(std::string_view path) const noexcept {
-    const std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-    return name.size() >= begin.size() + end.size() && name.starts_with(begin) &&
-           name.ends_with(end);
-  }
-  /// N in the last component of a path; empty for other names.
-  constexpr std::string_view number_in(std::string_view path) const noexcept {
-    if (!is_last_of(path)) return {};
-    const std::string_view name = path.substr(path.rfind('/') + 1 + begin.size());
-    return name.substr(0, name.size() - end.size());
-  }
-  /// N as a number; nothing if it has other characters than digits, or more than 64 bits.
-  PERFMAP_API std::optional<std::uint64_t> pid_in(std::string_view path) const noexcept;
-};
-inline constexpr JitFileName kMapName{"perf-", ".map"};
-inline constexpr JitFileName kDumpName{"jit-", ".dump"};
 
 /// The directories in which processes, their maps and their dumps are searched. A test, or a
 /// program with an environment variable of its own, sets other directories; the library reads no
@@ -49,24 +23,30 @@ struct Roots {
 };
 
 /// Finds and opens the perf map of a process, also in a container. Tries the innermost pid of
-/// NStgid in /proc/PID/status, below /proc/PID/root/tmp, then perf-PID.map in `roots.tmp`.
+/// NStgid in /proc/PID/status, below /proc/PID/root/tmp; if there is no such file, perf-PID.map in
+/// `roots.tmp`.
 ///
-/// Trusts no file: links are not followed in the last component or out of the process's root, only
-/// regular files are opened, and the owner must be the process's, root or the caller's, unless
-/// `any_owner`. Fails with not_found (the message lists every path tried), refused or io.
+/// Trusts no file: no link is followed in the last component or out of the process's root, and only
+/// regular files are opened, with the rights of the process. They must have one name and belong to
+/// its user, root or the caller, unless `any_owner`. Fails with not_found, refused or io.
 PERFMAP_API Result<Input> find_process_map(pid_t pid, const Roots& roots = {},
                                            bool any_owner = false);
+
+/// The most mapped dumps of one process that are opened. A process maps one dump, and has a few
+/// more of its parents; one with thousands tries to use up our time.
+inline constexpr std::size_t kMaxProcessDumps = 64;
 
 /// The jitdumps of a process.
 struct ProcessDumps {
   std::vector<Input> dumps;    ///< in the order of their mappings
-  std::vector<Error> refused;  ///< files that are not trusted, or cannot be read
+  std::vector<Error> refused;  ///< files that are not trusted, or cannot be read; too many dumps
 };
 
 /// Finds the dumps that the process has mapped, named `jit-N.dump` in any directory: producers map
 /// the first page so that perf records the path. If there is none, tries jit-PID.dump in the
-/// process's /tmp, then in `roots.tmp`. Handles containers and distrusts files like
-/// find_process_map().
+/// process's /tmp, then, unless one was refused, in `roots.tmp`. Handles containers and distrusts
+/// files like find_process_map(). Only the first kMaxProcessDumps are opened; if there are more,
+/// one error of `refused` says how many.
 PERFMAP_API ProcessDumps find_process_dumps(pid_t pid, const Roots& roots = {},
                                             bool any_owner = false);
 

@@ -10,122 +10,12 @@
 
 #include "perfmap/diagnostic.hpp"
 #include "perfmap/input.hpp"
+#include "perfmap/jit_format.hpp"
 #include "perfmap/map.hpp"
 #include "perfmap/output_file.hpp"
 #include "perfmap/types.hpp"
 
 namespace perfmap {
-
-/// The first 40 bytes of a jitdump.
-///
-/// Source: Linux, tools/perf/Documentation/jitdump-specification.txt. `elf_mach`, `pad1` and
-/// `timestamp` are as the producer wrote them and are not reliable: CPython 3.13.0 writes machine
-/// 0, V8 writes 0xDEADBEEF as padding, and both write microseconds of wall-clock time.
-struct JitdumpHeader {
-  static constexpr std::uint32_t kSize = 40;
-  static constexpr std::uint64_t kArchTimestamp = 1;  ///< flags: times are TSC ticks
-  static constexpr std::uint32_t kV8Padding = 0xDEADBEEF;
-
-  std::endian order = std::endian::native;
-  std::uint32_t version = 1;
-  std::uint32_t total_size = kSize;
-  std::uint32_t elf_mach = 0;
-  std::uint32_t pad1 = 0;
-  std::uint32_t pid = 0;
-  std::uint64_t timestamp = 0;
-  std::uint64_t flags = 0;
-
-  friend bool operator==(const JitdumpHeader&, const JitdumpHeader&) = default;
-};
-
-/// A new kind needs a value here and a row in the tables of jitdump.cpp and jitdump_json.cpp.
-enum class JitRecordKind : std::uint32_t { load, move, debug_info, close, unwinding_info };
-inline constexpr std::uint32_t kJitRecordKinds = 5;
-
-/// A record as stored in the file: its prefix, and all of its bytes, including prefix and padding.
-/// Records need not be aligned. Borrowed from the input.
-struct JitRecord {
-  static constexpr std::uint32_t kPrefix = 16;
-
-  std::uint64_t offset = 0;  ///< of the record in the file
-  std::uint64_t time = 0;    ///< CLOCK_MONOTONIC nanoseconds, or ticks; see kArchTimestamp
-  std::string_view bytes;
-  std::uint32_t id = 0;  ///< a JitRecordKind, or an unknown id
-  std::endian order = std::endian::native;
-
-  bool is(JitRecordKind kind) const noexcept { return id == static_cast<std::uint32_t>(kind); }
-  std::uint64_t end() const noexcept { return offset + bytes.size(); }
-};
-
-/// "load", "move", "debug-info", "close", "unwinding-info"; nothing for an unknown id.
-PERFMAP_API std::string_view to_string(JitRecordKind kind) noexcept;
-
-/// Code was loaded at `range`.
-struct LoadRecord {
-  static constexpr std::uint32_t kFixed = 56;
-
-  /// code_addr and code_size; perf and this library use these, not vma. Smaller than code_size if
-  /// that would pass the end of the address space, or if the record has fewer bytes of code.
-  AddressRange range;
-  std::uint32_t pid = 0;
-  std::uint32_t tid = 0;  ///< Erlang writes a truncated pthread id
-  std::uint64_t vma = 0;
-  std::uint64_t code_size = 0;  ///< as written
-  std::uint64_t code_index = 0;
-  std::string_view name;  ///< raw bytes up to the first NUL
-  std::string_view code;  ///< after the name; empty if the producer left it out
-  /// bytes after the code; perf takes the code from the end of the record
-  std::string_view padding;
-};
-
-/// The code with `code_index` moved to another address.
-struct MoveRecord {
-  static constexpr std::uint32_t kFixed = 64;
-
-  std::uint64_t old_address = 0;
-  AddressRange range;  ///< new_code_addr and code_size; Timeline checks them against the LOAD
-  std::uint32_t pid = 0;
-  std::uint32_t tid = 0;
-  std::uint64_t vma = 0;
-  std::uint64_t code_size = 0;  ///< as written
-  std::uint64_t code_index = 0;
-};
-
-/// Source lines of a function whose LOAD comes later.
-struct DebugInfoRecord {
-  static constexpr std::uint32_t kFixed = 32;
-  static constexpr std::uint32_t kSmallestLine = 17;  // address, line, column, an empty name's NUL
-
-  Address code_address = 0;
-  std::uint64_t line_count = 0;  ///< as written
-  std::string_view lines;        ///< `line_count` entries, then padding; see decode_lines()
-};
-
-/// One entry of a DebugInfoRecord: the source line of the code from `address` to the next entry's
-/// address, or to the end of the function.
-struct LineRecord {
-  Address address = 0;  ///< as written; JitDetails corrects it
-  std::int32_t line = 0;
-  std::int32_t column = 0;  ///< "discriminator" in the format; producers put a column there
-  /// if the entry has bytes FF 00 ("as before"), the file of the entry before it
-  std::string_view file;
-  bool file_repeats = false;
-};
-
-/// .eh_frame and .eh_frame_hdr of a function whose LOAD comes later. perf, CPython and V8 write the
-/// frame first; LLVM and the text of the specification write the header first. The bytes decide
-/// which.
-struct UnwindingRecord {
-  static constexpr std::uint32_t kFixed = 40;
-
-  std::uint64_t unwinding_size = 0;
-  std::uint64_t eh_frame_hdr_size = 0;
-  std::uint64_t mapped_size = 0;  ///< 0: not mapped in the process
-  std::string_view eh_frame;
-  std::string_view eh_frame_hdr;
-  bool header_first = false;
-  std::string_view padding;
-};
 
 /// Places in a dump where bytes do not belong to a record.
 struct DumpDamage {
@@ -134,13 +24,6 @@ struct DumpDamage {
   std::uint64_t repeated = 0;  ///< places that only repeat earlier bytes: nothing was lost
   bool is_cut_off = false;     ///< the last of `lost` is an incomplete record at the end
 };
-
-/// The decoded body of a record of that kind; nothing if the record has another kind or is too
-/// short for it. O(name). Borrowed from the input.
-PERFMAP_API std::optional<LoadRecord> decode_load(const JitRecord& record) noexcept;
-PERFMAP_API std::optional<MoveRecord> decode_move(const JitRecord& record) noexcept;
-PERFMAP_API std::optional<DebugInfoRecord> decode_debug_info(const JitRecord& record) noexcept;
-PERFMAP_API std::optional<UnwindingRecord> decode_unwinding(const JitRecord& record) noexcept;
 
 /// The lines of a DEBUG_INFO record; nothing if they pass its end, as some producers write them:
 /// then none of them is reliable. `padding` receives the bytes after them. O(bytes).
@@ -236,13 +119,6 @@ class PERFMAP_API Jitdump {
   std::uint64_t first_record_ = 0;
 };
 
-/// Number of bytes that pad a record of `size` bytes to a multiple of 8. DEBUG_INFO and
-/// UNWINDING_INFO are padded. A LOAD is not, because perf takes its code from the end of the
-/// record.
-constexpr std::uint32_t jitdump_padding(std::uint64_t size) noexcept {
-  return static_cast<std::uint32_t>(-size & 7);
-}
-
 /// The ELF machine number of this host, for JitdumpHeader::elf_mach: 62 on x86-64, 183 on aarch64.
 PERFMAP_API std::uint32_t host_elf_machine() noexcept;
 
@@ -293,12 +169,13 @@ class PERFMAP_API JitdumpEncoder {
 
 /// The bytes of a jitdump that was converted from another format, for Input::from_text().
 struct JitdumpBytes {
-  /// A small input can claim large sizes: a dump with unknown code never exceeds this size.
+  /// A small input can claim large sizes: a dump with unknown code never exceeds this size. The
+  /// size is computed before anything is made.
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
 
   /// perf takes the bytes of a LOAD's code from the end of its record, so unknown code is written
   /// as zeros, at most this many per LOAD.
-  static constexpr std::uint64_t kMaxZeros = std::uint64_t{32} << 20;
+  static constexpr std::uint64_t kMaxZeros = LoadRecord::kMaxZeros;
 
   std::string bytes;
   /// Number of LOADs whose code has a size but unknown bytes.
@@ -328,9 +205,10 @@ PERFMAP_API Result<DumpMergeStats> merge_dumps(std::span<const Jitdump> dumps, O
 
 /// Converts a map to a dump: a LOAD of time 0 for each entry, in the order of the lines, so that
 /// the later entry wins. A map has no code bytes: see JitdumpBytes. `pid` goes into every record.
-/// Fails with too_large if the zeros in place of code would make the dump larger than
-/// JitdumpBytes::kMaxBytes.
+/// Fails with too_large, before it makes anything, if the zeros in place of code would make the
+/// dump larger than `max_bytes`.
 PERFMAP_API Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid,
-                                             Diagnostics& problems);
+                                             Diagnostics& problems,
+                                             std::uint64_t max_bytes = JitdumpBytes::kMaxBytes);
 
 }  // namespace perfmap

@@ -154,9 +154,10 @@ PERFMAP_API void write_timeline_jsonl(const Timeline& timeline, std::uint64_t ti
 PERFMAP_API bool is_dump_json(std::string_view json) noexcept;
 
 /// Converts JSON, in either form, to a jitdump in the byte order that its header names. Fails with
-/// bad_format if something is wrong, or if zeros would make the dump too large; `where` is the end
-/// of the wrong record. Holds the dump in memory.
-PERFMAP_API Result<JitdumpBytes> dump_from_json(std::string_view json);
+/// bad_format if something is wrong, or if zeros would make the dump larger than `max_bytes`,
+/// before they are made; `where` is the end of the wrong record. Holds the dump in memory.
+PERFMAP_API Result<JitdumpBytes> dump_from_json(std::string_view json,
+                                                std::uint64_t max_bytes = JitdumpBytes::kMaxBytes);
 
 /// An ELF file that a process had mapped when its snapshot was taken. The snapshot has no copy of
 /// it.

@@ -43,7 +43,7 @@ struct NameChange {
     moved,     ///< a range with another start or size in the second map
   };
   Kind kind;
-  std::string_view name;
+  std::string_view name;  ///< borrowed for the call
   AddressRange before;
   AddressRange after;
 };

@@ -1,20 +1,69 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 
 #include "perfmap/input.hpp"
 #include "perfmap/types.hpp"
 
 namespace perfmap {
 
+/// The place of a file that is about to be written: its directory, which stays open, and its name
+/// there.
+///
+/// Other users may put links and files into a directory such as /tmp. So in a directory with the
+/// sticky bit that its group or others may write to, a link is followed only if it belongs to us or
+/// to the owner of the directory, and a file, FIFO or device is written under the same condition.
+/// This is the kernel's rule for fs.protected_symlinks, protected_regular and protected_fifos at
+/// level 2; here it holds always, and for each component of the path.
+///
+/// In other directories, too, a link of another user in the place of the file is followed only to a
+/// file of that user: else the owner of a directory could have any file of ours overwritten. One
+/// thread at a time.
+class PERFMAP_API OutputPlace {
+ public:
+  enum class Last : std::uint8_t { followed, kept };
+
+  /// Follows links, also the last one, unless it is `kept`; the target of the last link need not
+  /// exist. Fails with refused for a link that may have been planted, and with not_found or io.
+  /// O(n) for n components and links.
+  static Result<OutputPlace> find(const std::string& path, Last last = Last::followed);
+  OutputPlace(OutputPlace&&) noexcept;
+  OutputPlace& operator=(OutputPlace&&) noexcept;
+  ~OutputPlace();
+
+  /// An O_PATH descriptor, open as long as this object.
+  int directory() const noexcept;
+  /// Of the file in that directory.
+  const std::string& name() const noexcept;
+  /// What the name was when it was found; null if there was no such file.
+  const struct stat* existing() const noexcept;
+  /// Fails with refused if the existing file may have been planted.
+  Result<void> check_existing() const;
+  /// Opens an existing file, FIFO or device for writing, after check_existing().
+  Result<int> open_existing() const;
+  /// A path that leads to the checked file as long as this object lives, whatever is done to its
+  /// directory meanwhile; for a writer that opens a path. Creates a missing file with mode 0600.
+  /// The path as given if there is no /proc.
+  Result<std::string> path_for_appending();
+
+ private:
+  struct State;
+  explicit OutputPlace(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
 /// The output of a command: large writes, and a file that changes all at once or not at all.
 ///
 /// A regular or new file is written under a temporary name in the same directory and renamed by
 /// commit(); without commit() nothing changes. If the path is a symbolic link, its target is
-/// replaced. A device or FIFO is written in place. One thread at a time.
+/// replaced. A device or FIFO is written in place. OutputPlace says which links are followed and
+/// which files are replaced. One thread at a time.
 class PERFMAP_API OutputFile {
  public:
   static Result<OutputFile> replace(const std::string& path);
@@ -56,6 +105,7 @@ class PERFMAP_API OutputFile {
  private:
   OutputFile() = default;
   static Result<OutputFile> replace(const std::string& path, const FileFacts* only);
+  int create(mode_t mode);
   void drain();
   void drain_lines();
   void send(std::string_view bytes);
@@ -68,8 +118,8 @@ class PERFMAP_API OutputFile {
   bool shows_ = false;
   int errno_ = 0;
   std::string name_;
-  std::string final_path_;      // empty: written in place
-  std::string temporary_path_;  // empty while the file has no name, and after commit()
+  std::optional<OutputPlace> place_;  // nothing: written in place
+  std::string temporary_;  // name beside it; empty while the file has none, and after commit()
   std::string buffer_;
   std::size_t used_ = 0;
 };

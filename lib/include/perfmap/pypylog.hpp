@@ -362,6 +362,7 @@ struct LoopDumpOptions {
   std::optional<TimeConversion> conversion = {};
   TickBase base = TickBase::hex;  ///< the base of the ticks; automatic means hex
   bool bare = false;              ///< LOADs only, without code: enough for names
+  std::uint64_t max_bytes = JitdumpBytes::kMaxBytes;
 };
 
 /// The machine code of a log's loops and bridges as a jitdump: a LOAD for each one with addresses

@@ -55,9 +55,15 @@ PERFMAP_API std::string to_lint_jsonl(const std::vector<FileFindings>& files);
 /// byteOffset.
 PERFMAP_API std::string to_sarif(const std::vector<FileFindings>& files, std::string_view version);
 
+/// Bytes in double quotes, as GNU diff and git quote file names: what append_visible() would escape
+/// becomes \NNN in octal, byte by byte, and a quote or backslash gets a backslash. So it is one
+/// line, and every text has its own form. O(bytes).
+PERFMAP_API std::string quoted(std::string_view bytes);
+
 /// The unified diff from `before` to `after`, with three lines of context, for patch(1); empty if
 /// they are equal. Small differences are exact; if the texts differ so much that this would take
-/// long, the part between their common beginning and end is replaced as a whole.
+/// long, the part between their common beginning and end is replaced as a whole. `name` is the
+/// file's in the header: quoted(), if that differs from it in more than the quotes.
 PERFMAP_API std::string unified_diff(std::string_view before, std::string_view after,
                                      std::string_view name);
 

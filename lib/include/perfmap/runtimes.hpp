@@ -225,7 +225,7 @@ struct RuntimeStacks {
   /// there.
   std::string_view own_stack_message = {};
   std::string_view own_stack_calls = {};
-  std::array<std::string_view, 2> own_stack_callers = {};  ///< prefixes of such calls' names
+  std::string_view thread_loop = {};  ///< name of its code that runs on the thread's stack
 
   bool has_own_stacks() const noexcept { return !own_stack_message.empty(); }
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "perfmap/jit_format.hpp"
 #include "perfmap/types.hpp"
 
 namespace perfmap {
@@ -40,21 +41,12 @@ PERFMAP_API std::string counted(std::uint64_t count, std::string_view one,
 PERFMAP_API std::uint64_t scaled_ratio(std::uint64_t part, std::uint64_t whole,
                                        unsigned decimals) noexcept;
 
-/// How names are written to perf maps, so that every reader of the format reads them: each byte
-/// below 0x20, 0x7f, and each byte of invalid UTF-8 becomes \xNN; blanks at the ends are removed; a
-/// name of less than three bytes (perf drops those) is put in brackets: `[a]`, and `[?]` if nothing
-/// is left.
-
-/// Whether a name is written unchanged. O(name), allocates nothing.
-PERFMAP_API bool is_plain_map_name(std::string_view name) noexcept;
-
-/// Appends `name` in this form.
+/// Appends `name` as is_plain_map_name() documents.
 PERFMAP_API void append_escaped_map_name(std::string& out, std::string_view name);
 PERFMAP_API std::string escape_map_name(std::string_view name);
 
 /// The same, truncated to kMaxPortableName bytes between two characters, with `…` added, if it was
 /// longer: some readers refuse the whole map for a line of 4096 bytes.
-inline constexpr std::size_t kMaxPortableName = 4000;
 PERFMAP_API void append_portable_map_name(std::string& out, std::string_view name);
 
 }  // namespace perfmap

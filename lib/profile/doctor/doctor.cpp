@@ -55,7 +55,7 @@ bool has_finding(const Diagnosis& diagnosis, std::string_view id) {
 std::string sudo(const DoctorCase& facts) { return facts.options.reader == 0 ? "" : "sudo "; }
 
 std::string subject_of(const DoctorCase& facts) {
-  return facts.subject.empty() ? std::to_string(facts.view.pid) : facts.subject;
+  return facts.reading.empty() ? std::to_string(facts.view.pid) : facts.reading;
 }
 
 constexpr std::string_view kPlanted = "; somebody may have planted it";
@@ -190,10 +190,10 @@ void add_damage(Diagnosis& diagnosis) {
 void add_misfit(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagnosis) {
   const JitMemory& memory = diagnosis.memory;
   if (memory.regions == 0 || memory.named_bytes != 0) return;
-  const std::string subject = !facts.subject.empty()
-                                  ? "--recording " + facts.subject + " " + shell_word(file.our_path)
-                              : facts.options.is_snapshot ? shell_word(file.our_path)
-                                                          : std::to_string(facts.view.pid);
+  const std::string subject =
+      !facts.recording.empty() ? "--recording " + facts.recording + " " + shell_word(file.our_path)
+      : facts.options.is_snapshot ? shell_word(file.our_path)
+                                  : std::to_string(facts.view.pid);
   const std::string lint = "perfmap lint " + subject;
   const std::string path = visible(file.our_path);
   if (file.entries == 0) {
@@ -353,12 +353,12 @@ void add_log(const DoctorCase& facts, Diagnosis& diagnosis) {
          own_command(facts.view).text());
     return;
   }
-  const bool is_recorded = !facts.subject.empty();
+  const bool is_recorded = !facts.recording.empty();
   const std::string pid = std::to_string(facts.view.pid);
   warn(diagnosis, "no-map", writes_none + "; its log " + visible(log) + std::string(kServes),
        (is_recorded ? "" : "perf record -g -p " + pid + " -- sleep 10 && ") +
            "perfmap stacks --map " + shell_word(log) + " " +
-           (is_recorded ? facts.subject : "perf.data"));
+           (is_recorded ? facts.reading : "perf.data"));
 }
 
 /// How the runtime's set-up can be improved.
@@ -527,7 +527,7 @@ std::string log_of(const DoctorCase& facts) {
 void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
   const LookedFor* const map = used_file(diagnosis, false);
   const LookedFor* const dump = used_file(diagnosis, true);
-  if (facts.subject.empty()) add_damage(diagnosis);
+  if (facts.recording.empty()) add_damage(diagnosis);
   if (facts.has_no_code()) {
     warn(diagnosis, "only-interpreted", std::string(facts.runtime().doctor.only_interprets),
          naming_command(facts, false));

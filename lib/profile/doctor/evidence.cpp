@@ -6,6 +6,7 @@
 #include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <unordered_set>
 
 #include "perfmap/diagnostic.hpp"
 #include "perfmap/jitdump.hpp"
@@ -207,14 +208,19 @@ class FileSearch {
 
   void look_for_dumps() {
     std::vector<std::pair<std::string, bool>> mapped;  // path, and whether it is executable
+    std::unordered_set<std::string_view> left_out;
+    std::string first_left_out;
     for (const Region& region : view_.memory.regions) {
       if (!region.file->is_file() || !kDumpName.pid_in(region.file->name)) continue;
       const auto same = [&](const auto& one) { return one.first == region.file->name; };
       const auto known = std::find_if(mapped.begin(), mapped.end(), same);
       if (known != mapped.end()) {
         known->second = known->second || region.access.execute;
-      } else if (mapped.size() < 64) {
+      } else if (mapped.size() < kMaxProcessDumps) {
         mapped.emplace_back(region.file->name, region.access.execute);
+      } else {
+        if (left_out.empty()) first_left_out = region.file->name;
+        left_out.insert(region.file->name);
       }
     }
     bool is_found = false;
@@ -226,6 +232,17 @@ class FileSearch {
       const Result<FileFacts> b = look(ours);
       const bool same = a && b && a->device == b->device && a->inode == b->inode;
       is_found = try_dump(same ? FilePlace{path, path, path} : theirs, executable) || is_found;
+    }
+    if (!left_out.empty()) {
+      LookedFor rest;
+      rest.is_dump = true;
+      rest.has_marker = true;
+      rest.path = first_left_out;
+      rest.our_path = root + rest.path;
+      rest.fate = FileFate::shadowed;
+      rest.why = concat("the process has mapped ", mapped.size() + left_out.size(),
+                        " jitdumps: only the first ", mapped.size(), " are read");
+      found.looked_for.push_back(std::move(rest));
     }
     const auto name = [](pid_t pid) { return kDumpName.of(pid); };
     if (options_.is_snapshot) {
@@ -262,8 +279,9 @@ class FileSearch {
   }
 
   Result<Input> open(const FilePlace& place) const {
-    if (place.below.empty()) return Input::open(place.our_path, kFoundFile);
-    ProcSource::Seen<Input> seen = process_.open_below_root(place.below, kFoundFile);
+    ProcSource::Seen<Input> seen = place.below.empty()
+                                       ? process_.open_on_host(place.our_path, kFoundFile)
+                                       : process_.open_below_root(place.below, kFoundFile);
     if (!seen) return Failure(std::move(seen.error()));
     if (!*seen) return Failure({Errc::not_found, "the process is gone", 0, {}});
     return **std::move(seen);

@@ -21,8 +21,10 @@ struct DoctorCase {
   bool perf_opens_map = false;
   bool knows_arguments = true;  ///< false: it is unknown how the process was started
   bool is_gone = false;         ///< in a recording: the process has ended
-  std::string subject = {};     ///< the argument of `perfmap doctor`, quoted for a shell; empty:
-                                ///< the pid
+  /// The recording, quoted for a shell; empty: a process is examined.
+  std::string recording = {};
+  /// The same after the options with which it is read: the end of proposed command lines.
+  std::string reading = {};
 
   /// "The JVM", for the start of a sentence.
   std::string title() const;

@@ -83,13 +83,12 @@ class Candidates {
       if (pid != inner && !is_of_another(pid)) below(pid);
     }
   }
-  /// A process has few dumps; thousands of mapped names are an attack on our run time.
+  /// As many as find_process_dumps() opens.
   void look_for_mapped_dumps() {
-    constexpr std::size_t kMax = 64;
     std::unordered_set<const MappedFile*> seen;
     for (const Region& region : subject_.memory->regions()) {
       if (!region.file->is_file() || !kDumpName.pid_in(region.file->name)) continue;
-      if (seen.size() == kMax) return;
+      if (seen.size() == kMaxProcessDumps) return;
       if (seen.insert(region.file.get()).second) {
         add_below_root({{}, region.file->name, true, 0, {}});
       }
@@ -134,18 +133,14 @@ class Candidates {
 void check_readable(const Subject& subject, const Candidate& one, Diagnostics& problems) {
   const OpenPolicy policy{
       .follow_link = false, .regular_only = true, .bounded = true, .keep_descriptor = false};
-  std::optional<Error> error;
-  if (one.below.empty()) {
-    const Result<Input> input = Input::open(one.path, policy);
-    if (!input) error = input.error();
-  } else {
-    const ProcSource::Seen<Input> input = subject.process.open_below_root(one.below, policy);
-    if (!input) error = input.error();
-  }
-  if (!error) return;
+  const ProcSource::Seen<Input> input = one.below.empty()
+                                            ? subject.process.open_on_host(one.path, policy)
+                                            : subject.process.open_below_root(one.below, policy);
+  if (input) return;
+  const Error& error = input.error();
   const Location where = whole_file(one.is_dump);
-  if (error->code == Errc::too_large) problems.add(rule::kHugeFile, where, error->message);
-  if (error->sys_errno == EACCES) problems.add(rule::kUnreadable, where, error->message);
+  if (error.code == Errc::too_large) problems.add(rule::kHugeFile, where, error.message);
+  if (error.sys_errno == EACCES) problems.add(rule::kUnreadable, where, error.message);
 }
 
 bool is_believed(const Subject& subject, const FileFacts& facts) noexcept {
@@ -259,7 +254,7 @@ class ExecutableMemory {
 
  private:
   /// Regions of earlier looks keep their range, which may be unmapped by now.
-  void add(std::span<const Region> regions) {
+  void add(const auto& regions) {
     std::vector<Region> changes;
     std::copy_if(regions.begin(), regions.end(), std::back_inserter(changes),
                  [](const Region& region) { return region.access.execute; });

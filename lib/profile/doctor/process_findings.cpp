@@ -201,7 +201,8 @@ class ProcessAdvice {
     facts_.asked = start_flags(recorded_.found.runtime, recorded_.view);
     facts_.knows_arguments = recorded_.knows_arguments;
     facts_.is_gone = !recorded_.is_alive;
-    facts_.subject = shell_word(recording.context.path);
+    facts_.recording = shell_word(recording.context.path);
+    facts_.reading = arguments_for_reading(recording.context);
     if (!facts_.runtime().maps.log.empty()) find_proposed_log();
     // Nothing else makes the runtime write one.
     const UnwindingDump& dump = facts_.runtime().stacks.dump;
@@ -352,7 +353,7 @@ class ProcessAdvice {
             ? process_title(process_)
             : counts_text(process_title(process_), process_.unnamed_jit, process_.jit_frames);
     report("foreign-owner", Severity::warning, before + ": " + files,
-           "perfmap stacks --any-owner " + facts_.subject);
+           "perfmap stacks --any-owner " + facts_.reading);
     return true;
   }
 
@@ -361,7 +362,7 @@ class ProcessAdvice {
     for (const LookedFor& file : process_.looked_for) {
       if (!file.is_dump || file.has_marker || file.fate != FileFate::shadowed) continue;
       report("no-marker", severity, counts + ": " + visible(file.our_path) + ": " + file.why,
-             "perfmap stacks --jitdump " + shell_word(file.our_path) + " " + facts_.subject);
+             "perfmap stacks --jitdump " + shell_word(file.our_path) + " " + facts_.reading);
       return true;
     }
     return false;
@@ -521,7 +522,7 @@ class ProcessAdvice {
     if (memory.ignored_bytes == 0 || uses(true)) return;
     report("perf-ignores-region", Severity::info,
            process_title(process_) + ": " + ignored_text(memory) + "; perfmap does",
-           "perfmap stacks --format perf-script " + facts_.subject);
+           "perfmap stacks --format perf-script " + facts_.reading);
   }
 
   /// Threads begin in native code: a stack that ends in a runtime's code has lost its callers.

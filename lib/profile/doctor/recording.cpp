@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
+#include <set>
 #include <span>
 
 #include "perfmap/profile/module.hpp"
@@ -97,8 +99,6 @@ class SampleReader {
       process.memory = space;
       process.lineage = tracker_.lineage(sample.pid);
     }
-    constexpr std::uint64_t k32Bit = 1;  // PERF_SAMPLE_REGS_ABI_32
-    process.samples_of_32_bit += sample.user.abi == k32Bit ? 1 : 0;
     if (sample.mode != CpuMode::user) return;
     const Region* const region = space == nullptr ? nullptr : space->find(sample.ip);
     if (region == nullptr || jit_region_kind(*region) != JitRegionKind::likely) return;
@@ -137,9 +137,15 @@ std::vector<pid_t> inherits_from(const RecordedProcess& process) {
     if (&one != own && one.pid != own->pid && !is_known) pids.push_back(one.pid);
     return false;
   };
+  // Most regions have the same origin as their neighbours.
+  constexpr int kMaxWithoutNew = 256;
+  int without_new = 0;
   for (const Region& region : process.memory->regions()) {
-    if (jit_region_kind(region) == JitRegionKind::likely)
-      own->visit(&region, region.range.begin, take);
+    if (jit_region_kind(region) != JitRegionKind::likely) continue;
+    const std::size_t known = pids.size();
+    own->visit(&region, region.range.begin, take);
+    without_new = pids.size() == known ? without_new + 1 : 0;
+    if (without_new == kMaxWithoutNew || pids.size() >= JitLineage::kMaxGenerations) break;
   }
   return pids;
 }
@@ -247,12 +253,7 @@ std::optional<std::size_t> find_program(const std::vector<std::string>& words,
 /// arguments to the others.
 bool is_first_of_program(pid_t pid, const RecordedSamples& samples) {
   const RecordedProcess& process = samples.processes.at(pid);
-  if (process.executed == 0) return false;
-  return std::none_of(samples.processes.begin(), samples.processes.end(), [&](const auto& one) {
-    const RecordedProcess& other = one.second;
-    return other.executed != 0 && other.executed < process.executed &&
-           other.program == process.program;
-  });
+  return process.executed != 0 && process.executed == samples.first_executed.at(process.program);
 }
 
 bool is_assignment(std::string_view word) noexcept {
@@ -296,7 +297,7 @@ std::optional<RecordedView> view_present(pid_t pid, const RecordingContext& cont
   const RecordingDoctorOptions& options = context.options;
   ProcSource::Seen<ProcSource> process = ProcSource::open(pid, options.roots);
   if (!process || !*process) return std::nullopt;
-  Result<ProcessView> view = view_process(**process, options.roots, options.is_snapshot);
+  Result<ProcessView> view = view_process(**process, options.roots, !options.snapshot.empty());
   if (!view) return std::nullopt;
   RecordedView present;
   present.view = *std::move(view);
@@ -315,7 +316,7 @@ std::optional<RecordedView> view_living(pid_t pid, const std::string& comm,
   const std::int64_t start = start_time_ns(*living->process, context.options.roots.proc);
   if (!is_program || start > context.end_ns) return std::nullopt;
   living->found = find_runtime(*living->process, view);
-  living->is_alive = !context.options.is_snapshot;
+  living->is_alive = context.options.snapshot.empty();
   living->knows_arguments = !view.arguments.empty();
   return living;
 }
@@ -416,23 +417,27 @@ std::vector<LookedFor> search_files(const RecordedView& recorded, const UsedFile
                                     const RecordingContext& context, Coverage& coverage) {
   if (!recorded.process) return search_gone(recorded, used, context, coverage);
   const DoctorOptions options{context.options.roots, context.options.reader,
-                              context.options.is_snapshot};
+                              !context.options.snapshot.empty()};
   std::vector<LookedFor> files =
       search_files(*recorded.process, recorded.view, options, coverage).looked_for;
   reconcile(recorded.view.pid, used, context, files);
   return files;
 }
 
-/// Searches for maps and dumps like find_recorded_jit(), and reports the fate of each.
+/// Searches for maps and dumps like find_recorded_jit(), and reports the fate of each. Ancestors in
+/// `without_files` have none, and are not asked again.
 void search_recorded(const RecordedView& recorded, const UsedFiles& used,
-                     const RecordingContext& context, Diagnosis& diagnosis) {
+                     const RecordingContext& context, std::set<pid_t>& without_files,
+                     Diagnosis& diagnosis) {
   Coverage coverage(recorded.view.memory);
   diagnosis.looked_for = search_files(recorded, used, context, coverage);
   constexpr std::size_t kMaxInherited = 64;  // files of ancestors listed per process
   const std::size_t own = diagnosis.looked_for.size();
   const auto search_parent = [&](pid_t pid, const RecordedView& parent) {
-    for (LookedFor& file : search_files(parent, used, context, coverage)) {
-      if (file.fate == FileFate::missing) continue;
+    std::vector<LookedFor> files = search_files(parent, used, context, coverage);
+    std::erase_if(files, [](const LookedFor& file) { return file.fate == FileFate::missing; });
+    if (files.empty()) without_files.insert(pid);
+    for (LookedFor& file : files) {
       if (diagnosis.looked_for.size() - own >= kMaxInherited) return;
       file.inherited_from = pid;
       diagnosis.looked_for.push_back(std::move(file));
@@ -440,7 +445,7 @@ void search_recorded(const RecordedView& recorded, const UsedFiles& used,
   };
   const RecordedProcess& process = context.samples.processes.at(recorded.view.pid);
   for (const pid_t pid : inherits_from(process)) {
-    if (!context.samples.processes.contains(pid)) continue;
+    if (!context.samples.processes.contains(pid) || without_files.contains(pid)) continue;
     search_parent(pid, view_recorded(pid, recorded.view.status.comm, context));
   }
   const auto* const parents = used.parents_of(process);
@@ -465,46 +470,73 @@ std::int64_t end_of(const Recording& recording, const RecordedSamples& samples) 
   return file.is_file ? file.mtime_ns + kTimeSlack : file_clock_ns();
 }
 
+/// The processes to examine: all, or if they have very much memory, those with the most samples. A
+/// fork gives a process all memory of its parent, so that this grows with the square of the
+/// recording.
+std::set<pid_t> busiest_processes(const RecordedSamples& samples,
+                                  const std::vector<StackCounts>& processes) {
+  constexpr std::size_t kMaxRegions = std::size_t{1} << 18;
+  std::vector<const StackCounts*> by_samples;
+  for (const StackCounts& counts : processes) {
+    if (counts.samples != 0 && samples.processes.contains(counts.pid))
+      by_samples.push_back(&counts);
+  }
+  std::ranges::stable_sort(by_samples, std::ranges::greater(), &StackCounts::samples);
+  std::set<pid_t> pids;
+  std::size_t regions = 0;
+  for (const StackCounts* const counts : by_samples) {
+    const auto& memory = samples.processes.at(counts->pid).memory;
+    regions += memory != nullptr ? memory->regions().size() : 0;
+    if (regions > kMaxRegions && !pids.empty()) break;
+    pids.insert(counts->pid);
+  }
+  return pids;
+}
+
 /// Collects what is known about each process, and how it is presented.
 std::map<pid_t, RecordedView> describe_processes(const RecordingContext& context,
                                                  const StackStatistics& statistics,
                                                  StackCounter& counter, const UsedFiles& used,
                                                  RecordingDiagnosis& diagnosis) {
   std::map<pid_t, RecordedView> views;
+  std::set<pid_t> without_files;
+  const std::set<pid_t> examined = busiest_processes(context.samples, statistics.processes);
+  std::size_t others = 0;
   for (const StackCounts& counts : statistics.processes) {
     if (counts.samples == 0) continue;
     RecordedProcessState process = std::move(counter.processes[counts.pid]);
     process.counts = counts;
     process.ended = counter.ended(counts.pid);
-    if (context.samples.processes.contains(counts.pid)) {
+    if (examined.contains(counts.pid)) {
       RecordedView view = view_recorded(counts.pid, counts.comm, context);
       process.runtime = view.found.runtime;
       process.evidence = view.found.evidence;
       Diagnosis live;
-      search_recorded(view, used, context, live);
+      search_recorded(view, used, context, without_files, live);
       process.memory = std::move(live.memory);
       if (process.concerns_jit()) process.looked_for = std::move(live.looked_for);
       const auto* const parents = used.parents_of(context.samples.processes.at(counts.pid));
       process.knows_parents = parents == nullptr || *parents || process.unnamed_jit == 0;
       view.process.reset();  // it holds one or two descriptors for each process
+      view.view.memory = {};
       views.emplace(counts.pid, std::move(view));
+    } else if (context.samples.processes.contains(counts.pid)) {
+      ++others;
     }
     diagnosis.processes.push_back(std::move(process));
+  }
+  if (others != 0) {
+    diagnosis.failures.push_back(
+        {Errc::too_large,
+         concat("did not examine the ", others,
+                " processes with the fewest samples: together they have too many mappings"),
+         0,
+         {}});
   }
   return views;
 }
 
 // Its stacks.
-
-/// Code through which a runtime with its own stacks calls C functions.
-bool calls_c(const FrameFunction& function) noexcept {
-  if (function.kind != FrameKind::jit) return false;
-  return std::ranges::any_of(all_runtimes(), [&](const RuntimeInfo* one) {
-    return std::ranges::any_of(one->stacks.own_stack_callers, [&](std::string_view begin) {
-      return !begin.empty() && function.name.starts_with(begin);
-    });
-  });
-}
 
 /// For a function without a name: whether the recording has neither a file nor code there.
 bool is_unrecorded(const FrameFunction& function) noexcept {
@@ -526,6 +558,11 @@ bool is_stripped(const Module& module) {
 
 }  // namespace
 
+bool begins_fiber(std::string_view function, std::string_view module) noexcept {
+  return function == "make_fcontext" || function == "trampoline_fcontext" ||
+         base_name(module).starts_with("libboost_context");
+}
+
 bool RecordedSamples::is_monotonic() const noexcept {
   return !events.empty() &&
          std::all_of(events.begin(), events.end(),
@@ -539,7 +576,14 @@ RecordedSamples read_samples(
   Recording::Reader reader(recording);
   Diagnostics ignored(1);
   for (auto records = reader.next(ignored); !records.empty(); records = reader.next(ignored)) {
+    samples.found.facts.arch = reader.facts().arch;
     for (const RecordView& record : records) samples.take(record, reader.events());
+  }
+  for (const auto& [pid, process] : samples.found.processes) {
+    if (process.executed == 0) continue;
+    const auto [first, is_new] =
+        samples.found.first_executed.try_emplace(process.program, process.executed);
+    if (!is_new) first->second = std::min(first->second, process.executed);
   }
   samples.found.facts = reader.facts();
   samples.found.events.assign(reader.events().begin(), reader.events().end());
@@ -593,45 +637,53 @@ bool StackCounter::ends_in_jit(const StackSample& sample) const noexcept {
 }
 
 void StackCounter::take_end(const StackSample& sample) {
-  const bool is_bad = sample.end == StackEnd::bad_memory;
-  if (sample.frames.empty() || (!is_bad && sample.end != StackEnd::no_info)) return;
-  const StackFrame& last = sample.frames.back();
-  Ends& ends = ends_[{sample.pid, table_.place(last.place).function}];
-  ++(is_bad ? ends.bad_memory : ends.no_info);
+  if (sample.frames.empty()) return;
+  const std::uint32_t function = table_.place(sample.frames.back().place).function;
+  const FrameFunction& last = table_.function(function);
+  const auto ends = [&]() -> Ends& { return ends_[{sample.pid, function}]; };
+  switch (sample.end) {
+    case StackEnd::no_info: ++ends().no_info; break;
+    case StackEnd::bad_memory: ++ends().bad_memory; break;
+    case StackEnd::other_stack: ++ends().other_stack; return;
+    case StackEnd::root:
+      if (begins_fiber(last.name, last.module)) ++ends().fiber_roots;
+      return;
+    default: return;
+  }
   const auto is_user = [this](const StackFrame& frame) {
     const FrameKind kind = table_.function_of(frame.place).kind;
     return kind != FrameKind::kernel && kind != FrameKind::inlined;
   };
-  if (std::count_if(sample.frames.begin(), sample.frames.end(), is_user) == 1) ++ends.alone;
+  if (std::count_if(sample.frames.begin(), sample.frames.end(), is_user) == 1) ++ends().alone;
 }
 
 std::vector<EndedStacks> StackCounter::ended(pid_t pid) const {
   std::vector<EndedStacks> modules;
   std::vector<std::uint64_t> max;  // of the function that is reported
+  std::map<std::pair<std::string_view, FrameKind>, std::size_t> places;
   for (auto one = ends_.lower_bound({pid, 0}); one != ends_.end() && one->first.first == pid;
        ++one) {
     const FrameFunction& function = table_.function(one->first.second);
-    const auto same = [&](const EndedStacks& other) {
-      return other.module == function.module && other.kind == function.kind;
-    };
-    auto at = std::find_if(modules.begin(), modules.end(), same);
-    if (at == modules.end()) {
-      modules.push_back({std::string(function.module), {}, function.kind, 0, 0, 0, 0});
+    const auto [place, is_new] =
+        places.try_emplace({function.module, function.kind}, modules.size());
+    if (is_new) {
+      modules.push_back({std::string(function.module), {}, function.kind});
       max.push_back(0);
-      at = std::prev(modules.end());
     }
+    EndedStacks* const at = &modules[place->second];
     const Ends& ends = one->second;
     at->no_info += ends.no_info;
     at->bad_memory += ends.bad_memory;
     at->alone += ends.alone;
-    if (calls_c(function)) at->in_calls_of_c += ends.no_info + ends.bad_memory;
-    std::uint64_t& best = max[static_cast<std::size_t>(at - modules.begin())];
-    if (ends.no_info + ends.bad_memory <= best) continue;
-    best = ends.no_info + ends.bad_memory;
+    at->fiber_roots += ends.fiber_roots;
+    at->other_stack += ends.other_stack;
+    std::uint64_t& best = max[place->second];
+    if (ends.all() <= best) continue;
+    best = ends.all();
     at->function = function.name;
   }
   std::stable_sort(modules.begin(), modules.end(), [](const EndedStacks& a, const EndedStacks& b) {
-    return a.count() > b.count();
+    return a.count() + a.other_stack > b.count() + b.other_stack;
   });
   return modules;
 }

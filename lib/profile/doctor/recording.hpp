@@ -44,8 +44,7 @@ struct RecordedProcess {
   /// The number of the exec, among all in the recording, that started its program or its
   /// ancestor's; 0: none was recorded.
   std::uint64_t executed = 0;
-  std::uint64_t samples_of_32_bit = 0;  ///< by the sampled registers
-  std::uint64_t pid_namespace = 0;      ///< inode; 0: not recorded
+  std::uint64_t pid_namespace = 0;  ///< inode; 0: not recorded
   /// It had samples before any record about it, so its mappings are unknown.
   bool began_unseen = false;
 };
@@ -61,6 +60,7 @@ struct RecordedSamples {
   std::vector<Marker> markers;  ///< dumps that processes had mapped
   std::map<pid_t, JitSamples> jit;
   std::map<pid_t, RecordedProcess> processes;
+  std::unordered_map<std::string, std::uint64_t> first_executed;  ///< by program
   RecordingFacts facts;
   std::vector<RecordedEvent> events;
 
@@ -121,6 +121,10 @@ struct RecordingCase {
 inline constexpr std::uint64_t kCallchain = 1U << 5;   // PERF_SAMPLE_CALLCHAIN
 inline constexpr std::uint64_t kUserStack = 1U << 13;  // PERF_SAMPLE_STACK_USER
 
+/// Whether a stack that ends in the function is that of a fiber of Boost.Context, whose assembly is
+/// linked from its library, or into the program.
+bool begins_fiber(std::string_view function, std::string_view module) noexcept;
+
 /// Counts what StackReader does not: frames of runtime code, and where stacks end for lack of
 /// information. Holds 32 bytes for each function that ends stacks of a process.
 class StackCounter {
@@ -143,7 +147,9 @@ class StackCounter {
   void take_end(const StackSample& sample);
 
   struct Ends {
-    std::uint64_t no_info = 0, bad_memory = 0, alone = 0;
+    std::uint64_t no_info = 0, bad_memory = 0, alone = 0, fiber_roots = 0, other_stack = 0;
+
+    std::uint64_t all() const noexcept { return no_info + bad_memory + fiber_roots + other_stack; }
   };
   const FrameTable& table_;
   const std::vector<RecordedEvent>& events_;
@@ -215,6 +221,10 @@ void add_symbol_findings(const RecordingCase& facts, const std::vector<StrippedF
 /// Findings about stacks that end early.
 void add_end_findings(const RecordingCase& facts, const RecordingDiagnosis& diagnosis,
                       RecordingAdvice& advice);
+
+/// The end of a proposed `perfmap stacks` or `perfmap doctor`: the options with which the recording
+/// is read here (--symfs, --map-dir, --any-owner), and its path, quoted for a shell.
+std::string arguments_for_reading(const RecordingContext& context);
 
 /// Less than one percent does not justify a new recording.
 inline bool matters(std::uint64_t part, std::uint64_t whole) noexcept {

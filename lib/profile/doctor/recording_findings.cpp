@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <unistd.h>
 
+#include "base/machines.hpp"
 #include "doctor/recording.hpp"
 #include "stacks/recorded_processes.hpp"
 
@@ -41,7 +43,7 @@ void check_stacks(const RecordingCase& facts, RecordingAdvice& advice) {
              ") are cut where the copy of ", copied, " bytes ends");
   if (size == 0) {
     advice.add("cut-stacks", severity, message,
-               "perfmap stacks --stitch " + shell_word(facts.context.path));
+               "perfmap stacks --stitch " + arguments_for_reading(facts.context));
   } else {
     advice.add_change("cut-stacks", severity, message, [size](RecordCommand& command) {
       command.set_call_graph("dwarf," + std::to_string(size));
@@ -174,7 +176,7 @@ std::string list_of(const std::vector<StrippedFile>& files) {
 std::string ask_servers(const RecordingContext& context) {
   return "DEBUGINFOD_URLS=\"${DEBUGINFOD_URLS:-https://debuginfod.elfutils.org/}\" "
          "perfmap stacks --debuginfod " +
-         shell_word(context.path);
+         arguments_for_reading(context);
 }
 
 std::string install_packages(const RecordingContext& context,
@@ -191,14 +193,29 @@ std::string install_packages(const RecordingContext& context,
 
 // Stacks that end early.
 
+/// As arguments_for_reading(), with that --symfs.
+std::string arguments_with(const std::string& symfs, const RecordingContext& context) {
+  const RecordingDoctorOptions& options = context.options;
+  const std::string& maps = options.snapshot.empty() ? options.map_dir : options.snapshot;
+  std::string text;
+  if (!symfs.empty()) text += "--symfs " + shell_word(symfs) + " ";
+  if (!maps.empty()) text += "--map-dir " + shell_word(maps) + " ";
+  if (options.any_owner) text += "--any-owner ";
+  return text + shell_word(context.path);
+}
+
 /// A command line that fetches the ELF files of a recording's processes from the machine that made
 /// it, and examines the recording with them; empty if it would be too long to paste. It fetches all
 /// files, because --symfs applies to all.
 std::string fetch_command(const RecordingContext& context) {
   constexpr std::size_t kMaxText = 8000;
+  constexpr std::size_t kMaxRegions = std::size_t{1} << 18;  // forks give each process all of them
+  std::size_t regions = 0;
   std::set<std::string> files;
   for (const auto& [pid, process] : context.samples.processes) {
     if (process.memory == nullptr) continue;
+    regions += process.memory->regions().size();
+    if (regions > kMaxRegions) return {};
     for (const Region& region : process.memory->regions()) {
       const bool is_path = region.file->is_file() && region.file->name.starts_with('/');
       if (region.access.execute && is_path) files.insert(region.file->name);
@@ -211,10 +228,11 @@ std::string fetch_command(const RecordingContext& context) {
     if (text.size() > kMaxText) return {};
   }
   const std::string& given = context.options.symfs;
-  const std::string directory = shell_word(given.empty() ? context.path + ".symfs" : given);
+  const std::string fetched = given.empty() ? context.path + ".symfs" : given;
+  const std::string directory = shell_word(fetched);
   return "mkdir -p " + directory + " && ssh " + shell_word(context.samples.facts.hostname) +
          " tar -C / --ignore-failed-read -chf -" + text + " | tar -C " + directory +
-         " -xf - && perfmap doctor --symfs " + directory + " " + shell_word(context.path);
+         " -xf - && perfmap doctor " + arguments_with(fetched, context);
 }
 
 /// Why stacks end in a module, as far as names show.
@@ -235,10 +253,7 @@ constexpr EndCause kEndCauses[] = {
      },
      ", where fibers (boost.context) are switched, in assembly that has no unwinding information"},
     // Its assembly in which a fiber begins.
-    {[](const EndedStacks& ends) {
-       return ends.function == "make_fcontext" || ends.function == "trampoline_fcontext" ||
-              base_name(ends.module).starts_with("libboost_context");
-     },
+    {[](const EndedStacks& ends) { return begins_fiber(ends.function, ends.module); },
      ", where fibers (boost.context) begin: no caller is missing, as the code that resumed the "
      "fiber has another stack. Nothing has to be done",
      false, "fibers", Severity::info},
@@ -266,6 +281,25 @@ constexpr EndCause kEndCauses[] = {
      "switches stacks"},
 };
 
+/// Why callers are on another stack than the one that was copied, by the last function.
+struct OtherStackCause {
+  bool (*is)(std::string_view function);
+  std::string_view why;  ///< goes on after "… end "
+};
+
+/// The first match counts. The kernel follows frame pointers from one stack to the other.
+constexpr OtherStackCause kOtherStackCauses[] = {
+    {[](std::string_view function) {
+       return function.starts_with("runtime.") || function.starts_with("time.");
+     },
+     "where Go's runtime changed from a goroutine's stack to another one, which alone was copied; "
+     "Go keeps frame pointers, by which the kernel walks both (-g)"},
+    {[](std::string_view) { return true; },
+     "in code that was interrupted by a signal handler with a stack of its own (sigaltstack), "
+     "which alone was copied; the kernel walks both (-g) in programs that were compiled with "
+     "-fno-omit-frame-pointer"},
+};
+
 constexpr std::size_t kMaxModules = 8;  // listed by name
 
 /// A module in which stacks of one or more processes end.
@@ -284,10 +318,21 @@ class EndAdvice {
       : recording_(recording), diagnosis_(diagnosis), advice_(advice) {}
 
   void add() {
+    const std::size_t before = diagnosis_.findings.size();
+    add_all();
+    if (diagnosis_.findings.size() == before && all_end_early()) {
+      advice_.add("early-ends", Severity::warning,
+                  of_all(total()) + " end early, for a reason that is not known");
+    }
+  }
+
+ private:
+  void add_all() {
     collect();
-    add_narrow();
+    add_not_unwound();
     add_own_stacks();
     add_own_stack_calls();
+    add_other_stacks();
     add_unseen();
     add_missing();
     std::uint64_t rest = 0;
@@ -306,10 +351,23 @@ class EndAdvice {
                 of_all(rest) + " end early in other files, none of them in 1 %", scan_command());
   }
 
- private:
+  /// Not counting those that end in code of runtimes: these have other findings, or are complete.
+  bool all_end_early() const {
+    const auto& ends = diagnosis_.total.ends;
+    const std::uint64_t early = ends[static_cast<std::size_t>(StackEnd::no_info)] +
+                                ends[static_cast<std::size_t>(StackEnd::bad_memory)];
+    const bool has_jit = std::ranges::any_of(diagnosis_.processes, [](const auto& process) {
+      return std::ranges::any_of(process.ended, [](const EndedStacks& ends_in) {
+        return ends_in.kind == FrameKind::jit && ends_in.count() != 0;
+      });
+    });
+    return total() != 0 && early == total() && !has_jit;
+  }
+
   std::uint64_t total() const noexcept { return diagnosis_.total.samples; }
-  std::string path() const { return shell_word(recording_.context.path); }
-  std::string scan_command() const { return "perfmap stacks --scan " + path(); }
+  std::string scan_command() const {
+    return "perfmap stacks --scan " + arguments_for_reading(recording_.context);
+  }
   std::string of_all(std::uint64_t count) const {
     return concat(count, " of ", total(), " stacks (", percent_text(count, total()), ")");
   }
@@ -325,7 +383,8 @@ class EndAdvice {
   void collect() {
     for (const RecordedProcessState& process : diagnosis_.processes) {
       const bool own = has_own_stacks(process.counts.pid);
-      if (is_narrow(process)) continue;
+      // Its stacks have a separate finding.
+      if (process.counts.not_unwound != 0) continue;
       const bool is_named = process.unnamed_jit == 0;
       for (const EndedStacks& ends : process.ended) {
         if (own) {
@@ -333,14 +392,16 @@ class EndAdvice {
           // Code with names has frame pointers: stacks that end in it are complete, except for
           // those of C functions.
           if (is_named && ends.kind == FrameKind::jit) {
-            own_stack_calls_ += ends.in_calls_of_c;
+            own_stack_calls_ += ends.other_stack;
             continue;
           }
-          own_stack_ends_ += ends.count();
+          own_stack_ends_ += ends.count() + ends.other_stack;
           own_stack_pid_ = process.counts.pid;
           continue;
         }
-        if (ends.kind == FrameKind::jit || ends.kind == FrameKind::kernel) continue;
+        take_other_stack(ends, process.counts.pid);
+        if (ends.kind == FrameKind::jit || ends.kind == FrameKind::kernel || ends.count() == 0)
+          continue;
         const bool is_unseen = ends.kind == FrameKind::unknown && ends.module.empty() &&
                                recording_.context.samples.began_unseen(process.counts.pid);
         is_unseen ? void(unseen_ += ends.count()) : take(ends, process.counts.pid);
@@ -360,43 +421,56 @@ class EndAdvice {
                     "while perf did; record again");
   }
 
-  /// Its stacks have a separate finding.
-  bool is_narrow(const RecordedProcessState& process) const {
-    const RecordedProcess* const one = recording_.context.samples.process(process.counts.pid);
-    return one != nullptr && one->samples_of_32_bit != 0;
+  void take_other_stack(const EndedStacks& ends, pid_t pid) {
+    if (ends.other_stack == 0) return;
+    const auto is_it = [&](const OtherStackCause& one) { return one.is(ends.function); };
+    OtherStacks& found = other_stacks_[std::ranges::find_if(kOtherStackCauses, is_it)];
+    found.pid = found.count == 0 || found.pid == pid ? pid : 0;
+    found.count += ends.other_stack;
+  }
+
+  void add_other_stacks() {
+    for (const auto& [cause, found] : other_stacks_) {
+      if (!matters(found.count, total())) continue;
+      add_frame_pointers(
+          "other-stack", found.count, concat(of_all(found.count), " end ", cause->why),
+          [](RecordCommand& command) { command.set_call_graph(""); }, found.pid);
+    }
   }
 
   void take(const EndedStacks& ends, pid_t pid) {
-    const auto same = [&](const EndedModule& one) {
-      return one.ends.module == ends.module && one.ends.kind == ends.kind;
-    };
-    const auto known = std::find_if(modules_.begin(), modules_.end(), same);
-    if (known == modules_.end()) {
+    const auto [place, is_new] = places_.try_emplace({ends.module, ends.kind}, modules_.size());
+    if (is_new) {
       const auto is_it = [&](const EndCause& one) { return one.is(ends); };
       modules_.push_back({ends, std::ranges::find_if(kEndCauses, is_it), pid});
       return;
     }
+    EndedModule* const known = &modules_[place->second];
     known->ends.no_info += ends.no_info;
     known->ends.bad_memory += ends.bad_memory;
+    known->ends.fiber_roots += ends.fiber_roots;
     known->ends.alone += ends.alone;
     known->pid = known->pid == pid ? pid : 0;
   }
 
-  /// 32-bit code: its registers are those of another machine.
-  void add_narrow() {
+  void add_not_unwound() {
     if (!has_stack_copies(recording_.context.samples)) return;
     std::uint64_t count = 0;
     pid_t pid = 0;
-    for (const auto& [one, process] : recording_.context.samples.processes) {
-      count += process.samples_of_32_bit;
-      if (process.samples_of_32_bit != 0) pid = pid == 0 ? one : -1;
+    for (const RecordedProcessState& process : diagnosis_.processes) {
+      count += process.counts.not_unwound;
+      if (process.counts.not_unwound != 0) pid = pid == 0 ? process.counts.pid : -1;
     }
     if (count == 0) return;
+    const std::string& arch = recording_.context.samples.facts.arch;
+    const MachineInfo* const machine = find_machine(arch);
+    const bool is_known = machine != nullptr && !machine->kernel_walks.empty();
     add_frame_pointers(
         "not-unwound", count,
-        of_all(count) +
-            " are of 32-bit code, which perfmap cannot unwind yet, so they have one frame; the "
-            "kernel walks stacks (-g) of programs that were compiled with -fno-omit-frame-pointer",
+        concat(
+            of_all(count), " are of a machine whose stacks perfmap cannot unwind (",
+            arch.empty() ? "unknown" : visible(arch), "), so they have one frame; the kernel ",
+            is_known ? concat("walks stacks (-g)", machine->kernel_walks) : "may walk them (-g)"),
         [](RecordCommand& command) { command.set_call_graph(""); }, std::max(pid, 0));
   }
 
@@ -487,6 +561,12 @@ class EndAdvice {
   const RecordingDiagnosis& diagnosis_;
   RecordingAdvice& advice_;
   std::vector<EndedModule> modules_;
+  std::map<std::pair<std::string, FrameKind>, std::size_t> places_;  // in modules_, until sorted
+  struct OtherStacks {
+    std::uint64_t count = 0;
+    pid_t pid = 0;  // 0: several
+  };
+  std::map<const OtherStackCause*, OtherStacks> other_stacks_;
   std::uint64_t own_stack_ends_ = 0;
   std::uint64_t own_stack_calls_ = 0;  // in C functions, called from code with names
   std::uint64_t unseen_ = 0;
@@ -525,6 +605,10 @@ void RecordingAdvice::finish() {
                    [](const RecordingFinding& a, const RecordingFinding& b) {
                      return a.finding.severity > b.finding.severity;
                    });
+}
+
+std::string arguments_for_reading(const RecordingContext& context) {
+  return arguments_with(context.options.symfs, context);
 }
 
 std::string process_title(const RecordedProcessState& process) {

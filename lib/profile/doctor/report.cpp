@@ -89,7 +89,9 @@ std::uint64_t ended(const StackCounts& counts, StackEnd end) noexcept {
 std::string early_text(const StackCounts& counts) {
   const std::uint64_t early =
       ended(counts, StackEnd::no_info) + ended(counts, StackEnd::bad_memory);
-  return early == 0 ? "" : std::to_string(early) + " ended early, ";
+  const std::uint64_t other = ended(counts, StackEnd::other_stack);
+  return (early == 0 ? "" : std::to_string(early) + " ended early, ") +
+         (other == 0 ? "" : std::to_string(other) + " ended on another stack, ");
 }
 
 std::string process_text(const RecordedProcessState& process) {
@@ -170,6 +172,7 @@ void write_counts(JsonWriter& json, const StackCounts& counts) {
   json.member("truncated", ended(counts, StackEnd::truncated));
   json.member("no_info", ended(counts, StackEnd::no_info));
   json.member("bad_memory", ended(counts, StackEnd::bad_memory));
+  json.member("other_stack", ended(counts, StackEnd::other_stack));
 }
 
 void write_ended(JsonWriter& json, const EndedStacks& ends) {
@@ -180,6 +183,8 @@ void write_ended(JsonWriter& json, const EndedStacks& ends) {
   json.member("no_info", ends.no_info);
   json.member("bad_memory", ends.bad_memory);
   json.member("alone", ends.alone);
+  json.member("fiber_roots", ends.fiber_roots);
+  json.member("other_stack", ends.other_stack);
   json.end_object();
 }
 

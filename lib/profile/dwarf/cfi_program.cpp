@@ -281,7 +281,10 @@ class CfiMachine {
       row_.cfa = CfiRules::Cfa::expression;
       return take_block(in, row_.cfa_size, row_.cfa_number);
     }
-    if (is_new) row_.cfa = CfiRules::Cfa::register_offset;
+    // gcc's CIEs of RISC-V name the stack pointer only, and count from there.
+    const bool is_first = opcode == DW_CFA_def_cfa_register && row_.cfa == CfiRules::Cfa::unknown &&
+                          section_.target.machine == EM_RISCV;
+    if (is_new || is_first) row_.cfa = CfiRules::Cfa::register_offset;
     if (row_.cfa != CfiRules::Cfa::register_offset) return false;
     if (is_new || opcode == DW_CFA_def_cfa_register) {
       row_.cfa_register =

@@ -33,6 +33,9 @@ struct RegisterRule {
   std::uint32_t size = 0;   ///< of the expression; see CfiRow::expression_of()
   std::int64_t number = 0;  ///< an offset or register; for expressions, where they begin
 
+  bool is_kept() const noexcept {
+    return how == RegisterHow::unspecified || how == RegisterHow::same_value;
+  }
   friend bool operator==(const RegisterRule&, const RegisterRule&) = default;
 };
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <gelf.h>
-#include <libelf.h>
+#include <elf.h>
 #include <set>
 #include <utility>
 
@@ -53,35 +52,19 @@ bool is_wanted(std::string_view name) {
 /// Whether a section belongs to split units; a file may have ordinary sections as well.
 bool is_split(std::string_view name) { return name.ends_with(".dwo") || name == ".debug_cu_index"; }
 
-/// A section as stored. libelf checks it against the file size. Its own decompression is not used,
-/// because it writes into the mapped headers.
-std::string_view stored_bytes(Elf_Scn* section) {
-  const Elf_Data* const data = elf_rawdata(section, nullptr);
-  if (data == nullptr || data->d_buf == nullptr) return {};
-  return {static_cast<const char*>(data->d_buf), data->d_size};
-}
-
 }  // namespace
-
-void DwarfFile::ElfEnd::operator()(Elf* elf) const noexcept { elf_end(elf); }
-
-DwarfFile::DwarfFile(Input input, std::unique_ptr<Elf, ElfEnd> elf)
-    : input_(std::move(input)), elf_(std::move(elf)) {}
 
 Result<std::shared_ptr<const DwarfFile>> DwarfFile::open(
     Input input, DwarfRole role, std::uint64_t max_bytes,
     std::shared_ptr<const DwarfFile> alternate) {
-  elf_version(EV_CURRENT);
-  const std::string_view text = input.text();
-  // libelf takes a non-const pointer, but changes the bytes only on request.
-  std::unique_ptr<Elf, ElfEnd> elf(elf_memory(const_cast<char*>(text.data()), text.size()));
-  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) {
-    return failure(Errc::bad_format, input, "no ELF file");
-  }
-  const std::shared_ptr<DwarfFile> made(new DwarfFile(std::move(input), std::move(elf)));
-  if (auto read = made->read_sections(role, max_bytes); !read)
+  // Not by libelf, which reads the headers more than once: their owner may change them meanwhile.
+  const Result<ElfLayout> layout = read_elf_layout(input.text(), input.name());
+  if (!layout) return Failure(layout.error());
+  const std::shared_ptr<DwarfFile> made(new DwarfFile(std::move(input)));
+  if (auto read = made->read_sections(*layout, role, max_bytes); !read) {
     return Failure(std::move(read.error()));
-  made->read_segments();
+  }
+  made->read_segments(*layout);
   made->read_units();
   if (alternate != nullptr && alternate->build_id_ != made->alternate_build_id_) {
     return failure(Errc::bad_format, made->input_, "the alternate file has another build-id");
@@ -96,7 +79,7 @@ Result<std::shared_ptr<const DwarfFile>> DwarfFile::open(
 
 std::shared_ptr<const DwarfFile> DwarfFile::part_of(std::shared_ptr<const DwarfFile> package,
                                                     const DwarfSections& sections) {
-  const std::shared_ptr<DwarfFile> made(new DwarfFile(package->input_, nullptr));
+  const std::shared_ptr<DwarfFile> made(new DwarfFile(package->input_));
   made->order_ = package->order_;
   made->sections_ = sections;
   made->package_ = std::move(package);
@@ -110,38 +93,28 @@ std::uint64_t DwarfFile::bytes() const noexcept {
          sections_.range_lists.size();
 }
 
-Result<void> DwarfFile::read_sections(DwarfRole role, std::uint64_t max_bytes) {
-  GElf_Ehdr head;
-  std::size_t names = 0;
-  if (gelf_getehdr(elf_.get(), &head) == nullptr || elf_getshdrstrndx(elf_.get(), &names) != 0) {
-    return failure(Errc::bad_format, input_, "damaged ELF headers");
-  }
-  order_ = head.e_ident[EI_DATA] == ELFDATA2MSB ? std::endian::big : std::endian::little;
-  if (head.e_type == ET_REL && role == DwarfRole::linked) {
+Result<void> DwarfFile::read_sections(const ElfLayout& layout, DwarfRole role,
+                                      std::uint64_t max_bytes) {
+  order_ = layout.order;
+  if (layout.type == ET_REL && role == DwarfRole::linked) {
     return failure(Errc::unsupported, input_, "not linked: its DWARF has no addresses yet");
   }
   // Sections may share bytes in the file, and each could expand to the maximum.
   const std::uint64_t max = std::min(max_bytes, max_inflated(input_.text().size()));
   std::uint64_t room = max;
-  for (Elf_Scn* at = elf_nextscn(elf_.get(), nullptr); at != nullptr;
-       at = elf_nextscn(elf_.get(), at)) {
-    GElf_Shdr header;
-    if (gelf_getshdr(at, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
-    const char* const text = elf_strptr(elf_.get(), names, header.sh_name);
-    if (text == nullptr || !is_wanted(text)) continue;
-    if (std::string_view(text).starts_with(".debug_") &&
-        is_split(text) != (role == DwarfRole::split)) {
-      continue;
-    }
-    std::string_view bytes = stored_bytes(at);
-    const bool is_gnu = std::string_view(text).starts_with(".zdebug_");
-    if (is_gnu || (header.sh_flags & SHF_COMPRESSED) != 0) {
-      const bool is_64_bit = head.e_ident[EI_CLASS] == ELFCLASS64;
-      const auto expanded = expand(text, bytes, is_gnu, is_64_bit, room);
+  for (const ElfSectionFacts& section : layout.sections) {
+    if (section.type == SHT_NOBITS) continue;
+    const std::string name(section.name);  // a copy, because the file's bytes may change
+    if (!is_wanted(name)) continue;
+    if (name.starts_with(".debug_") && is_split(name) != (role == DwarfRole::split)) continue;
+    std::string_view bytes = layout.bytes_of(input_.text(), section);
+    const bool is_gnu = name.starts_with(".zdebug_");
+    if (is_gnu || (section.flags & SHF_COMPRESSED) != 0) {
+      const auto expanded = expand(name, bytes, is_gnu, layout.is_64, room);
       if (!expanded) return Failure(expanded.error());
       bytes = *expanded;
     }
-    take_section(text, bytes);
+    take_section(name, bytes);
   }
   return {};
 }
@@ -181,16 +154,13 @@ void DwarfFile::take_section(std::string_view name, std::string_view bytes) {
   }
 }
 
-void DwarfFile::read_segments() {
-  std::size_t count = 0;
-  if (elf_getphdrnum(elf_.get(), &count) != 0) return;
+void DwarfFile::read_segments(const ElfLayout& layout) {
   std::vector<SymbolRanges::RangeOwner> claims;
-  for (std::size_t i = 0; i < std::min<std::size_t>(count, 0xffff); ++i) {
-    GElf_Phdr header;
-    if (gelf_getphdr(elf_.get(), static_cast<int>(i), &header) == nullptr) continue;
-    if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
-    const auto range = AddressRange::clamped(header.p_vaddr, header.p_memsz);
-    if (range.size != 0) claims.push_back({{range.begin, range.end()}, 0});
+  for (const LoadSegment& segment : layout.segments) {
+    const AddressRange range = segment.range;
+    if (segment.is_executable && range.size != 0) {
+      claims.push_back({{range.begin, range.end()}, 0});
+    }
   }
   has_segments_ = !claims.empty();
   executable_ = SymbolRanges(std::move(claims));

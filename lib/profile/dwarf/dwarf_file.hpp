@@ -7,15 +7,15 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dwarf/dies.hpp"
+#include "elf/elf_layout.hpp"
 #include "elf/section_bytes.hpp"
 #include "elf/symbol_ranges.hpp"
 #include "perfmap/input.hpp"
 #include "perfmap/types.hpp"
-
-struct Elf;
 
 namespace perfmap {
 
@@ -71,20 +71,16 @@ class DwarfFile {
   const DwarfFile* alternate() const noexcept { return alternate_.get(); }
 
  private:
-  struct ElfEnd {
-    void operator()(Elf* elf) const noexcept;
-  };
-  DwarfFile(Input input, std::unique_ptr<Elf, ElfEnd> elf);
+  explicit DwarfFile(Input input) : input_(std::move(input)) {}
   /// One section; empty bytes if it cannot be decompressed.
   Result<std::string_view> expand(std::string_view name, std::string_view bytes, bool is_gnu,
                                   bool is_64_bit, std::uint64_t& room);
-  Result<void> read_sections(DwarfRole role, std::uint64_t max_bytes);
+  Result<void> read_sections(const ElfLayout& layout, DwarfRole role, std::uint64_t max_bytes);
   void take_section(std::string_view name, std::string_view bytes);
-  void read_segments();
+  void read_segments(const ElfLayout& layout);
   void read_units();
 
   Input input_;
-  std::unique_ptr<Elf, ElfEnd> elf_;
   std::vector<InflatedSection> inflated_;
   std::endian order_ = std::endian::little;
   DwarfSections sections_;

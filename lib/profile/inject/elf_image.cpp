@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/utf8.hpp"
 #include "inject/elf_writer.hpp"
 #include "inject/image_code.hpp"
 #include "inject/image_dwarf.hpp"
@@ -245,7 +246,8 @@ std::string_view bytes_of(const Jitdump& dump, const ImageFunction& function,
   const auto record = function.has_code ? dump.record_at(function.load) : std::nullopt;
   const auto load = record ? decode_load(*record) : std::nullopt;
   if (!load || load->code.size() < function.range.size) return {};
-  return load->code.substr(piece.begin - function.range.begin, piece.size);
+  const std::uint64_t into = piece.begin - function.range.begin;
+  return first_bytes(without_first(load->code, into), piece.size);
 }
 
 void write_cluster(const Image& image, const ImageCluster& cluster, ElfSink& sink) {

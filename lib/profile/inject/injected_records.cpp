@@ -127,7 +127,7 @@ class Surveyor {
   }
 
   void take(const RecordView& record) {
-    number_ = count_++;
+    ++count_;
     if (!is_kept(record)) return;
     size_ = static_cast<std::uint32_t>(record.bytes.size());
     found.bytes += record.bytes.size();
@@ -144,26 +144,28 @@ class Surveyor {
         found.markers.push_back({event.pid, event.time, std::move(path)});
       }
     } else if (event.range.size != 0 && is_anonymous(event.name)) {
-      found.changes.push_back({number_, event.time, event.pid, size_, event.range});
+      found.changes.push_back({number(), event.time, event.pid, size_, event.range});
     }
   }
   void on_comm(const CommEvent& event) {
     found.processes.on_comm(event);
-    if (event.exec) found.changes.push_back({number_, event.time, event.pid, 0, {}});
+    if (event.exec) found.changes.push_back({number(), event.time, event.pid, 0, {}});
   }
   void on_fork(const ForkEvent& event) {
     found.processes.on_fork(event);
     if (event.pid != event.parent)
-      found.changes.push_back({number_, event.time, event.pid, 0, {}, event.parent});
+      found.changes.push_back({number(), event.time, event.pid, 0, {}, event.parent});
   }
   void on_exit(const ExitEvent& event) { found.processes.on_exit(event); }
 
   RecordingSurvey found;
 
  private:
-  std::uint64_t count_ = 0;
-  std::uint64_t number_ = 0;  ///< of the record in hand
-  std::uint32_t size_ = 0;    ///< its bytes
+  /// Counts from 0.
+  std::uint64_t number() const noexcept { return count_ - 1; }
+
+  std::uint64_t count_ = 0;  ///< of the records, with the one in hand
+  std::uint32_t size_ = 0;   ///< bytes of the one in hand
   std::set<std::pair<pid_t, std::string>> known_;
 };
 

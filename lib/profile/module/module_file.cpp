@@ -3,63 +3,81 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <string_view>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/descriptor.hpp"
+#include "base/found_file.hpp"
+#include "perfmap/process_rights.hpp"
+
 namespace perfmap {
 namespace {
 
-/// An O_PATH descriptor: it identifies a file but cannot read it.
-class Handle {
+/// The directory below which a file is opened. If that is the root of a process, /proc/PID/root,
+/// its files are opened with the rights of the process.
+class ModuleRoot {
  public:
-  explicit Handle(int fd) noexcept : fd_(fd) {}
-  ~Handle() {
-    if (fd_ >= 0) ::close(fd_);
+  explicit ModuleRoot(const std::string& path);
+  bool is_open() const noexcept { return root_.is_open(); }
+  int get() const noexcept { return root_.get(); }
+
+  /// Calls `open`, which returns a Result.
+  template <class Open>
+  auto open_with(const Open& open) const {
+    return process_.is_open() ? open_as_process(process_.get(), open) : open();
   }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  int get() const noexcept { return fd_; }
-  bool is_open() const noexcept { return fd_ >= 0; }
 
  private:
-  int fd_;
+  Descriptor process_;  // not open: `root_` is no process's
+  Descriptor root_;
 };
 
-Handle root_handle(const std::string& root) {
-  return Handle(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+constexpr int kDirectory = O_PATH | O_DIRECTORY | O_CLOEXEC;
+
+ModuleRoot::ModuleRoot(const std::string& path) {
+  constexpr std::string_view kRoot = "/root";
+  if (path.ends_with(kRoot)) {
+    const std::string directory = path.substr(0, path.size() - kRoot.size());
+    process_ = Descriptor(::open(directory.c_str(), kDirectory));
+    if (!is_on_procfs(process_.get())) process_ = Descriptor();
+  }
+  root_ = process_.is_open() ? Descriptor(::openat(process_.get(), "root", kDirectory))
+                             : Descriptor(::open(path.c_str(), kDirectory));
 }
 
 /// Finds the same file as Input::open_below().
-Handle handle_below(const Handle& root, const std::string& path) {
+Descriptor handle_below(const ModuleRoot& root, const std::string& path) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  return Handle(
+  return Descriptor(
       static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how)));
 }
 
 /// False if the file does not exist.
 bool look_at(const std::string& root, const std::string& path, struct stat& status) {
   if (root.empty()) return ::stat(path.c_str(), &status) == 0;
-  const Handle directory = root_handle(root);
+  const ModuleRoot directory(root);
   if (!directory.is_open()) return false;
-  const Handle file = handle_below(directory, path);
-  return file.is_open() && ::fstat(file.get(), &status) == 0;
+  const Result<void> found = directory.open_with([&]() -> Result<void> {
+    const Descriptor file = handle_below(directory, path);
+    if (file.is_open() && ::fstat(file.get(), &status) == 0) return {};
+    return Failure(system_error("cannot find " + path, errno));
+  });
+  return found.has_value();
 }
 
 }  // namespace
 
 Result<Input> open_module_file(const std::string& root, const std::string& path) {
   const OpenPolicy policy{.regular_only = true, .bounded = true, .keep_descriptor = false};
-  struct stat status {};
-  if (look_at(root, path, status) && !S_ISREG(status.st_mode)) {
-    return Failure({Errc::refused, "cannot open " + root + path + ": not a regular file", 0, {}});
-  }
   if (root.empty()) return Input::open(path, policy);
-  const Handle directory = root_handle(root);
+  const ModuleRoot directory(root);
   if (!directory.is_open()) return Failure(system_error("cannot open " + root, errno));
-  return Input::open_below(directory.get(), path, root + path, policy);
+  return directory.open_with(
+      [&] { return Input::open_below(directory.get(), path, root + path, policy); });
 }
 
 std::optional<FileKey> key_of_module_file(const std::string& root, const std::string& path) {

@@ -1,46 +1,24 @@
 #pragma once
 
-#include <map>
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "perfmap/profile/process.hpp"
+#include "process/region_tree.hpp"
 
 namespace perfmap {
 
-/// Whether the offset of a region identifies its content. In anonymous memory of the same kind,
-/// only the address differs.
-inline bool has_offsets(const MappedFile& file) noexcept {
-  switch (file.kind) {
-    case RegionKind::anonymous:
-    case RegionKind::named_anonymous:
-    case RegionKind::heap:
-    case RegionKind::stack: return false;
-    default: return true;
-  }
-}
+// Memory that was executable stays code until it is unmapped or replaced, even if it is not
+// executable at the moment. Runtimes that never map memory as writable and executable remove the
+// execute right from a page while they write to it, and return addresses may still point into that
+// page.
 
-/// Which memory of a program holds code, even if it is not executable at the moment. Runtimes that
-/// never map memory as writable and executable remove the execute right from a page while they
-/// write to it, and return addresses may still point into that page.
-class CodeRanges {
- public:
-  CodeRanges() = default;
-  explicit CodeRanges(const AddressSpace& space);
+/// Applies a change of the memory, including anonymous memory, except where it only removes the
+/// execute right from code. O(log n), plus the regions that it covers.
+void apply_keeping_code(RegionTree& tree, const Region& change);
 
-  /// Applies a change of the memory, including anonymous memory. Appends to `left` the parts of the
-  /// change that count: all but those that only remove the execute right from code. O(log n), plus
-  /// the regions that it covers.
-  void take(const Region& change, std::vector<Region>& left);
-
- private:
-  void add(const Region& region);
-  /// Removes `range` from a region that overlaps it; the rest stays.
-  void cut(const AddressRange& range);
-
-  std::map<Address, Region> pieces_;  // by begin; without overlaps
-};
+/// Whether such a change of data would do nothing, as it covers nothing but code that shows the
+/// same content. O(log n), plus the regions that it covers.
+bool keeps_all_code(const RegionTree& tree, const Region& data);
 
 /// `now` is a later state of the memory of the same program. Returns it with all memory marked
 /// executable that was code `before` and still shows the same content. O(n).

@@ -1,73 +1,18 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "perfmap/input.hpp"
 #include "perfmap/profile/process_tracker.hpp"
-#include "process/jit_lineage.hpp"
 #include "process/proc_text.hpp"
 
 namespace perfmap {
-
-/// Iterative: a chain of a million forks must not become a million recursive calls.
-JitLineage::~JitLineage() {
-  std::shared_ptr<JitLineage> next = std::move(parent);
-  while (next != nullptr && next.use_count() == 1) next = std::move(next->parent);
-}
-
-/// In a recording, mprotect() looks like a new mapping of the same kind, and JITs call it often.
-JitLineage::Origin JitLineage::origin_of(const Region* region, Address address) const {
-  if (parent == nullptr || began_with == nullptr) return Origin::own;
-  const Region* const before = began_with->find(address);
-  // If nothing is known in either, the child has what the parent had.
-  if (before == nullptr || region == nullptr)
-    return before == region ? Origin::inherited : Origin::own;
-  if (before->file != region->file) return Origin::own;
-  return region->mapped_by == id ? Origin::remapped : Origin::inherited;
-}
-
-void JitLineage::visit(const Region* region, Address address, const Ask& ask) const {
-  const Region* shown = region;
-  const JitLineage* one = this;
-  std::uint64_t until = ProcessTracker::kNow;
-  bool was_remapped = false;
-  for (int i = 0; i < kMaxGenerations; ++i) {
-    if (one->asks_own && ask(*one, until, was_remapped)) return;
-    if (one->parent == nullptr) return;
-    if (one->began_with != nullptr) {
-      const Origin origin = one->origin_of(shown, address);
-      if (origin == Origin::own) return;
-      was_remapped = was_remapped || origin == Origin::remapped;
-      shown = one->began_with->find(address);
-    } else {
-      was_remapped = true;  // assumed: the memory at the fork is unknown
-    }
-    until = std::min(until, one->source_since);
-    one = one->parent.get();
-  }
-}
-
-LineageAnswer JitLineage::find(const Region* region, const Query& query) const {
-  LineageAnswer answer;
-  const auto ask = [&](const JitLineage& one, std::uint64_t until, bool was_remapped) {
-    if (one.jit == nullptr) return false;
-    const Resolution resolution = one.jit->find({query.address, std::min(query.time, until)});
-    if (&one == this && !one.jit->empty()) answer.why = resolution.why;
-    if (!resolution.found) return false;
-    answer.found = resolution.found;
-    answer.doubts.add(resolution.found->doubts);
-    if (was_remapped) answer.doubts.add(Doubt::remapped_memory);
-    answer.sources = one.jit;
-    answer.is_inherited = &one != this;
-    return true;
-  };
-  visit(region, query.address, std::cref(ask));
-  return answer;
-}
 
 /// Device and inode.
 using FileId = std::pair<std::uint64_t, std::uint64_t>;
@@ -99,7 +44,7 @@ struct JitSources::State {
   bool look(const ProcSource& process);
   /// Adds the new files that look() found; returns whether there were any.
   bool take_new();
-  bool has(FileId key) const noexcept;
+  std::set<FileId> keys() const;
   JitSource source_of(const Input& input) const;
   JitSource after_former(JitSource made) const;
   void build();
@@ -169,24 +114,28 @@ JitSource JitSources::State::after_former(JitSource made) const {
   return made;
 }
 
-bool JitSources::State::has(FileId key) const noexcept {
-  return std::any_of(sources.begin(), sources.end(),
-                     [key](const JitSource& one) { return key_of(one.input()) == key; });
+std::set<FileId> JitSources::State::keys() const {
+  std::set<FileId> keys;
+  for (const JitSource& one : sources) keys.insert(key_of(one.input()));
+  return keys;
 }
 
 bool JitSources::State::take_new() {
-  bool is_new = false;
+  std::set<FileId> known = keys();
+  std::unordered_set<std::string> new_names;
   for (const Input& input : found_now) {
-    if (has(key_of(input))) continue;
-    // Removes known sources whose path now holds another file.
-    std::erase_if(sources,
-                  [&input](const JitSource& one) { return one.input().name() == input.name(); });
-    sources.push_back(after_former(source_of(input)));
-    is_new = true;
+    if (!known.contains(key_of(input))) new_names.insert(input.name());
+  }
+  // Removes known sources whose path now holds another file.
+  std::erase_if(sources,
+                [&](const JitSource& one) { return new_names.contains(one.input().name()); });
+  known = keys();
+  for (const Input& input : found_now) {
+    if (known.insert(key_of(input)).second) sources.push_back(after_former(source_of(input)));
   }
   found_now.clear();
-  std::erase_if(*opened, [this](const auto& one) { return !has(one.first); });
-  return is_new;
+  std::erase_if(*opened, [&](const auto& one) { return !known.contains(one.first); });
+  return !new_names.empty();
 }
 
 void JitSources::State::build() {

@@ -12,6 +12,9 @@
 #include <sys/sysmacros.h>
 #include <utility>
 
+#include "base/found_file.hpp"
+#include "base/hash.hpp"
+#include "perfmap/process_rights.hpp"
 #include "perfmap/profile/process.hpp"
 #include "process/proc_text.hpp"
 #include "process/safe_open.hpp"
@@ -37,6 +40,11 @@ struct ProcSource::State {
   Seen<std::string> stat() const;
   /// /proc/PID/root.
   Result<Descriptor> root() const;
+  /// Calls `open` with the rights of the process; see ProcessRights. Open its root first.
+  template <class Open>
+  auto as_process(const Open& open) const {
+    return open_as_process(subject(), open);
+  }
   /// Passes to `use` each file that may be the region's, unopened, until one succeeds.
   using UseFound = std::function<Result<void>(const Descriptor& found, const struct stat& status,
                                               const std::string& where)>;
@@ -136,26 +144,36 @@ Result<void> ProcSource::State::find_mapped(const Region& region, const UseFound
     } else if (done = check_same(status, file, same, where); done) {
       done = use(found, status, where);
     }
+    return done;
+  };
+  const auto succeeds = [&reasons](Result<void> done) {
     if (!done) reasons.push_back(std::move(done.error()));
     return done.has_value();
   };
   if (is_procfs) {
+    // With our own rights: what the process has mapped it has read, maybe before it gave up rights.
     const std::string link = "map_files/" + map_file_of(region);
     const Descriptor found(::openat(directory.get(), link.c_str(), O_PATH | O_CLOEXEC));
     // The range may have been mapped to another file between two checks.
     const bool same_name = shows_name(directory.get(), link, file.name);
     const SameFile same = same_name ? SameFile::by_name : SameFile::by_inode;
-    if (attempt(found, same, name + "/" + link)) return {};
+    if (succeeds(attempt(found, same, name + "/" + link))) return {};
   }
   if (const Result<Descriptor> below = root(); below) {
-    const Descriptor found = find_below(below->get(), file.name);
-    if (attempt(found, SameFile::by_inode, name + "/root" + file.name)) return {};
+    const auto open = [&] {
+      const Descriptor found = find_below(below->get(), file.name);
+      return attempt(found, SameFile::by_inode, name + "/root" + file.name);
+    };
+    if (succeeds(as_process(open))) return {};
   } else {
     reasons.push_back(below.error());
   }
   if (is_procfs) {
-    const Descriptor found(::open(file.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (attempt(found, SameFile::by_inode_and_device, file.name)) return {};
+    const auto open = [&] {
+      const Descriptor found(::open(file.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+      return attempt(found, SameFile::by_inode_and_device, file.name);
+    };
+    if (succeeds(as_process(open))) return {};
   }
   return Failure(none_of(file.name, reasons));
 }
@@ -207,11 +225,25 @@ ProcSource::Seen<Input> ProcSource::open_below_root(const std::string& path,
     const Result<Descriptor> below = state_->root();
     if (!below) return Failure(below.error());
     const std::string name = state_->name + "/root" + path;
-    const Descriptor found = find_below(below->get(), path);
-    if (!found.is_open()) return Failure(system_error("cannot open " + name, errno));
-    const Result<Descriptor> fd = open_found(found, name);
+    const Result<Descriptor> fd = state_->as_process([&]() -> Result<Descriptor> {
+      const Descriptor found = find_below(below->get(), path);
+      if (!found.is_open()) return Failure(system_error("cannot open " + name, errno));
+      return open_found(found, name);
+    });
     if (!fd) return Failure(fd.error());
     return Input::from_descriptor(fd->get(), name, policy);
+  });
+}
+
+ProcSource::Seen<Input> ProcSource::open_on_host(const std::string& path,
+                                                 const OpenPolicy& policy) const {
+  return state_->while_alive<Input>([&]() -> Result<Input> {
+    // The directory is ours, and may be closed to the process; what is in it need not be.
+    const Descriptor found(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!found.is_open()) return Failure(system_error("cannot open " + path, errno));
+    const Result<Descriptor> fd = state_->as_process([&] { return open_found(found, path); });
+    if (!fd) return Failure(fd.error());
+    return Input::from_descriptor(fd->get(), path, policy);
   });
 }
 
@@ -219,18 +251,24 @@ ProcSource::Seen<FileFacts> ProcSource::look_below_root(const std::string& path)
   return state_->while_alive<FileFacts>([&]() -> Result<FileFacts> {
     const Result<Descriptor> below = state_->root();
     if (!below) return Failure(below.error());
-    const Descriptor found = find_below(below->get(), path);
-    struct stat status {};
-    if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
-      return Failure(system_error("cannot find " + state_->name + "/root" + path, errno));
-    }
-    return facts_of(status);
+    return state_->as_process([&]() -> Result<FileFacts> {
+      const Descriptor found = find_below(below->get(), path);
+      struct stat status {};
+      if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
+        return Failure(system_error("cannot find " + state_->name + "/root" + path, errno));
+      }
+      return facts_of(status);
+    });
   });
+}
+
+ProcSource::Seen<ProcessRights> ProcSource::rights() const {
+  return state_->while_alive<ProcessRights>(
+      [this] { return ProcessRights::of(state_->subject()); });
 }
 
 namespace {
 
-constexpr std::size_t kMaxMapText = std::size_t{256} << 20;
 constexpr std::size_t kMaxStrings = std::size_t{1} << 20;
 constexpr std::size_t kMaxSmallText = std::size_t{64} << 10;
 constexpr std::uint64_t kMaxMemory = std::uint64_t{64} << 20;
@@ -321,7 +359,7 @@ ProcSource::Seen<ProcessStatus> ProcSource::status() const {
 
 ProcSource::Seen<std::string> ProcSource::text_of(const char* file) const {
   return state_->while_alive<std::string>([&]() -> Result<std::string> {
-    Result<ReadText> read = state_->read(file, kMaxMapText);
+    Result<ReadText> read = state_->read(file, kMaxMapsText);
     if (!read) return Failure(std::move(read.error()));
     return std::move(read->text);
   });
@@ -329,7 +367,7 @@ ProcSource::Seen<std::string> ProcSource::text_of(const char* file) const {
 
 ProcSource::Seen<MemoryMap> ProcSource::memory_map(MappedFiles& files) const {
   return state_->while_alive<MemoryMap>([&]() -> Result<MemoryMap> {
-    const Result<ReadText> read = state_->read("maps", kMaxMapText);
+    const Result<ReadText> read = state_->read("maps", kMaxMapsText);
     if (!read) return Failure(read.error());
     MemoryMap map = parse_memory_map(read->text, files);
     map.was_cut = map.was_cut || read->was_cut;

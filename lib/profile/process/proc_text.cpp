@@ -75,14 +75,6 @@ std::vector<std::string> split_at_nul(std::string_view text) {
   return strings;
 }
 
-std::uint64_t hash_of_bytes(std::string_view bytes) noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : bytes) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-  }
-  return hash;
-}
-
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;

@@ -34,9 +34,6 @@ std::vector<std::int64_t> status_numbers(std::string_view text, std::string_view
 /// Strings that each end with a NUL; text after the last NUL counts as well.
 std::vector<std::string> split_at_nul(std::string_view text);
 
-/// FNV-1a.
-std::uint64_t hash_of_bytes(std::string_view bytes) noexcept;
-
 /// File times and adjusted clocks may be off by this much.
 inline constexpr std::int64_t kTimeSlack = 1'000'000'000;
 

@@ -75,7 +75,11 @@ std::shared_ptr<const Module> open_own_vdso(ModuleCache& cache) {
 /// Searched once.
 class OwnVdso {
  public:
-  Answer open(ModuleCache& cache, std::string_view wanted) {
+  /// Recordings give a 32-bit process the build id of perf's own vdso, which has 64 bits.
+  Answer open(ModuleCache& cache, const Region& region, std::string_view wanted) {
+    const bool is_of_32_bits = region.range.end() <= UINT32_MAX;
+    if (is_of_32_bits && sizeof(void*) > 4)
+      return Failure({Errc::unsupported, "the vdso of 32-bit processes cannot be read", 0, {}});
     std::call_once(once_, [&] { module_ = open_own_vdso(cache); });
     if (module_ != nullptr && !wanted.empty() && module_->build_id() == wanted) return module_;
     return Failure({Errc::unsupported, "the process had the vdso of another kernel", 0, {}});
@@ -120,7 +124,7 @@ ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
     const std::string& path = region.file->name;
     std::string wanted = region.file->build_id;
     if (wanted.empty() && expected) wanted = expected(path);
-    if (region.file->kind == RegionKind::vdso) return vdso->open(cache, wanted);
+    if (region.file->kind == RegionKind::vdso) return vdso->open(cache, region, wanted);
     if (!region.file->is_file()) return no_file();
     if (wanted.empty() && process != nullptr) wanted = own_build_id(region, *process);
     if (!wanted.empty()) {

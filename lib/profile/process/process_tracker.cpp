@@ -19,8 +19,9 @@ namespace perfmap {
 namespace {
 
 /// One program in one process, from its start to exec, exit or reuse of the pid: its memory over
-/// time. Changes are stored in order, and address spaces are built from them on demand. A copy is
-/// kept whenever as many changes have come as there are regions, so that memory is O(changes).
+/// time. Has the present state, and all changes in order, from which earlier states are built on
+/// demand. A state is kept whenever as many changes have come as there are regions, so that memory
+/// is O(changes).
 class Generation {
  public:
   /// `line` is the lineage of the memory that it maps; see pass_from() for exec.
@@ -40,9 +41,6 @@ class Generation {
   std::shared_ptr<const AddressSpace> at(std::uint64_t time);
   /// Discards the memory states before that time.
   void forget_before(std::uint64_t time);
-
-  /// Discards all memory states, for a program that has ended.
-  void forget_memory();
 
   /// After exec the memory stays that of the former program (with lineage `passing`) until
   /// something is mapped: the kernel has already replaced it, but calls recorded meanwhile came
@@ -80,7 +78,9 @@ class Generation {
   };
   const Kept& nearest(std::uint64_t time, std::size_t changes) const noexcept;
   Kept made_of(const Kept& kept, std::size_t changes) const;
-  void add_change(Region region);
+  const RegionTree& present_tree();
+  const std::shared_ptr<const AddressSpace>& present();
+  void set_present(std::shared_ptr<const AddressSpace> space);
   void end_passing(std::uint64_t time);
 
   ProcessInfo info_;
@@ -90,10 +90,12 @@ class Generation {
   bool is_mapped_ = false;  // the program after an exec has mapped memory
   std::vector<Change> changes_;
   std::vector<Kept> kept_;  // never empty
-  Kept last_;               // result of the last query
+  Kept last_;               // result of the last query for an earlier time
   std::uint64_t last_time_;
-  std::optional<CodeRanges> code_;  // current code; created by the first change that may remove
-                                    // some
+  RegionTree now_;                              // after some of the changes
+  std::size_t applied_ = 0;                     // number of these
+  bool is_broken_ = false;                      // memory ran out while now_ was changed
+  std::shared_ptr<const AddressSpace> shared_;  // after all changes, if it was asked for
   std::unordered_set<pid_t> threads_;
 };
 
@@ -107,6 +109,8 @@ Generation::Generation(ProcessInfo info, std::shared_ptr<const AddressSpace> beg
       kept_{{info_.since, 0, std::move(begins_with)}},
       last_(kept_.front()),
       last_time_(info_.since),
+      now_(*last_.space),
+      shared_(last_.space),
       threads_{info_.pid} {}
 
 /// New mappings go into empty memory.
@@ -115,34 +119,54 @@ void Generation::end_passing(std::uint64_t time) {
   is_mapped_ = true;
   passed_at_ = time;
   vdso.reset();
-  code_.reset();
-  kept_.push_back({time, changes_.size(), std::make_shared<AddressSpace>()});
+  set_present(std::make_shared<AddressSpace>());
+  kept_.push_back({time, changes_.size(), shared_});
 }
 
 void Generation::change(std::uint64_t time, Region region) {
   last_time_ = std::max(last_time_, time);
   if (region.file != nullptr) end_passing(last_time_);
   region.mapped_by = line_->id;
-  const bool is_code = region.file != nullptr && region.access.execute;
-  if (!code_ && is_code) return add_change(std::move(region));
-  if (!code_) code_.emplace(*at(ProcessTracker::kNow));
-  std::vector<Region> left;
-  code_->take(region, left);
-  for (Region& part : left) add_change(std::move(part));
-}
-
-void Generation::add_change(Region region) {
+  // Data may only take the right to execute from code, which changes nothing.
+  const bool may_be_nothing = region.file != nullptr && !region.access.execute;
+  if (region.range.size == 0 || (may_be_nothing && keeps_all_code(present_tree(), region))) return;
   changes_.push_back({last_time_, std::move(region)});
-  const Kept& kept = kept_.back();
-  if (changes_.size() - kept.changes < kept.space->regions().size() + kFewChanges) return;
-  kept_.push_back(made_of(kept, changes_.size()));
+  shared_.reset();
+  if (changes_.size() - kept_.back().changes < now_.size() + kFewChanges) return;
+  kept_.push_back({last_time_, changes_.size(), present()});
 }
 
 void Generation::replace(std::uint64_t time, std::shared_ptr<const AddressSpace> space) {
   last_time_ = std::max(last_time_, time);
   end_passing(last_time_);
-  kept_.push_back({last_time_, changes_.size(), std::move(space)});
-  code_.reset();
+  kept_.push_back({last_time_, changes_.size(), space});
+  set_present(std::move(space));
+}
+
+/// Changes are applied when the memory is asked for: most processes of a recording are not.
+const RegionTree& Generation::present_tree() {
+  if (is_broken_) {
+    now_ = RegionTree(*kept_.back().space);
+    applied_ = kept_.back().changes;
+  }
+  is_broken_ = true;  // if memory runs out
+  for (; applied_ < changes_.size(); ++applied_) {
+    apply_keeping_code(now_, changes_[applied_].region);
+  }
+  is_broken_ = false;
+  return now_;
+}
+
+const std::shared_ptr<const AddressSpace>& Generation::present() {
+  if (shared_ == nullptr) shared_ = present_tree().share();
+  return shared_;
+}
+
+void Generation::set_present(std::shared_ptr<const AddressSpace> space) {
+  now_ = RegionTree(*space);
+  applied_ = changes_.size();
+  is_broken_ = false;
+  shared_ = std::move(space);
 }
 
 /// The state from which the fewest changes must be replayed: a kept one, or the last result if that
@@ -159,10 +183,9 @@ const Generation::Kept& Generation::nearest(std::uint64_t time,
 }
 
 Generation::Kept Generation::made_of(const Kept& kept, std::size_t changes) const {
-  std::vector<Region> regions;
-  regions.reserve(changes - kept.changes);
-  for (std::size_t i = kept.changes; i < changes; ++i) regions.push_back(changes_[i].region);
-  return {changes_[changes - 1].time, changes, AddressSpace::changed(kept.space, regions)};
+  RegionTree tree(*kept.space);
+  for (std::size_t i = kept.changes; i < changes; ++i) apply_keeping_code(tree, changes_[i].region);
+  return {changes_[changes - 1].time, changes, tree.share()};
 }
 
 std::shared_ptr<const AddressSpace> Generation::at(std::uint64_t time) {
@@ -170,6 +193,7 @@ std::shared_ptr<const AddressSpace> Generation::at(std::uint64_t time) {
       changes_.begin(), changes_.end(), time,
       [](std::uint64_t asked, const Change& change) { return asked < change.time; });
   const auto changes = static_cast<std::size_t>(next - changes_.begin());
+  if (changes == changes_.size() && time >= kept_.back().time) return present();
   const Kept& kept = nearest(time, changes);
   if (kept.changes >= changes) return kept.space;
   last_ = made_of(kept, changes);
@@ -179,26 +203,18 @@ std::shared_ptr<const AddressSpace> Generation::at(std::uint64_t time) {
 void Generation::forget_before(std::uint64_t time) {
   if (time <= kept_.front().time) return;
   const std::shared_ptr<const AddressSpace> space = at(time);
+  present_tree();
   const auto changed_later = std::upper_bound(
       changes_.begin(), changes_.end(), time,
       [](std::uint64_t asked, const Change& change) { return asked < change.time; });
   const auto forgotten = static_cast<std::size_t>(changed_later - changes_.begin());
   changes_.erase(changes_.begin(), changed_later);
+  applied_ = changes_.size();
   std::erase_if(kept_, [time](const Kept& kept) { return kept.time <= time; });
   for (Kept& kept : kept_) kept.changes -= forgotten;
   kept_.insert(kept_.begin(), {std::min(time, last_time_), 0, space});
   if (is_mapped_ && passed_at_ <= time) passing_.reset();
   last_ = kept_.front();
-}
-
-void Generation::forget_memory() {
-  changes_ = {};
-  kept_ = {{info_.since, 0, std::make_shared<AddressSpace>()}};
-  last_ = kept_.front();
-  code_.reset();
-  passing_.reset();
-  // Children keep the old lineage.
-  line_ = std::make_shared<JitLineage>();
 }
 
 }  // namespace
@@ -225,6 +241,7 @@ struct ProcessTracker::State {
     Result<std::shared_ptr<const Module>> module;
     pid_t asked_by = 0;
     std::uint32_t asked_by_generation = 0;
+    bool had_process = false;  // it was alive then
   };
   void forget_dead_modules();
   std::shared_ptr<JitSources> former_jit(pid_t pid) const;
@@ -237,6 +254,9 @@ struct ProcessTracker::State {
   std::unordered_map<const MappedFile*, OpenedModule> modules;
   std::size_t modules_cleaned_at = 64;
   std::uint32_t lineages = 0;
+  /// The highest generation of the processes that were forgotten: a pid that comes again gets a
+  /// higher one.
+  std::uint32_t forgotten = 0;
 };
 
 Generation* ProcessTracker::State::living(pid_t pid) noexcept {
@@ -272,11 +292,12 @@ Generation& ProcessTracker::State::begin(pid_t pid, std::uint64_t time, ProcessB
   info.began = how;
   info.until = kNow;
   info.since = time;
+  info.generation = forgotten;
   if (!all.empty()) {
     end(pid, time);
     const ProcessInfo& last = all.back()->info();
     info.since = std::max(time, last.until);
-    info.generation = last.generation;
+    info.generation = std::max(forgotten, last.generation);
   }
   ++info.generation;
   auto line = std::make_shared<JitLineage>();
@@ -359,17 +380,16 @@ std::shared_ptr<const AddressSpace> ProcessTracker::at(pid_t pid, std::uint64_t 
 }
 
 void ProcessTracker::forget_before(std::uint64_t time) {
-  for (auto& [pid, all] : state_->processes) {
-    // The last one stays, because the number of the next one must differ.
-    Generation* const last = all.back().get();
-    std::erase_if(all, [last, time](const auto& one) {
-      return one.get() != last && one->info().until < time;
+  for (auto at = state_->processes.begin(); at != state_->processes.end();) {
+    auto& all = at->second;
+    std::erase_if(all, [&](const auto& one) {
+      const ProcessInfo& info = one->info();
+      if (info.until >= time) return false;
+      state_->forgotten = std::max(state_->forgotten, info.generation);
+      return true;
     });
-    if (last->info().until < time) {
-      last->forget_memory();
-    } else {
-      for (const auto& one : all) one->forget_before(time);
-    }
+    for (const auto& one : all) one->forget_before(time);
+    at = all.empty() ? state_->processes.erase(at) : std::next(at);
   }
   state_->forget_dead_modules();
 }
@@ -535,13 +555,18 @@ Result<std::shared_ptr<const Module>> ProcessTracker::module_of(pid_t pid, const
     return Failure({Errc::unsupported, "nothing opens modules here", 0, {}});
   }
   Generation* const known = state.living(pid);
+  std::optional<ProcSource> process;
+  const auto look = [&] {
+    if (known != nullptr) process = open_known(*known, state.options.roots);
+  };
   const auto open = [&] {
-    const std::optional<ProcSource> process =
-        known != nullptr ? open_known(*known, state.options.roots) : std::nullopt;
     return state.options.open_module(region, process ? &*process : nullptr);
   };
   if (known != nullptr && region.file->kind == RegionKind::vdso) {
-    if (!known->vdso) known->vdso = open();
+    if (!known->vdso) {
+      look();
+      known->vdso = open();
+    }
     return *known->vdso;
   }
   const std::uint32_t generation = known != nullptr ? known->info().generation : 0;
@@ -550,11 +575,17 @@ Result<std::shared_ptr<const Module>> ProcessTracker::module_of(pid_t pid, const
     const State::OpenedModule& one = opened->second;
     const bool asked_before = one.asked_by == pid && one.asked_by_generation == generation;
     if (one.module || asked_before) return one.module;
+    look();
+    // Without a process, all programs get the same answer.
+    if (!process && !one.had_process) return one.module;
+  } else {
+    look();
   }
   auto module = open();
   if (state.modules.size() >= state.modules_cleaned_at) state.forget_dead_modules();
-  state.modules.insert_or_assign(region.file.get(),
-                                 State::OpenedModule{region.file, module, pid, generation});
+  state.modules.insert_or_assign(
+      region.file.get(),
+      State::OpenedModule{region.file, module, pid, generation, process.has_value()});
   return module;
 }
 

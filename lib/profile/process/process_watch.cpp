@@ -249,6 +249,17 @@ std::optional<FoundFiles> find_files(const ProcSource& process, const WatchOptio
   return found;
 }
 
+/// With the rights that the process had when the file was found.
+Result<Input> reopen_in(const Descriptor& directory, const std::string& file,
+                        const std::string& name, const OpenPolicy& policy,
+                        const ProcessRights& rights) {
+  const Descriptor found(::openat(directory.get(), file.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!found.is_open()) return Failure(system_error("cannot open " + name, errno));
+  const Result<Descriptor> fd = rights.with([&] { return open_found(found, name); });
+  if (!fd) return Failure(fd.error());
+  return Input::from_descriptor(fd->get(), name, policy);
+}
+
 Descriptor open_root(pid_t pid, const Roots& roots) {
   const std::string path = roots.proc + "/" + std::to_string(pid) + "/root";
   return Descriptor(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -265,6 +276,8 @@ struct ProcessWatch::State {
   void take(Input input, pid_t of, const Visit& visit);
   void refuse(const std::string& why, const Visit& visit);
   void look_for_exec(const Visit& visit);
+  /// The rights of the process or of a parent; nothing if it has ended.
+  std::optional<ProcessRights> rights_of(pid_t of) const;
   /// Makes refresh() reopen the file in the same place, even after the process has ended.
   void follow(Input& input, pid_t of) const;
 
@@ -286,7 +299,20 @@ void ProcessWatch::State::open() {
   if (const auto id = process.image_id(); id && *id) image = **id;
 }
 
+std::optional<ProcessRights> ProcessWatch::State::rights_of(pid_t of) const {
+  if (of == process.pid()) {
+    const auto rights = process.rights();
+    return rights ? *rights : std::nullopt;
+  }
+  const auto parent = ProcSource::open(of, options.roots);
+  if (!parent || !*parent) return std::nullopt;
+  const auto rights = (*parent)->rights();
+  return rights ? *rights : std::nullopt;
+}
+
 void ProcessWatch::State::follow(Input& input, pid_t of) const {
+  const std::optional<ProcessRights> rights = rights_of(of);
+  if (!rights) return;  // it has ended: what was read is all that is known to be its own
   const FileFacts& facts = input.facts();
   OpenPolicy policy{.follow_link = false, .regular_only = true, .bounded = true};
   // The owner found by the search: the process may have ended by now and cannot be asked.
@@ -300,9 +326,8 @@ void ProcessWatch::State::follow(Input& input, pid_t of) const {
   const std::string file = path.substr(above.size());
   // Keeps the directory open, not the root: mounts below the root may vanish with the process.
   const auto in = [&](Descriptor directory) {
-    return [held = std::make_shared<Descriptor>(std::move(directory)), file, name, policy] {
-      return Input::open_below(held->get(), file, name, policy);
-    };
+    return [held = std::make_shared<Descriptor>(std::move(directory)), file, name, policy,
+            rights = *rights] { return reopen_in(*held, file, name, policy, rights); };
   };
   // A child may have changed its root since the fork.
   const Descriptor parents_root = of == process.pid() ? Descriptor() : open_root(of, options.roots);

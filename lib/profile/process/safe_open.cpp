@@ -3,41 +3,27 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <string_view>
-#include <sys/statfs.h>
 #include <sys/syscall.h>
 
 namespace perfmap {
 namespace {
 
-constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 constexpr std::size_t kBlock = std::size_t{16} << 10;
-
-Failure refused(const std::string& name, const char* why) {
-  return Failure({Errc::refused, "cannot open " + name + ": " + why, 0, {}});
-}
-
-/// The magic number of its file system: 32 bits, although the field may be wider.
-std::uint32_t file_system_of(int fd) noexcept {
-  struct statfs about {};
-  return ::fstatfs(fd, &about) == 0 ? static_cast<std::uint32_t>(about.f_type) : 0;
-}
 
 }  // namespace
 
 Result<ReadText> read_text_at(int directory, const char* file, const std::string& name,
                               std::size_t max) {
-  const Descriptor fd(::openat(directory, file, kReadFlags | O_NOFOLLOW));
-  if (!fd.is_open() && errno == ELOOP) return refused(name, "it is a symbolic link");
+  const Descriptor fd(::openat(directory, file, kReadFound | O_NOFOLLOW));
+  if (!fd.is_open() && errno == ELOOP) return refused_to_open(name, "it is a symbolic link");
   struct stat status {};
   if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) {
     return Failure(system_error("cannot open " + name, errno));
   }
-  if (!S_ISREG(status.st_mode)) return refused(name, "not a regular file");
+  if (!S_ISREG(status.st_mode)) return refused_to_open(name, "not a regular file");
   ReadText read;
   std::array<char, kBlock> block;
   for (;;) {
@@ -50,15 +36,6 @@ Result<ReadText> read_text_at(int directory, const char* file, const std::string
     read.was_cut = static_cast<std::size_t>(got) > room;
     if (read.was_cut) return read;
   }
-}
-
-bool is_on_procfs(int fd) noexcept { return file_system_of(fd) == PROC_SUPER_MAGIC; }
-
-bool is_on_kernel_file_system(int fd) noexcept {
-  constexpr std::array<std::uint32_t, 9> kKernels = {
-      PROC_SUPER_MAGIC, SYSFS_MAGIC,        DEBUGFS_MAGIC,       TRACEFS_MAGIC, SECURITYFS_MAGIC,
-      BPF_FS_MAGIC,     CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, SELINUX_MAGIC};
-  return std::find(kKernels.begin(), kKernels.end(), file_system_of(fd)) != kKernels.end();
 }
 
 Descriptor find_below(int root, const std::string& path) noexcept {
@@ -90,22 +67,6 @@ Descriptor find_below_by_steps(int root, const std::string& path) noexcept {
     errno = error;
   }
   return at;
-}
-
-Result<Descriptor> open_found(const Descriptor& found, const std::string& name) {
-  struct stat status {};
-  if (::fstat(found.get(), &status) != 0) {
-    return Failure(system_error("cannot open " + name, errno));
-  }
-  if (S_ISLNK(status.st_mode)) return refused(name, "it is a symbolic link");
-  if (!S_ISREG(status.st_mode)) return refused(name, "not a regular file");
-  if (is_on_kernel_file_system(found.get())) return refused(name, "a file of the kernel's");
-  // This thread's own descriptors: the real /proc, not one below a root that a test or an attacker
-  // made.
-  const std::string self = "/proc/self/fd/" + std::to_string(found.get());
-  Descriptor fd(::open(self.c_str(), kReadFlags));
-  if (!fd.is_open()) return Failure(system_error("cannot open " + name, errno));
-  return fd;
 }
 
 }  // namespace perfmap

@@ -188,10 +188,7 @@ bool Symbolizer::name_by_jit(Batch& batch, const Region* region, const Query& qu
 }
 
 void Symbolizer::fail(Error error) {
-  const auto is_known = [&](const Error& e) { return e.message == error.message; };
-  if (std::none_of(failures_.begin(), failures_.end(), is_known)) {
-    failures_.push_back(std::move(error));
-  }
+  if (failed_.insert(error.message).second) failures_.push_back(std::move(error));
 }
 
 void Symbolizer::note_missing(const Module& module, const DebugIndex& index) {

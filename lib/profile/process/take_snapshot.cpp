@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "perfmap/map.hpp"
+#include "perfmap/output_file.hpp"
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/process.hpp"
 #include "perfmap/profile/process_tracker.hpp"
@@ -60,9 +61,14 @@ class NewTree {
   };
   Result<Place> place_of(std::string_view path);
   Error error(std::string_view path, int sys_errno) const;
+  /// By the open directory: links in the path were checked once.
+  std::string path_of(const char* ending) const {
+    return "/proc/self/fd/" + std::to_string(place_->directory()) + "/" + place_->name() + ending;
+  }
 
   std::string final_path_;
-  std::string path_;  // of the temporary tree; empty once published or moved from
+  std::optional<OutputPlace> place_;  // of the finished tree
+  std::string path_;                  // of the temporary tree; empty once published or moved from
   Descriptor directory_;
 };
 
@@ -121,7 +127,10 @@ Result<NewTree> NewTree::begin(const std::string& path) {
     return Failure({Errc::invalid_argument, "cannot make a directory without a name", 0, {}});
   }
   if (std::optional<Error> why = objection(tree.final_path_)) return Failure(*std::move(why));
-  std::string name = tree.final_path_ + ".XXXXXX";
+  Result<OutputPlace> place = OutputPlace::find(tree.final_path_, OutputPlace::Last::kept);
+  if (!place) return Failure(std::move(place.error()));
+  tree.place_ = *std::move(place);
+  std::string name = tree.path_of(".XXXXXX");
   if (::mkdtemp(name.data()) == nullptr) {
     return Failure(system_error("cannot make " + tree.final_path_, errno));
   }
@@ -202,7 +211,7 @@ void NewTree::remove(std::string_view path) noexcept {
 }
 
 Result<void> NewTree::publish() {
-  if (::rename(path_.c_str(), final_path_.c_str()) != 0) {
+  if (::rename(path_.c_str(), path_of("").c_str()) != 0) {
     return Failure(system_error("cannot make " + final_path_, errno));
   }
   path_.clear();

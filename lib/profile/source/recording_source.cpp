@@ -1,4 +1,5 @@
 #include <memory>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unordered_map>
 
@@ -6,6 +7,7 @@
 #include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/profile/recording.hpp"
 #include "perfmap/profile/source.hpp"
+#include "perfmap/profile/stack_writer.hpp"
 #include "perfmap/profile/stacks.hpp"
 
 namespace perfmap {
@@ -34,11 +36,29 @@ ExpectedBuildId recorded_build_ids(const Recording& recording) {
   };
 }
 
+/// A pprof profile has no magic number: much of it has to be as protobuf requires.
+StreamCheck check_recording_start(std::string name) {
+  return [name = std::move(name)](std::string_view begin) -> Result<StreamStart> {
+    constexpr std::size_t kEnough = std::size_t{1} << 20;
+    if (is_recording(begin) || is_expandable(begin)) return StreamStart::accepted;
+    if (may_begin_pprof(begin)) {
+      return begin.size() < kEnough ? StreamStart::undecided : StreamStart::accepted;
+    }
+    const SourceKind kind = detect_kind(begin);
+    if (kind == SourceKind::bzip2) return Failure(unsupported_source(name, kind));
+    // The error for what is no recording.
+    const Result<Recording> opened = Recording::open(Input::from_text(std::string(begin), name));
+    return opened ? Result<StreamStart>(StreamStart::accepted) : Failure(opened.error());
+  };
+}
+
 }  // namespace
 
 Result<Input> open_recording_input(const std::string& path) {
   OpenPolicy policy;
   policy.keep_descriptor = false;
+  const StreamCheck check = check_recording_start(path);
+  policy.check_start = &check;
   auto refused = refuse_snapshot(
       path, "which holds no recording; --map-dir takes one for the code of a recording's process");
   if (refused) return Failure(*std::move(refused));
@@ -58,6 +78,17 @@ Result<Recording> open_recording(const std::string& path) {
   Result<Input> input = open_recording_input(path);
   if (!input) return Failure(std::move(input.error()));
   return Recording::open(*std::move(input));
+}
+
+Result<void> check_other_file(const std::string& path, const Input& input) {
+  struct stat there {};
+  struct stat read {};
+  const bool is_stdin = input.name() == "-";
+  const bool known = is_stdin ? ::fstat(0, &read) == 0 : ::stat(input.name().c_str(), &read) == 0;
+  if (path == "-" || !known || !S_ISREG(read.st_mode)) return {};
+  if (::stat(path.c_str(), &there) != 0) return {};
+  if (there.st_dev != read.st_dev || there.st_ino != read.st_ino) return {};
+  return Failure(Error{Errc::refused, "cannot write to " + path + ": it is what is read", 0, {}});
 }
 
 Result<void> set_map_dir(const std::string& directory, RecordedJitOptions& options) {

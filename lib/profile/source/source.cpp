@@ -14,10 +14,6 @@
 namespace perfmap {
 namespace {
 
-Result<Input> open_path(const std::string& path) {
-  return path == "-" ? Input::from_descriptor(STDIN_FILENO, "-") : Input::open(path);
-}
-
 /// A file that grew while it was opened is still being written: its end may be incomplete.
 bool still_grows(const Input& input) {
   Input again = input;
@@ -88,6 +84,14 @@ Result<std::vector<OpenedInput>> open_in_map_dir(pid_t pid, const SourceOptions&
   return opened;
 }
 
+Result<Input> open_path(const std::string& path, const SourceOptions& options) {
+  const StreamCheck check = check_source_start(path, options);
+  OpenPolicy policy;
+  policy.check_start = &check;
+  return path == "-" ? Input::from_descriptor(STDIN_FILENO, "-", policy)
+                     : Input::open(path, policy);
+}
+
 /// Only the name of an empty file shows its kind.
 SourceKind kind_of_empty(const std::string& path, const std::string& wanted) {
   const bool dump = wanted.empty() ? kDumpName.is_last_of(path) : wanted == "jitdump";
@@ -107,8 +111,8 @@ Error placed(Error error, const std::string& name) {
 }
 
 /// Converts JSON that was made from a jitdump back to a dump.
-Result<OpenedInput> dump_of_json(const Input& input) {
-  Result<JitdumpBytes> dump = dump_from_json(input.text());
+Result<OpenedInput> dump_of_json(const Input& input, const SourceOptions& options) {
+  Result<JitdumpBytes> dump = dump_from_json(input.text(), options.max_made_bytes);
   if (!dump) return Failure(placed(std::move(dump.error()), input.name()));
   OpenedInput opened{Input::from_text(std::move(dump->bytes), input.name()), SourceKind::jitdump};
   opened.made_from = SourceKind::json;
@@ -116,10 +120,11 @@ Result<OpenedInput> dump_of_json(const Input& input) {
   return opened;
 }
 
-Result<OpenedInput> dump_of_log(const Input& log, std::uint32_t pid) {
+Result<OpenedInput> dump_of_log(const Input& log, const SourceOptions& options) {
   const Result<LoopProfile> profile = read_loops(log, TickBase::automatic);
   if (!profile) return Failure(profile.error());
-  Result<JitdumpBytes> dump = dump_of_loops(profile->loops(), log.text(), {.pid = pid});
+  Result<JitdumpBytes> dump = dump_of_loops(
+      profile->loops(), log.text(), {.pid = options.dump_pid, .max_bytes = options.max_made_bytes});
   if (!dump) return Failure({dump.error().code, log.name() + ": " + dump.error().message, 0, {}});
   OpenedInput opened{Input::from_text(std::move(dump->bytes), log.name()), SourceKind::jitdump};
   opened.made_from = SourceKind::pypylog;
@@ -128,24 +133,55 @@ Result<OpenedInput> dump_of_log(const Input& log, std::uint32_t pid) {
 }
 
 /// The error for a dump without its magic number.
-Error no_dump(const Input& input) {
-  const SourceKind found = detect_kind(input.text());
-  const std::string what = is_damaged_jitdump(input.text())
+Error no_dump(std::string_view bytes, const std::string& name) {
+  const SourceKind found = detect_kind(bytes);
+  const std::string what = is_damaged_jitdump(bytes)
                                ? " is a damaged jitdump: its magic number is wrong (--kind jitdump "
                                  "reads it all the same)"
                                : " is " + with_article(found) + ", not a jitdump";
-  return {Errc::bad_format, input.name() + what, 0, {}};
+  return {Errc::bad_format, name + what, 0, {}};
 }
 
-/// Checks files that are read as a perf map because they match no other format.
-Result<void> check_map(const Input& input, const SourceOptions& options) {
-  if (is_damaged_jitdump(input.text())) return Failure(no_dump(input));
-  if (!options.needs_magic || !is_binary(input.text())) return {};
+/// Checks bytes that are read as a perf map because they match no other format.
+Result<void> check_map(std::string_view bytes, const std::string& name,
+                       const SourceOptions& options) {
+  if (is_damaged_jitdump(bytes)) return Failure(no_dump(bytes, name));
+  if (!options.needs_magic || !is_binary(bytes)) return {};
   return Failure({Errc::bad_format,
-                  input.name() + " is binary data and no source of names (--kind perf-map reads it "
-                                 "all the same)",
+                  name + " is binary data and no source of names (--kind perf-map reads it all the "
+                         "same)",
                   0,
                   {}});
+}
+
+bool is_taken(SourceKind kind, const SourceOptions& options) {
+  const bool is_other = kind == SourceKind::json || kind == SourceKind::pypylog;
+  return kind == SourceKind::perf_map || kind == SourceKind::jitdump ||
+         (is_other && options.takes_others);
+}
+
+/// A stream that is to be read as a dump. Damage may be anywhere in it if it is linted.
+Result<StreamStart> check_dump_start(std::string_view begin, const std::string& name,
+                                     const SourceOptions& options) {
+  if (detect_kind(begin) == SourceKind::jitdump) return StreamStart::accepted;
+  if (options.needs_magic && !options.kind_is_given) return Failure(no_dump(begin, name));
+  const bool is_readable = options.needs_magic ? order_without_magic(begin).has_value()
+                                               : begin.find_first_not_of('\0') != begin.npos;
+  return is_readable ? StreamStart::accepted : StreamStart::undecided;
+}
+
+Result<StreamStart> check_json_start(std::string_view begin, const std::string& name) {
+  const std::size_t first = begin.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return StreamStart::undecided;
+  if (begin[first] == '{') return StreamStart::accepted;
+  return Failure({Errc::bad_format, name + " is not JSON: it does not begin with '{'", 0, {}});
+}
+
+/// A log may begin in the middle of a section, with any text.
+StreamStart check_log_start(std::string_view begin) {
+  LoopProfile profile({});
+  profile.add(begin.substr(0, begin.rfind('\n') + 1));
+  return profile.has_sections() ? StreamStart::accepted : StreamStart::undecided;
 }
 
 /// The same bytes with a corrected magic number.
@@ -194,6 +230,23 @@ Map joined(const std::vector<Map>& maps) {
 }
 
 }  // namespace
+
+StreamCheck check_source_start(std::string name, const SourceOptions& options) {
+  return [name = std::move(name), options,
+          is_map = check_map_start()](std::string_view begin) mutable -> Result<StreamStart> {
+    if (is_expandable(begin)) return StreamStart::accepted;
+    const SourceKind kind = options.kind.empty() ? detect_kind(begin) : *parse_kind(options.kind);
+    if (!is_taken(kind, options)) return Failure(unsupported_source(name, kind));
+    if (kind == SourceKind::jitdump) return check_dump_start(begin, name, options);
+    if (kind == SourceKind::json) return check_json_start(begin, name);
+    if (kind == SourceKind::pypylog) return check_log_start(begin);
+    if (options.kind.empty()) {
+      const Result<void> fits = check_map(begin, name, options);
+      if (!fits) return Failure(fits.error());
+    }
+    return is_map(begin);
+  };
+}
 
 std::string with_article(SourceKind kind) {
   const bool counted = kind < SourceKind::gzip && kind != SourceKind::json;
@@ -279,17 +332,17 @@ Result<std::vector<OpenedInput>> open_source(const Source& source, const SourceO
   if (may_be_snapshot(source) && Snapshot::is_at(source.text)) {
     return open_snapshot_inputs(source.text, options);
   }
-  Result<Input> input = open_path(source.text);
-  if (!input) return Failure(std::move(input.error()));
-  const bool growing = still_grows(*input);
-  const bool compressed = is_expandable(input->text());
-  if (compressed) input = expanded(*std::move(input));
-  if (!input) return Failure(std::move(input.error()));
   SourceOptions own = options;
   if (source.as == Source::As::dump) {
     own.kind_is_given = options.kind == "jitdump";
     own.kind = "jitdump";
   }
+  Result<Input> input = open_path(source.text, own);
+  if (!input) return Failure(std::move(input.error()));
+  const bool growing = still_grows(*input);
+  const bool compressed = is_expandable(input->text());
+  if (compressed) input = expanded(*std::move(input));
+  if (!input) return Failure(std::move(input.error()));
   Result<OpenedInput> opened = as_opened(*std::move(input), own, growing);
   if (!opened) return Failure(std::move(opened.error()));
   opened->was_compressed = compressed;
@@ -306,9 +359,13 @@ Result<std::vector<OpenedInput>> open_sources(std::span<const Source> sources,
   const Result<void> checked = check_stdin(sources);
   if (!checked) return Failure(checked.error());
   std::vector<OpenedInput> all;
+  SourceOptions left = options;
   for (const Source& source : sources) {
-    Result<std::vector<OpenedInput>> opened = open_source(source, options);
+    Result<std::vector<OpenedInput>> opened = open_source(source, left);
     if (!opened) return Failure(std::move(opened.error()));
+    for (const OpenedInput& one : *opened) {
+      left.max_made_bytes -= std::min(left.max_made_bytes, one.made_bytes());
+    }
     std::move(opened->begin(), opened->end(), std::back_inserter(all));
   }
   return all;
@@ -316,21 +373,19 @@ Result<std::vector<OpenedInput>> open_sources(std::span<const Source> sources,
 
 Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool growing) {
   const SourceKind kind = kind_of(input, options);
-  const bool is_other = kind == SourceKind::json || kind == SourceKind::pypylog;
-  const bool taken = kind == SourceKind::perf_map || kind == SourceKind::jitdump ||
-                     (is_other && options.takes_others);
-  if (!taken) return Failure(unsupported_source(input.name(), kind));
+  if (!is_taken(kind, options)) return Failure(unsupported_source(input.name(), kind));
   const bool is_dump = input.text().empty() || detect_kind(input.text()) == SourceKind::jitdump;
   if (kind == SourceKind::jitdump && options.needs_magic && !is_dump) {
     const auto order = options.kind_is_given ? order_without_magic(input.text()) : std::nullopt;
-    return order ? Result<OpenedInput>(mended_dump(input, *order)) : Failure(no_dump(input));
+    return order ? Result<OpenedInput>(mended_dump(input, *order))
+                 : Failure(no_dump(input.text(), input.name()));
   }
   if (kind == SourceKind::perf_map && options.kind.empty()) {
-    const Result<void> is_map = check_map(input, options);
+    const Result<void> is_map = check_map(input.text(), input.name(), options);
     if (!is_map) return Failure(is_map.error());
   }
-  if (kind == SourceKind::pypylog) return dump_of_log(input, options.dump_pid);
-  if (kind == SourceKind::json && is_dump_json(input.text())) return dump_of_json(input);
+  if (kind == SourceKind::pypylog) return dump_of_log(input, options);
+  if (kind == SourceKind::json && is_dump_json(input.text())) return dump_of_json(input, options);
   return OpenedInput{std::move(input), kind, growing};
 }
 

@@ -90,7 +90,8 @@ void FrameSymbolizer::prepare(std::span<const RawStack> stacks) {
   found_.clear();
   next_ = 0;
   for (const RawStack& stack : stacks) {
-    for (const UnwoundFrame& frame : stack.frames) {
+    for (std::size_t i = 0; i < stack.frames.size(); ++i) {
+      const UnwoundFrame& frame = stack.frames[i];
       const Recent& last = recent(stack, frame);
       if (last.address == frame.pc && last.moment == stack.moment->id &&
           last.is_return == frame.is_return) {
@@ -105,10 +106,13 @@ void FrameSymbolizer::prepare(std::span<const RawStack> stacks) {
         continue;
       }
       const bool is_file = at.region != nullptr && is_mapped_file(*at.region);
-      pending.push_back({found_.size(),
-                         stack.moment.get(),
-                         is_file,
-                         {at.key, frame.pc, stack.source_time, {frame.is_return, false}}});
+      const bool is_trampoline =
+          i + 1 < stack.frames.size() && stack.frames[i + 1].source == FrameSource::signal;
+      pending.push_back(
+          {found_.size(),
+           stack.moment.get(),
+           is_file,
+           {at.key, frame.pc, stack.source_time, {frame.is_return, false}, is_trampoline}});
       found_.emplace_back();
     }
   }
@@ -265,6 +269,12 @@ FrameSymbolizer::Places FrameSymbolizer::of_address(const AddressName& name, con
                                                     const Region* region) {
   const Address ip = wanted.pc;
   FrameFunction function = function_of(name, region);
+  // An emulator's, or in the vdso of another machine.
+  if (wanted.is_trampoline && function.name.empty() &&
+      options_.names != StackOptions::Names::none) {
+    function.kind = FrameKind::native;
+    function.name = function.system_name = "[signal return]";
+  }
   FramePlace place;
   const bool is_file = region != nullptr && is_mapped_file(*region);
   place.map_address = is_file ? ip - region->range.begin + region->offset : ip;

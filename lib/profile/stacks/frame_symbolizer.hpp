@@ -119,8 +119,8 @@ struct FrameCounts {
   std::uint64_t unnamed = 0;
   std::uint64_t unnamed_jit = 0;
   std::uint64_t doubtful = 0;
-  std::array<std::uint64_t, kDoubtCount> doubts = {};  ///< indexed by doubt_at()
-  std::array<std::uint64_t, 11> sources = {};          ///< by FrameSource
+  std::array<std::uint64_t, kDoubtCount> doubts = {};     ///< indexed by doubt_at()
+  std::array<std::uint64_t, kFrameSources> sources = {};  ///< by FrameSource
 };
 
 /// Names the addresses of stacks. Each piece of code is looked up once: code of files by file and
@@ -163,7 +163,8 @@ class FrameSymbolizer {
     Key key;
     Address pc = 0;  ///< as sampled
     std::uint64_t time = 0;
-    ReturnSite site = {};  ///< where to look up the name; initially the most likely place
+    ReturnSite site = {};        ///< where to look up the name; initially the most likely place
+    bool is_trampoline = false;  ///< its caller was interrupted by a signal
 
     Address address() const noexcept { return pc - (site.is_return ? 1 : 0); }
   };

@@ -178,7 +178,7 @@ std::uint32_t place_of(FrameTable& table, const CompiledLoop& loop) {
 
 }  // namespace
 
-LoopStacks::LoopStacks(const LoopProfile& profile) {
+LoopStacks::LoopStacks(const LoopProfile& profile, std::uint64_t max_bytes) : left_(max_bytes) {
   outside_ = place_of(table_, profile.has_events() ? "[outside]" : "interpret", FrameKind::native);
   for (const CompiledLoop& loop : profile.loops().all()) {
     loops_.push_back(place_of(table_, loop));
@@ -188,14 +188,32 @@ LoopStacks::LoopStacks(const LoopProfile& profile) {
   }
 }
 
-void LoopStacks::add(const LoopSpan& span, StackWriter& writer) {
-  frames_.clear();
+/// False if the frame exceeds the limit.
+bool LoopStacks::add_frame(std::uint32_t place) {
+  constexpr std::uint64_t kLeast = 8;
+  const std::uint64_t bytes =
+      std::max(kLeast, std::uint64_t{table_.function_of(place).name.size()});
+  if (bytes > left_) return false;
+  left_ -= bytes;
+  frames_.push_back({.place = place});
+  return true;
+}
+
+bool LoopStacks::add_frames(const LoopSpan& span) {
   for (std::size_t i = span.categories.size(); i-- > 0;) {
     if (span.categories[i] >= categories_.size()) continue;
-    frames_.push_back({.place = categories_[span.categories[i]]});
+    if (!add_frame(categories_[span.categories[i]])) return false;
   }
-  const bool is_inside = span.loop < loops_.size();
-  frames_.push_back({.place = is_inside ? loops_[span.loop] : outside_});
+  return add_frame(span.loop < loops_.size() ? loops_[span.loop] : outside_);
+}
+
+void LoopStacks::add(const LoopSpan& span, StackWriter& writer) {
+  frames_.clear();
+  ++stacks_;
+  if (left_out_ != 0 || !add_frames(span)) {
+    frames_.assign({{.place = place_of(table_, "[left out]", FrameKind::native)}});
+    ++left_out_;
+  }
   const bool is_only = span.thread == CompiledLoop::kNoThread;
   const std::string name = is_only ? "main" : "thread " + std::to_string(span.thread);
   StackSample sample;

@@ -55,6 +55,8 @@ class ProtoReader {
   }
 
   bool ok() const noexcept { return ok_; }
+  /// Whether the invalid field would go on after the end of the bytes.
+  bool is_cut_off() const noexcept { return is_cut_off_; }
   std::uint32_t field() const noexcept { return field_; }
   bool is_number() const noexcept { return is_number_; }  ///< a varint
   bool is_bytes() const noexcept { return is_bytes_; }    ///< a string, a message, packed numbers
@@ -85,10 +87,12 @@ class ProtoReader {
       if (shift < 64) value |= std::uint64_t{byte & 127U} << shift;
       if (byte < 128) return value;
     }
+    is_cut_off_ = rest_.empty();
     ok_ = false;
     return 0;
   }
   void take(std::uint64_t size) noexcept {
+    is_cut_off_ = is_cut_off_ || size > rest_.size();
     ok_ = ok_ && size <= rest_.size();
     if (!ok_) return;
     bytes_ = rest_.substr(0, size);
@@ -102,7 +106,64 @@ class ProtoReader {
   std::uint32_t field_ = 0;
   bool is_bytes_ = false;
   bool is_number_ = false;
+  bool is_cut_off_ = false;
   bool ok_ = true;
+};
+
+/// Limits the memory for objects, because a compressed profile may consist of millions of messages
+/// without contents.
+class ObjectBudget {
+ public:
+  explicit ObjectBudget(std::uint64_t bytes) noexcept : bytes_(bytes), left_(bytes) {}
+
+  /// Call it before the object is made. False if the budget does not allow it.
+  [[nodiscard]] bool spend(std::uint64_t bytes) noexcept {
+    is_exceeded_ = is_exceeded_ || bytes > left_;
+    if (!is_exceeded_) left_ -= bytes;
+    return !is_exceeded_;
+  }
+  bool is_exceeded() const noexcept { return is_exceeded_; }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::uint64_t bytes_;
+  std::uint64_t left_;
+  bool is_exceeded_ = false;
+};
+
+/// Finds numbers by id: in constant time if the ids count up, as those of most profiles do, and in
+/// O(log n) for any others. Ids of a hostile file could all have the same hash.
+class IdTable {
+ public:
+  struct Row {
+    std::uint64_t id;
+    std::uint64_t number;
+  };
+
+  /// If an id occurs several times, its first number counts.
+  void add(std::uint64_t id, std::uint64_t number) { rows_.push_back({id, number}); }
+  /// Call it after the last add().
+  void sort() {
+    const auto is_before = [](const Row& a, const Row& b) { return a.id < b.id; };
+    if (!std::is_sorted(rows_.begin(), rows_.end(), is_before)) {
+      std::stable_sort(rows_.begin(), rows_.end(), is_before);
+    }
+    const auto is_same = [](const Row& a, const Row& b) { return a.id == b.id; };
+    rows_.erase(std::unique(rows_.begin(), rows_.end(), is_same), rows_.end());
+  }
+  std::optional<std::uint64_t> find(std::uint64_t id) const noexcept {
+    if (rows_.empty()) return std::nullopt;
+    const std::uint64_t guess = id - rows_.front().id;
+    if (guess < rows_.size() && rows_[guess].id == id) return rows_[guess].number;
+    const auto found =
+        std::lower_bound(rows_.begin(), rows_.end(), id,
+                         [](const Row& row, std::uint64_t wanted) { return row.id < wanted; });
+    const bool is_there = found != rows_.end() && found->id == id;
+    return is_there ? std::optional(found->number) : std::nullopt;
+  }
+
+ private:
+  std::vector<Row> rows_;
 };
 
 /// The parts of a pprof profile that naming needs. Borrows its bytes.
@@ -129,7 +190,9 @@ class PprofProfile {
     pid_t pid = 0;   ///< 0: no label has it
   };
 
-  /// False if the bytes are not a profile.
+  explicit PprofProfile(ObjectBudget& budget) : budget_(budget) {}
+
+  /// False if the bytes are not a profile, or exceed the budget.
   bool read(std::string_view bytes);
 
   const std::vector<Location>& locations() const noexcept { return locations_; }
@@ -169,14 +232,28 @@ class PprofProfile {
   bool has_name(std::size_t location, const Mapping* mapping) const;
   void finish();
 
+  /// Adds an element if the budget allows it.
+  template <class T>
+  bool add(std::vector<T>& list, const T& element) {
+    if (!budget_.spend(sizeof(T))) return false;
+    list.push_back(element);
+    return true;
+  }
+  bool add(IdTable& table, std::uint64_t id, std::uint64_t number) {
+    if (!budget_.spend(sizeof(IdTable::Row))) return false;
+    table.add(id, number);
+    return true;
+  }
+
+  ObjectBudget& budget_;
   std::vector<std::string_view> strings_;
   std::vector<RawMapping> mappings_;
-  std::unordered_map<std::uint64_t, Mapping> mappings_by_id_;
+  IdTable mappings_by_id_;  // positions in mappings_
   std::vector<const Mapping*> mappings_by_address_;
-  std::unordered_map<std::uint64_t, std::uint64_t> functions_;  // names by id
+  IdTable functions_;  // names by id
   std::vector<Location> locations_;
   std::vector<RawLocation> raw_locations_;
-  std::unordered_map<std::uint64_t, std::size_t> locations_by_id_;
+  IdTable locations_by_id_;  // positions in locations_
   std::vector<std::uint64_t> function_ids_;
   std::vector<std::uint64_t> location_ids_;
   std::vector<Label> labels_;
@@ -227,7 +304,7 @@ bool PprofProfile::read(std::string_view bytes) {
       case pprof::mapping: is_sane = read_mapping(reader.bytes()); break;
       case pprof::location: is_sane = read_location(reader.bytes()); break;
       case pprof::function: is_sane = read_function(reader.bytes()); break;
-      case pprof::string_table: strings_.push_back(reader.bytes()); break;
+      case pprof::string_table: is_sane = add(strings_, reader.bytes()); break;
       default: break;
     }
   }
@@ -241,9 +318,10 @@ bool PprofProfile::read_sample(std::string_view bytes) {
   Sample sample;
   sample.locations.begin = location_ids_.size();
   Part labels{labels_.size(), 0};
-  while (reader.next()) {
+  bool fits = true;
+  while (fits && reader.next()) {
     if (reader.field() == 1) {
-      reader.numbers([this](std::uint64_t id) { location_ids_.push_back(id); });
+      reader.numbers([&](std::uint64_t id) { fits = fits && add(location_ids_, id); });
     } else if (reader.field() == 3 && reader.is_bytes()) {
       Label label;
       ProtoReader one(reader.bytes());
@@ -253,14 +331,12 @@ bool PprofProfile::read_sample(std::string_view bytes) {
         if (one.field() == 3) label.number = one.number();
       }
       if (!one.ok()) return false;
-      labels_.push_back(label);
+      fits = add(labels_, label);
     }
   }
   sample.locations.end = location_ids_.size();
   labels.end = labels_.size();
-  samples_.push_back(sample);
-  sample_labels_.push_back(labels);
-  return reader.ok();
+  return fits && reader.ok() && add(samples_, sample) && add(sample_labels_, labels);
 }
 
 bool PprofProfile::read_mapping(std::string_view bytes) {
@@ -276,8 +352,9 @@ bool PprofProfile::read_mapping(std::string_view bytes) {
       default: break;
     }
   }
-  mappings_.push_back(raw);
-  return reader.ok();
+  // Two elements more are for finding it.
+  return reader.ok() && budget_.spend(sizeof(IdTable::Row) + sizeof(const Mapping*)) &&
+         add(mappings_, raw);
 }
 
 bool PprofProfile::read_line(std::string_view bytes) {
@@ -286,8 +363,7 @@ bool PprofProfile::read_line(std::string_view bytes) {
   while (reader.next()) {
     if (reader.field() == 1) function = reader.number();
   }
-  function_ids_.push_back(function);
-  return reader.ok();
+  return reader.ok() && add(function_ids_, function);
 }
 
 bool PprofProfile::read_location(std::string_view bytes) {
@@ -308,10 +384,8 @@ bool PprofProfile::read_location(std::string_view bytes) {
   }
   raw.functions.end = function_ids_.size();
   last_location_ = std::max(last_location_, location.id);
-  locations_by_id_.try_emplace(location.id, locations_.size());
-  locations_.push_back(location);
-  raw_locations_.push_back(raw);
-  return reader.ok();
+  return reader.ok() && add(locations_by_id_, location.id, locations_.size()) &&
+         add(locations_, location) && add(raw_locations_, raw);
 }
 
 bool PprofProfile::read_function(std::string_view bytes) {
@@ -323,13 +397,11 @@ bool PprofProfile::read_function(std::string_view bytes) {
     if (reader.field() == 2) name = reader.number();
   }
   last_function_ = std::max(last_function_, id);
-  functions_.try_emplace(id, name);
-  return reader.ok();
+  return reader.ok() && add(functions_, id, name);
 }
 
 std::size_t PprofProfile::find(std::uint64_t id) const noexcept {
-  const auto found = locations_by_id_.find(id);
-  return found == locations_by_id_.end() ? locations_.size() : found->second;
+  return locations_by_id_.find(id).value_or(locations_.size());
 }
 
 std::string_view PprofProfile::string(std::uint64_t index) const noexcept {
@@ -355,7 +427,7 @@ pid_t PprofProfile::pid_of(const Part& labels) const noexcept {
 /// The mapping that a location names, else the one that contains its address; nullptr: none.
 const PprofProfile::Mapping* PprofProfile::mapping_of(std::size_t location) const {
   const auto found = mappings_by_id_.find(raw_locations_[location].mapping);
-  if (found != mappings_by_id_.end()) return &found->second;
+  if (found) return &mappings_[*found].mapping;
   const std::uint64_t address = locations_[location].address;
   const auto next = std::upper_bound(
       mappings_by_address_.begin(), mappings_by_address_.end(), address,
@@ -370,9 +442,8 @@ bool PprofProfile::has_name(std::size_t location, const Mapping* mapping) const 
   return std::any_of(function_ids_.begin() + static_cast<std::ptrdiff_t>(lines.begin),
                      function_ids_.begin() + static_cast<std::ptrdiff_t>(lines.end),
                      [&](std::uint64_t id) {
-                       const auto function = functions_.find(id);
-                       return function != functions_.end() &&
-                              !stands_for_no_name(string(function->second), mapping);
+                       const auto name = functions_.find(id);
+                       return name && !stands_for_no_name(string(*name), mapping);
                      });
 }
 
@@ -381,9 +452,11 @@ void PprofProfile::finish() {
   for (RawMapping& raw : mappings_) {
     raw.mapping.file = string(raw.file);
     raw.mapping.has_build_id = !string(raw.build_id).empty();
-    if (raw.id != 0) mappings_by_id_.try_emplace(raw.id, raw.mapping);
+    const auto position = static_cast<std::size_t>(&raw - mappings_.data());
+    if (raw.id != 0) mappings_by_id_.add(raw.id, position);
     mappings_by_address_.push_back(&raw.mapping);
   }
+  for (IdTable* const table : {&mappings_by_id_, &functions_, &locations_by_id_}) table->sort();
   std::stable_sort(mappings_by_address_.begin(), mappings_by_address_.end(),
                    [](const Mapping* a, const Mapping* b) { return a->begin < b->begin; });
   for (std::size_t i = 0; i < locations_.size(); ++i) {
@@ -410,7 +483,8 @@ class PprofUses {
   PprofUses(const PprofProfile& profile, PprofNamed& report) : profile_(profile), report_(report) {}
 
   /// Collects locations of JIT code without a function, for each process whose samples have them.
-  void find_uses();
+  /// False if they exceed the budget.
+  bool find_uses(ObjectBudget& budget);
 
   void find_names(const PprofNaming& naming);
 
@@ -452,7 +526,10 @@ class PprofUses {
   std::uint64_t copies_ = 0;
 };
 
-void PprofUses::find_uses() {
+bool PprofUses::find_uses(ObjectBudget& budget) {
+  // With what a hash table has for each element, and the files of a process.
+  constexpr std::uint64_t kUseBytes = sizeof(PprofUse) + 64;
+  constexpr std::uint64_t kProcessBytes = 1024;
   std::vector<bool> seen(profile_.locations().size());
   for (const PprofProfile::Sample& sample : profile_.samples()) {
     for (std::size_t at = sample.locations.begin; at < sample.locations.end; ++at) {
@@ -462,11 +539,15 @@ void PprofUses::find_uses() {
       if (!seen[location] && profile_.locations()[location].is_unnamed_jit) ++report_.jit;
       seen[location] = true;
       if (!profile_.locations()[location].is_unnamed_jit) continue;
-      const auto [use, is_new] = numbers_[sample.pid].try_emplace(location, uses_.size());
+      auto& numbers = numbers_[sample.pid];
+      if (numbers.empty() && !budget.spend(kProcessBytes)) return false;
+      const auto [use, is_new] = numbers.try_emplace(location, uses_.size());
+      if (is_new && !budget.spend(kUseBytes)) return false;
       if (is_new) uses_.push_back({location, sample.pid, false, 0, 0});
       if (at == sample.locations.begin) uses_[use->second].was_leaf = true;
     }
   }
+  return true;
 }
 
 void PprofUses::find_names(const PprofNaming& naming) {
@@ -527,6 +608,21 @@ void PprofUses::count() {
 }
 
 Error not_a_profile() { return {Errc::bad_format, "it is no pprof profile", 0, {}}; }
+
+Error too_many_objects(std::uint64_t size, const ObjectBudget& budget) {
+  return {Errc::too_large,
+          "it needs more than " + std::to_string(budget.bytes() >> 20) +
+              " MiB of memory, too much for a profile of " + std::to_string(size) + " bytes",
+          0,
+          {}};
+}
+
+/// The limit for what is made of a profile of `size` bytes: `max_times` its size, but at least
+/// 64 MiB, and at most `max`.
+std::uint64_t limit_for(std::uint64_t size, const PprofNaming& naming, std::uint64_t max) noexcept {
+  constexpr std::uint64_t kSmall = std::uint64_t{64} << 20;
+  return std::min(std::max(kSmall, size * naming.max_times), max);
+}
 
 /// Writes the profile again: fields are copied, or replaced.
 class Rewriting {
@@ -662,27 +758,60 @@ bool may_be_pprof(std::string_view bytes) noexcept {
   return reader.ok() && has_strings;
 }
 
+namespace {
+
+/// Whether a field of the outermost message has the type that profile.proto gives it. Later
+/// versions may have more fields.
+bool fits_profile(const ProtoReader& field) noexcept {
+  constexpr std::uint32_t kLast = 15;
+  constexpr std::uint32_t kComment = 13;  // repeated, so packed or not
+  if (field.field() > kLast) return true;
+  const bool is_message =
+      field.field() <= pprof::string_table || field.field() == pprof::period_type;
+  if (field.field() == kComment && field.is_bytes()) return true;
+  return is_message ? field.is_bytes() : field.is_number();
+}
+
+}  // namespace
+
+bool may_begin_pprof(std::string_view bytes) noexcept {
+  // Profiles begin with types of values, which are short. Of random bytes, one in a hundred would
+  // begin with a field that is longer than all of them.
+  constexpr std::size_t kLongestFirst = std::size_t{1} << 16;
+  ProtoReader reader(bytes);
+  bool is_first = true;
+  while (reader.next()) {
+    if (!fits_profile(reader)) return false;
+    is_first = false;
+  }
+  if (is_first && bytes.size() > kLongestFirst) return false;
+  return reader.ok() || reader.is_cut_off();
+}
+
 Result<PprofNamed> name_pprof(std::string_view bytes, const PprofNaming& naming, OutputFile& out) {
   const bool is_compressed = is_gzip(bytes);
+  const std::uint64_t size = bytes.size();
+  // A location of 20 bytes needs 80 of memory.
+  constexpr std::uint64_t kMaxGrowth = 8;
+  ObjectBudget budget(limit_for(size, naming, std::max(naming.max_bytes, size * kMaxGrowth)));
   std::string expanded;
   if (is_compressed) {
-    constexpr std::uint64_t kSmall = std::uint64_t{64} << 20;
-    const std::uint64_t max = std::max(kSmall, bytes.size() * naming.max_times);
-    Result<std::string> text = gunzip(bytes, std::min(max, naming.max_bytes));
+    Result<std::string> text = gunzip(bytes, limit_for(size, naming, naming.max_bytes));
     if (!text) return Failure(std::move(text.error()));
     expanded = *std::move(text);
     bytes = expanded;
   }
   // Ids of added objects continue after the highest.
   constexpr std::uint64_t kHighest = std::uint64_t{1} << 62;
-  PprofProfile profile;
-  if (!profile.read(bytes) || profile.last_location() > kHighest ||
-      profile.last_function() > kHighest) {
+  PprofProfile profile(budget);
+  const bool is_read = profile.read(bytes);
+  if (budget.is_exceeded()) return Failure(too_many_objects(size, budget));
+  if (!is_read || profile.last_location() > kHighest || profile.last_function() > kHighest) {
     return Failure(not_a_profile());
   }
   PprofNamed report;
   PprofUses names(profile, report);
-  names.find_uses();
+  if (!names.find_uses(budget)) return Failure(too_many_objects(size, budget));
   names.find_names(naming);
   names.settle();
   Rewriting(profile, names, is_compressed, out).write(bytes, naming.demangle);

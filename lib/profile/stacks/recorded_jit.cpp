@@ -318,7 +318,7 @@ class RecordedFiles {
       : options_(options), lives_(lives), process_(process), refused_(refused) {}
 
   /// `paths` are those of the dumps that it had mapped.
-  void find(const std::vector<std::string>& paths);
+  void find(std::vector<std::string> paths);
 
   std::vector<Map> maps;
   std::vector<Jitdump> dumps;
@@ -368,7 +368,15 @@ void use_short_name(Input& input, const std::string& path) {
   if (status.st_dev == facts.device && status.st_ino == facts.inode) input.rename(path);
 }
 
-void RecordedFiles::find(const std::vector<std::string>& paths) {
+void RecordedFiles::find(std::vector<std::string> paths) {
+  if (paths.size() > kMaxProcessDumps) {
+    paths.resize(kMaxProcessDumps);
+    refuse({Errc::too_large,
+            "process " + std::to_string(process_.pid) + " had mapped more than " +
+                std::to_string(kMaxProcessDumps) + " jitdumps: only the first ones are read",
+            0,
+            {}});
+  }
   if (options_.snapshot != nullptr) {
     find_in_snapshot();
   } else if (!options_.directory.empty()) {
@@ -495,12 +503,10 @@ void RecordedFiles::take_living_dump(const ProcSource& process, uid_t user,
   OpenPolicy policy = found_file();
   policy.follow_link = false;
   auto dump = process.open_below_root(path, policy);
-  if (!dump && (dump.error().sys_errno == EACCES || dump.error().sys_errno == EPERM)) {
-    // Another user's root may be unreadable; it may equal ours.
-    Result<CandidateFile> file = open_candidate(path, true);
-    if (!file) return refuse(std::move(file.error()));
-    dump = std::optional(std::move(file->input));
-  }
+  const bool has_no_root = !dump && dump.error().code == Errc::io &&
+                           (dump.error().sys_errno == EACCES || dump.error().sys_errno == EPERM);
+  // Another user's root may be unreadable; it may equal ours.
+  if (has_no_root) dump = process.open_on_host(path, policy);
   if (!dump) return refuse(std::move(dump.error()));
   if (!*dump) return;
   Input& input = **dump;

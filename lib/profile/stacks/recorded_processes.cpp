@@ -127,6 +127,8 @@ void RecordedProcesses::on_mmap(const MmapEvent& event) {
   tracker_.on_mmap(event);
   if (!kDumpName.is_last_of(event.name)) return;
   JitFiles& files = files_[process_of(event.pid).lineage.get()];
+  // One more than are opened, so that find_jit can say that some are left out.
+  if (files.dumps.size() > kMaxProcessDumps) return;
   std::string path(event.name);
   if (std::find(files.dumps.begin(), files.dumps.end(), path) != files.dumps.end()) return;
   files.dumps.push_back(std::move(path));
@@ -189,20 +191,28 @@ bool RecordedProcesses::is_first_stray(Process& process, const RecordedSample& s
 }
 
 /// Runtimes keep code in files, too, for example below /dev/shm, to map it twice.
-bool RecordedProcesses::may_have_jit(pid_t pid, const AddressSpace& space) {
-  return std::ranges::any_of(space.regions(), [&](const Region& region) {
-    const JitRegionKind room = jit_region_kind(region);
-    if (room != JitRegionKind::unless_elf) return room == JitRegionKind::likely;
-    // If no modules are opened, every file may have JIT code.
-    return tracker_.options().open_module && !tracker_.module_of(pid, region);
+bool RecordedProcesses::may_have_jit(const CodeNode* code) const {
+  if (code == nullptr) return false;
+  return code->has_jit_room || (code->has_unopened && tracker_.options().open_module);
+}
+
+/// The code of a process's memory. Opens the files that no memory had before.
+std::shared_ptr<const CodeNode> RecordedProcesses::code_of(pid_t pid, const AddressSpace& space) {
+  const RegionTree tree(space);
+  if (!tree.root()) return nullptr;
+  return code_.of(*tree.root().get(), [&](const Region& region) {
+    auto module = tracker_.module_of(pid, region);
+    if (module) return *std::move(module);
+    failures_.add_unexpected(std::move(module.error()));
+    return std::shared_ptr<const Module>();
   });
 }
 
 /// For a program whose code a process may have: its own, or an ancestor.
 void RecordedProcesses::look_for_jit(JitLineage& lineage, JitFiles& files) {
+  files.wants_lookup = false;
   const ProcessInfo* const info = tracker_.info_of(lineage);
   if (info == nullptr) return;
-  files.wants_lookup = false;
   auto found = options_.find_jit(*info, files.dumps);
   if (found == nullptr) return;
   lineage.jit = std::move(found);
@@ -233,37 +243,48 @@ void RecordedProcesses::look_for_parents(JitLineage& first) {
 }
 
 /// Whether memory in which a runtime may keep code belonged to the parent when the program began.
-/// Processes found alive by perf have parents, too, but rarely code from them.
+/// Processes found alive by perf have parents, too, but rarely code from them. If that takes long
+/// to find out, it may.
 bool RecordedProcesses::may_have_code_of_parent(const JitLineage& program,
                                                 const AddressSpace& space) {
+  constexpr int kMaxCompared = 4096;
   if (program.began_with == nullptr) return true;
-  return std::ranges::any_of(space.regions(), [&](const Region& region) {
-    if (jit_region_kind(region) == JitRegionKind::none) return false;
-    const std::span<const Region> before = program.began_with->regions();
-    auto one = std::ranges::partition_point(
-        before, [&](const Region& r) { return r.range.last() < region.range.begin; });
-    while (one != before.end() && one->range.begin <= region.range.last()) {
-      if (one++->file == region.file) return true;
+  int compared = 0;
+  const auto before = program.began_with->regions();
+  for (const Region& region : space.regions()) {
+    if (++compared > kMaxCompared) return true;
+    if (jit_region_kind(region) == JitRegionKind::none) continue;
+    auto one = before.from(region.range.begin);
+    for (; one != before.end() && one->range.begin <= region.range.last(); ++one) {
+      if (one->file == region.file || ++compared > kMaxCompared) return true;
     }
-    return false;
-  });
+  }
+  return false;
 }
 
-void RecordedProcesses::look_for_all_jit(Process& process, pid_t pid, const AddressSpace& space) {
+/// Whether sources must be searched for this program: its own, or those of its parents.
+bool RecordedProcesses::wants_any(const JitLineage& program, bool may_have) {
+  const JitFiles& files = files_[&program];
+  const bool wants_own = program.asks_own && files.wants_lookup;
+  return (wants_own && (may_have || !files.dumps.empty())) || (may_have && wants_parents(program));
+}
+
+void RecordedProcesses::look_for_all_jit(Process& process, const CodeNode* code,
+                                         const AddressSpace& space) {
   if (!options_.find_jit) return;
-  std::optional<bool> known;
-  if (process.has_stray) known = true;
-  const auto may_have = [&] {
-    if (!known) known = may_have_jit(pid, space);
-    return *known;
-  };
+  const bool may_have = process.has_stray || may_have_jit(code);
+  int wanting = 0;  // so many ancestors have to be visited
   JitLineage* one = process.lineage.get();
   for (int i = 0; one != nullptr && i < JitLineage::kMaxGenerations; ++i, one = one->parent.get()) {
+    if (wants_any(*one, may_have)) wanting = i + 1;
+  }
+  one = process.lineage.get();
+  for (int i = 0; i < wanting; ++i, one = one->parent.get()) {
     JitFiles& files = files_[one];
     const bool wants_own = one->asks_own && files.wants_lookup;
-    if (wants_own && (!files.dumps.empty() || may_have())) look_for_jit(*one, files);
-    if (wants_parents(*one) && may_have()) look_for_parents(*one);
-    if (!process.has_stray && !may_have_code_of_parent(*one, space)) break;
+    if (wants_own && (may_have || !files.dumps.empty())) look_for_jit(*one, files);
+    if (may_have && wants_parents(*one)) look_for_parents(*one);
+    if (i + 1 < wanting && !process.has_stray && !may_have_code_of_parent(*one, space)) break;
   }
 }
 
@@ -299,7 +320,8 @@ std::shared_ptr<const AddressSpaceSnapshot> RecordedProcesses::moment_of(
   if (!is_known) space = kNothing;
   const bool is_same_space = process.last != nullptr && process.last->place.space == space;
   if (is_same_space && process.lookups == lookups_) return process.last;
-  look_for_all_jit(process, pid, *space);
+  const std::shared_ptr<const CodeNode> code = code_of(pid, *space);
+  look_for_all_jit(process, code.get(), *space);
   process.lookups = lookups_;
   auto names = names_of(process);
   if (is_same_space && process.last->names == names) return process.last;
@@ -312,8 +334,9 @@ std::shared_ptr<const AddressSpaceSnapshot> RecordedProcesses::moment_of(
   const auto own = process.lineage != nullptr ? process.lineage->jit : nullptr;
   made->place = {pid, when, space, own, process.lineage};
   made->names = std::move(names);
-  made->unwind = is_known ? UnwindSpace::attach(tracker_, pid, when, &failures_)
-                          : UnwindSpace::make(*space, {});
+  auto sources =
+      is_known ? sources_of(tracker_, pid, when) : std::vector<std::shared_ptr<const JitSources>>();
+  made->unwind = UnwindSpace::State::share(code, std::move(sources));
   process.last = made;
   return made;
 }

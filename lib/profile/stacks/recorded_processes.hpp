@@ -21,7 +21,9 @@
 #include "perfmap/profile/unwinder.hpp"
 #include "perfmap/timeline.hpp"
 #include "perfmap/types.hpp"
+#include "process/failure_list.hpp"
 #include "process/jit_lineage.hpp"
+#include "unwind/shared_code.hpp"
 
 namespace perfmap {
 
@@ -119,7 +121,7 @@ class RecordedProcesses {
   /// as this object.
   std::string_view comm_of(pid_t pid, pid_t tid);
   /// Files that could not be opened, each once.
-  std::span<const Error> failures() const noexcept { return failures_; }
+  std::span<const Error> failures() const noexcept { return failures_.errors(); }
 
   void on_mmap(const MmapEvent& event);
   void on_fork(const ForkEvent& event);
@@ -153,10 +155,12 @@ class RecordedProcesses {
   bool wants_parents(const JitLineage& first);
   void look_for_parents(JitLineage& first);
   static bool is_first_stray(Process& process, const RecordedSample& sample);
-  bool may_have_jit(pid_t pid, const AddressSpace& space);
+  std::shared_ptr<const CodeNode> code_of(pid_t pid, const AddressSpace& space);
+  bool may_have_jit(const CodeNode* code) const;
   void look_for_jit(JitLineage& lineage, JitFiles& files);
   static bool may_have_code_of_parent(const JitLineage& program, const AddressSpace& space);
-  void look_for_all_jit(Process& process, pid_t pid, const AddressSpace& space);
+  bool wants_any(const JitLineage& program, bool may_have);
+  void look_for_all_jit(Process& process, const CodeNode* code, const AddressSpace& space);
   static std::shared_ptr<const JitNames> names_of(const Process& process);
   void set_fork_times(const Process& process, const JitNames& names, const RecordedEvent& event);
 
@@ -168,7 +172,8 @@ class RecordedProcesses {
   std::unordered_map<const JitLineage*, JitFiles> files_;  // the tracker keeps all lineages alive
   std::unordered_map<pid_t, std::string_view> comms_;      // by tid
   std::unordered_set<std::string> names_;
-  std::vector<Error> failures_;
+  FailureList failures_;
+  SharedCode code_;
   std::uint32_t moments_ = 0;
   std::uint64_t lookups_ = 1;  // increased whenever sources may have changed
 };

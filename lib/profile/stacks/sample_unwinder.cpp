@@ -15,47 +15,80 @@ constexpr std::uint64_t kKernel = static_cast<std::uint64_t>(-128);
 constexpr std::uint64_t kUser = static_cast<std::uint64_t>(-512);
 constexpr std::uint64_t kUserDeferred = static_cast<std::uint64_t>(-640);
 
-/// The parts of a callchain.
-class CallchainReader {
- public:
-  CallchainReader(const Words& chain, RawStack& stack) : chain_(chain), stack_(stack) {}
+}  // namespace
 
-  void read(CpuMode mode, bool with_kernel, bool with_user) {
-    std::uint64_t context = mode == CpuMode::kernel ? kKernel : kUser;
-    bool is_first = true;
-    for (std::size_t i = 0; i < chain_.size(); ++i) {
-      const std::uint64_t ip = chain_[i];
-      if (ip >= kFirstContext) {
-        context = ip;
-        is_first = true;
-        if (ip == kUserDeferred && with_user && i + 1 < chain_.size()) stack_.cookie = chain_[++i];
-        continue;
-      }
-      const bool is_kernel = context == kKernel;
-      if (is_kernel ? with_kernel : with_user && context == kUser) {
-        stack_.frames.push_back(
-            {ip, 0, is_kernel ? FrameSource::kernel : FrameSource::callchain, !is_first});
-      }
-      is_first = false;
+std::optional<std::uint64_t> add_callchain(const Words& chain, CpuMode mode,
+                                           const CallchainParts& parts,
+                                           std::vector<UnwoundFrame>& frames) {
+  std::optional<std::uint64_t> cookie;
+  std::uint64_t context = mode == CpuMode::kernel ? kKernel : kUser;
+  bool is_first = true;
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    const std::uint64_t ip = chain[i];
+    if (ip >= kFirstContext) {
+      context = ip;
+      is_first = true;
+      if (ip == kUserDeferred && parts.user && i + 1 < chain.size()) cookie = chain[++i];
+      continue;
     }
+    const bool is_kernel = context == kKernel;
+    if (is_kernel ? parts.kernel : parts.user && context == kUser) {
+      frames.push_back(
+          {ip, 0, is_kernel ? FrameSource::kernel : FrameSource::callchain, !is_first});
+    }
+    is_first = false;
   }
+  return cookie;
+}
 
- private:
-  const Words& chain_;
-  RawStack& stack_;
+namespace {
+
+/// A machine whose registers, as numbered by perf, no other one has. The others do not differ:
+/// i386 and arm, on kernels of their own, have 0 to 15, riscv64 and loongarch64 0 to 31.
+struct RegisterSet {
+  Machine machine;
+  bool is_32;            ///< PERF_SAMPLE_REGS_ABI_32
+  std::uint64_t all;     ///< the mask has no others
+  std::uint64_t needed;  ///< the mask has these: the pc and the stack pointer of a 64-bit kernel
 };
+constexpr RegisterSet kRegisterSets[] = {
+    {Machine::x86_64, false, 0xff0fff, 0x180},
+    {Machine::x86, true, 0xff0fff, 0x180},
+    {Machine::aarch64, false, 0x4001ffffffff, 0x180000000},
+    {Machine::arm, true, 0x4001ffffffff, 0x100000000},
+};
+
+bool is_32(const SampledRegisters& user) noexcept { return user.abi == 1; }
+
+std::optional<Machine> machine_with(const SampledRegisters& user) noexcept {
+  if (user.values.order() != std::endian::little) return std::nullopt;
+  for (const RegisterSet& set : kRegisterSets) {
+    const bool has_others = (user.mask & ~set.all) != 0;
+    if (set.is_32 == is_32(user) && !has_others && (user.mask & set.needed) == set.needed)
+      return set.machine;
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
-std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters& user) noexcept {
-  const bool is_32 = user.abi == 1;  // PERF_SAMPLE_REGS_ABI_32
-  if (arch.empty() && !is_32) {
-    // perf has 24 registers for x86-64, and 33 for aarch64.
-    return user.mask >> 24 == 0 ? Machine::x86_64 : Machine::aarch64;
-  }
+RecordedMachine::RecordedMachine(std::string_view arch) noexcept : is_recorded_(!arch.empty()) {
   const MachineInfo* const machine = find_machine(arch);
-  if (machine == nullptr) return std::nullopt;
-  return machine_of(is_32 && !machine->is_32 ? machine->compat : machine->elf);
+  if (machine == nullptr) return;
+  own_ = machine_of(machine->elf);
+  of_32_ = machine_of(machine->is_32 ? machine->elf : machine->compat);
+}
+
+std::optional<Machine> RecordedMachine::of(const SampledRegisters& user,
+                                           std::optional<Machine> files) const noexcept {
+  if (is_recorded_) return is_32(user) ? of_32_ : own_;
+  const auto* const known = files ? find_machine(static_cast<std::uint32_t>(*files)) : nullptr;
+  return known != nullptr && known->is_32 == is_32(user) ? files : machine_with(user);
+}
+
+std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters& user,
+                                  std::optional<Machine> files) noexcept {
+  return RecordedMachine(arch).of(user, files);
 }
 
 /// Frames are collected in a reused buffer, and copied in their exact size.
@@ -68,21 +101,29 @@ void SampleUnwinder::make(const RecordedSample& sample, RawStack& stack) {
 }
 
 void SampleUnwinder::fill(const RecordedSample& sample, RawStack& stack) {
-  const bool is_unwound = sample.user.abi != 0 && !sample.user_stack.empty();
-  CallchainReader(sample.callchain, stack).read(sample.mode, with_kernel_, !is_unwound);
-  if (is_unwound && unwind(sample, stack)) return;
-  stack.end = StackEnd::callchain;
-  if (!sample.callchain.empty() || sample.ip == 0) return;
+  const bool has_copy = sample.user.abi != 0 && !sample.user_stack.empty();
+  const UnwindSpace::State* const space = has_copy ? &stack.moment->unwind->state() : nullptr;
+  const auto machine = has_copy ? machine_.of(sample.user, space->machine) : std::nullopt;
+  const bool is_unwound = machine && can_unwind(*machine) && space->is_unwound;
+  stack.is_of_unknown_machine = has_copy && !is_unwound;
+  stack.cookie = add_callchain(sample.callchain, sample.mode,
+                               {.kernel = with_kernel_, .user = !is_unwound}, stack.frames);
+  if (is_unwound) {
+    unwind(sample, *machine, stack);
+  } else {
+    const bool has_none = stack.is_of_unknown_machine && stack.frames.empty();
+    stack.end = has_none ? StackEnd::no_info : StackEnd::callchain;
+  }
+  if (!stack.frames.empty() || stack.cookie || sample.ip == 0) return;
+  if (!has_copy && !sample.callchain.empty()) return;
   const bool is_kernel = sample.mode == CpuMode::kernel;
   if (is_kernel && !with_kernel_) return;
   stack.frames.push_back(
       {sample.ip, 0, is_kernel ? FrameSource::kernel : FrameSource::initial, false});
 }
 
-bool SampleUnwinder::unwind(const RecordedSample& sample, RawStack& stack) {
-  const auto machine = machine_of(arch_, sample.user);
-  if (!machine) return false;
-  user_.registers.machine = *machine;
+void SampleUnwinder::unwind(const RecordedSample& sample, Machine machine, RawStack& stack) {
+  user_.registers.machine = machine;
   user_.registers.mask = sample.user.mask;
   std::size_t at = 0;
   for (std::uint64_t left = sample.user.mask; left != 0 && at < sample.user.values.size();
@@ -95,11 +136,10 @@ bool SampleUnwinder::unwind(const RecordedSample& sample, RawStack& stack) {
   user_.time = stack.source_time;
   stack.is_full = user_.is_stack_full;
   stack.end = unwinder_.unwind(user_, *stack.moment->unwind, stack.frames);
-  return true;
 }
 
 void add_deferred(const Words& callchain, RawStack& stack) {
-  CallchainReader(callchain, stack).read(CpuMode::user, false, true);
+  add_callchain(callchain, CpuMode::user, {.kernel = false, .user = true}, stack.frames);
 }
 
 PendingStacks::PendingStacks(bool stitches, unsigned max_frames) {

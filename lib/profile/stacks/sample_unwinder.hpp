@@ -31,18 +31,29 @@ struct RawStack {
   StackEnd end = StackEnd::no_info;
   bool is_full = false;  ///< the copy of the stack was too small for the whole stack
   bool was_stitched = false;
+  bool is_of_unknown_machine = false;   ///< has a copy of the stack that cannot be unwound
   std::optional<std::uint64_t> cookie;  ///< of a user callchain that comes later
 };
 
-/// The machine of a sample's registers; nothing for unsupported machines. If the recording does not
-/// state it (its end is missing), it is derived from the registers.
-std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters& user) noexcept;
+/// The machine of a recording's samples; see machine_of().
+class RecordedMachine {
+ public:
+  explicit RecordedMachine(std::string_view arch) noexcept;
+
+  std::optional<Machine> of(const SampledRegisters& user,
+                            std::optional<Machine> files) const noexcept;
+
+ private:
+  bool is_recorded_;
+  std::optional<Machine> own_;
+  std::optional<Machine> of_32_;  ///< of its 32-bit processes
+};
 
 /// Unwinds samples. Borrows what its unwinder needs; use one per thread.
 class SampleUnwinder {
  public:
   SampleUnwinder(std::string_view arch, const StackOptions& options)
-      : arch_(arch), with_kernel_(options.kernel), unwinder_(options.unwind) {}
+      : machine_(arch), with_kernel_(options.kernel), unwinder_(options.unwind) {}
 
   /// Adds the frames of `sample`; the snapshot is in the stack already.
   void make(const RecordedSample& sample, RawStack& stack);
@@ -50,9 +61,9 @@ class SampleUnwinder {
 
  private:
   void fill(const RecordedSample& sample, RawStack& stack);
-  bool unwind(const RecordedSample& sample, RawStack& stack);
+  void unwind(const RecordedSample& sample, Machine machine, RawStack& stack);
 
-  std::string_view arch_;
+  RecordedMachine machine_;
   bool with_kernel_;
   Unwinder unwinder_;
   UserSample user_;

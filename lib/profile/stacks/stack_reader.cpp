@@ -7,6 +7,7 @@
 #include "base/parallel.hpp"
 #include "perfmap/profile/recording.hpp"
 #include "perfmap/profile/stacks.hpp"
+#include "process/failure_list.hpp"
 #include "stacks/frame_symbolizer.hpp"
 #include "stacks/kernel_symbols.hpp"
 #include "stacks/recorded_processes.hpp"
@@ -98,10 +99,12 @@ bool counts_time(const RecordedEvent& event) noexcept {
 }
 
 /// From reliable to guessed.
-constexpr std::array<FrameSource, 11> kByTrust = {
-    FrameSource::kernel,    FrameSource::initial,  FrameSource::eh_cfi,  FrameSource::debug_frame,
-    FrameSource::plt,       FrameSource::leaf,     FrameSource::jit_cfi, FrameSource::frame_pointer,
-    FrameSource::callchain, FrameSource::stitched, FrameSource::scan};
+constexpr std::array<FrameSource, kFrameSources> kByTrust = {
+    FrameSource::kernel,    FrameSource::initial,     FrameSource::signal,
+    FrameSource::eh_cfi,    FrameSource::debug_frame, FrameSource::plt,
+    FrameSource::leaf,      FrameSource::jit_cfi,     FrameSource::frame_pointer,
+    FrameSource::callchain, FrameSource::repaired,    FrameSource::stitched,
+    FrameSource::scan};
 
 /// The dummy event that perf record adds to get mappings.
 bool is_dummy(const RecordedEvent& event) noexcept {
@@ -147,6 +150,7 @@ void count(const RawStack& stack, const FrameCounts& frames, StackCounts& counts
   counts.frames += frames.frames;
   counts.full_copies += stack.is_full ? 1 : 0;
   counts.stitched += stack.was_stitched ? 1 : 0;
+  counts.not_unwound += stack.is_of_unknown_machine ? 1 : 0;
   counts.unnamed += frames.unnamed;
   counts.unnamed_jit += frames.unnamed_jit;
   counts.doubtful += frames.doubtful;
@@ -301,11 +305,10 @@ void StackReader::State::finish() {
   statistics.out_of_order = reader.out_of_order();
   statistics.lost_bytes = reader.lost_bytes();
   statistics.rules = jobs.rules();
-  failures.assign(processes.failures().begin(), processes.failures().end());
-  for (const Error& failure : places.failures()) {
-    const auto is_known = [&](const Error& e) { return e.message == failure.message; };
-    if (std::none_of(failures.begin(), failures.end(), is_known)) failures.push_back(failure);
-  }
+  FailureList all;
+  for (const Error& failure : processes.failures()) all.add(failure);
+  for (const Error& failure : places.failures()) all.add(failure);
+  failures.assign(all.errors().begin(), all.errors().end());
   if (clock.failure()) failures.push_back(*clock.failure());
   if (kernel.is_hidden()) {
     failures.push_back(

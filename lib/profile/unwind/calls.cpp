@@ -6,6 +6,7 @@
 #include <span>
 
 #include "unwind/code_bytes.hpp"
+#include "unwind/signal_return.hpp"
 
 namespace perfmap {
 
@@ -32,8 +33,9 @@ bool is_indirect_call(unsigned char modrm) noexcept {
   return which == 2 || (which == 3 && modrm >> 6 != 3);
 }
 
-/// aarch64 instructions are little-endian, also if the data is big-endian.
-std::uint32_t instruction(std::string_view code) noexcept {
+/// The last four bytes. Instructions are little-endian, also if the data is big-endian.
+std::uint32_t last_word(std::string_view code) noexcept {
+  code.remove_prefix(code.size() - 4);
   std::uint32_t word = 0;
   for (std::size_t i = sizeof word; i-- > 0;)
     word = word << 8 | static_cast<unsigned char>(code[i]);
@@ -68,7 +70,7 @@ bool ends_with_call_x86(std::string_view code) noexcept {
 bool ends_with_call_aarch64(std::string_view code) noexcept {
   constexpr std::size_t kLength = 4;
   if (code.size() < kLength) return false;
-  const std::uint32_t word = instruction(code.substr(code.size() - kLength));
+  const std::uint32_t word = last_word(code);
   const bool is_bl = (word & 0xfc00'0000) == 0x9400'0000;
   const bool is_blr = (word & 0xffff'fc1f) == 0xd63f'0000;
   const bool is_blr_zero = (word & 0xffff'f81f) == 0xd63f'081f;
@@ -76,43 +78,59 @@ bool ends_with_call_aarch64(std::string_view code) noexcept {
   return is_bl || is_blr || is_blr_zero || is_blr_signed;
 }
 
+/// jal and jalr that write ra, or t0 as calls of millicode do, and c.jalr. Source: The RISC-V
+/// Instruction Set Manual, volume I, 2.5 and 26.5.
+bool ends_with_call_riscv64(std::string_view code) noexcept {
+  if (code.size() < 2) return false;
+  const auto high = static_cast<unsigned char>(code[code.size() - 1]);
+  const auto low = static_cast<unsigned char>(code[code.size() - 2]);
+  const bool has_register = (high & 0xf) != 0 || (low & 0x80) != 0;
+  if ((high & 0xf0) == 0x90 && (low & 0x7f) == 0x02 && has_register) return true;
+  if (code.size() < 4) return false;
+  const std::uint32_t word = last_word(code);
+  const std::uint32_t written = word & 0xfff;
+  const bool is_jalr = (word & 0x7000) == 0 && (written == 0x0e7 || written == 0x2e7);
+  return is_jalr || written == 0x0ef || written == 0x2ef;
+}
+
+/// bl and blx of Arm and of Thumb code. Source: Arm Architecture Reference Manual for A-profile,
+/// F5.1.
+bool ends_with_call_arm(std::string_view code) noexcept {
+  if (code.size() < 2) return false;
+  const auto half = [&](std::size_t from_end) {
+    const std::string_view at = code.substr(code.size() - from_end);
+    return static_cast<unsigned>(static_cast<unsigned char>(at[1]) << 8 |
+                                 static_cast<unsigned char>(at[0]));
+  };
+  if ((half(2) & 0xff87) == 0x4780) return true;  // blx register, in Thumb code
+  if (code.size() < 4) return false;
+  if ((half(4) & 0xf800) == 0xf000 && (half(2) & 0xc000) == 0xc000) return true;
+  const std::uint32_t word = last_word(code);
+  const bool is_bl = (word & 0x0f00'0000) == 0x0b00'0000;
+  const bool is_blx = (word & 0xfe00'0000) == 0xfa00'0000;
+  const bool is_blx_register = (word & 0x0fff'fff0) == 0x012f'ff30;
+  return is_bl || is_blx || is_blx_register;
+}
+
 std::optional<bool> ends_with_call(Machine machine, std::string_view code) noexcept {
   switch (machine) {
     case Machine::x86_64: return ends_with_call_x86_64(code);
     case Machine::x86: return ends_with_call_x86(code);
     case Machine::aarch64: return ends_with_call_aarch64(code);
-    case Machine::arm: return std::nullopt;
+    case Machine::riscv64: return ends_with_call_riscv64(code);
+    case Machine::arm: return ends_with_call_arm(code);
+    default: return std::nullopt;
   }
-  return std::nullopt;
-}
-
-/// Sources: glibc, sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c; musl,
-/// src/signal/x86_64/restore.s; Linux, arch/x86/entry/vdso/vdso32/sigreturn.S,
-/// arch/arm64/kernel/vdso/sigreturn.S.
-bool is_signal_return(Machine machine, std::string_view code) noexcept {
-  switch (machine) {
-    case Machine::x86_64:
-      return code.starts_with("\x48\xc7\xc0\x0f\0\0\0\x0f\x05"sv) ||  // mov $15,%rax; syscall
-             code.starts_with("\xb8\x0f\0\0\0\x0f\x05"sv);            // mov $15,%eax; syscall
-    case Machine::x86:
-      return code.starts_with("\xb8\xad\0\0\0\xcd\x80"sv) ||  // mov $173,%eax; int $0x80
-             code.starts_with(
-                 "\x58\xb8\x77\0\0\0\xcd\x80"sv);  // pop %eax; mov $119,%eax; int $0x80
-    case Machine::aarch64:
-      return code.starts_with("\x68\x11\x80\xd2\x01\0\0\xd4"sv);  // mov x8,#139; svc #0
-    case Machine::arm: return false;
-  }
-  return false;
 }
 
 namespace {
 
 /// Stands for all machines whose calls are not known.
-constexpr Machine kUnknown = Machine::arm;
+constexpr Machine kUnknown = Machine::s390x;
 
 /// The code before an address.
 struct CodeBefore {
-  Machine machine = Machine::x86_64;
+  Machine machine = kUnknown;
   std::array<char, CodeBytes::kBefore> room = {};
   std::string_view bytes;  ///< as many as a call can have; empty: not available
 };
@@ -154,9 +172,9 @@ bool has_dumps(const UnwindSpace::State& space) noexcept {
 /// `region` covers the byte before the pc.
 void find_bytes(const UnwindSpace::State& space, const CodeRegion& region, Address pc,
                 std::uint64_t time, CodeBefore& code) {
-  code.machine = space.machine;
+  code.machine = space.machine.value_or(space.is_unwound ? Machine::x86_64 : kUnknown);
   if (region.module != nullptr) {
-    code.machine = machine_of(region.module->machine()).value_or(kUnknown);
+    code.machine = machine_of(*region.module).value_or(kUnknown);
     code.bytes = before_in_module(*region.module, pc + region.delta);
     return;
   }
@@ -171,7 +189,7 @@ void find_bytes(const UnwindSpace::State& space, const CodeRegion& region, Addre
 /// Code of runtimes never is a signal trampoline.
 bool is_signal_return_at(const CodeRegion& region, Address pc) noexcept {
   if (region.module == nullptr) return false;
-  const auto machine = machine_of(region.module->machine());
+  const auto machine = machine_of(*region.module);
   return machine && is_signal_return(*machine, region.module->bytes_at(pc + region.delta));
 }
 
@@ -197,17 +215,18 @@ ReturnSite UnwindSpace::return_site(Address pc, std::uint64_t time) const {
   const std::optional<CodeRegion> before = find_code(*state_, pc - 1, time);
   const bool is_one = before && pc < before->end;
   const std::optional<CodeRegion> here = is_one ? before : find_code(*state_, pc, time);
-  if (here && is_signal_return_at(*here, pc)) return {false, false};
-  if (!before) return {!here, false};
+  if (here && is_signal_return_at(*here, pc)) return {false, false, true};
+  if (!before) return {!here, false, false};
   CodeBefore code;
   find_bytes(*state_, *before, pc, time, code);
   if (!code.bytes.empty()) {
-    if (const auto is_call = ends_with_call(code.machine, code.bytes)) return {*is_call, false};
+    if (const auto is_call = ends_with_call(code.machine, code.bytes))
+      return {*is_call, false, before->module != nullptr};
   }
   const auto caller = named_range(*state_, before, pc - 1, time);
   const auto next = named_range(*state_, here, pc, time);
-  if (!caller && next) return {false, true};
-  return {true, caller && next && *caller != *next};
+  if (!caller && next) return {false, true, false};
+  return {true, caller && next && *caller != *next, false};
 }
 
 ReturnSite return_site_in(const JitSources& sources, Address pc) {

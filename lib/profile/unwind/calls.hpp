@@ -14,13 +14,10 @@ namespace perfmap {
 bool ends_with_call_x86(std::string_view code) noexcept;
 bool ends_with_call_x86_64(std::string_view code) noexcept;
 bool ends_with_call_aarch64(std::string_view code) noexcept;
+bool ends_with_call_riscv64(std::string_view code) noexcept;
+bool ends_with_call_arm(std::string_view code) noexcept;
 /// For any machine; nothing if its calls are not known.
 std::optional<bool> ends_with_call(Machine machine, std::string_view code) noexcept;
-
-/// Whether this code ends a signal handler with rt_sigreturn(2). The kernel or the C library puts
-/// the address of such a function on the stack as the handler's return address, so no call precedes
-/// it.
-bool is_signal_return(Machine machine, std::string_view code) noexcept;
 
 /// Like UnwindSpace::return_site(), for runtime code at the end of the recording, of which only the
 /// sources are known.

@@ -117,11 +117,13 @@ std::optional<CodeRegion> find_code(const UnwindSpace::State& space, Address add
   if (!named) return std::nullopt;
   const AddressRange& code = named->name.range;
   CodeRegion found{code.begin, code.end(), 0, nullptr};
-  // It must not overlap the known regions on both sides.
-  const auto next = std::ranges::upper_bound(space.regions, address, {}, &CodeRegion::begin);
-  if (next != space.regions.end()) found.end = std::min(found.end, next->begin);
-  if (next != space.regions.begin()) found.begin = std::max(found.begin, std::prev(next)->end);
+  space.clip(address, found);
   return found;
+}
+
+std::string_view code_name(const UnwindSpace::State& space, Address address, std::uint64_t time) {
+  const auto named = find_named(space, address, time);
+  return named ? named->name.name : std::string_view();
 }
 
 std::optional<DumpedCode> find_dumped(const UnwindSpace::State& space, Address address,

@@ -12,30 +12,9 @@
 #include "perfmap/jitdump.hpp"
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/unwinder.hpp"
+#include "unwind/shared_code.hpp"
 
 namespace perfmap {
-
-/// Executable memory that shows one segment of a module, or code outside of modules.
-struct CodeRegion {
-  Address begin = 0;
-  Address end = 0;
-  Address delta = 0;               ///< added to an address gives the vaddr, modulo 2^64
-  const Module* module = nullptr;  ///< null: code of a runtime, or of unknown origin
-};
-
-struct UnwindSpace::State {
-  std::uint32_t id = 0;               ///< unique, never reused
-  Machine machine = Machine::x86_64;  ///< of the first module
-  std::vector<CodeRegion> regions;
-  std::vector<std::shared_ptr<const Module>> modules;
-  std::vector<std::shared_ptr<const JitSources>> jit;
-  std::function<std::size_t(Address, std::span<char>)> read_code;
-
-  /// The region that covers the address, or null. O(log n).
-  const CodeRegion* find(Address address) const noexcept;
-  /// The owner that keeps a module of these regions alive. O(modules).
-  std::shared_ptr<const Module> keeper_of(const Module* module) const noexcept;
-};
 
 /// The bounds of functions by symbols, for the few places where code is examined. Building a
 /// module's table of names with Module::find_symbol() takes a hundred times as long.
@@ -77,6 +56,8 @@ struct DumpedCode {
 /// there at that time, for example in memory moved by mremap(), which no event reports.
 std::optional<CodeRegion> find_code(const UnwindSpace::State& space, Address address,
                                     std::uint64_t time);
+/// What the sources call the code there at that time; empty if they do not know it.
+std::string_view code_name(const UnwindSpace::State& space, Address address, std::uint64_t time);
 /// From jitdumps only: those of the process and of its ancestors.
 std::optional<DumpedCode> find_dumped(const UnwindSpace::State& space, Address address,
                                       std::uint64_t time);

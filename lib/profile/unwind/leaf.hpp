@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "perfmap/profile/unwinder.hpp"
 #include "unwind/code_bytes.hpp"
 
 namespace perfmap {
@@ -16,15 +17,26 @@ struct LeafFrame {
   std::optional<std::uint64_t> saved_fp;  ///< the caller's frame pointer is saved at this offset
                                           ///< from the stack pointer
   bool is_plt = false;                    ///< a PLT entry
+  std::optional<std::uint8_t> return_register = {};  ///< DWARF's number of the one that has the
+                                                     ///< return address, if not the link register
 };
 
 /// Whether the answer depends on CodeBytes::offset, which may not be known yet: the function may
 /// begin here, or set up its frame soon.
-bool wants_offset_x86_64(const CodeBytes& code) noexcept;
-bool wants_offset_aarch64(const CodeBytes& code) noexcept;
+bool wants_offset(Machine machine, const CodeBytes& code) noexcept;
 
 /// Nothing if the code does not show it, as in the middle of a function.
-std::optional<LeafFrame> leaf_frame_x86_64(const CodeBytes& code) noexcept;
-std::optional<LeafFrame> leaf_frame_aarch64(const CodeBytes& code) noexcept;
+std::optional<LeafFrame> leaf_frame(Machine machine, const CodeBytes& code) noexcept;
+
+/// Whether the next instruction returns to the link register, so that nothing is on the stack.
+/// False for machines without one.
+bool returns_to_link_register(Machine machine, std::string_view code) noexcept;
+
+/// The section of linkage tables that covers the address, or null. O(sections).
+const ElfSectionFacts* plt_section(const Module& module, Address vaddr) noexcept;
+
+/// On a machine with a link register, in a section of linkage tables: every linker's entries leave
+/// the return address where it is.
+std::optional<LeafFrame> plt_frame(Machine machine, const CodeRegion& region, Address pc) noexcept;
 
 }  // namespace perfmap

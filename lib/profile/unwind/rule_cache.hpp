@@ -22,10 +22,12 @@ struct alignas(64) UnwindRule {
     no_information,  ///< code of a runtime, or not described by its file
     simple,          ///< CFA = register + offset; saved registers at fixed offsets from the CFA
     general,         ///< see RuleCache::row()
-    root,            ///< start of the thread, no caller
+    signal_return,   ///< of a handler: saved registers at cfa_offset from the stack pointer
+    stack_switch,    ///< the callee is on another stack
+    root,            ///< start of the thread, or of a coroutine: no caller
   };
   static constexpr std::int16_t kKept = INT16_MIN;
-  static constexpr std::size_t kMaxSaved = 11;
+  static constexpr std::size_t kMaxSaved = 12;
 
   Address vaddr = 0;
   const Module* module = nullptr;  ///< nullptr: the slot is free
@@ -37,7 +39,9 @@ struct alignas(64) UnwindRule {
   /// This is the last byte of the rule, and not part of a call: a frame that returns to the next
   /// byte was not called from here.
   bool ends_without_call = false;
-  bool is_plain = false;  ///< simple, and also valid for a return to the next byte
+  bool is_pointer = false;  ///< of signal_return: see SavedContext
+  bool keeps_fp = false;    ///< of stack_switch: see StackSwitch
+  bool is_plain = false;    ///< simple, and also valid for a return to the next byte
   FrameSource source = FrameSource::eh_cfi;
   /// In words from the CFA, in the order of Arch::kSaved; kKept: the register is unchanged.
   std::array<std::int16_t, kMaxSaved> saved = {};
@@ -62,21 +66,12 @@ class RuleCache {
       const UnwindRule& rule = places_[at];
       if (rule.vaddr == vaddr && rule.module == region->module) [[likely]]
         return rule;
-      if (rule.module == nullptr) return make<Arch>(space, *region->module, vaddr);
+      if (rule.module == nullptr) return make<Arch>(space, pc, *region);
     }
   }
-  /// The region that covers the address, or null; checks the last two regions first.
+  /// The region that covers the address, or null.
   const CodeRegion* region_at(const UnwindSpace::State& space, Address pc) noexcept {
-    if (space.id != space_) [[unlikely]] {
-      space_ = space.id;
-      regions_ = {};
-    }
-    for (const CodeRegion* const region : regions_) {
-      if (region != nullptr && pc - region->begin < region->end - region->begin) return region;
-    }
-    const CodeRegion* const region = space.find(pc);
-    if (region != nullptr) regions_ = {region, regions_[0]};
-    return region;
+    return regions_.find(space, pc);
   }
   /// For code that no file describes.
   static const UnwindRule& no_information() noexcept { return kNoInformation; }
@@ -97,7 +92,9 @@ class RuleCache {
     return ((vaddr + which * 0x85ebca77U) * 0x9e3779b97f4a7c15U) >> shift_;
   }
   template <class Arch>
-  const UnwindRule& make(const UnwindSpace::State& space, const Module& module, Address vaddr);
+  const UnwindRule& make(const UnwindSpace::State& space, Address pc, const CodeRegion& region);
+  template <class Arch>
+  std::optional<CfiRow> row_without_cfi(const Module& module, Address vaddr);
   template <class Arch>
   UnwindRule compute(const Module& module, Address vaddr);
   UnwindRule& free_place(const Module& module, Address vaddr) noexcept;
@@ -107,8 +104,7 @@ class RuleCache {
   std::vector<UnwindRule> places_;  // hash table, at most half full
   unsigned shift_ = 64 - kFirstBits;
   std::size_t used_ = 0;
-  std::uint32_t space_ = 0;
-  std::array<const CodeRegion*, 2> regions_ = {};  // last used in that space, latest first
+  RecentRegions regions_;
   std::deque<CfiRow> rows_;
   std::unordered_map<const Module*, std::shared_ptr<const Module>> modules_;  // keeps the modules
                                                                               // of the rules alive

@@ -123,18 +123,20 @@ PERFMAP_API void write_doctor_text(OutputFile& out, const Diagnosis& diagnosis, 
 PERFMAP_API void write_doctor_json(OutputFile& out, const Diagnosis& diagnosis);
 
 /// Stacks of a process that end because information is missing (StackEnd::no_info) or wrong
-/// (StackEnd::bad_memory), by the module of their last frame.
+/// (StackEnd::bad_memory), because their callers are on another stack, or because a fiber begins
+/// there, by the module of their last frame.
 struct EndedStacks {
   std::string module;    ///< as FrameFunction::module; empty: nothing is mapped there
   std::string function;  ///< in which most of them end; empty: without a name
   FrameKind kind = FrameKind::unknown;
   std::uint64_t no_info = 0;
   std::uint64_t bad_memory = 0;
-  std::uint64_t alone = 0;  ///< of those: stacks with only that frame
-  /// Of those: in code with which Erlang calls functions in C, which run on another stack.
-  std::uint64_t in_calls_of_c = 0;
+  std::uint64_t alone = 0;        ///< of those: stacks with only that frame
+  std::uint64_t fiber_roots = 0;  ///< complete: where a fiber of Boost.Context begins
+  std::uint64_t other_stack = 0;  ///< StackEnd::other_stack
 
-  std::uint64_t count() const noexcept { return no_info + bad_memory; }
+  /// All but those on another stack.
+  std::uint64_t count() const noexcept { return no_info + bad_memory + fiber_roots; }
 };
 
 /// A process of a recording.
@@ -196,8 +198,8 @@ struct RecordingDoctorOptions {
   std::string map_dir = {};
   std::string symfs = {};
   bool any_owner = false;
-  bool is_snapshot = false;  ///< the roots are those of a Snapshot
-  uid_t reader = 0;          ///< like DoctorOptions::reader
+  std::string snapshot = {};  ///< the directory of the Snapshot whose roots those are; empty: none
+  uid_t reader = 0;           ///< like DoctorOptions::reader
   /// Whether `perfmap stacks --debuginfod` can use servers: called at most once. Empty: it cannot.
   std::function<bool()> has_debuginfod = {};
 };

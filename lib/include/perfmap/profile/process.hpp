@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +14,7 @@
 
 #include "perfmap/input.hpp"
 #include "perfmap/jit_paths.hpp"
+#include "perfmap/process_rights.hpp"
 #include "perfmap/types.hpp"
 
 namespace perfmap {
@@ -132,34 +135,91 @@ struct MemoryMap {
 /// fs/proc/task_mmu.c.
 PERFMAP_API MemoryMap parse_memory_map(std::string_view text, MappedFiles& files);
 
+struct RegionNode;
+
 /// The mappings of a process at one moment: immutable, shared by pointer. A forked child shares its
-/// parent's. A change makes a new one; regions share their MappedFile.
+/// parent's. A change makes a new one, which shares all but O(log n) of its nodes with the old one;
+/// regions share their MappedFile.
 ///
-/// Several threads may use all members. 48 bytes per region.
+/// Several threads may use all members. 128 bytes per region that no other address space has.
 class PERFMAP_API AddressSpace {
  public:
-  AddressSpace() = default;
+  class PERFMAP_API Regions;
+
+  AddressSpace() noexcept = default;
+  AddressSpace(const AddressSpace& other) noexcept;  ///< O(1)
+  AddressSpace& operator=(AddressSpace other) noexcept;
+  ~AddressSpace();
 
   /// `from` with `changes` applied in their order. Each change replaces the bytes that it covers;
   /// the rest of an older region stays, with its offset in the file. A change without `file`
-  /// unmaps. O(n + k log k) for k changes, however they overlap. Returns `from` itself if nothing
-  /// changes.
+  /// unmaps. O(log n) for each change, plus the regions that it covers; the result has so many
+  /// nodes of its own. Returns `from` itself if there are no changes.
   static std::shared_ptr<const AddressSpace> changed(std::shared_ptr<const AddressSpace> from,
                                                      std::span<const Region> changes);
-  /// Made from regions in any order, such as those of parse_memory_map(); later ones win.
+  /// Made from regions in any order, such as those of parse_memory_map(); later ones win. O(n) if
+  /// they are in order, else O(n log n).
   static std::shared_ptr<const AddressSpace> of(std::span<const Region> regions);
 
-  /// Ascending, without overlaps, none empty.
-  std::span<const Region> regions() const noexcept { return regions_; }
+  /// Ascending, without overlaps, none empty. Lives as long as the address space.
+  Regions regions() const noexcept;
 
   /// The region that covers the address, or nullptr. Lives as long as the address space. O(log n).
   const Region* find(Address address) const noexcept;
 
-  friend bool operator==(const AddressSpace&, const AddressSpace&) = default;
+  /// O(n), O(1) for copies.
+  PERFMAP_API friend bool operator==(const AddressSpace& a, const AddressSpace& b);
 
  private:
-  std::vector<Region> regions_;
+  friend class RegionTree;
+  const RegionNode* root_ = nullptr;
 };
+
+/// The regions of an address space, as a range of `const Region&`.
+class AddressSpace::Regions {
+ public:
+  class PERFMAP_API Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = Region;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Region*;
+    using reference = const Region&;
+
+    Iterator() = default;
+    Iterator(const RegionNode* root, const RegionNode* at) noexcept : root_(root), at_(at) {}
+    const Region& operator*() const noexcept;
+    const Region* operator->() const noexcept { return &**this; }
+    /// O(log n).
+    Iterator& operator++() noexcept;
+    Iterator operator++(int) noexcept {
+      Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    const RegionNode* root_ = nullptr;
+    const RegionNode* at_ = nullptr;
+  };
+  using value_type = Region;
+
+  explicit Regions(const RegionNode* root) noexcept : root_(root) {}
+  Iterator begin() const noexcept;
+  Iterator end() const noexcept { return Iterator(root_, nullptr); }
+  /// The first region that ends after the address. O(log n).
+  Iterator from(Address address) const noexcept;
+  std::size_t size() const noexcept;
+  bool empty() const noexcept { return root_ == nullptr; }
+  /// The index is below size(). O(log n).
+  const Region& operator[](std::size_t index) const noexcept;
+
+ private:
+  const RegionNode* root_;
+};
+
+inline AddressSpace::Regions AddressSpace::regions() const noexcept { return Regions(root_); }
 
 /// The contents of /proc/PID/stat and /proc/PID/status. Source: Linux,
 /// Documentation/filesystems/proc.rst.
@@ -226,16 +286,24 @@ class PERFMAP_API ProcSource {
   /// requires CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE; then its path below the process's root; then
   /// its path on the host, for processes in a chroot. A file found by path is used only if its
   /// inode is the region's (and on the host also its device: file systems such as overlayfs report
-  /// another one). Regular files only, at most 64 GiB, not from file systems like /proc. Fails with
-  /// not_found or refused, and lists the paths tried.
+  /// another one), and is opened with the rights of the process; see ProcessRights. What map_files
+  /// shows is opened with our own: the process has it mapped, so it has read it, maybe before it
+  /// gave up rights. Regular files only, at most 64 GiB, not from file systems like /proc. Fails
+  /// with not_found or refused, and lists the paths tried.
   Seen<Input> open_region(const Region& region) const;
   /// The result of stat(2) for that file, without opening it: enough to recognize a file that is
   /// already open elsewhere.
   Seen<FileFacts> region_facts(const Region& region) const;
 
   /// Opens a file with the process's root as "/": no link leads out of it. Refuses a link as last
-  /// component, and what `policy` refuses. Refuses every link if the kernel has no openat2(2).
+  /// component, what the process may not read, and what `policy` refuses. Refuses every link if the
+  /// kernel has no openat2(2).
   Seen<Input> open_below_root(const std::string& path, const OpenPolicy& policy) const;
+  /// Opens a file at a path as the caller sees it, in a directory of the caller's, such as /tmp.
+  /// Refuses a link as last component, what the process may not read, and what `policy` refuses.
+  Seen<Input> open_on_host(const std::string& path, const OpenPolicy& policy) const;
+  /// The rights with which these files are opened, for files that are opened later.
+  Seen<ProcessRights> rights() const;
   /// The result of lstat(2) for a path below that root, without opening it: was_link for a link,
   /// with only the owner and inode of the link itself.
   Seen<FileFacts> look_below_root(const std::string& path) const;

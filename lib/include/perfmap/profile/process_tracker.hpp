@@ -92,7 +92,8 @@ enum class ProcessBegin : std::uint8_t {
 /// memory of the former program.
 struct ProcessInfo {
   pid_t pid = 0;
-  std::uint32_t generation = 0;  ///< of that pid; from 1
+  /// of that pid; from 1, and after forget_before() from a higher number
+  std::uint32_t generation = 0;
   ProcessBegin began = ProcessBegin::seen;
   pid_t parent = 0;               ///< 0: unknown
   std::uint64_t since = 0;        ///< time of its start
@@ -178,15 +179,16 @@ class PERFMAP_API ProcessTracker {
   /// All that are alive, by pid.
   std::vector<ProcessInfo> living() const;
 
-  /// The memory, at that time, of the process that had the pid then; nullptr if none. Ascending
-  /// times cost O(n + k log k) for k changes since the last result, and nothing without changes;
-  /// any other time costs as much as at most n + 64 changes more.
+  /// The memory, at that time, of the process that had the pid then; nullptr if none. After the
+  /// last change O(1): the result shares all its nodes with the tracker, which then copies O(log n)
+  /// of them for its next change. An earlier time costs O(log n) for each of the changes since the
+  /// last result if times ascend, else for at most n + 64 changes.
   std::shared_ptr<const AddressSpace> at(pid_t pid, std::uint64_t time = kNow);
 
   /// The module of a region of the process, from open_module. Called once for all regions and
   /// processes with the same file, as long as one of them exists; for a vdso, and after a failure,
-  /// once for each program. Does not notice if a file is written in place meanwhile. Fails with
-  /// unsupported without open_module.
+  /// once for each program, if it is alive. Does not notice if a file is written in place
+  /// meanwhile. Fails with unsupported without open_module.
   Result<std::shared_ptr<const Module>> module_of(pid_t pid, const Region& region);
 
   /// The process's own perf map and jitdumps. The first call searches for them, later calls read
@@ -212,8 +214,9 @@ class PERFMAP_API ProcessTracker {
   std::optional<JitCode> find_jit_code(pid_t pid, Address address, std::uint64_t time = kNow,
                                        std::uint64_t source_time = kNow);
 
-  /// Forgets processes that ended before `time`, and earlier mappings of living ones. at() then
-  /// returns for earlier times the same as for `time`. O(regions).
+  /// Forgets processes that ended before `time`, and earlier mappings of the others. at() then
+  /// returns for earlier times the same as for `time`. Called every second or so, it keeps the
+  /// memory proportional to what is alive. O(processes), and for each of them O(changes).
   void forget_before(std::uint64_t time);
 
   /// The objects that all address spaces share; for regions from parse_memory_map().
@@ -305,6 +308,12 @@ PERFMAP_API std::string own_vdso_build_id();
 /// living process's own file. The vdso is this machine's, if it has the expected build-id.
 PERFMAP_API ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
                                                   ExpectedBuildId expected = {});
+
+/// Like open_through() for processes that live, and for those that have ended by path on this
+/// machine: for profilers that follow events. A file found by path must have the region's build-id,
+/// or, if an event had none, its inode. If an event had neither (PERF_RECORD_MMAP), the file that
+/// is there now counts, as with open_below(). Several threads may use copies.
+PERFMAP_API ProcessTracker::OpenModule open_here(ModuleCache& cache);
 
 /// Like open_below(), for a snapshot: uses its build-ids and its vdso. A build-id from `expected`,
 /// for example from a recording of the process, takes precedence over the snapshot's.

@@ -27,6 +27,11 @@ class Words {
 
   std::size_t size() const noexcept { return bytes_.size() / 8; }
   bool empty() const noexcept { return size() == 0; }
+  /// Of the recording.
+  std::endian order() const noexcept {
+    const bool is_little = (std::endian::native == std::endian::little) != swapped_;
+    return is_little ? std::endian::little : std::endian::big;
+  }
   /// `i` must be less than size().
   std::uint64_t operator[](std::size_t i) const noexcept {
     std::uint64_t word = 0;

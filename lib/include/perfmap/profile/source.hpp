@@ -27,6 +27,7 @@ namespace perfmap {
 class ModuleCache;
 class Recording;
 struct RecordedJitOptions;
+struct RecordedKernel;
 
 /// A source of names, as entered by a user: a path, "-" for standard input, a pid, or the directory
 /// of a snapshot.
@@ -69,7 +70,9 @@ struct SourceOptions {
   bool needs_magic = true;   ///< false: kind "jitdump" also takes files that are not one, for lint
   bool takes_others = true;  ///< false: only maps and dumps, not files that can be converted to one
   std::uint32_t dump_pid = 0;  ///< pid for a jitdump that is made from a log, which has no pid
-  std::string map_dir = {};    ///< directory with perf-PID.map and jit-PID.dump, or a snapshot
+  /// Limit for the jitdumps that are made from JSON and logs, for all sources together.
+  std::uint64_t max_made_bytes = JitdumpBytes::kMaxBytes;
+  std::string map_dir = {};  ///< directory with perf-PID.map and jit-PID.dump, or a snapshot
   Roots roots = {};
   SourceObserver* observer = nullptr;  ///< borrowed; null: nothing is reported
 
@@ -90,6 +93,8 @@ struct OpenedInput {
   bool was_compressed = false;     ///< the bytes of the input are not those of the file
   bool was_mended = false;         ///< it is a jitdump with a wrong magic number, which was fixed
 
+  /// The bytes in memory that are not in the source.
+  std::uint64_t made_bytes() const noexcept { return made_from ? input.text().size() : 0; }
   /// The kind of the source before conversion to a map or dump.
   SourceKind written_kind() const noexcept { return made_from.value_or(kind); }
 };
@@ -111,6 +116,8 @@ PERFMAP_API Result<std::vector<OpenedInput>> open_sources(std::span<const Source
                                                           const SourceOptions& options);
 PERFMAP_API Result<std::vector<OpenedInput>> open_process_source(pid_t pid,
                                                                  const SourceOptions& options);
+/// Refuses a stream that as_opened() would refuse, by its first bytes. It may be compressed.
+PERFMAP_API StreamCheck check_source_start(std::string name, const SourceOptions& options);
 /// The same for an input that is already open.
 PERFMAP_API Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool growing);
 
@@ -141,6 +148,9 @@ PERFMAP_API Result<LoopProfile> read_loops(const Input& log, TickBase ticks);
 /// is not expanded. Fails like open_source(), and for a snapshot, which has no recording.
 PERFMAP_API Result<Input> open_recording_input(const std::string& path);
 PERFMAP_API Result<Recording> open_recording(const std::string& path);
+/// Fails with refused if writing to the path would replace the file that `input` was read from,
+/// such as a recording, which cannot be made again. Never for "-", standard output.
+PERFMAP_API Result<void> check_other_file(const std::string& path, const Input& input);
 /// Sets the directory, or snapshot, with the maps and dumps of recorded processes; empty: use the
 /// recording's paths. Fails if a snapshot cannot be read.
 PERFMAP_API Result<void> set_map_dir(const std::string& directory, RecordedJitOptions& options);
@@ -149,6 +159,57 @@ PERFMAP_API Result<void> set_map_dir(const std::string& directory, RecordedJitOp
 PERFMAP_API ProcessTracker::OpenModule open_recorded_modules(ModuleCache& cache,
                                                              const Recording& recording,
                                                              const RecordedJitOptions& options);
+
+/// For StackOptions::find_kallsyms: the text that names a recording's kernel frames. It is the file
+/// given to open(); without one /proc/kallsyms, if this machine runs the kernel that was recorded
+/// and has not booted since.
+class PERFMAP_API KernelSource {
+ public:
+  /// A copy of /proc/kallsyms. Fails like Input::open(), and with bad_format.
+  Result<void> open(const std::string& path);
+
+  /// Empty if there are no names; why() then says why. Borrowed until this is gone.
+  std::string_view text_of(const RecordedKernel& kernel);
+  /// One clause; empty if text_of() was not called, or had names.
+  const std::string& why() const noexcept { return why_; }
+
+ private:
+  std::optional<Input> text_;
+  bool is_given_ = false;
+  std::string why_;
+};
+
+/// Names of the kernel's functions, for a profiler's own samples. Threads may share it.
+class PERFMAP_API KernelNames {
+ public:
+  struct Function {
+    std::string_view name;
+    std::string_view module;  ///< "[kernel.kallsyms]", "[nf_tables]"
+    Address begin = 0;
+  };
+
+  /// Those of a copy of /proc/kallsyms. O(n log n), some 20 MB for 200 000 symbols. Fails like
+  /// KernelSource::open(), and with refused if the addresses were hidden from the user who copied
+  /// them.
+  static Result<KernelNames> open(const std::string& path);
+  /// Those of this machine's kernel, for what was sampled since it has booted, with the modules
+  /// that are loaded now. Fails with io, and with refused.
+  static Result<KernelNames> of_running();
+
+  KernelNames(KernelNames&&) noexcept;
+  KernelNames& operator=(KernelNames&&) noexcept;
+  ~KernelNames();
+
+  /// O(log n). Nothing if the address is below all functions. The views live as long as this.
+  std::optional<Function> find(Address address) const;
+
+ private:
+  struct State;
+  explicit KernelNames(std::unique_ptr<State> state);
+  static Result<KernelNames> of(Result<Input> text);
+
+  std::unique_ptr<State> state_;
+};
 
 /// "a jitdump", "JSON", "gzip data".
 PERFMAP_API std::string with_article(SourceKind kind);

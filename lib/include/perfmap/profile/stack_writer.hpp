@@ -231,7 +231,8 @@ struct PprofNaming {
   std::function<std::shared_ptr<JitSources>(pid_t pid)> find = {};
   bool demangle = true;  ///< see demangle_code(); a function's system_name stays mangled
   /// Limit for an expanded profile: so many times its compressed size, but at least 64 MiB, and
-  /// never more than `max_bytes`.
+  /// never more than `max_bytes`. The objects that are made of the profile in memory have the same
+  /// limit, but those of a file larger than `max_bytes` / 8 may need 8 times its size.
   std::uint64_t max_times = 64;
   std::uint64_t max_bytes = std::uint64_t{1} << 30;
 };
@@ -249,6 +250,10 @@ struct PprofNamed {
 /// Whether the bytes may be a pprof profile: gzip's magic, or a protobuf message with the fields of
 /// a profile, and a valid first string in its string table. O(fields) of the outermost message.
 PERFMAP_API bool may_be_pprof(std::string_view bytes) noexcept;
+
+/// Whether the bytes, of which the last message may be cut off, may be the beginning of a profile
+/// that is not compressed. O(fields) of the outermost message.
+PERFMAP_API bool may_begin_pprof(std::string_view bytes) noexcept;
 
 /// Writes the profile to `out`, compressed if it was. Locations without a function get names from
 /// the process's map and dumps, as of their end. Such a location is in no mapping, in a mapping

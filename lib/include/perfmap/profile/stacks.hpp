@@ -40,6 +40,24 @@ PERFMAP_API std::string_view kernel_build_id(std::string_view notes) noexcept;
 PERFMAP_API std::optional<Address> kernel_symbol_address(std::string_view kallsyms,
                                                          std::string_view symbol);
 
+/// Which frames of a callchain count.
+struct CallchainParts {
+  bool kernel = true;
+  bool user = true;  ///< false: the user stack is unwound
+};
+/// Appends the frames of a kernel's callchain. `mode` is that of the addresses before the first
+/// PERF_CONTEXT_… marker. Returns the cookie of a user part that comes in a later record, if user
+/// frames count.
+PERFMAP_API std::optional<std::uint64_t> add_callchain(const Words& chain, CpuMode mode,
+                                                       const CallchainParts& parts,
+                                                       std::vector<UnwoundFrame>& frames);
+
+/// The machine of a sample's registers; nothing for unsupported machines. `arch` is
+/// RecordingFacts::arch. If the recording does not have it (its end is missing), the machine is
+/// that of the process's ELF files, if known, or the only one with such registers.
+PERFMAP_API std::optional<Machine> machine_of(std::string_view arch, const SampledRegisters& user,
+                                              std::optional<Machine> files = {}) noexcept;
+
 /// Selects samples. An empty list selects all.
 struct StackFilter {
   std::vector<pid_t> pids;
@@ -60,7 +78,8 @@ struct StackOptions {
   };
   /// Returns the perf map and jitdumps of a recorded process. Called once for each program that it
   /// ran, at the first sample of the process or of a process forked from it; and again after it has
-  /// mapped another jitdump. `dumps` are the paths of those. nullptr: none.
+  /// mapped another jitdump. `dumps` are the paths of those, at most kMaxProcessDumps + 1 of them.
+  /// nullptr: none.
   using FindJit = std::function<std::shared_ptr<JitSources>(const ProcessInfo& process,
                                                             const std::vector<std::string>& dumps)>;
 
@@ -96,12 +115,15 @@ struct PERFMAP_API StackCounts {
   std::uint64_t frames = 0;
   std::uint64_t full_copies = 0;  ///< samples with a full copy of the stack, which may be truncated
   std::uint64_t stitched = 0;     ///< stacks
+  /// Samples with a copy of the stack that no Unwinder reads: see can_unwind(). They have one
+  /// frame, or the kernel's.
+  std::uint64_t not_unwound = 0;
   std::uint64_t unnamed = 0;      ///< frames without a name
   std::uint64_t unnamed_jit = 0;  ///< those of them in a runtime's memory
   std::uint64_t doubtful = 0;     ///< frames for which doubts_of() returns any doubt
-  std::array<std::uint64_t, kDoubtCount> doubts = {};  ///< frames per doubt, by doubt_at()
-  std::array<std::uint64_t, 7> ends = {};              ///< by StackEnd
-  std::array<std::uint64_t, 11> sources = {};          ///< frames by FrameSource
+  std::array<std::uint64_t, kDoubtCount> doubts = {};     ///< frames per doubt, by doubt_at()
+  std::array<std::uint64_t, kStackEnds> ends = {};        ///< by StackEnd
+  std::array<std::uint64_t, kFrameSources> sources = {};  ///< frames by FrameSource
 
   /// The least reliable FrameSource of its frames.
   FrameSource worst_source() const noexcept;
@@ -245,21 +267,34 @@ open_recorded_dump(const Recording& recording, RecordedJitOptions options,
 ///                          stacks.add(span, *writer);
 ///                        }});
 ///
+/// Each section adds a frame to all stacks inside it, so a log of deeply nested sections has stacks
+/// that are much longer than itself. After `max_bytes` of names, each frame counting at least 8, a
+/// stack is the frame "[left out]".
+///
 /// Memory is proportional to the loops and categories. One thread at a time.
 class PERFMAP_API LoopStacks {
  public:
-  explicit LoopStacks(const LoopProfile& profile);
+  explicit LoopStacks(const LoopProfile& profile, std::uint64_t max_bytes = UINT64_MAX);
 
   const FrameTable& table() const noexcept { return table_; }
   /// A span of the same log. Ignores loops and categories that the profile does not have yet.
   void add(const LoopSpan& span, StackWriter& writer);
+  /// The number of stacks so far, and of those that are "[left out]".
+  std::uint64_t stacks() const noexcept { return stacks_; }
+  std::uint64_t left_out() const noexcept { return left_out_; }
 
  private:
+  bool add_frame(std::uint32_t place);
+  bool add_frames(const LoopSpan& span);
+
   FrameTable table_;
   std::uint32_t outside_ = 0;
   std::vector<std::uint32_t> loops_;  // places, by loop number
   std::vector<std::uint32_t> categories_;
   std::vector<StackFrame> frames_;
+  std::uint64_t left_;
+  std::uint64_t stacks_ = 0;
+  std::uint64_t left_out_ = 0;
 };
 
 /// The same for samples in loops: a stack of one frame for each loop that has samples, and

@@ -127,6 +127,7 @@ class PERFMAP_API Symbolizer {
   std::unordered_set<const Module*> indexed_;              // whose debug_index() was used
   std::unordered_map<std::string, std::string> readable_;  // by linkage name
   std::vector<Error> failures_;
+  std::unordered_set<std::string> failed_;  // messages of failures_
   std::vector<std::string> without_lines_;
 };
 

@@ -30,22 +30,27 @@ enum class FrameSource : std::uint8_t {
   stitched,       ///< taken from another sample of the thread: a guess
   callchain,      ///< recorded by the kernel, in user space
   kernel,         ///< recorded by the kernel, in the kernel
+  repaired,       ///< as the rules of its callee say, after they were found to be wrong: a guess
+  signal,         ///< interrupted: the registers that the kernel saved for a signal handler
 };
+inline constexpr std::size_t kFrameSources = 13;
 /// "leaf" (also for `initial`), "eh-cfi", "debug-frame", "jit-cfi", "frame-pointer", "plt", "scan",
-/// "stitched", "callchain", "kernel".
+/// "stitched", "callchain", "kernel", "repaired", "signal".
 PERFMAP_API std::string_view to_string(FrameSource source) noexcept;
 
 /// How a stack ended.
 enum class StackEnd : std::uint8_t {
-  root,        ///< at the thread's first function
-  truncated,   ///< at the end of the copy: full, or cut at a page by the kernel
-  no_info,     ///< at code without any unwinding information
-  bad_memory,  ///< the information led out of the stack, or to no code
-  loop,        ///< the caller's frame is not above its callee's
-  limit,       ///< after the maximum number of frames
-  callchain,   ///< at the end of the kernel's chain
+  root,         ///< at the thread's first function
+  truncated,    ///< at the end of the copy: full, or cut at a page by the kernel
+  no_info,      ///< at code without any unwinding information
+  bad_memory,   ///< the information led out of the stack, or to no code
+  loop,         ///< the caller's frame is not above its callee's
+  limit,        ///< after the maximum number of frames
+  callchain,    ///< at the end of the kernel's chain
+  other_stack,  ///< at a frame on another stack, which was not copied
 };
-/// "root", "truncated", "no-info", "bad-memory", "loop", "limit", "callchain".
+inline constexpr std::size_t kStackEnds = 8;
+/// "root", "truncated", "no-info", "bad-memory", "loop", "limit", "callchain", "other-stack".
 PERFMAP_API std::string_view to_string(StackEnd end) noexcept;
 
 /// A frame found by unwinding.
@@ -63,18 +68,36 @@ struct UnwoundFrame {
 
 /// Machines for which a perf event can sample user registers; the value is the e_machine of ELF
 /// files (EM_X86_64 and so on).
-enum class Machine : std::uint16_t { x86_64 = 62, x86 = 3, aarch64 = 183, arm = 40 };
+enum class Machine : std::uint16_t {
+  x86_64 = 62,
+  x86 = 3,
+  aarch64 = 183,
+  arm = 40,
+  riscv64 = 243,
+  ppc64 = 21,
+  s390x = 22,
+  loongarch64 = 258,
+};
 
 /// The machine of an ELF file's e_machine, if it is one of these.
 PERFMAP_API std::optional<Machine> machine_of(std::uint16_t e_machine) noexcept;
+/// Whether Unwinder finds callers on this machine: x86-64, x86, aarch64, riscv64 and arm.
+PERFMAP_API bool can_unwind(Machine machine) noexcept;
 
 /// The value of perf_event_attr::sample_regs_user that unwinding needs. Available for each machine
 /// on any host, because a recording may come from another machine. Bit n is register n of that
 /// machine's enum in Linux, arch/*/include/uapi/asm/perf_regs.h.
 ///
 /// x86-64: ax to sp, ip and r8 to r15; x86 (i386): ax to sp and ip; aarch64: x19 to x29, lr, sp and
-/// pc, which a callee preserves; arm: r0 to pc.
+/// pc, which a callee preserves, and x0 to x12, which are registers of Arm processes there; arm: r0
+/// to pc; riscv64 and loongarch64: the pc and all others;
+/// ppc64: r0 to r31, nip and link; s390x: r0 to r15, f0 to f15 and pc.
 PERFMAP_API std::uint64_t preferred_regs_mask(Machine machine) noexcept;
+
+/// The number in perf_regs.h of the register with a DWARF number; nothing if perf does not sample
+/// it, or for a machine whose stacks are not unwound. The pc is 16 for x86-64, 8 for x86, 32 for
+/// aarch64 and riscv64, and 15 for arm.
+PERFMAP_API std::optional<unsigned> perf_register(Machine machine, unsigned dwarf) noexcept;
 
 class ProcessTracker;
 
@@ -102,6 +125,14 @@ struct UserSample {
 struct ReturnSite {
   bool is_return = true;  ///< true: the address before the pc; false: the pc
   bool is_guess = false;  ///< the code is not readable, and the two have different names
+  bool is_final = false;  ///< the bytes of a file say so: it holds at any time
+};
+
+/// Registers of a frame, by DWARF number, without the pc. Those of a caller are the ones that its
+/// callee preserved; those of interrupted code are all that are known.
+struct FrameRegisters {
+  std::uint64_t known = 0;  ///< bit n: `values` has register n
+  std::array<std::uint64_t, 64> values = {};
 };
 
 /// An address space prepared for unwinding, with the modules and the JIT sources of its code.
@@ -147,6 +178,12 @@ class PERFMAP_API UnwindSpace {
   /// O(log n), a few dozen nanoseconds for code of files. Several threads may call it.
   ReturnSite return_site(Address pc, std::uint64_t time) const;
 
+  /// The machine of its first ELF file; nothing if there is none, or it is none of Machine.
+  std::optional<Machine> machine() const noexcept;
+  /// False: Unwinder finds no callers in it, on any machine. It is of riscv32, or of big-endian arm
+  /// or aarch64, whose files have the numbers of machines that are unwound.
+  bool is_unwound() const noexcept;
+
   struct State;
   const State& state() const noexcept { return *state_; }
 
@@ -161,7 +198,8 @@ class PERFMAP_API UnwindSpace {
 /// also from its debug file and .gnu_debugdata). Code without it (JIT code, a runtime's builtins,
 /// assembler code) is unwound by the first of these that works: the code's own stack operations, if
 /// it is a leaf; the chain of frame pointers, as long as it is plausible; unwinding information in
-/// a jitdump; and, if enabled, a guess. If one of them leads to an address without code, the next
+/// a jitdump, which comes before frame pointers if it says that the function keeps none; and, if
+/// enabled, a guess. If one of them leads to an address without code, the next
 /// is tried. Call frame information of a file is final.
 ///
 /// Never reads outside of the sample and of code, never loops, and returns no frame outside of
@@ -177,8 +215,8 @@ class PERFMAP_API Unwinder {
     unsigned max_frames = 1024;
     /// If nothing else works, search the stack for a word that may be a return address.
     bool scan = false;
-    /// Use jitdumps' unwinding information before frame pointers: for runtimes whose code does not
-    /// keep those.
+    /// Use jitdumps' unwinding information before frame pointers in every function: for runtimes
+    /// whose code keeps its frame pointer for something else.
     bool jit_cfi_first = false;
   };
 
@@ -188,16 +226,36 @@ class PERFMAP_API Unwinder {
   Unwinder& operator=(Unwinder&&) noexcept;
   ~Unwinder();
 
-  /// Appends the frames, the leaf first, and returns how they ended. x86-64 and aarch64; for other
-  /// machines the first frame only.
+  /// Appends the frames, the leaf first, and returns how they ended. For machines that it cannot
+  /// unwind the first frame only; see can_unwind() and UnwindSpace::is_unwound().
+  /// `registers`, if not null, gets those of each frame.
   StackEnd unwind(const UserSample& sample, const UnwindSpace& space,
-                  std::vector<UnwoundFrame>& frames);
+                  std::vector<UnwoundFrame>& frames,
+                  std::vector<FrameRegisters>* registers = nullptr);
 
   struct Statistics {
     std::uint64_t frames = 0;
     std::uint64_t rules = 0;  ///< computed because they were not known yet
   };
   const Statistics& statistics() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Remembers what UnwindSpace::return_site() says of the code of files, for all spaces that share
+/// them: the bytes before a pc do not change, and looking at them takes longer than finding the
+/// frame. 96 KiB, and the modules. Use one per thread.
+class PERFMAP_API ReturnSites {
+ public:
+  ReturnSites();
+  ReturnSites(ReturnSites&&) noexcept;
+  ReturnSites& operator=(ReturnSites&&) noexcept;
+  ~ReturnSites();
+
+  /// ReturnSite::is_return of that pc.
+  bool is_return(const UnwindSpace& space, Address pc, std::uint64_t time);
 
  private:
   struct State;

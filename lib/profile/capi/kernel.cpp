@@ -1,0 +1,47 @@
+#include "capi/handles.hpp"
+#include "perfmap/profile/source.hpp"
+
+using perfmap::capi::copy_out;
+using perfmap::capi::guard;
+using perfmap::capi::report;
+
+struct perfmap_kernel {
+  perfmap::KernelNames names;
+};
+
+perfmap_status perfmap_kernel_begin(const char* kallsyms, perfmap_kernel** out,
+                                    perfmap_error* error) {
+  return guard(error, [&] {
+    auto names = kallsyms == nullptr ? perfmap::KernelNames::of_running()
+                                     : perfmap::KernelNames::open(kallsyms);
+    if (!names) return report(names.error(), error);
+    *out = new perfmap_kernel{*std::move(names)};
+    return PERFMAP_OK;
+  });
+}
+
+perfmap_status perfmap_kernel_name(const perfmap_kernel* kernel, uint64_t address,
+                                   perfmap_address_name* out, perfmap_error* error) {
+  return guard(
+      error,
+      [&] {
+        perfmap_address_name named{};
+        const auto found = kernel->names.find(address);
+        if (found) {
+          named.name = found->name.data();
+          named.name_size = found->name.size();
+          named.begin = found->begin;
+          named.source = found->module.data();
+          named.source_size = found->module.size();
+        } else {
+          named.why = PERFMAP_NO_NAME_NO_SYMBOL;
+        }
+        copy_out(named, out);
+        if (found) return PERFMAP_OK;
+        return report({perfmap::Errc::not_found, "no function of the kernel is there", 0, {}},
+                      error);
+      },
+      out);
+}
+
+void perfmap_kernel_end(perfmap_kernel* kernel) { delete kernel; }

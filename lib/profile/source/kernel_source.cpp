@@ -1,0 +1,118 @@
+#include <fstream>
+#include <iterator>
+
+#include "perfmap/input.hpp"
+#include "perfmap/map.hpp"
+#include "perfmap/profile/source.hpp"
+#include "perfmap/profile/stacks.hpp"
+#include "stacks/kernel_symbols.hpp"
+
+namespace perfmap {
+
+namespace {
+
+constexpr const char* kNotes = "/sys/kernel/notes";
+constexpr const char* kKallsyms = "/proc/kallsyms";
+
+/// A file of the kernel's, whose size is not what it says, and which cannot be mapped. Empty if it
+/// cannot be read.
+std::string read_whole(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// By the build-id: it identifies the kernel's file, not one boot of it.
+bool is_running(const RecordedKernel& kernel) {
+  return kernel_build_id(read_whole(kNotes)) == kernel.build_id;
+}
+
+/// A copy of /proc/kallsyms.
+Result<Input> open_kallsyms(const std::string& path) {
+  const StreamCheck check = [path](std::string_view begin) -> Result<StreamStart> {
+    if (parse_hex(begin.substr(0, begin.find(' ')))) return StreamStart::accepted;
+    return Failure({Errc::bad_format,
+                    path + " is not a copy of /proc/kallsyms: it does not begin with an address",
+                    0,
+                    {}});
+  };
+  OpenPolicy policy;
+  policy.check_start = &check;
+  policy.max_stream_bytes = std::uint64_t{256} << 20;  // a kernel has some 200 000 symbols
+  Result<Input> text = Input::open(path, policy);
+  // Only streams are checked while they are read. An empty file has no names.
+  if (!text || text->text().empty()) return text;
+  if (const auto start = check(text->text()); !start) return Failure(start.error());
+  return text;
+}
+
+}  // namespace
+
+Result<void> KernelSource::open(const std::string& path) {
+  Result<Input> text = open_kallsyms(path);
+  if (!text) return Failure(std::move(text.error()));
+  text_ = *std::move(text);
+  is_given_ = true;
+  return {};
+}
+
+std::string_view KernelSource::text_of(const RecordedKernel& kernel) {
+  if (is_given_) return text_->text();
+  if (kernel.build_id.empty() || kernel.symbol.empty()) {
+    why_ = "the recording does not say which kernel it is of";
+    return {};
+  }
+  if (!is_running(kernel)) {
+    why_ = "another kernel was recorded than this machine runs";
+    return {};
+  }
+  Input text = Input::from_text(read_whole(kKallsyms), kKallsyms);
+  const auto address = kernel_symbol_address(text.text(), kernel.symbol);
+  if (!address) {
+    why_ = "only root may read the addresses in " + std::string(kKallsyms);
+    return {};
+  }
+  // The kernel lies elsewhere after each boot, and its modules do in any case.
+  if (*address != kernel.address) {
+    why_ = "this machine has booted since it was recorded";
+    return {};
+  }
+  text_ = std::move(text);
+  return text_->text();
+}
+
+struct KernelNames::State {
+  explicit State(Input read) : text(std::move(read)) { symbols.find(0); }
+
+  Input text;
+  /// Its find() reads the text at the first call, and changes nothing later.
+  KernelSymbols symbols{[this] { return text.text(); }};
+};
+
+KernelNames::KernelNames(std::unique_ptr<State> state) : state_(std::move(state)) {}
+KernelNames::KernelNames(KernelNames&&) noexcept = default;
+KernelNames& KernelNames::operator=(KernelNames&&) noexcept = default;
+KernelNames::~KernelNames() = default;
+
+Result<KernelNames> KernelNames::of(Result<Input> text) {
+  if (!text) return Failure(std::move(text.error()));
+  auto state = std::make_unique<State>(*std::move(text));
+  if (!state->symbols.is_hidden()) return KernelNames(std::move(state));
+  return Failure(
+      {Errc::refused, "the addresses of the kernel's functions are hidden (kptr_restrict)", 0, {}});
+}
+
+Result<KernelNames> KernelNames::open(const std::string& path) { return of(open_kallsyms(path)); }
+
+Result<KernelNames> KernelNames::of_running() {
+  std::string text = read_whole(kKallsyms);
+  if (text.empty()) return Failure({Errc::io, std::string(kKallsyms) + " cannot be read", 0, {}});
+  return of(Input::from_text(std::move(text), kKallsyms));
+}
+
+std::optional<KernelNames::Function> KernelNames::find(Address address) const {
+  const auto found = state_->symbols.find(address);
+  if (!found) return std::nullopt;
+  return Function{found->name, found->module, found->begin};
+}
+
+}  // namespace perfmap
