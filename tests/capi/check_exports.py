@@ -1,11 +1,11 @@
 """The C header, the version script, the library and the C tests must name the same functions:
-check_exports.py HEADER SCRIPT LIBRARY TEST..."""
+check_exports.py HEADER[:HEADER] SCRIPT LIBRARY TEST..."""
 import re
 import subprocess
 import sys
 
 script_path, library = sys.argv[2:4]
-header = set(re.findall(r"PERFMAP_C_API [^;(]*?\b(perfmap_\w+)\(", open(sys.argv[1]).read()))
+header = set(re.findall(r"PERFMAP_C_API [^;(]*?\b(perfmap_\w+)\(", "".join(open(path).read() for path in sys.argv[1].split(":"))))
 used = {name for test in sys.argv[4:] for name in
         re.findall(r"\b(perfmap_\w+)\(", open(test).read())}
 script = open(script_path).read()

@@ -41,7 +41,8 @@ static void use_writer(void) {
   remove("written.map");
   CHECK(perfmap_writer_open("written.map", &options, &writer, &error) == PERFMAP_OK);
   CHECK(perfmap_writer_write(writer, 0x1000, 0x10, "foo", 3, &error) == PERFMAP_OK);
-  CHECK(perfmap_writer_write(writer, 0x1000, 0x10, "a\nb", 3, &error) == PERFMAP_E_IO);
+  CHECK(perfmap_writer_write(writer, 0x1000, 0x10, "a\nb", 3, &error) ==
+        PERFMAP_E_INVALID_ARGUMENT);
   CHECK(error.sys_errno == EILSEQ);
   check_file("written.map", "");
   CHECK(perfmap_writer_flush(writer, &error) == PERFMAP_OK);
@@ -62,6 +63,7 @@ static void use_timeline(const char* path) {
   int changed = -1;
   code.struct_size = sizeof code;
   CHECK(perfmap_timeline_open("no/such/file", &timeline, &error) == PERFMAP_E_NOT_FOUND);
+  CHECK(perfmap_timeline_open(NULL, &timeline, &error) == PERFMAP_E_INVALID_ARGUMENT);
   CHECK(perfmap_timeline_open("written.map", &timeline, &error) == PERFMAP_E_UNSUPPORTED);
   CHECK(perfmap_timeline_open(path, &timeline, &error) == PERFMAP_OK);
   CHECK(perfmap_timeline_find(timeline, 0x2002, PERFMAP_TIME_END, &code) == PERFMAP_OK);
@@ -183,6 +185,8 @@ static void use_map(void) {
   size_t hits = 0;
   int findings = 0;
   CHECK(perfmap_map_open("missing.map", &map, &error) == PERFMAP_E_NOT_FOUND);
+  CHECK(perfmap_map_open(NULL, &map, &error) == PERFMAP_E_INVALID_ARGUMENT);
+  CHECK(perfmap_map_from_memory(NULL, 1, &map, &error) == PERFMAP_E_INVALID_ARGUMENT);
   CHECK(perfmap_map_open_pid(1 << 30, &map, &error) == PERFMAP_E_NOT_FOUND);
   CHECK(perfmap_map_open_pid(-5, &map, &error) == PERFMAP_E_INVALID_ARGUMENT);
   CHECK(perfmap_map_from_memory("\x1f\x8b\x08", 3, &map, &error) == PERFMAP_E_UNSUPPORTED);
@@ -232,6 +236,7 @@ static void use_index(void) {
   CHECK(found[0].map == 0 && found[1].map == 1);
   CHECK(perfmap_index_refresh(index, &changed, &error) == PERFMAP_OK && changed == 0);
   CHECK(perfmap_index_write(index, "merged.map", &error) == PERFMAP_OK);
+  CHECK(perfmap_index_write(index, NULL, &error) == PERFMAP_E_INVALID_ARGUMENT);
   check_file("merged.map", "1000 8 outer\n1008 8 later\n");
   perfmap_index_free(index);
   perfmap_index_free(NULL);

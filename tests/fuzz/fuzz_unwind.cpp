@@ -1,3 +1,4 @@
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
@@ -6,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/machines.hpp"
 #include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/profile/unwinder.hpp"
 #include "support/cfi_bytes.hpp"
@@ -59,7 +61,9 @@ std::shared_ptr<const Module> module_with(const Target& target, std::string_view
   std::string text(code);
   text.resize(kSize, '\xc3');
   test::ElfBytes elf(target, 0x1000, std::move(text));
-  elf.section({".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0x8000, std::string(frames)});
+  const bool is_arm = target.machine == EM_ARM;
+  elf.section(
+      {is_arm ? ".ARM.exidx" : ".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0x8000, std::string(frames)});
   elf.symbols({{"f", 0x1400, 0x300}, {"g", 0x1500, 0x100}});
   auto module = Module::open(Input::from_text(elf.text(), "/bin/program"));
   require(module.has_value());
@@ -95,15 +99,26 @@ void check(const UserSample& sample, const UnwindSpace& space, const Unwinder::O
 
 }  // namespace
 
+constexpr std::array<Target, 5> kTargets = {{
+    test::kX86,
+    test::kArm,
+    {std::endian::little, false, EM_386, 0},
+    {std::endian::little, true, EM_RISCV, 0},
+    {std::endian::little, false, EM_ARM, 0},
+}};
+
 /// For any registers, stack, frames and code, unwound frames are in code, and unwinding ends. The
-/// first byte contains options, the next two the size of .eh_frame.
+/// first byte contains options and the machine, the next two the size of .eh_frame, or of
+/// .ARM.exidx.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Taker input{{reinterpret_cast<const char*>(data), size}};
   const std::uint64_t flags = input.number(1);
-  const bool is_arm = (flags & 1) != 0;
+  const std::size_t rare = (flags & 16) != 0 ? input.number(1) % 3 : 0;
+  const Target& target = kTargets[(flags & 16) != 0 ? 2 + rare : flags & 1];
+  const MachineInfo& machine = *find_machine(target.machine);
   const std::string_view frames = input.bytes(input.number(2) % 1024);
   const std::string_view code = input.bytes(input.number(1));
-  const auto module = module_with(is_arm ? test::kArm : test::kX86, frames, code);
+  const auto module = module_with(target, frames, code);
   ProcessTracker tracker;
   map(tracker, "/bin/program", kCode, module->find_section(".text")->offset);
   map(tracker, "//anon", kJit, 0);
@@ -111,11 +126,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.open_module = [&](const Region& r) { return r.file->is_file() ? module : nullptr; };
   const auto space = UnwindSpace::make(*tracker.at(7), options);
   UserSample sample;
-  sample.registers.machine = is_arm ? Machine::aarch64 : Machine::x86_64;
+  sample.registers.machine = *machine_of(target.machine);
   sample.registers.mask = preferred_regs_mask(sample.registers.machine);
   for (std::uint64_t left = sample.registers.mask; left != 0; left &= left - 1)
     sample.registers.values[static_cast<std::size_t>(std::countr_zero(left))] = input.address();
-  sample.registers.values[is_arm ? 31 : 7] = kStack;
+  sample.registers.values[static_cast<std::size_t>(machine.perf_sp)] = kStack;
   std::vector<std::uint64_t> words;
   while (!input.left.empty()) words.push_back(input.address());
   // On the heap with nothing after it, so that a sanitizer notices reads beyond it.

@@ -1,0 +1,138 @@
+"""How memory and processor time of a command grow with its input.
+
+    growth = Growth(measured)
+    found = growth.exponents([perfmap, "stacks", INPUT], make_input)
+    growth.check("stacks: forks", found)
+    sys.exit(growth.finish())
+
+make_input(factor) returns the bytes of an input that is `factor` times as long as that of factor 1;
+make_input(0) is the smallest valid input. What the command uses for that one is the base: only what
+it uses above the base counts.
+"""
+import collections
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+FACTORS = (1, 2, 4, 8, 16)
+MAX_EXPONENT = 1.2
+# Less than this cannot be told from noise, and counts as this.
+LEAST_MEMORY = 512 << 10
+LEAST_CPU = 2_000_000
+# A command that uses more is not run with longer inputs.
+MAX_MEMORY = 1 << 30
+MAX_SECONDS = 60
+# What grows too fast is measured again so often, unless it takes longer than that.
+AGAIN = 5
+MAX_CPU_AGAIN = 5_000_000_000
+INPUT = object()  # in a command: the path of the input
+
+Use = collections.namedtuple("Use", "factor input_bytes memory cpu")  # bytes, bytes, ns
+Exponents = collections.namedtuple("Exponents", "memory cpu uses base")
+
+
+class Broken(Exception):
+    """Has the reason as its message."""
+
+
+def exponent(values, factors, least):
+    """Of values that grow with their factors: 1 is linear, 2 quadratic."""
+    first, last = (max(value, least) for value in (values[0], values[-1]))
+    return math.log(last / first) / math.log(factors[-1] / factors[0])
+
+
+class Growth:
+    """`measured` is the path of the program built from measured.c. Memory and time are the least of
+    `runs` runs for the base and for the first and the last factor, as these decide. If they grow too
+    fast, all three are measured again, as other programs disturb."""
+
+    def __init__(self, measured, factors=FACTORS, runs=2, statuses=(0, 1)):
+        self.measured = str(pathlib.Path(measured).resolve())
+        self.factors, self.runs, self.statuses = factors, runs, statuses
+        self.failures = []
+
+    def measure(self, command, runs=1, cwd=None):
+        """The least memory in bytes and the least processor time in nanoseconds."""
+        words = [str(pathlib.Path(command[0]).resolve()), *map(str, command[1:])]
+        least = (None, None)
+        with tempfile.NamedTemporaryFile("r") as result:
+            for _ in range(runs):
+                subprocess.run([self.measured, result.name, *words], check=True, cwd=cwd,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, timeout=MAX_SECONDS)
+                result.seek(0)
+                status, memory, cpu = map(int, result.read().split())
+                if status & 0x7f or status >> 8 not in self.statuses:
+                    raise Broken(f"{' '.join(words)} ends with status {status:#x}")
+                least = (memory, cpu) if least[0] is None else (min(least[0], memory), min(least[1], cpu))
+        return least
+
+    def exponents(self, command, make_input, name="input"):
+        """The file of the input gets `name`."""
+        with tempfile.TemporaryDirectory() as place:
+            path = pathlib.Path(place) / name
+
+            def use(factor, runs):
+                path.write_bytes(make_input(factor))
+                words = [path if word is INPUT else word for word in command]
+                return Use(factor, path.stat().st_size, *self.measure(words, runs, place))
+
+            def least(one, other):
+                return one._replace(memory=min(one.memory, other.memory), cpu=min(one.cpu, other.cpu))
+
+            base = use(0, self.runs)
+            uses = []
+            for factor in self.factors:
+                decides = factor in (self.factors[0], self.factors[-1])
+                uses.append(use(factor, self.runs if decides else 1))
+                if uses[-1].memory > MAX_MEMORY:
+                    break
+            if len(uses) == 1:
+                raise Broken(f"needs {uses[0].memory} bytes for {uses[0].input_bytes}")
+            found = self._exponents(uses, base)
+            for _ in range(AGAIN):
+                if max(found.memory, found.cpu) <= MAX_EXPONENT or uses[-1].cpu > MAX_CPU_AGAIN:
+                    break
+                # The base as well: one that is too large makes the first use too small.
+                base = least(base, use(0, self.runs))
+                for at in (0, -1):
+                    uses[at] = least(uses[at], use(uses[at].factor, self.runs))
+                found = self._exponents(uses, base)
+        return found
+
+    @staticmethod
+    def _exponents(uses, base):
+        above = [one._replace(memory=one.memory - base.memory, cpu=one.cpu - base.cpu) for one in uses]
+        factors = [one.factor for one in above]
+        return Exponents(exponent([one.memory for one in above], factors, LEAST_MEMORY),
+                         exponent([one.cpu for one in above], factors, LEAST_CPU), above, base)
+
+    def check(self, title, found, max_cpu=MAX_EXPONENT):
+        """Prints a line, and notes a failure if memory grows faster than MAX_EXPONENT, or time than `max_cpu`."""
+        last = found.uses[-1]
+        added = max(1, last.input_bytes - found.base.input_bytes)
+        print(f"{title}: memory n^{found.memory:.2f}, {last.memory / added:.1f} bytes a byte; "
+              f"cpu n^{found.cpu:.2f}, {last.cpu / added:.0f} ns a byte; "
+              f"{last.input_bytes} bytes at {last.factor}x", flush=True)
+        for what, grows, most in (("memory", found.memory, MAX_EXPONENT), ("cpu", found.cpu, max_cpu)):
+            if grows > most:
+                self.failures.append(f"{title}: {what} grows as n^{grows:.2f}")
+                for use in found.uses:
+                    print(f"  {use.factor:2}x: {use.input_bytes:9} bytes of input, "
+                          f"{use.memory / 1e6:8.2f} MB, {use.cpu / 1e6:9.2f} ms")
+
+    def run(self, title, command, make_input, max_cpu=MAX_EXPONENT, **options):
+        """exponents() and check()."""
+        try:
+            self.check(title, self.exponents(command, make_input, **options), max_cpu)
+        except (Broken, subprocess.TimeoutExpired) as error:
+            print(f"{title}: {error}", flush=True)
+            self.failures.append(f"{title}: {error}")
+
+    def finish(self):
+        """The status for sys.exit()."""
+        for failure in self.failures:
+            print(f"FAILED: {failure}", file=sys.stderr)
+        return 1 if self.failures else 0
