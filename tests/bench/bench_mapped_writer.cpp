@@ -32,7 +32,7 @@ void bench_mapped(const Files& files, int threads) {
   const std::string ours = ns_each(pair.ours_ms, kEntries);
   print_row(figure + ", against fprintf, fflush", ours, ns_each(pair.limit_ms, kEntries),
             pair.ratio, 1.0 / 6);
-  print_row(figure + ", nanoseconds", ours, "", pair.ours_ms * 1e6 / kEntries, 75);
+  print_row(figure + ", nanoseconds", ours, "", pair.ours_ms * 1e6 / kEntries, 60);
 }
 
 }  // namespace

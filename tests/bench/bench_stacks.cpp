@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bench/areas.hpp"
+#include "bench/c_unwinder.hpp"
 #include "bench/dwfl_unwinder.hpp"
 #include "bench/measure.hpp"
 #include "perfmap/profile/process_tracker.hpp"
@@ -84,8 +85,9 @@ std::size_t unwind_all(const test::RecordedUsers& users, Unwinder& unwinder) {
 
 /// Both know all mappings and files before. The first round, which does not count, unwinds for the
 /// first time.
-void bench_unwinding(const std::string& name) {
-  test::RecordedUsers users(recording(name));
+void bench_unwinding(const std::string& name, Machine machine = Machine::x86_64,
+                     const std::string& symfs = "") {
+  test::RecordedUsers users(recording(name), machine, symfs);
   Unwinder ours;
   DwflUnwinder theirs;
   for (const test::RecordedUser& user : users.samples()) {
@@ -106,6 +108,14 @@ void bench_unwinding(const std::string& name) {
             ns_each(found.limit_ms, count), 1 / found.ratio, 7, false);
   std::printf("  (%zu samples, %zu frames; libdwfl finds %zu)\n", users.samples().size(),
               our_frames, their_frames);
+  CUnwinder in_c(recording(name), symfs);
+  std::size_t c_frames = 0;
+  const auto c_ms = [&] { return thread_ms([&] { c_frames = in_c.unwind_all(); }); };
+  const Paired found_in_c = compare_cpu(5, c_ms, theirs_ms);
+  print_row(name + ": unwinding a sample in C, libdwfl", ns_each(found_in_c.ours_ms, count),
+            ns_each(found_in_c.limit_ms, count), 1 / found_in_c.ratio, 7, false);
+  expect(in_c.samples() == users.samples().size() && c_frames == our_frames,
+         "the C interface finds other frames");
 }
 
 /// Counts only samples whose copy of the stack is not full.
@@ -211,8 +221,12 @@ void bench_stacks(const Files& files) {
   const std::string prepare = std::string("python3 ") + PERFMAP_PREPARE_STACKS + " " + kPlace;
   expect(std::system(prepare.c_str()) == 0, "cannot record");
   constexpr const char* kAll[] = {"native", "processes", "node", "java", "static"};
-  for (const std::string name : {"native", "processes", "node"}) {
+  for (const std::string name : {"native", "shallow", "processes", "node"}) {
     if (has(name)) bench_unwinding(name);
+  }
+  for (const auto& [name, machine] :
+       {std::pair{"x86", Machine::x86}, std::pair{"aarch64", Machine::aarch64}}) {
+    if (has(name)) bench_unwinding(name, machine, kPlace + "/" + name + ".root");
   }
   bench_whole_runs(files);
   if (has("node")) attempt("node: names", [&] { bench_names(files); });

@@ -93,7 +93,7 @@ void bench_jitdump_writer(const std::string& path, const char* figure, bool with
   const Paired pair = compare(
       7, [&] { load_ours(path, function); }, [&] { load_plainly(path, records, function); });
   print_row(figure, ns_each(pair.ours_ms, kEntries), ns_each(pair.limit_ms, kEntries), pair.ratio,
-            1.15);
+            1.12);
 }
 
 }  // namespace

@@ -21,6 +21,27 @@ std::string name_of(const Module& module) {
   return std::to_string(reinterpret_cast<std::uintptr_t>(&module));
 }
 
+constexpr std::size_t kMaxNumbers = 33;
+
+/// perf's numbers of the registers that libdwfl wants, by DWARF number.
+const DwflUnwinder::Numbers& numbers_of(Machine machine) {
+  static const DwflUnwinder::Numbers kX86_64 = {
+      8, 7, {0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8}, {}};
+  static const DwflUnwinder::Numbers kX86 = {4, 7, {0, 2, 3, 1, 7, 6, 4, 5, 8}, {}};
+  // x0 to x30 and sp; the pc has no DWARF number.
+  static const DwflUnwinder::Numbers kAarch64 = {
+      8,
+      31,
+      {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+       16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31},
+      32};
+  switch (machine) {
+    case Machine::x86: return kX86;
+    case Machine::aarch64: return kAarch64;
+    default: return kX86_64;
+  }
+}
+
 constexpr Address page(Address address) noexcept { return address & ~Address{0xfff}; }
 
 const LoadSegment* segment_at(const Module& module, const Region& region) {
@@ -68,22 +89,28 @@ bool DwflUnwinder::get_thread(Dwfl*, pid_t, void* space, void** thread) {
 }
 
 bool DwflUnwinder::read_memory(Dwfl*, Dwarf_Addr address, Dwarf_Word* result, void* space) {
-  constexpr unsigned kSp = 7;
-  const test::RecordedUser& user = *static_cast<Space*>(space)->sample;
-  const std::uint64_t at = address - user.registers.values[kSp];
-  if (at >= user.stack.size() || user.stack.size() - at < sizeof *result) return false;
-  std::memcpy(result, user.stack.data() + at, sizeof *result);
+  const Space& known = *static_cast<Space*>(space);
+  const test::RecordedUser& user = *known.sample;
+  const std::size_t size = known.numbers->word;
+  const std::uint64_t at = address - user.registers.values[known.numbers->sp];
+  if (at >= user.stack.size() || user.stack.size() - at < size) return false;
+  *result = 0;
+  std::memcpy(result, user.stack.data() + at, size);
   return true;
 }
 
 bool DwflUnwinder::set_registers(Dwfl_Thread* thread, void* space) {
-  // perf's number of each DWARF register.
-  constexpr std::array kOfDwarf = {0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8};
-  const UserRegisters& sampled = static_cast<Space*>(space)->sample->registers;
-  std::array<Dwarf_Word, kOfDwarf.size()> values{};
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = sampled.values[static_cast<std::size_t>(kOfDwarf[i])];
-  return ::dwfl_thread_state_registers(thread, 0, values.size(), values.data());
+  const Space& known = *static_cast<Space*>(space);
+  const UserRegisters& sampled = known.sample->registers;
+  std::array<Dwarf_Word, kMaxNumbers> values{};
+  const std::vector<unsigned>& of_dwarf = known.numbers->of_dwarf;
+  for (std::size_t i = 0; i < of_dwarf.size(); ++i) values[i] = sampled.values[of_dwarf[i]];
+  if (!::dwfl_thread_state_registers(thread, 0, static_cast<unsigned>(of_dwarf.size()),
+                                     values.data()))
+    return false;
+  if (known.numbers->pc)
+    ::dwfl_thread_state_register_pc(thread, sampled.values[*known.numbers->pc]);
+  return true;
 }
 
 DwflUnwinder::File& DwflUnwinder::file_of(const std::shared_ptr<const Module>& module) {
@@ -120,6 +147,7 @@ void DwflUnwinder::prepare(const test::RecordedUser& user, const ModuleOf& modul
                                                  set_registers, nullptr,    nullptr};
   Space& space = spaces_[user.space.get()];
   if (space.dwfl != nullptr) return;
+  space.numbers = &numbers_of(user.registers.machine);
   space.dwfl = ::dwfl_begin(&kCallbacks);
   ::dwfl_report_begin(space.dwfl);
   Elf* any = nullptr;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,17 @@ class DwflUnwinder {
   /// Returns the number of frames.
   std::size_t unwind(const test::RecordedUser& user);
 
+  /// Of a machine's registers.
+  struct Numbers {
+    std::size_t word;  ///< bytes
+    unsigned sp;       ///< in perf
+    std::vector<unsigned> of_dwarf;
+    std::optional<unsigned> pc;  ///< in perf, if DWARF has none
+  };
+
  private:
   struct Space {
+    const Numbers* numbers = nullptr;
     Dwfl* dwfl = nullptr;
     const test::RecordedUser* sample = nullptr;
   };

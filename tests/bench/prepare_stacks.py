@@ -3,14 +3,17 @@
 
 Prints what cannot be recorded on this machine, and why.
 """
+import functools
 import pathlib
 import shutil
 import subprocess
 import sys
 
 SUPPORT = pathlib.Path(__file__).resolve().parent.parent / "support"
-sys.path.insert(0, str(SUPPORT))
+sys.path[:0] = [str(SUPPORT), str(SUPPORT.parent), str(SUPPORT.parent / "foreign")]
 import recorded  # noqa: E402
+import foreign  # noqa: E402
+from machines import MACHINES  # noqa: E402
 
 place = pathlib.Path(sys.argv[1]).resolve()
 place.mkdir(parents=True, exist_ok=True)
@@ -19,6 +22,11 @@ place.mkdir(parents=True, exist_ok=True)
 def native():
     program = recorded.compile_program(place, "tree", ["-O2"])
     recorded.record(place / "native.data", [program, "120"], frequency=4000)
+
+
+def shallow():
+    program = recorded.compile_program(place, "shallow", ["-O2", "-fomit-frame-pointer"])
+    recorded.record(place / "shallow.data", [program, "6000"], frequency=4000)
 
 
 def static():
@@ -73,9 +81,22 @@ def java():
     recorded.record(place / "java.data", command, frequency=499, stack=65528, cwd=work)
 
 
-for name, make in [("native", native), ("static", static), ("debug", debug),
+def of_machine(name):
+    """Samples that a program of another machine takes of itself, with its files in NAME.root."""
+    machine, work = MACHINES[name], place / name
+    if reason := foreign.missing(machine):
+        raise recorded.CannotRecord(reason)
+    work.mkdir(exist_ok=True)
+    made = foreign.record(machine, machine.variants[0], work)
+    shutil.rmtree(place / f"{name}.root", ignore_errors=True)
+    made.sysroot.rename(place / f"{name}.root")
+    made.data.rename(place / f"{name}.data")
+
+
+for name, make in [("native", native), ("shallow", shallow), ("static", static), ("debug", debug),
                    ("processes", processes), ("node", node), ("java", java),
-                   ("small", small)]:
+                   ("small", small),
+                   *((name, functools.partial(of_machine, name)) for name in ("x86", "aarch64"))]:
     if (place / f"{name}.data").exists():
         continue
     try:

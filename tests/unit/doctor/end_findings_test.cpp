@@ -59,6 +59,35 @@ TEST_CASE("a file without unwinding information is reported with its share of st
   CHECK(found[0].fix == "perfmap stacks --scan 'a b.data'");
 }
 
+TEST_CASE("stacks that are not unwound: what the kernel follows depends on the machine",
+          "[doctor]") {
+  EndedCase ended;
+  ended.diagnosis.processes[0].counts.not_unwound = 1000;
+  const auto message = [&](const std::string& arch) {
+    ended.samples.facts.arch = arch;
+    return ended.findings().at(0).message;
+  };
+  CHECK(message("s390x").ends_with("(-g) of programs that were compiled with -mbackchain"));
+  CHECK(message("ppc64le").ends_with("(-g), which always have a back chain"));
+  CHECK(message("loongarch64").ends_with("with -fno-omit-frame-pointer"));
+  CHECK(message("vax").ends_with("(vax), so they have one frame; the kernel may walk them (-g)"));
+  CHECK(message("").ends_with("(unknown), so they have one frame; the kernel may walk them (-g)"));
+}
+
+TEST_CASE("proposed commands repeat the options with which the recording is read", "[doctor]") {
+  EndedCase ended;
+  ended.options.symfs = "the root";
+  ended.options.map_dir = "maps";
+  ended.options.any_owner = true;
+  ended.ends({"/opt/x", "work", FrameKind::native, 998, 1, 999});
+  CHECK(ended.findings()[0].fix ==
+        "perfmap stacks --scan --symfs 'the root' --map-dir maps --any-owner 'a b.data'");
+  ended.options.map_dir.clear();
+  ended.options.snapshot = "snap";
+  CHECK(ended.findings()[0].fix ==
+        "perfmap stacks --scan --symfs 'the root' --map-dir snap --any-owner 'a b.data'");
+}
+
 TEST_CASE("early ends below 1 % of the stacks are not reported", "[doctor]") {
   CHECK(EndedCase().ends({"/opt/x", "f", FrameKind::native, 5, 4, 0}).findings().empty());
   CHECK(EndedCase().ends({"/opt/x", "f", FrameKind::native, 5, 5, 0}).findings().size() == 1);
@@ -133,15 +162,38 @@ TEST_CASE("missing files are copied from the host of the recording", "[doctor]")
         "| tar -C 'a b.data.symfs' -xf - && perfmap doctor --symfs 'a b.data.symfs' 'a b.data'");
 }
 
-TEST_CASE("32-bit code is reported once, and not as code without unwinding information",
-          "[doctor]") {
+TEST_CASE("samples of a machine that cannot be unwound are reported once", "[doctor]") {
   EndedCase ended;
-  ended.samples.processes[42].samples_of_32_bit = 1000;
+  ended.diagnosis.processes[0].counts.not_unwound = 1000;
+  ended.samples.facts.arch = "s390x";
   ended.ends({"/opt/x", "work", FrameKind::native, 1000, 0, 1000});
   const auto found = ended.findings();
   REQUIRE(found.size() == 1);
   CHECK(found[0].id == "not-unwound");
+  CHECK(found[0].message.find("cannot unwind (s390x)") != std::string::npos);
   CHECK(found[0].fix == "perf record -g -- ./x");
+}
+
+TEST_CASE("if all stacks end early, and no cause is found, that is reported", "[doctor]") {
+  constexpr auto kNoInfo = static_cast<std::size_t>(StackEnd::no_info);
+  EndedCase ended;
+  ended.diagnosis.total.ends[kNoInfo] = 1000;
+  const auto found = ended.findings();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].id == "early-ends");
+  CHECK(found[0].severity == Severity::warning);
+  CHECK(found[0].message.starts_with("1000 of 1000 stacks (100 %) end early"));
+  ended.diagnosis.total.ends[kNoInfo] = 999;
+  CHECK(ended.findings().empty());
+  // Another finding says why.
+  ended.diagnosis.total.ends[kNoInfo] = 1000;
+  ended.ends({"/opt/x", "work", FrameKind::native, 1000, 0, 1000});
+  CHECK(ended.findings().size() == 1);
+  // Of code of runtimes other findings tell what is wrong, if anything is.
+  EndedCase jit;
+  jit.diagnosis.total.ends[kNoInfo] = 1000;
+  jit.ends({"//anon", "f", FrameKind::jit, 1000, 0, 0});
+  CHECK(jit.findings().empty());
 }
 
 TEST_CASE("copied stacks of Erlang that lose their callers need frame pointers", "[doctor]") {
@@ -170,7 +222,7 @@ TEST_CASE("stacks that end in Erlang's C functions are reported without a comman
   ended.views[42].view.arguments = {"erl", "+JPperf", "true"};
   ended.ends({"/tmp/jit-42.dump", "erts_beamasm:normal_exit/0", FrameKind::jit, 900, 0, 0, 0});
   CHECK(ended.findings().empty());
-  ended.diagnosis.processes[0].ended[0].in_calls_of_c = 300;
+  ended.diagnosis.processes[0].ended[0].other_stack = 300;
   const auto found = ended.findings();
   REQUIRE(found.size() == 1);
   CHECK(found[0].id == "own-stack");
@@ -179,32 +231,65 @@ TEST_CASE("stacks that end in Erlang's C functions are reported without a comman
   CHECK(found[0].fix.empty());
 }
 
-TEST_CASE("stacks that end where Erlang calls C are counted apart from those that end at a root",
+TEST_CASE("stacks that end on another stack are reported, with the kernel's walk as the fix",
           "[doctor]") {
+  EndedStacks go{"/opt/x", "runtime.systemstack.abi0", FrameKind::native};
+  go.other_stack = 300;
+  EndedStacks handler{"/lib/libc.so.6", "nanosleep", FrameKind::native};
+  handler.other_stack = 600;
+  EndedCase ended;
+  ended.ends(handler).ends(go).ends(go);
+  const auto found = ended.findings();
+  REQUIRE(found.size() == 2);
+  for (const DoctorFinding& one : found) {
+    CHECK(one.id == "other-stack");
+    CHECK(one.severity == Severity::warning);
+    CHECK(one.fix == "perf record -g -- ./x");
+    CHECK(one.message.starts_with("600 of 1000 stacks (60 %) end "));
+  }
+  CHECK(found[0].message.find("where Go's runtime changed") != std::string::npos);
+  CHECK(found[1].message.find("interrupted by a signal handler") != std::string::npos);
+  EndedCase few;
+  go.other_stack = 9;
+  few.ends(go);
+  CHECK(few.findings().empty());
+}
+
+TEST_CASE("stacks that end on another stack, or where fibers begin, are counted", "[doctor]") {
   FrameTable table;
-  const auto place = [&](std::string_view name, FrameKind kind) {
+  const auto place = [&](std::string_view name, FrameKind kind, std::string_view module) {
     FrameFunction function;
-    function.module = "/tmp/jit-42.dump";
+    function.module = module;
     function.name = name;
     function.kind = kind;
     return table.add(FramePlace{.function = table.add(function)});
   };
   const std::vector<RecordedEvent> events;
   StackCounter counter(table, events);
-  for (const std::uint32_t one : {place("global::call_bif_shared", FrameKind::jit),
-                                  place("global::call_light_bif_shared", FrameKind::jit),
-                                  place("global::dispatch_nif", FrameKind::jit),
-                                  place("global::process_main", FrameKind::jit),
-                                  place("erts_beamasm:normal_exit/0", FrameKind::jit),
-                                  place("global::call_bif_shared", FrameKind::native)}) {
+  const auto take = [&](std::uint32_t one, StackEnd end) {
     const std::vector<StackFrame> frames = {{.place = one}};
-    counter.take({.pid = 42, .event = 0, .end = StackEnd::no_info, .frames = frames});
-  }
+    counter.take({.pid = 42, .event = 0, .end = end, .frames = frames});
+  };
+  const std::uint32_t bif = place("global::call_bif_shared", FrameKind::jit, "/tmp/jit-42.dump");
+  const std::uint32_t fiber = place("make_fcontext", FrameKind::native, "/opt/x");
+  take(bif, StackEnd::other_stack);
+  take(bif, StackEnd::other_stack);
+  take(bif, StackEnd::other_stack);
+  take(bif, StackEnd::no_info);
+  take(fiber, StackEnd::root);
+  take(fiber, StackEnd::root);
+  take(place("_start", FrameKind::native, "/opt/y"), StackEnd::root);
+  take(place("", FrameKind::native, "/usr/lib/libboost_context.so.1.74.0"), StackEnd::root);
   const auto ended = counter.ended(42);
-  REQUIRE(ended.size() == 2);
-  CHECK(ended[0].no_info == 5);
-  CHECK(ended[0].in_calls_of_c == 3);
-  CHECK(ended[1].in_calls_of_c == 0);
+  REQUIRE(ended.size() == 3);
+  CHECK(ended[0].other_stack == 3);
+  CHECK(ended[0].no_info == 1);
+  CHECK(ended[0].count() == 1);
+  CHECK(ended[1].module == "/opt/x");
+  CHECK(ended[1].function == "make_fcontext");
+  CHECK(ended[1].fiber_roots == 2);
+  CHECK(ended[1].count() == 2);
+  CHECK(ended[2].fiber_roots == 1);
 }
 
 TEST_CASE("ends of stacks are counted by file, with the most frequent function", "[doctor]") {

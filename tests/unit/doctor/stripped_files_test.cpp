@@ -57,6 +57,8 @@ TEST_CASE("files without symbols are listed, with the command that asks debuginf
   CHECK(found[0].finding.fix ==
         "DEBUGINFOD_URLS=\"${DEBUGINFOD_URLS:-https://debuginfod.elfutils.org/}\" "
         "perfmap stacks --debuginfod 'a b.data'");
+  stripped.options.symfs = "root";
+  CHECK(stripped.findings()[0].finding.fix.ends_with("--debuginfod --symfs root 'a b.data'"));
 }
 
 TEST_CASE("without libdebuginfod the fix installs Debian's debug packages", "[doctor]") {

@@ -34,7 +34,7 @@ std::string function_after(const SectionBytes& entries) {
   SectionBytes unit;
   unit.u16(4).u32(0).u8(8).uleb(1).u64(0x1000).u32(0x1000);
   unit.uleb(2).text("before").u64(0x1000).u32(0x100).raw(entries.bytes());
-  unit.uleb(2).text("behind").u64(0x1200).u32(0x100).u8(0);
+  unit.uleb(2).text("after").u64(0x1200).u32(0x100).u8(0);
   const std::string file =
       elf_with({{".debug_info", unit.with_length()}, {".debug_abbrev", abbreviations()}});
   const auto index = DebugIndex::from_input(Input::from_text(file, "file"), {});
@@ -49,14 +49,14 @@ std::string function_after(const SectionBytes& entries) {
 TEST_CASE("constants of any length are skipped", "[lines]") {
   for (const std::uint64_t value : {0x00, 0x01, 0x7e, 0x7f, 0x80, 0x81, 0x3fff, 0x4000, 0x1fffff}) {
     CAPTURE(value);
-    CHECK(function_after(SectionBytes().uleb(3).uleb(value)) == "behind");
+    CHECK(function_after(SectionBytes().uleb(3).uleb(value)) == "after");
   }
 }
 
 TEST_CASE("entries with abbreviation codes of any length are skipped", "[lines]") {
   for (const unsigned code : {4U, 0x7fU, 0x80U, 0x81U, 0xffU, 0x100U, 0x3fffU, kLastCode}) {
     CAPTURE(code);
-    CHECK(function_after(SectionBytes().uleb(code)) == "behind");
+    CHECK(function_after(SectionBytes().uleb(code)) == "after");
   }
 }
 

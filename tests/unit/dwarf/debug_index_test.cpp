@@ -1,9 +1,16 @@
 #include "perfmap/profile/debug_index.hpp"
 
+#include <chrono>
 #include <dwarf.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <thread>
 
+#include "base/descriptor.hpp"
 #include "support/catch.hpp"
 #include "support/dwarf_bytes.hpp"
+#include "support/scratch.hpp"
 
 namespace perfmap {
 namespace {
@@ -296,6 +303,63 @@ TEST_CASE("the claimed size of a compressed section is not trusted", "[lines][ho
   const auto refused =
       DebugIndex::from_input(Input::from_text(other, "file"), {.max_section_bytes = 400'000});
   CHECK(refused.error().code == Errc::too_large);
+}
+
+namespace {
+
+/// Changes one byte of a file to and fro until it is destroyed, through a mapping of its own.
+class TogglingFile {
+ public:
+  TogglingFile(const std::string& path, std::size_t at, char other)
+      : fd_(::open(path.c_str(), O_RDWR)) {
+    page_ = ::mmap(nullptr, at + 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+    REQUIRE(page_ != MAP_FAILED);
+    volatile char* const byte = static_cast<char*>(page_) + at;
+    thread_ = std::jthread([byte, other, one = *byte](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        *byte = other;
+        *byte = one;
+      }
+    });
+  }
+  TogglingFile(const TogglingFile&) = delete;
+  TogglingFile& operator=(const TogglingFile&) = delete;
+  ~TogglingFile() {
+    thread_.request_stop();
+    thread_.join();
+    ::munmap(page_, 1);
+  }
+
+ private:
+  Descriptor fd_;
+  void* page_ = nullptr;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("a file whose owner changes its header while it is opened is read safely",
+          "[lines][hostile]") {
+  // A library that reads the header anew for each table may find two answers.
+  const auto [at, other] = GENERATE(std::pair<std::size_t, char>(EI_DATA, ELFDATA2MSB),
+                                    std::pair<std::size_t, char>(EI_CLASS, ELFCLASS32));
+  Unit unit;
+  unit.function("f", 0x1000, 0x10).end();
+  const test::Scratch scratch;
+  const std::string path = scratch.write("file", elf_with({{".debug_info", unit.end().bytes()},
+                                                           {".debug_abbrev", abbreviations()},
+                                                           {".debug_line", lines()}}));
+  const TogglingFile toggling(path, at, other);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(700);
+  std::size_t good = 0;
+  std::size_t bad = 0;
+  while (std::chrono::steady_clock::now() < end) {
+    const auto index = DebugIndex::open(path);
+    ++(index ? good : bad);
+    if (index) index->find(0x1001);
+  }
+  CHECK(good > 0);
+  CHECK(bad > 0);
 }
 
 }  // namespace perfmap

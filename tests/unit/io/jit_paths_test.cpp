@@ -120,6 +120,35 @@ TEST_CASE("a process's jitdumps are those that it has mapped, or else the one in
   CHECK(texts() == "in tmp;");
 }
 
+TEST_CASE("of a process's mapped jitdumps, the first ones are opened, and the others counted",
+          "[process][hostile]") {
+  const Scratch scratch;
+  const Roots roots{.proc = scratch / "proc", .tmp = "/tmp"};
+  scratch.write("proc/42/status", "Name:\tnode\nNStgid:\t42\n");
+  std::string maps;
+  const auto map_dumps = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::string path = "/srv/jit-" + std::to_string(i) + ".dump";
+      scratch.write("proc/42/root" + path, std::to_string(i));
+      // Each is mapped twice, with the others in between.
+      maps = "1000-2000 r-xp 00000000 08:01 7    " + path + "\n" + maps +
+             "3000-4000 r-xp 00001000 08:01 7    " + path + "\n";
+    }
+    scratch.write("proc/42/maps", maps);
+    return find_process_dumps(42, roots);
+  };
+  const ProcessDumps all = map_dumps(0, kMaxProcessDumps);
+  CHECK(all.dumps.size() == kMaxProcessDumps);
+  CHECK(all.refused.empty());
+  const ProcessDumps some = map_dumps(kMaxProcessDumps, 3000);
+  REQUIRE(some.dumps.size() == kMaxProcessDumps);
+  CHECK(some.dumps.front().text() == "2999");
+  REQUIRE(some.refused.size() == 1);
+  CHECK(some.refused[0].code == Errc::too_large);
+  CHECK(some.refused[0].message ==
+        "process 42 has mapped 3000 jitdumps: only the first 64 are read");
+}
+
 TEST_CASE("a map of a process in a container is found below its root by its inner pid",
           "[process]") {
   const Scratch scratch;

@@ -233,6 +233,19 @@ TEST_CASE("a stream is read to its end, up to a maximum", "[hostile]") {
   const Result<Input> endless = Input::open("/dev/zero", {.max_stream_bytes = 1 << 20});
   REQUIRE(!endless);
   CHECK(endless.error().code == Errc::too_large);
+  const StreamCheck refuse = [](std::string_view begin) -> Result<StreamStart> {
+    if (begin.size() < 100'000) return StreamStart::undecided;
+    return Failure({Errc::unsupported, std::to_string(begin.size()), 0, {}});
+  };
+  const Result<Input> refused = Input::open("/dev/zero", {.check_start = &refuse});
+  REQUIRE(!refused);
+  CHECK(refused.error().code == Errc::unsupported);
+  CHECK(std::stoul(refused.error().message) < 1'000'000);
+  const StreamCheck map = check_map_start();
+  const Result<Input> undecided = Input::open("/dev/zero", {.check_start = &map});
+  REQUIRE(!undecided);
+  CHECK(undecided.error().code == Errc::too_large);
+
   const Result<Input> directory = Input::open("/tmp");
   REQUIRE(!directory);
   CHECK(directory.error().sys_errno == EISDIR);

@@ -130,13 +130,18 @@ TEST_CASE("preferred registers and ELF machine numbers are known for every machi
           "[registers]") {
   CHECK(preferred_regs_mask(Machine::x86_64) == 0xff01ff);
   CHECK(preferred_regs_mask(Machine::x86) == 0x1ff);
-  CHECK(preferred_regs_mask(Machine::aarch64) == 0x1fff80000);
+  CHECK(preferred_regs_mask(Machine::aarch64) == 0x1fff81fff);
   CHECK(preferred_regs_mask(Machine::arm) == 0xffff);
   CHECK(machine_of(62) == Machine::x86_64);
   CHECK(machine_of(3) == Machine::x86);
   CHECK(machine_of(183) == Machine::aarch64);
   CHECK(machine_of(40) == Machine::arm);
-  CHECK(!machine_of(243));
+  CHECK(machine_of(243) == Machine::riscv64);
+  CHECK(can_unwind(Machine::riscv64));
+  CHECK(!machine_of(8));
+  CHECK(machine_of(22) == Machine::s390x);
+  CHECK_FALSE(can_unwind(Machine::s390x));
+  CHECK(preferred_regs_mask(Machine::s390x) == 0x2ffffffff);
 }
 
 }  // namespace perfmap

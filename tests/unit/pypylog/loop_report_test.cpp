@@ -58,6 +58,26 @@ TEST_CASE("the row of a function is the sum of its loops", "[pypylog]") {
   CHECK_FALSE(all.iterations);
 }
 
+TEST_CASE("loops of functions with long names in one file are grouped by function", "[pypylog]") {
+  // Longer than what std::string holds in itself.
+  const LoopProfile profile = profile_of(
+      "[100] {jit-profile-enter\n"
+      "Loop 1 (iterates_over_the_rows;/srv/t.py:3-4~#8 FOR_ITER)\n"
+      "[101] jit-profile-enter}\n"
+      "[200] {jit-profile-enter\n"
+      "Loop 2 (iterates_over_the_cols;/srv/t.py:3-4~#8 FOR_ITER)\n"
+      "[201] jit-profile-enter}\n"
+      "[500] {jit-profile-enter\n"
+      "Loop 3 (iterates_over_the_rows;/srv/t.py:3-7~#30 FOR_ITER)\n"
+      "[501] jit-profile-enter}\n"
+      "[550] {jit-profile-exit\n"
+      "Loop 3 (iterates_over_the_rows;/srv/t.py:3-7~#30 FOR_ITER)\n"
+      "[551] jit-profile-exit}\n");
+  CHECK(rows_of(profile, LoopKey::function) ==
+        std::vector<std::string>{"Loop 2 1 300", "Loop 1 2 150"});
+  CHECK(rows_of(profile, LoopKey::file) == std::vector<std::string>{"Loop 1 3 450"});
+}
+
 TEST_CASE("rows are ordered by samples if there are no times, and by counts if there are neither",
           "[pypylog]") {
   const LoopProfile profile = profile_of(

@@ -87,4 +87,11 @@ TEST_CASE("the diff of texts with thousands of differences takes bounded time", 
   CHECK(diff.starts_with("--- f\n+++ f\n@@ -1,40001 +1,40001 @@\n first\n-x0\n"));
 }
 
+TEST_CASE("a name that would break the header is quoted", "[diff]") {
+  CHECK(unified_diff("a\n", "b\n", "a name.map").starts_with("--- a name.map\n+++ a name.map\n"));
+  CHECK(unified_diff("a\n", "b\n", "n\n+++ x\x1b[1m\"\\")
+            .starts_with("--- \"n\\012+++ x\\033[1m\\\"\\\\\"\n+++ \"n"));
+  CHECK(quoted("\xe2\x80\xae\xc3\xa4\xff") == "\"\\342\\200\\256\xc3\xa4\\377\"");
+}
+
 }  // namespace perfmap

@@ -58,6 +58,9 @@ TEST_CASE("lines that resemble section lines do not make a map or JSON a log", "
     CHECK(detect_kind(map) == SourceKind::perf_map);
   }
   CHECK(detect_kind("\n {\"a\":\n[1a] {x\n") == SourceKind::json);
+  std::string binary = "{";
+  for (int i = 0; i < 4096; ++i) binary += static_cast<char>(i * 37);
+  CHECK(detect_kind(binary) == SourceKind::perf_map);
   CHECK(detect_kind(std::string(4096, 'x') + "\n[1a] {x\n") == SourceKind::perf_map);
 }
 

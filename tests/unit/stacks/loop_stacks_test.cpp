@@ -25,9 +25,10 @@ LoopProfile read(std::string_view log, LoopProfile::Options options) {
   return profile;
 }
 
-std::string stacks_in(StackFormat format, std::string_view log) {
+std::string stacks_in(StackFormat format, std::string_view log,
+                      std::uint64_t max_bytes = UINT64_MAX) {
   const LoopProfile profile = read(log, {});
-  LoopStacks stacks(profile);
+  LoopStacks stacks(profile, max_bytes);
   StackProfile about;
   about.events.push_back({.name = "ticks", .is_weighted = true});
   return test::written([&](OutputFile& out) {
@@ -48,6 +49,24 @@ TEST_CASE("spans become stacks of the loop and its open sections, weighted by ti
         "main;loop:1_[j] 79\n"
         "main;loop:1_[j];gc-minor 20\n"
         "main;loop:1_[j];jit-profile-enter 1\n");
+}
+
+TEST_CASE("stacks that exceed the limit are left out, and their ticks are kept", "[pypylog]") {
+  // The five stacks of the log need 17 + 8, 8, 8 + 8, 8 and 16 + 9 bytes.
+  CHECK(stacks_in(StackFormat::folded, kLog, 82) == stacks_in(StackFormat::folded, kLog));
+  CHECK(stacks_in(StackFormat::folded, kLog, 56) ==
+        "main;[left out] 31\n"
+        "main;loop:1_[j] 49\n"
+        "main;loop:1_[j];gc-minor 20\n"
+        "main;loop:1_[j];jit-profile-enter 1\n");
+  CHECK(stacks_in(StackFormat::folded, kLog, 24) == "main;[left out] 101\n");
+  std::string deep;
+  for (int i = 0; i < 4000; ++i) deep += "[" + std::to_string(i) + "] {a\n";
+  for (int i = 0; i < 1000; ++i) {
+    deep +=
+        "[" + std::to_string(4000 + 2 * i) + "] {b\n[" + std::to_string(4001 + 2 * i) + "] b}\n";
+  }
+  CHECK(stacks_in(StackFormat::speedscope, deep, 100'000).size() < 300'000);
 }
 
 TEST_CASE("in a log without loop events all time belongs to the interpreter", "[pypylog]") {

@@ -277,6 +277,53 @@ TEST_CASE("a compressed profile stays compressed, and its decompressed size is l
   CHECK(error_of(bomb) == Errc::too_large);
 }
 
+TEST_CASE("the objects that a profile makes in memory are limited") {
+  const auto repeated = [](std::string_view message, std::size_t bytes) {
+    std::string profile("\x32\0\x32\x03pid", 7);
+    while (profile.size() < bytes) profile += message;
+    return profile;
+  };
+  constexpr std::size_t kMax = std::size_t{64} << 20;
+  for (const char field : {'\x12', '\x1a', '\x22', '\x2a', '\x32'}) {
+    INFO("field " << (field >> 3));
+    const std::string empty = repeated(std::string({field, '\0'}), kMax - 64);
+    CHECK(error_of(compressed(empty)) == Errc::too_large);
+  }
+  // Locations, lines and labels of one object.
+  const std::string many = std::string(16 << 20, '\x01');
+  const std::string sample = "\x0a\x80\x80\x80\x08" + many;
+  CHECK(error_of(compressed(repeated("\x12\x85\x80\x80\x08" + sample, 20 << 20))) ==
+        Errc::too_large);
+  // What is delivered in full may make as much.
+  CHECK(named(repeated(std::string_view("\x12\0", 2), 1 << 20), {}).first.locations == 0);
+}
+
+TEST_CASE("the processes of a profile are limited") {
+  ProfileBytes profile({"", "pid"});
+  profile.location(1, 0, 0x1000);
+  for (std::int64_t pid = 1; pid < 70'000; ++pid) profile.sample({1}, pid);
+  const std::string bytes = profile.take();
+  CHECK(error_of(compressed(bytes)) == Errc::too_large);
+  CHECK(named(bytes, {}).first.without_process == 0);
+}
+
+TEST_CASE("ids of any size and order are found, the first of equal ones") {
+  for (const std::uint64_t step : {std::uint64_t{1}, std::uint64_t{3}, UINT64_MAX / 50}) {
+    ProfileBytes profile({"", "pid", "one", "other"});
+    for (std::uint64_t i = 5; i > 0; --i) {
+      profile.function(i * step, 2);
+      profile.function(i * step, 3);
+      profile.location(i * step, 0, 0x1000 * i, i * step);
+    }
+    for (std::uint64_t i = 1; i < 6; ++i) profile.sample({i * step}, 1);
+    const std::string bytes = profile.take();
+    const auto [report, text] = named(bytes, {});
+    CHECK(report.locations == 5);
+    CHECK(report.jit == 0);
+    CHECK(text == bytes);
+  }
+}
+
 TEST_CASE("data that is not a profile is refused") {
   const std::string bytes = a_profile();
   CHECK(error_of("") == Errc::bad_format);

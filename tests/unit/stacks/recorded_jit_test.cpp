@@ -118,6 +118,25 @@ TEST_CASE("a map that was written after the process had ended is marked", "[owne
         (is_doubtful ? "from the map|guessed-owner" : "from the map|"));
 }
 
+TEST_CASE("of the jitdumps that a recorded process had mapped, the first ones are opened",
+          "[owners][hostile]") {
+  World world;
+  world.planted.vanish();
+  const Recording recording = world.recording({});
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < kMaxProcessDumps; ++i) {
+    paths.push_back(world.planted.scratch() / ("none/jit-" + std::to_string(i) + ".dump"));
+  }
+  CHECK(world.find(recording, paths) == nullptr);
+  CHECK(world.refused.others.empty());
+  const std::string last = world.planted.scratch().write("jit-42.dump", "not opened");
+  paths.push_back(last);
+  CHECK(world.find(recording, paths) == nullptr);
+  REQUIRE(world.refused.others.size() == 1);
+  CHECK(world.refused.others[0].message ==
+        "process 42 had mapped more than 64 jitdumps: only the first ones are read");
+}
+
 TEST_CASE("a guess requires each of its conditions", "[owners]") {
   if (!may_give_away()) return;
   World world;

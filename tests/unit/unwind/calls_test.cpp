@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "unwind/signal_return.hpp"
 
 namespace perfmap {
 namespace {
@@ -114,7 +115,31 @@ TEST_CASE("other instructions are not recognised as calls", "[unwind][calls]") {
   }
   CHECK(ends_with_call_x86("\x9a\0\0\0\0\0\0"s));
   CHECK(ends_with_call(Machine::x86, "\x9a\0\0\0\0\0\0"s) == true);
-  CHECK(ends_with_call(Machine::arm, "\xe8\0\0\0\0"s) == std::nullopt);
+  CHECK(ends_with_call(Machine::s390x, "\xe8\0\0\0\0"s) == std::nullopt);
+}
+
+TEST_CASE("calls of RISC-V and Arm are recognized", "[unwind][calls]") {
+  const auto riscv = [](const std::string& code) { return ends_with_call(Machine::riscv64, code); };
+  CHECK(riscv("\x82\x97"s) == true);           // c.jalr a5
+  CHECK(riscv("\xe7\x80\x07\x00"s) == true);   // jalr ra,a5
+  CHECK(riscv("\xef\x00\x40\x01"s) == true);   // jal ra
+  CHECK(riscv("\xef\x02\x40\x01"s) == true);   // jal t0: of millicode
+  CHECK(riscv("\x82\x80"s) == false);          // c.jr ra
+  CHECK(riscv("\x02\x90"s) == false);          // c.ebreak
+  CHECK(riscv("\x67\x80\x00\x00"s) == false);  // jalr zero,ra
+  CHECK(riscv("\x6f\x00\x40\x01"s) == false);  // j
+  CHECK(riscv(""s) == false);
+  const auto arm = [](const std::string& code) { return ends_with_call(Machine::arm, code); };
+  CHECK(arm("\x00\x00\x00\xeb"s) == true);   // bl
+  CHECK(arm("\x33\xff\x2f\xe1"s) == true);   // blx r3
+  CHECK(arm("\x00\x00\x00\xfa"s) == true);   // blx
+  CHECK(arm("\x98\x47"s) == true);           // blx r3, Thumb
+  CHECK(arm("\x00\xf0\x00\xf8"s) == true);   // bl, Thumb
+  CHECK(arm("\x00\xf0\x00\xe8"s) == true);   // blx, Thumb
+  CHECK(arm("\x00\x00\x00\xea"s) == false);  // b
+  CHECK(arm("\x1e\xff\x2f\xe1"s) == false);  // bx lr
+  CHECK(arm("\x70\x47"s) == false);          // bx lr, Thumb
+  CHECK(arm("\x00\xf0\x00\xb8"s) == false);  // b.w, Thumb
 }
 
 TEST_CASE("bytes count as a call if they can be read as one", "[unwind][calls][property]") {
@@ -187,6 +212,28 @@ TEST_CASE("a signal trampoline is recognised by its instructions", "[unwind][cal
   CHECK(is_signal_return(Machine::aarch64, arm));
   CHECK_FALSE(is_signal_return(Machine::aarch64, instruction(0xd2801168)));
   CHECK_FALSE(is_signal_return(Machine::arm, arm));
+  CHECK(is_signal_return(Machine::riscv64, "\x93\x08\xb0\x08\x73\0\0\0"s));
+  CHECK(is_signal_return(Machine::arm, "\x4f\xf0\x77\x07\0\xdf\0\xbf"s));
+}
+
+TEST_CASE("within a trampoline the saved registers are where the rest of it expects them",
+          "[unwind][calls]") {
+  const std::string old = "\x58\xb8\x77\0\0\0\xcd\x80"s;
+  const auto at = [&](std::size_t done) {
+    return find_signal_return(Machine::x86, "\x90" + old.substr(0, done), old.substr(done));
+  };
+  REQUIRE(at(0));
+  CHECK(at(0)->context.offset == 4);
+  REQUIRE(at(1));  // after the pop
+  CHECK(at(1)->context.offset == 0);
+  CHECK_FALSE(at(1)->is_at_end);
+  CHECK_FALSE(at(2));
+  REQUIRE(at(8));
+  CHECK(at(8)->is_at_end);
+  const auto modern = find_signal_return(Machine::x86, {}, "\xb8\xad\0\0\0\xcd\x80"s);
+  REQUIRE(modern);
+  CHECK(modern->context.is_pointer);
+  CHECK_FALSE(find_signal_return(Machine::aarch64, {}, old));
 }
 
 }  // namespace perfmap

@@ -33,7 +33,7 @@ TEST_CASE("the CFA is relative to a frame pointer that a callee saved", "[unwind
         "leaf 401048, eh-cfi 401088+, eh-cfi 401150+: root");
 }
 
-TEST_CASE("at `ret` a popped register has its caller's value, even if the rules lag behind",
+TEST_CASE("at `ret` a popped register has its caller's value, although the rules do not say so yet",
           "[unwind]") {
   auto w = world();
   auto sample = w.thread(0x401240, {0x401088, 7, 0, kRoot});

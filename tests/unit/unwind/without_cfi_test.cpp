@@ -89,7 +89,7 @@ TEST_CASE("x86-64: the code around a leaf's address locates its return address",
   };
   for (const Row& row : rows) {
     CAPTURE(&row - rows);
-    const auto frame = leaf_frame_x86_64(bytes_at(row.code, row.at));
+    const auto frame = leaf_frame(Machine::x86_64, bytes_at(row.code, row.at));
     REQUIRE(frame.has_value() == row.return_at.has_value());
     if (!frame) continue;
     CHECK(frame->return_at == *row.return_at);
@@ -98,9 +98,9 @@ TEST_CASE("x86-64: the code around a leaf's address locates its return address",
     CHECK(frame->is_plt == row.is_plt);
   }
   // A map gives only the start of a function.
-  CHECK(leaf_frame_x86_64({{}, {}, 0})->return_at == 0);
-  CHECK(leaf_frame_x86_64({{}, {}, 1})->return_at == 8);
-  CHECK_FALSE(leaf_frame_x86_64({{}, {}, 2}));
+  CHECK(leaf_frame(Machine::x86_64, {{}, {}, 0})->return_at == 0);
+  CHECK(leaf_frame(Machine::x86_64, {{}, {}, 1})->return_at == 8);
+  CHECK_FALSE(leaf_frame(Machine::x86_64, {{}, {}, 2}));
 }
 
 TEST_CASE("aarch64: the code around a leaf's address locates its return address",
@@ -108,7 +108,9 @@ TEST_CASE("aarch64: the code around a leaf's address locates its return address"
   // stp x29, x30, [sp, #-32]!; mov x29, sp; nop; ldp x29, x30, [sp], #32; ret
   const std::string code =
       "\xfd\x7b\xbe\xa9\xfd\x03\x00\x91\x1f\x20\x03\xd5\xfd\x7b\xc2\xa8\xc0\x03\x5f\xd6"s;
-  const auto at = [&](std::size_t offset) { return leaf_frame_aarch64(bytes_at(code, offset)); };
+  const auto at = [&](std::size_t offset) {
+    return leaf_frame(Machine::aarch64, bytes_at(code, offset));
+  };
   REQUIRE(at(0));
   CHECK(at(0)->in_link_register);
   REQUIRE(at(4));
@@ -184,9 +186,12 @@ TEST_CASE("unwinding uses the code at the time of the sample", "[unwind][jit]") 
   CHECK(world.unwound(sample) == "leaf 700002, leaf 401010+, eh-cfi 401150+: root");
 }
 
-TEST_CASE("a jitdump's unwinding information is used as the last resort", "[unwind][jit]") {
+TEST_CASE("a jitdump's unwinding information is used if there is no frame pointer",
+          "[unwind][jit]") {
   const std::string code(0x40, '\x90');
-  const std::string frames = test::CfiBytes().fde(kJit, 0x40, "\x0e\x18"s).text();
+  const bool keeps_frame_pointer = GENERATE(false, true);
+  const std::string rules = keeps_frame_pointer ? "\x0e\x18\x70\x0d\x06"s : "\x0e\x18"s;
+  const std::string frames = test::CfiBytes().fde(kJit, 0x40, rules).text();
   UnwindWorld world({.frames = test::frames_of_all_kinds(),
                      .dump = test::DumpBytes()
                                  .header()
@@ -196,9 +201,11 @@ TEST_CASE("a jitdump's unwinding information is used as the last resort", "[unwi
   const std::vector<std::uint64_t> stack = {7, 7, 0x401010, kRoot, 0, kRoot};
   UserSample sample = world.thread(kJit + 0x20, stack);
   CHECK(world.unwound(sample) == "leaf 700020, jit-cfi 401010+, eh-cfi 401150+: root");
-  // Frame pointers come first, unless jit_cfi_first is set.
+  // Frame pointers come first, unless no rule counts from one, or jit_cfi_first is set.
   sample.registers.values[test::kRbp] = kStack + 32;
-  CHECK(world.unwound(sample) == "leaf 700020, frame-pointer 401150+: root");
+  CHECK(world.unwound(sample) == (keeps_frame_pointer
+                                      ? "leaf 700020, frame-pointer 401150+: root"
+                                      : "leaf 700020, jit-cfi 401010+, eh-cfi 401150+: root"));
   CHECK(world.unwound(sample, {.jit_cfi_first = true}) ==
         "leaf 700020, jit-cfi 401010+, eh-cfi 401150+: root");
 }

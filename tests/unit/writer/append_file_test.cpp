@@ -66,7 +66,7 @@ TEST_CASE("after a write fails for lack of space, only the own partial line is r
   const std::string path = scratch / "own.map";
   const std::string first = "1000 10 first\n";
   AppendFile file;
-  REQUIRE(file.open_map(path.c_str(), true) == 0);
+  REQUIRE(file.open_map(path.c_str(), {.own = true}) == 0);
   REQUIRE(file.append(first) == 0);
   Descriptor other;
   std::string expected = first;
@@ -91,7 +91,7 @@ TEST_CASE("after a write fails for lack of space, only the own partial line is r
 TEST_CASE("copy_from() distinguishes a directory from other invalid sources", "[append]") {
   const test::Scratch scratch;
   AppendFile file;
-  REQUIRE(file.open_map((scratch / "own.map").c_str(), true) == 0);
+  REQUIRE(file.open_map((scratch / "own.map").c_str(), {.own = true}) == 0);
   CHECK(file.copy_from((scratch / ".").c_str(), false, 0) == EISDIR);
   CHECK(file.copy_from("/dev/null", false, 0) == EINVAL);
   CHECK(file.copy_from((scratch / "own.map").c_str(), false, 0) == EINVAL);

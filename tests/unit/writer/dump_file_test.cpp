@@ -22,6 +22,7 @@ TEST_CASE("a child that continues its parent's dump locks its own file", "[jitdu
   if (child == 0) {
     const std::string own = scratch / ("jit-" + std::to_string(::getpid()) + ".dump");
     AppendFile other;
+    if (!writer->load({.start = 0x2000, .size = 2, .name = "more", .code = "cc"})) ::_exit(8);
     int failed = other.open(own.c_str(), AppendFile::Create::never, AppendFile::regular);
     if (other.lock() != EBUSY) failed |= 2;
     if (!writer->close() || other.lock() != 0) failed |= 4;
