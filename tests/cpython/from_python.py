@@ -14,7 +14,7 @@ Evaluator = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, 
 
 class Options(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("prefix", ctypes.c_char_p),
-                ("jitdump_directory", ctypes.c_char_p)]
+                ("jitdump_directory", ctypes.c_char_p), ("exceptions", ctypes.c_int)]
 
 
 class Description(ctypes.Structure):

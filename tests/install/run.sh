@@ -59,4 +59,35 @@ flags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs perfmap-profil
 c++ -std=c++20 "$source/examples/to_elf.cpp" $flags -o "$work/to_elf"
 LD_LIBRARY_PATH=$lib "$work/to_elf" "$dump" "$work/dump.elf"
 cmp "$work/dump.elf" "$work/cpp/dump.elf"
+
+# The writers alone: no package but a compiler, and nothing but libc at run time.
+cmake -S "$source" -B "$work/writer" -DPERFMAP_WRITER_ONLY=ON -DCMAKE_BUILD_TYPE=Release >/dev/null
+cmake --build "$work/writer" --parallel 2 >/dev/null
+cmake --install "$work/writer" --prefix "$work/writer-prefix" >/dev/null
+lib=$(dirname "$(find "$work/writer-prefix" -name libperfmap-writer.a)")
+flags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs perfmap-writer)
+# shellcheck disable=SC2086
+cc -std=c99 -pedantic -Wall -Werror "$source/examples/runtime.c" $flags -o "$work/with-writer"
+LD_LIBRARY_PATH=$lib "$work/with-writer" &
+pid=$!
+wait "$pid"
+grep -q 'jit::answer' "/tmp/perf-$pid.map"
+rm "/tmp/perf-$pid.map"
+cc -std=c99 -static "$source/examples/runtime.c" -I "$work/writer-prefix/include" \
+  "$lib/libperfmap-writer.a" -o "$work/all-static"
+"$work/all-static" &
+pid=$!
+wait "$pid"
+rm "/tmp/perf-$pid.map"
+
+# Static libraries. They are only planned here: to build them takes as long as the shared ones.
+cmake -S "$source" -B "$work/static" -G Ninja -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF >/dev/null
+ninja -C "$work/static" -t targets all >"$work/static-targets"
+for library in libperfmap.a libperfmap-profile.a libperfmap-writer.a; do
+  grep -q "/$library:" "$work/static-targets"
+done
+if grep -E '/libperfmap(-profile)?[.]so' "$work/static-targets"; then
+  echo "BUILD_SHARED_LIBS=OFF builds shared libraries" >&2
+  exit 1
+fi
 echo "all consumers work"

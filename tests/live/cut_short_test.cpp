@@ -48,7 +48,7 @@ int main() {
   path = scratch / "shared.map";
   ::signal(SIGXFSZ, SIG_IGN);
   perfmap::AppendFile file;
-  check(file.open_map(path.c_str(), false) == 0, "the map opens");
+  check(file.open_map(path.c_str(), {}) == 0, "the map opens");
   limit_file_size(14);
   others_turn = true;
   check(file.append("1000 10 long name\n") != 0, "a short write is reported");

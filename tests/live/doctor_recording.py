@@ -194,9 +194,9 @@ def check_stripped():
 def check_32_bit():
     assert compiled("narrow", "-O1", "-m32", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")
     record(["--call-graph", "dwarf"], ["./narrow", "0.5"])
-    found = doctor(status=1)
-    assert ids(found) == ["not-unwound"], found
-    check_fix("not-unwound", found)
+    found = doctor()
+    # A sample may have come while the loader ran: of a libc without symbols.
+    assert [name for name in ids(found) if name != "no-symbols"] == [], found
     stacks = run([PERFMAP, "stacks", "perf.data"]).stdout
     assert ";main;middle;middle;leaf" in stacks, stacks
 
@@ -229,6 +229,110 @@ def check_fibers():
     record(["--call-graph", "dwarf"], ["./fiber"])
     found = doctor(status=0)
     assert ids(found) == ["fibers"] and found["findings"][0]["fix"] is None, found
+
+
+def check_coroutines():
+    """Complete stacks: what resumed a coroutine is not its caller."""
+    pathlib.Path("coroutine.c").write_text("""
+        #include <stdlib.h>
+        #include <time.h>
+        #include <ucontext.h>
+        volatile double sink;
+        ucontext_t start, other;
+        __attribute__((noinline)) void work(void) { for (int i = 1; i < 5000; i++) sink = sink + 1.0 / i; }
+        static void run(void) { for (;;) { work(); swapcontext(&other, &start); } }
+        int main() {
+          getcontext(&other);
+          other.uc_stack.ss_sp = malloc(65536);
+          other.uc_stack.ss_size = 65536;
+          other.uc_link = &start;
+          makecontext(&other, run, 0);
+          for (clock_t end = clock() + CLOCKS_PER_SEC / 2; clock() < end;) swapcontext(&start, &other);
+          return 0;
+        }
+        """)
+    assert compiled("coroutine", "-O1", source="coroutine.c")
+    record(["--call-graph", "dwarf"], ["./coroutine"])
+    found = doctor()
+    assert found["root"] == found["samples"] > 50, found
+    assert "early-ends" not in ids(found), found
+
+
+def check_signal_stack():
+    pathlib.Path("handled.c").write_text("""
+        #include <signal.h>
+        #include <stdlib.h>
+        #include <time.h>
+        volatile double sink;
+        volatile int handled;
+        static void handler(int signal) { for (int i = 1; i < 30000; i++) sink = sink + signal; handled = 1; }
+        __attribute__((noinline)) void wait_for_it(timer_t timer) {
+          struct itimerspec soon = {.it_value = {0, 10000}};
+          handled = 0;
+          timer_settime(timer, 0, &soon, 0);
+          while (!handled) sink = sink + 1;
+        }
+        int main() {
+          stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
+          sigaltstack(&stack, 0);
+          struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
+          sigaction(SIGUSR1, &action, 0);
+          struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+          timer_t timer;
+          timer_create(CLOCK_MONOTONIC, &event, &timer);
+          for (clock_t end = clock() + CLOCKS_PER_SEC / 2; clock() < end;) wait_for_it(timer);
+          return 0;
+        }
+        """)
+    assert compiled("handled", "-O1", "-fno-omit-frame-pointer", source="handled.c")
+    record(["--call-graph", "dwarf"], ["./handled"])
+    found = doctor(status=1)
+    assert "other-stack" in ids(found) and "early-ends" not in ids(found), found
+    assert found["other_stack"] > 10 and found["bad_memory"] == found["no_info"] == 0, found
+    check_fix("other-stack", found)
+    stacks = run([PERFMAP, "stacks", "perf.data"]).stdout
+    # The chain leads to the caller of the interrupted function.
+    assert re.search(";main;(.*;)?handler", stacks), stacks
+
+
+def check_go():
+    """Goroutines whose runtime works on the thread's stack: their memory is collected."""
+    pathlib.Path("tree.go").write_text("""
+        package main
+        import "time"
+        type node struct { left, right *node }
+        var kept *node
+        func grow(n int) int { var a [64]int; if n == 0 { return a[n] }; a[n % 64] = grow(n - 1); return a[n % 64] }
+        func tree(depth int) *node {
+          if depth == 0 { return &node{} }
+          return &node{tree(depth - 1), tree(depth - 1)}
+        }
+        func main() {
+          for end := time.Now().Add(time.Second); time.Now().Before(end); {
+            kept = tree(12)
+            done := make(chan int)
+            go func() { done <- grow(500) }()
+            <-done
+          }
+        }
+        """)
+    cache = {"GOCACHE": f"{os.getcwd()}/go-cache", "GO111MODULE": "off", "HOME": os.getcwd()}
+    built = run(["go", "build", "-o", "tree", "tree.go"], env={**os.environ, **cache})
+    assert built.returncode == 0, built
+    record(["--call-graph", "dwarf,16384", "-F", "999"], ["./tree"])
+    found = doctor(status=1)
+    assert "Go's runtime" in [one["message"] for one in found["findings"] if one["id"] == "other-stack"][0], found
+    # Code that starts the program may be sampled, too.
+    assert found["bad_memory"] + found["no_info"] <= 2 + found["samples"] / 100, found
+    lines = run([PERFMAP, "stacks", "perf.data", "--format", "jsonl"]).stdout.splitlines()
+    for stack in map(json.loads, lines):
+        names = [frame["name"] for frame in stack["frames"]]
+        last = names[-1] or ""
+        assert not (stack["end"] == "root" and last.startswith("runtime.systemstack")), stack
+        assert stack["end"] != "other-stack" or last.startswith(("runtime.", "time.now")), stack
+    paste(fix_of(found, "other-stack"))
+    stacks = run([PERFMAP, "stacks", "perf.data"]).stdout
+    assert re.search("runtime.goexit.*;runtime.systemstack", stacks), stacks
 
 
 def check_files():
@@ -602,6 +706,16 @@ def can_compile(*command):
                input="int main() {}").returncode == 0
 
 
+def runs_32_bit():
+    """Many kernels for 64 bits run no programs of 32 bits."""
+    if not compiled("narrow", "-m32"):
+        return False
+    try:
+        return run(["./narrow", "0"]).returncode == 0
+    except OSError:
+        return False
+
+
 HOME = tempfile.TemporaryDirectory()
 os.chdir(HOME.name)
 os.mkdir("bin")
@@ -621,15 +735,19 @@ attempt("perf's options", check_perf_options)
 attempt("attached", check_attached, "pgrep")
 attempt("no unwinding tables", check_no_tables)
 attempt("stripped files", check_stripped, "objcopy", "readelf")
-if can_compile("gcc", "-m32"):
+if runs_32_bit():
     attempt("32 bits", check_32_bit)
 else:
-    left_out.append("32 bits: gcc has no -m32")
+    left_out.append("32 bits: such programs cannot be compiled or run here")
 attempt("musl", check_musl, "musl-gcc")
 if can_compile("g++", "-lboost_context", "-include", "boost/context/fiber.hpp"):
     attempt("fibers", check_fibers)
 else:
     left_out.append("fibers: there is no Boost.Context")
+attempt("coroutines", check_coroutines)
+attempt("a signal handler's own stack", check_signal_stack)
+if platform.machine() == "x86_64":
+    attempt("go", check_go, "go")
 if os.geteuid() == 0 and run(["unshare", "--uts", "hostname", "x"]).returncode == 0:
     attempt("files of another machine", check_files)
 else:

@@ -117,7 +117,7 @@ TEST_CASE("a descriptor that reuses the number of a lost one is not closed", "[l
           write_entry(0, 0);
           ::syscall(SYS_close_range, 3, ~0U, 0);
           const int victim = ::open((scratch / "victim").c_str(), O_CREAT | O_RDWR, 0600);
-          if (ProcessMap::fini() != -1 || errno != EBADF) return 1;
+          if (ProcessMap::fini() != 0) return 1;
           return ::fcntl(victim, F_GETFD) >= 0 ? 0 : 2;
         }) == 0);
 }
@@ -204,16 +204,17 @@ TEST_CASE("a thread that writes entries can be cancelled", "[live][fork]") {
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::fresh);
           pthread_t thread;
+          std::atomic<int> written{0};
           ::pthread_create(
               &thread, nullptr,
-              [](void*) -> void* {
-                for (int i = 0;; ++i) {
-                  write_entry(0, i);
+              [](void* counter) -> void* {
+                for (auto& count = *static_cast<std::atomic<int>*>(counter);; ++count) {
+                  write_entry(0, count);
                   ::pthread_testcancel();
                 }
               },
-              nullptr);
-          ::usleep(20'000);
+              &written);
+          while (written < 10) ::usleep(1000);
           ::pthread_cancel(thread);
           void* result = nullptr;
           ::pthread_join(thread, &result);

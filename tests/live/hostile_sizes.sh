@@ -89,7 +89,7 @@ bounded 0 -q info name.map
 
 # Endless input that is not a log.
 bounded 2 pypylog /dev/zero
-says 'perfmap: error: cannot read /dev/zero: a line of more than 1024 MiB'
+says 'perfmap: error: /dev/zero is no PYPYLOG: no line of it opens or closes a section'
 mkfifo endless
 yes 'no section' >endless 2>/dev/null &
 bounded 2 pypylog endless

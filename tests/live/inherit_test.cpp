@@ -34,29 +34,31 @@ std::size_t files_in(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("the copy exists when fork returns, and after a bare clone at the first call",
+TEST_CASE("the copy is made at the child's first entry or init, and not by flush or fini",
           "[live][fork]") {
   const Scratch scratch;
+  const auto spawn = GENERATE(&::fork, &bare_clone);
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::inherit, 4096);
           write_many(5);
-          const int forked = in_child([&] {
-            const std::string mine = own_map(scratch, ::getpid());
-            if (count_entries(read_file(mine))[0] != 5) return 1;
-            return ProcessMap::start() == MapStart::inherited ? 0 : 2;
-          });
-          const auto first_call = [&](auto call) {
+          const auto first_call = [&](int inherited, auto call) {
             return in_child(
                 [&] {
                   const std::string mine = own_map(scratch, ::getpid());
                   if (exists(mine) || call() != 0) return 1;
-                  return count_entries(read_file(mine))[0] == 5 ? 0 : 2;
+                  return exists(mine) == (inherited != 0) &&
+                                 count_entries(read_file(mine))[0] == inherited
+                             ? 0
+                             : 2;
                 },
-                bare_clone);
+                spawn);
           };
-          const int flushed = first_call([] { return ProcessMap::flush(); });
-          const int closed = first_call([] { return ProcessMap::fini(); });
-          return forked * 100 + flushed * 10 + closed;
+          const int flushed = first_call(0, [] { return ProcessMap::flush(); });
+          const int closed = first_call(0, [] { return ProcessMap::fini(); });
+          const int opened = first_call(5, [] {
+            return ProcessMap::init() == 0 && ProcessMap::start() == MapStart::inherited ? 0 : 1;
+          });
+          return opened * 100 + flushed * 10 + closed;
         }) == 0);
 }
 
@@ -72,7 +74,7 @@ TEST_CASE("a copy includes the parent's last entry even if another process has a
           // Without the handlers of fork(2), only the shared file offset tells how much to copy.
           return in_child(
               [&] {
-                if (ProcessMap::flush() != 0) return 3;
+                if (ProcessMap::init() != 0) return 3;
                 const std::string mine = read_file(own_map(scratch, ::getpid()));
                 return mine.ends_with("1000 10 " + test::entry_name(0, 1) + "\n") ? 0 : 4;
               },

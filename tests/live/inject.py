@@ -147,9 +147,9 @@ with tempfile.TemporaryDirectory() as work:
     refused = subprocess.run(["perf", "inject", "--jit", "-i", "perf.data", "-o", "refused.data"],
                              capture_output=True)
     assert refused.returncode != 0, "perf takes unknown flags now"
-    run(perfmap, "inject", "perf.data", "-o", "mended.data", "--any-owner")
-    repaired = leaves("mended.data")
+    run(perfmap, "inject", "perf.data", "-o", "repaired.data", "--any-owner")
+    repaired = leaves("repaired.data")
     assert all(repaired[at][0] == name for at, (name, _) in ours.items())
-    text = run("perf", "annotate", "--stdio", "-i", "mended.data", "-s", top)
+    text = run("perf", "annotate", "--stdio", "-i", "repaired.data", "-s", top)
     assert len(re.findall(r"(?m)^\s*[\d.]*\s*:\s+[0-9a-f]+:\s+\w+", text)) == len(lines)
     print(f"perf annotate shows {len(lines)} instructions of {top}")

@@ -17,7 +17,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
 import stack_checks  # noqa: E402
 
-HERE = pathlib.Path(__file__).resolve().parent
+EXAMPLE = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/llvm"
 perfmap, library, include = (os.path.abspath(path) for path in sys.argv[1:4])
 link_flags = sys.argv[4:]  # for the library's sanitizer
 maps = []
@@ -48,11 +48,11 @@ def build_host():
     flags = run(config, "--cppflags", "--ldflags", "--libs").split()
     if not (pathlib.Path(run(config, "--includedir").strip()) / "llvm/IR/Module.h").exists():
         skip("no headers of LLVM here (llvm-dev)")
-    run(os.environ.get("CXX", "g++"), "-std=c++17", "-O1", HERE / "llvm_host.cpp", f"-I{include}",
+    run(os.environ.get("CXX", "g++"), "-std=c++17", "-O1", EXAMPLE / "host.cpp", f"-I{include}",
         *flags, *link_flags, library, f"-Wl,-rpath,{os.path.dirname(library)}", "-o", "host")
     clang = tool(f"clang-{version}", "clang")
     run(clang, "-std=c++20", "-O1", "-g", "-fno-omit-frame-pointer", "-emit-llvm", "-c",
-        HERE / "llvm_work.cpp", "-o", "work.bc")
+        EXAMPLE / "work.cpp", "-o", "work.bc")
 
 
 def record(kind):
@@ -97,6 +97,10 @@ def compare(kind):
 
 for name in ("perf", "c++filt"):
     tool(name)
+listener = (EXAMPLE / "perfmap_listener.hpp").read_text()
+lines = [line for line in listener[listener.index("class"):].splitlines() if line.strip()]
+assert 5 < len(lines) < 40, len(lines)
+print(f"perfmap_listener.hpp: {len(lines)} lines")
 with tempfile.TemporaryDirectory() as work:
     os.chdir(work)
     probe = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-k", "mono", "-o",

@@ -1,10 +1,14 @@
 """Progress messages of long work on a terminal: progress.py PERFMAP"""
 import os
+import pathlib
 import pty
 import re
 import subprocess
 import sys
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from pseudo_terminal import read_to_end
 
 WIPED = "\r\x1b[K"
 
@@ -18,13 +22,7 @@ def shown(perfmap, *options, term="xterm", wait=1.2):
     os.close(follower)
     time.sleep(wait)
     out, _ = child.communicate(b"1000 10 foo\nbad\n")
-    text = b""
-    try:
-        while part := os.read(leader, 65536):
-            text += part
-    except OSError:  # the other end is closed
-        pass
-    os.close(leader)
+    text = read_to_end(leader)
     assert child.returncode == 0 and out == b"1000 10 foo\n", (child.returncode, out)
     return text.decode()
 

@@ -98,7 +98,7 @@ def check_resolve(samples, loops, *source):
 
 
 def check_line(file, line, loop, ip):
-    wanted = loop.line_at(ip)
+    wanted = loop.line_at(ip) or (None, None)
     assert (file, line) == wanted, (file, line, wanted, loop.name, hex(ip))
     return 1
 

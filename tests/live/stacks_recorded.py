@@ -30,6 +30,9 @@ VARIANTS = {
     "lld": ("g++", ["-O2", "-fuse-ld=lld"]),
     "unoptimised": ("g++", ["-O0"]),
     "clang": ("clang++", ["-O2"]),
+    "i386": ("g++-12", [*recorded.FLAGS_OF_I386, "-O2"]),
+    "i386 no-pie": ("g++-12", [*recorded.FLAGS_OF_I386, "-O2", "-no-pie", "-fno-pie"]),
+    "i386 unoptimised": ("g++-12", [*recorded.FLAGS_OF_I386, "-O0"]),
 }
 skipped = []
 
@@ -147,7 +150,8 @@ def check_native(place):
         check_rooted(name, data, 0.99)
         check_callers(name, data)
         check_threads(name, data)
-        check_against_perf(name, data)
+        if not name.startswith("i386"):  # perf unwinds no programs of 32 bits
+            check_against_perf(name, data)
 
 
 def check_without_build_ids(place):
@@ -157,7 +161,9 @@ def check_without_build_ids(place):
     in_vdso = [frame for sample in samples_of(data) for frame in sample["frames"] if frame["module"] == "[vdso]"]
     if not in_vdso:
         raise CannotRecord("no sample lies in the vdso")
-    assert all(frame["name"] for frame in in_vdso), in_vdso[:3]
+    # Some kernels' vdso has a function without a symbol, which those with symbols call.
+    callers = [frame for frame in in_vdso if frame["source"] != "leaf"]
+    assert any(frame["name"] for frame in in_vdso) and all(frame["name"] for frame in callers), in_vdso[:3]
     check_rooted("no-build-ids", data, 0.99)
 
 

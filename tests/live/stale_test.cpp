@@ -102,19 +102,6 @@ TEST_CASE("a file with several names is refused", "[live]") {
         }) == 0);
 }
 
-TEST_CASE("another user's map stays, and MapStart reports it", "[live]") {
-  if (::geteuid() != 0) {
-    test::skip("this user cannot give files away");
-    return;
-  }
-  const auto give_away = [](const std::string& path) {
-    if (::chown(path.c_str(), 12345, 12345) != 0) ::_exit(200);
-    set_age(path, 3600);
-  };
-  CHECK(start_with(3600, StaleMap::empty, give_away) ==
-        static_cast<int>(MapStart::appended_foreign));
-}
-
 TEST_CASE("a child that inherits does not begin with an earlier process's entries", "[live]") {
   const Scratch scratch;
   const auto age = GENERATE(time_t{3600}, time_t{0});

@@ -1,32 +1,17 @@
 """Control characters in names of a map are never printed to a terminal: terminal.py PERFMAP"""
 import json
 import os
-import pty
+import pathlib
 import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from support.pseudo_terminal import on_terminal  # noqa: E402
+
 NAME = b"a\x1b[31mred\xc2\x9b31m\x9b\x7f"
 SHOWN = rb"a\x1b[31mred\xc2\x9b31m\x9b\x7f"
 SCRIPT = b"node 42 1.0: cycles:\n\t    1008 [unknown] (/tmp/perf-42.map)\n\n"
-
-
-def on_terminal(command, stdin):
-    leader, follower = pty.openpty()
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=follower,
-                             stderr=subprocess.DEVNULL, env={"TERM": "xterm"})
-    os.close(follower)
-    child.stdin.write(stdin)
-    child.stdin.close()
-    text = b""
-    try:
-        while part := os.read(leader, 65536):
-            text += part
-    except OSError:  # the other end is closed
-        pass
-    child.wait()
-    os.close(leader)
-    return text.replace(b"\r\n", b"\n")
 
 
 def main():
@@ -46,7 +31,7 @@ def main():
             ("resolve --perf-script --map a.map", SCRIPT), ("diff a.map b.map", b""),
             ("info a.map --by name", b""), ("to-json a.map", b""),
             ("to-json a.map --format jsonl", b""), ("resolve 1008 -m a.map --format json", b"")]:
-        text = on_terminal([perfmap, *words.split()], stdin)
+        text, _ = on_terminal([perfmap, *words.split()], stdin)
         # Only our own colours are allowed, no other control sequences.
         text = text.replace(b"\x1b[1;", b"").replace(b"\x1b[0m", b"")
         assert text, words

@@ -1,5 +1,6 @@
 // Memory use of a tracker with many processes, which share their data where possible.
 
+#include <algorithm>
 #include <malloc.h>
 #include <string>
 
@@ -76,6 +77,31 @@ TEST_CASE("a thousand processes with twenty libraries take at most 100 kB each",
   CHECK(tracker.at(10'002) == tracker.at(1));
   tracker.forget_before(1000);
   CHECK(held() < loaded);
+}
+
+TEST_CASE("short processes that are forgotten take no memory", "[memory]") {
+  if (held() == 0) {
+    test::skip("the allocator does not tell");
+    return;
+  }
+  constexpr pid_t kFirst = 1000, kProcesses = 200'000;
+  ProcessTracker tracker;
+  load(tracker, 1, 0);
+  const std::size_t before = held();
+  std::size_t most = 0;
+  for (pid_t i = 0; i < kProcesses; ++i) {
+    const auto time = static_cast<std::uint64_t>(1000 + 2 * i);
+    tracker.on_fork({kFirst + i, kFirst + i, 1, time});
+    tracker.on_exit({kFirst + i, kFirst + i, time + 1});
+    if (i % 1000 == 999) tracker.forget_before(time);
+    most = std::max(most, held());
+  }
+  CAPTURE(before, most);
+  CHECK(most - before < std::size_t{2} << 20);
+  CHECK(tracker.living().size() == 1);
+  tracker.forget_before(ProcessTracker::kNow - 1);
+  tracker.on_fork({kFirst, kFirst, 1, 10'000'000});
+  CHECK(tracker.find(kFirst)->generation > 1);
 }
 
 TEST_CASE("a million events in the worst order take time and memory in proportion", "[memory]") {

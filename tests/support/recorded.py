@@ -6,6 +6,10 @@ import subprocess
 SOURCES = pathlib.Path(__file__).resolve().parent / "recorded"
 
 
+# The package with the link /usr/include/asm cannot be installed beside cross compilers.
+FLAGS_OF_I386 = ("-m32", "-idirafter", "/usr/include/x86_64-linux-gnu")
+
+
 class CannotRecord(Exception):
     """Has the reason as its message."""
 

@@ -9,9 +9,9 @@
 namespace perfmap::test {
 namespace {
 
-ProcessTracker::Options tracker_options(ModuleCache& cache) {
+ProcessTracker::Options tracker_options(ModuleCache& cache, const std::string& symfs) {
   ProcessTracker::Options options;
-  options.open_module = open_below(cache, "");
+  options.open_module = open_below(cache, symfs);
   return options;
 }
 
@@ -26,7 +26,8 @@ void follow(const RecordView& record, ProcessTracker& tracker) {
 
 }  // namespace
 
-RecordedUsers::RecordedUsers(const std::string& path) : tracker_(tracker_options(cache_)) {
+RecordedUsers::RecordedUsers(const std::string& path, Machine machine, const std::string& symfs)
+    : machine_(machine), tracker_(tracker_options(cache_, symfs)) {
   Result<Input> input = Input::open(path);
   if (!input) std::abort();
   Result<Recording> recording = Recording::open(*std::move(input));
@@ -46,8 +47,9 @@ RecordedUsers::RecordedUsers(const std::string& path) : tracker_(tracker_options
 
 void RecordedUsers::take(const RecordView& record, const RecordedEvent& event) {
   const auto sample = decode_sample(record, event);
-  if (!sample || sample->user.abi != 2 || sample->user_stack.empty()) return;
+  if (!sample || sample->user.abi == 0 || sample->user_stack.empty()) return;
   RecordedUser user;
+  user.registers.machine = machine_;
   user.registers.mask = sample->user.mask;
   std::size_t at = 0;
   for (std::uint64_t left = sample->user.mask; left != 0; left &= left - 1) {

@@ -25,12 +25,14 @@ struct RecordedUser {
   UserSample sample() const { return {registers, stack, is_stack_full, time}; }
 };
 
-/// The x86-64 samples of a recording that have a copy of the stack, and the mappings of their
-/// processes. Unwinding them reads no files except for call frame information.
+/// The samples of a recording that have a copy of the stack, and the mappings of their processes.
+/// Unwinding them reads no files except for call frame information.
 class RecordedUsers {
  public:
-  /// Aborts if the recording cannot be read.
-  explicit RecordedUsers(const std::string& path);
+  /// Aborts if the recording cannot be read. All samples are of processes of `machine`, whose files
+  /// are below `symfs`.
+  explicit RecordedUsers(const std::string& path, Machine machine = Machine::x86_64,
+                         const std::string& symfs = "");
 
   const std::vector<RecordedUser>& samples() const noexcept { return samples_; }
   /// The module mapped at a region, or null.
@@ -39,6 +41,7 @@ class RecordedUsers {
  private:
   void take(const RecordView& record, const RecordedEvent& event);
 
+  Machine machine_;
   ModuleCache cache_;
   ProcessTracker tracker_;
   std::vector<RecordedUser> samples_;

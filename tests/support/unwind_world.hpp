@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/machines.hpp"
 #include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/profile/unwinder.hpp"
 #include "support/catch.hpp"
@@ -43,6 +44,9 @@ class UnwindWorld {
     Target target = kX86;
     std::string dump = {};  ///< bytes of a jitdump
     std::string map = {};   ///< text of a perf map
+    bool is_go = false;     ///< has the note of Go's linker
+    AddressRange plt = {};  ///< of its code, as vaddr
+    std::string path = "/bin/program";
   };
 
   explicit UnwindWorld(Shape shape) : machine_(*machine_of(shape.target.machine)) {
@@ -52,10 +56,15 @@ class UnwindWorld {
     if (!shape.frames.empty())
       elf.section({".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0x8000, shape.frames});
     if (!shape.symbols.empty()) elf.symbols(shape.symbols);
-    auto opened = Module::open(Input::from_text(elf.text(), "/bin/program"));
+    if (shape.is_go) elf.section({".note.go.buildid", SHT_NOTE, SHF_ALLOC, 0x9000, "note"});
+    if (shape.plt.size != 0) {
+      elf.section({".plt", SHT_PROGBITS, kCodeFlags, shape.plt.begin,
+                   std::string(static_cast<std::size_t>(shape.plt.size), '\0')});
+    }
+    auto opened = Module::open(Input::from_text(elf.text(), shape.path));
     REQUIRE(opened);
     module_ = *std::move(opened);
-    map("/bin/program", kCode, 0x1000, module_->find_section(".text")->offset);
+    map(shape.path, kCode, 0x1000, module_->find_section(".text")->offset);
     map("//anon", kJit, 0x10000, 0);
     UnwindSpace::Options options;
     options.open_module = [&](const Region& region) {
@@ -73,16 +82,18 @@ class UnwindWorld {
 
   /// A thread in the file's or the runtime's code, with its complete stack.
   UserSample thread(Address pc, const std::vector<std::uint64_t>& stack) {
-    stack_.assign(reinterpret_cast<const char*>(stack.data()), 8 * stack.size());
+    const MachineInfo& machine = *find_machine(static_cast<std::uint32_t>(machine_));
+    stack_.clear();
+    for (const std::uint64_t word : stack)  // the tests' machines are little-endian
+      stack_.append(reinterpret_cast<const char*>(&word), machine.is_32 ? 4 : 8);
     UserSample sample;
     sample.stack = stack_;
     sample.time = 100;
     UserRegisters& registers = sample.registers;
     registers.machine = machine_;
     registers.mask = preferred_regs_mask(machine_);
-    const bool is_arm = machine_ == Machine::aarch64;
-    registers.values[is_arm ? kArmPc : kRip] = pc;
-    registers.values[is_arm ? kArmSp : kRsp] = kStack;
+    registers.values[machine.perf_pc] = pc;
+    registers.values[static_cast<std::size_t>(machine.perf_sp)] = kStack;
     return sample;
   }
 

@@ -1,0 +1,33 @@
+"""Runs a command whose output is a terminal."""
+import os
+import pty
+import subprocess
+
+
+def read_to_end(leader):
+    """What was written to the other end of a pseudo-terminal, which its writers have closed. Closes this end."""
+    text = b""
+    try:
+        while part := os.read(leader, 65536):
+            text += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(leader)
+    return text
+
+
+def on_terminal(command, stdin=b"", stderr_too=False):
+    """What the command writes to the terminal, with plain line ends, and its status."""
+    leader, follower = pty.openpty()
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=follower,
+                             stderr=follower if stderr_too else subprocess.DEVNULL,
+                             env={"TERM": "xterm", "PATH": os.environ["PATH"]})
+    os.close(follower)
+    try:
+        child.stdin.write(stdin)
+        child.stdin.close()
+    except BrokenPipeError:
+        pass
+    text = read_to_end(leader)
+    child.wait()
+    return text.replace(b"\r\n", b"\n"), child.returncode
