@@ -9,7 +9,7 @@
  * status 77: it has no code for this machine.
  */
 #define _GNU_SOURCE
-#include <perfmap.h>
+#include <perfmap_writer.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +29,7 @@ static const unsigned char template_code[] = {
     0xc3,             /* ret */
 };
 static const unsigned offsets[] = {0, 3, 6, 8};
+#define RETURN_ADDRESS 8 /* bytes of the stack that a call takes */
 #elif defined(__aarch64__)
 static const uint32_t template_code[] = {
     0xaa0003e0, /* mov x0, x0 */
@@ -37,9 +38,11 @@ static const uint32_t template_code[] = {
     0xd65f03c0, /* ret */
 };
 static const unsigned offsets[] = {0, 4, 8, 12};
+#define RETURN_ADDRESS 0
 #else
 static const unsigned char template_code[1];
 static const unsigned offsets[4];
+#define RETURN_ADDRESS 0
 #define NO_CODE 1
 #endif
 
@@ -49,60 +52,11 @@ static double now_ms(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* Unwinding information, placed after the code, as perf does, for functions that do not change the
- * stack pointer. */
-struct unwinding {
-  struct { /* .eh_frame */
-    uint32_t cie_length, cie_id;
-    unsigned char cie[16];
-    uint32_t fde_length, fde_cie;
-    int32_t start;
-    uint32_t size;
-    unsigned char fde[8];
-    uint32_t end[2];
-  } frame;
-  struct { /* .eh_frame_hdr: an index with one entry */
-    unsigned char version, encodings[3];
-    int32_t frame;
-    uint32_t count;
-    int32_t start, fde;
-  } header;
-};
-
-#if defined(__aarch64__)
-#define CIE_RULES 4, 0x78, 30, 1, 0x1b, 0x0c, 31, 0 /* CFA = sp; return address in x30 */
-#else
-#define CIE_RULES \
-  1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1 /* CFA = rsp + 8; return address at CFA - 8 */
-#endif
-
-static struct unwinding unwinding_of(uint32_t code_size) {
-  const int32_t code = -(int32_t)((code_size + 7) & ~7u);                /* from the frame */
-  const int32_t frame = -(int32_t)sizeof(((struct unwinding*)0)->frame); /* from the header */
-  const unsigned char cie[16] = {1, 'z', 'R', 0, CIE_RULES};
-  const unsigned char encodings[3] = {0x1b, 0x03, 0x3b};
-  struct unwinding made;
-  memset(&made, 0, sizeof made);
-  made.frame.cie_length = 4 + sizeof cie;
-  memcpy(made.frame.cie, cie, sizeof cie);
-  made.frame.fde_length = 20;
-  made.frame.fde_cie = 28;
-  made.frame.start = code - 32;
-  made.frame.size = code_size;
-  made.header.version = 1;
-  memcpy(made.header.encodings, encodings, sizeof encodings);
-  made.header.frame = frame - 4;
-  made.header.count = 1;
-  made.header.start = frame + code;
-  made.header.fde = frame + 24;
-  return made;
-}
-
 /* Writes the function at `code` to the dump; its four instructions are four lines of countdown.src.
  * Call it before the function runs: earlier samples get no name. */
 static perfmap_status announce(perfmap_jitdump* dump, const char* name, const void* code,
                                int32_t first_line, perfmap_error* error) {
-  const struct unwinding unwinding = unwinding_of(sizeof template_code);
+  char unwinding[PERFMAP_UNWIND_ROOM];
   perfmap_jitdump_line lines[4];
   perfmap_jitdump_function function;
   int i;
@@ -121,10 +75,8 @@ static perfmap_status announce(perfmap_jitdump* dump, const char* name, const vo
   function.code = code;
   function.lines = lines;
   function.line_count = 4;
-  function.eh_frame = &unwinding.frame;
-  function.eh_frame_size = sizeof unwinding.frame;
-  function.eh_frame_hdr = &unwinding.header;
-  function.eh_frame_hdr_size = sizeof unwinding.header;
+  /* Its stack pointer stays where it is after the call. */
+  perfmap_unwind_no_frame(&function, RETURN_ADDRESS, unwinding, sizeof unwinding);
   /* From the end of the code up to the next function. */
   function.mapped_size = STRIDE - ((sizeof template_code + 7) & ~(size_t)7);
   return perfmap_jitdump_load(dump, &function, NULL, error);

@@ -3,7 +3,7 @@
  *
  * jitlog [LOG]: the path of the log, by default jitlog-%d.log; %d stands for the pid.
  */
-#include <perfmap.h>
+#include <perfmap_writer.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,14 @@
 /* A JIT compiler writes an entry for each function after it has generated the code. */
-#include <perfmap.h>
+#include <perfmap_writer.h>
 #include <stdio.h>
 
 static const unsigned char code[16];
 
 int main(void) {
   if (perfmap_state_write_entry(code, sizeof code, "jit::answer:/demo.js:1") != 0) {
-    perror("perf map");
+    perfmap_error error = {sizeof error, 0, 0, ""};
+    perfmap_state_last_error(&error);
+    fprintf(stderr, "runtime: %s\n", error.message);
     return 1;
   }
   return perfmap_state_fini() == 0 ? 0 : 1;

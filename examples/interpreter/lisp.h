@@ -11,7 +11,7 @@
 #ifndef LISP_H
 #define LISP_H
 
-#include <perfmap.h>
+#include <perfmap_writer.h>
 #include <stddef.h>
 
 #define MAX_ARGUMENTS 8
