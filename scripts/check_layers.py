@@ -3,7 +3,8 @@
 [DIR...]
 
 The rules are those of docs/design.md. A file of lib/core includes from its own folder and from
-folders to its left, and the same holds for lib/profile. A public header has an owner, and including
+folders to its left, and the same holds for lib/profile. lib/base and lib/writer, which need libc
+alone, are below both, and see only the public headers of "format". A public header has an owner, and including
 it counts as including that folder. The second library sees only public headers of the first, and so
 do apps/ and capi/. Some third-party libraries may be used in one folder only.
 """
@@ -12,12 +13,16 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CORE = ["base", "io", "runtimes", "map", "jitdump", "resolve", "writer", "lint", "pypylog", "report", "capi"]
+CORE = ["format", "base", "io", "runtimes", "map", "jitdump", "resolve", "writer", "lint", "pypylog", "report", "capi"]
 PROFILE = ["elf", "dwarf", "module", "process", "unwind", "perfdata", "stacks", "inject", "doctor",
            "source", "capi"]
+LIBC_ALONE = ("lib/base/", "lib/writer/")  # but for what lib/base has for both shared libraries
+WITH_LIBSTDCXX = ("lib/base/c_border.hpp", "lib/base/found_file.hpp", "lib/base/lazy.hpp",
+                  "lib/base/parallel.hpp")
 OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profile/ (profile)
+    "format": ["address", "jit_format", "writer_options"],
     "base": ["types", "diagnostic", "text"],
-    "io": ["input", "output_file", "jit_paths"],
+    "io": ["input", "output_file", "jit_paths", "process_rights"],
     "runtimes": ["runtimes"],
     "map": ["map", "index", "merge", "info"],
     "jitdump": ["jitdump", "timeline"],
@@ -40,8 +45,8 @@ OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profi
 OWNER = {f"perfmap/{name}.hpp": folder for folder, names in OWNERS.items() for name in names}
 DOORS = [  # what is included: the only place, or places, that may include it
     (re.compile(r"^nlohmann/"), "lib/core/report/"),
-    (re.compile(r"^(elfutils/|gelf\.h|dwarf\.h|libelf\.h)"),
-     ("lib/profile/elf/", "lib/profile/dwarf/", "lib/profile/inject/")),
+    (re.compile(r"^dwarf\.h"), ("lib/profile/dwarf/", "lib/profile/inject/")),
+    (re.compile(r"^(elfutils/|gelf\.h|libelf\.h)"), "lib/profile/inject/"),
     (re.compile(r"^lzma\.h"), ("lib/profile/elf/", "lib/profile/module/module.cpp")),
     (re.compile(r"^zlib\.h"), ("lib/profile/elf/", "lib/profile/stacks/gzip_stream.cpp")),
     (re.compile(r"^libiberty/"), "lib/profile/elf/"),
@@ -49,6 +54,8 @@ DOORS = [  # what is included: the only place, or places, that may include it
     (re.compile(r"^protozero/"), "lib/profile/stacks/"),
     (re.compile(r"^CLI/"), "apps/perfmap/command_line.cpp"),
 ]
+STD_OF_LIBSTDCXX = re.compile(r"^(string|vector|map|unordered_map|memory|functional|thread|mutex|deque|iostream|"
+                              r"filesystem|tl/.*)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 
 
@@ -58,6 +65,8 @@ def complaint(path, included):
         if pattern.match(included) and not path.startswith(place):
             places = place if isinstance(place, str) else " and ".join(place)
             return f"only {places} may include {included}"
+    if path.startswith(LIBC_ALONE) and path not in WITH_LIBSTDCXX:
+        return complaint_of_libc_alone(included)
     if ".." in included.split("/"):
         return f"{included} does not name its folder"
     if included.startswith("perfmap/") and included.endswith(".hpp") and included not in OWNER:
@@ -69,6 +78,8 @@ def complaint(path, included):
     own, folders = place_of(path)
     if folder == "base" and (ROOT / "lib" / included).exists():
         return None  # in both libraries
+    if folder == "writer" and (ROOT / "lib" / included).exists():
+        return None if path.startswith("lib/core/") else f"{included} belongs to the first library"
     if own is None:
         return None if is_public else f"{included} is not public"
     if own not in folders:
@@ -82,6 +93,16 @@ def complaint(path, included):
     if folders.index(folder) > folders.index(own):
         return f"{own} may not include {included} of {folder}, which is to its right"
     return None
+
+
+def complaint_of_libc_alone(included):
+    if STD_OF_LIBSTDCXX.match(included):
+        return f"{included} needs libstdc++"
+    if included in OWNER:
+        return None if OWNER[included] == "format" else f"{included} needs libstdc++"
+    if included.endswith(".hpp") and not included.startswith(("base/", "writer/")):
+        return f"{included} is not below it"
+    return None if included != "perfmap.h" else f"only perfmap_writer.h is below it"
 
 
 def place_of(path):
@@ -127,11 +148,17 @@ def self_test():
     assert complaint("lib/cpython/a.cpp", "writer/engines.hpp")
     assert complaint("lib/core/report/a.cpp", "elf/elf_layout.hpp")
     assert complaint("lib/profile/perfdata/a.cpp", "stacks/writers.hpp")
-    assert complaint("lib/profile/unwind/a.cpp", "libelf.h")
+    assert complaint("lib/profile/dwarf/a.cpp", "libelf.h")
     assert complaint("apps/perfmap/a.cpp", "elf/elf_layout.hpp")
-    assert not complaint("lib/profile/elf/a.cpp", "libelf.h")
+    assert not complaint("lib/profile/inject/a.cpp", "libelf.h")
     assert not complaint("lib/profile/unwind/a.cpp", "elf/elf_layout.hpp")
     assert not complaint("lib/profile/elf/a.cpp", "perfmap/text.hpp")
+    assert not complaint("lib/core/io/a.cpp", "writer/find_writer.hpp")
+    assert complaint("lib/profile/elf/a.cpp", "writer/find_writer.hpp")
+    assert complaint("lib/writer/a.cpp", "perfmap/types.hpp")
+    assert complaint("lib/writer/a.cpp", "string")
+    assert complaint("lib/writer/a.cpp", "io/mapping.hpp")
+    assert not complaint("lib/writer/a.cpp", "perfmap/writer_options.hpp")
 
 
 def main():

@@ -3,9 +3,9 @@
 
 mutants.py [--build DIR] [--count N] [--seed S] [--at LINE] [--list] [--fresh] [PATH...]
 
-PATHs are .cpp files or folders of lib/core and lib/profile, by default all. The seed selects N of
-their mutants (default 50; 0: all); the choice for one line does not depend on other lines. The
-build in DIR (default build/release) must be complete, and its tests must pass. For a mutant, one
+PATHs are .cpp files or folders of lib/core, lib/profile, lib/base and lib/writer, by default all.
+The seed selects N of their mutants (default 50; 0: all); the choice for one line does not depend on
+other lines. The build in DIR (default build/release) must be complete, and its tests must pass. For a mutant, one
 object is compiled from a changed copy of its source, and the tests are linked with it in
 build/mutants: neither the checkout nor DIR is changed, and several runs may share them.
 
@@ -81,7 +81,7 @@ def tests_digest():
 
 def sources(paths):
     found = set()
-    for path in paths or ["lib/core", "lib/profile"]:
+    for path in paths or ["lib/base", "lib/core", "lib/profile", "lib/writer"]:
         full = (pathlib.Path.cwd() / path).resolve()
         if not full.exists():
             full = ROOT / path
@@ -266,7 +266,7 @@ class Judge:
 
     def shared(self, source, made):
         """Runs tests that use the shared libraries, with the mutant's libraries in their place."""
-        core = source.startswith("lib/core")
+        core = not source.startswith("lib/profile")
         name = "libperfmap.so" if core else "libperfmap-profile.so"
         library = next(self.build.folder.glob(f"lib/**/{name}.*.*.*"))
         command = self.build.link_command(str(library.relative_to(self.build.folder)))
