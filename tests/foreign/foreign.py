@@ -9,6 +9,7 @@ import collections
 import concurrent.futures
 import dataclasses
 import json
+import math
 import pathlib
 import shutil
 import subprocess
@@ -146,6 +147,25 @@ def describe(truth, sample, pc, found, kind, where):
     return "\n".join(lines)
 
 
+def percent(number, of):
+    return 100 * number / max(1, of)
+
+
+def chance_margin(of, share):
+    """How far the number of samples with a result is from its mean by chance, if their share is in
+    percent: less than three standard deviations, but for one case in 700."""
+    return 3 * math.sqrt(of * share / 100 * (1 - share / 100)) + 0.5
+
+
+def is_below(number, of, share):
+    """Whether chance does not explain that a number of samples is below the share in percent."""
+    return number < of * share / 100 - chance_margin(of, share)
+
+
+def is_above(number, of, share):
+    return number > of * share / 100 + chance_margin(of, share)
+
+
 class Counts:
     """{class of samples: {result: how many}}"""
 
@@ -156,10 +176,10 @@ class Counts:
     def add(self, one, result):
         self.of[one][result] += 1
 
-    def share(self, result, classes):
-        """In percent, of the samples in the classes."""
+    def number(self, result, classes):
+        """Of the samples in the classes: how many have the result, and how many there are."""
         counts = sum((self.of[one] for one in classes), collections.Counter())
-        return 100 * counts[result] / max(1, sum(counts.values()))
+        return counts[result], sum(counts.values())
 
     def possible(self):
         return [one for one in self.of if one not in IMPOSSIBLE]
@@ -208,14 +228,14 @@ def check(perfmap, machine, place, examples):
         runs = [pool.submit(compare_variant, perfmap, machine, variant, place) for variant in variants]
         for variant, started in zip(variants, runs):
             recording, counts, addresses, whole = started.result()
-            equal, wrong = (counts.share(result, counts.possible()) for result in ("equal", "wrong"))
+            equal, wrong = (counts.number(result, counts.possible()) for result in ("equal", "wrong"))
             print(f"{machine.name} {variant.name}: {len(recording.dump.samples)} samples at {addresses} addresses, "
-                  f"{whole} with a whole backtrace; equal {equal:.1f} % (at least {variant.equal}, goal {variant.goal}), "
-                  f"wrong {wrong:.1f} % (at most {variant.wrong})")
+                  f"{whole} with a whole backtrace; equal {percent(*equal):.1f} % (at least {variant.equal}, goal {variant.goal}), "
+                  f"wrong {percent(*wrong):.1f} % (at most {variant.wrong})")
             for line in counts.lines():
                 print(line)
-            if equal < variant.equal or wrong > variant.wrong:
-                problems.append(f"{variant.name}: {equal:.1f} % of stacks are equal, {wrong:.1f} % wrong")
+            if is_below(*equal, variant.equal) or is_above(*wrong, variant.wrong):
+                problems.append(f"{variant.name}: {percent(*equal):.1f} % of stacks are equal, {percent(*wrong):.1f} % wrong")
             for one, results in counts.of.items():
                 total.of[one].update(results)
             total.examples += counts.examples
@@ -223,12 +243,12 @@ def check(perfmap, machine, place, examples):
     for line in total.lines():
         print(line)
     for one, (least, goal) in machine.classes.items():
-        share = total.share("equal", [one])
-        print(f"  {one}: equal {share:.1f} % (at least {least}, goal {goal})")
+        equal = total.number("equal", [one])
+        print(f"  {one}: equal {percent(*equal):.1f} % of {equal[1]} (at least {least}, goal {goal})")
         if not total.of[one]:
             problems.append(f"no sample is in the class {one}")
-        elif share < least:
-            problems.append(f"{one}: {share:.1f} % of stacks are equal, not {least}")
+        elif is_below(*equal, least):
+            problems.append(f"{one}: {percent(*equal):.1f} % of stacks are equal, not {least}")
     if examples:
         kinds = collections.Counter()
         with open(examples, "w") as out:

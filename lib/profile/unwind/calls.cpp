@@ -123,6 +123,21 @@ std::optional<bool> ends_with_call(Machine machine, std::string_view code) noexc
   }
 }
 
+std::optional<Address> direct_call_target(Machine machine, std::string_view code,
+                                          Address end) noexcept {
+  if (machine == Machine::aarch64) {
+    if (code.size() < 4 || (last_word(code) & 0xfc00'0000) != 0x9400'0000) return std::nullopt;
+    // 26 bits, in instructions
+    const auto distance = static_cast<std::int32_t>(last_word(code) << 6) >> 4;
+    return end - 4 + static_cast<Address>(std::int64_t{distance});
+  }
+  const bool is_x86 = machine == Machine::x86 || machine == Machine::x86_64;
+  if (!is_x86 || code.size() < 5 || code[code.size() - 5] != '\xe8') return std::nullopt;
+  const Address target =
+      end + static_cast<Address>(std::int64_t{static_cast<std::int32_t>(last_word(code))});
+  return machine == Machine::x86 ? target & 0xffff'ffff : target;
+}
+
 namespace {
 
 /// Stands for all machines whose calls are not known.

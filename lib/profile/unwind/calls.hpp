@@ -18,6 +18,10 @@ bool ends_with_call_riscv64(std::string_view code) noexcept;
 bool ends_with_call_arm(std::string_view code) noexcept;
 /// For any machine; nothing if its calls are not known.
 std::optional<bool> ends_with_call(Machine machine, std::string_view code) noexcept;
+/// The target of the call that ends the code at an address, if the instruction has it: on x86 and
+/// aarch64.
+std::optional<Address> direct_call_target(Machine machine, std::string_view code,
+                                          Address end) noexcept;
 
 /// Like UnwindSpace::return_site(), for runtime code at the end of the recording, of which only the
 /// sources are known.

@@ -48,6 +48,16 @@ bool is_go(const Module& module) noexcept {
          module.find_section(".go.buildinfo") != nullptr;
 }
 
+/// The function at an address of a Go program, if it is one of those; else nullptr.
+const StackSwitch* switch_at(const Module& module, Address vaddr) {
+  const auto symbol = module.find_symbol(vaddr);
+  if (!symbol) return nullptr;
+  std::string_view name = symbol->name;
+  if (const std::string_view abi = ".abi0"sv; name.ends_with(abi)) name.remove_suffix(abi.size());
+  const auto found = std::ranges::find(kSwitches, name, &StackSwitch::function);
+  return found == kSwitches.end() ? nullptr : &*found;
+}
+
 /// Whether the call that ends the code has its target in a register.
 bool is_indirect_call(Machine machine, std::string_view code) noexcept {
   if (machine == Machine::x86_64) {  // call *%rax to *%rdi
@@ -136,17 +146,18 @@ std::optional<StackSwitch> stack_switch(const Module& module, Machine machine, A
   const std::string_view code = module.bytes_at(vaddr + 1 - kLongest).substr(0, kLongest);
   if (code.size() < kLongest || !ends_with_call(machine, code).value_or(false) || !is_go(module))
     return std::nullopt;
-  const auto symbol = module.find_symbol(vaddr);
-  if (!symbol) return std::nullopt;
-  std::string_view name = symbol->name;
-  if (const std::string_view abi = ".abi0"sv; name.ends_with(abi)) name.remove_suffix(abi.size());
-  const auto found = std::ranges::find(kSwitches, name, &StackSwitch::function);
-  if (found == kSwitches.end()) return std::nullopt;
-  if (found->is_indirect && !is_indirect_call(machine, code)) return std::nullopt;
+  const StackSwitch* const found = switch_at(module, vaddr);
+  if (found == nullptr || (found->is_indirect && !is_indirect_call(machine, code)))
+    return std::nullopt;
   StackSwitch result = *found;
   // Go's aarch64 code does not keep it everywhere.
   result.keeps_fp = result.keeps_fp && machine == Machine::x86_64;
   return result;
+}
+
+bool switches_stacks(const Module& module, Machine machine, Address vaddr) {
+  return (machine == Machine::x86_64 || machine == Machine::aarch64) && is_go(module) &&
+         switch_at(module, vaddr) != nullptr;
 }
 
 }  // namespace perfmap

@@ -34,4 +34,7 @@ struct StackSwitch {
 /// there is that of the function's own stack. Reads the symbols of Go programs, and of no others.
 std::optional<StackSwitch> stack_switch(const Module& module, Machine machine, Address vaddr);
 
+/// Whether the address is in such a function, whose rules are wrong while it has the other stack.
+bool switches_stacks(const Module& module, Machine machine, Address vaddr);
+
 }  // namespace perfmap

@@ -17,6 +17,7 @@
 #include "unwind/row_step.hpp"
 #include "unwind/rule_cache.hpp"
 #include "unwind/signal_return.hpp"
+#include "unwind/stack_switch.hpp"
 
 namespace perfmap {
 
@@ -84,6 +85,7 @@ class Walk {
   Step by_row(const CfiRow& row, FrameSource source);
   Step without_return_address(Address cfa);
   Step before_switch(bool keeps_fp);
+  bool is_sampled_in_switch();
   bool is_called_from_own_stack(const std::optional<CodeRegion>& region);
   bool was_on_other_stack(Address interrupted) const;
   bool was_there(Address pc, Address sp) const;
@@ -103,6 +105,8 @@ class Walk {
   bool take(const Caller& caller);
   bool link_register();
   bool scan();
+  enum class Callee { this_function, unknown, other };
+  Callee callee_before(Address to);
   bool is_call_before(Address address);
   bool after_uncounted_push(Address cfa);
   bool system_call();
@@ -355,22 +359,44 @@ bool Walk<Arch>::link_register() {
   return false;
 }
 
-/// Whether a word may be a return address: after a call, or in code of which only the name is
-/// known.
+/// Words of earlier calls are left on stacks, so that the first word after a call of this function
+/// is preferred to the first one after any call.
 template <class Arch>
 bool Walk<Arch>::scan() {
   constexpr unsigned kMaxWords = 128;
-  for (unsigned i = 0; i < kMaxWords; ++i) {
+  std::array<std::optional<Address>, 3> first;  // by Callee
+  for (unsigned i = 0; i < kMaxWords && !first[0]; ++i) {
     const Address at = sp() + kWord * i;
     std::uint64_t value = 0;
-    if (at % kWord != 0 || !read(at, value)) return false;
+    if (at % kWord != 0 || !read(at, value)) break;
     const Address to = code_address(value);
-    if (is_code(to - 1) && is_call_before(to) &&
-        take({.pc = to, .sp = at + kWord, .source = FrameSource::scan})) {
-      return true;
-    }
+    if (!is_code(to - 1) || !is_call_before(to)) continue;
+    std::optional<Address>& found = first[static_cast<std::size_t>(callee_before(to))];
+    if (!found) found = at;
   }
-  return false;
+  return std::ranges::any_of(first, [&](const std::optional<Address>& at) {
+    std::uint64_t value = 0;
+    return at && read(*at, value) &&
+           take({.pc = code_address(value), .sp = *at + kWord, .source = FrameSource::scan});
+  });
+}
+
+/// What the call before an address calls, as far as its instruction shows. Another function than
+/// this one may have jumped here.
+template <class Arch>
+typename Walk<Arch>::Callee Walk<Arch>::callee_before(Address to) {
+  const auto target = direct_call_target(Arch::kMachine, code_before(to), to);
+  if (!target) return Callee::unknown;
+  const std::optional<CodeRegion> here = find_code(space_, place(), time_);
+  const std::optional<CodeRegion> there = find_code(space_, *target, time_);
+  if (!here || !there || here->module == nullptr || there->module == nullptr)
+    return Callee::unknown;
+  const Address vaddr = *target + there->delta;
+  if (here->module != there->module)
+    return plt_section(*there->module, vaddr) != nullptr ? Callee::unknown : Callee::other;
+  const auto function = rules_.functions().find(*here->module, place() + here->delta);
+  if (!function) return Callee::unknown;
+  return function->contains(vaddr) ? Callee::this_function : Callee::other;
 }
 
 /// __kernel_vsyscall of i386 without its file, which every system call of the C library calls: it
@@ -476,9 +502,22 @@ StackEnd Walk<Arch>::run() {
       case UnwindRule::Kind::no_code:
       case UnwindRule::Kind::no_information: step = without_information(rule.kind); break;
     }
-    if (step == Step::ended)
-      return was_elsewhere_ && end_ != StackEnd::root ? StackEnd::other_stack : end_;
+    if (step == Step::ended) {
+      const bool is_other = end_ == StackEnd::root ? is_sampled_in_switch() : was_elsewhere_;
+      return is_other ? StackEnd::other_stack : end_;
+    }
   }
+}
+
+/// Whether the only frame is in a function that was sampled after it changed the stack: it has a
+/// caller, which is not where its rules say.
+template <class Arch>
+bool Walk<Arch>::is_sampled_in_switch() {
+  if (frames_.size() != 1) return false;
+  const Address at = frames_.front().pc;
+  const CodeRegion* const region = rules_.region_at(space_, at);
+  return region != nullptr && region->module != nullptr &&
+         switches_stacks(*region->module, Arch::kMachine, at + region->delta);
 }
 
 /// If no executable memory is known, code that a runtime's sources have there at that time counts.

@@ -197,6 +197,19 @@ TEST_CASE("aarch64's calls are bl and blr, with and without pointer authenticati
   CHECK_FALSE(ends_with_call_aarch64("\0\0\x94"s));
 }
 
+TEST_CASE("the target of a direct call is in its instruction", "[unwind][calls]") {
+  const std::string back = "\x90\xe8\xf0\xff\xff\xff"s, on = "\xe8\x10\0\0\0"s;
+  CHECK(direct_call_target(Machine::x86_64, back, 0x401000) == 0x400ff0);
+  CHECK(direct_call_target(Machine::x86_64, on, 0x401000) == 0x401010);
+  CHECK(direct_call_target(Machine::x86, on, 0xffff'fff8) == 0x8);
+  CHECK_FALSE(direct_call_target(Machine::x86_64, "\xff\xd0"s, 0x401000));
+  CHECK_FALSE(direct_call_target(Machine::x86_64, back.substr(2), 0x401000));
+  CHECK(direct_call_target(Machine::aarch64, instruction(0x94000002u), 0x401000) == 0x401004);
+  CHECK(direct_call_target(Machine::aarch64, instruction(0x97ffffffu), 0x401000) == 0x400ff8);
+  CHECK_FALSE(direct_call_target(Machine::aarch64, instruction(0xd63f0000u), 0x401000));
+  CHECK_FALSE(direct_call_target(Machine::riscv64, back, 0x401000));
+}
+
 TEST_CASE("a signal trampoline is recognised by its instructions", "[unwind][calls]") {
   const std::string glibc = "\x48\xc7\xc0\x0f\0\0\0\x0f\x05"s;
   CHECK(is_signal_return(Machine::x86_64, glibc + "\x0f\x1f"s));

@@ -142,6 +142,22 @@ TEST_CASE("frame pointers on Go's other stack lead to that of the goroutine", "[
   CHECK(world.unwound(sample) == "leaf 401080, eh-cfi 40100a+: other-stack");
 }
 
+TEST_CASE("Go's functions that change the stack are no roots where they were sampled", "[unwind]") {
+  // The word that the rules take for the return address is not the caller's.
+  test::CfiBytes frames;
+  frames.fde(0x1000, 0x100, "").fde(0x1140, 0x40, "\x07\x10"s);
+  const auto sampled = [&](std::string name, bool is_go) {
+    UnwindWorld world({.frames = frames.text(),
+                       .code = std::string(0x40, '\x90'),
+                       .symbols = {{std::move(name), 0x1000, 0x40}},
+                       .is_go = is_go});
+    return world.unwound(world.thread(0x401020, {0, 7}));
+  };
+  CHECK(sampled("runtime.systemstack.abi0", true) == "leaf 401020: other-stack");
+  CHECK(sampled("runtime.systemstack.abi0", false) == "leaf 401020: root");
+  CHECK(sampled("runtime.mstart", true) == "leaf 401020: root");
+}
+
 TEST_CASE("code that a handler on its own stack interrupted is on another stack", "[unwind]") {
   const std::string code = std::string(0x280, '\x90') + "\x48\xc7\xc0\x0f\0\0\0\x0f\x05"s;
   UnwindWorld world({.frames = test::frames_of_all_kinds(), .code = code});

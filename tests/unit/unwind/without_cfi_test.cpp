@@ -231,4 +231,25 @@ TEST_CASE("stacks are scanned only if requested, and such frames are marked", "[
         "leaf 700080, scan 401410+: no-info");
 }
 
+TEST_CASE("a scan prefers calls of the function that it starts in", "[unwind]") {
+  // Two functions without rules: f at 0x401000, and g at 0x401100. Calls end at 0x401205 (of g) and
+  // 0x401215 (of f), and an indirect one at 0x401222.
+  std::string code(0x200, '\x90');
+  code += "\xe8\xfb\xfe\xff\xff"s + std::string(11, '\x90') + "\xe8\xeb\xfd\xff\xff"s +
+          std::string(11, '\x90') + "\xff\xd0"s;
+  UnwindWorld world({.frames = test::CfiBytes().text(),
+                     .code = code,
+                     .symbols = {{"f", 0x1000, 0x100}, {"g", 0x1100, 0x100}}});
+  const auto first = [&](std::vector<std::uint64_t> stack) {
+    const std::string text = world.unwound(world.thread(0x401010, stack), {.scan = true});
+    return text.substr(0, text.find('+'));
+  };
+  CHECK(first({7, 0x401205, 7, 0x401215}) == "leaf 401010, scan 401215");
+  CHECK(first({7, 0x401205, 7, 0x401222}) == "leaf 401010, scan 401222");
+  CHECK(first({7, 0x401222, 7, 0x401215}) == "leaf 401010, scan 401215");
+  CHECK(first({7, 0x401205, 0x401222, 8}) == "leaf 401010, scan 401222");
+  // A function that is reached by a jump.
+  CHECK(first({7, 0x401205, 7, 8}) == "leaf 401010, scan 401205");
+}
+
 }  // namespace perfmap
