@@ -226,9 +226,11 @@ void add_end_findings(const RecordingCase& facts, const RecordingDiagnosis& diag
 /// is read here (--symfs, --map-dir, --any-owner), and its path, quoted for a shell.
 std::string arguments_for_reading(const RecordingContext& context);
 
-/// Less than one percent does not justify a new recording.
+/// Less than one percent does not justify a new recording, and neither does one sample of many: it
+/// may be in an instruction for which no rule is right.
 inline bool matters(std::uint64_t part, std::uint64_t whole) noexcept {
-  return part != 0 && part * 100 >= whole;
+  constexpr std::uint64_t kMany = 50;
+  return part * 100 >= whole && part > (whole < kMany ? 0 : 1);
 }
 /// The severity of a loss of that size: a warning if it matters.
 inline Severity severity_of(std::uint64_t part, std::uint64_t whole) noexcept {
