@@ -775,17 +775,16 @@ bool fits_profile(const ProtoReader& field) noexcept {
 }  // namespace
 
 bool may_begin_pprof(std::string_view bytes) noexcept {
-  // Profiles begin with types of values, which are short. Of random bytes, one in a hundred would
-  // begin with a field that is longer than all of them.
-  constexpr std::size_t kLongestFirst = std::size_t{1} << 16;
+  // Random bytes often begin with a field that is longer than all of them, but profiles have short
+  // ones: types of values, samples, locations, strings.
+  constexpr std::size_t kLongest = std::size_t{1} << 16;
   ProtoReader reader(bytes);
-  bool is_first = true;
+  std::size_t whole = 0;
   while (reader.next()) {
     if (!fits_profile(reader)) return false;
-    is_first = false;
+    whole += reader.whole().size();
   }
-  if (is_first && bytes.size() > kLongestFirst) return false;
-  return reader.ok() || reader.is_cut_off();
+  return reader.ok() || (reader.is_cut_off() && bytes.size() - whole <= kLongest);
 }
 
 Result<PprofNamed> name_pprof(std::string_view bytes, const PprofNaming& naming, OutputFile& out) {

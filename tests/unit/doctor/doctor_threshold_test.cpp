@@ -30,7 +30,8 @@ std::string severity_of(std::uint64_t lost, std::uint64_t samples) {
 
 }  // namespace
 
-TEST_CASE("a share of 1 % or more is a warning, unless it is one sample of many; less is info", "[doctor]") {
+TEST_CASE("a share of 1 % or more is a warning, unless it is one sample of many; less is info",
+          "[doctor]") {
   CHECK(severity_of(0, 100).empty());
   CHECK(severity_of(1, 49) == "warning");
   CHECK(severity_of(1, 50) == "info");  // one of many is chance

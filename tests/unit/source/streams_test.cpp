@@ -83,6 +83,8 @@ TEST_CASE("the beginning of a pprof profile is told from other bytes", "[source]
   const std::string gigabyte("\xfa\x01\x80\x80\x80\x80\x04", 7);  // the size of field 31
   CHECK(may_begin_pprof(gigabyte));
   CHECK(!may_begin_pprof(gigabyte + std::string(100'000, 'x')));
+  CHECK(may_begin_pprof(profile.substr(0, 11) + gigabyte));
+  CHECK(!may_begin_pprof(profile.substr(0, 11) + gigabyte + std::string(100'000, 'x')));
   CHECK(!may_begin_pprof("\x13"));             // a group
   CHECK(!may_begin_pprof("y\ny\ny\ny\ny\n"));  // field 15 as a double
 }
