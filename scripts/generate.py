@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Generates files from the program: completions, option lists of the manual pages, and
-docs/diagnostics.md.  generate.py PERFMAP MAN_OPTIONS [--check]
+"""Generates files from the program: completions, option lists of the manual pages,
+docs/diagnostics.md, and the table of runtimes in README.md.  generate.py PERFMAP MAN_OPTIONS [--check]
 
 With --check nothing is written: the names of files that would change are printed, and the exit
 status is 1 if there are any.
 """
+import json
 import pathlib
 import re
 import subprocess
@@ -28,6 +29,16 @@ def diagnostics(perfmap):
     return "".join(page)
 
 
+def readme(perfmap):
+    """README.md with the table of runtimes."""
+    rows = ["| runtime | start it with | names | since |", "| --- | --- | --- | --- |"]
+    for one in json.loads(run(perfmap, "doctor", "--runtimes", "--format", "json"))["runtimes"]:
+        rows.append(f"| {one['name']} | `{one['start']}` | {one['names']} | {one['since']} |")
+    table = "\n".join(rows)
+    return re.sub(r"(?s)(<!-- runtimes -->\n).*?(<!-- end of runtimes -->)",
+                  lambda found: f"{found[1]}{table}\n{found[2]}", (ROOT / "README.md").read_text())
+
+
 def manual_page(path, man_options):
     """The page with the section OPTIONS replaced by the parser's output."""
     name = path.name.split(".")[0]
@@ -42,6 +53,7 @@ def generated(perfmap, man_options):
     yield "completions/_perfmap", run(perfmap, "completions", "zsh")
     yield "completions/perfmap.fish", run(perfmap, "completions", "fish")
     yield "docs/diagnostics.md", diagnostics(perfmap)
+    yield "README.md", readme(perfmap)
     for path in sorted((ROOT / "docs/man").glob("perfmap*.1.scd")):
         yield str(path.relative_to(ROOT)), manual_page(path, man_options)
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the tour of README.md, prints it, and fails if a line differs: readme.py PERFMAP
+"""Runs the tour of README.md, prints it, and fails if a line differs: readme.py PERFMAP [PAGE]
 
-The commands of the console blocks run in a copy of tests/wild/node. With UPDATE_README=1 in the
-environment the outputs in README.md are rewritten instead.
+The commands of the console blocks, `$ COMMAND`, run in a copy of tests/wild/node; lines that begin
+with # are comments. A line `$ COMMAND &` starts a process, whose pid is $! in later lines, and 4242
+in what README.md shows. With PAGE, the flame graph page of the tour is copied there. With
+UPDATE_README=1 in the environment the outputs in README.md are rewritten instead.
 """
 import difflib
 import os
@@ -17,34 +19,57 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 BLOCK = re.compile(r"(?s)```console\n(.*?)```")
+SHOWN_PID = "4242"
 
 
 def copy_inputs(place):
     """Copies the input files with fixed modes, whatever the umask was: lint reports maps that
     others may write."""
-    for folder in ("node", "tally", "pypy"):
+    for folder in ("node", "tally"):
         shutil.copytree(ROOT / "tests/wild" / folder, place / folder, symlinks=True)
     for path in (place, *place.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)
+    (place / "tmp").mkdir()
     return place / "node"
 
 
-def output_of(perfmap, command, folder):
-    words = shlex.split(command)
-    assert words[0] == "perfmap", command
-    return subprocess.run([perfmap, *words[1:]], cwd=folder, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True).stdout
+class Shell:
+    """Runs commands of perfmap in a folder, and other programs as processes that they look at."""
+
+    def __init__(self, perfmap, folder):
+        self.perfmap, self.folder, self.process = perfmap, folder, None
+        self.tmp = folder.parent / "tmp"
+
+    def run(self, command):
+        """What the command prints."""
+        if command.endswith("&"):
+            self.close()
+            self.process = subprocess.Popen(shlex.split(command[:-1]))
+            return ""
+        pid = str(self.process.pid) if self.process else ""
+        words = shlex.split(command.replace("$!", pid))
+        assert words[0] == "perfmap", command
+        printed = subprocess.run([self.perfmap, *words[1:]], cwd=self.folder, stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True,
+                                 env={**os.environ, "PERFMAP_TMPDIR": str(self.tmp)}).stdout
+        printed = printed.replace(str(self.tmp), "/tmp")
+        return re.sub(rf"\b{pid}\b", SHOWN_PID, printed) if pid else printed
+
+    def close(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
 
 
-def tour(perfmap, text, folder):
+def tour(shell, text):
     """(text before a block, the block in README.md, the block as it is now) of each."""
     for block in BLOCK.finditer(text):
         before = text[:block.start()].rstrip()
         lead = before[before.rfind("\n\n") + 2:]
-        fresh = "".join(f"$ {command}\n{output_of(perfmap, command, folder)}"
-                        for command in re.findall(r"^\$ (.*)$", block[1], re.M))
-        yield lead, block[1], fresh
+        lines = re.findall(r"^([$#]) (.*)$", block[1], re.M)
+        yield lead, block[1], "".join(f"{kind} {line}\n" + (shell.run(line) if kind == "$" else "")
+                                      for kind, line in lines)
 
 
 def main():
@@ -52,7 +77,8 @@ def main():
     text = README.read_text()
     fresh_blocks, differences, commands = [], 0, 0
     with tempfile.TemporaryDirectory() as scratch:
-        for lead, shown, fresh in tour(perfmap, text, copy_inputs(pathlib.Path(scratch))):
+        shell = Shell(perfmap, copy_inputs(pathlib.Path(scratch).resolve()))
+        for lead, shown, fresh in tour(shell, text):
             fresh_blocks.append(fresh)
             commands += len(re.findall(r"^\$ ", fresh, re.M))
             print(re.sub(r"(?m)^", "# ", lead) + f"\n\n{fresh}", flush=True)
@@ -60,6 +86,14 @@ def main():
                 differences += 1
                 print("".join(difflib.unified_diff(shown.splitlines(True), fresh.splitlines(True),
                                                    "README.md", "printed")))
+        shell.close()
+        page = shell.folder / "flame.html"
+        if not page.exists():
+            differences += 1
+            print("the tour makes no flame.html")
+        elif len(sys.argv) > 2:
+            shutil.copy(page, sys.argv[2])
+            print(f"the flame graph page: {pathlib.Path(sys.argv[2]).resolve()}\n")
     if os.environ.get("UPDATE_README"):
         fresh_text = iter(fresh_blocks)
         README.write_text(BLOCK.sub(lambda _: f"```console\n{next(fresh_text)}```", text))

@@ -1,4 +1,4 @@
-"""C++ blocks in docs/cpp.md compile. Together with examples/ they use every public header."""
+"""C++ blocks in docs/cpp.md, and those of C and C++ in README.md, compile. Together with examples/ they use every public header."""
 import pathlib
 import re
 import subprocess
@@ -19,6 +19,16 @@ for title, code in blocks:
                              "-I", str(ROOT / "lib/include"), "-"], input=code, capture_output=True, text=True)
     if result.returncode != 0:
         problems.append(f"docs/cpp.md, '{title}':\n{result.stderr}")
+
+readme = re.findall(r"^```(c|cpp)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+for language, code in readme:
+    flags = ["-std=c++20", "-x", "c++"] if language == "cpp" else ["-std=c11", "-x", "c"]
+    result = subprocess.run([COMPILER, *flags, "-fsyntax-only", "-Wall", "-Wextra", "-Werror",
+                             "-I", str(ROOT / "lib/include"), "-"], input=code, capture_output=True, text=True)
+    if result.returncode != 0:
+        problems.append(f"README.md, {language}:\n{result.stderr}")
+if {language for language, _ in readme} != {"c", "cpp"}:
+    problems.append("README.md has no block of C, or none of C++")
 
 for example in sorted((ROOT / "examples").rglob("*.cpp")):
     if "llvm" in example.parts:
